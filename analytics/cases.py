@@ -24,8 +24,8 @@ from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.state import FINAL_STATES, State
 
 # A case that began more than this number of days before an incident cannot explain it.
-CASE_MEMORY_DAYS = 7
-WEEK_MICROSECONDS = CASE_MEMORY_DAYS * 86_400 * 1_000_000
+MAXIMUM_DAYS_FROM_CASE_TO_INCIDENT = 7
+WEEK_MICROSECONDS = MAXIMUM_DAYS_FROM_CASE_TO_INCIDENT * 86_400 * 1_000_000
 # The weekly summary covers the cases of the last 13 weeks. For that long it repeats each value that
 # Mendq set, because it cannot see if a template has the value by now.
 QUARTER_DAYS = 91
@@ -137,7 +137,7 @@ class CaseTimeline:
         return self.transitions[-1]
 
     @property
-    def shown_transition(self) -> Transition:
+    def transition_with_reported_reason(self) -> Transition:
         """The transition whose reason the report shows.
 
         It is the newest transition, with one exception: if a verified fix is being watched, or was
@@ -157,7 +157,7 @@ class CaseTimeline:
         return newest_transition
 
     @cached_property
-    def begin_microseconds(self) -> int:
+    def first_transition_microseconds(self) -> int:
         """Time of the first transition that was read, in microseconds since 1970."""
         return to_microseconds(self.transitions[0].at)
 
@@ -188,7 +188,7 @@ class CaseTimeline:
         # A case that opens in the state `approved` was approved by the settings, not by a person.
         if any(case.state is State.APPROVED and case.n > 1 for case in self.transitions):
             return APPROVED_OUTCOME
-        if not self.is_notified:
+        if not self.has_notified_people:
             return HEALED_OUTCOME
         for transition in reversed(self.transitions):
             if transition.state in _STATES_NAMED_AS_OUTCOMES:
@@ -258,7 +258,7 @@ class CaseTimeline:
         return self.opening_transition is not None and self.is_opened_without_calls
 
     @property
-    def is_notified(self) -> bool:
+    def has_notified_people(self) -> bool:
         """True if people were ever notified about the case."""
         return any(transition.notified is True for transition in self.transitions)
 
@@ -267,7 +267,9 @@ class CaseTimeline:
         """True if a notification about the case was ever urgent."""
         return any(transition.urgent is True for transition in self.transitions)
 
-    def overlaps(self, first_call_microseconds: int, last_call_microseconds: int) -> bool:
+    def has_evidence_between(
+        self, first_call_microseconds: int, last_call_microseconds: int
+    ) -> bool:
         """Return True if evidence of the case overlaps a span, in microseconds since 1970."""
         return any(
             span_begin <= last_call_microseconds and span_end >= first_call_microseconds
@@ -275,10 +277,12 @@ class CaseTimeline:
         )
 
     @cached_property
-    def evidence_near_opening(self) -> list[tuple[int, int]]:
-        """The parts of `evidence_spans` at most a week before or after `begin_microseconds`."""
-        earliest_microseconds = self.begin_microseconds - WEEK_MICROSECONDS
-        latest_microseconds = self.begin_microseconds + WEEK_MICROSECONDS
+    def evidence_spans_near_opening(self) -> list[tuple[int, int]]:
+        """The parts of `evidence_spans` at most a week before or after
+        `first_transition_microseconds`.
+        """
+        earliest_microseconds = self.first_transition_microseconds - WEEK_MICROSECONDS
+        latest_microseconds = self.first_transition_microseconds + WEEK_MICROSECONDS
         spans_near_opening: list[tuple[int, int]] = []
         for span_begin, span_end in self.evidence_spans:
             clipped_begin = max(span_begin, earliest_microseconds)
@@ -297,7 +301,7 @@ class CaseTimeline:
         return [transition for transition in self.transitions if is_on_days(transition.at, days)]
 
 
-def group_by_case(transitions: Iterable[Transition]) -> list[CaseTimeline]:
+def group_transitions_by_case(transitions: Iterable[Transition]) -> list[CaseTimeline]:
     """Return a timeline for each case, sorted by case id."""
     transitions_by_case = defaultdict[str, list[Transition]](list)
     for transition in transitions:
@@ -333,7 +337,7 @@ def is_on_days(aware_time: datetime, days: Days) -> bool:
     return days.start_microseconds <= to_microseconds(aware_time) < days.end_microseconds
 
 
-def is_count(value: object) -> bool:
+def is_valid_count(value: object) -> bool:
     """Return True if `value` is a whole number from 0 to MAXIMUM_ACCEPTED_COUNT.
 
     The limit keeps sums of such numbers from overflowing.
@@ -370,57 +374,61 @@ class CaseFiles:
             and figure name. Empty if the scans were not read.
     """
 
-    first_complete_day: date
+    first_fully_read_day: date
     timelines: list[CaseTimeline]
     unreadable_file_count: int = 0
     findings: Sequence[tuple[str, str, str]] = ()
-    figures_by_queue: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    measured_figures_by_queue: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def load_case_files(
-    case_storage: Storage, days: Days, memory_days: int = CASE_MEMORY_DAYS + 1
+    case_storage: Storage,
+    days: Days,
+    number_of_earlier_days: int = MAXIMUM_DAYS_FROM_CASE_TO_INCIDENT + 1,
 ) -> CaseFiles:
-    """Read all cases with a transition from `memory_days` before `days` until now.
+    """Read all cases with a transition from `number_of_earlier_days` before `days` until now.
 
     Each of these cases is read from its opening if the files are there, because its first
     transitions say when it opened and if it notified people. A nightly run and a backfill that
     starts earlier therefore read the same transitions of it.
     """
-    first_complete_day = days.widen(memory_days, 0).first_day
+    first_fully_read_day = days.widen(number_of_earlier_days, 0).first_day
     folders = [name for name in case_storage.list_folders("") if name.startswith("dt=")]
     transitions: list[Transition] = []
     unreadable_file_count = 0
     # Read each folder right after it is listed: if a later folder of an account cannot be listed,
     # the account's files can no longer be read.
     for folder in folders:
-        if folder >= f"dt={first_complete_day}":
+        if folder >= f"dt={first_fully_read_day}":
             paths = list(case_storage.list_file_sizes(folder))
             transitions_of_day = _read_transitions(case_storage, paths)
             transitions.extend(transitions_of_day)
             unreadable_file_count += len(paths) - len(transitions_of_day)
-    older_folders = [folder for folder in folders if folder < f"dt={first_complete_day}"]
+    older_folders = [folder for folder in folders if folder < f"dt={first_fully_read_day}"]
     for folder in reversed(older_folders):
-        case_ids = _list_cases_without_opening(transitions)
-        if not case_ids:
+        case_ids_without_opening = _list_cases_without_opening(transitions)
+        if not case_ids_without_opening:
             break
         older_paths = [
             path
             for path in case_storage.list_file_sizes(folder)
-            if _parse_case_id(path) in case_ids
+            if _parse_case_id(path) in case_ids_without_opening
         ]
         transitions.extend(_read_transitions(case_storage, older_paths))
-    return CaseFiles(first_complete_day, group_by_case(transitions), unreadable_file_count)
+    return CaseFiles(
+        first_fully_read_day, group_transitions_by_case(transitions), unreadable_file_count
+    )
 
 
 def _list_cases_without_opening(transitions: Iterable[Transition]) -> set[str]:
     """Return the ids of the cases whose first transition is missing in `transitions`."""
     all_case_ids: set[str] = set()
-    opened_case_ids: set[str] = set()
+    case_ids_with_opening: set[str] = set()
     for transition in transitions:
         all_case_ids.add(transition.case_id)
         if transition.n == 1:
-            opened_case_ids.add(transition.case_id)
-    return all_case_ids - opened_case_ids
+            case_ids_with_opening.add(transition.case_id)
+    return all_case_ids - case_ids_with_opening
 
 
 def _read_transitions(case_storage: Storage, paths: Iterable[str]) -> list[Transition]:

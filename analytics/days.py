@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from mendq.nightly.verdict import is_in_reach, name_of_week
+from mendq.nightly.verdict import is_possible_trail_year, name_of_week
 
 ONE_DAY = timedelta(days=1)
 # The weekly summary is compared with this number of weeks before it.
@@ -27,12 +27,14 @@ class Days:
         for offset in range((self.last_day - self.first_day).days + 1):
             yield self.first_day + offset * ONE_DAY
 
-    def __contains__(self, other: Days) -> bool:
-        return self.first_day <= other.first_day and other.last_day <= self.last_day
+    def __contains__(self, other_days: Days) -> bool:
+        return self.first_day <= other_days.first_day and other_days.last_day <= self.last_day
 
-    def __or__(self, other: Days) -> Days:
+    def __or__(self, other_days: Days) -> Days:
         """Return the fewest consecutive days that cover both, with any days between them."""
-        return Days(min(self.first_day, other.first_day), max(self.last_day, other.last_day))
+        return Days(
+            min(self.first_day, other_days.first_day), max(self.last_day, other_days.last_day)
+        )
 
     def extend_to(self, needed_days: Days, original_days: Days) -> Days:
         """Return these days, extended until they include `needed_days`.
@@ -50,9 +52,9 @@ class Days:
             last_day = max(needed_days.last_day, original_days.last_day + 2 * days_after)
         return Days(first_day, last_day)
 
-    def widen(self, before: int, after: int) -> Days:
+    def widen(self, days_before: int, days_after: int) -> Days:
         """Return these days with `before` days added in front of them and `after` behind them."""
-        return Days(self.first_day - before * ONE_DAY, self.last_day + after * ONE_DAY)
+        return Days(self.first_day - days_before * ONE_DAY, self.last_day + days_after * ONE_DAY)
 
     @property
     def start_microseconds(self) -> int:
@@ -95,10 +97,11 @@ def parse_week_days(week: str) -> Days:
     """Return Monday to Sunday of an ISO week such as `2026-W46`.
 
     Raises:
-        ValueError: if `week` is not the name of a week, or `is_in_reach` is False for its year.
+        ValueError: if `week` is not the name of a week, or `is_possible_trail_year` is False for
+            its year.
     """
     monday = date.fromisoformat(week)
-    if name_of_week(monday) != week or not is_in_reach(int(week[:4])):
+    if name_of_week(monday) != week or not is_possible_trail_year(int(week[:4])):
         raise ValueError(f"{week!r} is not a week like 2026-W46")
     return Days(monday, monday + 6 * ONE_DAY)
 

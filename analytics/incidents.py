@@ -28,12 +28,12 @@ from analytics.cases import NOT_SEEN_OUTCOME, WEEK_MICROSECONDS, CaseTimeline
 from analytics.days import microseconds_to_time, to_microseconds
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import (
+    EVENTS_SUFFICIENT_FOR_CASE,
     MAXIMUM_PRINCIPALS,
-    SUFFICIENT_EVENTS,
-    SUFFICIENT_WITHIN_SECONDS,
+    SUFFICIENT_EVENTS_PERIOD_SECONDS,
     Sighting,
 )
-from mendq.model.queue import arn_of, parts_of
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 
 # The number of unreadable records of a file, by reason.
 UNREADABLE_RECORDS_TYPE = "array<struct<reason:string,records:bigint>>"
@@ -91,7 +91,7 @@ def format_schema(type_by_column: Mapping[str, str]) -> str:
 
 
 # Calls of one burst are at most this far apart. It must be longer than the time within which heal
-# asks for enough evidence (SUFFICIENT_WITHIN_SECONDS).
+# asks for enough evidence (SUFFICIENT_EVENTS_PERIOD_SECONDS).
 MAXIMUM_GAP_SECONDS = 900
 # The columns that all calls of a burst have in common.
 _BURST_KEY_COLUMNS = ("account", "region", "queue_arn", "symptom")
@@ -102,7 +102,7 @@ _MAXIMUM_SCAN_DISTANCE_MICROSECONDS = 2 * 3_600 * 1_000_000
 FOUND_BY_FAILED_CALLS = "failed_calls"
 FOUND_BY_SCAN = "scan"
 # The value of the column `why` if operators made all calls of the incident with the mendq command.
-OWN_LOOK_REASON = "own_look"
+OPERATOR_CALLS_REASON = "own_look"
 # Words for what the scans around an incident say about its queue.
 _MANAGED_STATE = "managed"
 _NOT_MANAGED_STATE = "not_managed"
@@ -120,7 +120,7 @@ _SIGHTING_COLUMNS = (
 
 
 def select_failed_calls(
-    readings: DataFrame, account_and_region: AccountAndRegion | None = None
+    file_readings: DataFrame, account_and_region: AccountAndRegion | None = None
 ) -> DataFrame:
     """Return a row for each failed call in trail files.
 
@@ -132,19 +132,19 @@ def select_failed_calls(
         readings: A row for each file, with the columns of `READING_COLUMNS` (analytics/trail.py).
         account_and_region: Only calls of this account and region are returned. None: all calls.
     """
-    calls = readings.transform(_split_into_calls)
+    calls = file_readings.transform(_split_into_calls)
     if account_and_region:
         is_of_account_and_region = (sf.col("account") == account_and_region.account) & (
             sf.col("region") == account_and_region.region
         )
         calls = calls.where(is_of_account_and_region)
-    return calls.transform(_remove_duplicates).transform(_remove_own_calls)
+    return calls.transform(_remove_duplicates).transform(_remove_calls_of_mendq)
 
 
-def _split_into_calls(readings: DataFrame) -> DataFrame:
+def _split_into_calls(file_readings: DataFrame) -> DataFrame:
     """Return a row for each failed call, from a row for each file."""
     return (
-        readings.select("file", sf.explode("calls").alias("call"))
+        file_readings.select("file", sf.explode("calls").alias("call"))
         .select("call.*", "file", sf.element_at(sf.split("file", "/"), -1).alias("file_name"))
         .withColumn("event_time", sf.timestamp_micros("event_time"))
     )
@@ -161,16 +161,16 @@ def _remove_duplicates(calls: DataFrame) -> DataFrame:
     )
 
 
-def _remove_own_calls(calls: DataFrame) -> DataFrame:
+def _remove_calls_of_mendq(calls: DataFrame) -> DataFrame:
     """Return the calls, without calls that Mendq's own roles made.
 
     The result has the columns of the table `failed_calls`, and four more: `ignored` (why heal does
     not handle the call, null if it does), `is_own_look` (an operator made it with the mendq
     command), `requested_visibility_seconds` and `refused_by`.
     """
-    is_own_call = sf.col("ignored").eqNullSafe("own_call")
+    is_mendq_call = sf.col("ignored").eqNullSafe("own_call")
     columns_for_bursts = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
-    return calls.where(~is_own_call).select(
+    return calls.where(~is_mendq_call).select(
         *COLUMN_TYPES_BY_TABLE["failed_calls"], *columns_for_bursts
     )
 
@@ -186,7 +186,7 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
     principals = sf.sort_array(sf.collect_set("principal_arn"))
     is_ignored_call = sf.isnotnull("ignored")
     return (
-        calls.transform(_number_bursts)
+        calls.transform(_add_burst_numbers)
         .groupBy(*_BURST_KEY_COLUMNS, "burst")
         .agg(
             sf.min("event_time").alias("first_failure"),
@@ -202,7 +202,7 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
     )
 
 
-def _number_bursts(calls: DataFrame) -> DataFrame:
+def _add_burst_numbers(calls: DataFrame) -> DataFrame:
     """Add to each failed call the column `burst`, the number of its burst.
 
     The bursts of each account, region, queue and symptom are numbered by time. Two more columns are
@@ -216,10 +216,12 @@ def _number_bursts(calls: DataFrame) -> DataFrame:
     gap_microseconds = sf.unix_micros("event_time") - sf.lag(sf.unix_micros("event_time")).over(
         ordered_calls_window
     )
-    starts_burst = sf.coalesce(gap_microseconds > MAXIMUM_GAP_SECONDS * 1_000_000, sf.lit(True))
+    is_first_call_of_burst = sf.coalesce(
+        gap_microseconds > MAXIMUM_GAP_SECONDS * 1_000_000, sf.lit(True)
+    )
     return (
         calls.withColumn("completes_evidence", _make_evidence_column())
-        .withColumn("starts", starts_burst.cast("int"))
+        .withColumn("starts", is_first_call_of_burst.cast("int"))
         .withColumn("burst", sf.sum("starts").over(window_until_call))
     )
 
@@ -227,19 +229,21 @@ def _number_bursts(calls: DataFrame) -> DataFrame:
 def _make_evidence_column() -> Column:
     """Return a column that is true for a failed call with which heal has enough evidence to act.
 
-    Heal needs SUFFICIENT_EVENTS calls within SUFFICIENT_WITHIN_SECONDS, not counting calls that it
-    ignores. All of them are in one burst, because calls of different bursts are further apart.
+    Heal needs EVENTS_SUFFICIENT_FOR_CASE calls within SUFFICIENT_EVENTS_PERIOD_SECONDS, not
+    counting calls that it ignores. All of them are in one burst, because calls of different bursts
+    are further apart.
     """
     call_microseconds = sf.unix_micros("event_time")
     is_handled_call = sf.isnull("ignored")
     ordered_calls_window = Window.partitionBy(*_BURST_KEY_COLUMNS, is_handled_call).orderBy(
         "event_time", "event_id"
     )
-    earlier_call_microseconds = sf.lag(call_microseconds, SUFFICIENT_EVENTS - 1).over(
+    earlier_call_microseconds = sf.lag(call_microseconds, EVENTS_SUFFICIENT_FOR_CASE - 1).over(
         ordered_calls_window
     )
     has_enough_calls = sf.coalesce(
-        call_microseconds - earlier_call_microseconds <= SUFFICIENT_WITHIN_SECONDS * 1_000_000,
+        call_microseconds - earlier_call_microseconds
+        <= SUFFICIENT_EVENTS_PERIOD_SECONDS * 1_000_000,
         sf.lit(False),
     )
     return is_handled_call & has_enough_calls
@@ -254,7 +258,7 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
         "event_time", "event_id"
     )
     sighting = sf.struct(*_SIGHTING_COLUMNS)
-    lag_distances = reversed(range(SUFFICIENT_EVENTS))
+    lag_distances = reversed(range(EVENTS_SUFFICIENT_FOR_CASE))
     latest_sightings = sf.array(
         *(
             sf.lag(sighting, lag_distance).over(ordered_calls_window)
@@ -263,7 +267,9 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
     )
     call_microseconds = sf.unix_micros("event_time")
     evidence_completed_at = sf.when(sf.col("completes_evidence"), call_microseconds)
-    calls_with_burst_numbers = calls.transform(_number_bursts).withColumn("at", call_microseconds)
+    calls_with_burst_numbers = calls.transform(_add_burst_numbers).withColumn(
+        "at", call_microseconds
+    )
     calls_with_evidence = calls_with_burst_numbers.withColumns(
         {"latest": latest_sightings, "completed_at": evidence_completed_at}
     )
@@ -317,12 +323,12 @@ class Burst(NamedTuple):
         """Return True if these failed calls belong to the case `timeline`, which a scan opened.
 
         The case must have the same queue and symptom, and the time of the calls must overlap one of
-        its spans `evidence_near_opening`.
+        its spans `evidence_spans_near_opening`.
         """
         case = timeline.newest_transition
         if (case.queue_arn, case.symptom) != (self.queue_arn, self.symptom):
             return False
-        evidence_spans = timeline.evidence_near_opening
+        evidence_spans = timeline.evidence_spans_near_opening
         return any(
             span_begin <= self.last_call_microseconds and span_end >= self.first_call_microseconds
             for span_begin, span_end in evidence_spans
@@ -334,10 +340,10 @@ def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
 
     Without this conversion, Spark would return the times in the local zone.
     """
-    bursts_with_numbers = bursts.withColumns(
+    bursts_with_numeric_times = bursts.withColumns(
         {name: sf.unix_micros(name) for name in _FAILURE_TIME_COLUMNS}
     )
-    return [row.asDict() for row in bursts_with_numbers.collect()]
+    return [row.asDict() for row in bursts_with_numeric_times.collect()]
 
 
 def select_bursts_of_scan_cases(
@@ -349,13 +355,13 @@ def select_bursts_of_scan_cases(
         bursts: The rows of `collect_bursts`.
         timelines: All cases.
     """
-    queue_arns: set[str] = set()
+    queue_arns_with_scan_cases: set[str] = set()
     for timeline in timelines:
         if timeline.is_opened_by_scan:
-            queue_arns.add(timeline.newest_transition.queue_arn)
+            queue_arns_with_scan_cases.add(timeline.newest_transition.queue_arn)
     selected_bursts: list[Burst] = []
     for row in bursts:
-        if row["queue_arn"] in queue_arns:
+        if row["queue_arn"] in queue_arns_with_scan_cases:
             burst = Burst(
                 row["queue_arn"], row["symptom"], row["first_failure"], row["last_failure"]
             )
@@ -382,7 +388,7 @@ def join_cases(
     """
     case_index = CaseIndex.build(timelines, scan_listings, account_and_region)
     scan_incidents = list_scan_incidents(timelines, select_bursts_of_scan_cases(bursts, timelines))
-    return [*(case_index.add_outcome(burst) for burst in bursts), *scan_incidents]
+    return [*(case_index.make_incident_of_burst(burst) for burst in bursts), *scan_incidents]
 
 
 def list_scan_incidents(
@@ -405,7 +411,7 @@ def list_scan_incidents(
 def _make_scan_incident(timeline: CaseTimeline) -> dict[str, Any]:
     """Return the incident of a case that a scan opened. It begins and ends when the case opened."""
     case = timeline.newest_transition
-    queue = parts_of(case.queue_arn)
+    queue = parse_queue_arn(case.queue_arn)
     identity_text = json.dumps(
         [queue.account, queue.region, case.queue_arn, case.symptom, case.case_id]
     )
@@ -419,7 +425,7 @@ def _make_scan_incident(timeline: CaseTimeline) -> dict[str, Any]:
         "error_codes": [],
         "principals": [],
         "failed_calls": 0,
-        **dict.fromkeys(_FAILURE_TIME_COLUMNS, timeline.begin_microseconds),
+        **dict.fromkeys(_FAILURE_TIME_COLUMNS, timeline.first_transition_microseconds),
         **_make_outcome_columns(timeline, [timeline]),
         "why": None,
     }
@@ -438,7 +444,7 @@ def _make_outcome_columns(
         "outcome": timeline.outcome if timeline else NOT_SEEN_OUTCOME,
         "case_id": timeline.newest_transition.case_id if timeline else None,
         "seconds_to_heal": timeline.seconds_to_heal if timeline else None,
-        "notified": any(case.is_notified for case in joined_timelines),
+        "notified": any(case.has_notified_people for case in joined_timelines),
         "urgent": any(case.is_urgent for case in joined_timelines),
     }
 
@@ -458,7 +464,7 @@ class CaseIndex:
     """
 
     timelines_by_queue: Mapping[str, Sequence[CaseTimeline]]
-    listing_times_by_queue: Mapping[str, Sequence[int]]
+    scan_times_by_listed_queue: Mapping[str, Sequence[int]]
     complete_scan_times: Sequence[int]
     scanned_accounts_and_regions: frozenset[AccountAndRegion]
 
@@ -477,31 +483,31 @@ class CaseIndex:
         timelines_by_queue = defaultdict[str, list[CaseTimeline]](list)
         for timeline in timelines:
             timelines_by_queue[timeline.newest_transition.queue_arn].append(timeline)
-        listing_times_by_queue = defaultdict[str, list[int]](list)
+        scan_times_by_listed_queue = defaultdict[str, list[int]](list)
         complete_scan_times: list[int] = []
         for scan_listing in sorted(scan_listings):
-            for arn in scan_listing.queue_arns:
-                listing_times_by_queue[arn].append(scan_listing.scan_microseconds)
+            for queue_arn in scan_listing.queue_arns:
+                scan_times_by_listed_queue[queue_arn].append(scan_listing.scan_microseconds)
             if scan_listing.is_complete:
                 complete_scan_times.append(scan_listing.scan_microseconds)
         scanned_accounts_and_regions = (
             {account_and_region}
             if account_and_region
-            else _find_accounts_and_regions(listing_times_by_queue)
+            else _find_accounts_and_regions(scan_times_by_listed_queue)
         )
         return cls(
             dict(timelines_by_queue),
-            dict(listing_times_by_queue),
+            dict(scan_times_by_listed_queue),
             complete_scan_times,
             frozenset(scanned_accounts_and_regions),
         )
 
-    def add_outcome(self, burst: Mapping[str, Any]) -> dict[str, Any]:
+    def make_incident_of_burst(self, burst: Mapping[str, Any]) -> dict[str, Any]:
         """Return the incident of a burst of failed calls: with its case, or the reason for none.
 
         A case belongs to the incident if queue and symptom are equal and its evidence overlaps the
         burst. If there are several, the one that opened last decides the outcome. If operators made
-        all the calls, `why` is OWN_LOOK_REASON even if there is a case.
+        all the calls, `why` is OPERATOR_CALLS_REASON even if there is a case.
         """
         first_call_microseconds = burst["first_failure"]
         last_call_microseconds = burst["last_failure"]
@@ -514,12 +520,12 @@ class CaseIndex:
         joined_timelines = [
             timeline
             for timeline in symptom_timelines
-            if timeline.overlaps(first_call_microseconds, last_call_microseconds)
+            if timeline.has_evidence_between(first_call_microseconds, last_call_microseconds)
         ]
         deciding_timeline = max(joined_timelines, key=_rank_by_opening, default=None)
         missing_case_reason: str | None = None
         if burst["is_own_look"]:
-            missing_case_reason = OWN_LOOK_REASON
+            missing_case_reason = OPERATOR_CALLS_REASON
         elif deciding_timeline is None:
             missing_case_reason = burst["ignored"] or self._explain_missing_case(
                 burst, symptom_timelines
@@ -545,11 +551,13 @@ class CaseIndex:
         first_call_microseconds = burst["first_failure"]
         last_call_microseconds = burst["last_failure"]
         # A case that began in the week before, even an ended one, may be why heal opened no other.
-        earliest_begin = first_call_microseconds - WEEK_MICROSECONDS
+        earliest_begin_microseconds = first_call_microseconds - WEEK_MICROSECONDS
         recent_timelines = [
             timeline
             for timeline in symptom_timelines
-            if earliest_begin <= timeline.begin_microseconds <= last_call_microseconds
+            if earliest_begin_microseconds
+            <= timeline.first_transition_microseconds
+            <= last_call_microseconds
         ]
         if any(_is_open_at(timeline, first_call_microseconds) for timeline in recent_timelines):
             return "case_open"
@@ -594,7 +602,7 @@ class CaseIndex:
             return None
         last_scan_time_before = scan_times_before[-1]
         first_scan_time_after = scan_times_after[0]
-        listing_times = self.listing_times_by_queue.get(burst["queue_arn"], ())
+        listing_times = self.scan_times_by_listed_queue.get(burst["queue_arn"], ())
         listing_times_between_scans = _select_times_between(
             listing_times, last_scan_time_before, first_scan_time_after
         )
@@ -614,14 +622,14 @@ def _find_accounts_and_regions(queue_arns: Iterable[str]) -> set[AccountAndRegio
     """Return the accounts and regions of queues. Texts that are not queue ARNs are left out."""
     accounts_and_regions: set[AccountAndRegion] = set()
     for queue_arn in queue_arns:
-        if arn_of(queue_arn):
-            queue = parts_of(queue_arn)
+        if queue_arn_or_none(queue_arn):
+            queue = parse_queue_arn(queue_arn)
             accounts_and_regions.add(AccountAndRegion(queue.account, queue.region))
     return accounts_and_regions
 
 
 def _rank_by_opening(timeline: CaseTimeline) -> tuple[int, str]:
-    return timeline.begin_microseconds, timeline.newest_transition.case_id
+    return timeline.first_transition_microseconds, timeline.newest_transition.case_id
 
 
 def _is_open_at(timeline: CaseTimeline, time_microseconds: int) -> bool:

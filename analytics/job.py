@@ -39,7 +39,7 @@ ACCOUNT_PLACEHOLDER = "{account}"
 # Exit codes.
 EXIT_DONE = 0
 EXIT_BAD_ARGUMENTS = 2
-EXIT_UNREADABLE = 3
+EXIT_TOO_MUCH_UNREADABLE = 3
 EXIT_NOTHING_READ = 4
 
 
@@ -123,11 +123,11 @@ def _add_command(
     `day_options` has its options for days, each with the attribute that the option sets.
     """
     command_parser = command_parsers.add_parser(name, help=help_text, allow_abbrev=False)
-    for option, attribute in day_options.items():
+    for option, parsed_attribute_name in day_options.items():
         command_parser.add_argument(
             option,
             required=True,
-            dest=attribute,
+            dest=parsed_attribute_name,
             type=partial(_parse_day, option),
             metavar="YYYY-MM-DD",
         )
@@ -258,11 +258,11 @@ def run_command(
         account_and_region=arguments.account_and_region,
     )
     is_backtest = arguments.command == "backtest"
-    run_result = nightly_run.write(arguments.days, with_evidence=is_backtest)
+    nightly_run_result = nightly_run.write(arguments.days, with_evidence=is_backtest)
     if is_backtest:
-        write_backtest_incidents(tables, arguments.days, run_result, now)
+        write_backtest_incidents(tables, arguments.days, nightly_run_result, now)
     return _choose_exit_code(
-        run_result, trail_storage, arguments.days, arguments.account_and_region
+        nightly_run_result, trail_storage, arguments.days, arguments.account_and_region
     )
 
 
@@ -330,7 +330,7 @@ def _open_account_roots(
 
 
 def _choose_exit_code(
-    run_result: NightlyRunResult,
+    nightly_run_result: NightlyRunResult,
     trail_storage: Storage,
     days: Days,
     account_and_region: AccountAndRegion | None = None,
@@ -339,7 +339,7 @@ def _choose_exit_code(
 
     Print the reason if nothing was read, or if too many bytes were unreadable.
     """
-    if not run_result.nightly_runs and not run_result.retained_days:
+    if not nightly_run_result.counts_of_written_days and not nightly_run_result.unchanged_days:
         first_publish_day = find_first_publish_day(trail_storage, account_and_region)
         if first_publish_day is not None and days.last_day < first_publish_day:
             _print_line(f"the trail begins on {first_publish_day}, after {days.last_day}")
@@ -349,13 +349,16 @@ def _choose_exit_code(
         )
         return EXIT_NOTHING_READ
     unreadable_bytes = sum(
-        nightly_read.bytes_unreadable for nightly_read in run_result.nightly_runs
+        nightly_counts.bytes_unreadable
+        for nightly_counts in nightly_run_result.counts_of_written_days
     )
-    listed_bytes = sum(nightly_read.bytes for nightly_read in run_result.nightly_runs)
+    listed_bytes = sum(
+        nightly_counts.bytes for nightly_counts in nightly_run_result.counts_of_written_days
+    )
     if is_too_much_unreadable(unreadable_bytes, listed_bytes):
         unreadable_share_text = f"{unreadable_bytes} of {listed_bytes} bytes"
         _print_line(f"{unreadable_share_text} were unreadable: the quality table names the files")
-        return EXIT_UNREADABLE
+        return EXIT_TOO_MUCH_UNREADABLE
     return EXIT_DONE
 
 

@@ -68,7 +68,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.cases import CaseFiles, is_count, is_on_days, load_case_files
+from analytics.cases import CaseFiles, is_on_days, is_valid_count, load_case_files
 from analytics.days import ONE_DAY, Days, microseconds_to_day, to_microseconds
 from analytics.incidents import (
     MAXIMUM_GAP_SECONDS,
@@ -85,7 +85,12 @@ from analytics.trail import Reader, TrailReader, find_first_publish_day
 from analytics.week_parts import Row, RowsByDay
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.json_text import to_json
-from mendq.nightly.verdict import NightlyRead, nightly_key, parse_day, read_nightly
+from mendq.nightly.verdict import (
+    NightlyCounts,
+    make_nightly_counts_key,
+    parse_day,
+    read_nightly_counts,
+)
 
 MAXIMUM_GAP_MICROSECONDS = MAXIMUM_GAP_SECONDS * 1_000_000
 FINDINGS_FOLDER = "findings"
@@ -93,7 +98,7 @@ FINDINGS_FOLDER = "findings"
 _MAXIMUM_SCAN_FILE_BYTES = 20_000_000
 # Scans of this number of days after an incident are read too. They show if its queue was tagged
 # only later.
-_SCAN_DAYS_AFTER = 7
+_SCAN_DAYS_AFTER_INCIDENT = 7
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,8 @@ class NightlyRunResult:
             id. Empty unless the caller asked for them.
     """
 
-    nightly_runs: tuple[NightlyRead, ...] = ()
-    retained_days: tuple[date, ...] = ()
+    counts_of_written_days: tuple[NightlyCounts, ...] = ()
+    unchanged_days: tuple[date, ...] = ()
     evidence_by_incident: Mapping[str, list[str]] = field(default_factory=dict)
 
 
@@ -171,7 +176,7 @@ class NightlyRun:
         )
         self.tables.say(f"reader: {self.reader.name}{reader_reason_text}")
         with (
-            self.tables.out.staging() as staging,
+            self.tables.table_storage.staging() as staging,
             closing(
                 TrailReader(
                     self.tables.spark,
@@ -247,7 +252,7 @@ class NightlyRun:
                 continue
             if any(burst.joins_scan_case(timeline) for burst in bursts_of_requested_days):
                 opening_spans_of_joined_cases.append(
-                    (timeline.begin_microseconds, timeline.begin_microseconds)
+                    (timeline.first_transition_microseconds, timeline.first_transition_microseconds)
                 )
         if not opening_spans_of_joined_cases:
             return days_to_write, case_files
@@ -266,9 +271,9 @@ class NightlyRun:
             unreadable_files_text = (
                 f", {case_files.unreadable_file_count} files there hold no transition"
             )
-        first_complete_day = case_files.first_complete_day
+        first_fully_read_day = case_files.first_fully_read_day
         self.tables.say(
-            f"{len(case_files.timelines)} cases since {first_complete_day}{unreadable_files_text}"
+            f"{len(case_files.timelines)} cases since {first_fully_read_day}{unreadable_files_text}"
         )
         scan_listings = (
             read_queue_listings(self.scan_storage, loaded_days.days) if self.scan_storage else []
@@ -299,13 +304,13 @@ class NightlyRun:
             files_by_day[day] = quality_files_by_day[day] | call_files_by_day[day]
         lost_files = self._find_lost_files(set[str]().union(*files_by_day.values()) - listed_files)
         lost_count_by_day = {day: len(files & lost_files) for day, files in files_by_day.items()}
-        lost_count_by_kept_day: dict[date, int] = {}
+        lost_file_count_by_unchanged_day: dict[date, int] = {}
         for day in days:
             if day in lost_count_by_day:
                 lost_count = lost_count_by_day[day] + lost_count_by_day.get(day - ONE_DAY, 0)
                 if lost_count:
-                    lost_count_by_kept_day[day] = lost_count
-        return lost_count_by_kept_day
+                    lost_file_count_by_unchanged_day[day] = lost_count
+        return lost_file_count_by_unchanged_day
 
     def _find_lost_files(self, files: Collection[str]) -> set[str]:
         """Return the files among these that the trail does not have any more."""
@@ -328,9 +333,9 @@ class NightlyRun:
         calls = loaded_days.calls.withColumn("day", sf.to_date("event_time"))
         rows_with_call_count = calls.groupBy("day").count().collect()
         call_count_by_day = {row["day"]: row["count"] for row in rows_with_call_count}
-        nightly_reads: list[NightlyRead] = []
+        nightly_counts_of_days: list[NightlyCounts] = []
         for day in loaded_days.days:
-            nightly_read = NightlyRead(
+            nightly_counts = NightlyCounts(
                 day,
                 self.made_at,
                 self.reader.name,
@@ -339,74 +344,82 @@ class NightlyRun:
                 incidents=len(rows_by_table["incidents"][day]),
                 **_count_files(rows_by_table["quality"][day]),
             )
-            nightly_reads.append(nightly_read)
-        reads_without_content = [
-            nightly_read for nightly_read in nightly_reads if _has_no_content(nightly_read)
+            nightly_counts_of_days.append(nightly_counts)
+        counts_of_empty_days = [
+            nightly_counts
+            for nightly_counts in nightly_counts_of_days
+            if _has_no_content(nightly_counts)
         ]
-        reads_with_content = [
-            nightly_read for nightly_read in nightly_reads if not _has_no_content(nightly_read)
+        counts_of_days_with_content = [
+            nightly_counts
+            for nightly_counts in nightly_counts_of_days
+            if not _has_no_content(nightly_counts)
         ]
-        written_nightly_reads = [
-            nightly_read
-            for nightly_read in reads_with_content
-            if nightly_read.day not in lost_count_by_day
+        counts_of_written_days = [
+            nightly_counts
+            for nightly_counts in counts_of_days_with_content
+            if nightly_counts.day not in lost_count_by_day
         ]
-        retained_days = [
-            nightly_read.day
-            for nightly_read in reads_with_content
-            if nightly_read.day in lost_count_by_day
+        unchanged_days = [
+            nightly_counts.day
+            for nightly_counts in counts_of_days_with_content
+            if nightly_counts.day in lost_count_by_day
         ]
         self.tables.write(
-            calls, rows_by_table, [nightly_read.day for nightly_read in written_nightly_reads]
+            calls, rows_by_table, [nightly_counts.day for nightly_counts in counts_of_written_days]
         )
-        for nightly_read in nightly_reads:
+        for nightly_counts in nightly_counts_of_days:
             self.tables.say(
-                f"{nightly_read.day}: {_describe_outcome(nightly_read, lost_count_by_day)}"
+                f"{nightly_counts.day}: {_describe_outcome(nightly_counts, lost_count_by_day)}"
             )
-        for nightly_read in (
-            *written_nightly_reads,
-            *self._select_empty_days_to_report(reads_without_content),
+        for nightly_counts in (
+            *counts_of_written_days,
+            *self._select_empty_days_to_report(counts_of_empty_days),
         ):
-            document = to_json(nightly_read.document(), indent=1)
-            self.tables.out.write(nightly_key(nightly_read.day), document.encode())
-        return NightlyRunResult(tuple(written_nightly_reads), tuple(retained_days))
+            document = to_json(nightly_counts.document(), indent=1)
+            self.tables.table_storage.write(
+                make_nightly_counts_key(nightly_counts.day), document.encode()
+            )
+        return NightlyRunResult(tuple(counts_of_written_days), tuple(unchanged_days))
 
     def _select_empty_days_to_report(
-        self, reads_without_content: Collection[NightlyRead]
-    ) -> Iterator[NightlyRead]:
+        self, counts_of_empty_days: Collection[NightlyCounts]
+    ) -> Iterator[NightlyCounts]:
         """Yield the counts of those days without content whose `nightly.json` must be written.
 
         Rule 6 says which days these are.
         """
-        if not reads_without_content:
+        if not counts_of_empty_days:
             return
         first_day = find_first_publish_day(self.trail_storage, self.account_and_region)
         if first_day is None:
             return
-        for nightly_read in reads_without_content:
-            if first_day <= nightly_read.day <= self.made_at.date():
-                earlier_read = read_nightly(
-                    self.tables.out.read(nightly_key(nightly_read.day)) or b""
+        for nightly_counts in counts_of_empty_days:
+            if first_day <= nightly_counts.day <= self.made_at.date():
+                earlier_counts = read_nightly_counts(
+                    self.tables.table_storage.read(make_nightly_counts_key(nightly_counts.day))
+                    or b""
                 )
-                if earlier_read is None or earlier_read.has_read_nothing:
-                    yield nightly_read
+                if earlier_counts is None or earlier_counts.has_read_nothing:
+                    yield nightly_counts
 
 
-def _has_no_content(nightly_read: NightlyRead) -> bool:
+def _has_no_content(nightly_counts: NightlyCounts) -> bool:
     """Return True if the trail has no file and no failed call of the day."""
-    return not nightly_read.files and not nightly_read.failed_calls
+    return not nightly_counts.files and not nightly_counts.failed_calls
 
 
-def _describe_outcome(nightly_read: NightlyRead, lost_count_by_day: Mapping[date, int]) -> str:
-    if _has_no_content(nightly_read):
+def _describe_outcome(nightly_counts: NightlyCounts, lost_count_by_day: Mapping[date, int]) -> str:
+    if _has_no_content(nightly_counts):
         return "nothing in the trail, nothing written"
-    if nightly_read.day in lost_count_by_day:
+    if nightly_counts.day in lost_count_by_day:
         return (
-            f"not changed, because {lost_count_by_day[nightly_read.day]} of its files were deleted"
+            f"not changed, because {lost_count_by_day[nightly_counts.day]} of its files were "
+            "deleted"
         )
     return (
-        f"{nightly_read.incidents} incidents of {nightly_read.failed_calls} failed calls; "
-        f"{nightly_read.files} files, {nightly_read.files_unreadable} unreadable"
+        f"{nightly_counts.incidents} incidents of {nightly_counts.failed_calls} failed calls; "
+        f"{nightly_counts.files} files, {nightly_counts.files_unreadable} unreadable"
     )
 
 
@@ -468,7 +481,7 @@ def _list_spans_near_scans(case_files: CaseFiles, days: Days) -> Iterator[tuple[
     """
     for timeline in case_files.timelines:
         if timeline.is_opened_by_scan and is_on_days(timeline.transitions[0].at, days):
-            yield from timeline.evidence_near_opening
+            yield from timeline.evidence_spans_near_opening
 
 
 def derive_findings_root(case_root: str) -> str | None:
@@ -489,7 +502,7 @@ def read_queue_listings(scan_storage: Storage, days: Days) -> list[ScanListing]:
     Scans from one day before `days` to 8 days after them are read. Broken ones are left out
     (rule 8).
     """
-    folders_near_days = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER + 1)}
+    folders_near_days = {f"dt={day}" for day in days.widen(1, _SCAN_DAYS_AFTER_INCIDENT + 1)}
     scan_listings: list[ScanListing] = []
     for folder in scan_storage.list_folders(""):
         if folder not in folders_near_days:
@@ -552,27 +565,27 @@ def read_last_measurements(scan_storage: Storage) -> dict[str, dict[str, int]]:
     day_folders = [
         name for name in scan_storage.list_folders("") if parse_day(name.removeprefix("dt="))
     ]
-    figures_by_queue: dict[str, dict[str, int]] = {}
+    measured_figures_by_queue: dict[str, dict[str, int]] = {}
     for scan_document in _read_last_day(scan_storage, day_folders):
-        figures_by_queue.update(_read_measurements(scan_document))
-    return figures_by_queue
+        measured_figures_by_queue.update(_read_measurements(scan_document))
+    return measured_figures_by_queue
 
 
 def _read_measurements(scan_document: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     """Return the figures that a scan measured of each queue, by queue ARN and figure name.
 
-    Values that are not counts (`is_count`) are left out.
+    Values that are not counts (`is_valid_count`) are left out.
     """
     queues = scan_document.get("queues")
-    figures_by_queue: dict[str, dict[str, int]] = {}
+    measured_figures_by_queue: dict[str, dict[str, int]] = {}
     if isinstance(queues, dict):
         for queue_arn, figure_by_name in queues.items():
             if isinstance(figure_by_name, dict):
                 valid_figure_by_name = {
-                    name: value for name, value in figure_by_name.items() if is_count(value)
+                    name: value for name, value in figure_by_name.items() if is_valid_count(value)
                 }
-                figures_by_queue[queue_arn] = valid_figure_by_name
-    return figures_by_queue
+                measured_figures_by_queue[queue_arn] = valid_figure_by_name
+    return measured_figures_by_queue
 
 
 def _read_last_day(scan_storage: Storage, day_folders: Collection[str]) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,13 @@ from typing import Any
 
 from analytics.cases import MAXIMUM_NAME_CHARACTERS, CaseTimeline, Step, read_steps, shorten
 from analytics.days import Days, to_microseconds
-from analytics.week_parts import Row, Weight, format_time, rank_by_weight, weigh_incidents_by
+from analytics.week_parts import (
+    IncidentCounts,
+    Row,
+    count_incidents_and_calls_by,
+    format_time,
+    rank_by_counts,
+)
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
@@ -38,9 +44,9 @@ FIX_CALLER_KIND = "fix_caller"
 NAME_CODE_KIND = "name_code"
 
 # The reason for `write_into_template` if the change was made before the week.
-STANDING_REASON = "stands"
+VALUE_STILL_SET_REASON = "stands"
 _VERIFIED_STATES = frozenset({State.VERIFIED, State.WATCHING})
-_WHY_BY_KIND = {WRITE_INTO_TEMPLATE_KIND: "verified", WATCH_KIND: "applied"}
+_WHY_BY_TASK_KIND = {WRITE_INTO_TEMPLATE_KIND: "verified", WATCH_KIND: "applied"}
 _KIND_BY_STATE = {
     State.APPLIED: WATCH_KIND,
     State.UNVERIFIED: WATCH_KIND,
@@ -55,26 +61,29 @@ _KIND_BY_STATE = {
 # In these states the case's next step is shown, because its change was refused or did not help.
 _STATES_WITH_NEXT_STEP = frozenset({State.REFUSED, State.INEFFECTIVE, State.ESCALATED})
 # Order of the kinds of tasks. Tasks about escalated cases come before all others.
-_RANK_OF_ESCALATED = 0
+_RANK_OF_ESCALATED_CASES = 0
 _RANK_BY_KIND = {APPROVE_KIND: 1, DECIDE_KIND: 2, WATCH_KIND: 4}
 _RANK_OF_OTHER_KINDS = 3
 # Kinds that people decide for a whole plan. A plan that changes several attributes gives only one
 # recommendation of these kinds.
 _KINDS_FOR_WHOLE_PLANS = frozenset({APPROVE_KIND, FIX_KIND})
 # The kind for each finding for which no case is opened.
-_KIND_BY_FINDING = {ALARM_MISSING.name: "add_alarms", TAG_NOT_UNDERSTOOD.name: "correct_tags"}
+_TASK_KIND_BY_FINDING_SYMPTOM = {
+    ALARM_MISSING.name: "add_alarms",
+    TAG_NOT_UNDERSTOOD.name: "correct_tags",
+}
 # A caller or an unknown code is recommended only from one of these numbers on.
 MINIMUM_INCIDENTS = 10
 MINIMUM_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
-MAXIMUM_STANDING_VALUES = 50
+MAXIMUM_VALUES_STILL_SET = 50
 # The fields that the list `standing` shows of a recommendation.
-_STANDING_FIELDS = frozenset(
+_FIELDS_OF_VALUE_STILL_SET = frozenset(
     {"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"}
 )
 # Up to this number of queues with the same change are listed separately. If there are more queues,
 # only the worst one is listed, with the number of all.
-MAXIMUM_ALIKE_QUEUES = 3
+MAXIMUM_QUEUES_LISTED_FOR_SAME_CHANGE = 3
 _get_change_key = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
 _TEXT_FIELDS = ("before", "after", "reason", "next_step", "command")
 _NAME_FIELDS = ("queue_arn", "symptom", "attribute", "owner", "case_id")
@@ -134,7 +143,7 @@ class RecommendedTask:
         """Sorting key: escalated cases first, then by kind, then most incidents and calls."""
         kind_rank = _RANK_BY_KIND.get(self.kind, _RANK_OF_OTHER_KINDS)
         if self.why == State.ESCALATED:
-            kind_rank = _RANK_OF_ESCALATED
+            kind_rank = _RANK_OF_ESCALATED_CASES
         return (
             kind_rank,
             -self.incidents,
@@ -146,7 +155,7 @@ class RecommendedTask:
         )
 
 
-def make_to_do(
+def make_to_do_fields(
     recommendations: Iterable[RecommendedTask], incidents: Iterable[Row]
 ) -> dict[str, Any]:
     """Return the summary's fields about things to do.
@@ -156,9 +165,9 @@ def make_to_do(
     number of the others. A recommendation without a number of incidents gets the number of this
     week's incidents of its queue and symptom.
     """
-    weight_by_queue_and_symptom = weigh_incidents_by(incidents, "queue_arn", "symptom")
+    counts_by_queue_and_symptom = count_incidents_and_calls_by(incidents, "queue_arn", "symptom")
     counted_recommendations = [
-        _add_incident_counts(recommendation, weight_by_queue_and_symptom)
+        _add_incident_counts(recommendation, counts_by_queue_and_symptom)
         for recommendation in recommendations
     ]
     ranked_recommendations = sorted(
@@ -174,7 +183,7 @@ def make_to_do(
     }
 
 
-def list_standing_values(
+def make_fields_of_values_still_set(
     recommendations: Iterable[RecommendedTask], timelines: Iterable[CaseTimeline]
 ) -> dict[str, Any]:
     """Return the summary's fields about values that Mendq set and that are still in the queues.
@@ -197,14 +206,16 @@ def list_standing_values(
         )
     )
     standing_values: list[dict[str, Any]] = []
-    for recommendation in standing_recommendations[:MAXIMUM_STANDING_VALUES]:
+    for recommendation in standing_recommendations[:MAXIMUM_VALUES_STILL_SET]:
         document = recommendation.document()
-        standing_value = {name: document[name] for name in document if name in _STANDING_FIELDS}
+        standing_value = {
+            name: document[name] for name in document if name in _FIELDS_OF_VALUE_STILL_SET
+        }
         standing_value["set_at"] = write_time_by_case.get(recommendation.case_id, "")
         standing_values.append(standing_value)
     return {
         "standing": standing_values,
-        "standing_left_out": len(standing_recommendations[MAXIMUM_STANDING_VALUES:]),
+        "standing_left_out": len(standing_recommendations[MAXIMUM_VALUES_STILL_SET:]),
     }
 
 
@@ -220,7 +231,8 @@ def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
 
 
 def _add_incident_counts(
-    recommendation: RecommendedTask, weight_by_queue_and_symptom: Mapping[tuple[str, str], Weight]
+    recommendation: RecommendedTask,
+    counts_by_queue_and_symptom: Mapping[tuple[str, str], IncidentCounts],
 ) -> RecommendedTask:
     """Return the recommendation with the number of incidents of its queue and symptom.
 
@@ -228,13 +240,13 @@ def _add_incident_counts(
     """
     if recommendation.incidents:
         return recommendation
-    incident_weight = weight_by_queue_and_symptom.get(
-        (recommendation.queue_arn, recommendation.symptom), Weight()
+    incident_counts = counts_by_queue_and_symptom.get(
+        (recommendation.queue_arn, recommendation.symptom), IncidentCounts()
     )
     return replace(
         recommendation,
-        incidents=incident_weight.incidents,
-        failed_calls=incident_weight.failed_calls,
+        incidents=incident_counts.incidents,
+        failed_calls=incident_counts.failed_calls,
     )
 
 
@@ -243,8 +255,8 @@ def merge_alike_recommendations(
 ) -> list[RecommendedTask]:
     """Return the recommendations, after merging those that ask for one change on many queues.
 
-    If a change concerns more than MAXIMUM_ALIKE_QUEUES queues, only the recommendation that ranks
-    first stays, with the sums over all queues.
+    If a change concerns more than MAXIMUM_QUEUES_LISTED_FOR_SAME_CHANGE queues, only the
+    recommendation that ranks first stays, with the sums over all queues.
     """
     recommendations_by_change = defaultdict[tuple[str, ...], list[RecommendedTask]](list)
     for recommendation in recommendations:
@@ -252,7 +264,7 @@ def merge_alike_recommendations(
     merged_recommendations: list[RecommendedTask] = []
     for alike_recommendations in recommendations_by_change.values():
         queue_arns = {recommendation.queue_arn for recommendation in alike_recommendations}
-        if len(queue_arns) <= MAXIMUM_ALIKE_QUEUES:
+        if len(queue_arns) <= MAXIMUM_QUEUES_LISTED_FOR_SAME_CHANGE:
             merged_recommendations.extend(alike_recommendations)
         else:
             merged_recommendations.append(_merge_alike_group(alike_recommendations))
@@ -298,7 +310,7 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
             timeline.newest_transition.queue_arn, timeline.newest_transition.symptom
         ] = timeline
     found_missing_at_by_queue = _find_missing_times(timelines_by_age)
-    recommendation_by_subject: dict[tuple[str, str], RecommendedTask | None] = {}
+    recommendation_by_queue_and_subject: dict[tuple[str, str], RecommendedTask | None] = {}
     for timeline in timelines_by_age:
         case = timeline.newest_transition
         newest_timeline = newest_timeline_by_queue_and_symptom[case.queue_arn, case.symptom]
@@ -306,27 +318,31 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
         is_queue_missing = _is_about_missing_queue(case, found_missing_at_by_queue)
         for subject, recommendation in _recommend_for_case(timeline):
             queue_and_subject = (case.queue_arn, subject)
-            recommendation_by_subject[queue_and_subject] = None
+            recommendation_by_queue_and_subject[queue_and_subject] = None
             if recommendation and not is_queue_missing:
-                recommendation_by_subject[queue_and_subject] = _keep_if_due(
-                    recommendation, timeline, days, is_newest_case=is_newest_case
+                recommendation_by_queue_and_subject[queue_and_subject] = (
+                    _keep_recommendation_if_due(
+                        recommendation, timeline, days, is_newest_case=is_newest_case
+                    )
                 )
     return [
-        recommendation for recommendation in recommendation_by_subject.values() if recommendation
+        recommendation
+        for recommendation in recommendation_by_queue_and_subject.values()
+        if recommendation
     ]
 
 
-def _keep_if_due(
+def _keep_recommendation_if_due(
     recommendation: RecommendedTask, timeline: CaseTimeline, days: Days, *, is_newest_case: bool
 ) -> RecommendedTask | None:
     """Return the recommendation if its case counts by the rules of `recommend_for_cases`, or None.
 
     `is_newest_case` is True if the case is the newest of its queue and symptom. If the case's last
-    transition was before `days`, the reason in the result is STANDING_REASON.
+    transition was before `days`, the reason in the result is VALUE_STILL_SET_REASON.
     """
     has_verified_fix = recommendation.kind == WRITE_INTO_TEMPLATE_KIND
     if to_microseconds(timeline.newest_transition.at) < days.start_microseconds:
-        return replace(recommendation, why=STANDING_REASON) if has_verified_fix else None
+        return replace(recommendation, why=VALUE_STILL_SET_REASON) if has_verified_fix else None
     has_transition_on_days = bool(timeline.list_transitions(days))
     return (
         recommendation if has_transition_on_days and (is_newest_case or has_verified_fix) else None
@@ -429,15 +445,15 @@ def _make_recommendation(
         attribute = step.attribute
         value_after = step.after
         # If a person replaced a value that Mendq had written, no case holds the person's value.
-        is_replaced = case.state is State.OVERRIDDEN and case.came_from is not None
-        if not is_replaced:
+        is_value_replaced_by_person = case.state is State.OVERRIDDEN and case.came_from is not None
+        if not is_value_replaced_by_person:
             value_before = _find_value_before(timeline, attribute)
     next_step: Mapping[str, Any] = {}
     if case.state in _STATES_WITH_NEXT_STEP:
         next_step = case.next_step
     return RecommendedTask(
         kind=task_kind,
-        why=_WHY_BY_KIND.get(task_kind) or str(case.state),
+        why=_WHY_BY_TASK_KIND.get(task_kind) or str(case.state),
         queue_arn=case.queue_arn,
         symptom=case.symptom,
         attribute=attribute,
@@ -508,11 +524,11 @@ def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[Recommende
     _KIND_BY_FINDING are left out.
     """
     recommendations: list[RecommendedTask] = []
-    for queue_arn, symptom, sentence in findings:
-        task_kind = _KIND_BY_FINDING.get(symptom)
+    for queue_arn, symptom, finding_sentence in findings:
+        task_kind = _TASK_KIND_BY_FINDING_SYMPTOM.get(symptom)
         if task_kind:
             recommendation = RecommendedTask(
-                task_kind, "found", queue_arn, symptom, reason=sentence
+                task_kind, "found", queue_arn, symptom, reason=finding_sentence
             )
             recommendations.append(recommendation)
     return recommendations
@@ -522,8 +538,8 @@ def _make_caller_recommendation(
     task_kind: str, symptom: str, caller: str, rows: Sequence[Row]
 ) -> RecommendedTask:
     """Return one recommendation for these incidents. It names the queue with the most of them."""
-    weight_by_queue = weigh_incidents_by(rows, "queue_arn")
-    worst_queue_arn, _ = min(weight_by_queue.items(), key=rank_by_weight)
+    counts_by_queue = count_incidents_and_calls_by(rows, "queue_arn")
+    worst_queue_arn, _ = min(counts_by_queue.items(), key=rank_by_counts)
     error_codes = sorted({code for row in rows for code in row["error_codes"]})
     return RecommendedTask(
         kind=task_kind,
@@ -534,5 +550,5 @@ def _make_caller_recommendation(
         reason=", ".join(error_codes),
         incidents=len(rows),
         failed_calls=sum(row["failed_calls"] for row in rows),
-        queues=len(weight_by_queue),
+        queues=len(counts_by_queue),
     )

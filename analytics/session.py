@@ -12,17 +12,17 @@ from pyspark.sql import SparkSession
 LOCAL_PARTITIONS = 2
 LOCAL_MASTER = "local[2]"
 # Spark packs files into tasks of up to MAXIMUM_TASK_BYTES, which also limits a task's memory. It
-# counts FILE_COST_BYTES for opening each file. Together they turn 100,000 small files into few
-# tasks.
+# counts FILE_OPENING_COST_BYTES for opening each file. Together they turn 100,000 small files into
+# few tasks.
 MAXIMUM_TASK_BYTES = 32 * 1024 * 1024
-FILE_COST_BYTES = 64 * 1024
+FILE_OPENING_COST_BYTES = 64 * 1024
 # A run on this machine is short. The JVM's second compiler would start to help only after the run
 # has ended, so it is off. Compiled code then has 48 MB by default. Some dozens of runs in one
 # process fill them, and the JVM stops compiling. So the code cache is larger.
 SHORT_LIVED_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 # Hadoop's default filesystem for local files keeps checksums, and fails on a file with a colon in
 # its name. The raw one accepts any name.
-ANY_NAME_FILESYSTEM = "org.apache.hadoop.fs.RawLocalFileSystem"
+RAW_LOCAL_FILESYSTEM_CLASS = "org.apache.hadoop.fs.RawLocalFileSystem"
 _LOCAL_CONFIGURATION: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": False,
     "spark.ui.showConsoleProgress": False,
@@ -30,14 +30,14 @@ _LOCAL_CONFIGURATION: dict[str, bool | float | int | str | None] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": LOCAL_PARTITIONS,
-    "spark.hadoop.fs.file.impl": ANY_NAME_FILESYSTEM,
+    "spark.hadoop.fs.file.impl": RAW_LOCAL_FILESYSTEM_CLASS,
 }
 _COMMON_CONFIGURATION: dict[str, bool | float | int | str | None] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": True,
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.files.maxPartitionBytes": MAXIMUM_TASK_BYTES,
-    "spark.sql.files.openCostInBytes": FILE_COST_BYTES,
+    "spark.sql.files.openCostInBytes": FILE_OPENING_COST_BYTES,
 }
 
 

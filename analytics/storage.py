@@ -67,7 +67,7 @@ class Storage(ABC):
 
     root: Any
     # A temporary folder with copies of the files, in which Spark reads them.
-    _copy_folder: Path | None = None
+    _folder_of_copies: Path | None = None
 
     @abstractmethod
     def list_entries(self, folder: str) -> list[StorageEntry]:
@@ -104,15 +104,15 @@ class Storage(ABC):
         storage. Pipes and other things that are not files are left out, because Spark would wait
         for them forever.
         """
-        if self._copy_folder is None:
-            self._copy_folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
-            weakref.finalize(self, shutil.rmtree, self._copy_folder, ignore_errors=True)
+        if self._folder_of_copies is None:
+            self._folder_of_copies = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
+            weakref.finalize(self, shutil.rmtree, self._folder_of_copies, ignore_errors=True)
         for folder in folders:
-            shutil.rmtree(self._copy_folder / folder, ignore_errors=True)
-            (self._copy_folder / folder).mkdir(parents=True)
+            shutil.rmtree(self._folder_of_copies / folder, ignore_errors=True)
+            (self._folder_of_copies / folder).mkdir(parents=True)
             for path in self.list_file_sizes(folder):
-                self.copy_file(path, self._copy_folder / path)
-        return f"file:{self._copy_folder}/"
+                self.copy_file(path, self._folder_of_copies / path)
+        return f"file:{self._folder_of_copies}/"
 
     def copy_file(self, path: str, target: Path) -> None:
         """Make the content of a file available at `target`, a path on this machine."""
@@ -166,7 +166,7 @@ class FolderStorage(Storage):
 
     def list_entries(self, folder: str) -> list[StorageEntry]:
         try:
-            return [_make_entry(path) for path in (self.root / folder).iterdir()]
+            return [_make_storage_entry(path) for path in (self.root / folder).iterdir()]
         except _STORAGE_ERRORS as error:
             if _is_missing_file_error(error):
                 return []
@@ -218,7 +218,7 @@ class FolderStorage(Storage):
         target.symlink_to(self.root / path)
 
 
-def _make_entry(path: Path) -> StorageEntry:
+def _make_storage_entry(path: Path) -> StorageEntry:
     """Return the entry for a path.
 
     It has no size if it is not a file, if the file was deleted meanwhile, or if its name is not
@@ -344,12 +344,12 @@ class ArrowStorage(Storage):
     def __init__(self, root: str, filesystem: Any = None) -> None:
         import pyarrow.fs as pafs  # noqa: PLC0415 - EMR may have no pyarrow
 
-        self._pafs = pafs
+        self._pyarrow_filesystem_module = pafs
         self._filesystem = filesystem or pafs.S3FileSystem(endpoint_override=_find_s3_endpoint())
         self.root = root.removeprefix("s3://").rstrip("/")
 
     def list_entries(self, folder: str) -> list[StorageEntry]:
-        folder_selector = self._pafs.FileSelector(
+        folder_selector = self._pyarrow_filesystem_module.FileSelector(
             self._make_full_path(folder), allow_not_found=True
         )
         entries: list[StorageEntry] = []
@@ -436,7 +436,7 @@ class AccountsStorage(Storage):
         """
         account, _, path_in_bucket = path.partition(":")
         content = self._storage_by_account[account].read(path_in_bucket, maximum_bytes)
-        if content and _is_only_about(account, content):
+        if content and _names_only_queues_of_account(account, content):
             return content
         return b""
 
@@ -459,7 +459,7 @@ class AccountsStorage(Storage):
                 yield account, account_storage
 
 
-def _is_only_about(account: str, content: bytes) -> bool:
+def _names_only_queues_of_account(account: str, content: bytes) -> bool:
     """Return True if every queue that a case or a scan names is in this account.
 
     Return False if the content cannot be read.

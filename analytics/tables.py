@@ -25,7 +25,7 @@ from analytics.days import microseconds_to_time
 from analytics.incidents import (
     COLUMN_TYPES_BY_TABLE,
     FOUND_BY_FAILED_CALLS,
-    OWN_LOOK_REASON,
+    OPERATOR_CALLS_REASON,
     format_schema,
 )
 from analytics.storage import Storage
@@ -43,7 +43,7 @@ _SORT_COLUMNS_BY_TABLE: Mapping[str, tuple[str, ...]] = {
 _NULLABLE_COLUMNS = frozenset({"reason", "why", "case_id", "seconds_to_heal"})
 # The values of columns that tables written by older versions do not have.
 _DEFAULT_BY_COLUMN = {"found_by": FOUND_BY_FAILED_CALLS, "urgent": False}
-Rows = list[dict[str, Any]]
+TableRows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Tables:
     """
 
     spark: SparkSession
-    out: Storage
+    table_storage: Storage
     say: Callable[[str], None]
 
     def write(
@@ -74,7 +74,7 @@ class Tables:
         """
         if not days:
             return
-        with self.out.staging() as staging:
+        with self.table_storage.staging() as staging:
             frame_by_table = {
                 table: self._make_frame(staging, table, rows_by_day)
                 for table, rows_by_day in rows_by_table.items()
@@ -99,7 +99,7 @@ class Tables:
                     parquet_bytes = _read_parquet_part(staging, f"{table}/day={day}")
                     if not parquet_bytes:
                         parquet_bytes = self._make_empty_table(staging, table)
-                    self.out.write(make_table_path(table, day), parquet_bytes)
+                    self.table_storage.write(make_table_path(table, day), parquet_bytes)
 
     def _make_frame(self, staging: Storage, table: str, rows_by_day: RowsByDay) -> DataFrame:
         """Return the rows of a table, with their `day`, as a DataFrame.
@@ -112,7 +112,7 @@ class Tables:
             **dict.fromkeys(time_columns, "bigint"),
             "day": "date",
         }
-        dated_rows: Rows = []
+        dated_rows: TableRows = []
         for day, rows in rows_by_day.items():
             dated_rows.extend({**row, "day": day} for row in rows)
         frame = staging.write_frame(
@@ -132,7 +132,7 @@ class Tables:
             empty_frame.write.parquet(f"{staging.make_spark_root([])}{folder}")
         return _read_parquet_part(staging, folder)
 
-    def read_rows(self, table: str, days: Iterable[date]) -> dict[date, Rows]:
+    def read_rows(self, table: str, days: Iterable[date]) -> dict[date, TableRows]:
         """Return the rows of `incidents` or `quality`, for each of `days` that has the table.
 
         A day whose table cannot be read, or lacks a required value, is left out, and `say` names
@@ -140,7 +140,7 @@ class Tables:
         """
         rows_by_day = self._read_columns(table, days, COLUMN_TYPES_BY_TABLE[table])
         required_columns = COLUMN_TYPES_BY_TABLE[table].keys() - _NULLABLE_COLUMNS
-        complete_rows_by_day: dict[date, Rows] = {}
+        complete_rows_by_day: dict[date, TableRows] = {}
         for day, rows in rows_by_day.items():
             if table == "incidents":
                 _add_defaults(rows)
@@ -170,7 +170,7 @@ class Tables:
         type_by_column: Mapping[str, str],
         *,
         is_distinct: bool = False,
-    ) -> dict[date, Rows]:
+    ) -> dict[date, TableRows]:
         """Return these columns of a table, for each day whose table can be read.
 
         `say` names each day whose table exists and cannot be read. With `is_distinct`, rows that
@@ -178,9 +178,9 @@ class Tables:
         """
         size_by_day: dict[date, int | None] = {}
         for day in days:
-            size_by_day[day] = self.out.list_file_sizes(_make_table_folder(table, day)).get(
-                make_table_path(table, day)
-            )
+            size_by_day[day] = self.table_storage.list_file_sizes(
+                _make_table_folder(table, day)
+            ).get(make_table_path(table, day))
         # Spark would read an empty object as a table without rows.
         days_with_content = [day for day, size in size_by_day.items() if size]
         rows_by_day = self._collect_rows(
@@ -207,18 +207,18 @@ class Tables:
         type_by_column: Mapping[str, str],
         *,
         is_distinct: bool,
-    ) -> dict[date, Rows] | None:
+    ) -> dict[date, TableRows] | None:
         """Return these columns of each day. Return None if any of the days cannot be read."""
         if not days:
             return {}
-        root = self.out.make_spark_root([_make_table_folder(table, day) for day in days])
-        rows_by_day: dict[str, Rows] = {str(day): [] for day in days}
+        root = self.table_storage.make_spark_root([_make_table_folder(table, day) for day in days])
+        rows_by_day: dict[str, TableRows] = {str(day): [] for day in days}
         time_columns = _list_time_columns(type_by_column)
         paths = [f"{root}{make_table_path(table, day)}" for day in days]
-        day_of_path = sf.regexp_extract(sf.input_file_name(), r"/dt=([0-9-]{10})/[^/]*\z", 1)
+        day_column = sf.regexp_extract(sf.input_file_name(), r"/dt=([0-9-]{10})/[^/]*\z", 1)
         try:
             frame = self.spark.read.schema(format_schema(type_by_column)).parquet(*paths)
-            dated_frame = frame.withColumn("day", day_of_path)
+            dated_frame = frame.withColumn("day", day_column)
             # Spark would return times without a zone.
             numeric_frame = dated_frame.withColumns(
                 {column_name: sf.unix_micros(column_name) for column_name in time_columns}
@@ -245,7 +245,7 @@ def _list_time_columns(type_by_column: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _add_defaults(rows: Rows) -> None:
+def _add_defaults(rows: TableRows) -> None:
     """Fill the columns that incidents written by older versions do not have."""
     for row in rows:
         for column_name, default_value in _DEFAULT_BY_COLUMN.items():
@@ -285,7 +285,7 @@ _MEMBER_IN_PATH_PATTERN = (
 _REGION_AND_ACCOUNT_IN_ARN_PATTERN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
 
 
-class MemberRows(NamedTuple):
+class OrganizationSums(NamedTuple):
     """Sums over the incidents of an organization. A member is one account and region."""
 
     members: list[Row]  # a row for each member: `of_account`, `of_region` and SUM_COLUMNS
@@ -294,7 +294,7 @@ class MemberRows(NamedTuple):
 
 def read_members(
     spark: SparkSession, central_storage: Storage, paths: Sequence[str]
-) -> tuple[MemberRows, set[str]]:
+) -> tuple[OrganizationSums, set[str]]:
     """Sum up the `incidents` tables at these paths.
 
     Returns:
@@ -330,7 +330,9 @@ def _find_unreadable_paths(
     return set()
 
 
-def _sum_tables(spark: SparkSession, central_storage: Storage, paths: Sequence[str]) -> MemberRows:
+def _sum_tables(
+    spark: SparkSession, central_storage: Storage, paths: Sequence[str]
+) -> OrganizationSums:
     """Sum up the incidents in these tables, by member (account and region) and by queue.
 
     Tables that members have copied to the central bucket are at `account=A/region=R/...`. A row
@@ -340,7 +342,7 @@ def _sum_tables(spark: SparkSession, central_storage: Storage, paths: Sequence[s
     `rows_left_out`. Drills, the probe's queue and operators' own calls are not counted.
     """
     if not paths:
-        return MemberRows([], [])
+        return OrganizationSums([], [])
     root = central_storage.make_spark_root(sorted({path.rpartition("/")[0] for path in paths}))
     parquet_reader = spark.read.schema(format_schema(COLUMN_TYPES_BY_TABLE["incidents"]))
     rows = parquet_reader.parquet(*(f"{root}{path}" for path in paths))
@@ -361,7 +363,7 @@ def _sum_tables(spark: SparkSession, central_storage: Storage, paths: Sequence[s
         queue_rows = ranked_queues.limit(MAXIMUM_WAITING_QUEUES).collect()
     finally:
         sums_by_queue.unpersist()
-    return MemberRows(
+    return OrganizationSums(
         [row.asDict() for row in member_rows], [row.asDict(recursive=True) for row in queue_rows]
     )
 
@@ -417,7 +419,7 @@ def _make_own_incident_column() -> Column:
     """Return a column that is true for drills, the probe's queue and operators' own calls."""
     queue_name = sf.substring_index(sf.col("queue_arn"), ":", -1)
     is_own_queue = queue_name.startswith(DRILL_QUEUE_PREFIX) | (queue_name == PROBE_QUEUE)
-    return is_own_queue | (sf.col("why") == OWN_LOOK_REASON)
+    return is_own_queue | (sf.col("why") == OPERATOR_CALLS_REASON)
 
 
 def _sum_rows_by_member_and_queue(rows_with_member: DataFrame) -> DataFrame:

@@ -82,7 +82,7 @@ from analytics.trail_file import (
     CALL_SCHEMA,
     MAXIMUM_LOG_FILE_BYTES,
     WHY_NOT_NATIVE,
-    Reading,
+    FileReading,
     make_call_row,
     make_file_reader,
 )
@@ -152,8 +152,8 @@ class TrailReader:
     account_and_region: AccountAndRegion | None = None
     listed_files: list[ListedFile] = field(default_factory=list)
     _known_folders: set[PublishFolder] = field(default_factory=set)
-    _driver_rows: list[dict[str, Any]] = field(default_factory=list)
-    _spark_frames: list[DataFrame] = field(default_factory=list)
+    _rows_read_on_driver: list[dict[str, Any]] = field(default_factory=list)
+    _frames_read_by_spark: list[DataFrame] = field(default_factory=list)
 
     def load_failed_calls(self, days: Days) -> DataFrame:
         """Return the failed calls made on `days`, even if they were published later (rule 1)."""
@@ -164,40 +164,40 @@ class TrailReader:
             call_microseconds < days.end_microseconds
         )
         calls = calls.where(is_call_of_days)
-        if self._spark_frames:
+        if self._frames_read_by_spark:
             return calls.persist()
         return calls
 
     def read(self, days: Days) -> None:
         """Read the publish folders of `days` that were not read yet (rule 2)."""
         folders_with_files: list[str] = []
-        files: list[tuple[str, int]] = []
+        paths_and_sizes: list[tuple[str, int]] = []
         for folder in self._find_new_folders(days):
             size_by_path = self._list_files(folder)
             if size_by_path:
                 folders_with_files.append(folder.folder)
-                files.extend(size_by_path.items())
-        rows = self._read_on_driver(files)
-        if rows is not None:
-            self._driver_rows.extend(rows)
+                paths_and_sizes.extend(size_by_path.items())
+        rows_read_on_driver = self._read_on_driver(paths_and_sizes)
+        if rows_read_on_driver is not None:
+            self._rows_read_on_driver.extend(rows_read_on_driver)
             return
         root = self.trail.make_spark_root(folders_with_files)
         readings_frame = self.reader.read_in_spark(
             load_binary_files(self.spark, root, folders_with_files), root
         )
-        self._spark_frames.append(readings_frame.persist(StorageLevel.MEMORY_AND_DISK))
+        self._frames_read_by_spark.append(readings_frame.persist(StorageLevel.MEMORY_AND_DISK))
 
     def load_readings(self) -> DataFrame:
         """Return a row for each file that was read so far, with the columns of READING_COLUMNS.
 
         The rows that this process has read are one partition, so that Spark need not shuffle them.
         """
-        readings_frames = [*self._spark_frames]
-        if self._driver_rows or not readings_frames:
-            path = f"readings-{len(self._driver_rows)}.json"
+        readings_frames = [*self._frames_read_by_spark]
+        if self._rows_read_on_driver or not readings_frames:
+            path = f"readings-{len(self._rows_read_on_driver)}.json"
             readings_frames.append(
                 self.staging_storage.write_frame(
-                    path, self._driver_rows, READING_SCHEMA, self.spark
+                    path, self._rows_read_on_driver, READING_SCHEMA, self.spark
                 )
             )
         readings = readings_frames[0]
@@ -212,10 +212,10 @@ class TrailReader:
         folder or pipe with a log file's name.
         """
         row_by_file: dict[str, dict[str, Any]] = {}
-        for row in self._driver_rows:
+        for row in self._rows_read_on_driver:
             row_by_file[row["file"]] = {**row, "failed_calls": len(row["calls"])}
         quality_columns = ("file", "reason", "records", "unreadable_records")
-        for readings_frame in self._spark_frames:
+        for readings_frame in self._frames_read_by_spark:
             frame_without_calls = readings_frame.select(
                 *quality_columns, sf.size("calls").alias("failed_calls")
             )
@@ -230,11 +230,11 @@ class TrailReader:
 
     def close(self) -> None:
         """Release the rows that Spark keeps in memory and on disk."""
-        for readings_frame in self._spark_frames:
+        for readings_frame in self._frames_read_by_spark:
             readings_frame.unpersist()
 
     @cached_property
-    def _branches(self) -> list[Branch]:
+    def _branches(self) -> list[AccountRegionFolder]:
         return list_branches(self.trail, self.account_and_region)
 
     def _find_new_folders(self, days: Days) -> list[PublishFolder]:
@@ -288,7 +288,7 @@ class Reader:
 
     name: str
     why_not_native: str = ""
-    driver_bytes: int = MAXIMUM_DRIVER_BYTES
+    maximum_driver_bytes: int = MAXIMUM_DRIVER_BYTES
 
     @classmethod
     def choose_for_this_process(cls) -> Reader:
@@ -304,10 +304,10 @@ class Reader:
     def should_read_on_driver(self, compressed_bytes: int) -> bool:
         """Return True if this process should read files of `compressed_bytes` in all (rule 6)."""
         slow_reader_factor = 1 if self.name == NATIVE_READER else SLOW_READER_FACTOR
-        return compressed_bytes <= self.driver_bytes // slow_reader_factor
+        return compressed_bytes <= self.maximum_driver_bytes // slow_reader_factor
 
     def read_on_driver(
-        self, trail: Storage, files: Sequence[tuple[str, int]]
+        self, trail: Storage, paths_and_sizes: Sequence[tuple[str, int]]
     ) -> list[dict[str, Any]] | None:
         """Read files in this process: the driver.
 
@@ -325,10 +325,14 @@ class Reader:
         call_count = 0
         rows: list[dict[str, Any]] = []
         with ThreadPoolExecutor(_PARALLEL_READS) as thread_pool:
-            for batch_begin in range(0, len(files), _FILES_PER_BATCH):
-                file_batch = files[batch_begin : batch_begin + _FILES_PER_BATCH]
-                file_contents = thread_pool.map(lambda file: trail.read(*file), file_batch)
-                for (path, _), content in zip(file_batch, file_contents, strict=True):
+            for batch_begin in range(0, len(paths_and_sizes), _FILES_PER_BATCH):
+                batch_of_paths_and_sizes = paths_and_sizes[
+                    batch_begin : batch_begin + _FILES_PER_BATCH
+                ]
+                file_contents = thread_pool.map(
+                    lambda file: trail.read(*file), batch_of_paths_and_sizes
+                )
+                for (path, _), content in zip(batch_of_paths_and_sizes, file_contents, strict=True):
                     if content is not None:
                         row = _make_reading_row(path, read_log_file(content))
                         rows.append(row)
@@ -359,7 +363,7 @@ class Reader:
         return spark.createDataFrame(rows, READING_SCHEMA, verifySchema=False)
 
 
-class Branch(NamedTuple):
+class AccountRegionFolder(NamedTuple):
     """The log files' folder of one account and region. It contains a folder for each year."""
 
     folder: str
@@ -405,7 +409,7 @@ class ListedFile(NamedTuple):
 
 def list_branches(
     trail: Storage, account_and_region: AccountAndRegion | None, log_folder: str = LOG_FILES_FOLDER
-) -> list[Branch]:
+) -> list[AccountRegionFolder]:
     """Return the log files' folder of every account and region, or only those of the given one.
 
     In an organization's trail the accounts are below a folder with the organization's id. So
@@ -417,7 +421,7 @@ def list_branches(
         LOGS_FOLDER,
         *(f"{LOGS_FOLDER}/{organization}" for organization in organizations),
     ]
-    branches: list[Branch] = []
+    branches: list[AccountRegionFolder] = []
     for parent_folder in parent_folders:
         accounts = (
             [account_and_region.account]
@@ -429,7 +433,9 @@ def list_branches(
             regions = (
                 [account_and_region.region] if account_and_region else trail.list_folders(folder)
             )
-            branches.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
+            branches.extend(
+                AccountRegionFolder(f"{folder}/{region}", account, region) for region in regions
+            )
     return branches
 
 
@@ -438,7 +444,9 @@ def _list_accounts(trail: Storage, parent_folder: str) -> list[str]:
     return [name for name in trail.list_folders(parent_folder) if not name.startswith("o-")]
 
 
-def list_publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
+def list_publish_folders(
+    trail: Storage, branch: AccountRegionFolder, days: Days
+) -> Iterator[PublishFolder]:
     """Yield the publish folders of `days` that exist for an account and region."""
     listed_month_folder = ""
     day_folder_names: list[str] = []
@@ -459,16 +467,16 @@ def find_first_publish_day(
     If `account_and_region` is given, only its folders count. Folders of log files and of digests
     count, because digests come even without calls.
     """
-    first_days: list[date] = []
+    first_publish_days: list[date] = []
     for log_folder in (LOG_FILES_FOLDER, DIGESTS_FOLDER):
         for branch in list_branches(trail, account_and_region, log_folder):
-            day = _find_first_day(trail, branch.folder)
+            day = _find_first_publish_day_below(trail, branch.folder)
             if day is not None:
-                first_days.append(day)
-    return min(first_days, default=None)
+                first_publish_days.append(day)
+    return min(first_publish_days, default=None)
 
 
-def _find_first_day(trail: Storage, folder: str) -> date | None:
+def _find_first_publish_day_below(trail: Storage, folder: str) -> date | None:
     """Return the first day below a folder of years, or None if there is no day."""
     for year_folder in trail.list_folders(folder):
         for month_folder in trail.list_folders(f"{folder}/{year_folder}"):
@@ -534,16 +542,16 @@ def _read_arrow_batches(
         yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def _make_reading_row(file: str, reading: Reading) -> dict[str, Any]:
+def _make_reading_row(file: str, file_reading: FileReading) -> dict[str, Any]:
     """Return the content of a file as a row with the columns of READING_COLUMNS."""
     unreadable_records = [
         {"reason": reason, "records": record_count}
-        for reason, record_count in reading.unreadable_count_by_reason.items()
+        for reason, record_count in file_reading.unreadable_count_by_reason.items()
     ]
     return {
         "file": file,
-        "reason": reading.reason,
-        "records": reading.record_count,
+        "reason": file_reading.reason,
+        "records": file_reading.record_count,
         "unreadable_records": unreadable_records,
-        "calls": [make_call_row(position, call) for position, call in reading.calls],
+        "calls": [make_call_row(position, call) for position, call in file_reading.calls],
     }

@@ -52,7 +52,7 @@ from typing import Any
 from analytics.days import to_microseconds
 from mendq.catalogue import find_symptom_of, name_symptom_of
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.failed_call import FailedCall, Unreadable, read
+from mendq.model.failed_call import FailedCall, UnreadableRecord, read
 from mendq.model.ignored_calls import find_ignore_reason
 from mendq.model.names import DATA_EVENT_NAMES, OPERATOR_USER_AGENT
 
@@ -68,9 +68,9 @@ else:
 # The limits of rule 2. CloudTrail's own limit on a file, uncompressed.
 MAXIMUM_LOG_FILE_BYTES = 50 * 1024 * 1024
 # A file is one gzip member. A few more are legal gzip; thousands are an attack.
-MAXIMUM_MEMBERS = 16
+MAXIMUM_GZIP_MEMBERS = 16
 # An object or list takes far more memory than its text. A real file has one per 100 bytes or more.
-MAXIMUM_CONTAINERS = 2_000_000
+MAXIMUM_JSON_CONTAINERS = 2_000_000
 # The nesting depth to which Python's parser reads a file. Other parsers read less deep, so none of
 # them accepts a file that is refused here.
 _MAXIMUM_NESTING_DEPTH = 3_000
@@ -98,7 +98,7 @@ class UnreadableFileError(Exception):
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileReading:
     """The result of reading one trail file.
 
     Attributes:
@@ -115,16 +115,18 @@ class Reading:
     unreadable_count_by_reason: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_file(content: bytes) -> Reading:
+def read_file(content: bytes) -> FileReading:
     """Read the bytes of a trail file with the standard library. Never raises."""
     try:
         records = _get_records(_parse_document(gunzip(content)))
     except UnreadableFileError as error:
-        return Reading(reason=str(error))
+        return FileReading(reason=str(error))
     return read_records(len(records), enumerate(records))
 
 
-def read_records(number_of_records: int, candidate_records: Iterable[tuple[int, Any]]) -> Reading:
+def read_records(
+    number_of_records: int, candidate_records: Iterable[tuple[int, Any]]
+) -> FileReading:
     """Return the failed SQS calls among a file's records, and count the unreadable records.
 
     Args:
@@ -135,12 +137,14 @@ def read_records(number_of_records: int, candidate_records: Iterable[tuple[int, 
     calls: list[tuple[int, FailedCall]] = []
     unreadable_count_by_reason: Counter[str] = Counter()
     for position, record in candidate_records:
-        call_or_other = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
-        if isinstance(call_or_other, FailedCall):
-            calls.append((position, call_or_other))
-        elif call_or_other.reason not in _OTHER_RECORD_REASONS:
-            unreadable_count_by_reason[call_or_other.reason] += 1
-    return Reading(
+        failed_call_or_reason = (
+            read(record) if isinstance(record, dict) else UnreadableRecord("not_a_record")
+        )
+        if isinstance(failed_call_or_reason, FailedCall):
+            calls.append((position, failed_call_or_reason))
+        elif failed_call_or_reason.reason not in _OTHER_RECORD_REASONS:
+            unreadable_count_by_reason[failed_call_or_reason.reason] += 1
+    return FileReading(
         None, number_of_records, tuple(calls), dict(sorted(unreadable_count_by_reason.items()))
     )
 
@@ -169,12 +173,12 @@ def _unpack_members(packed_bytes: bytes) -> Iterator[bytes]:
     Raises UnreadableFileError if a member is cut off, or if the file exceeds a limit of rule 2.
     Raises zlib.error if a member is corrupt.
     """
-    bytes_left = MAXIMUM_LOG_FILE_BYTES
-    for _ in range(MAXIMUM_MEMBERS):
+    byte_count_left = MAXIMUM_LOG_FILE_BYTES
+    for _ in range(MAXIMUM_GZIP_MEMBERS):
         gzip_member = zlib.decompressobj(wbits=31)
-        unpacked_bytes = gzip_member.decompress(packed_bytes, bytes_left + 1)
-        bytes_left -= len(unpacked_bytes)
-        if bytes_left < 0:
+        unpacked_bytes = gzip_member.decompress(packed_bytes, byte_count_left + 1)
+        byte_count_left -= len(unpacked_bytes)
+        if byte_count_left < 0:
             raise UnreadableFileError("too_large")
         if not gzip_member.eof:
             raise UnreadableFileError("truncated")
@@ -199,9 +203,9 @@ def parse_json(json_text: bytes) -> Any:
 def _parse_document(json_text: bytes) -> Any:
     """Return the JSON value of an unpacked file. Raises UnreadableFileError for other content."""
     # A shorter text cannot have too many brackets, so it need not be searched.
-    if len(json_text) > MAXIMUM_CONTAINERS:
+    if len(json_text) > MAXIMUM_JSON_CONTAINERS:
         container_count = json_text.count(b"{") + json_text.count(b"[")
-        if container_count > MAXIMUM_CONTAINERS:
+        if container_count > MAXIMUM_JSON_CONTAINERS:
             raise UnreadableFileError("too_many_json_values")
     try:
         return parse_json(json_text)
@@ -279,7 +283,9 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     ignore_reason = find_ignore_reason(
         call, find_symptom_of(call), AccountAndRegion(call.account, call.region)
     )
-    is_own_look = call.event_name in _OPERATOR_CALLS and is_operator_user_agent(call.user_agent)
+    is_operator_call = call.event_name in _OPERATOR_CALLS and is_operator_user_agent(
+        call.user_agent
+    )
     refused_by = call.refused_by
     return {
         "position": position,
@@ -294,7 +300,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
         "request_id": call.request_id,
         "symptom": name_symptom_of(call),
         "ignored": ignore_reason,
-        "is_own_look": is_own_look,
+        "is_own_look": is_operator_call,
         "requested_visibility_seconds": call.requested_visibility_seconds,
         # Spark cannot read an enumeration.
         "refused_by": refused_by and str(refused_by),
@@ -309,7 +315,7 @@ def is_operator_user_agent(user_agent: str) -> bool:
     return user_agent.lstrip("[").startswith(f"{OPERATOR_USER_AGENT} ")
 
 
-def make_file_reader(*, can_use_native: bool = True) -> Callable[[Any], Reading]:
+def make_file_reader(*, can_use_native: bool = True) -> Callable[[Any], FileReading]:
     """Return a function that reads the bytes of a trail file, or a view of them, and never raises.
 
     The function is that of the native reader if `can_use_native` is True and the reader's packages
@@ -320,7 +326,7 @@ def make_file_reader(*, can_use_native: bool = True) -> Callable[[Any], Reading]
     return _read_file_view
 
 
-def _read_file_view(content: Any) -> Reading:
+def _read_file_view(content: Any) -> FileReading:
     return read_file(bytes(content))
 
 
@@ -362,7 +368,7 @@ class _NativeReader:
         self._field_decoder = msgspec.json.Decoder(_File)
         self._raw_decoder = msgspec.json.Decoder(_RawFile)
 
-    def read_file(self, content: Any) -> Reading:
+    def read_file(self, content: Any) -> FileReading:
         """Read the bytes of a trail file, or a view of them. Never raises."""
         file_text = self._unpack_plain_gzip(memoryview(content))
         if file_text is not None:
@@ -378,27 +384,34 @@ class _NativeReader:
         """
         if len(content) < _MINIMUM_MEMBER_BYTES or content[3] not in _PLAIN_GZIP_FLAGS:
             return None
-        claimed_bytes = int.from_bytes(content[-4:], "little")
-        if claimed_bytes > min(MAXIMUM_LOG_FILE_BYTES, _MAXIMUM_COMPRESSION_RATIO * len(content)):
+        claimed_byte_count = int.from_bytes(content[-4:], "little")
+        if claimed_byte_count > min(
+            MAXIMUM_LOG_FILE_BYTES, _MAXIMUM_COMPRESSION_RATIO * len(content)
+        ):
             return None
         # One byte more than the file claims, to notice if it unpacks to more.
-        if len(self._buffer) <= claimed_bytes:
-            self._buffer = bytearray(claimed_bytes + 1)
+        if len(self._buffer) <= claimed_byte_count:
+            self._buffer = bytearray(claimed_byte_count + 1)
         buffer = memoryview(self._buffer)
         gzip_reader = _GzipReader(content, _CHUNK_BYTES)
         try:
-            filled_bytes = 0
-            while added_bytes := gzip_reader.readinto(buffer[filled_bytes : claimed_bytes + 1]):
-                filled_bytes += added_bytes
+            filled_byte_count = 0
+            while added_byte_count := gzip_reader.readinto(
+                buffer[filled_byte_count : claimed_byte_count + 1]
+            ):
+                filled_byte_count += added_byte_count
         except _UNPACKING_ERRORS:
             return None
-        if filled_bytes != claimed_bytes:
+        if filled_byte_count != claimed_byte_count:
             return None
-        return buffer[:filled_bytes]
+        return buffer[:filled_byte_count]
 
-    def _read_text(self, file_text: memoryview) -> Reading | None:
+    def _read_text(self, file_text: memoryview) -> FileReading | None:
         """Read an unpacked file. Return None if `read_file` must read it, because it is unusual."""
-        if len(file_text) > MAXIMUM_CONTAINERS and _count_brackets(file_text) > MAXIMUM_CONTAINERS:
+        if (
+            len(file_text) > MAXIMUM_JSON_CONTAINERS
+            and _count_brackets(file_text) > MAXIMUM_JSON_CONTAINERS
+        ):
             return None
         try:
             str(file_text, "utf-8")  # msgspec does not check the strings that it skips

@@ -15,8 +15,8 @@ from analytics.cases import CaseFiles, CaseTimeline, shorten
 from analytics.days import Days, list_weeks_before, parse_week_days
 from analytics.incidents import FOUND_BY_FAILED_CALLS, FOUND_BY_SCAN
 from analytics.recommendations import (
-    list_standing_values,
-    make_to_do,
+    make_fields_of_values_still_set,
+    make_to_do_fields,
     recommend_for_callers,
     recommend_for_cases,
     recommend_for_findings,
@@ -27,14 +27,15 @@ from analytics.week_cases import (
     find_candidates_for_heal,
     make_notified_case_fields,
     make_open_case_fields,
-    make_pictures,
-    sum_harm,
+    make_picture_data,
+    sum_harmed_messages,
 )
 from analytics.week_parts import (
     MAXIMUM_CASES,
     MAXIMUM_SYMPTOMS,
     Row,
     RowsByDay,
+    count_incidents_and_calls_by,
     count_named_queues,
     count_texts,
     count_totals,
@@ -48,13 +49,12 @@ from analytics.week_parts import (
     make_day_rows,
     make_queue_days,
     remove_own_incidents,
-    select_days,
+    select_rows_of_days,
     split_largest_counts,
-    weigh_incidents_by,
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN_PREFIX
 from mendq.catalogue.symptom import NotifiedSymptom
-from mendq.nightly.verdict import NightlyRead, is_week_over, judge
+from mendq.nightly.verdict import NightlyCounts, is_week_over, judge_nightly_run
 
 SUMMARY_SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
@@ -92,16 +92,16 @@ class WeekInput:
     incidents_by_day: RowsByDay = field(default_factory=dict)
     quality_by_day: RowsByDay = field(default_factory=dict)
     cases: CaseFiles | None = None
-    nightly_read_by_day: Mapping[date, NightlyRead] = field(default_factory=dict)
+    nightly_counts_by_day: Mapping[date, NightlyCounts] = field(default_factory=dict)
     first_day: date | None = None
 
-    def is_whole(self, day: date) -> bool:
+    def is_day_whole(self, day: date) -> bool:
         """Return True if a day has tables, and they were written after the day was over.
 
         Tables without a `nightly.json` count as written after the day.
         """
         return day in self.quality_by_day and (
-            day not in self.nightly_read_by_day or self.nightly_read_by_day[day].was_day_over
+            day not in self.nightly_counts_by_day or self.nightly_counts_by_day[day].was_day_over
         )
 
 
@@ -127,14 +127,14 @@ def make_summary(
         zone: The time zone that decides which notifications came out of hours.
     """
     days = parse_week_days(week)
-    all_incidents_by_day = select_days(days, week_input.incidents_by_day)
+    all_incidents_by_day = select_rows_of_days(days, week_input.incidents_by_day)
     incidents_by_day = remove_own_incidents(all_incidents_by_day)
     incidents = list_rows(incidents_by_day)
     limited_incidents_by_day, left_out_symptom_count = limit_symptoms(incidents_by_day)
     limited_incidents = list_rows(limited_incidents_by_day)
-    may_last_run_come = scheduled_at is None and not week_input.is_whole(days.last_day)
+    may_last_run_still_come = scheduled_at is None and not week_input.is_day_whole(days.last_day)
     has_week_ended = is_week_over(
-        days.last_day, scheduled_at or made_at, may_last_run_come=may_last_run_come
+        days.last_day, scheduled_at or made_at, may_last_run_still_come=may_last_run_still_come
     )
     day_rows: list[dict[str, Any]] = []
     for day, rows in limited_incidents_by_day.items():
@@ -152,7 +152,7 @@ def make_summary(
         "made_at": format_time(made_at),
         "time_zone": str(zone),
         **_make_account_and_region_fields(
-            [*incidents, *list_rows(select_days(days, week_input.quality_by_day))]
+            [*incidents, *list_rows(select_rows_of_days(days, week_input.quality_by_day))]
         ),
         "totals": {
             **_make_week_sums(days, incidents, week_input.cases, zone),
@@ -169,7 +169,7 @@ def make_summary(
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **_make_case_fields(days, incidents, week_input.cases),
         "not_seen": {
-            **make_not_seen(days, week_input),
+            **make_not_seen_fields(days, week_input),
             **_make_unknown_codes(incidents),
             "week_is_over": has_week_ended,
             "own_incidents": len(list_rows(all_incidents_by_day)) - len(incidents),
@@ -243,9 +243,9 @@ def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list
         days_with_tables = [day for day in days if day in week_input.incidents_by_day]
         if not days_with_tables:
             continue
-        incidents_by_day = select_days(days_with_tables, week_input.incidents_by_day)
+        incidents_by_day = select_rows_of_days(days_with_tables, week_input.incidents_by_day)
         incidents = list_rows(remove_own_incidents(incidents_by_day))
-        whole_day_count = sum(week_input.is_whole(day) for day in days_with_tables)
+        whole_day_count = sum(week_input.is_day_whole(day) for day in days_with_tables)
         week_sums = _make_week_sums(days, incidents, week_input.cases, zone)
         previous_weeks.append({"week": earlier_week, "nightly_runs": whole_day_count, **week_sums})
     return previous_weeks
@@ -262,9 +262,9 @@ def _describe_case(timeline: CaseTimeline | None) -> dict[str, Any]:
     reason = ""
     code = ""
     if timeline:
-        reason = timeline.shown_transition.reason
-        code = timeline.shown_transition.code
-    return {"reason": shorten(reason), "code": shorten(code), **make_pictures(timeline)}
+        reason = timeline.transition_with_reported_reason.reason
+        code = timeline.transition_with_reported_reason.code
+    return {"reason": shorten(reason), "code": shorten(code), **make_picture_data(timeline)}
 
 
 def _make_case_fields(
@@ -283,21 +283,21 @@ def _make_case_fields(
     case_ids = {row["case_id"] for row in incidents}
     return {
         "reached_a_person": make_notified_case_fields(days, timelines),
-        **make_open_case_fields(timelines, case_files.figures_by_queue),
-        "impact": sum_harm(case_ids, timelines),
+        **make_open_case_fields(timelines, case_files.measured_figures_by_queue),
+        "impact": sum_harmed_messages(case_ids, timelines),
         "earned": find_candidates_for_heal(days, timelines),
-        **make_to_do(recommendations, incidents),
-        **list_standing_values(case_recommendations, timelines),
+        **make_to_do_fields(recommendations, incidents),
+        **make_fields_of_values_still_set(case_recommendations, timelines),
     }
 
 
-def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
+def make_not_seen_fields(days: Days, week_input: WeekInput) -> dict[str, Any]:
     """Return the summary's fields about how much of the week was read.
 
     They include a verdict on each nightly run of the week. A verdict compares the number of records
     with those of the 14 days before.
     """
-    quality_rows = list_rows(select_days(days, week_input.quality_by_day))
+    quality_rows = list_rows(select_rows_of_days(days, week_input.quality_by_day))
     readable_file_rows = [row for row in quality_rows if not row["reason"]]
     unreadable_file_rows = [row for row in quality_rows if row["reason"]]
     not_seen_fields = {
@@ -319,9 +319,9 @@ def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
 def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     """Count the failed calls of each error code that the catalogue does not know."""
     unknown_code_rows = [row for row in incidents if row["symptom"].startswith(UNKNOWN_PREFIX)]
-    weight_by_symptom = weigh_incidents_by(unknown_code_rows, "symptom")
+    counts_by_symptom = count_incidents_and_calls_by(unknown_code_rows, "symptom")
     call_count_by_symptom = {
-        symptom: weight.failed_calls for symptom, weight in weight_by_symptom.items()
+        symptom: counts.failed_calls for symptom, counts in counts_by_symptom.items()
     }
     call_count_by_listed_code, call_count_by_left_out_code = split_largest_counts(
         call_count_by_symptom, MAXIMUM_SYMPTOMS
@@ -355,20 +355,22 @@ def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
     incidents = week_input.incidents_by_day.get(day, ())
     listed_bytes = sum(row["bytes"] for row in quality_rows)
     number_of_records = sum(row["records"] for row in quality_rows)
-    nightly_read = week_input.nightly_read_by_day.get(day)
-    is_torn = nightly_read is not None and (
-        nightly_read.files != len(quality_rows)
-        or nightly_read.bytes != listed_bytes
-        or nightly_read.records != number_of_records
-        or nightly_read.incidents != len(incidents)
+    nightly_counts = week_input.nightly_counts_by_day.get(day)
+    has_wrong_counts = nightly_counts is not None and (
+        nightly_counts.files != len(quality_rows)
+        or nightly_counts.bytes != listed_bytes
+        or nightly_counts.records != number_of_records
+        or nightly_counts.incidents != len(incidents)
     )
-    judgement = judge(nightly_read, week_input.nightly_read_by_day.values(), is_torn=is_torn)
+    judgement = judge_nightly_run(
+        nightly_counts, week_input.nightly_counts_by_day.values(), has_wrong_counts=has_wrong_counts
+    )
     verdict = str(judgement.verdict)
-    if nightly_read is None and number_of_records:
+    if nightly_counts is None and number_of_records:
         verdict = "read"
     return {
         "day": str(day),
-        "records": nightly_read.records if nightly_read else number_of_records,
+        "records": nightly_counts.records if nightly_counts else number_of_records,
         "usual_records": judgement.usual_records,
         "verdict": verdict,
     }

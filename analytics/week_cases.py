@@ -18,7 +18,7 @@ from analytics.cases import (
     QUARTER_DAYS,
     CaseTimeline,
     Transition,
-    is_count,
+    is_valid_count,
     read_steps,
     shorten,
 )
@@ -26,7 +26,7 @@ from analytics.days import ONE_DAY, Days
 from analytics.incidents import FOUND_BY_FAILED_CALLS
 from analytics.week_parts import (
     MAXIMUM_CASES,
-    OTHER_CODES,
+    OTHER_CODES_SYMPTOM,
     WAITING_STATES,
     Row,
     RowsByDay,
@@ -47,7 +47,7 @@ _HARM_KINDS = ("delayed", "handled_twice", "dead", "lost")
 # A queue and symptom is a candidate for the mode `heal` after this number of approvals.
 MINIMUM_APPROVALS = 5
 MAXIMUM_HEAL_CANDIDATES = 10
-_ANSWER_STATES = (State.APPROVED, State.DECLINED)
+_STATES_OF_ANSWERED_PROPOSALS = (State.APPROVED, State.DECLINED)
 # The states of a case whose fix has not failed and was not undone. The fix may still be unwritten.
 _SUCCESSFUL_STATES = frozenset(
     {State.PROPOSED, State.APPROVED, State.CLOSED, *STATES_WITH_FIX_IN_PLACE}
@@ -87,7 +87,7 @@ def _is_out_of_hours(local_time: datetime) -> bool:
 
 
 def make_open_case_fields(
-    timelines: Iterable[CaseTimeline], figures_by_queue: Mapping[str, Mapping[str, int]]
+    timelines: Iterable[CaseTimeline], measured_figures_by_queue: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
     """Return the summary's fields about cases that wait for a person.
 
@@ -105,7 +105,7 @@ def make_open_case_fields(
     waiting_timelines.sort(key=_rank_timeline_by_pressure)
     open_cases: list[dict[str, Any]] = []
     for timeline in waiting_timelines[:MAXIMUM_CASES]:
-        figure_by_name = figures_by_queue.get(timeline.newest_transition.queue_arn, {})
+        figure_by_name = measured_figures_by_queue.get(timeline.newest_transition.queue_arn, {})
         open_cases.append(_make_open_case(timeline, figure_by_name))
     return {"open_now": open_cases, "open_now_left_out": len(waiting_timelines[MAXIMUM_CASES:])}
 
@@ -127,11 +127,11 @@ def _make_open_case(timeline: CaseTimeline, figure_by_name: Mapping[str, int]) -
         "reason": shorten(case.reason),
         "next_step": {name: shorten(case.next_step.get(name)) for name in _NEXT_STEP_FIELDS},
         **{name: figure_by_name.get(name) for name in _FIGURE_NAMES},
-        **make_pictures(timeline),
+        **make_picture_data(timeline),
     }
 
 
-def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
+def make_picture_data(timeline: CaseTimeline | None) -> dict[str, Any]:
     """Return the data for a case's two pictures in the report, both empty if `timeline` is None.
 
     The field `timeline` has the events of the case with their times. The field `visibility` has the
@@ -162,7 +162,7 @@ def _make_case_names(case: Transition) -> dict[str, str]:
     }
 
 
-def sum_harm(
+def sum_harmed_messages(
     case_ids: Collection[str | None], timelines: Iterable[CaseTimeline]
 ) -> dict[str, int | None]:
     """Return the numbers of messages `delayed`, `handled_twice`, `dead` (in a DLQ) and `lost`.
@@ -178,7 +178,7 @@ def sum_harm(
         ):
             continue
         for harm in _HARM_KINDS:
-            if is_count(message_count_by_harm.get(harm)):
+            if is_valid_count(message_count_by_harm.get(harm)):
                 message_counts_by_harm[harm].append(message_count_by_harm[harm])
     return {
         harm: sum(message_counts) if message_counts else None
@@ -195,16 +195,18 @@ def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> l
     are returned.
     """
     quarter_days = Days(days.last_day - (QUARTER_DAYS - 1) * ONE_DAY, days.last_day)
-    success_flags_by_pair = defaultdict[tuple[str, str], list[bool]](list)
+    success_flags_by_queue_and_symptom = defaultdict[tuple[str, str], list[bool]](list)
     for timeline in timelines:
         if _has_answered_proposal(timeline, quarter_days):
             queue_and_symptom = (
                 timeline.newest_transition.queue_arn,
                 timeline.newest_transition.symptom,
             )
-            success_flags_by_pair[queue_and_symptom].append(_has_successful_fix(timeline))
+            success_flags_by_queue_and_symptom[queue_and_symptom].append(
+                _has_successful_fix(timeline)
+            )
     ranked_candidates: list[tuple[int, str, str]] = []
-    for (queue_arn, symptom), success_flags in success_flags_by_pair.items():
+    for (queue_arn, symptom), success_flags in success_flags_by_queue_and_symptom.items():
         if all(success_flags) and len(success_flags) >= MINIMUM_APPROVALS:
             ranked_candidates.append((len(success_flags), queue_arn, symptom))
     ranked_candidates.sort(key=lambda candidate: (-candidate[0], candidate[1], candidate[2]))
@@ -223,7 +225,10 @@ def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> l
 def _has_answered_proposal(timeline: CaseTimeline, days: Days) -> bool:
     """Return True if a person approved or declined the case's proposal on these days."""
     for transition in timeline.list_transitions(days):
-        if transition.came_from is State.PROPOSED and transition.state in _ANSWER_STATES:
+        if (
+            transition.came_from is State.PROPOSED
+            and transition.state in _STATES_OF_ANSWERED_PROPOSALS
+        ):
             return True
     return False
 
@@ -248,9 +253,9 @@ def compare_fixed_and_untouched(
     Return a row for each symptom with a fixed or an untouched incident, sorted by name, with the
     counts and the median times in seconds.
 
-    Only incidents of failed calls count, without those of OTHER_CODES. An untouched incident counts
-    only if the day of its last failed call and the day after that were read, because only then its
-    end is known.
+    Only incidents of failed calls count, without those of OTHER_CODES_SYMPTOM. An untouched
+    incident counts only if the day of its last failed call and the day after that were read,
+    because only then its end is known.
 
     Args:
         incidents: The incidents of the week.
@@ -263,7 +268,7 @@ def compare_fixed_and_untouched(
         )
     rows_by_symptom = defaultdict[str, list[Row]](list)
     for row in incidents:
-        if row["found_by"] == FOUND_BY_FAILED_CALLS and row["symptom"] != OTHER_CODES:
+        if row["found_by"] == FOUND_BY_FAILED_CALLS and row["symptom"] != OTHER_CODES_SYMPTOM:
             rows_by_symptom[row["symptom"]].append(row)
     comparisons: list[dict[str, Any]] = []
     for symptom, rows in sorted(rows_by_symptom.items()):
@@ -279,7 +284,7 @@ def _compare_symptom(
     symptom: str,
     symptom_incidents: Iterable[Row],
     failure_times_by_queue_and_symptom: Mapping[tuple[str, str], Sequence[datetime]],
-    read_days: Collection[date],
+    days_with_tables: Collection[date],
 ) -> dict[str, Any]:
     """Return the row of one symptom for `compare_fixed_and_untouched`.
 
@@ -298,7 +303,9 @@ def _compare_symptom(
             fixed_count += 1
             if incident["seconds_to_heal"] is not None:
                 seconds_to_heal.append(incident["seconds_to_heal"])
-        elif incident["outcome"] in _UNTOUCHED_OUTCOMES and _is_next_day_read(incident, read_days):
+        elif incident["outcome"] in _UNTOUCHED_OUTCOMES and _is_next_day_read(
+            incident, days_with_tables
+        ):
             untouched_count += 1
             if not _has_failed_again(
                 incident,
@@ -316,10 +323,13 @@ def _compare_symptom(
     }
 
 
-def _is_next_day_read(incident: Row, read_days: Collection[date]) -> bool:
+def _is_next_day_read(incident: Row, days_with_tables: Collection[date]) -> bool:
     """Return True if the day of an incident's last failure and the day after that were read."""
     last_failure = incident["last_failure"]
-    return last_failure.date() in read_days and (last_failure + ONE_DAY).date() in read_days
+    return (
+        last_failure.date() in days_with_tables
+        and (last_failure + ONE_DAY).date() in days_with_tables
+    )
 
 
 def _has_failed_again(incident: Row, failure_times: Iterable[datetime]) -> bool:

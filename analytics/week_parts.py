@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any
 
 from analytics.cases import FIXED_OUTCOMES, HEALED_OUTCOME, MAXIMUM_NAME_CHARACTERS, shorten
-from analytics.incidents import COLUMN_TYPES_BY_TABLE, OWN_LOOK_REASON
+from analytics.incidents import COLUMN_TYPES_BY_TABLE, OPERATOR_CALLS_REASON
 from analytics.trail_file import UNRESOLVED_QUEUE
 from mendq.catalogue import UNKNOWN_PREFIX
 from mendq.model.names import PROBE_QUEUE
@@ -32,7 +32,7 @@ MAXIMUM_HEALING_TIMES = 200
 MINIMUM_TIMES_FOR_PERCENTILE = 5
 # The symptom that stands for all error codes beyond MAXIMUM_SYMPTOMS. The symptom of a single
 # unknown code begins with `unknown:`.
-OTHER_CODES = "unknown_code"
+OTHER_CODES_SYMPTOM = "unknown_code"
 # The states in which a case waits for a person, the most pressing first.
 WAITING_STATES = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
 # Incidents that do not wait are listed after those that do: first the unfixed, then the fixed.
@@ -49,7 +49,7 @@ Row = Mapping[str, Any]
 RowsByDay = Mapping[date, Sequence[Row]]
 
 
-def select_days(days: Iterable[date], rows_by_day: RowsByDay) -> RowsByDay:
+def select_rows_of_days(days: Iterable[date], rows_by_day: RowsByDay) -> RowsByDay:
     """Return the rows of each of `days`. A day without a table has no rows."""
     return {day: rows_by_day.get(day, ()) for day in days}
 
@@ -79,7 +79,7 @@ def remove_own_incidents(incidents_by_day: RowsByDay) -> RowsByDay:
 
 def is_own_incident(row: Row) -> bool:
     """Return True if Mendq or its operators caused the incident."""
-    return is_own_queue(row["queue_arn"]) or row["why"] == OWN_LOOK_REASON
+    return is_own_queue(row["queue_arn"]) or row["why"] == OPERATOR_CALLS_REASON
 
 
 def format_time(aware_time: datetime) -> str:
@@ -88,7 +88,7 @@ def format_time(aware_time: datetime) -> str:
 
 
 @dataclass
-class Weight:
+class IncidentCounts:
     """Number of incidents, and of the failed calls in them."""
 
     incidents: int = 0
@@ -100,16 +100,18 @@ class Weight:
         self.failed_calls += row["failed_calls"]
 
 
-def weigh_incidents_by(incidents: Iterable[Row], *columns: str) -> dict[Any, Weight]:
+def count_incidents_and_calls_by(
+    incidents: Iterable[Row], *columns: str
+) -> dict[Any, IncidentCounts]:
     """Return the number of incidents and failed calls for each value of a column.
 
     The keys are tuples if several columns are given.
     """
-    weight_by_column_values: dict[Any, Weight] = defaultdict(Weight)
+    counts_by_column_values: dict[Any, IncidentCounts] = defaultdict(IncidentCounts)
     get_column_values = itemgetter(*columns)
     for row in incidents:
-        weight_by_column_values[get_column_values(row)].add(row)
-    return weight_by_column_values
+        counts_by_column_values[get_column_values(row)].add(row)
+    return counts_by_column_values
 
 
 def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
@@ -144,12 +146,12 @@ def make_day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
 
     If the day has no incidents, return one row whose symptom is None.
     """
-    sorted_symptom_weights = sorted(weigh_incidents_by(incidents, "symptom").items())
-    if not sorted_symptom_weights:
-        return [{"date": str(day), "symptom": None, **asdict(Weight())}]
+    sorted_symptoms_and_counts = sorted(count_incidents_and_calls_by(incidents, "symptom").items())
+    if not sorted_symptoms_and_counts:
+        return [{"date": str(day), "symptom": None, **asdict(IncidentCounts())}]
     return [
-        {"date": str(day), "symptom": symptom, **asdict(weight)}
-        for symptom, weight in sorted_symptom_weights
+        {"date": str(day), "symptom": symptom, **asdict(incident_counts)}
+        for symptom, incident_counts in sorted_symptoms_and_counts
     ]
 
 
@@ -166,9 +168,11 @@ def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
     unhealed_count_by_queue = _count_incidents_by_queue(
         row for row in incidents if row["outcome"] not in FIXED_OUTCOMES
     )
-    ranked_queues = sorted(weigh_incidents_by(incidents, "queue_arn").items(), key=rank_by_weight)
+    ranked_queues = sorted(
+        count_incidents_and_calls_by(incidents, "queue_arn").items(), key=rank_by_counts
+    )
     queues: list[dict[str, Any]] = []
-    for queue_arn, weight in ranked_queues[:MAXIMUM_QUEUES]:
+    for queue_arn, incident_counts in ranked_queues[:MAXIMUM_QUEUES]:
         queues.append(
             {
                 "queue_arn": queue_arn,
@@ -176,14 +180,16 @@ def make_queue_days(incidents_by_day: RowsByDay) -> dict[str, Any]:
                     incident_count_by_queue[queue_arn]
                     for incident_count_by_queue in incident_counts_of_each_day
                 ],
-                "failed_calls": weight.failed_calls,
+                "failed_calls": incident_counts.failed_calls,
                 "not_healed": unhealed_count_by_queue[queue_arn],
             }
         )
     return {
         "queues": queues,
         "queues_left_out": len(ranked_queues[MAXIMUM_QUEUES:]),
-        "incidents_left_out": sum(weight.incidents for _, weight in ranked_queues[MAXIMUM_QUEUES:]),
+        "incidents_left_out": sum(
+            incident_counts.incidents for _, incident_counts in ranked_queues[MAXIMUM_QUEUES:]
+        ),
     }
 
 
@@ -192,13 +198,13 @@ def _count_incidents_by_queue(incidents: Iterable[Row]) -> Counter[str]:
     return Counter(row["queue_arn"] for row in incidents)
 
 
-def rank_by_weight(named_weight: tuple[str, Weight]) -> tuple[int, int, str]:
+def rank_by_counts(name_and_counts: tuple[str, IncidentCounts]) -> tuple[int, int, str]:
     """Return a sorting key for a name and its weight: most incidents first, then most calls.
 
     If both numbers are equal, the names decide.
     """
-    name, weight = named_weight
-    return -weight.incidents, -weight.failed_calls, name
+    name, incident_counts = name_and_counts
+    return -incident_counts.incidents, -incident_counts.failed_calls, name
 
 
 def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
@@ -210,11 +216,13 @@ def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
     for row in incidents:
         if _has_healing_time(row):
             healing_seconds_by_symptom[row["symptom"]].append(row["seconds_to_heal"])
-    summaries = [
+    healing_time_summaries = [
         _summarize_times(symptom, sorted(healing_seconds))
         for symptom, healing_seconds in healing_seconds_by_symptom.items()
     ]
-    return sorted(summaries, key=lambda summary: (-summary["incidents"], summary["symptom"]))
+    return sorted(
+        healing_time_summaries, key=lambda summary: (-summary["incidents"], summary["symptom"])
+    )
 
 
 def find_percentile(sorted_times: Sequence[float], percent: int) -> float:
@@ -324,26 +332,28 @@ def limit_symptoms(incidents_by_day: RowsByDay) -> tuple[RowsByDay, int]:
     """Return the incidents with at most MAXIMUM_SYMPTOMS symptoms.
 
     Symptoms of the catalogue stay. Of the unknown codes, those with the most incidents stay; the
-    others get the symptom OTHER_CODES.
+    others get the symptom OTHER_CODES_SYMPTOM.
 
     Returns:
-        The incidents, and the number of codes that OTHER_CODES stands for.
+        The incidents, and the number of codes that OTHER_CODES_SYMPTOM stands for.
     """
-    weight_by_symptom = weigh_incidents_by(list_rows(incidents_by_day), "symptom")
-    if len(weight_by_symptom) <= MAXIMUM_SYMPTOMS:
+    counts_by_symptom = count_incidents_and_calls_by(list_rows(incidents_by_day), "symptom")
+    if len(counts_by_symptom) <= MAXIMUM_SYMPTOMS:
         return incidents_by_day, 0
     ranked_symptoms = sorted(
-        weight_by_symptom.items(),
-        key=lambda named_weight: (
-            named_weight[0].startswith(UNKNOWN_PREFIX),
-            *rank_by_weight(named_weight),
+        counts_by_symptom.items(),
+        key=lambda symptom_and_counts: (
+            symptom_and_counts[0].startswith(UNKNOWN_PREFIX),
+            *rank_by_counts(symptom_and_counts),
         ),
     )
-    replaced_symptoms = {symptom for symptom, _ in ranked_symptoms[MAXIMUM_SYMPTOMS - 1 :]}
+    symptoms_to_replace = {symptom for symptom, _ in ranked_symptoms[MAXIMUM_SYMPTOMS - 1 :]}
     limited_incidents_by_day: dict[date, list[Row]] = {}
     for day, rows in incidents_by_day.items():
         limited_incidents_by_day[day] = [
-            {**row, "symptom": OTHER_CODES} if row["symptom"] in replaced_symptoms else row
+            {**row, "symptom": OTHER_CODES_SYMPTOM}
+            if row["symptom"] in symptoms_to_replace
+            else row
             for row in rows
         ]
-    return limited_incidents_by_day, len(replaced_symptoms)
+    return limited_incidents_by_day, len(symptoms_to_replace)

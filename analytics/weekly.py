@@ -39,13 +39,13 @@ from mendq.model.json_text import replace_nan
 from mendq.nightly.verdict import (
     ACCOUNT_OBJECT_NAME,
     NIGHTLY_FOLDER,
-    NightlyRead,
-    member_prefix,
+    NightlyCounts,
+    make_member_prefix,
+    make_nightly_counts_key,
+    make_shared_table_prefix,
     name_of_week,
-    nightly_key,
     parse_day,
-    read_nightly,
-    shared_table_prefix,
+    read_nightly_counts,
 )
 from mendq.notifications.text import format_count
 
@@ -66,7 +66,7 @@ def load_week_cases(case_storage: Storage, scan_storage: Storage | None, week: s
     return replace(
         case_files,
         findings=read_last_findings(scan_storage, days),
-        figures_by_queue=read_last_measurements(scan_storage),
+        measured_figures_by_queue=read_last_measurements(scan_storage),
     )
 
 
@@ -112,32 +112,32 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
     """
     days = parse_week_days(week)
     week_input = _load_week_input(days, case_files, tables)
-    document = make_summary(week, week_input, made_at, scheduled_at, zone)
+    summary_document = make_summary(week, week_input, made_at, scheduled_at, zone)
     if organization:
         if organization.has_one_trail:
             members = list_members_of_one_trail(week, week_input.quality_by_day)
         else:
             members = list_members(organization.root, week)
-        document["organization"] = summarize_organization(
+        summary_document["organization"] = summarize_organization(
             days, organization.root, tables.spark, members, organization.expected_accounts
         )
     path = f"summary/week={week}/summary.json"
-    tables.out.write(path, to_json_bytes(document))
+    tables.table_storage.write(path, to_json_bytes(summary_document))
     nightly_run_count = sum(day in week_input.quality_by_day for day in days)
     if case_files:
         case_count_text = format_count(len(case_files.timelines), "case")
-        tables.say(f"{case_count_text} since {case_files.first_complete_day}")
-    incident_count_text = format_count(document["totals"]["incidents"], "incident")
+        tables.say(f"{case_count_text} since {case_files.first_fully_read_day}")
+    incident_count_text = format_count(summary_document["totals"]["incidents"], "incident")
     tables.say(
         f"{path}: {incident_count_text} from {format_count(nightly_run_count, 'nightly run')}"
     )
-    if not document["not_seen"]["week_is_over"]:
+    if not summary_document["not_seen"]["week_is_over"]:
         tables.say(f"{week} is not over: its report will be made, but not sent")
     return nightly_run_count
 
 
 def write_backtest_incidents(
-    tables: Tables, requested_days: Days, run_result: NightlyRunResult, made_at: datetime
+    tables: Tables, requested_days: Days, nightly_run_result: NightlyRunResult, made_at: datetime
 ) -> None:
     """Write what `mendq backtest` reads: the summaries of the weeks, and incidents.json.
 
@@ -155,15 +155,16 @@ def write_backtest_incidents(
     for week in weeks:
         write_week(None, tables, week, made_at)
     incidents_by_day = tables.read_rows(
-        "incidents", [nightly_read.day for nightly_read in run_result.nightly_runs]
+        "incidents",
+        [nightly_counts.day for nightly_counts in nightly_run_result.counts_of_written_days],
     )
     incidents: list[dict[str, Any]] = []
     for row in list_rows(remove_own_incidents(incidents_by_day)):
-        evidence = run_result.evidence_by_incident.get(row["incident_id"], [])
+        evidence = nightly_run_result.evidence_by_incident.get(row["incident_id"], [])
         incidents.append({**make_incident(row), "evidence": evidence})
     days = [str(day) for day in sorted(incidents_by_day)]
     json_bytes = to_json_bytes({"weeks": weeks, "days": days, "incidents": incidents})
-    tables.out.write("incidents.json", json_bytes)
+    tables.table_storage.write("incidents.json", json_bytes)
 
 
 def _load_week_input(days: Days, case_files: CaseFiles | None, tables: Tables) -> WeekInput:
@@ -171,20 +172,20 @@ def _load_week_input(days: Days, case_files: CaseFiles | None, tables: Tables) -
 
     A day counts only if both its tables, `incidents` and `quality`, can be read.
     """
-    all_days = days.widen(_DAYS_BEFORE_WEEK, 0)
-    incidents_by_day = tables.read_rows("incidents", all_days)
-    quality_by_day = tables.read_rows("quality", all_days)
+    days_with_weeks_before = days.widen(_DAYS_BEFORE_WEEK, 0)
+    incidents_by_day = tables.read_rows("incidents", days_with_weeks_before)
+    quality_by_day = tables.read_rows("quality", days_with_weeks_before)
     days_with_both_tables = sorted(incidents_by_day.keys() & quality_by_day.keys())
     return WeekInput(
         incidents_by_day={day: incidents_by_day[day] for day in days_with_both_tables},
         quality_by_day={day: quality_by_day[day] for day in days_with_both_tables},
         cases=case_files,
-        nightly_read_by_day=_read_nightly_counts(tables.out, all_days),
-        first_day=_find_first_day(tables.out),
+        nightly_counts_by_day=_read_nightly_counts(tables.table_storage, days_with_weeks_before),
+        first_day=_find_first_nightly_run_day(tables.table_storage),
     )
 
 
-def _find_first_day(table_storage: Storage) -> date | None:
+def _find_first_nightly_run_day(table_storage: Storage) -> date | None:
     """Return the first day for which a nightly run wrote tables or counts, or None."""
     days: list[date] = []
     for folder in [
@@ -197,17 +198,19 @@ def _find_first_day(table_storage: Storage) -> date | None:
     return min(days, default=None)
 
 
-def _read_nightly_counts(table_storage: Storage, days: Days) -> dict[date, NightlyRead]:
+def _read_nightly_counts(table_storage: Storage, days: Days) -> dict[date, NightlyCounts]:
     """Return the counts in each day's `nightly.json`.
 
     A day is left out if it has no such file, or if the file is broken or names another day.
     """
-    nightly_read_by_day: dict[date, NightlyRead] = {}
+    nightly_counts_by_day: dict[date, NightlyCounts] = {}
     for day in days:
-        nightly_read = read_nightly(table_storage.read(nightly_key(day)) or b"")
-        if nightly_read and nightly_read.day == day:
-            nightly_read_by_day[day] = nightly_read
-    return nightly_read_by_day
+        nightly_counts = read_nightly_counts(
+            table_storage.read(make_nightly_counts_key(day)) or b""
+        )
+        if nightly_counts and nightly_counts.day == day:
+            nightly_counts_by_day[day] = nightly_counts
+    return nightly_counts_by_day
 
 
 # The states of a member.
@@ -223,7 +226,7 @@ MAXIMUM_LISTED_MEMBERS = 200
 MAXIMUM_UNREAD_FILES = 20
 MAXIMUM_REGIONS = 40
 # The number of accounts whose folders are listed at the same time.
-_PARALLEL_ACCOUNTS = 16
+_ACCOUNTS_LISTED_AT_ONCE = 16
 _ACCOUNT_FOLDER_PATTERN = re.compile("account=([0-9]{12})")
 _REGION_FOLDER_PATTERN = re.compile("region=([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2})")
 _ALIAS_PATTERN = re.compile("[a-z0-9-]{3,63}")
@@ -277,7 +280,7 @@ def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
     listings, however much is stored. Folders that do not name an account or region are left out,
     and so are regions after the first MAXIMUM_REGIONS of an account.
     """
-    with ThreadPoolExecutor(_PARALLEL_ACCOUNTS) as thread_pool:
+    with ThreadPoolExecutor(_ACCOUNTS_LISTED_AT_ONCE) as thread_pool:
         members: list[MemberTables] = []
         for account_members in thread_pool.map(
             partial(_list_members_of_account, central_storage, week),
@@ -312,7 +315,7 @@ def _find_member_tables(
     central_storage: Storage, week: str, account: str, region: str
 ) -> MemberTables:
     """Return the tables of this account and region for a week. There may be none."""
-    folder = shared_table_prefix(account, region, "incidents", week)
+    folder = make_shared_table_prefix(account, region, "incidents", week)
     path_by_day: dict[date, str] = {}
     unread_reason_by_path: dict[str, str] = {}
     for path, size_bytes in central_storage.list_file_sizes(folder).items():
@@ -400,7 +403,7 @@ def summarize_organization(
         rows.append(_make_member_row(member, member_sums, days, unreadable_paths))
     rows.sort(key=_rank_member)
     for row in rows[:MAXIMUM_LISTED_MEMBERS]:
-        row["alias"] = _read_alias(root, row["account"], row["region"])
+        row["alias"] = _read_account_alias(root, row["account"], row["region"])
     return {
         "totals": _sum_members(rows),
         "members": rows[:MAXIMUM_LISTED_MEMBERS],
@@ -510,12 +513,12 @@ def _make_queue_row(row: Row) -> dict[str, Any]:
     }
 
 
-def _read_alias(root: Storage, account: str, region: str) -> str:
+def _read_account_alias(root: Storage, account: str, region: str) -> str:
     """Return the account's alias from the file that the account shares.
 
     Return an empty text if the file is missing, or has no valid alias.
     """
-    folder = member_prefix(account, region)
+    folder = make_member_prefix(account, region)
     path = f"{folder}/{ACCOUNT_OBJECT_NAME}"
     size_bytes = root.list_file_sizes(folder).get(path, 0)
     if not 0 < size_bytes <= MAXIMUM_ACCOUNT_FILE_BYTES:

@@ -32,17 +32,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--keep", action="store_true", help="rewrite docs/performance.md")
     options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
-    part_by_name = pages.load_parts_by_name()
-    measure_part_by_name: dict[str, Callable[[Console], Iterator[Measure]]] = {
+    measures_by_part_name = pages.load_measures_by_part_name()
+    measuring_function_by_part_name: dict[str, Callable[[Console], Iterator[Measure]]] = {
         "handler": handler.run_measurements,
-        "nightly": partial(nightly.run_measurements, with_peers=options.peers),
+        "nightly": partial(nightly.run_measurements, must_measure_peers=options.peers),
     }
     for part_name in options.only or PART_NAMES:
-        part_by_name[part_name] = pages.make_part_measures(
-            _print_measures(measure_part_by_name[part_name](console), console)
+        measures_by_part_name[part_name] = pages.make_part_measures(
+            _print_measures(measuring_function_by_part_name[part_name](console), console)
         )
-        pages.store_parts_by_name(part_by_name)
-    measure_by_name = pages.join_measures(part_by_name)
+        pages.store_measures_by_part_name(measures_by_part_name)
+    measure_by_name = pages.join_measures(measures_by_part_name)
     goal_rows = [
         goal.make_goal_row(measure_by_name)
         for goal in pages.GOALS
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
     console.print(_make_table(title, ("goal", "asked", "measured", ""), goal_rows))
     console.print(f"measures: {pages.MEASURES_PATH}")
     if options.keep:
-        pages.PAGE_PATH.write_text(pages.make_performance_page(part_by_name))
+        pages.PAGE_PATH.write_text(pages.make_performance_page(measures_by_part_name))
         console.print(f"wrote {pages.PAGE_PATH}")
     return 0
 

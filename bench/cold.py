@@ -8,12 +8,12 @@ import json
 import sys
 from pathlib import Path
 
-measured_program, *start_arguments = sys.argv[1:]
+measured_program, *program_arguments = sys.argv[1:]
 if measured_program == "client":
     import boto3
 
     client = boto3.Session().client("sqs")
-    for queue_url in start_arguments:
+    for queue_url in program_arguments:
         client.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
 else:
     from functions.heal import handler
@@ -30,7 +30,7 @@ else:
             """Return one minute, in milliseconds."""
             return 60_000
 
-    for batch_file in start_arguments:
-        answer = handler(json.loads(Path(batch_file).read_text()), Context())
-        if answer["batchItemFailures"]:
-            sys.exit(f"heal did not accept all messages of the batch: {answer}")
+    for batch_file in program_arguments:
+        heal_answer = handler(json.loads(Path(batch_file).read_text()), Context())
+        if heal_answer["batchItemFailures"]:
+            sys.exit(f"heal did not accept all messages of the batch: {heal_answer}")

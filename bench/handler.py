@@ -35,8 +35,8 @@ from bench.rounds import (
     measure_variants,
 )
 from infra.packaging.zips import LAMBDAS_ZIP, copy_sources
-from local_account.emulator_environment import emulator_environment, listen
-from local_account.where import endpoint_url
+from local_account.emulator_environment import make_emulator_environment, open_listening_socket
+from local_account.where import make_endpoint_url
 from mendq.aws.clients import Clients
 from tests.heal.conftest import ACCOUNT, REGION, Account, furnished
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
@@ -45,17 +45,17 @@ COLD_ROUNDS = 11
 WARM_ROUNDS = 21
 STORM_ROUNDS = 5
 # The numbers of events in the storms.
-STORM_SIZES = (10, 100, 1_000, 10_000)
+STORM_EVENT_COUNTS = (10, 100, 1_000, 10_000)
 START_TIMEOUT_SECONDS = 60
 # The number of failed calls that is enough evidence for heal.
 ENOUGH_FAILED_CALLS = 3
-# A queue with this tag needs a visibility timeout of TIMEOUT_AFTER_FIX seconds. Heal raises
-# SHORT_TIMEOUT to that. LONG_TIMEOUT is more than enough: if calls fail even then, heal leaves the
-# queue to a person.
+# A queue with this tag needs a visibility timeout of TIMEOUT_AFTER_FIX_SECONDS seconds. Heal raises
+# SHORT_TIMEOUT_SECONDS to that. LONG_TIMEOUT_SECONDS is more than enough: if calls fail even then,
+# heal leaves the queue to a person.
 PROCESSING_TIME_TAG = {"mendq:max-processing-seconds": "30"}
-SHORT_TIMEOUT = "30"
-TIMEOUT_AFTER_FIX = "45"
-LONG_TIMEOUT = "900"
+SHORT_TIMEOUT_SECONDS = "30"
+TIMEOUT_AFTER_FIX_SECONDS = "45"
+LONG_TIMEOUT_SECONDS = "900"
 # A function that makes intake messages about a queue. It takes the queue's ARN, and returns the
 # messages by their ids.
 MessageMaker = Callable[[str], dict[str, str]]
@@ -71,11 +71,11 @@ class HealBench:
     and suspect a common cause.
     """
 
-    folder: Path  # a temporary folder
+    temporary_folder: Path  # a temporary folder
     account: Account
     queue_count: int = 0  # the number of queues made so far
 
-    def make_queue(self, visibility_timeout: str = SHORT_TIMEOUT) -> str:
+    def make_queue(self, visibility_timeout: str = SHORT_TIMEOUT_SECONDS) -> str:
         """Make a queue with this visibility timeout in seconds, and return its ARN.
 
         Also empty the case store, and set the account's clock two minutes ahead. The failed calls
@@ -90,9 +90,9 @@ class HealBench:
         self.account.now = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=2)
         self.queue_count += 1
         queue_name = f"bench-{self.queue_count}"
-        attributes = {"VisibilityTimeout": visibility_timeout}
-        tags = {"mendq": "heal", **PROCESSING_TIME_TAG}
-        clients.sqs.create_queue(QueueName=queue_name, Attributes=attributes, tags=tags)  # type: ignore[arg-type]
+        queue_attributes = {"VisibilityTimeout": visibility_timeout}
+        queue_tags = {"mendq": "heal", **PROCESSING_TIME_TAG}
+        clients.sqs.create_queue(QueueName=queue_name, Attributes=queue_attributes, tags=queue_tags)  # type: ignore[arg-type]
         return f"arn:aws:sqs:{REGION}:{settings.account}:{queue_name}"
 
     def make_message_bodies(
@@ -158,7 +158,7 @@ class HealBench:
         environment = {**self.account.settings.to_environment(), "PYTHONPATH": python_path}
         if source_root == ROOT:
             environment["PYTHONDONTWRITEBYTECODE"] = ""
-            environment["PYTHONPYCACHEPREFIX"] = str(self.folder)
+            environment["PYTHONPYCACHEPREFIX"] = str(self.temporary_folder)
         else:
             environment["PYTHONDONTWRITEBYTECODE"] = "1"
         return measure_process(
@@ -173,15 +173,17 @@ class HealBench:
             {"messageId": message_id, "body": body}
             for message_id, body in body_by_message_id.items()
         ]
-        batch_file = self.folder / "batch.json"
+        batch_file = self.temporary_folder / "batch.json"
         batch_file.write_text(json.dumps({"Records": lambda_records}))
         return self.measure_cold_start("heal", str(batch_file), source_root=source_root)
 
 
 def run_measurements(console: Console) -> Iterator[Measure]:
     """Measure cold starts, warm invocations and storms, and yield each measure."""
-    with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-        bench = HealBench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))
+    with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as temporary_folder:
+        bench = HealBench(
+            Path(temporary_folder), furnished(Clients(boto3.Session(region_name=REGION)))
+        )
         measure_title = "Cold: a whole process, from start to end"
         yield measure_variants(
             console,
@@ -189,7 +191,7 @@ def run_measurements(console: Console) -> Iterator[Measure]:
             measure_title,
             _make_cold_variants(bench),
             COLD_ROUNDS,
-            floor_position=1,
+            baseline_position=1,
         )
         with heal_lambda(bench.account) as running_heal:
             deliver_to_running_heal = partial(_deliver_to_running_heal, running_heal)
@@ -197,12 +199,12 @@ def run_measurements(console: Console) -> Iterator[Measure]:
             warm_variants = _make_warm_variants(bench, deliver_to_running_heal)
             yield measure_variants(console, "warm", measure_title, warm_variants, WARM_ROUNDS)
             storm_variants: list[Variant] = []
-            for event_count in STORM_SIZES:
+            for event_count in STORM_EVENT_COUNTS:
                 make_message_bodies = partial(bench.make_message_bodies, event_count=event_count)
                 measure_storm = partial(
                     bench.measure_delivery,
-                    SHORT_TIMEOUT,
-                    TIMEOUT_AFTER_FIX,
+                    SHORT_TIMEOUT_SECONDS,
+                    TIMEOUT_AFTER_FIX_SECONDS,
                     make_message_bodies,
                     deliver_to_running_heal,
                 )
@@ -215,7 +217,7 @@ def run_measurements(console: Console) -> Iterator[Measure]:
 
 def _make_cold_variants(bench: HealBench) -> list[Variant]:
     """Return the variants that start a new process: a boto3 client alone, and heal."""
-    copied_source_root = bench.folder / "sources"
+    copied_source_root = bench.temporary_folder / "sources"
     copy_sources(copied_source_root, (*LAMBDAS_ZIP.own_source_paths, "bench/cold.py"))
     deliver_to_uncompiled_heal = partial(
         bench.deliver_to_new_process, source_root=copied_source_root
@@ -233,22 +235,37 @@ def _make_cold_variants(bench: HealBench) -> list[Variant]:
         Variant("heal, imported", partial(bench.measure_cold_start, "heal")),
         Variant(
             "heal, one healthy queue",
-            partial(measure_delivery, SHORT_TIMEOUT, SHORT_TIMEOUT, bench.make_bodies_of_old_calls),
+            partial(
+                measure_delivery,
+                SHORT_TIMEOUT_SECONDS,
+                SHORT_TIMEOUT_SECONDS,
+                bench.make_bodies_of_old_calls,
+            ),
         ),
         Variant(
             "heal, one fixed queue",
-            partial(measure_delivery, SHORT_TIMEOUT, TIMEOUT_AFTER_FIX, bench.make_message_bodies),
+            partial(
+                measure_delivery,
+                SHORT_TIMEOUT_SECONDS,
+                TIMEOUT_AFTER_FIX_SECONDS,
+                bench.make_message_bodies,
+            ),
         ),
         Variant(
             "heal, one queue for a person",
-            partial(measure_delivery, LONG_TIMEOUT, LONG_TIMEOUT, bench.make_message_bodies),
+            partial(
+                measure_delivery,
+                LONG_TIMEOUT_SECONDS,
+                LONG_TIMEOUT_SECONDS,
+                bench.make_message_bodies,
+            ),
         ),
         Variant(
             "heal, one fixed queue, our own code without bytecode",
             partial(
                 bench.measure_delivery,
-                SHORT_TIMEOUT,
-                TIMEOUT_AFTER_FIX,
+                SHORT_TIMEOUT_SECONDS,
+                TIMEOUT_AFTER_FIX_SECONDS,
                 bench.make_message_bodies,
                 deliver_to_uncompiled_heal,
             ),
@@ -268,16 +285,31 @@ def _make_warm_variants(bench: HealBench, deliver_messages: MessageDeliverer) ->
     return [
         Variant(
             "fixed queue",
-            partial(measure_delivery, SHORT_TIMEOUT, TIMEOUT_AFTER_FIX, bench.make_message_bodies),
+            partial(
+                measure_delivery,
+                SHORT_TIMEOUT_SECONDS,
+                TIMEOUT_AFTER_FIX_SECONDS,
+                bench.make_message_bodies,
+            ),
         ),
         Variant(
             "healthy queue",
-            partial(measure_delivery, SHORT_TIMEOUT, SHORT_TIMEOUT, bench.make_bodies_of_old_calls),
+            partial(
+                measure_delivery,
+                SHORT_TIMEOUT_SECONDS,
+                SHORT_TIMEOUT_SECONDS,
+                bench.make_bodies_of_old_calls,
+            ),
         ),
         Variant("queue whose case is open", deliver_to_open_case),
         Variant(
             "queue for a person: refused and paged",
-            partial(measure_delivery, LONG_TIMEOUT, LONG_TIMEOUT, bench.make_message_bodies),
+            partial(
+                measure_delivery,
+                LONG_TIMEOUT_SECONDS,
+                LONG_TIMEOUT_SECONDS,
+                bench.make_message_bodies,
+            ),
         ),
     ]
 
@@ -316,15 +348,15 @@ def start_emulator() -> Iterator[str]:
     The environment of this process is changed so that boto3 calls only this URL, with made-up keys.
     It stays changed after the block.
     """
-    with listen(0) as port_listener:
+    with open_listening_socket(0) as port_listener:
         port = int(port_listener.getsockname()[1])
     with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch_folder:
-        environment = emulator_environment(
+        environment = make_emulator_environment(
             {**os.environ, "AUTH": "false"}, Path(scratch_folder), port
         )
         # Every process of this machine can call the emulator, so it must not run code.
         environment |= {"MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_STRICT": "1"}
-        emulator_url = endpoint_url(port)
+        emulator_url = make_endpoint_url(port)
         emulator_process = subprocess.Popen(
             [sys.executable, "-m", "ministack"],
             env=environment,

@@ -109,17 +109,17 @@ class _PlannedMeasure(NamedTuple):
         return 1
 
 
-def run_measurements(console: Console, *, with_peers: bool) -> Iterator[Measure]:
+def run_measurements(console: Console, *, must_measure_peers: bool) -> Iterator[Measure]:
     """Take all measures of the nightly job, in the order of docs/performance.md, and yield them.
 
-    If `with_peers` is True, DuckDB and Polars are installed and measured too.
+    If `must_measure_peers` is True, DuckDB and Polars are installed and measured too.
     """
     with ExitStack() as exit_stack:
-        fastest_reader_pool = exit_stack.enter_context(readers.start_processes())
+        fastest_reader_pool = exit_stack.enter_context(readers.start_process_pool())
         peer_pool: Executor | None = None
-        if with_peers:
+        if must_measure_peers:
             readers.install_peers()
-            peer_pool = exit_stack.enter_context(readers.start_processes(for_peers=True))
+            peer_pool = exit_stack.enter_context(readers.start_process_pool(is_for_peers=True))
         spark = start_session()
         exit_stack.callback(spark.stop)
         for planned_measure in NightlyMeasurePlanner(
@@ -200,7 +200,7 @@ class NightlyMeasurePlanner:
                     self._make_reader_variant("native", TENFOLD_SIZE, "native reader"),
                     *(
                         self._make_peer_variant(self.peer_pool, peer_name)
-                        for peer_name in readers.COUNT_BY_PEER
+                        for peer_name in readers.COUNTING_FUNCTION_BY_PEER
                     ),
                 ],
             )
@@ -271,7 +271,7 @@ class NightlyMeasurePlanner:
 
         def count_trail() -> None:
             failed_calls = peer_pool.submit(
-                readers.COUNT_BY_PEER[peer_name], trail.list_files()
+                readers.COUNTING_FUNCTION_BY_PEER[peer_name], trail.list_files()
             ).result()
             _require_equal("failed calls", failed_calls, trail.true_counts.failed_sqs_calls)
 
@@ -345,14 +345,14 @@ def _add_unpacked_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
     return replace(cost, raw_bytes=trail.true_counts.raw_bytes)
 
 
-def _require_equal(value_names: str, result: object, expected_result: object) -> None:
+def _require_equal(value_names: str, measured_result: object, expected_result: object) -> None:
     """Raise RuntimeError if `result` is not `expected_result`.
 
     The cost of a variant with a wrong result would mean nothing. `value_names` says in the error
     which values were compared.
     """
-    if result != expected_result:
-        raise RuntimeError(f"{value_names} were {result}, not {expected_result}")
+    if measured_result != expected_result:
+        raise RuntimeError(f"{value_names} were {measured_result}, not {expected_result}")
 
 
 def read_trail(spark: SparkSession, trail: MadeUpTrail, reader_name: str) -> None:

@@ -119,7 +119,7 @@ def make_part_measures(measures: Iterable[Measure]) -> PartMeasures:
     return PartMeasures(taken_at, machine_text, {measure.name: measure for measure in measures})
 
 
-def load_parts_by_name(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
+def load_measures_by_part_name(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
     """Return the stored parts by name.
 
     Empty if the file is missing or was written with another SCHEMA_VERSION.
@@ -132,15 +132,17 @@ def load_parts_by_name(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
     return msgspec.convert(document["parts"], dict[str, PartMeasures])
 
 
-def store_parts_by_name(
-    part_by_name: Mapping[str, PartMeasures], path: Path = MEASURES_PATH
+def store_measures_by_part_name(
+    measures_by_part_name: Mapping[str, PartMeasures], path: Path = MEASURES_PATH
 ) -> None:
     """Store the parts in a JSON file.
 
     A later run that measures only one part takes the other part from this file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    encoded_document = msgspec.json.encode({"schema": SCHEMA_VERSION, "parts": dict(part_by_name)})
+    encoded_document = msgspec.json.encode(
+        {"schema": SCHEMA_VERSION, "parts": dict(measures_by_part_name)}
+    )
     path.write_bytes(msgspec.json.format(encoded_document, indent=2) + b"\n")
 
 
@@ -200,27 +202,27 @@ def make_headings_and_rows(measure: Measure) -> tuple[tuple[str, ...], list[tupl
     return ("medians", *(column.heading for column in shown_columns)), rows
 
 
-def join_measures(part_by_name: Mapping[str, PartMeasures]) -> dict[str, Measure]:
+def join_measures(measures_by_part_name: Mapping[str, PartMeasures]) -> dict[str, Measure]:
     """Return the measures of all parts by name."""
     measure_by_name: dict[str, Measure] = {}
-    for part in part_by_name.values():
+    for part in measures_by_part_name.values():
         measure_by_name.update(part.measures)
     return measure_by_name
 
 
-def make_performance_page(part_by_name: Mapping[str, PartMeasures]) -> str:
+def make_performance_page(measures_by_part_name: Mapping[str, PartMeasures]) -> str:
     """Return the text of docs/performance.md.
 
-    A part that is missing in `part_by_name` is shown as not measured.
+    A part that is missing in `measures_by_part_name` is shown as not measured.
     """
-    measure_by_name = join_measures(part_by_name)
-    note_by_measure = tomllib.loads((TEXTS_FOLDER / "notes.toml").read_text())
+    measure_by_name = join_measures(measures_by_part_name)
+    note_by_measure_name = tomllib.loads((TEXTS_FOLDER / "notes.toml").read_text())
     goal_rows = [goal.make_goal_row(measure_by_name) for goal in GOALS]
     text_by_placeholder = {
         "goals": make_markdown_table(("goal", "asked", "measured", ""), goal_rows)
     }
     for part_name in ("nightly", "handler"):
-        part = part_by_name.get(part_name)
+        part = measures_by_part_name.get(part_name)
         if part is None:
             text_by_placeholder[f"{part_name}_taken"] = "Not measured."
             text_by_placeholder[part_name] = ""
@@ -229,7 +231,7 @@ def make_performance_page(part_by_name: Mapping[str, PartMeasures]) -> str:
             f"Taken {part.taken_at} by `make bench` on {part.machine}."
         )
         sections = [
-            _make_section(measure, note_by_measure.get(measure.name))
+            _make_section(measure, note_by_measure_name.get(measure.name))
             for measure in part.measures.values()
         ]
         text_by_placeholder[part_name] = "\n\n".join(sections)

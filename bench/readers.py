@@ -27,7 +27,7 @@ from bench.rounds import ROOT
 
 PROCESS_COUNT = 2
 # The window size for zlib that means gzip.
-GZIP_WINDOW = 31
+GZIP_WINDOW_BITS = 31
 # The largest number of files that a process gets at once. Handing over a small file takes longer
 # than reading it.
 MAXIMUM_FILES_PER_CHUNK = 64
@@ -71,18 +71,18 @@ def count_file(file: Path) -> FileCounts:
 def _unpack_file(file: Path) -> bytes:
     gzip_content = file.read_bytes()
     unpacked_size = int.from_bytes(gzip_content[-4:], "little")
-    unpacked_bytes: bytes = isal_zlib.decompress(gzip_content, GZIP_WINDOW, unpacked_size)
+    unpacked_bytes: bytes = isal_zlib.decompress(gzip_content, GZIP_WINDOW_BITS, unpacked_size)
     return unpacked_bytes
 
 
-def start_processes(*, for_peers: bool = False) -> Executor:
+def start_process_pool(*, is_for_peers: bool = False) -> Executor:
     """Return a pool of PROCESS_COUNT processes for the fastest possible reader.
 
-    If `for_peers` is True, return a pool of one process that can import DuckDB and Polars. To limit
-    the threads of Polars to PROCESS_COUNT, an environment variable of this process is set.
+    If `is_for_peers` is True, return a pool of one process that can import DuckDB and Polars. To
+    limit the threads of Polars to PROCESS_COUNT, an environment variable of this process is set.
     """
     spawn_context = get_context("spawn")
-    if not for_peers:
+    if not is_for_peers:
         return ProcessPoolExecutor(PROCESS_COUNT, spawn_context)
     os.environ["POLARS_MAX_THREADS"] = str(PROCESS_COUNT)
     return ProcessPoolExecutor(1, spawn_context, _add_peers_to_path)
@@ -164,4 +164,4 @@ def count_by_polars(files: Sequence[Path]) -> int:
         return sum(thread_pool.map(count_in_file, files))
 
 
-COUNT_BY_PEER = {"Polars": count_by_polars, "DuckDB": count_by_duckdb}
+COUNTING_FUNCTION_BY_PEER = {"Polars": count_by_polars, "DuckDB": count_by_duckdb}

@@ -65,19 +65,19 @@ class Measure(Struct, frozen=True):
         """
         return float(median(getattr(cost, figure_name) for cost in self.costs[variant_name]))
 
-    def ratio(self, variant_name: str, figure_name: str, floor_name: str = "") -> float:
-        """Return the ratio of a variant's figure to the same figure of the variant `floor_name`.
+    def ratio(self, variant_name: str, figure_name: str, baseline_name: str = "") -> float:
+        """Return the ratio of a variant's figure to the same figure of the variant `baseline_name`.
 
         It is the median of the rounds' ratios. A ratio to 0 counts as 0. `figure_name` names a
-        field or property of `Cost`. If `floor_name` is empty, the measure's own `floor` is used.
+        field or property of `Cost`. If `baseline_name` is empty, the measure's own `floor` is used.
         """
         ratios: list[float] = []
-        for cost, floor_cost in zip(
-            self.costs[variant_name], self.costs[floor_name or self.floor], strict=True
+        for cost, baseline_cost in zip(
+            self.costs[variant_name], self.costs[baseline_name or self.floor], strict=True
         ):
             variant_figure = getattr(cost, figure_name)
-            floor_figure = getattr(floor_cost, figure_name)
-            ratios.append(variant_figure / floor_figure if floor_figure else 0)
+            baseline_figure = getattr(baseline_cost, figure_name)
+            ratios.append(variant_figure / baseline_figure if baseline_figure else 0)
         return float(median(ratios))
 
 
@@ -98,7 +98,7 @@ def measure_variants(  # noqa: PLR0913 - a measure has as many sides
     variants: Sequence[Variant],
     counted_rounds: int,
     *,
-    floor_position: int = 0,
+    baseline_position: int = 0,
     dropped_rounds: int = 1,
 ) -> Measure:
     """Run all variants in rounds. Return a measure with the costs of the counted rounds.
@@ -129,7 +129,7 @@ def measure_variants(  # noqa: PLR0913 - a measure has as many sides
                 if is_counted:
                     costs[variant.name].append(cost)
     console.print(f"measured {name}: {counted_rounds} interleaved rounds of {len(variants)}")
-    return Measure(name, title, variants[floor_position].name, costs)
+    return Measure(name, title, variants[baseline_position].name, costs)
 
 
 def measure_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
@@ -180,8 +180,8 @@ def measure_call(measured_function: Callable[[], object]) -> Cost:
     started_at = time.perf_counter()
     measured_function()
     wall_ms = 1000 * (time.perf_counter() - started_at)
-    usage = read_process_tree(os.getpid())
-    cpu_seconds = max(0.0, usage.cpu_seconds - usage_before.cpu_seconds)
+    usage_after = read_process_tree(os.getpid())
+    cpu_seconds = max(0.0, usage_after.cpu_seconds - usage_before.cpu_seconds)
     return Cost(wall_ms, 1000 * cpu_seconds)
 
 
@@ -241,19 +241,21 @@ def read_process_tree(root_process_id: int) -> ProcessUsage:
 
     The CPU time of a process that has ended is counted with the process that waited for it.
     """
-    processes: dict[int, _Process] = {}
+    process_by_id: dict[int, _Process] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         process = _read_process(folder)
         if process:
-            processes[int(folder.name)] = process
-    tree_process_ids = [root_process_id] if root_process_id in processes else []
+            process_by_id[int(folder.name)] = process
+    tree_process_ids = [root_process_id] if root_process_id in process_by_id else []
     for process_id in tree_process_ids:  # the list grows in the loop
         tree_process_ids.extend(
-            child_id for child_id, process in processes.items() if process.parent_id == process_id
+            child_id
+            for child_id, process in process_by_id.items()
+            if process.parent_id == process_id
         )
     return ProcessUsage(
-        sum(processes[process_id].cpu_seconds for process_id in tree_process_ids),
-        sum(processes[process_id].resident_bytes for process_id in tree_process_ids),
+        sum(process_by_id[process_id].cpu_seconds for process_id in tree_process_ids),
+        sum(process_by_id[process_id].resident_bytes for process_id in tree_process_ids),
     )
 
 

@@ -87,9 +87,11 @@ def make_trail(
                 process_pool.map(write_file, range(file_count), chunksize=max(1, file_count // 64))
             )
             true_counts = TrueCounts(
-                records=sum(counts.records for counts in file_counts),
-                failed_sqs_calls=sum(counts.failed_sqs_calls for counts in file_counts),
-                raw_bytes=sum(counts.raw_bytes for counts in file_counts),
+                records=sum(counts_of_file.records for counts_of_file in file_counts),
+                failed_sqs_calls=sum(
+                    counts_of_file.failed_sqs_calls for counts_of_file in file_counts
+                ),
+                raw_bytes=sum(counts_of_file.raw_bytes for counts_of_file in file_counts),
             )
         true_counts_file.write_text(json.dumps(true_counts._asdict()) + "\n")
     return MadeUpTrail(trail_root, TrueCounts(**json.loads(true_counts_file.read_text())))
@@ -112,7 +114,7 @@ def _write_file(
     first_record_position = file_number * records_per_file
     record_count = file_count * records_per_file
     record_texts: list[str] = []
-    failed_count = 0
+    failed_sqs_call_count = 0
     for record_position in range(first_record_position, first_record_position + records_per_file):
         if (record_position - first_record_position) % RECORDS_PER_SEED == 0:
             random_generator = Random(str(record_position))  # noqa: S311 - the files must be the same every time
@@ -121,11 +123,11 @@ def _write_file(
         )
         record_texts.append(record_text)
         if is_failed_call:
-            failed_count += 1
-    raw_bytes = f'{{"Records":[{",".join(record_texts)}]}}'.encode()
+            failed_sqs_call_count += 1
+    json_bytes = f'{{"Records":[{",".join(record_texts)}]}}'.encode()
     # One gzip member whose header has no time. This level makes the texts seven times smaller.
     compressor = zlib.compressobj(level=2, wbits=31)
-    compressed_bytes = compressor.compress(raw_bytes) + compressor.flush()
+    compressed_bytes = compressor.compress(json_bytes) + compressor.flush()
     path = trail_root / _make_path(
         account_and_region,
         file_number,
@@ -133,7 +135,7 @@ def _write_file(
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(compressed_bytes)
-    return TrueCounts(records_per_file, failed_count, len(raw_bytes))
+    return TrueCounts(records_per_file, failed_sqs_call_count, len(json_bytes))
 
 
 def _make_path(
@@ -160,7 +162,7 @@ def _make_record(
     """
     is_sqs_call = random_generator.random() < SQS_CALL_SHARE
     is_failed_call = random_generator.random() < FAILED_CALL_SHARE
-    call_number = random_generator.getrandbits(16) % 4
+    call_sample_number = random_generator.getrandbits(16) % 4
     queue_number = (
         second_of_day // BURST_SECONDS * 7 % QUEUE_COUNT
         if is_failed_call
@@ -179,15 +181,15 @@ def _make_record(
             UUID(random_hex_digits[32 * id_position : 32 * id_position + 32])
         )
     role_name = session_fields["role"]
-    template = _make_template(
+    record_template = _make_template(
         account_and_region,
         is_sqs_call=is_sqs_call,
         is_failed_call=is_failed_call,
-        call_number=call_number,
+        call_number=call_sample_number,
         queue_number=queue_number,
         role_name=role_name,
     )
-    return template % (varying_fields | session_fields), is_sqs_call and is_failed_call
+    return record_template % (varying_fields | session_fields), is_sqs_call and is_failed_call
 
 
 @cache

@@ -52,15 +52,15 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
         default_stack = BilledStack(synthesize_template())
         cheapest_stack = BilledStack(synthesize_template(alarms="essential", dashboard=False))
     cost_lines = bill.list_costs(default_stack)
-    with_dashboard, without_dashboard = sum_with_and_without_dashboard(cost_lines)
+    dollars_with_dashboard, dollars_without_dashboard = sum_with_and_without_dashboard(cost_lines)
     cheapest_stack_dollars = sum(cost.dollars for cost in bill.list_costs(cheapest_stack))
     dollars_beyond_free_units = 0.0
     for cost in cost_lines:
         for price, used_unit_count in cost.units_by_price.items():
             dollars_beyond_free_units += price.cost_beyond_free(used_unit_count)
     figure_by_name: dict[str, float] = {
-        "with_dashboard": with_dashboard,
-        "without_dashboard": without_dashboard,
+        "with_dashboard": dollars_with_dashboard,
+        "without_dashboard": dollars_without_dashboard,
         "dashboard": DASHBOARD_MONTH.dollars,
         "dashboards": DASHBOARD_MONTH.free_units,
         "least": cheapest_stack_dollars,
@@ -81,13 +81,21 @@ def many_stacks(stack_count_text: str, queue_count_text: str) -> str:
     One row is without the hourly scans, the other with the scans of the given number of queues in
     each stack. Both arguments are numbers as text, from the mark in the page.
     """
-    months = [Month(int(queue_count_text), alarms=alarms) for alarms in ("full", "essential")]
+    months_for_full_and_essential_alarms = [
+        Month(int(queue_count_text), alarms=alarms) for alarms in ("full", "essential")
+    ]
     number_of_stacks = int(stack_count_text)
-    without_scans = [format_dollars(number_of_stacks * month.idle()) for month in months]
-    with_scans = [format_dollars(number_of_stacks * month.dollars) for month in months]
+    dollar_texts_without_scans = [
+        format_dollars(number_of_stacks * month.idle())
+        for month in months_for_full_and_essential_alarms
+    ]
+    dollar_texts_with_scans = [
+        format_dollars(number_of_stacks * month.dollars)
+        for month in months_for_full_and_essential_alarms
+    ]
     rows = [
-        ("before the hourly scans", *without_scans),
-        (f"with those of {queue_count_text} managed queues in each", *with_scans),
+        ("before the hourly scans", *dollar_texts_without_scans),
+        (f"with those of {queue_count_text} managed queues in each", *dollar_texts_with_scans),
     ]
     return make_table("a month|#without dashboards|#the same, `alarms`: essential", rows)
 

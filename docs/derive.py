@@ -38,7 +38,7 @@ def _call_marked_function(mark: str) -> str:
     return str(getattr(MODULE_BY_NAME[module_name], function_name)(*arguments))
 
 
-def fill_marks(page_text: str) -> str:
+def fill_derived_parts(page_text: str) -> str:
     """Return the text of a page in which the content of every derived part is new."""
 
     def replace_part(derived_part_match: re.Match[str]) -> str:
@@ -57,7 +57,7 @@ def make_documents() -> dict[Path, str]:
     for path in (ROOT / "README.md", *list_files("docs/*.md")):
         page_text = path.read_text()
         if DERIVED_PART_PATTERN.search(page_text):
-            text_by_path[path] = fill_marks(page_text)
+            text_by_path[path] = fill_derived_parts(page_text)
     for file_name, svg in pictures.draw_pictures().items():
         text_by_path[pictures.PICTURES_FOLDER / file_name] = svg
     text_by_path[pictures.PICTURES_FOLDER / "scale.svg"] = pictures.draw_curves(scale.curves())

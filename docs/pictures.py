@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 
 from mendq.model.limits import Bounds
 from mendq.report import html_page
-from mendq.report.drawing import DARK_PALETTE, LIGHT_PALETTE, Bar, Lane, Lanes, Palette
+from mendq.report.drawing import DARK_PALETTE, LIGHT_PALETTE, Bar, Lane, LanePicture, Palette
 from tests.prove.scale import Curve
 
 _MADE_UP_NOTE = "The numbers are made up."
@@ -41,7 +41,7 @@ def draw_pictures() -> dict[str, str]:
     return svg_by_file_name
 
 
-def _make_visibility_picture() -> Lanes:
+def _make_visibility_picture() -> LanePicture:
     """Return the data of the picture about a message that is handled twice, in seconds."""
     lanes = (
         Lane("Visibility timeout: hidden from others", (Bar(0, 30, "waits"),), "30 s"),
@@ -51,10 +51,10 @@ def _make_visibility_picture() -> Lanes:
         Lane("FIFO queue: A's late delete fails", (Bar(45, 45, "bad"),), "at 45 s"),
         Lane("B's delete is in time: handled twice", (Bar(50, 50, "good"),), "at 50 s"),
     )
-    return Lanes("A message is handled twice", lanes, _MADE_UP_NOTE, line_position=30)
+    return LanePicture("A message is handled twice", lanes, _MADE_UP_NOTE, line_position=30)
 
 
-def _make_message_group_picture() -> Lanes:
+def _make_message_group_picture() -> LanePicture:
     """Return the data of the picture about a message group that a failing message blocks.
 
     Times are in seconds.
@@ -71,12 +71,12 @@ def _make_message_group_picture() -> Lanes:
         Lane("Group A, messages 2 to 4: wait", (Bar(0, 90, "waits"), *success_bars[9:]), "90 s"),
         Lane("Group B: nothing holds it up", success_bars),
     )
-    return Lanes("A message holds up its group", lanes, _MADE_UP_NOTE)
+    return LanePicture("A message holds up its group", lanes, _MADE_UP_NOTE)
 
 
-def _make_redrive_picture() -> Lanes:
+def _make_redrive_picture() -> LanePicture:
     """Return the data of the picture about a redrive, in seconds."""
-    return Lanes("A redrive sends more and more", tuple(_list_redrive_lanes()), _MADE_UP_NOTE)
+    return LanePicture("A redrive sends more and more", tuple(_list_redrive_lanes()), _MADE_UP_NOTE)
 
 
 def _list_redrive_lanes() -> Iterator[Lane]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 PICTURE_PATH = Path(__file__).parent / "pictures" / "demo.svg"
 # The SVG around the lines, with placeholders.
-FRAME_TEMPLATE_PATH = PICTURE_PATH.with_name("recording.svg.txt")
+ANIMATION_TEMPLATE_PATH = PICTURE_PATH.with_name("recording.svg.txt")
 TERMINAL_COLUMNS = 64
 SHOWN_LINE_COUNT = 26
 LINE_HEIGHT_PIXELS = 18
@@ -68,24 +68,24 @@ def record_demo() -> list[OutputLine]:
 
 def draw_recording(lines: Sequence[OutputLine]) -> str:
     """Return an SVG document in which the lines appear one after the other and scroll up."""
-    shown_at_seconds = _shorten_waits(lines)
-    total_seconds = shown_at_seconds[-1]
+    seconds_until_lines_shown = _shorten_waits(lines)
+    total_seconds = seconds_until_lines_shown[-1]
     text_elements: list[str] = []
     scroll_keyframes: list[str] = []
-    for position, (line, shown_after_seconds) in enumerate(
-        zip(lines, shown_at_seconds, strict=True)
+    for position, (line, seconds_until_line_shown) in enumerate(
+        zip(lines, seconds_until_lines_shown, strict=True)
     ):
         text_y = (position + 1) * LINE_HEIGHT_PIXELS + 6
         text_elements.append(
-            f'<text x="12" y="{text_y}" style="animation-duration:{shown_after_seconds:.2f}s">'
+            f'<text x="12" y="{text_y}" style="animation-duration:{seconds_until_line_shown:.2f}s">'
             f"{escape(line.text)}</text>"
         )
         scroll_offset_pixels = -max(0, position + 1 - SHOWN_LINE_COUNT) * LINE_HEIGHT_PIXELS
-        animation_percent = 100 * shown_after_seconds / total_seconds
+        animation_percent = 100 * seconds_until_line_shown / total_seconds
         scroll_keyframes.append(
             f"{animation_percent:.2f}%{{transform:translateY({scroll_offset_pixels}px)}}"
         )
-    return Template(FRAME_TEMPLATE_PATH.read_text()).substitute(
+    return Template(ANIMATION_TEMPLATE_PATH.read_text()).substitute(
         width=round(TERMINAL_COLUMNS * CHARACTER_WIDTH_PIXELS) + 24,
         height=SHOWN_LINE_COUNT * LINE_HEIGHT_PIXELS + 24,
         end=-max(0, len(lines) - SHOWN_LINE_COUNT) * LINE_HEIGHT_PIXELS,

@@ -20,10 +20,10 @@ from docs.stack_outline import (
     choose_verb,
     find_verbs_by_used_resource,
     list_grants,
-    list_parts,
+    list_part_ids,
     list_start_arrows,
     load_resources,
-    make_title,
+    make_resource_title,
 )
 from docs.tables import format_as_code, make_table
 from infra.stackset import publishing
@@ -41,11 +41,11 @@ def diagram() -> str:
     """Return a Mermaid diagram of what starts each Lambda and the nightly job."""
     resources = load_resources()
     arrows = list(list_start_arrows(resources))
-    started_ids = {arrow.target for arrow in arrows}
-    unstarted_ids = [
-        logical_id for logical_id in list_parts(resources) if logical_id not in started_ids
+    started_part_ids = {arrow.target for arrow in arrows}
+    unstarted_part_ids = [
+        logical_id for logical_id in list_part_ids(resources) if logical_id not in started_part_ids
     ]
-    arrows.extend(StartArrow(_PERSON_NODE, "", logical_id) for logical_id in unstarted_ids)
+    arrows.extend(StartArrow(_PERSON_NODE, "", logical_id) for logical_id in unstarted_part_ids)
     diagram_lines = ["```mermaid", "flowchart LR"]
     for arrow in arrows:
         arrow_label = f'|"{arrow.trigger_text}"| ' if arrow.trigger_text else " "
@@ -61,7 +61,7 @@ def _make_node(node_name: str, resources: Resources) -> str:
     """Return a node of the diagram: a cylinder for a queue, a box for everything else."""
     if node_name not in resources:
         return f'{node_name.replace(" ", "_")}["{node_name}"]'
-    title = make_title(node_name, resources)
+    title = make_resource_title(node_name, resources)
     node_id = title.replace(" ", "_")
     if resources[node_name]["Type"] == QUEUE_TYPE:
         return f'{node_id}[("{title}")]'
@@ -72,7 +72,7 @@ def parts() -> str:
     """Return a table of the parts: what each Lambda and the nightly job does and may use."""
     resources = load_resources()
     rows: list[tuple[str, str, str]] = []
-    for part_id in list_parts(resources):
+    for part_id in list_part_ids(resources):
         description = str(resources[part_id]["Properties"].get("Description", ""))
         purpose = description.removeprefix("Mendq: ")
         if not purpose:
@@ -82,10 +82,10 @@ def parts() -> str:
             used_resource_title = (
                 used_resource_id
                 if used_resource_id == QUEUES_OUTSIDE_TEMPLATE
-                else make_title(used_resource_id, resources)
+                else make_resource_title(used_resource_id, resources)
             )
             access_texts.append(f"{' and '.join(sorted(verbs))} {used_resource_title}")
-        rows.append((make_title(part_id, resources), purpose, "; ".join(access_texts)))
+        rows.append((make_resource_title(part_id, resources), purpose, "; ".join(access_texts)))
     return make_table("part|what it does|touches", rows)
 
 
@@ -127,7 +127,7 @@ def _list_write_actions(role_id: str, resources: Resources) -> list[str]:
     """
     actions: set[str] = set()
     for grant in list_grants({role_id}, resources):
-        if grant.is_about_your_queues:
+        if grant.is_about_queues_outside_template:
             actions.update(grant.actions)
     write_actions = sorted(
         action

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from infra.node import require_node
 from infra.settings.deployment import read_deployment_settings
-from mendq.cli.cost.bill import CRON_PATTERN, RATE_PATTERN
+from mendq.cli.cost.bill import CRON_SCHEDULE_REGEX, RATE_SCHEDULE_REGEX
 
 REGION = "us-east-1"
 FUNCTION_TYPE = "AWS::Lambda::Function"
@@ -66,7 +66,7 @@ class Grant(NamedTuple):
     resource_ids: frozenset[str]
 
     @property
-    def is_about_your_queues(self) -> bool:
+    def is_about_queues_outside_template(self) -> bool:
         """True if the statement is about SQS queues that are not in the template."""
         return not self.resource_ids and any(action.startswith("sqs:") for action in self.actions)
 
@@ -76,7 +76,7 @@ class Grant(NamedTuple):
 
         If the statement is about queues outside the template, only its SQS actions count.
         """
-        action_prefix = "sqs:" if self.is_about_your_queues else ""
+        action_prefix = "sqs:" if self.is_about_queues_outside_template else ""
         return {choose_verb(action) for action in self.actions if action.startswith(action_prefix)}
 
 
@@ -106,7 +106,7 @@ def synthesize_template(**settings: Any) -> Mapping[str, Any]:
     return synthesize_undeployable_template(read_deployment_settings(settings), REGION)
 
 
-def find_references(value: object) -> set[str]:
+def find_referenced_ids(value: object) -> set[str]:
     """Return the logical ids and pseudo parameters in a part of a template.
 
     They are the names in `Ref`, `Fn::GetAtt` and `Fn::Sub`, at any depth.
@@ -114,9 +114,9 @@ def find_references(value: object) -> set[str]:
     logical_ids: set[str] = set()
     if isinstance(value, list):
         for element in value:
-            logical_ids.update(find_references(element))
+            logical_ids.update(find_referenced_ids(element))
     elif isinstance(value, dict):
-        logical_ids.update(find_references(list(value.values())))
+        logical_ids.update(find_referenced_ids(list(value.values())))
         logical_ids.update(value.get("Fn::GetAtt", ())[:1])
         logical_ids.update(_SUB_PLACEHOLDER.findall(str(value.get("Fn::Sub", ""))))
         if "Ref" in value:
@@ -145,7 +145,7 @@ def list_triggers(resources: Resources) -> Iterator[StartArrow]:
                     "EventBridge", rule_description, target["Arn"], resources
                 )
         elif resource["Type"] == "AWS::Lambda::EventSourceMapping":
-            (queue,) = find_references(properties["EventSourceArn"])
+            (queue,) = find_referenced_ids(properties["EventSourceArn"])
             yield from _make_start_arrows(queue, "", properties["FunctionName"], resources)
 
 
@@ -153,7 +153,7 @@ def _make_start_arrows(
     source: str, trigger_text: str, target: object, resources: Resources
 ) -> Iterator[StartArrow]:
     """Yield an arrow from `source` to each resource to which the value `target` refers."""
-    for logical_id in sorted(find_references(target) & resources.keys()):
+    for logical_id in sorted(find_referenced_ids(target) & resources.keys()):
         yield StartArrow(source, trigger_text, logical_id)
 
 
@@ -163,7 +163,7 @@ def list_grants(role_ids: set[str], resources: Resources) -> Iterator[Grant]:
         if resource["Type"] != "AWS::IAM::Policy":
             continue
         properties = resource["Properties"]
-        if not find_references(properties["Roles"]) & role_ids:
+        if not find_referenced_ids(properties["Roles"]) & role_ids:
             continue
         for statement in properties["PolicyDocument"]["Statement"]:
             if statement["Effect"] == "Allow":
@@ -174,11 +174,11 @@ def _read_grant(statement: Mapping[str, Any], resources: Resources) -> Grant:
     actions = statement["Action"]
     if isinstance(actions, str):
         actions = [actions]
-    resource_ids = find_references(statement["Resource"]) & resources.keys()
+    resource_ids = find_referenced_ids(statement["Resource"]) & resources.keys()
     return Grant(frozenset(actions), frozenset(resource_ids))
 
 
-def make_title(logical_id: str, resources: Resources) -> str:
+def make_resource_title(logical_id: str, resources: Resources) -> str:
     """Return a resource's name for people, such as `heal` or `the case bucket`."""
     resource_type = resources[logical_id]["Type"]
     if resource_type == FUNCTION_TYPE:
@@ -191,7 +191,7 @@ def make_title(logical_id: str, resources: Resources) -> str:
     return f"the {' '.join(dict.fromkeys(word.lower() for word in title_words))}"
 
 
-def list_parts(resources: Resources) -> list[str]:
+def list_part_ids(resources: Resources) -> list[str]:
     """Return the logical ids of all parts: the Lambdas and the nightly job."""
     return [
         logical_id
@@ -218,7 +218,7 @@ def find_verbs_by_used_resource(part_id: str, resources: Resources) -> dict[str,
     }
     verbs_by_resource_id: dict[str, set[str]] = {}
     for grant in list_grants(role_ids, resources):
-        if grant.is_about_your_queues:
+        if grant.is_about_queues_outside_template:
             verbs_by_resource_id.setdefault(QUEUES_OUTSIDE_TEMPLATE, set()).update(grant.verbs)
         used_resource_ids = [
             used_resource_id
@@ -237,7 +237,7 @@ def find_verbs_by_used_resource(part_id: str, resources: Resources) -> dict[str,
 
 def _find_role_ids(part_id: str, resources: Resources) -> set[str]:
     """Return a set with the logical id of a part's role."""
-    role_ids = find_references(resources[part_id]["Properties"].get("Role"))
+    role_ids = find_referenced_ids(resources[part_id]["Properties"].get("Role"))
     if role_ids:
         return role_ids
     # EMR Serverless gets its role with each run, so the application names none.
@@ -247,7 +247,7 @@ def _find_role_ids(part_id: str, resources: Resources) -> set[str]:
 def list_start_arrows(resources: Resources) -> Iterator[StartArrow]:
     """Yield an arrow for everything that starts a part, or fills a queue that starts a part."""
     yield from list_triggers(resources)
-    for part_id in list_parts(resources):
+    for part_id in list_part_ids(resources):
         for target, verbs in find_verbs_by_used_resource(part_id, resources).items():
             if "calls" in verbs and target in resources:
                 yield StartArrow(part_id, "", target)
@@ -258,14 +258,14 @@ def describe_schedule(expression: str, time_zone: str) -> str:
 
     An expression with another form is returned unchanged.
     """
-    rate_match = RATE_PATTERN.fullmatch(expression)
+    rate_match = RATE_SCHEDULE_REGEX.fullmatch(expression)
     if rate_match:
         return (
             f"every {rate_match[1]} {rate_match[2]}s"
             if rate_match[1] != "1"
             else f"every {rate_match[2]}"
         )
-    cron_match = CRON_PATTERN.fullmatch(expression)
+    cron_match = CRON_SCHEDULE_REGEX.fullmatch(expression)
     if cron_match is None:
         return expression
     day_text = f"each {cron_match[3].title()}" if cron_match[3].isalpha() else "each day"

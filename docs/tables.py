@@ -33,12 +33,16 @@ from mendq.cli.permissions import (
 )
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
-from mendq.model.facts import Need, scan_read_actions
+from mendq.model.facts import Need, list_scan_read_actions
 from mendq.model.limits import Bounds, Timing
 from mendq.model.metrics import select_series
-from mendq.model.other_transitions import OTHER_TRANSITIONS, TransitionActor
+from mendq.model.other_transitions import TRANSITIONS_NOT_BY_FOLLOW_UP, TransitionActor
 from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, find_state_time_limit
-from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, CommandSource
+from mendq.notifications.next_steps import (
+    NEXT_STEP_BY_REFUSAL_CODE,
+    NEXT_STEP_BY_STATE,
+    CommandSource,
+)
 from mendq.notifications.text import format_count
 from mendq.redrive import machine
 from mendq.redrive.progress import FINAL_STAGES, Stage
@@ -141,11 +145,11 @@ def tags() -> str:
     for tag in list_known_tags().values():
         symptoms_with_tag = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
         values_text = format_as_code(tag.words) if tag.words else tag.values
-        read_by_text = (
+        symptom_links_text = (
             link_pages((symptom.runbook for symptom in symptoms_with_tag), "docs")
             or "every symptom"
         )
-        rows.append((format_as_code([tag.key]), values_text, tag.meaning, read_by_text))
+        rows.append((format_as_code([tag.key]), values_text, tag.meaning, symptom_links_text))
     return make_table("tag|value|what it does|read by", rows)
 
 
@@ -160,10 +164,14 @@ def _describe_scan_costs(detection: Detection) -> str:
     Metrics are read only for queues that the calls have made suspect.
     """
     needs_measurements = Need.MEASUREMENTS in detection.needs
-    read_needs = detection.needs | (NEEDS_READ_FOR_SUSPECTS if needs_measurements else {Need.QUEUE})
-    calls_text = format_count(len(scan_read_actions(read_needs)), "kind of call", "kinds of call")
+    needs_of_scan = detection.needs | (
+        NEEDS_READ_FOR_SUSPECTS if needs_measurements else {Need.QUEUE}
+    )
+    calls_text = format_count(
+        len(list_scan_read_actions(needs_of_scan)), "kind of call", "kinds of call"
+    )
     metric_series = select_series(detection.metric_kinds or ["every queue"])
-    metric_count = len(metric_series) * needs_measurements + (Need.SOLE_SOURCE in read_needs)
+    metric_count = len(metric_series) * needs_measurements + (Need.SOLE_SOURCE in needs_of_scan)
     if not metric_count:
         return f"{calls_text}, no metric"
     return f"{calls_text}, {metric_count} metrics and {len(FUNCTION_METRIC_BY_KEY)} a function"
@@ -181,12 +189,12 @@ def runbooks() -> str:
 
 def next_steps() -> str:
     """Return a list of next steps for people: by the code of a refusal, then by a case's state."""
-    named_steps = sorted(NEXT_STEP_BY_CODE.items())
+    names_and_next_steps = sorted(NEXT_STEP_BY_REFUSAL_CODE.items())
     for state in State:
         if NEXT_STEP_BY_STATE[state][0]:
-            named_steps.append((str(state), NEXT_STEP_BY_STATE[state]))
+            names_and_next_steps.append((str(state), NEXT_STEP_BY_STATE[state]))
     step_lines: list[str] = []
-    for name, (sentence, command) in named_steps:
+    for name, (sentence, command) in names_and_next_steps:
         step_lines.append(f"- `{name}`: {sentence} {_format_command(command)}".rstrip())
     return "\n".join(step_lines)
 
@@ -279,11 +287,11 @@ def _make_state_diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
 def states() -> str:
     """Return a diagram of a case's states.
 
-    Transitions of OTHER_TRANSITIONS that are possible in all STATES_UNDER_VERIFICATION are left
-    out, because they are possible in many other states too.
+    Transitions of TRANSITIONS_NOT_BY_FOLLOW_UP that are possible in all STATES_UNDER_VERIFICATION
+    are left out, because they are possible in many other states too.
     """
     arrows: list[tuple[object, object, object]] = []
-    for transition in OTHER_TRANSITIONS:
+    for transition in TRANSITIONS_NOT_BY_FOLLOW_UP:
         if not set(STATES_UNDER_VERIFICATION) <= set(transition.out_of):
             states_before = transition.out_of or ("[*]",)
             arrows.extend((state, transition.into, transition.who) for state in states_before)
@@ -299,7 +307,7 @@ def states() -> str:
 def transitions() -> str:
     """Return a table of a case's transitions: those of follow_up come after all others."""
     rows: list[tuple[object, ...]] = []
-    for transition in OTHER_TRANSITIONS:
+    for transition in TRANSITIONS_NOT_BY_FOLLOW_UP:
         states_before = format_as_code(transition.out_of) or "opens"
         rows.append((states_before, f"`{transition.into}`", transition.who, "", transition.because))
     for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS:
@@ -324,14 +332,14 @@ def state_limits() -> str:
     """
     rows: list[tuple[str, str, str]] = []
     for state in State:
-        longest_stay = find_state_time_limit(state, Timing())
-        if longest_stay:
+        state_time_limit = find_state_time_limit(state, Timing())
+        if state_time_limit:
             next_states = [
                 follow_up_transition.into
                 for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS
                 if state in follow_up_transition.out_of
             ]
-            hours_text = f"{longest_stay.total_seconds() / 3600:g} h"
+            hours_text = f"{state_time_limit.total_seconds() / 3600:g} h"
             rows.append((f"`{state}`", hours_text, f"`{next_states[-1]}`"))
     final_states = format_as_code(state for state in State if state in FINAL_STATES)
     return f"{make_table('state|longest|then', rows)}\n\nFinal: {final_states}."
@@ -341,10 +349,10 @@ def stages() -> str:
     """Return a diagram of the stages of a redrive."""
     arrows: list[tuple[object, object, object]] = [("[*]", Stage.CANARY, "")]
     for decision_row in machine.DECISION_TABLE:
-        stages_left = [
+        stages_before = [
             stage for stage in decision_row.stages if decision_row.next_stage not in {None, stage}
         ]
-        arrows.extend((stage, decision_row.next_stage, "") for stage in stages_left)
+        arrows.extend((stage, decision_row.next_stage, "") for stage in stages_before)
     arrows.extend((stage, "[*]", "") for stage in FINAL_STAGES)
     return _make_state_diagram(arrows)
 
@@ -396,7 +404,7 @@ def _make_alarm_row(alarm: AlarmDescription, *topic: object) -> tuple[object, ..
     return (
         f"`{alarm.alarm_name()}`",
         *topic,
-        alarm.when,
+        alarm.firing_condition,
         f"`{alarm.command}`",
         link_pages([alarm.runbook_path], "docs"),
     )
@@ -435,13 +443,13 @@ def policy(name: str) -> str:
 
 def commands_by_policy() -> str:
     """Return a table of the operators' IAM policies, with the commands that need each."""
-    rights_on_messages = (
+    messages_policy_text = (
         "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
     )
     rows = [
         ("look", format_as_code(LOOK_ACTIONS_BY_COMMAND)),
         ("look and steer", format_as_code(STEER_ACTIONS_BY_COMMAND)),
-        (rights_on_messages, format_as_code(MESSAGES_ACTIONS_BY_COMMAND)),
+        (messages_policy_text, format_as_code(MESSAGES_ACTIONS_BY_COMMAND)),
         ("[record](record.md)", format_as_code(["drill --record DIR"])),
         ("none", format_as_code(OFFLINE_ACTIONS_BY_COMMAND)),
     ]
@@ -450,14 +458,14 @@ def commands_by_policy() -> str:
 
 def rights() -> str:
     """Return a table of the IAM actions that each command needs, without offline commands."""
-    recording_actions: list[str] = []
+    actions_of_record_policy: list[str] = []
     for statement in permissions.make_record_policy()["Statement"]:
-        recording_actions.extend(statement["Action"])
+        actions_of_record_policy.extend(statement["Action"])
     actions_by_command = {
         **LOOK_ACTIONS_BY_COMMAND,
         **STEER_ACTIONS_BY_COMMAND,
         **MESSAGES_ACTIONS_BY_COMMAND,
-        "drill --record DIR": recording_actions,
+        "drill --record DIR": actions_of_record_policy,
     }
     rows = [
         (f"`mendq {command_name}`", format_as_code(sorted(actions)))

@@ -22,8 +22,10 @@ def handler(event: Event, invocation: LambdaInvocation[OperatorSettings]) -> Eve
     context = invocation.make_store_context(CaseContext)
     function_by_owner = invocation.settings.owners
     decision = event.get("decision")
-    answer = answer_request(
+    answer_to_operator = answer_request(
         event, lambda request: act_on_decision(request, decision, context, function_by_owner)
     )
-    invocation.log.info("an operator decided about a case", request=event, answer=answer)
-    return answer
+    invocation.log.info(
+        "an operator decided about a case", request=event, answer=answer_to_operator
+    )
+    return answer_to_operator

@@ -10,7 +10,7 @@ from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliver import ReportBucket, read_account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.notifications.notification import Redelivery
+from mendq.notifications.notification import ReportRedelivery
 from mendq.report.html_page import make_page
 from mendq.report.links import ReportedAccount
 from mendq.report.mail import OutgoingReport
@@ -58,9 +58,9 @@ def _deliver_report(event: Event, invocation: LambdaInvocation[DeliverReportSett
     summary = read_stored_summary(
         summary_key, report_bucket.read_summary(summary_key, MOST_SUMMARY_BYTES + 1)
     )
-    account_name = read_account_alias(clients)
+    account_alias = read_account_alias(clients)
     reported_account = ReportedAccount(
-        clients.region, settings.account, account_name, settings.docs_url or ""
+        clients.region, settings.account, account_alias, settings.docs_url or ""
     )
     page_html = make_page(summary, reported_account)
     page_uri = f"s3://{report_bucket.name}/{report_bucket.put_page(summary.week, page_html)}"
@@ -73,7 +73,7 @@ def _deliver_report(event: Event, invocation: LambdaInvocation[DeliverReportSett
     delivery_claims = DeliveryClaims(
         clients.s3, report_bucket.name, summary.week, invocation_id, clock
     )
-    redelivery = Redelivery(invocation.context.function_name, clients.region, summary_key)
+    redelivery = ReportRedelivery(invocation.context.function_name, clients.region, summary_key)
     report = OutgoingReport(summary, page_uri, reported_account, settings.sender or "", page_html)
-    sent_to = send_report(clients, settings, delivery_claims, report, redelivery)
-    return {"week": summary.week, "page": page_uri, "sent_to": sent_to}
+    reached_addresses = send_report(clients, settings, delivery_claims, report, redelivery)
+    return {"week": summary.week, "page": page_uri, "sent_to": reached_addresses}

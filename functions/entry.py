@@ -21,9 +21,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import summarize_cause
+from mendq.aws.errors import summarize_error_cause
 from mendq.model.json_text import to_json
-from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.model.names import METRIC_NAMESPACE, OwnMetric
 from mendq.model.settings import LambdaSettings
 from mendq.model.state import State
 
@@ -69,11 +69,11 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
             context_class: The class of the context.
             further_fields: Fields that only this class has.
         """
-        owner = self.context.aws_request_id
+        request_id = self.context.aws_request_id
         return context_class(
             clients=self.clients,
             settings=self.settings,
-            owner=owner,
+            owner=request_id,
             now=self.now,
             **further_fields,
         )
@@ -129,7 +129,9 @@ def send_counts_by_symptom(
     There is no dimension for the queue, because there may be thousands of queues.
     """
     for symptom, count in count_by_symptom_name.items():
-        with single_metric(metric_name, MetricUnit.Count, count, namespace=NAMESPACE) as metric:
+        with single_metric(
+            metric_name, MetricUnit.Count, count, namespace=METRIC_NAMESPACE
+        ) as metric:
             metric.add_dimension("symptom", symptom)
 
 
@@ -143,13 +145,13 @@ class Entry(Generic[Settings]):
 
     settings_class: type[Settings]
     handle_event: Callable[[Any, LambdaInvocation[Settings]], Any]
-    metrics: Metrics = field(default_factory=lambda: Metrics(namespace=NAMESPACE))
+    metrics: Metrics = field(default_factory=lambda: Metrics(namespace=METRIC_NAMESPACE))
 
     def __post_init__(self) -> None:
         gc.freeze()
         gc.enable()
-        service = self.handle_event.__module__.rpartition(".")[2]
-        self.logger = Logger(service=service, json_serializer=to_log_line)
+        service_name = self.handle_event.__module__.rpartition(".")[2]
+        self.logger = Logger(service=service_name, json_serializer=to_log_line)
 
     @cached_property
     def settings_and_clients(self) -> tuple[Settings, Clients]:
@@ -172,7 +174,7 @@ class Entry(Generic[Settings]):
                 event, LambdaInvocation(settings, clients, context, self.logger, self.metrics, now)
             )
         except Exception as error:
-            self.logger.exception("it failed", blame=summarize_cause(error))
+            self.logger.exception("it failed", blame=summarize_error_cause(error))
             raise
         finally:
             if self.metrics.metric_set:

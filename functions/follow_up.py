@@ -41,7 +41,7 @@ def handler(event: Event, invocation: LambdaInvocation[FollowUpSettings]) -> dic
     return {
         "open": len(result.open_cases),
         "moved": len(result.moved_cases),
-        "called": len(result.called_cases),
+        "called": len(result.cases_with_called_owner),
         "errors": len(result.errors),
     }
 
@@ -68,9 +68,9 @@ def _log_result(invocation: LambdaInvocation[FollowUpSettings], result: FollowUp
     """
     for case in result.moved_cases:
         invocation.log.info("moved a case", case=case.document())
-    for case in result.called_cases:
+    for case in result.cases_with_called_owner:
         invocation.log.info("called the owner of a case", case_id=case.case_id, state=case.state)
-    for unknown_case in result.unknown_cases:
+    for unknown_case in result.cases_of_unknown_symptoms:
         invocation.log.warning(
             "a case of a symptom that another version of Mendq knows; `mendq close` ends it",
             case_id=unknown_case.case_id,

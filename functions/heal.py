@@ -117,21 +117,23 @@ def _log_batch(invocation: HealInvocation, batch_result: BatchResult) -> None:
         )
     for probe in batch_result.probe_by_message_id.values():
         invocation.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
-    if most_skipped_names := batch_result.skipped_name_count_by_caller.most_common(
+    if callers_with_most_skipped_names := batch_result.skipped_name_count_by_caller.most_common(
         MAXIMUM_LOGGED_NAMES
     ):
         invocation.log.warning(
-            "queue names that nobody manages were left out", left_out=most_skipped_names
+            "queue names that nobody manages were left out",
+            left_out=callers_with_most_skipped_names,
         )
-    if unknown_codes := sorted(set(batch_result.unknown_codes)):
+    if unknown_error_codes := sorted(set(batch_result.unknown_codes)):
         invocation.log.warning(
             "error codes that Mendq does not know",
-            codes=unknown_codes[:MAXIMUM_LOGGED_NAMES],
-            all=len(unknown_codes),
+            codes=unknown_error_codes[:MAXIMUM_LOGGED_NAMES],
+            all=len(unknown_error_codes),
         )
     if batch_result.unreadable_by_message_id:
         count_by_reason = Counter(
-            unreadable.reason for unreadable in batch_result.unreadable_by_message_id.values()
+            unreadable_message.reason
+            for unreadable_message in batch_result.unreadable_by_message_id.values()
         )
         invocation.log.warning(
             "unreadable events, which end in the intake queue's DLQ", reasons=count_by_reason

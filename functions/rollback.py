@@ -27,11 +27,13 @@ def handler(event: Event, invocation: LambdaInvocation[OperatorSettings]) -> Eve
     context = invocation.make_writing_context(WritingContext, write_steps=write_attributes)
     function_by_owner = invocation.settings.owners
     is_dry_run = event.get("dry_run") is not False
-    answer = answer_request(
+    answer_to_operator = answer_request(
         event,
         lambda request: rollback(
             request, context, dry_run=is_dry_run, function_name_by_owner=function_by_owner
         ),
     )
-    invocation.log.info("an operator asked for a rollback", request=event, answer=answer)
-    return answer
+    invocation.log.info(
+        "an operator asked for a rollback", request=event, answer=answer_to_operator
+    )
+    return answer_to_operator

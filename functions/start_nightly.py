@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import StartNightlySettings
-from mendq.nightly.jobs import Roots, make_nightly_job, make_week_job, start_job
+from mendq.nightly.jobs import NightlyJobRoots, make_nightly_job, make_week_job, start_job
 
 JOB_MAKER_BY_NAME = {"nightly": make_nightly_job, "week": make_week_job}
 
@@ -28,7 +28,7 @@ def handler(event: Event, invocation: LambdaInvocation[StartNightlySettings]) ->
     """
     settings = invocation.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    job_roots = Roots(
+    job_roots = NightlyJobRoots(
         trail=settings.trail_root,
         cases=settings.case_root,
         out=settings.out_root,
@@ -40,9 +40,9 @@ def handler(event: Event, invocation: LambdaInvocation[StartNightlySettings]) ->
         expected=settings.organization_accounts,
     )
     job = JOB_MAKER_BY_NAME[event["job"]](scheduled_at, job_roots)
-    run_id = start_job(invocation.clients.emr, settings, job, scheduled_at)
-    if isinstance(run_id, Refusal):
-        invocation.log.warning("not started", job=job.name, reason=run_id.reason)
-        return {"refused": run_id.reason}
-    invocation.log.info("started", job=job.name, run=run_id, arguments=job.arguments)
-    return {"run": run_id}
+    run_id_or_refusal = start_job(invocation.clients.emr, settings, job, scheduled_at)
+    if isinstance(run_id_or_refusal, Refusal):
+        invocation.log.warning("not started", job=job.name, reason=run_id_or_refusal.reason)
+        return {"refused": run_id_or_refusal.reason}
+    invocation.log.info("started", job=job.name, run=run_id_or_refusal, arguments=job.arguments)
+    return {"run": run_id_or_refusal}

@@ -6,11 +6,11 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hoo
 from __future__ import annotations
 
 from functions.entry import Event, LambdaInvocation, entry
-from mendq.lint.proposed import CHECKED_TYPES, check_proposed_resource
+from mendq.lint.proposed import CHECKED_RESOURCE_TYPES, check_proposed_resource
 from mendq.lint.template import NotATemplate, get_mapping
 from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
-from mendq.notifications.text import plain
+from mendq.notifications.text import to_plain_text
 
 # The hook checks at these points. Before a deletion, CloudFormation sends no properties to check.
 _CHECKED_INVOCATION_POINTS = ("CREATE_PRE_PROVISION", "UPDATE_PRE_PROVISION")
@@ -32,7 +32,7 @@ def handler(event: Event, invocation: LambdaInvocation[TemplateHookSettings]) ->
     hook_event = get_mapping(event) or {}
     request_token = hook_event.get("clientRequestToken")
     settings = invocation.settings
-    answer = {
+    hook_answer = {
         "clientRequestToken": request_token[:_MAXIMUM_TOKEN_LENGTH]
         if isinstance(request_token, str)
         else ""
@@ -40,31 +40,33 @@ def handler(event: Event, invocation: LambdaInvocation[TemplateHookSettings]) ->
     resource_type = request_data.get("targetName")
     error_code = ""
     if (
-        resource_type not in CHECKED_TYPES
+        resource_type not in CHECKED_RESOURCE_TYPES
         or hook_event.get("actionInvocationPoint") not in _CHECKED_INVOCATION_POINTS
     ):
-        return {**answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
-    properties = (get_mapping(request_data, "targetModel") or {}).get("resourceProperties")
+        return {**hook_answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
+    resource_properties = (get_mapping(request_data, "targetModel") or {}).get("resourceProperties")
     deploy_target = DeployTarget(settings.account, invocation.clients.region)
     logical_id = request_data.get("targetLogicalId")
     try:
         resource = check_proposed_resource(
-            resource_type, logical_id, properties, deploy_target, settings.hook_ignores
+            resource_type, logical_id, resource_properties, deploy_target, settings.hook_ignores
         )
-        message = resource.format_message()
+        hook_message = resource.format_message()
         symptoms = [finding.symptom for finding in resource.findings]
         invocation.log.info(
             "checked a proposed resource", resource=resource.logical_id, found=symptoms
         )
         error_code = "NonCompliant" if symptoms else ""
     except Exception as error:
-        reason = plain(error) if isinstance(error, NotATemplate) else type(error).__name__
+        failure_reason = (
+            to_plain_text(error) if isinstance(error, NotATemplate) else type(error).__name__
+        )
         invocation.log.exception("could not check a proposed resource", target=resource_type)
-        message = f"Mendq: could not be judged: {reason}"
+        hook_message = f"Mendq: could not be judged: {failure_reason}"
         error_code = "InternalFailure" if settings.hook_fails else ""
     status_fields = (
         {"hookStatus": "FAILED", "errorCode": error_code}
         if error_code
         else {"hookStatus": "SUCCESS"}
     )
-    return {**answer, **status_fields, "message": message}
+    return {**hook_answer, **status_fields, "message": hook_message}

@@ -6,7 +6,7 @@ from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.outcome import WeeklyRunOutcome
-from mendq.nightly.watch import share_tables, watch_run
+from mendq.nightly.watch import find_run_outcome, share_tables
 
 
 @entry(WatchNightlySettings)
@@ -27,43 +27,43 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
 
     Raises botocore's errors. Lambda then tries the event again, and in the end sends it to a DLQ.
     """
-    watched_run = watch_run(invocation.clients, invocation.settings, event)
-    if isinstance(watched_run, Refusal):
-        invocation.log.info("not watched", code=watched_run.code, reason=watched_run.reason)
-        return {"ignored": watched_run.reason}
-    invocation.metrics.set_timestamp(watched_run.run.updated_at)
-    for metric_name, value in watched_run.metrics().items():
+    run_outcome = find_run_outcome(invocation.clients, invocation.settings, event)
+    if isinstance(run_outcome, Refusal):
+        invocation.log.info("not watched", code=run_outcome.code, reason=run_outcome.reason)
+        return {"ignored": run_outcome.reason}
+    invocation.metrics.set_timestamp(run_outcome.run.updated_at)
+    for metric_name, value in run_outcome.metrics().items():
         invocation.measure(metric_name, value, "Count")
-    run = watched_run.run
-    if isinstance(watched_run, WeeklyRunOutcome):
-        log_outcome = invocation.log.warning if watched_run.has_failed else invocation.log.info
+    run = run_outcome.run
+    if isinstance(run_outcome, WeeklyRunOutcome):
+        log_outcome = invocation.log.warning if run_outcome.has_failed else invocation.log.info
         log_outcome(
             "a week ended",
-            week=watched_run.week,
+            week=run_outcome.week,
             run=run.id,
-            why=watched_run.explanation,
+            why=run_outcome.explanation,
             details=run.details,
         )
         return {
-            "week": watched_run.week,
-            "verdict": "failed" if watched_run.has_failed else "summed_up",
+            "week": run_outcome.week,
+            "verdict": "failed" if run_outcome.has_failed else "summed_up",
         }
-    log_outcome = invocation.log.info if watched_run.is_fine else invocation.log.warning
+    log_outcome = invocation.log.info if run_outcome.is_without_problem else invocation.log.warning
     log_outcome(
         "a nightly run ended",
-        day=str(watched_run.day),
+        day=str(run_outcome.day),
         run=run.id,
         state=run.state,
-        verdict=watched_run.verdict,
-        usual_records=watched_run.judgement.usual_records,
-        why=watched_run.explanation,
-        nightly=watched_run.nightly.document() if watched_run.nightly else None,
+        verdict=run_outcome.verdict,
+        usual_records=run_outcome.judgement.usual_records,
+        why=run_outcome.explanation,
+        nightly=run_outcome.nightly.document() if run_outcome.nightly else None,
     )
     if invocation.settings.organization_bucket is not None:
-        shared_object_count = share_tables(
-            invocation.clients, invocation.settings, watched_run.written_days
+        copied_table_count = share_tables(
+            invocation.clients, invocation.settings, run_outcome.written_days
         )
         invocation.log.info(
-            "shared with the organization", day=str(watched_run.day), objects=shared_object_count
+            "shared with the organization", day=str(run_outcome.day), objects=copied_table_count
         )
-    return {"day": str(watched_run.day), "verdict": watched_run.verdict}
+    return {"day": str(run_outcome.day), "verdict": run_outcome.verdict}

@@ -16,7 +16,7 @@ from infra.alarms.alarm import (
     FIVE_MINUTES,
     ONE_HOUR,
     OPEN_CASES_COMMAND,
-    add_region,
+    add_region_option,
     make_own_metric,
 )
 from infra.alarms.fixes import (
@@ -34,7 +34,7 @@ from infra.alarms.health import (
 from infra.settings.deployment import DeploymentSettings
 from mendq.model import names
 from mendq.model.limits import Limits
-from mendq.model.names import HEARTBEAT_METRIC, METRICS_SENT_ON_EVENTS, NAMESPACE, OwnMetric
+from mendq.model.names import HEARTBEAT_METRIC, METRIC_NAMESPACE, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.commands import DOCTOR_COMMAND
 
@@ -87,15 +87,15 @@ def add_dashboard(
     )
     queue_alarms, mendq_alarms = alarms.split_by_name(QUEUE_ALARM_NAMES)
     waiting_case_metrics = _make_own_metrics(WAITING_CASE_METRICS, "Maximum")
-    health_heading = _make_heading(
-        "Is the healer well?", add_region(DOCTOR_COMMAND, region), "asks for more."
+    health_heading = _make_heading_widget(
+        "Is the healer well?", add_region_option(DOCTOR_COMMAND, region), "asks for more."
     )
-    broken_queues_heading = _make_heading(
-        "What is broken now?", add_region(OPEN_CASES_COMMAND, region), "names the queues."
+    broken_queues_heading = _make_heading_widget(
+        "What is broken now?", add_region_option(OPEN_CASES_COMMAND, region), "names the queues."
     )
-    activity_heading = _make_heading(
+    activity_heading = _make_heading_widget(
         "What did it do today?",
-        add_region(CASES_COMMAND, region),
+        add_region_option(CASES_COMMAND, region),
         "names every case, newest first.",
     )
     dashboard.add_widgets(health_heading)
@@ -109,7 +109,7 @@ def add_dashboard(
     dashboard.add_widgets(broken_queues_heading)
     dashboard.add_widgets(
         _make_alarm_list("Alarms about your queues", queue_alarms, WIDGET_WIDTH),
-        _make_numbers(
+        _make_numbers_widget(
             "Waiting for a person now", waiting_case_metrics, WIDGET_WIDTH, WIDGET_HEIGHT
         ),
         _make_graph("Cases that wait for a person", waiting_case_metrics),
@@ -121,7 +121,7 @@ def add_dashboard(
     )
 
 
-def _make_heading(question: str, command: str, command_effect: str) -> cloudwatch.IWidget:
+def _make_heading_widget(question: str, command: str, command_effect: str) -> cloudwatch.IWidget:
     """Return a heading: a question, and the command that answers it in detail."""
     markdown_text = f"## {question}\n`{command}` {command_effect}"
     return cloudwatch.TextWidget(
@@ -162,7 +162,7 @@ def _make_graph(
     )
 
 
-def _make_numbers(
+def _make_numbers_widget(
     title: str,
     metrics: Sequence[cloudwatch.IMetric],
     width: int,
@@ -281,14 +281,14 @@ def _make_count_widgets() -> list[cloudwatch.IWidget]:
         {"age": oldest_case_seconds_metric},
     )
     return [
-        _make_numbers(
+        _make_numbers_widget(
             "In the time shown",
             count_metrics,
             FULL_PAGE_WIDTH - NARROW_WIDGET_WIDTH,
             LOW_WIDGET_HEIGHT,
             covers_whole_time_range=True,
         ),
-        _make_numbers(
+        _make_numbers_widget(
             "Oldest case not closed",
             [oldest_case_hours_metric],
             NARROW_WIDGET_WIDTH,
@@ -319,14 +319,16 @@ def _make_fixes_graph(limits: Limits) -> cloudwatch.IWidget:
     usual_fixes_metric = _make_math_metric(
         band_expression, "usual", FIXES_PERIOD, {"fixes": fixes_metric}
     )
-    ceiling_line = cloudwatch.HorizontalAnnotation(value=names.fix_ceiling(limits), label="ceiling")
+    ceiling_line = cloudwatch.HorizontalAnnotation(
+        value=names.compute_fix_ceiling(limits), label="ceiling"
+    )
     title = f"Fixes in {FIXES_PERIOD.to_minutes():.0f} minutes"
     return _make_graph(title, [fixes_metric, usual_fixes_metric], annotations=[ceiling_line])
 
 
 def _make_symptom_graph() -> cloudwatch.IWidget:
     """Return the graph of fixes by symptom."""
-    metric_query = f'{{{NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
+    metric_query = f'{{{METRIC_NAMESPACE},symptom}} MetricName="{OwnMetric.AUTO_FIXES}"'
     search_expression = f"FILL(SEARCH('{metric_query}', 'Sum', {ONE_HOUR.to_seconds():.0f}), 0)"
     fixes_by_symptom = cloudwatch.SearchExpression(
         expression=search_expression, label=" ", period=ONE_HOUR

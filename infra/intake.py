@@ -12,12 +12,12 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from infra.lambdas.lambda_function import MAXIMUM_EVENT_RETRIES
-from infra.lambdas.rows import HEAL
+from infra.lambdas.rows import HEAL_HANDLER
 from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq, make_queue
 from mendq.model.names import (
-    HEALTH_SERVICES,
-    HEALTH_SOURCE,
-    PURPOSES_EXCLUDED_FROM_EVENTS,
+    AWS_HEALTH_EVENT_SOURCE,
+    AWS_HEALTH_SERVICES,
+    ROLE_PURPOSES_EXCLUDED_FROM_EVENTS,
     role_name,
 )
 
@@ -30,12 +30,12 @@ MAXIMUM_CONCURRENCY = 2
 BATCH_WINDOW_SECONDS = 5
 # AWS recommends six times the function's timeout, plus the batch window.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
-VISIBILITY_TIMEOUT_SECONDS = 6 * HEAL.timeout_seconds + BATCH_WINDOW_SECONDS
+VISIBILITY_TIMEOUT_SECONDS = 6 * HEAL_HANDLER.timeout_seconds + BATCH_WINDOW_SECONDS
 # CDK's own logical id of the mapping contains the stack's id, which changes when the settings name
 # several environments. CloudFormation would then create the new mapping before it deletes the old
 # one, and Lambda allows only one mapping of a queue and a function.
 # https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
-MAPPING_LOGICAL_ID = "HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
+HEAL_MAPPING_LOGICAL_ID = "HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
 
 
 class Intake(Construct):
@@ -111,7 +111,7 @@ class Intake(Construct):
         )
         for heal_construct in heal_function.node.find_all():
             if isinstance(heal_construct, lambda_.CfnEventSourceMapping):
-                heal_construct.override_logical_id(MAPPING_LOGICAL_ID)
+                heal_construct.override_logical_id(HEAL_MAPPING_LOGICAL_ID)
 
 
 def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
@@ -129,7 +129,7 @@ def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
     own_role_name_endings = [
-        f"role/{role_name(purpose, stack.region)}" for purpose in PURPOSES_EXCLUDED_FROM_EVENTS
+        f"role/{role_name(purpose, stack.region)}" for purpose in ROLE_PURPOSES_EXCLUDED_FROM_EVENTS
     ]
     other_caller_patterns = [{"anything-but": {"suffix": own_role_name_endings}}, {"exists": False}]
     return events.EventPattern(
@@ -145,15 +145,15 @@ def _make_failed_call_pattern(stack: Stack) -> events.EventPattern:
 def _make_aws_health_pattern(stack: Stack) -> events.EventPattern:
     """Return the pattern of AWS Health issues and investigations in this region.
 
-    They are about the services in HEALTH_SERVICES. The pattern tests the region, because two
+    They are about the services in AWS_HEALTH_SERVICES. The pattern tests the region, because two
     regions also receive events about other regions.
     https://docs.aws.amazon.com/health/latest/ug/choosing-a-region.html
     """
     return events.EventPattern(
-        source=[HEALTH_SOURCE],
+        source=[AWS_HEALTH_EVENT_SOURCE],
         detail_type=["AWS Health Event"],
         detail={
-            "service": [*HEALTH_SERVICES],
+            "service": [*AWS_HEALTH_SERVICES],
             "eventTypeCategory": ["issue", "investigation"],
             "eventRegion": [stack.region],
         },

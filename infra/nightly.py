@@ -15,12 +15,12 @@ from infra.packaging.emr import EmrPackage
 from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
 from infra.storage import LOG_PREFIX, TABLE_PREFIXES, Buckets
-from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name
+from mendq.model.names import NIGHTLY_ROLE_PURPOSE, case_bucket_name
 from mendq.model.settings import (
-    DEFAULT_WORKER,
+    DEFAULT_SPARK_WORKER,
     ORGANIZATION_SCOPE,
-    executors_within,
-    workers_within,
+    count_executors_within,
+    count_workers_within,
 )
 
 # This release has Spark 3.5.8; pyspark is pinned to the same version.
@@ -44,7 +44,7 @@ class JobRoots(Struct, frozen=True):
 
     trail: str
     cases: str
-    out: str
+    output_root: str
     logs: str
 
 
@@ -77,7 +77,7 @@ class NightlyJob(Construct):
         self.role = make_role(
             self,
             "Role",
-            purpose=NIGHTLY_PURPOSE,
+            purpose=NIGHTLY_ROLE_PURPOSE,
             service="emr-serverless",
             description="Mendq: reads the trail and the cases, writes incidents and summaries",
         )
@@ -101,7 +101,7 @@ class NightlyJob(Construct):
         return JobRoots(
             trail=f"s3://{trail_bucket_name}/{self._settings.trail.log_key_prefix}".rstrip("/"),
             cases=f"s3://{self._case_bucket}/cases",
-            out=f"s3://{report_bucket_name}",
+            output_root=f"s3://{report_bucket_name}",
             logs=f"s3://{report_bucket_name}/{LOG_PREFIX}/",
         )
 
@@ -109,7 +109,9 @@ class NightlyJob(Construct):
     def maximum_executors(self) -> int:
         """The largest number of Spark executors, besides the driver, that the limits allow."""
         nightly_settings = self._settings.nightly
-        return executors_within(nightly_settings.maximum_vcpu, nightly_settings.maximum_memory_gb)
+        return count_executors_within(
+            nightly_settings.maximum_vcpu, nightly_settings.maximum_memory_gb
+        )
 
     @property
     def organization_root(self) -> str | None:
@@ -218,7 +220,7 @@ def _make_application(scope: Construct, settings: NightlySettings) -> emr.CfnApp
 
     It starts with a job run, and stops after MAXIMUM_IDLE_MINUTES without a job run.
     """
-    worker_count = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
+    worker_count = count_workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
     return emr.CfnApplication(
         scope,
         "Application",
@@ -229,7 +231,7 @@ def _make_application(scope: Construct, settings: NightlySettings) -> emr.CfnApp
         maximum_capacity={
             "cpu": f"{settings.maximum_vcpu} vCPU",
             "memory": f"{settings.maximum_memory_gb} GB",
-            "disk": f"{worker_count * DEFAULT_WORKER.disk_gb} GB",
+            "disk": f"{worker_count * DEFAULT_SPARK_WORKER.disk_gb} GB",
         },
         auto_start_configuration={"enabled": True},
         auto_stop_configuration={"enabled": True, "idleTimeoutMinutes": MAXIMUM_IDLE_MINUTES},

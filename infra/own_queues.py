@@ -8,7 +8,7 @@ from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from mendq.model.tags import MODE_OFF, MODE_TAG
+from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
 
 # Id of the construct of a DLQ.
 DLQ_CONSTRUCT_ID = "Dlq"
@@ -30,7 +30,7 @@ def tag_own_queues(stack: Stack) -> None:
     The tag counts even if a prefix in the settings matches a queue's name.
     """
     for queue in _list_queues(stack):
-        Tags.of(queue).add(MODE_TAG, MODE_OFF)
+        Tags.of(queue).add(MODE_TAG, MODE_OFF_VALUE)
 
 
 def _list_queues(stack: Stack) -> list[sqs.Queue]:

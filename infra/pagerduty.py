@@ -22,33 +22,33 @@ from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq
 from infra.roles import make_role
 from infra.settings.deployment import PagerDutySettings
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT, Severity
-from mendq.model.names import PAGING_PURPOSE
+from mendq.model.names import PAGING_ROLE_PURPOSE
 from mendq.model.state import FINAL_STATES
 
 _ENDPOINT_BY_SERVICE_REGION = {
     "US": "https://events.pagerduty.com/v2/enqueue",
     "EU": "https://events.eu.pagerduty.com/v2/enqueue",
 }
-_take_event_field = events.EventField.from_path
+_make_event_field = events.EventField.from_path
 # Body of the request that opens an incident. Each field of the event is a whole JSON value, not a
 # part of a quoted text: within quotes EventBridge escapes nothing, so a text could break the JSON.
 # Only account and region, which AWS sets, are within a text.
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
 _TRIGGER_BODY = {
     "event_action": "trigger",
-    "dedup_key": _take_event_field("$.detail.dedup_key"),
+    "dedup_key": _make_event_field("$.detail.dedup_key"),
     "client": "Mendq",
     "payload": {
-        "summary": _take_event_field("$.detail.subject"),
+        "summary": _make_event_field("$.detail.subject"),
         "severity": "critical",
         "source": f"Mendq {events.EventField.account} {events.EventField.region}",
         "timestamp": events.EventField.time,
-        "class": _take_event_field("$.detail.symptom"),
-        "custom_details": _take_event_field("$.detail"),
+        "class": _make_event_field("$.detail.symptom"),
+        "custom_details": _make_event_field("$.detail"),
     },
 }
 # Body of the request that resolves an incident.
-_RESOLVE_BODY = {"event_action": "resolve", "dedup_key": _take_event_field("$.detail.case_id")}
+_RESOLVE_BODY = {"event_action": "resolve", "dedup_key": _make_event_field("$.detail.case_id")}
 # How long EventBridge retries to open an incident. Later the problem may be over, and the page
 # would wake a person for nothing.
 _TRIGGER_RETRY_TIME = Duration.hours(4)
@@ -69,7 +69,7 @@ class PagerDuty(Construct):
         self._role = make_role(
             self,
             "Role",
-            purpose=PAGING_PURPOSE,
+            purpose=PAGING_ROLE_PURPOSE,
             service="events",
             description="Mendq: calls PagerDuty",
         )

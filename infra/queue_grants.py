@@ -13,10 +13,10 @@ from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import KMS_READ_ACTION, KMS_SEND_ACTION, REDRIVE_TAG
 from mendq.heal.undo import MANUAL_ATTRIBUTES
-from mendq.model.facts import ReadAction, read_actions, scan_read_actions
+from mendq.model.facts import ReadAction, list_read_actions, list_scan_read_actions
 from mendq.model.message_calls import MESSAGE_ACTIONS
 from mendq.model.mode import Mode
-from mendq.model.queue import FIFO, QUARANTINE_SUFFIX
+from mendq.model.queue import FIFO_SUFFIX, QUARANTINE_SUFFIX
 from mendq.model.steps import (
     SEND_TO_QUARANTINE_ACTION,
     STEP_CLASSES,
@@ -25,7 +25,7 @@ from mendq.model.steps import (
     Owner,
     RedriveMessages,
     SetMessageRetention,
-    write_actions,
+    list_write_actions,
 )
 from mendq.model.tags import MODE_TAG, REDRIVE_ALLOWED_VALUE
 
@@ -33,18 +33,18 @@ PolicyStatements = Iterator[iam.PolicyStatement]
 StepTypes = Collection[type[AttributeStep]]
 
 # Reads of the facts that heal needs to plan a fix for any symptom.
-HEAL_READS = read_actions(
+HEAL_READ_ACTIONS = list_read_actions(
     need for symptom in CATALOGUE if symptom.plan for need in symptom.every_need
 )
 # Reads of the facts that the scan needs to detect any symptom.
-SCAN_READS = scan_read_actions(
+SCAN_READ_ACTIONS = list_scan_read_actions(
     need for symptom in CATALOGUE if symptom.detection for need in symptom.detection.needs
 )
 
 
-def list_owner_reads(owner: Owner) -> frozenset[ReadAction]:
+def list_owner_read_actions(owner: Owner) -> frozenset[ReadAction]:
     """Return the reads of facts that an owner needs for all symptoms with one of its steps."""
-    return read_actions(
+    return list_read_actions(
         need
         for symptom in CATALOGUE
         if any(step.owner is owner for step in symptom.steps)
@@ -76,14 +76,14 @@ def list_read_statements(stack: Stack, actions: Iterable[ReadAction]) -> PolicyS
 
 # The most queue names in one statement. CDK splits a policy that is too long between statements,
 # and never splits a statement.
-NAMES_PER_STATEMENT = 25
+MAXIMUM_QUEUE_NAMES_PER_STATEMENT = 25
 # Modes in which Mendq may write a queue. In mode propose it writes only after a person approved;
 # IAM cannot check that, so the code does.
 WRITING_MODES = (Mode.PROPOSE, Mode.HEAL)
 _MODE_TAG_CONDITION_KEY = f"aws:ResourceTag/{MODE_TAG}"
 _WRITING_MODE_NAMES = [str(mode) for mode in WRITING_MODES]
 _REDRIVE_TAG_CONDITION_KEY = f"aws:ResourceTag/{REDRIVE_TAG}"
-_CREATE_ACTION = CreateDlq.iam_action
+_CREATE_QUEUE_ACTION = CreateDlq.iam_action
 # Actions of a redrive on the DLQ and the source queue. It may first raise the DLQ's retention.
 _REDRIVE_ACTIONS = (*MESSAGE_ACTIONS, SetMessageRetention.iam_action)
 
@@ -113,18 +113,18 @@ def list_write_statements(
     """
     enabled_steps = _find_enabled_steps(settings).intersection(steps)
     attribute_change_actions = sorted(
-        write_actions(step for step in enabled_steps if not step.is_permanent)
+        list_write_actions(step for step in enabled_steps if not step.is_permanent)
     )
     managed_queue_statements = list(
         _allow_on_managed_queues(stack, settings, attribute_change_actions)
     )
     yield from managed_queue_statements
     queue_creation_actions = sorted(
-        write_actions(step for step in enabled_steps if step.is_permanent)
+        list_write_actions(step for step in enabled_steps if step.is_permanent)
     )
     if queue_creation_actions and managed_queue_statements:
         yield _allow_creation(queue_creation_actions, format_queue_arn(stack, "*"))
-    yield _deny_other_tags(stack, sorted(write_actions(STEP_CLASSES)))
+    yield _deny_queues_with_non_writing_tag(stack, sorted(list_write_actions(STEP_CLASSES)))
 
 
 def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> PolicyStatements:
@@ -139,10 +139,10 @@ def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> Polic
     managed_queue_statements = list(_allow_on_managed_queues(stack, settings, _REDRIVE_ACTIONS))
     if RedriveMessages in _find_enabled_steps(settings) and managed_queue_statements:
         yield from managed_queue_statements
-        yield _allow_creation([_CREATE_ACTION], *_list_quarantine_arn_patterns(stack))
+        yield _allow_creation([_CREATE_QUEUE_ACTION], *_list_quarantine_arn_patterns(stack))
         yield allow([SEND_TO_QUARANTINE_ACTION], *_list_quarantine_arn_patterns(stack))
         yield allow_keys_through("sqs", stack, [KMS_READ_ACTION, KMS_SEND_ACTION])
-    yield _deny_other_tags(stack, [*_REDRIVE_ACTIONS, _CREATE_ACTION])
+    yield _deny_queues_with_non_writing_tag(stack, [*_REDRIVE_ACTIONS, _CREATE_QUEUE_ACTION])
     redrive_off_condition = {
         "Null": {_REDRIVE_TAG_CONDITION_KEY: "false"},
         "StringNotEquals": {_REDRIVE_TAG_CONDITION_KEY: REDRIVE_ALLOWED_VALUE},
@@ -167,21 +167,23 @@ def _allow_on_managed_queues(
             conditions={"StringEquals": {_MODE_TAG_CONDITION_KEY: _WRITING_MODE_NAMES}},
         )
     if settings.mode in WRITING_MODES:
-        for first_name_index in range(0, len(settings.queues), NAMES_PER_STATEMENT):
-            queue_names = settings.queues[first_name_index : first_name_index + NAMES_PER_STATEMENT]
+        for first_name_index in range(0, len(settings.queues), MAXIMUM_QUEUE_NAMES_PER_STATEMENT):
+            queue_names = settings.queues[
+                first_name_index : first_name_index + MAXIMUM_QUEUE_NAMES_PER_STATEMENT
+            ]
             yield allow(actions, *(format_queue_arn(stack, name) for name in queue_names))
 
 
-def _deny_other_tags(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatement:
+def _deny_queues_with_non_writing_tag(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatement:
     """Deny actions on queues whose tag `mendq` has a value that enables no writes.
 
     The tag counts even if the settings name the queue.
     """
-    other_value_condition = {
+    non_writing_tag_condition = {
         "Null": {_MODE_TAG_CONDITION_KEY: "false"},
         "StringNotEquals": {_MODE_TAG_CONDITION_KEY: _WRITING_MODE_NAMES},
     }
-    return deny(actions, format_queue_arn(stack, "*"), conditions=other_value_condition)
+    return deny(actions, format_queue_arn(stack, "*"), conditions=non_writing_tag_condition)
 
 
 def _allow_creation(actions: Sequence[str], *queue_arns: str) -> iam.PolicyStatement:
@@ -214,12 +216,12 @@ def deny_own_queues(role: iam.Role, *, is_redrive: bool) -> None:
             to other roles, because heal receives from the intake queue.
     """
     stack = Stack.of(role)
-    step_actions = write_actions(STEP_CLASSES)
+    step_actions = list_write_actions(STEP_CLASSES)
     denied_own_queue_actions = step_actions.union(_REDRIVE_ACTIONS) if is_redrive else step_actions
     role.add_to_policy(deny(sorted(denied_own_queue_actions), *list_own_queue_arns(stack)))
     quarantine_actions = step_actions.union(_REDRIVE_ACTIONS)
     if is_redrive:
-        quarantine_actions -= {_CREATE_ACTION, SEND_TO_QUARANTINE_ACTION}
+        quarantine_actions -= {_CREATE_QUEUE_ACTION, SEND_TO_QUARANTINE_ACTION}
     role.add_to_policy(deny(sorted(quarantine_actions), *_list_quarantine_arn_patterns(stack)))
 
 
@@ -227,5 +229,5 @@ def _list_quarantine_arn_patterns(stack: Stack) -> list[str]:
     """Return ARN patterns of all queues with the name of a quarantine, standard and FIFO."""
     return [
         format_queue_arn(stack, f"*{QUARANTINE_SUFFIX}{queue_name_ending}")
-        for queue_name_ending in ("", FIFO)
+        for queue_name_ending in ("", FIFO_SUFFIX)
     ]

@@ -17,7 +17,7 @@ from msgspec import Struct
 from infra.lambdas.lambda_function import AsyncLambda, OwnLambda
 from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings
-from mendq.model.names import SCHEDULE_PURPOSE
+from mendq.model.names import SCHEDULE_ROLE_PURPOSE
 
 # Scheduler replaces this by the time for which the invocation was planned, also in a retry.
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
@@ -110,7 +110,7 @@ def add_schedules(
     role = make_role(
         schedules_construct,
         "Role",
-        purpose=SCHEDULE_PURPOSE,
+        purpose=SCHEDULE_ROLE_PURPOSE,
         service="scheduler",
         description="Mendq: wakes the Lambdas that work by the clock",
     )

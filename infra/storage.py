@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from infra.settings.deployment import DeploymentSettings, OrganizationSettings
 from mendq.cases import open_case_index
-from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name, role_name
+from mendq.model.names import NIGHTLY_ROLE_PURPOSE, case_bucket_name, role_name
 from mendq.model.settings import ORGANIZATION_SCOPE
 from mendq.nightly.verdict import NIGHTLY_FOLDER
 
@@ -99,7 +99,7 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     if not settings.is_hub:
         organization = settings.organization
         hub_environment = organization.hub
-        hub_role_name = role_name(NIGHTLY_PURPOSE, hub_environment.region)
+        hub_role_name = role_name(NIGHTLY_ROLE_PURPOSE, hub_environment.region)
         hub_role_arn = f"arn:{stack.partition}:iam::{hub_environment.account}:role/{hub_role_name}"
         object_arns = [bucket.arn_for_objects("cases/*"), bucket.arn_for_objects("findings/*")]
         for action, resources in (

@@ -17,13 +17,13 @@ from aws_cdk import cx_api
 
 from infra.packaging import emr
 from infra.packaging.wheels import ROOT
-from infra.packaging.zips import LAMBDA_OPTIONS, LAMBDAS_ZIP, REPORT_ZIP, stage_lambda_code
+from infra.packaging.zips import LAMBDA_PLATFORM_OPTIONS, LAMBDAS_ZIP, REPORT_ZIP, stage_lambda_code
 from infra.settings.deployment import DeploymentSettings, Environment
 from infra.settings.hook import STACK_NAME
 from infra.settings.reading import (
     Mistake,
     SettingsRefused,
-    is_duplicate,
+    is_duplicate_key_marker,
     load_object,
     parse_json,
 )
@@ -73,7 +73,7 @@ def _load_context() -> Mapping[str, Any]:
     mistakes = [
         Mistake(key, "is there twice", "leave one out")
         for key, value in {**cdk_json, **context}.items()
-        if is_duplicate(value)
+        if is_duplicate_key_marker(value)
     ]
     if not mistakes:
         mistakes = list(_find_misplaced_settings(cdk_json, context))
@@ -104,7 +104,7 @@ def _parse_settings(text: str, path: str, remedy: str) -> Any:
 def synthesize(
     settings: DeploymentSettings,
     app: cdk.App,
-    platform_options: Sequence[str] = LAMBDA_OPTIONS,
+    platform_options: Sequence[str] = LAMBDA_PLATFORM_OPTIONS,
     code: StackCode | None = None,
 ) -> cx_api.CloudAssembly:
     """Write the cloud assembly, with one stack named Mendq for each environment in the settings.
@@ -203,7 +203,9 @@ def make_empty_code(folder: Path) -> StackCode:
     return StackCode(lambdas=folder, report=folder, job=package)
 
 
-def stage_code(folder: Path, platform_options: Sequence[str] = LAMBDA_OPTIONS) -> StackCode:
+def stage_code(
+    folder: Path, platform_options: Sequence[str] = LAMBDA_PLATFORM_OPTIONS
+) -> StackCode:
     """Write the code that is deployed, and the packages that it needs, below `folder`.
 
     Return the paths. Raises WheelsUnavailable if a package is missing.

@@ -11,8 +11,8 @@ from constructs import Construct
 
 from infra.roles import allow, make_role
 from infra.settings.hook import OWN_STACK_PATTERNS, HookSettings
-from mendq.lint.proposed import CHECKED_TYPES
-from mendq.model.names import HOOK_CALLER_PURPOSE
+from mendq.lint.proposed import CHECKED_RESOURCE_TYPES
+from mendq.model.names import HOOK_CALLER_ROLE_PURPOSE
 
 # A hook's alias is unique in an account and region. So is Mendq's stack.
 HOOK_ALIAS = "Mendq::Queues::BeforeDeploy"
@@ -36,7 +36,7 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     role = make_role(
         scope,
         "Role",
-        purpose=HOOK_CALLER_PURPOSE,
+        purpose=HOOK_CALLER_ROLE_PURPOSE,
         service="hooks.cloudformation",
         description="Mendq: asks the template hook",
     )
@@ -58,6 +58,6 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     )
     # TargetFilters has two forms. The CDK's property supports only the other one.
     # https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/hooks-target-filtering.html
-    target_filters = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(CHECKED_TYPES)}
+    target_filters = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(CHECKED_RESOURCE_TYPES)}
     hook.add_property_override("TargetFilters", target_filters)
     hook.node.add_dependency(role)

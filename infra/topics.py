@@ -30,7 +30,7 @@ class Topic(Struct, frozen=True):
     """A topic, and the statement that allows a publisher to use the topic's KMS key."""
 
     topic: sns.ITopic
-    key_statement: iam.PolicyStatement
+    kms_key_statement: iam.PolicyStatement
 
     @property
     def arn(self) -> str:
@@ -44,7 +44,7 @@ class Topic(Struct, frozen=True):
         permissions of its publisher.
         """
         yield allow(["sns:Publish"], self.arn)
-        yield self.key_statement
+        yield self.kms_key_statement
 
 
 class Topics(Construct):
@@ -132,8 +132,8 @@ def _import_topic(scope: Construct, arn: str) -> Topic:
     Its KMS key is not known, so the use of any key of the account through SNS is allowed.
     """
     stack = Stack.of(scope)
-    key_statement = allow_keys_through("sns", stack, ("kms:Decrypt", "kms:GenerateDataKey"))
-    return Topic(sns.Topic.from_topic_arn(scope, "Topic", arn), key_statement)
+    kms_key_statement = allow_keys_through("sns", stack, ("kms:Decrypt", "kms:GenerateDataKey"))
+    return Topic(sns.Topic.from_topic_arn(scope, "Topic", arn), kms_key_statement)
 
 
 def _create_topic(scope: Construct, display_name: str, kms_key: kms.Key) -> Topic:

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-Value = TypeVar("Value")
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+RequestValue = TypeVar("RequestValue")
+AsgiMessage = MutableMapping[str, Any]
+AsgiReceive = Callable[[], Awaitable[AsgiMessage]]
+AsgiSend = Callable[[AsgiMessage], Awaitable[None]]
+AsgiApplication = Callable[[AsgiMessage, AsgiReceive, AsgiSend], Awaitable[None]]
 # The argument of a page is the request's JSON body, or None for GET.
-Page = Callable[[Any], Mapping[str, Any]]
+PageFunction = Callable[[Any], Mapping[str, Any]]
 PAGE_PREFIX = "/_mendq/"
 
 
@@ -34,7 +34,9 @@ class ScheduleNotFired(Exception):
     """Raised if the target of a schedule was not invoked. The text is the reason."""
 
 
-def parse_request(body: object, value_type: type[Value], request_example: str) -> Value:
+def parse_request(
+    body: object, value_type: type[RequestValue], request_example: str
+) -> RequestValue:
     """Convert a request's JSON body to a value of type `value_type`.
 
     Raises SwitchRefused, with `request_example` as the remedy, if the body does not fit.
@@ -53,10 +55,10 @@ class AccountPage:
     is 409 if the page raises ScheduleNotFired.
     """
 
-    next_application: Application
-    pages: Mapping[str, Page]
+    next_application: AsgiApplication
+    pages: Mapping[str, PageFunction]
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: AsgiReceive, send: AsgiSend) -> None:
         page_name = scope["path"].removeprefix(PAGE_PREFIX) if scope["type"] == "http" else ""
         page = self.pages.get(page_name)
         if page is None:
@@ -77,7 +79,9 @@ class AccountPage:
         await send_response(send, status, headers, f"{json.dumps(page_content)}\n".encode())
 
 
-async def send_response(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+async def send_response(
+    send: AsgiSend, status: int, headers: Mapping[str, str], body: bytes
+) -> None:
     """Send the whole response to an ASGI request."""
     encoded_headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": status, "headers": encoded_headers})
@@ -101,7 +105,7 @@ def join_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return value_by_name
 
 
-async def read_body(receive: Receive, maximum_bytes: float = math.inf) -> bytes:
+async def read_body(receive: AsgiReceive, maximum_bytes: float = math.inf) -> bytes:
     """Return the body of a request, joined from all its parts.
 
     Stop reading as soon as the body is longer than `maximum_bytes`. The result is then longer than
@@ -119,7 +123,7 @@ async def read_body(receive: Receive, maximum_bytes: float = math.inf) -> bytes:
             return b"".join(parts)
 
 
-def replay_body(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: AsgiReceive) -> AsgiReceive:
     """Return an ASGI `receive` for a request whose body was already read.
 
     The first call of the result returns the body. Further calls return the next messages of
@@ -127,7 +131,7 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
     """
     unread_messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive_replayed() -> Message:
+    async def receive_replayed() -> AsgiMessage:
         return unread_messages.pop() if unread_messages else await receive()
 
     return receive_replayed

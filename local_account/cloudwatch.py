@@ -22,7 +22,7 @@ from ministack.core.responses import get_account_id, get_region, request_scope
 from ministack.services import cloudwatch, lambda_svc
 
 from local_account.hooks import replace_functions
-from local_account.sqs.counting import MINUTE_SECONDS, NAMESPACE, QueueCounter
+from local_account.sqs.counting import MINUTE_SECONDS, SQS_NAMESPACE, QueueCounter
 
 LAMBDA_NAMESPACE = "AWS/Lambda"
 Parameters = Mapping[str, Any]
@@ -62,7 +62,7 @@ def install(queue_counter: QueueCounter) -> None:
         for (name, metric), metric_points in queue_counter.collect_points(
             get_account_id(), get_region()
         ).items():
-            metric_key = (NAMESPACE, metric, cloudwatch._dims_key({"QueueName": name}))
+            metric_key = (SQS_NAMESPACE, metric, cloudwatch._dims_key({"QueueName": name}))
             cloudwatch._metrics[metric_key] = metric_points
         start_seconds = cloudwatch._parse_ts(request.get("StartTime"))
         if start_seconds is not None:
@@ -71,7 +71,7 @@ def install(queue_counter: QueueCounter) -> None:
 
     @replace_functions(cloudwatch, "_evaluate_alarm")
     def evaluate_alarm(original_function: Any, alarm: Parameters) -> None:
-        if alarm.get("Namespace") not in (NAMESPACE, LAMBDA_NAMESPACE):
+        if alarm.get("Namespace") not in (SQS_NAMESPACE, LAMBDA_NAMESPACE):
             original_function(alarm)
 
     threading.Thread(
@@ -96,12 +96,12 @@ def _install_lambda_metrics() -> None:
     @replace_functions(lambda_svc, "_emit_lambda_logs")
     def emit_logs(original_function: Any, *log_arguments: Any, **keyword_arguments: Any) -> None:
         original_function(*log_arguments, **keyword_arguments)
-        function, _request_id, log_text, has_failed, milliseconds, *_ = log_arguments
+        function, _request_id, log_text, has_failed, duration_milliseconds, *_ = log_arguments
         configuration = function.get("config") or function
         try:
             with request_scope(*lambda_runtime._account_region_from_function_config(configuration)):
                 _store_run_metrics(
-                    configuration["FunctionName"], has_failed, log_text, milliseconds
+                    configuration["FunctionName"], has_failed, log_text, duration_milliseconds
                 )
         except Exception:
             logger.exception("the metrics of a Lambda's log lines are lost")
@@ -112,13 +112,15 @@ def _install_lambda_metrics() -> None:
 
 
 def _store_run_metrics(
-    function_name: str, has_failed: bool, log_text: str, milliseconds: float
+    function_name: str, has_failed: bool, log_text: str, duration_milliseconds: float
 ) -> None:
     """Store the metrics of one run, and those in its log lines `log_text`. Evaluate all alarms."""
     dimensions = {"FunctionName": function_name}
     cloudwatch.record_metric(LAMBDA_NAMESPACE, "Invocations", 1, "Count", dimensions)
     cloudwatch.record_metric(LAMBDA_NAMESPACE, "Errors", int(has_failed), "Count", dimensions)
-    cloudwatch.record_metric(LAMBDA_NAMESPACE, "Duration", milliseconds, "Milliseconds", dimensions)
+    cloudwatch.record_metric(
+        LAMBDA_NAMESPACE, "Duration", duration_milliseconds, "Milliseconds", dimensions
+    )
     for line in log_text.splitlines():
         for datum in parse_embedded_metrics(line):
             cloudwatch._store_datum(*datum)
@@ -141,14 +143,14 @@ def parse_embedded_metrics(line: str) -> tuple[tuple[Any, ...], ...]:
 def _list_metric_data(embedded_document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Yield a metric datum for each metric and each set of dimensions of a log line."""
     timestamp_seconds = embedded_document["_aws"]["Timestamp"] / 1000
-    for directive in embedded_document["_aws"]["CloudWatchMetrics"]:
-        for dimension_names in directive.get("Dimensions") or [[]]:
+    for metric_directive in embedded_document["_aws"]["CloudWatchMetrics"]:
+        for dimension_names in metric_directive.get("Dimensions") or [[]]:
             dimensions = {name: str(embedded_document[name]) for name in dimension_names}
-            for metric in directive["Metrics"]:
+            for metric in metric_directive["Metrics"]:
                 metric_value = embedded_document[metric["Name"]]
                 metric_values = metric_value if isinstance(metric_value, list) else [metric_value]
                 yield (
-                    directive["Namespace"],
+                    metric_directive["Namespace"],
                     metric["Name"],
                     dimensions,
                     timestamp_seconds,

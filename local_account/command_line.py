@@ -17,15 +17,17 @@ from infra.settings.reading import SettingsRefused, load_object, parse_json
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     create_folders,
-    emulator_environment,
     enter_environment,
-    listen,
+    make_emulator_environment,
+    open_listening_socket,
     parse_port,
 )
 from local_account.launcher import Launcher, read_settings
 from local_account.where import ACCOUNT, REGION, CannotStart
 
-DESCRIPTION = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
+COMMAND_DESCRIPTION = (
+    "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
+)
 # docs/local-account.md promises: no queue is healed until its tag allows it, and every call on a
 # queue is recorded.
 DEFAULT_SETTINGS: Mapping[str, Any] = {
@@ -102,10 +104,10 @@ def _serve_account(options: argparse.Namespace) -> None:
     """
     settings = merge_default_settings(options.settings)
     stack_artifact = read_assembly(options.assembly.resolve()) if options.assembly else None
-    with listen(options.port) as server_socket:
+    with open_listening_socket(options.port) as server_socket:
         port = server_socket.getsockname()[1]
         with create_folders(port) as temporary_folder:
-            enter_environment(emulator_environment(dict(os.environ), temporary_folder, port))
+            enter_environment(make_emulator_environment(dict(os.environ), temporary_folder, port))
             launcher = Launcher(
                 settings, stack_artifact, server_socket, temporary_folder, options.stop_with_parent
             )
@@ -119,7 +121,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m local_account", description=DESCRIPTION)
+    parser = _Parser(prog="python -m local_account", description=COMMAND_DESCRIPTION)
     parser.add_argument("--port", type=parse_port, default=0, help="0 (the default): a free one")
     parser.add_argument("--settings", default="", help="JSON or its file: context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")

@@ -307,14 +307,14 @@ def main() -> int:
     """
     # Importing these loads the CDK.
     from infra.packaging.wheels import WheelsUnavailable  # noqa: PLC0415
-    from infra.packaging.zips import THIS_MACHINE_OPTIONS  # noqa: PLC0415
+    from infra.packaging.zips import THIS_MACHINE_PLATFORM_OPTIONS  # noqa: PLC0415
     from infra.settings.deployment import read_deployment_settings  # noqa: PLC0415
     from infra.synthesis import make_app, synthesize  # noqa: PLC0415
 
     try:
         settings = read_deployment_settings(json.load(sys.stdin), applies_floors=False)
         # The Lambdas run on this machine, so their zips have libraries that are built for it.
-        synthesize(settings, make_app(Path(sys.argv[1])), THIS_MACHINE_OPTIONS)
+        synthesize(settings, make_app(Path(sys.argv[1])), THIS_MACHINE_PLATFORM_OPTIONS)
     except WheelsUnavailable as error:
         print(error, file=sys.stderr)
         return WRONG_USE_EXIT_CODE

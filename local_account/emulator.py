@@ -41,7 +41,7 @@ IS_AUTH_ENFORCED: bool = ministack.app.AUTH
 CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE = "CreatedTimestamp", "LastModifiedTimestamp"
 
 
-class PutBackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MakeOlderRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Request to make a queue's past older: everything in it then happened `minutes` earlier.
 
     Minutes are whole numbers, because a metric has one value per minute. If `of` is `last_change`,
@@ -130,7 +130,7 @@ class Emulator:
         Records that are already in a trail's bucket keep their times.
 
         Args:
-            body: The request, {"queue_arn": .., "minutes": ..}; see `PutBackRequest`.
+            body: The request, {"queue_arn": .., "minutes": ..}; see `MakeOlderRequest`.
 
         Returns:
             The new CreatedTimestamp and LastModifiedTimestamp, as texts.
@@ -140,7 +140,7 @@ class Emulator:
                 change is moved and would then not be after the creation.
         """
         request = parse_request(
-            body, PutBackRequest, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
+            body, MakeOlderRequest, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
         )
         queue = sqs._queue_by_arn(request.queue_arn)
         seconds = request.minutes * MINUTE_SECONDS

@@ -48,7 +48,7 @@ def parse_port(port_text: str) -> int:
     return int(port_text)
 
 
-def listen(port: int) -> socket.socket:
+def open_listening_socket(port: int) -> socket.socket:
     """Return a socket that listens on the loopback interface. Port 0 means any free port.
 
     Raises CannotStart if the port is taken or cannot be used.
@@ -98,7 +98,7 @@ def create_folders(port: int) -> Iterator[Path]:
 
 def _is_port_free(port: str) -> bool:
     with contextlib.suppress(CannotStart):
-        listen(parse_port(port)).close()
+        open_listening_socket(parse_port(port)).close()
         return True
     return False
 
@@ -163,7 +163,7 @@ def _remove_folder(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def emulator_environment(
+def make_emulator_environment(
     inherited_environment: Mapping[str, str], temporary_folder: Path, port: int
 ) -> dict[str, str]:
     """Return all environment variables of the emulator's process.

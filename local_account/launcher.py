@@ -42,14 +42,14 @@ from local_account.where import (
     REGION,
     REPOSITORY,
     CannotStart,
-    endpoint_url,
     make_client,
-    operator_variables,
+    make_endpoint_url,
+    make_operator_variables,
 )
 from mendq.model.limits import Timing
 
-Result = TypeVar("Result")
-MAKE_PARENT_CHECK_INTERVAL_SECONDS = 0.5
+ThreadResult = TypeVar("ThreadResult")
+PARENT_MAKE_CHECK_INTERVAL_SECONDS = 0.5
 STOP_TIMEOUT_SECONDS = 2.0
 CONNECTION_GRACE_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 75
@@ -83,14 +83,16 @@ def read_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettings:
         raise CannotStart(f"the settings cannot be deployed: {mistakes}") from error
 
 
-def list_lowered_floors(settings: DeploymentSettings) -> tuple[str, ...]:
+def list_lowered_limits(settings: DeploymentSettings) -> tuple[str, ...]:
     """Return a line for each setting of `timing` that is below its lower limit on AWS."""
     lowered_limit_lines = []
     for name, (field_of_timing, field_type) in get_fields_by_name(Timing).items():
         value = getattr(settings.timing, field_of_timing.name)
-        floor = split_type_and_bounds(field_type)[1].begins()
-        if value < floor:
-            lowered_limit_lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
+        lower_limit = split_type_and_bounds(field_type)[1].begins()
+        if value < lower_limit:
+            lowered_limit_lines.append(
+                f"timing.{name}: {value:g} instead of at least {lower_limit:g}"
+            )
     return tuple(lowered_limit_lines)
 
 
@@ -100,7 +102,7 @@ def make_shell_exports(url: str) -> str:
     The lines are printed after the line that begins with `ready`.
     """
     return "".join(
-        f"export {name}={quote(value)}\n" for name, value in operator_variables(url).items()
+        f"export {name}={quote(value)}\n" for name, value in make_operator_variables(url).items()
     )
 
 
@@ -139,7 +141,7 @@ class Launcher:
 
     def __post_init__(self) -> None:
         port = self.server_socket.getsockname()[1]
-        self._endpoint_url = endpoint_url(port)
+        self._endpoint_url = make_endpoint_url(port)
         self._synthesis = Synthesis(ACCOUNTS_FOLDER / f"{port}" / "assembly")
 
     async def run(self) -> None:
@@ -263,10 +265,10 @@ class Launcher:
         accepted_type_sentences = [
             f"{resource_type}: accepted, not emulated" for resource_type in resource_types
         ]
-        lowered_floors = list_lowered_floors(self._settings) if self._settings else ()
+        lowered_limit_lines = list_lowered_limits(self._settings) if self._settings else ()
         return {
             "not_emulated": [*accepted_type_sentences, *NOT_EMULATED_SENTENCES],
-            "floors_lowered": list(lowered_floors),
+            "floors_lowered": list(lowered_limit_lines),
         }
 
     def _watch_signals(self) -> None:
@@ -280,18 +282,18 @@ class Launcher:
         if self.stop_with_parent:
             end_of_input = _run_in_thread(sys.stdin.buffer.read)
             end_of_input.add_done_callback(lambda _: self._stop_requested.set())
-        self._watch_make(MakeParent())
+        self._watch_make(ParentMakeProcess())
 
-    def _watch_make(self, make_parent: MakeParent) -> None:
-        if make_parent.has_stopped():
+    def _watch_make(self, parent_make_process: ParentMakeProcess) -> None:
+        if parent_make_process.has_stopped():
             self._stop_requested.set()
         else:
             asyncio.get_running_loop().call_later(
-                MAKE_PARENT_CHECK_INTERVAL_SECONDS, self._watch_make, make_parent
+                PARENT_MAKE_CHECK_INTERVAL_SECONDS, self._watch_make, parent_make_process
             )
 
 
-class MakeParent:
+class ParentMakeProcess:
     """The `make` process that started this process, if there is one.
 
     GNU make passes SIGTERM on to its children, but not SIGINT: make assumes that the terminal has
@@ -327,5 +329,5 @@ def print_progress(line: str) -> None:
     print(line, flush=True)
 
 
-def _run_in_thread(function: Callable[[], Result]) -> asyncio.Future[Result]:
+def _run_in_thread(function: Callable[[], ThreadResult]) -> asyncio.Future[ThreadResult]:
     return asyncio.get_running_loop().run_in_executor(_THREAD_POOL, function)

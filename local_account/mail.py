@@ -21,7 +21,7 @@ from ministack.services import ses_v2
 
 from local_account.hooks import replace_functions
 
-SEND_CALL = ("POST", "/v2/email/outbound-emails")
+SEND_EMAIL_METHOD_AND_PATH = ("POST", "/v2/email/outbound-emails")
 
 
 class AcceptedMails:
@@ -41,7 +41,7 @@ class AcceptedMails:
             original_function: Any, method: str, path: str, *other_arguments: Any
         ) -> Any:
             headers, body, query_params, request_id = other_arguments
-            if (method, path.rstrip("/")) != SEND_CALL:
+            if (method, path.rstrip("/")) != SEND_EMAIL_METHOD_AND_PATH:
                 return await original_function(method, path, *other_arguments)
             request = json.loads(body)
             sender_address = parseaddr(request.get("FromEmailAddress", ""))[1]

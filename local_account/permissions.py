@@ -27,10 +27,10 @@ from ministack.core.sigv4 import (
 from ministack.services import iam, s3, sts
 
 from local_account.account_page import (
-    Application,
-    Message,
-    Receive,
-    Send,
+    AsgiApplication,
+    AsgiMessage,
+    AsgiReceive,
+    AsgiSend,
     SwitchRefused,
     join_headers,
     read_body,
@@ -51,8 +51,11 @@ MAXIMUM_FILE_BYTES = 512 * 1024**2  # for S3 objects and Lambda zips
 # ARN of a role session, which is the principal of a call. Policies name the role instead.
 _ROLE_SESSION_ARN = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
 _CALLER_ACCOUNT_VARIABLE = "${aws:PrincipalAccount}"
-Failure = tuple[str, str]  # code and message
-BODY_TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is as long here")
+CallFailure = tuple[str, str]  # code and message
+BODY_TOO_LONG_FAILURE: CallFailure = (
+    "RequestEntityTooLarge",
+    "No call of this service is as long here",
+)
 
 
 def issue_root_credentials(url: str) -> None:
@@ -159,7 +162,7 @@ def install_resource_arns() -> None:
         return resource_arn
 
 
-def account_of_key(access_key: str) -> str:
+def find_account_of_access_key(access_key: str) -> str:
     """Return the account that an access key belongs to; ACCOUNT if the key is unknown."""
     session_account = _account_from_sts_session(access_key)
     user_account = iam_evaluator.find_iam_access_key_account(access_key)
@@ -179,10 +182,10 @@ class SignedCalls:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
 
-    application: Application
+    application: AsgiApplication
     host: str
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: AsgiReceive, send: AsgiSend) -> None:
         """Pass the call to `application`, or answer with the error that refuses the call.
 
         A websocket is closed. ASGI's events about the server itself are passed on.
@@ -203,7 +206,7 @@ class SignedCalls:
             body = await read_body(receive, maximum_bytes)
             receive = replay_body(body, receive)
             if len(body) > maximum_bytes:
-                failure = BODY_TOO_LONG
+                failure = BODY_TOO_LONG_FAILURE
             else:
                 failure = _find_signature_fault(scope, headers, body)
         if failure is None:
@@ -216,7 +219,7 @@ class SignedCalls:
         )
         await send_response(send, *response)
 
-    def _find_sender_fault(self, headers: Mapping[str, str]) -> Failure | None:
+    def _find_sender_fault(self, headers: Mapping[str, str]) -> CallFailure | None:
         """Return the error of a call from a web page or with a wrong header Host, or None."""
         if "origin" in headers or headers.get("host") != self.host:
             return "AccessDenied", f"Call {self.host}, from no web page"
@@ -224,8 +227,8 @@ class SignedCalls:
 
 
 def _find_signature_fault(
-    scope: Message, headers: dict[str, str], body: bytes | None
-) -> Failure | None:
+    scope: AsgiMessage, headers: dict[str, str], body: bytes | None
+) -> CallFailure | None:
     """Return the error of a call whose signature is missing, old or wrong; None if it is valid.
 
     An access key that this account did not issue is an error too. If `body` is None, only the
@@ -239,11 +242,11 @@ def _find_signature_fault(
     if access_key != signature.access_key_id or iam_evaluator.is_root_access_key(access_key):
         return "UnrecognizedClientException", "This account did not issue that access key."
     credential = resolve_credential(
-        access_key, account_of_key(access_key), headers.get("x-amz-security-token")
+        access_key, find_account_of_access_key(access_key), headers.get("x-amz-security-token")
     )
     if isinstance(credential, CredentialResolutionError):
         return credential.code, credential.message
-    failure: Failure | None = request_time_failure(signature)
+    failure: CallFailure | None = request_time_failure(signature)
     if failure is None and body is not None:
         query_parameters = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         failure = header_signature_failure(

@@ -25,7 +25,7 @@ from local_account.permissions import find_action_refusal, find_assume_refusal
 from local_account.where import ACCOUNT, REGION
 
 SERVICE_PRINCIPAL = "scheduler.amazonaws.com"
-TICK_SECONDS = 1
+DUE_CHECK_INTERVAL_SECONDS = 1
 SCHEDULED_TIME_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
 # Service of the target -> the action that the schedule's role must allow.
 ACTION_BY_SERVICE = {"lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage"}
@@ -61,7 +61,7 @@ def install() -> None:
                     # The reason is a sentence; a traceback would add nothing.
                     logger.error("schedule %s did not fire: %s", schedule["Name"], reason)  # noqa: TRY400
 
-    scheduler._SCHEDULE_TICK_INTERVAL = TICK_SECONDS
+    scheduler._SCHEDULE_TICK_INTERVAL = DUE_CHECK_INTERVAL_SECONDS
     scheduler._tick_schedules = fire_due_schedules
 
 
@@ -77,12 +77,12 @@ def find_next_time(schedule: Schedule, reference_time: datetime) -> datetime | N
     if one_time_match := _ONE_TIME_EXPRESSION.fullmatch(expression):
         due_at = datetime.fromisoformat(one_time_match[1]).replace(tzinfo=time_zone)
         return due_at.astimezone(UTC) if due_at > reference_time else None
-    if seconds := eventbridge._parse_rate_seconds(expression):
-        interval = timedelta(seconds=seconds)
+    if rate_seconds := eventbridge._parse_rate_seconds(expression):
+        rate_interval = timedelta(seconds=rate_seconds)
         starts_at = _parse_timestamp(schedule.get("StartDate"))
         if starts_at is None or reference_time < starts_at:
-            return starts_at or reference_time + interval
-        return starts_at + ((reference_time - starts_at) // interval + 1) * interval
+            return starts_at or reference_time + rate_interval
+        return starts_at + ((reference_time - starts_at) // rate_interval + 1) * rate_interval
     cron_fields = eventbridge._parse_cron_fields(expression)
     if cron_fields is None:
         return None

@@ -45,23 +45,23 @@ class CannotStart(Exception):
         self.exit_code = exit_code
 
 
-def endpoint_url(port: int) -> str:
+def make_endpoint_url(port: int) -> str:
     """Return the endpoint URL of the account that listens on `port`."""
     return f"http://{HOST}:{port}"
 
 
-def operator_variables(url: str) -> dict[str, str]:
+def make_operator_variables(url: str) -> dict[str, str]:
     """Return the environment variables that make AWS clients use the account at `url`."""
     credentials_path = ACCOUNTS_FOLDER / url.rpartition(":")[2] / CREDENTIALS_FILE_NAME
     return {"AWS_SHARED_CREDENTIALS_FILE": str(credentials_path), "AWS_ENDPOINT_URL": url}
 
 
-def shell_environment(url: str) -> dict[str, str]:
+def make_shell_environment(url: str) -> dict[str, str]:
     """Return the environment of a process whose AWS clients use only the account at `url`."""
     other_variables = {
         name: value for name, value in os.environ.items() if not name.startswith("AWS_")
     }
-    return other_variables | operator_variables(url)
+    return other_variables | make_operator_variables(url)
 
 
 def read_credentials(url: str, profile: str = "default") -> dict[str, str]:
@@ -72,7 +72,7 @@ def read_credentials(url: str, profile: str = "default") -> dict[str, str]:
         profile: One of `ACCOUNT_BY_PROFILE`.
     """
     credentials_parser = ConfigParser()
-    credentials_parser.read(operator_variables(url)["AWS_SHARED_CREDENTIALS_FILE"])
+    credentials_parser.read(make_operator_variables(url)["AWS_SHARED_CREDENTIALS_FILE"])
     return {name: value for name, value in credentials_parser[profile].items() if name != "region"}
 
 

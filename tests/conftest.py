@@ -16,7 +16,7 @@ from botocore.loaders import Loader
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
-from mendq.aws.clients import Pace
+from mendq.aws.clients import CallRateLimit
 
 # The machine's speed is nobody's bug here; `make bench` measures. The same tree gets the same
 # verdict twice: what is to be found by chance, the fuzz of `make prove` looks for, by seeds.
@@ -46,7 +46,7 @@ def _loader_that_knows(search_path_string: str | None = None) -> Loader:
 botocore.session.create_loader = _loader_that_knows
 
 # No test waits for a rate that AWS would have kept: who tests one, brings a clock.
-Pace.__init__.__defaults__ = (lambda _: None, time.monotonic)
+CallRateLimit.__init__.__defaults__ = (lambda _: None, time.monotonic)
 
 
 def pytest_configure() -> None:

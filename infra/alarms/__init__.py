@@ -100,7 +100,7 @@ ALARMS_IN_COMPOSITES = tuple(
     description for description in _ALL_ALARM_DESCRIPTIONS if not description.severity
 )
 # The composite alarm that notifies people for the other alarms of a part, by the part's name.
-COMPOSITE_BY_PART: Mapping[str, AlarmDescription] = {
+COMPOSITE_ALARM_BY_STACK_PART: Mapping[str, AlarmDescription] = {
     "Liveness": health.NOT_HEALING_ALARM,
     "NightlyRuns": health.NIGHTLY_FAILING_ALARM,
 }
@@ -183,10 +183,10 @@ class Alarms(Construct):
         for part, alarms in alarms_by_part.items():
             any_alarm_rings_rule = cloudwatch.AlarmRule.any_of(*alarms)
             self._connect_to_topic(
-                COMPOSITE_BY_PART[part],
-                make_composite(self, COMPOSITE_BY_PART[part], any_alarm_rings_rule),
+                COMPOSITE_ALARM_BY_STACK_PART[part],
+                make_composite(self, COMPOSITE_ALARM_BY_STACK_PART[part], any_alarm_rings_rule),
             )
-        spike_rules = fixes.SpikeRules(construct_by_part[fixes.SPIKE_PART])
+        spike_rules = fixes.SpikeRules(construct_by_part[fixes.FIXES_SPIKE_STACK_PART])
         suppressor = make_composite(self, fixes.FIXES_HELD_BACK_ALARM, spike_rules.suppression_rule)
         spike_alarm = make_composite(
             self,
@@ -202,7 +202,7 @@ class Alarms(Construct):
 
         An alarm without a severity uses the severity of its part's composite.
         """
-        severity = description.severity or COMPOSITE_BY_PART[description.part].severity
+        severity = description.severity or COMPOSITE_ALARM_BY_STACK_PART[description.part].severity
         assert severity  # noqa: S101 - a composite has a severity
         self._topics.connect_alarm(alarm, severity)
         self._notifying_alarms.append((description, alarm))

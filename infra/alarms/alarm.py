@@ -8,7 +8,7 @@ from constructs import Construct
 from msgspec import Struct
 
 from mendq.model.case import Severity
-from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.model.names import METRIC_NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.commands import ALARM_PREFIX, DOCTOR_COMMAND, format_alarm_description
 from mendq.notifications.text import link_runbooks
@@ -30,7 +30,7 @@ MISSING_DATA_IS_A_FAULT = cloudwatch.TreatMissingData.BREACHING
 MISSING_DATA_KEEPS_STATE = cloudwatch.TreatMissingData.IGNORE
 
 
-def add_region(command: str, region: str) -> str:
+def add_region_option(command: str, region: str) -> str:
     """Return the command with the option `--region`.
 
     The region must be named, because the reader's default region may be another one.
@@ -53,7 +53,7 @@ class AlarmDescription(Struct, frozen=True):
     """
 
     name: str
-    when: str
+    firing_condition: str
     impact: str
     command: str = DOCTOR_COMMAND
     runbook: str = ""
@@ -69,9 +69,9 @@ class AlarmDescription(Struct, frozen=True):
     def format_text(self, scope: Construct) -> str:
         """Return the text that CloudWatch sends with the alarm, for the stack of `scope`."""
         stack = Stack.of(scope)
-        command = add_region(self.command, stack.region)
+        command = add_region_option(self.command, stack.region)
         description_text = format_alarm_description(
-            self.impact, self.when, stack.account, command, self.runbook_path
+            self.impact, self.firing_condition, stack.account, command, self.runbook_path
         )
         return link_runbooks(description_text, scope.node.try_get_context("docsUrl"))
 
@@ -104,10 +104,10 @@ class FiringRule(Struct, frozen=True):
     """
 
     threshold: float
-    missing_data: cloudwatch.TreatMissingData
+    missing_data_treatment: cloudwatch.TreatMissingData
     breaching_periods: int = 1
     watched_periods: int = 1
-    operator: cloudwatch.ComparisonOperator = AT_LEAST_THRESHOLD_OPERATOR
+    comparison_operator: cloudwatch.ComparisonOperator = AT_LEAST_THRESHOLD_OPERATOR
 
 
 class MetricAlarm(Struct, frozen=True):
@@ -134,18 +134,18 @@ class MetricAlarm(Struct, frozen=True):
 
         It is an anomaly detection alarm if the rule fires above the band that CloudWatch expects.
         """
-        if self.firing_rule.operator is ABOVE_EXPECTED_BAND_OPERATOR:
+        if self.firing_rule.comparison_operator is ABOVE_EXPECTED_BAND_OPERATOR:
             return cloudwatch.AnomalyDetectionAlarm(
                 scope,
                 self.description.construct_id(self.resource),
                 alarm_name=self.description.alarm_name(self.resource),
                 alarm_description=self.description.format_text(scope),
                 metric=self.metric,
-                comparison_operator=self.firing_rule.operator,
+                comparison_operator=self.firing_rule.comparison_operator,
                 std_devs=self.firing_rule.threshold,
                 datapoints_to_alarm=self.firing_rule.breaching_periods,
                 evaluation_periods=self.firing_rule.watched_periods,
-                treat_missing_data=self.firing_rule.missing_data,
+                treat_missing_data=self.firing_rule.missing_data_treatment,
             )
         return cloudwatch.Alarm(
             scope,
@@ -153,11 +153,11 @@ class MetricAlarm(Struct, frozen=True):
             alarm_name=self.description.alarm_name(self.resource),
             alarm_description=self.description.format_text(scope),
             metric=self.metric,
-            comparison_operator=self.firing_rule.operator,
+            comparison_operator=self.firing_rule.comparison_operator,
             threshold=self.firing_rule.threshold,
             datapoints_to_alarm=self.firing_rule.breaching_periods,
             evaluation_periods=self.firing_rule.watched_periods,
-            treat_missing_data=self.firing_rule.missing_data,
+            treat_missing_data=self.firing_rule.missing_data_treatment,
         )
 
 
@@ -166,7 +166,7 @@ def make_own_metric(
 ) -> cloudwatch.Metric:
     """Return a metric that Mendq itself sends, without dimensions."""
     return cloudwatch.Metric(
-        namespace=NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
+        namespace=METRIC_NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
     )
 
 

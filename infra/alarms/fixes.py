@@ -22,7 +22,7 @@ from mendq.model.limits import Limits
 from mendq.model.names import OwnMetric
 
 FIXES_PERIOD = Duration.seconds(int(names.FIXES_ALARM_PERIOD.total_seconds()))
-RECENT_FIXES_PERIOD = Duration.seconds(int(names.END_OF_FIXES_AFTER.total_seconds()))
+RECENT_FIXES_PERIOD = Duration.seconds(int(names.FIX_SERIES_ENDS_AFTER.total_seconds()))
 # How many of the last three periods must have many fixes. One period alone makes no alarm: that may
 # be one fault that was fixed.
 BREACHING_FIXES_PERIODS = 2
@@ -44,7 +44,7 @@ _MANY_FIXES_IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
     "or forged events. Each change is within its bounds and can be undone."
 )
-SPIKE_PART = "Spike"
+FIXES_SPIKE_STACK_PART = "Spike"
 _FIXES_PERIOD_TEXT = f"{FIXES_PERIOD.to_minutes():.0f} minutes"
 _ALARM_FREQUENCY_TEXT = (
     f"in {BREACHING_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_FIXES_PERIOD_TEXT}"
@@ -57,75 +57,79 @@ SUPPRESSION_TEXT = (
 )
 FIXES_SPIKE_ALARM = AlarmDescription(
     name="fixes_spike",
-    when=f"more fixes than usual, and not few, and they still come; {SUPPRESSION_TEXT}",
+    firing_condition=f"more fixes than usual, and not few, and they still come; {SUPPRESSION_TEXT}",
     impact=_MANY_FIXES_IMPACT,
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
     severity=Severity.URGENT,
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
 )
 UNUSUAL_FIXES_ALARM = AlarmDescription(
     name="fixes_unusual",
-    when=f"more fixes than CloudWatch's model expects, {_ALARM_FREQUENCY_TEXT}",
+    firing_condition=f"more fixes than CloudWatch's model expects, {_ALARM_FREQUENCY_TEXT}",
     impact=_MANY_FIXES_IMPACT,
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
 )
 MANY_FIXES_ALARM = AlarmDescription(
     name="fixes_many",
-    when=f"{names.FEWEST_FIXES_TO_ALARM} fixes or more, {_ALARM_FREQUENCY_TEXT}",
+    firing_condition=f"{names.FEWEST_FIXES_TO_ALARM} fixes or more, {_ALARM_FREQUENCY_TEXT}",
     impact=_MANY_FIXES_IMPACT,
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
 )
 FIXES_STILL_COMING_ALARM = AlarmDescription(
     name="fixes_still_coming",
-    when=f"a fix in the last {RECENT_FIXES_PERIOD.to_minutes():.0f} minutes",
+    firing_condition=f"a fix in the last {RECENT_FIXES_PERIOD.to_minutes():.0f} minutes",
     impact="None by itself: without it the page of many fixes is not sent, or ends.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
 )
 FIXES_OVER_CEILING_ALARM = AlarmDescription(
     name="fixes_over_ceiling",
-    when=f"{names.FIX_CEILING_MINUTES} times as many fixes within {_FIXES_PERIOD_TEXT} as the "
-    "setting limits.writesPerMinute",
+    firing_condition=(
+        f"{names.MINUTES_OF_WRITES_AT_FIX_CEILING} times as many fixes within "
+        f"{_FIXES_PERIOD_TEXT} as the setting limits.writesPerMinute"
+    ),
     impact=_MANY_FIXES_IMPACT,
     command="mendq freeze",
     runbook="fixes_spike",
     severity=Severity.URGENT,
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
     is_essential=True,
 )
 FIX_BEING_VERIFIED_ALARM = AlarmDescription(
     name="fix_being_verified",
-    when=f"{MINUTES_IN_A_ROW_TO_SUPPRESS} minutes in a row a fix of the last {_FIXES_PERIOD_TEXT}, "
-    "one of many, was still to prove good",
+    firing_condition=(
+        f"{MINUTES_IN_A_ROW_TO_SUPPRESS} minutes in a row a fix of the last "
+        f"{_FIXES_PERIOD_TEXT}, one of many, was still to prove good"
+    ),
     impact="None: while it stands, and not for long, the page of many fixes is held back.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
 )
 LONG_VERIFICATION_ALARM = AlarmDescription(
     name="fix_verified_for_long",
-    when=f"one of many fixes was being verified in {MAXIMUM_SUPPRESSED_MINUTES} of "
+    firing_condition=f"one of many fixes was being verified in {MAXIMUM_SUPPRESSED_MINUTES} of "
     f"{SUPPRESSION_WINDOW_MINUTES} minutes",
     impact="None: while it stands, the page of many fixes is not held back.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
 )
 # A composite alarm that notifies nobody: it only suppresses `fixes_spike`.
 FIXES_HELD_BACK_ALARM = AlarmDescription(
     name="fixes_held_back",
-    when="one of many fixes is being verified, and was not for "
+    firing_condition="one of many fixes is being verified, and was not for "
     f"{MAXIMUM_SUPPRESSED_MINUTES} of the last {SUPPRESSION_WINDOW_MINUTES} minutes",
     impact="None: while it stands, the page of many fixes is held back.",
     command=OPEN_CASES_COMMAND,
     runbook="fixes_spike",
-    part=SPIKE_PART,
+    part=FIXES_SPIKE_STACK_PART,
 )
 
 # Every description above. `make check` names one that is missing here.
@@ -150,7 +154,7 @@ def make_fix_ceiling_alarm(limits: Limits) -> MetricAlarm:
     return MetricAlarm(
         FIXES_OVER_CEILING_ALARM,
         fixes_metric,
-        FiringRule(names.fix_ceiling(limits), MISSING_DATA_IS_FINE),
+        FiringRule(names.compute_fix_ceiling(limits), MISSING_DATA_IS_FINE),
     )
 
 

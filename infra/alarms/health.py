@@ -67,7 +67,7 @@ SCAN_MISSING_HOURS = 2
 # A day, and three hours because nightly runs take differently long.
 NIGHTLY_MISSING_HOURS = 27
 # A period that contains all three attempts to deliver a report.
-DELIVERY_PERIOD = Duration.minutes(15)
+REPORT_DELIVERY_PERIOD = Duration.minutes(15)
 _UNSEEN_CALLS_IMPACT = (
     "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
 )
@@ -78,7 +78,7 @@ _ERROR_FREQUENCY_TEXT = (
 _LIVENESS_PART = "Liveness"
 HEARTBEAT_MISSING_ALARM = AlarmDescription(
     name="heartbeat_missing",
-    when=f"follow_up, which runs each minute, did not end well or sent no metrics for "
+    firing_condition=f"follow_up, which runs each minute, did not end well or sent no metrics for "
     f"{HEARTBEAT_MISSING_MINUTES} minutes",
     impact="Nobody looks after open cases, and the alarms on them stand where they stood.",
     severity=Severity.URGENT,
@@ -87,7 +87,7 @@ HEARTBEAT_MISSING_ALARM = AlarmDescription(
 )
 PROBE_LOST_ALARM = AlarmDescription(
     name="probe_lost",
-    when=f"{LOST_PROBES_TO_REPORT} probes in a row were lost, or none is sent any more",
+    firing_condition=f"{LOST_PROBES_TO_REPORT} probes in a row were lost, or none is sent any more",
     impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
     part=_LIVENESS_PART,
@@ -95,29 +95,31 @@ PROBE_LOST_ALARM = AlarmDescription(
 )
 INTAKE_LATE_ALARM = AlarmDescription(
     name="intake_late",
-    when=f"the oldest failed call waits longer than {MAXIMUM_RECEIVE_COUNT} tries of heal take, "
-    f"for {INTAKE_LATE_MINUTES} minutes",
+    firing_condition=(
+        f"the oldest failed call waits longer than {MAXIMUM_RECEIVE_COUNT} tries of heal take, "
+        f"for {INTAKE_LATE_MINUTES} minutes"
+    ),
     impact="Fixes come late or not at all: heal is not running, or not as fast as calls fail.",
     part=_LIVENESS_PART,
     is_essential=True,
 )
 HEAL_FAILING_ALARM = AlarmDescription(
     name="heal_failing",
-    when=f"heal fails in {HEAL_FAILING_PERIODS} periods of 5 minutes in a row",
+    firing_condition=f"heal fails in {HEAL_FAILING_PERIODS} periods of 5 minutes in a row",
     impact=_UNSEEN_CALLS_IMPACT,
     runbook="lambda_failing",
     part=_LIVENESS_PART,
 )
 NOT_HEALING_ALARM = AlarmDescription(
     name="not_healing",
-    when="failed calls reach the intake and do not come through heal",
+    firing_condition="failed calls reach the intake and do not come through heal",
     impact=_UNSEEN_CALLS_IMPACT,
     severity=Severity.URGENT,
 )
 _ERRORS_PART = "Failing"
 HEAL_ERRORS_ALARM = AlarmDescription(
     name="heal_errors",
-    when=f"heal could not do what failed calls asked for, {_ERROR_FREQUENCY_TEXT}",
+    firing_condition=f"heal could not do what failed calls asked for, {_ERROR_FREQUENCY_TEXT}",
     impact="Of some queues at least, failing calls come to nothing: no fix, and no page about a "
     "case.",
     runbook="lambda_failing",
@@ -127,7 +129,7 @@ HEAL_ERRORS_ALARM = AlarmDescription(
 )
 FOLLOW_UP_ERRORS_ALARM = AlarmDescription(
     name="follow_up_errors",
-    when=f"follow_up could not look after a case, {_ERROR_FREQUENCY_TEXT}",
+    firing_condition=f"follow_up could not look after a case, {_ERROR_FREQUENCY_TEXT}",
     impact="Cases stay where they are: fixes are not verified, and approved ones are not made.",
     runbook="lambda_failing",
     severity=Severity.URGENT,
@@ -140,7 +142,7 @@ _NO_SCAN_IMPACT = (
 )
 SCAN_ERRORS_ALARM = AlarmDescription(
     name="scan_errors",
-    when=f"the scan could not look at some queue, or at none, in {SCAN_ERROR_HOURS} of "
+    firing_condition=f"the scan could not look at some queue, or at none, in {SCAN_ERROR_HOURS} of "
     f"{SCAN_WATCHED_HOURS} hours",
     impact=_NO_SCAN_IMPACT,
     runbook="scan_failing",
@@ -149,7 +151,9 @@ SCAN_ERRORS_ALARM = AlarmDescription(
 )
 SCAN_MISSING_ALARM = AlarmDescription(
     name="scan_missing",
-    when=f"no scan, which is started every ten minutes, ended well for {SCAN_MISSING_HOURS} hours",
+    firing_condition=(
+        f"no scan, which is started every ten minutes, ended well for {SCAN_MISSING_HOURS} hours"
+    ),
     impact=_NO_SCAN_IMPACT,
     runbook="scan_failing",
     severity=Severity.INFO,
@@ -159,7 +163,9 @@ SCAN_MISSING_ALARM = AlarmDescription(
 _OPEN_CASES_PART = "OpenCases"
 CASE_ESCALATED_ALARM = AlarmDescription(
     name="case_escalated",
-    when="a case was escalated; it ends by itself within minutes, so that the next one rings too",
+    firing_condition=(
+        "a case was escalated; it ends by itself within minutes, so that the next one rings too"
+    ),
     impact="A queue is broken in a way that Mendq cannot or may not fix. Each case has a page of "
     "its own, which may come later where many are sent.",
     command=OPEN_CASES_COMMAND,
@@ -170,7 +176,7 @@ CASE_ESCALATED_ALARM = AlarmDescription(
 )
 ESCALATED_CASES_OPEN_ALARM = AlarmDescription(
     name="escalated_cases_open",
-    when="a case is escalated, and for as long as one is",
+    firing_condition="a case is escalated, and for as long as one is",
     impact="A queue stays broken until a person settles its case; this ends when the last of them "
     "does.",
     command=OPEN_CASES_COMMAND,
@@ -180,7 +186,7 @@ ESCALATED_CASES_OPEN_ALARM = AlarmDescription(
 )
 PROPOSED_CASES_OPEN_ALARM = AlarmDescription(
     name="proposed_cases_open",
-    when="a proposal waits for a person, and for as long as one does",
+    firing_condition="a proposal waits for a person, and for as long as one does",
     impact="Mendq knows a change that would help and may not make it by itself. Where nobody "
     "approves it in time it expires.",
     command=OPEN_CASES_COMMAND,
@@ -191,7 +197,7 @@ PROPOSED_CASES_OPEN_ALARM = AlarmDescription(
 _PARKED_MESSAGES_PART = "Parked"
 FAILED_CALLS_UNDELIVERED_ALARM = AlarmDescription(
     name="failed_calls_undelivered",
-    when="EventBridge could not put failed calls into the intake queue",
+    firing_condition="EventBridge could not put failed calls into the intake queue",
     impact=_UNSEEN_CALLS_IMPACT,
     runbook="own_dlq",
     severity=Severity.URGENT,
@@ -200,7 +206,7 @@ FAILED_CALLS_UNDELIVERED_ALARM = AlarmDescription(
 )
 OWN_DLQ_ALARM = AlarmDescription(
     name="own_dlq",
-    when="a DLQ of Mendq's own holds something",
+    firing_condition="a DLQ of Mendq's own holds something",
     impact="Something that Mendq was to do was given up; it is kept for 14 days, for a person.",
     severity=Severity.INFO,
     part=_PARKED_MESSAGES_PART,
@@ -208,8 +214,10 @@ OWN_DLQ_ALARM = AlarmDescription(
 )
 LAMBDA_FAILING_ALARM = AlarmDescription(
     name="lambda_failing",
-    when=f"a Lambda that writes failed in {WRITER_FAILING_PERIODS} of {WRITER_WATCHED_PERIODS} "
-    "periods of 5 minutes",
+    firing_condition=(
+        f"a Lambda that writes failed in {WRITER_FAILING_PERIODS} of {WRITER_WATCHED_PERIODS} "
+        "periods of 5 minutes"
+    ),
     impact="Changes that were approved, or are due, are not made; after a day their cases are "
     "escalated.",
     severity=Severity.INFO,
@@ -220,28 +228,30 @@ _NO_NIGHTLY_RUN_IMPACT = "The week's report lacks this nightly run; queues are f
 _NO_REPORT_IMPACT = "There is no new weekly report; queues are fixed all the same."
 NIGHTLY_FAILED_ALARM = AlarmDescription(
     name="nightly_failed",
-    when="the newest nightly run ended and wrote nothing",
+    firing_condition="the newest nightly run ended and wrote nothing",
     impact=_NO_NIGHTLY_RUN_IMPACT,
     runbook="nightly_and_report",
     part=_NIGHTLY_RUNS_PART,
 )
 NIGHTLY_MISSING_ALARM = AlarmDescription(
     name="nightly_missing",
-    when=f"no nightly run wrote anything for {NIGHTLY_MISSING_HOURS} hours, or none ever has",
+    firing_condition=(
+        f"no nightly run wrote anything for {NIGHTLY_MISSING_HOURS} hours, or none ever has"
+    ),
     impact=_NO_NIGHTLY_RUN_IMPACT,
     runbook="nightly_and_report",
     part=_NIGHTLY_RUNS_PART,
 )
 NIGHTLY_DOUBTFUL_ALARM = AlarmDescription(
     name="nightly_doubtful",
-    when="the newest nightly run read nothing, or far less than is usual",
+    firing_condition="the newest nightly run read nothing, or far less than is usual",
     impact=_NO_NIGHTLY_RUN_IMPACT,
     runbook="nightly_and_report",
     part=_NIGHTLY_RUNS_PART,
 )
 NIGHTLY_FAILING_ALARM = AlarmDescription(
     name="nightly_failing",
-    when="a nightly run failed, is missing or read too little",
+    firing_condition="a nightly run failed, is missing or read too little",
     impact="The weekly report lacks a day, or comes late; queues are fixed all the same.",
     runbook="nightly_and_report",
     severity=Severity.INFO,
@@ -249,7 +259,7 @@ NIGHTLY_FAILING_ALARM = AlarmDescription(
 )
 WEEK_FAILED_ALARM = AlarmDescription(
     name="week_failed",
-    when="the newest weekly run ended and summed nothing up",
+    firing_condition="the newest weekly run ended and summed nothing up",
     impact=_NO_REPORT_IMPACT,
     runbook="nightly_and_report",
     severity=Severity.INFO,
@@ -257,7 +267,7 @@ WEEK_FAILED_ALARM = AlarmDescription(
 )
 REPORT_MISSING_ALARM = AlarmDescription(
     name="report_missing",
-    when=f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
+    firing_condition=f"no week was summed up for {LONGEST_TIME_BETWEEN_REPORTS.days} days; "
     "checked after each nightly run",
     impact=_NO_REPORT_IMPACT,
     runbook="nightly_and_report",
@@ -266,8 +276,10 @@ REPORT_MISSING_ALARM = AlarmDescription(
 )
 REPORT_NOT_DELIVERED_ALARM = AlarmDescription(
     name="report_not_delivered",
-    when="the newest report was not delivered; only where report.sender and report.recipients are "
-    "set",
+    firing_condition=(
+        "the newest report was not delivered; only where report.sender and report.recipients "
+        "are set"
+    ),
     impact="Somebody has not got the weekly report. Its page lies in the report bucket.",
     command="mendq report",
     runbook="report_not_mailed",
@@ -276,7 +288,9 @@ REPORT_NOT_DELIVERED_ALARM = AlarmDescription(
 )
 TRAIL_BUSY_ALARM = AlarmDescription(
     name="trail_busy",
-    when="the day before the newest nightly run had more records than trail.expectedEventsPerDay",
+    firing_condition=(
+        "the day before the newest nightly run had more records than trail.expectedEventsPerDay"
+    ),
     impact="CloudTrail bills every call that is logged, so this month's bill grows faster than "
     "expected.",
     command="mendq cost",
@@ -419,7 +433,7 @@ def _list_liveness_alarms(
     )
 
 
-def _make_heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
+def _make_heartbeat_metric(follow_up_function: lambda_.Function) -> cloudwatch.MathExpression:
     """Return the heartbeat metric, which has one value a minute.
 
     The value is the number of runs of follow_up without an error, which AWS counts, multiplied by
@@ -430,8 +444,8 @@ def _make_heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpres
     return cloudwatch.MathExpression(
         expression="(runs - errors) * beats",
         using_metrics={
-            "runs": follow_up.metric_invocations(period=ONE_MINUTE),
-            "errors": follow_up.metric_errors(period=ONE_MINUTE),
+            "runs": follow_up_function.metric_invocations(period=ONE_MINUTE),
+            "errors": follow_up_function.metric_errors(period=ONE_MINUTE),
             "beats": make_own_metric(HEARTBEAT_METRIC, "SampleCount", ONE_MINUTE),
         },
         period=ONE_MINUTE,
@@ -528,7 +542,7 @@ def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
     if settings.report.is_mailed:
         # The minimum over the attempts: there is no alarm if one of them succeeded.
         undelivered_reports_metric = make_own_metric(
-            OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD
+            OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", REPORT_DELIVERY_PERIOD
         )
         yield MetricAlarm(
             REPORT_NOT_DELIVERED_ALARM, undelivered_reports_metric, _POSITIVE_VALUE_RULE

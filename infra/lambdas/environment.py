@@ -35,7 +35,7 @@ from mendq.model.settings import (
 from mendq.model.steps import Owner
 
 
-class Peers(Struct, frozen=True):
+class PeerLambdas(Struct, frozen=True):
     """What one Lambda must know about the other Lambdas and the probe's queue.
 
     This is known only after all Lambdas are made.
@@ -102,18 +102,20 @@ def _make_owner_arguments(resources: StackResources) -> OwnerArguments:
     }
 
 
-def make_owner_settings(resources: StackResources, _: Peers) -> OwnerSettings:
+def make_owner_settings(resources: StackResources, _: PeerLambdas) -> OwnerSettings:
     """Return the settings of heal, attach_dlq and restore_policy."""
     return OwnerSettings(**_make_owner_arguments(resources))
 
 
-def make_redrive_settings(resources: StackResources, _: Peers) -> RedriveSettings:
+def make_redrive_settings(resources: StackResources, _: PeerLambdas) -> RedriveSettings:
     """Return the settings of redrive: those of an owner, and the bounds of a redrive."""
     redrive_bounds = Bounds(soak_factor=resources.settings.timing.soak_factor)
     return RedriveSettings(**_make_owner_arguments(resources), bounds=redrive_bounds)
 
 
-def make_follow_up_settings(resources: StackResources, peers: Peers) -> FollowUpSettings:
+def make_follow_up_settings(
+    resources: StackResources, peer_lambdas: PeerLambdas
+) -> FollowUpSettings:
     """Return the settings of follow_up.
 
     `most_days_ahead` is not set: only the local account uses it.
@@ -121,17 +123,21 @@ def make_follow_up_settings(resources: StackResources, peers: Peers) -> FollowUp
     return FollowUpSettings(
         **_make_case_arguments(resources),
         consent=resources.consent,
-        owners=peers.function_name_by_owner,
+        owners=peer_lambdas.function_name_by_owner,
         alarms=resources.settings.alarms,
     )
 
 
-def make_operator_settings(resources: StackResources, peers: Peers) -> OperatorSettings:
+def make_operator_settings(
+    resources: StackResources, peer_lambdas: PeerLambdas
+) -> OperatorSettings:
     """Return the settings of approve and rollback."""
-    return OperatorSettings(**_make_case_arguments(resources), owners=peers.function_name_by_owner)
+    return OperatorSettings(
+        **_make_case_arguments(resources), owners=peer_lambdas.function_name_by_owner
+    )
 
 
-def make_scan_settings(resources: StackResources, peers: Peers) -> ScanSettings:
+def make_scan_settings(resources: StackResources, peer_lambdas: PeerLambdas) -> ScanSettings:
     """Return the settings of scan."""
     return ScanSettings(
         account=resources.stack.account,
@@ -140,23 +146,23 @@ def make_scan_settings(resources: StackResources, peers: Peers) -> ScanSettings:
         limits=resources.settings.limits,
         timing=resources.settings.timing,
         consent=resources.consent,
-        heal_function=peers.heal_function_name,
+        heal_function=peer_lambdas.heal_function_name,
     )
 
 
-def make_probe_settings(resources: StackResources, peers: Peers) -> ProbeSettings:
+def make_probe_settings(resources: StackResources, peer_lambdas: PeerLambdas) -> ProbeSettings:
     """Return the settings of probe."""
     return ProbeSettings(
         account=resources.stack.account,
         case_table=resources.case_store.table_name,
         urgent_topic_arn=resources.topics.urgent.arn,
-        probe_queue_url=peers.probe_queue_url,
+        probe_queue_url=peer_lambdas.probe_queue_url,
         chat=resources.settings.notifications.chat.severities,
         docs_url=resources.settings.docs_url,
     )
 
 
-def make_start_nightly_settings(resources: StackResources, _: Peers) -> StartNightlySettings:
+def make_start_nightly_settings(resources: StackResources, _: PeerLambdas) -> StartNightlySettings:
     """Return the settings of start_nightly."""
     nightly_job = resources.job
     return StartNightlySettings(
@@ -168,7 +174,7 @@ def make_start_nightly_settings(resources: StackResources, _: Peers) -> StartNig
         compiled_packages=nightly_job.code.compiled_packages,
         trail_root=nightly_job.roots.trail,
         case_root=nightly_job.roots.cases,
-        out_root=nightly_job.roots.out,
+        out_root=nightly_job.roots.output_root,
         log_root=nightly_job.roots.logs,
         maximum_executors=nightly_job.maximum_executors,
         organization_root=nightly_job.organization_root,
@@ -177,7 +183,7 @@ def make_start_nightly_settings(resources: StackResources, _: Peers) -> StartNig
     )
 
 
-def make_watch_nightly_settings(resources: StackResources, _: Peers) -> WatchNightlySettings:
+def make_watch_nightly_settings(resources: StackResources, _: PeerLambdas) -> WatchNightlySettings:
     """Return the settings of watch_nightly."""
     organization_bucket = resources.buckets.organization
     return WatchNightlySettings(
@@ -188,7 +194,9 @@ def make_watch_nightly_settings(resources: StackResources, _: Peers) -> WatchNig
     )
 
 
-def make_deliver_report_settings(resources: StackResources, _: Peers) -> DeliverReportSettings:
+def make_deliver_report_settings(
+    resources: StackResources, _: PeerLambdas
+) -> DeliverReportSettings:
     """Return the settings of deliver_report."""
     settings = resources.settings
     return DeliverReportSettings(
@@ -203,7 +211,7 @@ def make_deliver_report_settings(resources: StackResources, _: Peers) -> Deliver
     )
 
 
-def make_template_hook_settings(resources: StackResources, _: Peers) -> TemplateHookSettings:
+def make_template_hook_settings(resources: StackResources, _: PeerLambdas) -> TemplateHookSettings:
     """Return the settings of template_hook."""
     return TemplateHookSettings(
         account=resources.stack.account,

@@ -29,7 +29,11 @@ from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.consent import Consent
 from mendq.model.facts import ReadAction
 from mendq.model.steps import RedriveMessages
-from mendq.nightly.verdict import NIGHTLY_FOLDER, SHARED_TABLES, member_prefix
+from mendq.nightly.verdict import (
+    NIGHTLY_FOLDER,
+    TABLES_SHARED_WITH_ORGANIZATION,
+    make_member_prefix,
+)
 
 
 class StackResources(Struct, frozen=True):
@@ -138,7 +142,7 @@ def allow_finding_writes(resources: StackResources) -> PolicyStatements:
     )
 
 
-class AllowReads(Struct, frozen=True):
+class FactReadsGrant(Struct, frozen=True):
     """A grant that allows the AWS calls in `actions`, which read facts."""
 
     actions: Collection[ReadAction]
@@ -148,7 +152,7 @@ class AllowReads(Struct, frozen=True):
         return list_read_statements(resources.stack, self.actions)
 
 
-class AllowSteps(Struct, frozen=True):
+class StepsGrant(Struct, frozen=True):
     """A grant that allows `steps` on managed queues.
 
     If the steps are those of redrive, it allows moving messages out of managed DLQs instead.
@@ -207,11 +211,12 @@ def allow_table_sharing(resources: StackResources) -> PolicyStatements:
     if organization_bucket is None:
         return
     table_arns = [
-        resources.buckets.reports.arn_for_objects(f"{table}/*") for table in SHARED_TABLES
+        resources.buckets.reports.arn_for_objects(f"{table}/*")
+        for table in TABLES_SHARED_WITH_ORGANIZATION
     ]
     yield allow(["s3:GetObject"], *table_arns)
-    own_prefix = member_prefix(resources.stack.account, resources.stack.region)
-    yield allow(["s3:PutObject"], organization_bucket.arn_for_objects(f"{own_prefix}/*"))
+    member_table_prefix = make_member_prefix(resources.stack.account, resources.stack.region)
+    yield allow(["s3:PutObject"], organization_bucket.arn_for_objects(f"{member_table_prefix}/*"))
     yield allow(["iam:ListAccountAliases"], "*")
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from infra.own_queues import DLQ_CONSTRUCT_ID, make_dlq
 from infra.roles import make_role
 from infra.settings.reading import Mistake, SettingsRefused
-from mendq.model.settings import LambdaSettings, variable_of
+from mendq.model.settings import LambdaSettings, environment_variable_of
 
 # The most characters of all environment variables of a Lambda.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
@@ -32,11 +32,11 @@ MAXIMUM_EVENT_RETRIES = 185
 
 # The names of settings without a fixed length, by the environment variable that holds the setting.
 _LIST_SETTING_BY_VARIABLE = {
-    variable_of("consent"): "queues",
-    variable_of("freeze_calendars"): "freezeCalendars",
-    variable_of("team_topic_arns"): "notifications.teams",
-    variable_of("recipients"): "report.recipients",
-    variable_of("organization_accounts"): "organization.accounts",
+    environment_variable_of("consent"): "queues",
+    environment_variable_of("freeze_calendars"): "freezeCalendars",
+    environment_variable_of("team_topic_arns"): "notifications.teams",
+    environment_variable_of("recipients"): "report.recipients",
+    environment_variable_of("organization_accounts"): "organization.accounts",
 }
 
 

@@ -15,7 +15,7 @@ from constructs import Construct
 from msgspec import Struct
 
 from infra.lambdas.environment import (
-    Peers,
+    PeerLambdas,
     make_deliver_report_settings,
     make_follow_up_settings,
     make_operator_settings,
@@ -28,10 +28,10 @@ from infra.lambdas.environment import (
     make_watch_nightly_settings,
 )
 from infra.lambdas.grants import (
-    AllowReads,
-    AllowSteps,
+    FactReadsGrant,
     Grant,
     StackResources,
+    StepsGrant,
     allow_case_queries,
     allow_case_writes,
     allow_finding_writes,
@@ -48,10 +48,10 @@ from infra.lambdas.grants import (
 from infra.lambdas.lambda_function import AsyncLambda, Handler, OwnLambda, set_environment
 from infra.own_queues import make_queue
 from infra.queue_grants import (
-    HEAL_READS,
-    SCAN_READS,
+    HEAL_READ_ACTIONS,
+    SCAN_READ_ACTIONS,
     list_owned_steps,
-    list_owner_reads,
+    list_owner_read_actions,
     list_undoable_steps,
 )
 from infra.roles import allow
@@ -64,13 +64,13 @@ from mendq.model.facts import (
 )
 from mendq.model.settings import LambdaSettings
 from mendq.model.steps import PROBE_ACTION, Owner
-from mendq.nightly.outcome import EMR_DETAIL_TYPE, EMR_EVENT_SOURCE, ENDED_STATES
+from mendq.nightly.outcome import EMR_DETAIL_TYPE, EMR_EVENT_SOURCE, STATES_OF_ENDED_RUNS
 from mendq.probe.probe import PROBE_QUEUE_NAME
 
-SUMMARY_KEY_PATTERN = "summary/week=*/summary.json"
-DELIVER_TIMEOUT_SECONDS = 120
-TEMPLATE_HOOK = "template_hook"
-_OWNER_HANDLERS = tuple(owner.value for owner in Owner)
+WEEK_SUMMARY_KEY_PATTERN = "summary/week=*/summary.json"
+DELIVER_REPORT_TIMEOUT_SECONDS = 120
+TEMPLATE_HOOK_HANDLER_NAME = "template_hook"
+_OWNER_HANDLER_NAMES = tuple(owner.value for owner in Owner)
 
 
 def _list_owner_grants(
@@ -87,8 +87,8 @@ def _list_owner_grants(
         allow_case_writes,
         allow_freeze_checks,
         allow_notifications,
-        AllowReads(list_owner_reads(owner) if read_actions is None else read_actions),
-        AllowSteps(list_owned_steps(owner)),
+        FactReadsGrant(list_owner_read_actions(owner) if read_actions is None else read_actions),
+        StepsGrant(list_owned_steps(owner)),
     )
 
 
@@ -109,7 +109,7 @@ class LambdaRow(Struct, frozen=True):
     """
 
     handler: Handler
-    make_settings: Callable[[StackResources, Peers], LambdaSettings]
+    make_settings: Callable[[StackResources, PeerLambdas], LambdaSettings]
     grants: tuple[Grant, ...]
     retry_time: Duration | None = None
     called_handler_names: tuple[str, ...] = ()
@@ -134,7 +134,7 @@ def _add_run_ended_rule(resources: StackResources, watch_nightly: AsyncLambda) -
             detail_type=[EMR_DETAIL_TYPE],
             detail={
                 "applicationId": [resources.job.application.attr_application_id],
-                "state": list(ENDED_STATES),
+                "state": list(STATES_OF_ENDED_RUNS),
             },
         ),
     )
@@ -156,16 +156,18 @@ def _add_summary_written_rule(resources: StackResources, deliver_report: AsyncLa
             detail_type=["Object Created"],
             detail={
                 "bucket": {"name": [resources.buckets.reports.bucket_name]},
-                "object": {"key": [{"wildcard": SUMMARY_KEY_PATTERN}]},
+                "object": {"key": [{"wildcard": WEEK_SUMMARY_KEY_PATTERN}]},
             },
         ),
     )
 
 
-HEAL = Handler("heal", "Mendq: fixes the queue that a failed SQS call names", 60, 512)
+HEAL_HANDLER = Handler("heal", "Mendq: fixes the queue that a failed SQS call names", 60, 512)
 LAMBDA_ROWS = (
     LambdaRow(
-        HEAL, make_owner_settings, (*_list_owner_grants(Owner.HEAL, HEAL_READS), allow_case_queries)
+        HEAL_HANDLER,
+        make_owner_settings,
+        (*_list_owner_grants(Owner.HEAL, HEAL_READ_ACTIONS), allow_case_queries),
     ),
     LambdaRow(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
@@ -177,7 +179,8 @@ LAMBDA_ROWS = (
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
         make_owner_settings,
         _list_owner_grants(
-            Owner.RESTORE_POLICY, list_owner_reads(Owner.RESTORE_POLICY).union(POLICY_CHECK_ACTIONS)
+            Owner.RESTORE_POLICY,
+            list_owner_read_actions(Owner.RESTORE_POLICY).union(POLICY_CHECK_ACTIONS),
         ),
     ),
     # Redrive holds thousands of messages in memory.
@@ -196,10 +199,10 @@ LAMBDA_ROWS = (
             allow_transition_events,
             allow_notifications,
             allow_open_case_list,
-            AllowReads(FOLLOW_UP_READ_ACTIONS),
+            FactReadsGrant(FOLLOW_UP_READ_ACTIONS),
         ),
         retry_time=Duration.minutes(5),
-        called_handler_names=_OWNER_HANDLERS,
+        called_handler_names=_OWNER_HANDLER_NAMES,
     ),
     # Operators invoke approve and rollback. Both wait for the Lambda that owns the write, or that
     # works on the case, and record the case before and after.
@@ -207,7 +210,7 @@ LAMBDA_ROWS = (
         Handler("approve", "Mendq: takes a person's decision on a case", 90, 512),
         make_operator_settings,
         (allow_case_writes, allow_case_queries),
-        called_handler_names=_OWNER_HANDLERS,
+        called_handler_names=_OWNER_HANDLER_NAMES,
     ),
     LambdaRow(
         Handler(
@@ -218,8 +221,8 @@ LAMBDA_ROWS = (
             allow_case_writes,
             allow_notifications,
             allow_case_queries,
-            AllowReads(ROLLBACK_READ_ACTIONS),
-            AllowSteps(list_undoable_steps()),
+            FactReadsGrant(ROLLBACK_READ_ACTIONS),
+            StepsGrant(list_undoable_steps()),
         ),
         called_handler_names=(Owner.REDRIVE.value,),
     ),
@@ -228,9 +231,14 @@ LAMBDA_ROWS = (
     LambdaRow(
         Handler("scan", "Mendq: scans managed queues for what makes no call fail", 900, 1_024),
         make_scan_settings,
-        (allow_finding_writes, allow_open_case_list, allow_case_queries, AllowReads(SCAN_READS)),
+        (
+            allow_finding_writes,
+            allow_open_case_list,
+            allow_case_queries,
+            FactReadsGrant(SCAN_READ_ACTIONS),
+        ),
         retry_time=Duration.minutes(10),
-        called_handler_names=(HEAL.name,),
+        called_handler_names=(HEAL_HANDLER.name,),
     ),
     # The rule of failed calls does not exclude the probe's role: Mendq must see the probe's call.
     # After ten minutes the next probe is due soon, so a late one is useless.
@@ -264,7 +272,10 @@ LAMBDA_ROWS = (
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
     LambdaRow(
         Handler(
-            "deliver_report", "Mendq: delivers the weekly report", DELIVER_TIMEOUT_SECONDS, 1_769
+            "deliver_report",
+            "Mendq: delivers the weekly report",
+            DELIVER_REPORT_TIMEOUT_SECONDS,
+            1_769,
         ),
         make_deliver_report_settings,
         (allow_report_delivery,),
@@ -274,7 +285,12 @@ LAMBDA_ROWS = (
     ),
     # People wait for it while they deploy, so it has one whole vCPU. CloudFormation waits 30 s.
     LambdaRow(
-        Handler(TEMPLATE_HOOK, "Mendq: judges a queue that is about to be deployed", 10, 1_769),
+        Handler(
+            TEMPLATE_HOOK_HANDLER_NAME,
+            "Mendq: judges a queue that is about to be deployed",
+            10,
+            1_769,
+        ),
         make_template_hook_settings,
         (),
     ),
@@ -305,22 +321,22 @@ def make_lambdas(
         function_by_handler = {
             name: lambda_by_handler[name].function for name in row.called_handler_names
         }
-        peers = Peers(
+        peer_lambdas = PeerLambdas(
             function_name_by_owner={
                 Owner(name): function.function_name
                 for name, function in function_by_handler.items()
             },
-            heal_function_name=lambda_by_handler[HEAL.name].function.function_name,
+            heal_function_name=lambda_by_handler[HEAL_HANDLER.name].function.function_name,
             probe_queue_url=probe_queue.queue_url,
         )
         _configure_lambda(
-            lambda_by_handler[row.handler.name], row, resources, peers, function_by_handler
+            lambda_by_handler[row.handler.name], row, resources, peer_lambdas, function_by_handler
         )
     # Lambda does not retry redrive: follow_up invokes it again in the next minute.
     lambda_by_handler[Owner.REDRIVE.value].function.configure_async_invoke(
         max_event_age=Duration.seconds(60), retry_attempts=0
     )
-    hook_lambda = lambda_by_handler.get(TEMPLATE_HOOK)
+    hook_lambda = lambda_by_handler.get(TEMPLATE_HOOK_HANDLER_NAME)
     if hook_lambda:
         add_template_hook(resources.stack, hook_lambda.function, resources.settings.template_hook)
     return lambda_by_handler
@@ -328,7 +344,7 @@ def make_lambdas(
 
 def _is_needed(row: LambdaRow, resources: StackResources) -> bool:
     """Return True if the settings enable the feature that the Lambda belongs to."""
-    if row.handler.name == TEMPLATE_HOOK:
+    if row.handler.name == TEMPLATE_HOOK_HANDLER_NAME:
         return resources.settings.template_hook.is_on
     return resources.nightly is not None or not row.needs_nightly_job
 
@@ -344,7 +360,7 @@ def _configure_lambda(
     own_lambda: OwnLambda,
     row: LambdaRow,
     resources: StackResources,
-    peers: Peers,
+    peer_lambdas: PeerLambdas,
     function_by_handler: Mapping[str, lambda_.Function],
 ) -> None:
     """Give a Lambda its permissions, its environment variables and the rule that invokes it.
@@ -358,7 +374,7 @@ def _configure_lambda(
     if function_by_handler:
         called_function_arns = [function.function_arn for function in function_by_handler.values()]
         own_lambda.role.add_to_policy(allow(["lambda:InvokeFunction"], *called_function_arns))
-    set_environment(own_lambda.function, row.make_settings(resources, peers))
+    set_environment(own_lambda.function, row.make_settings(resources, peer_lambdas))
     if row.add_rule and isinstance(own_lambda, AsyncLambda):
         row.add_rule(resources, own_lambda)
 

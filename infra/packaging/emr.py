@@ -14,11 +14,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from infra.packaging.wheels import EMR_PYTHON, NIGHTLY_LOCK, WHEELS_FOLDER
-from infra.packaging.zips import LAMBDA_OPTIONS, copy_sources, install_packages, remove_paths
+from infra.packaging.wheels import EMR_PYTHON_VERSION, NIGHTLY_LOCK_FILE, WHEELS_FOLDER
+from infra.packaging.zips import (
+    LAMBDA_PLATFORM_OPTIONS,
+    copy_sources,
+    install_packages,
+    remove_paths,
+)
 
 # Options of `uv pip install` for EMR's Python and platform, Amazon Linux 2023.
-EMR_OPTIONS = ("--python-version", EMR_PYTHON, "--python-platform", "aarch64-manylinux_2_28")
+EMR_PLATFORM_OPTIONS = (
+    "--python-version",
+    EMR_PYTHON_VERSION,
+    "--python-platform",
+    "aarch64-manylinux_2_28",
+)
 # Folders and files of packages that the job does not need. They are half of the packages' size.
 _UNUSED_FOLDERS = ("tests", "include", "__pycache__", "bin", "*.dist-info")
 _UNUSED_FILES = ("*.pyx", "*.pxd", "*.pxi", "*.pyi", "*.h", "*.a", "*.lib")
@@ -32,16 +42,18 @@ def build_archive(platform_options: Sequence[str], wheels_folder: Path = WHEELS_
     is missing.
 
     Args:
-        platform_options: options of `uv pip install` for the platform. LAMBDA_OPTIONS are replaced
-            by EMR_OPTIONS.
+        platform_options: options of `uv pip install` for the platform. LAMBDA_PLATFORM_OPTIONS are
+            replaced by EMR_PLATFORM_OPTIONS.
         wheels_folder: the folder of downloaded packages.
     """
-    platform_options = EMR_OPTIONS if platform_options == LAMBDA_OPTIONS else platform_options
+    platform_options = (
+        EMR_PLATFORM_OPTIONS if platform_options == LAMBDA_PLATFORM_OPTIONS else platform_options
+    )
     archive = wheels_folder / "archives" / f"{_compute_archive_digest(platform_options)}.tgz"
     if not archive.is_file():
         with tempfile.TemporaryDirectory(prefix="mendq-packages-") as folder:
             packages_folder = Path(folder)
-            install_packages(packages_folder, NIGHTLY_LOCK, platform_options, wheels_folder)
+            install_packages(packages_folder, NIGHTLY_LOCK_FILE, platform_options, wheels_folder)
             for unused_path_pattern in (*_UNUSED_FOLDERS, *_UNUSED_FILES):
                 remove_paths(*packages_folder.rglob(unused_path_pattern))
             archive.parent.mkdir(exist_ok=True)
@@ -57,7 +69,7 @@ def _compute_archive_digest(platform_options: Sequence[str]) -> str:
 
     It is the archive's name.
     """
-    digested_bytes = NIGHTLY_LOCK.read_bytes() + Path(__file__).read_bytes()
+    digested_bytes = NIGHTLY_LOCK_FILE.read_bytes() + Path(__file__).read_bytes()
     return hashlib.sha256(repr(tuple(platform_options)).encode() + digested_bytes).hexdigest()[:16]
 
 
@@ -83,7 +95,7 @@ def _strip_metadata(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 # Code of this repository that the job loads.
-JOB_SOURCES = (
+JOB_SOURCE_PATHS = (
     "analytics",
     "mendq/__init__.py",
     "mendq/catalogue",
@@ -92,8 +104,8 @@ JOB_SOURCES = (
     "mendq/nightly/__init__.py",
     "mendq/nightly/verdict.py",
 )
-# Modules in JOB_SOURCES that only Lambdas need. They import the compiled package msgspec when they
-# are loaded. The job's own modules must load even where no compiled package can be loaded.
+# Modules in JOB_SOURCE_PATHS that only Lambdas need. They import the compiled package msgspec when
+# they are loaded. The job's own modules must load even where no compiled package can be loaded.
 _LAMBDA_ONLY_MODULES = (
     "mendq/model/prices.py",
     "mendq/model/settings.py",
@@ -136,7 +148,7 @@ def stage_job_code(folder: Path, platform_options: Sequence[str]) -> EmrPackage:
         entry_point=folder / "job.py",
         package_archive=build_archive(platform_options),
     )
-    copy_sources(package.modules_path, JOB_SOURCES)
+    copy_sources(package.modules_path, JOB_SOURCE_PATHS)
     for name in _LAMBDA_ONLY_MODULES:
         (package.modules_path / name).unlink()
     package.entry_point.write_text(ENTRY_POINT_SCRIPT)

@@ -14,18 +14,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS_FOLDER = ROOT / ".wheels"
-LAMBDA_LOCK = ROOT / "functions" / "requirements.txt"
-REPORT_LOCK = ROOT / "functions" / "report" / "requirements.txt"
-NIGHTLY_LOCK = ROOT / "analytics" / "requirements.txt"
+LAMBDA_LOCK_FILE = ROOT / "functions" / "requirements.txt"
+REPORT_LOCK_FILE = ROOT / "functions" / "report" / "requirements.txt"
+NIGHTLY_LOCK_FILE = ROOT / "analytics" / "requirements.txt"
 WHEELS_REMEDY = "run `.venv/bin/python -m infra.packaging.wheels`"
-LAMBDA_PYTHON = "3.13"
+LAMBDA_PYTHON_VERSION = "3.13"
 # A Python that emr-7.14.0 has besides its default, 3.9.
-EMR_PYTHON = "3.11"
+EMR_PYTHON_VERSION = "3.11"
 # The version of Python at AWS that each lock file is for.
-PYTHON_BY_LOCK: Mapping[Path, str] = {
-    LAMBDA_LOCK: LAMBDA_PYTHON,
-    REPORT_LOCK: LAMBDA_PYTHON,
-    NIGHTLY_LOCK: EMR_PYTHON,
+PYTHON_VERSION_BY_LOCK_FILE: Mapping[Path, str] = {
+    LAMBDA_LOCK_FILE: LAMBDA_PYTHON_VERSION,
+    REPORT_LOCK_FILE: LAMBDA_PYTHON_VERSION,
+    NIGHTLY_LOCK_FILE: EMR_PYTHON_VERSION,
 }
 
 # Options of pip for the platform of Lambda and EMR. Amazon Linux 2023 has glibc 2.34, so wheels for
@@ -44,7 +44,8 @@ class WheelsUnavailable(Exception):
 
 
 def fill_wheels_folder(
-    python_by_lock: Mapping[Path, str] = PYTHON_BY_LOCK, wheels_folder: Path = WHEELS_FOLDER
+    python_version_by_lock_file: Mapping[Path, str] = PYTHON_VERSION_BY_LOCK_FILE,
+    wheels_folder: Path = WHEELS_FOLDER,
 ) -> None:
     """Download the packages of lock files, for AWS and this machine, and replace `wheels_folder`.
 
@@ -56,7 +57,7 @@ def fill_wheels_folder(
     """
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels_folder.parent) as folder:
         new_wheels_folder = Path(folder) / "wheels"
-        for lock_file, python_version in python_by_lock.items():
+        for lock_file, python_version in python_version_by_lock_file.items():
             aws_options = (
                 "--python-version",
                 python_version,
@@ -84,11 +85,11 @@ def _download_packages(lock_file: Path, folder: Path, platform_options: tuple[st
         "--quiet",
         "--disable-pip-version-check",
     ]
-    lock_options = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
+    lock_file_options = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
     finished_process = subprocess.run(
         [
             *pip_command,
-            *lock_options,
+            *lock_file_options,
             *platform_options,
             "--dest",
             str(folder),

@@ -14,15 +14,15 @@ from msgspec import Struct
 from uv import find_uv_bin
 
 from infra.packaging.wheels import (
-    LAMBDA_LOCK,
-    REPORT_LOCK,
+    LAMBDA_LOCK_FILE,
+    REPORT_LOCK_FILE,
     ROOT,
     WHEELS_FOLDER,
     WHEELS_REMEDY,
     WheelsUnavailable,
 )
 
-_IGNORED_PATTERNS = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
+_UNCOPIED_FILE_PATTERNS = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
 
 
 class LambdaZip(Struct, frozen=True):
@@ -34,7 +34,7 @@ class LambdaZip(Struct, frozen=True):
         excluded_paths: files and folders below `own_source_paths` that the zip does not contain.
     """
 
-    lock: Path
+    lock_file: Path
     own_source_paths: tuple[str, ...]
     excluded_paths: tuple[str, ...] = ()
 
@@ -69,24 +69,29 @@ _SHARED_MODULES = ("functions/__init__.py", "functions/entry.py")
 # This Lambda has a zip of its own, because it needs 100 MB of packages that draw charts.
 _DELIVER_REPORT_MODULE = "functions/deliver_report.py"
 LAMBDAS_ZIP = LambdaZip(
-    LAMBDA_LOCK,
+    LAMBDA_LOCK_FILE,
     (*_ENGINE_SOURCES, *_LINT_MODULES, "functions"),
     excluded_paths=(_DELIVER_REPORT_MODULE, "functions/report"),
 )
 REPORT_ZIP = LambdaZip(
-    REPORT_LOCK, (*_ENGINE_SOURCES, "mendq/report", *_SHARED_MODULES, _DELIVER_REPORT_MODULE)
+    REPORT_LOCK_FILE, (*_ENGINE_SOURCES, "mendq/report", *_SHARED_MODULES, _DELIVER_REPORT_MODULE)
 )
 
 # Options of `uv pip install` for Lambda's Python and platform. Its glibc, of Amazon Linux 2023, is
 # 2.34.
-LAMBDA_OPTIONS = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
-THIS_MACHINE_OPTIONS: tuple[str, ...] = ()
+LAMBDA_PLATFORM_OPTIONS = (
+    "--python-version",
+    "3.13",
+    "--python-platform",
+    "aarch64-manylinux_2_28",
+)
+THIS_MACHINE_PLATFORM_OPTIONS: tuple[str, ...] = ()
 
 
 def stage_lambda_code(
     folder: Path,
     zip_contents: LambdaZip = LAMBDAS_ZIP,
-    platform_options: Sequence[str] = LAMBDA_OPTIONS,
+    platform_options: Sequence[str] = LAMBDA_PLATFORM_OPTIONS,
     wheels_folder: Path = WHEELS_FOLDER,
 ) -> None:
     """Write the contents of a zip to a new folder. The same sources give the same bytes.
@@ -100,7 +105,7 @@ def stage_lambda_code(
     Raises:
         WheelsUnavailable: A package is missing.
     """
-    install_packages(folder, zip_contents.lock, platform_options, wheels_folder)
+    install_packages(folder, zip_contents.lock_file, platform_options, wheels_folder)
     # Packages read each other's versions from METADATA. The other metadata is not needed.
     metadata_files = folder.glob("*.dist-info/*")
     remove_paths(*(path for path in metadata_files if path.name != "METADATA"))
@@ -115,7 +120,7 @@ def copy_sources(folder: Path, source_paths: Sequence[str]) -> None:
         target = folder / source_path
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns(*_IGNORED_PATTERNS))
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns(*_UNCOPIED_FILE_PATTERNS))
         else:
             shutil.copy(source, target)
 
@@ -128,7 +133,7 @@ def remove_paths(*paths: Path) -> None:
 
 
 def install_packages(
-    folder: Path, lock: Path, platform_options: Sequence[str], wheels_folder: Path
+    folder: Path, lock_file: Path, platform_options: Sequence[str], wheels_folder: Path
 ) -> None:
     """Install the packages of a lock file into `folder`, without network.
 
@@ -159,14 +164,17 @@ def install_packages(
             *(find_uv_bin(), "pip", "install", "--quiet", "--no-config"),
             *("--python", sys.executable, "--target", str(folder)),
             *(*offline_options, *wheel_options, *platform_options),
-            *("--requirement", str(lock)),
+            *("--requirement", str(lock_file)),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
     if finished_process.returncode:
-        fault = f"{wheels_folder.name}/ does not hold what {lock.parent.name}/{lock.name} names"
+        fault = (
+            f"{wheels_folder.name}/ does not hold what {lock_file.parent.name}/{lock_file.name} "
+            "names"
+        )
         raise WheelsUnavailable(
             f"{fault}; {WHEELS_REMEDY}: {' '.join(finished_process.stderr.split())}"
         )

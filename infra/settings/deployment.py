@@ -18,11 +18,11 @@ from infra.settings.hook import HookSettings
 from infra.settings.reading import (
     ComparedSection,
     Conflict,
-    list_bounds,
-    name_bounds,
+    make_list_bounds,
+    make_name_bounds,
+    make_text_bounds,
     read_settings,
     suggest_name,
-    text_bounds,
 )
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.model.case import Severity
@@ -43,7 +43,7 @@ _MAIL_PATTERN = (
 EXPECTED_EVENTS_WITHOUT_WARNING = 1_000_000
 WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 
-_QUEUE_NAME_BOUNDS = text_bounds(
+_QUEUE_NAME_BOUNDS = make_text_bounds(
     "a queue's name, or the start of one and a *",
     r"(?=.{1,80}\Z)(?:[A-Za-z0-9_-]+(?:\.fifo|\*)?)",
     "orders or orders-*",
@@ -51,30 +51,30 @@ _QUEUE_NAME_BOUNDS = text_bounds(
     ("^(arn:|https?://)", "say the queue's name alone, such as orders"),
     (r"\*.", "a * may stand only once, at the end"),
 )
-_QUEUE_ARN_PREFIX_BOUNDS = text_bounds(
+_QUEUE_ARN_PREFIX_BOUNDS = make_text_bounds(
     "the start of a queue's ARN",
     rf"arn:aws[a-z-]*:sqs:(?:{_REGION_PATTERN}:(?:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{0,80}}(?:\.fifo)?)?)?",
     "arn:aws:sqs:eu-west-1:111122223333:orders-",
     (r"\*$", "leave out the *: CloudTrail compares the start of the ARN"),
 )
-_CALENDAR_ARN_BOUNDS = text_bounds(
+_CALENDAR_ARN_BOUNDS = make_text_bounds(
     "the ARN of an SSM Change Calendar",
     rf"arn:aws[a-z-]*:ssm:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:document/[A-Za-z0-9_.-]{{3,128}}",
     "arn:aws:ssm:eu-west-1:111122223333:document/quiet-days",
 )
-_BUCKET_NAME_BOUNDS = text_bounds(
+_BUCKET_NAME_BOUNDS = make_text_bounds(
     "a bucket's name",
     r"[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]",
     "our-cloudtrail-logs",
     ("^arn:", "leave out arn:aws:s3:::"),
 )
-_TOPIC_ARN_BOUNDS = text_bounds(
+_TOPIC_ARN_BOUNDS = make_text_bounds(
     "the ARN of an SNS topic",
     rf"arn:aws[a-z-]*:sns:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{1,256}}",
     "arn:aws:sns:eu-west-1:111122223333:on-call",
     (r"\.fifo$", "name a standard topic: no alarm of CloudWatch's tells a FIFO one"),
 )
-_SECRET_ARN_BOUNDS = text_bounds(
+_SECRET_ARN_BOUNDS = make_text_bounds(
     "the whole ARN of a secret in Secrets Manager",
     rf"arn:aws[a-z-]*:secretsmanager:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:secret:[A-Za-z0-9/_+=.@-]{{1,505}}-[A-Za-z0-9]{{6}}",
     "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pagerduty-AbCdEf",
@@ -82,10 +82,12 @@ _SECRET_ARN_BOUNDS = text_bounds(
 )
 
 
-_TEAM_NAME_BOUNDS = text_bounds("a team's name", "[A-Za-z0-9_.-]{1,40}", "payments")
+_TEAM_NAME_BOUNDS = make_text_bounds("a team's name", "[A-Za-z0-9_.-]{1,40}", "payments")
 _TEAMS_BOUNDS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20})
-_ORGANIZATION_ID_BOUNDS = text_bounds("an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid")
-_KEY_PREFIX_BOUNDS = text_bounds(
+_ORGANIZATION_ID_BOUNDS = make_text_bounds(
+    "an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid"
+)
+_KEY_PREFIX_BOUNDS = make_text_bounds(
     "what stands before AWSLogs in the keys of a trail",
     # Only characters that have no special meaning in S3 clients, shells and policies.
     r"(?=.{1,200}\Z)(?!(?:.*/)?(?:\.{1,2}|AWSLogs)(?:/|\Z))[A-Za-z0-9_.=+@-]+(?:/[A-Za-z0-9_.=+@-]+)*",
@@ -93,32 +95,36 @@ _KEY_PREFIX_BOUNDS = text_bounds(
     ("^s3://|^arn:", "leave out the bucket, which trail.bucket names"),
     ("AWSLogs|^/|/$", "leave out AWSLogs, what follows it, and the slash at either end"),
 )
-_SUBSCRIBER_BOUNDS = text_bounds(
+_SUBSCRIBER_BOUNDS = make_text_bounds(
     "an e-mail address or an https URL",
     rf"{_MAIL_PATTERN}|https://[A-Za-z0-9.-]{{1,253}}(?::[0-9]{{1,5}})?(?:/[^\s]*)?",
     "on-call@example.com or https://events.example.com/key",
     ("^http://", "use https://"),
 )
-_DOCS_URL_BOUNDS = text_bounds(
+_DOCS_URL_BOUNDS = make_text_bounds(
     "an https URL with `*` for a page",
     r"https://[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?/[A-Za-z0-9._~/-]{0,500}\*[A-Za-z0-9._/-]{0,20}",
     "https://wiki.example.com/mendq/docs/*.md",
     ("^http://", "use https://"),
 )
-_ALARMS_BOUNDS = text_bounds("full or essential", f"{FULL_ALARMS}|essential", FULL_ALARMS)
-_TIME_ZONE_BOUNDS = text_bounds(
+_ALARMS_BOUNDS = make_text_bounds("full or essential", f"{FULL_ALARMS}|essential", FULL_ALARMS)
+_TIME_ZONE_BOUNDS = make_text_bounds(
     "a time zone", "[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)*", "Europe/Berlin"
 )
-MailAddress = Annotated[str, text_bounds("an e-mail address", _MAIL_PATTERN, "sqs@example.com")]
+MailAddress = Annotated[
+    str, make_text_bounds("an e-mail address", _MAIL_PATTERN, "sqs@example.com")
+]
 Subscribers = Annotated[
-    tuple[Annotated[str, _SUBSCRIBER_BOUNDS], ...], list_bounds("e-mail addresses and https URLs")
+    tuple[Annotated[str, _SUBSCRIBER_BOUNDS], ...],
+    make_list_bounds("e-mail addresses and https URLs"),
 ]
 Account = Annotated[
-    str, text_bounds("an account id", _ACCOUNT_PATTERN, '"111122223333", twelve digits in quotes')
+    str,
+    make_text_bounds("an account id", _ACCOUNT_PATTERN, '"111122223333", twelve digits in quotes'),
 ]
-Region = Annotated[str, text_bounds("a region", _REGION_PATTERN, "eu-west-1")]
+Region = Annotated[str, make_text_bounds("a region", _REGION_PATTERN, "eu-west-1")]
 Hour = Annotated[int, Range(0, 23)]
-DataEvent = Annotated[str, name_bounds("a data event of SQS", DATA_EVENT_NAMES)]
+DataEvent = Annotated[str, make_name_bounds("a data event of SQS", DATA_EVENT_NAMES)]
 
 
 @dataclass(frozen=True)
@@ -144,11 +150,11 @@ class TrailSettings(ComparedSection):
     copy of them but the first."""
     queue_arn_prefixes: Annotated[
         tuple[Annotated[str, _QUEUE_ARN_PREFIX_BOUNDS], ...],
-        list_bounds("starts of queue ARNs", 400),
+        make_list_bounds("starts of queue ARNs", 400),
     ] = ()
     """The queues whose calls are logged, each billed by AWS. `arn:aws:sqs:` is every queue; while
     none are named, only those of Mendq's own probe and drills are."""
-    event_names: Annotated[tuple[DataEvent, ...], list_bounds("SQS data events")] = ()
+    event_names: Annotated[tuple[DataEvent, ...], make_list_bounds("SQS data events")] = ()
     """The calls that are logged; empty: all of them."""
     expected_events_per_day: Annotated[int, Range(1_000, 10_000_000_000)] = (
         EXPECTED_EVENTS_WITHOUT_WARNING
@@ -231,9 +237,9 @@ class PagerDutySettings:
     secret_arn: Annotated[str, _SECRET_ARN_BOUNDS]
     """A secret of the stack's account and region whose whole text is the integration key (Events
     API v2). Deploying reads it; [a new key](integrations.md#a-new-key) takes a new secret."""
-    service_region: Annotated[str, name_bounds("a service region of PagerDuty", ("US", "EU"))] = (
-        "US"
-    )
+    service_region: Annotated[
+        str, make_name_bounds("a service region of PagerDuty", ("US", "EU"))
+    ] = "US"
     """Where the PagerDuty account is: `US` or `EU`."""
 
 
@@ -262,7 +268,7 @@ class NotificationSettings:
 class ReportSettings(ComparedSection):
     """Settings of the weekly report."""
 
-    weekday: Annotated[str, name_bounds("a weekday", WEEKDAYS)] = "MONDAY"
+    weekday: Annotated[str, make_name_bounds("a weekday", WEEKDAYS)] = "MONDAY"
     """The day it is sent."""
     hour: Hour = 6
     """The hour it is sent."""
@@ -271,7 +277,7 @@ class ReportSettings(ComparedSection):
     sender: MailAddress | None = None
     """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
     in the stack's region. Without a sender nothing goes by mail."""
-    recipients: Annotated[tuple[MailAddress, ...], list_bounds("e-mail addresses", 50)] = ()
+    recipients: Annotated[tuple[MailAddress, ...], make_list_bounds("e-mail addresses", 50)] = ()
     """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
     well."""
 
@@ -304,7 +310,7 @@ class NightlySettings:
     hour_utc: Hour = 2
     """The hour it starts."""
     scope: Annotated[
-        str, name_bounds("account or organization", (ACCOUNT_SCOPE, ORGANIZATION_SCOPE))
+        str, make_name_bounds("account or organization", (ACCOUNT_SCOPE, ORGANIZATION_SCOPE))
     ] = ACCOUNT_SCOPE
     """`organization`: one trail serves all accounts, and the hub's job alone runs and reads it;
     [every other stack](one-report.md#one-trail-for-all) goes without."""
@@ -334,7 +340,7 @@ class OrganizationSettings:
     """The bucket that the hub's stack makes, into which the stacks put their tables."""
     hub: Environment
     """The stack that makes the report."""
-    accounts: Annotated[tuple[Account, ...], list_bounds("account ids", 150)] = ()
+    accounts: Annotated[tuple[Account, ...], make_list_bounds("account ids", 150)] = ()
     """Who is missed that reports nothing, beside whoever did in the four weeks before."""
 
 
@@ -366,7 +372,7 @@ class ManagingSettings:
     nothing where it does not."""
     queues: Annotated[
         tuple[Annotated[str, _QUEUE_NAME_BOUNDS], ...],
-        list_bounds("queue names, or starts of names and a `*`"),
+        make_list_bounds("queue names, or starts of names and a `*`"),
     ] = ()
     """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
     `*-quarantine`, whatever prefix fits it."""
@@ -382,7 +388,7 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
     timing: Timing = field(default=Timing())
     freeze_calendars: Annotated[
         tuple[Annotated[str, _CALENDAR_ARN_BOUNDS], ...],
-        list_bounds("ARNs of SSM Change Calendars", 10),
+        make_list_bounds("ARNs of SSM Change Calendars", 10),
     ] = ()
     """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
     region; one of another account has to be shared with the stack's first."""
@@ -409,7 +415,7 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
     alarms: Annotated[str, _ALARMS_BOUNDS] = FULL_ALARMS
     """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
     Mendq that does not heal: they cost less, and pages about cases come all the same."""
-    environments: Annotated[tuple[Environment, ...], list_bounds("{account, region}")] = ()
+    environments: Annotated[tuple[Environment, ...], make_list_bounds("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
 
     @property

@@ -8,7 +8,13 @@ from fnmatch import fnmatchcase
 from itertools import product
 from typing import Annotated, ClassVar
 
-from infra.settings.reading import ComparedSection, Conflict, list_bounds, name_bounds, text_bounds
+from infra.settings.reading import (
+    ComparedSection,
+    Conflict,
+    make_list_bounds,
+    make_name_bounds,
+    make_text_bounds,
+)
 from mendq.lint.judging import CHECKED_SYMPTOMS
 
 # Name of Mendq's stack, by which operators and tools find it.
@@ -22,7 +28,7 @@ OFF_MODE = "off"
 WARN_MODE = "warn"
 FAIL_MODE = "fail"
 _HOOK_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
-_STACK_NAME_BOUNDS = text_bounds(
+_STACK_NAME_BOUNDS = make_text_bounds(
     "a stack's name, or the start of one and a *",
     r"(?=.{1,128}\Z)[A-Za-z][A-Za-z0-9-]*\*?",
     "orders or orders-*",
@@ -36,19 +42,19 @@ class HookSettings(ComparedSection):
 
     # `"templateHook": "warn"` sets only the mode.
     short_form_field: ClassVar[str] = "mode"
-    mode: Annotated[str, name_bounds("off, warn or fail", (OFF_MODE, WARN_MODE, FAIL_MODE))] = (
-        OFF_MODE
-    )
+    mode: Annotated[
+        str, make_name_bounds("off, warn or fail", (OFF_MODE, WARN_MODE, FAIL_MODE))
+    ] = OFF_MODE
     """`warn`: what is found is shown, and the deployment goes on. `fail`: it is stopped, and so it
     is where the hook itself fails."""
     stacks: Annotated[
         tuple[Annotated[str, _STACK_NAME_BOUNDS], ...],
-        list_bounds("stack names, or starts of names and a `*`", 50),
+        make_list_bounds("stack names, or starts of names and a `*`", 50),
     ] = ()
     """The stacks that are asked about; empty: every stack but Mendq's own."""
     ignore: Annotated[
-        tuple[Annotated[str, name_bounds("a symptom of it", _HOOK_SYMPTOM_NAMES)], ...],
-        list_bounds("symptoms"),
+        tuple[Annotated[str, make_name_bounds("a symptom of it", _HOOK_SYMPTOM_NAMES)], ...],
+        make_list_bounds("symptoms"),
     ] = ()
     """The symptoms that it says nothing of."""
 

@@ -47,19 +47,22 @@ def _render_tables(settings_type: Any, path_prefix: str) -> Iterator[str]:
     `path_prefix` is the path of the section with a dot at its end; it is empty for all settings.
     """
     field_and_type_by_name = get_fields_by_name(settings_type)
-    sentence_by_field = _read_sentences(settings_type)
-    plain_field_by_name = {
+    sentence_by_field = _read_field_descriptions(settings_type)
+    field_and_type_of_plain_setting = {
         name: field_and_type
         for name, field_and_type in field_and_type_by_name.items()
         if not _find_section_type(field_and_type[1])
     }
-    if plain_field_by_name:
+    if field_and_type_of_plain_setting:
         yield "| setting | what it holds | default | what it is for |"
         yield "|---|---|---|---|"
-    for name, (field, field_type) in plain_field_by_name.items():
-        value_text = describe_values(field_type)
+    for name, (field, field_type) in field_and_type_of_plain_setting.items():
+        allowed_values_text = describe_values(field_type)
         sentence = sentence_by_field[field.name]
-        yield f"| `{path_prefix}{name}` | {value_text} | {_format_default(field)} | {sentence} |"
+        yield (
+            f"| `{path_prefix}{name}` | {allowed_values_text} | {_format_default(field)} | "
+            f"{sentence} |"
+        )
     for name, (field, field_type) in field_and_type_by_name.items():
         section_type = _find_section_type(field_type)
         if section_type:
@@ -73,7 +76,7 @@ def _render_tables(settings_type: Any, path_prefix: str) -> Iterator[str]:
             )
 
 
-def _read_sentences(settings_type: Any) -> dict[str, str]:
+def _read_field_descriptions(settings_type: Any) -> dict[str, str]:
     """Return the sentences below the fields of a settings class and its base classes, by field."""
     sentence_by_field: dict[str, str] = {}
     settings_class, _ = split_type_and_bounds(settings_type)
@@ -93,7 +96,7 @@ def _read_sentences(settings_type: Any) -> dict[str, str]:
 def list_fields_without_sentence(settings_type: Any) -> Iterator[tuple[str, str]]:
     """Yield class and name of each plain setting that has no sentence below its field."""
     for section, name, _ in _list_plain_fields(settings_type):
-        if name not in _read_sentences(section):
+        if name not in _read_field_descriptions(section):
             yield section.__name__, name
 
 

@@ -1,9 +1,9 @@
 """Read settings from JSON into a settings class, and collect every mistake with its remedy.
 
 A settings class is a frozen dataclass. The type of each field says which values the setting may
-have: as `Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `text_bounds`, `name_bounds`,
-`list_bounds` or `Range`. `bool` and `Mode` need no bounds. A field whose type is another settings
-class is a section.
+have: as `Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `make_text_bounds`, `make_name_bounds`,
+`make_list_bounds` or `Range`. `bool` and `Mode` need no bounds. A field whose type is another
+settings class is a section.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class ComparedSection:
         return iter(())
 
 
-def text_bounds(
-    description: str, pattern: str, example: str, *near_miss_remedies: tuple[str, str]
+def make_text_bounds(
+    description: str, pattern: str, example: str, *wrong_text_patterns_and_remedies: tuple[str, str]
 ) -> Meta:
     """Return the bounds of a text setting: which texts it may have, and the remedies for others.
 
@@ -100,13 +100,13 @@ def text_bounds(
         near_miss_remedies: patterns of wrong texts that people may write, each with its remedy. The
             first pattern that is found in the text gives the remedy.
     """
-    pattern_remedies = (*near_miss_remedies, ("", f"say one such as {example}"))
+    patterns_and_remedies = (*wrong_text_patterns_and_remedies, ("", f"say one such as {example}"))
     return Meta(
-        title=description, pattern=rf"^(?:{pattern})\Z", extra={"remedies": pattern_remedies}
+        title=description, pattern=rf"^(?:{pattern})\Z", extra={"remedies": patterns_and_remedies}
     )
 
 
-def name_bounds(description: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
+def make_name_bounds(description: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
     """Return the bounds of a setting that must be one of `names`.
 
     If `names` is a mapping, the setting gets the mapping's value for the name that the user wrote.
@@ -115,7 +115,7 @@ def name_bounds(description: str, names: Mapping[str, Any] | Iterable[str]) -> M
     return Meta(title=description, extra={"names": value_by_name})
 
 
-def list_bounds(entries_description: str, maximum_entries: int = 200) -> Meta:
+def make_list_bounds(entries_description: str, maximum_entries: int = 200) -> Meta:
     """Return the bounds of a list.
 
     `entries_description` describes the entries, as in `e-mail addresses`.
@@ -214,7 +214,7 @@ class SettingsReader:
             raw_value: a value that `parse_json` has returned.
             path: the place of the setting, as the user writes it.
         """
-        if is_duplicate(raw_value):
+        if is_duplicate_key_marker(raw_value):
             return self.add_mistake(path or "mendq", "is there twice", "leave one out")
         plain_type, bounds = split_type_and_bounds(setting_type)
         if is_dataclass(plain_type):
@@ -255,7 +255,7 @@ class SettingsReader:
         value_by_field: dict[str, Any] = {}
         mistaken_fields: set[str] = set()
         for name, (settings_field, field_type) in field_by_name.items():
-            mistakes_before = len(self.mistakes)
+            mistake_count_before = len(self.mistakes)
             field_path = join_path(path, name)
             value = None
             if name in raw_value_by_name:
@@ -263,7 +263,7 @@ class SettingsReader:
             elif _is_required(settings_field):
                 remedy = f"say {describe_values(field_type)}"
                 self.add_mistake(field_path, "is missing", remedy)
-            if len(self.mistakes) > mistakes_before:
+            if len(self.mistakes) > mistake_count_before:
                 mistaken_fields.add(settings_field.name)
             elif name in raw_value_by_name:
                 value_by_field[settings_field.name] = value
@@ -451,17 +451,17 @@ _JSON_TOKEN_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 def parse_json(content: str) -> Any:
     """Return the value of the JSON text `content`.
 
-    If an object has a key twice, the key's value is a marker that `is_duplicate` recognizes. Raises
-    ValueError, which names the place, if the content is not JSON or is nested deeper than
-    MAXIMUM_JSON_DEPTH.
+    If an object has a key twice, the key's value is a marker that `is_duplicate_key_marker`
+    recognizes. Raises ValueError, which names the place, if the content is not JSON or is nested
+    deeper than MAXIMUM_JSON_DEPTH.
     """
-    depth = 0
+    nesting_depth = 0
     for json_token in _JSON_TOKEN_PATTERN.finditer(content):
         if json_token[0] in ("[", "{"):
-            depth += 1
+            nesting_depth += 1
         elif json_token[0] in ("]", "}"):
-            depth -= 1
-        if depth > MAXIMUM_JSON_DEPTH:
+            nesting_depth -= 1
+        if nesting_depth > MAXIMUM_JSON_DEPTH:
             raise json.JSONDecodeError("nested too deep", content, json_token.start())
     return json.loads(content, object_pairs_hook=_mark_duplicates)
 
@@ -478,12 +478,12 @@ def _mark_duplicates(keys_and_values: Sequence[tuple[str, Any]]) -> dict[str, An
     }
 
 
-def is_duplicate(value: object) -> bool:
+def is_duplicate_key_marker(value: object) -> bool:
     """Return True if `value` is the marker of `parse_json` for a key that an object has twice."""
     return isinstance(value, Mapping) and _DUPLICATE_MARKER in value
 
 
-def load_object(path: Path, make_variable: str = "SETTINGS") -> dict[str, Any]:
+def load_object(path: Path, makefile_variable_name: str = "SETTINGS") -> dict[str, Any]:
     """Load the JSON object in a file that the user has named to `make`.
 
     A file of settings contains the object that is `mendq` in `context` of `cdk.json`. Raises
@@ -506,4 +506,4 @@ def load_object(path: Path, make_variable: str = "SETTINGS") -> dict[str, Any]:
     except ValueError as error:
         fault = f"is not JSON ({error})"
         remedy = "fix it there"
-    raise SettingsRefused([Mistake(f"{make_variable} {path}", fault, remedy)])
+    raise SettingsRefused([Mistake(f"{makefile_variable_name} {path}", fault, remedy)])

@@ -38,10 +38,11 @@ def find_unusable_settings(
     yield from _find_idle_hub(settings, regions, accounts)
     remedy = "name one there, and deploy each place with settings of its own"
     for calendar_index, arn in enumerate(settings.freeze_calendars):
-        unfit_places = _list_other_places(arn, regions)
-        if unfit_places:
+        other_region_arn_beginnings = _list_other_region_arn_beginnings(arn, regions)
+        if other_region_arn_beginnings:
             fault = (
-                f"is not of {unfit_places[0]}, where a stack goes: it cannot be read, and Mendq "
+                f"is not of {other_region_arn_beginnings[0]}, where a stack goes: it cannot be "
+                "read, and Mendq "
                 "would be frozen for ever"
             )
             yield Mistake(f"freezeCalendars[{calendar_index}]", fault, remedy)
@@ -49,7 +50,7 @@ def find_unusable_settings(
         settings.notifications
     ).items():
         account = notification_arn.split(":")[4]
-        if _list_other_places(notification_arn, regions) or {*accounts} - {account}:
+        if _list_other_region_arn_beginnings(notification_arn, regions) or {*accounts} - {account}:
             fault = "is of another account or region than a stack, which cannot use it"
             yield Mistake(f"notifications.{setting_path}", fault, remedy)
 
@@ -65,13 +66,17 @@ def _find_unreachable_bucket(
     """
     if settings.trail.bucket is None or not settings.nightly.enabled:
         return
-    reader_regions = list(dict.fromkeys(regions))
+    regions_of_reading_jobs = list(dict.fromkeys(regions))
     if settings.organization and settings.nightly.scope == ORGANIZATION_SCOPE:
         # Only the hub's job reads the trail that serves all accounts.
         hub_region = settings.organization.hub.region
-        reader_regions = [region for region in reader_regions if region == hub_region]
+        regions_of_reading_jobs = [
+            region for region in regions_of_reading_jobs if region == hub_region
+        ]
     bucket_region = settings.trail.bucket_region
-    regions_without_bucket = [region for region in reader_regions if region != bucket_region]
+    regions_without_bucket = [
+        region for region in regions_of_reading_jobs if region != bucket_region
+    ]
     setting_path = "trail.bucketRegion" if bucket_region else "trail.bucket"
     bucket_location_text = f"is {bucket_region}" if bucket_region else "lies in one region"
     # Without bucketRegion, a single region may be the bucket's own.
@@ -114,7 +119,7 @@ def _collect_notification_arns(notifications: NotificationSettings) -> Mapping[s
     return arn_by_setting
 
 
-def _list_other_places(arn: str, regions: Sequence[str]) -> list[str]:
+def _list_other_region_arn_beginnings(arn: str, regions: Sequence[str]) -> list[str]:
     """Return the regions other than the ARN's own, each as the beginning of an ARN.
 
     Stacks in these regions could not use the resource. For example, a stack asks Systems Manager in
@@ -237,8 +242,8 @@ def make_stack_settings(
     stack_settings = replace(settings, environments=environments)
     if settings.organization is None or stack_settings.is_hub:
         return stack_settings
-    runs_nightly = settings.nightly.enabled and settings.nightly.scope == ACCOUNT_SCOPE
-    nightly_settings = replace(settings.nightly, enabled=runs_nightly)
+    has_nightly_job = settings.nightly.enabled and settings.nightly.scope == ACCOUNT_SCOPE
+    nightly_settings = replace(settings.nightly, enabled=has_nightly_job)
     report_settings = settings.report
     if settings.is_hub:
         report_settings = replace(report_settings, sender=None, recipients=())

@@ -38,7 +38,7 @@ ACCOUNT_PLACEHOLDER = "${AWS::AccountId}"
 _SAMPLE_BY_PLACEHOLDER = {ACCOUNT_PLACEHOLDER: "000000000000", REGION_PLACEHOLDER: "xx-stackset-1"}
 _LONGEST_REGION = "ap-southeast-99"
 # Key prefix of Mendq's objects. The bucket may have other objects too.
-KEY_PREFIX = "mendq/"
+ASSET_KEY_PREFIX = "mendq/"
 _AWS_NO_VALUE = {"Ref": "AWS::NoValue"}
 _MODE_PARAMETER = "Mode"
 _TAG_MODE_PARAMETER = "TagMayRaiseTo"
@@ -46,7 +46,7 @@ _OPTIONAL_MAIL_PATTERN = r"^$|^[^@\s]{1,64}@[A-Za-z0-9.-]{3,253}$"
 PARAMETER_NAMES = (_MODE_PARAMETER, _TAG_MODE_PARAMETER, "UrgentMail", "InfoMail")
 
 
-class _Variant(NamedTuple):
+class _StackVariant(NamedTuple):
     """A variant of the stack.
 
     Its roles can or cannot write queues that the settings name, and queues that have the tag.
@@ -56,15 +56,15 @@ class _Variant(NamedTuple):
     can_write_tagged_queues: bool
 
 
-_VARIANTS = (
-    _Variant(can_write_named_queues=False, can_write_tagged_queues=False),
-    _Variant(can_write_named_queues=False, can_write_tagged_queues=True),
-    _Variant(can_write_named_queues=True, can_write_tagged_queues=False),
-    _Variant(can_write_named_queues=True, can_write_tagged_queues=True),
+_STACK_VARIANTS = (
+    _StackVariant(can_write_named_queues=False, can_write_tagged_queues=False),
+    _StackVariant(can_write_named_queues=False, can_write_tagged_queues=True),
+    _StackVariant(can_write_named_queues=True, can_write_tagged_queues=False),
+    _StackVariant(can_write_named_queues=True, can_write_tagged_queues=True),
 )
 
 
-class _Condition(NamedTuple):
+class _TemplateCondition(NamedTuple):
     """A condition of the template.
 
     Attributes:
@@ -74,7 +74,7 @@ class _Condition(NamedTuple):
     """
 
     name: str
-    variants: frozenset[_Variant]
+    variants: frozenset[_StackVariant]
     expression: Mapping[str, Any]
 
 
@@ -83,20 +83,20 @@ def _make_above_observe_expression(parameter: str) -> dict[str, Any]:
     return {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, str(Mode.OBSERVE)]}]}
 
 
-_CONDITIONS = (
-    _Condition(
+_TEMPLATE_CONDITIONS = (
+    _TemplateCondition(
         "NamedQueuesAreWritten",
-        frozenset(variant for variant in _VARIANTS if variant.can_write_named_queues),
+        frozenset(variant for variant in _STACK_VARIANTS if variant.can_write_named_queues),
         _make_above_observe_expression(_MODE_PARAMETER),
     ),
-    _Condition(
+    _TemplateCondition(
         "TaggedQueuesAreWritten",
-        frozenset(variant for variant in _VARIANTS if variant.can_write_tagged_queues),
+        frozenset(variant for variant in _STACK_VARIANTS if variant.can_write_tagged_queues),
         _make_above_observe_expression(_TAG_MODE_PARAMETER),
     ),
-    _Condition(
+    _TemplateCondition(
         "QueuesAreWritten",
-        frozenset(variant for variant in _VARIANTS if any(variant)),
+        frozenset(variant for variant in _STACK_VARIANTS if any(variant)),
         {
             "Fn::Or": [
                 _make_above_observe_expression(_MODE_PARAMETER),
@@ -179,12 +179,14 @@ class StackSetStack(MendqStack):
         mode = self._add_mode_parameter(
             _MODE_PARAMETER, "How far Mendq may go on the queues that it names"
         )
-        tag_mode = self._add_mode_parameter(
+        highest_mode_by_tag = self._add_mode_parameter(
             _TAG_MODE_PARAMETER, "How far a queue's tag mendq may raise it"
         )
         self._add_mail_parameter("Urgent", topics.urgent)
         self._add_mail_parameter("Info", topics.info)
-        return replace(super().make_consent(settings, topics), mode=mode, tag_may_raise_to=tag_mode)
+        return replace(
+            super().make_consent(settings, topics), mode=mode, tag_may_raise_to=highest_mode_by_tag
+        )
 
     def _add_mode_parameter(self, name: str, description: str) -> Any:
         """Add a parameter whose value is a mode. Return the CDK's token for the value."""
@@ -234,9 +236,9 @@ def make_stack_set_template(
     into one template, or the names do not fit into the environment of a Lambda. Raises RuntimeError
     if CDK's validation fails.
     """
-    template_by_variant: dict[_Variant, Any] = {}
+    template_by_variant: dict[_StackVariant, Any] = {}
     with TemporaryDirectory(prefix="mendq-") as folder:
-        for variant in _VARIANTS:
+        for variant in _STACK_VARIANTS:
             assembly = _synthesize_variant(
                 Path(folder), variant, settings, bucket_name_pattern, code
             )
@@ -260,7 +262,7 @@ def make_stack_set_template(
 
 def _synthesize_variant(
     folder: Path,
-    variant: _Variant,
+    variant: _StackVariant,
     settings: DeploymentSettings,
     bucket_name_pattern: str,
     code: StackCode,
@@ -270,14 +272,14 @@ def _synthesize_variant(
     app = make_app(assembly)
     app.node.set_context("aws:cdk:disable-asset-staging", True)
     mode = Mode.HEAL if variant.can_write_named_queues else Mode.OBSERVE
-    tag_mode = Mode.HEAL if variant.can_write_tagged_queues else Mode.OBSERVE
+    highest_mode_by_tag = Mode.HEAL if variant.can_write_tagged_queues else Mode.OBSERVE
     synthesizer = cdk.CliCredentialsStackSynthesizer(
-        file_assets_bucket_name=bucket_name_pattern, bucket_prefix=KEY_PREFIX
+        file_assets_bucket_name=bucket_name_pattern, bucket_prefix=ASSET_KEY_PREFIX
     )
     StackSetStack(
         app,
         STACK_NAME,
-        settings=replace(settings, mode=mode, tag_may_raise_to=tag_mode),
+        settings=replace(settings, mode=mode, tag_may_raise_to=highest_mode_by_tag),
         code=code,
         placement=StackPlacement(synthesizer=synthesizer),
     )
@@ -301,7 +303,7 @@ class _VariantsNotMergeable(Exception):
 
 
 def _merge_parts(
-    part_by_variant: Mapping[_Variant, Any], expression_by_used_condition: dict[str, Any]
+    part_by_variant: Mapping[_StackVariant, Any], expression_by_used_condition: dict[str, Any]
 ) -> Any:
     """Merge one part of the variants' templates.
 
@@ -334,7 +336,7 @@ def _merge_parts(
 
 
 def _merge_statements(
-    statements_by_variant: Mapping[_Variant, Sequence[Any]],
+    statements_by_variant: Mapping[_StackVariant, Sequence[Any]],
     expression_by_used_condition: dict[str, Any],
 ) -> Iterator[Mapping[str, Any]]:
     """Yield every statement of the variants, under a condition if not all variants have it."""
@@ -345,22 +347,22 @@ def _merge_statements(
     )
     for statement_text in statement_texts:
         statement = json.loads(statement_text)
-        present_variants = {
+        variants_with_statement = {
             variant
             for variant, statements in statements_by_variant.items()
             if statement in statements
         }
-        if present_variants == set(_VARIANTS):
+        if variants_with_statement == set(_STACK_VARIANTS):
             yield statement
         else:
-            condition = _find_condition(present_variants)
+            condition = _find_condition(variants_with_statement)
             expression_by_used_condition[condition.name] = condition.expression
             yield {"Fn::If": [condition.name, statement, _AWS_NO_VALUE]}
 
 
-def _find_condition(variants: set[_Variant]) -> _Condition:
+def _find_condition(variants: set[_StackVariant]) -> _TemplateCondition:
     """Return the condition that is true in these variants only, or raise _VariantsNotMergeable."""
-    for condition in _CONDITIONS:
+    for condition in _TEMPLATE_CONDITIONS:
         if condition.variants == variants:
             return condition
     raise _VariantsNotMergeable

@@ -22,7 +22,7 @@ from infra.settings.hook import STACK_SET_STACK_PATTERN
 from infra.settings.reading import SettingsRefused
 from infra.stack import StackCode
 from infra.stackset.one_template import (
-    KEY_PREFIX,
+    ASSET_KEY_PREFIX,
     REGION_PLACEHOLDER,
     make_bucket_name_pattern,
     make_stack_set_template,
@@ -31,7 +31,7 @@ from infra.stackset.one_template import (
 from infra.stackset.waves import ROLLOUT_SCRIPT, Waves, fill_rollout_script, load_waves
 from infra.synthesis import load_raw_settings, make_app, stage_code
 from infra.trail import TRAIL_NAME
-from mendq.model.names import NIGHTLY_PURPOSE, PROBE_QUEUE, role_name
+from mendq.model.names import NIGHTLY_ROLE_PURPOSE, PROBE_QUEUE, role_name
 from mendq.notifications.commands import ALARM_PREFIX
 
 OUTPUT_FOLDER = ROOT / "build" / "stackset"
@@ -50,7 +50,7 @@ _PATTERN_BY_PLACEHOLDER: Mapping[str, str] = {
     "PROBE": PROBE_QUEUE,
     "ROLES": role_name("*", "*"),
     "STARTS": role_name("start-nightly", "*"),
-    "DELETES": role_name(NIGHTLY_PURPOSE, "*"),
+    "DELETES": role_name(NIGHTLY_ROLE_PURPOSE, "*"),
 }
 
 
@@ -86,10 +86,10 @@ def write_stack_set_files(
     """
     template, file_by_key = make_stack_set_template(settings, bucket_name_pattern, code)
     template_bytes = json.dumps(template, separators=(",", ":")).encode()
-    template_key = f"{KEY_PREFIX}{sha256(template_bytes).hexdigest()[:16]}.template.json"
+    template_key = f"{ASSET_KEY_PREFIX}{sha256(template_bytes).hexdigest()[:16]}.template.json"
     new_folder = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(new_folder, ignore_errors=True)
-    (new_folder / "objects" / KEY_PREFIX).mkdir(parents=True)
+    (new_folder / "objects" / ASSET_KEY_PREFIX).mkdir(parents=True)
     (new_folder / "objects" / template_key).write_bytes(template_bytes)
     for name, local_path in file_by_key.items():
         (new_folder / "objects" / name).write_bytes(make_zip_bytes(local_path))

@@ -38,18 +38,18 @@ from infra.settings.hook import STACK_SET_NAME
 from infra.settings.reading import (
     ComparedSection,
     Conflict,
-    list_bounds,
     load_object,
-    name_bounds,
+    make_list_bounds,
+    make_name_bounds,
+    make_text_bounds,
     read_settings,
-    text_bounds,
 )
 from infra.stackset.one_template import PARAMETER_NAMES, REGION_PLACEHOLDER
 from mendq.model.limits import Range
 
 ROLLOUT_SCRIPT = Path(__file__).with_name("rollout.sh")
 # The alarms that are checked. They exist with every value of the setting `alarms`.
-CHECKED_ALARMS = (
+CHECKED_ALARM_NAMES = (
     PROBE_LOST_ALARM.alarm_name(),
     HEAL_ERRORS_ALARM.alarm_name(),
     FOLLOW_UP_ERRORS_ALARM.alarm_name(),
@@ -61,31 +61,31 @@ CHECKED_ALARMS = (
 )
 # The most units that one operation takes. The canaries' wave names the units of all waves.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackInstances.html
-MAXIMUM_UNITS = 50
+MAXIMUM_ORGANIZATIONAL_UNITS = 50
 _UNIT_PATTERN = r"r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32}"
 UnitId = Annotated[
-    str, text_bounds("the id of a unit, or of the root", _UNIT_PATTERN, "ou-abcd-11111111")
+    str, make_text_bounds("the id of a unit, or of the root", _UNIT_PATTERN, "ou-abcd-11111111")
 ]
-UnitIds = Annotated[tuple[UnitId, ...], list_bounds("units")]
+UnitIds = Annotated[tuple[UnitId, ...], make_list_bounds("units")]
 # The guard protects only stacks whose names begin with the name of the stack set.
 _STACK_SET_NAME_PATTERN = rf"(?=.{{1,64}}\Z){STACK_SET_NAME}(?:-[A-Za-z0-9]+)*"
 StackSetName = Annotated[
     str,
-    text_bounds(
+    make_text_bounds(
         f"a name that begins with {STACK_SET_NAME}", _STACK_SET_NAME_PATTERN, "mendq-payments"
     ),
 ]
 ProfileName = Annotated[
-    str, text_bounds("a profile of the AWS CLI", r"(?a:\w[\w.@+-]{0,127})", "canary")
+    str, make_text_bounds("a profile of the AWS CLI", r"(?a:\w[\w.@+-]{0,127})", "canary")
 ]
 Canaries = Annotated[Mapping[Account, ProfileName], Meta(extra={"most": 100})]
-ParameterName = Annotated[str, name_bounds("a parameter of the template", PARAMETER_NAMES)]
+ParameterName = Annotated[str, make_name_bounds("a parameter of the template", PARAMETER_NAMES)]
 ParameterValue = Annotated[
-    str, text_bounds("a text", "(?s:.{0,1000})", '"" or on-call@example.com')
+    str, make_text_bounds("a text", "(?s:.{0,1000})", '"" or on-call@example.com')
 ]
 ParameterValues = Annotated[Mapping[ParameterName, ParameterValue], Meta(extra={"most": 20})]
 TemplateUrl = Annotated[
-    str, text_bounds("an https URL", r"https://[!-~]{1,1000}", "https://... to the template")
+    str, make_text_bounds("an https URL", r"https://[!-~]{1,1000}", "https://... to the template")
 ]
 
 
@@ -108,11 +108,11 @@ class Waves(ComparedSection):
         template_url: URL of an older template to go back to; None: the template that is built now.
     """
 
-    regions: Annotated[tuple[Region, ...], list_bounds("regions")] = ()
+    regions: Annotated[tuple[Region, ...], make_list_bounds("regions")] = ()
     canaries: Canaries = field(default_factory=dict)
-    waves: Annotated[tuple[UnitIds, ...], list_bounds("lists of units")] = ()
+    waves: Annotated[tuple[UnitIds, ...], make_list_bounds("lists of units")] = ()
     stack_set: StackSetName = STACK_SET_NAME
-    call_as: Annotated[str, name_bounds("who calls", ("DELEGATED_ADMIN", "SELF"))] = (
+    call_as: Annotated[str, make_name_bounds("who calls", ("DELEGATED_ADMIN", "SELF"))] = (
         "DELEGATED_ADMIN"
     )
     accounts_at_once: Annotated[int, Range(1, 500)] = 5
@@ -137,11 +137,11 @@ class Waves(ComparedSection):
                 yield Conflict({field_name}, field_name, "names none", remedy)
         if not all(self.waves):
             yield Conflict({"waves"}, "waves", "one of them is empty", "leave it out")
-        count_by_unit = Counter(unit for units in self.waves for unit in units)
-        if len(count_by_unit) > MAXIMUM_UNITS:
-            fault = f"{len(count_by_unit)} units, over {MAXIMUM_UNITS}"
+        wave_count_by_unit = Counter(unit for units in self.waves for unit in units)
+        if len(wave_count_by_unit) > MAXIMUM_ORGANIZATIONAL_UNITS:
+            fault = f"{len(wave_count_by_unit)} units, over {MAXIMUM_ORGANIZATIONAL_UNITS}"
             yield Conflict({"waves"}, "waves", fault, "name one that holds some")
-        for unit, wave_count in count_by_unit.items():
+        for unit, wave_count in wave_count_by_unit.items():
             if wave_count > 1:
                 fault = f"{unit} is in {wave_count} of them"
                 yield Conflict({"waves"}, "waves", fault, "leave it in one")
@@ -182,8 +182,8 @@ def fill_rollout_script(
         default_by_parameter: the template's parameters with their defaults.
     """
     first_region = waves.regions[0]
-    bucket = bucket_name_pattern.replace(REGION_PLACEHOLDER, first_region)
-    built_template_url = f"https://{bucket}.s3.{first_region}.amazonaws.com/{template_key}"
+    bucket_name = bucket_name_pattern.replace(REGION_PLACEHOLDER, first_region)
+    built_template_url = f"https://{bucket_name}.s3.{first_region}.amazonaws.com/{template_key}"
     template_url = waves.template_url or built_template_url
     value_by_parameter = {**default_by_parameter, **waves.parameters}
     stack_set_parameters = [
@@ -193,7 +193,7 @@ def fill_rollout_script(
     profile_lines = [f"whose {account} {profile}" for account, profile in waves.canaries.items()]
     value_by_placeholder = {
         "ACCOUNTS": " ".join(waves.canaries),
-        "ALARMS": shlex.quote(" ".join(CHECKED_ALARMS)),
+        "ALARMS": shlex.quote(" ".join(CHECKED_ALARM_NAMES)),
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),
         # A digest of template and parameters, so that later waves deploy what the canaries got.

@@ -63,21 +63,21 @@ class Delivery:
 
     def _deliver_until_stopped(self) -> None:
         """Deliver queued records. Write log files every FLUSH_INTERVAL_SECONDS and at the end."""
-        flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
+        next_flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
         is_stopping = False
         while not is_stopping:
             try:
                 next_delivery = self._undelivered_records.get(
-                    timeout=max(0.0, flush_at - time.monotonic())
+                    timeout=max(0.0, next_flush_at - time.monotonic())
                 )
                 is_stopping = next_delivery is None
                 if next_delivery:
                     self._deliver_record(*next_delivery)
             except queue.Empty:
                 pass
-            if is_stopping or time.monotonic() >= flush_at:
+            if is_stopping or time.monotonic() >= next_flush_at:
                 self._write_log_files()
-                flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
+                next_flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
 
     def _deliver_record(self, record: Record, destinations: tuple[Destination, ...]) -> None:
         for destination in destinations:

@@ -19,7 +19,7 @@ from ministack.services import cloudtrail
 Record = Mapping[str, Any]
 Event = dict[str, Any]
 # If there are more events, the oldest are dropped. AWS keeps events for 90 days.
-MAXIMUM_EVENTS = 20_000
+MAXIMUM_STORED_EVENTS = 20_000
 MAXIMUM_RESULTS_PER_PAGE = 50
 
 
@@ -59,7 +59,7 @@ class EventHistory:
     """The newest MAXIMUM_EVENTS management events of all accounts and Regions, oldest first."""
 
     def __init__(self) -> None:
-        self._records: deque[Record] = deque(maxlen=MAXIMUM_EVENTS)
+        self._records: deque[Record] = deque(maxlen=MAXIMUM_STORED_EVENTS)
 
     def install(self) -> None:
         """Make MiniStack answer LookupEvents from this history. Call this once per process.
@@ -85,7 +85,7 @@ class EventHistory:
             else record
             for record in self._records
         ]
-        self._records = deque(sorted(records, key=_get_event_seconds), maxlen=MAXIMUM_EVENTS)
+        self._records = deque(sorted(records, key=_get_event_seconds), maxlen=MAXIMUM_STORED_EVENTS)
 
     def _answer_lookup(self, request: Mapping[str, Any]) -> Any:
         """Return the response to LookupEvents: a page of events, the newest first.

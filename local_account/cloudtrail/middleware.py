@@ -11,17 +11,17 @@ import uuid
 from dataclasses import dataclass
 
 from local_account.account_page import (
-    Application,
-    Message,
-    Receive,
-    Send,
+    AsgiApplication,
+    AsgiMessage,
+    AsgiReceive,
+    AsgiSend,
     join_headers,
     read_body,
     replay_body,
 )
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
-from local_account.cloudtrail.record import JSON_TARGET_PREFIX, Exchange, make_record
+from local_account.cloudtrail.record import JSON_TARGET_PREFIX, HttpExchange, make_record
 from local_account.cloudtrail.trails import find_destinations
 from local_account.where import HOST
 
@@ -35,11 +35,11 @@ _REQUEST_ID_HEADER = "x-amzn-requestid"
 class CloudTrailRecorder:
     """ASGI application that passes all calls to `emulator`, and records the calls to SQS."""
 
-    emulator: Application
+    emulator: AsgiApplication
     delivery: Delivery
     event_history: EventHistory
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiMessage, receive: AsgiReceive, send: AsgiSend) -> None:
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], _TLS_HEADER]}
         headers = join_headers(scope.get("headers", []))
@@ -47,9 +47,9 @@ class CloudTrailRecorder:
             await self.emulator(scope, receive, send)
             return
         body = await read_body(receive)
-        answer_messages: list[Message] = []
+        answer_messages: list[AsgiMessage] = []
 
-        async def collect_answer(message: Message) -> None:
+        async def collect_answer(message: AsgiMessage) -> None:
             answer_messages.append(message)
 
         await self.emulator(scope, replay_body(body, receive), collect_answer)
@@ -61,7 +61,7 @@ class CloudTrailRecorder:
                 start_message["headers"] = [*start_message["headers"], request_id_header]
             # Record the call before the answer is sent: a client can look for the record at once.
             self._record_exchange(
-                Exchange(
+                HttpExchange(
                     headers=headers,
                     body=body,
                     source_ip=(scope.get("client") or (HOST,))[0],
@@ -73,7 +73,7 @@ class CloudTrailRecorder:
         for message in answer_messages:
             await send(message)
 
-    def _record_exchange(self, exchange: Exchange) -> None:
+    def _record_exchange(self, exchange: HttpExchange) -> None:
         """Record a call: management events in the event history, logged calls in their trails.
 
         A call is left out if `make_record` cannot make a record of it.

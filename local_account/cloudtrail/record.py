@@ -23,11 +23,11 @@ from typing import Any
 from ministack.core import iam_evaluator
 from ministack.services import iam, sts
 
-from local_account.permissions import account_of_key
+from local_account.permissions import find_account_of_access_key
 from mendq.model.names import DATA_EVENT_NAMES
 
 EVENT_VERSION = "1.11"
-HIDDEN_BODY = "HIDDEN_DUE_TO_SECURITY_REASONS"
+HIDDEN_MESSAGE_BODY_TEXT = "HIDDEN_DUE_TO_SECURITY_REASONS"
 JSON_TARGET_PREFIX = "AmazonSQS."
 MAXIMUM_MESSAGE_CHARACTERS = 1024
 # Parameters that no record has: they are in none of AWS's samples, and they are sensitive.
@@ -41,7 +41,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Exchange:
+class HttpExchange:
     """An HTTP call and its answer. The names of headers are in lower case."""
 
     headers: Mapping[str, str]
@@ -52,7 +52,7 @@ class Exchange:
     answer_body: bytes
 
 
-def make_record(exchange: Exchange) -> Record | None:
+def make_record(exchange: HttpExchange) -> Record | None:
     """Return the CloudTrail record of an SQS call, as the queue's account receives it.
 
     None if the request has no credential, or if its body is not a JSON object.
@@ -64,7 +64,7 @@ def make_record(exchange: Exchange) -> Record | None:
         return None
     access_key, region = credential_match.groups()
     action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET_PREFIX)
-    caller_identity = make_user_identity(access_key, account_of_key(access_key))
+    caller_identity = make_user_identity(access_key, find_account_of_access_key(access_key))
     account, queue_name = _find_account_and_queue(
         action, parameters, str(caller_identity["accountId"])
     )
@@ -79,7 +79,7 @@ def make_record(exchange: Exchange) -> Record | None:
     if "queueUrl" in request_parameters:
         queue_url = f"https://sqs.{region}.amazonaws.com/{account}/{queue_name}"
         request_parameters["queueUrl"] = queue_url
-    has_response = bool(answer_content) and not has_failed and not is_read_only
+    has_response_elements = bool(answer_content) and not has_failed and not is_read_only
     record: Record = {
         "eventVersion": EVENT_VERSION,
         "userIdentity": _hide_foreign_caller(caller_identity, account),
@@ -92,7 +92,7 @@ def make_record(exchange: Exchange) -> Record | None:
         **failure_fields,
         # Records of denied calls to other services have no parameters either.
         "requestParameters": None if is_denied else request_parameters,
-        "responseElements": _to_camel_case(answer_content) if has_response else None,
+        "responseElements": _to_camel_case(answer_content) if has_response_elements else None,
         "requestID": exchange.answer_headers.get("x-amzn-requestid", ""),
         "eventID": str(uuid.uuid4()),
         "readOnly": is_read_only,
@@ -127,11 +127,11 @@ def _find_account_and_queue(
     """
     url_segments = str(parameters.get("QueueUrl") or "").rstrip("/").split("/")
     queue_name = url_segments[-1]
-    url_account = url_segments[-2] if len(url_segments) > 1 else ""
+    account_in_url = url_segments[-2] if len(url_segments) > 1 else ""
     if not queue_name:
-        move_task_source = str(parameters.get("SourceArn") or "")
-        queue_name = str(parameters.get("QueueName") or move_task_source.rpartition(":")[2])
-    account = url_account if _ACCOUNT_PATTERN.fullmatch(url_account) else caller_account
+        move_task_source_arn = str(parameters.get("SourceArn") or "")
+        queue_name = str(parameters.get("QueueName") or move_task_source_arn.rpartition(":")[2])
+    account = account_in_url if _ACCOUNT_PATTERN.fullmatch(account_in_url) else caller_account
     return account, "*" if action == "ListQueues" else queue_name
 
 
@@ -159,7 +159,7 @@ def _to_camel_case(value: Any) -> Any:
             continue
         camel_name = name[:1].lower() + name[1:]
         if name == "MessageBody":
-            parameters[camel_name] = HIDDEN_BODY
+            parameters[camel_name] = HIDDEN_MESSAGE_BODY_TEXT
         elif name in _PARAMETERS_WITH_CALLER_KEYS:
             parameters[camel_name] = parameter
         else:

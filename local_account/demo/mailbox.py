@@ -15,7 +15,7 @@ from mendq.model.case import Severity
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-READER_QUEUE_NAME = "demo-reader"
+MAILBOX_QUEUE_NAME = "demo-reader"
 NOTIFICATIONS_FILE_NAME = "notifications.txt"
 MESSAGE_SEPARATOR = f"\n{'-' * 72}\n\n"
 # The stack's outputs that name its topics.
@@ -58,7 +58,7 @@ class Mailbox:
         severity_by_topic_arn = {
             outputs[name]: severity for name, severity in SEVERITY_BY_OUTPUT.items()
         }
-        queue_url = sqs.create_queue(QueueName=READER_QUEUE_NAME)["QueueUrl"]
+        queue_url = sqs.create_queue(QueueName=MAILBOX_QUEUE_NAME)["QueueUrl"]
         response = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])
         queue_arn = response["Attributes"]["QueueArn"]
         statement = {
@@ -84,13 +84,13 @@ class Mailbox:
             for sqs_message in sqs_messages:
                 receipt_handle = sqs_message["ReceiptHandle"]
                 self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=receipt_handle)
-                envelope = json.loads(sqs_message["Body"])
-                notification_text = envelope["Message"]
+                sns_envelope = json.loads(sqs_message["Body"])
+                notification_text = sns_envelope["Message"]
                 is_alarm = notification_text.startswith('{"AlarmName"')
                 if not is_alarm:
-                    severity = self.severity_by_topic_arn[envelope["TopicArn"]]
+                    severity = self.severity_by_topic_arn[sns_envelope["TopicArn"]]
                     new_messages.append(
-                        Message(severity, envelope.get("Subject") or "", notification_text)
+                        Message(severity, sns_envelope.get("Subject") or "", notification_text)
                     )
         self.messages += new_messages
         return new_messages

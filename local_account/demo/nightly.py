@@ -19,8 +19,8 @@ from rich.text import Text
 from local_account.demo import picture
 from local_account.demo.stage import ScriptFailed, Stage, wait_until
 from mendq.model.case import Severity
-from mendq.nightly.jobs import ACTIVE_STATES
-from mendq.nightly.outcome import ENDED_STATES
+from mendq.nightly.jobs import STATES_OF_ACTIVE_RUNS
+from mendq.nightly.outcome import STATES_OF_ENDED_RUNS
 
 MAXIMUM_WAIT_SECONDS = 420.0
 # The account writes its log files every two seconds.
@@ -62,7 +62,7 @@ class NightlyRuns:
         is not exactly one page and one mail.
         """
         failure_times: list[datetime] = []
-        for queue in self.stage.watch.queues.values():
+        for queue in self.stage.watcher.queues.values():
             failure_times += queue.failure_times
         if not failure_times:
             failure_times = [datetime.now(UTC)]
@@ -91,7 +91,7 @@ class NightlyRuns:
             incidents += pq.read_table(io.BytesIO(self._read_object(key))).to_pylist()
         return StoryEnding(incidents, report_notification)
 
-    def _run_job(self, job: str, scheduled_at: datetime) -> tuple[str, float, list[str]]:
+    def _run_job(self, job_name: str, scheduled_at: datetime) -> tuple[str, float, list[str]]:
         """Fire the schedule of a job and wait for its run.
 
         Return the run's name, the seconds until its end, and the lines that it printed. If another
@@ -101,23 +101,28 @@ class NightlyRuns:
         """
         started_at = time.monotonic()
         self._wait_until(
-            lambda: not self._list_run_ids(ACTIVE_STATES), "the end of a run that was there before"
+            lambda: not self._list_run_ids(STATES_OF_ACTIVE_RUNS),
+            "the end of a run that was there before",
         )
         run_ids_before = self._list_run_ids()
-        self.stage.account.fire(self._find_schedule(job), scheduled_at)
-        awaited_event = f"the run of the {job} to start"
+        self.stage.account.fire(self._find_schedule(job_name), scheduled_at)
+        awaited_event = f"the run of the {job_name} to start"
         (run_id,) = self._wait_until(lambda: self._list_run_ids() - run_ids_before, awaited_event)
-        self._wait_until(lambda: run_id in self._list_run_ids(ENDED_STATES), f"the {job} on Spark")
-        run = self.emr.get_job_run(applicationId=self.application_id, jobRunId=run_id)["jobRun"]
-        if run["state"] != "SUCCESS":
-            raise ScriptFailed(f"{run['name']} ended {run['state']}: {run['stateDetails']}")
+        self._wait_until(
+            lambda: run_id in self._list_run_ids(STATES_OF_ENDED_RUNS), f"the {job_name} on Spark"
+        )
+        job_run = self.emr.get_job_run(applicationId=self.application_id, jobRunId=run_id)["jobRun"]
+        if job_run["state"] != "SUCCESS":
+            raise ScriptFailed(
+                f"{job_run['name']} ended {job_run['state']}: {job_run['stateDetails']}"
+            )
         log_key = f"logs/applications/{self.application_id}/jobs/{run_id}/SPARK_DRIVER/stdout.gz"
         printed_lines = (
             gzip.decompress(self._read_object(log_key)).decode("utf-8", "replace").splitlines()
         )
-        return run["name"], time.monotonic() - started_at, printed_lines
+        return job_run["name"], time.monotonic() - started_at, printed_lines
 
-    def _find_schedule(self, job: str) -> str:
+    def _find_schedule(self, job_name: str) -> str:
         """Return the name of the schedule that starts a job."""
         schedule_names = [
             schedule["Name"] for schedule in self.scheduler.list_schedules()["Schedules"]
@@ -125,14 +130,16 @@ class NightlyRuns:
         matching_names: list[str] = []
         for name in schedule_names:
             target = self.scheduler.get_schedule(Name=name)["Target"]
-            if json.loads(target["Input"]).get("job") == job:
+            if json.loads(target["Input"]).get("job") == job_name:
                 matching_names.append(name)
         (schedule_name,) = matching_names
         return schedule_name
 
-    def _list_run_ids(self, states: tuple[str, ...] = ()) -> set[str]:
+    def _list_run_ids(self, run_states: tuple[str, ...] = ()) -> set[str]:
         """Return the ids of the runs in these states; of all runs if `states` is empty."""
-        response = self.emr.list_job_runs(applicationId=self.application_id, states=list(states))
+        response = self.emr.list_job_runs(
+            applicationId=self.application_id, states=list(run_states)
+        )
         return {run["id"] for run in response["jobRuns"]}
 
     def _find_report_notification(self) -> Any:

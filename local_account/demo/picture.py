@@ -18,7 +18,7 @@ from rich.text import Text
 
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.traffic import Traffic
-from local_account.demo.watching import Observation, Watch
+from local_account.demo.watching import AccountWatcher, QueueObservation
 from mendq.cli.look.case_view import STYLE_BY_STATE
 from mendq.model.case import Severity
 from mendq.model.state import State
@@ -70,13 +70,15 @@ def _indent(text: str | Text, style: str = "") -> RenderableType:
     return Padding(text, INDENT_PADDING, expand=False)
 
 
-def make_event_line(watch: Watch, name: str, event_text: str, style: str = "") -> RenderableType:
+def make_event_line(
+    watcher: AccountWatcher, name: str, event_text: str, style: str = ""
+) -> RenderableType:
     """Return a line about an event: the seconds since the story began, a name, and a text."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=7, justify="right", style="dim")
     grid.add_column(min_width=13, style="bold")
     grid.add_column(overflow="fold", style=style)
-    grid.add_row(f"{watch.elapsed_seconds():.1f} s", Text(name), Text(event_text))
+    grid.add_row(f"{watcher.elapsed_seconds():.1f} s", Text(name), Text(event_text))
     return grid
 
 
@@ -146,7 +148,7 @@ def make_table(headings: str, rows: Iterable[Sequence[Text]]) -> Table:
     return result_table
 
 
-def make_queue_table(story: Story, watch: Watch) -> RenderableType:
+def make_queue_table(story: Story, watcher: AccountWatcher) -> RenderableType:
     """Return a table with one line for each queue. It fits into 80 columns.
 
     The receives of a consumer that crashes are in the column "no error", because SQS answers them
@@ -154,7 +156,7 @@ def make_queue_table(story: Story, watch: Watch) -> RenderableType:
     """
 
     def make_row(bad_queue: BadQueue) -> Iterator[Text]:
-        queue = watch.queues[bad_queue.name]
+        queue = watcher.queues[bad_queue.name]
         yield Text(bad_queue.name, style="bold")
         yield Text(str(queue.failed_calls), style="red" if queue.failed_calls else "dim")
         yield Text(str(queue.successful_calls), style="green" if queue.successful_calls else "dim")
@@ -170,24 +172,24 @@ def make_queue_table(story: Story, watch: Watch) -> RenderableType:
     return Group(Text(""), make_table("queue|#failed calls|#no error|case|changed", rows))
 
 
-def _make_state_text(queue: Observation) -> Text:
+def _make_state_text(queue: QueueObservation) -> Text:
     state: Any = queue.newest_transition["to"] if queue.newest_transition else "-"
     return Text(state, style=STYLE_BY_STATE.get(state, "dim"))
 
 
-def draw_decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
+def draw_decisions(story: Story, watcher: AccountWatcher) -> Iterator[RenderableType]:
     """Yield the lines about the cases of each queue that has one: evidence, change and undo."""
     yield Text("")
     for bad_queue in story.queues:
-        queue = watch.queues[bad_queue.name]
-        transitions = watch.transitions(bad_queue.name)
+        queue = watcher.queues[bad_queue.name]
+        transitions = watcher.transitions(bad_queue.name)
         if transitions:
             yield from _draw_decision(bad_queue, queue, transitions)
             yield Text("")
 
 
 def _draw_decision(
-    bad_queue: BadQueue, queue: Observation, transitions: Sequence[Mapping[str, Any]]
+    bad_queue: BadQueue, queue: QueueObservation, transitions: Sequence[Mapping[str, Any]]
 ) -> Iterator[RenderableType]:
     """Yield the lines about the cases of one queue: states, reasons, evidence and change."""
     first_transition = transitions[0]
@@ -206,7 +208,7 @@ def _draw_decision(
     yield from _draw_change(bad_queue, queue)
 
 
-def _describe_evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
+def _describe_evidence(evidence: Mapping[str, Any], queue: QueueObservation) -> str:
     """Return a text about the evidence with which a case was opened."""
     failed_calls = evidence["failed_calls"]
     if not failed_calls:
@@ -217,7 +219,7 @@ def _describe_evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
     return f"{evidence_text}, the first request {evidence['first_request_id']}"
 
 
-def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[RenderableType]:
+def _draw_change(bad_queue: BadQueue, queue: QueueObservation) -> Iterator[RenderableType]:
     """Yield the lines about a queue's change: undone, made, proposed, only planned, or none."""
     steps = queue.newest_transition["steps"] if queue.newest_transition else []
     state = queue.newest_transition["to"] if queue.newest_transition else None
@@ -228,10 +230,10 @@ def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[Renderable
         yield _make_labelled_line("undone", steps_text)
     elif bad_queue.a_person_sets:
         yield _make_labelled_line("change", steps_text)
-        kept_values_text = ", ".join(
+        values_set_by_person_text = ", ".join(
             f"{name} {value}" for name, value in bad_queue.a_person_sets.items()
         )
-        yield _make_labelled_line("kept", f"{kept_values_text}, a person's value")
+        yield _make_labelled_line("kept", f"{values_set_by_person_text}, a person's value")
     elif bad_queue.is_fix_written and not bad_queue.has_attribute_steps:
         yield _make_labelled_line("change", f"{steps_text}: what went back is not taken back")
     elif queue.changes():
@@ -247,7 +249,7 @@ def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[Renderable
         yield _make_labelled_line("change", "none")
 
 
-def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
+def _draw_undo(queue: QueueObservation) -> Iterator[RenderableType]:
     """Yield the lines with the command that undoes a change. Without a change, yield nothing."""
     endpoint_option = f" --endpoint-url {'/'.join(queue.queue_url.split('/')[:3])}"
     steps = (queue.newest_transition or {}).get("steps", ())

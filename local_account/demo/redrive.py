@@ -32,8 +32,8 @@ from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.progress import Stage as ProgressStage
 from mendq.redrive.store import RedriveStore
 
-SOURCE_QUEUE = "orders"
-DLQ = "orders-dlq"
+SOURCE_QUEUE_NAME = "orders"
+DLQ_NAME = "orders-dlq"
 # A second pair of queues, which Mendq does not manage.
 RECEIPTS_QUEUE = "receipts"
 RECEIPTS_DLQ = "receipts-dlq"
@@ -41,16 +41,16 @@ HANDLED_ORDERS_TABLE = "demo-orders-done"
 NEW_ORDER_COUNT = 30
 UPDATE_COUNT = 2_400
 # Twice as many as the first batches need, so that some are idle when a visibility timeout ends.
-HASTY_WORKERS = 40
-CARELESS_WORKERS = 4
-CAREFUL_WORKERS = 4
+HASTY_WORKER_COUNT = 40
+CARELESS_WORKER_COUNT = 4
+CAREFUL_WORKER_COUNT = 4
 SECONDS_PER_RECEIPT = 0.15
 CAREFUL_TIMEOUT_SECONDS = 2
 # The queue's maxReceiveCount is 2, so a claim must end before the second receive does.
 CLAIM_LIFETIME_SECONDS = 1
 MAXIMUM_REDRIVE_SECONDS = 240.0
-MAXIMUM_TICK_SECONDS = 8.0
-PAUSE_BETWEEN_TICKS_SECONDS = 1.0
+MAXIMUM_FOLLOW_UP_RUN_SECONDS = 8.0
+PAUSE_BETWEEN_FOLLOW_UP_RUNS_SECONDS = 1.0
 DEFAULT_REDRIVE_BOUNDS = Bounds()
 # Every tenth message is a poison message here. With the shipped limits the redrive would halt.
 LOWERED_REDRIVE_BOUNDS = Bounds(
@@ -102,7 +102,7 @@ class Payments:
 
 
 @dataclass(frozen=True)
-class RecordingOnce(Once):
+class OnceWithHandledKeys(Once):
     """Does work at most once per key, as `Once`, and records all keys whose work is done."""
 
     handled_keys: set[str] = field(default_factory=set)
@@ -245,17 +245,21 @@ class RedriveStage(Stage):
             BillingMode="PAY_PER_REQUEST",
         )
         self.payments = Payments()
-        self.once_per_order = RecordingOnce(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_LIFETIME_SECONDS)
+        self.once_per_order = OnceWithHandledKeys(
+            dynamodb, HANDLED_ORDERS_TABLE, CLAIM_LIFETIME_SECONDS
+        )
         self.hasty_consumer = HastyConsumer(
-            replace(self.running[SOURCE_QUEUE].caller, sqs=self.sqs),
+            replace(self.running[SOURCE_QUEUE_NAME].caller, sqs=self.sqs),
             Once(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_LIFETIME_SECONDS),
             self.payments.charge,
         )
-        self.source_url = self.observation_of(SOURCE_QUEUE).queue_url
-        self.dlq_url = self.observation_of(DLQ).queue_url
+        self.source_url = self.observation_of(SOURCE_QUEUE_NAME).queue_url
+        self.dlq_url = self.observation_of(DLQ_NAME).queue_url
         self.redrive_store = RedriveStore(dynamodb, self.account.outputs["CaseTable"])
         self.sqs.create_queue(QueueName=RECEIPTS_DLQ)
-        receipts_dlq_arn = f"{self.observation_of(DLQ).queue_arn.rpartition(':')[0]}:{RECEIPTS_DLQ}"
+        receipts_dlq_arn = (
+            f"{self.observation_of(DLQ_NAME).queue_arn.rpartition(':')[0]}:{RECEIPTS_DLQ}"
+        )
         policy = json.dumps({"deadLetterTargetArn": receipts_dlq_arn, "maxReceiveCount": 1})
         attributes = {"VisibilityTimeout": "1", "RedrivePolicy": policy}
         self.receipts_url = self.sqs.create_queue(QueueName=RECEIPTS_QUEUE, Attributes=attributes)[
@@ -280,27 +284,28 @@ class RedriveStage(Stage):
         """
         self._send_orders(self.source_url, ORDERS)
         self._send_orders(self.receipts_url, RECEIPTS)
-        poison_count = sum(order["address"] is None for order in ORDERS)
+        poison_order_count = sum(order["address"] is None for order in ORDERS)
         self.say(
-            SOURCE_QUEUE, f"{len(ORDERS)} orders come, {poison_count} of them without an address"
+            SOURCE_QUEUE_NAME,
+            f"{len(ORDERS)} orders come, {poison_order_count} of them without an address",
         )
-        careless_consumers = run_consumers(self._consume_carelessly, CARELESS_WORKERS)
-        with run_consumers(self.hasty_consumer.consume, HASTY_WORKERS), careless_consumers:
-            self.until_holding(len(ORDERS), DLQ)
+        careless_consumers = run_consumers(self._consume_carelessly, CARELESS_WORKER_COUNT)
+        with run_consumers(self.hasty_consumer.consume, HASTY_WORKER_COUNT), careless_consumers:
+            self.until_holding(len(ORDERS), DLQ_NAME)
             self.until_holding(len(RECEIPTS), RECEIPTS_DLQ)
-        self.say(DLQ, f"all {len(ORDERS)} are DLQ messages now", "red")
+        self.say(DLQ_NAME, f"all {len(ORDERS)} are DLQ messages now", "red")
 
     def let_new_orders_through(self) -> None:
         """Send new orders and many updates, and wait until the source queue is empty."""
         new_messages_text = f"{NEW_ORDER_COUNT} new orders, {UPDATE_COUNT:,} updates"
-        self.say(SOURCE_QUEUE, f"{new_messages_text}: do they get through?")
-        with run_consumers(self.hasty_consumer.consume, HASTY_WORKERS):
+        self.say(SOURCE_QUEUE_NAME, f"{new_messages_text}: do they get through?")
+        with run_consumers(self.hasty_consumer.consume, HASTY_WORKER_COUNT):
             self._send_orders(self.source_url, make_orders(NEW_ORDER_COUNT, "new"))
-            self.until_working(SOURCE_QUEUE)
+            self.until_working(SOURCE_QUEUE_NAME)
             self._send_orders(
                 self.source_url, [{"update": number} for number in range(UPDATE_COUNT)]
             )
-            self.until_holding(0, SOURCE_QUEUE)
+            self.until_holding(0, SOURCE_QUEUE_NAME)
         self.print_news()
 
     def lower_bounds(self) -> None:
@@ -341,7 +346,7 @@ class RedriveStage(Stage):
         )
         self._printed_stages: set[str] = set()
         deadline = time.monotonic() + MAXIMUM_REDRIVE_SECONDS
-        with run_consumers(consumer.consume, CAREFUL_WORKERS):
+        with run_consumers(consumer.consume, CAREFUL_WORKER_COUNT):
             while not self._has_redrive_ended():
                 if time.monotonic() > deadline:
                     raise ScriptFailed(
@@ -351,7 +356,7 @@ class RedriveStage(Stage):
         self._read_and_print_progress()
 
     def _has_redrive_ended(self) -> bool:
-        states = self.states(DLQ)
+        states = self.states(DLQ_NAME)
         return State.VERIFIED in states or State.ESCALATED in states
 
     def _fire_schedule_and_wait(self) -> None:
@@ -361,12 +366,12 @@ class RedriveStage(Stage):
         self.next_minute()
         while (
             self.progress == progress_before
-            and time.monotonic() < started_at + MAXIMUM_TICK_SECONDS
+            and time.monotonic() < started_at + MAXIMUM_FOLLOW_UP_RUN_SECONDS
         ):
             self._read_and_print_progress()
         deadline = (
             time.monotonic()
-            + PAUSE_BETWEEN_TICKS_SECONDS
+            + PAUSE_BETWEEN_FOLLOW_UP_RUNS_SECONDS
             + compute_remaining_soak_seconds(self.progress)
         )
         while time.monotonic() < deadline and not self._has_redrive_ended():
@@ -375,7 +380,7 @@ class RedriveStage(Stage):
     def _read_and_print_progress(self) -> None:
         """Read the redrive's progress after a pause. Print it if its stage is a new one."""
         time.sleep(POLL_INTERVAL_SECONDS)
-        progress = self.redrive_store.read_newest_progress(self.observation_of(DLQ).queue_arn)
+        progress = self.redrive_store.read_newest_progress(self.observation_of(DLQ_NAME).queue_arn)
         self.progress = progress
         self.print_news()
         if progress is None:
@@ -391,7 +396,7 @@ class RedriveStage(Stage):
         This lists queues, because GetQueueUrl would fail if the queue does not exist, and the
         failed call would become an incident.
         """
-        quarantine_name = f"{SOURCE_QUEUE}-quarantine"
+        quarantine_name = f"{SOURCE_QUEUE_NAME}-quarantine"
         queue_urls = self.sqs.list_queues(QueueNamePrefix=quarantine_name).get("QueueUrls", [])
         return next(
             (queue_url for queue_url in queue_urls if queue_url.endswith(f"/{quarantine_name}")),
@@ -461,7 +466,7 @@ class RedriveStage(Stage):
             "careless": careless_repeat_count,
         }
         self.say(
-            SOURCE_QUEUE,
+            SOURCE_QUEUE_NAME,
             f"its careful consumer charged {careful_repeat_count} customers a second time",
         )
         self.say(
@@ -470,5 +475,5 @@ class RedriveStage(Stage):
         )
         if (careful_repeat_count, careless_repeat_count) != (0, len(RECEIPTS)):
             raise ScriptFailed(
-                f"expected none of {SOURCE_QUEUE} and {len(RECEIPTS)} of {RECEIPTS_QUEUE}"
+                f"expected none of {SOURCE_QUEUE_NAME} and {len(RECEIPTS)} of {RECEIPTS_QUEUE}"
             )

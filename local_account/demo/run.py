@@ -22,7 +22,7 @@ from local_account.where import WRONG_USE_EXIT_CODE, CannotStart
 
 RESULT_PATH = Path("build/demo/result.json")
 # Files that the demo writes, and a description of each.
-DESCRIBED_FILES = (
+FILE_NAMES_AND_DESCRIPTIONS = (
     (nightly.REPORT_FILE_NAME, "that page, copied out of the account: open it in a browser"),
     (nightly.MAIL_FILE_NAME, "the same as a mail, for any mail program"),
     (mailbox.NOTIFICATIONS_FILE_NAME, "what people were notified of"),
@@ -78,7 +78,7 @@ def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> i
     folder = RESULT_PATH.parent
     results: list[verdict.Result] = []
     have_all_claims_held = True
-    for name, _ in DESCRIBED_FILES:
+    for name, _ in FILE_NAMES_AND_DESCRIPTIONS:
         (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
         if len(stories) > 1:
@@ -89,8 +89,12 @@ def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> i
     RESULT_PATH.write_text(
         json.dumps(verdict.join_results(results), indent=2, sort_keys=True) + "\n"
     )
-    described_paths = [(folder / name, description) for name, description in DESCRIBED_FILES]
-    console.print(picture.draw_farewell(described_paths, have_all_claims_held=have_all_claims_held))
+    paths_and_descriptions = [
+        (folder / name, description) for name, description in FILE_NAMES_AND_DESCRIPTIONS
+    ]
+    console.print(
+        picture.draw_farewell(paths_and_descriptions, have_all_claims_held=have_all_claims_held)
+    )
     return 0 if have_all_claims_held else 1
 
 
@@ -125,8 +129,8 @@ def _finish_story(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result
     Return the story's result, and True if every claim holds.
     """
     console = stage.console
-    watch = stage.watch
-    picture.print_all(console, *picture.draw_decisions(stage.story, watch))
+    watcher = stage.watcher
+    picture.print_all(console, *picture.draw_decisions(stage.story, watcher))
     picture.print_all(
         console,
         *picture.draw_notifications(stage.mailbox, folder / mailbox.NOTIFICATIONS_FILE_NAME),
@@ -145,10 +149,10 @@ def _finish_story(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result
     mailbox.append_to_file(messages, folder / mailbox.NOTIFICATIONS_FILE_NAME)
     incidents = story_ending.incidents if story_ending else []
     claims = [(fault, False) for fault in stage.faults]
-    claims += verdict.list_claims(stage.story, watch, messages, incidents)
+    claims += verdict.list_claims(stage.story, watcher, messages, incidents)
     if story_ending:
         claims += verdict.list_week_claims(stage.story, story_ending.report_notification.subject)
-    other_fields = {
+    other_result_fields = {
         "stories": [name],
         "claims": [
             {"claim": claim_text, "holds": is_claim_true} for claim_text, is_claim_true in claims
@@ -161,8 +165,8 @@ def _finish_story(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result
         "clock_put_forward": stage.clock_put_forward,
         "messages": stage.messages or None,
     }
-    picture.print_all(console, *picture.draw_differences(other_fields, RESULT_PATH))
+    picture.print_all(console, *picture.draw_differences(other_result_fields, RESULT_PATH))
     picture.print_all(console, *picture.draw_claims(claims))
-    return verdict.make_result(watch, other_fields), all(
+    return verdict.make_result(watcher, other_result_fields), all(
         is_claim_true for _, is_claim_true in claims
     )

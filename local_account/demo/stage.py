@@ -23,11 +23,16 @@ from rich.live import Live
 
 from local_account.demo import picture
 from local_account.demo.mailbox import Mailbox
-from local_account.demo.story import BadQueue, Calls, Story
+from local_account.demo.story import BadQueue, CallTiming, Story
 from local_account.demo.traffic import Caller, RunningTraffic
-from local_account.demo.watching import Observation, Watch, count_messages, read_configuration
+from local_account.demo.watching import (
+    AccountWatcher,
+    QueueObservation,
+    count_messages,
+    read_configuration,
+)
 from local_account.process import LocalAccount
-from local_account.where import REPOSITORY, shell_environment
+from local_account.where import REPOSITORY, make_shell_environment
 from mendq.cases import items
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Timing
@@ -113,7 +118,7 @@ class Stage:
         self.story = story
         self.account = account
         self.console = console
-        self.watch = Watch(
+        self.watcher = AccountWatcher(
             account.client("sqs"),
             account.client("s3"),
             account.client("cloudwatch"),
@@ -140,19 +145,19 @@ class Stage:
         """
         self._create_queues()
         self.console.print(picture.draw_queues_of_story(self.story))
-        self.watch.started_at = time.monotonic()
+        self.watcher.started_at = time.monotonic()
         with self._show_table():
             try:
                 for bad_queue in self.story.queues:
-                    if bad_queue.calls is not Calls.ON_CUE:
+                    if bad_queue.calls is not CallTiming.ON_CUE:
                         self.running[bad_queue.name].start()
                 self._wait_until_shown()
                 for method_name, *arguments in self.story.script:
                     getattr(self, method_name)(*arguments)
-                expected_notifications = self.story.notifications
+                expected_notification_count = self.story.notifications
                 self.until(
-                    lambda: len(self.mailbox.messages) >= expected_notifications,
-                    f"{expected_notifications} notifications",
+                    lambda: len(self.mailbox.messages) >= expected_notification_count,
+                    f"{expected_notification_count} notifications",
                 )
             except ScriptFailed as error:
                 self.faults.append(f"{error}")
@@ -171,7 +176,7 @@ class Stage:
             )
             queue_url = created_queue["QueueUrl"]
             configuration_before = read_configuration(sqs, queue_url)
-            self.watch.queues[bad_queue.name] = Observation(
+            self.watcher.queues[bad_queue.name] = QueueObservation(
                 configuration_before["QueueArn"],
                 queue_url,
                 configuration_before,
@@ -184,7 +189,9 @@ class Stage:
                 config=NO_RETRIES_CONFIGURATION,
                 **self._create_caller_identity(bad_queue.caller),
             )
-            caller = Caller(sqs_client, queue_url, partial(self.watch.report_call, bad_queue.name))
+            caller = Caller(
+                sqs_client, queue_url, partial(self.watcher.report_call, bad_queue.name)
+            )
             self.running[bad_queue.name] = RunningTraffic(bad_queue.traffic, caller)
         self.account.switch_sqs_errors(simulated_errors)
 
@@ -213,7 +220,7 @@ class Stage:
             with Live(
                 console=self.console,
                 refresh_per_second=4,
-                get_renderable=lambda: picture.make_queue_table(self.story, self.watch),
+                get_renderable=lambda: picture.make_queue_table(self.story, self.watcher),
             ):
                 yield
         finally:
@@ -226,15 +233,15 @@ class Stage:
         If Mendq fixes a queue at once, also wait until enough of its calls succeed. Then end the
         queue's calls if they are UNTIL_SHOWN.
         """
-        called_queues = [
-            bad_queue for bad_queue in self.story.queues if bad_queue.calls is not Calls.ON_CUE
+        queues_called_from_start = [
+            bad_queue for bad_queue in self.story.queues if bad_queue.calls is not CallTiming.ON_CUE
         ]
 
         def are_queues_shown() -> bool:
-            for bad_queue in called_queues:
-                if self._is_queue_shown(bad_queue) and bad_queue.calls is Calls.UNTIL_SHOWN:
+            for bad_queue in queues_called_from_start:
+                if self._is_queue_shown(bad_queue) and bad_queue.calls is CallTiming.UNTIL_SHOWN:
                     self.running[bad_queue.name].ask_to_stop()
-            return all(self._is_queue_shown(bad_queue) for bad_queue in called_queues)
+            return all(self._is_queue_shown(bad_queue) for bad_queue in queues_called_from_start)
 
         self.until(are_queues_shown, "a case of every queue, and calls that work where it is fixed")
 
@@ -250,14 +257,14 @@ class Stage:
         Calls of a queue with the same result are printed only the first time. The table shows how
         many there were.
         """
-        for (name, fault), call_count in self.watch.count_new_calls().items():
+        for (name, fault), call_count in self.watcher.count_new_calls().items():
             if (name, fault) not in self._shown_call_results:
                 self._shown_call_results.add((name, fault))
                 traffic = self.bad_queue_by_name[name].traffic
                 self.say(name, *picture.describe_calls(traffic, fault, call_count))
         # Read the mailbox first and print it last: a case is stored before it notifies people.
         notifications = self.mailbox.receive_new()
-        for transition in self.watch.read_changes():
+        for transition in self.watcher.read_changes():
             self.say(picture.get_queue_name(transition), *picture.describe_transition(transition))
         for message in notifications:
             self.say("notified", f"{message.severity}: {message.subject}", "magenta")
@@ -269,13 +276,13 @@ class Stage:
         """
         wait_until(has_happened, awaited_event, MAXIMUM_WAIT_SECONDS, self.print_news)
 
-    def observation_of(self, name: str) -> Observation:
+    def observation_of(self, name: str) -> QueueObservation:
         """Return the observation of the queue with this name."""
-        return self.watch.queues[name]
+        return self.watcher.queues[name]
 
     def states(self, name: str) -> list[str]:
         """Return all states that the cases of a queue have had, first to last."""
-        return [transition["to"] for transition in self.watch.transitions(name)]
+        return [transition["to"] for transition in self.watcher.transitions(name)]
 
     def _has_enough_working_calls(self, name: str) -> bool:
         return (
@@ -287,7 +294,7 @@ class Stage:
 
     def say(self, subject: str, text: str, style: str = "cyan") -> None:
         """Print a line: the seconds since the story began, the subject and the text."""
-        self.console.print(picture.make_event_line(self.watch, subject, text, style))
+        self.console.print(picture.make_event_line(self.watcher, subject, text, style))
 
     def begin(self, *names: str) -> None:
         """Start the calls to these queues."""
@@ -326,8 +333,8 @@ class Stage:
             queue = self.observation_of(name)
             if queue.changed_at is None or queue.last_success_at is None:
                 return False
-            last_old_timeout = queue.changed_at + self.bad_queue_by_name[name].longer_timeout
-            return queue.last_success_at > max(last_old_timeout, *queue.failure_times)
+            end_of_last_old_timeout = queue.changed_at + self.bad_queue_by_name[name].longer_timeout
+            return queue.last_success_at > max(end_of_last_old_timeout, *queue.failure_times)
 
         self.until(is_deleted_in_time, f"deletes of {name} in time")
 
@@ -433,7 +440,7 @@ class Stage:
         def fill_placeholder(match: re.Match[str]) -> str:
             if match[1] == "begun":
                 return f"{self._calls_begun_at:%Y-%m-%dT%H:%M:%SZ}"
-            return str(self.watch.transitions(match[1])[-1]["case_id"])
+            return str(self.watcher.transitions(match[1])[-1]["case_id"])
 
         command_words = [
             "mendq",
@@ -459,7 +466,7 @@ class Stage:
             [sys.executable, "-m", "mendq.cli", *command_words[1:]],
             cwd=REPOSITORY,
             env={
-                **shell_environment(self.account.endpoint_url),
+                **make_shell_environment(self.account.endpoint_url),
                 "COLUMNS": f"{self.console.width}",
             },
             stdin=subprocess.DEVNULL,
@@ -476,5 +483,5 @@ class Stage:
         attributes = self.bad_queue_by_name[name].a_person_sets
         self.say(name, f"a person sets {', '.join(map(' '.join, attributes.items()))}")
         queue_url = self.observation_of(name).queue_url
-        self.watch.sqs.set_queue_attributes(QueueUrl=queue_url, Attributes=attributes)  # type: ignore[arg-type]
+        self.watcher.sqs.set_queue_attributes(QueueUrl=queue_url, Attributes=attributes)  # type: ignore[arg-type]
         self.print_news()

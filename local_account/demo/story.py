@@ -27,7 +27,7 @@ STORY_NAMES = ("visibility", "catalogue", "life", "scan", "redrive")
 ALL_STORIES = "all"
 
 
-class Calls(StrEnum):
+class CallTiming(StrEnum):
     """When the story calls a queue.
 
     UNTIL_SHOWN: from the start until the queue has a case and, if Mendq fixes the queue at once,
@@ -67,7 +67,7 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     traffic: LateDeletes | Sends | Races | Crashes | NoCalls | Extensions
     symptom: str
     states: tuple[State, ...]
-    calls: Calls = Calls.UNTIL_SHOWN
+    calls: CallTiming = CallTiming.UNTIL_SHOWN
     attributes: dict[str, str] = {}
     tags: dict[str, str] = {}
     on_demand: str | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
-from local_account.demo.watching import Observation, Watch
+from local_account.demo.watching import AccountWatcher, QueueObservation
 from mendq.model.case import Severity
 from mendq.model.state import State
 
@@ -19,7 +19,10 @@ NONE_TEXT = "none"
 
 
 def list_claims(
-    story: Story, watch: Watch, messages: Sequence[Message], incidents: Sequence[Mapping[str, Any]]
+    story: Story,
+    watcher: AccountWatcher,
+    messages: Sequence[Message],
+    incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
     """Yield every claim of a story as a sentence, each with True if the claim holds.
 
@@ -30,22 +33,22 @@ def list_claims(
         incidents: All incidents that the nightly job wrote for this account.
     """
     for bad_queue in story.queues:
-        yield from _list_queue_claims(bad_queue, watch.queues[bad_queue.name], watch)
+        yield from _list_queue_claims(bad_queue, watcher.queues[bad_queue.name], watcher)
         yield from _list_notification_claims(
-            bad_queue, watch.queues[bad_queue.name], messages, incidents
+            bad_queue, watcher.queues[bad_queue.name], messages, incidents
         )
     expected_fixes = sum(bad_queue.is_fix_written for bad_queue in story.queues)
     yield _make_claim(
-        "metric AutoFixes is", f"{watch.sum_metric('AutoFixes'):g}", f"{expected_fixes}"
+        "metric AutoFixes is", f"{watcher.sum_metric('AutoFixes'):g}", f"{expected_fixes}"
     )
-    case_ids = [(queue.newest_transition or {}).get("case_id") for queue in watch.queues.values()]
+    case_ids = [(queue.newest_transition or {}).get("case_id") for queue in watcher.queues.values()]
     unrelated_message_subjects = [
         message.subject for message in messages if message.case_id not in case_ids
     ]
     yield _make_claim(
         "notifications about anything else:", _join_texts(unrelated_message_subjects), NONE_TEXT
     )
-    queue_arns = {queue.queue_arn for queue in watch.queues.values()}
+    queue_arns = {queue.queue_arn for queue in watcher.queues.values()}
     unexpected_queue_arns = [
         incident["queue_arn"] for incident in incidents if incident["queue_arn"] not in queue_arns
     ]
@@ -70,14 +73,16 @@ def describe_changes(changes: Mapping[str, Sequence[object]]) -> str:
     )
 
 
-def _list_queue_claims(bad_queue: BadQueue, queue: Observation, watch: Watch) -> Iterator[Claim]:
+def _list_queue_claims(
+    bad_queue: BadQueue, queue: QueueObservation, watcher: AccountWatcher
+) -> Iterator[Claim]:
     """Yield the claims about a queue's changes, its cases and its calls."""
     name = bad_queue.name
     actual_changes = describe_changes(queue.changes())
     yield _make_claim(f"{name}: changed", actual_changes, describe_changes(bad_queue.changes))
     transitions = [
         _describe_transition(transition)
-        for transition in watch.case_transitions
+        for transition in watcher.case_transitions
         if transition["queue_arn"] == queue.queue_arn
     ]
     expected_transitions = [
@@ -118,7 +123,7 @@ def _describe_state(symptom: str, state: str, steps: Mapping[str, Sequence[objec
 
 def _list_notification_claims(
     bad_queue: BadQueue,
-    queue: Observation,
+    queue: QueueObservation,
     messages: Sequence[Message],
     incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
@@ -156,12 +161,14 @@ def list_week_claims(story: Story, week_message_subject: str) -> Iterator[Claim]
     The counts are one incident for each queue, and the notifications of each severity.
     """
     count_by_severity = Counter(bad_queue.notifies for bad_queue in story.queues)
-    expected_counts = [f"{len(story.queues)} incident"]
-    for severity, verb in ((Severity.URGENT, "paged"), (Severity.INFO, "told")):
+    expected_count_texts = [f"{len(story.queues)} incident"]
+    for severity, notification_verb in ((Severity.URGENT, "paged"), (Severity.INFO, "told")):
         if count_by_severity[severity]:
-            expected_counts.append(f"{count_by_severity[severity]} {verb}")
-    missing_counts = [count for count in expected_counts if count not in week_message_subject]
-    yield _make_claim("the week's subject leaves out:", _join_texts(missing_counts), NONE_TEXT)
+            expected_count_texts.append(f"{count_by_severity[severity]} {notification_verb}")
+    missing_count_texts = [
+        count for count in expected_count_texts if count not in week_message_subject
+    ]
+    yield _make_claim("the week's subject leaves out:", _join_texts(missing_count_texts), NONE_TEXT)
 
 
 def _describe_incident(symptom: str, outcome: str, failed_calls: int, *, was_notified: bool) -> str:
@@ -169,7 +176,7 @@ def _describe_incident(symptom: str, outcome: str, failed_calls: int, *, was_not
     return f"{incident_text}, notified" if was_notified else incident_text
 
 
-def make_result(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
+def make_result(watcher: AccountWatcher, other_fields: Mapping[str, Any]) -> Result:
     """Return the result of one story for result.json.
 
     `other_fields` has the fields that `watch` does not know.
@@ -180,12 +187,12 @@ def make_result(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
             "before": queue.initial_configuration,
             "after": queue.latest_configuration,
         }
-        for queue in watch.queues.values()
+        for queue in watcher.queues.values()
     ]
     return {
         "queues": queues,
-        "cases": watch.case_transitions,
-        "seconds_to_heal": _compute_seconds_to_heal(watch),
+        "cases": watcher.case_transitions,
+        "seconds_to_heal": _compute_seconds_to_heal(watcher),
         **other_fields,
     }
 
@@ -218,18 +225,18 @@ def _join_values(joined_value: Any, value: Any) -> Any:
     return value if joined_value is None else joined_value
 
 
-def _compute_seconds_to_heal(watch: Watch) -> float | None:
+def _compute_seconds_to_heal(watcher: AccountWatcher) -> float | None:
     """Return the seconds from a case's first failed call until the case was verified.
 
     The case is the first one that was verified. If no case was verified, return
     `Observation.seconds_to_heal` of the first changed queue of the story, or None if no queue was
     changed.
     """
-    for transition in watch.case_transitions:
+    for transition in watcher.case_transitions:
         if transition["to"] == State.VERIFIED:
             first_failure_at = datetime.fromisoformat(transition["evidence"]["first_at"])
             return (datetime.fromisoformat(transition["at"]) - first_failure_at).total_seconds()
-    for queue in watch.queues.values():
+    for queue in watcher.queues.values():
         if queue.changes():
             return queue.seconds_to_heal()
     return None

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from mendq.model.failed_call import refusal_reason
-from mendq.model.names import NAMESPACE
+from mendq.model.failed_call import find_parameter_refusal_reason
+from mendq.model.names import METRIC_NAMESPACE
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch import CloudWatchClient
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 # Prefixes of attributes that cannot be configured. They change while a queue is used or made older.
-_UNCONFIGURED_PREFIXES = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
+_UNCONFIGURABLE_ATTRIBUTE_PREFIXES = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
 
 
 @dataclass
-class Observation:
+class QueueObservation:
     """Observations of one queue since the story began.
 
     Attributes:
@@ -91,7 +91,7 @@ def read_configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
     return {
         str(name): value
         for name, value in attributes
-        if not name.startswith(_UNCONFIGURED_PREFIXES)
+        if not name.startswith(_UNCONFIGURABLE_ATTRIBUTE_PREFIXES)
     }
 
 
@@ -105,7 +105,7 @@ def count_messages(sqs: SQSClient, queue_url: str) -> int:
 
 
 @dataclass
-class Watch:
+class AccountWatcher:
     """Reads the account repeatedly, with AWS's own calls.
 
     Attributes:
@@ -118,7 +118,7 @@ class Watch:
     s3: S3Client
     cloudwatch: CloudWatchClient
     case_bucket: str
-    queues: dict[str, Observation] = field(default_factory=dict)
+    queues: dict[str, QueueObservation] = field(default_factory=dict)
     case_transitions: list[dict[str, Any]] = field(default_factory=list)
     started_at: float = field(default_factory=time.monotonic)
     _uncounted_calls: SimpleQueue[tuple[str, str | None, datetime]] = field(
@@ -136,7 +136,7 @@ class Watch:
         `fault` is the error message, or None if the call succeeded. If it says why a receipt handle
         was refused, only the reason is recorded.
         """
-        fault_text = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
+        fault_text = fault and (find_parameter_refusal_reason(fault, "ReceiptHandle") or fault)
         self._uncounted_calls.put((name, fault_text, datetime.now(UTC)))
 
     def count_new_calls(self) -> Counter[tuple[str, str | None]]:
@@ -154,7 +154,7 @@ class Watch:
         """Return the sum of one of Mendq's metrics, without dimensions, in the last hour."""
         now = datetime.now(UTC)
         response = self.cloudwatch.get_metric_statistics(
-            Namespace=NAMESPACE,
+            Namespace=METRIC_NAMESPACE,
             MetricName=metric_name,
             Dimensions=[],
             StartTime=now - timedelta(hours=1),

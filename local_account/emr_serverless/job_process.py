@@ -34,7 +34,11 @@ from analytics.session import LOCAL_MASTER, LOCAL_PARTITIONS, SHORT_LIVED_JVM_OP
 from local_account.emr_serverless import api
 from local_account.emr_serverless.api import JobRun
 from local_account.emulator_environment import end_process_group
-from local_account.lambdas.processes import MACHINE_VARIABLES, link_packages, session_credentials
+from local_account.lambdas.processes import (
+    MACHINE_VARIABLES,
+    link_packages,
+    make_session_credentials,
+)
 from local_account.permissions import find_assume_refusal
 from local_account.where import HOST, NO_RETRIES_CONFIGURATION, make_client
 
@@ -178,7 +182,7 @@ class JobProcesses:
             if refusal := find_assume_refusal(run.role_arn, api.SERVICE_PRINCIPAL):
                 raise CannotRun(refusal)
         return {
-            **session_credentials(account, run.role_arn.rpartition("/")[2], run.id),
+            **make_session_credentials(account, run.role_arn.rpartition("/")[2], run.id),
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_REGION": region,
             "AWS_DEFAULT_REGION": region,

@@ -23,7 +23,7 @@ from ministack.core import lambda_runtime
 from ministack.services import sts
 
 from local_account.hooks import replace_functions
-from mendq.model.settings import variable_of
+from mendq.model.settings import environment_variable_of
 
 # boto3 and the packages that it needs, which are part of the Lambda runtime.
 # https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html#python-sdk-included
@@ -39,7 +39,7 @@ RUNTIME_VARIABLES = (
 )
 # Only on the local account, the clock of follow_up can be put forward, to see the outcome of a
 # case. Fifteen days are more than the week that a case waits for a person.
-LOCAL_ONLY_VARIABLES = {variable_of("most_days_ahead"): "15"}
+LOCAL_ONLY_VARIABLES = {environment_variable_of("most_days_ahead"): "15"}
 _account_is_ending = threading.Event()
 _configuration_of_starting_function: contextvars.ContextVar[Mapping[str, Any]] = (
     contextvars.ContextVar("lambda function")
@@ -62,7 +62,7 @@ def install(runtime_packages: Path) -> None:
         """Start a worker process. With `-S`, Python cannot import this environment's packages."""
         binary, *arguments = command
         function_configuration = _configuration_of_starting_function.get()
-        environment = lambda_environment(
+        environment = make_lambda_environment(
             env or os.environ, function_configuration, runtime_packages
         )
         if str(function_configuration.get("Runtime", "")).startswith("python"):
@@ -72,7 +72,7 @@ def install(runtime_packages: Path) -> None:
     lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": start_worker})
     # With AUTH=false, MiniStack would let Lambdas call as the root user of the account. The trail
     # could then not tell their calls from others.
-    lambda_runtime.execution_credentials = execution_credentials
+    lambda_runtime.execution_credentials = make_execution_credentials
 
     @replace_functions(lambda_runtime.Worker, "_spawn")
     def spawn_worker(original_function: Any, worker: Any) -> None:
@@ -90,7 +90,7 @@ def refuse_new_processes() -> None:
     _account_is_ending.set()
 
 
-def lambda_environment(
+def make_lambda_environment(
     emulator_environment: Mapping[str, str],
     configuration: Mapping[str, Any],
     runtime_packages: Path,
@@ -103,25 +103,31 @@ def lambda_environment(
         runtime_packages: Folder with the packages of the Lambda runtime.
     """
     function_variables = (configuration.get("Environment") or {}).get("Variables") or {}
-    allowed_names = {*RUNTIME_VARIABLES, *function_variables}
+    passed_variable_names = {*RUNTIME_VARIABLES, *function_variables}
     return {
         "AWS_EXECUTION_ENV": f"AWS_Lambda_{configuration.get('Runtime', 'python')}",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         **LOCAL_ONLY_VARIABLES,
-        **{name: value for name, value in emulator_environment.items() if name in allowed_names},
+        **{
+            name: value
+            for name, value in emulator_environment.items()
+            if name in passed_variable_names
+        },
         "PYTHONPATH": str(runtime_packages),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 
-def execution_credentials(configuration: Mapping[str, Any]) -> dict[str, str]:
+def make_execution_credentials(configuration: Mapping[str, Any]) -> dict[str, str]:
     """Return the credentials of a new session of the function's role, as environment variables."""
     account, _ = lambda_runtime._account_region_from_function_config(configuration)
     role_name = str(configuration.get("Role", "")).rpartition("/")[2]
-    return session_credentials(account, role_name, str(configuration.get("FunctionName", ""))[:64])
+    return make_session_credentials(
+        account, role_name, str(configuration.get("FunctionName", ""))[:64]
+    )
 
 
-def session_credentials(account: str, role_name: str, session_name: str) -> dict[str, str]:
+def make_session_credentials(account: str, role_name: str, session_name: str) -> dict[str, str]:
     """Register a new session of a role, and return its credentials as environment variables."""
     access_key = f"ASIA{secrets.token_hex(8).upper()}"
     secret_key = secrets.token_urlsafe(30)

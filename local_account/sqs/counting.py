@@ -19,7 +19,7 @@ from ministack.services import sqs
 from local_account.hooks import replace_functions
 
 Queue = dict[str, Any]
-NAMESPACE = "AWS/SQS"
+SQS_NAMESPACE = "AWS/SQS"
 SENT_METRIC = "NumberOfMessagesSent"
 RECEIVED_METRIC = "NumberOfMessagesReceived"
 DELETED_METRIC = "NumberOfMessagesDeleted"
@@ -41,7 +41,7 @@ MINUTE_SECONDS = 60
 MAXIMUM_RECEIVES_OF_OLDEST_MESSAGE = 3
 # Lambda's event source mappings use long polls of this length. MiniStack's poll once a second.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-POLL_SECONDS = 20
+LONG_POLL_SECONDS = 20
 # Keys of the marks in a message: the ARN of its queue, the time at which it arrived there (seconds
 # since the epoch), and its receive count at that time.
 _QUEUE_ARN_MARK = "local_account_in"
@@ -119,7 +119,7 @@ class QueueCounter:
             if messages:
                 self._empty_since_by_queue.pop(queue_url, None)
                 self._add_to_metric(sqs._get_q(queue_url), RECEIVED_METRIC, len(messages))
-            elif now - self._empty_since_by_queue.setdefault(queue_url, now) >= POLL_SECONDS:
+            elif now - self._empty_since_by_queue.setdefault(queue_url, now) >= LONG_POLL_SECONDS:
                 self._empty_since_by_queue[queue_url] = now
                 self._add_to_metric(sqs._get_q(queue_url), EMPTY_RECEIVES_METRIC, 1)
             return messages
@@ -165,11 +165,11 @@ class QueueCounter:
         arn_prefix = f"arn:aws:sqs:{region}:{account}:"
         points_by_queue_and_metric: dict[tuple[str, str], list[dict[str, Any]]] = {}
         with self._lock:
-            minute_values_by_key = {
+            minutes_and_values_by_key = {
                 key: sorted(value_by_minute.items())
                 for key, value_by_minute in self._value_by_minute_by_key.items()
             }
-        for (queue_arn, metric), minute_values in minute_values_by_key.items():
+        for (queue_arn, metric), minutes_and_values in minutes_and_values_by_key.items():
             if not queue_arn.startswith(arn_prefix):
                 continue
             queue_name = queue_arn.removeprefix(arn_prefix)
@@ -180,7 +180,7 @@ class QueueCounter:
                     "Dimensions": {"QueueName": queue_name},
                     "Value": value,
                 }
-                for minute_start, value in minute_values
+                for minute_start, value in minutes_and_values
             ]
         return points_by_queue_and_metric
 

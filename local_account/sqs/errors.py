@@ -30,7 +30,7 @@ from local_account.permissions import make_call_context
 
 Queue = dict[str, Any]
 # A queue that reuses its data key for less time calls KMS so often that KMS throttles it.
-UNTHROTTLED_REUSE_SECONDS = 300
+MINIMUM_UNTHROTTLED_KEY_REUSE_SECONDS = 300
 # Names of Mendq's own queues begin with this. Simulated errors never affect them.
 OWN_QUEUE_PREFIX = "mendq-"
 # MiniStack's error name -> AWS's error name in the JSON protocol.
@@ -177,7 +177,10 @@ def _has_short_key_reuse(queue: Queue) -> bool:
     """Return True if a queue with a KMS key reuses a data key for less than 300 seconds."""
     attributes = queue["attributes"]
     key_reuse_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
-    return bool(attributes.get("KmsMasterKeyId")) and key_reuse_seconds < UNTHROTTLED_REUSE_SECONDS
+    return (
+        bool(attributes.get("KmsMasterKeyId"))
+        and key_reuse_seconds < MINIMUM_UNTHROTTLED_KEY_REUSE_SECONDS
+    )
 
 
 def _lacks_high_throughput(queue: Queue) -> bool:
@@ -246,7 +249,9 @@ class SwitchedError(Struct, frozen=True, forbid_unknown_fields=True):
         queue_name = queue["attributes"]["QueueArn"].rpartition(":")[2]
         if queue_name.lower().startswith(OWN_QUEUE_PREFIX):
             return False
-        if not any(fnmatchcase(queue_name, pattern) for pattern in self.queues):
+        if not any(
+            fnmatchcase(queue_name, queue_name_pattern) for queue_name_pattern in self.queues
+        ):
             return False
         simulated_error = SIMULATED_ERRORS[self.error]
         return action in simulated_error.failing_actions and simulated_error.is_caused_by(queue)
@@ -300,8 +305,8 @@ class ErrorSwitch:
             as SQS does.
             """
             if self._switched_errors.errors:
-                permission = f"sqs:{action.removesuffix('Batch')}"
-                queue = sqs._get_q(parameters.get("QueueUrl") or endpoint_path, permission)
+                iam_action = f"sqs:{action.removesuffix('Batch')}"
+                queue = sqs._get_q(parameters.get("QueueUrl") or endpoint_path, iam_action)
                 for switched_error in self._switched_errors.errors:
                     if switched_error.must_fail(action, queue):
                         raise sqs._Err(

@@ -40,7 +40,7 @@ MAXIMUM_WAIT_SECONDS = 20
 MAXIMUM_STORED_HANDLES = 200_000
 MAXIMUM_BATCH_ENTRIES = 10
 # Key of a queue under which its receipt handles are stored, with their messages.
-_HANDLES_KEY = "local_account_receipts"
+_RECEIPT_HANDLES_KEY = "local_account_receipts"
 
 
 def install() -> None:
@@ -72,13 +72,13 @@ def install() -> None:
         """
         with sqs._queues_lock:
             messages = _put_back_dlq_messages(queue, original_function(queue, *other_arguments))
-            message_by_handle: OrderedDict[str, Message] = queue.setdefault(
-                _HANDLES_KEY, OrderedDict()
+            message_by_receipt_handle: OrderedDict[str, Message] = queue.setdefault(
+                _RECEIPT_HANDLES_KEY, OrderedDict()
             )
             for message in messages:
-                message_by_handle[message["receipt_handle"]] = message
-            while len(message_by_handle) > MAXIMUM_STORED_HANDLES:
-                message_by_handle.popitem(last=False)
+                message_by_receipt_handle[message["receipt_handle"]] = message
+            while len(message_by_receipt_handle) > MAXIMUM_STORED_HANDLES:
+                message_by_receipt_handle.popitem(last=False)
         return messages
 
 
@@ -92,18 +92,18 @@ def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Messag
     redrive_policy = parse_redrive_policy(queue["attributes"].get("RedrivePolicy", ""))
     if redrive_policy is None or sqs._queue_by_arn(redrive_policy.dlq_arn) is None:
         return messages
-    returned_messages: list[Message] = []
-    blocked_groups: set[str] = set()
+    deliverable_messages: list[Message] = []
+    blocked_group_ids: set[str] = set()
     for message in messages:
         must_move_to_dlq = message["receive_count"] > redrive_policy.max_receive_count
-        is_behind_moving_message = queue["is_fifo"] and message["group_id"] in blocked_groups
+        is_behind_moving_message = queue["is_fifo"] and message["group_id"] in blocked_group_ids
         if not must_move_to_dlq and not is_behind_moving_message:
-            returned_messages.append(message)
+            deliverable_messages.append(message)
             continue
-        blocked_groups.add(message["group_id"])
+        blocked_group_ids.add(message["group_id"])
         message["receive_count"] -= 1
         message["visible_at"] = 0.0
-    return returned_messages
+    return deliverable_messages
 
 
 def _install_limit_checks() -> None:
@@ -225,7 +225,7 @@ def _find_message(queue: Queue, receipt_handle: str) -> Message:
 
     Raises SQS's ReceiptHandleIsInvalid if the queue has not stored this receipt handle.
     """
-    message: Message | None = queue.get(_HANDLES_KEY, {}).get(receipt_handle)
+    message: Message | None = queue.get(_RECEIPT_HANDLES_KEY, {}).get(receipt_handle)
     if message is None:
         raise sqs._Err("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
     return message

@@ -112,9 +112,9 @@ def _install_dlqs() -> None:
         A message that moves to a FIFO DLQ gets a new sequence number and a new sent time. Its
         message id becomes its deduplication id.
         """
-        dlq = sqs._queue_by_arn(dlq_arn_of(queue["attributes"].get("RedrivePolicy")))
+        dlq = sqs._queue_by_arn(read_dlq_arn(queue["attributes"].get("RedrivePolicy")))
         dlq_length_before = len(dlq["messages"]) if dlq else 0
-        with sqs._queues_lock, _without_locked_groups(queue):
+        with sqs._queues_lock, _hide_messages_of_locked_groups(queue):
             original_function(queue)
         if not dlq or not dlq["is_fifo"]:
             return
@@ -137,7 +137,7 @@ def _install_dlqs() -> None:
 
 
 @contextmanager
-def _without_locked_groups(queue: Queue) -> Iterator[None]:
+def _hide_messages_of_locked_groups(queue: Queue) -> Iterator[None]:
     """Hide the messages of locked message groups inside the block, and restore them afterwards.
 
     In a FIFO queue, a message group is locked while one of its messages is in flight: SQS neither
@@ -150,18 +150,24 @@ def _without_locked_groups(queue: Queue) -> Iterator[None]:
         return
     messages = queue["messages"]
     now = time.time()
-    locked_groups = {
+    locked_group_ids = {
         message.get("group_id")
         for message in messages
         if message.get("receive_count") and message["visible_at"] > now
     }
-    locked_ids = {message["id"] for message in messages if message.get("group_id") in locked_groups}
-    queue["messages"] = [message for message in messages if message["id"] not in locked_ids]
+    locked_message_ids = {
+        message["id"] for message in messages if message.get("group_id") in locked_group_ids
+    }
+    queue["messages"] = [message for message in messages if message["id"] not in locked_message_ids]
     try:
         yield
     finally:
-        remaining_ids = {message["id"] for message in queue["messages"]} | locked_ids
-        queue["messages"] = [message for message in messages if message["id"] in remaining_ids]
+        remaining_message_ids = {
+            message["id"] for message in queue["messages"]
+        } | locked_message_ids
+        queue["messages"] = [
+            message for message in messages if message["id"] in remaining_message_ids
+        ]
 
 
 def _check_attributes(
@@ -250,7 +256,7 @@ def _parse_policy(value: object) -> Mapping[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def dlq_arn_of(policy: object) -> str:
+def read_dlq_arn(policy: object) -> str:
     """Return the ARN of the DLQ that a RedrivePolicy names; empty if it names none."""
     return str(_parse_policy(policy).get("deadLetterTargetArn", ""))
 
@@ -261,9 +267,9 @@ def _find_redrive_fault(policy: str, source_arn: str, is_fifo: bool) -> str:
     Also empty if the policy names no DLQ. MiniStack itself refuses a policy with wrong fields.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
-    if not (target_arn := dlq_arn_of(policy)):
+    if not (dlq_arn := read_dlq_arn(policy)):
         return ""
-    dlq = sqs._queue_by_arn(target_arn)
+    dlq = sqs._queue_by_arn(dlq_arn)
     if dlq is None:
         return "DLQ message target does not exist."
     if dlq["is_fifo"] != is_fifo:
@@ -296,11 +302,11 @@ def _find_redrive_allow_fault(policy: str) -> str:
 def list_dead_letter_source_queues(parameters: Parameters, url: str) -> dict[str, Any]:
     """Return the response to ListDeadLetterSourceQueues: all source queues, on one page."""
     dlq = sqs._get_q(parameters.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
-    target_arn = dlq["attributes"]["QueueArn"]
+    dlq_arn = dlq["attributes"]["QueueArn"]
     source_urls = [
         queue_url
         for queue_url, queue in list(sqs._queues.items())
-        if dlq_arn_of(queue["attributes"].get("RedrivePolicy")) == target_arn
+        if read_dlq_arn(queue["attributes"].get("RedrivePolicy")) == dlq_arn
     ]
     return {"queueUrls": [sqs._externalize_url(source_url) for source_url in sorted(source_urls)]}
 

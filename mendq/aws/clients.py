@@ -49,7 +49,7 @@ _READ_TIMEOUT_SECONDS = 3
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 _RETRY_PAUSES_TOTAL_SECONDS = 2 ** (_MOST_ATTEMPTS - 1) - 1
 # The longest time that a call takes if AWS does not answer, with the default configuration.
-HUNG_CALL_SECONDS = (
+LONGEST_CALL_SECONDS = (
     _MOST_ATTEMPTS * (_CONNECT_TIMEOUT_SECONDS + _READ_TIMEOUT_SECONDS)
     + _RETRY_PAUSES_TOTAL_SECONDS
 )
@@ -65,7 +65,7 @@ _SLOW_CALL_CONFIG = {"connect_timeout": 2, "read_timeout": 20, "retries": _NO_RE
 
 
 @dataclass
-class Pace:
+class CallRateLimit:
     """A rate limit that all threads share: at most `per_second` calls, evenly spaced.
 
     Attributes:
@@ -168,7 +168,7 @@ class Clients(Struct, frozen=True, dict=True):
     functions = cast("cached_property[LambdaClient]", _make_client_property("lambda"))
     # Waits as long as a Lambda that applies a fix may run. No retries, because that Lambda would do
     # its work a second time.
-    functions_that_answer = cast(
+    functions_with_long_timeout = cast(
         "cached_property[LambdaClient]",
         _make_client_property("lambda", read_timeout=65, retries=_NO_RETRIES),
     )
@@ -203,12 +203,12 @@ class Clients(Struct, frozen=True, dict=True):
     )
 
     @cached_property
-    def event_history_pace(self) -> Pace:
+    def event_history_pace(self) -> CallRateLimit:
         """The rate limit for CloudTrail's event history (LookupEvents).
 
         AWS allows an account two calls per second, for all callers together.
         """
-        return Pace(per_second=2)
+        return CallRateLimit(per_second=2)
 
     @classmethod
     def for_lambda(cls) -> Clients:
@@ -272,9 +272,9 @@ def find_bucket_region(client: S3Client, bucket: str) -> str | None:
     refuses and names no region, and BotoCoreError if S3 cannot be reached.
     """
     try:
-        headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
+        response_headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
     except ClientError as error:
-        headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-        if not headers.get(_BUCKET_REGION_HEADER):
+        response_headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+        if not response_headers.get(_BUCKET_REGION_HEADER):
             raise
-    return headers.get(_BUCKET_REGION_HEADER)
+    return response_headers.get(_BUCKET_REGION_HEADER)

@@ -19,7 +19,7 @@ from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import (
     DATAPOINT_PERIOD,
     LONGEST_WINDOW,
-    METRIC_KINDS_TO_LIST,
+    METRIC_KINDS_OF_SOME_QUEUES,
     METRICS_BY_KIND,
     Datapoints,
     Measurement,
@@ -27,7 +27,7 @@ from mendq.model.metrics import (
     select_series,
     summarize_series,
 )
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef, MetricDataResultTypeDef
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # the answer arrives before the client's timeout.
 MOST_DATAPOINTS_PER_CALL = 33_600
 _MOST_SERIES_PER_QUEUE = len(select_series(("every queue", "FIFO", "receives")))
-QUEUES_PER_CALL = MOST_DATAPOINTS_PER_CALL // (
+MOST_QUEUES_PER_CALL = MOST_DATAPOINTS_PER_CALL // (
     LONGEST_WINDOW // DATAPOINT_PERIOD * _MOST_SERIES_PER_QUEUE
 )
 _COMPLETE_STATUS = "Complete"
@@ -47,7 +47,7 @@ _PARTIAL_STATUS = "PartialData"
 def measure_queues(
     clients: Clients, window_by_arn: Mapping[str, Window]
 ) -> dict[str, Measurement | None]:
-    """Measure up to QUEUES_PER_CALL queues with one query of CloudWatch.
+    """Measure up to MOST_QUEUES_PER_CALL queues with one query of CloudWatch.
 
     Args:
         clients: The AWS clients.
@@ -63,7 +63,7 @@ def measure_queues(
     queries = [
         build_query(
             f"{series_name}{index}",
-            (namespace, "QueueName", parts_of(arn).name),
+            (namespace, "QueueName", parse_queue_arn(arn).name),
             metric,
             statistic,
             period_seconds,
@@ -73,7 +73,7 @@ def measure_queues(
     ]
     since = min(window.since for window in window_by_arn.values())
     until = max(window.until for window in window_by_arn.values())
-    points_by_query_id = read_series(
+    points_by_query_id = read_metric_series(
         clients, queries, since, until, subject=", ".join(window_by_arn)
     )
     measurement_by_arn = dict[str, Measurement | None]()
@@ -85,9 +85,9 @@ def measure_queues(
         }
         # An incomplete answer proves nothing: without the number of sends, the deletes would look
         # like those of messages that were handled twice.
-        is_complete = len(points_by_series) == len(window.series)
+        has_all_series = len(points_by_series) == len(window.series)
         measurement_by_arn[arn] = (
-            summarize_series(points_by_series, window) if is_complete else None
+            summarize_series(points_by_series, window) if has_all_series else None
         )
     return measurement_by_arn
 
@@ -105,7 +105,7 @@ def count_deleted_messages(
     query = build_query(
         "deleted", make_queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60
     )
-    points_by_query_id = read_series(clients, [query], since, until, subject=queue_arn)
+    points_by_query_id = read_metric_series(clients, [query], since, until, subject=queue_arn)
     return int(
         sum(value for _, value in select_finite_points(points_by_query_id.get("deleted", ())))
     )
@@ -132,7 +132,9 @@ def read_two_weeks_of_metrics(
         build_query(f"m{index}", dimension, metric, "Maximum", period_seconds)
         for index, metric in enumerate(metrics)
     ]
-    points_by_query_id = read_series(clients, queries, now - FORTNIGHT, now, subject=queue_arn)
+    points_by_query_id = read_metric_series(
+        clients, queries, now - FORTNIGHT, now, subject=queue_arn
+    )
     return {
         metric: sorted(select_finite_points(points_by_query_id.get(f"m{index}", ())))
         for index, metric in enumerate(metrics)
@@ -146,7 +148,7 @@ def select_finite_points(points: Datapoints) -> Datapoints:
 
 def make_queue_dimension(queue_arn: str) -> tuple[str, str, str]:
     """Return the argument `dimension` of `build_query` for SQS's own metrics of this queue."""
-    return ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
+    return ("AWS/SQS", "QueueName", parse_queue_arn(queue_arn).name)
 
 
 def build_query(
@@ -172,7 +174,7 @@ def build_query(
     return {"Id": query_id, "MetricStat": metric_stat}
 
 
-def read_series(
+def read_metric_series(
     clients: Clients,
     queries: Sequence[MetricDataQueryTypeDef],
     since: datetime,
@@ -211,8 +213,8 @@ def _select_complete_series(results: Iterable[MetricDataResultTypeDef]) -> dict[
     statuses_by_query_id: dict[str, list[str]] = defaultdict(list)
     for result in results:
         statuses_by_query_id[result["Id"]].append(result.get("StatusCode", _COMPLETE_STATUS))
-        new_points = zip(result.get("Timestamps", []), result.get("Values", []), strict=False)
-        points_by_query_id[result["Id"]].extend(new_points)
+        points_of_page = zip(result.get("Timestamps", []), result.get("Values", []), strict=False)
+        points_by_query_id[result["Id"]].extend(points_of_page)
     return {
         query_id: points_by_query_id[query_id]
         for query_id, statuses in statuses_by_query_id.items()
@@ -225,7 +227,8 @@ MOST_LISTED_METRICS = 50_000
 
 
 def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
-    """Return the kinds of metrics that only some queues have (METRIC_KINDS_TO_LIST), by queue name.
+    """Return the kinds of metrics that only some queues have (METRIC_KINDS_OF_SOME_QUEUES), by
+    queue name.
 
     CloudWatch does not bill listing. If CloudWatch refuses or does not answer, the kinds found so
     far are returned, and the other metrics can still be measured. Anyone may publish any number of
@@ -235,11 +238,11 @@ def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Se
         clients: The AWS clients.
         queue_name: The queue. Empty: all queues.
     """
-    kinds_by_queue_name = defaultdict[str, list[str]](list)
+    metric_kinds_by_queue_name = defaultdict[str, list[str]](list)
     dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
     with suppress(ClientError, BotoCoreError):
-        for kind in METRIC_KINDS_TO_LIST:
-            sample_metric = next(iter(METRICS_BY_KIND[kind].values()))
+        for metric_kind in METRIC_KINDS_OF_SOME_QUEUES:
+            sample_metric = next(iter(METRICS_BY_KIND[metric_kind].values()))
             pages = clients.cloudwatch.get_paginator("list_metrics").paginate(
                 Namespace=sample_metric.namespace,
                 MetricName=sample_metric.metric,
@@ -250,8 +253,10 @@ def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Se
                 for metric in page["Metrics"]:
                     dimensions = metric.get("Dimensions", [])
                     if len(dimensions) == 1:
-                        kinds_by_queue_name[dimensions[0].get("Value", "")].append(kind)
-    return kinds_by_queue_name
+                        metric_kinds_by_queue_name[dimensions[0].get("Value", "")].append(
+                            metric_kind
+                        )
+    return metric_kinds_by_queue_name
 
 
 _QueueFactsT = TypeVar("_QueueFactsT", bound=QueueFacts)
@@ -264,7 +269,9 @@ _SQS_METRIC_NAME_PATTERN = re.compile(
 )
 
 
-def _iterate_alarms(clients: Clients, **selection_arguments: Any) -> Iterator[Mapping[str, Any]]:
+def _iterate_alarms(
+    clients: Clients, **alarm_selection_arguments: Any
+) -> Iterator[Mapping[str, Any]]:
     """Yield metric alarms of the account and region. Raise FactsUnavailable.
 
     Args:
@@ -274,7 +281,7 @@ def _iterate_alarms(clients: Clients, **selection_arguments: Any) -> Iterator[Ma
     """
     with translate_aws_errors("the account's alarms"):
         for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(
-            **selection_arguments
+            **alarm_selection_arguments
         ):
             yield from page["MetricAlarms"]
 
@@ -331,11 +338,13 @@ def add_alarmed_metrics_of_queue_and_dlq(facts: Facts, alarmed_metrics: AlarmedM
     return replace(_add_alarmed_metrics(facts, alarmed_metrics), dlq=dlq)
 
 
-def _add_alarmed_metrics(queue: _QueueFactsT, alarmed_metrics: AlarmedMetrics) -> _QueueFactsT:
+def _add_alarmed_metrics(
+    queue_facts: _QueueFactsT, alarmed_metrics: AlarmedMetrics
+) -> _QueueFactsT:
     """Return the queue with `alarmed`, its metrics that at least one alarm watches."""
     no_metrics = frozenset[str]()
     return replace(
-        queue,
-        alarmed=alarmed_metrics.get(queue.name, no_metrics)
+        queue_facts,
+        alarmed_metrics=alarmed_metrics.get(queue_facts.name, no_metrics)
         | alarmed_metrics.get(ANY_QUEUE, no_metrics),
     )

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import build_query, read_series, select_finite_points
+from mendq.aws.cloudwatch import build_query, read_metric_series, select_finite_points
 from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import DEFAULT_BATCH_SIZE, LambdaConsumer
 
@@ -32,8 +32,8 @@ FUNCTION_METRIC_BY_KEY = {
     "invocations_sum": ("Invocations", "Sum"),
     "throttles_sum": ("Throttles", "Sum"),
 }
-_CONSUMING_STATES = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
-_STOPPED_STATES = frozenset({"Disabled", "Disabling"})
+_ACTIVE_MAPPING_STATES = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
+_STOPPED_MAPPING_STATES = frozenset({"Disabled", "Disabling"})
 
 
 def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[EventSourceMapping]:
@@ -42,8 +42,8 @@ def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[EventS
     Without `queue_arn`, return those of all queues and streams of the account and region. Raise
     FactsUnavailable.
     """
-    scope_text = f"of {queue_arn}" if queue_arn else "of the account"
-    with translate_aws_errors(f"Lambda consumers {scope_text}"):
+    queue_or_account_text = f"of {queue_arn}" if queue_arn else "of the account"
+    with translate_aws_errors(f"Lambda consumers {queue_or_account_text}"):
         mappings: list[EventSourceMapping] = []
         for page in _iterate_mapping_pages(clients, queue_arn):
             mappings += page["EventSourceMappings"]
@@ -66,7 +66,7 @@ def _iterate_mapping_pages(clients: Clients, queue_arn: str | None) -> Iterator[
         request_arguments["Marker"] = next_page_marker
 
 
-def read_timeout_seconds(clients: Clients, function_arn: str) -> int | None:
+def read_function_timeout_seconds(clients: Clients, function_arn: str) -> int | None:
     """Return the function's timeout in seconds; None if the function was deleted.
 
     Raise FactsUnavailable.
@@ -108,9 +108,9 @@ def list_consumers(
         function_arn = mapping.get("FunctionArn", "")
         mapping_state = mapping.get("State")
         timeout_seconds = timeout_seconds_by_arn.get(function_arn)
-        if mapping_state in _STOPPED_STATES:
+        if mapping_state in _STOPPED_MAPPING_STATES:
             stopped_function_arns.append(function_arn)
-        elif mapping_state in _CONSUMING_STATES and timeout_seconds is not None:
+        elif mapping_state in _ACTIVE_MAPPING_STATES and timeout_seconds is not None:
             consumers.append(_make_consumer(mapping, timeout_seconds))
     return tuple(consumers), tuple(stopped_function_arns)
 
@@ -132,7 +132,9 @@ def _make_consumer(mapping: EventSourceMapping, timeout_seconds: int) -> LambdaC
 def list_active_function_arns(mappings: Iterable[EventSourceMapping]) -> list[str]:
     """Return the ARN of the function of each enabled mapping."""
     return [
-        mapping["FunctionArn"] for mapping in mappings if mapping.get("State") in _CONSUMING_STATES
+        mapping["FunctionArn"]
+        for mapping in mappings
+        if mapping.get("State") in _ACTIVE_MAPPING_STATES
     ]
 
 
@@ -158,7 +160,7 @@ def read_function_metrics(
         for index, function_name in enumerate(function_names)
         for metric_key, metric_and_statistic in FUNCTION_METRIC_BY_KEY.items()
     ]
-    points_by_query_id = read_series(
+    points_by_query_id = read_metric_series(
         clients, queries, now - FUNCTION_METRICS_WINDOW, now, subject="Lambda functions"
     )
     values_by_query_id = {

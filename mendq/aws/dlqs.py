@@ -11,20 +11,25 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import FactsUnavailable, code_of, translate_aws_errors, translate_queue_errors
-from mendq.aws.queue import attributes_if_there, queue_url, tags_if_readable
+from mendq.aws.errors import (
+    FactsUnavailable,
+    error_code_of,
+    translate_aws_errors,
+    translate_queue_errors,
+)
+from mendq.aws.queue import queue_url, read_attributes_if_queue_exists, read_tags_if_allowed
 from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts
-from mendq.model.failed_call import canonical_code
+from mendq.model.failed_call import make_canonical_error_code
 from mendq.model.metrics import OLDEST_WINDOW_START_AGE
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import (
-    arn_of,
     arn_of_url,
+    parse_queue_arn,
     parse_redrive_allow_policy,
     parse_redrive_policy,
-    parts_of,
+    queue_arn_or_none,
     why_unfit_as_dlq,
 )
 from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, CreateDlq
@@ -38,12 +43,12 @@ MOST_LISTED_SOURCES = 1_000
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 LONGEST_MOVE_TASK_DURATION = timedelta(hours=36)
 # The destination of a task that names none: SQS moves messages to the queues they came from.
-SOURCES_DESTINATION = "sources"
+ORIGINAL_SOURCES_DESTINATION = "sources"
 # A task with an unknown status counts as running: Mendq then leaves the queue alone.
-ENDED_TASK_STATUSES = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
+ENDED_MOVE_TASK_STATUSES = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
 # SQS's error codes for a queue that was never a DLQ or does not exist.
-ERROR_CODES_WITHOUT_TASKS = frozenset(
+ERROR_CODES_WITHOUT_MOVE_TASKS = frozenset(
     {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
 )
 
@@ -54,9 +59,11 @@ def find_local_dlq_arn(facts: Facts) -> str | None:
     None also if there is no DLQ, or if its ARN is malformed. The RedrivePolicy may contain any
     text, because a person may have written it.
     """
-    dlq_arn = arn_of(facts.dlq_arn)
-    is_local = dlq_arn is not None and parts_of(dlq_arn)[:3] == parts_of(facts.queue_arn)[:3]
-    return dlq_arn if is_local else None
+    dlq_arn = queue_arn_or_none(facts.dlq_arn)
+    is_dlq_local = (
+        dlq_arn is not None and parse_queue_arn(dlq_arn)[:3] == parse_queue_arn(facts.queue_arn)[:3]
+    )
+    return dlq_arn if is_dlq_local else None
 
 
 def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
@@ -92,14 +99,14 @@ def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tu
     Raises the errors of `list_source_arns`.
     """
     candidate_source_arns = list_source_arns(clients, dlq.queue_arn)
-    read_tags = partial(tags_if_readable, clients)
+    read_tags = partial(read_tags_if_allowed, clients)
     return select_confirmed_sources(candidate_source_arns, dlq, consent, read_tags)
 
 
 def list_move_tasks(
     clients: Clients,
     dlq_arn: str,
-    error_codes_without_tasks: Collection[str] = ERROR_CODES_WITHOUT_TASKS,
+    error_codes_without_tasks: Collection[str] = ERROR_CODES_WITHOUT_MOVE_TASKS,
 ) -> list[MoveTask]:
     """Return the newest message movement tasks (SQS's own redrives) of a DLQ, at most ten.
 
@@ -114,7 +121,7 @@ def list_move_tasks(
         try:
             response = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
         except ClientError as error:
-            if canonical_code(code_of(error)) not in error_codes_without_tasks:
+            if make_canonical_error_code(error_code_of(error)) not in error_codes_without_tasks:
                 raise
             return []
     return response.get("Results", [])
@@ -123,21 +130,21 @@ def list_move_tasks(
 def read_recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
     """Return the ARNs of the queues to which SQS moves messages of a DLQ, or moved them recently.
 
-    SOURCES_DESTINATION stands for the queues from which the messages came. A move is recent if it
-    may have ended in the time that a measurement can cover (OLDEST_WINDOW_START_AGE). SQS does not
-    report when a task ended, so each task counts as if it had run for LONGEST_MOVE_TASK_DURATION.
-    Raises FactsUnavailable or QueueRefusesUs.
+    ORIGINAL_SOURCES_DESTINATION stands for the queues from which the messages came. A move is
+    recent if it may have ended in the time that a measurement can cover (OLDEST_WINDOW_START_AGE).
+    SQS does not report when a task ended, so each task counts as if it had run for
+    LONGEST_MOVE_TASK_DURATION. Raises FactsUnavailable or QueueRefusesUs.
     """
     # In milliseconds, as SQS spells a task's start.
     oldest_start_ms = (
         now - OLDEST_WINDOW_START_AGE - LONGEST_MOVE_TASK_DURATION
     ).timestamp() * 1_000
-    destinations: set[str] = set()
-    for task in list_move_tasks(clients, dlq_arn):
-        is_running = task.get("Status") not in ENDED_TASK_STATUSES
-        if is_running or task.get("StartedTimestamp", oldest_start_ms) >= oldest_start_ms:
-            destinations.add(task.get("DestinationArn") or SOURCES_DESTINATION)
-    return frozenset(destinations)
+    destination_arns: set[str] = set()
+    for move_task in list_move_tasks(clients, dlq_arn):
+        is_task_running = move_task.get("Status") not in ENDED_MOVE_TASK_STATUSES
+        if is_task_running or move_task.get("StartedTimestamp", oldest_start_ms) >= oldest_start_ms:
+            destination_arns.add(move_task.get("DestinationArn") or ORIGINAL_SOURCES_DESTINATION)
+    return frozenset(destination_arns)
 
 
 # The most DLQs that may follow one another, each the DLQ of the one before. More are a fault.
@@ -165,10 +172,12 @@ def _find_step_fault(
     `steps` are all steps of the plan: a DLQ may be created by one step and attached by another.
     """
     if isinstance(step, AllowRedriveFrom):
-        return _find_wrong_source(clients, queue.queue_arn, step)
+        return _describe_wrong_source(clients, queue.queue_arn, step)
     if isinstance(step, AttachDlq):
-        source_and_dlq = (queue.queue_arn, _find_attached_dlq(step))
-        return why_unfit_as_dlq(*source_and_dlq) or _describe_dlq_loop(clients, *source_and_dlq)
+        source_and_dlq_arns = (queue.queue_arn, _find_attached_dlq(step))
+        return why_unfit_as_dlq(*source_and_dlq_arns) or _describe_dlq_loop(
+            clients, *source_and_dlq_arns
+        )
     if isinstance(step, CreateDlq):
         attach_step = next(
             (other_step for other_step in steps if isinstance(other_step, AttachDlq)), None
@@ -193,8 +202,8 @@ def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str |
     """
     last_dlq_arn = dlq_arn
     for _ in range(LONGEST_DLQ_CHAIN):
-        attributes = attributes_if_there(clients, last_dlq_arn)
-        next_dlq_arn = arn_of(Facts(last_dlq_arn, attributes, {}).dlq_arn)
+        attributes = read_attributes_if_queue_exists(clients, last_dlq_arn)
+        next_dlq_arn = queue_arn_or_none(Facts(last_dlq_arn, attributes, {}).dlq_arn)
         if next_dlq_arn is None or why_unfit_as_dlq(last_dlq_arn, next_dlq_arn):
             return None
         if next_dlq_arn == source_arn:
@@ -203,7 +212,7 @@ def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str |
     return f"more than {LONGEST_DLQ_CHAIN} DLQs stand behind one another"
 
 
-def _find_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
+def _describe_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
     """Return why a queue that the step adds is not a source of this DLQ; None if all are."""
     policy_before = parse_redrive_allow_policy(step.before)
     policy_after = parse_redrive_allow_policy(step.after)
@@ -213,6 +222,9 @@ def _find_wrong_source(clients: Clients, queue_arn: str, step: AllowRedriveFrom)
         fault = why_unfit_as_dlq(source_arn, queue_arn)
         if fault:
             return f"{source_arn[:120]} cannot be a source: {fault}"
-        if Facts(source_arn, attributes_if_there(clients, source_arn), {}).dlq_arn != queue_arn:
+        if (
+            Facts(source_arn, read_attributes_if_queue_exists(clients, source_arn), {}).dlq_arn
+            != queue_arn
+        ):
             return f"{source_arn} does not name it as its DLQ"
     return None

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mendq.model.failed_call import RefusedBy, canonical_code, find_refusing_policy
+from mendq.model.failed_call import RefusedBy, find_refusing_policy, make_canonical_error_code
 
-# Error codes with which a retry may help. `is_transient` also looks at the HTTP status.
+# Error codes with which a retry may help. `is_transient_error` also looks at the HTTP status.
 TRANSIENT_ERROR_CODES = frozenset(
     {
         *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
@@ -72,7 +72,7 @@ class ProbeNotSent(Exception):
     """The probe's call did not fail with the expected error, so no failed call is recorded."""
 
 
-class ComeAgain(Exception):
+class RetryLater(Exception):
     """Mendq cannot act now for a reason that will pass. AWS must deliver the events again."""
 
 
@@ -121,25 +121,25 @@ def translate_queue_errors(subject: str, queue_arn: str) -> Iterator[None]:
         try:
             yield
         except ClientError as error:
-            if canonical_code(code_of(error)) == "NonExistentQueue":
+            if make_canonical_error_code(error_code_of(error)) == "NonExistentQueue":
                 raise QueueGone(queue_arn) from error
             raise
 
 
-def code_of(error: ClientError) -> str:
+def error_code_of(error: ClientError) -> str:
     """Return AWS's error code."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
-def is_denied(error: Exception) -> bool:
+def is_access_denied(error: Exception) -> bool:
     """Return True if AWS refused a call because access is denied.
 
     AWS's error codes for this contain "Denied".
     """
-    return isinstance(error, ClientError) and "Denied" in code_of(error)
+    return isinstance(error, ClientError) and "Denied" in error_code_of(error)
 
 
-def is_transient(error: Exception) -> bool:
+def is_transient_error(error: Exception) -> bool:
     """Return True if a retry may help after this error.
 
     Then it is also possible that AWS carried the request out and only the answer was lost. Return
@@ -149,20 +149,22 @@ def is_transient(error: Exception) -> bool:
         return True
     http_status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return (
-        http_status >= 500 or http_status in (408, 429) or code_of(error) in TRANSIENT_ERROR_CODES
+        http_status >= 500
+        or http_status in (408, 429)
+        or error_code_of(error) in TRANSIENT_ERROR_CODES
     )
 
 
 def _is_refused_by_queue_policy(error: ClientError) -> bool:
     """Return True if the error says that the queue's own policy denies Mendq access."""
-    message = str(error.response.get("Error", {}).get("Message", ""))
+    error_message = str(error.response.get("Error", {}).get("Message", ""))
     return (
-        find_refusing_policy(canonical_code(code_of(error)), message)
+        find_refusing_policy(make_canonical_error_code(error_code_of(error)), error_message)
         is RefusedBy.RESOURCE_POLICY_DENIES
     )
 
 
-def summarize_cause(error: Exception) -> str:
+def summarize_error_cause(error: Exception) -> str:
     """Return the cause of an error in two or three words, for logs."""
     if isinstance(error, FactsUnavailable | CaseStoreUnavailable):
         return "could not look"

@@ -29,19 +29,19 @@ from mendq.aws.consumers import (
     list_consumers,
     list_mappings,
     read_function_metrics,
+    read_function_timeout_seconds,
     read_reserved_concurrency,
-    read_timeout_seconds,
 )
 from mendq.aws.dlqs import find_local_dlq_arn, list_source_arns, read_recent_move_destinations
 from mendq.aws.errors import QueueGone, QueueRefusesUs
-from mendq.aws.queue import attributes_of, tags_if_readable
+from mendq.aws.queue import read_queue_attributes, read_tags_if_allowed
 from mendq.model.case import Case
 from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
 from mendq.model.limits import Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Measurement, Window
-from mendq.model.queue import arn_of_dlq, parts_of
+from mendq.model.queue import arn_of_dlq, parse_queue_arn
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 ONE_HOUR = timedelta(hours=1)
-Answer = TypeVar("Answer")
+ReadResult = TypeVar("ReadResult")
 
 
 def has_made_no_dlq(_source_arn: str, _dlq_arn: str) -> bool:
@@ -79,7 +79,7 @@ class FactsReader(Struct, frozen=True):
     now: datetime
     timing: Timing
     list_open_symptoms: Callable[[Iterable[str]], frozenset[str]]
-    read_noted_moves: Callable[[], frozenset[str]]
+    read_noted_move_destinations: Callable[[], frozenset[str]]
     list_newest_cases: Callable[[Iterable[str]], tuple[Case, ...]]
     consent: Consent
     has_made_dlq: Callable[[str, str], bool] = has_made_no_dlq
@@ -91,7 +91,7 @@ class FactsReader(Struct, frozen=True):
         itself may be the symptom. If it was deleted and `needs` is not empty, raise QueueGone.
         """
         try:
-            attributes = self.ask(attributes_of, queue_arn)
+            attributes = self.ask(read_queue_attributes, queue_arn)
         except QueueGone:
             if needs:
                 raise
@@ -100,24 +100,26 @@ class FactsReader(Struct, frozen=True):
 
     def with_needed_facts(self, facts: Facts, needs: Collection[Need]) -> Facts:
         """Return the facts, with all facts added that `needs` lists and this class can read."""
-        for need, add_facts in _FACTS_ADDER_BY_NEED.items():
+        for need, facts_adder in _FACTS_ADDER_BY_NEED.items():
             if need in needs:
-                facts = add_facts(self, facts)
+                facts = facts_adder(self, facts)
         return facts
 
-    def ask(self, read_function: Callable[..., Answer], *arguments: Hashable) -> Answer:
+    def ask(
+        self, read_function: Callable[..., ReadResult], *read_arguments: Hashable
+    ) -> ReadResult:
         """Call `read_function`, a function of `mendq.aws`, and return its result.
 
         `read_function` gets the clients first, then `arguments`. `ScanReader` overrides this method
         to cache results.
         """
-        return read_function(self.clients, *arguments)
+        return read_function(self.clients, *read_arguments)
 
     def read_mappings(self, queue_arn: str) -> Sequence[EventSourceMapping]:
         """Return the event source mappings of a queue."""
         return self.ask(list_mappings, queue_arn)
 
-    def read_metric_kinds(self, queue_name: str) -> Sequence[str]:
+    def read_own_metric_kinds(self, queue_name: str) -> Sequence[str]:
         """Return the kinds of metrics that CloudWatch has for this queue and not for all queues."""
         return self.ask(list_metric_kinds, queue_name).get(queue_name, ())
 
@@ -128,9 +130,9 @@ class FactsReader(Struct, frozen=True):
         """
         return read_function_metrics(self.clients, function_names, self.now)
 
-    def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
+    def measure(self, window_by_arn: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         """Return the measurements of queues in these windows, by queue ARN."""
-        return measure_queues(self.clients, windows)
+        return measure_queues(self.clients, window_by_arn)
 
     def read_named_move_destinations(self) -> frozenset[str]:
         """Return the ARNs of queues that a scan saw as the named destination of a redrive.
@@ -138,7 +140,7 @@ class FactsReader(Struct, frozen=True):
         Such a redrive may move messages to a queue that they did not come from. `ScanReader`
         overrides this method.
         """
-        return self.read_noted_moves()
+        return self.read_noted_move_destinations()
 
     def with_consumers(self, facts: Facts) -> Facts:
         """Return the facts with the queue's Lambda consumers, but without their metrics.
@@ -149,7 +151,8 @@ class FactsReader(Struct, frozen=True):
         if not mappings:
             return facts
         timeout_seconds_by_arn = {
-            arn: self.ask(read_timeout_seconds, arn) for arn in list_active_function_arns(mappings)
+            arn: self.ask(read_function_timeout_seconds, arn)
+            for arn in list_active_function_arns(mappings)
         }
         consumers, stopped_function_arns = list_consumers(mappings, timeout_seconds_by_arn)
         return replace(facts, lambda_consumers=consumers, stopped_consumers=stopped_function_arns)
@@ -158,9 +161,9 @@ class FactsReader(Struct, frozen=True):
         """Return the facts with the consumers' metrics of the last hour."""
         if not facts.lambda_consumers:
             return facts
-        metrics_by_name = self.read_function_metrics(function_names(facts))
+        metrics_by_function_name = self.read_function_metrics(function_names(facts))
         consumers = [
-            replace(consumer, **metrics_by_name[consumer.name])
+            replace(consumer, **metrics_by_function_name[consumer.name])
             for consumer in facts.lambda_consumers
         ]
         return replace(facts, lambda_consumers=tuple(consumers))
@@ -185,8 +188,8 @@ class FactsReader(Struct, frozen=True):
         """
         shortest_duration = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
-        is_unchanged = settled_at == facts.created_at
-        window = Window.choose(self.now, settled_at, shortest_duration, is_new=is_unchanged)
+        is_queue_unchanged = settled_at == facts.created_at
+        window = Window.choose(self.now, settled_at, shortest_duration, is_new=is_queue_unchanged)
         return window and replace(window, kinds=self._list_metric_kinds(facts))
 
     def _list_metric_kinds(self, facts: Facts) -> tuple[str, ...]:
@@ -198,7 +201,7 @@ class FactsReader(Struct, frozen=True):
             metric_kinds.append("repeated sends")
         if facts.is_short_polled:
             metric_kinds.append("receives")
-        return (*metric_kinds, *self.read_metric_kinds(facts.name))
+        return (*metric_kinds, *self.read_own_metric_kinds(facts.name))
 
     def with_dlq(self, facts: Facts) -> Facts:
         """Return the facts with the DLQ that the RedrivePolicy names.
@@ -212,7 +215,7 @@ class FactsReader(Struct, frozen=True):
             facts, dlq=self._read_named_queue(dlq_arn) if dlq_arn else QueueFacts(facts.dlq_arn, {})
         )
 
-    def find_made_dlq(self, facts: Facts) -> str:
+    def find_dlq_made_by_mendq(self, facts: Facts) -> str:
         """Return the ARN of the queue's DLQ if Mendq made it for this queue, else an empty text.
 
         The text is also empty if `facts` show that the DLQ does not exist.
@@ -233,7 +236,7 @@ class FactsReader(Struct, frozen=True):
     def _read_named_queue(self, queue_arn: str) -> QueueFacts:
         """Return a queue's attributes; empty if it does not exist."""
         with suppress(QueueGone):
-            return QueueFacts(queue_arn, self.ask(attributes_of, queue_arn))
+            return QueueFacts(queue_arn, self.ask(read_queue_attributes, queue_arn))
         return QueueFacts(queue_arn, {})
 
     def with_dlq_sources(self, facts: Facts) -> Facts:
@@ -242,12 +245,18 @@ class FactsReader(Struct, frozen=True):
         A confirmed source that was deleted or refuses Mendq is left out.
         """
         candidate_source_arns, confirmed_arns = self._list_sources(facts)
-        sources = list[QueueFacts]()
-        for arn in confirmed_arns:
+        confirmed_sources = list[QueueFacts]()
+        for source_arn in confirmed_arns:
             with suppress(QueueGone, QueueRefusesUs):
-                sources.append(QueueFacts(arn, self.ask(attributes_of, arn)))
-        unconfirmed_arns = tuple(arn for arn in candidate_source_arns if arn not in confirmed_arns)
-        return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=unconfirmed_arns)
+                confirmed_sources.append(
+                    QueueFacts(source_arn, self.ask(read_queue_attributes, source_arn))
+                )
+        unconfirmed_arns = tuple(
+            source_arn for source_arn in candidate_source_arns if source_arn not in confirmed_arns
+        )
+        return replace(
+            facts, dlq_sources=tuple(confirmed_sources), unconfirmed_sources=unconfirmed_arns
+        )
 
     def _list_sources(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the ARNs of the queues that name this queue as their DLQ, in two tuples.
@@ -255,7 +264,7 @@ class FactsReader(Struct, frozen=True):
         The first has all such queues, the second the confirmed ones (`select_confirmed_sources`).
         """
         candidate_source_arns = self.ask(list_source_arns, facts.queue_arn)
-        read_tags = partial(self.ask, tags_if_readable)
+        read_tags = partial(self.ask, read_tags_if_allowed)
         return candidate_source_arns, select_confirmed_sources(
             candidate_source_arns, facts, self.consent, read_tags
         )
@@ -266,12 +275,16 @@ class FactsReader(Struct, frozen=True):
         It is True if a redrive moves messages out of the queue, out of its DLQ, or into the queue,
         or may have done so recently (`read_recent_move_destinations`).
         """
-        is_moving = bool(self.ask(read_recent_move_destinations, facts.queue_arn, self.now))
+        are_messages_moving = bool(
+            self.ask(read_recent_move_destinations, facts.queue_arn, self.now)
+        )
         dlq_arn = find_local_dlq_arn(facts)
-        if not is_moving and dlq_arn:
-            is_moving = bool(self.ask(read_recent_move_destinations, dlq_arn, self.now))
-        is_moving = is_moving or facts.queue_arn in self.read_named_move_destinations()
-        return replace(facts, move_task_running=is_moving)
+        if not are_messages_moving and dlq_arn:
+            are_messages_moving = bool(self.ask(read_recent_move_destinations, dlq_arn, self.now))
+        are_messages_moving = (
+            are_messages_moving or facts.queue_arn in self.read_named_move_destinations()
+        )
+        return replace(facts, move_task_running=are_messages_moving)
 
     def with_open_cases(self, facts: Facts) -> Facts:
         """Return the facts with the symptoms of open cases on the queue or its sources."""
@@ -292,15 +305,15 @@ class FactsReader(Struct, frozen=True):
         if len(source_arns) != 1:
             return facts
         (source_arn,) = source_arns
-        tags = self.ask(tags_if_readable, source_arn)
+        source_tags = self.ask(read_tags_if_allowed, source_arn)
         measured_until = self.now - CLOUDWATCH_LAG
         deleted_messages = count_deleted_messages(
             self.clients, source_arn, measured_until - ONE_HOUR, measured_until
         )
-        mode = self.consent.mode_of(parts_of(source_arn).name, tags)
+        source_mode = self.consent.mode_of(parse_queue_arn(source_arn).name, source_tags)
         deletes_per_second = deleted_messages / ONE_HOUR.total_seconds()
         sole_source = SoleSource(
-            source_arn, tags, mode, deletes_per_second, self.timing.soak_factor
+            source_arn, source_tags, source_mode, deletes_per_second, self.timing.soak_factor
         )
         return replace(facts, sole_source=sole_source)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Session: TypeAlias = boto3.Session
 
 
-def operator_session(
+def make_operator_session(
     profile: str | None,
     region: str | None,
     defaults: Mapping[str, Any],
@@ -48,9 +48,9 @@ def operator_session(
 
     botocore_session = get_session()
     # The nightly job recognizes an operator's calls by this user agent.
-    agent_name, agent_version = OPERATOR_USER_AGENT.split("/")
-    botocore_session.user_agent_name = agent_name
-    botocore_session.user_agent_version = agent_version
+    user_agent_name, user_agent_version = OPERATOR_USER_AGENT.split("/")
+    botocore_session.user_agent_name = user_agent_name
+    botocore_session.user_agent_version = user_agent_version
     botocore_session.set_default_client_config(Config(**defaults))
     return SessionWithEndpointCheck(
         botocore_session=botocore_session, profile_name=profile, region_name=region

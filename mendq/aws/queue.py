@@ -17,26 +17,26 @@ from mendq.aws.errors import (
     FactsUnavailable,
     QueueGone,
     QueueRefusesUs,
-    code_of,
-    is_transient,
+    error_code_of,
+    is_transient_error,
     translate_aws_errors,
     translate_queue_errors,
 )
 from mendq.model.consent import Consent
-from mendq.model.failed_call import canonical_code
+from mendq.model.failed_call import make_canonical_error_code
 from mendq.model.mode import Mode
 from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
-from mendq.model.queue import arn_of, arn_of_name, parts_of
-from mendq.model.tags import MODE_OFF, MODE_TAG
+from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
+from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
 
 
 def queue_url(clients: Clients, queue_arn: str) -> str:
     """Return the queue's URL at Mendq's own endpoint. A URL from an event is never used."""
-    queue = parts_of(queue_arn)
+    queue = parse_queue_arn(queue_arn)
     return f"{clients.sqs.meta.endpoint_url}/{queue.account}/{queue.name}"
 
 
-def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
+def read_queue_tags(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
     """Return the queue's tags; None if there is no such queue.
 
     Raise FactsUnavailable, or QueueRefusesUs if the queue's policy denies access.
@@ -47,17 +47,17 @@ def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
     return None
 
 
-def tags_if_readable(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+def read_tags_if_allowed(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """Return the queue's tags; empty if the queue was deleted or its policy denies access.
 
     Raise FactsUnavailable.
     """
     with suppress(QueueRefusesUs):
-        return tags_of(clients, queue_arn) or {}
+        return read_queue_tags(clients, queue_arn) or {}
     return {}
 
 
-def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+def read_queue_attributes(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """Return the queue's attributes as SQS spells them.
 
     Raise QueueGone if there is no such queue, QueueRefusesUs if the queue's policy denies access,
@@ -69,13 +69,13 @@ def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     return {str(name): value for name, value in response.get("Attributes", {}).items()}
 
 
-def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+def read_attributes_if_queue_exists(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """Return the queue's attributes; empty if there is no such queue.
 
     Raise FactsUnavailable, or QueueRefusesUs if the queue's policy denies access.
     """
     with suppress(QueueGone):
-        return attributes_of(clients, queue_arn)
+        return read_queue_attributes(clients, queue_arn)
     return {}
 
 
@@ -90,7 +90,7 @@ class ManagedQueue:
     @property
     def name(self) -> str:
         """The queue's name."""
-        return parts_of(self.queue_arn).name
+        return parse_queue_arn(self.queue_arn).name
 
 
 @lru_cache(maxsize=1)
@@ -119,7 +119,7 @@ class QueueListing(Struct, frozen=True):
 
     queues: tuple[ManagedQueue, ...]
     error_by_pattern: Mapping[str, FactsUnavailable]
-    off_arns: tuple[str, ...] = ()
+    arns_tagged_off: tuple[str, ...] = ()
 
 
 def list_managed_queues(
@@ -129,10 +129,10 @@ def list_managed_queues(
 
     Raise FactsUnavailable if some queues cannot be listed.
     """
-    listing = list_readable_queues(clients, account, consent)
-    for error in listing.error_by_pattern.values():
+    queue_listing = list_readable_queues(clients, account, consent)
+    for error in queue_listing.error_by_pattern.values():
         raise error
-    return listing.queues
+    return queue_listing.queues
 
 
 def list_readable_queues(clients: Clients, account: str, consent: Consent) -> QueueListing:
@@ -154,7 +154,7 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Qu
     named_queue_arns = (arn_of_name(name, clients.region, account) for name in queue_names)
     tags_by_arn = {**{arn: {} for arn in named_queue_arns if arn is not None}, **tags_by_tagged_arn}
     mode_by_arn = {
-        arn: consent.mode_of(parts_of(arn).name, tags) for arn, tags in tags_by_arn.items()
+        arn: consent.mode_of(parse_queue_arn(arn).name, tags) for arn, tags in tags_by_arn.items()
     }
     managed_arns_and_modes = sorted(
         (arn, mode) for arn, mode in mode_by_arn.items() if mode is not None
@@ -164,8 +164,10 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Qu
     )
     if error_by_pattern and not queues:
         raise next(iter(error_by_pattern.values()))
-    off_arns = sorted(arn for arn, tags in tags_by_arn.items() if tags.get(MODE_TAG) == MODE_OFF)
-    return QueueListing(queues, error_by_pattern, tuple(off_arns))
+    arns_tagged_off = sorted(
+        arn for arn, tags in tags_by_arn.items() if tags.get(MODE_TAG) == MODE_OFF_VALUE
+    )
+    return QueueListing(queues, error_by_pattern, tuple(arns_tagged_off))
 
 
 def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
@@ -182,7 +184,7 @@ def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[st
         arn: {tag["Key"]: tag["Value"] for tag in resource["Tags"]}
         for page in pages
         for resource in page["ResourceTagMappingList"]
-        if (arn := arn_of(resource["ResourceARN"])) is not None
+        if (arn := queue_arn_or_none(resource["ResourceARN"])) is not None
     }
 
 
@@ -198,12 +200,12 @@ def list_queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
     pages = clients.sqs.get_paginator("list_queues").paginate(
         **prefix_argument, **pagination_argument
     )
-    names = (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))
-    return (name for name in names if name == pattern or pattern.endswith("*"))
+    queue_names = (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))
+    return (name for name in queue_names if name == pattern or pattern.endswith("*"))
 
 
 # "You must wait at least one second after the queue is created to be able to use the queue."
-SECONDS_UNTIL_USABLE = 1
+SECONDS_UNTIL_NEW_QUEUE_USABLE = 1
 NEW_QUEUE_READ_ATTEMPTS = 3
 
 
@@ -223,7 +225,7 @@ def make_queue(
         FactsUnavailable: The queue could not be read.
         QueueRefusesUs: The policy of an existing queue denies access.
     """
-    queue_name = parts_of(queue_arn).name
+    queue_name = parse_queue_arn(queue_arn).name
     attribute_argument = cast("Any", attributes)
     try:
         clients.sqs_for_writing.create_queue(QueueName=queue_name, Attributes=attribute_argument)
@@ -231,13 +233,13 @@ def make_queue(
         return _explain_failed_creation(queue_arn, error)
     for attempt in range(NEW_QUEUE_READ_ATTEMPTS):
         if attempt:
-            time.sleep(SECONDS_UNTIL_USABLE)
+            time.sleep(SECONDS_UNTIL_NEW_QUEUE_USABLE)
         with suppress(QueueGone):
-            return attributes_of(clients, queue_arn)
+            return read_queue_attributes(clients, queue_arn)
     return Retry("not_usable_yet", f"{queue_arn} was made and cannot be used yet")
 
 
-def refuse_taken_name(queue_arn: str, reason: str) -> Refusal:
+def refuse_taken_queue_name(queue_arn: str, reason: str) -> Refusal:
     """Return the refusal for a queue name that another, unfit queue has already.
 
     `reason` says why that queue is unfit.
@@ -247,14 +249,16 @@ def refuse_taken_name(queue_arn: str, reason: str) -> Refusal:
 
 def _explain_failed_creation(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
     """Return the refusal for an error of CreateQueue. Raise the error if a retry may help."""
-    error_code = canonical_code(code_of(error)) if isinstance(error, ClientError) else ""
+    error_code = (
+        make_canonical_error_code(error_code_of(error)) if isinstance(error, ClientError) else ""
+    )
     if error_code == "QueueDeletedRecently":
         reason = f"{queue_arn} was deleted within the last minute; SQS makes it anew after that"
         return Retry("deleted_recently", reason)
     if error_code == "QueueAlreadyExists":
-        return refuse_taken_name(
+        return refuse_taken_queue_name(
             queue_arn, "its attributes are not those of one that is made for this queue"
         )
-    if is_transient(error):
+    if is_transient_error(error):
         raise error
     return Escalate(AWS_REFUSED, f"AWS refused to make it: {error}")

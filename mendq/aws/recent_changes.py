@@ -20,7 +20,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.model.failed_call import principal_of, read_mapping
+from mendq.model.failed_call import find_principal, mapping_or_empty
 from mendq.model.policy import QueueChange
 from mendq.model.queue import arn_of_url
 
@@ -36,8 +36,8 @@ SQS_EVENT_SOURCE = "sqs.amazonaws.com"
 CLOUDFORMATION_SERVICE = "cloudformation.amazonaws.com"
 
 _CALLS_ON_EXISTING_QUEUES = {"SetQueueAttributes", "AddPermission", "RemovePermission"}
-CHANGE_CALLS = frozenset({"CreateQueue", "DeleteQueue"}) | _CALLS_ON_EXISTING_QUEUES
-Event = Mapping[str, Any]
+QUEUE_CHANGE_CALLS = frozenset({"CreateQueue", "DeleteQueue"}) | _CALLS_ON_EXISTING_QUEUES
+CloudTrailEvent = Mapping[str, Any]
 # A change, or None if the call failed or changed no queue; and the ARNs of the queues that the call
 # names.
 _ChangeAndQueueArns = tuple[QueueChange | None, set[str]]
@@ -51,7 +51,7 @@ class _TooManyEvents(_IncompleteHistory):
     """There are more events than Mendq reads."""
 
 
-class RecentChanges(Struct, frozen=True, dict=True):
+class RecentQueueChanges(Struct, frozen=True, dict=True):
     """The newest changes of all queues of the account and region.
 
     They are read once, on first use, for all notifications of a run.
@@ -68,24 +68,29 @@ class RecentChanges(Struct, frozen=True, dict=True):
         """
         if isinstance(self._history, str):
             return self._history
-        changes, complete_since_by_call = self._history
+        changes_and_queue_arns, complete_since_by_call = self._history
         queue_changes = [
-            change for change, queue_arns in changes if change and queue_arn in queue_arns
+            change
+            for change, queue_arns in changes_and_queue_arns
+            if change and queue_arn in queue_arns
         ]
         queue_changes.sort(key=lambda change: change.at, reverse=True)
         newest_change = queue_changes[0] if queue_changes else None
         # A queue that was changed was created before. Anyone can create and delete queues by the
         # hundred. So if this queue has a change, those calls are not considered.
-        relevant_calls = _CALLS_ON_EXISTING_QUEUES if newest_change else CHANGE_CALLS
+        relevant_call_names = _CALLS_ON_EXISTING_QUEUES if newest_change else QUEUE_CHANGE_CALLS
         complete_since_times = [
-            complete_since
-            for call_name, complete_since in complete_since_by_call.items()
-            if call_name in relevant_calls
+            history_complete_since
+            for call_name, history_complete_since in complete_since_by_call.items()
+            if call_name in relevant_call_names
         ]
         if complete_since_times and (
             newest_change is None or newest_change.at < max(complete_since_times)
         ):
-            return f"not among the newest {len(changes)} changes of this account's queues"
+            return (
+                f"not among the newest {len(changes_and_queue_arns)} changes of this account's "
+                "queues"
+            )
         return newest_change and replace(
             newest_change, earlier=tuple(queue_changes[1 : 1 + MOST_EARLIER_CHANGES])
         )
@@ -97,18 +102,18 @@ class RecentChanges(Struct, frozen=True, dict=True):
         The second value has only API calls with more events than Mendq reads. If the history cannot
         be read, the value is the reason as a text.
         """
-        changes = list[_ChangeAndQueueArns]()
+        changes_and_queue_arns = list[_ChangeAndQueueArns]()
         complete_since_by_call = dict[str, datetime]()
         clients = self.clients
         try:
-            for call_name in sorted(CHANGE_CALLS):
+            for call_name in sorted(QUEUE_CHANGE_CALLS):
                 oldest_event_at = datetime.max.replace(tzinfo=UTC)
                 try:
                     for event in _iterate_events(
                         clients, clients.cloudtrail, call_name, MOST_PAGES_FOR_NOTIFICATION
                     ):
                         with suppress(_IncompleteHistory):
-                            changes.append(_read_change(event))
+                            changes_and_queue_arns.append(_read_change(event))
                             oldest_event_at = event["EventTime"]
                 except _TooManyEvents:
                     complete_since_by_call[call_name] = oldest_event_at
@@ -116,7 +121,7 @@ class RecentChanges(Struct, frozen=True, dict=True):
             return "CloudTrail did not say (no events in its answer)"
         except (ClientError, BotoCoreError) as error:
             return f"CloudTrail did not say ({type(error).__name__})"
-        return changes, complete_since_by_call
+        return changes_and_queue_arns, complete_since_by_call
 
 
 def list_changes_since(
@@ -130,7 +135,7 @@ def list_changes_since(
     try:
         changes_and_arns = [
             (change, queue_arns)
-            for call_name in sorted(CHANGE_CALLS)
+            for call_name in sorted(QUEUE_CHANGE_CALLS)
             for event in _iterate_events(
                 clients,
                 clients.cloudtrail_in_full,
@@ -158,7 +163,7 @@ def _iterate_events(
     call_name: str,
     most_pages: int,
     **lookup_arguments: Any,
-) -> Iterator[Event]:
+) -> Iterator[CloudTrailEvent]:
     """Yield CloudTrail's events of the API call `call_name`, the newest first.
 
     At most `most_pages` pages are read, of EVENTS_PER_PAGE events each.
@@ -183,7 +188,7 @@ def _iterate_events(
     raise _TooManyEvents(f"more than {most_pages * EVENTS_PER_PAGE} calls of {call_name} since")
 
 
-def _read_change(event: Event) -> _ChangeAndQueueArns:
+def _read_change(event: CloudTrailEvent) -> _ChangeAndQueueArns:
     """Return the change that an event records, and the ARNs of the queues that the call names.
 
     Return None and an empty set if the call failed or did not change a queue. Raise
@@ -197,20 +202,20 @@ def _read_change(event: Event) -> _ChangeAndQueueArns:
     if not isinstance(record, dict) or not record or not isinstance(event_time, datetime):
         raise _IncompleteHistory(f"an event of {event.get('EventName', 'no name')} is not readable")
     is_queue_change = (
-        record.get("eventName") in CHANGE_CALLS
+        record.get("eventName") in QUEUE_CHANGE_CALLS
         and record.get("eventSource", SQS_EVENT_SOURCE) == SQS_EVENT_SOURCE
     )
     if not is_queue_change or record.get("errorCode"):
         return None, set()
-    request = read_mapping(record.get("requestParameters"))
-    identity = read_mapping(record.get("userIdentity"))
-    request_and_response = (request, read_mapping(record.get("responseElements")))
+    request = mapping_or_empty(record.get("requestParameters"))
+    identity = mapping_or_empty(record.get("userIdentity"))
+    request_and_response = (request, mapping_or_empty(record.get("responseElements")))
     region = str(record.get("awsRegion"))
     queue_urls = [
         request_or_response.get("queueUrl") for request_or_response in request_and_response
     ]
     attributes_argument = request.get("attributes")
-    attributes = tuple(sorted(map(str, read_mapping(attributes_argument))))
+    attributes = tuple(sorted(map(str, mapping_or_empty(attributes_argument))))
     are_attributes_known = (
         isinstance(attributes_argument, dict) and record["eventName"] == "SetQueueAttributes"
     )
@@ -218,9 +223,9 @@ def _read_change(event: Event) -> _ChangeAndQueueArns:
         at=event_time,
         event_name=record["eventName"],
         # The role behind a session, as in all of Mendq's records.
-        principal_arn=principal_of(identity, str(identity.get("arn", ""))) or "unknown",
+        principal_arn=find_principal(identity, str(identity.get("arn", ""))) or "unknown",
         attributes=attributes,
-        of_policy=not are_attributes_known
+        may_change_policy=not are_attributes_known
         or "policy" in {attribute.lower() for attribute in attributes},
         by_cloudformation=CLOUDFORMATION_SERVICE
         in (identity.get("invokedBy"), record.get("sourceIPAddress")),

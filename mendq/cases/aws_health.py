@@ -21,8 +21,8 @@ from mendq.aws.errors import CaseMoved
 from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts
-from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE
-from mendq.notifications.text import format_utc_time, plain
+from mendq.model.names import AWS_HEALTH_EVENT_SOURCE, AWS_HEALTH_SERVICES
+from mendq.notifications.text import format_utc_time, to_plain_text
 
 # An event that AWS has not updated for this long counts as over.
 EVENT_LIFETIME = timedelta(days=7)
@@ -40,7 +40,7 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
     """
 
     event_arn: Annotated[str, Meta(pattern=r"^arn:[a-z-]+:health:[^\s]{1,400}$")]
-    service: Literal[*HEALTH_SERVICES]  # type: ignore[valid-type]
+    service: Literal[*AWS_HEALTH_SERVICES]  # type: ignore[valid-type]
     event_type_code: _EventText
     event_region: _EventText
     status_code: _EventText
@@ -73,7 +73,7 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
 class _Envelope(Struct):
     """The EventBridge event around an event of AWS Health."""
 
-    source: Literal[HEALTH_SOURCE]  # type: ignore[valid-type]
+    source: Literal[AWS_HEALTH_EVENT_SOURCE]  # type: ignore[valid-type]
     account: str
     detail: HealthEvent
 
@@ -164,9 +164,10 @@ def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = 
         return []
     event_lines = []
     for event in relevant_events[-_MAXIMUM_EVENT_LINES:]:
-        event_code = plain(event.event_type_code, 80)
+        event_code = to_plain_text(event.event_type_code, 80)
         event_lines.append(
             f"AWS Health: {event.service} has an open event in this region since "
-            f"{format_utc_time(event.started_at)}: {event_code}, {plain(event.event_arn, 300)}"
+            f"{format_utc_time(event.started_at)}: {event_code}, "
+            f"{to_plain_text(event.event_arn, 300)}"
         )
     return [*event_lines, f"Look there before anything else: {_HEALTH_PAGE_URL}"]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients, explain_closed_calendars
 from mendq.aws.queue import list_managed_queues
-from mendq.aws.recent_changes import RecentChanges
+from mendq.aws.recent_changes import RecentQueueChanges
 from mendq.cases.baselines import Baselines
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.outbox import Notifier
@@ -25,7 +25,7 @@ from mendq.model.case import Severity
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagedCaseSettings, OwnerSettings
 from mendq.model.steps import AttributeStep, Owner
 
@@ -92,13 +92,13 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
         Raises:
             ValueError: `queue_arn` is not the ARN of a queue.
         """
-        queue = parts_of(queue_arn)
+        queue = parse_queue_arn(queue_arn)
         return (queue.account, queue.region) == (self.settings.account, self.clients.region)
 
     @cached_property
-    def recent_change_reader(self) -> RecentChanges:
+    def recent_change_reader(self) -> RecentQueueChanges:
         """A reader of recent changes to queues, as CloudTrail recorded them."""
-        return RecentChanges(self.clients)
+        return RecentQueueChanges(self.clients)
 
     @property
     def notifier(self) -> Notifier:

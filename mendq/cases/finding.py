@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert, json
 
-from mendq.model.queue import ARN
+from mendq.model.queue import QUEUE_ARN_PATTERN
 from mendq.model.time_text import format_time
 
 SCHEMA_NUMBER = 1
@@ -29,7 +29,7 @@ MAXIMUM_NAMED_QUEUES = 3
 _MAXIMUM_REASON_CHARACTERS = 300
 
 
-_QueueArn = Annotated[str, Meta(pattern=rf"\A{ARN.pattern}\Z")]
+_QueueArn = Annotated[str, Meta(pattern=rf"\A{QUEUE_ARN_PATTERN.pattern}\Z")]
 
 
 class SharedFinding(Struct, frozen=True, omit_defaults=True):

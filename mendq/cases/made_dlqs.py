@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mendq.aws.queue import tags_if_readable
+from mendq.aws.queue import read_tags_if_allowed
 from mendq.cases import items
 from mendq.cases.transactions import Table
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import CreateDlq
-from mendq.model.tags import MODE_OFF, MODE_TAG
+from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,12 +54,12 @@ class MadeDlqs(Table, frozen=True):
         Raises:
             FactsUnavailable: The tags of a source cannot be read.
         """
-        if tags.get(MODE_TAG) == MODE_OFF:
+        if tags.get(MODE_TAG) == MODE_OFF_VALUE:
             return ""
         for source_arn in source_arns:
             if self.is_made_by_mendq(source_arn, dlq_arn):
                 mode = consent.mode_of(
-                    parts_of(source_arn).name, tags_if_readable(clients, source_arn)
+                    parse_queue_arn(source_arn).name, read_tags_if_allowed(clients, source_arn)
                 )
                 if mode is not None:
                     return source_arn

@@ -27,7 +27,7 @@ from mendq.notifications.announcements import (
     HourlyBudget,
 )
 from mendq.notifications.sent import NotificationRecord, NotificationText, make_publish_arguments
-from mendq.notifications.text import link_runbooks, plain
+from mendq.notifications.text import link_runbooks, to_plain_text
 
 
 class Notifier(Table, frozen=True):
@@ -112,7 +112,7 @@ class Notifier(Table, frozen=True):
             EventNotPut: People have the notification, but its event could not be put on the bus.
             NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
         """
-        announcement = Announcements(notification, self.now).decide_stored(case)
+        announcement = Announcements(notification, self.now).decide_stored_notification(case)
         if notification is None:
             return announcement
         if announcement is Announcement.DROP_STORED:
@@ -155,7 +155,7 @@ class Notifier(Table, frozen=True):
         notification_item = self.get(item_key)
         with items.convert_decode_errors(f"the item {item_key}"):
             last_record = items.read_notification(notification_item)
-        announcement = Announcements(last_record, self.now).decide_about_account(
+        announcement = Announcements(last_record, self.now).decide_account_news(
             news_key, minimum_pause
         )
         record_to_send: NotificationRecord | None = None
@@ -237,8 +237,8 @@ class Notifier(Table, frozen=True):
             "attribute_not_exists(pages) OR pages < :few "
             f"OR (pages < :most AND NOT ({all_callers_condition}))",
             **{"one": 1, "callers": callers, **caller_by_placeholder},
-            few=hourly_budget.for_all,
-            most=hourly_budget.for_new_callers,
+            few=hourly_budget.most_for_all_callers,
+            most=hourly_budget.most_for_new_callers,
             expires=self.now + timedelta(hours=2),
         )
 
@@ -317,7 +317,7 @@ class Notifier(Table, frozen=True):
             try:
                 self._publish_to_topic(topic_arn, severity, event)
             except (ClientError, BotoCoreError) as error:
-                failure_text = f"The topic of team {team} did not take it: {plain(error)}"
+                failure_text = f"The topic of team {team} did not take it: {to_plain_text(error)}"
                 event = {**event, "text": f"{event['text']}\n{failure_text}\n"}
         self._publish_to_topic(self.topic_arn_by_severity[severity], severity, event)
 

@@ -23,7 +23,7 @@ from mendq.aws.recent_changes import list_changes_since
 from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts, Need
-from mendq.model.policy import CheckedPin, Pin, check_pin, find_doubt_without_history
+from mendq.model.policy import CheckedPin, Pin, check_pin, find_pin_doubt_without_history
 from mendq.model.steps import RestorePolicy
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def check_pin_now(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> Ch
     CloudTrail is asked for changes of the queue only if the queue has another policy than the pin.
     Never raises.
     """
-    pin_doubt = find_doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
+    pin_doubt = find_pin_doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
     if pin_doubt is not None:
         return CheckedPin(pin, pin_doubt)
     if RestorePolicy.value_in(facts.attributes) == pin.policy:

@@ -23,17 +23,21 @@ from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.tags import DRILL_TAG, TEAM_TAG
 from mendq.model.timeline import build_timeline
 from mendq.notifications.announcements import (
-    RETRY_HELD_BACK_AFTER,
+    RETRY_HELD_BACK_NOTIFICATION_AFTER,
     Announcement,
     Announcements,
     News,
     choose_pause_between_summaries,
-    find_first_look,
+    find_first_check_time,
     make_transition_news,
-    make_wait_news,
+    make_waiting_case_news,
 )
 from mendq.notifications.next_steps import choose_next_step
-from mendq.notifications.notification import CaseDetails, describe_case, describe_held_back
+from mendq.notifications.notification import (
+    CaseDetails,
+    describe_case,
+    describe_held_back_notifications,
+)
 from mendq.notifications.sent import NotificationRecord
 from mendq.notifications.text import format_utc_time
 
@@ -66,8 +70,8 @@ class Notification(Struct, frozen=True):
     facts: Facts
     severity: Severity | None = None
     next_command: str = ""
-    first_advice: tuple[str, ...] = ()
-    later_advice: tuple[str, ...] = ()
+    advice_before_change: tuple[str, ...] = ()
+    advice_after_change: tuple[str, ...] = ()
     new_records: Mapping[str, AttributeRecord] = field(default_factory=dict)
     news_distinction: str = ""
 
@@ -115,7 +119,7 @@ def record_transition(
         owner=owner or context.owner,
         written_by=context.owner,
         new_records=notification.new_records,
-        due_at=find_first_look(announced_case, lifecycle_due_at),
+        due_at=find_first_check_time(announced_case, lifecycle_due_at),
         notification=notification_record,
         # `now` may be set to a later time, but claims end by the real time.
         claims_now=context.real_now,
@@ -168,9 +172,9 @@ def report_wait(
     """
     if view.hold_up is None:
         return
-    news = make_wait_news(case, notification.severity)
+    news = make_waiting_case_news(case, notification.severity)
     if (
-        Announcements(view.notification, context.now).decide_news(news)
+        Announcements(view.notification, context.now).decide_case_news(news)
         is not Announcement.ANNOUNCE_NOW
     ):
         return
@@ -196,10 +200,10 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
             cannot be read.
         NotificationNotSent: SNS did not take the summary.
     """
-    context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
+    context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_NOTIFICATION_AFTER)
     held_back_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
     callers_own_first = dict.fromkeys((*case.callers, *sorted(held_back_callers)))
-    summary = describe_held_back(
+    summary = describe_held_back_notifications(
         callers_own_first, context.settings.account, context.clients.region
     )
     news_key = f"{context.now:%Y-%m-%dT%H:%M}"
@@ -217,7 +221,7 @@ def _make_notification_to_store(
         case, notification.severity, distinction=notification.news_distinction, is_drill=is_drill
     )
     if (
-        Announcements(view.notification, context.now).decide_news(news)
+        Announcements(view.notification, context.now).decide_case_news(news)
         is not Announcement.ANNOUNCE_NOW
     ):
         return None
@@ -241,12 +245,12 @@ def _make_notification_record(
         last_change=context.recent_change_reader.find_last_change(case.queue_arn),
         baselines=context.baselines.load(case.queue_arn),
         refusal_command=notification.next_command,
-        first_advice=notification.first_advice,
-        later_advice=notification.later_advice,
+        advice_before_change=notification.advice_before_change,
+        advice_after_change=notification.advice_after_change,
         always_shown_attributes=symptom.shown_attributes,
         symptom_sections=symptom.extra_sections(facts),
         timeline=build_timeline(last_two_transitions, context.settings.timing),
-        named_spans=list_need_spans(last_two_transitions),
+        named_time_spans=list_need_spans(last_two_transitions),
         aws_health=() if symptom.is_of_configuration else list_aws_health_lines(context, facts),
     )
     notification_record = NotificationRecord.create(

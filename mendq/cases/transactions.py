@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
-from mendq.aws.errors import CaseStoreUnavailable, code_of
+from mendq.aws.errors import CaseStoreUnavailable, error_code_of
 from mendq.cases import items, open_case_index
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.items import Item, Key
@@ -186,7 +186,7 @@ class Table(Struct, frozen=True):
                     lambda: self.client.transact_write_items(TransactItems=write_requests)
                 )
             except ClientError as error:
-                if code_of(error) != CANCELLED_ERROR_CODE:
+                if error_code_of(error) != CANCELLED_ERROR_CODE:
                     raise
                 return find_failed_part_index(error)
         return None
@@ -212,12 +212,12 @@ def retry_conflicts(call: Callable[[], Answer]) -> Answer:
 
 def _is_conflict(error: ClientError) -> bool:
     """Return True if another transaction was writing an item, and no condition failed."""
-    if code_of(error) == CONFLICT_ERROR_CODE:
+    if error_code_of(error) == CONFLICT_ERROR_CODE:
         return True
     reason_codes = {reason.get("Code") for reason in _list_cancellation_reasons(error)}
     if "ConditionalCheckFailed" in reason_codes:
         return False
-    return code_of(error) == CANCELLED_ERROR_CODE and "TransactionConflict" in reason_codes
+    return error_code_of(error) == CANCELLED_ERROR_CODE and "TransactionConflict" in reason_codes
 
 
 def find_failed_part_index(error: ClientError) -> int:

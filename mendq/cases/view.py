@@ -104,8 +104,8 @@ class CaseStoreView(Struct, frozen=True):
             persons_timeout = int(record.find_person_value(facts.attributes[timeout_attribute]))
         return replace(
             facts,
-            person_visibility_seconds=persons_timeout,
-            reader_visibility_seconds=evidence.reader_visibility_seconds(),
+            visibility_seconds_set_by_person=persons_timeout,
+            smallest_requested_visibility_seconds=evidence.smallest_requested_visibility_seconds(),
             principals=evidence.principals(),
             event_names=evidence.event_names(),
             refused_by=evidence.refusing_policies(),

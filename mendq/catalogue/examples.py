@@ -16,12 +16,12 @@ from typing import Any
 from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
-from mendq.model.failed_call import FailedCall, canonical_code
+from mendq.model.failed_call import FailedCall, make_canonical_error_code
 from mendq.model.limits import Timing
-from mendq.model.message_calls import actions_allowing
+from mendq.model.message_calls import list_actions_allowing
 from mendq.model.metrics import Gauges, Measurement
 from mendq.model.mode import Mode
-from mendq.model.queue import DEFAULT_ATTRIBUTES, DEFAULT_MAX_RECEIVE_COUNT, Redrive
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, DEFAULT_NUMBER_BY_ATTRIBUTE, RedrivePolicy
 from mendq.model.state import State
 from mendq.model.steps import SetMessageRetention
 
@@ -48,7 +48,7 @@ def failed_call(
         event_id="5f3b9f5e-1d0e-4c2f-9a60-000000000001",
         event_time=EXAMPLE_TIME,
         event_name=event_name,
-        error_code=canonical_code(error_code),
+        error_code=make_canonical_error_code(error_code),
         raw_error_code=error_code,
         error_message=error_message,
         queue_arn=queue_arn,
@@ -77,7 +77,9 @@ def queue(
     `overrides` has other values. `replace_values` says which names it may have.
     """
     default_attribute_names = ("VisibilityTimeout", "MessageRetentionPeriod")
-    default_attributes = {name: str(DEFAULT_ATTRIBUTES[name]) for name in default_attribute_names}
+    default_attributes = {
+        name: str(DEFAULT_NUMBER_BY_ATTRIBUTE[name]) for name in default_attribute_names
+    }
     return replace_values(Facts(queue_arn, default_attributes, dict(tags or {})), **overrides)
 
 
@@ -93,7 +95,7 @@ def queue_with_dlq(
     receives: int = DEFAULT_MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **overrides: Any
 ) -> Facts:
     """Return a queue whose messages move to `dlq_arn` after `receives` receives."""
-    return standard_queue(RedrivePolicy=Redrive(dlq_arn, receives).text, **overrides)
+    return standard_queue(RedrivePolicy=RedrivePolicy(dlq_arn, receives).text, **overrides)
 
 
 def queue_with_policy(**statement: object) -> Facts:
@@ -128,13 +130,14 @@ _FACT_FIELD_NAMES = frozenset(field.name for field in fields(Facts))
 # A gauge is a metric with one value at a moment. Examples give it for the start (`before`) and for
 # the end (`now`) of the measured time, such as `backlog_before` and `visible_now`.
 _GAUGE_TIMES = ("before", "now")
-_TIME_AND_GAUGE_BY_NAME = {
+_TIME_AND_GAUGE_BY_PARAMETER_NAME = {
     f"{gauge.name}_{gauge_time}": (gauge_time, gauge.name)
     for gauge in fields(Gauges)
     for gauge_time in _GAUGE_TIMES
 }
 _COUNT_NAMES = (
-    frozenset(field.name for field in fields(Measurement)) | _TIME_AND_GAUGE_BY_NAME.keys()
+    frozenset(field.name for field in fields(Measurement))
+    | _TIME_AND_GAUGE_BY_PARAMETER_NAME.keys()
 )
 
 
@@ -154,7 +157,10 @@ def replace_values(facts: Facts, **overrides: Any) -> Facts:
     facts = replace(facts, attributes={**facts.attributes, **new_attributes})
     if new_counts:
         facts = replace(
-            facts, measurement=measurement(facts.measurement or _NO_TRAFFIC, **new_counts)
+            facts,
+            measurement=measurement(
+                facts.measurement or _MEASUREMENT_WITHOUT_TRAFFIC, **new_counts
+            ),
         )
     return replace(facts, **new_facts)
 
@@ -187,12 +193,14 @@ def case(
 
 
 # Six hours in which nothing was sent, received or deleted.
-_NO_TRAFFIC = Measurement(
+_MEASUREMENT_WITHOUT_TRAFFIC = Measurement(
     EXAMPLE_TIME - timedelta(hours=6), EXAMPLE_TIME, 0, 0, 0, 0, Gauges(), Gauges(), 0
 )
 
 
-def measurement(base_measurement: Measurement = _NO_TRAFFIC, /, **counts: Any) -> Measurement:
+def measurement(
+    base_measurement: Measurement = _MEASUREMENT_WITHOUT_TRAFFIC, /, **counts: Any
+) -> Measurement:
     """Return `base_measurement` with other counts.
 
     Args:
@@ -204,13 +212,15 @@ def measurement(base_measurement: Measurement = _NO_TRAFFIC, /, **counts: Any) -
         "before": base_measurement.before,
         "now": base_measurement.now,
     }
-    for name in counts.keys() & _TIME_AND_GAUGE_BY_NAME.keys():
-        gauge_time, gauge_name = _TIME_AND_GAUGE_BY_NAME[name]
+    for name in counts.keys() & _TIME_AND_GAUGE_BY_PARAMETER_NAME.keys():
+        gauge_time, gauge_name = _TIME_AND_GAUGE_BY_PARAMETER_NAME[name]
         gauges_by_time[gauge_time] = replace(
             gauges_by_time[gauge_time], **{gauge_name: counts[name]}
         )
     other_counts = {
-        name: count for name, count in counts.items() if name not in _TIME_AND_GAUGE_BY_NAME
+        name: count
+        for name, count in counts.items()
+        if name not in _TIME_AND_GAUGE_BY_PARAMETER_NAME
     }
     return replace(base_measurement, **gauges_by_time, **other_counts)
 
@@ -234,7 +244,7 @@ def policy(**statement: object) -> str:
     allow_elements = {
         "Effect": "Allow",
         "Principal": "*",
-        "Action": actions_allowing(("SendMessage",)),
+        "Action": list_actions_allowing(("SendMessage",)),
     }
     statements = [{**allow_elements, "Resource": STANDARD_ARN, **statement}]
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
@@ -260,9 +270,9 @@ def source(dlq_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
         attributes: Other queue attributes.
     """
     default_attributes = {
-        "RedrivePolicy": Redrive(dlq_arn, 5).text,
+        "RedrivePolicy": RedrivePolicy(dlq_arn, 5).text,
         "VisibilityTimeout": "60",
-        "MessageRetentionPeriod": str(DEFAULT_ATTRIBUTES["MessageRetentionPeriod"]),
+        "MessageRetentionPeriod": str(DEFAULT_NUMBER_BY_ATTRIBUTE["MessageRetentionPeriod"]),
     }
     return QueueFacts(STANDARD_ARN, {**default_attributes, **attributes})
 

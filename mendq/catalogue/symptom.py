@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mendq.model.facts import Facts, Need
-from mendq.model.failed_call import CODES_BY_SYMPTOM, FailedCall
+from mendq.model.failed_call import ERROR_CODES_BY_SYMPTOM, FailedCall
 from mendq.model.limits import Limits
 from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.mode import Mode
@@ -44,7 +44,7 @@ Steps = tuple[AttributeStep, ...]
 ExtraSections = Callable[[Facts], tuple[Section, ...]]
 
 
-def accept_all(_subject: object) -> bool:
+def accept_every_subject(_subject: object) -> bool:
     """Return True for every subject: the default for a condition that an entry does not need."""
     return True
 
@@ -96,8 +96,8 @@ class FailedCallPattern:
 
     event_names: frozenset[str] | None
     error_code: str
-    fits_message: Callable[[str], bool] = accept_all
-    fits_queue: Callable[[str | None], bool] = accept_all
+    fits_message: Callable[[str], bool] = accept_every_subject
+    fits_queue: Callable[[str | None], bool] = accept_every_subject
 
     def fits(self, call: FailedCall) -> bool:
         """Return True if the failed call meets all conditions of this pattern."""
@@ -110,7 +110,7 @@ class FailedCallPattern:
 
 
 def make_code_patterns(
-    name: str, fits_queue: Callable[[str | None], bool] = accept_all
+    name: str, fits_queue: Callable[[str | None], bool] = accept_every_subject
 ) -> tuple[FailedCallPattern, ...]:
     """Return one pattern for each error code that `failed_call.py` lists for a symptom.
 
@@ -119,7 +119,8 @@ def make_code_patterns(
         fits_queue: A condition on the queue's ARN, the same for all patterns.
     """
     return tuple(
-        FailedCallPattern(None, code, fits_queue=fits_queue) for code in CODES_BY_SYMPTOM[name]
+        FailedCallPattern(None, code, fits_queue=fits_queue)
+        for code in ERROR_CODES_BY_SYMPTOM[name]
     )
 
 
@@ -163,7 +164,7 @@ class Detection:
 
     detect: Callable[[Facts], DetectedFault | None]
     needs: frozenset[Need] = frozenset({Need.QUEUE})
-    is_suspect: Callable[[Facts], bool] = accept_all
+    is_suspect: Callable[[Facts], bool] = accept_every_subject
     is_of_configuration: bool = False
     is_measured_last: bool = False
     metric_kinds: tuple[str, ...] = ()
@@ -263,7 +264,7 @@ class Symptom:
     plan_in_words: str
     aws_page: str
     seen_as: tuple[FailedCallPattern, ...] = ()
-    is_evidence: Callable[[FailedCall], bool] = accept_all
+    is_evidence: Callable[[FailedCall], bool] = accept_every_subject
     detection: Detection | None = None
     tags: tuple[QueueTag, ...] = ()
     examples: Callable[[], tuple[CallExample | QueueExample | NearMiss, ...]]

@@ -18,8 +18,8 @@ from botocore.exceptions import ClientError, ProfileNotFound
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import code_of
-from mendq.aws.operator_session import operator_session
+from mendq.aws.errors import error_code_of
+from mendq.aws.operator_session import make_operator_session
 from mendq.cases.transactions import CaseStoreTable
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
 
 _ONE_ATTEMPT_CONFIGURATION: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
-_TWO_ATTEMPTS_RETRIES = {"mode": "standard", "total_max_attempts": 2}
-_SESSION_CONFIGURATION: Mapping[str, Any] = {"connect_timeout": 2, "retries": _TWO_ATTEMPTS_RETRIES}
+_TWO_ATTEMPTS_RETRY_CONFIGURATION = {"mode": "standard", "total_max_attempts": 2}
+_SESSION_CONFIGURATION: Mapping[str, Any] = {
+    "connect_timeout": 2,
+    "retries": _TWO_ATTEMPTS_RETRY_CONFIGURATION,
+}
 # Each command first asks CloudFormation or STS, so a wrong endpoint fails at that call. AWS may be
 # slow once. An endpoint that the operator configured gets less than three seconds in all.
 _FIRST_CALL_CONFIGURATION = {"read_timeout": 4}
@@ -84,7 +87,7 @@ class Account(Struct, frozen=True, dict=True):
             raise CommandError("--profile is empty: name a profile, or leave it out", Exit.USAGE)
         region_name = region or os.environ.get("AWS_REGION") or None
         try:
-            session = operator_session(
+            session = make_operator_session(
                 profile, region_name, _SESSION_CONFIGURATION, _make_endpoint_error
             )
         except ProfileNotFound as error:
@@ -124,7 +127,7 @@ class Account(Struct, frozen=True, dict=True):
         try:
             (description,) = client.describe_stacks(StackName=self.stack)["Stacks"]
         except ClientError as error:
-            if code_of(error) != "ValidationError":
+            if error_code_of(error) != "ValidationError":
                 raise
             message = f"no stack {self.stack} in {self.region}: give --stack or --region"
             raise CommandError(message, Exit.NOT_FOUND) from error
@@ -179,9 +182,9 @@ class Account(Struct, frozen=True, dict=True):
         """
         function_name = self.output("HealFunction")
         answer = self.clients.functions.get_function_configuration(FunctionName=function_name)
-        variables = answer.get("Environment", {}).get("Variables", {})
+        environment_variables = answer.get("Environment", {}).get("Variables", {})
         try:
-            return OwnerSettings.from_environment(variables)
+            return OwnerSettings.from_environment(environment_variables)
         except SettingsUnreadable as error:
             raise CommandError(f"the settings of {function_name}: {error}") from error
 

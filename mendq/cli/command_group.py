@@ -23,7 +23,7 @@ from typer.main import get_command, get_group
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output
 
-_JSON_META_KEY = "mendq.cli.command_group.as_json"
+_JSON_OPTION_META_KEY = "mendq.cli.command_group.as_json"
 
 
 class CommandGroup(TyperGroup):
@@ -33,17 +33,17 @@ class CommandGroup(TyperGroup):
     """
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any
+        self, info_name: str | None, args: list[str], parent: Any = None, **context_settings: Any
     ) -> Any:
         # A usage error in a group within the root group is printed by the root group's `invoke`.
         as_json = parent is None and _has_json_option(args)
         with _print_usage_errors(as_json=as_json):
-            context = super().make_context(info_name, args, parent, **settings)
-        context.meta.setdefault(_JSON_META_KEY, as_json)
+            context = super().make_context(info_name, args, parent, **context_settings)
+        context.meta.setdefault(_JSON_OPTION_META_KEY, as_json)
         return context
 
     def invoke(self, ctx: Any) -> Any:
-        with _print_usage_errors(as_json=ctx.parent is None and ctx.meta[_JSON_META_KEY]):
+        with _print_usage_errors(as_json=ctx.parent is None and ctx.meta[_JSON_OPTION_META_KEY]):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's
@@ -51,10 +51,10 @@ class CommandGroup(TyperGroup):
 
         If the group's own help has no examples, add the first example of each command.
         """
-        rows_by_panel = defaultdict[str, list[tuple[str, str]]](list)
+        help_rows_by_panel = defaultdict[str, list[tuple[str, str]]](list)
         for panel, name, sentence in self.list_help_rows():
-            rows_by_panel[panel].append((name, sentence))
-        for panel, rows in rows_by_panel.items():
+            help_rows_by_panel[panel].append((name, sentence))
+        for panel, rows in help_rows_by_panel.items():
             with formatter.section(panel):
                 formatter.write_dl(rows)
         if not list_examples(self.help):
@@ -102,7 +102,7 @@ class _LazyCommands(Mapping[str, Any]):
 
 
 # The folders of the commands, in the order in which `mendq --help` shows them.
-PANELS = ("look", "queues", "decide", "undo", "redrive", "deploy")
+HELP_PANELS = ("look", "queues", "decide", "undo", "redrive", "deploy")
 _EXAMPLES_HEADING = "\nExamples:\n"
 # Added to an error if an argument has an equals sign.
 _EQUALS_SIGN_HINT = (
@@ -143,11 +143,11 @@ def find_commands() -> Mapping[str, CommandSource]:
     They are in the order of `mendq --help`.
     """
     command_sources = list[CommandSource]()
-    for panel in PANELS:
+    for panel in HELP_PANELS:
         for path in sorted(Path(__file__).with_name(panel).glob("*.py")):
             module = f"{__package__}.{panel}.{path.stem}"
             command_sources += parse_commands(path.read_text(), panel, module)
-    command_sources.sort(key=lambda source: (PANELS.index(source.panel), source.position))
+    command_sources.sort(key=lambda source: (HELP_PANELS.index(source.panel), source.position))
     return {source.name: source for source in command_sources}
 
 
@@ -202,10 +202,10 @@ def format_help(command_function: Callable[..., object]) -> str:
     )
 
 
-def list_examples(text: str | None) -> list[str]:
+def list_examples(help_text: str | None) -> list[str]:
     """Return the example commands of a command's help text or docstring, one per line."""
-    _, _, examples = cleandoc(text or "").partition(_EXAMPLES_HEADING)
-    return [line.strip() for line in examples.splitlines()]
+    _, _, examples_text = cleandoc(help_text or "").partition(_EXAMPLES_HEADING)
+    return [line.strip() for line in examples_text.splitlines()]
 
 
 def _has_json_option(arguments: Sequence[str]) -> bool:

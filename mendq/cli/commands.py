@@ -18,7 +18,7 @@ from msgspec import Struct
 from mendq.cli.command_group import find_commands, format_help, to_command_name
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import with_invocation
-from mendq.model.facts import Need, scan_read_actions
+from mendq.model.facts import Need, list_scan_read_actions
 
 # IAM actions by the command that needs them.
 ActionsByCommand = Mapping[str, frozenset[str]]
@@ -34,7 +34,9 @@ SETTINGS_ACTIONS = STACK_ACTIONS | {"lambda:GetFunctionConfiguration"}
 MANAGED_QUEUES_ACTIONS = SETTINGS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
 QUEUE_ATTRIBUTES_ACTIONS = frozenset({"sqs:GetQueueAttributes"})
 # All facts that a scan reads for the symptoms of the catalogue.
-SCAN_FACTS_ACTIONS = frozenset(read_action.iam_action for read_action in scan_read_actions(Need))
+SCAN_FACTS_ACTIONS = frozenset(
+    read_action.iam_action for read_action in list_scan_read_actions(Need)
+)
 SHOW_ACTIONS = (
     CASE_SCAN_ACTIONS
     | SETTINGS_ACTIONS
@@ -45,12 +47,15 @@ TRAIL_ACTIONS = frozenset(
     {"cloudtrail:DescribeTrails", "cloudtrail:GetEventSelectors", "cloudtrail:GetTrailStatus"}
 )
 FREEZE_ACTIONS = SETTINGS_ACTIONS | {"dynamodb:GetItem", "ssm:GetCalendarState"}
-INVOKE_ACTION = "lambda:InvokeFunction"
+INVOKE_LAMBDA_ACTION = "lambda:InvokeFunction"
 DLQ_SOURCES_ACTIONS = frozenset({"sqs:ListDeadLetterSourceQueues"})
 DLQ_ACTIONS = DLQ_SOURCES_ACTIONS | {"sqs:ListMessageMoveTasks"}
-RECEIVE_ACTIONS = QUEUE_ATTRIBUTES_ACTIONS | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
-DELETE_ACTIONS = RECEIVE_ACTIONS | {"sqs:DeleteMessage"}
-SEND_BACK_ACTIONS = DELETE_ACTIONS | {
+RECEIVE_MESSAGES_ACTIONS = QUEUE_ATTRIBUTES_ACTIONS | {
+    "sqs:ReceiveMessage",
+    "sqs:ChangeMessageVisibility",
+}
+DELETE_MESSAGES_ACTIONS = RECEIVE_MESSAGES_ACTIONS | {"sqs:DeleteMessage"}
+SEND_BACK_MESSAGES_ACTIONS = DELETE_MESSAGES_ACTIONS | {
     "sqs:SendMessage",
     "sqs:ListQueueTags",
     "sqs:ListMessageMoveTasks",
@@ -115,8 +120,8 @@ def command(
             `permissions` has no rule.
     """
 
-    def declare(function: Callable[..., Exit | None]) -> Callable[..., None]:
-        run_command = with_invocation(function, asks_aws=kind is not CommandKind.OFFLINE)
+    def declare_command(function: Callable[..., Exit | None]) -> Callable[..., None]:
+        run_command = with_invocation(function, calls_aws=kind is not CommandKind.OFFLINE)
         declared_command = DeclaredCommand(
             run_command, kind, frozenset(actions), group, resources_by_action or {}
         )
@@ -125,7 +130,7 @@ def command(
             return run_command
         return group.command(declared_command.name, help=format_help(run_command))(run_command)
 
-    return declare
+    return declare_command
 
 
 @cache

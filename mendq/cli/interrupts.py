@@ -9,14 +9,14 @@ from contextlib import contextmanager, suppress
 from threading import Event
 
 # Sent if the terminal is closed or a supervisor ends the process. Handled like Ctrl-C.
-_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _STANDARD_ERROR_DESCRIPTOR = 2
 
 
 @contextmanager
 def treat_signals_as_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt for SIGTERM and SIGHUP inside the block. Main thread only."""
-    with _handle_signals(signal.default_int_handler, *_END_SIGNALS):
+    with _handle_signals(signal.default_int_handler, *_TERMINATION_SIGNALS):
         yield
 
 
@@ -36,7 +36,7 @@ def stop_on_signal(announcement: str) -> Iterator[Event]:
         with suppress(OSError):
             os.write(_STANDARD_ERROR_DESCRIPTOR, f"\n{announcement}\n".encode())
 
-    with _handle_signals(request_stop, *_END_SIGNALS, signal.SIGINT):
+    with _handle_signals(request_stop, *_TERMINATION_SIGNALS, signal.SIGINT):
         yield stop_event
 
 

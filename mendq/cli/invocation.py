@@ -18,7 +18,7 @@ from mendq.aws.errors import (
     CaseStoreUnreadable,
     FactsUnavailable,
     QueueRefusesUs,
-    code_of,
+    error_code_of,
 )
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
@@ -71,7 +71,7 @@ class Invocation(Struct, frozen=True, dict=True):
 
 
 def with_invocation(
-    command: Callable[..., Exit | None], *, asks_aws: bool = True
+    command: Callable[..., Exit | None], *, calls_aws: bool = True
 ) -> Callable[..., None]:
     """Return a function for Typer that calls `command` with an Invocation as first argument.
 
@@ -79,8 +79,8 @@ def with_invocation(
     ask AWS, `--json` is the only shared option. The function exits with the code that the command
     returns, and prints an expected error as one line.
     """
-    _, *own_parameters = inspect.signature(command, eval_str=True).parameters.values()
-    shared_options = _SHARED_OPTIONS if asks_aws else {"as_json": _SHARED_OPTIONS["as_json"]}
+    _, *command_parameters = inspect.signature(command, eval_str=True).parameters.values()
+    shared_options = _SHARED_OPTIONS if calls_aws else {"as_json": _SHARED_OPTIONS["as_json"]}
 
     @wraps(command)
     def run_command(**arguments: Any) -> None:
@@ -90,12 +90,12 @@ def with_invocation(
         invocation = Invocation(**{name: arguments.pop(name) for name in shared_options})
         raise typer.Exit(_run_and_report(invocation, lambda: command(invocation, **arguments)))
 
-    return set_parameters(run_command, own_parameters, shared_options)
+    return set_parameters(run_command, command_parameters, shared_options)
 
 
 def set_parameters(
     command_function: Callable[..., Any],
-    own_parameters: Iterable[inspect.Parameter],
+    command_parameters: Iterable[inspect.Parameter],
     options: Mapping[str, tuple[Any, Any]],
 ) -> Callable[..., Any]:
     """Set the parameters that Typer sees: the command's own, then `options`.
@@ -109,7 +109,7 @@ def set_parameters(
         for name, (annotation, default) in options.items()
     ]
     command_function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [*own_parameters, *option_parameters]
+        [*command_parameters, *option_parameters]
     )
     return command_function
 
@@ -163,7 +163,7 @@ def find_aws_cause(error: Exception) -> Exception:
 def _find_error_code(cause: Exception) -> str:
     """Return AWS's error code or botocore's class name, and an empty text for other errors."""
     if isinstance(cause, ClientError):
-        return code_of(cause)
+        return error_code_of(cause)
     return type(cause).__name__ if isinstance(cause, BotoCoreError) else ""
 
 
@@ -172,11 +172,11 @@ def describe_error(error: Exception) -> str:
     cause = find_aws_cause(error)
     if isinstance(cause, ClientError):
         message = str(cause.response.get("Error", {}).get("Message", ""))
-        line = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"
+        error_line = f"AWS refused {cause.operation_name}: {error_code_of(cause)}: {message}"
     elif isinstance(cause, NoCredentialsError):
-        line = "no credentials: give --profile, or log in as for the AWS CLI"
+        error_line = "no credentials: give --profile, or log in as for the AWS CLI"
     elif isinstance(cause, _load_parser_error_class()):
-        line = _NOT_AWS_MESSAGE
+        error_line = _NOT_AWS_MESSAGE
     else:
-        line = str(cause)
-    return " ".join(line.split())
+        error_line = str(cause)
+    return " ".join(error_line.split())

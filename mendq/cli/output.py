@@ -29,7 +29,7 @@ from rich.text import Text
 
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.json_text import to_json
-from mendq.notifications.text import plain, visible
+from mendq.notifications.text import to_plain_text, to_visible_text
 
 # Longest line of text, equal to the longest reason in a notification. The end of a line is as
 # important as its beginning: people must read it before they approve.
@@ -84,7 +84,7 @@ class Output(Struct, frozen=True, dict=True):
 
         So line breaks, links and control characters in it have no effect.
         """
-        self._print_wrapped(plain(line, _MAX_LINE_CHARACTERS), style)
+        self._print_wrapped(to_plain_text(line, _MAX_LINE_CHARACTERS), style)
 
     def _print_wrapped(
         self, text: str, style: str, label: Text | None = None, indent: int = 0
@@ -116,21 +116,23 @@ class Output(Struct, frozen=True, dict=True):
 
     def say_unwrapped(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
         """Print a name that people copy, such as an ARN, on one line that is never wrapped."""
-        line = Text(" " * indent + plain(text, _MAX_LINE_CHARACTERS), style=style)
+        line = Text(" " * indent + to_plain_text(text, _MAX_LINE_CHARACTERS), style=style)
         self._people_console.print(line, soft_wrap=True)
 
     def say_indented(self, text: str, style: str = "", *, indent: int = 2) -> None:
         """Print a sentence that belongs to the line above it, indented and wrapped."""
-        self._print_wrapped(plain(text, _MAX_LINE_CHARACTERS), style, indent=indent)
+        self._print_wrapped(to_plain_text(text, _MAX_LINE_CHARACTERS), style, indent=indent)
 
     def say_labelled(self, lines: Iterable[LabelledLine], *, indent: int = 2) -> None:
         """Print labels and texts in two columns. A long text is wrapped inside its column."""
         labelled_lines = list(lines)
         label_width = max((len(label) for label, _, _ in labelled_lines), default=0)
-        text_column = indent + label_width + 2
+        text_column_start = indent + label_width + 2
         for label, style, text in labelled_lines:
-            label_text = Text(f"{' ' * indent}{label}".ljust(text_column), style=style)
-            self._print_wrapped(plain(text, _MAX_LINE_CHARACTERS), "", label_text, text_column)
+            label_text = Text(f"{' ' * indent}{label}".ljust(text_column_start), style=style)
+            self._print_wrapped(
+                to_plain_text(text, _MAX_LINE_CHARACTERS), "", label_text, text_column_start
+            )
 
     def say_heading(self, heading: str) -> None:
         self.show(Text(f"\n{heading}", style="bold underline"))
@@ -141,7 +143,7 @@ class Output(Struct, frozen=True, dict=True):
         A terminal wraps the line at any character; in a log it stays one line. The error may quote
         text that others wrote, so control characters are made visible.
         """
-        line = f"mendq: {visible(error, _MAX_LINE_CHARACTERS)}"
+        line = f"mendq: {to_visible_text(error, _MAX_LINE_CHARACTERS)}"
         self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
         # Standard output itself may be what failed.
         with suppress(OSError):
@@ -160,15 +162,15 @@ class Output(Struct, frozen=True, dict=True):
             transient=True,
             disable=not self.progress.is_terminal,
         ) as progress_bar:
-            task = progress_bar.add_task(plain(description), total=total_count)
+            progress_task = progress_bar.add_task(to_plain_text(description), total=total_count)
             yield lambda done_count: progress_bar.update(
-                task, completed=done_count, total=max(done_count, total_count)
+                progress_task, completed=done_count, total=max(done_count, total_count)
             )
 
     @contextmanager
     def show_waiting(self, description: str) -> Iterator[None]:
         """Show a spinner while the block runs. Without a terminal nothing is shown."""
-        with self.progress.status(Text(plain(description))):
+        with self.progress.status(Text(to_plain_text(description))):
             yield
 
 
@@ -216,11 +218,11 @@ def format_age(start_time: datetime, now: datetime) -> str:
 
     A time in the future gives `0 s`.
     """
-    seconds = max(0, int((now - start_time).total_seconds()))
-    for unit, unit_seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= unit_seconds:
-            return f"{seconds // unit_seconds} {unit}"
-    return f"{seconds} s"
+    age_seconds = max(0, int((now - start_time).total_seconds()))
+    for unit_symbol, unit_seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if age_seconds >= unit_seconds:
+            return f"{age_seconds // unit_seconds} {unit_symbol}"
+    return f"{age_seconds} s"
 
 
 def shorten_list(names: Sequence[str], maximum_names: int = 3) -> str:
@@ -234,7 +236,7 @@ def shorten_list(names: Sequence[str], maximum_names: int = 3) -> str:
     )
 
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mendq.cli.commands import INVOKE_ACTION, CommandKind, list_commands
+from mendq.cli.commands import INVOKE_LAMBDA_ACTION, CommandKind, list_commands
 from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
 
 
@@ -26,7 +26,7 @@ _TABLE_ARN = f"arn:aws:dynamodb:{_REGION_AND_ACCOUNT}:table/Mendq-*"
 
 # Resources of actions on Mendq's own resources, by action or by service. All other actions are on
 # the users' queues and functions, or take no resource: they get `*`.
-_RESOURCES_OF_MENDQ: Mapping[str, tuple[str, ...]] = {
+_MENDQ_RESOURCES_BY_ACTION_OR_SERVICE: Mapping[str, tuple[str, ...]] = {
     "cloudformation:ListStacks": ("*",),
     "cloudformation:": (f"arn:aws:cloudformation:{_REGION_AND_ACCOUNT}:stack/Mendq/*",),
     "dynamodb:Query": (_TABLE_ARN, f"{_TABLE_ARN}/index/*"),
@@ -36,7 +36,7 @@ _RESOURCES_OF_MENDQ: Mapping[str, tuple[str, ...]] = {
         f"arn:aws:events:{_REGION_AND_ACCOUNT}:rule/default/Mendq-*",
     ),
     "iam:": ("arn:aws:iam::ACCOUNT:role/mendq-*",),
-    INVOKE_ACTION: (
+    INVOKE_LAMBDA_ACTION: (
         f"arn:aws:lambda:{_REGION_AND_ACCOUNT}:function:Mendq-Approve*",
         f"arn:aws:lambda:{_REGION_AND_ACCOUNT}:function:Mendq-Rollback*",
     ),
@@ -49,7 +49,7 @@ _RESOURCES_OF_MENDQ: Mapping[str, tuple[str, ...]] = {
 
 def _collect_resources_by_action() -> Mapping[str, tuple[str, ...]]:
     """Return _RESOURCES_OF_MENDQ and the resources that commands declare for their own actions."""
-    resources_by_action = dict(_RESOURCES_OF_MENDQ)
+    resources_by_action = dict(_MENDQ_RESOURCES_BY_ACTION_OR_SERVICE)
     for command in list_commands():
         resources_by_action.update(command.resources_by_action)
     return resources_by_action

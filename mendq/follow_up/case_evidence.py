@@ -11,20 +11,20 @@ from msgspec import Struct
 
 from mendq.aws.cloudwatch import count_deleted_messages
 from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueGone, QueueRefusesUs
-from mendq.aws.queue import tags_of
+from mendq.aws.queue import read_queue_tags
 from mendq.cases.context import ManagingContext
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.follow_up.harm import measure_signs
+from mendq.follow_up.harm import measure_harm_signs
 from mendq.heal.recover import read_written_attributes
-from mendq.model.case import DLQ_MADE_FOR_KEY, Case
+from mendq.model.case import DLQ_MADE_FOR_SOURCE_KEY, Case
 from mendq.model.facts import Facts
 from mendq.model.harms import (
-    Sign,
-    describe_harm_shown,
-    find_sign,
-    find_step_to_watch,
+    HarmSign,
+    describe_measured_harm,
+    find_harm_sign,
+    find_step_with_harm_sign,
     make_own_change,
 )
 from mendq.model.lifecycle import (
@@ -34,7 +34,7 @@ from mendq.model.lifecycle import (
     VerificationEvidence,
     find_start_of_quiet,
 )
-from mendq.model.queue import arn_of, parts_of
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.state import STATES_UNDER_VERIFICATION, State
 from mendq.notifications.own_change import describe_change_and_arrivals, describe_change_and_sign
 
@@ -87,7 +87,7 @@ def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
     case = due_case.case
     clients = due_case.context.clients
     try:
-        tags = tags_of(clients, case.queue_arn)
+        tags = read_queue_tags(clients, case.queue_arn)
         attributes: Mapping[str, str] = {}
         if due_case.is_verifying:
             attributes = read_written_attributes(clients, case.queue_arn, case.steps)
@@ -120,7 +120,7 @@ def _find_status_without_verification(
 
 def _is_managed(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     """Return True if the queue is managed, or is a DLQ that Mendq made for a managed source."""
-    name = parts_of(due_case.case.queue_arn).name
+    name = parse_queue_arn(due_case.case.queue_arn).name
     mode = due_case.context.settings.consent.mode_of(name, tags)
     return mode is not None or _has_managed_source(due_case, tags)
 
@@ -132,13 +132,13 @@ def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     has an unknown form. So follow_up does not end the case by mistake. Raise CaseStoreUnavailable
     if the case store does not answer.
     """
-    source_arn = arn_of(str(due_case.case.evidence.get(DLQ_MADE_FOR_KEY, "")))
+    source_arn = queue_arn_or_none(str(due_case.case.evidence.get(DLQ_MADE_FOR_SOURCE_KEY, "")))
     if source_arn is None:
         return False
     context = due_case.context
-    made_dlqs = context.stored(MadeDlqs)
+    made_dlqs_store = context.stored(MadeDlqs)
     try:
-        managed_source = made_dlqs.find_managed_source(
+        managed_source = made_dlqs_store.find_managed_source(
             due_case.case.queue_arn, tags, [source_arn], context.clients, context.settings.consent
         )
     except (FactsUnavailable, CaseStoreUnreadable):
@@ -179,27 +179,27 @@ def _describe_harm(due_case: DueCase) -> str | None:
     """
     case = due_case.case
     context = due_case.context
-    step = find_step_to_watch(case)
+    step = find_step_with_harm_sign(case)
     if step is None:
         return ""
     written_at = _find_last_write(due_case)
     try:
         if not _still_has_written_values(due_case):
             return ""
-        signs = measure_signs(context.clients, case, written_at, context.now)
+        signs = measure_harm_signs(context.clients, case, written_at, context.now)
     except QueueGone:
         return ""
     except (FactsUnavailable, QueueRefusesUs):
         return None
-    sign_text = describe_harm_shown(case, signs)
+    sign_text = describe_measured_harm(case, signs)
     if not sign_text:
         return ""
     own_change = make_own_change(replace(case, at=written_at), step, case)
-    shows_dlq_arrivals = find_sign(case) is Sign.DLQ_ARRIVALS
-    describe_change = (
+    shows_dlq_arrivals = find_harm_sign(case) is HarmSign.DLQ_ARRIVALS
+    change_description_function = (
         describe_change_and_arrivals if shows_dlq_arrivals else describe_change_and_sign
     )
-    return describe_change(own_change, sign_text, context.now)
+    return change_description_function(own_change, sign_text, context.now)
 
 
 def _still_has_written_values(due_case: DueCase) -> bool:

@@ -15,9 +15,9 @@ from datetime import datetime, timedelta
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
-from mendq.aws.clients import HUNG_CALL_SECONDS
+from mendq.aws.clients import LONGEST_CALL_SECONDS
 from mendq.aws.errors import CaseMoved, CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs
-from mendq.aws.queue import attributes_of, tags_of
+from mendq.aws.queue import read_queue_attributes, read_queue_tags
 from mendq.cases.context import CaseContext, ManagingContext
 from mendq.cases.items import Key
 from mendq.cases.record import (
@@ -37,20 +37,24 @@ from mendq.heal.recover import settle_claim_of_any_symptom
 from mendq.model.case import Case, Severity
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE_CODE, find_dlq_arn
-from mendq.model.lifecycle import STATES_THAT_CALL_OWNER, advance, due_at
+from mendq.model.lifecycle import STATES_THAT_CALL_OWNER, due_at, make_next_transition
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.names import HEARTBEAT_METRIC, OwnMetric, count_fixes_being_verified
 from mendq.model.state import FINAL_STATES, State
-from mendq.notifications.announcements import Announcement, choose_severity, must_report_wait
+from mendq.notifications.announcements import (
+    Announcement,
+    choose_severity,
+    must_report_waiting_case,
+)
 
 # A case that could not be followed up is due again after this. Earlier due cases come first.
-RETRY_DELAY = timedelta(minutes=5)
+CASE_RETRY_DELAY = timedelta(minutes=5)
 # A case whose symptom this version of Mendq does not know is due again after this. Until then, a
 # version that knows the symptom may be deployed.
 UNKNOWN_SYMPTOM_DELAY = timedelta(hours=1)
 # The longest time for one case: if an AWS service hangs, the case calls it twice.
-LONGEST_CASE_SECONDS = 2 * HUNG_CALL_SECONDS
+LONGEST_SECONDS_PER_CASE = 2 * LONGEST_CALL_SECONDS
 
 
 class FollowUpResult(Struct):
@@ -67,8 +71,8 @@ class FollowUpResult(Struct):
 
     open_cases: list[OpenCase]
     moved_cases: list[Case] = field(default_factory=list)
-    called_cases: list[Case] = field(default_factory=list)
-    unknown_cases: list[OpenCase] = field(default_factory=list)
+    cases_with_called_owner: list[Case] = field(default_factory=list)
+    cases_of_unknown_symptoms: list[OpenCase] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
 
     def gauge_values(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
@@ -88,16 +92,16 @@ class FollowUpResult(Struct):
 
         A recurrence is a case whose calls failed again while its fix was being watched.
         """
-        recurrences = 0
-        escalations = 0
+        recurrence_count = 0
+        escalation_count = 0
         for case in self.moved_cases:
             if case.state is State.INEFFECTIVE and case.came_from is State.WATCHING:
-                recurrences += 1
+                recurrence_count += 1
             if case.state is State.ESCALATED:
-                escalations += 1
+                escalation_count += 1
         return {
-            OwnMetric.RECURRENCES: recurrences,
-            OwnMetric.ESCALATIONS: escalations,
+            OwnMetric.RECURRENCES: recurrence_count,
+            OwnMetric.ESCALATIONS: escalation_count,
             OwnMetric.FOLLOW_UP_ERRORS: len(self.errors),
         }
 
@@ -134,17 +138,21 @@ def follow_up(
         CaseStoreUnavailable: The open cases could not be listed.
     """
     unsettled_cases = context.open_cases.list_unsettled()
-    result = FollowUpResult([case for case in unsettled_cases if case.state not in FINAL_STATES])
+    follow_up_result = FollowUpResult(
+        [case for case in unsettled_cases if case.state not in FINAL_STATES]
+    )
     # Half of the time, and at least the time for one case, is kept for filing.
-    seconds_for_filing = max(LONGEST_CASE_SECONDS, (remaining_seconds() + LONGEST_CASE_SECONDS) / 2)
+    seconds_kept_for_filing = max(
+        LONGEST_SECONDS_PER_CASE, (remaining_seconds() + LONGEST_SECONDS_PER_CASE) / 2
+    )
     for case in unsettled_cases:
         if case.due_at > context.now:
             continue
-        if remaining_seconds() < seconds_for_filing:
+        if remaining_seconds() < seconds_kept_for_filing:
             break
-        _follow_up_or_postpone(case, context, function_name_by_owner, result)
-    _file_transitions(context, remaining_seconds, result)
-    return result
+        _follow_up_or_postpone(case, context, function_name_by_owner, follow_up_result)
+    _copy_unfiled_transitions(context, remaining_seconds, follow_up_result)
+    return follow_up_result
 
 
 def _follow_up_or_postpone(
@@ -153,7 +161,8 @@ def _follow_up_or_postpone(
     function_name_by_owner: FunctionNameByOwner,
     result: FollowUpResult,
 ) -> None:
-    """Follow up one case. If this fails, note the error in `result` and retry after RETRY_DELAY.
+    """Follow up one case. If this fails, note the error in `result` and retry after
+    CASE_RETRY_DELAY.
 
     If another run has changed the case meanwhile, do nothing.
     """
@@ -165,7 +174,7 @@ def _follow_up_or_postpone(
         result.errors[listed_case.case_id] = error
         # If the case store fails here too, the next run finds the case unchanged and due.
         with suppress(CaseStoreUnavailable):
-            context.open_cases.postpone_unread(listed_case, context.now + RETRY_DELAY)
+            context.open_cases.postpone_unread(listed_case, context.now + CASE_RETRY_DELAY)
 
 
 def _follow_up_case(
@@ -181,27 +190,36 @@ def _follow_up_case(
     """
     symptom = SYMPTOM_BY_NAME.get(listed_case.symptom)
     attribute_names = symptom.attributes if symptom else ()
-    view = context.case_store.look(listed_case.queue_arn, listed_case.symptom, attribute_names)
-    announcement = context.notifier.send_left_unsent(
-        listed_case.queue_arn, listed_case.symptom, view.notification, view.case
+    case_store_view = context.case_store.look(
+        listed_case.queue_arn, listed_case.symptom, attribute_names
     )
-    if view.is_held_by_another(context.owner, context.claims_now):
+    announcement = context.notifier.send_left_unsent(
+        listed_case.queue_arn,
+        listed_case.symptom,
+        case_store_view.notification,
+        case_store_view.case,
+    )
+    if case_store_view.is_held_by_another(context.owner, context.claims_now):
         return
-    if view.intent is not None:
-        settling_result = settle_claim_of_any_symptom(view, view.intent, symptom, context)
+    if case_store_view.intent is not None:
+        settling_result = settle_claim_of_any_symptom(
+            case_store_view, case_store_view.intent, symptom, context
+        )
         if isinstance(settling_result, Outcome):
             if settling_result.case is not None:
                 result.moved_cases.append(settling_result.case)
             return
-        view = settling_result
-    case = view.case
+        case_store_view = settling_result
+    case = case_store_view.case
     if case is not None and case.is_final:
         _finish_final_case(case, announcement, context)
     elif symptom is None:
-        result.unknown_cases.append(listed_case)
+        result.cases_of_unknown_symptoms.append(listed_case)
         context.open_cases.postpone_unread(listed_case, context.now + UNKNOWN_SYMPTOM_DELAY)
     elif case is not None:
-        _continue_case(DueCase(symptom, case, view, context), function_name_by_owner, result)
+        _continue_case(
+            DueCase(symptom, case, case_store_view, context), function_name_by_owner, result
+        )
         if announcement is Announcement.HELD_BACK and not case.is_redriving:
             hold_back_notification(case, context)
 
@@ -223,15 +241,15 @@ def _continue_case(
     """
     context = due_case.context
     evidence = gather_evidence(due_case)
-    moved_case = advance(due_case.case, evidence, context.now)
+    moved_case = make_next_transition(due_case.case, evidence, context.now)
     if moved_case is not None:
         result.moved_cases.append(_record_move(moved_case, due_case))
     newest_case = moved_case or due_case.case
     if newest_case.state in STATES_THAT_CALL_OWNER or newest_case.is_redriving:
         call_owner(context.clients, function_name_by_owner, newest_case)
-        result.called_cases.append(newest_case)
+        result.cases_with_called_owner.append(newest_case)
     if moved_case is None:
-        _postpone(due_case, due_at(due_case.case, evidence, context.now))
+        _postpone_case(due_case, due_at(due_case.case, evidence, context.now))
         _report_long_wait(due_case)
 
 
@@ -276,16 +294,16 @@ def _read_facts(due_case: DueCase) -> Facts:
     clients = due_case.context.clients
     facts = Facts(queue_arn, {}, {}, event_names=due_case.view.failures.event_names())
     with suppress(FactsUnavailable, QueueRefusesUs):
-        attributes = attributes_of(clients, queue_arn)
-        return replace(facts, attributes=attributes, tags=tags_of(clients, queue_arn) or {})
+        attributes = read_queue_attributes(clients, queue_arn)
+        return replace(facts, attributes=attributes, tags=read_queue_tags(clients, queue_arn) or {})
     return facts
 
 
-def _postpone(due_case: DueCase, next_due_at: datetime) -> None:
-    """Make the case due at `next_due_at`, or after RETRY_DELAY if this time is past already."""
+def _postpone_case(due_case: DueCase, next_due_at: datetime) -> None:
+    """Make the case due at `next_due_at`, or after CASE_RETRY_DELAY if this time is past."""
     now = due_case.context.now
     if next_due_at <= now:
-        next_due_at = now + RETRY_DELAY
+        next_due_at = now + CASE_RETRY_DELAY
     due_case.context.open_cases.postpone(due_case.case, next_due_at)
 
 
@@ -297,12 +315,12 @@ def _report_long_wait(due_case: DueCase) -> None:
     hold_up = due_case.view.hold_up
     if hold_up is None or due_case.case.state not in STATES_THAT_CALL_OWNER:
         return
-    if must_report_wait(hold_up.waiting_since, due_case.context.now):
+    if must_report_waiting_case(hold_up.waiting_since, due_case.context.now):
         notification = Notification(due_case.symptom, _read_facts(due_case), Severity.INFO)
         report_wait(due_case.case, due_case.view, notification, due_case.context)
 
 
-def _file_transitions(
+def _copy_unfiled_transitions(
     context: CaseContext, remaining_seconds: Callable[[], float], result: FollowUpResult
 ) -> None:
     """Copy the transitions that were recorded but not filed to the case bucket and the event bus.
@@ -312,21 +330,22 @@ def _file_transitions(
     """
     try:
         for transition_key in context.open_cases.list_unfiled_transitions(context.now):
-            if remaining_seconds() < LONGEST_CASE_SECONDS:
+            if remaining_seconds() < LONGEST_SECONDS_PER_CASE:
                 return
-            error = _file_or_postpone(transition_key, context, result)
+            error = _copy_transition_or_postpone(transition_key, context, result)
             if isinstance(error, BotoCoreError | ClientError):
                 return
     except CaseStoreUnavailable as error:
         result.errors["filing"] = error
 
 
-def _file_or_postpone(
+def _copy_transition_or_postpone(
     transition_key: Key, context: CaseContext, result: FollowUpResult
 ) -> Exception | None:
     """File one transition. Return the error if this fails, otherwise None.
 
-    After an error, the transition is due again after RETRY_DELAY. The error is noted in `result`.
+    After an error, the transition is due again after CASE_RETRY_DELAY. The error is noted in
+    `result`.
     """
     try:
         transition = context.open_cases.load_transition(transition_key)
@@ -334,6 +353,6 @@ def _file_or_postpone(
             file_transition(transition, transition_key, context)
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
         result.errors[f"filing {transition_key['pk']['S']}"] = error
-        context.open_cases.postpone_filing(transition_key, context.now + RETRY_DELAY)
+        context.open_cases.postpone_filing(transition_key, context.now + CASE_RETRY_DELAY)
         return error
     return None

@@ -7,18 +7,20 @@ from datetime import datetime, timedelta
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import measure_queues
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import attributes_of
+from mendq.aws.queue import read_queue_attributes
 from mendq.model.case import Case
 from mendq.model.facts import QueueFacts
-from mendq.model.harms import Sign, Signs, find_dlq_arn, find_sign
+from mendq.model.harms import HarmMeasurements, HarmSign, find_dlq_arn, find_harm_sign
 from mendq.model.metrics import Measurement, Window
 from mendq.model.steps import CreateDlq
 
 # The shortest time to measure. SQS sends one datapoint a minute, and one datapoint proves nothing.
-SHORTEST_MEASUREMENT = timedelta(minutes=3)
+SHORTEST_MEASURED_TIME = timedelta(minutes=3)
 
 
-def measure_signs(clients: Clients, case: Case, written_at: datetime, now: datetime) -> Signs:
+def measure_harm_signs(
+    clients: Clients, case: Case, written_at: datetime, now: datetime
+) -> HarmMeasurements:
     """Return the measurements since a case's change, of the changed queue or of its DLQ.
 
     Only the metrics that can show harm by this kind of change are read, because AWS bills each
@@ -28,18 +30,20 @@ def measure_signs(clients: Clients, case: Case, written_at: datetime, now: datet
         FactsUnavailable: SQS or CloudWatch cannot be read.
         QueueRefusesUs: The DLQ's policy refuses Mendq's read.
     """
-    sign = find_sign(case)
-    if sign is Sign.DLQ_ARRIVALS:
+    sign = find_harm_sign(case)
+    if sign is HarmSign.DLQ_ARRIVALS:
         has_created_dlq = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
         dlq_arn = find_dlq_arn(case.steps) or case.queue_arn
         dlq_measurement = _measure_since(
             clients, dlq_arn, written_at, now, begins_empty=has_created_dlq
         )
-        return Signs(dlq=dlq_measurement, dlq_waiting=_count_dlq_messages(clients, dlq_arn))
+        return HarmMeasurements(
+            dlq=dlq_measurement, dlq_message_count=_count_dlq_messages(clients, dlq_arn)
+        )
     metric_kinds = (
-        ("every queue", "repeated sends") if sign is Sign.SENDS_DROPPED else ("every queue",)
+        ("every queue", "repeated sends") if sign is HarmSign.SENDS_DROPPED else ("every queue",)
     )
-    return Signs(
+    return HarmMeasurements(
         queue=_measure_since(clients, case.queue_arn, written_at, now, metric_kinds=metric_kinds)
     )
 
@@ -47,7 +51,7 @@ def measure_signs(clients: Clients, case: Case, written_at: datetime, now: datet
 def _count_dlq_messages(clients: Clients, dlq_arn: str) -> int:
     """Return the number of visible and in-flight messages in the DLQ; 0 if the DLQ was deleted."""
     try:
-        queue = QueueFacts(dlq_arn, attributes_of(clients, dlq_arn))
+        queue = QueueFacts(dlq_arn, read_queue_attributes(clients, dlq_arn))
     except QueueGone:
         return 0
     return queue.visible + queue.in_flight
@@ -64,9 +68,9 @@ def _measure_since(  # noqa: PLR0913
 ) -> Measurement | None:
     """Return a measurement of a queue from a write until now.
 
-    None if CloudWatch has no data, or too little time has passed to measure SHORTEST_MEASUREMENT.
+    None if CloudWatch has no data, or too little time has passed to measure SHORTEST_MEASURED_TIME.
     """
-    window = Window.choose(now, written_at, SHORTEST_MEASUREMENT, is_new=begins_empty)
+    window = Window.choose(now, written_at, SHORTEST_MEASURED_TIME, is_new=begins_empty)
     if window is None:
         return None
     window_by_arn = {

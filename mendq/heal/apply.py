@@ -20,13 +20,13 @@ from msgspec import structs
 
 from mendq.aws.clients import Clients
 from mendq.aws.dlqs import refuse_unfit_dlq
-from mendq.aws.errors import StepFailed, is_transient
-from mendq.aws.queue import attributes_of, make_queue, queue_url, refuse_taken_name
+from mendq.aws.errors import StepFailed, is_transient_error
+from mendq.aws.queue import make_queue, queue_url, read_queue_attributes, refuse_taken_queue_name
 from mendq.cases.context import FixContext, WritingContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView, HoldUp
-from mendq.catalogue.dlq.attach import POLICY_ATTRIBUTES
+from mendq.catalogue.dlq.attach import POLICY_ATTRIBUTE_NAMES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import (
     Decision,
@@ -45,8 +45,8 @@ from mendq.heal.guardrails import SECONDS_TO_RECORD
 from mendq.heal.outcome import Outcome
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import Case
-from mendq.model.dlq import attributes_of_dlq
-from mendq.model.evidence import SUFFICIENT_EVENTS, Evidence, Sighting
+from mendq.model.dlq import make_dlq_attributes
+from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS, find_start_of_counted_failures
 from mendq.model.limits import Timing
@@ -96,7 +96,7 @@ def write_attributes(
         StepFailed: The write failed, and may succeed later.
     """
     queue_arn = facts.queue_arn
-    facts_now = replace(facts, attributes=attributes_of(clients, queue_arn))
+    facts_now = replace(facts, attributes=read_queue_attributes(clients, queue_arn))
     refusal = refuse_if_changed_meanwhile(facts_now, facts, steps)
     if refusal:
         return refusal
@@ -106,7 +106,7 @@ def write_attributes(
             Attributes={step.attribute: str(step.after) for step in steps},  # type: ignore[misc]
         )
     except (ClientError, BotoCoreError) as error:
-        if is_transient(error):
+        if is_transient_error(error):
             raise StepFailed(f"{steps[0]} failed: {error}") from error
         return Escalate(AWS_REFUSED, f"AWS refused the change: {error}")
     return None
@@ -122,7 +122,7 @@ def create_and_attach_dlq(
     stays, and the next plan uses it.
     """
     facts_now = replace(
-        facts_when_planned, attributes=attributes_of(clients, facts_when_planned.queue_arn)
+        facts_when_planned, attributes=read_queue_attributes(clients, facts_when_planned.queue_arn)
     )
     dlq_steps = [step for step in steps if step.is_permanent]
     attribute_steps = [step for step in steps if not step.is_permanent]
@@ -148,13 +148,13 @@ def _make_dlq(clients: Clients, source_facts: Facts, step: AttributeStep) -> Ref
     """
     dlq_arn = str(step.after)
     try:
-        attributes = make_queue(clients, dlq_arn, attributes_of_dlq(source_facts, dlq_arn))
+        attributes = make_queue(clients, dlq_arn, make_dlq_attributes(source_facts, dlq_arn))
     except (ClientError, BotoCoreError) as error:
         raise StepFailed(f"{step} failed: {error}") from error
     if isinstance(attributes, Refusal):
         return attributes
-    policy_names = [name for name in POLICY_ATTRIBUTES if attributes.get(name)]
-    return refuse_taken_name(dlq_arn, f"it has a {policy_names[0]}") if policy_names else None
+    policy_names = [name for name in POLICY_ATTRIBUTE_NAMES if attributes.get(name)]
+    return refuse_taken_queue_name(dlq_arn, f"it has a {policy_names[0]}") if policy_names else None
 
 
 def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
@@ -264,7 +264,7 @@ def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) 
     hold_up = HoldUp(waits_since, refusal.code, refusal.reason)
     if hold_up != stored_hold_up:
         run.open_cases.store_hold_up(decision.waiting_case, hold_up)
-    return Outcome(refusal=refusal.as_kind(Ignore))
+    return Outcome(refusal=refusal.as_refusal_of_class(Ignore))
 
 
 def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
@@ -294,8 +294,10 @@ def _make_ignored_outcome(refusal: Refusal, *, must_redeliver: bool) -> Outcome:
 
     SQS delivers the same calls again if `must_redeliver` is True or `refusal` is a `Retry`.
     """
-    ignored_refusal = refusal.as_kind(Ignore)
-    return Outcome(refusal=ignored_refusal.as_kind(Retry) if must_redeliver else ignored_refusal)
+    ignored_refusal = refusal.as_refusal_of_class(Ignore)
+    return Outcome(
+        refusal=ignored_refusal.as_refusal_of_class(Retry) if must_redeliver else ignored_refusal
+    )
 
 
 def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
@@ -383,10 +385,10 @@ def merge_failures(
 
 
 def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
-    """Return the failed calls to keep: the newest SUFFICIENT_EVENTS.
+    """Return the failed calls to keep: the newest EVENTS_SUFFICIENT_FOR_CASE.
 
-    If new callers fail while the case is escalated, return the newest SUFFICIENT_EVENTS calls of
-    callers that the case does not name, and the newest call of all.
+    If new callers fail while the case is escalated, return the newest EVENTS_SUFFICIENT_FOR_CASE
+    calls of callers that the case does not name, and the newest call of all.
     """
     kept_calls_of_new_callers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:
@@ -394,6 +396,6 @@ def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
         calls_of_new_callers = [
             call for call in failures.calls if call.principal_arn not in mentioned_principals
         ]
-        kept_calls_of_new_callers = tuple(calls_of_new_callers[-SUFFICIENT_EVENTS:])
-    newest_failure_count = 1 if kept_calls_of_new_callers else SUFFICIENT_EVENTS
+        kept_calls_of_new_callers = tuple(calls_of_new_callers[-EVENTS_SUFFICIENT_FOR_CASE:])
+    newest_failure_count = 1 if kept_calls_of_new_callers else EVENTS_SUFFICIENT_FOR_CASE
     return Evidence.of([*kept_calls_of_new_callers, *failures.sightings[-newest_failure_count:]])

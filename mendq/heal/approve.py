@@ -34,7 +34,7 @@ from mendq.model.facts import Facts
 from mendq.model.other_transitions import OtherTransition
 from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
 from mendq.model.state import State, find_state_time_limit
-from mendq.notifications.text import plain
+from mendq.notifications.text import to_plain_text
 
 JsonDocument = dict[str, Any]
 # A request is tried this many times at most if other runs move the case at the same time.
@@ -71,7 +71,7 @@ class OperatorRequest(Struct, frozen=True):
         actor = event.get("actor")
         if not isinstance(case_id, str) or not 0 < len(case_id) <= MAXIMUM_CASE_ID_LENGTH:
             return Ignore("bad_request", 'give "case_id", the id of a case, as a text')
-        actor_name = plain(actor) if isinstance(actor, str) else ""
+        actor_name = to_plain_text(actor) if isinstance(actor, str) else ""
         return cls(case_id, actor_name or UNNAMED_ACTOR)
 
 
@@ -93,7 +93,7 @@ class RequestedCase(Struct, frozen=True):
 
     def refuse_unknown_symptom(self) -> Refusal:
         """Return the refusal for a case whose symptom this version of Mendq does not know."""
-        symptom_name = plain(self.newest_transition.symptom)
+        symptom_name = to_plain_text(self.newest_transition.symptom)
         reason = f"this Mendq knows no symptom {symptom_name}: `mendq close` ends its case"
         return Ignore("unknown_symptom", reason)
 
@@ -106,7 +106,7 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
     """
     history = context.open_cases.list_transitions(request.case_id)
     if not history:
-        case_id = plain(request.case_id)
+        case_id = to_plain_text(request.case_id)
         return Ignore("not_found", f"there is no case {case_id}; `mendq cases` lists")
     newest_transition = history[-1]
     if not context.is_here(newest_transition.queue_arn):

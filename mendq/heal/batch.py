@@ -30,11 +30,11 @@ from mendq.aws.errors import (
     CaseMoved,
     CaseStoreUnavailable,
     CaseStoreUnreadable,
-    ComeAgain,
     EventUnreadable,
     FactsUnavailable,
     NotificationNotSent,
     QueueRefusesUs,
+    RetryLater,
 )
 from mendq.aws.queue import list_managed_arns_cached
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
@@ -61,11 +61,11 @@ from mendq.heal.guardrails import MAXIMUM_COINCIDENT_QUEUES, SECONDS_TO_WRITE
 from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
+from mendq.model.failed_call import KNOWN_ERROR_CODES, FailedCall, UnreadableRecord, read
 from mendq.model.ignored_calls import find_ignore_reason
-from mendq.model.names import PROBE_PURPOSE, OwnMetric
+from mendq.model.names import PROBE_ROLE_PURPOSE, OwnMetric
 from mendq.model.own_change import OwnChange
-from mendq.model.queue import arn_of, arn_of_name, parts_of
+from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
 from mendq.model.state import State
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications import notification
@@ -84,7 +84,7 @@ MAXIMUM_UNKNOWN_NAMES = 50
 QUEUE_LIST_LIFETIME = timedelta(minutes=5)
 # Errors that are not faults of Mendq: messages that must wait or cannot be read, and cases that
 # another run moved first, as happens if two runs handle calls of the same minute.
-EXPECTED_ERRORS = (CaseMoved, ComeAgain, EventUnreadable)
+EXPECTED_ERRORS = (CaseMoved, RetryLater, EventUnreadable)
 
 
 class BatchResult(Struct):
@@ -106,7 +106,7 @@ class BatchResult(Struct):
     """
 
     message_ids_by_group: dict[Group, list[str]] = field(default_factory=dict)
-    unreadable_by_message_id: dict[str, Unreadable] = field(default_factory=dict)
+    unreadable_by_message_id: dict[str, UnreadableRecord] = field(default_factory=dict)
     unknown_codes: list[str] = field(default_factory=list)
     ignore_codes: list[str] = field(default_factory=list)
     probe_by_message_id: dict[str, FailedCall] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class BatchResult(Struct):
         """
         self.outcome_by_group[group] = outcome
         if outcome.refusal and outcome.refusal.is_retried:
-            self.mark_failed([group], ComeAgain(outcome.refusal.reason))
+            self.mark_failed([group], RetryLater(outcome.refusal.reason))
 
 
 def heal_failed_calls(body_by_message_id: Mapping[str, str], run: FixContext) -> BatchResult:
@@ -209,7 +209,11 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
     batch = BatchResult()
     for finding in read_references(request):
         symptom = symptom_by_name.get(finding.symptom)
-        if symptom is None or not arn_of(finding.queue_arn) or not run.is_here(finding.queue_arn):
+        if (
+            symptom is None
+            or not queue_arn_or_none(finding.queue_arn)
+            or not run.is_here(finding.queue_arn)
+        ):
             continue
         group = Group(finding.queue_arn, symptom, must_measure=True, shared_finding=finding)
         batch.message_ids_by_group[group] = [str(len(batch.message_ids_by_group))]
@@ -233,7 +237,7 @@ def group_failed_calls(
     message_ids_by_queue_and_symptom = defaultdict[tuple[str, Symptom], list[str]](list)
     for message_id, body in body_by_message_id.items():
         call = read(body)
-        if isinstance(call, Unreadable):
+        if isinstance(call, UnreadableRecord):
             _note_unreadable(message_id, body, call, account_and_region, batch)
         elif is_probe(call, account_and_region):
             batch.probe_by_message_id[message_id] = call
@@ -256,7 +260,7 @@ def group_failed_calls(
 def _note_unreadable(
     message_id: str,
     body: str,
-    unreadable: Unreadable,
+    unreadable: UnreadableRecord,
     account_and_region: AccountAndRegion,
     batch: BatchResult,
 ) -> None:
@@ -278,7 +282,7 @@ def is_probe(call: FailedCall, account_and_region: AccountAndRegion) -> bool:
     CloudTrail's record may not name the queue. Then only the role and the operation are compared.
     """
     principal_purpose = account_and_region.purpose_of(call.principal_arn)
-    if principal_purpose != PROBE_PURPOSE or call.event_name != PROBE_EVENT_NAME:
+    if principal_purpose != PROBE_ROLE_PURPOSE or call.event_name != PROBE_EVENT_NAME:
         return False
     probe_queue_arn = arn_of_name(
         PROBE_QUEUE_NAME, account_and_region.region, account_and_region.account
@@ -294,7 +298,7 @@ def _recognize_symptom(
     An unknown error code is added to the batch. The reason to ignore the call is added only if
     Mendq has a plan for the symptom.
     """
-    if call.error_code not in KNOWN_CODES:
+    if call.error_code not in KNOWN_ERROR_CODES:
         batch.unknown_codes.append(call.raw_error_code)
     symptom = find_symptom_of(call)
     ignore_reason = find_ignore_reason(call, symptom, account_and_region)
@@ -312,7 +316,7 @@ def _record_probes_and_health_events(batch: BatchResult, run: FixContext) -> Non
     probe_record = run.stored(ProbeRecord)
     health_events = run.stored(HealthEvents)
     store_function_by_message_id = {
-        message_id: partial(probe_record.note_seen, call)
+        message_id: partial(probe_record.store_seen_probe, call)
         for message_id, call in batch.probe_by_message_id.items()
     }
     store_function_by_message_id |= {
@@ -394,7 +398,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     unknown_name_count_by_caller = Counter[str]()
     turn_by_group = dict[Group, int]()
     for group in groups:
-        queue_name = parts_of(group.queue_arn).name
+        queue_name = parse_queue_arn(group.queue_arn).name
         if group.queue_arn in known_queue_arns or consent.has_exact_name(queue_name):
             turn_by_group[group] = 0
         else:
@@ -553,7 +557,7 @@ def _attempt_for_group(
     SECONDS_TO_WRITE. Then SQS delivers the group's messages again.
     """
     if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserved_seconds):
-        batch.mark_failed([group], ComeAgain("too little of the Lambda's time is left"))
+        batch.mark_failed([group], RetryLater("too little of the Lambda's time is left"))
         return None
     try:
         return action()
@@ -599,7 +603,7 @@ def _notify_mass_symptom(
         () if symptom.is_of_configuration else list_aws_health_lines(run),
         describe_own_changes(own_changes, run.now),
     )
-    place_text = notification.format_place(run.settings.account, run.clients.region)
+    place_text = notification.format_account_and_region(run.settings.account, run.clients.region)
     notification_text = notification.describe_mass_symptom(
         mass_symptom, listed_queue_arns, reach.managed_count, run.now, place_text
     )
@@ -618,7 +622,7 @@ def _notify_name_flood(name_count_by_caller: Counter[str], run: FixContext) -> N
         name_count_by_caller: The number of skipped queue names by caller.
         run: This invocation.
     """
-    place_text = notification.format_place(run.settings.account, run.clients.region)
+    place_text = notification.format_account_and_region(run.settings.account, run.clients.region)
     callers_and_counts = name_count_by_caller.most_common()
-    notification_text = notification.describe_flood(callers_and_counts, run.now, place_text)
+    notification_text = notification.describe_call_flood(callers_and_counts, run.now, place_text)
     run.notifier.send_about_account("flood", f"flood:{callers_and_counts[0][0]}", notification_text)

@@ -48,7 +48,7 @@ The rules, each with its reason and what would be lost without it:
     `observe` or `propose`, and no symptom that notifies anyway.
 
  3. A failed call is only a hint. It takes several distinct calls close together to believe it
-    (`Evidence.is_sufficient`; SUFFICIENT_EVENTS and SUFFICIENT_WITHIN_SECONDS in
+    (`Evidence.is_sufficient`; EVENTS_SUFFICIENT_FOR_CASE and SUFFICIENT_EVENTS_PERIOD_SECONDS in
     `mendq/model/evidence.py`), or one measurement, because a metric counts for hours. Calls that do
     not suffice yet are kept, because the next batch may complete them. Otherwise, one caller's
     mistake, or one record delivered twice, would change a production queue.
@@ -104,7 +104,7 @@ The rules, each with its reason and what would be lost without it:
 
 12. An open case never hides new victims. If other callers begin to fail while a case of a symptom
     that notifies anyway is open and escalated, people are notified again, at most once in
-    NEW_CALLERS_PAUSE (`announcements.py`). If enough calls of these callers have failed, no
+    NEW_CALLERS_REPORT_PAUSE (`announcements.py`). If enough calls of these callers have failed, no
     guardrail of stage 1 stops the decision. Otherwise, a second team's outage would hide behind the
     first team's case.
 
@@ -136,8 +136,8 @@ from mendq.heal.guardrails import find_first_refusal
 from mendq.heal.repeats import is_repeat
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import (
-    DLQ_MADE_FOR_KEY,
-    LOWERED_BY_CASE_KEY,
+    DLQ_MADE_FOR_SOURCE_KEY,
+    MODE_LOWERED_BY_CASE_KEY,
     QUEUE_DELETED_CODE,
     Case,
     Severity,
@@ -147,7 +147,7 @@ from mendq.model.evidence import Evidence
 from mendq.model.facts import Facts, count_affected_messages
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
-from mendq.model.principals import name_first_few
+from mendq.model.principals import name_first_principals
 from mendq.model.state import State, find_state_time_limit
 from mendq.model.steps import AttributeStep
 from mendq.model.tags import find_cloudformation_resource
@@ -340,7 +340,8 @@ def _make_plan(situation: Situation) -> Plan | Refusal:
     if isinstance(plan, Refusal) or not (facts.dlq_sources and facts.is_sent_to):
         return plan
     two_roles_text = (
-        f"Producers send to it, and it is named as the DLQ of {name_first_few(facts.source_arns)}"
+        "Producers send to it, and it is named as the DLQ of "
+        f"{name_first_principals(facts.source_arns)}"
     )
     reason = f"{plan.reason}. {two_roles_text}: which it is, a person has to say"
     return replace(plan, reason=reason, at_most=min(plan.at_most, Mode.PROPOSE))
@@ -406,7 +407,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     own_change = situation.facts.own_change
     if own_change is not None:
         first_commands = (
-            f"decide first: {own_change.take_back}:",
+            f"decide first: {own_change.rollback_introduction}:",
             make_rollback_command(own_change),
             *first_commands,
         )
@@ -414,8 +415,8 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
         situation.symptom,
         situation.facts,
         choose_severity(case, situation.mode, is_about_plan=True),
-        first_advice=first_commands,
-        later_advice=tuple(str(step) for step in plan.proposal),
+        advice_before_change=first_commands,
+        advice_after_change=tuple(str(step) for step in plan.proposal),
     )
     return RecordTransition(case, notification)
 
@@ -654,8 +655,8 @@ def _open_case(
     detail_by_name = {
         "messages": count_affected_messages(symptom, facts),
         "needs": build_needs_document(symptom, facts),
-        LOWERED_BY_CASE_KEY: situation.unhelpful_case_id,
-        DLQ_MADE_FOR_KEY: situation.managed_source_arn,
+        MODE_LOWERED_BY_CASE_KEY: situation.unhelpful_case_id,
+        DLQ_MADE_FOR_SOURCE_KEY: situation.managed_source_arn,
     }
     evidence |= {detail_name: detail for detail_name, detail in detail_by_name.items() if detail}
     return replace(case, evidence=evidence)

@@ -48,7 +48,7 @@ from mendq.aws.errors import (
     QueueRefusesUs,
 )
 from mendq.aws.facts_reader import FactsReader
-from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
+from mendq.aws.queue import read_attributes_if_queue_exists, read_queue_attributes, read_queue_tags
 from mendq.cases import items
 from mendq.cases.context import FixContext
 from mendq.cases.finding import SharedFinding
@@ -71,12 +71,12 @@ from mendq.model.harms import (
     CAUSABLE_SYMPTOMS,
     find_causing_change,
     list_causing_attributes,
-    may_have_caused,
+    may_case_have_caused_symptom,
 )
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Ignore, Refusal
-from mendq.model.queue import arn_of, parts_of
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.notifications.text import format_count
 
 Needs = Collection[Need]
@@ -242,7 +242,7 @@ def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
         QueueRefusesUs: The queue refuses the read, and one of the two does not hold.
     """
     try:
-        return tags_of(run.clients, group.queue_arn)
+        return read_queue_tags(run.clients, group.queue_arn)
     except QueueRefusesUs:
         if group.symptom.notifies_anyway and find_mode(group.queue_arn, run, {}) is not None:
             return {}
@@ -254,7 +254,7 @@ def _is_known_name(queue_arn: str, run: FixContext) -> bool:
 
     Any other name of a missing queue may be made up by the caller.
     """
-    if run.settings.consent.has_exact_name(parts_of(queue_arn).name):
+    if run.settings.consent.has_exact_name(parse_queue_arn(queue_arn).name):
         return True
     return bool(run.baselines.load(queue_arn) or run.open_cases.list_newest_cases([queue_arn]))
 
@@ -350,7 +350,7 @@ def _find_managed_source(queue_arn: str, tags: Mapping[str, str], run: FixContex
 
 def find_mode(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode | None:
     """Return the mode that settings and tags give the queue, or None if it is not managed."""
-    return run.settings.consent.mode_of(parts_of(queue_arn).name, tags)
+    return run.settings.consent.mode_of(parse_queue_arn(queue_arn).name, tags)
 
 
 def find_autonomy(symptom: Symptom, run: FixContext, default_mode: Mode) -> Mode:
@@ -440,7 +440,7 @@ def add_other_queue_names(sentence: str, shared_finding: SharedFinding) -> str:
     """Return the finding's sentence, and the names of other queues that name the missing queue."""
     if not shared_finding.others:
         return sentence
-    queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in shared_finding.others)
+    queue_names = ", ".join(parse_queue_arn(queue_arn).name for queue_arn in shared_finding.others)
     queue_count = len(shared_finding.others) + shared_finding.more
     verb = "names" if queue_count == 1 else "name"
     unnamed_queues_text = f" and {shared_finding.more:,} more" if shared_finding.more else ""
@@ -455,7 +455,7 @@ def make_facts_reader(run: FixContext) -> FactsReader:
         run.now,
         run.settings.timing,
         run.open_cases.list_open_symptoms,
-        read_noted_moves=lambda: run.stored(SeenMoves).list_destinations(run.now),
+        read_noted_move_destinations=lambda: run.stored(SeenMoves).list_destinations(run.now),
         list_newest_cases=run.open_cases.list_newest_cases,
         consent=run.settings.consent,
     )
@@ -494,7 +494,9 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
     try:
         if not situation.is_found_by_measurement:
             # A missing queue may be the symptom itself. Then it needs no facts.
-            read_attributes = attributes_of if symptom.needs else attributes_if_there
+            read_attributes = (
+                read_queue_attributes if symptom.needs else read_attributes_if_queue_exists
+            )
             facts = replace(facts, attributes=read_attributes(run.clients, facts.queue_arn))
             situation_with_attributes = structs.replace(situation, facts=facts)
             if not situation_with_attributes.has_current_evidence:
@@ -562,7 +564,9 @@ def _may_have_own_change(situation: Situation) -> bool:
 
 def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange | None:
     related_cases = run.open_cases.list_newest_cases(_list_related_queues(facts))
-    suspected_cases = [case for case in related_cases if may_have_caused(case, symptom, facts)]
+    suspected_cases = [
+        case for case in related_cases if may_case_have_caused_symptom(case, symptom, facts)
+    ]
     case_histories = [run.open_cases.list_transitions(case.case_id) for case in suspected_cases]
     return find_causing_change(symptom, facts, case_histories, run.now, run.settings.timing)
 
@@ -573,7 +577,7 @@ def _list_related_queues(facts: Facts) -> list[str]:
     The cases of its own DLQ are needed because the case of a redrive is about the DLQ.
     """
     related_queue_arns = [facts.queue_arn, *facts.source_arns]
-    dlq_arn = arn_of(facts.dlq_arn)
+    dlq_arn = queue_arn_or_none(facts.dlq_arn)
     if dlq_arn is not None:
         related_queue_arns.append(dlq_arn)
     return list(dict.fromkeys(related_queue_arns))

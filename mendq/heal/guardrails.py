@@ -12,12 +12,12 @@ from datetime import timedelta
 
 from mendq.cases.spread import Reach
 from mendq.heal.situation import Situation, select_recent_changes
-from mendq.model.evidence import SUFFICIENT_EVENTS, SUFFICIENT_WITHIN_SECONDS
+from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, SUFFICIENT_EVENTS_PERIOD_SECONDS
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
 from mendq.model.steps import AttributeStep
 from mendq.model.tags import DRILL_TAG
-from mendq.notifications.configuration import summarize_value
+from mendq.notifications.configuration import summarize_attribute_value
 
 ONE_DAY = timedelta(hours=24)
 # The longest time for a claim, two reads, a write and the record of that write.
@@ -43,7 +43,8 @@ def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
     """Return `Ignore` unless enough calls failed close together, or a measurement shows it."""
     if not situation.evidence.is_sufficient:
         reason = (
-            f"fewer than {SUFFICIENT_EVENTS} distinct failed calls in {SUFFICIENT_WITHIN_SECONDS} s"
+            f"fewer than {EVENTS_SUFFICIENT_FOR_CASE} distinct failed calls in "
+            f"{SUFFICIENT_EVENTS_PERIOD_SECONDS} s"
         )
         return Ignore("too_little_evidence", reason)
     return None
@@ -119,8 +120,8 @@ def _refuse_overridden_step(situation: Situation, step: AttributeStep) -> Refusa
         record.last_written_value in (None, str(step.before)) or not step.has_value_in_queue
     )
     if record.overridden_until is None and not was_mendqs_value:
-        persons_value = summarize_value(attribute, str(step.before))
-        mendqs_value = summarize_value(attribute, record.last_written_value or "")
+        persons_value = summarize_attribute_value(attribute, str(step.before))
+        mendqs_value = summarize_attribute_value(attribute, record.last_written_value or "")
         reason = (
             f"another principal set {attribute} to {persons_value} after Mendq had set it to "
             f"{mendqs_value}; Mendq stays away for 7 days"
@@ -158,7 +159,7 @@ def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
     """Return a refusal if an attribute of the plan was written too often within 24 hours.
 
     It is `Escalate` at the limit in the settings, because more writes do not help. It is `Refuse`
-    at the limit of the step's own kind (`most_a_day`).
+    at the limit of the step's own kind (`most_writes_per_day`).
     """
     daily_limit = situation.limits.writes_per_attribute_per_day
     write_count, attribute = situation.find_most_written_attribute(plan, ONE_DAY)
@@ -166,7 +167,7 @@ def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
         reason = f"{attribute} was written {daily_limit} times in 24 hours; a person decides"
         return Escalate("too_often", reason, silent_in_observe=True)
     for step in plan.steps:
-        daily_step_limit = step.most_a_day
+        daily_step_limit = step.most_writes_per_day
         if (
             daily_step_limit is not None
             and situation.count_writes(step.attribute, ONE_DAY) >= daily_step_limit

@@ -51,7 +51,7 @@ def ask_owner(
     Raises:
         OwnerUnavailable: The owner could not be called, failed, or gave no answer.
     """
-    client = clients.functions_that_answer
+    client = clients.functions_with_long_timeout
     answer = _invoke_owner(client, "RequestResponse", function_name_by_owner, case, **extra_fields)
     if not isinstance(answer, dict):
         raise OwnerUnavailable(f"{owner_of_case(case.steps)} gave no answer")

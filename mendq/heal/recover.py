@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, QueueGone
-from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
+from mendq.aws.queue import read_attributes_if_queue_exists, read_queue_attributes, read_queue_tags
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.context import CaseContext, FixContext
 from mendq.cases.record import Notification, record_transition
@@ -28,7 +28,7 @@ from mendq.heal.outcome import Outcome
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
-from mendq.model.queue import arn_of
+from mendq.model.queue import queue_arn_or_none
 from mendq.model.state import SILENT_DAYS, State
 from mendq.model.steps import CreateDlq, find_step_class, is_permanent
 from mendq.notifications.announcements import choose_severity
@@ -45,12 +45,12 @@ def read_written_attributes(
         QueueGone: The queue itself does not exist.
         FactsUnavailable, QueueRefusesUs: One of the two queues could not be read.
     """
-    attributes = dict(attributes_of(clients, queue_arn))
+    attributes = dict(read_queue_attributes(clients, queue_arn))
     made_dlq_arns = [
         step["after"] for step in step_documents if step["attribute"] == CreateDlq.attribute
     ]
-    dlq_arn = next(filter(arn_of, made_dlq_arns), "")
-    if dlq_arn and attributes_if_there(clients, dlq_arn):
+    dlq_arn = next(filter(queue_arn_or_none, made_dlq_arns), "")
+    if dlq_arn and read_attributes_if_queue_exists(clients, dlq_arn):
         attributes[CreateDlq.attribute] = dlq_arn
     return attributes
 
@@ -113,7 +113,7 @@ def settle_claim(
     if not facts.exists or claim.is_surely_not_written():
         context.case_store.release(intent, claim_owner, view)
         return view.without_claim(intent)
-    case = replace(intent.place_after(view.case), at=claim.find_write_time(context.now))
+    case = replace(intent.renumber_after(view.case), at=claim.find_write_time(context.now))
     new_records = claim.records_after_write()
     severity = None
     if not claim.is_written():
@@ -125,7 +125,7 @@ def settle_claim(
             for attribute, record in new_records.items()
         }
         severity = choose_severity(case, Mode.HEAL, is_about_plan=True)
-        facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
+        facts = replace(facts, tags=read_queue_tags(context.clients, intent.queue_arn) or {})
     notification = Notification(symptom, facts, severity, new_records=new_records)
     return Outcome(record_transition(case, view, notification, context, claim_owner))
 

@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueRefusesUs, code_of
-from mendq.aws.queue import attributes_of
+from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueRefusesUs, error_code_of
+from mendq.aws.queue import read_queue_attributes
 from mendq.cases.context import FixContext
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
@@ -22,7 +22,7 @@ from mendq.heal.outcome import Outcome
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
-from mendq.model.policy import find_doubt_without_history
+from mendq.model.policy import find_pin_doubt_without_history
 from mendq.model.state import State
 from mendq.model.steps import AttributeStep, RestorePolicy
 from mendq.notifications.announcements import choose_severity
@@ -51,7 +51,7 @@ def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
         )
     except (ClientError, BotoCoreError) as error:
         reason = f"Access Analyzer's CheckNoPublicAccess did not answer: {error}"
-        if isinstance(error, ClientError) and code_of(error) in _PERMANENT_ERROR_CODES:
+        if isinstance(error, ClientError) and error_code_of(error) in _PERMANENT_ERROR_CODES:
             return Escalate("access_not_checked", reason)
         return Retry("access_not_checked", reason)
     if analyzer_answer.get("result") != PASSED_RESULT:
@@ -78,7 +78,7 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
         return outcome
     attributes: Mapping[str, str] = {}
     try:
-        attributes = attributes_of(run.clients, case.queue_arn)
+        attributes = read_queue_attributes(run.clients, case.queue_arn)
         refusal = refuse_public_policy(run.clients, attributes.get("Policy") or EMPTY_POLICY)
     except (FactsUnavailable, QueueRefusesUs) as error:
         refusal = Retry("access_not_checked", f"what stands there could not be read: {error}")
@@ -168,7 +168,7 @@ class PolicyWriter(Struct, frozen=True):
             return _make_pin_refusal("only a policy is restored, and nothing beside it")
         if stored_pin is None or checked_pin is None or stored_pin != checked_pin.pin:
             return _make_pin_refusal("the pin was changed or taken away meanwhile")
-        pin_doubt = checked_pin.doubt or find_doubt_without_history(
+        pin_doubt = checked_pin.doubt or find_pin_doubt_without_history(
             stored_pin, facts_when_planned.queue_arn, facts_when_planned.created_at, self.now
         )
         if pin_doubt:

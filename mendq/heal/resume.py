@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import structs
 
 from mendq.aws.errors import CaseUnreadable
-from mendq.aws.queue import tags_of
+from mendq.aws.queue import read_queue_tags
 from mendq.cases.context import FixContext
 from mendq.cases.view import CaseStoreView, add_refusals
 from mendq.catalogue import SYMPTOM_BY_NAME
@@ -37,7 +37,7 @@ from mendq.model.facts import Facts
 from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.mode import Mode
 from mendq.model.plan import owner_of_case
-from mendq.model.queue import arn_of
+from mendq.model.queue import queue_arn_or_none
 from mendq.model.state import State
 
 
@@ -54,7 +54,7 @@ def read_case_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
     case_id = request_fields.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
         raise CaseUnreadable(f"no case of ours: {request!s:.400}")
-    if arn_of(queue_arn) is None:
+    if queue_arn_or_none(queue_arn) is None:
         raise CaseUnreadable(f"no queue's ARN: {queue_arn[:200]}")
     return symptom, queue_arn, case_id
 
@@ -93,7 +93,7 @@ def _continue_waiting_case(
     case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext
 ) -> Outcome:
     """Decide about the waiting case, and carry the decision out."""
-    tags = tags_of(run.clients, case.queue_arn)
+    tags = read_queue_tags(run.clients, case.queue_arn)
     mode = _find_case_mode(case, symptom, tags, run)
     facts = Facts(case.queue_arn, {}, tags or {})
     situation = make_situation(

@@ -12,7 +12,7 @@ from msgspec import Struct, field, structs
 from mendq.cases.spread import Reach, mass_symptom_key
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.model.case import LOWERED_BY_CASE_KEY, Case
+from mendq.model.case import MODE_LOWERED_BY_CASE_KEY, Case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Timing
@@ -134,7 +134,7 @@ class Situation(Struct, frozen=True, dict=True):
         if last_case is None or self.facts.is_created_after(last_case.at):
             return ""
         ineffective_case_id = last_case.case_id if last_case.state is State.INEFFECTIVE else ""
-        return str(last_case.evidence.get(LOWERED_BY_CASE_KEY, ineffective_case_id))
+        return str(last_case.evidence.get(MODE_LOWERED_BY_CASE_KEY, ineffective_case_id))
 
     @cached_property
     def new_callers(self) -> Evidence:

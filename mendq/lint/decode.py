@@ -17,14 +17,14 @@ import yaml
 from cfnlint.decode.cfn_yaml import CfnFullLoader, CfnParseError, NodeConstructor, multi_constructor
 
 from mendq.lint.template import (
-    BYTES_PER_STEP,
-    MOST_NESTED_LEVELS,
+    BYTES_PER_WORK_STEP,
+    MAXIMUM_NESTED_LEVELS,
     MOST_TEMPLATE_BYTES,
     NotATemplate,
     Template,
     WorkBudget,
 )
-from mendq.lint.terraform import is_plan, read_plan
+from mendq.lint.terraform import is_terraform_plan, read_terraform_plan
 
 # Steps of work (see `WorkBudget`) for a node, and comparisons of two keys for one step.
 STEPS_PER_NODE = 16
@@ -93,11 +93,11 @@ def read_template(content: bytes, budget: WorkBudget | None = None) -> Template:
     budget = budget or WorkBudget()
     if content.startswith(b"PK\x03\x04"):
         raise NotATemplate("a saved plan is no text: give what `terraform show -json` says of it")
-    if is_plan(content):
-        return read_plan(content, budget)
+    if is_terraform_plan(content):
+        return read_terraform_plan(content, budget)
     if len(content) > MOST_TEMPLATE_BYTES:
         raise NotATemplate(f"longer than {MOST_TEMPLATE_BYTES:,} bytes; CloudFormation takes 1 MB")
-    budget.use_steps(len(content) // BYTES_PER_STEP)
+    budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
         template_text = content.decode("utf-8-sig")
         try:
@@ -166,10 +166,10 @@ def _check_limits(template_text: str, budget: WorkBudget) -> None:
             node_counts_of_open_collections[-1] += 1
         if isinstance(yaml_event, yaml.CollectionStartEvent):
             node_counts_of_open_collections.append(0)
-            if len(node_counts_of_open_collections) > MOST_NESTED_LEVELS + 1:
+            if len(node_counts_of_open_collections) > MAXIMUM_NESTED_LEVELS + 1:
                 line_number = yaml_event.start_mark.line + 1
                 raise NotATemplate(
-                    f"line {line_number}: nested more than {MOST_NESTED_LEVELS} deep"
+                    f"line {line_number}: nested more than {MAXIMUM_NESTED_LEVELS} deep"
                 )
         elif isinstance(yaml_event, yaml.CollectionEndEvent):
             node_count = node_counts_of_open_collections.pop()

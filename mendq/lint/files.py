@@ -25,9 +25,9 @@ _MANIFEST_NAME = "manifest.json"
 # Types of artifacts in a manifest.
 _STACK_ARTIFACT_TYPE = "aws:cloudformation:stack"
 _ASSEMBLY_ARTIFACT_TYPE = "cdk:cloud-assembly"
-_ENVIRONMENT_REGEX = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
+_CDK_ENVIRONMENT_REGEX = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
 # One byte above the limit shows that a file is too long.
-_MOST_READ_BYTES = MOST_PLAN_BYTES + 1
+_MAXIMUM_BYTES_TO_READ = MOST_PLAN_BYTES + 1
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TemplateSource:
     stack_name: str = ""
 
 
-def list_sources(template_argument: str) -> Iterator[TemplateSource]:
+def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
     """Yield the templates that the user names. A file is read only when its turn comes.
 
     Args:
@@ -55,7 +55,7 @@ def list_sources(template_argument: str) -> Iterator[TemplateSource]:
     """
     path = Path(template_argument)
     if template_argument == STDIN_ARGUMENT:
-        template_bytes = sys.stdin.buffer.read(_MOST_READ_BYTES)
+        template_bytes = sys.stdin.buffer.read(_MAXIMUM_BYTES_TO_READ)
         yield TemplateSource("(standard input)", template_bytes, DeployTarget())
     elif path.is_dir():
         yield from _list_stack_templates(path)
@@ -158,7 +158,7 @@ def _require_path_inside(folder: Path, name_in_manifest: object, outermost_folde
 
 def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
     """Return the account and region of a stack. Placeholders stand for unknown ones."""
-    environment_match = _ENVIRONMENT_REGEX.fullmatch(str(artifact.get("environment")))
+    environment_match = _CDK_ENVIRONMENT_REGEX.fullmatch(str(artifact.get("environment")))
     if environment_match is None:
         return DeployTarget()
     account, region = environment_match.groups()
@@ -170,7 +170,7 @@ def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
     return DeployTarget(**known_account_and_region)
 
 
-def _read_content(path: Path, most_bytes: int = _MOST_READ_BYTES) -> bytes:
+def _read_content(path: Path, most_bytes: int = _MAXIMUM_BYTES_TO_READ) -> bytes:
     """Read at most the first `most_bytes` bytes of a file."""
     with path.open("rb") as file:
         return file.read(most_bytes)

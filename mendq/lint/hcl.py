@@ -29,7 +29,7 @@ from mendq.lint.patch import (
 from mendq.lint.queues import POLICY_ATTRIBUTE
 from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import ATTRIBUTE_BY_TERRAFORM_TYPE, to_hcl_literal
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import CreateDlq
 from mendq.notifications.change_lines import name_terraform_argument
 
@@ -40,7 +40,7 @@ _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE = {
     "aws_sqs_queue_policy": POLICY_ATTRIBUTE,
 }
 # A parsed block has at least these parts: keyword, type, name, brace, body, brace.
-_FEWEST_PARTS_OF_BLOCK = 6
+_MINIMUM_BLOCK_PARTS = 6
 
 
 class _ArgumentOffsets(NamedTuple):
@@ -94,7 +94,7 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
         ]
     else:
         found_by = "its name"
-        quoted_queue_name = json.dumps(parts_of(wanted_values.queue_arn).name)
+        quoted_queue_name = json.dumps(parse_queue_arn(wanted_values.queue_arn).name)
         candidate_addresses = [
             queue_block.address
             for queue_block in queue_blocks
@@ -132,10 +132,14 @@ def _set_argument(
     argument_name = name_terraform_argument(change.path)
     new_value = to_hcl_literal(parse_attribute_value(change.new))
     block_by_address = _map_blocks_by_address(change.file, current_text)
-    setting_block = _find_setting_block(current_text, block_by_address, change)
-    argument_path = f"{setting_block.address}.{argument_name}"
-    old_value = _get_value_text(current_text, setting_block, argument_name)
-    first_body_line = current_text[setting_block.body_offset :].partition("\n")[0].strip()
+    block_that_sets_attribute = _find_block_that_sets_attribute(
+        current_text, block_by_address, change
+    )
+    argument_path = f"{block_that_sets_attribute.address}.{argument_name}"
+    old_value = _get_value_text(current_text, block_that_sets_attribute, argument_name)
+    first_body_line = (
+        current_text[block_that_sets_attribute.body_offset :].partition("\n")[0].strip()
+    )
     is_one_line_block = first_body_line not in {"", "}"} and not first_body_line.startswith(
         ("#", "//")
     )
@@ -146,19 +150,19 @@ def _set_argument(
         if first_body_line == "}":
             inserted_text += "\n"
         new_text = (
-            current_text[: setting_block.body_offset]
+            current_text[: block_that_sets_attribute.body_offset]
             + inserted_text
-            + current_text[setting_block.body_offset :]
+            + current_text[block_that_sets_attribute.body_offset :]
         )
     else:
-        argument_offsets = setting_block.offsets_by_argument[argument_name]
+        argument_offsets = block_that_sets_attribute.offsets_by_argument[argument_name]
         new_text = (
             current_text[: argument_offsets.value_begin]
             + new_value
             + current_text[argument_offsets.value_end :]
         )
     line_number = _find_line_number(
-        original_text, change.file, setting_block.address, argument_name
+        original_text, change.file, block_that_sets_attribute.address, argument_name
     )
     change = replace(
         change, path=argument_path, line=line_number, old=old_value, new=new_value, note=""
@@ -168,7 +172,9 @@ def _set_argument(
     new_block_by_address = _map_blocks_by_address(change.file, new_text)
     is_value_set = (
         new_block_by_address.keys() == block_by_address.keys()
-        and _get_value_text(new_text, new_block_by_address[setting_block.address], argument_name)
+        and _get_value_text(
+            new_text, new_block_by_address[block_that_sets_attribute.address], argument_name
+        )
         == new_value
     )
     if not is_value_set:
@@ -176,7 +182,7 @@ def _set_argument(
     return change, new_text
 
 
-def _find_setting_block(
+def _find_block_that_sets_attribute(
     hcl_text: str, block_by_address: Mapping[str, _Block], change: TemplateChange
 ) -> _Block:
     """Return the block in which the attribute must be set.
@@ -186,7 +192,7 @@ def _find_setting_block(
     """
     queue_block = block_by_address[change.resource]
     queue_references = {f"{change.resource}.id", f"{change.resource}.url"}
-    setting_block = queue_block
+    block_that_sets_attribute = queue_block
     for block in block_by_address.values():
         is_attribute_set_by_block = (
             _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE.get(block.type_name) == change.path
@@ -195,8 +201,8 @@ def _find_setting_block(
             is_attribute_set_by_block
             and (_get_value_text(hcl_text, block, "queue_url") or "") in queue_references
         ):
-            setting_block = block
-    return setting_block
+            block_that_sets_attribute = block
+    return block_that_sets_attribute
 
 
 def _find_line_number(hcl_text: str, file: str, block_address: str, argument_name: str) -> int:
@@ -234,7 +240,7 @@ def _parse_blocks(file: str, hcl_text: str) -> list[_Block]:
         blocks = list[_Block]()
         for body_node in body.children:
             is_block = isinstance(body_node, Tree) and body_node.data == "block"
-            if is_block and len(body_node.children) >= _FEWEST_PARTS_OF_BLOCK:
+            if is_block and len(body_node.children) >= _MINIMUM_BLOCK_PARTS:
                 blocks.append(_parse_block(hcl_text, body_node))
     except (LarkError, RecursionError, AttributeError, LookupError, ValueError) as error:
         raise NotATemplate(f"{file}: no HCL: {' '.join(str(error).split())[:200]}") from error
@@ -257,8 +263,8 @@ def _parse_block(hcl_text: str, block_tree: Any) -> _Block:
             argument_name = _get_node_text(hcl_text, argument_node.children[0])
             if argument_name in offsets_by_argument:
                 raise ValueError(f"an argument stands twice in {address}")
-            begin_offset, _ = _find_begin_and_end(hcl_text, argument_node.children[0])
-            value_begin_offset, value_end_offset = _find_begin_and_end(
+            begin_offset, _ = _find_node_offsets(hcl_text, argument_node.children[0])
+            value_begin_offset, value_end_offset = _find_node_offsets(
                 hcl_text, argument_node.children[-1]
             )
             offsets_by_argument[argument_name] = _ArgumentOffsets(
@@ -271,11 +277,11 @@ def _parse_block(hcl_text: str, block_tree: Any) -> _Block:
 
 def _get_node_text(hcl_text: str, node: Any) -> str:
     """Return the text from which a part of the parse tree was made."""
-    begin_offset, end_offset = _find_begin_and_end(hcl_text, node)
+    begin_offset, end_offset = _find_node_offsets(hcl_text, node)
     return hcl_text[begin_offset:end_offset]
 
 
-def _find_begin_and_end(hcl_text: str, node: Any) -> tuple[int, int]:
+def _find_node_offsets(hcl_text: str, node: Any) -> tuple[int, int]:
     """Return the offsets in the text at which a part of the parse tree begins and ends.
 
     Whitespace at its end is not included.

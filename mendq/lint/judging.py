@@ -24,11 +24,11 @@ from mendq.lint.queues import (
     DeclaredQueues,
 )
 from mendq.lint.remedies import find_remedy
-from mendq.lint.template import Place, Template, TemplateResource, to_list
+from mendq.lint.template import Template, TemplatePlace, TemplateResource, to_list
 from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
-from mendq.model.queue import arn_of
+from mendq.model.queue import queue_arn_or_none
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import TagUnreadable
 
@@ -41,8 +41,8 @@ CONFIGURATION_SYMPTOMS = tuple(
 )
 CHECKED_SYMPTOMS = (*CONFIGURATION_SYMPTOMS, TIMEOUT_TOO_SHORT)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
-_STEPS_PER_QUEUE = 500
-_STEPS_PER_RESULT = 500
+_WORK_STEPS_PER_QUEUE = 500
+_WORK_STEPS_PER_RESULT = 500
 
 
 class LintSeverity(StrEnum):
@@ -133,18 +133,18 @@ def lint(
     findings = list[LintFinding]()
     ignored_findings = list[LintFinding]()
     unchecked_places = list[UncheckedPlace]()
-    for finding_or_place in _check_whole_template(declared_queues):
-        template.budget.use_steps(_STEPS_PER_RESULT)
-        if isinstance(finding_or_place, UncheckedPlace):
-            unchecked_places.append(finding_or_place)
-        elif finding_or_place.symptom in {
+    for finding_or_unchecked_place in _check_whole_template(declared_queues):
+        template.budget.use_steps(_WORK_STEPS_PER_RESULT)
+        if isinstance(finding_or_unchecked_place, UncheckedPlace):
+            unchecked_places.append(finding_or_unchecked_place)
+        elif finding_or_unchecked_place.symptom in {
             *ignored_symptoms,
-            *template.resources[finding_or_place.resource].ignored_symptoms,
+            *template.resources[finding_or_unchecked_place.resource].ignored_symptoms,
         }:
-            ignored_findings.append(finding_or_place)
+            ignored_findings.append(finding_or_unchecked_place)
         else:
-            findings.append(finding_or_place)
-    used_defaults = [
+            findings.append(finding_or_unchecked_place)
+    used_parameter_defaults = [
         {"parameter": parameter_name, "value": default_text}
         for parameter_name, default_text in sorted(
             declared_queues.resolver.default_by_parameter.items()
@@ -156,7 +156,7 @@ def lint(
         findings,
         ignored_findings,
         unchecked_places,
-        used_defaults,
+        used_parameter_defaults,
     )
 
 
@@ -180,14 +180,16 @@ def _check_queue(
         if isinstance(attribute_text, str)
     )
     character_count = sum(map(len, attribute_texts))
-    work_multiplier = 1 + len(queue.dlq_sources or ()) // 16
-    declared_queues.template.budget.use_steps(_STEPS_PER_QUEUE + character_count * work_multiplier)
+    steps_per_character = 1 + len(queue.dlq_sources or ()) // 16
+    declared_queues.template.budget.use_steps(
+        _WORK_STEPS_PER_QUEUE + character_count * steps_per_character
+    )
     findings, symptom_names_by_cause = _check_symptoms(queue, declared_queues)
     unknown_dlq_reason = _explain_unknown_dlq(queue, declared_queues)
     if unknown_dlq_reason:
         symptom_names = symptom_names_by_cause[REDRIVE_POLICY_ATTRIBUTE, unknown_dlq_reason]
-        dlq_symptoms = _list_symptoms_that_need(Need.DLQ, Need.DLQ_SOURCES)
-        symptom_names.extend(name for name in dlq_symptoms if name not in symptom_names)
+        names_of_dlq_symptoms = _list_symptoms_that_need(Need.DLQ, Need.DLQ_SOURCES)
+        symptom_names.extend(name for name in names_of_dlq_symptoms if name not in symptom_names)
     yield from sorted(findings, key=lambda finding: finding.severity is not LintSeverity.ERROR)
     for (attribute, reason), symptom_names in symptom_names_by_cause.items():
         place = declared_queues.find_place(queue, [attribute])
@@ -224,7 +226,7 @@ def _check_symptoms(
 
 
 def _make_unchecked_place(
-    declared_queues: DeclaredQueues, place: Place, reason: str, *symptom_names: str
+    declared_queues: DeclaredQueues, place: TemplatePlace, reason: str, *symptom_names: str
 ) -> UncheckedPlace:
     reason_with_ids = declared_queues.resolver.replace_arns_by_logical_ids(reason)
     return UncheckedPlace(*place, reason_with_ids, symptom_names)
@@ -265,13 +267,13 @@ def _check_symptom(
 
     Raises UnknownValue if that depends on a value that the template does not determine.
     """
-    queue.attributes.read_attribute_names.clear()
+    queue.attributes.names_of_read_attributes.clear()
     detected_fault = symptom.detection.detect(queue) if symptom.detection else None
     if detected_fault is None:
         return None
-    read_attribute_names = [*queue.attributes.read_attribute_names]
+    names_of_read_attributes = [*queue.attributes.names_of_read_attributes]
     return _make_finding(
-        declared_queues, symptom, queue, read_attribute_names, detected_fault.because
+        declared_queues, symptom, queue, names_of_read_attributes, detected_fault.because
     )
 
 
@@ -281,7 +283,7 @@ def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
     None if the template declares the DLQ, or if the queue has none.
     """
     try:
-        dlq_arn = arn_of(queue.dlq_arn)
+        dlq_arn = queue_arn_or_none(queue.dlq_arn)
     except UnknownValue as error:
         return error.because
     is_dlq_known = dlq_arn is None or dlq_arn in declared_queues.queue_by_arn
@@ -316,7 +318,7 @@ def _check_timeout(
     violated_needs = unmet_timeout_needs or needs_advising_longer_timeout
     if not violated_needs:
         return None
-    ceiling_seconds = needed_timeout.read_ceiling_seconds(facts, Limits())
+    timeout_ceiling_seconds = needed_timeout.read_ceiling_seconds(facts, Limits())
     need_with_longest_timeout = max(violated_needs, key=lambda need: need.minimum_goal_seconds)
     consequence_text = (
         "ends before its consumers are done"
@@ -328,21 +330,26 @@ def _check_timeout(
         f"the visibility timeout of {timeout_seconds} s {consequence_text}: {need_source_text}"
     )
     fault_text += needed_timeout.describe_longer_advised_timeout(timeout_needs, timeout_seconds)
-    goal_seconds = needed_timeout.choose_goal_seconds(facts, timeout_needs, ceiling_seconds)
+    goal_timeout_seconds = needed_timeout.choose_goal_seconds(
+        facts, timeout_needs, timeout_ceiling_seconds
+    )
     finding = _make_finding(
         declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], fault_text
     )
     return replace(
         finding,
         remedy=_make_timeout_remedy(
-            declared_queues, timeout_seconds, goal_seconds, ceiling_seconds
+            declared_queues, timeout_seconds, goal_timeout_seconds, timeout_ceiling_seconds
         ),
         severity=LintSeverity.ERROR if unmet_timeout_needs else LintSeverity.WARNING,
     )
 
 
 def _make_timeout_remedy(
-    declared_queues: DeclaredQueues, timeout_seconds: int, goal_seconds: int, ceiling_seconds: int
+    declared_queues: DeclaredQueues,
+    timeout_seconds: int,
+    goal_timeout_seconds: int,
+    timeout_ceiling_seconds: int,
 ) -> tuple[str, ...]:
     """Return the template line that sets the visibility timeout.
 
@@ -356,15 +363,16 @@ def _make_timeout_remedy(
         ceiling_seconds: The longest timeout that heal may write.
     """
     longest_timeout_seconds = SetVisibilityTimeout.maximum
-    if goal_seconds > longest_timeout_seconds:
+    if goal_timeout_seconds > longest_timeout_seconds:
         reason = f"no visibility timeout is longer than {longest_timeout_seconds} s"
         return (f"# {reason}: give the function a shorter timeout",)
-    if goal_seconds <= timeout_seconds:
+    if goal_timeout_seconds <= timeout_seconds:
         ceiling_tag_name = needed_timeout.MAX_VISIBILITY_TAG
-        return (
-            f"# over the ceiling of {ceiling_seconds} s, which the tag {ceiling_tag_name} raises",
-        )
-    return declared_queues.template.render_declaration(SetVisibilityTimeout.attribute, goal_seconds)
+        ceiling_text = f"the ceiling of {timeout_ceiling_seconds} s"
+        return (f"# over {ceiling_text}, which the tag {ceiling_tag_name} raises",)
+    return declared_queues.template.render_declaration(
+        SetVisibilityTimeout.attribute, goal_timeout_seconds
+    )
 
 
 def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[UncheckedPlace]:
@@ -398,7 +406,7 @@ def _explain_unchecked_resource(
     is_nested_stack = resource.type == "AWS::CloudFormation::Stack"
     error = None
     if resource.type in (EVENT_SOURCE_MAPPING_TYPE, QUEUE_TYPE):
-        error = declared_queues.unassigned_errors.get(resource.logical_id)
+        error = declared_queues.unknown_value_by_logical_id.get(resource.logical_id)
     if not is_function and not is_nested_stack and error is None:
         return
     place = declared_queues.find_resource_place(resource)

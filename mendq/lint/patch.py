@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, TypeVar
 import yaml
 
 from mendq.lint.decode import read_template
-from mendq.lint.files import TemplateSource, list_sources
+from mendq.lint.files import TemplateSource, list_template_sources
 from mendq.lint.queues import POLICY_ATTRIBUTE, DeclaredQueues
 from mendq.lint.template import NotATemplate, Template, to_list
 from mendq.lint.terraform import TerraformPlan, to_hcl_literal
 from mendq.lint.values import DeployTarget
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import CreateDlq
 from mendq.notifications.configuration import describe_differences
 
@@ -35,9 +35,9 @@ NEW_QUEUE_NOTE = "Mendq made this queue: declare it beside the other, or import 
 _PLAN_WITHOUT_LINES_NOTE = "a plan has no lines: name the .tf file for them"
 _NO_OWN_POLICY_NOTE = "the template has no policy that is this queue's alone: write one"
 # A diff with a longer line, in characters, is not shown.
-_MOST_LINE_CHARACTERS = 1_000
+_MAXIMUM_DIFF_LINE_CHARACTERS = 1_000
 # Names that an error lists.
-_MOST_LISTED_NAMES = 5
+_MAXIMUM_LISTED_NAMES = 5
 Candidate = TypeVar("Candidate")
 
 
@@ -133,9 +133,9 @@ def make_patch(template_argument: str, wanted_values: WantedValues) -> PatchResu
         NotATemplate: An input cannot be read as a template.
         OSError: A file cannot be read.
     """
-    matches = list[_QueueMatch]()
+    queue_matches = list[_QueueMatch]()
     queue_logical_ids = list[str]()
-    for template_source in list_sources(template_argument):
+    for template_source in list_template_sources(template_argument):
         try:
             template = read_template(template_source.content)
             declared_queues = DeclaredQueues(
@@ -143,13 +143,15 @@ def make_patch(template_argument: str, wanted_values: WantedValues) -> PatchResu
             )
         except NotATemplate as error:
             raise NotATemplate(f"{template_source.file}: {error}") from error
-        matches += _find_matches(declared_queues, template_source, wanted_values)
+        queue_matches += _find_queue_matches(declared_queues, template_source, wanted_values)
         queue_logical_ids += declared_queues.resolver.queue_id_by_arn.values()
-    best_rank = min((match.rank for match in matches), default=0)
-    best_matches = [match for match in matches if match.rank == best_rank]
-    match_names = [f"{match.logical_id} ({match.template_source.file})" for match in best_matches]
+    best_rank = min((match.rank for match in queue_matches), default=0)
+    best_matches = [match for match in queue_matches if match.rank == best_rank]
+    names_of_best_matches = [
+        f"{match.logical_id} ({match.template_source.file})" for match in best_matches
+    ]
     match = choose_only_candidate(
-        best_matches, match_names, queue_logical_ids, template_argument, wanted_values
+        best_matches, names_of_best_matches, queue_logical_ids, template_argument, wanted_values
     )
     no_lines_reason = _explain_no_lines(match, template_argument)
     original_text = "" if no_lines_reason else match.template_source.content.decode("utf-8-sig")
@@ -198,22 +200,24 @@ def choose_only_candidate(
     """
     if len(candidates) == 1:
         return candidates[0]
-    queue_name = parts_of(wanted_values.queue_arn).name
+    queue_name = parse_queue_arn(wanted_values.queue_arn).name
     option_hint = "say which by --resource"
-    listed_names = ", ".join((candidate_names or all_queue_names)[:_MOST_LISTED_NAMES])
+    listed_names = ", ".join((candidate_names or all_queue_names)[:_MAXIMUM_LISTED_NAMES])
     if candidates:
         matches_text = f"{len(candidates)} queues may be {queue_name}"
         raise SeveralQueuesFit(
             f"{template_argument}: {matches_text}, {option_hint}: {listed_names}"
         )
-    hint = (
+    not_found_hint = (
         f"{option_hint} if it is one of: {listed_names}" if all_queue_names else "it declares none"
     )
     wanted_name = wanted_values.requested_id or queue_name
-    raise QueueNotFound(f"{template_argument}: no queue is known to be {wanted_name}; {hint}")
+    raise QueueNotFound(
+        f"{template_argument}: no queue is known to be {wanted_name}; {not_found_hint}"
+    )
 
 
-def _find_matches(
+def _find_queue_matches(
     declared_queues: DeclaredQueues, template_source: TemplateSource, wanted_values: WantedValues
 ) -> Iterator[_QueueMatch]:
     """Yield the queues of a template that may be the queue to patch, each with a rank.
@@ -221,7 +225,7 @@ def _find_matches(
     The rank tells how certain the match is. Nothing is yielded if the cdk.out folder says that the
     template is for another account or region.
     """
-    arn_parts = parts_of(wanted_values.queue_arn)
+    arn_parts = parse_queue_arn(wanted_values.queue_arn)
     unknown_target = DeployTarget()
     is_same_account = template_source.deploy_target.account in (
         unknown_target.account,
@@ -298,7 +302,7 @@ def _set_attribute(
     if not current_text:
         return change, current_text
     text_edit = _edit_yaml(current_text, property_keys, new_value)
-    if text_edit is None or not _changes_only_value(
+    if text_edit is None or not _is_value_only_difference(
         current_text, text_edit.text, property_keys, new_value
     ):
         return replace(change, note=NO_LINE_NOTE), current_text
@@ -446,7 +450,7 @@ def _find_last_node(node: Any) -> Any:
     return node
 
 
-def _changes_only_value(
+def _is_value_only_difference(
     text_before: str, text_after: str, property_keys: Sequence[str], new_value: Any
 ) -> bool:
     """Return True if the only difference between two templates is the property's `new_value`.
@@ -501,7 +505,9 @@ def make_diff(file: str, text_before: str, text_after: str) -> list[str]:
     diff_lines = list(
         unified_diff(old_lines, new_lines, f"a/{relative_path}", f"b/{relative_path}", lineterm="")
     )
-    are_lines_readable = all(len(diff_line) <= _MOST_LINE_CHARACTERS for diff_line in diff_lines)
+    are_lines_readable = all(
+        len(diff_line) <= _MAXIMUM_DIFF_LINE_CHARACTERS for diff_line in diff_lines
+    )
     # For git a name ends at a tab or a line's end, so it would look for another file.
     if not diff_lines or not relative_path.isprintable() or not are_lines_readable:
         return []

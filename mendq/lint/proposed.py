@@ -20,13 +20,13 @@ from mendq.lint.queues import POLICY_ATTRIBUTE, QUEUES_PROPERTY_BY_POLICY_TYPE
 from mendq.lint.template import NotATemplate, Template, WorkBudget, convert_scalars_to_text, to_list
 from mendq.lint.values import QUEUE_TYPE, DeployTarget
 from mendq.model.facts import Need
-from mendq.model.queue import arn_of_url, parts_of
-from mendq.notifications.text import Section, format_count, make_body, plain
+from mendq.model.queue import arn_of_url, parse_queue_arn
+from mendq.notifications.text import Section, format_count, make_body, to_plain_text
 
 # Resource types that can be checked.
-CHECKED_TYPES = (QUEUE_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE)
+CHECKED_RESOURCE_TYPES = (QUEUE_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE)
 # About half a second of a whole processor, and far more than a queue with a policy takes.
-MOST_STEPS = 500_000
+MAXIMUM_WORK_STEPS = 500_000
 # CloudFormation cuts a message after 4,096 characters.
 MOST_MESSAGE_CHARACTERS = 4_000
 _MOST_LINE_CHARACTERS = 900
@@ -42,7 +42,7 @@ _UNDECIDABLE_SYMPTOMS = {
 
 
 @dataclass(frozen=True)
-class ProposedCheck:
+class ProposedResourceCheck:
     """Result of the check of one resource that CloudFormation is about to create or change."""
 
     logical_id: str
@@ -76,11 +76,11 @@ def check_proposed_resource(
     properties: object,
     deploy_target: DeployTarget,
     ignored_symptoms: Collection[str] = (),
-) -> ProposedCheck:
+) -> ProposedResourceCheck:
     """Check a queue or a queue policy that CloudFormation is about to create or change.
 
     Args:
-        resource_type: The resource's type, one of CHECKED_TYPES.
+        resource_type: The resource's type, one of CHECKED_RESOURCE_TYPES.
         requested_id: The resource's logical ID. `Resource` is used in place of an invalid one.
         properties: The resource's properties.
         deploy_target: Account and region of the deployment.
@@ -93,7 +93,7 @@ def check_proposed_resource(
     Raises:
         NotATemplate: The properties are not a mapping, or are too large or nested too deep.
     """
-    budget = WorkBudget(MOST_STEPS)
+    budget = WorkBudget(MAXIMUM_WORK_STEPS)
     logical_id = (
         requested_id
         if isinstance(requested_id, str) and _LOGICAL_ID_REGEX.fullmatch(requested_id)
@@ -119,7 +119,7 @@ def check_proposed_resource(
         stand_in_properties: dict[str, Any] = {_KMS_KEY_PROPERTY: _UNKNOWN_VALUE}
         if queue_arn:
             stand_in_properties = {
-                "QueueName": parts_of(queue_arn).name,
+                "QueueName": parse_queue_arn(queue_arn).name,
                 _KMS_KEY_PROPERTY: _UNKNOWN_VALUE,
             }
         definition_by_id[stand_in_queue_id] = {
@@ -141,7 +141,9 @@ def check_proposed_resource(
     undecided_symptoms = sorted(
         possibly_undecided_symptoms - {*finding_by_symptom, *ignored_symptoms}
     )
-    return ProposedCheck(logical_id, [*reversed(finding_by_symptom.values())], undecided_symptoms)
+    return ProposedResourceCheck(
+        logical_id, [*reversed(finding_by_symptom.values())], undecided_symptoms
+    )
 
 
 def _replace_queue_references(
@@ -182,4 +184,4 @@ def _replace_reference_by_arn(finding: LintFinding, queue_arn_by_id: dict[str, s
 def _make_message_lines(finding: LintFinding) -> tuple[str, ...]:
     """Return the lines of the message about one finding: the reason, the remedy and the runbook."""
     message_lines = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
-    return tuple(plain(line, _MOST_LINE_CHARACTERS) for line in message_lines)
+    return tuple(to_plain_text(line, _MOST_LINE_CHARACTERS) for line in message_lines)

@@ -8,13 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mendq.lint.template import Place, Template, TemplateResource, get_mapping, to_list
+from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
 from mendq.lint.values import DeployTarget, ResourceResolver, UnknownValue
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
-from mendq.model.queue import DEFAULT_ATTRIBUTES, arn_of, arn_of_url, parse_redrive_policy
+from mendq.model.queue import (
+    DEFAULT_NUMBER_BY_ATTRIBUTE,
+    arn_of_url,
+    parse_redrive_policy,
+    queue_arn_or_none,
+)
 from mendq.model.tags import TEAM_TAG
-from mendq.notifications.change_lines import NUMBER_PATTERN
+from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN
 
 EVENT_SOURCE_MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
 # Resource types of queue policies, each with the property that names the queues.
@@ -38,7 +43,7 @@ _BOOLEAN_ATTRIBUTES = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBa
 _UNKNOWN_PLACEHOLDER = "not-known"
 
 
-class Attributes(dict[str, Any]):
+class QueueAttributes(dict[str, Any]):
     """Attributes of a queue, with the names and values as SQS returns them.
 
     Reading an attribute of unknown value raises UnknownValue. So a check cannot mistake it for an
@@ -48,17 +53,17 @@ class Attributes(dict[str, Any]):
     def __init__(self, attributes: Mapping[str, str | UnknownValue]) -> None:
         super().__init__(attributes)
         # Names of the attributes that were read, in the order of reading, perhaps with repeats.
-        self.read_attribute_names: list[str] = []
+        self.names_of_read_attributes: list[str] = []
 
     def __getitem__(self, name: str) -> str:
-        self.read_attribute_names.append(name)
+        self.names_of_read_attributes.append(name)
         value = super().__getitem__(name)
         if isinstance(value, UnknownValue):
             raise UnknownValue(value.because, name)
         return str(value)
 
     def get(self, name: str, default: Any = None) -> Any:
-        self.read_attribute_names.append(name)
+        self.names_of_read_attributes.append(name)
         return self[name] if name in self.keys() else default
 
 
@@ -79,7 +84,7 @@ class DeclaredQueue(Facts):
     """
 
     resource: TemplateResource
-    attributes: Attributes
+    attributes: QueueAttributes
     # The resource that sets the queue's policy. None if the template has none.
     policy: TemplateResource | None
     lambda_consumers: tuple[DeclaredConsumer, ...]
@@ -109,7 +114,7 @@ class DeclaredQueues:
         self.resolver = ResourceResolver(template, deploy_target)
         # Queues whose type is not known, and mappings and policies whose queue is not known: the
         # reason by logical ID.
-        self.unassigned_errors = self.resolver.untyped_queue_errors
+        self.unknown_value_by_logical_id = self.resolver.unknown_type_by_queue_id
         # Set if it is not known which queue a policy belongs to: it may be any queue's policy.
         self._unassigned_policy_error: UnknownValue | None = None
         self._consumers_by_arn = defaultdict[str, list[DeclaredConsumer]](list)
@@ -124,7 +129,7 @@ class DeclaredQueues:
                 else:
                     self._add_policy(resource)
             except UnknownValue as error:
-                self.unassigned_errors[resource.logical_id] = error
+                self.unknown_value_by_logical_id[resource.logical_id] = error
                 if resource.type in QUEUES_PROPERTY_BY_POLICY_TYPE:
                     reason = f"whose policy {resource.logical_id} is: {error.because}"
                     self._unassigned_policy_error = UnknownValue(reason)
@@ -208,7 +213,7 @@ class DeclaredQueues:
         seconds_text = self.resolver.resolve_text(resource.properties.get(property_name)) or str(
             default_seconds
         )
-        if not NUMBER_PATTERN.fullmatch(seconds_text):
+        if not WHOLE_NUMBER_PATTERN.fullmatch(seconds_text):
             raise UnknownValue("it is no whole number")
         return int(seconds_text)
 
@@ -274,13 +279,13 @@ class DeclaredQueues:
             return resolved_statement
         return self.resolver.resolve(statement)
 
-    def _make_attributes(self, queue_arn: str) -> Attributes:
+    def _make_attributes(self, queue_arn: str) -> QueueAttributes:
         """Return a queue's attributes: its properties, policy, and defaults that checks rely on.
 
         A value that SQS would refuse counts as not known.
         """
         attributes: dict[str, str | UnknownValue] = {
-            name: str(DEFAULT_ATTRIBUTES[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
+            name: str(DEFAULT_NUMBER_BY_ATTRIBUTE[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
         }
         for name, property_node in self._get_queue_resource(queue_arn).properties.items():
             try:
@@ -300,7 +305,7 @@ class DeclaredQueues:
             _, attributes[POLICY_ATTRIBUTE] = self._policy_by_arn[queue_arn]
         elif self._unassigned_policy_error is not None:
             attributes[POLICY_ATTRIBUTE] = self._unassigned_policy_error
-        return Attributes(attributes)
+        return QueueAttributes(attributes)
 
     def _resolve_dlq_arn(self, redrive_policy_node: Any) -> str:
         """Return the DLQ's ARN in a redrive policy of which only `maxReceiveCount` is not known.
@@ -315,7 +320,9 @@ class DeclaredQueues:
     def _find_dlq_arn(self, queue_arn: str) -> str | None:
         """Return the ARN of a queue's DLQ. None if there is no DLQ or its ARN is not known."""
         try:
-            return arn_of(QueueFacts(queue_arn, self._attributes_by_arn[queue_arn]).dlq_arn)
+            return queue_arn_or_none(
+                QueueFacts(queue_arn, self._attributes_by_arn[queue_arn]).dlq_arn
+            )
         except UnknownValue:
             return None
 
@@ -353,7 +360,7 @@ class DeclaredQueues:
         tags.pop(TEAM_TAG, None)
         return tags
 
-    def find_place(self, queue: DeclaredQueue, attribute_names: Sequence[str]) -> Place:
+    def find_place(self, queue: DeclaredQueue, attribute_names: Sequence[str]) -> TemplatePlace:
         """Return the place of the first of `attribute_names` that the template sets.
 
         If the template sets none of them, return the place of the queue's resource.
@@ -365,7 +372,7 @@ class DeclaredQueues:
                 return self.find_resource_place(queue.resource, "Properties", attribute)
         return self.find_resource_place(queue.resource)
 
-    def find_resource_place(self, resource: TemplateResource, *keys: str | int) -> Place:
+    def find_resource_place(self, resource: TemplateResource, *keys: str | int) -> TemplatePlace:
         """Return the place in the template at the path `keys` inside a resource."""
         return self.template.find_place("Resources", resource.logical_id, *keys)
 
@@ -397,7 +404,9 @@ def _format_like_sqs(attribute_name: str, value: Any) -> str:
     Raises UnknownValue if SQS would refuse the value.
     """
     value_text = value if isinstance(value, str) else json.dumps(value)
-    if attribute_name in DEFAULT_ATTRIBUTES and not NUMBER_PATTERN.fullmatch(value_text):
+    if attribute_name in DEFAULT_NUMBER_BY_ATTRIBUTE and not WHOLE_NUMBER_PATTERN.fullmatch(
+        value_text
+    ):
         raise UnknownValue("it is no whole number")
     if attribute_name in _BOOLEAN_ATTRIBUTES:
         value_text = value_text.lower()

@@ -31,7 +31,7 @@ from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
-from mendq.notifications.text import plain
+from mendq.notifications.text import to_plain_text
 
 TemplateLines = tuple[str, ...]
 Remedy = Callable[[DeclaredQueue, DeclaredQueues], TemplateLines]
@@ -100,7 +100,7 @@ def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
     if queue.policy is not None:
-        comment = f"# add to the Statement of {plain(queue.policy.logical_id)}"
+        comment = f"# add to the Statement of {to_plain_text(queue.policy.logical_id)}"
         return comment, *declared_queues.template.render_declaration("", deny_statement)
     policy_document = {"Version": "2012-10-17", "Statement": [deny_statement]}
     policy_properties = {"Queues": [{"Ref": queue_logical_id}], "PolicyDocument": policy_document}
@@ -139,13 +139,13 @@ def _make_sqs_keys_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) 
 
     The first line is a comment: the property with the KMS key must be left out.
     """
-    return _REMOVE_KEY_REMEDY(queue, declared_queues) + _SQS_OWNED_KEYS_REMEDY(
+    return _REMOVE_KMS_KEY_REMEDY(queue, declared_queues) + _SQS_OWNED_KEYS_REMEDY(
         queue, declared_queues
     )
 
 
 _PROPERTIES_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
-_REMOVE_KEY_REMEDY = _CommentRemedy("leave {} out", "KmsMasterKeyId")
+_REMOVE_KMS_KEY_REMEDY = _CommentRemedy("leave {} out", "KmsMasterKeyId")
 _SQS_OWNED_KEYS_REMEDY = _PropertyRemedy("SqsManagedSseEnabled", True)
 # Remedies that do not come from the catalogue's plan, by symptom.
 _REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {

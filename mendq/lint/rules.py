@@ -21,7 +21,7 @@ from mendq.lint.decode import read_template
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintSeverity, lint, list_severities
 from mendq.lint.template import NotATemplate, Template
 from mendq.lint.values import DeployTarget
-from mendq.notifications.text import visible
+from mendq.notifications.text import to_visible_text
 
 # IDs of the rules for what could not be checked. cfn-lint shows I9500 only with `-c I`.
 UNCHECKED_PLACE_RULE_ID = "I9500"
@@ -60,7 +60,9 @@ class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no
     def match(self, cfn: Any) -> list[RuleMatch]:
         """Return the messages of this rule about a template."""
         return [
-            RuleMatch(message.path.split("."), visible(message.text, _MOST_MESSAGE_CHARACTERS))
+            RuleMatch(
+                message.path.split("."), to_visible_text(message.text, _MOST_MESSAGE_CHARACTERS)
+            )
             for message in _check_template(cfn)
             if message.rule_id == self.id
         ]

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 # CloudFormation takes a template of at most 1 MB, and 500 resources. Lint takes larger ones.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 MOST_TEMPLATE_BYTES = 4 * 1024 * 1024
-MOST_NESTED_LEVELS = 80
+MAXIMUM_NESTED_LEVELS = 80
 MOST_RESOURCES = 2_000
 # Limit of work for one template. A step takes about a microsecond of one core; each character of a
 # value that is resolved is one step.
-MOST_STEPS = 8_000_000
+MAXIMUM_WORK_STEPS = 8_000_000
 # Bytes that are read for one step.
-BYTES_PER_STEP = 16
+BYTES_PER_WORK_STEP = 16
 
 
 class NotATemplate(Exception):
@@ -36,7 +36,7 @@ class WorkBudget:
     Mendq counts steps, not seconds, so that the limit is the same on a slow and a fast machine.
     """
 
-    steps_left: int = MOST_STEPS
+    steps_left: int = MAXIMUM_WORK_STEPS
 
     def __post_init__(self) -> None:
         self.steps_at_start = self.steps_left
@@ -49,7 +49,7 @@ class WorkBudget:
             raise NotATemplate(f"judging it takes more than {self.steps_at_start:,} steps, {hint}")
 
 
-class Place(NamedTuple):
+class TemplatePlace(NamedTuple):
     """A place in a template: its keys joined by dots, and its line from 1 (None if not known)."""
 
     path: str
@@ -81,8 +81,8 @@ class TemplateResource:
     def ignored_symptoms(self) -> frozenset[str]:
         """Names of symptoms to ignore, which the resource lists under `Metadata: mendq: ignore`."""
         metadata = get_mapping(self.definition, "Metadata", "mendq") or {}
-        listed_names = to_list(metadata.get("ignore"))
-        return frozenset(name for name in listed_names if name and isinstance(name, str))
+        listed_symptom_names = to_list(metadata.get("ignore"))
+        return frozenset(name for name in listed_symptom_names if name and isinstance(name, str))
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Template:
         """
         return (f"{name}: {json.dumps(value)}" if name else f"- {json.dumps(value)}",)
 
-    def find_place(self, *keys: str | int) -> Place:
+    def find_place(self, *keys: str | int) -> TemplatePlace:
         """Return the place at the path `keys`, which begins at the top of the template.
 
         If a key is missing, the line is that of the last key that exists.
@@ -156,7 +156,7 @@ class Template:
                 line_number = _find_line_number(node) or line_number
             else:
                 break
-        return Place(".".join(map(str, keys)), line_number)
+        return TemplatePlace(".".join(map(str, keys)), line_number)
 
 
 def get_mapping(node: Any, *keys: str) -> Any:
@@ -189,10 +189,10 @@ def convert_scalars_to_text(
 
     Raises:
         NotATemplate: The value takes more steps than the budget has left, or is nested deeper than
-            MOST_NESTED_LEVELS.
+            MAXIMUM_NESTED_LEVELS.
     """
-    if depth > MOST_NESTED_LEVELS:
-        raise NotATemplate(f"a value nested more than {MOST_NESTED_LEVELS} deep")
+    if depth > MAXIMUM_NESTED_LEVELS:
+        raise NotATemplate(f"a value nested more than {MAXIMUM_NESTED_LEVELS} deep")
     if isinstance(value, dict):
         budget.use_steps(1 + len(value))
         return {
@@ -205,7 +205,7 @@ def convert_scalars_to_text(
             convert_scalars_to_text(item, budget, replacement_by_text, depth + 1) for item in value
         ]
     if isinstance(value, str):
-        budget.use_steps(1 + len(value) // BYTES_PER_STEP)
+        budget.use_steps(1 + len(value) // BYTES_PER_WORK_STEP)
         return replacement_by_text.get(value, value)
     return value if value is None else json.dumps(value)
 

@@ -30,19 +30,19 @@ from mendq.lint.queues import (
     REDRIVE_POLICY_ATTRIBUTE,
 )
 from mendq.lint.template import (
-    BYTES_PER_STEP,
+    BYTES_PER_WORK_STEP,
     MOST_RESOURCES,
     NotATemplate,
-    Place,
     Template,
+    TemplatePlace,
     WorkBudget,
     convert_scalars_to_text,
     get_mapping,
     to_list,
 )
 from mendq.lint.values import FUNCTION_TYPE, QUEUE_TYPE, UnknownValue
-from mendq.model.queue import arn_of, parts_of
-from mendq.notifications.change_lines import NUMBER_PATTERN, name_terraform_argument
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
+from mendq.notifications.change_lines import WHOLE_NUMBER_PATTERN, name_terraform_argument
 
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
@@ -108,7 +108,7 @@ _REFERENCE_PROPERTIES = frozenset(
     {"EventSourceArn", "FunctionName", "Queues", _KMS_KEY_PROPERTY, REDRIVE_POLICY_ATTRIBUTE}
 )
 # Variables and outputs that are followed from one reference.
-_MOST_FOLLOWED_REFERENCES = 20
+_MAXIMUM_FOLLOWED_REFERENCES = 20
 _INDEX_PATTERN = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
 _INDEX_REGEX = re.compile(_INDEX_PATTERN)
 _MODULE_PATH_REGEX = re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_INDEX_PATTERN})?\.)*")
@@ -131,13 +131,15 @@ class TerraformPlan(Template):
     # Addresses of the queues that exist already, by ARN.
     address_by_arn: Mapping[str, str] = field(default_factory=dict)
     # Address of the separate resource that sets an attribute, by the queue's address and attribute.
-    setter_by_queue_and_attribute: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    setter_address_by_queue_and_attribute: Mapping[tuple[str, str], str] = field(
+        default_factory=dict
+    )
 
     def get_attribute_name(self, attribute: str) -> str:
         """Return Terraform's name of a queue attribute, such as `visibility_timeout_seconds`."""
         return name_terraform_argument(attribute) if attribute[:1].isupper() else attribute
 
-    def find_place(self, *keys: str | int) -> Place:
+    def find_place(self, *keys: str | int) -> TemplatePlace:
         """Return the address of a resource or of one of its arguments. The line is None.
 
         `keys` are `Resources`, the resource's address, `Properties` and the property. The last of
@@ -145,14 +147,14 @@ class TerraformPlan(Template):
         """
         address = str(keys[1]) if len(keys) > 1 else ""
         attribute = str(keys[3]) if len(keys) > 3 else ""
-        address = self.setter_by_queue_and_attribute.get((address, attribute), address)
+        address = self.setter_address_by_queue_and_attribute.get((address, attribute), address)
         # A queue's own argument `policy` is read as a separate resource (`_add_own_arguments`).
         is_own_policy = (
             attribute == "PolicyDocument" and address.removesuffix(".policy") in self.resources
         )
         if not attribute or is_own_policy:
-            return Place(address, None)
-        return Place(f"{address}.{self.get_attribute_name(attribute)}", None)
+            return TemplatePlace(address, None)
+        return TemplatePlace(f"{address}.{self.get_attribute_name(attribute)}", None)
 
     def render_declaration(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the HCL lines that set the argument, or declare the new resource, called `name`.
@@ -186,7 +188,9 @@ def to_hcl(value: Any) -> str:
     """
     if isinstance(value, list):
         value = value[0] if value else None
-    if isinstance(value, str) and (NUMBER_PATTERN.fullmatch(value) or value in ("true", "false")):
+    if isinstance(value, str) and (
+        WHOLE_NUMBER_PATTERN.fullmatch(value) or value in ("true", "false")
+    ):
         return value
     expression = _to_hcl_expression(value)
     return f"jsonencode({expression})" if expression.startswith("{") else expression
@@ -247,14 +251,14 @@ def _get_referred_address(node: Any) -> str | None:
     return address if isinstance(address, str) else None
 
 
-def is_plan(content: bytes) -> bool:
+def is_terraform_plan(content: bytes) -> bool:
     """Return True if the bytes look like JSON from `terraform show -json`."""
     if content.lstrip()[:1] != b"{" or b'"format_version"' not in content:
         return False
     return b'"resource_changes"' in content or b'"root_module"' in content
 
 
-def read_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
+def read_terraform_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
     """Decode a plan that `terraform show -json` printed, and convert it to a template.
 
     Raises NotATemplate if the bytes are not a plan, or if the plan is too large.
@@ -262,7 +266,7 @@ def read_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
     if len(content) > MOST_PLAN_BYTES:
         hint = "jq 'del(.prior_state, .planned_values)' leaves out what is not read"
         raise NotATemplate(f"a plan longer than {MOST_PLAN_BYTES:,} bytes: {hint}")
-    budget.use_steps(len(content) // BYTES_PER_STEP)
+    budget.use_steps(len(content) // BYTES_PER_WORK_STEP)
     try:
         plan_document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -325,7 +329,7 @@ class _PlanReader:
         # Addresses of the queues by ARN, if they exist already.
         self.address_by_arn = dict[str, str]()
         for queue in self.queues:
-            if queue_arn := arn_of(queue.argument_values.get("arn")):
+            if queue_arn := queue_arn_or_none(queue.argument_values.get("arn")):
                 self.address_by_arn[queue_arn] = queue.address
         # References that replace a queue's ARN or URL, wherever it is in a value.
         self.reference_by_value = self._make_queue_references()
@@ -350,18 +354,18 @@ class _PlanReader:
                 definition_by_address[resource.address] = self._make_cloudformation_resource(
                     resource
                 )
-        setter_by_queue_and_attribute = self._add_separate_attributes(definition_by_address)
+        setter_address_by_queue_and_attribute = self._add_separate_attributes(definition_by_address)
         self._add_own_arguments(definition_by_address)
         deploy_target = dict[str, str]()
         if self.address_by_arn:
-            arn_parts = parts_of(next(iter(self.address_by_arn)))
+            arn_parts = parse_queue_arn(next(iter(self.address_by_arn)))
             deploy_target = {"account": arn_parts.account, "region": arn_parts.region}
         return TerraformPlan(
             {"Resources": definition_by_address},
             self.budget,
             deploy_target,
             self.address_by_arn,
-            setter_by_queue_and_attribute,
+            setter_address_by_queue_and_attribute,
         )
 
     def _make_cloudformation_resource(self, resource: _PlannedResource) -> dict[str, Any]:
@@ -396,7 +400,7 @@ class _PlanReader:
         Returns:
             The address of the separate resource, by the queue's address and the attribute.
         """
-        setter_by_queue_and_attribute: dict[tuple[str, str], str] = {}
+        setter_address_by_queue_and_attribute: dict[tuple[str, str], str] = {}
         for resource in self.planned_resources:
             attribute = ATTRIBUTE_BY_TERRAFORM_TYPE.get(resource.terraform_type)
             if attribute is None:
@@ -410,11 +414,11 @@ class _PlanReader:
             if is_queue_unknown:
                 value = unknown_reference
             for queue_address in _list_possible_queues(queue_url, definition_by_address):
-                is_set_twice = (queue_address, attribute) in setter_by_queue_and_attribute
+                is_set_twice = (queue_address, attribute) in setter_address_by_queue_and_attribute
                 properties = definition_by_address[queue_address]["Properties"]
                 properties[attribute] = unknown_reference if is_set_twice else value
-                setter_by_queue_and_attribute[queue_address, attribute] = resource.address
-        return setter_by_queue_and_attribute
+                setter_address_by_queue_and_attribute[queue_address, attribute] = resource.address
+        return setter_address_by_queue_and_attribute
 
     def _add_own_arguments(self, definition_by_address: dict[str, Any]) -> None:
         """Copy redrive policies and policies that the queues' own arguments set.
@@ -542,7 +546,7 @@ class _PlanReader:
         None if the expression has several references, or if none leads to a resource of the plan.
         """
         module_path = resource.declaring_block[0]
-        for _ in range(_MOST_FOLLOWED_REFERENCES):
+        for _ in range(_MAXIMUM_FOLLOWED_REFERENCES):
             all_references = to_list((expression or {}).get("references"))
             reference_texts = [
                 reference for reference in all_references if isinstance(reference, str)

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from mendq.lint.template import Template, TemplateResource, get_mapping, to_list
-from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
+from mendq.model.queue import FIFO_SUFFIX, arn_of_name, make_public_queue_url, partition_of
 
 QUEUE_TYPE = "AWS::SQS::Queue"
 FUNCTION_TYPE = "AWS::Lambda::Function"
@@ -30,7 +30,7 @@ _UNKNOWN_REGION = "any-region"
 _MOST_REASON_CHARACTERS = 600
 # A name contains no brace. Without that rule a search would start again at every brace.
 _SUB_VARIABLE_REGEX = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
-_PLAIN_NAME_REGEX = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_FUNCTION_NAME_REGEX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARN_REGEX = re.compile(
     r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
 )
@@ -260,7 +260,7 @@ class ResourceResolver(ValueResolver):
         # Logical IDs of the queues by ARN.
         self.queue_id_by_arn: dict[str, str] = {}
         # Queues without an ARN, by logical ID: the template does not determine if they are FIFO.
-        self.untyped_queue_errors: dict[str, UnknownValue] = {}
+        self.unknown_type_by_queue_id: dict[str, UnknownValue] = {}
         # Logical IDs of the functions by name.
         self._function_id_by_name: dict[str, str] = {}
         for resource_number, resource in enumerate(template.resources.values()):
@@ -301,16 +301,16 @@ class ResourceResolver(ValueResolver):
         try:
             is_fifo = self.resolve(resource.properties.get("FifoQueue")) == "true"
         except UnknownValue as error:
-            self.untyped_queue_errors[logical_id] = error
+            self.unknown_type_by_queue_id[logical_id] = error
             return
-        fifo_suffix = FIFO if is_fifo or queue_name.endswith(FIFO) else ""
-        queue_name = queue_name.removesuffix(FIFO) + fifo_suffix
+        fifo_suffix = FIFO_SUFFIX if is_fifo or queue_name.endswith(FIFO_SUFFIX) else ""
+        queue_name = queue_name.removesuffix(FIFO_SUFFIX) + fifo_suffix
         queue_arn = arn_of_name(queue_name, self.deploy_target.region, self.deploy_target.account)
         if queue_arn is None or queue_arn in self.queue_id_by_arn:
             queue_name = f"unnamed-{len(self.queue_id_by_arn)}{fifo_suffix}"
             queue_arn = self.deploy_target.make_arn("sqs", queue_name)
         self.queue_id_by_arn[queue_arn] = logical_id
-        self.value_by_reference[logical_id] = public_url(queue_arn)
+        self.value_by_reference[logical_id] = make_public_queue_url(queue_arn)
         self.value_by_reference[f"{logical_id}.Arn"] = queue_arn
         self.value_by_reference[f"{logical_id}.QueueName"] = queue_name
 
@@ -328,7 +328,7 @@ class ResourceResolver(ValueResolver):
         if resource.type == FUNCTION_TYPE:
             function_name = self.resolve_text_or_empty(resource.properties.get("FunctionName"))
             if (
-                _PLAIN_NAME_REGEX.fullmatch(function_name)
+                _FUNCTION_NAME_REGEX.fullmatch(function_name)
                 and function_name not in self._function_id_by_name
             ):
                 resource_name = function_name

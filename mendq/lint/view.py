@@ -9,9 +9,9 @@ from typing import Any
 
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.lint.judging import LintFinding, LintResult
-from mendq.notifications.text import visible
+from mendq.notifications.text import to_visible_text
 
-SCHEMA = 1
+DOCUMENT_SCHEMA_VERSION = 1
 # Longest line of an annotation, in characters.
 _MOST_ANNOTATION_CHARACTERS = 1_000
 _SARIF_SCHEMAS_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
@@ -20,7 +20,7 @@ _SARIF_SCHEMAS_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os
 def make_document(lint_results: Sequence[LintResult]) -> dict[str, Any]:
     """Return the JSON document that `mendq lint --json` prints."""
     return {
-        "schema": SCHEMA,
+        "schema": DOCUMENT_SCHEMA_VERSION,
         "findings": sum(len(lint_result.findings) for lint_result in lint_results),
         "ignored": sum(len(lint_result.ignored) for lint_result in lint_results),
         "not_judged": sum(len(lint_result.not_judged) for lint_result in lint_results),
@@ -96,7 +96,9 @@ def _escape_message(message_line: str) -> str:
     The line keeps its indentation, because a remedy may be YAML.
     """
     indentation = " " * (len(message_line) - len(message_line.lstrip(" ")))
-    return indentation + visible(message_line, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")
+    return indentation + to_visible_text(message_line, _MOST_ANNOTATION_CHARACTERS).replace(
+        "%", "%25"
+    )
 
 
 def _escape_property(property_value: str) -> str:

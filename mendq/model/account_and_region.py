@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mendq.model.names import ROLE_PURPOSES, role_name
-from mendq.model.queue import partition_of, parts_of
+from mendq.model.queue import parse_queue_arn, partition_of
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class AccountAndRegion:
         Args:
             principal_arn: The role's IAM ARN. The ARN of a session of the role gives None.
         """
-        account_part, _, actual_role_name = principal_arn.partition(":role/")
-        if not account_part.endswith(f":iam::{self.account}"):
+        arn_before_role_name, _, actual_role_name = principal_arn.partition(":role/")
+        if not arn_before_role_name.endswith(f":iam::{self.account}"):
             return None
-        for purpose in ROLE_PURPOSES:
-            if actual_role_name == role_name(purpose, self.region):
-                return purpose
+        for role_purpose in ROLE_PURPOSES:
+            if actual_role_name == role_name(role_purpose, self.region):
+                return role_purpose
         return None
 
     def holds(self, queue_arn: str) -> bool:
@@ -35,5 +35,5 @@ class AccountAndRegion:
         Raises:
             ValueError: `queue_arn` is not the ARN of a queue.
         """
-        queue = parts_of(queue_arn)
+        queue = parse_queue_arn(queue_arn)
         return queue[:3] == (partition_of(self.region), self.region, self.account)

@@ -17,7 +17,7 @@ from typing import Any, NotRequired, Self, TypedDict, Unpack
 
 from mendq.model.evidence import Evidence
 from mendq.model.limits import Timing
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import (
     FINAL_STATES,
     STATES_WITH_FIX_IN_PLACE,
@@ -37,10 +37,10 @@ NOTIFICATION_EVENT = "Mendq notification"
 QUEUE_DELETED_CODE = "queue_deleted"
 # A key of a case's evidence. The value is the case whose change did not help or was rolled back.
 # From then on Mendq only proposes plans for the queue and symptom, until a person approves one.
-LOWERED_BY_CASE_KEY = "lowered_by"
+MODE_LOWERED_BY_CASE_KEY = "lowered_by"
 # A key of the evidence of a case about a DLQ that Mendq made and that is not managed itself. The
 # value is the managed source for which Mendq made the DLQ.
-DLQ_MADE_FOR_KEY = "made_for"
+DLQ_MADE_FOR_SOURCE_KEY = "made_for"
 
 # The keys that a document of a transition must have, in the order in which it has them.
 _DOCUMENT_KEYS = (
@@ -120,7 +120,7 @@ class Case(NotificationState):
 
         The order of the keys must not change: the case store compares documents as text.
         """
-        queue = parts_of(self.queue_arn)
+        queue = parse_queue_arn(self.queue_arn)
         return {
             "notified": self.notified,
             "urgent": self.urgent,
@@ -170,7 +170,7 @@ class Case(NotificationState):
         evidence = document["evidence"]
         _check_evidence(evidence, transition_at)
         next_step = document["next_step"]
-        parts_of(document["queue_arn"])
+        parse_queue_arn(document["queue_arn"])
         return cls(
             notified=document["notified"],
             urgent=document["urgent"],
@@ -272,22 +272,23 @@ class Case(NotificationState):
         )
 
     def _make_next_evidence(self, state: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the evidence for the next state, with LOWERED_BY_CASE_KEY added or removed.
+        """Return the evidence for the next state, with MODE_LOWERED_BY_CASE_KEY added or removed.
 
-        LOWERED_BY_CASE_KEY is added if the case's change did not help, may do harm or was rolled
-        back. It means that Mendq only proposes further changes. A person's approval removes it.
+        MODE_LOWERED_BY_CASE_KEY is added if the case's change did not help, may do harm or was
+        rolled back. It means that Mendq only proposes further changes. A person's approval removes
+        it.
         """
         has_fix_failed = state is State.ESCALATED and self.state in STATES_WITH_FIX_IN_PLACE
         if state is State.ROLLED_BACK or has_fix_failed:
-            return {**evidence, LOWERED_BY_CASE_KEY: self.case_id}
+            return {**evidence, MODE_LOWERED_BY_CASE_KEY: self.case_id}
         is_approved = state is State.APPROVED
         return {
             name: value
             for name, value in evidence.items()
-            if not (is_approved and name == LOWERED_BY_CASE_KEY)
+            if not (is_approved and name == MODE_LOWERED_BY_CASE_KEY)
         }
 
-    def place_after(self, newest_case: Case | None) -> Case:
+    def renumber_after(self, newest_case: Case | None) -> Case:
         """Return this transition, changed to follow `newest_case`, the newest stored transition.
 
         If another transition of the same case was stored meanwhile, this transition gets the next

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mendq.model.mode import MODE_BY_TEXT, Mode
 from mendq.model.queue import is_quarantine
-from mendq.model.tags import MODE_OFF, MODE_TAG, TEAM_TAG
+from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG, TEAM_TAG
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Consent:
         tag_value = tags.get(MODE_TAG)
         if tag_value is None:
             return mode_of_settings
-        if tag_value == MODE_OFF:
+        if tag_value == MODE_OFF_VALUE:
             return None
-        tagged_mode = MODE_BY_TEXT.get(tag_value, Mode.OBSERVE)
-        return min(tagged_mode, max(mode_of_settings or Mode.OBSERVE, self.tag_may_raise_to))
+        mode_of_tag = MODE_BY_TEXT.get(tag_value, Mode.OBSERVE)
+        return min(mode_of_tag, max(mode_of_settings or Mode.OBSERVE, self.tag_may_raise_to))
 
     def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
         """Return the reason, for people, why `mode_of` returns its mode for this queue.
@@ -71,13 +71,13 @@ class Consent:
             settings_reason = f"settings name it ({matching_patterns[0]}): {self.mode}"
         tag_value = tags.get(MODE_TAG)
         mode = self.mode_of(queue_name, tags)
-        tagged_mode = MODE_BY_TEXT.get(tag_value or "", Mode.OBSERVE)
+        mode_of_tag = MODE_BY_TEXT.get(tag_value or "", Mode.OBSERVE)
         if tag_value is None:
             return settings_reason
-        if mode is not None and tagged_mode > mode:
+        if mode is not None and mode_of_tag > mode:
             limit_text = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
-            return f"{settings_reason}; its tag says {tagged_mode}, and {limit_text}"
-        if tag_value in (MODE_OFF, *MODE_BY_TEXT):
+            return f"{settings_reason}; its tag says {mode_of_tag}, and {limit_text}"
+        if tag_value in (MODE_OFF_VALUE, *MODE_BY_TEXT):
             return f"{settings_reason}; its tag says {tag_value}"
         return f"{settings_reason}; its tag says nothing that Mendq knows, so {mode}"
 

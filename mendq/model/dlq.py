@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from mendq.model.consent import Consent
-from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
+from mendq.model.facts import Facts, function_name, is_aws_managed_key, is_key_of_another_account
 from mendq.model.mode import Mode
 from mendq.model.policy import Statement, parse_statements
 from mendq.model.queue import (
     LONGEST_RETENTION_SECONDS,
     QUARANTINE_SUFFIX,
-    RedriveAllow,
+    RedriveAllowPolicy,
     make_arn_with_suffix,
+    parse_queue_arn,
     parse_redrive_allow_policy,
-    parts_of,
 )
 from mendq.model.steps import SetMaximumMessageSize
 
@@ -49,12 +49,14 @@ def select_confirmed_sources(
     allows_any_source = (
         redrive_allow_policy is None or redrive_allow_policy.permission == "allowAll"
     )
-    can_tag_confirm = allows_any_source and consent.tag_may_raise_to >= dlq_mode
+    can_mode_tag_confirm_source = allows_any_source and consent.tag_may_raise_to >= dlq_mode
 
     def is_managed(arn: str) -> bool:
-        name = parts_of(arn).name
-        can_be_confirmed = can_tag_confirm or consent.mode_of(name, {}) is not None
-        return can_be_confirmed and consent.mode_of(name, read_tags(arn)) is not None
+        name = parse_queue_arn(arn).name
+        can_source_be_confirmed = (
+            can_mode_tag_confirm_source or consent.mode_of(name, {}) is not None
+        )
+        return can_source_be_confirmed and consent.mode_of(name, read_tags(arn)) is not None
 
     named_source_arns = (
         redrive_allow_policy.sources
@@ -78,7 +80,7 @@ def make_safe_storage_attributes(source: Facts) -> dict[str, str]:
     return attributes | {"SqsManagedSseEnabled": "true"}
 
 
-def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
+def make_dlq_attributes(source: Facts, dlq_arn: str) -> dict[str, str]:
     """Return the attributes of a new DLQ for this source.
 
     The RedriveAllowPolicy allows only this source. If the source names `dlq_arn` already, the DLQ
@@ -96,7 +98,7 @@ def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
             "ContentBasedDeduplication": content_based_deduplication,
         }
     if source.dlq_arn != dlq_arn:
-        redrive_allow_policy = RedriveAllow("byQueue", (source.queue_arn,))
+        redrive_allow_policy = RedriveAllowPolicy("byQueue", (source.queue_arn,))
         attributes["RedriveAllowPolicy"] = redrive_allow_policy.text
     return attributes
 
@@ -141,7 +143,7 @@ def _list_quarantine_faults(
         consumer_name = function_name(consumer_arns[0])
         yield f"{consumer_name} consumes it: its messages would be handled unasked"
     yield from _list_outsider_access_faults(
-        parts_of(source.queue_arn).account, quarantine_attributes.get("Policy", "")
+        parse_queue_arn(source.queue_arn).account, quarantine_attributes.get("Policy", "")
     )
     encryption_fault = _find_encryption_fault(source, quarantine_attributes)
     if encryption_fault:
@@ -176,7 +178,7 @@ def _list_outsider_access_faults(account: str, policy: str) -> Iterator[str]:
 
 def _list_faults_of_statement(account: str, statement: Statement) -> Iterator[str]:
     """Yield a reason for each outsider that a statement names, or if it lets everybody in."""
-    if statement.is_for_everybody or "Principal" in statement.excepting:
+    if statement.is_for_everybody or "Principal" in statement.negated_elements:
         yield "its policy lets everybody in"
     for principal_kind, principals in statement.principals.items():
         for principal in principals:
@@ -199,10 +201,13 @@ def _find_encryption_fault(source: Facts, quarantine_attributes: Mapping[str, st
     """
     quarantine_kms_key = quarantine_attributes.get("KmsMasterKeyId", "")
     source_kms_key = source.kms_key or ""
-    if is_of_another_account(source, quarantine_kms_key) and quarantine_kms_key != source_kms_key:
+    if (
+        is_key_of_another_account(source, quarantine_kms_key)
+        and quarantine_kms_key != source_kms_key
+    ):
         return f"its messages are encrypted with another account's key, {quarantine_kms_key}"
-    source_has_customer_key = bool(source_kms_key) and not is_aws_managed(source_kms_key)
-    if quarantine_kms_key and is_aws_managed(quarantine_kms_key) and source_has_customer_key:
+    source_has_customer_key = bool(source_kms_key) and not is_aws_managed_key(source_kms_key)
+    if quarantine_kms_key and is_aws_managed_key(quarantine_kms_key) and source_has_customer_key:
         return "its messages are encrypted with the key that AWS manages, the source's with its own"
     if quarantine_kms_key or (
         not source_kms_key and quarantine_attributes.get("SqsManagedSseEnabled") == "true"

@@ -16,9 +16,9 @@ from mendq.model.time_text import format_time
 
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_STORED_SIGHTINGS = 10
-MAXIMUM_MESSAGE_LENGTH = 300
+MAXIMUM_ERROR_MESSAGE_LENGTH = 300
 # A case keeps this number of its first requests, and this number of its last requests.
-KEPT_REQUESTS_AT_EACH_END = 5
+REQUESTS_KEPT_FROM_START_AND_FROM_END = 5
 # The fields of a request that a case keeps, besides its time and operation.
 _REQUEST_FIELDS = (
     "request_id",
@@ -30,8 +30,8 @@ _REQUEST_FIELDS = (
 )
 EVIDENCE_MAXIMUM_AGE = timedelta(minutes=60)
 # This many distinct events within this time are enough evidence.
-SUFFICIENT_EVENTS = 3
-SUFFICIENT_WITHIN_SECONDS = 600
+EVENTS_SUFFICIENT_FOR_CASE = 3
+SUFFICIENT_EVENTS_PERIOD_SECONDS = 600
 
 
 @dataclass(frozen=True, order=True)
@@ -93,7 +93,7 @@ class Sighting:
             call.requested_visibility_seconds,
             call.refused_by,
             error_code=call.raw_error_code,
-            error_message=call.error_message[:MAXIMUM_MESSAGE_LENGTH],
+            error_message=call.error_message[:MAXIMUM_ERROR_MESSAGE_LENGTH],
             source_ip=call.source_ip,
             user_agent=call.user_agent,
         )
@@ -128,24 +128,24 @@ class Sighting:
         policy is not valid.
         """
         (
-            milliseconds,
+            epoch_milliseconds,
             event_id,
             request_id,
             principal_arn,
             event_name,
             requested_visibility_seconds,
-            policy_text,
-            *optional_fields,
+            refusing_policy_text,
+            *optional_field_values,
         ) = json.loads(text)
         return cls(
-            datetime.fromtimestamp(milliseconds / 1000, UTC),
+            datetime.fromtimestamp(epoch_milliseconds / 1000, UTC),
             event_id,
             request_id,
             principal_arn,
             event_name,
             requested_visibility_seconds,
-            None if policy_text is None else RefusedBy(policy_text),
-            *optional_fields,
+            None if refusing_policy_text is None else RefusedBy(refusing_policy_text),
+            *optional_field_values,
         )
 
     def request(self) -> dict[str, str]:
@@ -180,14 +180,14 @@ class Evidence:
     def is_sufficient(self) -> bool:
         """True if the evidence is enough to open a case.
 
-        This is so if SUFFICIENT_EVENTS events lie within SUFFICIENT_WITHIN_SECONDS, or if a scan
-        found the symptom.
+        This is so if EVENTS_SUFFICIENT_FOR_CASE events lie within SUFFICIENT_EVENTS_PERIOD_SECONDS,
+        or if a scan found the symptom.
         """
         if any(sighting.is_measured for sighting in self.sightings):
             return True
         event_times = [sighting.event_time for sighting in self.sightings]
-        longest_time_span = timedelta(seconds=SUFFICIENT_WITHIN_SECONDS)
-        offset_to_last_event = SUFFICIENT_EVENTS - 1
+        longest_time_span = timedelta(seconds=SUFFICIENT_EVENTS_PERIOD_SECONDS)
+        offset_to_last_event = EVENTS_SUFFICIENT_FOR_CASE - 1
         return any(
             last_event_time - first_event_time <= longest_time_span
             for first_event_time, last_event_time in zip(
@@ -217,7 +217,7 @@ class Evidence:
         """
         return self.sightings[-MAXIMUM_STORED_SIGHTINGS:]
 
-    def reader_visibility_seconds(self) -> int | None:
+    def smallest_requested_visibility_seconds(self) -> int | None:
         """Return the smallest visibility timeout in seconds that the failed calls asked for.
 
         None if there are no failed calls, or if a call asked for no visibility timeout. A call that
@@ -273,8 +273,9 @@ class Evidence:
         """Return the evidence document of an open case, extended with this newer evidence.
 
         Args:
-            document: The stored document. Only the first and the last KEPT_REQUESTS_AT_EACH_END
-                requests and at most MAXIMUM_PRINCIPALS principals are kept.
+            document: The stored document. Only the first and the last
+                REQUESTS_KEPT_FROM_START_AND_FROM_END requests and at most MAXIMUM_PRINCIPALS
+                principals are kept.
         """
         if not self.sightings:
             return dict(document)
@@ -298,7 +299,9 @@ class Evidence:
 
 
 def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return the first and last requests in order, at most KEPT_REQUESTS_AT_EACH_END each."""
-    first_requests = requests[:KEPT_REQUESTS_AT_EACH_END]
-    later_requests = requests[KEPT_REQUESTS_AT_EACH_END:]
-    return [*first_requests, *later_requests[-KEPT_REQUESTS_AT_EACH_END:]]
+    """Return the first and last requests in order, at most REQUESTS_KEPT_FROM_START_AND_FROM_END
+    each.
+    """
+    first_requests = requests[:REQUESTS_KEPT_FROM_START_AND_FROM_END]
+    requests_after_first = requests[REQUESTS_KEPT_FROM_START_AND_FROM_END:]
+    return [*first_requests, *requests_after_first[-REQUESTS_KEPT_FROM_START_AND_FROM_END:]]

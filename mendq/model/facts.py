@@ -14,24 +14,29 @@ from mendq.model.metrics import Measurement
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.policy import CheckedPin
-from mendq.model.queue import number_in, parse_json_object, parse_redrive_policy, parts_of
+from mendq.model.queue import (
+    parse_json_object,
+    parse_queue_arn,
+    parse_redrive_policy,
+    read_number_attribute,
+)
 
 AWS_MANAGED_KEY_ALIAS = "alias/aws/sqs"
 
 
-def is_aws_managed(kms_key: str) -> bool:
+def is_aws_managed_key(kms_key: str) -> bool:
     """Return True if the KMS key is the key that AWS manages for SQS, named by its alias."""
     return kms_key.endswith(AWS_MANAGED_KEY_ALIAS)
 
 
-def is_of_another_account(facts: Facts, kms_key: str) -> bool:
+def is_key_of_another_account(facts: Facts, kms_key: str) -> bool:
     """Return True if the KMS key belongs to another account than the queue.
 
     `kms_key` may be an ARN, an id or an alias. Return False for an id or an alias, because only an
     ARN contains the key's account.
     """
     arn_parts = kms_key.split(":")
-    return len(arn_parts) == 6 and arn_parts[4] != parts_of(facts.queue_arn).account
+    return len(arn_parts) == 6 and arn_parts[4] != parse_queue_arn(facts.queue_arn).account
 
 
 @dataclass(frozen=True)
@@ -226,11 +231,11 @@ class QueueFacts:
     queue_arn: str
     attributes: Mapping[str, str]
     tags: Mapping[str, str] = field(default_factory=dict)
-    reader_visibility_seconds: int | None = None
+    smallest_requested_visibility_seconds: int | None = None
     principals: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     refused_by: frozenset[RefusedBy] = frozenset()
-    alarmed: frozenset[str] | None = None
+    alarmed_metrics: frozenset[str] | None = None
 
     @property
     def exists(self) -> bool:
@@ -240,7 +245,7 @@ class QueueFacts:
     @property
     def name(self) -> str:
         """The queue's name."""
-        return parts_of(self.queue_arn).name
+        return parse_queue_arn(self.queue_arn).name
 
     @property
     def is_fifo(self) -> bool:
@@ -250,7 +255,7 @@ class QueueFacts:
     @property
     def visibility_seconds(self) -> int:
         """The visibility timeout in seconds."""
-        return number_in(self.attributes, "VisibilityTimeout")
+        return read_number_attribute(self.attributes, "VisibilityTimeout")
 
     @property
     def can_outlast_deduplication(self) -> bool:
@@ -279,12 +284,12 @@ class QueueFacts:
     @property
     def retention_seconds(self) -> int:
         """The retention period in seconds."""
-        return number_in(self.attributes, "MessageRetentionPeriod")
+        return read_number_attribute(self.attributes, "MessageRetentionPeriod")
 
     @property
     def maximum_message_bytes(self) -> int:
         """The size of the longest message that the queue accepts, in bytes."""
-        return number_in(self.attributes, "MaximumMessageSize")
+        return read_number_attribute(self.attributes, "MaximumMessageSize")
 
     @property
     def visible(self) -> int:
@@ -375,7 +380,7 @@ class Facts(QueueFacts):
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
     dlq: QueueFacts | None = None
-    person_visibility_seconds: int | None = None
+    visibility_seconds_set_by_person: int | None = None
     stopped_consumers: tuple[str, ...] = ()
     measurement: Measurement | None = None
     move_task_running: bool = False
@@ -402,7 +407,7 @@ class Facts(QueueFacts):
         A receive that sets its own wait time is not considered. False for a queue with Lambda
         consumers, because Lambda always uses long polling.
         """
-        has_wait_time = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
+        has_wait_time = read_number_attribute(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
         return not has_wait_time and not self.lambda_consumers
 
     @property
@@ -425,7 +430,7 @@ class Facts(QueueFacts):
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
 
-_SYMPTOMS_THAT_DELAY = frozenset(
+_SYMPTOMS_THAT_DELAY_MESSAGES = frozenset(
     {"consumer_failing", "consumer_stopped", "consumer_throttled", "fifo_group_blocked"}
 )
 _SYMPTOMS_OF_DLQS = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
@@ -438,13 +443,13 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
     surplus deletes. Only effects that the facts can show are counted.
     """
     message_count_by_effect = {
-        "delayed": facts.visible if symptom in _SYMPTOMS_THAT_DELAY else 0,
+        "delayed": facts.visible if symptom in _SYMPTOMS_THAT_DELAY_MESSAGES else 0,
         "dead": facts.visible if symptom in _SYMPTOMS_OF_DLQS else 0,
     }
     measurement = facts.measurement
     if symptom == "visibility_timeout_too_short" and measurement is not None:
         message_count_by_effect["handled_twice"] = (
-            measurement.surplus_deletes if measurement.has_race else 0
+            measurement.surplus_deletes if measurement.has_consumer_race else 0
         )
         message_count_by_effect["dead"] = measurement.count_dead_messages(
             facts.max_receive_count or 0
@@ -474,7 +479,7 @@ POLICY_CHECK_ACTIONS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any")
 ROLLBACK_READ_ACTIONS = (*QUEUE_READ_ACTIONS, _LAST_CHANGE_READ_ACTION)
 
 
-def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
+def list_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     """Return the IAM actions that reading these facts and counting the managed queues needs.
 
     They also contain the action to read who changed a queue last.
@@ -482,10 +487,10 @@ def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     return frozenset(ACCOUNT_READ_ACTIONS).union(*(need.reads for need in needs))
 
 
-def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
+def list_scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     """Return the IAM actions that a scan needs to read these facts.
 
     These are the `read_actions` without the action to read who changed a queue last: a scan sends
     no notifications.
     """
-    return read_actions(needs) - {_LAST_CHANGE_READ_ACTION}
+    return list_read_actions(needs) - {_LAST_CHANGE_READ_ACTION}

@@ -19,7 +19,7 @@ JSON_PROTOCOL_CODE_SUFFIX = "Exception"
 
 # The error codes by the symptom that they show if nothing else is known. With some messages, calls
 # or queues, a code shows another symptom; that symptom's entry comes earlier in the catalogue.
-CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
+ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
     "queue_missing": ("NonExistentQueue",),
     "empty_receives": ("RequestThrottled", "Throttling"),
     "kms_throttled": ("KmsThrottled",),
@@ -39,18 +39,18 @@ CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
         *("UnsupportedOperation", "PurgeQueueInProgress", "ResourceNotFound"),
     ),
 }
-KNOWN_CODES = frozenset(code for codes in CODES_BY_SYMPTOM.values() for code in codes)
+KNOWN_ERROR_CODES = frozenset(code for codes in ERROR_CODES_BY_SYMPTOM.values() for code in codes)
 # Names that AWS's JSON protocol or KMS uses in place of the canonical ones.
 _CANONICAL_CODE_BY_NAME = {
     "QueueDoesNotExist": "NonExistentQueue",
     "QueueNameExists": "QueueAlreadyExists",
     "MissingRequiredParameter": "MissingParameter",
     "KMS.Throttling": "KmsThrottled",
-    **{f"KMS.{code[3:]}": code for code in KNOWN_CODES if code.startswith("Kms")},
+    **{f"KMS.{code[3:]}": code for code in KNOWN_ERROR_CODES if code.startswith("Kms")},
 }
 
 
-def canonical_code(raw_error_code: str) -> str:
+def make_canonical_error_code(raw_error_code: str) -> str:
     """Return Mendq's one spelling of an error code that AWS spells in several ways.
 
     AWS's protocols add prefixes and suffixes or use other names. An unknown code only loses its
@@ -71,7 +71,8 @@ _REFUSED_VALUE_PATTERN = re.compile(
     r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z"
 )
 
-# This message and NO_DEDUPLICATION_ID contain no text of the caller, so the whole message is SQS's.
+# This message and NO_DEDUPLICATION_ID_MESSAGE contain no text of the caller, so the whole message
+# is SQS's.
 _SIZE_LIMIT_PATTERN = re.compile(
     r"One or more parameters are invalid\. Reason: "
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
@@ -81,23 +82,23 @@ _SIZE_LIMIT_PATTERN = re.compile(
 # deleted.
 EXPIRED_HANDLE_REASON = "The receipt handle has expired."
 DELETED_MESSAGE_REASON = "Message does not exist or is not available for visibility timeout change."
-NO_DEDUPLICATION_ID = (
+NO_DEDUPLICATION_ID_MESSAGE = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"
 )
 
 
-def may_be_cut(error_message: str) -> bool:
+def may_error_message_be_cut(error_message: str) -> bool:
     """Return True if CloudTrail may have cut the message at the end."""
     return len(error_message.encode()) >= _CLOUDTRAIL_MESSAGE_LIMIT_BYTES
 
 
-def refusal_reason(error_message: str, parameter: str) -> str | None:
+def find_parameter_refusal_reason(error_message: str, parameter: str) -> str | None:
     """Return SQS's reason for refusing the value of `parameter`, from its error message.
 
     None if the message is about something else, or if CloudTrail may have cut it.
     """
-    if not error_message.startswith("Value ") or may_be_cut(error_message):
+    if not error_message.startswith("Value ") or may_error_message_be_cut(error_message):
         return None
     parameter_start = error_message.rfind(" for parameter ")
     if parameter_start < 0:
@@ -108,9 +109,9 @@ def refusal_reason(error_message: str, parameter: str) -> str | None:
     return match.group(2)
 
 
-def has_expired_handle(error_message: str) -> bool:
+def is_expired_handle_message(error_message: str) -> bool:
     """Return True if SQS refused a receipt handle because it has expired."""
-    return refusal_reason(error_message, "ReceiptHandle") == EXPIRED_HANDLE_REASON
+    return find_parameter_refusal_reason(error_message, "ReceiptHandle") == EXPIRED_HANDLE_REASON
 
 
 def find_size_limit_bytes(error_message: str) -> int | None:
@@ -122,9 +123,9 @@ def find_size_limit_bytes(error_message: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def asks_for_deduplication_id(error_message: str) -> bool:
+def is_missing_deduplication_id_message(error_message: str) -> bool:
     """Return True if SQS refused a FIFO message because it has no deduplication id."""
-    return error_message == NO_DEDUPLICATION_ID
+    return error_message == NO_DEDUPLICATION_ID_MESSAGE
 
 
 # No part that a caller can fill in may contain a space, so that no caller's sentence is mistaken
@@ -154,19 +155,19 @@ class RefusedBy(StrEnum):
     NO_RESOURCE_POLICY = "no statement in the queue's policy"
     IDENTITY_POLICY_DENIES = "an explicit deny in the caller's identity policy"
     IDENTITY_POLICY = "the caller's identity policy"
-    ABOVE_THE_ACCOUNT = "a service or resource control policy"
+    ORGANIZATION_POLICY = "a service or resource control policy"
     PERMISSIONS_BOUNDARY = "a permissions boundary"
     SESSION_POLICY = "a session policy"
     VPC_ENDPOINT_POLICY = "a VPC endpoint policy"
-    NOT_SAID = "IAM does not say which"
+    POLICY_NOT_NAMED = "IAM does not say which"
 
 
 # By the name in IAM's message: the members for an explicit deny and for a missing allow.
 _POLICIES_BY_IAM_NAME = {
     "resource-based policy": (RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.NO_RESOURCE_POLICY),
     "identity-based policy": (RefusedBy.IDENTITY_POLICY_DENIES, RefusedBy.IDENTITY_POLICY),
-    "service control policy": (RefusedBy.ABOVE_THE_ACCOUNT, RefusedBy.ABOVE_THE_ACCOUNT),
-    "resource control policy": (RefusedBy.ABOVE_THE_ACCOUNT, RefusedBy.ABOVE_THE_ACCOUNT),
+    "service control policy": (RefusedBy.ORGANIZATION_POLICY, RefusedBy.ORGANIZATION_POLICY),
+    "resource control policy": (RefusedBy.ORGANIZATION_POLICY, RefusedBy.ORGANIZATION_POLICY),
     "permissions boundary": (RefusedBy.PERMISSIONS_BOUNDARY, RefusedBy.PERMISSIONS_BOUNDARY),
     "session policy": (RefusedBy.SESSION_POLICY, RefusedBy.SESSION_POLICY),
     # AWS's own example spells it this way.
@@ -175,7 +176,7 @@ _POLICIES_BY_IAM_NAME = {
 }
 
 
-_UNKNOWN_POLICIES = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
+_UNKNOWN_POLICIES = (RefusedBy.POLICY_NOT_NAMED, RefusedBy.POLICY_NOT_NAMED)
 
 
 def find_refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
@@ -183,7 +184,8 @@ def find_refusing_policy(error_code: str, error_message: str) -> RefusedBy | Non
 
     Args:
         error_code: The canonical error code.
-        error_message: AWS's error message. RefusedBy.NOT_SAID is returned if it names no policy.
+        error_message: AWS's error message. If it names no policy, RefusedBy.POLICY_NOT_NAMED is
+            returned.
     """
     if error_code == "VpceAccessDenied":
         return RefusedBy.VPC_ENDPOINT_POLICY
@@ -191,7 +193,7 @@ def find_refusing_policy(error_code: str, error_message: str) -> RefusedBy | Non
         return None
     refusal = _parse_access_refusal(error_message)
     if refusal is None:
-        return RefusedBy.NOT_SAID
+        return RefusedBy.POLICY_NOT_NAMED
     if refusal["silent"]:
         _, policy_without_allow = _POLICIES_BY_IAM_NAME.get(refusal["silent"], _UNKNOWN_POLICIES)
         return policy_without_allow
@@ -206,17 +208,21 @@ def _parse_access_refusal(error_message: str) -> re.Match[str] | None:
 
     None if the message has another form, or if CloudTrail may have cut it.
     """
-    return None if may_be_cut(error_message) else _ACCESS_REFUSAL_PATTERN.fullmatch(error_message)
+    return (
+        None
+        if may_error_message_be_cut(error_message)
+        else _ACCESS_REFUSAL_PATTERN.fullmatch(error_message)
+    )
 
 
 # CloudTrail's own limit for one event.
 MAXIMUM_EVENT_BYTES = 262_144
-MAXIMUM_TEXT_LENGTH = 2_048
+MAXIMUM_RECORD_TEXT_LENGTH = 2_048
 MAXIMUM_ERROR_CODE_LENGTH = 128
 MAXIMUM_PRINCIPAL_LENGTH = 256
 # Long enough for the SDK's name and, on Lambda, the runtime.
 MAXIMUM_USER_AGENT_LENGTH = 200
-Record = Mapping[str, Any]
+CloudTrailRecord = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -269,7 +275,8 @@ class FailedCall:
         message again and deleted it, there is a fault. Only the queue's metrics can show which.
         """
         is_message_deleted = (
-            refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE_REASON
+            find_parameter_refusal_reason(self.error_message, "ReceiptHandle")
+            == DELETED_MESSAGE_REASON
         )
         is_invalid_parameter = self.error_code == "InvalidParameterValue"
         return is_message_deleted and is_invalid_parameter and not queue.is_fifo_arn(self.queue_arn)
@@ -281,7 +288,7 @@ class FailedCall:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRecord:
     """The reason why a record could not be read as a failed SQS call.
 
     The reasons `not_failed` and `not_sqs` are normal. All other reasons mean a faulty record.
@@ -290,7 +297,7 @@ class Unreadable:
     reason: str
 
 
-def read(record: object) -> FailedCall | Unreadable:
+def read(record: object) -> FailedCall | UnreadableRecord:
     """Return the failed call in a CloudTrail record, or the reason why it could not be read.
 
     `record` is a CloudTrail record or the EventBridge event around it, as a mapping or as JSON.
@@ -299,28 +306,28 @@ def read(record: object) -> FailedCall | Unreadable:
     try:
         return _parse_record(record)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
-        return Unreadable("malformed")
+        return UnreadableRecord("malformed")
 
 
-def _parse_record(record: object) -> FailedCall | Unreadable:
+def _parse_record(record: object) -> FailedCall | UnreadableRecord:
     envelope_and_detail = _split_envelope(record)
-    if isinstance(envelope_and_detail, Unreadable):
+    if isinstance(envelope_and_detail, UnreadableRecord):
         return envelope_and_detail
     envelope, detail = envelope_and_detail
     if detail.get("eventSource") != "sqs.amazonaws.com":
-        return Unreadable("not_sqs")
+        return UnreadableRecord("not_sqs")
     raw_error_code = detail.get("errorCode")
     if raw_error_code in (None, ""):
-        return Unreadable("not_failed")
+        return UnreadableRecord("not_failed")
     if not isinstance(raw_error_code, str):
-        return Unreadable("error_code_type")
+        return UnreadableRecord("error_code_type")
     event_time = _read_time(detail.get("eventTime"))
     if (
         event_time is None
         or not _read_text(detail, "eventID", 128)
         or not _read_text(detail, "eventName")
     ):
-        return Unreadable("without_id_name_or_time")
+        return UnreadableRecord("without_id_name_or_time")
     return _make_failed_call(
         envelope,
         detail,
@@ -330,18 +337,18 @@ def _parse_record(record: object) -> FailedCall | Unreadable:
 
 
 def _make_failed_call(
-    envelope: Record, detail: Record, raw_error_code: str, event_time: datetime
+    envelope: CloudTrailRecord, detail: CloudTrailRecord, raw_error_code: str, event_time: datetime
 ) -> FailedCall:
-    identity = read_mapping(detail.get("userIdentity"))
-    session = read_mapping(identity.get("sessionContext"))
+    identity = mapping_or_empty(detail.get("userIdentity"))
+    session_context = mapping_or_empty(identity.get("sessionContext"))
     region = _read_text(detail, "awsRegion", 32) or _read_text(envelope, "region", 32)
     queue_arn = _find_queue_arn(detail, region)
-    error_code = canonical_code(raw_error_code)
+    error_code = make_canonical_error_code(raw_error_code)
     caller_arn = _read_text(identity, "arn") or _find_caller_in_refusal(
         detail, identity, error_code
     )
     principal_arn = replace_lone_surrogates(
-        principal_of(identity, caller_arn)[:MAXIMUM_PRINCIPAL_LENGTH]
+        find_principal(identity, caller_arn)[:MAXIMUM_PRINCIPAL_LENGTH]
     )
     return FailedCall(
         event_id=_read_text(detail, "eventID", 128),
@@ -354,7 +361,9 @@ def _make_failed_call(
         account=_find_account(envelope, detail, identity, queue_arn),
         region=region,
         principal_arn=principal_arn,
-        session_created_at=_read_time(read_mapping(session.get("attributes")).get("creationDate")),
+        session_created_at=_read_time(
+            mapping_or_empty(session_context.get("attributes")).get("creationDate")
+        ),
         request_id=_read_text(detail, "requestID", 128),
         source_ip=_read_text(detail, "sourceIPAddress", 128),
         user_agent=_read_text(detail, "userAgent", MAXIMUM_USER_AGENT_LENGTH),
@@ -362,7 +371,7 @@ def _make_failed_call(
     )
 
 
-def _split_envelope(record: object) -> tuple[Record, Record] | Unreadable:
+def _split_envelope(record: object) -> tuple[CloudTrailRecord, CloudTrailRecord] | UnreadableRecord:
     """Return the EventBridge event (the envelope) and the CloudTrail record in it.
 
     The envelope is empty if `record` is the CloudTrail record itself. Return the reason if `record`
@@ -370,17 +379,17 @@ def _split_envelope(record: object) -> tuple[Record, Record] | Unreadable:
     """
     if isinstance(record, bytes | bytearray | str):
         if len(record) > MAXIMUM_EVENT_BYTES:
-            return Unreadable("too_large")
+            return UnreadableRecord("too_large")
         record = json.loads(record)
     if not isinstance(record, Mapping):
-        return Unreadable("not_a_record")
+        return UnreadableRecord("not_a_record")
     if "detail" not in record or "eventSource" in record:
         return {}, record
     detail = record["detail"]
-    return (record, detail) if isinstance(detail, Mapping) else Unreadable("not_a_record")
+    return (record, detail) if isinstance(detail, Mapping) else UnreadableRecord("not_a_record")
 
 
-def _find_queue_arn(detail: Record, region: str) -> str | None:
+def _find_queue_arn(detail: CloudTrailRecord, region: str) -> str | None:
     """Return the ARN of the call's queue; None if the record names no queue.
 
     The ARN comes from the record's resources. If they have none, it comes from the queue's URL or
@@ -388,20 +397,27 @@ def _find_queue_arn(detail: Record, region: str) -> str | None:
     """
     resources = detail.get("resources")
     for resource in resources if isinstance(resources, list) else []:
-        arn = queue.arn_of(read_mapping(resource).get("ARN"))
+        arn = queue.queue_arn_or_none(mapping_or_empty(resource).get("ARN"))
         if arn:
             return arn
-    parameters = read_mapping(detail.get("requestParameters"))
+    request_parameters = mapping_or_empty(detail.get("requestParameters"))
     # GetQueueUrl may name a queue of another account.
-    owner_account = parameters.get("queueOwnerAWSAccountId") or detail.get("recipientAccountId")
+    owner_account = request_parameters.get("queueOwnerAWSAccountId") or detail.get(
+        "recipientAccountId"
+    )
     return (
-        queue.arn_of_url(parameters.get("queueUrl"), region)
-        or queue.arn_of_name(parameters.get("queueName"), region, f"{owner_account}")
+        queue.arn_of_url(request_parameters.get("queueUrl"), region)
+        or queue.arn_of_name(request_parameters.get("queueName"), region, f"{owner_account}")
         or queue.find_refused_arn(_read_text(detail, "errorMessage"))
     )
 
 
-def _find_account(envelope: Record, detail: Record, identity: Record, queue_arn: str | None) -> str:
+def _find_account(
+    envelope: CloudTrailRecord,
+    detail: CloudTrailRecord,
+    identity: CloudTrailRecord,
+    queue_arn: str | None,
+) -> str:
     return (
         _read_text(detail, "recipientAccountId", 12)
         or _read_text(envelope, "account", 12)
@@ -410,7 +426,9 @@ def _find_account(envelope: Record, detail: Record, identity: Record, queue_arn:
     )
 
 
-def _find_caller_in_refusal(detail: Record, identity: Record, error_code: str) -> str:
+def _find_caller_in_refusal(
+    detail: CloudTrailRecord, identity: CloudTrailRecord, error_code: str
+) -> str:
     """Return the caller's ARN from IAM's error message, if the caller is of another account.
 
     For such callers, CloudTrail may record no ARN. Otherwise return an empty text.
@@ -426,14 +444,14 @@ def _find_caller_in_refusal(detail: Record, identity: Record, error_code: str) -
         return ""
     caller_arn = refusal["caller"]
     caller_account = "".join(caller_arn.split(":")[4:5])
-    is_of_callers_account = caller_account and caller_account == _read_text(
+    is_account_of_identity = caller_account and caller_account == _read_text(
         identity, "accountId", 12
     )
-    is_of_another_account = caller_account != _read_text(detail, "recipientAccountId", 12)
-    return caller_arn if is_of_callers_account and is_of_another_account else ""
+    is_caller_of_another_account = caller_account != _read_text(detail, "recipientAccountId", 12)
+    return caller_arn if is_account_of_identity and is_caller_of_another_account else ""
 
 
-def principal_of(identity: Record, caller_arn: str) -> str:
+def find_principal(identity: CloudTrailRecord, caller_arn: str) -> str:
     """Return the ARN of the caller's role or user.
 
     If there is none, return the AWS service that called, and after that the principal id. A
@@ -443,8 +461,10 @@ def principal_of(identity: Record, caller_arn: str) -> str:
         identity: The element `userIdentity` of the CloudTrail record.
         caller_arn: The caller's ARN; empty if it is not known.
     """
-    session = read_mapping(identity.get("sessionContext"))
-    issuer_arn = _read_text(read_mapping(session.get("sessionIssuer")), "arn") or caller_arn
+    session_context = mapping_or_empty(identity.get("sessionContext"))
+    issuer_arn = (
+        _read_text(mapping_or_empty(session_context.get("sessionIssuer")), "arn") or caller_arn
+    )
     role_or_service = role_arn(issuer_arn) or _read_text(identity, "invokedBy")
     return role_or_service or _read_text(identity, "principalId").partition(":")[0]
 
@@ -460,27 +480,29 @@ def role_arn(arn: str) -> str:
     records of management events spell it as IAM does.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
     """
-    partition_and_account, session_marker, role_and_session = arn.partition(":assumed-role/")
+    arn_before_role, session_marker, role_and_session_name = arn.partition(":assumed-role/")
     if not session_marker:
         arn_start, federated_marker, _ = arn.partition(":federated-user/")
         return arn_start + federated_marker
-    arn_start = partition_and_account.replace(":sts:", ":iam:")
-    return f"{arn_start}:role/{role_and_session.partition('/')[0]}"
+    arn_start = arn_before_role.replace(":sts:", ":iam:")
+    return f"{arn_start}:role/{role_and_session_name.partition('/')[0]}"
 
 
-def _read_requested_visibility(detail: Record) -> int | None:
-    requested_seconds = read_mapping(detail.get("requestParameters")).get("visibilityTimeout")
+def _read_requested_visibility(detail: CloudTrailRecord) -> int | None:
+    requested_seconds = mapping_or_empty(detail.get("requestParameters")).get("visibilityTimeout")
     if isinstance(requested_seconds, bool) or not isinstance(requested_seconds, int):
         return None
     return requested_seconds if 0 <= requested_seconds <= 43_200 else None
 
 
-def read_mapping(value: object) -> Record:
+def mapping_or_empty(value: object) -> CloudTrailRecord:
     """Return `value` if it is a mapping, otherwise an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _read_text(mapping: Record, key: str, maximum_length: int = MAXIMUM_TEXT_LENGTH) -> str:
+def _read_text(
+    mapping: CloudTrailRecord, key: str, maximum_length: int = MAXIMUM_RECORD_TEXT_LENGTH
+) -> str:
     text = mapping.get(key)
     return replace_lone_surrogates(text[:maximum_length]) if isinstance(text, str) else ""
 

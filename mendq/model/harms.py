@@ -6,7 +6,7 @@ A fix is a change, and a change can be the cause of the next fault. Three places
    notification names that change's case first and offers its rollback (`find_causing_change`).
 2. A fix is being verified or watched. A sign is the measurement that shows harm by this kind of
    step. If a sign shows, the case is not verified: people are notified and decide
-   (`describe_harm_shown`).
+   (`describe_measured_harm`).
 3. A test checks that every step has a row, and that a row without a symptom or without a sign gives
    the reason.
 
@@ -32,7 +32,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.metrics import Measurement
 from mendq.model.own_change import OwnChange
-from mendq.model.queue import parse_redrive_policy, parts_of
+from mendq.model.queue import parse_queue_arn, parse_redrive_policy
 from mendq.model.state import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.steps import (
     AllowRedriveFrom,
@@ -55,9 +55,9 @@ from mendq.model.steps import (
 
 # SQS stops handing out messages at about 120,000 in flight. Half of that is reported as harm.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-HARMFUL_IN_FLIGHT = 60_000
+HARMFUL_IN_FLIGHT_MESSAGES = 60_000
 # If the number of messages in flight doubles, a rise by up to this number counts as chance.
-TOLERATED_RISE_IN_FLIGHT = 10
+TOLERATED_RISE_OF_IN_FLIGHT_MESSAGES = 10
 # If the age of the oldest message grew by this, it may be harm, even if the visibility timeout is
 # longer.
 HARMFUL_AGE_GROWTH_SECONDS = 3_600
@@ -68,7 +68,7 @@ HARMFUL_FRUITLESS_RECEIVES = 5
 OWN_CHANGE_CODE = "own_change"
 
 
-class Sign(Enum):
+class HarmSign(Enum):
     """The measurement that shows whether a change does harm."""
 
     DLQ_ARRIVALS = "messages arrive in the DLQ"
@@ -78,9 +78,11 @@ class Sign(Enum):
     SENDS_DROPPED = "SQS drops sends as duplicates"
 
 
-TAKE_BACK_TEXT = "To take the change back"
-MANUAL_UNDO_TEXT = "Mendq does not take this back automatically; to see how to do it by hand"
-STOP_REDRIVE_TEXT = "To stop it (messages that were sent back stay there)"
+ROLLBACK_INTRODUCTION = "To take the change back"
+MANUAL_UNDO_INTRODUCTION = (
+    "Mendq does not take this back automatically; to see how to do it by hand"
+)
+STOP_REDRIVE_INTRODUCTION = "To stop it (messages that were sent back stay there)"
 
 
 @dataclass(frozen=True)
@@ -100,27 +102,27 @@ class Harm:
         take_back: Text before the command `mendq rollback`.
     """
 
-    did: str
+    change_text: str
     effect: str
     here: frozenset[str] = frozenset()
-    at_dlq: frozenset[str] = frozenset()
-    at_target: frozenset[str] = frozenset()
-    sign: Sign | None = None
+    symptoms_at_dlq: frozenset[str] = frozenset()
+    symptoms_at_redrive_target: frozenset[str] = frozenset()
+    sign: HarmSign | None = None
     why_no_symptom: str = ""
     why_no_sign: str = ""
-    take_back: str = TAKE_BACK_TEXT
+    rollback_introduction: str = ROLLBACK_INTRODUCTION
 
     @property
     def symptoms(self) -> frozenset[str]:
         """All symptoms that the step can cause, on any queue."""
-        return self.here | self.at_dlq | self.at_target
+        return self.here | self.symptoms_at_dlq | self.symptoms_at_redrive_target
 
 
 _DLQ_MESSAGES_ARRIVING = frozenset({"dlq_messages_arriving"})
 
-HARMS: Mapping[type[AttributeStep], Harm] = {
+HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     SetVisibilityTimeout: Harm(
-        did="raised VisibilityTimeout of {queue} from {before} s to {after} s",
+        change_text="raised VisibilityTimeout of {queue} from {before} s to {after} s",
         effect="a message that is not finished stays in flight longer before it comes again",
         here=frozenset(
             {
@@ -131,92 +133,92 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
                 "dedup_interval_outlasted",
             }
         ),
-        sign=Sign.HELD_LONGER,
+        sign=HarmSign.HELD_LONGER,
     ),
     LowerVisibilityTimeout: Harm(
-        did="lowered VisibilityTimeout of {queue} from {before} s to {after} s",
+        change_text="lowered VisibilityTimeout of {queue} from {before} s to {after} s",
         effect="SQS delivers a message a second time if its work takes longer than that",
         here=frozenset({"visibility_timeout_too_short", "batch_outlasts_timeout"}),
-        at_dlq=_DLQ_MESSAGES_ARRIVING,
-        sign=Sign.HANDLED_TWICE,
+        symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
+        sign=HarmSign.HANDLED_TWICE,
     ),
     SetKmsDataKeyReusePeriod: Harm(
-        did="raised KmsDataKeyReusePeriodSeconds of {queue} from {before} s to {after} s",
+        change_text="raised KmsDataKeyReusePeriodSeconds of {queue} from {before} s to {after} s",
         effect="SQS goes on using a data key for that long after its KMS key was revoked",
         why_no_symptom="SQS only asks KMS less often: a revoked key fails later, never earlier",
         why_no_sign="no metric counts how long a data key is used",
     ),
     SetMaximumMessageSize: Harm(
-        did="raised MaximumMessageSize of {queue} from {before} to {after} bytes",
+        change_text="raised MaximumMessageSize of {queue} from {before} to {after} bytes",
         effect="consumers receive longer messages than before",
         here=frozenset({"consumer_failing"}),
-        at_dlq=_DLQ_MESSAGES_ARRIVING,
-        sign=Sign.NOTHING_FINISHED,
+        symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
+        sign=HarmSign.NOTHING_FINISHED,
     ),
     SetMessageRetention: Harm(
-        did="raised MessageRetentionPeriod of {queue} from {before} s to {after} s",
+        change_text="raised MessageRetentionPeriod of {queue} from {before} s to {after} s",
         effect="a message can be older than its DLQ's retention when it moves there, and expire",
-        at_dlq=frozenset({"dlq_retention_too_short"}),
+        symptoms_at_dlq=frozenset({"dlq_retention_too_short"}),
         why_no_sign="messages are only kept longer, and the hourly scan compares queue and DLQ",
-        take_back=MANUAL_UNDO_TEXT,
+        rollback_introduction=MANUAL_UNDO_INTRODUCTION,
     ),
     SetReceiveWaitTime: Harm(
-        did="raised ReceiveMessageWaitTimeSeconds of {queue} from {before} s to {after} s",
+        change_text="raised ReceiveMessageWaitTimeSeconds of {queue} from {before} s to {after} s",
         effect="a consumer that stops waiting earlier loses the messages that SQS returns to it",
         here=frozenset({"consumer_failing"}),
-        at_dlq=_DLQ_MESSAGES_ARRIVING,
-        sign=Sign.NOTHING_FINISHED,
+        symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
+        sign=HarmSign.NOTHING_FINISHED,
     ),
     DeduplicateByContent: Harm(
-        did="turned ContentBasedDeduplication of {queue} on",
+        change_text="turned ContentBasedDeduplication of {queue} on",
         effect="SQS drops a send whose body equals one of the last five minutes",
         why_no_symptom="a dropped send answers 200, so no failed call and no backlog shows it",
-        sign=Sign.SENDS_DROPPED,
+        sign=HarmSign.SENDS_DROPPED,
     ),
     DeduplicateByGroup: Harm(
-        did="set DeduplicationScope of {queue} to {after}",
+        change_text="set DeduplicationScope of {queue} to {after}",
         effect="a message that is sent again in another group is not dropped any more",
         why_no_symptom="SQS counts a repeated send as any other, so no symptom can tell it apart",
         why_no_sign="no metric tells a repeated send in another group from a new message",
     ),
     LimitThroughputByGroup: Harm(
-        did="set FifoThroughputLimit of {queue} to {after}",
+        change_text="set FifoThroughputLimit of {queue} to {after}",
         effect="more messages a second reach its consumers",
         here=frozenset({"consumer_throttled", "kms_throttled"}),
         why_no_sign="the hourly scan measures its consumers, and failed calls show a throttled KMS",
     ),
     CreateDlq: Harm(
-        did="made {dlq}, the DLQ that {queue} names,",
+        change_text="made {dlq}, the DLQ that {queue} names,",
         effect="messages that consumers received too often move there",
-        at_dlq=_DLQ_MESSAGES_ARRIVING,
-        sign=Sign.DLQ_ARRIVALS,
-        take_back=MANUAL_UNDO_TEXT,
+        symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
+        sign=HarmSign.DLQ_ARRIVALS,
+        rollback_introduction=MANUAL_UNDO_INTRODUCTION,
     ),
     AttachDlq: Harm(
-        did="attached the DLQ {dlq} to {queue}",
+        change_text="attached the DLQ {dlq} to {queue}",
         effect="messages that had been received {receives} times move there",
         here=frozenset({"max_receive_count_too_low"}),
-        at_dlq=_DLQ_MESSAGES_ARRIVING,
-        sign=Sign.DLQ_ARRIVALS,
+        symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
+        sign=HarmSign.DLQ_ARRIVALS,
     ),
     AllowRedriveFrom: Harm(
-        did="let more source queues into {queue}",
+        change_text="let more source queues into {queue}",
         effect="messages of these sources that consumers received too often move there",
         here=_DLQ_MESSAGES_ARRIVING,
-        sign=Sign.DLQ_ARRIVALS,
+        sign=HarmSign.DLQ_ARRIVALS,
     ),
     RestorePolicy: Harm(
-        did="put the pinned policy of {queue} back",
+        change_text="put the pinned policy of {queue} back",
         effect="callers that only the old policy allowed are refused, and others may call again",
         here=frozenset({"policy_is_public", "tls_not_enforced"}),
         why_no_sign="failed calls verify it, and AWS's access check runs after the write",
-        take_back=MANUAL_UNDO_TEXT,
+        rollback_introduction=MANUAL_UNDO_INTRODUCTION,
     ),
     RedriveMessages: Harm(
-        did="is sending messages of the DLQ {queue} back",
+        change_text="is sending messages of the DLQ {queue} back",
         effect="they can fail a second time",
         here=_DLQ_MESSAGES_ARRIVING,
-        at_target=frozenset(
+        symptoms_at_redrive_target=frozenset(
             {
                 "consumer_failing",
                 "consumer_throttled",
@@ -227,11 +229,13 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
             }
         ),
         why_no_sign="the redrive itself counts what comes back, and halts",
-        take_back=STOP_REDRIVE_TEXT,
+        rollback_introduction=STOP_REDRIVE_INTRODUCTION,
     ),
 }
 
-CAUSABLE_SYMPTOMS: frozenset[str] = frozenset().union(*(harm.symptoms for harm in HARMS.values()))
+CAUSABLE_SYMPTOMS: frozenset[str] = frozenset().union(
+    *(harm.symptoms for harm in HARM_BY_STEP_CLASS.values())
+)
 
 
 def list_causing_attributes(symptom: str) -> frozenset[str] | None:
@@ -241,9 +245,14 @@ def list_causing_attributes(symptom: str) -> frozenset[str] | None:
     source queue can cause a symptom of its DLQ. Changes of one queue then do not tell enough.
     """
     harm_by_step_class = {
-        step_class: harm for step_class, harm in HARMS.items() if symptom in harm.symptoms
+        step_class: harm
+        for step_class, harm in HARM_BY_STEP_CLASS.items()
+        if symptom in harm.symptoms
     }
-    if any(symptom in harm.at_dlq | harm.at_target for harm in harm_by_step_class.values()):
+    if any(
+        symptom in harm.symptoms_at_dlq | harm.symptoms_at_redrive_target
+        for harm in harm_by_step_class.values()
+    ):
         return None
     return frozenset(step_class.attribute for step_class in harm_by_step_class)
 
@@ -252,22 +261,23 @@ StepDocument = Mapping[str, str]
 
 
 def find_harm(step: StepDocument) -> Harm | None:
-    """Return the row of HARMS for a stored step; None if this version does not know the step.
+    """Return the row of HARM_BY_STEP_CLASS for a stored step; None if this version does not know
+    the step.
 
     A step that lowered the visibility timeout has its own row.
     """
     step_class = find_step_class(step["attribute"])
-    if step_class is SetVisibilityTimeout and _is_lowered(step):
+    if step_class is SetVisibilityTimeout and _lowers_value(step):
         step_class = LowerVisibilityTimeout
-    return HARMS.get(step_class) if step_class is not None else None
+    return HARM_BY_STEP_CLASS.get(step_class) if step_class is not None else None
 
 
-def _is_lowered(step: StepDocument) -> bool:
+def _lowers_value(step: StepDocument) -> bool:
     before, after = step["before"], step["after"]
     return before.isdigit() and after.isdigit() and int(after) < int(before)
 
 
-def find_step_to_watch(case: Case) -> StepDocument | None:
+def find_step_with_harm_sign(case: Case) -> StepDocument | None:
     """Return the case's last step whose harm a measurement can show; None if there is none."""
     for step in reversed(case.steps):
         harm = find_harm(step)
@@ -276,9 +286,9 @@ def find_step_to_watch(case: Case) -> StepDocument | None:
     return None
 
 
-def find_sign(case: Case) -> Sign | None:
+def find_harm_sign(case: Case) -> HarmSign | None:
     """Return the measurement that shows harm by the case's steps; None if there is none."""
-    step = find_step_to_watch(case)
+    step = find_step_with_harm_sign(case)
     harm = find_harm(step) if step is not None else None
     return harm.sign if harm is not None else None
 
@@ -303,7 +313,7 @@ _STATES_WITH_VALUE_IN_PLACE = frozenset({*STATES_WITH_FIX_IN_PLACE, State.ESCALA
 _STATES_OF_UNDONE_CASES = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
 
 
-def may_have_caused(case: Case, symptom: str, facts: Facts) -> bool:
+def may_case_have_caused_symptom(case: Case, symptom: str, facts: Facts) -> bool:
     """Return True if a step that the case wrote may cause the symptom on the queue of `facts`.
 
     Return False for a case of this symptom on this queue, and for a case in a state in which the
@@ -317,20 +327,20 @@ def may_have_caused(case: Case, symptom: str, facts: Facts) -> bool:
     is_case_of_symptom = case.symptom == symptom and case.queue_arn == facts.queue_arn
     if is_case_of_symptom or case.state not in _STATES_WITH_VALUE_IN_PLACE:
         return False
-    return any(_can_cause(case, step, symptom, facts) for step in case.steps)
+    return any(_can_step_cause_symptom(case, step, symptom, facts) for step in case.steps)
 
 
-def _can_cause(case: Case, step: StepDocument, symptom: str, facts: Facts) -> bool:
+def _can_step_cause_symptom(case: Case, step: StepDocument, symptom: str, facts: Facts) -> bool:
     harm = find_harm(step)
     if harm is None:
         return False
     if case.queue_arn == facts.queue_arn:
         return symptom in harm.here
     if step["attribute"] == RedriveMessages.attribute:
-        return symptom in harm.at_target and step["after"] == facts.queue_arn
+        return symptom in harm.symptoms_at_redrive_target and step["after"] == facts.queue_arn
     if case.queue_arn not in facts.source_arns:
         return False
-    return symptom in harm.at_dlq and find_dlq_arn([step]) in ("", facts.queue_arn)
+    return symptom in harm.symptoms_at_dlq and find_dlq_arn([step]) in ("", facts.queue_arn)
 
 
 def find_causing_change(
@@ -351,20 +361,22 @@ def find_causing_change(
         timing: The account's waiting times. A change that is older than `watch_hours` is ignored.
     """
     causing_changes: list[OwnChange] = []
-    for history in case_histories:
-        last_write = _find_last_write(history)
+    for case_history in case_histories:
+        last_write = _find_last_write(case_history)
         if last_write is None or not _is_recent_write(last_write, now, timing):
             continue
-        if not may_have_caused(history[-1], symptom, facts):
+        if not may_case_have_caused_symptom(case_history[-1], symptom, facts):
             continue
         if not all(_may_value_be_in_place(last_write, step, facts) for step in last_write.steps):
             continue
         causing_steps = [
-            step for step in last_write.steps if _can_cause(last_write, step, symptom, facts)
+            step
+            for step in last_write.steps
+            if _can_step_cause_symptom(last_write, step, symptom, facts)
         ]
         if causing_steps:
             # Mendq makes a DLQ first and then attaches it: the last step says more.
-            causing_changes.append(make_own_change(last_write, causing_steps[-1], history[-1]))
+            causing_changes.append(make_own_change(last_write, causing_steps[-1], case_history[-1]))
     return max(causing_changes, key=_get_written_at, default=None)
 
 
@@ -372,13 +384,13 @@ def _get_written_at(change: OwnChange) -> datetime:
     return change.written_at
 
 
-def _find_last_write(history: Sequence[Case]) -> Case | None:
+def _find_last_write(case_history: Sequence[Case]) -> Case | None:
     """Return the transition that wrote the case's last change.
 
     None if the case wrote nothing, or if the change was rolled back or overridden since.
     """
     last_write: Case | None = None
-    for case in history:
+    for case in case_history:
         if case.state is State.APPLIED:
             last_write = case
         elif case.state in _STATES_OF_UNDONE_CASES:
@@ -422,7 +434,7 @@ def make_own_change(
             that the change may do harm.
 
     Raises:
-        KeyError: HARMS has no row for the step.
+        KeyError: HARM_BY_STEP_CLASS has no row for the step.
     """
     harm = find_harm(step)
     if harm is None:
@@ -432,8 +444,8 @@ def make_own_change(
     )
     dlq_arn = find_dlq_arn([step])
     value_by_placeholder = {
-        "queue": parts_of(write_transition.queue_arn).name,
-        "dlq": parts_of(dlq_arn).name if dlq_arn else "",
+        "queue": parse_queue_arn(write_transition.queue_arn).name,
+        "dlq": parse_queue_arn(dlq_arn).name if dlq_arn else "",
         "receives": redrive_policy.max_receive_count if redrive_policy else 0,
         "before": step["before"][:_MAXIMUM_VALUE_LENGTH],
         "after": step["after"][:_MAXIMUM_VALUE_LENGTH],
@@ -442,9 +454,9 @@ def make_own_change(
         case_id=write_transition.case_id,
         queue_arn=write_transition.queue_arn,
         written_at=write_transition.at,
-        did=harm.did.format(**value_by_placeholder),
+        change_text=harm.change_text.format(**value_by_placeholder),
         effect=harm.effect.format(**value_by_placeholder),
-        take_back=harm.take_back,
+        rollback_introduction=harm.rollback_introduction,
         is_reported=newest_transition.state is State.ESCALATED
         and newest_transition.code == OWN_CHANGE_CODE,
     )
@@ -454,7 +466,7 @@ _MAXIMUM_VALUE_LENGTH = 60
 
 
 @dataclass(frozen=True)
-class Signs:
+class HarmMeasurements:
     """Measurements since a change, for the changed queue and for its DLQ.
 
     Attributes:
@@ -466,40 +478,40 @@ class Signs:
 
     queue: Measurement | None = None
     dlq: Measurement | None = None
-    dlq_waiting: int = 0
+    dlq_message_count: int = 0
 
 
-def describe_harm_shown(case: Case, signs: Signs) -> str:
+def describe_measured_harm(case: Case, signs: HarmMeasurements) -> str:
     """Return the measured sign that the case's change does harm, as text; empty without a sign.
 
     The text is the end of a sentence that begins with "Since then".
     """
-    step, sign = find_step_to_watch(case), find_sign(case)
+    step, sign = find_step_with_harm_sign(case), find_harm_sign(case)
     return _describe_sign(sign, case, step, signs) if step is not None and sign is not None else ""
 
 
-def _describe_sign(sign: Sign, case: Case, step: StepDocument, signs: Signs) -> str:
-    if sign is Sign.DLQ_ARRIVALS:
-        return _describe_arrivals(case, signs)
+def _describe_sign(sign: HarmSign, case: Case, step: StepDocument, signs: HarmMeasurements) -> str:
+    if sign is HarmSign.DLQ_ARRIVALS:
+        return _describe_dlq_arrivals(case, signs)
     return "" if signs.queue is None else _describe_queue_sign(sign, step, signs.queue)
 
 
-def _describe_queue_sign(sign: Sign, step: StepDocument, measurement: Measurement) -> str:
+def _describe_queue_sign(sign: HarmSign, step: StepDocument, measurement: Measurement) -> str:
     """Return the sign on the changed queue as text with its numbers; empty if it shows no harm."""
     sign_text = ""
-    if sign is Sign.HELD_LONGER:
-        sign_text = _describe_longer_holds(measurement, step)
-    elif sign is Sign.HANDLED_TWICE and measurement.has_race:
+    if sign is HarmSign.HELD_LONGER:
+        sign_text = _describe_longer_time_in_flight(measurement, step)
+    elif sign is HarmSign.HANDLED_TWICE and measurement.has_consumer_race:
         sign_text = f"there were about {measurement.surplus_deletes:,} more deletes than messages"
-    elif sign is Sign.NOTHING_FINISHED and _is_nothing_finished(measurement):
+    elif sign is HarmSign.NOTHING_FINISHED and _was_nothing_deleted(measurement):
         sign_text = f"there were {measurement.received:,} receives, and no message was deleted"
-    elif sign is Sign.SENDS_DROPPED and measurement.recent.deduplicated:
-        dropped_sends = measurement.recent.deduplicated
-        sign_text = f"SQS dropped {dropped_sends:,} sends of the last hour as duplicates"
+    elif sign is HarmSign.SENDS_DROPPED and measurement.recent.deduplicated:
+        dropped_send_count = measurement.recent.deduplicated
+        sign_text = f"SQS dropped {dropped_send_count:,} sends of the last hour as duplicates"
     return sign_text
 
 
-def _describe_arrivals(case: Case, signs: Signs) -> str:
+def _describe_dlq_arrivals(case: Case, signs: HarmMeasurements) -> str:
     """Return a text with the number of messages that SQS moved to the DLQ; empty for 0.
 
     The number is computed from the DLQ's backlog, sends and deletes, because the metric
@@ -510,28 +522,32 @@ def _describe_arrivals(case: Case, signs: Signs) -> str:
     """
     measurement = signs.dlq
     dlq_arn = find_dlq_arn(case.steps) or case.queue_arn
-    is_sent_to = measurement is not None and measurement.sent > 0
+    has_sends = measurement is not None and measurement.sent > 0
     was_dlq_created = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
     arrived_messages = 0
-    if measurement is not None and measurement.messages_arrived > (
-        measurement.counter_tolerance if is_sent_to else 0
+    if measurement is not None and measurement.messages_arrived_without_send > (
+        measurement.counter_tolerance if has_sends else 0
     ):
-        arrived_messages = measurement.messages_arrived
-    if was_dlq_created and not is_sent_to:
-        arrived_messages = max(arrived_messages, signs.dlq_waiting)
+        arrived_messages = measurement.messages_arrived_without_send
+    if was_dlq_created and not has_sends:
+        arrived_messages = max(arrived_messages, signs.dlq_message_count)
     if arrived_messages < 1:
         return ""
     messages_text = "1 message" if arrived_messages == 1 else f"{arrived_messages:,} messages"
-    return f"{messages_text} moved to the DLQ {parts_of(dlq_arn).name}"
+    return f"{messages_text} moved to the DLQ {parse_queue_arn(dlq_arn).name}"
 
 
-def _describe_longer_holds(measurement: Measurement, step: StepDocument) -> str:
+def _describe_longer_time_in_flight(measurement: Measurement, step: StepDocument) -> str:
     gauges_now, gauges_before = measurement.now, measurement.before
     age_growth_seconds = gauges_now.oldest_age_seconds - gauges_before.oldest_age_seconds
     timeout_seconds = int(step["after"]) if step["after"].isdigit() else 0
-    is_older = age_growth_seconds > min(timeout_seconds, HARMFUL_AGE_GROWTH_SECONDS)
-    holds_more = gauges_now.in_flight > 2 * gauges_before.in_flight + TOLERATED_RISE_IN_FLIGHT
-    if gauges_now.in_flight >= HARMFUL_IN_FLIGHT or (holds_more and is_older):
+    is_oldest_message_older = age_growth_seconds > min(timeout_seconds, HARMFUL_AGE_GROWTH_SECONDS)
+    are_more_in_flight = (
+        gauges_now.in_flight > 2 * gauges_before.in_flight + TOLERATED_RISE_OF_IN_FLIGHT_MESSAGES
+    )
+    if gauges_now.in_flight >= HARMFUL_IN_FLIGHT_MESSAGES or (
+        are_more_in_flight and is_oldest_message_older
+    ):
         in_flight_text = f"{gauges_before.in_flight:,} to {gauges_now.in_flight:,}"
         age_text = f"{gauges_before.oldest_age_seconds:,} s to {gauges_now.oldest_age_seconds:,} s"
         return (
@@ -541,5 +557,5 @@ def _describe_longer_holds(measurement: Measurement, step: StepDocument) -> str:
     return ""
 
 
-def _is_nothing_finished(measurement: Measurement) -> bool:
+def _was_nothing_deleted(measurement: Measurement) -> bool:
     return measurement.received >= HARMFUL_FRUITLESS_RECEIVES and not measurement.deleted

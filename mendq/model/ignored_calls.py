@@ -31,7 +31,7 @@ class SymptomOfCall(Protocol):
 
 
 def find_ignore_reason(
-    call: FailedCall, symptom: SymptomOfCall | None, own_location: AccountAndRegion
+    call: FailedCall, symptom: SymptomOfCall | None, mendq_location: AccountAndRegion
 ) -> str | None:
     """Return the code of the first reason to ignore `call`, or None if Mendq must handle it.
 
@@ -44,18 +44,18 @@ def find_ignore_reason(
         symptom: The catalogue's entry for the call (`find_symptom_of`), or None if there is none.
         own_location: The account and region in which Mendq runs and manages queues.
     """
-    may_be_race = call.may_be_a_race
-    if own_location.purpose_of(call.principal_arn) is not None:
+    may_be_consumer_race = call.may_be_a_race
+    if mendq_location.purpose_of(call.principal_arn) is not None:
         return "own_call"
     if symptom is None:
         return "unknown_code"
-    if symptom.plan is None and not may_be_race:
+    if symptom.plan is None and not may_be_consumer_race:
         return "count_only"
     if call.queue_arn is None:
         return "unresolved_queue"
-    if not own_location.holds(call.queue_arn):
+    if not mendq_location.holds(call.queue_arn):
         return "elsewhere"
-    if may_be_race:
+    if may_be_consumer_race:
         return "may_be_a_race"
     if not symptom.is_evidence(call):
         return "no_evidence"

@@ -55,7 +55,7 @@ def replace_nan(value: Any) -> Any:
     return value
 
 
-def refuse_constant(constant_name: str) -> None:
+def refuse_nan_constant(constant_name: str) -> None:
     """Raise ValueError. Pass this function to `json.loads` as `parse_constant`.
 
     Then NaN and Infinity are refused.

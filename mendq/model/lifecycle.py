@@ -1,10 +1,11 @@
 """Lifecycle: when does follow_up move a case, and into which state?
 
 `FOLLOW_UP_TRANSITIONS` is a table of the transitions that follow_up makes, because of the queue's
-facts or because of time. `advance` reads it from the top, and the first row that fits the case's
-state and its evidence moves the case. `CHECK_BY_CONDITION` says how each condition of the table is
-checked. `mendq.model.other_transitions` holds the transitions that heal, the owners of fixes and
-people make. docs/states.md shows both tables to operators, in the words of `CaseCondition`.
+facts or because of time. `make_next_transition` reads it from the top, and the first row that fits
+the case's state and its evidence moves the case. `CHECK_BY_CONDITION` says how each condition of
+the table is checked. `mendq.model.other_transitions` holds the transitions that heal, the owners of
+fixes and people make. docs/states.md shows both tables to operators, in the words of
+`CaseCondition`.
 
 The rules behind the order of the rows:
 
@@ -30,7 +31,7 @@ from enum import Enum, StrEnum
 
 from mendq.model.case import Case
 from mendq.model.evidence import Evidence
-from mendq.model.harms import OWN_CHANGE_CODE, find_sign
+from mendq.model.harms import OWN_CHANGE_CODE, find_harm_sign
 from mendq.model.limits import Timing
 from mendq.model.state import (
     SILENT_DAYS,
@@ -65,9 +66,9 @@ STATES_THAT_CALL_OWNER = (State.APPROVED, State.INEFFECTIVE)
 # In these states a change is watched for the harm that its kind of step can do.
 STATES_WATCHED_FOR_HARM = (*STATES_UNDER_VERIFICATION, State.WATCHING)
 # A person must look at cases in these states. follow_up closes them if the symptom stays away.
-STATES_FOR_A_PERSON = (State.ESCALATED, State.OVERRIDDEN)
+STATES_WAITING_FOR_PERSON = (State.ESCALATED, State.OVERRIDDEN)
 # In these states the queue may have a value that the case wrote.
-STATES_WITH_OWN_VALUE = (*STATES_WITH_FIX_IN_PLACE, State.ESCALATED, State.CLOSED)
+STATES_WITH_WRITTEN_VALUE = (*STATES_WITH_FIX_IN_PLACE, State.ESCALATED, State.CLOSED)
 
 MAY_DO_HARM_REASON = "the change itself may do harm"
 # Why a case is closed although nothing showed that the symptom stayed away.
@@ -316,7 +317,7 @@ FOLLOW_UP_TRANSITIONS = (
         because="no further step was possible in a day",
     ),
     FollowUpTransition(
-        out_of=STATES_FOR_A_PERSON,
+        out_of=STATES_WAITING_FOR_PERSON,
         condition=CaseCondition.NO_FAILURE_FOR_A_WEEK,
         into=State.CLOSED,
         because=f"it stayed away for {SILENT_DAYS} days",
@@ -413,7 +414,7 @@ CHECK_BY_CONDITION: Mapping[
 }
 
 
-def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case | None:
+def make_next_transition(case: Case, evidence: VerificationEvidence, now: datetime) -> Case | None:
     """Return the case with its next transition; None if the case stays in its state.
 
     Return None also for a running redrive, because the redrive Lambda moves that case. But if the
@@ -421,26 +422,30 @@ def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case |
     """
     if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None
-    for row in FOLLOW_UP_TRANSITIONS:
-        if case.state in row.out_of and CHECK_BY_CONDITION[row.condition](case, evidence, now):
-            return _move_by_row(row, case, evidence, now)
+    for transition_row in FOLLOW_UP_TRANSITIONS:
+        if case.state in transition_row.out_of and CHECK_BY_CONDITION[transition_row.condition](
+            case, evidence, now
+        ):
+            return _apply_transition_row(transition_row, case, evidence, now)
     return None
 
 
-def _move_by_row(
-    row: FollowUpTransition, case: Case, evidence: VerificationEvidence, now: datetime
+def _apply_transition_row(
+    transition_row: FollowUpTransition, case: Case, evidence: VerificationEvidence, now: datetime
 ) -> Case:
     """Return the case with the transition that the row describes.
 
     If calls failed again after the fix, they are added to the case's evidence.
     """
-    reason = row.because
-    if row.condition is CaseCondition.CHANGE_MAY_DO_HARM:
+    reason = transition_row.because
+    if transition_row.condition is CaseCondition.CHANGE_MAY_DO_HARM:
         reason = evidence.harm or ""
     case_evidence = case.evidence
-    if row.condition is CaseCondition.FAILED_AGAIN:
+    if transition_row.condition is CaseCondition.FAILED_AGAIN:
         case_evidence = evidence.failures.merge_into(case.evidence)
-    return case.move_to(row.into, reason, now, code=row.code, evidence=case_evidence)
+    return case.move_to(
+        transition_row.into, reason, now, code=transition_row.code, evidence=case_evidence
+    )
 
 
 def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetime:
@@ -453,7 +458,7 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
         return case.at
     time_limit = find_state_time_limit(case.state, evidence.timing)
     next_check_at = _compute_wait_end(case, evidence, now, time_limit)
-    if case.state in STATES_WATCHED_FOR_HARM and find_sign(case) is not None:
+    if case.state in STATES_WATCHED_FOR_HARM and find_harm_sign(case) is not None:
         next_check_at = min(next_check_at, now + EVIDENCE_CHECK_INTERVAL)
     return next_check_at if time_limit is None else min(next_check_at, case.at + time_limit)
 

@@ -17,11 +17,11 @@ _ACTION_BY_EVENT_NAME = {
 }
 
 MESSAGE_CALLS = frozenset(_ACTION_BY_EVENT_NAME)
-SEND_MESSAGE = "sqs:SendMessage"
-RECEIVE_MESSAGE = "sqs:ReceiveMessage"
+SEND_MESSAGE_ACTION = "sqs:SendMessage"
+RECEIVE_MESSAGE_ACTION = "sqs:ReceiveMessage"
 
 
-def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
+def list_actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
     """Return the IAM actions that allow these calls, sorted.
 
     Calls that are not in MESSAGE_CALLS are left out.
@@ -31,4 +31,4 @@ def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
 
 
 # The IAM actions that moving messages needs, on the DLQ and on its source.
-MESSAGE_ACTIONS = actions_allowing(MESSAGE_CALLS)
+MESSAGE_ACTIONS = list_actions_allowing(MESSAGE_CALLS)

@@ -58,7 +58,7 @@ METRICS_BY_KIND: Mapping[str, Mapping[str, QueueMetric]] = {
 }
 # Only CloudWatch knows which queues have metrics of these kinds. To find them, Mendq lists the
 # first metric of each kind.
-METRIC_KINDS_TO_LIST = ("message groups", "processing")
+METRIC_KINDS_OF_SOME_QUEUES = ("message groups", "processing")
 
 
 def select_series(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
@@ -149,28 +149,28 @@ def _round_down_to_minute(time: datetime) -> datetime:
 
 # SQS's counters are not exact. They may differ by this number of messages, or by this share of the
 # sends.
-TOLERATED_MESSAGES = 20
-TOLERATED_SHARE_OF_SENDS = 0.05
+COUNTER_TOLERANCE_MESSAGES = 20
+COUNTER_TOLERANCE_SHARE_OF_SENDS = 0.05
 # If the age of the oldest message grew by at least this share of the elapsed time, it is still the
 # same message.
 UNCHANGED_MESSAGE_AGE_SHARE = 0.9
 # SQS moves a message to the DLQ after a number of receives. Messages that left count as moved only
 # if at least this share of those receives was counted.
-COUNTED_RECEIVES_SHARE = 0.9
+LEAST_COUNTED_SHARE_OF_RECEIVES = 0.9
 # If there are at least RETRY_RECEIVES_PER_SEND receives and RETRY_DELETES_PER_SEND deletes per
 # send, consumers may have failed at first, received the messages again, and deleted them twice in
 # the end.
 RETRY_RECEIVES_PER_SEND = 2
 RETRY_DELETES_PER_SEND = 1.5
 # If messages were deleted within this time, consumers may still be working.
-RECENT_DELETES_TIME = timedelta(minutes=15)
-# Even if the last delete is less than RECENT_DELETES_TIME ago, deletes have stopped if the pause
-# since then is longer than SHORTEST_STOPPED_PAUSE and longer than STOPPED_PAUSE_FACTOR times any
-# pause before.
-SHORTEST_STOPPED_PAUSE = timedelta(minutes=3)
-STOPPED_PAUSE_FACTOR = 2
+RECENT_DELETES_PERIOD = timedelta(minutes=15)
+# Even if the last delete is less than RECENT_DELETES_PERIOD ago, deletes have stopped if the pause
+# since then is longer than SHORTEST_PAUSE_WITHOUT_DELETES and longer than
+# PAUSE_WITHOUT_DELETES_FACTOR times any pause before.
+SHORTEST_PAUSE_WITHOUT_DELETES = timedelta(minutes=3)
+PAUSE_WITHOUT_DELETES_FACTOR = 2
 # The window is divided into parts of this length, to tell steady receives from short peaks.
-STRETCH_DURATION = timedelta(minutes=30)
+HALF_HOUR = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ class Gauges:
 
 
 @dataclass(frozen=True)
-class Recent:
+class RecentCounts:
     """Counts about the end of a window.
 
     Attributes:
@@ -267,19 +267,19 @@ class Measurement:
     empty_receives: int
     before: Gauges
     now: Gauges
-    least_visible: int
-    began_silent: bool = False
-    deleted_unsure: int = 0
-    deleted_lately: int = 0
+    fewest_visible_messages: int
+    was_unreported_at_start: bool = False
+    deletes_after_last_backlog: int = 0
+    deletes_of_last_15_minutes: int = 0
     hours_with_deletes: int = 0
-    recent: Recent = Recent()
+    recent: RecentCounts = RecentCounts()
     processing_p99_seconds: float | None = None
     fewest_messages: int | None = None
     usual_messages: int | None = None
     sent_since_delete: int = 0
     received_since_delete: int = 0
     pause: timedelta = timedelta(0)
-    longest_pause: timedelta = timedelta(0)
+    longest_pause_between_deletes: timedelta = timedelta(0)
 
     @property
     def duration(self) -> timedelta:
@@ -298,17 +298,17 @@ class Measurement:
         Each message needs one delete. A positive number means that messages were deleted twice, a
         negative one that messages left without a delete. `deleted_unsure` is left out.
         """
-        certain_deletes = self.deleted - self.deleted_unsure
+        certain_deletes = self.deleted - self.deletes_after_last_backlog
         return certain_deletes + (self.now.backlog - self.before.backlog) - self.sent
 
     @property
-    def messages_arrived(self) -> int:
+    def messages_arrived_without_send(self) -> int:
         """The number of messages that arrived without a send, minus those that left undeleted.
 
         In a DLQ, SQS moved the arrived messages there. SQS reports a queue as long as it contains
         messages. So if the measurement `began_silent`, the queue was empty at the beginning.
         """
-        return self.surplus_deletes + (self.before.backlog if self.began_silent else 0)
+        return self.surplus_deletes + (self.before.backlog if self.was_unreported_at_start else 0)
 
     @property
     def visible_growth(self) -> int:
@@ -316,20 +316,20 @@ class Measurement:
 
         If the measurement `began_silent`, the number at the beginning is 0.
         """
-        return self.now.visible - (0 if self.began_silent else self.before.visible)
+        return self.now.visible - (0 if self.was_unreported_at_start else self.before.visible)
 
     @property
     def counter_tolerance(self) -> float:
         """The number of messages by which SQS's inexact counters may be wrong."""
-        return max(TOLERATED_MESSAGES, TOLERATED_SHARE_OF_SENDS * self.sent)
+        return max(COUNTER_TOLERANCE_MESSAGES, COUNTER_TOLERANCE_SHARE_OF_SENDS * self.sent)
 
     @property
-    def has_surplus(self) -> bool:
+    def has_surplus_deletes(self) -> bool:
         """True if there are more `surplus_deletes` than SQS's inexact counters can explain."""
         return self.surplus_deletes > self.counter_tolerance
 
     @property
-    def has_race(self) -> bool:
+    def has_consumer_race(self) -> bool:
         """True if consumers handled messages twice (a race).
 
         A message was received again while the first consumer still worked on it, and both consumers
@@ -341,16 +341,16 @@ class Measurement:
         - Messages left without a delete: they expired, were purged or moved to a DLQ. They lower
           the surplus. So they may hide a race, but they never look like a race.
         """
-        deleted_by_one_handle_twice = self.deleted > self.received + self.counter_tolerance
+        were_handles_used_twice = self.deleted > self.received + self.counter_tolerance
         return (
-            self.has_surplus
+            self.has_surplus_deletes
             and self.surplus_deletes <= self.deleted
-            and not deleted_by_one_handle_twice
+            and not were_handles_used_twice
         )
 
     @property
     def may_be_retries(self) -> bool:
-        """True if the counts behind `has_race` can have another cause than a race.
+        """True if the counts behind `has_consumer_race` can have another cause than a race.
 
         Consumers may fail at first, receive messages again, and delete them twice in the end. True
         if there are at least twice as many receives, and 1.5 times as many deletes, as sends.
@@ -391,8 +391,8 @@ class Measurement:
         """
         if self.deleted == 0:
             return None
-        deleted_twice = 0 if is_fifo else max(0, self.surplus_deletes)
-        finished_messages = max(1, self.deleted - deleted_twice)
+        messages_deleted_twice = 0 if is_fifo else max(0, self.surplus_deletes)
+        finished_messages = max(1, self.deleted - messages_deleted_twice)
         return max(1.0, (self.received - self.received_since_delete) / finished_messages)
 
     @property
@@ -402,35 +402,43 @@ class Measurement:
         Since the last delete, at least two messages were sent, and there were more receives than
         messages are in flight now. A single sent message does not count, because it may always
         fail. If the last delete is less than 15 minutes ago, the pause since then must also be
-        longer than SHORTEST_STOPPED_PAUSE, and much longer than every pause before
-        (STOPPED_PAUSE_FACTOR). If nothing was deleted, the whole measured time counts.
+        longer than SHORTEST_PAUSE_WITHOUT_DELETES, and much longer than every pause before
+        (PAUSE_WITHOUT_DELETES_FACTOR). If nothing was deleted, the whole measured time counts.
         """
         if self.deleted == 0:
             return self.sent > 1 and self.received > self.now.in_flight
         fruitless_receives = self.received_since_delete - self.now.in_flight
-        longest_usual_pause = max(SHORTEST_STOPPED_PAUSE, STOPPED_PAUSE_FACTOR * self.longest_pause)
-        has_paused = self.deleted_lately == 0 or self.pause > longest_usual_pause
-        return has_paused and self.sent_since_delete > 1 and fruitless_receives > 0
+        longest_usual_pause = max(
+            SHORTEST_PAUSE_WITHOUT_DELETES,
+            PAUSE_WITHOUT_DELETES_FACTOR * self.longest_pause_between_deletes,
+        )
+        have_deletes_paused = (
+            self.deletes_of_last_15_minutes == 0 or self.pause > longest_usual_pause
+        )
+        return have_deletes_paused and self.sent_since_delete > 1 and fruitless_receives > 0
 
-    def count_dead_messages(self, receives: int) -> int:
+    def count_dead_messages(self, max_receive_count: int) -> int:
         """Return how many messages SQS moved from this queue to its DLQ.
 
         This is the number of messages that left the queue without a delete. Return 0 if there were
         too few receives without a delete for `receives` receives of each of these messages
-        (COUNTED_RECEIVES_SHARE): then they expired or were purged. Return 0 also if inexact
-        counters can explain the number.
+        (LEAST_COUNTED_SHARE_OF_RECEIVES): then they expired or were purged. Return 0 also if
+        inexact counters can explain the number.
 
         Args:
             receives: The queue's maxReceiveCount; 0 if it has none.
         """
-        messages_gone_undeleted = -self.messages_arrived - self.deleted_unsure
-        were_received_enough = (
-            self.fruitless_receives >= COUNTED_RECEIVES_SHARE * receives * messages_gone_undeleted
+        messages_gone_undeleted = (
+            -self.messages_arrived_without_send - self.deletes_after_last_backlog
+        )
+        are_receives_sufficient = (
+            self.fruitless_receives
+            >= LEAST_COUNTED_SHARE_OF_RECEIVES * max_receive_count * messages_gone_undeleted
         )
         return (
             messages_gone_undeleted
-            if receives
-            and were_received_enough
+            if max_receive_count
+            and are_receives_sufficient
             and messages_gone_undeleted > self.counter_tolerance
             else 0
         )
@@ -458,7 +466,7 @@ _GAUGE_SERIES = (
 FIRST_BACKLOG_PERIOD = timedelta(minutes=5)
 # SQS may take this long to report a queue again after hours without use.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
-LONGEST_SILENT_START = timedelta(minutes=15)
+LONGEST_DELAY_OF_FIRST_REPORT = timedelta(minutes=15)
 # The longest visibility timeout: SQS keeps no message in flight for longer.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 LONGEST_PROCESSING_SECONDS = 43_200
@@ -492,20 +500,20 @@ def summarize_series(
     points_in_window = _select_points_in_window(points_by_series, window)
     if not _are_points_plausible(points_in_window):
         return None
-    first_backlog_at, last_backlog_at, began_silent = _find_first_and_last_backlog(
+    first_backlog_at, last_backlog_at, was_unreported_at_start = _find_first_and_last_backlog(
         points_in_window, window
     )
-    has_one_backlog = first_backlog_at == last_backlog_at
+    has_only_one_backlog = first_backlog_at == last_backlog_at
     begins_empty = window.begins_empty and first_backlog_at == window.since
     # The count of the first minute may be in the first backlog already.
-    counting_start = first_backlog_at + datetime.resolution
-    if has_one_backlog or begins_empty:
-        counting_start = window.since
-    points_at_start = {
+    start_of_counted_receives = first_backlog_at + datetime.resolution
+    if has_only_one_backlog or begins_empty:
+        start_of_counted_receives = window.since
+    gauge_points_at_start = {
         series_name: _select_points_since(points_in_window[series_name], first_backlog_at)
         for series_name in _GAUGE_SERIES
     }
-    points_at_end = {
+    gauge_points_at_end = {
         series_name: points_in_window[series_name][-1:] for series_name in _GAUGE_SERIES
     }
     minutes_with_deletes = [minute for minute, count in points_in_window["deleted"] if count]
@@ -518,32 +526,38 @@ def summarize_series(
         until=window.until,
         # If SQS was silent at first, the queue was empty: every send counts.
         sent=_sum_points(
-            points_in_window["sent"], window.since if began_silent else first_backlog_at
+            points_in_window["sent"], window.since if was_unreported_at_start else first_backlog_at
         ),
-        received=_sum_points(points_in_window["received"], counting_start),
-        deleted=_sum_points(points_in_window["deleted"], counting_start),
-        deleted_unsure=_sum_points(
-            points_in_window["deleted"], window.since if has_one_backlog else last_backlog_at
+        received=_sum_points(points_in_window["received"], start_of_counted_receives),
+        deleted=_sum_points(points_in_window["deleted"], start_of_counted_receives),
+        deletes_after_last_backlog=_sum_points(
+            points_in_window["deleted"], window.since if has_only_one_backlog else last_backlog_at
         ),
-        deleted_lately=_sum_points(points_in_window["deleted"], window.until - RECENT_DELETES_TIME),
+        deletes_of_last_15_minutes=_sum_points(
+            points_in_window["deleted"], window.until - RECENT_DELETES_PERIOD
+        ),
         hours_with_deletes=len(
             {(window.until - minute) // _ONE_HOUR for minute in minutes_with_deletes}
         ),
-        empty_receives=_sum_points(points_in_window["empty"], counting_start),
-        before=Gauges() if begins_empty else _make_gauges(points_at_start),
-        now=_make_gauges(points_at_end),
-        least_visible=min((round(count) for _, count in points_in_window["visible"]), default=0),
-        began_silent=began_silent,
-        recent=Recent() if is_part_of_window else _summarize_recent(points_in_window, window),
-        processing_p99_seconds=_find_slowest_processing(points_by_series),
+        empty_receives=_sum_points(points_in_window["empty"], start_of_counted_receives),
+        before=Gauges() if begins_empty else _make_gauges(gauge_points_at_start),
+        now=_make_gauges(gauge_points_at_end),
+        fewest_visible_messages=min(
+            (round(count) for _, count in points_in_window["visible"]), default=0
+        ),
+        was_unreported_at_start=was_unreported_at_start,
+        recent=RecentCounts() if is_part_of_window else _summarize_recent(points_in_window, window),
+        processing_p99_seconds=_find_slowest_processing_seconds(points_by_series),
         fewest_messages=min(backlogs, default=None),
         usual_messages=round(median(backlogs)) if backlogs else None,
         sent_since_delete=_sum_points(points_in_window["sent"], last_delete_end),
         received_since_delete=_sum_points(
-            points_in_window["received"], max(last_delete_end, counting_start)
+            points_in_window["received"], max(last_delete_end, start_of_counted_receives)
         ),
-        pause=_measure_pause_before(window.until, minutes_with_deletes),
-        longest_pause=max(_list_pauses(minutes_with_deletes), default=timedelta(0)),
+        pause=_measure_pause_since_last_delete(window.until, minutes_with_deletes),
+        longest_pause_between_deletes=max(
+            _list_pauses_between_deletes(minutes_with_deletes), default=timedelta(0)
+        ),
     )
 
 
@@ -573,16 +587,20 @@ def _are_points_plausible(points_by_series: DatapointsBySeries) -> bool:
     return bool(values) and all(isfinite(value) and value >= 0 for value in values)
 
 
-def _find_slowest_processing(points_by_series: DatapointsBySeries) -> float | None:
+def _find_slowest_processing_seconds(points_by_series: DatapointsBySeries) -> float | None:
     """Return the longest published processing time in seconds; None if consumers publish none.
 
     Impossible values are left out.
     """
-    published_seconds = [seconds for _, seconds in points_by_series.get("processing", ())]
-    possible_seconds = [
-        seconds for seconds in published_seconds if 0 < seconds <= LONGEST_PROCESSING_SECONDS
+    published_processing_seconds = [
+        seconds for _, seconds in points_by_series.get("processing", ())
     ]
-    return max(possible_seconds, default=None)
+    plausible_processing_seconds = [
+        seconds
+        for seconds in published_processing_seconds
+        if 0 < seconds <= LONGEST_PROCESSING_SECONDS
+    ]
+    return max(plausible_processing_seconds, default=None)
 
 
 def _select_points_since(points: Datapoints, since: datetime) -> Datapoints:
@@ -595,14 +613,14 @@ def _sum_points(points: Datapoints, since: datetime, until: datetime | None = No
 
     If `until` is None, the sum goes to the end.
     """
-    total = 0.0
+    value_sum = 0.0
     for minute, value in points:
         if minute >= since and (until is None or minute < until):
-            total += value
-    return int(total)
+            value_sum += value
+    return int(value_sum)
 
 
-def _list_pauses(minutes_with_deletes: Sequence[datetime]) -> list[timedelta]:
+def _list_pauses_between_deletes(minutes_with_deletes: Sequence[datetime]) -> list[timedelta]:
     """Return the time from the end of each minute to the beginning of the next one."""
     return [
         next_minute - minute - DATAPOINT_PERIOD
@@ -610,7 +628,9 @@ def _list_pauses(minutes_with_deletes: Sequence[datetime]) -> list[timedelta]:
     ]
 
 
-def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[datetime]) -> timedelta:
+def _measure_pause_since_last_delete(
+    until: datetime, minutes_with_deletes: Sequence[datetime]
+) -> timedelta:
     """Return the time from the minute of the last delete to `until`; 0 without a delete."""
     if not minutes_with_deletes:
         return timedelta(0)
@@ -630,7 +650,7 @@ def _list_backlogs(points_by_series: DatapointsBySeries) -> list[int]:
     return [round(backlogs[minute]) for minute in sorted(backlogs)]
 
 
-def _measure_stretches(
+def _measure_half_hours(
     points_by_series: DatapointsBySeries, window: Window
 ) -> tuple[Measurement, ...]:
     """Return a measurement of each half hour of the window, oldest first.
@@ -638,43 +658,45 @@ def _measure_stretches(
     The half hours are counted back from the end of the window. The result ends where CloudWatch has
     no data for a half hour: earlier half hours are left out.
     """
-    stretches = list[Measurement]()
+    half_hour_measurements = list[Measurement]()
     until = window.until
     while until > window.since:
-        since = max(window.since, until - STRETCH_DURATION)
-        stretch = summarize_series(points_by_series, Window(since, until), is_part_of_window=True)
-        if stretch is None:
+        since = max(window.since, until - HALF_HOUR)
+        half_hour_measurement = summarize_series(
+            points_by_series, Window(since, until), is_part_of_window=True
+        )
+        if half_hour_measurement is None:
             break
         # Count all minutes: a message sent in the first minute may be deleted in that minute.
-        stretches.append(
+        half_hour_measurements.append(
             replace(
-                stretch,
+                half_hour_measurement,
                 sent=_sum_points(points_by_series["sent"], since, until),
                 received=_sum_points(points_by_series["received"], since, until),
                 deleted=_sum_points(points_by_series["deleted"], since, until),
             )
         )
         until = since
-    return tuple(reversed(stretches))
+    return tuple(reversed(half_hour_measurements))
 
 
-def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> Recent:
-    """Return the `Recent` counts of the window, from its datapoints in order."""
+def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> RecentCounts:
+    """Return the `RecentCounts` counts of the window, from its datapoints in order."""
     # In the running minute, the age of the oldest message has not grown by a minute yet.
-    ages_end = (
+    end_of_complete_ages = (
         window.until - 2 * DATAPOINT_PERIOD if window.includes_running_minute else window.until
     )
     standstill_start = _find_start_of_standstill(
-        [point for point in points_by_series["age"] if point[0] < ages_end]
+        [point for point in points_by_series["age"] if point[0] < end_of_complete_ages]
     )
-    hour_ago = window.until - _ONE_HOUR
-    recent = Recent(
-        received=_sum_points(points_by_series["received"], hour_ago),
-        deduplicated=_sum_points(points_by_series["deduplicated"], hour_ago),
-        stretches=_measure_stretches(points_by_series, window),
+    start_of_last_hour = window.until - _ONE_HOUR
+    recent_counts = RecentCounts(
+        received=_sum_points(points_by_series["received"], start_of_last_hour),
+        deduplicated=_sum_points(points_by_series["deduplicated"], start_of_last_hour),
+        stretches=_measure_half_hours(points_by_series, window),
     )
     if standstill_start is None:
-        return recent
+        return recent_counts
     receives_by_minute = dict(points_by_series["received"])
     deletes_by_minute = dict(points_by_series["deleted"])
     fruitless_receives: list[int] = []
@@ -684,7 +706,7 @@ def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> R
                 int(receives_by_minute.get(minute, 0) - deletes_by_minute.get(minute, 0))
             )
     return replace(
-        recent,
+        recent_counts,
         standstill=summarize_series(
             points_by_series, Window(standstill_start, window.until), is_part_of_window=True
         ),
@@ -718,7 +740,8 @@ def _find_first_and_last_backlog(
 ) -> tuple[datetime, datetime, bool]:
     """Return the minute of the first backlog, that of the last, and if the window began silent.
 
-    "Began silent" means that SQS reported no backlog for longer than LONGEST_SILENT_START at first.
+    "Began silent" means that at first SQS reported no backlog for longer than
+    LONGEST_DELAY_OF_FIRST_REPORT.
 
     - If SQS reported no backlog at all, both minutes are `window.since`.
     - If the queue was created at `window.since` and SQS reported it within one DATAPOINT_PERIOD,
@@ -743,17 +766,17 @@ def _find_first_and_last_backlog(
             window.until if window.includes_running_minute else last_reported_minute,
             False,
         )
-    if first_reported_minute - since > LONGEST_SILENT_START:
+    if first_reported_minute - since > LONGEST_DELAY_OF_FIRST_REPORT:
         return first_reported_minute, last_reported_minute, True
     sends_by_minute = dict(points_by_series["sent"])
-    first_minutes_end = min(first_reported_minute + FIRST_BACKLOG_PERIOD, last_reported_minute)
-    early_minutes = [minute for minute in sorted_minutes if minute < first_minutes_end] or [
-        first_reported_minute
-    ]
-    quietest_minute = min(
-        early_minutes, key=lambda minute: (sends_by_minute.get(minute, 0.0), minute)
+    end_of_first_minutes = min(first_reported_minute + FIRST_BACKLOG_PERIOD, last_reported_minute)
+    first_reported_minutes = [
+        minute for minute in sorted_minutes if minute < end_of_first_minutes
+    ] or [first_reported_minute]
+    minute_with_fewest_sends = min(
+        first_reported_minutes, key=lambda minute: (sends_by_minute.get(minute, 0.0), minute)
     )
-    return quietest_minute, last_reported_minute, False
+    return minute_with_fewest_sends, last_reported_minute, False
 
 
 def _make_gauges(points_by_series: DatapointsBySeries) -> Gauges:

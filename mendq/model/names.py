@@ -9,7 +9,7 @@ from enum import StrEnum
 from mendq.model.limits import Limits
 from mendq.model.state import STATES_WITH_FIX_IN_PLACE, State
 
-NAMESPACE = "Mendq"
+METRIC_NAMESPACE = "Mendq"
 
 
 class OwnMetric(StrEnum):
@@ -65,29 +65,29 @@ _METRICS_SENT_REGULARLY = frozenset(
 METRICS_SENT_ON_EVENTS = frozenset(OwnMetric) - _METRICS_SENT_REGULARLY
 
 # Mendq records AWS Health events about these services.
-HEALTH_SOURCE = "aws.health"
-HEALTH_SERVICES = ("KMS", "LAMBDA", "SQS")
+AWS_HEALTH_EVENT_SOURCE = "aws.health"
+AWS_HEALTH_SERVICES = ("KMS", "LAMBDA", "SQS")
 
-REDRIVE_PURPOSE = "redrive"
-SCHEDULE_PURPOSE = "schedule"
-NIGHTLY_PURPOSE = "nightly"
-PROBE_PURPOSE = "probe"
+REDRIVE_ROLE_PURPOSE = "redrive"
+SCHEDULE_ROLE_PURPOSE = "schedule"
+NIGHTLY_ROLE_PURPOSE = "nightly"
+PROBE_ROLE_PURPOSE = "probe"
 # The role with which EventBridge calls a paging tool. It has no SQS rights.
-PAGING_PURPOSE = "paging"
+PAGING_ROLE_PURPOSE = "paging"
 # The role with which CloudFormation calls the template hook. It has no SQS rights.
-HOOK_CALLER_PURPOSE = "template-hook-caller"
+HOOK_CALLER_ROLE_PURPOSE = "template-hook-caller"
 
 # The EventBridge rule excludes calls by these roles, so that a failing call by Mendq never starts a
 # fix. The probe's role is not among them, because its call must be seen.
-PURPOSES_EXCLUDED_FROM_EVENTS = (
+ROLE_PURPOSES_EXCLUDED_FROM_EVENTS = (
     "heal",
     "attach-dlq",
     "restore-policy",
-    REDRIVE_PURPOSE,
+    REDRIVE_ROLE_PURPOSE,
     "start-nightly",
     "watch-nightly",
-    SCHEDULE_PURPOSE,
-    NIGHTLY_PURPOSE,
+    SCHEDULE_ROLE_PURPOSE,
+    NIGHTLY_ROLE_PURPOSE,
     "deliver-report",
     "follow-up",
     "approve",
@@ -95,7 +95,7 @@ PURPOSES_EXCLUDED_FROM_EVENTS = (
     "scan",
 )
 
-ROLE_PURPOSES = (*PURPOSES_EXCLUDED_FROM_EVENTS, PROBE_PURPOSE)
+ROLE_PURPOSES = (*ROLE_PURPOSES_EXCLUDED_FROM_EVENTS, PROBE_ROLE_PURPOSE)
 
 
 # The name of a role by purpose and region: `mendq-heal-eu-west-1`.
@@ -107,27 +107,27 @@ FIXES_ALARM_PERIOD = timedelta(minutes=15)
 FEWEST_FIXES_TO_ALARM = 3
 # The alarm on fixes reads its metrics for this number of periods.
 FIXES_ALARM_PERIODS = 3
-FIX_CEILING_MINUTES = 3
+MINUTES_OF_WRITES_AT_FIX_CEILING = 3
 # The time that an alarm needs to notice a change of its metric.
 _ALARM_DELAY = timedelta(minutes=3)
 # If no fix came for this time, the series of fixes is over. It is shorter than FIXES_ALARM_PERIOD,
 # so that the alarm still waits at the time when it notices the end.
-END_OF_FIXES_AFTER = FIXES_ALARM_PERIOD - _ALARM_DELAY
+FIX_SERIES_ENDS_AFTER = FIXES_ALARM_PERIOD - _ALARM_DELAY
 # If fixes come at longer intervals than this, fewer than FEWEST_FIXES_TO_ALARM come in a
 # FIXES_ALARM_PERIOD.
 _LONGEST_GAP_BETWEEN_FIXES = FIXES_ALARM_PERIOD / FEWEST_FIXES_TO_ALARM
 
 
-def fix_ceiling(limits: Limits) -> int:
+def compute_fix_ceiling(limits: Limits) -> int:
     """Return the number of fixes in one FIXES_ALARM_PERIOD at which the alarm always rings.
 
     With fewer fixes, the alarm rings only if the number is unusual in this account.
     """
-    return FIX_CEILING_MINUTES * limits.writes_per_minute
+    return MINUTES_OF_WRITES_AT_FIX_CEILING * limits.writes_per_minute
 
 
 def count_fixes_being_verified(
-    cases: Iterable[tuple[State, datetime]], now: datetime, limits: Limits
+    states_and_opening_times: Iterable[tuple[State, datetime]], now: datetime, limits: Limits
 ) -> int:
     """Return the number of new fixes that are not verified yet, for the alarm on many fixes.
 
@@ -143,34 +143,34 @@ def count_fixes_being_verified(
 
     Returns:
         The number of fixes in state APPLIED. 0 if there are too few fixes for the alarm to ring, or
-        if it must ring now: fixes come for too long, or `fix_ceiling` is reached.
+        if it must ring now: fixes come for too long, or `compute_fix_ceiling` is reached.
     """
     fix_ages: list[timedelta] = []
-    recent_states: list[State] = []
-    for state, opened_at in cases:
+    states_of_recent_fixes: list[State] = []
+    for state, opened_at in states_and_opening_times:
         if state in STATES_WITH_FIX_IN_PLACE:
             fix_age = now - opened_at
             fix_ages.append(fix_age)
             if fix_age < FIXES_ALARM_PERIOD:
-                recent_states.append(state)
+                states_of_recent_fixes.append(state)
     if (
         not _can_alarm_ring(fix_ages)
         or _do_fixes_continue(fix_ages)
-        or len(recent_states) >= fix_ceiling(limits)
+        or len(states_of_recent_fixes) >= compute_fix_ceiling(limits)
     ):
         return 0
-    return recent_states.count(State.APPLIED)
+    return states_of_recent_fixes.count(State.APPLIED)
 
 
 def _can_alarm_ring(fix_ages: Sequence[timedelta]) -> bool:
     """Return True if enough fixes for the alarm came in the last FIXES_ALARM_PERIODS periods.
 
-    Fixes that are younger than END_OF_FIXES_AFTER do not count, because more fixes may follow.
+    Fixes that are younger than FIX_SERIES_ENDS_AFTER do not count, because more fixes may follow.
     `fix_ages` are the times since the cases were opened.
     """
     return (
         sum(
-            END_OF_FIXES_AFTER <= fix_age < FIXES_ALARM_PERIODS * FIXES_ALARM_PERIOD
+            FIX_SERIES_ENDS_AFTER <= fix_age < FIXES_ALARM_PERIODS * FIXES_ALARM_PERIOD
             for fix_age in fix_ages
         )
         >= FEWEST_FIXES_TO_ALARM

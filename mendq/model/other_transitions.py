@@ -7,7 +7,11 @@ from datetime import timedelta
 from enum import StrEnum
 
 from mendq.model.case import REPEAT_NOTIFICATION_AFTER
-from mendq.model.lifecycle import STATES_FOR_A_PERSON, STATES_THAT_CALL_OWNER, STATES_WITH_OWN_VALUE
+from mendq.model.lifecycle import (
+    STATES_THAT_CALL_OWNER,
+    STATES_WAITING_FOR_PERSON,
+    STATES_WITH_WRITTEN_VALUE,
+)
 from mendq.model.state import FINAL_STATES, State
 
 
@@ -53,7 +57,7 @@ DECLINE_TRANSITION = OtherTransition(
     f"no sooner than {REPEAT_NOTIFICATION_AFTER // timedelta(hours=1)} hours after its last page",
 )
 CLOSE_TRANSITION = OtherTransition(
-    out_of=STATES_FOR_A_PERSON,
+    out_of=STATES_WAITING_FOR_PERSON,
     into=State.CLOSED,
     who=TransitionActor.PERSON,
     because="a person closed it",
@@ -67,7 +71,7 @@ CLOSE_UNKNOWN_TRANSITION = OtherTransition(
     because="a person closed it: this Mendq knows its symptom no more",
 )
 
-OTHER_TRANSITIONS = (
+TRANSITIONS_NOT_BY_FOLLOW_UP = (
     OtherTransition(
         out_of=(),
         into=State.OBSERVED,
@@ -157,13 +161,13 @@ OTHER_TRANSITIONS = (
         because="by now others' calls fail",
     ),
     OtherTransition(
-        out_of=STATES_WITH_OWN_VALUE,
+        out_of=STATES_WITH_WRITTEN_VALUE,
         into=State.ROLLED_BACK,
         who=TransitionActor.ROLLBACK,
         because="what it wrote was taken back",
     ),
     OtherTransition(
-        out_of=(*STATES_WITH_OWN_VALUE, State.APPROVED),
+        out_of=(*STATES_WITH_WRITTEN_VALUE, State.APPROVED),
         into=State.OVERRIDDEN,
         who=TransitionActor.NEXT_RUN,
         because="a run died at its write, and what stands there may be a person's",

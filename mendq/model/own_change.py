@@ -25,7 +25,7 @@ class OwnChange:
     case_id: str
     queue_arn: str
     written_at: datetime
-    did: str
+    change_text: str
     effect: str
-    take_back: str
+    rollback_introduction: str
     is_reported: bool = False

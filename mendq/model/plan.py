@@ -79,9 +79,9 @@ class Refusal:
         """
         if self.case_state is None or self.is_reported_in(mode):
             return self
-        return self.as_kind(Refuse)
+        return self.as_refusal_of_class(Refuse)
 
-    def as_kind(self, refusal_class: type[Refusal]) -> Refusal:
+    def as_refusal_of_class(self, refusal_class: type[Refusal]) -> Refusal:
         """Return a refusal of this class with the same code, reason and command.
 
         Return the refusal itself if it is of this class or of a subclass.

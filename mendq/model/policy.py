@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import Any
 
-from mendq.model.json_text import parse_finite_float, refuse_constant
+from mendq.model.json_text import parse_finite_float, refuse_nan_constant
 from mendq.model.queue import refuse_repeated_keys
 from mendq.model.time_text import format_time
 
@@ -49,7 +49,7 @@ class Statement:
     actions: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     conditions: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    excepting: frozenset[str] = frozenset()
+    negated_elements: frozenset[str] = frozenset()
     sid: str = ""
 
     @property
@@ -60,7 +60,7 @@ class Statement:
     @property
     def lets_everybody_in(self) -> bool:
         """True if the statement allows calls by everyone, and no condition limits who may call."""
-        names_everybody = self.is_for_everybody or "Principal" in self.excepting
+        names_everybody = self.is_for_everybody or "Principal" in self.negated_elements
         return (
             self.allows and names_everybody and not any(map(_limits_callers, list_conditions(self)))
         )
@@ -83,7 +83,7 @@ def parse_statements(policy: str) -> tuple[Statement, ...] | None:
         document = json.loads(
             policy,
             object_pairs_hook=refuse_repeated_keys,
-            parse_constant=refuse_constant,
+            parse_constant=refuse_nan_constant,
             parse_float=parse_finite_float,
         )
         statements = document["Statement"]
@@ -101,8 +101,10 @@ def _parse_statement(document: dict[str, Any]) -> Statement:
     """
     if document.keys() - _KNOWN_ELEMENTS or document["Effect"] not in ("Allow", "Deny"):
         raise ValueError("no statement of IAM's grammar")
-    excepting = frozenset(element for element in _NEGATABLE_ELEMENTS if f"Not{element}" in document)
-    if any(element in document for element in excepting):
+    negated_elements = frozenset(
+        element for element in _NEGATABLE_ELEMENTS if f"Not{element}" in document
+    )
+    if any(element in document for element in negated_elements):
         raise ValueError("what is given is also given by what it is not")
     value_by_element: dict[str, Any] = {}
     for element in _NEGATABLE_ELEMENTS:
@@ -118,21 +120,21 @@ def _parse_statement(document: dict[str, Any]) -> Statement:
         actions=_parse_texts(value_by_element["Action"]),
         resources=_parse_texts(value_by_element["Resource"]),
         conditions=conditions,
-        excepting=excepting,
+        negated_elements=negated_elements,
         sid=str(document.get("Sid", "")),
     )
 
 
-def _parse_principals(value: Any) -> dict[str, tuple[str, ...]]:
+def _parse_principals(principal_element: Any) -> dict[str, tuple[str, ...]]:
     """Return the principals by kind. `*` alone gives ALL_PRINCIPALS of kind `AWS`."""
-    if value == ALL_PRINCIPALS:
+    if principal_element == ALL_PRINCIPALS:
         return {"AWS": (ALL_PRINCIPALS,)}
     return (
         {
             principal_kind: _parse_texts(principal_names)
-            for principal_kind, principal_names in value.items()
+            for principal_kind, principal_names in principal_element.items()
         }
-        if value
+        if principal_element
         else {}
     )
 
@@ -177,15 +179,15 @@ def may_apply_to(statement: Statement, actions: Iterable[str], queue_arn: str) -
 
 def _may_apply_to_actions(statement: Statement, actions: Iterable[str]) -> bool:
     """Return True if the statement may apply to one of the actions."""
-    if "Action" in statement.excepting:
+    if "Action" in statement.negated_elements:
         return True
     return any(_names_action(statement, action) for action in actions)
 
 
 def _may_apply_to_queue(statement: Statement, queue_arn: str) -> bool:
     """Return True if the statement may apply to the queue."""
-    is_named = any(matches_wildcards(pattern, queue_arn) for pattern in statement.resources)
-    return "Resource" in statement.excepting or is_named
+    is_queue_named = any(matches_wildcards(pattern, queue_arn) for pattern in statement.resources)
+    return "Resource" in statement.negated_elements or is_queue_named
 
 
 def matches_wildcards(pattern: str, text: str) -> bool:
@@ -243,10 +245,10 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
     Outsiders are all callers except those that the conditions of `denial` exempt, such as the
     callers of one account.
     """
-    is_for_everybody = denial.is_for_everybody or "Principal" in denial.excepting
-    if denial.allows or not is_for_everybody or denial.excepting & {"Action", "Resource"}:
+    is_for_everybody = denial.is_for_everybody or "Principal" in denial.negated_elements
+    if denial.allows or not is_for_everybody or denial.negated_elements & {"Action", "Resource"}:
         return False
-    granted_actions = [ALL_PRINCIPALS] if "Action" in grant.excepting else grant.actions
+    granted_actions = [ALL_PRINCIPALS] if "Action" in grant.negated_elements else grant.actions
     narrowing_conditions: list[StatementCondition] = []
     for condition in list_conditions(denial):
         _, key, values = condition
@@ -340,14 +342,14 @@ PIN_LIFETIME = timedelta(days=30)
 # CloudTrail round to the second: a difference of one second is the same change, two seconds may be
 # two changes.
 CLOCK_SKEW = timedelta(seconds=1)
-MAXIMUM_CLOCK_AHEAD = timedelta(minutes=5)
-MAXIMUM_CLOCK_BEHIND = timedelta(days=1)
+MOST_PERSON_CLOCK_AHEAD = timedelta(minutes=5)
+MOST_PERSON_CLOCK_BEHIND = timedelta(days=1)
 # CloudTrail delivers "on average within about 5 minutes of an API call", and does not guarantee it:
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
-CLOUDTRAIL_RECORDS_WITHIN = timedelta(minutes=20)
+CLOUDTRAIL_DELIVERY_TIME = timedelta(minutes=20)
 
 
-def digest_of(policy: str) -> str:
+def digest_of_policy(policy: str) -> str:
     """Return the SHA-256 of the text's bytes in hexadecimal, as `sha256sum` prints it."""
     return hashlib.sha256(policy.encode()).hexdigest()
 
@@ -390,17 +392,21 @@ class Pin:
         This is the time of the queue's last change before the pin, by SQS's clock, because the
         person's clock may be wrong. But it is at most a day before `pinned_at`.
         """
-        return max(self.queue_modified_at, self.pinned_at - MAXIMUM_CLOCK_BEHIND)
+        return max(self.queue_modified_at, self.pinned_at - MOST_PERSON_CLOCK_BEHIND)
 
     def document(self) -> dict[str, Any]:
         """Return the pin as the case store keeps it and `mendq policy pin --json` prints it."""
-        values = {**vars(self), "expires_at": self.expires_at, "automation": list(self.automation)}
-        formatted_times = {
+        value_by_field = {
+            **vars(self),
+            "expires_at": self.expires_at,
+            "automation": list(self.automation),
+        }
+        formatted_time_by_field = {
             name: format_time(value)
-            for name, value in values.items()
+            for name, value in value_by_field.items()
             if isinstance(value, datetime)
         }
-        return values | formatted_times
+        return value_by_field | formatted_time_by_field
 
 
 @dataclass(frozen=True)
@@ -423,7 +429,7 @@ class QueueChange:
     event_name: str
     principal_arn: str
     attributes: tuple[str, ...] = ()
-    of_policy: bool = True
+    may_change_policy: bool = True
     by_cloudformation: bool = False
     earlier: tuple[QueueChange, ...] = ()
 
@@ -456,7 +462,7 @@ class CheckedPin:
         return not self.doubt
 
 
-def find_doubt_without_history(
+def find_pin_doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
     """Return why Mendq may not restore a pin, as far as it shows without the queue's changes.
@@ -469,13 +475,13 @@ def find_doubt_without_history(
         created_at: When this queue was created; None if it is not known.
         now: The present time.
     """
-    if digest_of(pin.policy) != pin.digest:
+    if digest_of_policy(pin.policy) != pin.digest:
         return "its text is not the one that its digest is of"
     if (pin.queue_arn, pin.queue_created_at) != (queue_arn, created_at):
         return "it is of another queue of that name"
     if now >= pin.expires_at:
         return f"it expired at {pin.expires_at:%Y-%m-%d %H:%M} UTC"
-    if pin.pinned_at > now + MAXIMUM_CLOCK_AHEAD:
+    if pin.pinned_at > now + MOST_PERSON_CLOCK_AHEAD:
         return "it was pinned in the future: the clock of whoever pinned it is wrong"
     return None
 
@@ -498,11 +504,12 @@ def check_pin(
     """
     if isinstance(changes, str):
         return CheckedPin(pin, f"nobody can say who changed the policy since: {changes}")
-    pinned_at = pin.queue_modified_at + CLOCK_SKEW
-    later_changes = sorted(
-        (change for change in changes if change.at > pinned_at), key=lambda change: change.at
+    last_change_before_pin_at = pin.queue_modified_at + CLOCK_SKEW
+    changes_since_pin = sorted(
+        (change for change in changes if change.at > last_change_before_pin_at),
+        key=lambda change: change.at,
     )
-    policy_changes = [change for change in later_changes if change.of_policy]
+    policy_changes = [change for change in changes_since_pin if change.may_change_policy]
     changes_by_others = [change for change in policy_changes if not _is_by_deployment(change, pin)]
     if changes_by_others:
         last_change = changes_by_others[-1]
@@ -510,7 +517,7 @@ def check_pin(
         return CheckedPin(pin, f"{last_change.who} has changed it since ({change_text})")
     if modified_at is None:
         return CheckedPin(pin, "SQS does not say when the queue was last changed")
-    missing_records = _describe_missing_records(later_changes, modified_at, now)
+    missing_records = _describe_missing_records(changes_since_pin, modified_at, now)
     if missing_records:
         return CheckedPin(pin, *missing_records)
     if not policy_changes:
@@ -533,13 +540,17 @@ def _describe_missing_records(
     The flag is True if CloudTrail may still record them, so that waiting may help.
     """
     if not later_changes or later_changes[-1].at < modified_at - CLOCK_SKEW:
-        doubt = f"CloudTrail does not tell who changed the queue at {_format_time(modified_at)}"
-        return doubt, now - modified_at < CLOUDTRAIL_RECORDS_WITHIN
+        doubt_text = (
+            f"CloudTrail does not tell who changed the queue at {_format_time(modified_at)}"
+        )
+        return doubt_text, now - modified_at < CLOUDTRAIL_DELIVERY_TIME
     last_change_at = max(later_changes[-1].at, modified_at)
-    if now - last_change_at < CLOUDTRAIL_RECORDS_WITHIN:
-        records_complete_at = _format_time(last_change_at + CLOUDTRAIL_RECORDS_WITHIN)
-        doubt = f"the queue was changed at {_format_time(last_change_at)}, and CloudTrail may tell"
-        return f"{doubt} of more until {records_complete_at}", True
+    if now - last_change_at < CLOUDTRAIL_DELIVERY_TIME:
+        records_complete_at = _format_time(last_change_at + CLOUDTRAIL_DELIVERY_TIME)
+        doubt_text = (
+            f"the queue was changed at {_format_time(last_change_at)}, and CloudTrail may tell"
+        )
+        return f"{doubt_text} of more until {records_complete_at}", True
     return None
 
 

@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable
 _MAXIMUM_SHOWN_NAMES = 3
 _MAXIMUM_NAME_LENGTH = 96
 
-IDENTITY_ARN_PATTERN = re.compile(
+ROLE_OR_USER_ARN_PATTERN = re.compile(
     r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
 )
 
 
-def name_first_few(principals: Collection[str]) -> str:
+def name_first_principals(principals: Collection[str]) -> str:
     """Return the first three names as part of a sentence, with the number of the others.
 
     Args:
@@ -37,22 +37,22 @@ def _shorten_name(principal: str) -> str:
     return f"{principal[:kept_start_length]}...{principal[-kept_end_length:]}"
 
 
-def is_role(principal: str) -> bool:
+def is_role_arn(principal: str) -> bool:
     """Return True if `principal` is the IAM ARN of a role, not of a role's session."""
-    return IDENTITY_ARN_PATTERN.fullmatch(principal) is not None and ":role/" in principal
+    return ROLE_OR_USER_ARN_PATTERN.fullmatch(principal) is not None and ":role/" in principal
 
 
-def find_first_identity(principals: Iterable[str]) -> str | None:
+def find_first_role_or_user(principals: Iterable[str]) -> str | None:
     """Return the first principal that is the ARN of an IAM role or user; None if there is none."""
     for principal in principals:
-        if IDENTITY_ARN_PATTERN.fullmatch(principal):
+        if ROLE_OR_USER_ARN_PATTERN.fullmatch(principal):
             return principal
     return None
 
 
-def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
+def has_role_or_user_outside_account(account: str, principals: Iterable[str]) -> bool:
     """Return True if one of the principals is an IAM role or user of another account."""
-    identities = [
-        principal for principal in principals if IDENTITY_ARN_PATTERN.fullmatch(principal)
+    role_and_user_arns = [
+        principal for principal in principals if ROLE_OR_USER_ARN_PATTERN.fullmatch(principal)
     ]
-    return any(identity.split(":")[4] != account for identity in identities)
+    return any(role_or_user_arn.split(":")[4] != account for role_or_user_arn in role_and_user_arns)

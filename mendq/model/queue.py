@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from mendq.model.json_text import parse_finite_float, refuse_constant
+from mendq.model.json_text import parse_finite_float, refuse_nan_constant
 
 QUARANTINE_SUFFIX = "-quarantine"
 
@@ -22,7 +22,7 @@ def is_quarantine(queue_name: str) -> bool:
 
     A quarantine is a queue for messages that failed again after a redrive.
     """
-    return queue_name.removesuffix(FIFO).endswith(QUARANTINE_SUFFIX)
+    return queue_name.removesuffix(FIFO_SUFFIX).endswith(QUARANTINE_SUFFIX)
 
 
 def parse_json_object(text: str | None) -> dict[str, Any] | None:
@@ -33,7 +33,7 @@ def parse_json_object(text: str | None) -> dict[str, Any] | None:
     """
     try:
         document = json.loads(
-            text or "{}", parse_constant=refuse_constant, parse_float=parse_finite_float
+            text or "{}", parse_constant=refuse_nan_constant, parse_float=parse_finite_float
         )
     except (ValueError, RecursionError):
         return None
@@ -56,7 +56,7 @@ def refuse_repeated_keys(keys_and_values: Iterable[tuple[str, Any]]) -> dict[str
 _QUEUE_NAME_PATTERN = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
 _ACCOUNT_PATTERN = r"[0-9]{12}"
 _REGION_PATTERN = r"[a-z0-9-]{1,32}"
-ARN = re.compile(
+QUEUE_ARN_PATTERN = re.compile(
     rf"arn:(aws[a-z-]{{0,16}}):sqs:({_REGION_PATTERN}):({_ACCOUNT_PATTERN}):({_QUEUE_NAME_PATTERN})"
 )
 _QUEUE_URL_PATTERN = re.compile(
@@ -78,24 +78,24 @@ class QueueArn(NamedTuple):
     name: str
 
 
-def parts_of(queue_arn: str) -> QueueArn:
+def parse_queue_arn(queue_arn: str) -> QueueArn:
     """Return the parts of a queue's ARN. Raise ValueError if it is not the ARN of a queue."""
-    match = ARN.fullmatch(queue_arn)
+    match = QUEUE_ARN_PATTERN.fullmatch(queue_arn)
     if not match:
         raise ValueError(f"not the ARN of a queue: {queue_arn[:120]!r}")
     return QueueArn(*match.groups())
 
 
-def arn_of(text: object) -> str | None:
+def queue_arn_or_none(text: object) -> str | None:
     """Return `text` if it is exactly the ARN of a queue, else None."""
-    return text if isinstance(text, str) and ARN.fullmatch(text) else None
+    return text if isinstance(text, str) and QUEUE_ARN_PATTERN.fullmatch(text) else None
 
 
 def arn_of_name(name: object, region: str, account: str) -> str | None:
     """Return the ARN of the queue with this name; None if name, region or account is not valid."""
     if not isinstance(name, str):
         return None
-    return arn_of(f"arn:{partition_of(region)}:sqs:{region}:{account}:{name}")
+    return queue_arn_or_none(f"arn:{partition_of(region)}:sqs:{region}:{account}:{name}")
 
 
 def arn_of_url(url: object, region: str) -> str | None:
@@ -111,12 +111,12 @@ def arn_of_url(url: object, region: str) -> str | None:
     return arn_of_name(name, region, account)
 
 
-def public_url(queue_arn: str) -> str:
+def make_public_queue_url(queue_arn: str) -> str:
     """Return the queue's public URL. Raise ValueError if `queue_arn` is not the ARN of a queue.
 
     https://docs.aws.amazon.com/general/latest/gr/sqs-service.html
     """
-    queue = parts_of(queue_arn)
+    queue = parse_queue_arn(queue_arn)
     aws_domain = "amazonaws.com.cn" if queue.region.startswith("cn-") else "amazonaws.com"
     return f"https://sqs.{queue.region}.{aws_domain}/{queue.account}/{queue.name}"
 
@@ -127,7 +127,7 @@ def find_refused_arn(error_message: str) -> str | None:
     The message may contain the caller's text, so only an exact ARN counts.
     """
     match = _REFUSED_RESOURCE_PATTERN.search(error_message[-1024:])
-    return arn_of(match.group(1)) if match else None
+    return queue_arn_or_none(match.group(1)) if match else None
 
 
 def partition_of(region: str) -> str:
@@ -152,7 +152,7 @@ def is_standard_arn(queue_arn: str | None) -> bool:
     return not is_fifo_arn(queue_arn)
 
 
-DEFAULT_ATTRIBUTES: Mapping[str, int] = {
+DEFAULT_NUMBER_BY_ATTRIBUTE: Mapping[str, int] = {
     "DelaySeconds": 0,
     "KmsDataKeyReusePeriodSeconds": 300,
     "MaximumMessageSize": 1_048_576,
@@ -162,12 +162,12 @@ DEFAULT_ATTRIBUTES: Mapping[str, int] = {
 }
 
 
-def number_in(attributes: Mapping[str, str], name: str) -> int:
+def read_number_attribute(attributes: Mapping[str, str], name: str) -> int:
     """Return the value of the attribute `name`, or SQS's default if the attribute is missing."""
-    return int(attributes.get(name, DEFAULT_ATTRIBUTES[name]))
+    return int(attributes.get(name, DEFAULT_NUMBER_BY_ATTRIBUTE[name]))
 
 
-FIFO = ".fifo"
+FIFO_SUFFIX = ".fifo"
 MAXIMUM_QUEUE_NAME_LENGTH = 80
 LONGEST_RETENTION_SECONDS = 1_209_600
 
@@ -178,8 +178,8 @@ def make_name_with_suffix(source_name: str, suffix: str) -> str:
     A result longer than 80 characters is cut and gets 8 digits of a hash, so that different queues
     get different names.
     """
-    fifo_suffix = FIFO if source_name.endswith(FIFO) else ""
-    base_name = source_name.removesuffix(FIFO)
+    fifo_suffix = FIFO_SUFFIX if source_name.endswith(FIFO_SUFFIX) else ""
+    base_name = source_name.removesuffix(FIFO_SUFFIX)
     if len(base_name) + len(suffix) + len(fifo_suffix) > MAXIMUM_QUEUE_NAME_LENGTH:
         hash_suffix = f"-{sha256(base_name.encode()).hexdigest()[:8]}"
         base_name = (
@@ -196,9 +196,9 @@ def make_arn_with_suffix(source_arn: str, suffix: str) -> str:
 
     Raise ValueError if `source_arn` is not the ARN of a queue.
     """
-    source = parts_of(source_arn)
+    source_parts = parse_queue_arn(source_arn)
     suffixed_arn = arn_of_name(
-        make_name_with_suffix(source.name, suffix), source.region, source.account
+        make_name_with_suffix(source_parts.name, suffix), source_parts.region, source_parts.account
     )
     assert suffixed_arn is not None  # noqa: S101 - a queue's name with a suffix is a valid name
     return suffixed_arn
@@ -210,11 +210,11 @@ MOST_RECEIVES_BEFORE_DLQ = 100
 DEFAULT_MAX_RECEIVE_COUNT = 5
 # SQS accepts at most this number of sources by name. More need the permission `allowAll`, which
 # Mendq never writes.
-MOST_NAMED_SOURCES = 10
+MOST_SOURCES_IN_ALLOW_POLICY = 10
 
 
 @dataclass(frozen=True)
-class Redrive:
+class RedrivePolicy:
     """A RedrivePolicy: SQS moves a message to `dlq_arn` after `max_receive_count` receives."""
 
     dlq_arn: str
@@ -229,7 +229,7 @@ class Redrive:
 
 
 @dataclass(frozen=True)
-class RedriveAllow:
+class RedriveAllowPolicy:
     """A RedriveAllowPolicy: the queues that may use this queue as their DLQ."""
 
     permission: str
@@ -249,9 +249,9 @@ class RedriveAllow:
             self.permission == "byQueue" and source_arn in self.sources
         )
 
-    def with_sources(self, *source_arns: str) -> RedriveAllow:
+    def with_sources(self, *source_arns: str) -> RedriveAllowPolicy:
         """Return the policy with these sources added."""
-        return RedriveAllow(self.permission, tuple(sorted({*self.sources, *source_arns})))
+        return RedriveAllowPolicy(self.permission, tuple(sorted({*self.sources, *source_arns})))
 
 
 def to_compact_json(document: Mapping[str, object]) -> str:
@@ -259,7 +259,7 @@ def to_compact_json(document: Mapping[str, object]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def parse_redrive_policy(text: str) -> Redrive | None:
+def parse_redrive_policy(text: str) -> RedrivePolicy | None:
     """Return the parsed RedrivePolicy; None if `text` is empty or not a RedrivePolicy.
 
     A RedrivePolicy is a JSON object with `deadLetterTargetArn`, a text, and `maxReceiveCount`, a
@@ -271,19 +271,19 @@ def parse_redrive_policy(text: str) -> Redrive | None:
     if not isinstance(dlq_arn, str) or isinstance(receive_count, bool | float):
         return None
     try:
-        return Redrive(dlq_arn, int(receive_count))  # type: ignore[arg-type]
+        return RedrivePolicy(dlq_arn, int(receive_count))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
 
 
-def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
+def parse_redrive_allow_policy(text: str) -> RedriveAllowPolicy | None:
     """Return the parsed RedriveAllowPolicy; None if `text` is not a RedriveAllowPolicy.
 
     A RedriveAllowPolicy is a JSON object with `redrivePermission`, a text, and optionally
     `sourceQueueArns`, a list of texts. An empty text means `allowAll`, SQS's default.
     """
     if not text:
-        return RedriveAllow("allowAll")
+        return RedriveAllowPolicy("allowAll")
     document = parse_json_object(text) or {}
     permission = document.get("redrivePermission")
     source_arns = document.get("sourceQueueArns", [])
@@ -291,7 +291,7 @@ def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
         return None
     if not all(isinstance(arn, str) for arn in source_arns):
         return None
-    return RedriveAllow(permission, tuple(sorted(set(source_arns))))
+    return RedriveAllowPolicy(permission, tuple(sorted(set(source_arns))))
 
 
 def arn_of_dlq(source_arn: str) -> str:
@@ -307,12 +307,12 @@ def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:
 
     May raise ValueError if `source_arn` is not the ARN of a queue.
     """
-    if arn_of(dlq_arn) is None:
+    if queue_arn_or_none(dlq_arn) is None:
         return "it names no queue"
     if dlq_arn == source_arn:
         return "it names the queue itself"
-    if parts_of(dlq_arn)[:3] != parts_of(source_arn)[:3]:
+    if parse_queue_arn(dlq_arn)[:3] != parse_queue_arn(source_arn)[:3]:
         return "it names a queue of another account or region"
-    if dlq_arn.endswith(FIFO) != source_arn.endswith(FIFO):
+    if dlq_arn.endswith(FIFO_SUFFIX) != source_arn.endswith(FIFO_SUFFIX):
         return "it names a queue of the other type: one is FIFO, the other standard"
     return None

@@ -20,7 +20,7 @@ from mendq.model.steps import Owner
 NonEmptyText = Annotated[str, Meta(min_length=1)]
 
 
-def read(text: str, setting_type: Any) -> Any:
+def read_setting(text: str, setting_type: Any) -> Any:
     """Return the value of type `setting_type` that an environment variable's text contains.
 
     The text is JSON, except for a text setting, whose value is the text itself. Raise ValueError or
@@ -29,9 +29,9 @@ def read(text: str, setting_type: Any) -> Any:
     if setting_type in (NonEmptyText, NonEmptyText | None):
         return convert(text, setting_type)
     value = json.decode(text, type=setting_type)
-    json_value = plain_json.loads(text, object_pairs_hook=refuse_repeated_keys)
+    parsed_json = plain_json.loads(text, object_pairs_hook=refuse_repeated_keys)
     if is_dataclass(value):
-        _check_json_object(json_value, known_names=vars(value).keys())
+        _check_json_object(parsed_json, known_names=vars(value).keys())
     return value
 
 
@@ -74,9 +74,9 @@ class LambdaSettings(Struct, frozen=True):
         for setting in fields(self):
             value = getattr(self, setting.name)
             if isinstance(value, str):
-                environment[variable_of(setting.name)] = value
+                environment[environment_variable_of(setting.name)] = value
             elif value is not None:
-                environment[variable_of(setting.name)] = json.encode(value).decode()
+                environment[environment_variable_of(setting.name)] = json.encode(value).decode()
         return environment
 
     @classmethod
@@ -89,14 +89,14 @@ class LambdaSettings(Struct, frozen=True):
         value_by_field: dict[str, Any] = {}
         faults: list[str] = []
         for setting in fields(cls):
-            variable = variable_of(setting.name)
-            text = environment.get(variable)
-            if text is None:
+            variable = environment_variable_of(setting.name)
+            variable_text = environment.get(variable)
+            if variable_text is None:
                 if setting.required:
                     faults.append(f"{variable} is missing")
                 continue
             try:
-                value_by_field[setting.name] = read(text, setting.type)
+                value_by_field[setting.name] = read_setting(variable_text, setting.type)
             except (ValueError, TypeError, RecursionError) as error:
                 faults.append(f"{variable} is not readable: {error}")
         if faults:
@@ -239,12 +239,12 @@ class TemplateHookSettings(LambdaSettings, frozen=True):
     hook_ignores: tuple[NonEmptyText, ...] = ()
 
 
-def variable_of(field_name: str) -> str:
+def environment_variable_of(field_name: str) -> str:
     """Return the environment variable of a field."""
     return ENVIRONMENT_VARIABLE_PREFIX + field_name.upper()
 
 
-class Worker(Struct, frozen=True):
+class SparkWorker(Struct, frozen=True):
     """The size of a Spark worker: the driver or an executor.
 
     The disk has the largest size that EMR does not charge for.
@@ -263,17 +263,22 @@ class Worker(Struct, frozen=True):
         return -int(-self.heap_gb * (1 + self.overhead_factor) // 1)
 
 
-DEFAULT_WORKER = Worker()
+DEFAULT_SPARK_WORKER = SparkWorker()
 
 
-def workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """Return how many workers of the size DEFAULT_WORKER fit into these vCPUs and this memory."""
-    return min(maximum_vcpu // DEFAULT_WORKER.vcpu, maximum_memory_gb // DEFAULT_WORKER.memory_gb)
+def count_workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
+    """Return how many workers of the size DEFAULT_SPARK_WORKER fit into these vCPUs and this
+    memory.
+    """
+    return min(
+        maximum_vcpu // DEFAULT_SPARK_WORKER.vcpu,
+        maximum_memory_gb // DEFAULT_SPARK_WORKER.memory_gb,
+    )
 
 
-def executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
+def count_executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
     """Return how many Spark executors may run at once, at least 1.
 
-    One of the workers that fit (`workers_within`) is the driver, which is not an executor.
+    One of the workers that fit (`count_workers_within`) is the driver, which is not an executor.
     """
-    return max(1, workers_within(maximum_vcpu, maximum_memory_gb) - 1)
+    return max(1, count_workers_within(maximum_vcpu, maximum_memory_gb) - 1)

@@ -9,11 +9,11 @@ from typing import ClassVar, Self
 
 from mendq.model.queue import (
     FEWEST_RECEIVES_BEFORE_DLQ,
-    MOST_NAMED_SOURCES,
     MOST_RECEIVES_BEFORE_DLQ,
-    arn_of,
+    MOST_SOURCES_IN_ALLOW_POLICY,
     parse_redrive_allow_policy,
     parse_redrive_policy,
+    queue_arn_or_none,
 )
 
 
@@ -55,7 +55,7 @@ class AttributeStep:
     value_if_absent: ClassVar[str | None] = None
     is_permanent: ClassVar[bool] = False
     has_value_in_queue: ClassVar[bool] = True
-    most_a_day: ClassVar[int | None] = None
+    most_writes_per_day: ClassVar[int | None] = None
 
     @classmethod
     def of(cls, before: str, after: str) -> Self:
@@ -221,7 +221,7 @@ class LimitThroughputByGroup(WordStep):
 PROBE_ACTION = "sqs:SendMessage"
 
 
-def write_actions(
+def list_write_actions(
     step_classes: Iterable[type[AttributeStep]], owner: Owner | None = None
 ) -> frozenset[str]:
     """Return the IAM actions that these steps need, or only those of the steps of `owner`.
@@ -294,7 +294,7 @@ class CreateDlq(DlqStep):
     def find_bounds_fault(self) -> str | None:
         if self.before:
             return f"{self.attribute} is there already: {self.before}"
-        if arn_of(self.after) is None:
+        if queue_arn_or_none(self.after) is None:
             return f"{self.attribute} cannot be made as {self.after[:120]!r}: that is no queue"
         return None
 
@@ -315,7 +315,11 @@ class AttachDlq(DlqStep):
 
     def find_bounds_fault(self) -> str | None:
         redrive_policy = parse_redrive_policy(self.after)
-        if self.before or redrive_policy is None or arn_of(redrive_policy.dlq_arn) is None:
+        if (
+            self.before
+            or redrive_policy is None
+            or queue_arn_or_none(redrive_policy.dlq_arn) is None
+        ):
             return f"{self.attribute} may go from nothing to a queue alone"
         if redrive_policy.text != self.after:
             return f"{self.attribute} would say more than a queue and a count"
@@ -348,16 +352,16 @@ class AllowRedriveFrom(DlqStep):
         added_source_arns = set(policy_after.sources) - set(policy_before.sources)
         if not set(policy_before.sources) < set(policy_after.sources):
             return f"{self.attribute} may gain sources and lose none"
-        if any(arn_of(source_arn) is None for source_arn in added_source_arns):
+        if any(queue_arn_or_none(source_arn) is None for source_arn in added_source_arns):
             return f"{self.attribute} would name what is no queue"
-        if len(policy_after.sources) > MOST_NAMED_SOURCES:
-            return f"{self.attribute} takes at most {MOST_NAMED_SOURCES} sources"
+        if len(policy_after.sources) > MOST_SOURCES_IN_ALLOW_POLICY:
+            return f"{self.attribute} takes at most {MOST_SOURCES_IN_ALLOW_POLICY} sources"
         return None
 
 
 SEND_TO_QUARANTINE_ACTION = "sqs:SendMessage"
 # The value of `Dlq` before a redrive, and after a redrive that sent only a part of the messages.
-HELD_VALUE = "held"
+MESSAGES_HELD_IN_DLQ_VALUE = "held"
 
 
 class RedriveMessages(TextStep):
@@ -370,15 +374,15 @@ class RedriveMessages(TextStep):
     attribute = "Dlq"
     iam_action = "sqs:SendMessage"
     owner = Owner.REDRIVE
-    value_if_absent = HELD_VALUE
+    value_if_absent = MESSAGES_HELD_IN_DLQ_VALUE
     is_permanent = True
     has_value_in_queue = False
-    most_a_day = 1
+    most_writes_per_day = 1
 
     def find_bounds_fault(self) -> str | None:
-        if self.before != HELD_VALUE:
-            return f"{self.attribute} can only go back while they are {HELD_VALUE}"
-        if arn_of(self.after) is None:
+        if self.before != MESSAGES_HELD_IN_DLQ_VALUE:
+            return f"{self.attribute} can only go back while they are {MESSAGES_HELD_IN_DLQ_VALUE}"
+        if queue_arn_or_none(self.after) is None:
             return f"{self.attribute} cannot go back to {self.after[:120]!r}: that is no queue"
         return None
 

@@ -16,7 +16,7 @@ from mendq.model.mode import Mode
 
 # How far Mendq may go on the queue: a mode, or `OFF`.
 MODE_TAG = "mendq"
-MODE_OFF = "off"
+MODE_OFF_VALUE = "off"
 # Names a team. The team's topic gets the queue's notifications too.
 TEAM_TAG = "mendq:notify"
 # Marks a queue that `mendq drill` uses for a test. Its failing calls prove nothing about other
@@ -26,7 +26,7 @@ DRILL_TAG = "mendq:drill"
 DRILL_QUEUE_PREFIX = "mendq-drill-"
 
 
-class TagValues(StrEnum):
+class TagValueKind(StrEnum):
     """The kind of value that a tag may have. The text of each member is for docs/symptoms.md."""
 
     SECONDS = "whole seconds, 1 to 43200"
@@ -47,7 +47,7 @@ class QueueTag:
     """
 
     key: str
-    values: TagValues
+    values: TagValueKind
     meaning: str
     words: tuple[str, ...] = ()
 
@@ -55,18 +55,18 @@ class QueueTag:
 REDRIVE_ALLOWED_VALUE = "on"
 MAX_PROCESSING = QueueTag(
     key="mendq:max-processing-seconds",
-    values=TagValues.SECONDS,
+    values=TagValueKind.SECONDS,
     meaning="The longest that your consumers work on one message.",
 )
 MAX_VISIBILITY = QueueTag(
     key="mendq:max-visibility-seconds",
-    values=TagValues.SECONDS,
+    values=TagValueKind.SECONDS,
     meaning="The longest visibility timeout that you accept.",
 )
 REDRIVE_PERMISSION_TAG = QueueTag(
     key="mendq:redrive",
-    values=TagValues.WORD,
-    words=(REDRIVE_ALLOWED_VALUE, MODE_OFF),
+    values=TagValueKind.WORD,
+    words=(REDRIVE_ALLOWED_VALUE, MODE_OFF_VALUE),
     meaning="`off` on a queue or on its DLQ forbids moving messages out of it or into it, by Mendq "
     "or by `mendq redrive`. Any word other than `on` does the same.",
 )
@@ -74,19 +74,19 @@ REDRIVE_PERMISSION_TAG = QueueTag(
 TAGS_OF_EVERY_QUEUE = (
     QueueTag(
         key=MODE_TAG,
-        values=TagValues.WORD,
-        words=(str(Mode.HEAL), str(Mode.PROPOSE), MODE_OFF, str(Mode.OBSERVE)),
+        values=TagValueKind.WORD,
+        words=(str(Mode.HEAL), str(Mode.PROPOSE), MODE_OFF_VALUE, str(Mode.OBSERVE)),
         meaning="How far Mendq may go on this queue, as the table above says.",
     ),
     QueueTag(
         key=TEAM_TAG,
-        values=TagValues.TEAM,
+        values=TagValueKind.TEAM,
         meaning="Sends notifications about the queue to that "
         "[team's topic](integrations.md#teams) too.",
     ),
     QueueTag(
         key=DRILL_TAG,
-        values=TagValues.ANYTHING,
+        values=TagValueKind.ANYTHING,
         meaning="[Nobody is paged](runbooks/README.md#the-tag-mendqdrill) about this queue. "
         "Leave it to `mendq drill`.",
     ),

@@ -11,9 +11,10 @@ from mendq.model.lifecycle import find_start_of_counted_failures
 from mendq.model.limits import Timing
 from mendq.model.state import State
 
-# A timeline with more points keeps the first POINTS_KEPT_AT_START, and as many of the last as fit.
+# A timeline with more points keeps the first FIRST_TIMELINE_POINTS_KEPT, and as many of the last as
+# fit.
 MAXIMUM_TIMELINE_POINTS = 12
-POINTS_KEPT_AT_START = 4
+FIRST_TIMELINE_POINTS_KEPT = 4
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def build_timeline(
         is_whole: True to return every transition. If False, a repeated state gives one point, and
             if there are more than MAXIMUM_TIMELINE_POINTS points, the middle ones are left out.
     """
-    points = [*_list_opening_points(transitions[0])]
+    timeline_points = [*_list_opening_points(transitions[0])]
     previous_transition: Case | None = None
     for transition in transitions:
         if (
@@ -59,20 +60,22 @@ def build_timeline(
         ):
             propagated_at = find_start_of_counted_failures(previous_transition, timing)
             if propagated_at <= transition.at:
-                points.append(TimelinePoint("propagated", propagated_at))
+                timeline_points.append(TimelinePoint("propagated", propagated_at))
         if (
             is_whole
             or previous_transition is None
             or previous_transition.state is not transition.state
         ):
             written_values = _describe_written_values(transition)
-            points.append(TimelinePoint(str(transition.state), transition.at, written_values))
+            timeline_points.append(
+                TimelinePoint(str(transition.state), transition.at, written_values)
+            )
         previous_transition = transition
-    points.sort(key=lambda point: point.at)
-    if is_whole or len(points) <= MAXIMUM_TIMELINE_POINTS:
-        return points
-    points_kept_at_end = MAXIMUM_TIMELINE_POINTS - POINTS_KEPT_AT_START
-    return points[:POINTS_KEPT_AT_START] + points[-points_kept_at_end:]
+    timeline_points.sort(key=lambda point: point.at)
+    if is_whole or len(timeline_points) <= MAXIMUM_TIMELINE_POINTS:
+        return timeline_points
+    points_kept_at_end = MAXIMUM_TIMELINE_POINTS - FIRST_TIMELINE_POINTS_KEPT
+    return timeline_points[:FIRST_TIMELINE_POINTS_KEPT] + timeline_points[-points_kept_at_end:]
 
 
 def _list_opening_points(first_transition: Case) -> Iterator[TimelinePoint]:
@@ -84,8 +87,8 @@ def _list_opening_points(first_transition: Case) -> Iterator[TimelinePoint]:
     failed_calls = first_transition.evidence.get("failed_calls")
     is_opening_transition = first_transition.n == 1
     if first_at := first_transition.evidence.get("first_at"):
-        event_name = "first_failure" if failed_calls else "found_by_scan"
-        yield TimelinePoint(event_name, datetime.fromisoformat(first_at))
+        point_name = "first_failure" if failed_calls else "found_by_scan"
+        yield TimelinePoint(point_name, datetime.fromisoformat(first_at))
     last_at = first_transition.evidence.get("last_at")
     if last_at and failed_calls and failed_calls > 1 and is_opening_transition:
         count_text = f"{failed_calls} failed calls"

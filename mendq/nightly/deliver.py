@@ -12,11 +12,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import is_transient
+from mendq.aws.errors import is_transient_error
 from mendq.model.case import Severity
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliveries import ClaimHeldByAnotherRun, DeliveryClaims
-from mendq.notifications.notification import Redelivery, describe_refused_mail
+from mendq.notifications.notification import ReportRedelivery, describe_refused_mail
 from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import link_runbooks
 
@@ -32,17 +32,17 @@ class ReportBucket(Struct, frozen=True):
     client: S3Client
     name: str
 
-    def read_summary(self, key: str, most_bytes: int) -> bytes:
+    def read_summary(self, key: str, maximum_bytes: int) -> bytes:
         """Return the first `most_bytes` bytes of a summary. `key` is the key in an S3 event."""
-        return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(most_bytes)
+        return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(maximum_bytes)
 
-    def put_page(self, week: str, page: str) -> str:
+    def put_page(self, week: str, page_html: str) -> str:
         """Store the HTML page of a week's report and return its key."""
         page_key = f"report/week={week}/report.html"
         self.client.put_object(
             Bucket=self.name,
             Key=page_key,
-            Body=page.encode(),
+            Body=page_html.encode(),
             ContentType="text/html; charset=utf-8",
         )
         return page_key
@@ -72,11 +72,11 @@ class Channel(Struct, frozen=True):
 
 
 def make_topic_channel(
-    clients: Clients, settings: DeliverReportSettings, name: str, subject: str, text: str
+    clients: Clients, settings: DeliverReportSettings, name: str, subject: str, topic_text: str
 ) -> Channel:
     """Return the channel that publishes to the report's SNS topic."""
     publish_arguments = make_publish_arguments(
-        {"subject": subject, "text": text}, is_for_chat=Severity.INFO in settings.chat
+        {"subject": subject, "text": topic_text}, is_for_chat=Severity.INFO in settings.chat
     )
     publish_to_topic = partial(
         clients.sns_once.publish, TopicArn=settings.topic_arn, **publish_arguments
@@ -111,7 +111,7 @@ def send_report(
     settings: DeliverReportSettings,
     claims: DeliveryClaims,
     report: OutgoingReport,
-    redelivery: Redelivery,
+    redelivery: ReportRedelivery,
 ) -> list[str]:
     """Send the report through each channel that has not sent it yet.
 
@@ -132,7 +132,7 @@ def send_report(
     reason_by_address = {
         address: _to_one_line(error)
         for address, error in error_by_address.items()
-        if not is_transient(error)
+        if not is_transient_error(error)
     }
     if reason_by_address:
         notification = describe_refused_mail(claims.week, reason_by_address, redelivery)
@@ -144,10 +144,10 @@ def send_report(
         reached_addresses += reached_topics
         error_by_address |= topic_error_by_address
     if error_by_address:
-        address_errors_text = [
+        address_error_texts = [
             f"{address}: {_to_one_line(error)}" for address, error in error_by_address.items()
         ]
-        raise ReportNotDelivered("; ".join(address_errors_text))
+        raise ReportNotDelivered("; ".join(address_error_texts))
     return reached_addresses
 
 

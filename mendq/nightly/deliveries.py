@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from mendq.aws.errors import ComeAgain, code_of
+from mendq.aws.errors import RetryLater, error_code_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -35,14 +35,14 @@ CLAIM_SECONDS = 150
 # was removed meanwhile.
 _CONDITION_FAILED_CODES = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
 # The most bytes of a claim that are read. A claim has about 200.
-_MOST_CLAIM_BYTES = 10_000
+_MAXIMUM_CLAIM_BYTES = 10_000
 # The states of a claim.
 SENT_STATE = "sent"
 TAKEN_STATE = "taken"
 FAILED_STATE = "failed"
 
 
-class ClaimHeldByAnotherRun(ComeAgain):
+class ClaimHeldByAnotherRun(RetryLater):
     """Another run is sending through this channel, or died while sending. Try the event again."""
 
 
@@ -70,8 +70,8 @@ class DeliveryClaims(Struct, frozen=True):
         claim_etag = self._write_claim(channel, TAKEN_STATE, IfNoneMatch="*")
         if claim_etag is not None:
             return claim_etag
-        response = self.client.get_object(Bucket=self.bucket, Key=self._claim_key(channel))
-        claim = _read_claim(response["Body"].read(_MOST_CLAIM_BYTES))
+        response = self.client.get_object(Bucket=self.bucket, Key=self._make_claim_key(channel))
+        claim = _read_claim(response["Body"].read(_MAXIMUM_CLAIM_BYTES))
         if claim["state"] not in (TAKEN_STATE, FAILED_STATE):
             return None
         if (
@@ -116,10 +116,10 @@ class DeliveryClaims(Struct, frozen=True):
         }
         try:
             response = self.client.put_object(
-                Bucket=self.bucket, Key=self._claim_key(channel), **request
+                Bucket=self.bucket, Key=self._make_claim_key(channel), **request
             )
         except ClientError as error:
-            if code_of(error) in _CONDITION_FAILED_CODES:
+            if error_code_of(error) in _CONDITION_FAILED_CODES:
                 return None
             raise
         return response["ETag"]
@@ -130,7 +130,7 @@ class DeliveryClaims(Struct, frozen=True):
             return datetime.fromisoformat(claim["until"]) > self.clock()
         return False
 
-    def _claim_key(self, channel: str) -> str:
+    def _make_claim_key(self, channel: str) -> str:
         return f"report/week={self.week}/delivered/{channel}.json"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mendq.model.plan import Ignore, Refusal
-from mendq.model.settings import ACCOUNT_SCOPE, DEFAULT_WORKER, StartNightlySettings
+from mendq.model.settings import ACCOUNT_SCOPE, DEFAULT_SPARK_WORKER, StartNightlySettings
 from mendq.model.time_text import format_time
 from mendq.nightly.verdict import name_of_week
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 # EMR Serverless's states of a job run that has not ended.
 # https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_JobRun.html
-ACTIVE_STATES = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
+STATES_OF_ACTIVE_RUNS = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
 
 
-class Roots(Struct, frozen=True):
+class NightlyJobRoots(Struct, frozen=True):
     """The places where the job reads and writes: S3 URIs, or folders on the local account.
 
     Args:
@@ -67,7 +67,7 @@ class Job(Struct, frozen=True):
         """The name of the job run in EMR Serverless, such as `nightly-2026-11-16`."""
         return f"{self.kind}-{self.day_or_week}"
 
-    def client_token(self, scheduled_at: datetime) -> str:
+    def make_client_token(self, scheduled_at: datetime) -> str:
         """Return a token with which EMR starts the job only once for this scheduled time.
 
         Another scheduled time gives another token, so that a person can start a failed run again.
@@ -77,7 +77,7 @@ class Job(Struct, frozen=True):
         return f"{self.name}-{sha256(token_input.encode()).hexdigest()[:12]}"
 
 
-def make_nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
+def make_nightly_job(scheduled_at: datetime, roots: NightlyJobRoots) -> Job:
     """Return the job that reads yesterday (UTC), and the day before again for late files."""
     day = (scheduled_at - timedelta(days=1)).date()
     arguments = ["backfill", "--from", f"{day - timedelta(days=1)}", "--to", f"{day}"]
@@ -87,7 +87,7 @@ def make_nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
     return Job("nightly", f"{day}", tuple(arguments))
 
 
-def make_week_job(scheduled_at: datetime, roots: Roots) -> Job:
+def make_week_job(scheduled_at: datetime, roots: NightlyJobRoots) -> Job:
     """Return the job that sums up the last complete ISO week (UTC).
 
     The job gets the scheduled time as an argument, because it may start later.
@@ -102,7 +102,7 @@ def make_week_job(scheduled_at: datetime, roots: Roots) -> Job:
     return Job("week", week, tuple(arguments))
 
 
-def _list_root_arguments(roots: Roots) -> tuple[str, ...]:
+def _list_root_arguments(roots: NightlyJobRoots) -> tuple[str, ...]:
     """Return the arguments that both kinds of job take."""
     return ("--trail", roots.trail, "--cases", roots.cases, "--out", roots.out)
 
@@ -128,10 +128,12 @@ def start_job(
     A nightly run and a weekly run may be active at the same time: the weekly run reads whole
     objects, and a nightly run replaces whole objects.
     """
-    active_states: Any = list(ACTIVE_STATES)
+    active_states: Any = list(STATES_OF_ACTIVE_RUNS)
     paginator = emr_client.get_paginator("list_job_runs")
-    for page in paginator.paginate(applicationId=settings.application_id, states=active_states):
-        for job_run in page["jobRuns"]:
+    for response_page in paginator.paginate(
+        applicationId=settings.application_id, states=active_states
+    ):
+        for job_run in response_page["jobRuns"]:
             if job_run.get("name", "").startswith(f"{job.kind}-"):
                 return Ignore("run_active", f"{job_run['name']} still goes on")
     spark_submit = {
@@ -142,7 +144,7 @@ def start_job(
     monitoring_configuration = {"s3MonitoringConfiguration": {"logUri": settings.log_root}}
     request: Any = {
         "applicationId": settings.application_id,
-        "clientToken": job.client_token(scheduled_at),
+        "clientToken": job.make_client_token(scheduled_at),
         "executionRoleArn": settings.job_role_arn,
         "executionTimeoutMinutes": TIMEOUT_MINUTES,
         "name": job.name,
@@ -163,7 +165,7 @@ def format_spark_parameters(settings: StartNightlySettings) -> str:
         "spark.submit.pyFiles": settings.package,
         "spark.archives": f"{settings.compiled_packages}#{PACKAGES_FOLDER}",
         f"{emr_prefix}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON_PATH,
-        f"{emr_prefix}.memoryOverheadFactor": f"{DEFAULT_WORKER.overhead_factor}",
+        f"{emr_prefix}.memoryOverheadFactor": f"{DEFAULT_SPARK_WORKER.overhead_factor}",
         # Spark begins with one executor and adds more if there are enough files.
         "spark.executor.instances": "1",
         "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
@@ -172,11 +174,12 @@ def format_spark_parameters(settings: StartNightlySettings) -> str:
         ("driver", f"{emr_prefix}.driverEnv"),
         ("executor", "spark.executorEnv"),
     ):
-        spark_properties[f"spark.{spark_role}.cores"] = f"{DEFAULT_WORKER.vcpu}"
-        spark_properties[f"spark.{spark_role}.memory"] = f"{DEFAULT_WORKER.heap_gb}g"
-        spark_properties[f"{emr_prefix}.{spark_role}.disk"] = f"{DEFAULT_WORKER.disk_gb}g"
+        spark_properties[f"spark.{spark_role}.cores"] = f"{DEFAULT_SPARK_WORKER.vcpu}"
+        spark_properties[f"spark.{spark_role}.memory"] = f"{DEFAULT_SPARK_WORKER.heap_gb}g"
+        spark_properties[f"{emr_prefix}.{spark_role}.disk"] = f"{DEFAULT_SPARK_WORKER.disk_gb}g"
         spark_properties[f"{environment_prefix}.PYSPARK_PYTHON"] = PYTHON_PATH
         spark_properties[f"{environment_prefix}.PYTHONPATH"] = f"./{PACKAGES_FOLDER}"
     return " ".join(
-        f"--conf {property_name}={value}" for property_name, value in spark_properties.items()
+        f"--conf {property_name}={property_value}"
+        for property_name, property_value in spark_properties.items()
     )

@@ -14,10 +14,10 @@ from mendq.model.names import OwnMetric
 from mendq.nightly.verdict import (
     DOUBTFUL_VERDICTS,
     FALLBACK_READER,
+    NightlyCounts,
     NightlyJudgement,
-    NightlyRead,
     Verdict,
-    judge,
+    judge_nightly_run,
     parse_day,
 )
 
@@ -25,9 +25,9 @@ EMR_EVENT_SOURCE = "aws.emr-serverless"
 EMR_DETAIL_TYPE = "EMR Serverless Job Run State Change"
 # The states of a run that has ended.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/job-states.html
-ENDED_STATES = ("SUCCESS", "FAILED", "CANCELLED")
+STATES_OF_ENDED_RUNS = ("SUCCESS", "FAILED", "CANCELLED")
 _RUN_ID_PATTERN = re.compile(r"[0-9a-z]{1,64}")
-_WEEKLY_RUN_NAME = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
+_WEEKLY_RUN_NAME_PATTERN = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
 # A report is missing if none was made for this long. It is a week, and one more day because reports
 # take different times and nightly runs may be late.
 LONGEST_TIME_BETWEEN_REPORTS = timedelta(days=8)
@@ -60,13 +60,13 @@ class NightlyJobRun(Struct, frozen=True):
     @property
     def day(self) -> date | None:
         """The day of a nightly run; None for any other run."""
-        kind, _, day = self.name.partition("-")
-        return parse_day(day) if kind == "nightly" else None
+        kind, _, day_text = self.name.partition("-")
+        return parse_day(day_text) if kind == "nightly" else None
 
     @property
     def week(self) -> str | None:
         """The week of a weekly run, such as 2026-W46; None for any other run."""
-        name_match = _WEEKLY_RUN_NAME.fullmatch(self.name)
+        name_match = _WEEKLY_RUN_NAME_PATTERN.fullmatch(self.name)
         return name_match[1] if name_match else None
 
     @property
@@ -74,9 +74,9 @@ class NightlyJobRun(Struct, frozen=True):
         """True if EMR Serverless says that the run succeeded."""
         return self.state == "SUCCESS"
 
-    def has_written(self, nightly: NightlyRead) -> bool:
+    def has_written(self, nightly_counts: NightlyCounts) -> bool:
         """Return True if this run, and not an earlier one, has written these counts."""
-        return nightly.made_at >= self.created_at
+        return nightly_counts.made_at >= self.created_at
 
 
 class NightlyRunOutcome(Struct, frozen=True):
@@ -96,7 +96,7 @@ class NightlyRunOutcome(Struct, frozen=True):
 
     run: NightlyJobRun
     day: date
-    nightly: NightlyRead | None
+    nightly: NightlyCounts | None
     bytes_unreadable: int
     judgement: NightlyJudgement
     is_report_missing: bool = False
@@ -126,7 +126,7 @@ class NightlyRunOutcome(Struct, frozen=True):
         }
 
     @property
-    def is_fine(self) -> bool:
+    def is_without_problem(self) -> bool:
         """True if people need not look at the run."""
         return (
             self.verdict is Verdict.READ and self.run.has_succeeded and not self.is_report_missing
@@ -135,16 +135,16 @@ class NightlyRunOutcome(Struct, frozen=True):
     @property
     def explanation(self) -> str:
         """A sentence that explains the metrics, for the people that an alarm wakes."""
-        nightly = self.nightly
+        nightly_counts = self.nightly
         run = self.run
         sentence_parts = [self._describe_verdict()]
         if self.bytes_unreadable:
             sentence_parts.append(
                 f"{self.bytes_unreadable} bytes were unreadable: quality names the files"
             )
-        if nightly and nightly.reader == FALLBACK_READER:
-            sentence_parts.append(f"read by the slower reader: {nightly.why_fallback}")
-        if nightly and not run.has_succeeded:
+        if nightly_counts and nightly_counts.reader == FALLBACK_READER:
+            sentence_parts.append(f"read by the slower reader: {nightly_counts.why_fallback}")
+        if nightly_counts and not run.has_succeeded:
             sentence_parts.append(f"the run ended {run.state} after it had written: {run.details}")
         if self.is_report_missing:
             sentence_parts.append(
@@ -175,7 +175,7 @@ class NightlyRunOutcome(Struct, frozen=True):
 def describe_run(
     run: NightlyJobRun,
     day: date,
-    counts_by_day: Mapping[date, NightlyRead],
+    nightly_counts_by_day: Mapping[date, NightlyCounts],
     summed_up_at: datetime | None = None,
 ) -> NightlyRunOutcome:
     """Return the outcome of a run for a day.
@@ -187,27 +187,32 @@ def describe_run(
         summed_up_at: The time of the newest weekly summary. None if there is no summary; then the
             oldest stored counts tell for how long the report is missing.
     """
-    own_counts_by_day: dict[date, NightlyRead] = {}
-    days_with_own_tables: list[date] = []
-    for written_day, nightly in counts_by_day.items():
-        if run.has_written(nightly):
-            own_counts_by_day[written_day] = nightly
-            if nightly.files or nightly.failed_calls:
-                days_with_own_tables.append(written_day)
+    counts_of_run_by_day: dict[date, NightlyCounts] = {}
+    days_written_by_run: list[date] = []
+    for written_day, nightly_counts in nightly_counts_by_day.items():
+        if run.has_written(nightly_counts):
+            counts_of_run_by_day[written_day] = nightly_counts
+            if nightly_counts.files or nightly_counts.failed_calls:
+                days_written_by_run.append(written_day)
     oldest_made_at = min(
-        (nightly.made_at for nightly in counts_by_day.values()), default=run.updated_at
+        (nightly_counts.made_at for nightly_counts in nightly_counts_by_day.values()),
+        default=run.updated_at,
     )
     return NightlyRunOutcome(
         run=run,
         day=day,
-        nightly=own_counts_by_day.get(day),
-        bytes_unreadable=sum(nightly.bytes_unreadable for nightly in own_counts_by_day.values()),
-        judgement=judge(
-            own_counts_by_day.get(day), counts_by_day.values(), has_run_failed=not run.has_succeeded
+        nightly=counts_of_run_by_day.get(day),
+        bytes_unreadable=sum(
+            nightly_counts.bytes_unreadable for nightly_counts in counts_of_run_by_day.values()
+        ),
+        judgement=judge_nightly_run(
+            counts_of_run_by_day.get(day),
+            nightly_counts_by_day.values(),
+            has_run_failed=not run.has_succeeded,
         ),
         is_report_missing=run.updated_at - (summed_up_at or oldest_made_at)
         > LONGEST_TIME_BETWEEN_REPORTS,
-        written_days=tuple(days_with_own_tables),
+        written_days=tuple(days_written_by_run),
     )
 
 
@@ -255,9 +260,9 @@ def read_run_id(event: Any, application_id: str) -> str | None:
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
     """
     try:
-        detail = event["detail"]
-        event_origin = (event["source"], event["detail-type"], detail["applicationId"])
-        run_id = _RUN_ID_PATTERN.fullmatch(detail["jobRunId"])
+        event_detail = event["detail"]
+        event_origin = (event["source"], event["detail-type"], event_detail["applicationId"])
+        run_id = _RUN_ID_PATTERN.fullmatch(event_detail["jobRunId"])
     except (TypeError, LookupError):
         return None
     if run_id is None or event_origin != (EMR_EVENT_SOURCE, EMR_DETAIL_TYPE, application_id):

@@ -42,20 +42,20 @@ NIGHTLY_SCHEMA = 1
 NIGHTLY_FOLDER = "nightly"
 # The tables of each day that a stack shares with its organization, and the name of the object with
 # its account alias.
-SHARED_TABLES = ("incidents", "failed_calls", "quality")
+TABLES_SHARED_WITH_ORGANIZATION = ("incidents", "failed_calls", "quality")
 ACCOUNT_OBJECT_NAME = "account.json"
 # The two readers of trail files. The second one needs no native wheel. It is slower and gives the
 # same rows.
 NATIVE_READER = "native"
 FALLBACK_READER = "standard_library"
 # The largest share of unreadable bytes with which the job still succeeds.
-MOST_UNREADABLE_SHARE = 0.01
-# A day is compared with this many days before it. At least LEAST_COMPARED_DAYS of them must be
+MAXIMUM_UNREADABLE_SHARE = 0.01
+# A day is compared with this many days before it. At least MINIMUM_COMPARED_DAYS of them must be
 # known (rule 5).
 COMPARED_DAYS = 14
-LEAST_COMPARED_DAYS = 3
+MINIMUM_COMPARED_DAYS = 3
 # Below this, chance decides more than the trail (rule 5).
-LEAST_USUAL_RECORDS = 1_000
+MINIMUM_USUAL_RECORDS = 1_000
 # A day has far fewer records if it has less than a fifth of the usual number (rule 5).
 FAR_FEWER_DIVISOR = 5
 _ONE_DAY = timedelta(days=1)
@@ -90,7 +90,7 @@ DOUBTFUL_VERDICTS = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
 
 
 @dataclass(frozen=True)
-class NightlyRead:
+class NightlyCounts:
     """Counts of one UTC day, as a nightly run stores them in `nightly.json`.
 
     Files, bytes and records belong to the day on which CloudTrail published them, failed calls to
@@ -135,10 +135,10 @@ class NightlyRead:
 
 
 # The names of the fields that are counts.
-COUNT_FIELDS = tuple(field.name for field in fields(NightlyRead) if field.default == 0)
+COUNT_FIELDS = tuple(field.name for field in fields(NightlyCounts) if field.default == 0)
 
 
-def read_nightly(content: bytes) -> NightlyRead | None:
+def read_nightly_counts(content: bytes) -> NightlyCounts | None:
     """Read the content of a `nightly.json`. Never raises.
 
     Return None if the content is not as Mendq writes it.
@@ -149,19 +149,23 @@ def read_nightly(content: bytes) -> NightlyRead | None:
         made_at = datetime.fromisoformat(document["made_at"])
         reader_texts = [document[name] for name in ("reader", "why_fallback")]
         count_by_field = {name: document[name] for name in COUNT_FIELDS}
-        has_our_schema = (
+        has_known_schema = (
             document["schema"] == NIGHTLY_SCHEMA
             and document["schema"] is not True
             and made_at.tzinfo is not None
         )
-        nightly = NightlyRead(day, made_at.astimezone(UTC), *reader_texts, **count_by_field)
+        nightly_counts = NightlyCounts(
+            day, made_at.astimezone(UTC), *reader_texts, **count_by_field
+        )
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None
     are_reader_texts_valid = all(isinstance(text, str) for text in reader_texts)
     are_counts_valid = all(
         type(count) is int and 0 <= count < _COUNT_LIMIT for count in count_by_field.values()
     )
-    return nightly if has_our_schema and are_reader_texts_valid and are_counts_valid else None
+    return (
+        nightly_counts if has_known_schema and are_reader_texts_valid and are_counts_valid else None
+    )
 
 
 @dataclass(frozen=True)
@@ -175,12 +179,12 @@ class NightlyJudgement:
     usual_records: float | None = None
 
 
-def judge(
-    nightly: NightlyRead | None,
-    other_days: Iterable[NightlyRead],
+def judge_nightly_run(
+    nightly_counts: NightlyCounts | None,
+    counts_of_other_days: Iterable[NightlyCounts],
     *,
     has_run_failed: bool = False,
-    is_torn: bool = False,
+    has_wrong_counts: bool = False,
 ) -> NightlyJudgement:
     """Judge what a nightly run read of a day.
 
@@ -190,41 +194,42 @@ def judge(
         has_run_failed: True if the run that should have stored the counts failed.
         is_torn: True if the day's tables do not have as many rows as were counted.
     """
-    if nightly is None:
+    if nightly_counts is None:
         return NightlyJudgement(Verdict.FAILED if has_run_failed else Verdict.MISSING)
-    usual_record_count = usual_records(nightly.day, other_days)
+    usual_record_count = usual_records(nightly_counts.day, counts_of_other_days)
     return NightlyJudgement(
-        _choose_verdict(nightly, usual_record_count, is_torn=is_torn), usual_record_count
+        _choose_verdict(nightly_counts, usual_record_count, has_wrong_counts=has_wrong_counts),
+        usual_record_count,
     )
 
 
 def _choose_verdict(
-    nightly: NightlyRead, usual_record_count: float | None, *, is_torn: bool
+    nightly_counts: NightlyCounts, usual_record_count: float | None, *, has_wrong_counts: bool
 ) -> Verdict:
     """Return the verdict about counts that were stored: rules 2 to 6."""
-    if is_torn:
+    if has_wrong_counts:
         return Verdict.TORN
-    if not nightly.was_day_over:
+    if not nightly_counts.was_day_over:
         return Verdict.PARTIAL
-    if nightly.has_read_nothing:
+    if nightly_counts.has_read_nothing:
         return Verdict.NOTHING_READ
     if (
         usual_record_count is not None
-        and usual_record_count >= LEAST_USUAL_RECORDS
-        and nightly.records * FAR_FEWER_DIVISOR < usual_record_count
+        and usual_record_count >= MINIMUM_USUAL_RECORDS
+        and nightly_counts.records * FAR_FEWER_DIVISOR < usual_record_count
     ):
         return Verdict.FAR_FEWER
     return Verdict.READ
 
 
-def usual_records(day: date, other_days: Iterable[NightlyRead]) -> float | None:
+def usual_records(day: date, counts_of_other_days: Iterable[NightlyCounts]) -> float | None:
     """Return the usual number of records of a day, or None if too few days are known (rule 5)."""
     record_count_by_day: dict[date, int] = {}
-    for nightly in other_days:
-        days_ago = (day - nightly.day).days
-        if 0 < days_ago <= COMPARED_DAYS and nightly.records and nightly.was_day_over:
-            record_count_by_day[nightly.day] = nightly.records
-    if len(record_count_by_day) < LEAST_COMPARED_DAYS:
+    for nightly_counts in counts_of_other_days:
+        days_ago = (day - nightly_counts.day).days
+        if 0 < days_ago <= COMPARED_DAYS and nightly_counts.records and nightly_counts.was_day_over:
+            record_count_by_day[nightly_counts.day] = nightly_counts.records
+    if len(record_count_by_day) < MINIMUM_COMPARED_DAYS:
         return None
     median_record_count = median(record_count_by_day.values())
     same_weekday_record_counts = [
@@ -237,7 +242,7 @@ def usual_records(day: date, other_days: Iterable[NightlyRead]) -> float | None:
     return min(median_record_count, max(same_weekday_record_counts))
 
 
-def is_week_over(last_day: date, made_at: datetime, *, may_last_run_come: bool) -> bool:
+def is_week_over(last_day: date, made_at: datetime, *, may_last_run_still_come: bool) -> bool:
     """Return True if a summary that is made at this time covers the whole week.
 
     Args:
@@ -247,7 +252,7 @@ def is_week_over(last_day: date, made_at: datetime, *, may_last_run_come: bool) 
             week then counts as over only LAST_NIGHTLY_RUN_DELAY after its end.
     """
     week_end = datetime.combine(last_day + _ONE_DAY, time(), UTC)
-    if may_last_run_come:
+    if may_last_run_still_come:
         week_end += LAST_NIGHTLY_RUN_DELAY
     return made_at >= week_end
 
@@ -259,10 +264,10 @@ def is_too_much_unreadable(unreadable_bytes: int, all_bytes: int) -> bool:
         unreadable_bytes: The bytes that could not be read.
         all_bytes: All bytes, with the unreadable ones.
     """
-    return unreadable_bytes > MOST_UNREADABLE_SHARE * all_bytes
+    return unreadable_bytes > MAXIMUM_UNREADABLE_SHARE * all_bytes
 
 
-def is_in_reach(year: int) -> bool:
+def is_possible_trail_year(year: int) -> bool:
     """Return True if a trail can have records of this year, and days around it can be computed."""
     return _YEAR_BEFORE_SQS < year < _YEAR_AFTER_POSSIBLE_DAYS
 
@@ -276,28 +281,28 @@ def name_of_week(day: date) -> str:
 def parse_day(text: str) -> date | None:
     """Read a day from a text such as `2026-11-16`.
 
-    Return None for any other text, and for a year that `is_in_reach` excludes.
+    Return None for any other text, and for a year that `is_possible_trail_year` excludes.
     """
     with suppress(ValueError):
         day = date.fromisoformat(text)
-        if str(day) == text and is_in_reach(day.year):
+        if str(day) == text and is_possible_trail_year(day.year):
             return day
     return None
 
 
-def member_prefix(account: str, region: str) -> str:
+def make_member_prefix(account: str, region: str) -> str:
     """Return the S3 prefix of the objects that a stack shares with its organization."""
     return f"account={account}/region={region}"
 
 
-def shared_table_prefix(account: str, region: str, table: str, week: str) -> str:
+def make_shared_table_prefix(account: str, region: str, table: str, week: str) -> str:
     """Return the S3 prefix of one week of a table that a stack shares with its organization.
 
     One listing of this prefix finds all days of the week.
     """
-    return f"{member_prefix(account, region)}/{table}/week={week}"
+    return f"{make_member_prefix(account, region)}/{table}/week={week}"
 
 
-def nightly_key(day: date) -> str:
+def make_nightly_counts_key(day: date) -> str:
     """Return the S3 key of a day's `nightly.json`, below the root of the tables."""
     return f"{NIGHTLY_FOLDER}/dt={day}/nightly.json"

@@ -15,12 +15,12 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import code_of
+from mendq.aws.errors import error_code_of
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.deliver import read_account_alias
 from mendq.nightly.outcome import (
-    ENDED_STATES,
+    STATES_OF_ENDED_RUNS,
     NightlyJobRun,
     NightlyRunOutcome,
     WeeklyRunOutcome,
@@ -30,13 +30,13 @@ from mendq.nightly.outcome import (
 from mendq.nightly.verdict import (
     ACCOUNT_OBJECT_NAME,
     COMPARED_DAYS,
-    SHARED_TABLES,
-    NightlyRead,
-    member_prefix,
+    TABLES_SHARED_WITH_ORGANIZATION,
+    NightlyCounts,
+    make_member_prefix,
+    make_nightly_counts_key,
+    make_shared_table_prefix,
     name_of_week,
-    nightly_key,
-    read_nightly,
-    shared_table_prefix,
+    read_nightly_counts,
 )
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 
 
 # The S3 key of a week's summary.
-SUMMARY_KEY = "summary/week={week}/summary.json"
+SUMMARY_KEY_TEMPLATE = "summary/week={week}/summary.json"
 # The weekly job sums up the week before the day on which it began. The summaries of jobs that began
 # at most this many days ago are looked for.
 _MAXIMUM_DAYS_SINCE_JOB_BEGAN = 8
 _DAYS_PER_WEEK = 7
 # The most bytes of a `nightly.json` that are read. It has about 300.
-_MOST_NIGHTLY_BYTES = 10_000
+_MAXIMUM_NIGHTLY_COUNTS_BYTES = 10_000
 
 
 class NightlyBucket(Struct, frozen=True):
@@ -60,27 +60,29 @@ class NightlyBucket(Struct, frozen=True):
     client: S3Client
     name: str
 
-    def read_nightly_counts_until(self, day: date) -> dict[date, NightlyRead]:
+    def read_nightly_counts_until(self, day: date) -> dict[date, NightlyCounts]:
         """Return the stored counts of `day` and of the 14 days before it, the oldest day first.
 
         A day without counts, or with an object that Mendq did not write, is left out. Each day is
         listed separately, so other objects below `nightly/` cannot fill a listing.
         """
-        counts_by_day: dict[date, NightlyRead] = {}
+        nightly_counts_by_day: dict[date, NightlyCounts] = {}
         for days_back in range(COMPARED_DAYS, -1, -1):
             earlier_day = day - timedelta(days=days_back)
-            key = nightly_key(earlier_day)
+            key = make_nightly_counts_key(earlier_day)
             if self._find_write_time(key) is None:
                 continue
             response_body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
-            nightly_counts = read_nightly(response_body.read(_MOST_NIGHTLY_BYTES))
+            nightly_counts = read_nightly_counts(response_body.read(_MAXIMUM_NIGHTLY_COUNTS_BYTES))
             if nightly_counts and nightly_counts.day == earlier_day:
-                counts_by_day[earlier_day] = nightly_counts
-        return counts_by_day
+                nightly_counts_by_day[earlier_day] = nightly_counts
+        return nightly_counts_by_day
 
     def find_summary_time(self, *weeks: str) -> datetime | None:
         """Return when a summary of these weeks was last written, or None if there is none."""
-        summary_times = [self._find_write_time(SUMMARY_KEY.format(week=week)) for week in weeks]
+        summary_times = [
+            self._find_write_time(SUMMARY_KEY_TEMPLATE.format(week=week)) for week in weeks
+        ]
         return max(
             (summary_time for summary_time in summary_times if summary_time is not None),
             default=None,
@@ -98,7 +100,7 @@ class NightlyBucket(Struct, frozen=True):
         return None
 
 
-def list_possible_weeks(last_day: date) -> tuple[str, ...]:
+def list_weeks_of_recent_jobs(last_day: date) -> tuple[str, ...]:
     """Return the weeks that a recent weekly job may have summed up, the newest first.
 
     A recent job began on `last_day`, or at most _MAXIMUM_DAYS_SINCE_JOB_BEGAN days before it. A job
@@ -111,7 +113,7 @@ def list_possible_weeks(last_day: date) -> tuple[str, ...]:
     return tuple(weeks)
 
 
-def watch_run(
+def find_run_outcome(
     clients: Clients, settings: WatchNightlySettings, event: object
 ) -> NightlyRunOutcome | WeeklyRunOutcome | Refusal:
     """Return the outcome of the run that an event is about, or a refusal if it is not watched.
@@ -124,14 +126,14 @@ def watch_run(
     run = _read_run(clients, settings.application_id, run_id)
     if run is None:
         return Ignore("no_run", f"EMR Serverless knows no run {run_id} of our application")
-    if run.state not in ENDED_STATES:
+    if run.state not in STATES_OF_ENDED_RUNS:
         return Ignore("goes_on", f"{run_id} is still {run.state}")
     bucket = NightlyBucket(clients.s3, settings.report_bucket)
     if run.week is not None:
         return WeeklyRunOutcome(run, run.week, bucket.find_summary_time(run.week))
     if run.day is None:
         return Ignore("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
-    summed_up_at = bucket.find_summary_time(*list_possible_weeks(run.updated_at.date()))
+    summed_up_at = bucket.find_summary_time(*list_weeks_of_recent_jobs(run.updated_at.date()))
     return describe_run(run, run.day, bucket.read_nightly_counts_until(run.day), summed_up_at)
 
 
@@ -150,10 +152,9 @@ def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterabl
     account_and_region = (settings.account, clients.region)
     organization_bucket = settings.organization_bucket or ""
     copied_table_count = 0
-    for day, table in product(days, SHARED_TABLES):
-        table_key = (
-            f"{shared_table_prefix(*account_and_region, table, name_of_week(day))}/{day}.parquet"
-        )
+    for day, table in product(days, TABLES_SHARED_WITH_ORGANIZATION):
+        table_prefix = make_shared_table_prefix(*account_and_region, table, name_of_week(day))
+        table_key = f"{table_prefix}/{day}.parquet"
         copy_source: CopySourceTypeDef = {
             "Bucket": settings.report_bucket,
             "Key": f"{table}/dt={day}/{table}.parquet",
@@ -163,11 +164,11 @@ def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterabl
         )
         copied_table_count += 1
     if copied_table_count:
-        account_document = json.dumps({"schema": 1, "alias": read_account_alias(clients)}).encode()
+        account_json = json.dumps({"schema": 1, "alias": read_account_alias(clients)}).encode()
         clients.s3_copying.put_object(
             Bucket=organization_bucket,
-            Key=f"{member_prefix(*account_and_region)}/{ACCOUNT_OBJECT_NAME}",
-            Body=account_document,
+            Key=f"{make_member_prefix(*account_and_region)}/{ACCOUNT_OBJECT_NAME}",
+            Body=account_json,
         )
     return copied_table_count
 
@@ -177,7 +178,7 @@ def _read_run(clients: Clients, application_id: str, run_id: str) -> NightlyJobR
     try:
         run = clients.emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
     except ClientError as error:
-        if code_of(error) == "ResourceNotFoundException":
+        if error_code_of(error) == "ResourceNotFoundException":
             return None
         raise
     return NightlyJobRun(

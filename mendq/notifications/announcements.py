@@ -8,7 +8,7 @@ the time. Each of its methods returns an `Announcement`, and the caller acts on 
 - `decide_stored`: a run looks at a case whose notification is stored. `mendq.cases.outbox` sends
   or drops it, and `mendq.follow_up` looks at the case again or takes it out of the index of open
   cases.
-- `decide_about_account`: the news is about the account, not about one queue (a mass symptom, a
+- `decide_account_news`: the news is about the account, not about one queue (a mass symptom, a
   flood, held back notifications, a lost probe). `mendq.cases.outbox` sends it.
 
 The rules:
@@ -92,23 +92,23 @@ from mendq.model.state import State
 from mendq.notifications.sent import NotificationRecord
 
 # Rule 4: for this long, only the run that stored a notification sends it.
-SENDING_DURATION = timedelta(seconds=90)
+EXCLUSIVE_SENDING_TIME = timedelta(seconds=90)
 # Rule 7: the notifications of each severity in one hour, and how many of the urgent ones are
 # reserved for a first notification that names a new caller.
 NOTIFICATIONS_PER_HOUR = 20
 NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS = 10
 # Rule 8: held back notifications are tried again after this.
-RETRY_HELD_BACK_AFTER = timedelta(minutes=10)
+RETRY_HELD_BACK_NOTIFICATION_AFTER = timedelta(minutes=10)
 # Rule 9: follow_up looks this long after a transition whether its notification was sent.
-CHECK_SENT_AFTER = timedelta(minutes=2)
+CHECK_NOTIFICATION_SENT_AFTER = timedelta(minutes=2)
 # Rule 10: a case that waits this long for its next step is reported.
-REPORT_WAIT_AFTER = timedelta(hours=1)
+REPORT_WAITING_CASE_AFTER = timedelta(hours=1)
 # Rule 11: the least time between two different news about the account.
 ACCOUNT_NEWS_PAUSE = timedelta(hours=1)
 # Rule 12: one lost probe may only be late.
 LOST_PROBES_TO_REPORT = 2
 # Rule 14: the least time between two reports of new callers of one case.
-NEW_CALLERS_PAUSE = timedelta(hours=1)
+NEW_CALLERS_REPORT_PAUSE = timedelta(hours=1)
 
 # Rule 3: a notification about an earlier case in one of these states does not announce a later one.
 _STATES_ANNOUNCED_PER_CASE = frozenset({State.ESCALATED, State.EXPIRED})
@@ -160,7 +160,7 @@ class Announcement(Enum):
     BEING_SENT = "being sent"
     # Drop the stored notification: its case has moved.
     DROP_STORED = "drop the stored notification"
-    # The budget of this hour is spent: try again after RETRY_HELD_BACK_AFTER.
+    # The budget of this hour is spent: try again after RETRY_HELD_BACK_NOTIFICATION_AFTER.
     HELD_BACK = "held back"
 
     @property
@@ -197,11 +197,11 @@ def make_transition_news(
         distinction: A text that distinguishes the news from others with the same state and code.
         is_drill: True if the queue has the drill tag.
     """
-    case_id_if_distinct = case.case_id if case.state in _STATES_ANNOUNCED_PER_CASE else ""
-    return News(f"{case.news}:{distinction}:{case_id_if_distinct}", severity, is_drill)
+    case_id_if_news_per_case = case.case_id if case.state in _STATES_ANNOUNCED_PER_CASE else ""
+    return News(f"{case.news}:{distinction}:{case_id_if_news_per_case}", severity, is_drill)
 
 
-def make_wait_news(case: Case, severity: Severity | None) -> News:
+def make_waiting_case_news(case: Case, severity: Severity | None) -> News:
     """Return the news that a case waits for its next step."""
     return News(f"held_up:{case.case_id}", severity, replaces_stored=False)
 
@@ -218,7 +218,7 @@ class Announcements(Struct, frozen=True):
     last: NotificationRecord | None
     now: datetime
 
-    def decide_news(self, news: News) -> Announcement:
+    def decide_case_news(self, news: News) -> Announcement:
         """Decide whether to announce news about a case: rules 1, 2, 3, 5 and 10."""
         if news.severity is None or news.is_drill:
             return Announcement.NOTHING_TO_ANNOUNCE
@@ -228,14 +228,14 @@ class Announcements(Struct, frozen=True):
             return Announcement.ALREADY_STORED
         return Announcement.ANNOUNCE_NOW
 
-    def decide_stored(self, case: Case | None) -> Announcement:
+    def decide_stored_notification(self, case: Case | None) -> Announcement:
         """Decide what to do about the stored notification: rules 4, 5 and 6.
 
         `case` is the case as it is now; None if there is no case.
         """
         if self.last is None or self.last.is_sent:
             return Announcement.NOTHING_TO_ANNOUNCE
-        if self.now - self.last.at <= SENDING_DURATION:
+        if self.now - self.last.at <= EXCLUSIVE_SENDING_TIME:
             return Announcement.BEING_SENT
         if self._is_a_day_old:
             return Announcement.NOTHING_TO_ANNOUNCE
@@ -243,16 +243,16 @@ class Announcements(Struct, frozen=True):
             return Announcement.DROP_STORED
         return Announcement.SEND_STORED
 
-    def decide_about_account(self, key: str, pause: timedelta) -> Announcement:
+    def decide_account_news(self, key: str, least_pause: timedelta) -> Announcement:
         """Decide whether to announce news about the account: rule 11.
 
         `key` is the key of the news, `pause` the least time between two different news.
         """
-        if self.decide_stored(None) is Announcement.SEND_STORED:
+        if self.decide_stored_notification(None) is Announcement.SEND_STORED:
             return Announcement.SEND_STORED
         if self._is_announced(key):
             return Announcement.ALREADY_ANNOUNCED
-        if self.last is not None and self.now - self.last.at < pause:
+        if self.last is not None and self.now - self.last.at < least_pause:
             return Announcement.TOO_SOON
         return Announcement.ANNOUNCE_NOW
 
@@ -269,8 +269,8 @@ class Announcements(Struct, frozen=True):
     def _is_a_day_old(self) -> bool:
         """True if a day has passed since a run first tried to send the stored notification."""
         assert self.last is not None  # noqa: S101 - asked about a stored notification only
-        stored_at = self.last.since or self.last.at
-        return self.now - stored_at >= REPEAT_NOTIFICATION_AFTER
+        first_sending_at = self.last.since or self.last.at
+        return self.now - first_sending_at >= REPEAT_NOTIFICATION_AFTER
 
 
 class HourlyBudget(Struct, frozen=True):
@@ -282,8 +282,8 @@ class HourlyBudget(Struct, frozen=True):
             only if it names a caller that no other notification named in this hour.
     """
 
-    for_all: int
-    for_new_callers: int
+    most_for_all_callers: int
+    most_for_new_callers: int
 
     @classmethod
     def of(cls, notification: NotificationRecord) -> Self:
@@ -291,8 +291,8 @@ class HourlyBudget(Struct, frozen=True):
         reserved_count = NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS if notification.urgent else 0
         is_known_queue = bool(notification.announced)
         return cls(
-            for_all=NOTIFICATIONS_PER_HOUR - reserved_count,
-            for_new_callers=0 if is_known_queue else NOTIFICATIONS_PER_HOUR,
+            most_for_all_callers=NOTIFICATIONS_PER_HOUR - reserved_count,
+            most_for_new_callers=0 if is_known_queue else NOTIFICATIONS_PER_HOUR,
         )
 
 
@@ -301,12 +301,14 @@ def choose_pause_between_summaries(case: Case) -> timedelta:
 
     `case` is a case whose notification is held back.
     """
-    return RETRY_HELD_BACK_AFTER if case.state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
+    return (
+        RETRY_HELD_BACK_NOTIFICATION_AFTER if case.state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
+    )
 
 
-def must_report_wait(waiting_since: datetime, now: datetime) -> bool:
+def must_report_waiting_case(waiting_since: datetime, now: datetime) -> bool:
     """Return True if a case has waited long enough for its next step to report it: rule 10."""
-    return now - waiting_since >= REPORT_WAIT_AFTER
+    return now - waiting_since >= REPORT_WAITING_CASE_AFTER
 
 
 def must_report_mass_symptom(refusal: Refusal | None, mode: Mode, *, is_drill: bool) -> bool:
@@ -327,7 +329,7 @@ def must_report_new_callers(open_case: Case, new_callers: Evidence, now: datetim
 
     `new_callers` is the evidence of the callers that `open_case` does not name.
     """
-    return now - open_case.at >= NEW_CALLERS_PAUSE and new_callers.is_sufficient
+    return now - open_case.at >= NEW_CALLERS_REPORT_PAUSE and new_callers.is_sufficient
 
 
 def must_report_lost_probes(lost_probe_count: int, *, is_announced: bool) -> bool:
@@ -339,11 +341,11 @@ def must_report_lost_probes(lost_probe_count: int, *, is_announced: bool) -> boo
     return lost_probe_count >= LOST_PROBES_TO_REPORT and not is_announced
 
 
-def find_first_look(case: Case, due_at: datetime) -> datetime | None:
+def find_first_check_time(case: Case, due_at: datetime) -> datetime | None:
     """Return when follow_up must look at a case after its transition, None if never: rule 9.
 
     `due_at` is the time at which the case's state makes it due (`lifecycle.due_at`).
     """
     if case.notified:
-        return min(due_at, case.at + CHECK_SENT_AFTER)
+        return min(due_at, case.at + CHECK_NOTIFICATION_SENT_AFTER)
     return None if case.is_final else due_at

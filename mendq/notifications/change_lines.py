@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from mendq.model.case import QUEUE_DELETED_CODE, Case
-from mendq.model.dlq import attributes_of_dlq
+from mendq.model.dlq import make_dlq_attributes
 from mendq.model.facts import Facts
-from mendq.model.queue import arn_of, parse_json_object
+from mendq.model.queue import parse_json_object, queue_arn_or_none
 from mendq.model.state import SILENT_DAYS, State
 from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.model.tags import find_cloudformation_resource
@@ -25,15 +25,15 @@ from mendq.notifications.commands import (
 from mendq.notifications.configuration import NOT_SET_TEXT, describe_differences, format_policy
 from mendq.notifications.text import (
     Section,
-    command_line,
+    command_or_note,
     format_exact_json,
     format_value,
     limit_lines,
-    plain,
+    to_plain_text,
 )
 
 # The most steps that are shown; further ones are counted.
-_MOST_STEPS = 4
+_MOST_SHOWN_STEPS = 4
 # The documents of a case's steps, with the keys `attribute`, `before` and `after`.
 StepDocuments = Sequence[Mapping[str, str]]
 RETENTION_ATTRIBUTE = "MessageRetentionPeriod"
@@ -51,14 +51,15 @@ _SECONDS_ATTRIBUTE_PATTERN = re.compile(
 )
 
 
-def format_with_unit(attribute: str, value_text: str, most_characters: int = 300) -> str:
+def format_attribute_value(attribute: str, value_text: str, most_characters: int = 300) -> str:
     """Return an attribute's value as text for people, in at most `most_characters`.
 
     A number of seconds gets its unit, and a policy becomes compact JSON. Any other value is made
     safe by `format_value`.
     """
     if not (
-        NUMBER_PATTERN.fullmatch(value_text) and _SECONDS_ATTRIBUTE_PATTERN.fullmatch(attribute)
+        WHOLE_NUMBER_PATTERN.fullmatch(value_text)
+        and _SECONDS_ATTRIBUTE_PATTERN.fullmatch(attribute)
     ):
         return format_policy(attribute, value_text, most_characters) or format_value(
             value_text, most_characters
@@ -82,7 +83,7 @@ def describe_change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...
     if not case.steps:
         return ("none was made, so there is nothing to undo",)
     step_lines = [line for step in case.steps for line in describe_step(step)]
-    shown_step_lines = limit_lines(step_lines, _MOST_STEPS)
+    shown_step_lines = limit_lines(step_lines, _MOST_SHOWN_STEPS)
     manual_commands = list_change_commands(case.queue_arn, case.steps, attributes)
     if case.came_from in _STATES_AFTER_WRITE:
         return ("made by Mendq:", *shown_step_lines)
@@ -104,13 +105,13 @@ def list_change_commands(
     """
     source_facts = Facts(queue_arn, attributes, {})
     for created_arn in _list_created_queues(steps):
-        created_attributes = attributes_of_dlq(source_facts, created_arn)
-        yield command_line(create_queue_command(created_arn, created_attributes))
+        created_attributes = make_dlq_attributes(source_facts, created_arn)
+        yield command_or_note(create_queue_command(created_arn, created_attributes))
     for destination_arn in _list_redrive_destinations(steps):
-        yield command_line(redrive_preview_command(destination_arn))
+        yield command_or_note(redrive_preview_command(destination_arn))
     new_value_by_attribute = _map_attribute_values(steps, "after")
     if new_value_by_attribute:
-        yield command_line(set_attributes_command(queue_arn, new_value_by_attribute))
+        yield command_or_note(set_attributes_command(queue_arn, new_value_by_attribute))
 
 
 def describe_step(step: Mapping[str, str]) -> tuple[str, ...]:
@@ -122,9 +123,9 @@ def describe_step(step: Mapping[str, str]) -> tuple[str, ...]:
         difference_lines = describe_differences({attribute: value_before}, {attribute: value_after})
         if difference_lines:
             return difference_lines
-    text_before = format_with_unit(attribute, value_before) if value_before else NOT_SET_TEXT
-    text_after = format_with_unit(attribute, value_after) if value_after else NOT_SET_TEXT
-    return (f"{plain(attribute, 64)}: {text_before} -> {text_after}",)
+    text_before = format_attribute_value(attribute, value_before) if value_before else NOT_SET_TEXT
+    text_after = format_attribute_value(attribute, value_after) if value_after else NOT_SET_TEXT
+    return (f"{to_plain_text(attribute, 64)}: {text_before} -> {text_after}",)
 
 
 def _map_attribute_values(steps: StepDocuments, before_or_after: str) -> dict[str, str]:
@@ -139,7 +140,7 @@ def _list_created_queues(steps: StepDocuments) -> tuple[str, ...]:
 
 def _creates_queue(step: Mapping[str, str]) -> bool:
     """Return True if the step creates another queue."""
-    return step["attribute"] == CreateDlq.attribute and arn_of(step["after"]) is not None
+    return step["attribute"] == CreateDlq.attribute and queue_arn_or_none(step["after"]) is not None
 
 
 def _list_redrive_destinations(steps: StepDocuments) -> tuple[str, ...]:
@@ -147,7 +148,8 @@ def _list_redrive_destinations(steps: StepDocuments) -> tuple[str, ...]:
     return tuple(
         step["after"]
         for step in steps
-        if not has_value_in_queue(step["attribute"]) and arn_of(step["after"]) is not None
+        if not has_value_in_queue(step["attribute"])
+        and queue_arn_or_none(step["after"]) is not None
     )
 
 
@@ -165,27 +167,29 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         case: The case.
         attributes: The queue's attributes as they are now. Empty if they could not be read.
     """
-    was_written = case.came_from in _STATES_AFTER_WRITE
-    if not case.steps or not (was_written or case.state is State.PROPOSED):
+    was_change_written = case.came_from in _STATES_AFTER_WRITE
+    if not case.steps or not (was_change_written or case.state is State.PROPOSED):
         return ()
-    if was_written and not attributes:
+    if was_change_written and not attributes:
         return ("the queue's attributes are not known now: look before you undo",)
-    overruled_attributes = _find_overruled_attributes(case, attributes) if was_written else []
+    overruled_attributes = (
+        _find_overruled_attributes(case, attributes) if was_change_written else []
+    )
     overruled_lines = [
-        f"{plain(attribute, 64)} holds another value now: not undone"
+        f"{to_plain_text(attribute, 64)} holds another value now: not undone"
         for attribute in overruled_attributes
     ]
-    undo_lines = list(limit_lines(overruled_lines, _MOST_STEPS))
+    undo_lines = list(limit_lines(overruled_lines, _MOST_SHOWN_STEPS))
     rollback_command = mendq_case_command("rollback", case)
     restored_value_by_attribute = {
         attribute: value_before
         for attribute, value_before in _map_attribute_values(case.steps, "before").items()
         if attribute not in overruled_attributes
     }
-    if restored_value_by_attribute and not was_written:
+    if restored_value_by_attribute and not was_change_written:
         undo_lines.append("once the change is made:")
     if restored_value_by_attribute:
-        manual_command = command_line(
+        manual_command = command_or_note(
             set_attributes_command(case.queue_arn, restored_value_by_attribute)
         )
         undo_lines.extend([rollback_command, "or by hand:", manual_command])
@@ -193,7 +197,7 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         undo_lines.append(DELETION_WARNING)
     for created_arn in _list_created_queues(case.steps):
         undo_lines.append("the queue that was made is kept; once it is empty and nobody names it:")
-        undo_lines.append(command_line(delete_queue_command(created_arn)))
+        undo_lines.append(command_or_note(delete_queue_command(created_arn)))
     for _ in _list_redrive_destinations(case.steps):
         undo_lines.extend(
             ["messages that went back stay there; what stops the others:", rollback_command]
@@ -238,11 +242,13 @@ def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
         f"Mendq leaves these settings alone for {SILENT_DAYS} days",
     ]
     attribute_steps = [step for step in case.steps if _sets_attribute(step)]
-    for step in attribute_steps[:_MOST_STEPS]:
+    for step in attribute_steps[:_MOST_SHOWN_STEPS]:
         attribute = step["attribute"]
-        their_value = facts.attributes.get(attribute, "") if facts.attributes else step["before"]
+        value_set_by_others = (
+            facts.attributes.get(attribute, "") if facts.attributes else step["before"]
+        )
         template_value_lines += make_template_lines("Mendq's", attribute, step["after"])
-        template_value_lines += make_template_lines("theirs", attribute, their_value)
+        template_value_lines += make_template_lines("theirs", attribute, value_set_by_others)
     return (Section("TEMPLATE", tuple(template_value_lines)),)
 
 
@@ -265,14 +271,14 @@ _TERRAFORM_NAME_BY_ATTRIBUTE: dict[str, str] = {
 }
 _WORD_BOUNDARY_PATTERN = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
-NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,11}")
+WHOLE_NUMBER_PATTERN = re.compile(r"0|[1-9][0-9]{0,11}")
 
 
 def name_terraform_argument(attribute: str) -> str:
     """Return the argument of Terraform's `aws_sqs_queue` that sets a queue attribute."""
     return (
         _TERRAFORM_NAME_BY_ATTRIBUTE.get(attribute)
-        or _WORD_BOUNDARY_PATTERN.sub("_", plain(attribute, 64)).lower()
+        or _WORD_BOUNDARY_PATTERN.sub("_", to_plain_text(attribute, 64)).lower()
     )
 
 
@@ -303,7 +309,7 @@ def _name_cloudformation_property(attribute: str) -> str:
     # In CloudFormation, a queue's policy is a resource of its own.
     if attribute == "Policy":
         return "PolicyDocument (AWS::SQS::QueuePolicy)"
-    return plain(attribute, 64)
+    return to_plain_text(attribute, 64)
 
 
 def _format_literal(value_text: str) -> str:
@@ -312,7 +318,7 @@ def _format_literal(value_text: str) -> str:
     This is a number, `true`, `false`, JSON, or a quoted text. Return an empty text if the value is
     empty or too long.
     """
-    if NUMBER_PATTERN.fullmatch(value_text) or value_text in ("true", "false"):
+    if WHOLE_NUMBER_PATTERN.fullmatch(value_text) or value_text in ("true", "false"):
         return value_text
     if not 0 < len(value_text) <= _MOST_PARSED_CHARACTERS:
         return ""

@@ -13,37 +13,40 @@ from shlex import quote
 
 from mendq.model.case import Case
 from mendq.model.metrics import Measurement
-from mendq.model.queue import parts_of, public_url
-from mendq.notifications.text import Section, command_line, format_exact_json
+from mendq.model.queue import make_public_queue_url, parse_queue_arn
+from mendq.notifications.text import Section, command_or_note, format_exact_json
 
 
-def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
+def make_aws_command(operation: str, queue_arn: str, options: str = "") -> str:
     """Return an `aws` command in the queue's region."""
-    return f"aws {operation} --region {parts_of(queue_arn).region} {options}".rstrip()
+    return f"aws {operation} --region {parse_queue_arn(queue_arn).region} {options}".rstrip()
 
 
 def _sqs_command(operation: str, queue_arn: str, queue_url: str = "") -> str:
     """Return an `aws sqs` command about a queue. Without `queue_url`, use the ARN's public URL."""
-    quoted_url = quote(queue_url or public_url(queue_arn))
-    return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {quoted_url}")
+    quoted_url = quote(queue_url or make_public_queue_url(queue_arn))
+    return make_aws_command(f"sqs {operation}", queue_arn, f"--queue-url {quoted_url}")
 
 
 def get_attributes_command(queue_arn: str, *attribute_names: str) -> str:
     """Return the `aws` command that shows attributes of a queue. Without `names` it shows all."""
-    names_text = " ".join(attribute_names or ("All",))
-    return f"{_sqs_command('get-queue-attributes', queue_arn)} --attribute-names {names_text}"
+    attribute_names_text = " ".join(attribute_names or ("All",))
+    return (
+        f"{_sqs_command('get-queue-attributes', queue_arn)} --attribute-names "
+        f"{attribute_names_text}"
+    )
 
 
 def list_consumers_command(queue_arn: str) -> str:
     """Return the `aws` command that lists the Lambda functions that consume a queue."""
     options = f"--event-source-arn {quote(queue_arn)}"
-    return aws_command("lambda list-event-source-mappings", queue_arn, options)
+    return make_aws_command("lambda list-event-source-mappings", queue_arn, options)
 
 
-def mendq_queue_command(command: str, queue_arn: str) -> str:
+def mendq_queue_command(command_template: str, queue_arn: str) -> str:
     """Return a `mendq` command in the queue's region. The queue's name fills `{queue}` in it."""
-    queue = parts_of(queue_arn)
-    return f"mendq {command.format(queue=queue.name)} --region {queue.region}"
+    queue = parse_queue_arn(queue_arn)
+    return f"mendq {command_template.format(queue=queue.name)} --region {queue.region}"
 
 
 # The command that shows which DLQ messages would go back to a source queue.
@@ -51,7 +54,7 @@ redrive_preview_command = partial(mendq_queue_command, "redrive {queue} --all --
 # The command that shows the messages of a DLQ, or of a source's DLQ.
 dlq_messages_command = partial(mendq_queue_command, "dlq {queue}")
 # The command that sends back all DLQ messages of a FIFO queue, except the first of each group.
-leave_first_command = partial(mendq_queue_command, "redrive {queue} --all --leave-first")
+redrive_all_but_first_command = partial(mendq_queue_command, "redrive {queue} --all --leave-first")
 
 
 def tag_queue_command(tag: str, queue_arn: str) -> str:
@@ -73,7 +76,7 @@ def show_metric_command(
     """
     if measurement is None:
         return ""
-    queue = parts_of(queue_arn)
+    queue = parse_queue_arn(queue_arn)
     return (
         f"aws cloudwatch get-metric-statistics --region {queue.region} --namespace AWS/SQS "
         f"--metric-name {metric} --dimensions Name=QueueName,Value={queue.name} "
@@ -105,8 +108,8 @@ def set_attributes_command(
         value_by_attribute: The new value of each attribute.
         queue_url: The queue's URL; empty for the public URL of this ARN.
     """
-    names_and_values = [*value_by_attribute.keys(), *value_by_attribute.values()]
-    if all(_PLAIN_WORD_PATTERN.fullmatch(value) for value in names_and_values):
+    attribute_names_and_values = [*value_by_attribute.keys(), *value_by_attribute.values()]
+    if all(_PLAIN_WORD_PATTERN.fullmatch(value) for value in attribute_names_and_values):
         attributes_text = ",".join(f"{name}={value}" for name, value in value_by_attribute.items())
     else:
         attributes_text = format_exact_json(dict(value_by_attribute))
@@ -116,9 +119,9 @@ def set_attributes_command(
 
 def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
     """Return the `aws` command that creates a queue with these attributes."""
-    options = f"--queue-name {parts_of(queue_arn).name}"
+    options = f"--queue-name {parse_queue_arn(queue_arn).name}"
     options += f" --attributes {quote(format_exact_json(dict(attributes)))}"
-    return aws_command("sqs create-queue", queue_arn, options)
+    return make_aws_command("sqs create-queue", queue_arn, options)
 
 
 def delete_queue_command(queue_arn: str) -> str:
@@ -126,10 +129,10 @@ def delete_queue_command(queue_arn: str) -> str:
     return _sqs_command("delete-queue", queue_arn)
 
 
-def mendq_case_command(verb: str, case: Case) -> str:
+def mendq_case_command(mendq_subcommand: str, case: Case) -> str:
     """Return the command `mendq VERB` for a case, such as `approve`, in the region of its queue."""
-    region = parts_of(case.queue_arn).region
-    return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
+    region = parse_queue_arn(case.queue_arn).region
+    return command_or_note(f"mendq {mendq_subcommand} {quote(case.case_id)} --region {region}")
 
 
 def list_quotas_command(service_code: str, queue_arn: str, quota_name_part: str = "") -> str:
@@ -140,9 +143,9 @@ def list_quotas_command(service_code: str, queue_arn: str, quota_name_part: str 
     shell.
     """
     quota_filter = f"[?contains(QuotaName, '{quota_name_part}')]" if quota_name_part else "[]"
-    query = f"Quotas{quota_filter}.[QuotaName, QuotaCode, Value, Adjustable]"
-    options = f'--service-code {service_code} --query "{query}" --output table'
-    return aws_command("service-quotas list-service-quotas", queue_arn, options)
+    quota_query = f"Quotas{quota_filter}.[QuotaName, QuotaCode, Value, Adjustable]"
+    options = f'--service-code {service_code} --query "{quota_query}" --output table'
+    return make_aws_command("service-quotas list-service-quotas", queue_arn, options)
 
 
 def describe_quota(
@@ -161,13 +164,13 @@ def describe_quota(
         quota_code: The quota's code. If it is empty, the command lists all quotas of the service.
     """
     quota_options = f"--service-code {service_code} --quota-code {quota_code or 'QUOTA_CODE'}"
-    read_command = aws_command("service-quotas get-service-quota", queue_arn, quota_options)
+    read_command = make_aws_command("service-quotas get-service-quota", queue_arn, quota_options)
     increase_operation = "service-quotas request-service-quota-increase"
     quota_lines = (
         f"{quota_name}: {default_text} by AWS's documentation; this account's own value is in:",
         read_command if quota_code else list_quotas_command(service_code, queue_arn),
         "to ask for more; what is not adjustable there takes a case with AWS Support:",
-        aws_command(increase_operation, queue_arn, f"{quota_options} --desired-value VALUE"),
+        make_aws_command(increase_operation, queue_arn, f"{quota_options} --desired-value VALUE"),
     )
     return Section("QUOTA", quota_lines, can_be_cut=False)
 
@@ -176,14 +179,14 @@ def describe_quota(
 # to Mendq's topics.
 ALARM_PREFIX = "mendq-"
 # The beginnings of the lines in an alarm's description.
-FIRES_PREFIX = "Fires: "
+FIRING_CONDITION_PREFIX = "Fires: "
 FIRST_COMMAND_PREFIX = "First, in account "
 RUNBOOK_PREFIX = "Runbook: "
 # The first command for most alarms: it shows most causes.
 DOCTOR_COMMAND = "mendq doctor"
 
 _ALARM_DESCRIPTION_PATTERN = re.compile(
-    rf"^{FIRES_PREFIX}(?P<when>.{{1,500}})\.\n"
+    rf"^{FIRING_CONDITION_PREFIX}(?P<when>.{{1,500}})\.\n"
     rf"{FIRST_COMMAND_PREFIX}\S{{1,40}}: (?P<command>.{{1,200}})\n"
     rf"{RUNBOOK_PREFIX}(?P<page>docs/runbooks/[a-z_]{{1,64}}\.md|https://[!-~]{{1,300}})$",
     re.MULTILINE,
@@ -204,7 +207,7 @@ def format_alarm_description(
     """
     description_lines = (
         impact,
-        f"{FIRES_PREFIX}{firing_condition}.",
+        f"{FIRING_CONDITION_PREFIX}{firing_condition}.",
         f"{FIRST_COMMAND_PREFIX}{account}: {command}",
         f"{RUNBOOK_PREFIX}{page}",
     )

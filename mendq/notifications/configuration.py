@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from mendq.model.policy import digest_of
+from mendq.model.policy import digest_of_policy
 from mendq.model.queue import parse_json_object
-from mendq.notifications.text import compact_json, format_value, plain
+from mendq.notifications.text import format_value, to_plain_text, to_printable_json
 
 # Names that are no configuration: counters, times, the queue's own ARN, and Mendq's own name for a
 # DLQ that it made.
@@ -27,7 +27,7 @@ _UNCONFIGURABLE_NAME_PATTERN = re.compile(
 # Attributes whose values are JSON documents.
 _JSON_ATTRIBUTES = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy"})
 # The largest numbers of characters of a value, a digest, a name and a path in a line.
-_MOST_STATEMENT_CHARACTERS = 500
+_MOST_DOCUMENT_CHARACTERS = 500
 _DIGEST_CHARACTERS = 12
 _MOST_NAME_CHARACTERS = 64
 _MOST_PATH_CHARACTERS = 200
@@ -90,12 +90,12 @@ def format_policy(attribute: str, policy_text: str, most_characters: int) -> str
     """
     document = parse_json_object(policy_text) if attribute in _JSON_ATTRIBUTES else None
     try:
-        return compact_json(document, most_characters) if document else None
+        return to_printable_json(document, most_characters) if document else None
     except RecursionError:
         return None
 
 
-def summarize_value(attribute: str, value_text: str) -> str:
+def summarize_attribute_value(attribute: str, value_text: str) -> str:
     """Return an attribute's value as text for a sentence; `nothing` if the value is empty.
 
     For a policy, the text has only the number of statements and a digest, because the policy is too
@@ -104,8 +104,11 @@ def summarize_value(attribute: str, value_text: str) -> str:
     if attribute not in _JSON_ATTRIBUTES or not value_text:
         return value_text or "nothing"
     statements = _wrap_in_list((parse_json_object(value_text) or {}).get("Statement") or [])
-    count_text = f" of {len(statements)} statement(s)" if statements else ""
-    return f"a policy{count_text} (sha256 {digest_of(value_text)[:_DIGEST_CHARACTERS]})"
+    statement_count_text = f" of {len(statements)} statement(s)" if statements else ""
+    return (
+        f"a policy{statement_count_text} (sha256 "
+        f"{digest_of_policy(value_text)[:_DIGEST_CHARACTERS]})"
+    )
 
 
 def _compare_attribute(name: str, value_before: str | None, value_after: str | None) -> list[str]:
@@ -114,10 +117,10 @@ def _compare_attribute(name: str, value_before: str | None, value_after: str | N
     A value is None if the attribute was not set, or is not set any more. A JSON document with too
     many levels is compared as text.
     """
-    printable_name = plain(name, _MOST_NAME_CHARACTERS)
+    printable_name = to_plain_text(name, _MOST_NAME_CHARACTERS)
     try:
         return list(
-            _compare_members(
+            _compare_json_members(
                 printable_name, _parse_value(name, value_before), _parse_value(name, value_after)
             )
         )
@@ -136,13 +139,13 @@ def _parse_value(attribute: str, value_text: str | None) -> Any:
     """
     if attribute == "Policy":
         policy = parse_json_object(value_text)
-        return value_text if policy is None else _name_statements(policy)
+        return value_text if policy is None else _map_statements_by_sid(policy)
     if attribute in _JSON_ATTRIBUTES and value_text:
         return parse_json_object(value_text) or value_text
     return value_text
 
 
-def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
+def _map_statements_by_sid(policy: Mapping[str, Any]) -> dict[str, Any]:
     """Return a policy whose statements are members with the statement's Sid as name.
 
     Statements with the same Sid become one member with a list; so do statements without a Sid.
@@ -150,19 +153,19 @@ def _name_statements(policy: Mapping[str, Any]) -> dict[str, Any]:
     statements_by_name: dict[str, list[Any]] = defaultdict(list)
     for statement in _wrap_in_list(policy.get("Statement") or []):
         sid = statement.get("Sid") if isinstance(statement, dict) else None
-        name = (
+        statement_name = (
             f"statement {format_value(sid, _MOST_NAME_CHARACTERS)}"
             if sid
             else "statement without Sid"
         )
-        statements_by_name[name].append(statement)
+        statements_by_name[statement_name].append(statement)
     member_by_name = {key: member for key, member in policy.items() if key != "Statement"}
-    for name, statements in statements_by_name.items():
-        member_by_name[name] = statements[0] if len(statements) == 1 else statements
+    for statement_name, statements in statements_by_name.items():
+        member_by_name[statement_name] = statements[0] if len(statements) == 1 else statements
     return member_by_name
 
 
-def _compare_members(path: str, value_before: Any, value_after: Any) -> Iterator[str]:
+def _compare_json_members(path: str, value_before: Any, value_after: Any) -> Iterator[str]:
     """Yield one line for each inner value that differs.
 
     Each line begins with the path to the inner value: `path` and the names below it.
@@ -170,9 +173,13 @@ def _compare_members(path: str, value_before: Any, value_after: Any) -> Iterator
     if _make_canonical_text(value_before) == _make_canonical_text(value_after):
         return
     if isinstance(value_before, dict) and isinstance(value_after, dict):
-        for key in sorted(value_before.keys() | value_after.keys()):
-            inner_path = f"{path} {plain(key, _MOST_NAME_CHARACTERS)}"[:_MOST_PATH_CHARACTERS]
-            yield from _compare_members(inner_path, value_before.get(key), value_after.get(key))
+        for member_name in sorted(value_before.keys() | value_after.keys()):
+            inner_path = f"{path} {to_plain_text(member_name, _MOST_NAME_CHARACTERS)}"[
+                :_MOST_PATH_CHARACTERS
+            ]
+            yield from _compare_json_members(
+                inner_path, value_before.get(member_name), value_after.get(member_name)
+            )
     elif (
         value_before
         and value_after
@@ -211,7 +218,7 @@ def _format_document(document: Any) -> str:
     return (
         format_value(document)
         if isinstance(document, str)
-        else compact_json(document, _MOST_STATEMENT_CHARACTERS)
+        else to_printable_json(document, _MOST_DOCUMENT_CHARACTERS)
     )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from mendq.model.case import REPEAT_NOTIFICATION_AFTER, Case
 from mendq.model.plan import Refusal
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import STATES_UNDER_VERIFICATION, State
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.commands import (
@@ -21,7 +21,7 @@ from mendq.notifications.commands import (
     redrive_preview_command,
     tag_queue_command,
 )
-from mendq.notifications.text import command_line, plain
+from mendq.notifications.text import command_or_note, to_plain_text
 
 # A text is the `mendq` command for the case, such as "show". A function returns the command for the
 # queue with this ARN. An empty text: no command.
@@ -46,7 +46,7 @@ _WAIT_SENTENCE = "Wait: Mendq looks again by itself."
 
 # The sentence and the command for each code of a refusal, an escalation or an override. The command
 # is used if the refusal itself names none.
-NEXT_STEP_BY_CODE: Mapping[str, tuple[str, CommandSource]] = {
+NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, tuple[str, CommandSource]] = {
     # About any case.
     "another_owner": (
         "Wait for the Lambda that owns the next step, or approve it anew.",
@@ -237,7 +237,7 @@ NEXT_STEP_BY_STATE: Mapping[State, tuple[str, CommandSource]] = {
         "See why the fix did not help: Mendq tries its next step.",
         _SHOW_CASE_COMMAND,
     ),
-    State.OVERRIDDEN: NEXT_STEP_BY_CODE["overridden"],
+    State.OVERRIDDEN: NEXT_STEP_BY_REFUSAL_CODE["overridden"],
     State.ESCALATED: ("Find what is wrong: Mendq has no further step.", _SHOW_CASE_COMMAND),
     **dict.fromkeys(
         (State.APPROVED, *STATES_UNDER_VERIFICATION, State.VERIFIED, State.WATCHING),
@@ -251,8 +251,8 @@ def describe_reason(case: Case) -> str:
     """Return the case's reason. If it has a refusal code, the state and the code come first."""
     if not case.code:
         return case.reason
-    state = "Not changed" if case.state is State.REFUSED else case.state.capitalize()
-    return f"{state} ({case.code}): {case.reason}"
+    state_text = "Not changed" if case.state is State.REFUSED else case.state.capitalize()
+    return f"{state_text} ({case.code}): {case.reason}"
 
 
 def runbook_path(symptom: str) -> str:
@@ -266,7 +266,9 @@ def choose_next_step(case: Case, refusal_command: str = "") -> dict[str, str]:
     `refusal_command` is the command that the refusal itself names; empty if it names no command. It
     is not used for a proposal: there, the next step is always to approve or decline it.
     """
-    sentence, command_source = NEXT_STEP_BY_CODE.get(case.code) or NEXT_STEP_BY_STATE[case.state]
+    sentence, command_source = (
+        NEXT_STEP_BY_REFUSAL_CODE.get(case.code) or NEXT_STEP_BY_STATE[case.state]
+    )
     command_text = "" if case.state is State.PROPOSED else refusal_command
     if not command_text and command_source:
         command_text = (
@@ -276,22 +278,22 @@ def choose_next_step(case: Case, refusal_command: str = "") -> dict[str, str]:
         )
     return {
         "sentence": sentence,
-        "command": command_line(command_text) if command_text else "",
+        "command": command_or_note(command_text) if command_text else "",
         "runbook": runbook_path(case.symptom),
     }
 
 
-def command_without_case(refusal: Refusal, queue_arn: str) -> str:
+def choose_command_without_case(refusal: Refusal, queue_arn: str) -> str:
     """Return the command for a person to type after a refusal that opened no case.
 
     Return an empty text if there is no command, or only a command that needs a case.
     """
     if refusal.next_command:
-        return command_line(refusal.next_command)
-    _, command_source = NEXT_STEP_BY_CODE.get(refusal.code, ("", ""))
+        return command_or_note(refusal.next_command)
+    _, command_source = NEXT_STEP_BY_REFUSAL_CODE.get(refusal.code, ("", ""))
     if isinstance(command_source, str):
         return ""
-    return command_line(command_source(queue_arn))
+    return command_or_note(command_source(queue_arn))
 
 
 # A case in these states stays open until a person closes it, or the symptom does not show for long.
@@ -305,7 +307,7 @@ def list_next_step_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
 
     `refusal_command` is the command that the refusal itself names; empty if it names no command.
     """
-    queue = parts_of(case.queue_arn)
+    queue = parse_queue_arn(case.queue_arn)
     next_step = choose_next_step(case, refusal_command)
     next_step_lines: list[str] = []
     if next_step["sentence"]:
@@ -313,14 +315,16 @@ def list_next_step_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
     # A step without a command is about a deleted queue, so further commands would fail.
     if next_step["command"]:
         next_step_lines.append(next_step["command"])
-        next_step_lines.extend(_list_more_commands(case, refusal_command))
-    next_step_lines.append(f"runbook: {plain(next_step['runbook'])}")
-    place_text = f"{plain(queue.account, 12)} {plain(queue.region, 32)}"
-    next_step_lines.append(f"case: {plain(case.case_id, 80)} in {place_text}")
+        next_step_lines.extend(_list_further_command_lines(case, refusal_command))
+    next_step_lines.append(f"runbook: {to_plain_text(next_step['runbook'])}")
+    account_and_region_text = (
+        f"{to_plain_text(queue.account, 12)} {to_plain_text(queue.region, 32)}"
+    )
+    next_step_lines.append(f"case: {to_plain_text(case.case_id, 80)} in {account_and_region_text}")
     return tuple(next_step_lines)
 
 
-def _list_more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:
+def _list_further_command_lines(case: Case, refusal_command: str) -> tuple[str, ...]:
     """Return lines with further commands, besides the command of the next step."""
     show_queue_command = get_attributes_command(case.queue_arn)
     if case.state is State.PROPOSED:
@@ -332,7 +336,7 @@ def _list_more_commands(case: Case, refusal_command: str) -> tuple[str, ...]:
             decline_heading,
             mendq_case_command("decline", case),
             "to look first:",
-            command_line(refusal_command or show_queue_command),
+            command_or_note(refusal_command or show_queue_command),
         )
     if case.state in _STATES_WAITING_FOR_MENDQ:
         return ("the queue as it is now:", show_queue_command)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.model.timeline import TimelinePoint
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
@@ -32,7 +32,7 @@ from mendq.notifications.queue_lines import (
     describe_facts,
     describe_failed_calls,
     describe_last_change,
-    draw_bars,
+    draw_time_bars,
     format_timeline,
 )
 from mendq.notifications.sent import (
@@ -42,20 +42,20 @@ from mendq.notifications.sent import (
 )
 from mendq.notifications.text import (
     Section,
-    command_line,
+    command_or_note,
     format_count,
     format_utc_time,
     format_value,
     limit_lines,
     make_body,
-    plain,
+    to_plain_text,
 )
 
 # The most characters of the first line, which a locked phone shows.
 MOST_FIRST_LINE_CHARACTERS = 122
 # The most characters of a symptom's name; no symptom of the catalogue is longer.
 _MOST_SYMPTOM_NAME_CHARACTERS = 28
-_ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
+_SYMPTOM_NAME_ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
 # The most lines of advice after the change.
 _MOST_LATER_ADVICE_LINES = 5
 # A notification about callers (a flood, held back notifications) names at most this many.
@@ -67,7 +67,7 @@ _MOST_FIRST_ADVICE_LINES = 4
 _MOST_REASON_CHARACTERS = 2_000
 
 # The request to the reader by state: in full, and a short one if the queue's name is long.
-_REQUESTS_BY_STATE: dict[State, tuple[str, str]] = {
+_READER_REQUESTS_BY_STATE: dict[State, tuple[str, str]] = {
     State.PROPOSED: ("Mendq proposes a change: approve it or decline it.", "Approve?"),
     State.APPROVED: ("It was approved and is held up: please look at it.", "Look at it"),
     State.INEFFECTIVE: ("Mendq's next step is held up: please look at it.", "Look at it"),
@@ -78,7 +78,7 @@ _REQUESTS_BY_STATE: dict[State, tuple[str, str]] = {
 }
 
 # The states of a case that people may be notified about.
-NOTIFIED_STATES = frozenset(_REQUESTS_BY_STATE)
+NOTIFIED_STATES = frozenset(_READER_REQUESTS_BY_STATE)
 
 
 class CaseDetails(Struct, frozen=True):
@@ -109,13 +109,13 @@ class CaseDetails(Struct, frozen=True):
     last_change: QueueChange | str | None
     refusal_command: str
     baselines: tuple[Baseline, ...] = ()
-    first_advice: Iterable[str] = ()
-    later_advice: Iterable[str] = ()
+    advice_before_change: Iterable[str] = ()
+    advice_after_change: Iterable[str] = ()
     always_shown_attributes: Iterable[str] = ()
     symptom_sections: Iterable[Section] = ()
     aws_health: Iterable[str] = ()
     timeline: Sequence[TimelinePoint] = ()
-    named_spans: Sequence[tuple[str, float]] = ()
+    named_time_spans: Sequence[tuple[str, float]] = ()
 
 
 def describe_case(case: Case, details: CaseDetails) -> NotificationText:
@@ -128,15 +128,15 @@ def describe_case(case: Case, details: CaseDetails) -> NotificationText:
         raise ValueError(f"a case that is {case.state} is never paged: {case.case_id}")
     facts = details.facts
     attributes = facts.attributes
-    first_advice = limit_lines(
-        (_clean_advice(line) for line in details.first_advice), _MOST_FIRST_ADVICE_LINES
+    advice_before_change = limit_lines(
+        (_clean_advice(line) for line in details.advice_before_change), _MOST_FIRST_ADVICE_LINES
     )
-    later_advice = limit_lines(
-        (_clean_advice(line) for line in details.later_advice), _MOST_LATER_ADVICE_LINES
+    advice_after_change = limit_lines(
+        (_clean_advice(line) for line in details.advice_after_change), _MOST_LATER_ADVICE_LINES
     )
-    span_lines = tuple("  ".join(line) for line in draw_bars(details.named_spans))
+    time_bar_lines = tuple("  ".join(line) for line in draw_time_bars(details.named_time_spans))
     sections = (
-        Section("FIRST", first_advice, can_be_cut=False),
+        Section("FIRST", advice_before_change, can_be_cut=False),
         Section("CHANGE", describe_change(case, attributes), can_be_cut=False),
         Section("NEXT", list_next_step_lines(case, details.refusal_command), can_be_cut=False),
         Section("UNDO", describe_undo(case, attributes), can_be_cut=False),
@@ -146,24 +146,26 @@ def describe_case(case: Case, details: CaseDetails) -> NotificationText:
         Section("CHANGED LAST BY", describe_last_change(details.last_change)),
         Section("EVIDENCE", describe_failed_calls(case.evidence, facts.event_names)),
         Section("CASE SO FAR (UTC)", _draw_timeline(details.timeline)),
-        Section("CONSUMERS NEED, AND HAVE", span_lines),
+        Section("CONSUMERS NEED, AND HAVE", time_bar_lines),
         Section(
             "QUEUE NOW", describe_facts(case.steps, facts, tuple(details.always_shown_attributes))
         ),
         *details.symptom_sections,
         *describe_template_values(case, facts),
-        Section("BEYOND THAT", later_advice),
+        Section("BEYOND THAT", advice_after_change),
     )
-    queue = parts_of(case.queue_arn)
-    place_text = format_place(queue.account, queue.region)
+    queue = parse_queue_arn(case.queue_arn)
+    account_and_region_text = format_account_and_region(queue.account, queue.region)
     symptom_text = symptom_name_in_words(case.symptom)
     opening_lines = (
-        make_first_line(f"{queue.name}: {symptom_text}.", *_REQUESTS_BY_STATE[case.state]),
+        make_first_line(f"{queue.name}: {symptom_text}.", *_READER_REQUESTS_BY_STATE[case.state]),
         *details.aws_health,
-        f"What: {plain(details.sentence, 300)}",
-        f"Why: {plain(describe_reason(case), _MOST_REASON_CHARACTERS)}",
+        f"What: {to_plain_text(details.sentence, 300)}",
+        f"Why: {to_plain_text(describe_reason(case), _MOST_REASON_CHARACTERS)}",
     )
-    subject = make_subject(f"Mendq {case.state}: {symptom_text} on", queue.name, place_text)
+    subject = make_subject(
+        f"Mendq {case.state}: {symptom_text} on", queue.name, account_and_region_text
+    )
     return _make_notification_text(subject, opening_lines, *sections)
 
 
@@ -189,48 +191,56 @@ def _make_notification_text(
 
 def symptom_name_in_words(symptom: str) -> str:
     """Return a symptom's name in words, such as `DLQ missing` for `dlq_missing`."""
-    words = (word.upper() if word in _ACRONYMS else word for word in symptom.split("_"))
-    return plain(" ".join(words), _MOST_SYMPTOM_NAME_CHARACTERS)
+    words = (
+        word.upper() if word in _SYMPTOM_NAME_ACRONYMS else word for word in symptom.split("_")
+    )
+    return to_plain_text(" ".join(words), _MOST_SYMPTOM_NAME_CHARACTERS)
 
 
-def make_first_line(fact: str, *reader_requests: str) -> str:
+def make_first_line(fact_sentence: str, *reader_requests: str) -> str:
     """Return the first line of a notification: the fact, and a request to the reader.
 
     This is the first of `reader_requests` that fits into the line, or the last one if no request
     fits. A locked phone shows only this line.
     """
-    fitting_requests = [
-        request
-        for request in reader_requests
-        if len(fact) + 1 + len(request) <= MOST_FIRST_LINE_CHARACTERS
+    fitting_reader_requests = [
+        reader_request
+        for reader_request in reader_requests
+        if len(fact_sentence) + 1 + len(reader_request) <= MOST_FIRST_LINE_CHARACTERS
     ]
-    request = fitting_requests[0] if fitting_requests else reader_requests[-1]
-    return f"{fact} {request}"[:MOST_FIRST_LINE_CHARACTERS]
+    reader_request = fitting_reader_requests[0] if fitting_reader_requests else reader_requests[-1]
+    return f"{fact_sentence} {reader_request}"[:MOST_FIRST_LINE_CHARACTERS]
 
 
-def make_subject(subject_beginning: str, name: str, place_text: str = "") -> str:
+def make_subject(subject_beginning: str, name: str, account_and_region_text: str = "") -> str:
     """Return a subject of at most MOST_SUBJECT_CHARACTERS.
 
     The form is `BEGINNING NAME in PLACE`, without `in PLACE` if `place_text` is empty. If `name` is
     too long, its middle is left out, because long names differ at their ends.
     """
-    place_ending = f" in {place_text}" if place_text else ""
-    most_name_characters = MOST_SUBJECT_CHARACTERS - len(subject_beginning) - 1 - len(place_ending)
+    account_and_region_ending = f" in {account_and_region_text}" if account_and_region_text else ""
+    most_name_characters = (
+        MOST_SUBJECT_CHARACTERS - len(subject_beginning) - 1 - len(account_and_region_ending)
+    )
     kept_end_characters = (most_name_characters - 3) // 2
     if len(name) > most_name_characters:
         kept_start_characters = most_name_characters - 3 - kept_end_characters
         name = f"{name[:kept_start_characters]}...{name[-kept_end_characters:]}"
-    return f"{subject_beginning} {name}{place_ending}"
+    return f"{subject_beginning} {name}{account_and_region_ending}"
 
 
-def format_place(account: str, region: str) -> str:
+def format_account_and_region(account: str, region: str) -> str:
     """Return the account and the region as text, such as `123456789012 eu-west-1`."""
-    return f"{plain(account, 12)} {plain(region, 32)}"
+    return f"{to_plain_text(account, 12)} {to_plain_text(region, 32)}"
 
 
 def _clean_advice(advice_line: str) -> str:
     """Return a line of advice: unchanged if it is printable, otherwise made safe by `plain`."""
-    return advice_line if command_line(advice_line) == advice_line else plain(advice_line, 300)
+    return (
+        advice_line
+        if command_or_note(advice_line) == advice_line
+        else to_plain_text(advice_line, 300)
+    )
 
 
 # The most queues that a notification about a mass symptom names.
@@ -264,7 +274,7 @@ def describe_mass_symptom(
     queue_arns: Collection[str],
     managed_queue_count: int,
     now: datetime,
-    place_text: str,
+    account_and_region_text: str,
 ) -> NotificationText:
     """Return one notification about all queues that show a mass symptom.
 
@@ -273,32 +283,34 @@ def describe_mass_symptom(
         queue_arns: The queues, in the order in which they are named.
         managed_queue_count: The number of managed queues; 0 if they were not counted.
         now: The time of the notification.
-        place_text: The account and region, from `format_place`.
+        place_text: The account and region, from `format_account_and_region`.
     """
     symptom_text = symptom_name_in_words(symptom.name)
-    count_text = f"{len(queue_arns)}"
+    queue_count_text = f"{len(queue_arns)}"
     if managed_queue_count:
-        count_text = f"{len(queue_arns)} of {managed_queue_count}"
-    queue_names = (plain(queue_arn.rpartition(":")[2], 80) for queue_arn in queue_arns)
+        queue_count_text = f"{len(queue_arns)} of {managed_queue_count}"
+    queue_names = (to_plain_text(queue_arn.rpartition(":")[2], 80) for queue_arn in queue_arns)
     opening_lines = (
         make_first_line(
-            f"{count_text} queues: {symptom_text}.", "One cause elsewhere is likely: please look."
+            f"{queue_count_text} queues: {symptom_text}.",
+            "One cause elsewhere is likely: please look.",
         ),
-        *(plain(line, 600) for line in symptom.own_changes),
+        *(to_plain_text(line, 600) for line in symptom.own_changes),
         *symptom.aws_health,
-        f"What: {plain(symptom.sentence, 300)}",
+        f"What: {to_plain_text(symptom.sentence, 300)}",
         "Why: many queues at once have a cause that is not theirs. Mendq changes none of them now.",
     )
-    next_step_lines = [plain(symptom.advice, 600)]
+    next_step_lines = [to_plain_text(symptom.advice, 600)]
     if symptom.next_command:
-        next_step_lines.append(command_line(symptom.next_command))
+        next_step_lines.append(command_or_note(symptom.next_command))
     next_step_lines += [
-        f"runbook: {plain(symptom.runbook)}",
-        f"seen {format_utc_time(now)} in {place_text}",
+        f"runbook: {to_plain_text(symptom.runbook)}",
+        f"seen {format_utc_time(now)} in {account_and_region_text}",
     ]
     queues_section = Section("QUEUES", limit_lines(queue_names, _MOST_NAMED_QUEUES))
     subject = make_subject(
-        f"Mendq stopped: {symptom_text} on", f"{count_text} queues in {place_text}"
+        f"Mendq stopped: {symptom_text} on",
+        f"{queue_count_text} queues in {account_and_region_text}",
     )
     return _make_notification_text(
         subject,
@@ -308,8 +320,8 @@ def describe_mass_symptom(
     )
 
 
-def describe_flood(
-    callers_and_counts: Iterable[tuple[str, int]], now: datetime, place_text: str
+def describe_call_flood(
+    callers_and_counts: Iterable[tuple[str, int]], now: datetime, account_and_region_text: str
 ) -> NotificationText:
     """Return the notification about a flood: failed calls name more queues than Mendq reads.
 
@@ -317,51 +329,65 @@ def describe_flood(
         callers_and_counts: Pairs of a caller and the number of unmanaged queue names in its calls
             that Mendq left out.
         now: The time of the notification.
-        place_text: The account and region, from `format_place`.
+        place_text: The account and region, from `format_account_and_region`.
     """
     opening_lines = (
         make_first_line(
-            f"Mendq in {place_text}:", "calls name ever other queues: please look who calls."
+            f"Mendq in {account_and_region_text}:",
+            "calls name ever other queues: please look who calls.",
         ),
         "What: failed calls name more queues than Mendq looks at. It manages none of these.",
         "Why: managed queues come first, other names in turns, caller by caller; the rest is left.",
     )
     caller_lines = (
-        f"{format_value(caller)}: {format_count(name_count, 'name')}"
-        for caller, name_count in callers_and_counts
+        f"{format_value(caller)}: {format_count(queue_name_count, 'name')}"
+        for caller, queue_name_count in callers_and_counts
     )
     next_step_lines = (
         "runbook: docs/runbooks/intake_late.md",
-        f"seen {format_utc_time(now)} in {place_text}",
+        f"seen {format_utc_time(now)} in {account_and_region_text}",
     )
     return _describe_callers(
-        "Mendq sees a flood of calls:", place_text, opening_lines, caller_lines, next_step_lines
+        "Mendq sees a flood of calls:",
+        account_and_region_text,
+        opening_lines,
+        caller_lines,
+        next_step_lines,
     )
 
 
-def describe_held_back(callers: Iterable[str], account: str, region: str) -> NotificationText:
+def describe_held_back_notifications(
+    callers: Iterable[str], account: str, region: str
+) -> NotificationText:
     """Return the summary notification for notifications that Mendq holds back.
 
     `callers` are the callers in these notifications, or symptoms if a scan found the fault.
     """
-    place_text = format_place(account, region)
+    account_and_region_text = format_account_and_region(account, region)
     opening_lines = (
         make_first_line(
-            f"Mendq in {place_text}:", "more pages than people can read: see the open cases."
+            f"Mendq in {account_and_region_text}:",
+            "more pages than people can read: see the open cases.",
         ),
         "What: in this hour pages waited, about calls of these callers or what a scan found.",
         f"Why: nobody reads more than {NOTIFICATIONS_PER_HOUR} an hour. Each case is written down.",
     )
     caller_lines = (format_value(caller) for caller in callers)
-    next_step_lines = (command_line(f"mendq cases --open --region {quote(plain(region))}"),)
+    next_step_lines = (
+        command_or_note(f"mendq cases --open --region {quote(to_plain_text(region))}"),
+    )
     return _describe_callers(
-        "Mendq holds pages back:", place_text, opening_lines, caller_lines, next_step_lines
+        "Mendq holds pages back:",
+        account_and_region_text,
+        opening_lines,
+        caller_lines,
+        next_step_lines,
     )
 
 
 def _describe_callers(
     subject: str,
-    place_text: str,
+    account_and_region_text: str,
     opening_lines: Sequence[str],
     caller_lines: Iterable[str],
     next_step_lines: tuple[str, ...],
@@ -369,7 +395,7 @@ def _describe_callers(
     """Return a notification with a section of callers and a section of next steps."""
     callers_section = Section("WHO", limit_lines(caller_lines, MOST_NAMED_CALLERS))
     return _make_notification_text(
-        make_subject(subject, place_text),
+        make_subject(subject, account_and_region_text),
         opening_lines,
         callers_section,
         Section("NEXT", next_step_lines, can_be_cut=False),
@@ -381,7 +407,7 @@ REFUSED_MAIL_RUNBOOK = "docs/runbooks/report_not_mailed.md"
 _MOST_NAMED_ADDRESSES = 20
 
 
-class Redelivery(Struct, frozen=True):
+class ReportRedelivery(Struct, frozen=True):
     """The data for the command that delivers a report again.
 
     Args:
@@ -402,7 +428,7 @@ NIGHTLY_JOB_OFF_REASON = (
 
 
 def describe_refused_mail(
-    week: str, reason_by_address: Mapping[str, str], redelivery: Redelivery
+    week: str, reason_by_address: Mapping[str, str], redelivery: ReportRedelivery
 ) -> NotificationText:
     """Return the notification that SES refused to mail the weekly report to some addresses.
 
@@ -413,25 +439,25 @@ def describe_refused_mail(
     """
     address_count_text = format_count(len(reason_by_address), "address", "addresses")
     opening_lines = (
-        f"SES refused to mail the report of week {plain(week, 10)}. Please act.",
+        f"SES refused to mail the report of week {to_plain_text(week, 10)}. Please act.",
         f"To: {address_count_text}; nobody else is kept waiting.",
     )
     refusal_lines = (
-        f"{plain(address, 100)}: {plain(reason, 400)}"
+        f"{to_plain_text(address, 100)}: {to_plain_text(reason, 400)}"
         for address, reason in reason_by_address.items()
     )
-    region = plain(redelivery.region, 32)
+    region = to_plain_text(redelivery.region, 32)
     event_json = json.dumps({"detail": {"object": {"key": redelivery.key}}}, separators=(",", ":"))
     next_step_lines = (
         f"aws sesv2 list-email-identities --region {region}",
-        command_line(
+        command_or_note(
             f"aws lambda invoke --function-name {redelivery.function} --region {region} "
             f"--cli-binary-format raw-in-base64-out --payload {quote(event_json)} /dev/stdout"
         ),
         f"runbook: {REFUSED_MAIL_RUNBOOK}",
     )
     refusals_section = Section("REFUSED", limit_lines(refusal_lines, _MOST_NAMED_ADDRESSES))
-    subject = f"Mendq: the report of week {plain(week, 10)} was not mailed"
+    subject = f"Mendq: the report of week {to_plain_text(week, 10)} was not mailed"
     return _make_notification_text(
         subject, opening_lines, refusals_section, Section("NEXT", next_step_lines, can_be_cut=False)
     )

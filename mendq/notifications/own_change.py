@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from shlex import quote
 
 from mendq.model.own_change import OwnChange
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.notifications.commands import dlq_messages_command
-from mendq.notifications.text import command_line, format_count, format_duration
+from mendq.notifications.text import command_or_note, format_count, format_duration
 
 
 def make_rollback_command(change: OwnChange) -> str:
@@ -17,8 +17,8 @@ def make_rollback_command(change: OwnChange) -> str:
 
     If Mendq cannot undo a change, this command prints how a person can undo it.
     """
-    region = parts_of(change.queue_arn).region
-    return command_line(f"mendq rollback {quote(change.case_id)} --region {region}")
+    region = parse_queue_arn(change.queue_arn).region
+    return command_or_note(f"mendq rollback {quote(change.case_id)} --region {region}")
 
 
 def describe_own_change(change: OwnChange, now: datetime) -> str:
@@ -28,16 +28,16 @@ def describe_own_change(change: OwnChange, now: datetime) -> str:
     """
     age_text = format_duration(max(now - change.written_at, timedelta()))
     return (
-        f"Mendq {change.did} {age_text} ago (case {change.case_id}): {change.effect}. "
-        f"{change.take_back}: {make_rollback_command(change)}"
+        f"Mendq {change.change_text} {age_text} ago (case {change.case_id}): {change.effect}. "
+        f"{change.rollback_introduction}: {make_rollback_command(change)}"
     )
 
 
 def describe_change_and_sign(change: OwnChange, sign_text: str, now: datetime) -> str:
     """Return sentences with Mendq's change and the measured sign of its harm.
 
-    `sign_text` is the end of a sentence that begins with "Since then" (`describe_harm_shown`). The
-    last sentence has no full stop.
+    `sign_text` is the end of a sentence that begins with "Since then" (`describe_measured_harm`).
+    The last sentence has no full stop.
     """
     return f"{describe_own_change(change, now)}. Since then {sign_text}"
 
@@ -46,12 +46,12 @@ def describe_change_and_arrivals(change: OwnChange, arrivals_text: str, now: dat
     """Return sentences about messages that moved to a DLQ since Mendq's change.
 
     A DLQ exists for bad messages, so a person must decide whether these messages are bad.
-    `arrivals_text` is a text with the number of messages (`describe_harm_shown`). The last sentence
-    has no full stop.
+    `arrivals_text` is a text with the number of messages (`describe_measured_harm`). The last
+    sentence has no full stop.
     """
     messages_command = dlq_messages_command(change.queue_arn)
-    region = parts_of(change.queue_arn).region
-    close_command = command_line(f"mendq close {quote(change.case_id)} --region {region}")
+    region = parse_queue_arn(change.queue_arn).region
+    close_command = command_or_note(f"mendq close {quote(change.case_id)} --region {region}")
     return (
         f"{describe_change_and_sign(change, arrivals_text, now)}. Look at what moved: "
         f"`{messages_command}`. If consumers could have finished it, take the change back. If it "
@@ -69,9 +69,9 @@ def describe_own_changes(changes: Sequence[OwnChange], now: datetime) -> tuple[s
         return ()
     newest_change = max(changes, key=lambda change: (change.written_at, change.case_id))
     other_change_count = len({change.case_id for change in changes}) - 1
-    others_text = (
+    other_changes_text = (
         f". {format_count(other_change_count, 'other change')} by Mendq may be the cause too"
         if other_change_count
         else ""
     )
-    return (f"{describe_own_change(newest_change, now)}{others_text}",)
+    return (f"{describe_own_change(newest_change, now)}{other_changes_text}",)

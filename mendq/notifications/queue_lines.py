@@ -12,7 +12,7 @@ from typing import Any
 from mendq.model.facts import Facts, function_name
 from mendq.model.policy import QueueChange
 from mendq.model.timeline import TimelinePoint
-from mendq.notifications.change_lines import format_with_unit
+from mendq.notifications.change_lines import format_attribute_value
 from mendq.notifications.configuration import (
     NOT_SET_TEXT,
     Baseline,
@@ -24,7 +24,7 @@ from mendq.notifications.text import (
     format_utc_time,
     format_value,
     limit_lines,
-    plain,
+    to_plain_text,
 )
 
 # The most lines, names and addresses that are shown; further ones are counted.
@@ -64,17 +64,17 @@ def describe_failed_calls(
         return ("no failed call: the queue's own settings or metrics show it",)
     operations = {request.get("operation") for request in evidence.get("requests", ())}
     call_names = sorted({*filter(None, operations), *event_names})
-    calls_text = ", ".join(
+    call_names_text = ", ".join(
         limit_lines((format_value(name, 64) for name in call_names), _MOST_SHOWN_NAMES)
     )
     principal_lines = (
         f"by {format_value(principal)}" for principal in evidence.get("principals", ())
     )
-    count_text = f"{plain(evidence['failed_calls'], 12)} failed calls"
+    call_count_text = f"{to_plain_text(evidence['failed_calls'], 12)} failed calls"
     return (
-        f"{count_text}: {calls_text}" if calls_text else count_text,
-        f"from {_describe_call(evidence, 'first')}",
-        f"to   {_describe_call(evidence, 'last')}",
+        f"{call_count_text}: {call_names_text}" if call_names_text else call_count_text,
+        f"from {_describe_first_or_last_call(evidence, 'first')}",
+        f"to   {_describe_first_or_last_call(evidence, 'last')}",
         *limit_lines(principal_lines, _MOST_SHOWN_NAMES),
         *_describe_call_origins(evidence),
     )
@@ -96,7 +96,7 @@ def _describe_call_origins(evidence: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _describe_call(evidence: Mapping[str, Any], first_or_last: str) -> str:
+def _describe_first_or_last_call(evidence: Mapping[str, Any], first_or_last: str) -> str:
     """Return the time and the request id of the `first` or the `last` failed call as text."""
     request_id = format_value(evidence.get(f"{first_or_last}_request_id"), 64)
     return f"{_format_evidence_time(evidence.get(f'{first_or_last}_at'))}, request {request_id}"
@@ -127,10 +127,11 @@ def describe_facts(
         value_text = attributes.get(name)
         if value_text:
             attribute_lines.append(
-                f"{plain(name, 64)}: {format_with_unit(name, value_text, _MOST_VALUE_CHARACTERS)}"
+                f"{to_plain_text(name, 64)}: "
+                f"{format_attribute_value(name, value_text, _MOST_VALUE_CHARACTERS)}"
             )
         elif name in always_shown_names:
-            attribute_lines.append(f"{plain(name, 64)}: {NOT_SET_TEXT}")
+            attribute_lines.append(f"{to_plain_text(name, 64)}: {NOT_SET_TEXT}")
     if not attribute_lines:
         attribute_lines = ["nothing of what matters here is set"]
     mendq_tag_keys = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
@@ -145,9 +146,9 @@ def describe_facts(
 
 # A baseline also holds tags and consumers. Their names begin with these, so that they differ from
 # the names of attributes.
-TAG_PREFIX = "tag "
-CONSUMER_PREFIX = "consumer "
-TAG_AND_CONSUMER_PREFIXES = (TAG_PREFIX, CONSUMER_PREFIX)
+TAG_NAME_PREFIX = "tag "
+CONSUMER_NAME_PREFIX = "consumer "
+TAG_AND_CONSUMER_PREFIXES = (TAG_NAME_PREFIX, CONSUMER_NAME_PREFIX)
 
 
 def describe_configuration(facts: Facts) -> dict[str, str]:
@@ -158,17 +159,21 @@ def describe_configuration(facts: Facts) -> dict[str, str]:
     """
     if not facts.exists:
         return {}
-    text_by_name = dict(facts.attributes)
+    text_by_configuration_name = dict(facts.attributes)
     for tag_key, tag_value in facts.tags.items():
         if not tag_key.startswith("aws:"):
-            text_by_name[f"{TAG_PREFIX}{tag_key}"] = tag_value or '""'
+            text_by_configuration_name[f"{TAG_NAME_PREFIX}{tag_key}"] = tag_value or '""'
     for function_arn in facts.stopped_consumers:
-        text_by_name[f"{CONSUMER_PREFIX}{function_name(function_arn)}"] = "stopped"
+        text_by_configuration_name[f"{CONSUMER_NAME_PREFIX}{function_name(function_arn)}"] = (
+            "stopped"
+        )
     for consumer in facts.lambda_consumers:
-        window_text = f"batching window {consumer.batching_window_seconds} s"
+        batching_window_text = f"batching window {consumer.batching_window_seconds} s"
         timeout_text = f"timeout {consumer.timeout_seconds} s"
-        text_by_name[f"{CONSUMER_PREFIX}{consumer.name}"] = f"{timeout_text}, {window_text}"
-    return select_configuration(text_by_name)
+        text_by_configuration_name[f"{CONSUMER_NAME_PREFIX}{consumer.name}"] = (
+            f"{timeout_text}, {batching_window_text}"
+        )
+    return select_configuration(text_by_configuration_name)
 
 
 def compare_with_baselines(
@@ -188,11 +193,14 @@ def compare_with_baselines(
     has_consumers = bool(facts.lambda_consumers or facts.stopped_consumers)
     compared_kinds = ["attributes"]
     left_out_prefixes: list[str] = []
-    for prefix, were_read in ((TAG_PREFIX, bool(facts.tags)), (CONSUMER_PREFIX, has_consumers)):
-        if facts.exists and not were_read:
-            left_out_prefixes.append(prefix)
+    for name_prefix, is_kind_read in (
+        (TAG_NAME_PREFIX, bool(facts.tags)),
+        (CONSUMER_NAME_PREFIX, has_consumers),
+    ):
+        if facts.exists and not is_kind_read:
+            left_out_prefixes.append(name_prefix)
         else:
-            compared_kinds.append(f"{prefix.strip()}s")
+            compared_kinds.append(f"{name_prefix.strip()}s")
     for baseline in baselines[:2]:
         configuration_at_baseline = {
             name: text
@@ -215,11 +223,11 @@ def _describe_baseline(
 
     `compared_kinds` names the compared parts of the configuration, such as `attributes`.
     """
-    kinds_text = ", ".join(compared_kinds)
-    healthy_text = f"a scan found it well at {format_utc_time(baseline.at)}"
+    compared_kinds_text = ", ".join(compared_kinds)
+    scan_result_text = f"a scan found it well at {format_utc_time(baseline.at)}"
     if has_changed:
-        return f"{healthy_text}; changed since, of its {kinds_text}:"
-    return f"{healthy_text}; nothing changed since of its {kinds_text}"
+        return f"{scan_result_text}; changed since, of its {compared_kinds_text}:"
+    return f"{scan_result_text}; nothing changed since of its {compared_kinds_text}"
 
 
 def describe_last_change(last_change: QueueChange | str | None) -> tuple[str, ...]:
@@ -231,7 +239,7 @@ def describe_last_change(last_change: QueueChange | str | None) -> tuple[str, ..
     if last_change is None:
         return ("nobody in the 90 days that CloudTrail keeps; it may lag by minutes",)
     if isinstance(last_change, str):
-        return (f"not known: {plain(last_change, 300)}",)
+        return (f"not known: {to_plain_text(last_change, 300)}",)
     earlier_lines = [
         f"before: {describe_queue_change(change)} by {format_value(change.principal_arn)}"
         for change in last_change.earlier
@@ -246,9 +254,9 @@ def describe_last_change(last_change: QueueChange | str | None) -> tuple[str, ..
 def describe_queue_change(change: QueueChange) -> str:
     """Return a line about one change: the call, its time, and the attributes that it set."""
     attribute_texts = (format_value(attribute, 64) for attribute in change.attributes)
-    names_text = ", ".join(limit_lines(attribute_texts, _MOST_SHOWN_NAMES))
+    attribute_names_text = ", ".join(limit_lines(attribute_texts, _MOST_SHOWN_NAMES))
     call_text = f"{format_value(change.event_name, 64)} at {format_utc_time(change.at)}"
-    return f"{call_text}: {names_text}" if names_text else call_text
+    return f"{call_text}: {attribute_names_text}" if attribute_names_text else call_text
 
 
 def _format_evidence_time(text: object) -> str:
@@ -267,32 +275,37 @@ def format_timeline(
     The first text also has the time since the first point. The second text also has the point's
     details, and is cut at `most_characters`. `timeline_points` must not be empty.
     """
-    delay_texts = [
+    elapsed_time_texts = [
         f"+{format_duration(point.at - timeline_points[0].at)}" for point in timeline_points
     ]
-    delay_width = max(len(delay_text) for delay_text in delay_texts)
+    elapsed_time_width = max(len(elapsed_time_text) for elapsed_time_text in elapsed_time_texts)
     timeline_lines: list[tuple[str, str]] = []
-    for point, delay_text in zip(timeline_points, delay_texts, strict=True):
+    for point, elapsed_time_text in zip(timeline_points, elapsed_time_texts, strict=True):
         time_text = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
         point_text = f"{point.words}: {point.says}" if point.says else point.words
         timeline_lines.append(
-            (f"{time_text}  {delay_text:>{delay_width}}", plain(point_text, most_characters))
+            (
+                f"{time_text}  {elapsed_time_text:>{elapsed_time_width}}",
+                to_plain_text(point_text, most_characters),
+            )
         )
     return timeline_lines
 
 
-def draw_bars(named_spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
+def draw_time_bars(named_time_spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
     """Return the name, and the seconds with a bar, for each time span. All bars have one scale.
 
     `named_spans` are pairs of a name and a number of seconds: the time that consumers need, and the
     time that they have.
     """
-    if not named_spans:
+    if not named_time_spans:
         return []
-    name_width = min(64, max(len(name) for name, _ in named_spans))
-    longest_seconds = max(seconds for _, seconds in named_spans)
-    bars: list[tuple[str, str]] = []
-    for name, seconds in named_spans:
+    name_width = min(64, max(len(name) for name, _ in named_time_spans))
+    longest_seconds = max(seconds for _, seconds in named_time_spans)
+    names_and_bars: list[tuple[str, str]] = []
+    for name, seconds in named_time_spans:
         bar = "=" * round(_LONGEST_BAR_CHARACTERS * seconds / longest_seconds)
-        bars.append((f"{plain(name, 64):{name_width}}", f"{seconds:>7,g} s {bar}"))
-    return bars
+        names_and_bars.append(
+            (f"{to_plain_text(name, 64):{name_width}}", f"{seconds:>7,g} s {bar}")
+        )
+    return names_and_bars

@@ -28,7 +28,7 @@ _RUNBOOK_LINE_PATTERN = re.compile(
 )
 
 
-def plain(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
+def to_plain_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
     """Return `text` as one line of printable ASCII, without links, cut at `most_characters`.
 
     Other characters are escaped (`\\u202e`), so that people see them and they have no effect.
@@ -41,7 +41,7 @@ def plain(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
     )
 
 
-def visible(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
+def to_visible_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
     """Return `text` as `plain` does, but with unchanged links. This is for terminals."""
     return _cut_text(_escape_text(text), most_characters)
 
@@ -67,7 +67,7 @@ def format_value(value: object, most_characters: int = MOST_VALUE_CHARACTERS) ->
 
     The quotes show where the value ends.
     """
-    plain_text = plain(value, most_characters - 2)
+    plain_text = to_plain_text(value, most_characters - 2)
     if plain_text and " " not in plain_text:
         return plain_text
     return '"' + plain_text.replace('"', "'") + '"'
@@ -119,12 +119,12 @@ def format_duration(duration: timedelta) -> str:
     return " ".join(unit_texts)
 
 
-def compact_json(document: Any, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
+def to_printable_json(document: Any, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
     """Return a document as compact JSON, made printable and cut by `plain`.
 
     The result may not be valid JSON any more.
     """
-    return plain(to_json(document, is_compact=True), most_characters)
+    return to_plain_text(to_json(document, is_compact=True), most_characters)
 
 
 def format_exact_json(document: Any) -> str:
@@ -132,7 +132,7 @@ def format_exact_json(document: Any) -> str:
     return to_json(document, is_compact=True).replace("://", ":\\u002f/")
 
 
-def command_line(command: str) -> str:
+def command_or_note(command: str) -> str:
     """Return a command without the spaces at its beginning and end.
 
     If the command is too long or not printable ASCII, return a note instead. A command is never cut
@@ -147,10 +147,10 @@ def limit_lines(lines: Iterable[str], most_lines: int) -> tuple[str, ...]:
     """Return the first `most_lines` lines. If there are more, a last line says how many more."""
     remaining_lines = iter(lines)
     first_lines = tuple(islice(remaining_lines, most_lines))
-    left_out_count = sum(1 for _ in remaining_lines)
-    if not left_out_count:
+    left_out_line_count = sum(1 for _ in remaining_lines)
+    if not left_out_line_count:
         return first_lines
-    return (*first_lines, f"and {left_out_count} more")
+    return (*first_lines, f"and {left_out_line_count} more")
 
 
 @dataclass(frozen=True)
@@ -187,12 +187,12 @@ def make_body(opening_lines: Sequence[str], sections: Sequence[Section], most_by
     """
     dropped_line_counts = [0] * len(sections)
     while True:
-        part_texts = ["\n".join(opening_lines)]
+        paragraph_texts = ["\n".join(opening_lines)]
         droppable_characters: list[int] = []
         for section, dropped_line_count in zip(sections, dropped_line_counts, strict=True):
-            part_texts.append(section.text(dropped_line_count))
+            paragraph_texts.append(section.text(dropped_line_count))
             droppable_characters.append(section.count_droppable_characters(dropped_line_count))
-        body = "\n\n".join(part_texts) + "\n"
+        body = "\n\n".join(paragraph_texts) + "\n"
         if len(body.encode()) <= most_bytes or not any(droppable_characters):
             return body
         dropped_line_counts[droppable_characters.index(max(droppable_characters))] += 1

@@ -15,16 +15,22 @@ from msgspec.structs import replace
 
 from mendq.model.names import PROBE_QUEUE
 from mendq.notifications.sent import MOST_NOTIFICATION_BYTES, NotificationText
-from mendq.notifications.text import Section, format_utc_time, format_value, make_body, plain
+from mendq.notifications.text import (
+    Section,
+    format_utc_time,
+    format_value,
+    make_body,
+    to_plain_text,
+)
 
 PROBE_QUEUE_NAME = PROBE_QUEUE
 PROBE_EVENT_NAME = "SendMessage"
 PROBE_RUNBOOK = "docs/runbooks/probe_lost.md"
 # A probe that heal has not seen within this time is lost.
-ARRIVAL_TIMEOUT = timedelta(minutes=20)
+PROBE_ARRIVAL_TIMEOUT = timedelta(minutes=20)
 # The event may seem this much older than the probe: CloudTrail's times are whole seconds, and the
 # clocks of SQS and Lambda differ.
-MOST_CLOCK_SKEW = timedelta(seconds=5)
+MOST_CLOCK_DIFFERENCE = timedelta(seconds=5)
 
 
 class Probe(Struct, frozen=True):
@@ -56,17 +62,17 @@ class Probe(Struct, frozen=True):
 
     @property
     def was_seen(self) -> bool:
-        """True if heal saw the last probe within ARRIVAL_TIMEOUT.
+        """True if heal saw the last probe within PROBE_ARRIVAL_TIMEOUT.
 
         A probe that heal sees later counts as lost.
         """
         if (
             self.made_at is None
             or self.seen_at is None
-            or self.made_at < self.sent_at - MOST_CLOCK_SKEW
+            or self.made_at < self.sent_at - MOST_CLOCK_DIFFERENCE
         ):
             return False
-        return self.seen_at - self.sent_at <= ARRIVAL_TIMEOUT
+        return self.seen_at - self.sent_at <= PROBE_ARRIVAL_TIMEOUT
 
     def next_probe(self, scheduled_at: datetime, now: datetime) -> Probe:
         """Return the probe to send now. Its counts include this probe, as seen or as lost.
@@ -79,22 +85,25 @@ class Probe(Struct, frozen=True):
             return self
         if self.was_seen:
             return replace(new_probe, lost_in_a_row=0, lost_since=None, notified=False)
-        if scheduled_at - self.scheduled_at < ARRIVAL_TIMEOUT:
+        if scheduled_at - self.scheduled_at < PROBE_ARRIVAL_TIMEOUT:
             return self
-        lost_count = self.lost_in_a_row + 1
+        lost_probe_count = self.lost_in_a_row + 1
         return replace(
-            new_probe, lost_in_a_row=lost_count, lost_since=self.lost_since or self.sent_at
+            new_probe, lost_in_a_row=lost_probe_count, lost_since=self.lost_since or self.sent_at
         )
 
 
 def describe_lost_probes(probe: Probe, account: str, region: str) -> NotificationText:
     """Return the notification that heal no longer sees the probes."""
-    place_text = f"{plain(account, 12)} {plain(region, 32)}"
+    account_and_region_text = f"{to_plain_text(account, 12)} {to_plain_text(region, 32)}"
     last_seen_text = "never" if probe.seen_at is None else format_utc_time(probe.seen_at)
-    deadline_text = f"{ARRIVAL_TIMEOUT.seconds // 60} minutes"
+    arrival_timeout_text = f"{PROBE_ARRIVAL_TIMEOUT.seconds // 60} minutes"
+    expectation_text = (
+        f"Mendq's own failing call has to come by CloudTrail to heal within {arrival_timeout_text}"
+    )
     opening_lines = (
-        f"Mendq hears no failed calls in {place_text}. Please act.",
-        f"What: Mendq's own failing call has to come by CloudTrail to heal within {deadline_text}.",
+        f"Mendq hears no failed calls in {account_and_region_text}. Please act.",
+        f"What: {expectation_text}.",
         f"Why: the last {probe.lost_in_a_row} did not, so failing queues may go unseen too.",
     )
     probe_lines = (
@@ -104,12 +113,12 @@ def describe_lost_probes(probe: Probe, account: str, region: str) -> Notificatio
     )
     command_lines = (
         "mendq doctor",
-        f"aws cloudtrail get-trail-status --region {plain(region, 32)} --name mendq",
+        f"aws cloudtrail get-trail-status --region {to_plain_text(region, 32)} --name mendq",
         f"runbook: {PROBE_RUNBOOK}",
     )
     sections = (
         Section("PROBE", probe_lines, can_be_cut=False),
         Section("NEXT", command_lines, can_be_cut=False),
     )
-    subject = f"Mendq escalated: no probe in {place_text}"
+    subject = f"Mendq escalated: no probe in {account_and_region_text}"
     return NotificationText(subject, make_body(opening_lines, sections, MOST_NOTIFICATION_BYTES))

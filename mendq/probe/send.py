@@ -8,12 +8,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import ProbeNotSent, code_of
+from mendq.aws.errors import ProbeNotSent, error_code_of
 from mendq.cases import items
 from mendq.cases.outbox import Notifier
 from mendq.cases.transactions import Table
 from mendq.model.case import Severity
-from mendq.model.failed_call import FailedCall, canonical_code
+from mendq.model.failed_call import FailedCall, make_canonical_error_code
 from mendq.model.settings import ProbeSettings
 from mendq.notifications.announcements import must_report_lost_probes
 from mendq.probe.probe import Probe, describe_lost_probes
@@ -36,7 +36,7 @@ class ProbeRecord(Table, frozen=True):
         with items.convert_decode_errors("the probe's item"):
             return items.read_record(Probe, item)
 
-    def note_sent(self, probe: Probe) -> bool:
+    def store_sent_probe(self, probe: Probe) -> bool:
         """Store a probe before it is sent.
 
         Return False, with nothing changed, if another run has stored this probe or a later one.
@@ -52,7 +52,7 @@ class ProbeRecord(Table, frozen=True):
             **lost_since_argument,
         )
 
-    def note_notified(self, probe: Probe) -> None:
+    def store_notified(self, probe: Probe) -> None:
         """Store that people were notified of the lost probes, unless another probe is stored."""
         self.change(
             PROBE_ITEM_KEY,
@@ -62,7 +62,7 @@ class ProbeRecord(Table, frozen=True):
             same=probe.scheduled_at,
         )
 
-    def note_seen(self, call: FailedCall, now: datetime) -> None:
+    def store_seen_probe(self, call: FailedCall, now: datetime) -> None:
         """Store that heal has seen the probe `call`, unless it saw this or a later probe before."""
         self._set_attributes(
             "attribute_not_exists(made_at) OR made_at < :made_at",
@@ -86,7 +86,7 @@ class ProbeRecord(Table, frozen=True):
 
 
 # SQS's error code for a message without a deduplication id that is sent to a FIFO queue.
-EXPECTED_ERROR_CODE = "InvalidParameterValue"
+EXPECTED_PROBE_ERROR_CODE = "InvalidParameterValue"
 
 
 def send_probe(
@@ -110,7 +110,7 @@ def send_probe(
     probe_record = ProbeRecord(clients.dynamodb, settings.case_table)
     last_probe = probe_record.read()
     probe = last_probe.next_probe(scheduled_at, now) if last_probe else Probe(scheduled_at, now)
-    if probe != last_probe and not probe_record.note_sent(probe):
+    if probe != last_probe and not probe_record.store_sent_probe(probe):
         probe = probe_record.read() or probe
     try:
         _make_failing_call(clients, settings.probe_queue_url)
@@ -129,7 +129,7 @@ def send_probe(
             news_key = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
             notification_text = describe_lost_probes(probe, settings.account, clients.region)
             notifier.send_about_account("probe", news_key, notification_text)
-            probe_record.note_notified(probe)
+            probe_record.store_notified(probe)
     return probe
 
 
@@ -143,7 +143,7 @@ def _make_failing_call(clients: Clients, queue_url: str) -> None:
     try:
         clients.sqs.send_message(QueueUrl=queue_url, MessageBody="probe", MessageGroupId="probe")
     except ClientError as error:
-        if canonical_code(code_of(error)) == EXPECTED_ERROR_CODE:
+        if make_canonical_error_code(error_code_of(error)) == EXPECTED_PROBE_ERROR_CODE:
             return
         raise ProbeNotSent(f"SQS refused the probe in another way: {error}") from error
     except BotoCoreError as error:

@@ -30,7 +30,7 @@ from mendq.redrive.messages import Message
 # Messages that come to the DLQ within this time may be of one batch: they become visible at one
 # moment, and SQS moves them at the next receives. Another message that blocks the group comes
 # later, because it must be received maxReceiveCount times first.
-LONGEST_TIME_WITHIN_BATCH = timedelta(seconds=60)
+LONGEST_ARRIVAL_TIME_OF_BATCH = timedelta(seconds=60)
 
 
 class GroupInDlq(Struct):
@@ -46,7 +46,7 @@ class GroupInDlq(Struct):
     first_message_id: str
     first_arrived_at: datetime
     last_arrived_at: datetime
-    has_other_sources: bool = False
+    has_messages_of_other_sources: bool = False
 
     @classmethod
     def begin_with(cls, message: Message) -> GroupInDlq:
@@ -57,13 +57,15 @@ class GroupInDlq(Struct):
         """Add a message of the group. In a FIFO DLQ, `sent_at` is the time when it came there."""
         self.first_arrived_at = min(self.first_arrived_at, message.sent_at)
         self.last_arrived_at = max(self.last_arrived_at, message.sent_at)
-        self.has_other_sources = self.has_other_sources or not is_from_source
+        self.has_messages_of_other_sources = (
+            self.has_messages_of_other_sources or not is_from_source
+        )
 
     def may_share_batch_with(self, other_group: GroupInDlq) -> bool:
         """Return True if messages of both groups may have reached the DLQ in one batch."""
         return (
-            self.first_arrived_at <= other_group.last_arrived_at + LONGEST_TIME_WITHIN_BATCH
-            and other_group.first_arrived_at <= self.last_arrived_at + LONGEST_TIME_WITHIN_BATCH
+            self.first_arrived_at <= other_group.last_arrived_at + LONGEST_ARRIVAL_TIME_OF_BATCH
+            and other_group.first_arrived_at <= self.last_arrived_at + LONGEST_ARRIVAL_TIME_OF_BATCH
         )
 
 
@@ -100,26 +102,29 @@ def find_unclear_groups(
     unclear_groups = list[UnclearGroup]()
     for group_id in sorted(sent_group_ids):
         group = group_by_id[group_id]
-        simultaneous_group_ids = [
+        ids_of_groups_arrived_together = [
             other_group_id
             for other_group_id in chosen_group_ids
             if other_group_id != group_id
             and group.may_share_batch_with(group_by_id[other_group_id])
         ]
-        if group.has_other_sources:
+        if group.has_messages_of_other_sources:
             reason = "some of its messages came from another queue, or a person sent them there"
             unclear_groups.append(UnclearGroup(group_id, reason))
-        elif group.last_arrived_at - group.first_arrived_at > LONGEST_TIME_WITHIN_BATCH:
+        elif group.last_arrived_at - group.first_arrived_at > LONGEST_ARRIVAL_TIME_OF_BATCH:
             arrival_times_text = (
                 f"{group.first_arrived_at:%Y-%m-%d %H:%M:%S} to "
                 f"{group.last_arrived_at:%Y-%m-%d %H:%M:%S} UTC"
             )
             reason = f"its messages came to the DLQ at different times, from {arrival_times_text}"
             unclear_groups.append(UnclearGroup(group_id, reason))
-        elif simultaneous_group_ids:
-            other_groups_text = format_count(len(simultaneous_group_ids), "other group")
+        elif ids_of_groups_arrived_together:
+            other_group_count_text = format_count(
+                len(ids_of_groups_arrived_together), "other group"
+            )
             reason = (
-                f"messages of {other_groups_text} came to the DLQ at the same time, maybe from one "
+                f"messages of {other_group_count_text} came to the DLQ at the same time, maybe "
+                "from one "
                 "batch"
             )
             unclear_groups.append(UnclearGroup(group_id, reason, can_person_confirm=True))

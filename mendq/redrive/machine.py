@@ -60,7 +60,7 @@ Rules, each with its reason:
    exceptions keep a slow queue from taking for ever: a canary is sent whole, and after it at least
    `Bounds.least_per_tick` messages go per tick, however slow the consumers are.
 8. Mendq yields to others. During a freeze, or while another message movement task runs, it neither
-   samples nor sends. Its own waits (`Waits`: patience, ticks without a result) begin anew
+   samples nor sends. Its own waits (`RedriveWaits`: patience, ticks without a result) begin anew
    afterwards. Otherwise two movers would receive each other's messages, and a long incident would
    halt healthy redrives. All other times continue to count: the end of a soak, the time of a stage,
    the age of the redrive. So a soak can end during a freeze. That is safe, because messages that
@@ -97,16 +97,16 @@ from msgspec.structs import replace
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
-from mendq.model.queue import LONGEST_RETENTION_SECONDS, number_in, parts_of
+from mendq.model.queue import LONGEST_RETENTION_SECONDS, parse_queue_arn, read_number_attribute
 from mendq.notifications.text import format_count
 from mendq.redrive.progress import (
     RUNNING_STAGES,
     SENDING_STAGES,
     DlqSample,
     RedriveProgress,
+    RedriveWaits,
     Stage,
     StageProgress,
-    Waits,
 )
 
 # The redrive halts after this many consecutive ticks that moved nothing and had no known reason to
@@ -117,15 +117,17 @@ MOST_TICKS_WITHOUT_RESULT = 3
 NO_DELETES_REASON = (
     "no message was deleted from the source lately: nobody would handle what is sent back"
 )
-SOURCE_UNREAD_REASON = "what was sent back still stands in the source: nobody has handled it"
+MESSAGES_STILL_IN_SOURCE_REASON = (
+    "what was sent back still stands in the source: nobody has handled it"
+)
 OTHER_MOVE_TASK_REASON = "somebody else's message movement task runs on the DLQ"
-TICKS_CUT_SHORT_REASON = (
+TICKS_ENDED_EARLY_REASON = (
     "tick after tick was cut short: its run ended on the way, or the case store was silent"
 )
 NO_MESSAGE_TO_SEND_REASON = (
     "tick after tick moved no message: the last that looked found none to send"
 )
-MESSAGES_HELD_SUFFIX = ", because others hold those that wait, or it had no time to look"
+OTHERS_HOLD_MESSAGES_SUFFIX = ", because others hold those that wait, or it had no time to look"
 REDRIVE_TOO_OLD_REASON = "it has gone on for longer than SQS keeps any message"
 SOAK_NOT_OVER_REASON = "it waits for what may come back"
 NO_MESSAGE_DUE_REASON = "no message's turn has come"
@@ -209,7 +211,7 @@ DECISION_TABLE = (
 )
 
 
-class NoRowError(Exception):
+class NoDecisionRowError(Exception):
     """No row of the table matches: the redrive has ended already, or the table has a gap."""
 
 
@@ -228,10 +230,12 @@ def decide(situation: RedriveSituation) -> Decision:
     """
     situation = situation.correct_progress_after_crash()
     stage = situation.progress.stage
-    for row in DECISION_TABLE:
-        if stage in row.stages and CHECK_BY_CONDITION[row.condition](situation):
-            return Decision(CHANGE_BY_ACTION[row.action](situation, row), row.action)
-    raise NoRowError(f"no row for a redrive in stage {stage}")
+    for decision_row in DECISION_TABLE:
+        if stage in decision_row.stages and CHECK_BY_CONDITION[decision_row.condition](situation):
+            return Decision(
+                CHANGE_BY_ACTION[decision_row.action](situation, decision_row), decision_row.action
+            )
+    raise NoDecisionRowError(f"no row for a redrive in stage {stage}")
 
 
 class Blocker(Struct, frozen=True):
@@ -384,8 +388,8 @@ class RedriveSituation(Struct, frozen=True):
 
         Return False if `wait_began_at` is None, because there is no wait.
         """
-        patience = timedelta(seconds=self.bounds.patience_seconds)
-        return wait_began_at is not None and self.now >= wait_began_at + patience
+        patience_duration = timedelta(seconds=self.bounds.patience_seconds)
+        return wait_began_at is not None and self.now >= wait_began_at + patience_duration
 
     def correct_progress_after_crash(self) -> RedriveSituation:
         """Return the situation, corrected if the last run died while it was sending (rule 3).
@@ -394,13 +398,13 @@ class RedriveSituation(Struct, frozen=True):
         counts as one without a result.
         """
         current_stage = self.progress.current
-        lost_message_count = current_stage.in_flight
-        if not lost_message_count:
+        in_flight_message_count = current_stage.in_flight
+        if not in_flight_message_count:
             return self
         progress = self.progress.change_current_stage(
-            moved=current_stage.moved + lost_message_count,
-            unsure=current_stage.unsure + lost_message_count,
-            expected=max(0, current_stage.expected - lost_message_count),
+            moved=current_stage.moved + in_flight_message_count,
+            unsure=current_stage.unsure + in_flight_message_count,
+            expected=max(0, current_stage.expected - in_flight_message_count),
             in_flight=0,
         )
         progress = progress.change_waits(fruitless=progress.waits.fruitless + 1)
@@ -446,15 +450,15 @@ def has_too_many_returned_messages(situation: RedriveSituation) -> bool:
 
     Rule 10 says which messages count.
     """
-    moved_count = situation.progress.moved
+    moved_message_count = situation.progress.moved
     bounds = situation.bounds
     if situation.returned_message_count + situation.unseen_message_count >= bounds.halt_threshold(
-        moved_count
+        moved_message_count
     ):
         return True
     # If consumers drop the mark, every message that was sent back may be among the newly dead.
     return situation.sample_or_empty.newly_dead_count >= min(
-        bounds.halt_returned, max(1, moved_count)
+        bounds.halt_returned, max(1, moved_message_count)
     )
 
 
@@ -470,8 +474,8 @@ def has_no_message_left(situation: RedriveSituation) -> bool:
 
 def are_sends_refused_for_long(situation: RedriveSituation) -> bool:
     """Return True if SQS has refused every message for at least `patience_seconds`."""
-    waits = situation.progress.waits
-    return waits.is_refused and situation.is_patience_over(waits.refused_since)
+    redrive_waits = situation.progress.waits
+    return redrive_waits.is_refused and situation.is_patience_over(redrive_waits.refused_since)
 
 
 def is_stage_over(situation: RedriveSituation) -> bool:
@@ -484,8 +488,10 @@ def is_stage_over(situation: RedriveSituation) -> bool:
     if current_stage.remaining_message_count == 0:
         return True
     longest_stage_time = timedelta(seconds=situation.bounds.stage_seconds)
-    is_time_over = situation.now >= current_stage.began_at + longest_stage_time
-    return is_time_over and current_stage.moved > 0 and not situation.progress.waits.is_refused
+    is_stage_time_over = situation.now >= current_stage.began_at + longest_stage_time
+    return (
+        is_stage_time_over and current_stage.moved > 0 and not situation.progress.waits.is_refused
+    )
 
 
 def is_soak_not_over(situation: RedriveSituation) -> bool:
@@ -548,15 +554,17 @@ CHECK_BY_CONDITION: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
 # What each action changes in the progress before it is stored.
 
 
-def halt_redrive(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
+def halt_redrive(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the halted progress, with a sentence about the row's condition as the reason."""
-    return enter_next_stage(row, situation, explain_condition(row.condition, situation))
+    return enter_next_stage(
+        decision_row, situation, explain_condition(decision_row.condition, situation)
+    )
 
 
-def wait_for_others(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
+def wait_for_others(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress with the reason to wait, and without the redrive's own waits (rule 8)."""
-    reason = explain_condition(row.condition, situation)
-    return replace(situation.progress, waits=Waits(), because=reason)
+    reason = explain_condition(decision_row.condition, situation)
+    return replace(situation.progress, waits=RedriveWaits(), because=reason)
 
 
 def count_tick_without_result(situation: RedriveSituation, _: DecisionRow) -> RedriveProgress:
@@ -569,25 +577,25 @@ def count_tick_without_result(situation: RedriveSituation, _: DecisionRow) -> Re
     return progress.change_waits(fruitless=progress.waits.fruitless + 1)
 
 
-def wait_with_patience(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
+def wait_with_patience(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress with this wait, or halt the redrive if patience is over.
 
     A wait has a known reason. So the count of ticks without a result is set to 0.
     """
-    waits = situation.progress.waits
-    if row.condition is Condition.BLOCKED_FOR_NOW:
-        wait_began_at = waits.blocked_since or situation.now
-        waits = replace(waits, blocked_since=wait_began_at, fruitless=0)
+    redrive_waits = situation.progress.waits
+    if decision_row.condition is Condition.BLOCKED_FOR_NOW:
+        wait_began_at = redrive_waits.blocked_since or situation.now
+        redrive_waits = replace(redrive_waits, blocked_since=wait_began_at, fruitless=0)
     else:
-        wait_began_at = waits.consumers_since or situation.now
-        waits = replace(waits, consumers_since=wait_began_at, fruitless=0)
+        wait_began_at = redrive_waits.consumers_since or situation.now
+        redrive_waits = replace(redrive_waits, consumers_since=wait_began_at, fruitless=0)
     if situation.is_patience_over(wait_began_at):
-        return halt_redrive(situation, row)
-    reason = explain_condition(row.condition, situation)
-    return replace(situation.progress, waits=waits, because=reason)
+        return halt_redrive(situation, decision_row)
+    reason = explain_condition(decision_row.condition, situation)
+    return replace(situation.progress, waits=redrive_waits, because=reason)
 
 
-def begin_soak(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
+def begin_soak(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress at the start of the soak, with the time at which the soak ends.
 
     A message that fails must be back in the DLQ by then. The soak covers all receives of such a
@@ -598,28 +606,28 @@ def begin_soak(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress
     deletes_per_second = situation.deletes_per_second
     soak_duration = situation.bounds.soak_duration(
         receives=source.max_receive_count or 1,
-        visibility_seconds=number_in(source.attributes, "VisibilityTimeout"),
-        delay_seconds=number_in(source.attributes, "DelaySeconds"),
+        visibility_seconds=read_number_attribute(source.attributes, "VisibilityTimeout"),
+        delay_seconds=read_number_attribute(source.attributes, "DelaySeconds"),
         drain_seconds=source.visible / deletes_per_second if deletes_per_second else 0,
     )
-    progress = enter_next_stage(row, situation).change_waits(consumers_since=None)
+    progress = enter_next_stage(decision_row, situation).change_waits(consumers_since=None)
     source_message_count = source.visible + progress.current.moved
     return progress.change_current_stage(
         soak_ends_at=situation.now + soak_duration, stood=source_message_count
     )
 
 
-def explain_wait(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
+def explain_wait(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the same progress with the row's condition as the reason for operators."""
-    return replace(situation.progress, because=explain_condition(row.condition, situation))
+    return replace(situation.progress, because=explain_condition(decision_row.condition, situation))
 
 
-def finish_redrive(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
+def finish_redrive(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress of a finished redrive, with its result as text for operators."""
-    return enter_next_stage(row, situation, describe_result(situation))
+    return enter_next_stage(decision_row, situation, describe_result(situation))
 
 
-def begin_stage(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
+def begin_stage(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
     """Return the progress at the start of the next stage (rule 5).
 
     The size of the stage is a multiple of the number of messages that the last stage certainly
@@ -627,14 +635,14 @@ def begin_stage(situation: RedriveSituation, row: DecisionRow) -> RedriveProgres
     """
     last_stage = situation.progress.current
     bounds = situation.bounds
-    proven_message_count = min(last_stage.size, last_stage.moved - last_stage.unsure)
+    certainly_moved_message_count = min(last_stage.size, last_stage.moved - last_stage.unsure)
     new_stage = StageProgress(
         began_at=situation.now,
-        size=bounds.growth * proven_message_count or bounds.canary,
+        size=bounds.growth * certainly_moved_message_count or bounds.canary,
         number=last_stage.number + 1,
         expected=situation.expected_message_count,
     )
-    progress = enter_next_stage(row, situation)
+    progress = enter_next_stage(decision_row, situation)
     progress = progress.change_waits(consumers_since=None, is_refused=False)
     return replace(progress, current=new_stage, rate_per_second=situation.rate_per_second)
 
@@ -663,11 +671,11 @@ CHANGE_BY_ACTION: Mapping[Action, Callable[[RedriveSituation, DecisionRow], Redr
 
 
 def enter_next_stage(
-    row: DecisionRow, situation: RedriveSituation, reason: str = ""
+    decision_row: DecisionRow, situation: RedriveSituation, reason: str = ""
 ) -> RedriveProgress:
     """Return the progress in the row's next stage; in the same stage if the row names none."""
     progress = situation.progress
-    return progress.enter_stage(row.next_stage or progress.stage, situation.now, reason)
+    return progress.enter_stage(decision_row.next_stage or progress.stage, situation.now, reason)
 
 
 # The sentences that operators read.
@@ -676,7 +684,7 @@ FIXED_REASON_BY_CONDITION: Mapping[Condition, str] = {
     Condition.REDRIVE_OLDER_THAN_RETENTION: REDRIVE_TOO_OLD_REASON,
     Condition.OTHER_MOVE_TASK: OTHER_MOVE_TASK_REASON,
     Condition.SOAK_NOT_OVER: SOAK_NOT_OVER_REASON,
-    Condition.SOURCE_UNREAD: SOURCE_UNREAD_REASON,
+    Condition.SOURCE_UNREAD: MESSAGES_STILL_IN_SOURCE_REASON,
     Condition.NO_DELETES: NO_DELETES_REASON,
     Condition.NO_MESSAGE_DUE: NO_MESSAGE_DUE_REASON,
 }
@@ -684,7 +692,7 @@ FIXED_REASON_BY_CONDITION: Mapping[Condition, str] = {
 
 def explain_condition(condition: Condition, situation: RedriveSituation) -> str:
     """Return the sentence that tells operators why the redrive waits or halts."""
-    stored_reason = situation.progress.because
+    reason_in_progress = situation.progress.because
     match condition:
         case Condition.BLOCKED_FOR_GOOD | Condition.BLOCKED_FOR_NOW:
             return situation.blocker.reason
@@ -692,14 +700,14 @@ def explain_condition(condition: Condition, situation: RedriveSituation) -> str:
             return f"changes are frozen: {situation.freeze_reason}"
         case Condition.TICKS_WITHOUT_RESULT:
             return (
-                stored_reason
-                if stored_reason.startswith(NO_MESSAGE_TO_SEND_REASON)
-                else TICKS_CUT_SHORT_REASON
+                reason_in_progress
+                if reason_in_progress.startswith(NO_MESSAGE_TO_SEND_REASON)
+                else TICKS_ENDED_EARLY_REASON
             )
         case Condition.TOO_MANY_MESSAGES_RETURNED:
             return describe_returned_messages(situation)
         case Condition.SENDS_REFUSED_FOR_LONG:
-            return stored_reason
+            return reason_in_progress
     return FIXED_REASON_BY_CONDITION[condition]
 
 
@@ -713,12 +721,12 @@ def describe_returned_messages(situation: RedriveSituation) -> str:
         other_arrivals_text += f", {newly_dead_count:,} have newly died or were sent there"
     if unseen_message_count:
         other_arrivals_text += f", and the queue holds {unseen_message_count:,} more than it should"
-    or_more_text = " or more" if progress.current.unsure else ""
+    uncertain_count_text = " or more" if progress.current.unsure else ""
     quarantine_text = ""
     if progress.quarantined:
         quarantine_text = f"; what came back is in {get_quarantine_name(progress)}"
     return (
-        f"of {progress.moved:,}{or_more_text} messages that went back "
+        f"of {progress.moved:,}{uncertain_count_text} messages that went back "
         f"{situation.returned_message_count:,} came back{other_arrivals_text}; "
         f"at {situation.bounds.halt_threshold(progress.moved):,} it stops: "
         f"the cause is not fixed{quarantine_text}"
@@ -739,8 +747,8 @@ def describe_result(situation: RedriveSituation) -> str:
             f"; {format_count(newly_dead_count, 'message')} came to the DLQ without its mark"
         )
     staying_messages_text = describe_staying_messages(situation)
-    moved_text = format_count(progress.moved, "message")
-    return f"{moved_text} went back, {returned_messages_text}{staying_messages_text}"
+    moved_message_count_text = format_count(progress.moved, "message")
+    return f"{moved_message_count_text} went back, {returned_messages_text}{staying_messages_text}"
 
 
 def describe_staying_messages(situation: RedriveSituation) -> str:
@@ -756,12 +764,15 @@ def describe_staying_messages(situation: RedriveSituation) -> str:
             message_count_by_origin["sent there by hand"] += 1
     if not message_count_by_origin:
         return ""
-    origins_text = ", ".join(
+    message_counts_text = ", ".join(
         f"{message_count:,} {origin}"
         for origin, message_count in sorted(message_count_by_origin.items())
     )
-    return f"; {message_count_by_origin.total():,} cannot go back there and stay: {origins_text}"
+    return (
+        f"; {message_count_by_origin.total():,} cannot go back there and stay: "
+        f"{message_counts_text}"
+    )
 
 
 def get_quarantine_name(progress: RedriveProgress) -> str:
-    return parts_of(arn_of_quarantine(progress.source_arn)).name
+    return parse_queue_arn(arn_of_quarantine(progress.source_arn)).name

@@ -42,16 +42,16 @@ from mendq.redrive.messages import (
 LONGEST_EXPRESSION_CHARACTERS = 4_000
 # The most copies of a message's values that an expression may make, so that each message is
 # filtered quickly.
-MOST_VALUE_COPIES = 1_000
+MAXIMUM_VALUE_COPIES = 1_000
 # The most levels of an expression.
 MOST_EXPRESSION_LEVELS = 100
 # Functions that Mendq adds to JMESPath.
-EXISTS_FUNCTION = "exists"
-SHAPE_FUNCTION = "shape"
+EXISTS_FUNCTION_NAME = "exists"
+SHAPE_FUNCTION_NAME = "shape"
 # The shape of a body that is unreadable JSON (see the top of this file).
-UNREADABLE_SHAPE = "unreadable"
+SHAPE_OF_UNREADABLE_JSON = "unreadable"
 SOURCE_ARN_ATTRIBUTE = "DeadLetterQueueSourceArn"
-_FUNCTIONS_TAKING_NULL = frozenset({"not_null", "type", SHAPE_FUNCTION})
+_NAMES_OF_FUNCTIONS_THAT_ACCEPT_NULL = frozenset({"not_null", "type", SHAPE_FUNCTION_NAME})
 _TYPE_NAME_BY_TYPE: dict[type, str] = {
     bool: "boolean",
     int: "number",
@@ -83,7 +83,7 @@ _EVALUATION_ERRORS = (
     TypeError,
     ValueError,
 )
-_SYNTAX_HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
+_FILTER_SYNTAX_HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
 # A node of a parsed expression, as JMESPath makes it.
 ExpressionNode = Mapping[str, Any]
 
@@ -98,7 +98,7 @@ class UnreadableJson(Struct, frozen=True):
     reason: str
 
 
-_TYPE_NAME_BY_TYPE[UnreadableJson] = UNREADABLE_SHAPE
+_TYPE_NAME_BY_TYPE[UnreadableJson] = SHAPE_OF_UNREADABLE_JSON
 
 
 class _FilterUnevaluable(ValueError):
@@ -130,7 +130,7 @@ class MessageFilter(Struct, frozen=True):
     """
 
     tree: ExpressionNode | None = None
-    path_by_text: Mapping[str, ExpressionNode] = field(default_factory=dict)
+    node_by_path_text: Mapping[str, ExpressionNode] = field(default_factory=dict)
 
     def match_message(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
@@ -150,7 +150,7 @@ class MessageFilter(Struct, frozen=True):
             interpreter = _MessageInterpreter({document["body_text"]: document["body"]})
             value_by_path = {
                 path_text: interpreter.visit(path_node, document)
-                for path_text, path_node in self.path_by_text.items()
+                for path_text, path_node in self.node_by_path_text.items()
             }
             return FilterResult(interpreter.visit(self.tree, document) is True, value_by_path)
         except _FilterUnevaluable as error:
@@ -189,9 +189,9 @@ def parse_filter(expression: str) -> MessageFilter:
         expression_tree: ExpressionNode = Parser().parse(expression).parsed
         _require_limited_depth(expression_tree)
         _require_finite_literals(expression_tree)
-        if _count_value_copies(expression_tree) > MOST_VALUE_COPIES:
+        if _count_value_copies(expression_tree) > MAXIMUM_VALUE_COPIES:
             raise FilterUnreadable(
-                f"it makes more than {MOST_VALUE_COPIES:,} copies of what it looks at"
+                f"it makes more than {MAXIMUM_VALUE_COPIES:,} copies of what it looks at"
             )
         return MessageFilter(
             expression_tree,
@@ -213,7 +213,7 @@ def parse_filter(expression: str) -> MessageFilter:
         ):
             reason = "= alone compares nothing: did you mean ==?"
         raise FilterUnreadable(
-            f"at character {error_character_index + 1}: {reason}; {_SYNTAX_HINT}"
+            f"at character {error_character_index + 1}: {reason}; {_FILTER_SYNTAX_HINT}"
         ) from error
 
 
@@ -228,7 +228,7 @@ class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
         """
         if isinstance(container, str):
             return searched_value in container
-        return _join_with_or(are_equal(member, searched_value) for member in container)
+        return _join_with_or(are_values_equal(member, searched_value) for member in container)
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_number(self, value: Any) -> Any:
@@ -295,7 +295,7 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
         if left_value is None or right_value is None:
             return None
         if operator in ("eq", "ne"):
-            is_equal = are_equal(left_value, right_value)
+            is_equal = are_values_equal(left_value, right_value)
             return is_equal if is_equal is None else is_equal is (operator == "eq")
         json_type = _get_json_type(left_value)
         if json_type not in (str, float) or json_type is not _get_json_type(right_value):
@@ -321,23 +321,23 @@ class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has
             if left_truth_value is deciding_truth_value
             else self.visit(right_node, value)
         )
-        is_known = joined_truth_value is deciding_truth_value or (
+        is_result_known = joined_truth_value is deciding_truth_value or (
             isinstance(left_truth_value, bool) and isinstance(joined_truth_value, bool)
         )
-        return joined_truth_value if is_known else None
+        return joined_truth_value if is_result_known else None
 
     visit_and_expression = partialmethod(_evaluate_logical_operator, deciding_truth_value=False)
     visit_or_expression = partialmethod(_evaluate_logical_operator, deciding_truth_value=True)
 
     def visit_function_expression(self, node: ExpressionNode, value: Any) -> Any:
-        if node["value"] == EXISTS_FUNCTION:
+        if node["value"] == EXISTS_FUNCTION_NAME:
             path_node = node["children"][0]
             result = self.visit(path_node, value)
             return result is not None and not (result == [] and "projection" in path_node["type"])
         arguments = [self.visit(child, value) for child in node["children"]]
-        if None in arguments and node["value"] not in _FUNCTIONS_TAKING_NULL:
+        if None in arguments and node["value"] not in _NAMES_OF_FUNCTIONS_THAT_ACCEPT_NULL:
             return None
-        if node["value"] == SHAPE_FUNCTION:
+        if node["value"] == SHAPE_FUNCTION_NAME:
             return make_shape(arguments[0], parse_text=self._parse_json)
         return self._functions.call_function(node["value"], arguments)
 
@@ -353,7 +353,7 @@ def _get_json_type(value: Any) -> type | None:
     return json_type if json_type in (bool, float, str, list, dict) else None
 
 
-def are_equal(left: Any, right: Any) -> bool | None:
+def are_values_equal(left: Any, right: Any) -> bool | None:
     """Return True if two JSON values are equal, False if not, None if that is unknown.
 
     It is unknown if their types differ, or if JSON does not have the type, such as bytes. The
@@ -368,12 +368,13 @@ def are_equal(left: Any, right: Any) -> bool | None:
     if json_type is list:
         member_pairs = zip(left, right, strict=False)
         return len(left) == len(right) and _join_with_and(
-            are_equal(left_member, right_member) for left_member, right_member in member_pairs
+            are_values_equal(left_member, right_member)
+            for left_member, right_member in member_pairs
         )
     if json_type is dict:
-        has_same_names = left.keys() == right.keys()
-        return has_same_names and _join_with_and(
-            are_equal(left[name], right[name]) for name in left
+        have_same_member_names = left.keys() == right.keys()
+        return have_same_member_names and _join_with_and(
+            are_values_equal(left[name], right[name]) for name in left
         )
     return bool(left == right)
 
@@ -405,12 +406,14 @@ def _require_readable(value: Any, value_name: str) -> None:
         raise _FilterUnevaluable(f"{value_name} {value.reason}")
 
 
-def _require_limited_depth(node: ExpressionNode, levels_left: int = MOST_EXPRESSION_LEVELS) -> None:
-    if not levels_left:
+def _require_limited_depth(
+    node: ExpressionNode, remaining_levels: int = MOST_EXPRESSION_LEVELS
+) -> None:
+    if not remaining_levels:
         raise RecursionError
     for child in node["children"]:
         if isinstance(child, dict):
-            _require_limited_depth(child, levels_left - 1)
+            _require_limited_depth(child, remaining_levels - 1)
 
 
 def _count_value_copies(node: ExpressionNode) -> int:
@@ -435,19 +438,19 @@ def _count_value_copies(node: ExpressionNode) -> int:
 
 def _require_finite_literals(node: ExpressionNode) -> None:
     """Raise FilterUnreadable for NaN, Infinity, or a number such as 1e999."""
-    if node["type"] == "literal" and not _is_finite(node["value"]):
+    if node["type"] == "literal" and not _has_only_finite_numbers(node["value"]):
         raise FilterUnreadable("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
     for child in node["children"]:
         if isinstance(child, dict):
             _require_finite_literals(child)
 
 
-def _is_finite(value: Any) -> bool:
+def _has_only_finite_numbers(value: Any) -> bool:
     if isinstance(value, float):
         return isfinite(value)
     if isinstance(value, dict):
-        return all(map(_is_finite, value.values()))
-    return not isinstance(value, list) or all(map(_is_finite, value))
+        return all(map(_has_only_finite_numbers, value.values()))
+    return not isinstance(value, list) or all(map(_has_only_finite_numbers, value))
 
 
 def _find_paths(node: ExpressionNode) -> list[ExpressionNode]:
@@ -511,22 +514,26 @@ def _require_document_field(name: str) -> None:
     if name in DOCUMENT_FIELD_NAMES:
         return
     similar_names = get_close_matches(name, DOCUMENT_FIELD_NAMES, n=1, cutoff=0.5)
-    short_name = name[:40]
-    hint = (
-        f"say body.{short_name} or attributes.{short_name}; "
-        f"a text stands in single quotes: '{short_name}'"
+    shortened_field_name = name[:40]
+    correction_hint = (
+        f"say body.{shortened_field_name} or attributes.{shortened_field_name}; "
+        f"a text stands in single quotes: '{shortened_field_name}'"
     )
-    hint = f"is it {similar_names[0]}?" if similar_names else hint
-    raise FilterUnreadable(f"{short_name} is none of {', '.join(DOCUMENT_FIELD_NAMES)}; {hint}")
+    correction_hint = f"is it {similar_names[0]}?" if similar_names else correction_hint
+    raise FilterUnreadable(
+        f"{shortened_field_name} is none of {', '.join(DOCUMENT_FIELD_NAMES)}; {correction_hint}"
+    )
 
 
 def _require_known_function(name: str, arguments: Sequence[ExpressionNode]) -> None:
-    added_function_names = (EXISTS_FUNCTION, SHAPE_FUNCTION)
+    added_function_names = (EXISTS_FUNCTION_NAME, SHAPE_FUNCTION_NAME)
     if not (
         len(arguments) == 1 if name in added_function_names else name in Functions.FUNCTION_TABLE
     ):
-        added_signatures = [f"{function_name}(PATH)" for function_name in added_function_names]
-        known_functions_text = ", ".join((*added_signatures, *Functions.FUNCTION_TABLE))
+        added_function_signatures = [
+            f"{function_name}(PATH)" for function_name in added_function_names
+        ]
+        known_functions_text = ", ".join((*added_function_signatures, *Functions.FUNCTION_TABLE))
         raise FilterUnreadable(
             f"there is no function {name[:40]}; there are {known_functions_text}"
         )
@@ -617,15 +624,15 @@ def parse_json(text: str) -> Any:
     accept NaN and Infinity, and `1e999` becomes Infinity in most languages. Return it also if the
     JSON is nested too deep, or has a whole number of more than 4,300 digits.
     """
-    refusal_reasons = list[str]()
+    json_refusal_reasons = list[str]()
 
     def refuse_constant(constant: str) -> None:
-        refusal_reasons.append(f"holds {constant}, which is no JSON")
+        json_refusal_reasons.append(f"holds {constant}, which is no JSON")
 
     def parse_finite_number(number_text: str) -> float:
         number = float(number_text)
         if not isfinite(number):
-            refusal_reasons.append("holds a number beyond 1.8e308")
+            json_refusal_reasons.append("holds a number beyond 1.8e308")
         return number
 
     try:
@@ -636,7 +643,7 @@ def parse_json(text: str) -> Any:
         return UnreadableJson("is nested too deep")
     except ValueError:  # Python reads whole numbers of 4,300 digits at most
         return UnreadableJson("holds a number of too many digits")
-    return UnreadableJson(refusal_reasons[0]) if refusal_reasons else value
+    return UnreadableJson(json_refusal_reasons[0]) if json_refusal_reasons else value
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

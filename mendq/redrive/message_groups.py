@@ -18,10 +18,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mendq.notifications.text import format_count, format_value, plain
+from mendq.notifications.text import format_count, format_value, to_plain_text
 from mendq.redrive.message_filter import (
+    SHAPE_OF_UNREADABLE_JSON,
     SOURCE_ARN_ATTRIBUTE,
-    UNREADABLE_SHAPE,
     FilterUnreadable,
     MessageFilter,
     format_field_name,
@@ -34,11 +34,11 @@ from mendq.redrive.message_filter import (
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
 # At most this many groups are shown for each way of grouping.
-MOST_GROUPS_PER_WAY = 5
+MAXIMUM_GROUPS_PER_GROUPING_WAY = 5
 # An attribute with more different values than this identifies messages and does not form groups.
 _MOST_DISTINCT_ATTRIBUTE_VALUES = 10
 # Only this many characters of a text are used.
-_MOST_USED_TEXT_CHARACTERS = 120
+_MAXIMUM_EXAMINED_TEXT_CHARACTERS = 120
 # Only this many characters of a shape are shown.
 _MOST_SHAPE_CHARACTERS = 400
 # The ways in which messages are grouped, in the order in which they are shown.
@@ -53,8 +53,8 @@ _VARYING_PART_PATTERN = re.compile(
     r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\d+"
 )
 # The shape of a body that is not JSON, or is `null`.
-NO_JSON_SHAPE = make_shape(None)
-_UNREADABLE_JSON_NAME = "JSON that holds NaN, Infinity or too large a number"
+SHAPE_OF_BODY_WITHOUT_JSON = make_shape(None)
+_UNREADABLE_JSON_GROUP_NAME = "JSON that holds NaN, Infinity or too large a number"
 # A group: the way of grouping (one of GROUPING_WAYS), the group's name, and its filter.
 GroupLabel = tuple[str, str, str]
 
@@ -78,7 +78,8 @@ class MessageGroup(Struct, frozen=True):
 def group_messages(
     messages: Sequence[Message], now: datetime, *, should_group_by_text: bool = False
 ) -> list[MessageGroup]:
-    """Return the largest groups of messages, at most MOST_GROUPS_PER_WAY for each way of grouping.
+    """Return the largest groups of messages, at most MAXIMUM_GROUPS_PER_GROUPING_WAY for each way
+    of grouping.
 
     Args:
         messages: The sample.
@@ -88,24 +89,24 @@ def group_messages(
     """
     documents = [_replace_body_by_shape(make_document(message, now)) for message in messages]
     value_count_by_name = _count_attribute_values(documents)
-    messages_by_label = defaultdict[GroupLabel, list[Message]](list)
+    messages_by_group_label = defaultdict[GroupLabel, list[Message]](list)
     for message, document in zip(messages, documents, strict=True):
-        for label in _list_group_labels(
+        for group_label in _list_group_labels(
             document, value_count_by_name, should_group_by_text=should_group_by_text
         ):
-            messages_by_label[label].append(message)
+            messages_by_group_label[group_label].append(message)
     groups = [
-        MessageGroup(*label, tuple(labelled_messages))
-        for label, labelled_messages in messages_by_label.items()
+        MessageGroup(*group_label, tuple(labelled_messages))
+        for group_label, labelled_messages in messages_by_group_label.items()
     ]
     groups.sort(key=lambda group: (-len(group.messages), group.what))
     largest_groups = list[MessageGroup]()
     for grouping_way in GROUPING_WAYS:
-        groups_in_this_way = [group for group in groups if group.by == grouping_way]
-        largest_groups += groups_in_this_way[:MOST_GROUPS_PER_WAY]
-    exactly_filtered_indexes = _find_exact_filters(largest_groups, messages, now)
+        groups_of_grouping_way = [group for group in groups if group.by == grouping_way]
+        largest_groups += groups_of_grouping_way[:MAXIMUM_GROUPS_PER_GROUPING_WAY]
+    indexes_of_groups_with_exact_filter = _find_exact_filters(largest_groups, messages, now)
     return [
-        group if index in exactly_filtered_indexes else replace(group, where="")
+        group if index in indexes_of_groups_with_exact_filter else replace(group, where="")
         for index, group in enumerate(largest_groups)
     ]
 
@@ -130,19 +131,19 @@ def _find_exact_filters(
 
     Each message is parsed once for all groups: a body may be 1 MiB of JSON.
     """
-    filter_by_index = dict[int, MessageFilter]()
-    message_ids_by_index = list[set[str]]()
+    filter_by_group_index = dict[int, MessageFilter]()
+    message_ids_by_group_index = list[set[str]]()
     for index, group in enumerate(groups):
-        message_ids_by_index.append({message.message_id for message in group.messages})
+        message_ids_by_group_index.append({message.message_id for message in group.messages})
         with suppress(FilterUnreadable):
-            filter_by_index[index] = parse_filter(group.where)
+            filter_by_group_index[index] = parse_filter(group.where)
     for message in messages:
         document = make_document(message, now)
-        for index, group_filter in list(filter_by_index.items()):
-            is_in_group = message.message_id in message_ids_by_index[index]
+        for index, group_filter in list(filter_by_group_index.items()):
+            is_in_group = message.message_id in message_ids_by_group_index[index]
             if group_filter.match_message(message, now, document).matches is not is_in_group:
-                del filter_by_index[index]
-    return set(filter_by_index)
+                del filter_by_group_index[index]
+    return set(filter_by_group_index)
 
 
 def describe_body_outline(body: str) -> str:
@@ -154,15 +155,17 @@ def describe_body_outline(body: str) -> str:
     if body_value is not None:
         body_shape = make_shape(body_value)
         return (
-            _UNREADABLE_JSON_NAME if body_shape == UNREADABLE_SHAPE else _describe_shape(body_shape)
+            _UNREADABLE_JSON_GROUP_NAME
+            if body_shape == SHAPE_OF_UNREADABLE_JSON
+            else _describe_shape(body_shape)
         )
-    masked_text = re.sub(r"[^\W\d_]", "a", body[:_MOST_USED_TEXT_CHARACTERS])
-    return plain(re.sub(r"\d", "9", masked_text))
+    masked_text = re.sub(r"[^\W\d_]", "a", body[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS])
+    return to_plain_text(re.sub(r"\d", "9", masked_text))
 
 
 def _describe_shape(body_shape: Any) -> str:
     """Return a shape as text that a terminal can wrap, cut to _MOST_SHAPE_CHARACTERS."""
-    return plain(json.dumps(body_shape).strip('"'), _MOST_SHAPE_CHARACTERS)
+    return to_plain_text(json.dumps(body_shape).strip('"'), _MOST_SHAPE_CHARACTERS)
 
 
 def _list_group_labels(
@@ -193,12 +196,14 @@ def _make_body_label(document: Mapping[str, Any], *, should_group_by_text: bool)
     With `should_group_by_text`, a body that is not JSON is grouped by its text.
     """
     body_shape = document["body"]
-    if body_shape == NO_JSON_SHAPE and should_group_by_text:
+    if body_shape == SHAPE_OF_BODY_WITHOUT_JSON and should_group_by_text:
         return "body", *_find_text_pattern(document["body_text"], "body_text")
-    if body_shape == UNREADABLE_SHAPE:
+    if body_shape == SHAPE_OF_UNREADABLE_JSON:
         # A filter that looks into such a body does not match.
-        return "body", _UNREADABLE_JSON_NAME, ""
-    group_name = "not JSON" if body_shape == NO_JSON_SHAPE else _describe_shape(body_shape)
+        return "body", _UNREADABLE_JSON_GROUP_NAME, ""
+    group_name = (
+        "not JSON" if body_shape == SHAPE_OF_BODY_WITHOUT_JSON else _describe_shape(body_shape)
+    )
     return "body", group_name, f"shape(body) == {format_literal(body_shape)}"
 
 
@@ -227,7 +232,7 @@ def _find_text_pattern(text: str, text_path: str) -> tuple[str, str]:
     the filter matches only this text. The filter is empty if the line has nothing but numbers, ids
     and spaces.
     """
-    first_line = text[:_MOST_USED_TEXT_CHARACTERS].partition("\n")[0]
+    first_line = text[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS].partition("\n")[0]
     unvarying_parts = _VARYING_PART_PATTERN.split(first_line)
     if len(unvarying_parts) == 1 and first_line == text:
         return text, f"{text_path} == {format_literal(text)}"

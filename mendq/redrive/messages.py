@@ -24,7 +24,7 @@ QUARANTINE_MARK_NAME = "mendq.quarantined"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
 # The count of redrives does not grow beyond this.
-MOST_COUNTED_REDRIVES = 10**9 - 1
+MAXIMUM_COUNTED_REDRIVES = 10**9 - 1
 # The error code of a message if SQS's answer does not say whether the message arrived.
 UNANSWERED_ERROR_CODE = "unanswered"
 
@@ -157,7 +157,7 @@ class RedriveMarker(Struct, frozen=True):
         mark = RedriveMark(
             source=self.source_arn,
             redrive=self.redrive_id,
-            redrive_count=min(message.redrive_count + 1, MOST_COUNTED_REDRIVES),
+            redrive_count=min(message.redrive_count + 1, MAXIMUM_COUNTED_REDRIVES),
             seal=self._make_seal(message),
             died_in=message.failed_queue_arn if message.failed_queue_arn != self.source_arn else "",
         )
@@ -240,7 +240,7 @@ def _read_mark(message: Message, mark_name: str, mark_type: type[MarkType]) -> M
         mark = convert(parse_json_object(attribute.value), mark_type)
     except ValidationError:
         return None
-    return replace(mark, redrive_count=min(mark.redrive_count, MOST_COUNTED_REDRIVES))
+    return replace(mark, redrive_count=min(mark.redrive_count, MAXIMUM_COUNTED_REDRIVES))
 
 
 class UnmovedMessage(Struct, frozen=True):
@@ -281,18 +281,19 @@ class MoveResult(Struct, frozen=True):
         return self.moved_count + self.copied_count + len(self.unmoved_messages)
 
     @property
-    def unsure_count(self) -> int:
+    def unsure_message_count(self) -> int:
         """Number of messages for which it is not certain that they moved.
 
         Either SQS did not answer whether it accepted them, or it accepted them and they could not
         be deleted here.
         """
         return self.copied_count + sum(
-            failure.code == UNANSWERED_ERROR_CODE for failure in self.unmoved_messages
+            unmoved_message.code == UNANSWERED_ERROR_CODE
+            for unmoved_message in self.unmoved_messages
         )
 
     @property
-    def first_reason(self) -> str:
+    def first_failure_reason(self) -> str:
         """The reason (or the code) of the first of `unmoved_messages`; empty if there is none."""
         if not self.unmoved_messages:
             return ""

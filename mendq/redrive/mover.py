@@ -24,10 +24,15 @@ from typing import TYPE_CHECKING, Any, Self
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
-from mendq.aws.errors import TRANSIENT_ERROR_CODES, code_of, is_transient, translate_aws_errors
+from mendq.aws.errors import (
+    TRANSIENT_ERROR_CODES,
+    error_code_of,
+    is_transient_error,
+    translate_aws_errors,
+)
 from mendq.consumer import VisibilityHeartbeat
-from mendq.model.failed_call import canonical_code
-from mendq.model.queue import FIFO, is_fifo_arn
+from mendq.model.failed_call import make_canonical_error_code
+from mendq.model.queue import FIFO_SUFFIX, is_fifo_arn
 from mendq.redrive.messages import (
     UNANSWERED_ERROR_CODE,
     Message,
@@ -43,20 +48,20 @@ if TYPE_CHECKING:
 # The visibility timeout of received messages. After a crash they stay hidden for up to this time.
 VISIBILITY_SECONDS = 120
 # The most messages that a caller may hold at once.
-MOST_HELD_MESSAGES = 5_000
+MAXIMUM_HELD_MESSAGES = 5_000
 # SQS's maximum of messages in one ReceiveMessage.
 MOST_MESSAGES_PER_RECEIVE = 10
 # Seconds that the mover leaves to its caller after the messages are released, to store results.
-SECONDS_LEFT_TO_CALLER = 5
+SECONDS_RESERVED_FOR_CALLER = 5
 # SQS's maximum of messages in one SendMessageBatch.
 MOST_MESSAGES_PER_SEND = 10
 # The largest batch, and the largest message that a queue can be configured to take.
 MOST_BATCH_BYTES = 1_048_576
-VISIBILITY_LOST_REASON = "its visibility timeout was over before it was sent"
+VISIBILITY_TIMEOUT_OVER_REASON = "its visibility timeout was over before it was sent"
 # Errors that pass without a change, although their HTTP status does not show it.
 _TEMPORARY_ERROR_CODES = TRANSIENT_ERROR_CODES | {"KmsThrottled", "OverLimit"}
 # Errors of a whole batch that a single one of its messages may have caused.
-_SINGLE_MESSAGE_ERROR_CODES = frozenset(
+_ERROR_CODES_ABOUT_ONE_MESSAGE = frozenset(
     {
         "BatchRequestTooLong",
         "InvalidMessageContents",
@@ -110,7 +115,7 @@ class SendResult(Struct):
 
     copy_id_by_message_id: dict[str, str] = field(default_factory=dict)
     unsent_messages: list[UnmovedMessage] = field(default_factory=list)
-    would_all_be_refused: bool = False
+    would_all_messages_be_refused: bool = False
 
 
 class SendOrder:
@@ -135,13 +140,15 @@ class SendOrder:
         For a standard queue, each message is a group of its own. Empty if no message is left.
         """
         batch: list[Message] = []
-        bytes_left = MOST_BATCH_BYTES
+        remaining_batch_bytes = MOST_BATCH_BYTES
         for group_messages in self._messages_by_send_order_key.values():
             size_bytes = self._destination.mark_if_possible(group_messages[0]).size_bytes
-            if len(batch) == MOST_MESSAGES_PER_SEND or (batch and size_bytes > bytes_left):
+            if len(batch) == MOST_MESSAGES_PER_SEND or (
+                batch and size_bytes > remaining_batch_bytes
+            ):
                 break
             batch.append(group_messages[0])
-            bytes_left -= size_bytes
+            remaining_batch_bytes -= size_bytes
         return batch
 
     def remove_batch(
@@ -149,7 +156,7 @@ class SendOrder:
         batch: Iterable[Message],
         moved_message_ids: Collection[str],
         *,
-        would_all_be_refused: bool,
+        would_all_messages_be_refused: bool,
     ) -> None:
         """Remove a batch after the attempt to send it.
 
@@ -165,7 +172,7 @@ class SendOrder:
             group_messages.popleft()
             if group_messages and message.message_id in moved_message_ids:
                 self._messages_by_send_order_key[send_order_key] = group_messages
-        if would_all_be_refused:
+        if would_all_messages_be_refused:
             self._messages_by_send_order_key.clear()
 
     def _get_send_order_key(self, message: Message) -> str:
@@ -221,20 +228,24 @@ class MessageMover:
         self._heartbeat.__enter__()
         return self
 
-    def __exit__(self, error_type: type[BaseException] | None, *error_details: object) -> None:
+    def __exit__(
+        self, error_type: type[BaseException] | None, *error_and_traceback: object
+    ) -> None:
         held_message_ids = sorted(self._heartbeat.held)
         try:
             if error_type is not KeyboardInterrupt:
-                for first_index in range(0, len(held_message_ids), MOST_MESSAGES_PER_RECEIVE):
-                    if self._remaining_seconds() <= SECONDS_LEFT_TO_CALLER:
+                for batch_start_index in range(0, len(held_message_ids), MOST_MESSAGES_PER_RECEIVE):
+                    if self._remaining_seconds() <= SECONDS_RESERVED_FOR_CALLER:
                         break
                     self.release(
-                        held_message_ids[first_index : first_index + MOST_MESSAGES_PER_RECEIVE]
+                        held_message_ids[
+                            batch_start_index : batch_start_index + MOST_MESSAGES_PER_RECEIVE
+                        ]
                     )
         finally:
-            self._heartbeat.__exit__(error_type, *error_details)
+            self._heartbeat.__exit__(error_type, *error_and_traceback)
 
-    def receive_new_messages(self, most_messages: int) -> list[Message]:
+    def receive_new_messages(self, maximum_message_count: int) -> list[Message]:
         """Receive and return messages that this method has not returned before.
 
         A message that SQS returns a second time stays held, and so does a copy that this mover has
@@ -249,8 +260,8 @@ class MessageMover:
             FactsUnavailable: SQS does not answer, or returns an error.
             QueueRefusesUs: The queue's own policy forbids it.
         """
-        while len(self._messages_to_return) < most_messages:
-            batch = self._receive_next_batch(most_messages - len(self._messages_to_return))
+        while len(self._messages_to_return) < maximum_message_count:
+            batch = self._receive_next_batch(maximum_message_count - len(self._messages_to_return))
             if not batch:
                 break
             for message in batch:
@@ -261,8 +272,8 @@ class MessageMover:
                 if is_new and message.group_id not in self._stopped_groups:
                     self._groups_to_open[message.group_id] = None
                     self._messages_to_return.append(message)
-        messages = self._messages_to_return[:most_messages]
-        self._messages_to_return = self._messages_to_return[most_messages:]
+        messages = self._messages_to_return[:maximum_message_count]
+        self._messages_to_return = self._messages_to_return[maximum_message_count:]
         return messages
 
     def move_messages(
@@ -299,7 +310,7 @@ class MessageMover:
         """Delete those of `messages` that are still held. Return the ids of the deleted ones."""
         return self._heartbeat.delete(*(message.message_id for message in messages))
 
-    def _receive_next_batch(self, most_messages: int) -> list[Message]:
+    def _receive_next_batch(self, maximum_message_count: int) -> list[Message]:
         """Receive the next messages: first all that SQS returns, then hidden ones of FIFO groups.
 
         A receive returns at most ten messages of a FIFO group. While one of them is held, SQS hides
@@ -313,7 +324,7 @@ class MessageMover:
             other.
         """
         if not self._is_opening_groups:
-            batch = self._call_receive_message(most_messages)
+            batch = self._call_receive_message(maximum_message_count)
             self._is_opening_groups = not batch and self._has_hidden_messages()
             if not self._is_opening_groups:
                 return batch
@@ -326,7 +337,7 @@ class MessageMover:
                 if batch := self._call_receive_message(MOST_MESSAGES_PER_RECEIVE):
                     return batch
         self._is_opening_groups = False
-        return self._call_receive_message(most_messages)
+        return self._call_receive_message(maximum_message_count)
 
     def _has_hidden_messages(self) -> bool:
         """Return True if a FIFO queue has visible messages that SQS does not return now.
@@ -335,7 +346,9 @@ class MessageMover:
         mover may not open groups.
         """
         if not (
-            self._queue_url.endswith(FIFO) and self._groups_to_open and self._may_open_groups()
+            self._queue_url.endswith(FIFO_SUFFIX)
+            and self._groups_to_open
+            and self._may_open_groups()
         ):
             return False
         attribute_name: QueueAttributeNameType = "ApproximateNumberOfMessages"
@@ -345,11 +358,11 @@ class MessageMover:
             )
         return int(response["Attributes"][attribute_name]) > 0
 
-    def _call_receive_message(self, most_messages: int) -> list[Message]:
+    def _call_receive_message(self, maximum_message_count: int) -> list[Message]:
         """Receive up to `most_messages` messages, ten at most, with all their attributes."""
         with translate_aws_errors(f"messages in {self._queue_url}"):
             messages = self._heartbeat.receive(
-                MaxNumberOfMessages=min(most_messages, MOST_MESSAGES_PER_RECEIVE),
+                MaxNumberOfMessages=min(maximum_message_count, MOST_MESSAGES_PER_RECEIVE),
                 # With a wait, SQS asks all of its servers: an empty answer means no message.
                 WaitTimeSeconds=1,
                 MessageAttributeNames=["All"],
@@ -398,10 +411,14 @@ class MessageMover:
             )
         self._mark_groups_to_reopen(sent_messages, deleted_message_ids)
         send_order.remove_batch(
-            batch, deleted_message_ids, would_all_be_refused=send_result.would_all_be_refused
+            batch,
+            deleted_message_ids,
+            would_all_messages_be_refused=send_result.would_all_messages_be_refused,
         )
-        lost_messages = [
-            UnmovedMessage(message.message_id, "lost", VISIBILITY_LOST_REASON, is_temporary=True)
+        messages_no_longer_held = [
+            UnmovedMessage(
+                message.message_id, "lost", VISIBILITY_TIMEOUT_OVER_REASON, is_temporary=True
+            )
             for message in batch
             if message.message_id not in held_message_ids
         ]
@@ -409,7 +426,7 @@ class MessageMover:
             moved_count=len(deleted_message_ids),
             copied_count=len(sent_messages) - len(deleted_message_ids),
             unmarked_count=sum(not destination.can_mark(message) for message in sent_messages),
-            unmoved_messages=(*lost_messages, *send_result.unsent_messages),
+            unmoved_messages=(*messages_no_longer_held, *send_result.unsent_messages),
         )
 
     def _mark_groups_to_reopen(
@@ -451,12 +468,12 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
         response = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=send_entries)
     except (ClientError, BotoCoreError) as error:
         error_code = (
-            canonical_code(code_of(error))
+            make_canonical_error_code(error_code_of(error))
             if isinstance(error, ClientError)
             else UNANSWERED_ERROR_CODE
         )
-        is_temporary = is_transient(error) or error_code in _TEMPORARY_ERROR_CODES
-        if not is_temporary and error_code in _SINGLE_MESSAGE_ERROR_CODES and len(messages) > 1:
+        is_temporary = is_transient_error(error) or error_code in _TEMPORARY_ERROR_CODES
+        if not is_temporary and error_code in _ERROR_CODES_ABOUT_ONE_MESSAGE and len(messages) > 1:
             return send_one_by_one(sqs, messages, destination)
         unsent_messages = [
             UnmovedMessage(message.message_id, error_code, str(error), is_temporary)
@@ -464,7 +481,8 @@ def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destina
         ]
         return SendResult(
             unsent_messages=unsent_messages,
-            would_all_be_refused=is_temporary or error_code not in _SINGLE_MESSAGE_ERROR_CODES,
+            would_all_messages_be_refused=is_temporary
+            or error_code not in _ERROR_CODES_ABOUT_ONE_MESSAGE,
         )
     return read_send_response(messages, response)
 
@@ -478,7 +496,7 @@ def send_one_by_one(
         result = send_batch(sqs, [message], destination)
         total_result.copy_id_by_message_id |= result.copy_id_by_message_id
         total_result.unsent_messages += result.unsent_messages
-        total_result.would_all_be_refused |= result.would_all_be_refused
+        total_result.would_all_messages_be_refused |= result.would_all_messages_be_refused
     return total_result
 
 
@@ -494,17 +512,17 @@ def read_send_response(messages: Sequence[Message], response: Mapping[str, Any])
     failed_entry_by_id = {
         successful_entry["Id"]: successful_entry for successful_entry in response.get("Failed", [])
     }
-    result = SendResult()
+    send_result = SendResult()
     for index, message in enumerate(messages):
         successful_entry = successful_entry_by_id.get(str(index))
         body_digest = md5(message.body.encode(), usedforsecurity=False).hexdigest()
         if successful_entry and successful_entry["MD5OfMessageBody"] == body_digest:
-            result.copy_id_by_message_id[message.message_id] = successful_entry["MessageId"]
+            send_result.copy_id_by_message_id[message.message_id] = successful_entry["MessageId"]
         else:
-            result.unsent_messages.append(
+            send_result.unsent_messages.append(
                 read_send_failure(message.message_id, failed_entry_by_id.get(str(index)))
             )
-    return result
+    return send_result
 
 
 def read_send_failure(message_id: str, failed_entry: Mapping[str, Any] | None) -> UnmovedMessage:
@@ -518,7 +536,7 @@ def read_send_failure(message_id: str, failed_entry: Mapping[str, Any] | None) -
         return UnmovedMessage(
             message_id, UNANSWERED_ERROR_CODE, "SQS said nothing of it", is_temporary=True
         )
-    error_code = canonical_code(str(failed_entry.get("Code", "")))
+    error_code = make_canonical_error_code(str(failed_entry.get("Code", "")))
     is_temporary = error_code in _TEMPORARY_ERROR_CODES or failed_entry.get("SenderFault") is False
     return UnmovedMessage(
         message_id, error_code, str(failed_entry.get("Message", "")), is_temporary

@@ -19,8 +19,8 @@ from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 
 # No count of a queue and no rate is larger, and none is negative.
 _COUNT_BOUNDS = Meta(ge=0, lt=10**12)
-Count = Annotated[int, _COUNT_BOUNDS]
-Rate = Annotated[float, _COUNT_BOUNDS]
+NonNegativeCount = Annotated[int, _COUNT_BOUNDS]
+NonNegativeRate = Annotated[float, _COUNT_BOUNDS]
 AwareDatetime = Annotated[datetime, Meta(tz=True)]
 
 
@@ -70,13 +70,13 @@ class StageProgress(Struct, frozen=True):
     """
 
     began_at: AwareDatetime
-    size: Count
-    number: Count = 0
-    moved: Count = 0
-    unsure: Count = 0
-    in_flight: Count = 0
-    expected: Count = 0
-    stood: Count = 0
+    size: NonNegativeCount
+    number: NonNegativeCount = 0
+    moved: NonNegativeCount = 0
+    unsure: NonNegativeCount = 0
+    in_flight: NonNegativeCount = 0
+    expected: NonNegativeCount = 0
+    stood: NonNegativeCount = 0
     soak_ends_at: AwareDatetime | None = None
 
     @property
@@ -85,7 +85,7 @@ class StageProgress(Struct, frozen=True):
         return max(0, self.size - self.moved)
 
 
-class Waits(Struct, frozen=True):
+class RedriveWaits(Struct, frozen=True):
     """Waits that end the redrive if they last too long. A time is None if there is no such wait.
 
     Attributes:
@@ -102,7 +102,7 @@ class Waits(Struct, frozen=True):
     refused_since: AwareDatetime | None = None
     is_refused: bool = False
     blocked_since: AwareDatetime | None = None
-    fruitless: Count = 0
+    fruitless: NonNegativeCount = 0
 
 
 class RedriveProgress(Struct, frozen=True):
@@ -123,13 +123,13 @@ class RedriveProgress(Struct, frozen=True):
     stage: Stage
     began_at: AwareDatetime
     current: StageProgress
-    n: Count = 0
-    moved: Count = 0
+    n: NonNegativeCount = 0
+    moved: NonNegativeCount = 0
     moved_at: AwareDatetime | None = None
-    returned: Count = 0
-    quarantined: Count = 0
-    rate_per_second: Rate = 0
-    waits: Waits = Waits()
+    returned: NonNegativeCount = 0
+    quarantined: NonNegativeCount = 0
+    rate_per_second: NonNegativeRate = 0
+    waits: RedriveWaits = RedriveWaits()
     because: str = ""
 
     @classmethod
@@ -214,10 +214,10 @@ class RedriveProgress(Struct, frozen=True):
             because: The reason why there was no message to send, empty if there was one.
         """
         current_stage = self.current
-        stage_moved_count = current_stage.moved + result.moved_count + result.unsure_count
+        stage_moved_count = current_stage.moved + result.moved_count + result.unsure_message_count
         progress = self.change_current_stage(
             moved=stage_moved_count,
-            unsure=current_stage.unsure + result.unsure_count,
+            unsure=current_stage.unsure + result.unsure_message_count,
             expected=max(0, current_stage.expected - result.moved_count),
             size=stage_moved_count if is_sample_short else current_stage.size,
             in_flight=0,
@@ -229,7 +229,7 @@ class RedriveProgress(Struct, frozen=True):
             return progress.change_waits(fruitless=self.waits.fruitless + 1)
         refused_since = self.waits.refused_since or now
         progress = progress.change_waits(refused_since=refused_since, is_refused=True, fruitless=0)
-        return replace(progress, because=result.first_reason)
+        return replace(progress, because=result.first_failure_reason)
 
 
 class DlqSample(Struct, frozen=True):
@@ -291,8 +291,8 @@ def classify_messages(
             returned_messages.append(message)
             continue
         is_from_source = message.source_arn == progress.source_arn
-        was_sent_after_start = message.sent_at > progress.began_at
-        if was_sent_after_start and (is_from_source or not message.source_arn):
+        was_sent_after_redrive_start = message.sent_at > progress.began_at
+        if was_sent_after_redrive_start and (is_from_source or not message.source_arn):
             newly_dead_count += 1
         can_be_sent_back = is_from_source and marker.mark_redriven(message).fits(
             source.maximum_message_bytes

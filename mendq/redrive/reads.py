@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import count_deleted_messages
-from mendq.aws.dlqs import ENDED_TASK_STATUSES, list_confirmed_sources, list_move_tasks
+from mendq.aws.dlqs import ENDED_MOVE_TASK_STATUSES, list_confirmed_sources, list_move_tasks
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
-from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
+from mendq.aws.queue import read_attributes_if_queue_exists, read_queue_attributes, read_queue_tags
 from mendq.cases.context import FixContext
 from mendq.catalogue.dlq.redrive_causes import (
     CAUSE_SYMPTOMS,
@@ -70,7 +70,7 @@ def is_move_task_running(
         QueueRefusesUs: The queue's own policy forbids it.
     """
     move_tasks = list_move_tasks(clients, dlq_arn, no_task_error_codes)
-    return any(move_task.get("Status") not in ENDED_TASK_STATUSES for move_task in move_tasks)
+    return any(move_task.get("Status") not in ENDED_MOVE_TASK_STATUSES for move_task in move_tasks)
 
 
 def read_situation(
@@ -93,13 +93,13 @@ def read_situation(
     dlq = Facts(progress.dlq_arn, {}, {})
     source = Facts(progress.source_arn, {}, {})
     source_arns: Sequence[str] = ()
-    objection = ""
+    redrive_objection = ""
     blocker = Blocker()
     try:
         dlq, source = read_both_queues(progress, run)
         progress = add_creation_times(progress, dlq, source)
-        objection = describe_replaced_queue(progress, dlq, source)
-        if dlq.exists and not objection:
+        redrive_objection = describe_replaced_queue(progress, dlq, source)
+        if dlq.exists and not redrive_objection:
             source_arns = list_confirmed_sources(run.clients, dlq, run.settings.consent)
     except (QueueRefusesUs, FactsUnavailable) as error:
         blocker = make_read_blocker(error)
@@ -109,17 +109,19 @@ def read_situation(
         has_other_move_task_running = is_move_task_running(run.clients, progress.dlq_arn)
     except (QueueRefusesUs, FactsUnavailable) as error:
         move_task_blocker = make_read_blocker(error)
-    if not objection and not blocker.reason:
-        objection = find_redrive_objection(dlq, source, source_arns, run.settings.consent) or ""
+    if not redrive_objection and not blocker.reason:
+        redrive_objection = (
+            find_redrive_objection(dlq, source, source_arns, run.settings.consent) or ""
+        )
     deletes_per_second = measure_deletes_per_second(progress, run)
     deletes_since_send = count_deletes_in_soak(progress, run)
     freeze_reason = freeze_reason or run.calendar_freeze_reason or ""
-    returned_cause_text = describe_returned_cause(progress, run)
+    recurred_cause_text = describe_recurred_cause(progress, run)
     blocker = (
         blocker
-        | make_lasting_blocker(objection)
+        | make_lasting_blocker(redrive_objection)
         | move_task_blocker
-        | make_lasting_blocker(returned_cause_text)
+        | make_lasting_blocker(recurred_cause_text)
     )
     return RedriveSituation(
         progress,
@@ -152,8 +154,8 @@ def read_queue(queue_arn: str, clients: Clients) -> Facts:
 
     Raises FactsUnavailable or QueueRefusesUs if the queue cannot be read.
     """
-    attributes = attributes_if_there(clients, queue_arn)
-    return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
+    attributes = read_attributes_if_queue_exists(clients, queue_arn)
+    return Facts(queue_arn, attributes, read_queue_tags(clients, queue_arn) or {})
 
 
 def add_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
@@ -192,7 +194,7 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
     return ""
 
 
-def describe_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
+def describe_recurred_cause(progress: RedriveProgress, run: RedriveRun) -> str:
     """Return a sentence if an open case says that the source has the cause of the failures again.
 
     Empty if there is no such case. A case whose fix is proven does not count.
@@ -224,11 +226,12 @@ def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> fl
     """
     bounds = run.settings.bounds
     measured_until = run.now - CLOUDWATCH_LAG
-    shortest_seconds = (
+    shortest_measured_seconds = (
         bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
     )
     measured_since = min(
-        measured_until - timedelta(seconds=shortest_seconds), progress.moved_at or measured_until
+        measured_until - timedelta(seconds=shortest_measured_seconds),
+        progress.moved_at or measured_until,
     )
     delete_count = count_deletes(progress, measured_since, run)
     return (
@@ -273,7 +276,9 @@ class RedriveStart(Struct, frozen=True):
         and StepFailed if the retention could not be written and may be later.
         """
         dlq = Facts(
-            planned_dlq.queue_arn, attributes_of(clients, planned_dlq.queue_arn), planned_dlq.tags
+            planned_dlq.queue_arn,
+            read_queue_attributes(clients, planned_dlq.queue_arn),
+            planned_dlq.tags,
         )
         if refusal := refuse_if_changed_meanwhile(dlq, planned_dlq, steps):
             return refusal

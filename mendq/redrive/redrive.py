@@ -18,7 +18,12 @@ from msgspec.structs import replace
 from mendq.aws.clients import Clients
 from mendq.aws.consumers import list_active_function_arns, list_mappings
 from mendq.aws.errors import CaseUnreadable, FactsUnavailable, QueueRefusesUs
-from mendq.aws.queue import attributes_if_there, make_queue, queue_url, refuse_taken_name
+from mendq.aws.queue import (
+    make_queue,
+    queue_url,
+    read_attributes_if_queue_exists,
+    refuse_taken_queue_name,
+)
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
@@ -29,13 +34,13 @@ from mendq.model.dlq import arn_of_quarantine, make_quarantine_attributes, why_u
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.model.steps import RedriveMessages
 from mendq.notifications.announcements import choose_severity
 from mendq.redrive.machine import (
-    MESSAGES_HELD_SUFFIX,
     NO_MESSAGE_TO_SEND_REASON,
+    OTHERS_HOLD_MESSAGES_SUFFIX,
     WAITING_ACTIONS,
     Action,
     Blocker,
@@ -55,12 +60,12 @@ from mendq.redrive.progress import (
 from mendq.redrive.reads import RedriveRun, make_read_blocker, read_situation
 from mendq.redrive.store import RedriveClaim, RedriveStore
 
-CANCEL_KEY = "cancel"
+CANCEL_REQUEST_KEY = "cancel"
 # A tick calls `decide` at most this many times. No sequence of actions without a wait is longer.
 MOST_DECISIONS_PER_TICK = 12
 # Message sizes are known only after receiving. Check bytes and remaining time after each batch.
 MESSAGES_PER_RECEIVE = 10
-MOST_HELD_BYTES = 100_000_000
+MAXIMUM_HELD_BYTES = 100_000_000
 # Seconds for releasing the held messages: a third of the Lambda's minute. Receiving takes another
 # third, and the rest is for sending.
 SECONDS_TO_RELEASE_MESSAGES = 20
@@ -121,7 +126,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     redrive_store = run.stored(RedriveStore)
     case_store_view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     case = case_store_view.case
-    is_cancelled = request.get(CANCEL_KEY) is True
+    is_cancelled = request.get(CANCEL_REQUEST_KEY) is True
     if case is None or case.case_id != case_id or not case.is_redriving:
         if not is_cancelled:
             return continue_case(request, run)
@@ -232,7 +237,7 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
     )
     next_command = ""
     if progress.quarantined:
-        source = parts_of(progress.source_arn)
+        source = parse_queue_arn(progress.source_arn)
         next_command = f"mendq quarantine peek {source.name} --region {source.region}"
     severity = choose_severity(case, Mode.HEAL, is_about_plan=True)
     notification = Notification(case_run.symptom, dlq, severity, next_command=next_command)
@@ -299,7 +304,8 @@ class RedriveTick(Struct):
         self.situation = structs.replace(self.situation, sample=sample)
         if sample.unquarantined_count:
             refusal_reason = (
-                result.first_reason or "there was no time for all of it, or changes were frozen"
+                result.first_failure_reason
+                or "there was no time for all of it, or changes were frozen"
             )
             reason = f"what came back cannot be quarantined: {refusal_reason}"
             self.add_blocker(Blocker(reason, result.is_refused_for_good))
@@ -319,20 +325,20 @@ class RedriveTick(Struct):
         """
         messages = list[Message]()
         is_complete = False
-        most_messages_left = self.run.settings.bounds.census
-        bytes_left = MOST_HELD_BYTES
+        remaining_sample_messages = self.run.settings.bounds.census
+        bytes_left = MAXIMUM_HELD_BYTES
         try:
             while (
-                most_messages_left
+                remaining_sample_messages
                 and bytes_left > 0
                 and not is_complete
                 and self.has_time_to_receive()
             ):
-                most_messages = min(MESSAGES_PER_RECEIVE, most_messages_left)
+                most_messages = min(MESSAGES_PER_RECEIVE, remaining_sample_messages)
                 batch = self.mover.receive_new_messages(most_messages)
                 is_complete = len(batch) < most_messages
                 messages += batch
-                most_messages_left -= len(batch)
+                remaining_sample_messages -= len(batch)
                 bytes_left -= sum(message.size_bytes for message in batch)
         except (QueueRefusesUs, FactsUnavailable) as error:
             return make_read_blocker(error)
@@ -382,7 +388,7 @@ class RedriveTick(Struct):
         no_message_reason = ""
         if not messages:
             no_message_reason = NO_MESSAGE_TO_SEND_REASON + (
-                describe_staying_messages(self.situation) or MESSAGES_HELD_SUFFIX
+                describe_staying_messages(self.situation) or OTHERS_HOLD_MESSAGES_SUFFIX
             )
         is_sample_short = len(messages) < planned_message_count and not result.unmoved_messages
         now = self.situation.now
@@ -439,7 +445,7 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
     new_queue_attributes = make_quarantine_attributes(source)
-    attributes = attributes_if_there(clients, queue_arn)
+    attributes = read_attributes_if_queue_exists(clients, queue_arn)
     if not attributes:
         try:
             created_attributes = make_queue(clients, queue_arn, new_queue_attributes)
@@ -449,5 +455,9 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
             return created_attributes
         attributes = created_attributes
     consumer_arns = list_active_function_arns(list_mappings(clients, queue_arn))
-    unfit_reason = why_unfit_as_quarantine(source, attributes, consumer_arns)
-    return refuse_taken_name(queue_arn, unfit_reason) if unfit_reason else queue_arn
+    quarantine_unfit_reason = why_unfit_as_quarantine(source, attributes, consumer_arns)
+    return (
+        refuse_taken_queue_name(queue_arn, quarantine_unfit_reason)
+        if quarantine_unfit_reason
+        else queue_arn
+    )

@@ -21,8 +21,8 @@ from mendq.report.words import (
 MOST_CHART_SERIES = 5
 # Text of a day that was not read.
 NOT_READ_FIGURE = "?"
-_NOT_READ_REASON = "not read"
-_TO_COME_REASON = "still to come"
+_DAY_NOT_READ_TEXT = "not read"
+_DAY_TO_COME_TEXT = "still to come"
 NOTIFIED_CASE_MARK = "\N{BLACK DIAMOND}"
 
 
@@ -65,7 +65,7 @@ class Day(Struct, frozen=True):
         """
         if self.is_known:
             return f"{self.total:,}"
-        return NOT_READ_FIGURE if self.unread_reason == _NOT_READ_REASON else ""
+        return NOT_READ_FIGURE if self.unread_reason == _DAY_NOT_READ_TEXT else ""
 
 
 class IncidentsPerDay(Struct, frozen=True):
@@ -91,40 +91,42 @@ def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
 
     Days that have no row in the summary are included.
     """
-    total_by_symptom = Counter[str]()
+    incident_count_by_symptom = Counter[str]()
     count_by_day_and_symptom = Counter[tuple[date, str]]()
     failed_calls_by_day = Counter[date]()
-    for row in summary.per_day:
-        symptom = row.symptom or ""
-        total_by_symptom[symptom] += row.incidents
-        count_by_day_and_symptom[row.day, symptom] += row.incidents
-        failed_calls_by_day[row.day] += row.failed_calls
-    sorted_symptoms = _sort_symptoms(total_by_symptom)
-    named_symptoms = (
+    for symptom_and_day_count in summary.per_day:
+        symptom = symptom_and_day_count.symptom or ""
+        incident_count_by_symptom[symptom] += symptom_and_day_count.incidents
+        count_by_day_and_symptom[symptom_and_day_count.day, symptom] += (
+            symptom_and_day_count.incidents
+        )
+        failed_calls_by_day[symptom_and_day_count.day] += symptom_and_day_count.failed_calls
+    sorted_symptoms = _sort_symptoms(incident_count_by_symptom)
+    symptoms_with_own_series = (
         sorted_symptoms
         if len(sorted_symptoms) <= MOST_CHART_SERIES
         else sorted_symptoms[: MOST_CHART_SERIES - 1]
     )
-    other_symptoms = sorted_symptoms[len(named_symptoms) :]
-    symptom_groups = [[symptom] for symptom in named_symptoms]
-    series_titles = [format_symptom(symptom) for symptom in named_symptoms]
-    if other_symptoms:
-        symptom_groups.append(other_symptoms)
-        other_symptom_count = len(other_symptoms)
-        if OTHER_CODES_SYMPTOM in other_symptoms:
+    symptoms_of_last_series = sorted_symptoms[len(symptoms_with_own_series) :]
+    symptoms_of_each_series = [[symptom] for symptom in symptoms_with_own_series]
+    series_titles = [format_symptom(symptom) for symptom in symptoms_with_own_series]
+    if symptoms_of_last_series:
+        symptoms_of_each_series.append(symptoms_of_last_series)
+        other_symptom_count = len(symptoms_of_last_series)
+        if OTHER_CODES_SYMPTOM in symptoms_of_last_series:
             # This symptom stands for all symptoms that the summary has no row for.
             other_symptom_count += max(0, summary.symptoms_left_out - 1)
         series_titles.append(format_count(other_symptom_count, "other symptom"))
-    notified_cases_by_day = Counter(
+    notified_case_count_by_day = Counter(
         case.notified_at.date() for case in summary.reached_a_person.cases
     )
-    unread_reason_by_day = dict.fromkeys(summary.not_seen.nightly_runs_missing, _NOT_READ_REASON)
-    unread_reason_by_day |= dict.fromkeys(summary.days_to_come, _TO_COME_REASON)
+    unread_reason_by_day = dict.fromkeys(summary.not_seen.nightly_runs_missing, _DAY_NOT_READ_TEXT)
+    unread_reason_by_day |= dict.fromkeys(summary.days_to_come, _DAY_TO_COME_TEXT)
     days = []
     for day in summary.days:
         incident_counts = [
             sum(count_by_day_and_symptom[day, symptom] for symptom in symptom_group)
-            for symptom_group in symptom_groups
+            for symptom_group in symptoms_of_each_series
         ]
         days.append(
             Day(
@@ -132,21 +134,25 @@ def make_incidents_per_day(summary: Summary) -> IncidentsPerDay:
                 incident_counts=tuple(incident_counts),
                 failed_calls=failed_calls_by_day[day],
                 unread_reason=unread_reason_by_day.get(day, ""),
-                notified_cases=notified_cases_by_day[day],
+                notified_cases=notified_case_count_by_day[day],
             )
         )
     return IncidentsPerDay(tuple(series_titles), tuple(days))
 
 
-def _sort_symptoms(total_by_symptom: Counter[str]) -> list[str]:
+def _sort_symptoms(incident_count_by_symptom: Counter[str]) -> list[str]:
     """Return the symptoms that have incidents, the most frequent first.
 
     OTHER_CODES_SYMPTOM comes last, because it stands for several unknown error codes.
     """
-    symptoms = [symptom for symptom, count in total_by_symptom.items() if count > 0]
+    symptoms = [symptom for symptom, count in incident_count_by_symptom.items() if count > 0]
     return sorted(
         symptoms,
-        key=lambda symptom: (symptom == OTHER_CODES_SYMPTOM, -total_by_symptom[symptom], symptom),
+        key=lambda symptom: (
+            symptom == OTHER_CODES_SYMPTOM,
+            -incident_count_by_symptom[symptom],
+            symptom,
+        ),
     )
 
 
@@ -157,9 +163,9 @@ def make_caption(incidents_per_day: IncidentsPerDay) -> str:
     """
     if not incidents_per_day.total:
         return "No day that was read had an incident."
-    read_days = [day for day in incidents_per_day.days if not day.unread_reason]
-    if len(read_days) == 1 and read_days[0].total == incidents_per_day.total:
-        return f"{format_day(read_days[0].day)} is the only day that was read."
+    days_that_were_read = [day for day in incidents_per_day.days if not day.unread_reason]
+    if len(days_that_were_read) == 1 and days_that_were_read[0].total == incidents_per_day.total:
+        return f"{format_day(days_that_were_read[0].day)} is the only day that was read."
     days_and_counts = [(format_day(day.day), day.total) for day in incidents_per_day.days]
     return describe_leaders(days_and_counts, "day", incidents_per_day.total)
 

@@ -113,7 +113,7 @@ SPARKLINE_HEIGHT = 26
 
 
 def make_sparkline_chart(
-    weekly_figures: WeeklyFigures, highlighted_figures: WeeklyFigures, palette: Palette
+    weekly_figures: WeeklyFigures, bad_news_figures: WeeklyFigures, palette: Palette
 ) -> alt.LayerChart:
     """Return the small bar chart of a tile: a bar for each week, this week's in a stronger colour.
 
@@ -125,17 +125,15 @@ def make_sparkline_chart(
             bad news. Empty, or as long as `weekly_figures`.
         palette: The colours.
     """
-    floor_line = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(
+    zero_line = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(
         color=palette.grid_colour
     )
     bar_colours = [palette.series_colours[3]] * (len(weekly_figures) - 1)
     bar_colours.append(palette.series_colours[0])
-    chart_layers = [floor_line, _make_week_bars(weekly_figures, bar_colours)]
-    if any(highlighted_figures):
+    chart_layers = [zero_line, _make_week_bars(weekly_figures, bar_colours)]
+    if any(bad_news_figures):
         chart_layers.append(
-            _make_week_bars(
-                highlighted_figures, [palette.bad_news_colour] * len(highlighted_figures)
-            )
+            _make_week_bars(bad_news_figures, [palette.bad_news_colour] * len(bad_news_figures))
         )
     highest_figure = max((figure for figure in weekly_figures if figure), default=1)
     chart: alt.LayerChart = (
@@ -200,18 +198,18 @@ def make_days_chart(
     Every day of the week has a place, even without incidents or if it was not read. The mark for
     cases that notified a person is above the day's number, because a phone has no room beside it.
     """
-    day_figures = [day.figure for day in incidents_per_day.days]
-    case_marks = [
+    incident_count_texts = [day.figure for day in incidents_per_day.days]
+    notified_case_texts = [
         f"{NOTIFIED_CASE_MARK} {day.notified_cases:,}" if day.notified_cases else ""
         for day in incidents_per_day.days
     ]
     text_options: dict[str, Any] = {"baseline": "bottom", "fontSize": chart_size.font_size}
     chart_layers = [
         _make_day_bars(incidents_per_day, palette),
-        _make_bar_texts(incidents_per_day, day_figures).mark_text(
+        _make_bar_texts(incidents_per_day, incident_count_texts).mark_text(
             **text_options, dy=-4, color=palette.text_colour, fontWeight="bold"
         ),
-        _make_bar_texts(incidents_per_day, case_marks).mark_text(
+        _make_bar_texts(incidents_per_day, notified_case_texts).mark_text(
             **text_options, dy=-6 - chart_size.font_size, color=palette.bad_news_colour
         ),
     ]
@@ -261,9 +259,11 @@ def _make_day_bars(incidents_per_day: IncidentsPerDay, palette: Palette) -> alt.
     colour_scale = alt.Scale(
         domain=series_keys, range=list(palette.series_colours[: len(series_keys)])
     )
-    highest_total = max(day.total for day in incidents_per_day.days)
+    highest_incident_count = max(day.total for day in incidents_per_day.days)
     tick_values = (
-        list(range(highest_total + 1)) if highest_total < AXIS_TICK_COUNT else alt.Undefined
+        list(range(highest_incident_count + 1))
+        if highest_incident_count < AXIS_TICK_COUNT
+        else alt.Undefined
     )
     count_axis = alt.Axis(
         format=",d",
@@ -332,7 +332,7 @@ class Lane(Struct, frozen=True):
     figure: str = ""
 
 
-class Lanes(Struct, frozen=True):
+class LanePicture(Struct, frozen=True):
     """A picture of lanes (rows with horizontal bars) that share one scale."""
 
     title: str
@@ -357,7 +357,7 @@ class Lanes(Struct, frozen=True):
         return round(LANE_WIDTH * scale_position / longest_bar_end, 1) if longest_bar_end else 0
 
 
-def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
+def make_case_pictures(case: CaseWithPictures) -> Iterator[LanePicture]:
     """Yield up to two pictures of a case: its timeline, and the times that consumers need.
 
     The timeline is left out if it has fewer than three points. The times are left out if none is
@@ -369,7 +369,7 @@ def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
         yield _make_needed_times_picture(case.visibility)
 
 
-def _make_timeline_picture(timeline_points: tuple[SummaryTimelinePoint, ...]) -> Lanes:
+def _make_timeline_picture(timeline_points: tuple[SummaryTimelinePoint, ...]) -> LanePicture:
     """Return a picture with one lane for each point of a case's timeline.
 
     The bar of a lane begins at the previous point and ends at the lane's own point. The scale is
@@ -377,27 +377,29 @@ def _make_timeline_picture(timeline_points: tuple[SummaryTimelinePoint, ...]) ->
     """
     start_time = timeline_points[0].at
     lanes = []
-    lane_begin = 0.0
-    for point_number, timeline_point in enumerate(timeline_points):
+    bar_begin = 0.0
+    for point_index, timeline_point in enumerate(timeline_points):
         seconds_since_start = max(0.0, (timeline_point.at - start_time).total_seconds())
         time_text = f"+{format_duration(seconds_since_start)}"
-        if point_number == 0:
+        if point_index == 0:
             time_text = f"{format_short_day(start_time)} {format_clock_time(start_time)}"
         state_text = (
             f"{timeline_point.state.replace('_', ' ')}: {timeline_point.says}".removesuffix(": ")
         )
         lane_label = make_visible(state_text, MOST_LANE_CHARACTERS - len(time_text))
-        lane_end = log1p(seconds_since_start)
+        bar_end = log1p(seconds_since_start)
         # A clock that went backwards must not make a bar of negative length.
         timeline_bar = Bar(
-            min(lane_begin, lane_end), lane_end, TONE_BY_STATE.get(timeline_point.state, "calm")
+            min(bar_begin, bar_end), bar_end, TONE_BY_STATE.get(timeline_point.state, "calm")
         )
         lanes.append(Lane(lane_label, (timeline_bar,), time_text))
-        lane_begin = lane_end
-    return Lanes("What happened when", tuple(lanes), "Not to scale: longer times are shortened.")
+        bar_begin = bar_end
+    return LanePicture(
+        "What happened when", tuple(lanes), "Not to scale: longer times are shortened."
+    )
 
 
-def _make_needed_times_picture(time_spans: tuple[NamedTimeSpan, ...]) -> Lanes:
+def _make_needed_times_picture(time_spans: tuple[NamedTimeSpan, ...]) -> LanePicture:
     """Return a picture that compares the times consumers need with the queue's visibility timeout.
 
     Each time has a lane. A vertical line marks the visibility timeout before the fix, if that is
@@ -417,6 +419,6 @@ def _make_needed_times_picture(time_spans: tuple[NamedTimeSpan, ...]) -> Lanes:
         )
         if time_span.what == "timeout before" and timeout_seconds_before_fix is None:
             timeout_seconds_before_fix = time_span.seconds
-    return Lanes(
+    return LanePicture(
         "Time that consumers need, and have", tuple(lanes), line_position=timeout_seconds_before_fix
     )

@@ -39,7 +39,7 @@ from mendq.report.times import make_time_strips
 from mendq.report.words import keep_units_together, split_at_marks
 
 
-def _keep_units_of_text_together(template_value: Any) -> Any:
+def _keep_units_together_if_text(template_value: Any) -> Any:
     """Put no-break spaces between numbers and units if `template_value` is a text.
 
     Other values are returned unchanged. Markup is also unchanged: it may be a command to copy.
@@ -50,7 +50,7 @@ def _keep_units_of_text_together(template_value: Any) -> Any:
 
 
 def load_template(
-    template_name: str, finalize: Callable[[Any], Any] = _keep_units_of_text_together
+    template_name: str, finalize: Callable[[Any], Any] = _keep_units_together_if_text
 ) -> Template:
     """Load a template of this package. It escapes HTML in all values except Markup.
 
@@ -86,7 +86,7 @@ def load_template(
 _PAGE_TEMPLATE = load_template("page.html.j2")
 # Number of rows of each list that the page shows. It shows more if more of them need a person. It
 # folds the others; a print has them all.
-MOST_UNFOLDED_ROWS = 12
+USUAL_UNFOLDED_ROW_COUNT = 12
 
 
 def make_page(summary: Summary, reported_account: ReportedAccount | None = None) -> str:
@@ -109,7 +109,7 @@ def make_page(summary: Summary, reported_account: ReportedAccount | None = None)
         tiles_and_sparklines=tiles_and_sparklines,
         case_anchors=links.list_case_anchors(summary),
         palettes=(LIGHT_PALETTE, DARK_PALETTE),
-        most_rows=MOST_UNFOLDED_ROWS,
+        most_rows=USUAL_UNFOLDED_ROW_COUNT,
     ).lstrip()
 
 

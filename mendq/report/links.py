@@ -48,7 +48,7 @@ _REGION_REGEX = re.compile(r"[a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
 # The form in which a case names its runbook.
 _RUNBOOK_REGEX = re.compile(r"docs/(runbooks/[a-z_]{1,64})\.md")
 # Hosts by partition: the console, and the domain of queue URLs.
-_HOSTS_BY_PARTITION = {
+_CONSOLE_AND_QUEUE_HOSTS_BY_PARTITION = {
     "aws": ("console.aws.amazon.com", "amazonaws.com"),
     "aws-us-gov": ("console.amazonaws-us-gov.com", "amazonaws.com"),
     "aws-cn": ("console.amazonaws.cn", "amazonaws.com.cn"),
@@ -77,12 +77,12 @@ def make_console_url(queue_arn: str) -> str:
     queue_match = QUEUE_ARN_REGEX.fullmatch(queue_arn)
     if (
         not queue_match
-        or queue_match["partition"] not in _HOSTS_BY_PARTITION
+        or queue_match["partition"] not in _CONSOLE_AND_QUEUE_HOSTS_BY_PARTITION
         or not _REGION_REGEX.fullmatch(queue_match["region"])
     ):
         return ""
     region = queue_match["region"]
-    console_host, queue_url_domain = _HOSTS_BY_PARTITION[queue_match["partition"]]
+    console_host, queue_url_domain = _CONSOLE_AND_QUEUE_HOSTS_BY_PARTITION[queue_match["partition"]]
     queue_url = (
         f"https://sqs.{region}.{queue_url_domain}/{queue_match['account']}/{queue_match['name']}"
     )

@@ -29,14 +29,14 @@ from mendq.report.to_do import ToDo, describe_left_out, list_to_do
 from mendq.report.verdict import describe_accounts, make_verdict_text
 from mendq.report.words import break_links, format_count, keep_units_together, remove_marks
 
-PICTURE_ID = "incidents-per-day"
+CHART_CONTENT_ID = "incidents-per-day"
 # Characters of an attached page: twice the largest week that was measured. SES takes 10 MB.
-MOST_ATTACHED_CHARACTERS = 3_000_000
+MAXIMUM_ATTACHED_CHARACTERS = 3_000_000
 # The longest subject that SNS takes.
 MOST_SUBJECT_CHARACTERS = 100
 # Groups of waiting cases, and cases of each group, for which a mail of 102 KB has room.
-_MOST_WAITING_GROUPS = 8
-_MOST_CASES_OF_A_GROUP = 3
+_MAXIMUM_WAITING_GROUPS = 8
+_MAXIMUM_CASES_PER_GROUP = 3
 _MOST_ALT_TEXT_CHARACTERS = 1_500
 # Width of the picture in pixels. The card in the template is a little wider.
 _PICTURE_WIDTH_PIXELS = 492
@@ -133,9 +133,9 @@ class OutgoingReport(Struct, frozen=True, dict=True):
     def is_attached(self) -> bool:
         """True if the page is attached to the mail.
 
-        A page of more than MOST_ATTACHED_CHARACTERS is not attached. It is only in its bucket.
+        A page of more than MAXIMUM_ATTACHED_CHARACTERS is not attached. It is only in its bucket.
         """
-        return 0 < len(self.page_html) <= MOST_ATTACHED_CHARACTERS
+        return 0 < len(self.page_html) <= MAXIMUM_ATTACHED_CHARACTERS
 
     @cached_property
     def picture(self) -> bytes | None:
@@ -160,11 +160,11 @@ class OutgoingReport(Struct, frozen=True, dict=True):
             reported_account=self.reported_account,
             recommended=list_to_do(self.summary, self.reported_account),
             waiting_groups=waiting_groups,
-            most_groups=_MOST_WAITING_GROUPS,
-            most_cases=_MOST_CASES_OF_A_GROUP,
-            more_waiting=_describe_more_waiting(self.summary, waiting_groups),
+            most_groups=_MAXIMUM_WAITING_GROUPS,
+            most_cases=_MAXIMUM_CASES_PER_GROUP,
+            more_waiting=_describe_unlisted_waiting_cases(self.summary, waiting_groups),
             per_day=make_incidents_per_day(self.summary),
-            picture_id=PICTURE_ID if self.picture else "",
+            picture_id=CHART_CONTENT_ID if self.picture else "",
             most_alt=_MOST_ALT_TEXT_CHARACTERS,
             width=_PICTURE_WIDTH_PIXELS,
             palette=LIGHT_PALETTE,
@@ -187,15 +187,17 @@ class OutgoingReport(Struct, frozen=True, dict=True):
         return mail.as_bytes()
 
 
-def _describe_more_waiting(summary: Summary, waiting_groups: Sequence[WaitingGroup]) -> str:
+def _describe_unlisted_waiting_cases(
+    summary: Summary, waiting_groups: Sequence[WaitingGroup]
+) -> str:
     """Return a sentence with the number of waiting cases that the mail does not list.
 
     Cases that the summary does not list are included, although the page only counts them. Empty if
     the mail lists all waiting cases.
     """
     listed_case_count = sum(
-        len(waiting_group.cases[:_MOST_CASES_OF_A_GROUP])
-        for waiting_group in waiting_groups[:_MOST_WAITING_GROUPS]
+        len(waiting_group.cases[:_MAXIMUM_CASES_PER_GROUP])
+        for waiting_group in waiting_groups[:_MAXIMUM_WAITING_GROUPS]
     )
     unlisted_case_count = summary.open_case_count - listed_case_count
     return (
@@ -230,7 +232,7 @@ _EMAIL_ADDRESS_REGEX = re.compile(r"[\w!#$%&'*+/=?^`{|}~.-]+@[A-Za-z0-9.-]+", re
 
 
 def make_message(
-    subject: str, plain_text: str, html_text: str, picture: bytes | None
+    subject: str, plain_text: str, html_text: str, chart_png: bytes | None
 ) -> EmailMessage:
     """Return a mail without sender and recipient. Its lines have at most 78 ASCII characters.
 
@@ -238,7 +240,7 @@ def make_message(
         subject: The subject, on one line.
         plain_text: The plain-text part.
         html_text: The HTML part.
-        picture: A PNG that the HTML part shows by PICTURE_ID. None for no picture.
+        picture: A PNG that the HTML part shows by CHART_CONTENT_ID. None for no picture.
 
     Raises:
         ValueError: The subject has a line break.
@@ -250,11 +252,14 @@ def make_message(
     mail.set_content(_escape_lone_surrogates(plain_text), cte=_TRANSFER_ENCODING)
     mail.add_alternative(_escape_lone_surrogates(html_text), subtype="html", cte=_TRANSFER_ENCODING)
     mail.set_boundary(_ALTERNATIVE_BOUNDARY)
-    if picture is not None:
+    if chart_png is not None:
         _, html_part = mail.iter_parts()
         assert isinstance(html_part, EmailMessage)  # noqa: S101 - what add_alternative makes
-        image_options: dict[str, Any] = {"cid": f"<{PICTURE_ID}>", "filename": f"{PICTURE_ID}.png"}
-        html_part.add_related(picture, "image", "png", disposition="inline", **image_options)
+        image_options: dict[str, Any] = {
+            "cid": f"<{CHART_CONTENT_ID}>",
+            "filename": f"{CHART_CONTENT_ID}.png",
+        }
+        html_part.add_related(chart_png, "image", "png", disposition="inline", **image_options)
         html_part.set_boundary(_RELATED_BOUNDARY)
     return mail
 

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import NOT_SEEN_OUTCOME, PARTIAL_VERDICT, NightlyCoverage, NotSeen
+from mendq.report.summary_parts import (
+    NOT_SEEN_OUTCOME,
+    READ_BEFORE_DAY_END_VERDICT,
+    NightlyCoverage,
+    ReportCoverage,
+)
 from mendq.report.words import (
     describe_reason,
     format_bytes,
@@ -23,8 +28,8 @@ from mendq.report.words import (
     was_or_were,
 )
 
-MOST_LISTED_CODES = 10
-MOST_NAMED_PLACES = 3
+MAXIMUM_LISTED_CODES = 10
+MAXIMUM_NAMED_ACCOUNTS_OR_REGIONS = 3
 BLIND_SPOTS_SENTENCE = (
     "What no trail shows: calls that its selectors leave out, and batch calls that SQS answers "
     "with 200 although entries in them failed."
@@ -36,9 +41,9 @@ CASES_NOT_READ_SENTENCE = (
 
 
 # Verdicts on a nightly run, as the summary has them.
-FAR_FEWER_VERDICT = "far_fewer"
-NOTHING_READ_VERDICT = "nothing_read"
-TORN_VERDICT = "torn"
+FAR_FEWER_RECORDS_VERDICT = "far_fewer"
+NO_RECORDS_VERDICT = "nothing_read"
+TABLES_DIFFER_FROM_COUNTS_VERDICT = "torn"
 
 
 def list_not_seen(summary: Summary) -> tuple[str, ...]:
@@ -90,16 +95,16 @@ def _is_or_are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _describe_files(coverage: NotSeen) -> str:
+def _describe_files(coverage: ReportCoverage) -> str:
     """Return a sentence: how many of the trail's files could be read, and their size."""
     file_count = coverage.files_read + coverage.files_unreadable
     size_bytes = coverage.bytes_read + coverage.bytes_unreadable
     if not file_count:
         return "There was no trail file to read."
     if not coverage.files_unreadable:
-        all_were_text = "it was" if file_count == 1 else "all were"
+        subject_and_verb = "it was" if file_count == 1 else "all were"
         files_text = format_count(file_count, "trail file")
-        return f"{files_text} ({format_bytes(size_bytes)}): {all_were_text} readable."
+        return f"{files_text} ({format_bytes(size_bytes)}): {subject_and_verb} readable."
     unreadable_percent = (
         f", {format_percent(coverage.bytes_unreadable, size_bytes)}" if size_bytes else ""
     )
@@ -111,7 +116,7 @@ def _describe_files(coverage: NotSeen) -> str:
     )
 
 
-def _describe_unknown_codes(coverage: NotSeen) -> str:
+def _describe_unknown_codes(coverage: ReportCoverage) -> str:
     """Return a sentence about failed calls whose error codes the catalogue does not know.
 
     Empty if it knows all codes.
@@ -123,7 +128,7 @@ def _describe_unknown_codes(coverage: NotSeen) -> str:
         call_count_by_code[mark_name(symptom.removeprefix("unknown:"))] = call_count_of_code
     call_count = sum(coverage.unknown_code.values()) + coverage.unknown_calls_left_out
     codes_text = join_most_frequent(
-        call_count_by_code, MOST_LISTED_CODES, coverage.unknown_codes_left_out
+        call_count_by_code, MAXIMUM_LISTED_CODES, coverage.unknown_codes_left_out
     )
     calls_text = format_count(call_count, "failed call")
     if call_count == 1:
@@ -154,7 +159,9 @@ def _describe_incidents_without_case(summary: Summary) -> str:
     if list(incident_count_by_reason.values()) == [incident_count]:
         # All incidents have the same reason, so its number would say nothing new.
         return f"{incidents_text}: {next(iter(incident_count_by_reason))}."
-    return f"{incidents_text}: {join_most_frequent(incident_count_by_reason, MOST_LISTED_CODES)}."
+    return (
+        f"{incidents_text}: {join_most_frequent(incident_count_by_reason, MAXIMUM_LISTED_CODES)}."
+    )
 
 
 def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
@@ -167,20 +174,20 @@ def _group_missing_days(summary: Summary) -> dict[str, list[date]]:
     days_without_records = {
         nightly_run.day
         for nightly_run in coverage.nightly_runs
-        if nightly_run.verdict == NOTHING_READ_VERDICT
+        if nightly_run.verdict == NO_RECORDS_VERDICT
     }
-    days_by_reason: dict[str, list[date]] = defaultdict(list)
+    missing_days_by_reason: dict[str, list[date]] = defaultdict(list)
     for missing_day in coverage.nightly_runs_missing:
         if coverage.began is not None and missing_day < coverage.began:
-            reason = "not_begun"
+            missing_reason = "not_begun"
         elif missing_day in summary.days_to_come:
-            reason = "to_come"
+            missing_reason = "to_come"
         elif missing_day in days_without_records:
-            reason = "silent"
+            missing_reason = "silent"
         else:
-            reason = "not_read"
-        days_by_reason[reason].append(missing_day)
-    return days_by_reason
+            missing_reason = "not_read"
+        missing_days_by_reason[missing_reason].append(missing_day)
+    return missing_days_by_reason
 
 
 def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
@@ -199,12 +206,12 @@ def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
         yield f"Mendq had not begun before {format_day(coverage.began)}."
     if not summary.is_over:
         yield f"The week is not over{_describe_days_to_come(days_by_reason['to_come'])}."
-    explained_days = {*days_by_reason["not_begun"], *days_by_reason["to_come"]}
+    days_not_begun_or_to_come = {*days_by_reason["not_begun"], *days_by_reason["to_come"]}
     yield from _describe_doubtful_runs(
         [
             nightly_run
             for nightly_run in coverage.nightly_runs
-            if nightly_run.day not in explained_days
+            if nightly_run.day not in days_not_begun_or_to_come
         ]
     )
 
@@ -235,7 +242,7 @@ def _describe_whole_runs(summary: Summary) -> str:
     partly_read_days = {
         nightly_run.day
         for nightly_run in coverage.nightly_runs
-        if nightly_run.verdict == PARTIAL_VERDICT
+        if nightly_run.verdict == READ_BEFORE_DAY_END_VERDICT
     }
     whole_run_count = summary.read_day_count - len(
         partly_read_days - {*coverage.nightly_runs_missing}
@@ -255,7 +262,7 @@ def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator
     sentence.
     """
     runs_without_records = [
-        nightly_run for nightly_run in nightly_runs if nightly_run.verdict == NOTHING_READ_VERDICT
+        nightly_run for nightly_run in nightly_runs if nightly_run.verdict == NO_RECORDS_VERDICT
     ]
     if runs_without_records:
         usual_records_text = (
@@ -267,13 +274,13 @@ def _describe_doubtful_runs(nightly_runs: Sequence[NightlyCoverage]) -> Iterator
         yield f"{day_names} had not one record{usual_records_text}: is the trail on?"
     for nightly_run in nightly_runs:
         day_name = format_day(nightly_run.day)
-        if nightly_run.verdict == FAR_FEWER_VERDICT:
+        if nightly_run.verdict == FAR_FEWER_RECORDS_VERDICT:
             usual_records_text = _describe_usual_records(nightly_run)
             records_text = f"{nightly_run.records:,}{usual_records_text}"
             yield f"{day_name} had far fewer records than usual: {records_text}."
-        elif nightly_run.verdict == TORN_VERDICT:
+        elif nightly_run.verdict == TABLES_DIFFER_FROM_COUNTS_VERDICT:
             yield f"The tables of {day_name} are not what its nightly run counted: run it again."
-        elif nightly_run.verdict == PARTIAL_VERDICT:
+        elif nightly_run.verdict == READ_BEFORE_DAY_END_VERDICT:
             yield f"{day_name} was read before it was over, and not since."
 
 
@@ -300,22 +307,32 @@ def describe_sources(summary: Summary) -> str:
         f"{format_count(coverage.files_read, 'trail file')} ({format_bytes(coverage.bytes_read)})"
     )
     records_text = format_count(coverage.records_read, "record")
-    accounts_text = _describe_places(summary.accounts, summary.accounts_left_out, "account")
-    regions_text = _describe_places(summary.regions, summary.regions_left_out, "region")
+    accounts_text = _describe_accounts_or_regions(
+        summary.accounts, summary.accounts_left_out, "account"
+    )
+    regions_text = _describe_accounts_or_regions(
+        summary.regions, summary.regions_left_out, "region"
+    )
     return f"{files_text} with {records_text}, of {accounts_text} in {regions_text}"
 
 
-def _describe_places(place_names: tuple[str, ...], left_out_count: int, noun: str) -> str:
+def _describe_accounts_or_regions(
+    account_or_region_names: tuple[str, ...], left_out_count: int, noun: str
+) -> str:
     """Return the names of accounts or regions, or only their number if there are many.
 
     Args:
-        place_names: The names that are known.
-        left_out_count: The number of further accounts or regions that are not in `place_names`.
+        account_or_region_names: The names that are known.
+        left_out_count: The number of further accounts or regions that are not in
+            `account_or_region_names`.
         noun: `account` or `region`.
     """
-    if not place_names:
+    if not account_or_region_names:
         return f"no {noun}"
-    if len(place_names) + left_out_count > MOST_NAMED_PLACES:
-        return format_count(len(place_names) + left_out_count, noun)
-    noun_form = noun if len(place_names) == 1 else f"{noun}s"
-    return f"{noun_form} {join_names([mark_quote(place_name) for place_name in place_names])}"
+    if len(account_or_region_names) + left_out_count > MAXIMUM_NAMED_ACCOUNTS_OR_REGIONS:
+        return format_count(len(account_or_region_names) + left_out_count, noun)
+    noun_form = noun if len(account_or_region_names) == 1 else f"{noun}s"
+    return (
+        f"{noun_form} "
+        f"{join_names([mark_quote(place_name) for place_name in account_or_region_names])}"
+    )

@@ -86,9 +86,9 @@ def group_waiting_cases(
         command = choose_command(
             case, case.next_step.command, fallback_subcommand, reported_account
         )
-        facts_text = _describe_age_and_backlog(summary, case)
+        age_and_backlog_text = _describe_age_and_backlog(summary, case)
         cases_by_group[waiting_group].append(
-            WaitingCase(case.case_id, case.queue_arn, facts_text, command)
+            WaitingCase(case.case_id, case.queue_arn, age_and_backlog_text, command)
         )
     return tuple(
         structs.replace(waiting_group, cases=tuple(waiting_cases))
@@ -112,25 +112,25 @@ def _describe_age_and_backlog(summary: Summary, case: OpenCaseSummary) -> str:
 
 def choose_command(
     case: OpenCaseSummary | Recommendation,
-    summary_command: str,
+    command_in_summary: str,
     fallback_subcommand: str,
     reported_account: ReportedAccount | None,
 ) -> str:
     """Return a command for a case that a person can safely copy.
 
-    A summary may be forged. So `summary_command` is returned only if it is safe: at most
+    A summary may be forged. So `command_in_summary` is returned only if it is safe: at most
     MOST_COMMAND_CHARACTERS long, and it matches `_SAFE_COMMAND_PATTERN`.
 
     Args:
         case: The case.
-        summary_command: The command that the summary has for the case.
-        fallback_subcommand: Subcommand of `mendq` that is used if `summary_command` is not safe,
+        command_in_summary: The command that the summary has for the case.
+        fallback_subcommand: Subcommand of `mendq` that is used if `command_in_summary` is not safe,
             such as `show`.
         reported_account: The account and region of the report. None if they are not known.
 
     Returns:
         The command. Empty if the queue is not known to be in the reported account and region, or if
-        `summary_command` is not safe and the case has no valid id of its symptom.
+        `command_in_summary` is not safe and the case has no valid id of its symptom.
     """
     queue_match = match_queue(case.queue_arn, reported_account)
     case_id_match = CASE_ID_REGEX.fullmatch(case.case_id)
@@ -147,10 +147,10 @@ def choose_command(
             for placeholder, replacement_text in replacement_by_placeholder.items()
         }
     )
-    if len(summary_command) <= MOST_COMMAND_CHARACTERS and re.fullmatch(
-        safe_command_pattern, summary_command
+    if len(command_in_summary) <= MOST_COMMAND_CHARACTERS and re.fullmatch(
+        safe_command_pattern, command_in_summary
     ):
-        return summary_command
+        return command_in_summary
     if not case_id_match or case_id_match["symptom"] != case.symptom:
         return ""
     return f"mendq {fallback_subcommand} {case.case_id} --region {queue_match['region']}"
@@ -166,7 +166,7 @@ def make_caption(summary: Summary) -> str:
     return f"{caption}."
 
 
-def describe_most_pressing(summary: Summary) -> str:
+def describe_most_pressing_case(summary: Summary) -> str:
     """Return sentences about the most pressing waiting case, and the number of other waiting cases.
 
     Empty if the summary lists no waiting case.

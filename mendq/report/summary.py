@@ -12,14 +12,14 @@ from msgspec import Meta, field
 from mendq.report.summary_parts import (
     APPROVED_OUTCOME,
     DAYS_PER_WEEK,
-    MOST_HEAL_CANDIDATES,
-    MOST_INCIDENTS,
-    MOST_NAMES,
-    MOST_OPEN_CASES,
-    MOST_PREVIOUS_WEEKS,
-    MOST_RECOMMENDATIONS,
-    MOST_STANDING_VALUES,
-    PARTIAL_VERDICT,
+    MAXIMUM_HEAL_CANDIDATES,
+    MAXIMUM_INCIDENTS,
+    MAXIMUM_NAMES_IN_LIST,
+    MAXIMUM_OPEN_CASES,
+    MAXIMUM_PREVIOUS_WEEKS,
+    MAXIMUM_RECOMMENDATIONS,
+    MAXIMUM_STANDING_VALUES,
+    READ_BEFORE_DAY_END_VERDICT,
     AwareDatetime,
     CountByName,
     DayCount,
@@ -29,23 +29,23 @@ from mendq.report.summary_parts import (
     IncidentsByFinder,
     MessageImpact,
     Names,
-    NotSeen,
+    NotifiedCases,
     OpenCaseSummary,
     Organization,
     QueueDays,
-    ReachedAPerson,
     Recommendation,
-    StandingValue,
+    ReportCoverage,
     SummaryPart,
     SymptomComparison,
     TimesToHeal,
     Totals,
+    ValueStillSet,
     WholeNumber,
     find_monday,
 )
 
 SCHEMA = 2
-_CASES_NOT_READ = ReachedAPerson((), 0, 0)
+_NOTIFIED_CASES_NOT_READ = NotifiedCases((), 0, 0)
 
 
 class Week(SummaryPart, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class Week(SummaryPart, frozen=True, kw_only=True):
     regions: Names
     accounts_left_out: WholeNumber = 0
     regions_left_out: WholeNumber = 0
-    previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=MOST_PREVIOUS_WEEKS)]
+    previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=MAXIMUM_PREVIOUS_WEEKS)]
     time_zone: str = "UTC"
     organization: Organization | None = None
 
@@ -70,15 +70,17 @@ class CaseSummary(Week, frozen=True, kw_only=True):
     Exception: `had_mendq_in` belongs to a backtest.
     """
 
-    reached_a_person: ReachedAPerson = _CASES_NOT_READ
+    reached_a_person: NotifiedCases = _NOTIFIED_CASES_NOT_READ
     # Cases that wait for a person, the most pressing first.
-    open_now: Annotated[tuple[OpenCaseSummary, ...], Meta(max_length=MOST_OPEN_CASES)] = ()
+    open_now: Annotated[tuple[OpenCaseSummary, ...], Meta(max_length=MAXIMUM_OPEN_CASES)] = ()
     open_now_left_out: WholeNumber = 0
     impact: MessageImpact = MessageImpact()
-    earned: Annotated[tuple[HealCandidate, ...], Meta(max_length=MOST_HEAL_CANDIDATES)] = ()
-    do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
+    earned: Annotated[tuple[HealCandidate, ...], Meta(max_length=MAXIMUM_HEAL_CANDIDATES)] = ()
+    do_this_week: Annotated[
+        tuple[Recommendation, ...], Meta(max_length=MAXIMUM_RECOMMENDATIONS)
+    ] = ()
     do_this_week_left_out: WholeNumber = 0
-    standing: Annotated[tuple[StandingValue, ...], Meta(max_length=MOST_STANDING_VALUES)] = ()
+    standing: Annotated[tuple[ValueStillSet, ...], Meta(max_length=MAXIMUM_STANDING_VALUES)] = ()
     standing_left_out: WholeNumber = 0
     # The mode of a backtest, whose incidents have the outcomes that they would have had. Empty for
     # a real week.
@@ -91,7 +93,7 @@ class CaseSummary(Week, frozen=True, kw_only=True):
         If False, all fields about cases are empty, although there may be cases. Then the sums
         `urgent_notifications` and `out_of_hours` of this and earlier weeks are not known either.
         """
-        return self.reached_a_person is not _CASES_NOT_READ
+        return self.reached_a_person is not _NOTIFIED_CASES_NOT_READ
 
 
 class Summary(CaseSummary, frozen=True, kw_only=True):
@@ -100,18 +102,22 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
     totals: Totals
     by_outcome: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
     by_symptom: CountByName
-    per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS_PER_WEEK * MOST_NAMES)]
+    per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS_PER_WEEK * MAXIMUM_NAMES_IN_LIST)]
     # The worst incidents, the worst first.
-    cases: Annotated[tuple[Incident, ...], Meta(max_length=MOST_INCIDENTS)]
+    cases: Annotated[tuple[Incident, ...], Meta(max_length=MAXIMUM_INCIDENTS)]
     cases_left_out: WholeNumber
-    not_seen: NotSeen
-    times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MOST_NAMES)] = ()
+    not_seen: ReportCoverage
+    times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MAXIMUM_NAMES_IN_LIST)] = ()
     queue_days: QueueDays = QueueDays((), 0, 0)
     by_found_by: IncidentsByFinder = IncidentsByFinder()
-    does_it_help: Annotated[tuple[SymptomComparison, ...], Meta(max_length=MOST_NAMES)] = ()
+    does_it_help: Annotated[
+        tuple[SymptomComparison, ...], Meta(max_length=MAXIMUM_NAMES_IN_LIST)
+    ] = ()
     symptoms_left_out: WholeNumber = 0
     # By symptom, a sentence about a queue that has it often.
-    habits: Annotated[dict[str, str], Meta(max_length=MOST_NAMES)] = field(default_factory=dict)
+    habits: Annotated[dict[str, str], Meta(max_length=MAXIMUM_NAMES_IN_LIST)] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -119,12 +125,12 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
             raise ValueError("`to` must be six days after `from`")
         if self.first_day != find_monday(self.week):
             raise ValueError(f"`from` must be the Monday of {self.week}")
-        used_days = {row.day for row in self.per_day}
-        used_days |= {run.day for run in self.not_seen.nightly_runs}
-        used_days |= set(self.not_seen.nightly_runs_missing)
-        wrong_days = used_days.difference(self.days)
-        if wrong_days:
-            raise ValueError(f"{min(wrong_days)} must be a day from `from` to `to`")
+        mentioned_days = {day_count.day for day_count in self.per_day}
+        mentioned_days |= {run.day for run in self.not_seen.nightly_runs}
+        mentioned_days |= set(self.not_seen.nightly_runs_missing)
+        days_outside_week = mentioned_days.difference(self.days)
+        if days_outside_week:
+            raise ValueError(f"{min(days_outside_week)} must be a day from `from` to `to`")
 
     @property
     def days(self) -> tuple[date, ...]:
@@ -144,8 +150,10 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
         Some files may be unreadable nevertheless. Only such a week is compared with others.
         """
-        is_partial = any(run.verdict == PARTIAL_VERDICT for run in self.not_seen.nightly_runs)
-        return self.is_over and self.every_day_was_read and not is_partial
+        is_a_day_read_too_early = any(
+            run.verdict == READ_BEFORE_DAY_END_VERDICT for run in self.not_seen.nightly_runs
+        )
+        return self.is_over and self.every_day_was_read and not is_a_day_read_too_early
 
     @property
     def is_over(self) -> bool:
@@ -251,10 +259,10 @@ def read_summary(content: bytes) -> Summary:
             )
         return msgspec.json.decode(content, type=Summary)
     except msgspec.ValidationError as error:
-        mistake, _, path = str(error).partition(" - at `$")
-        path = path.strip(".`")
-        place_prefix = f"{path}: " if path else ""
-        raise SummaryUnreadable(f"summary.json: {place_prefix}{mistake}") from None
+        mistake, _, field_path = str(error).partition(" - at `$")
+        field_path = field_path.strip(".`")
+        field_path_prefix = f"{field_path}: " if field_path else ""
+        raise SummaryUnreadable(f"summary.json: {field_path_prefix}{mistake}") from None
     except (ValueError, RecursionError):
         raise SummaryUnreadable("summary.json is not a JSON document") from None
 

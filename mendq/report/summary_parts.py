@@ -20,40 +20,40 @@ APPROVED_OUTCOME = "approved"
 FIXED_OUTCOMES = frozenset({HEALED_OUTCOME, APPROVED_OUTCOME})
 NOT_SEEN_OUTCOME = "not_seen"
 COUNT_ONLY_REASON = "count_only"
-RACE_REASON = "may_be_a_race"
+POSSIBLE_RACE_REASON = "may_be_a_race"
 # This symptom stands for all unknown error codes that have no row of their own in the summary.
 OTHER_CODES_SYMPTOM = "unknown_code"
 # Verdict on a nightly run that ran before its day was over.
-PARTIAL_VERDICT = "partial"
+READ_BEFORE_DAY_END_VERDICT = "partial"
 DAYS_PER_WEEK = 7
 # Limit for symptoms, accounts and regions: far more than a week has, and still quick to sort.
-MOST_NAMES = 1_000
+MAXIMUM_NAMES_IN_LIST = 1_000
 # Lengths of the nightly job's lists, at most (docs/summary.md). The page has room for them.
-MOST_INCIDENTS = 50
-MOST_NOTIFIED_CASES = 50
-MOST_QUEUES = 20
-MOST_RECOMMENDATIONS = 10
-MOST_UNREADABLE_FILES = 20
-MOST_OPEN_CASES = 50
-MOST_HEAL_CANDIDATES = 10
-MOST_PREVIOUS_WEEKS = 7
-MOST_MEMBERS = 200
-MOST_NEEDY_QUEUES = 10
-MOST_STANDING_VALUES = 50
-MOST_TIMELINE_POINTS = 12
-MOST_TIME_SPANS = 7
-MOST_TIMES_TO_HEAL = 200
+MAXIMUM_INCIDENTS = 50
+MAXIMUM_NOTIFIED_CASES = 50
+MAXIMUM_QUEUES = 20
+MAXIMUM_RECOMMENDATIONS = 10
+MAXIMUM_UNREADABLE_FILES = 20
+MAXIMUM_OPEN_CASES = 50
+MAXIMUM_HEAL_CANDIDATES = 10
+MAXIMUM_PREVIOUS_WEEKS = 7
+MAXIMUM_MEMBER_ACCOUNTS = 200
+MAXIMUM_QUEUES_NEEDING_A_PERSON = 10
+MAXIMUM_STANDING_VALUES = 50
+MAXIMUM_TIMELINE_POINTS = 12
+MAXIMUM_TIME_SPANS = 7
+MAXIMUM_TIMES_TO_HEAL = 200
 # Values of `found_by`: what found an incident.
 FOUND_BY_FAILED_CALLS = "failed_calls"
 FOUND_BY_SCAN = "scan"
 # The largest value of Spark's type long.
-LARGEST_NUMBER = 2**63 - 1
+LARGEST_SPARK_LONG = 2**63 - 1
 
-WholeNumber = Annotated[int, Meta(ge=0, le=LARGEST_NUMBER)]
-Number = Annotated[float, Meta(ge=0, le=LARGEST_NUMBER)]
+WholeNumber = Annotated[int, Meta(ge=0, le=LARGEST_SPARK_LONG)]
+Number = Annotated[float, Meta(ge=0, le=LARGEST_SPARK_LONG)]
 AwareDatetime = Annotated[datetime, Meta(tz=True)]
-CountByName = Annotated[dict[str, WholeNumber], Meta(max_length=MOST_NAMES)]
-Names = Annotated[tuple[str, ...], Meta(max_length=MOST_NAMES)]
+CountByName = Annotated[dict[str, WholeNumber], Meta(max_length=MAXIMUM_NAMES_IN_LIST)]
+Names = Annotated[tuple[str, ...], Meta(max_length=MAXIMUM_NAMES_IN_LIST)]
 
 
 def find_monday(week: str) -> date:
@@ -154,14 +154,14 @@ class NamedTimeSpan(SummaryPart, frozen=True):
     seconds: Number
 
 
-class QueuePart(SummaryPart, frozen=True):
+class QueueAndSymptom(SummaryPart, frozen=True):
     """Base class of the rows that are about one symptom on one queue."""
 
     queue_arn: str
     symptom: str
 
 
-class ChangePart(QueuePart, frozen=True):
+class AttributeChange(QueueAndSymptom, frozen=True):
     """Base class of the rows that are about a change of one queue attribute.
 
     Any text may be empty.
@@ -174,7 +174,7 @@ class ChangePart(QueuePart, frozen=True):
     owner: str
 
 
-class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
+class CaseWithPictures(QueueAndSymptom, frozen=True, kw_only=True):
     """Base class of the rows about a case: the case's code, and the data of its pictures.
 
     A field is empty if it is not known, or if an incident has no case.
@@ -182,9 +182,9 @@ class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
 
     code: str = ""
     timeline: Annotated[
-        tuple[SummaryTimelinePoint, ...], Meta(max_length=MOST_TIMELINE_POINTS)
+        tuple[SummaryTimelinePoint, ...], Meta(max_length=MAXIMUM_TIMELINE_POINTS)
     ] = ()
-    visibility: Annotated[tuple[NamedTimeSpan, ...], Meta(max_length=MOST_TIME_SPANS)] = ()
+    visibility: Annotated[tuple[NamedTimeSpan, ...], Meta(max_length=MAXIMUM_TIME_SPANS)] = ()
 
 
 class Incident(CaseWithPictures, frozen=True):
@@ -230,7 +230,7 @@ class NightlyCoverage(SummaryPart, frozen=True):
     verdict: str
 
 
-class NotSeen(SummaryPart, frozen=True):
+class ReportCoverage(SummaryPart, frozen=True):
     """Counts of the files, records and days that the nightly job read or could not read."""
 
     nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS_PER_WEEK)]
@@ -240,7 +240,9 @@ class NotSeen(SummaryPart, frozen=True):
     bytes_unreadable: WholeNumber
     records_read: WholeNumber
     unknown_code: CountByName
-    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_UNREADABLE_FILES)]
+    unreadable_files: Annotated[
+        tuple[UnreadableFile, ...], Meta(max_length=MAXIMUM_UNREADABLE_FILES)
+    ]
     nightly_runs: Annotated[tuple[NightlyCoverage, ...], Meta(max_length=DAYS_PER_WEEK)] = ()
     case_files_unreadable: WholeNumber = 0
     week_is_over: bool = True
@@ -261,7 +263,7 @@ class TimesToHeal(SummaryPart, frozen=True):
     # 90th percentile; None if the incidents are few.
     p90_seconds: Number | None
     # All times, sorted; if they are many, a sample that is evenly spaced by rank.
-    seconds: Annotated[tuple[Number, ...], Meta(max_length=MOST_TIMES_TO_HEAL)]
+    seconds: Annotated[tuple[Number, ...], Meta(max_length=MAXIMUM_TIMES_TO_HEAL)]
 
 
 class QueueWeek(SummaryPart, frozen=True):
@@ -281,12 +283,12 @@ class QueueWeek(SummaryPart, frozen=True):
 class QueueDays(SummaryPart, frozen=True):
     """The queues with most incidents, the one with most first, and the sums of all other queues."""
 
-    queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MOST_QUEUES)]
+    queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MAXIMUM_QUEUES)]
     queues_left_out: WholeNumber
     incidents_left_out: WholeNumber
 
 
-class NotifiedCase(QueuePart, frozen=True):
+class NotifiedCase(QueueAndSymptom, frozen=True):
     """A case about which people were notified this week."""
 
     case_id: str
@@ -303,13 +305,13 @@ class NotifiedCase(QueuePart, frozen=True):
     code: str = ""
 
 
-class ReachedAPerson(SummaryPart, frozen=True):
+class NotifiedCases(SummaryPart, frozen=True):
     """The cases about which people were notified this week, sorted by their first notification.
 
-    `cases` has at most MOST_NOTIFIED_CASES of all `total` cases.
+    `cases` has at most MAXIMUM_NOTIFIED_CASES of all `total` cases.
     """
 
-    cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED_CASES)]
+    cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MAXIMUM_NOTIFIED_CASES)]
     cases_left_out: WholeNumber
     total: WholeNumber
 
@@ -357,7 +359,7 @@ class MessageImpact(SummaryPart, frozen=True):
     lost: WholeNumber | None = None
 
 
-class HealCandidate(QueuePart, frozen=True):
+class HealCandidate(QueueAndSymptom, frozen=True):
     """A queue and symptom for which the report suggests mode heal.
 
     In the last 13 weeks people approved each proposal that they answered, and no change was undone.
@@ -383,7 +385,7 @@ class SymptomComparison(SummaryPart, frozen=True):
     recovered_median_seconds: Number | None
 
 
-class Member(SummaryPart, frozen=True):
+class MemberAccount(SummaryPart, frozen=True):
     """The week of one Mendq stack of an organization, as the stack's account reported it."""
 
     account: str
@@ -402,7 +404,7 @@ class Member(SummaryPart, frozen=True):
     files_unreadable: WholeNumber
 
 
-class NeedyQueue(QueuePart, frozen=True):
+class QueueNeedingPerson(QueueAndSymptom, frozen=True):
     """A queue of the organization with incidents that wait for a person.
 
     The numbers are those of these incidents. `symptom` and `outcome` are the most pressing ones.
@@ -423,13 +425,17 @@ class Organization(SummaryPart, frozen=True):
     """
 
     totals: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
-    members: Annotated[tuple[Member, ...], Meta(max_length=MOST_MEMBERS)]
+    members: Annotated[tuple[MemberAccount, ...], Meta(max_length=MAXIMUM_MEMBER_ACCOUNTS)]
     members_left_out: WholeNumber
-    queues: Annotated[tuple[NeedyQueue, ...], Meta(max_length=MOST_NEEDY_QUEUES)]
-    unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_UNREADABLE_FILES)]
+    queues: Annotated[
+        tuple[QueueNeedingPerson, ...], Meta(max_length=MAXIMUM_QUEUES_NEEDING_A_PERSON)
+    ]
+    unreadable_files: Annotated[
+        tuple[UnreadableFile, ...], Meta(max_length=MAXIMUM_UNREADABLE_FILES)
+    ]
 
 
-class StandingValue(ChangePart, frozen=True):
+class ValueStillSet(AttributeChange, frozen=True):
     """A value that Mendq set in a queue and that is still set."""
 
     case_id: str
@@ -437,7 +443,7 @@ class StandingValue(ChangePart, frozen=True):
     set_at: str = ""
 
 
-class Recommendation(ChangePart, frozen=True):
+class Recommendation(AttributeChange, frozen=True):
     """One thing that people should do. Any of the texts may be empty."""
 
     kind: str

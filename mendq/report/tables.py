@@ -29,7 +29,7 @@ from mendq.report.words import (
     mark_queue,
 )
 
-MOST_LISTED_CODES = 3
+MAXIMUM_LISTED_CODES = 3
 
 
 def describe_row_calls(incident_row: IncidentRow) -> str:
@@ -45,9 +45,9 @@ def describe_row_calls(incident_row: IncidentRow) -> str:
         format_calls(sum(incident.failed_calls for incident in incident_row.incidents))
     )
     error_codes = incident_row.first_incident.error_codes
-    description_parts.extend(make_visible(code) for code in error_codes[:MOST_LISTED_CODES])
-    if len(error_codes) > MOST_LISTED_CODES:
-        description_parts.append(f"{len(error_codes) - MOST_LISTED_CODES} more")
+    description_parts.extend(make_visible(code) for code in error_codes[:MAXIMUM_LISTED_CODES])
+    if len(error_codes) > MAXIMUM_LISTED_CODES:
+        description_parts.append(f"{len(error_codes) - MAXIMUM_LISTED_CODES} more")
     return ", ".join(description_parts)
 
 
@@ -77,7 +77,7 @@ WORDS_BY_STATE = WORDS_BY_OUTCOME | {
 }
 # States of cases that ended without a change of the queue.
 _STATES_WITHOUT_CHANGE = frozenset({"observed", "refused", "declined", "expired"})
-_OPEN_TEXT = "still open"
+_STILL_OPEN_TEXT = "still open"
 _LEFT_UNCHANGED_TEXT = "left as it was"
 _CLOSED_TEXT = "closed"
 _ROLLED_BACK_TEXT = "rolled back"
@@ -111,7 +111,9 @@ def describe_duration(summary: Summary, case: NotifiedCase) -> str:
         return ""
     ended_at = case.ended_at or summary.made_at
     open_seconds = max(0.0, (ended_at - case.opened_at).total_seconds())
-    return f"{'open for' if end_text == _OPEN_TEXT else 'after'} {format_duration(open_seconds)}"
+    return (
+        f"{'open for' if end_text == _STILL_OPEN_TEXT else 'after'} {format_duration(open_seconds)}"
+    )
 
 
 def _describe_case_end(case: NotifiedCase) -> str:
@@ -120,7 +122,7 @@ def _describe_case_end(case: NotifiedCase) -> str:
     `left as it was` means that the case ended in a state of _STATES_WITHOUT_CHANGE.
     """
     if case.ended_at is None:
-        return _OPEN_TEXT
+        return _STILL_OPEN_TEXT
     if case.state in _STATES_WITHOUT_CHANGE:
         return _LEFT_UNCHANGED_TEXT
     return _ROLLED_BACK_TEXT if case.state == "rolled_back" else _CLOSED_TEXT
@@ -144,7 +146,7 @@ def make_people_caption(summary: Summary) -> str:
         sum(case.pages for case in reached_a_person.cases), "notification"
     )
     case_count_by_end_text = Counter(_describe_case_end(case) for case in reached_a_person.cases)
-    all_end_texts = (_OPEN_TEXT, _LEFT_UNCHANGED_TEXT, _CLOSED_TEXT, _ROLLED_BACK_TEXT)
+    all_end_texts = (_STILL_OPEN_TEXT, _LEFT_UNCHANGED_TEXT, _CLOSED_TEXT, _ROLLED_BACK_TEXT)
     count_texts = [
         f"{case_count_by_end_text[end_text]:,} {end_text}"
         for end_text in all_end_texts
@@ -153,7 +155,7 @@ def make_people_caption(summary: Summary) -> str:
     return f"{cases_text}, {notifications_text}: {join_names(count_texts)}."
 
 
-def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
+def compare_symptoms(summary: Summary, maximum_rows: int) -> list[dict[str, str]]:
     """Compare, for each symptom, the incidents that Mendq fixed with those it left untouched.
 
     Returns:
@@ -166,7 +168,7 @@ def compare_symptoms(summary: Summary, most_rows: int) -> list[dict[str, str]]:
         key=lambda comparison: (-comparison.fixed - comparison.untouched, comparison.symptom),
     )
     table_rows = []
-    for comparison in ranked_comparisons[:most_rows]:
+    for comparison in ranked_comparisons[:maximum_rows]:
         recovered_text = f"{comparison.recovered:,} of {comparison.untouched:,}"
         table_row = {
             "title": format_symptom(comparison.symptom),
@@ -242,9 +244,9 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
 
     The rows are in the order of their first incidents.
     """
-    incidents_by_shown_texts = defaultdict[tuple[object, ...], list[Incident]](list)
+    incidents_by_row_texts = defaultdict[tuple[object, ...], list[Incident]](list)
     for incident in incidents:
-        shown_texts = (
+        row_texts = (
             incident.symptom,
             incident.error_codes,
             incident.outcome,
@@ -254,10 +256,9 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
             incident.notified,
             incident.urgent,
         )
-        incidents_by_shown_texts[shown_texts].append(incident)
+        incidents_by_row_texts[row_texts].append(incident)
     return [
-        IncidentRow(tuple(same_text_incidents))
-        for same_text_incidents in incidents_by_shown_texts.values()
+        IncidentRow(tuple(incidents_of_row)) for incidents_of_row in incidents_by_row_texts.values()
     ]
 
 
@@ -319,17 +320,19 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
     heat_map_rows = []
     has_unread_day = False
     for queue in queues_with_incidents:
-        texts_and_shades = []
+        cell_texts_and_shades = []
         for day, incident_count in zip(summary.days, queue.incidents, strict=True):
             cell_text = _format_heat_cell(summary, day, incident_count)
             has_unread_day = has_unread_day or cell_text == NOT_READ_FIGURE
-            texts_and_shades.append((cell_text, compute_shade(incident_count, highest_count)))
-        heat_map_rows.append((queue, texts_and_shades))
-    queues_and_totals = [
+            cell_texts_and_shades.append((cell_text, compute_shade(incident_count, highest_count)))
+        heat_map_rows.append((queue, cell_texts_and_shades))
+    queue_names_and_incident_counts = [
         (mark_queue(queue.queue_arn), sum(queue.incidents)) for queue in queues_with_incidents
     ]
     return {
-        "caption": describe_leaders(queues_and_totals, "queue", summary.totals.incidents),
+        "caption": describe_leaders(
+            queue_names_and_incident_counts, "queue", summary.totals.incidents
+        ),
         "rows": heat_map_rows,
         "beyond": _describe_other_queues(summary),
         "has_unread": has_unread_day,

@@ -13,13 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import DAYS_PER_WEEK, MOST_PREVIOUS_WEEKS, EarlierWeek, Totals
+from mendq.report.summary_parts import DAYS_PER_WEEK, MAXIMUM_PREVIOUS_WEEKS, EarlierWeek, Totals
 from mendq.report.words import format_duration, format_number, format_percent, join_names
 
 # With fewer incidents, a share or a median says less than the figures themselves.
 LEAST_INCIDENTS_TO_COMPARE = 5
 NO_EARLIER_WEEK_NOTE = "no whole week before it to compare with"
-NOT_KNOWN_FIGURE = "\N{EN DASH}"
+UNKNOWN_FIGURE_TEXT = "\N{EN DASH}"
 # A figure of each week, this week's last. None for an earlier week that was not read whole, and for
 # a week without a figure.
 WeeklyFigures = tuple[float | None, ...]
@@ -89,7 +89,7 @@ def _make_backtest_tiles(summary: Summary) -> tuple[Tile, ...]:
     )
 
 
-def compare_with_weeks(
+def compare_with_earlier_weeks(
     figure: float,
     earlier_figures: Sequence[float],
     format_figure: FigureFormat = format_number,
@@ -123,7 +123,7 @@ def compare_with_weeks(
     return "fall", f"{difference_text} below {earlier_median_text}"
 
 
-def _list_whole_weeks(summary: Summary) -> list[EarlierWeek]:
+def _list_completely_read_weeks(summary: Summary) -> list[EarlierWeek]:
     """Return the earlier weeks of which every day was read. The sums of others may be too low."""
     return [earlier_week for earlier_week in summary.previous_weeks if earlier_week.is_whole]
 
@@ -146,8 +146,8 @@ def _make_count_tile(
 ) -> Tile:
     """Return the tile of a count that is bad news if it rises."""
     figure = get_figure(summary.totals)
-    direction, note = compare_with_weeks(
-        figure, [get_figure(earlier_week) for earlier_week in _list_whole_weeks(summary)]
+    direction, note = compare_with_earlier_weeks(
+        figure, [get_figure(earlier_week) for earlier_week in _list_completely_read_weeks(summary)]
     )
     tile = Tile(
         title, f"{figure:,}", "", note, weekly_figures=_list_weekly_figures(summary, get_figure)
@@ -187,13 +187,13 @@ def _make_incidents_tile(summary: Summary) -> Tile:
     missing.
     """
     tile = _make_count_tile(summary, "Incidents", lambda week: week.incidents)
-    count_found_by_scans = summary.by_found_by.scan
-    if count_found_by_scans:
-        count_found_by_calls = summary.by_found_by.failed_calls
-        finders_text = (
-            f"{count_found_by_calls:,} by failed calls, {count_found_by_scans:,} by scans"
+    incidents_found_by_scans = summary.by_found_by.scan
+    if incidents_found_by_scans:
+        incidents_found_by_calls = summary.by_found_by.failed_calls
+        found_by_text = (
+            f"{incidents_found_by_calls:,} by failed calls, {incidents_found_by_scans:,} by scans"
         )
-        tile = replace(tile, note=f"{finders_text}; {tile.note}")
+        tile = replace(tile, note=f"{found_by_text}; {tile.note}")
     if summary.every_day_was_read:
         return tile
     return replace(
@@ -224,11 +224,11 @@ def _make_healed_tile(summary: Summary) -> Tile:
         return tile
     earlier_healed_percents = [
         round(100 * week.healed / week.incidents)
-        for week in _list_whole_weeks(summary)
+        for week in _list_completely_read_weeks(summary)
         if week.incidents >= LEAST_INCIDENTS_TO_COMPARE
     ]
     healed_percent = round(100 * healed_count / incident_count)
-    direction, note = compare_with_weeks(
+    direction, note = compare_with_earlier_weeks(
         healed_percent,
         earlier_healed_percents,
         lambda value: f"{format_number(value)} %",
@@ -246,7 +246,7 @@ def _make_urgent_notifications_tile(summary: Summary) -> Tile:
     """
     title = "Urgent notifications"
     if not summary.cases_were_read:
-        return Tile(title, NOT_KNOWN_FIGURE, "", "the cases were not read")
+        return Tile(title, UNKNOWN_FIGURE_TEXT, "", "the cases were not read")
     tile = _make_count_tile(summary, title, lambda week: week.urgent_notifications)
     note = tile.note
     if summary.totals.urgent_notifications:
@@ -265,26 +265,26 @@ def _make_time_to_fix_tile(summary: Summary) -> Tile:
     timed_fix_count = summary.totals.healed_with_time
     median_seconds = summary.totals.median_seconds_to_heal
     if not timed_fix_count or median_seconds is None:
-        return Tile(title, NOT_KNOWN_FIGURE, "", "no fix was timed")
+        return Tile(title, UNKNOWN_FIGURE_TEXT, "", "no fix was timed")
     fix_seconds: list[float] = []
     for symptom_times in summary.times_to_heal:
         fix_seconds.extend(symptom_times.seconds)
     fix_seconds.sort()
     if timed_fix_count < LEAST_INCIDENTS_TO_COMPARE and len(fix_seconds) == timed_fix_count:
-        joined_times = join_names([format_duration(seconds) for seconds in fix_seconds])
+        fix_times_text = join_names([format_duration(seconds) for seconds in fix_seconds])
         note = (
-            f"the longest of {timed_fix_count}: {joined_times}"
+            f"the longest of {timed_fix_count}: {fix_times_text}"
             if timed_fix_count > 1
             else "1 incident"
         )
         return Tile(title, format_duration(fix_seconds[-1]), "", note)
     earlier_median_seconds = [
         week.median_seconds_to_heal
-        for week in _list_whole_weeks(summary)
+        for week in _list_completely_read_weeks(summary)
         if week.healed_with_time >= LEAST_INCIDENTS_TO_COMPARE
         and week.median_seconds_to_heal is not None
     ]
-    direction, comparison_text = compare_with_weeks(
+    direction, comparison_text = compare_with_earlier_weeks(
         median_seconds, earlier_median_seconds, format_duration
     )
     weekly_figures = _list_weekly_figures(summary, lambda week: week.median_seconds_to_heal)
@@ -298,9 +298,11 @@ def list_earlier_weeks(summary: Summary) -> tuple[EarlierWeek | None, ...]:
 
     None stands for a week that was not read completely, or that the summary does not contain.
     """
-    week_by_name = {earlier_week.week: earlier_week for earlier_week in _list_whole_weeks(summary)}
+    week_by_name = {
+        earlier_week.week: earlier_week for earlier_week in _list_completely_read_weeks(summary)
+    }
     earlier_weeks = []
-    for weeks_ago in range(MOST_PREVIOUS_WEEKS, 0, -1):
+    for weeks_ago in range(MAXIMUM_PREVIOUS_WEEKS, 0, -1):
         monday = summary.first_day - timedelta(days=DAYS_PER_WEEK * weeks_ago)
         earlier_weeks.append(week_by_name.get(f"{monday:%G-W%V}"))
     return tuple(earlier_weeks)

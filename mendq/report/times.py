@@ -17,48 +17,53 @@ from mendq.report.summary import Summary
 from mendq.report.summary_parts import TimesToHeal
 from mendq.report.words import format_count, format_duration, format_symptom
 
-MOST_STRIPS = 6
+MAXIMUM_STRIPS = 6
 TOO_FEW_FOR_P90_TEXT = "n<5"
 
 
 def make_time_strips(summary: Summary, incidents_per_day: IncidentsPerDay) -> dict[str, Any]:
-    """Return the strips of the first MOST_STRIPS symptoms that have known times, for the template.
+    """Return the strips of the first MAXIMUM_STRIPS symptoms that have known times, for the
+    template.
 
     Returns:
         A dict, empty if no time is known. Its keys are `rows`, one for each symptom; `axis`, the
         drawn axis; `caption`; and `beyond`, a sentence about the other symptoms with times, empty
         if there are none.
     """
-    timed_symptoms = [
+    symptoms_with_heal_times = [
         symptom_times for symptom_times in summary.times_to_heal if symptom_times.seconds
     ]
-    if not timed_symptoms:
+    if not symptoms_with_heal_times:
         return {}
-    shown_symptoms = timed_symptoms[:MOST_STRIPS]
-    other_symptoms = timed_symptoms[MOST_STRIPS:]
-    shown_seconds: list[float] = []
+    shown_symptoms = symptoms_with_heal_times[:MAXIMUM_STRIPS]
+    other_symptoms = symptoms_with_heal_times[MAXIMUM_STRIPS:]
+    shown_heal_seconds: list[float] = []
     for symptom_times in shown_symptoms:
-        shown_seconds.extend(symptom_times.seconds)
-    tick_seconds = choose_ticks(shown_seconds)
-    others_sentence = ""
+        shown_heal_seconds.extend(symptom_times.seconds)
+    tick_seconds = choose_ticks(shown_heal_seconds)
+    other_symptoms_sentence = ""
     if other_symptoms:
-        other_incidents = sum(symptom_times.incidents for symptom_times in other_symptoms)
+        other_healed_incident_count = sum(
+            symptom_times.incidents for symptom_times in other_symptoms
+        )
         symptoms_text = format_count(len(other_symptoms), "more symptom")
-        others_sentence = f"{symptoms_text}: {format_count(other_incidents, 'healed incident')}."
+        other_symptoms_sentence = (
+            f"{symptoms_text}: {format_count(other_healed_incident_count, 'healed incident')}."
+        )
     are_all_incidents_timed = all(
         len(symptom_times.seconds) >= symptom_times.incidents for symptom_times in shown_symptoms
     )
-    dots_text = "Dots for a sample of healed incidents"
+    dots_explanation = "Dots for a sample of healed incidents"
     if are_all_incidents_timed:
-        dots_text = "A dot for each healed incident"
+        dots_explanation = "A dot for each healed incident"
     return {
         "rows": [
             _make_strip_row(symptom_times, incidents_per_day, tick_seconds)
             for symptom_times in shown_symptoms
         ],
         "axis": draw_for_both_palettes(lambda palette: make_axis_chart(tick_seconds, palette)),
-        "caption": f"{dots_text}, on a log scale. The bar is the median.",
-        "beyond": others_sentence,
+        "caption": f"{dots_explanation}, on a log scale. The bar is the median.",
+        "beyond": other_symptoms_sentence,
     }
 
 
@@ -103,16 +108,16 @@ def _make_strip_row(
 
 
 # Size of a strip in pixels, and of the axis below the strips.
-STRIP_WIDTH = 300
-STRIP_HEIGHT = 34
-AXIS_HEIGHT = 22
+STRIP_WIDTH_PIXELS = 300
+STRIP_HEIGHT_PIXELS = 34
+AXIS_HEIGHT_PIXELS = 22
 STRIP_MARGIN = {"left": 22, "right": 22}
 # The page shows the strips smaller than the bars of the days, so their text must be larger.
 TICK_LABEL_FONT_SIZE = 13
 # Possible ticks of the scale, in seconds.
-TICK_SECONDS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
+POSSIBLE_TICK_SECONDS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
 # The strip has this many columns, each about as wide as a dot.
-_STRIP_COLUMNS = 60
+_STRIP_COLUMN_COUNT = 60
 # Height of the nth dot of a column (a Vega expression), so that dots do not cover each other.
 _DOT_HEIGHT_EXPRESSION = "(datum.nth % 2 ? -1 : 1) * (2 * floor(datum.nth / 2) % 5)"
 
@@ -122,13 +127,16 @@ def choose_ticks(heal_seconds: Sequence[float]) -> Sequence[int]:
 
     The first tick is the last one that is not above the shortest time. The last tick is the first
     one that is not below the longest time. There are at least two. A time that is shorter or longer
-    than all TICK_SECONDS is drawn at the end of the scale.
+    than all POSSIBLE_TICK_SECONDS is drawn at the end of the scale.
     """
     first_tick_index = min(
-        max(bisect_right(TICK_SECONDS, min(heal_seconds)) - 1, 0), len(TICK_SECONDS) - 2
+        max(bisect_right(POSSIBLE_TICK_SECONDS, min(heal_seconds)) - 1, 0),
+        len(POSSIBLE_TICK_SECONDS) - 2,
     )
-    last_tick_index = max(bisect_left(TICK_SECONDS, max(heal_seconds)), first_tick_index + 1)
-    return TICK_SECONDS[first_tick_index : last_tick_index + 1]
+    last_tick_index = max(
+        bisect_left(POSSIBLE_TICK_SECONDS, max(heal_seconds)), first_tick_index + 1
+    )
+    return POSSIBLE_TICK_SECONDS[first_tick_index : last_tick_index + 1]
 
 
 def make_strip_chart(
@@ -154,7 +162,9 @@ def make_strip_chart(
     )
     dots_layer = (
         _make_times_chart(heal_seconds)
-        .transform_calculate(column=f"round(clamp({position_expression}, 0, 1) * {_STRIP_COLUMNS})")
+        .transform_calculate(
+            column=f"round(clamp({position_expression}, 0, 1) * {_STRIP_COLUMN_COUNT})"
+        )
         .transform_window(nth="row_number()", groupby=["column"])
         .transform_calculate(lane=_DOT_HEIGHT_EXPRESSION)
         .transform_aggregate(seconds="min(seconds)", groupby=["column", "lane"])
@@ -164,8 +174,8 @@ def make_strip_chart(
     median_layer = _make_times_chart([median_seconds]).mark_tick(
         thickness=2.5, size=26, color=palette.text_colour, opacity=1
     )
-    return _frame_chart(
-        [median_layer, dots_layer], tick_seconds, STRIP_HEIGHT, palette, labels=False
+    return _combine_layers_on_time_scale(
+        [median_layer, dots_layer], tick_seconds, STRIP_HEIGHT_PIXELS, palette, labels=False
     )
 
 
@@ -175,10 +185,12 @@ def make_axis_chart(tick_seconds: Sequence[int], palette: Palette) -> alt.LayerC
     empty_layer = _make_times_chart([]).mark_point()
     axis_options = {
         "labelExpr": f"{label_by_tick}[datum.value]",
-        "labelPadding": 4 - AXIS_HEIGHT,
+        "labelPadding": 4 - AXIS_HEIGHT_PIXELS,
         "grid": False,
     }
-    return _frame_chart([empty_layer], tick_seconds, AXIS_HEIGHT, palette, **axis_options)
+    return _combine_layers_on_time_scale(
+        [empty_layer], tick_seconds, AXIS_HEIGHT_PIXELS, palette, **axis_options
+    )
 
 
 def _make_times_chart(seconds: Sequence[float]) -> alt.Chart:
@@ -186,7 +198,7 @@ def _make_times_chart(seconds: Sequence[float]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=[{"seconds": value} for value in seconds]))
 
 
-def _frame_chart(
+def _combine_layers_on_time_scale(
     chart_layers: Sequence[alt.Chart],
     tick_seconds: Sequence[int],
     chart_height: int,
@@ -209,7 +221,7 @@ def _frame_chart(
             )
         )
         .properties(
-            width=STRIP_WIDTH,
+            width=STRIP_WIDTH_PIXELS,
             height=chart_height,
             background=palette.background_colour,
             padding=STRIP_MARGIN,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from mendq.report.links import CASE_ID_REGEX, ReportedAccount, match_queue
 from mendq.report.open_now import choose_command
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import HealCandidate, Recommendation, StandingValue
+from mendq.report.summary_parts import HealCandidate, Recommendation, ValueStillSet
 from mendq.report.words import (
     describe_change,
     format_count,
@@ -54,8 +54,8 @@ def list_to_do(
             owner = format_principal(recommendation.owner)
         to_do = ToDo(
             action=_describe_action(recommendation),
-            reason=_describe_why(recommendation),
-            effect=_describe_effect(recommendation),
+            reason=_describe_recommendation_reason(recommendation),
+            effect=_describe_incidents_behind(recommendation),
             owner=owner,
             command=_choose_command(recommendation, reported_account),
         )
@@ -67,8 +67,8 @@ def list_to_do(
 def _suggest_heal_mode(heal_candidate: HealCandidate) -> ToDo:
     marked_symptom = mark_name(heal_candidate.symptom)
     action = f"Consider mode heal for {marked_symptom} of {mark_queue(heal_candidate.queue_arn)}."
-    share_text = f"{heal_candidate.approved:,} of {heal_candidate.asked:,}"
-    reason = f"{share_text} proposals were approved unchanged."
+    approved_share_text = f"{heal_candidate.approved:,} of {heal_candidate.asked:,}"
+    reason = f"{approved_share_text} proposals were approved unchanged."
     return ToDo(action=action, reason=reason, effect="", owner="", command="")
 
 
@@ -99,7 +99,7 @@ def list_drift(summary: Summary, reported_account: ReportedAccount | None = None
 
 
 def _make_drift(
-    summary: Summary, standing_value: StandingValue, reported_account: ReportedAccount | None
+    summary: Summary, standing_value: ValueStillSet, reported_account: ReportedAccount | None
 ) -> Drift:
     queue_match = match_queue(standing_value.queue_arn, reported_account)
     case_id_match = CASE_ID_REGEX.fullmatch(standing_value.case_id)
@@ -111,8 +111,8 @@ def _make_drift(
     age_text = ""
     # The time is empty if the nightly job did not read when Mendq wrote the value.
     with suppress(ValueError, TypeError):
-        set_time = datetime.fromisoformat(standing_value.set_at)
-        age_text = format_duration(max(0, (summary.made_at - set_time).total_seconds()))
+        time_of_change = datetime.fromisoformat(standing_value.set_at)
+        age_text = format_duration(max(0, (summary.made_at - time_of_change).total_seconds()))
     value_change = describe_change(
         standing_value.attribute, standing_value.before, standing_value.after
     )
@@ -143,10 +143,10 @@ def describe_left_out(summary: Summary) -> str:
 
     Empty if it lists all.
     """
-    left_out_count = summary.do_this_week_left_out
+    unlisted_recommendation_count = summary.do_this_week_left_out
     return (
-        f"{format_count(left_out_count, 'more thing')} would have prevented less."
-        if left_out_count
+        f"{format_count(unlisted_recommendation_count, 'more thing')} would have prevented less."
+        if unlisted_recommendation_count
         else ""
     )
 
@@ -162,8 +162,10 @@ def _choose_command(
     """
     recommendation_kind = recommendation.kind
     queue_match = match_queue(recommendation.queue_arn, reported_account)
-    if recommendation_kind in _COMMAND_BY_FINDING_KIND and queue_match:
-        subcommand = _COMMAND_BY_FINDING_KIND[recommendation_kind].format(queue=queue_match[0])
+    if recommendation_kind in _SUBCOMMAND_BY_RECOMMENDATION_KIND and queue_match:
+        subcommand = _SUBCOMMAND_BY_RECOMMENDATION_KIND[recommendation_kind].format(
+            queue=queue_match[0]
+        )
         return f"mendq {subcommand} --region {queue_match['region']}"
     if recommendation_kind not in _SENTENCE_WITH_ATTRIBUTE_BY_KIND:
         return ""
@@ -173,7 +175,7 @@ def _choose_command(
     )
 
 
-_COMMAND_BY_FINDING_KIND = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
+_SUBCOMMAND_BY_RECOMMENDATION_KIND = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
 _SENTENCE_WITH_ATTRIBUTE_BY_KIND = {
     "write_into_template": "Set {attribute} of {queues}{to} in {their} template.",
     "approve": "Approve or decline: {change}.",
@@ -240,20 +242,22 @@ def _describe_queues(recommendation: Recommendation) -> str:
     return f"{mark_queue(recommendation.queue_arn)}{other_queues_text}"
 
 
-def _describe_why(recommendation: Recommendation) -> str:
+def _describe_recommendation_reason(recommendation: Recommendation) -> str:
     """Return the sentence that gives the reason for a recommendation.
 
     Empty if the report has no sentence for the reason in the summary.
     """
     if recommendation.kind == "write_into_template":
         old_value = format_value(recommendation.attribute, recommendation.before) or "the old value"
-        when_text = "in an earlier week" if recommendation.why == "stands" else "and it helped"
+        when_changed_text = (
+            "in an earlier week" if recommendation.why == "stands" else "and it helped"
+        )
         return (
-            f"Mendq changed it {when_text}. If the template still says {old_value}, "
+            f"Mendq changed it {when_changed_text}. If the template still says {old_value}, "
             "'terraform apply' brings that back; CloudFormation does when the property changes "
             "there, or with a drift-aware change set."
         )
-    reason_sentence = SENTENCE_BY_REASON.get(recommendation.why, "")
+    reason_sentence = SENTENCE_BY_RECOMMENDATION_REASON.get(recommendation.why, "")
     if recommendation.why in _STATES_WITH_REASON and recommendation.reason:
         quoted_reason = mark_quote(recommendation.reason.rstrip("."))
         return f"{reason_sentence.removesuffix('.')}: {quoted_reason}."
@@ -261,7 +265,7 @@ def _describe_why(recommendation: Recommendation) -> str:
 
 
 # Sentences by the state of the case, by the reason why incidents have no case, or for a finding.
-SENTENCE_BY_REASON = {
+SENTENCE_BY_RECOMMENDATION_REASON = {
     "proposed": "Mendq waits for an answer.",
     "applied": "Mendq changed it and has not verified yet that it helped.",
     "expired": "Nobody answered Mendq's proposal in time.",
@@ -278,7 +282,7 @@ SENTENCE_BY_REASON = {
 _STATES_WITH_REASON = frozenset({"refused", "escalated", "ineffective", "found"})
 
 
-def _describe_effect(recommendation: Recommendation) -> str:
+def _describe_incidents_behind(recommendation: Recommendation) -> str:
     """Return a sentence with the number of this week's incidents behind a recommendation.
 
     Empty if there are none.

@@ -12,17 +12,17 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from mendq.report.not_seen import summarize_not_seen
-from mendq.report.open_now import describe_most_pressing
+from mendq.report.open_now import describe_most_pressing_case
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import (
     COUNT_ONLY_REASON,
     FIXED_OUTCOMES,
-    RACE_REASON,
+    POSSIBLE_RACE_REASON,
     UNRESOLVED_QUEUE,
     Incident,
-    Member,
-    NeedyQueue,
+    MemberAccount,
     Organization,
+    QueueNeedingPerson,
 )
 from mendq.report.tiles import make_tiles
 from mendq.report.to_do import list_to_do
@@ -47,7 +47,7 @@ from mendq.report.words import (
 )
 
 # Number of tiles in the mail's verdict: incidents, healed, paged.
-_TILES_IN_A_MAIL = 3
+_MAIL_TILE_COUNT = 3
 
 
 def make_headline(summary: Summary) -> str:
@@ -98,7 +98,7 @@ def describe_not_healed(summary: Summary) -> str:
     It adds how many incidents notified people. Empty if all incidents were healed and nobody was
     notified.
     """
-    outcome_counts = _count_not_healed(summary)
+    outcome_counts = _count_unhealed_by_outcome(summary)
     notified_text = _describe_notified(summary)
     not_healed_count = sum(incident_count for _, incident_count in outcome_counts)
     if not not_healed_count:
@@ -120,7 +120,7 @@ def describe_impact(summary: Summary) -> str:
     Empty if no case has such numbers.
     """
     message_impact = summary.impact
-    count_by_words = {
+    message_count_by_harm = {
         "delayed": message_impact.delayed,
         "handled twice (estimated)": message_impact.handled_twice,
         "moved to a dead-letter queue": message_impact.dead,
@@ -128,16 +128,16 @@ def describe_impact(summary: Summary) -> str:
     }
     count_texts = [
         f"{message_count:,} {harm_words}"
-        for harm_words, message_count in count_by_words.items()
+        for harm_words, message_count in message_count_by_harm.items()
         if message_count is not None
     ]
     return f"Messages: {', '.join(count_texts)}." if count_texts else ""
 
 
-SILENT_STATE = "silent"
-LATE_STATE = "late"
+NOTHING_REPORTED_STATE = "silent"
+DAYS_MISSING_STATE = "late"
 _MOST_LISTED_NAMES = 3
-_ODD_ROWS_REASON = "of another account, region or queue, or not as Mendq writes them"
+_LEFT_OUT_ROWS_REASON = "of another account, region or queue, or not as Mendq writes them"
 _WORDS_BY_QUEUE_OUTCOME = {**WORDS_BY_OUTCOME, "escalated": "escalated"}
 
 
@@ -168,38 +168,38 @@ def describe_incomplete(organization: Organization) -> list[str]:
     """
     members = organization.members
     totals = organization.totals
-    silent_members = [member for member in members if member.state == SILENT_STATE]
-    late_members = [member for member in members if member.state == LATE_STATE]
-    members_with_odd_rows = [member for member in members if member.rows_left_out]
+    silent_members = [member for member in members if member.state == NOTHING_REPORTED_STATE]
+    late_members = [member for member in members if member.state == DAYS_MISSING_STATE]
+    members_with_left_out_rows = [member for member in members if member.rows_left_out]
     members_with_unreadable_files = [member for member in members if member.files_unreadable]
     rows_text = format_count(totals.get("rows_left_out", 0), "row")
-    faults = (
-        (silent_members, totals.get(SILENT_STATE, 0), "reported nothing"),
-        (late_members, totals.get(LATE_STATE, 0), "reported some days only"),
-        (members_with_odd_rows, 0, f"shared {rows_text}, left out: {_ODD_ROWS_REASON}"),
+    faulty_members_and_faults = (
+        (silent_members, totals.get(NOTHING_REPORTED_STATE, 0), "reported nothing"),
+        (late_members, totals.get(DAYS_MISSING_STATE, 0), "reported some days only"),
+        (members_with_left_out_rows, 0, f"shared {rows_text}, left out: {_LEFT_OUT_ROWS_REASON}"),
         (members_with_unreadable_files, 0, "had tables that could not be read"),
     )
     sentences = []
-    for faulty_members, faulty_member_count, fault in faults:
+    for faulty_members, faulty_member_count, fault in faulty_members_and_faults:
         if faulty_members or faulty_member_count:
             sentences.append(f"{_join_members(faulty_members, faulty_member_count)} {fault}.")
     return sentences
 
 
-def _join_members(members: Sequence[Member], member_count: int) -> str:
+def _join_members(members: Sequence[MemberAccount], total_member_count: int) -> str:
     """Return the names of the first members, and the number of further members.
 
-    `member_count` is the number of all members, also of those that the summary does not list. It
-    is 0 if that number is not known.
+    `total_member_count` is the number of all members, also of those that the summary does not list.
+    It is 0 if that number is not known.
     """
     member_names = [format_member_name(member) for member in members[:_MOST_LISTED_NAMES]]
-    unlisted_member_count = max(member_count, len(members)) - len(member_names)
+    unlisted_member_count = max(total_member_count, len(members)) - len(member_names)
     if unlisted_member_count:
         member_names.append(f"{unlisted_member_count:,} more")
     return join_names(member_names)
 
 
-def format_member_name(member: Member) -> str:
+def format_member_name(member: MemberAccount) -> str:
     """Return the account and region of a member: `orders-prod (123456789012), eu-west-1`.
 
     The text is marked as a name, because the account chose its alias.
@@ -212,7 +212,7 @@ def _format_account_name(alias: str, account: str, region: str) -> str:
     return ", ".join(text_part for text_part in (account_text, region) if text_part)
 
 
-def format_queue_place(organization: Organization, queue: NeedyQueue) -> str:
+def format_queue_place(organization: Organization, queue: QueueNeedingPerson) -> str:
     """Return the account and region of a queue, in the form of `format_member_name`."""
     alias_by_account = {member.account: member.alias for member in organization.members}
     return mark_name(
@@ -234,7 +234,7 @@ def describe_needy_queues(organization: Organization) -> list[str]:
     return queue_lines
 
 
-def describe_outcome(queue: NeedyQueue) -> str:
+def describe_outcome(queue: QueueNeedingPerson) -> str:
     """Return the most pressing outcome of a queue in words. An unknown outcome is quoted.
 
     Return `paged` if an incident of the queue that waits for a person paged people.
@@ -244,12 +244,12 @@ def describe_outcome(queue: NeedyQueue) -> str:
     return _WORDS_BY_QUEUE_OUTCOME.get(queue.outcome, mark_quote(queue.outcome))
 
 
-def describe_days_reported(member: Member) -> str:
+def describe_days_reported(member: MemberAccount) -> str:
     """Return a text about the days that an account has reported, such as `every day`."""
-    if member.state == SILENT_STATE:
+    if member.state == NOTHING_REPORTED_STATE:
         return "nothing"
     last_day_text = f"until {format_day(member.last_day)}" if member.last_day else ""
-    return f"some days, {last_day_text}" if member.state == LATE_STATE else "every day"
+    return f"some days, {last_day_text}" if member.state == DAYS_MISSING_STATE else "every day"
 
 
 def make_verdict_text(summary: Summary) -> str:
@@ -271,14 +271,14 @@ def make_verdict_text(summary: Summary) -> str:
     if standout:
         verdict_lines.append(f"{standout.queue} {standout.sentence}")
         verdict_lines.append(f"Why: {standout.because}")
-    waiting_text = describe_most_pressing(summary)
+    waiting_text = describe_most_pressing_case(summary)
     to_dos = list_to_do(summary)
     if waiting_text:
         verdict_lines.append(waiting_text)
     elif to_dos:
         verdict_lines.append(f"Do first: {to_dos[0].action} {to_dos[0].effect}".rstrip())
     verdict_lines.extend(
-        f"{tile.title}: {tile.text}" for tile in make_tiles(summary)[:_TILES_IN_A_MAIL]
+        f"{tile.title}: {tile.text}" for tile in make_tiles(summary)[:_MAIL_TILE_COUNT]
     )
     verdict_lines.append(f"Read: {summarize_not_seen(summary)}")
     return "\n".join(break_links(remove_marks(verdict_line)) for verdict_line in verdict_lines)
@@ -286,14 +286,14 @@ def make_verdict_text(summary: Summary) -> str:
 
 def _describe_found_by_scans(summary: Summary) -> str:
     """Return a part of a sentence: how many incidents scans found. Empty if scans found none."""
-    count_found_by_scans = summary.by_found_by.scan
+    incidents_found_by_scans = summary.by_found_by.scan
     incident_count = summary.totals.incidents
-    if not count_found_by_scans:
+    if not incidents_found_by_scans:
         return ""
-    of_them_text = f"{count_found_by_scans:,} of them "
-    if count_found_by_scans == incident_count:
+    of_them_text = f"{incidents_found_by_scans:,} of them "
+    if incidents_found_by_scans == incident_count:
         of_them_text = {1: "", 2: "both "}.get(incident_count, "all ")
-    return f", {of_them_text}found by {'a scan' if count_found_by_scans == 1 else 'scans'}"
+    return f", {of_them_text}found by {'a scan' if incidents_found_by_scans == 1 else 'scans'}"
 
 
 def _describe_healed(summary: Summary) -> str:
@@ -308,9 +308,13 @@ def _describe_healed(summary: Summary) -> str:
     fixed_count = summary.fixed_count
     approved_count = summary.approved_count
     if not fixed_count:
-        none_text = "not healed" if incident_count == 1 else "none healed"
+        none_healed_text = "not healed" if incident_count == 1 else "none healed"
         changed_count = summary.by_outcome.get("applied", 0)
-        return f"{none_text} yet, {changed_count:,} changed" if changed_count else none_text
+        return (
+            f"{none_healed_text} yet, {changed_count:,} changed"
+            if changed_count
+            else none_healed_text
+        )
     healed_text = f"{fixed_count:,} healed"
     if fixed_count >= incident_count:
         healed_text = {1: "healed", 2: "both healed"}.get(incident_count, "all healed")
@@ -324,7 +328,7 @@ def _describe_healed(summary: Summary) -> str:
     return healed_text
 
 
-def _count_not_healed(summary: Summary) -> list[tuple[str, int]]:
+def _count_unhealed_by_outcome(summary: Summary) -> list[tuple[str, int]]:
     """Count the incidents that were not healed, by outcome. Return pairs of words and number.
 
     An outcome for which the report has no words is shown by its own name, so that the numbers add
@@ -349,9 +353,9 @@ def _describe_notified(summary: Summary) -> str:
     Empty if none did.
     """
     paged_count = summary.totals.urgent
-    told_count = summary.informed_count
+    informed_incident_count = summary.informed_count
     incident_count = summary.totals.incidents
-    notified_count = paged_count or told_count
+    notified_count = paged_count or informed_incident_count
     if not notified_count:
         return ""
     subject_text = f"{notified_count:,} of the {incident_count:,}"
@@ -359,8 +363,10 @@ def _describe_notified(summary: Summary) -> str:
         subject_text = {1: "it", 2: "both"}.get(incident_count, f"all {incident_count:,}")
     if not paged_count:
         return f"{subject_text} told a person"
-    also_told_text = f" and {told_count:,} told one" if told_count else ""
-    return f"{subject_text} paged a person{also_told_text}"
+    also_informed_text = (
+        f" and {informed_incident_count:,} told one" if informed_incident_count else ""
+    )
+    return f"{subject_text} paged a person{also_informed_text}"
 
 
 # With fewer incidents of a symptom, the symptom is no habit of the queue: it may be a coincidence.
@@ -384,32 +390,34 @@ def find_standout(summary: Summary) -> Standout | None:
     incident counts, healed incidents are counted instead. If the first two queues have equal
     numbers of incidents and of failed calls, none stands out.
     """
-    candidates, are_candidates_healed = _list_standout_candidates(summary)
-    queue_arn = _find_leading_queue(candidates)
+    candidate_incidents, are_candidates_healed = _list_standout_candidates(summary)
+    queue_arn = _find_leading_queue(candidate_incidents)
     if queue_arn is None:
         return None
-    queue_incidents = [incident for incident in candidates if incident.queue_arn == queue_arn]
+    queue_incidents = [
+        incident for incident in candidate_incidents if incident.queue_arn == queue_arn
+    ]
     incident_count = len(queue_incidents)
-    if not _is_standout(incident_count, len(candidates), are_candidates_healed):
+    if not _is_standout(incident_count, len(candidate_incidents), are_candidates_healed):
         return None
     queue_name = format_queue_name(queue_arn)
     reason_sentences = _describe_cause(queue_incidents)
     if summary.cases_left_out:
         # The list of incidents was cut, so the shares of all incidents are not known.
         outcome_text = "healed" if are_candidates_healed else "not healed"
-        listed_text = f"{len(candidates)} incidents listed as {outcome_text}"
+        listed_text = f"{len(candidate_incidents)} incidents listed as {outcome_text}"
         return Standout(
             queue_name,
             f"stands out: {incident_count} of the {listed_text} came from it.",
             reason_sentences,
         )
-    share_text = f"it had {incident_count} of the {len(candidates)}, all healed"
+    share_text = f"it had {incident_count} of the {len(candidate_incidents)}, all healed"
     share_sentence = "All healed"
     if not are_candidates_healed:
         queue_incidents = [
             incident for incident in summary.cases if incident.queue_arn == queue_arn
         ]
-        share_text = _describe_open_share(incident_count, len(queue_incidents))
+        share_text = _describe_unhealed_share(incident_count, len(queue_incidents))
         share_sentence = f"{share_text[0].upper()}{share_text[1:]}"
     habit_sentence = _describe_habit(summary, queue_incidents)
     if habit_sentence:
@@ -431,7 +439,7 @@ def _list_standout_candidates(summary: Summary) -> tuple[list[Incident], bool]:
             continue
         if incident.is_fixed:
             healed_incidents.append(incident)
-        elif incident.why not in (COUNT_ONLY_REASON, RACE_REASON):
+        elif incident.why not in (COUNT_ONLY_REASON, POSSIBLE_RACE_REASON):
             unhealed_incidents.append(incident)
     return (unhealed_incidents, False) if unhealed_incidents else (healed_incidents, True)
 
@@ -452,7 +460,7 @@ def _is_standout(
     return queue_incident_count > 1 or candidate_count == 1
 
 
-def _describe_open_share(not_healed_count: int, incident_count: int) -> str:
+def _describe_unhealed_share(not_healed_count: int, incident_count: int) -> str:
     """Return a part of a sentence: how many of a queue's incidents were not healed."""
     if incident_count == 1:
         return "its one incident was not healed"
@@ -493,14 +501,15 @@ def _find_leading_queue(incidents: Iterable[Incident]) -> str | None:
         failed_calls_by_queue[incident.queue_arn] += incident.failed_calls
     if not incident_count_by_queue:
         return None
-    highest_counts = max(
+    highest_incident_and_call_count = max(
         (incident_count_by_queue[queue_arn], failed_calls_by_queue[queue_arn])
         for queue_arn in incident_count_by_queue
     )
     leader_arns = [
         queue_arn
         for queue_arn in incident_count_by_queue
-        if (incident_count_by_queue[queue_arn], failed_calls_by_queue[queue_arn]) == highest_counts
+        if (incident_count_by_queue[queue_arn], failed_calls_by_queue[queue_arn])
+        == highest_incident_and_call_count
     ]
     return leader_arns[0] if len(leader_arns) == 1 else None
 

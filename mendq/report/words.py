@@ -23,7 +23,7 @@ from mendq.report.summary import Summary
 from mendq.report.summary_parts import (
     COUNT_ONLY_REASON,
     FIXED_OUTCOMES,
-    RACE_REASON,
+    POSSIBLE_RACE_REASON,
     UNRESOLVED_QUEUE,
     Incident,
 )
@@ -195,18 +195,18 @@ def format_clock_time(time: datetime) -> str:
     return f"{time.hour:02}:{time.minute:02}"
 
 
-def format_time_span(first_time: datetime, last_time: datetime) -> str:
+def format_time_span(begin_time: datetime, end_time: datetime) -> str:
     """Return a span of time: `Thu 12 14:02-14:09`, or `Thu 12 23:58 to Fri 13 00:04`.
 
     If both times are in the same minute, only one is returned: `Thu 12 14:02`. The dash is an en
     dash.
     """
-    begin_text = f"{format_short_day(first_time)} {format_clock_time(first_time)}"
-    end_text = f"{format_short_day(last_time)} {format_clock_time(last_time)}"
+    begin_text = f"{format_short_day(begin_time)} {format_clock_time(begin_time)}"
+    end_text = f"{format_short_day(end_time)} {format_clock_time(end_time)}"
     if begin_text == end_text:
         return begin_text
-    if format_short_day(first_time) == format_short_day(last_time):
-        return f"{begin_text}\N{EN DASH}{format_clock_time(last_time)}"
+    if format_short_day(begin_time) == format_short_day(end_time):
+        return f"{begin_text}\N{EN DASH}{format_clock_time(end_time)}"
     return f"{begin_text} to {end_text}"
 
 
@@ -297,10 +297,10 @@ def remove_marks(sentence: str) -> str:
 
     A full stop after a shortened name or quote is removed too.
     """
-    return _MARKED_TEXT_REGEX.sub(r"\2", _drop_double_dots(sentence))
+    return _MARKED_TEXT_REGEX.sub(r"\2", _drop_full_stop_after_cut_mark(sentence))
 
 
-def _drop_double_dots(sentence: str) -> str:
+def _drop_full_stop_after_cut_mark(sentence: str) -> str:
     """Remove the full stop after a name or quote that was shortened: it ends in `…` already."""
     return sentence.replace(f"{CUT_MARK}{_END_MARK}.", f"{CUT_MARK}{_END_MARK}")
 
@@ -311,7 +311,7 @@ def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
     Yield a pair for each piece: its kind (`text`, `name` or `quote`), and its text without marks. A
     full stop after a shortened name or quote is removed.
     """
-    sentence = _drop_double_dots(sentence)
+    sentence = _drop_full_stop_after_cut_mark(sentence)
     end_of_last_match = 0
     for mark_match in _MARKED_TEXT_REGEX.finditer(sentence):
         if end_of_last_match < mark_match.start():
@@ -341,7 +341,7 @@ def join_most_frequent(
     return join_names(names_with_counts)
 
 
-MOST_NAMED_LEADERS = 2
+MAXIMUM_NAMED_LEADERS = 2
 
 
 def describe_leaders(
@@ -349,9 +349,9 @@ def describe_leaders(
 ) -> str:
     """Return a sentence about the days or queues with most incidents.
 
-    For example: `Thu 12 Nov had the most: 7 of 20 incidents.` If more than MOST_NAMED_LEADERS have
-    the most, they are counted and not named. If there are several incidents and no day or queue has
-    more than one, the sentence says that.
+    For example: `Thu 12 Nov had the most: 7 of 20 incidents.` If more than MAXIMUM_NAMED_LEADERS
+    have the most, they are counted and not named. If there are several incidents and no day or
+    queue has more than one, the sentence says that.
 
     Args:
         names_and_counts: The name of each day or queue, with its number of incidents.
@@ -359,17 +359,21 @@ def describe_leaders(
         total_incidents: The number of all incidents.
     """
     highest_count = max(count for _, count in names_and_counts)
-    leaders = [name for name, count in names_and_counts if count == highest_count]
+    names_with_highest_count = [name for name, count in names_and_counts if count == highest_count]
     if highest_count == 1 < total_incidents:
         return f"No {noun} had more than one incident."
     if highest_count == total_incidents:
         share_text = (
             "the one incident" if highest_count == 1 else f"all {highest_count:,} incidents"
         )
-        return f"{leaders[0]} had {share_text}."
-    are_few_leaders = len(leaders) <= MOST_NAMED_LEADERS
-    leader_names = join_names(leaders) if are_few_leaders else format_count(len(leaders), noun)
-    each_word = " each" if len(leaders) > 1 else ""
+        return f"{names_with_highest_count[0]} had {share_text}."
+    are_few_leaders = len(names_with_highest_count) <= MAXIMUM_NAMED_LEADERS
+    leader_names = (
+        join_names(names_with_highest_count)
+        if are_few_leaders
+        else format_count(len(names_with_highest_count), noun)
+    )
+    each_word = " each" if len(names_with_highest_count) > 1 else ""
     incidents_text = format_count(total_incidents, "incident")
     return f"{leader_names} had the most: {highest_count:,} of {incidents_text}{each_word}."
 
@@ -447,7 +451,7 @@ WORDS_BY_OUTCOME = {
 }
 
 # Words for the reasons that the nightly job gives for an incident without a case.
-NO_CASE_REASONS = {
+WORDS_BY_NO_CASE_REASON = {
     "not_managed": "Mendq does not manage this queue",
     "not_tagged_in_time": "the queue was tagged only after it failed",
     "event_lost": "CloudTrail recorded the calls, and probably no event reached Mendq",
@@ -459,7 +463,7 @@ NO_CASE_REASONS = {
     "unknown": "neither the logs nor the cases say why",
     "unknown_code": "no entry of the catalogue knows this error code",
     COUNT_ONLY_REASON: "a caller's mistake, counted only",
-    RACE_REASON: (
+    POSSIBLE_RACE_REASON: (
         "the message may just have been deleted, so Mendq measures a queue that it manages"
     ),
 }
@@ -477,6 +481,6 @@ def choose_tone(outcome: str) -> str:
 
 def describe_reason(incident: Incident) -> str:
     """Return why an incident has no case, in words. If it has a case, return its last reason."""
-    return NO_CASE_REASONS.get(incident.why or "") or clean_sentence(
+    return WORDS_BY_NO_CASE_REASON.get(incident.why or "") or clean_sentence(
         incident.why or incident.reason
     )

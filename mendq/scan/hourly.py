@@ -73,7 +73,7 @@ from mendq.aws.errors import (
     CaseStoreUnavailable,
     CaseStoreUnreadable,
     OwnerUnavailable,
-    code_of,
+    error_code_of,
 )
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases import items
@@ -102,7 +102,7 @@ from mendq.heal.guardrails import explain_mass_symptom
 from mendq.model.facts import Need
 from mendq.model.lifecycle import QUIET_TIME_AFTER_FAILURES, STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.settings import ScanSettings
 from mendq.model.state import FINAL_STATES, State
 from mendq.scan.reader import Paces, ScanReader, make_scan_reader
@@ -416,7 +416,7 @@ def _store_baselines(
             stored_note_by_queue_name = context.scan_store.read_baseline_notes(shard)
             new_note_by_queue_name: dict[str, BaselineNote] = {}
             for arn in healthy_arns:
-                queue_name = parts_of(arn).name
+                queue_name = parse_queue_arn(arn).name
                 configuration = result.configuration_by_arn[arn]
                 new_note = make_baseline_note(configuration, faults_by_arn[arn], context.now)
                 stored_note = stored_note_by_queue_name.get(queue_name)
@@ -550,6 +550,6 @@ def _merge_into_stored_document(
     except items.DECODE_ERRORS:
         return document
     except ClientError as error:
-        if code_of(error) in _NO_OBJECT_CODES:
+        if error_code_of(error) in _NO_OBJECT_CODES:
             return document
         raise

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from mendq.aws.clients import Clients, Pace
+from mendq.aws.clients import CallRateLimit, Clients
 from mendq.aws.cloudwatch import list_metric_kinds, read_alarmed_metrics
 from mendq.aws.consumers import (
     FUNCTION_METRIC_BY_KEY,
     FunctionMetrics,
     list_mappings,
+    read_function_timeout_seconds,
     read_reserved_concurrency,
-    read_timeout_seconds,
 )
 from mendq.aws.dlqs import (
-    SOURCES_DESTINATION,
+    ORIGINAL_SOURCES_DESTINATION,
     find_local_dlq_arn,
     list_source_arns,
     read_recent_move_destinations,
 )
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
-from mendq.aws.facts_reader import Answer, FactsReader, function_names
-from mendq.aws.queue import attributes_of
+from mendq.aws.facts_reader import FactsReader, ReadResult, function_names
+from mendq.aws.queue import read_queue_attributes
 from mendq.cases.context import StoreContext
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.seen_moves import SeenMoves
@@ -48,7 +48,7 @@ class AnswerCache(Struct, frozen=True):
     _futures_by_call: dict[Any, Future[Any]] = msgspec.field(default_factory=dict)
     _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
-    def get_or_ask(self, call: Hashable, ask: Callable[[], Answer]) -> Answer:
+    def get_or_ask(self, call: Hashable, ask: Callable[[], ReadResult]) -> ReadResult:
         """Return the cached answer of a call. If there is none, run `ask` and cache its result.
 
         `call` is the key. If `ask` raised an error, now or before, raise that error.
@@ -61,14 +61,16 @@ class AnswerCache(Struct, frozen=True):
                 future.set_result(ask())
             except Exception as error:  # noqa: BLE001 - raised below, to whoever asked
                 future.set_exception(error)
-        answer: Answer = future.result()
+        answer: ReadResult = future.result()
         return answer
 
     def store(self, call: Hashable, answer: object) -> None:
         """Cache an answer, unless there is one already."""
         self.get_or_ask(call, lambda: answer)
 
-    def iterate_answers(self, read_function: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
+    def iterate_answers(
+        self, read_function: Callable[..., ReadResult]
+    ) -> Iterator[tuple[str, ReadResult]]:
         """Yield the first argument and the answer of each cached call of `read_function`.
 
         Calls that raised an error, or have no answer yet, are left out.
@@ -99,11 +101,17 @@ THREAD_COUNT = 8
 class Paces(Struct, frozen=True):
     """One rate limit for each service that is called."""
 
-    sqs_pace: Pace = msgspec.field(default_factory=lambda: Pace(SQS_CALLS_PER_SECOND))
-    lambda_pace: Pace = msgspec.field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
-    cloudwatch_pace: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
+    sqs_pace: CallRateLimit = msgspec.field(
+        default_factory=lambda: CallRateLimit(SQS_CALLS_PER_SECOND)
+    )
+    lambda_pace: CallRateLimit = msgspec.field(
+        default_factory=lambda: CallRateLimit(LAMBDA_CALLS_PER_SECOND)
+    )
+    cloudwatch_pace: CallRateLimit = msgspec.field(
+        default_factory=lambda: CallRateLimit(CLOUDWATCH_CALLS_PER_SECOND)
+    )
 
-    def pace_of(self, read_function: Callable[..., object]) -> Pace:
+    def pace_of(self, read_function: Callable[..., object]) -> CallRateLimit:
         """Return the rate limit of the service that `read_function` calls."""
         if read_function in _LAMBDA_READ_FUNCTIONS:
             return self.lambda_pace
@@ -134,7 +142,7 @@ class ScanReader(FactsReader, frozen=True):
     last_scan_answers: AnswerByCall = msgspec.field(default_factory=dict)
     outdated_calls: set[Any] = msgspec.field(default_factory=set)
 
-    def ask(self, read_function: Callable[..., Answer], *arguments: Hashable) -> Answer:
+    def ask(self, read_function: Callable[..., ReadResult], *arguments: Hashable) -> ReadResult:
         """Return the answer of the last hour's scan, if there is one that may still be used.
 
         Otherwise return this scan's cached answer. If there is none, call AWS within the rate
@@ -142,12 +150,12 @@ class ScanReader(FactsReader, frozen=True):
         """
         question = (read_function, *arguments)
 
-        def call_aws() -> Answer:
+        def call_aws() -> ReadResult:
             self.paces.pace_of(read_function).wait()
             return read_function(self.clients, *arguments)
 
         if question in self.last_scan_answers and question not in self.outdated_calls:
-            answer: Answer = self.last_scan_answers[question]
+            answer: ReadResult = self.last_scan_answers[question]
             return answer
         return self.scan_answers.get_or_ask(question, call_aws)
 
@@ -160,7 +168,7 @@ class ScanReader(FactsReader, frozen=True):
         source_list_call = (list_source_arns, facts.queue_arn)
         neighbor_arns = (facts.dlq_arn, *self.last_scan_answers.get(source_list_call, ()))
         self.outdated_calls.add(source_list_call)
-        self.outdated_calls.update((attributes_of, arn) for arn in neighbor_arns)
+        self.outdated_calls.update((read_queue_attributes, arn) for arn in neighbor_arns)
 
     def read_named_move_destinations(self) -> frozenset[str]:
         """Return the ARNs of queues that are the named destination of a redrive.
@@ -177,11 +185,11 @@ class ScanReader(FactsReader, frozen=True):
                 self._read_move_destinations, sorted(self._list_known_dlqs())
             )
             stored_destinations = super().read_named_move_destinations()
-            return stored_destinations.union(*destinations) - {SOURCES_DESTINATION}
+            return stored_destinations.union(*destinations) - {ORIGINAL_SOURCES_DESTINATION}
 
     def _list_known_dlqs(self) -> Iterator[str]:
         """Yield the ARNs of queues that are known to be a DLQ."""
-        for queue_arn, attributes in self._iterate_answers(attributes_of):
+        for queue_arn, attributes in self._iterate_answers(read_queue_attributes):
             if dlq_arn := find_local_dlq_arn(Facts(queue_arn, attributes, {})):
                 yield dlq_arn
         yield from (
@@ -189,8 +197,8 @@ class ScanReader(FactsReader, frozen=True):
         )
 
     def _iterate_answers(
-        self, read_function: Callable[..., Answer]
-    ) -> Iterator[tuple[str, Answer]]:
+        self, read_function: Callable[..., ReadResult]
+    ) -> Iterator[tuple[str, ReadResult]]:
         """Yield queue ARN and answer of each call of `read_function`.
 
         The answers of this scan come first, then those of the last hour's scan.
@@ -215,7 +223,7 @@ class ScanReader(FactsReader, frozen=True):
         """Return the event source mappings of a queue. All mappings are read once per scan."""
         return self.ask(_read_mappings_by_source).get(queue_arn, ())
 
-    def read_metric_kinds(self, queue_name: str) -> Sequence[str]:
+    def read_own_metric_kinds(self, queue_name: str) -> Sequence[str]:
         """Return the optional kinds of metrics that CloudWatch has for this queue.
 
         Optional kinds are those that not every queue has. They are listed once per scan, for all
@@ -316,7 +324,7 @@ class ScanReader(FactsReader, frozen=True):
 
     def count_metrics_that_heal_reads(self, queue_arn: str, needs: Collection[Need]) -> int:
         """Return how many metrics heal will read about the queue."""
-        facts = Facts(queue_arn, self.ask(attributes_of, queue_arn), {})
+        facts = Facts(queue_arn, self.ask(read_queue_attributes, queue_arn), {})
         return self.count_metrics_to_read(facts, needs, includes_cached=True)
 
 
@@ -333,7 +341,11 @@ def _read_mappings_by_source(clients: Clients) -> Mapping[str, Sequence[EventSou
 
 
 # The read functions that call Lambda and CloudWatch. All others call SQS.
-_LAMBDA_READ_FUNCTIONS = (read_timeout_seconds, read_reserved_concurrency, _read_mappings_by_source)
+_LAMBDA_READ_FUNCTIONS = (
+    read_function_timeout_seconds,
+    read_reserved_concurrency,
+    _read_mappings_by_source,
+)
 _CLOUDWATCH_READ_FUNCTIONS = (list_metric_kinds, read_alarmed_metrics)
 
 
@@ -355,7 +367,9 @@ def make_scan_reader(
         context.now,
         context.settings.timing,
         list_open_symptoms,
-        read_noted_moves=lambda: context.stored(SeenMoves).list_destinations(context.now),
+        read_noted_move_destinations=lambda: context.stored(SeenMoves).list_destinations(
+            context.now
+        ),
         list_newest_cases=context.open_cases.list_newest_cases,
         consent=consent,
         has_made_dlq=context.stored(MadeDlqs).is_made_by_mendq,

@@ -65,16 +65,16 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mendq.aws.cloudwatch import QUEUES_PER_CALL
+from mendq.aws.cloudwatch import MOST_QUEUES_PER_CALL
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
-from mendq.aws.queue import ManagedQueue, tags_if_readable
+from mendq.aws.queue import ManagedQueue, read_tags_if_allowed
 from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_key
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Measurement, Window
-from mendq.model.tags import MODE_OFF, MODE_TAG
+from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
 from mendq.notifications.queue_lines import describe_configuration
 from mendq.scan.reader import THREAD_COUNT, ScanReader
 
@@ -195,10 +195,10 @@ def _check_made_dlq(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, .
     If its own `mendq` tag is `off`, do not check it and return an empty result.
     """
     try:
-        tags = reader.ask(tags_if_readable, dlq_arn)
+        tags = reader.ask(read_tags_if_allowed, dlq_arn)
     except FactsUnavailable as error:
         return _QueueCheck(ScanResult(queues_scanned=1, unseen=1, error_by_target={dlq_arn: error}))
-    if tags.get(MODE_TAG) == MODE_OFF:
+    if tags.get(MODE_TAG) == MODE_OFF_VALUE:
         return _QueueCheck(ScanResult())
     return _check_queue(ManagedQueue(dlq_arn, tags), reader, symptoms)
 
@@ -233,7 +233,7 @@ def _check_queue(
             error_by_arn.setdefault(queue.queue_arn, error)
     made_dlq_arn = ""
     try:
-        made_dlq_arn = reader.find_made_dlq(facts)
+        made_dlq_arn = reader.find_dlq_made_by_mendq(facts)
     except Exception as error:  # noqa: BLE001 - recorded; the queue itself was looked at
         error_by_arn.setdefault(queue.queue_arn, error)
     suspect = None
@@ -300,8 +300,8 @@ def _measure_suspects(
     suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
 ) -> Iterator[ScanResult]:
     """Measure the suspects batch by batch until the allowance is spent (rule 5)."""
-    for batch_start in range(0, len(suspects), QUEUES_PER_CALL):
-        suspect_batch = suspects[batch_start : batch_start + QUEUES_PER_CALL]
+    for batch_start in range(0, len(suspects), MOST_QUEUES_PER_CALL):
+        suspect_batch = suspects[batch_start : batch_start + MOST_QUEUES_PER_CALL]
         metric_count = reader.count_function_metrics(suspect.facts for suspect in suspect_batch)
         metric_count += sum(len(suspect.window.series) for suspect in suspect_batch)
         if not allowance.may_measure(metric_count):

@@ -18,7 +18,7 @@ from mendq.cases.finding import Finding, scan_order_key
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 
 if TYPE_CHECKING:
     from mendq.aws.queue import ManagedQueue
@@ -106,7 +106,7 @@ def merge_shared_findings(
         )
 
     def rank_finding(finding: Finding) -> tuple[bool, Mode]:
-        queue_name = parts_of(finding.queue_arn).name
+        queue_name = parse_queue_arn(finding.queue_arn).name
         mode = consent.mode_of(queue_name, tags_by_arn.get(finding.queue_arn, {}))
         return finding.queue_arn in open_case_arns_by_symptom[finding.symptom], mode or Mode.OBSERVE
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.aws.queue import attributes_of
+from mendq.aws.queue import read_queue_attributes
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, start_of_hour
@@ -282,7 +282,7 @@ def read_last_scan_answers(
     answer_by_call: dict[Any, Any] = {}
     for arn, attributes in stored_answers.attributes.items():
         if _may_reuse_answers(arn, hour) and arn not in managed_arns:
-            answer_by_call[attributes_of, arn] = attributes
+            answer_by_call[read_queue_attributes, arn] = attributes
     for arn, source_arns in stored_answers.sources.items():
         if _may_reuse_answers(arn, hour):
             answer_by_call[list_source_arns, arn] = source_arns
@@ -310,7 +310,7 @@ def store_answers(
         if stretch.is_first
         else _read_stored_answers(stretch.hour, bucket)
     )
-    for arn, attributes in answer_cache.iterate_answers(attributes_of):
+    for arn, attributes in answer_cache.iterate_answers(read_queue_attributes):
         if arn not in managed_arns and not QueueFacts(arn, attributes).visible:
             stored_answers.attributes[arn] = {**attributes}
     stored_answers.sources.update(answer_cache.iterate_answers(list_source_arns))

@@ -19,7 +19,7 @@ from moto.cloudtrail.responses import CloudTrailResponse
 from moto.sns.models import sns_backends
 from moto.sqs.models import Queue
 
-from mendq.aws.clients import Clients, Pace
+from mendq.aws.clients import CallRateLimit, Clients
 from mendq.cases import open_case_index
 from mendq.cases.context import FixContext
 from mendq.heal.apply import write_attributes
@@ -50,7 +50,7 @@ def every_client(clients: Clients) -> tuple[Any, ...]:
         clients.dynamodb,
         clients.s3,
         clients.functions,
-        clients.functions_that_answer,
+        clients.functions_with_long_timeout,
         clients.sns,
         clients.events,
         clients.cloudtrail,
@@ -273,7 +273,7 @@ def furnished(clients: Clients) -> Account:
         BillingMode="PAY_PER_REQUEST",
     )
     clients.s3.create_bucket(Bucket="cases")
-    clients.__dict__["event_history_pace"] = Pace(None)
+    clients.__dict__["event_history_pace"] = CallRateLimit(None)
     for name in ("urgent", "info"):
         clients.sns.create_topic(Name=name)
     return Account(clients, settings())

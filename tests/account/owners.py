@@ -51,6 +51,6 @@ def silence_owners(account: Account, how: str) -> Callable[[], None]:
     def answer(**_: Any) -> Any:
         return SILENCE[how]()
 
-    events: Any = account.clients.functions_that_answer.meta.events
+    events: Any = account.clients.functions_with_long_timeout.meta.events
     events.register_first(INVOKE, answer)
     return lambda: events.unregister(INVOKE, answer)

@@ -17,7 +17,7 @@ from analytics.cases import (
     CaseFiles,
     CaseTimeline,
     Transition,
-    group_by_case,
+    group_transitions_by_case,
     load_case_files,
     read_steps,
     read_transition,
@@ -31,7 +31,7 @@ from analytics.week_cases import (
     find_candidates_for_heal,
     make_notified_case_fields,
     make_open_case_fields,
-    sum_harm,
+    sum_harmed_messages,
 )
 from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
@@ -160,7 +160,7 @@ def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(account: A
     (account.cases / "dt=2026-11-11" / "README.txt").write_text("[" * 100_000)
     found = read(account)
     assert numbers(found) == {CASE: [2, 3]}
-    assert (found.unreadable_file_count, found.first_complete_day) == (1, date(2026, 11, 4))
+    assert (found.unreadable_file_count, found.first_fully_read_day) == (1, date(2026, 11, 4))
 
 
 # What became of each.
@@ -204,7 +204,7 @@ def test_what_nobody_listens_for_any_more_is_not_called_healed(
 
 def test_a_case_is_one_row_with_the_first_fix_whatever_the_order_of_its_files() -> None:
     cases = went("applied verified watching")
-    (found,) = group_by_case([cases[2], cases[0], cases[1]])
+    (found,) = group_transitions_by_case([cases[2], cases[0], cases[1]])
     assert found.transitions == tuple(cases)
     assert (found.outcome, found.seconds_to_heal, found.ended_at) == ("healed", 3720, None)
     assert CaseTimeline(tuple(went("observed"))).seconds_to_heal is None
@@ -296,10 +296,12 @@ def test_what_is_no_step_is_passed_over() -> None:
 def _taken(*documents: object) -> None:
     """By the nightly job and by the week."""
     contents = [json.dumps(each).encode() for each in documents]
-    found = group_by_case(each for each in map(read_transition, contents) if each)
+    found = group_transitions_by_case(each for each in map(read_transition, contents) if each)
     said: list[object] = [make_notified_case_fields(DAYS, found), make_open_case_fields(found, {})]
     said.append(find_candidates_for_heal(DAYS, found))
-    json.dumps([*said, sum_harm({each.newest_transition.case_id for each in found}, found)])
+    json.dumps(
+        [*said, sum_harmed_messages({each.newest_transition.case_id for each in found}, found)]
+    )
     known, noon = CaseIndex.build(found, []), to_microseconds(NOON)
     for each in found:
         burst: dict[str, Any] = {
@@ -308,7 +310,7 @@ def _taken(*documents: object) -> None:
         }
         burst |= {"first_failure": noon, "last_failure": noon, "enough_evidence": True}
         burst |= {"account": "", "region": "", "ignored": None, "is_own_look": False}
-        assert known.add_outcome(burst)["outcome"]
+        assert known.make_incident_of_burst(burst)["outcome"]
         assert each.outcome
         read_steps(each.newest_transition)
 

@@ -148,7 +148,8 @@ def test_an_incident_is_the_operators_own_where_every_call_of_it_is(spark: Spark
     assert rows == {"own": True, "mixed": False}
     seen = CaseIndex.build([case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
     became = [
-        seen.add_outcome(incident("10 09:00", "10 09:05", is_own_look=own)) for own in (True, False)
+        seen.make_incident_of_burst(incident("10 09:00", "10 09:05", is_own_look=own))
+        for own in (True, False)
     ]
     assert [(each["why"], each["case_id"]) for each in became] == [("own_look", "c"), (None, "c")]
 
@@ -206,7 +207,9 @@ def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) ->
         for each in SCENE["scans"]
     ]
     known = CaseIndex.build([case(**each) for each in SCENE["cases"]], scans[::-1], home)
-    became = {each["name"]: known.add_outcome(incident(**each)) for each in SCENE["incidents"]}
+    became = {
+        each["name"]: known.make_incident_of_burst(incident(**each)) for each in SCENE["incidents"]
+    }
     assert {name: (row["case_id"], row["why"]) for name, row in became.items()} == {
         each["name"]: (each.get("case"), each.get("told")) for each in SCENE["incidents"]
     }
@@ -219,7 +222,9 @@ def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) ->
 def test_scans_that_list_nothing_speak_of_where_they_are_said_to_look() -> None:
     scans = [ScanListing(micros(each), (), is_complete=True) for each in ("15 03:00", "15 04:00")]
     row = incident("15 03:10", "15 03:50")
-    whys = [CaseIndex.build((), scans, home).add_outcome(row)["why"] for home in (HOME, None)]
+    whys = [
+        CaseIndex.build((), scans, home).make_incident_of_burst(row)["why"] for home in (HOME, None)
+    ]
     assert whys == ["not_managed", "unknown"]
 
 

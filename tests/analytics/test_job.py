@@ -16,7 +16,7 @@ from analytics.job import BadArguments, parse_arguments
 from analytics.storage import FolderStorage
 from analytics.trail import find_first_publish_day
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.nightly.jobs import Roots, make_nightly_job, make_week_job
+from mendq.nightly.jobs import NightlyJobRoots, make_nightly_job, make_week_job
 
 ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
 
@@ -65,7 +65,7 @@ def test_what_is_given_is_taken() -> None:
     alone = parse_arguments(["weekly", "--week", "2026-W46", "--out", "o"])
     assert (alone.week, alone.cases, alone.out, alone.scheduled_at) == ("2026-W46", None, "o", None)
     at = datetime(2026, 11, 16, 6, tzinfo=UTC)
-    roots = Roots("t", "c", "o", "123456789012", "us-east-1", "Asia/Tokyo")
+    roots = NightlyJobRoots("t", "c", "o", "123456789012", "us-east-1", "Asia/Tokyo")
     parsed = parse_arguments(make_week_job(at, roots).arguments)
     assert (str(alone.time_zone), str(parsed.time_zone)) == ("UTC", "Asia/Tokyo")
     assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")

@@ -21,7 +21,7 @@ from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.trail import MAXIMUM_DRIVER_BYTES, Reader
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyRead
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyCounts
 from tests.analytics.authored import (
     SCHEMAS,
     Account,
@@ -69,7 +69,7 @@ def run(
     # Without a wheel Spark's Python reads, with them the driver does.
     here = 0 if reader == FALLBACK_READER else MAXIMUM_DRIVER_BYTES
     return job.run_command(
-        parse_arguments([*days, *roots]), spark, Reader(reader, driver_bytes=here)
+        parse_arguments([*days, *roots]), spark, Reader(reader, maximum_driver_bytes=here)
     )
 
 
@@ -234,7 +234,7 @@ def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
     tmp_path: Path, unreadable: int, code: int
 ) -> None:
     now = datetime(2026, 11, 11, 2, tzinfo=UTC)
-    nightly = NightlyRead(DAY, now, NATIVE_READER, "", bytes=100_000, bytes_unreadable=unreadable)
+    nightly = NightlyCounts(DAY, now, NATIVE_READER, "", bytes=100_000, bytes_unreadable=unreadable)
     assert (
         job._choose_exit_code(NightlyRunResult((nightly,)), FolderStorage(str(tmp_path)), ONE)
         == code

@@ -18,7 +18,7 @@ from analytics.job import parse_arguments, run_command
 from analytics.storage import FolderStorage, StorageEntry
 from analytics.week import WeekInput
 from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
-from mendq.nightly.verdict import name_of_week, shared_table_prefix
+from mendq.nightly.verdict import make_shared_table_prefix, name_of_week
 from mendq.report.summary import read_summary
 from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
 from tests.analytics.week_authored import DAYS, MONDAY, WEEK, file, incident
@@ -40,7 +40,9 @@ class Central:
 
     def put(self, account: str, day: date, *rows: dict[str, Any], week: str = WEEK) -> Path:
         path = (
-            self.folder / shared_table_prefix(account, REGION, "incidents", week) / f"{day}.parquet"
+            self.folder
+            / make_shared_table_prefix(account, REGION, "incidents", week)
+            / f"{day}.parquet"
         )
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.Table.from_pylist(list(rows), SCHEMAS["incidents"]), path)

@@ -15,8 +15,8 @@ from analytics.cases import CaseTimeline
 from analytics.days import parse_week_days
 from analytics.recommendations import (
     RecommendedTask,
-    list_standing_values,
-    make_to_do,
+    make_fields_of_values_still_set,
+    make_to_do_fields,
     merge_alike_recommendations,
     recommend_for_callers,
     recommend_for_cases,
@@ -90,7 +90,9 @@ def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
     ]
     waits = life(("proposed", "11-10 09:00"), queue="asked")
     lives = [*values, waits]
-    found = list_standing_values(recommend_for_cases(parse_week_days(WEEK), lives), lives)
+    found = make_fields_of_values_still_set(
+        recommend_for_cases(parse_week_days(WEEK), lives), lives
+    )
     names = [each["queue_arn"].rpartition(":")[2] for each in found["standing"]]
     assert names == ["q1", "q3", "q2", "q0", "q4"]
     assert found["standing"][0]["set_at"] == "2026-09-20T09:00:00Z"
@@ -218,7 +220,7 @@ def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[
 def test_incidents_of_the_queue_and_the_symptom_count_unless_they_were_counted() -> None:
     incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), symptom="kms_throttled")]
     for each, counts in ((asked(), (2, 10, 1)), (asked(incidents=4, queues=3), (4, 0, 3))):
-        (found,) = make_to_do([each], incidents)["do_this_week"]
+        (found,) = make_to_do_fields([each], incidents)["do_this_week"]
         assert (found["incidents"], found["failed_calls"], found["queues"]) == counts
 
 
@@ -226,7 +228,7 @@ def test_more_than_three_queues_alike_are_said_as_one() -> None:
     assert len(merge_alike_recommendations([asked(each) for each in "abc"])) == 3
     incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
     every = [asked(each, case_id=each) for each in "abcd"]
-    (found,) = make_to_do(every, incidents)["do_this_week"]
+    (found,) = make_to_do_fields(every, incidents)["do_this_week"]
     assert (found["queue_arn"], found["case_id"], found["queues"]) == (arn("c"), "c", 4)
     assert (found["incidents"], found["failed_calls"]) == (4, 10)
     assert (found["before"], found["after"]) == ("30", "45")
@@ -260,13 +262,13 @@ def test_the_ten_that_would_have_prevented_most_in_any_order(
     one = merge_alike_recommendations(every)
     assert sum(each.queues for each in one) == len(every), "nothing is lost"
     incidents = rows(*((each.queue_arn.rpartition(":")[2], 1, 2) for each in every))
-    document = make_to_do(every, incidents)
+    document = make_to_do_fields(every, incidents)
     announced, left_out = document["do_this_week"], document["do_this_week_left_out"]
     assert (len(announced), left_out) == (min(10, len(one)), max(0, len(one) - 10))
     counts = [(-each["incidents"], -each["failed_calls"]) for each in announced]
     assert counts == sorted(counts)
     turned = random.sample(every, len(every))
-    assert make_to_do(turned, incidents[::-1]) == document
+    assert make_to_do_fields(turned, incidents[::-1]) == document
 
 
 def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
@@ -276,7 +278,7 @@ def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
         RecommendedTask(kind, why, arn(f"{n}"), VISIBILITY, incidents=9 - n)
         for n, (kind, why) in enumerate(kinds)
     ]
-    found = [each["why"] for each in make_to_do(every, [])["do_this_week"]]
+    found = [each["why"] for each in make_to_do_fields(every, [])["do_this_week"]]
     assert found == ["escalated", "proposed", "overridden", "verified", "refused", "applied"]
 
 
@@ -285,7 +287,7 @@ def test_what_scans_alone_report_is_asked_for_behind_what_failed() -> None:
     found += [(arn("q-1"), "tag_not_understood", "Heal"), (arn("q-2"), "tls_not_enforced", "no")]
     asked = recommend_for_findings(found)
     caller = RecommendedTask("name_code", "unknown_code", arn("z"), "unknown:X", incidents=12)
-    (first, *others) = make_to_do([*asked, caller], [])["do_this_week"]
+    (first, *others) = make_to_do_fields([*asked, caller], [])["do_this_week"]
     assert first["kind"] == "name_code"
     assert [(each["kind"], each["queues"]) for each in others] == [
         ("add_alarms", 4),

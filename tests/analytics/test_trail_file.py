@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import trail
 from analytics.trail import Reader, load_binary_files
 from analytics.trail_file import (
-    MAXIMUM_CONTAINERS,
-    Reading,
+    MAXIMUM_JSON_CONTAINERS,
+    FileReading,
     make_call_row,
     make_file_reader,
     read_file,
@@ -112,8 +112,8 @@ def test_values_are_counted_alike(more: int) -> None:
     """Each record is an object with a list in it; the document and its list are two more."""
     record = '{"eventSource":"a","b":[]},'
     odd = f'{{"eventSource":"{"[" * (1 + more)}"}}'
-    text = f'{{"Records":[{record * ((MAXIMUM_CONTAINERS - 3) // 2)}{odd}]}}'
-    assert text.count("[") + text.count("{") - MAXIMUM_CONTAINERS == more
+    text = f'{{"Records":[{record * ((MAXIMUM_JSON_CONTAINERS - 3) // 2)}{odd}]}}'
+    assert text.count("[") + text.count("{") - MAXIMUM_JSON_CONTAINERS == more
     native, written = make_file_reader()(zipped(text)), read_file(zipped(text))
     assert (native.reason, native.record_count) == (written.reason, written.record_count)
     assert (native.reason is None) is not bool(more)
@@ -166,7 +166,7 @@ def read(spark: SparkSession, folder: Path, reader: Reader, files: dict[str, byt
     return reader.read_in_spark(load_binary_files(spark, root, [FOLDER]), root)
 
 
-def row(name: str, reading: Reading) -> dict[str, Any]:
+def row(name: str, reading: FileReading) -> dict[str, Any]:
     faults = [
         {"reason": why, "records": number}
         for why, number in reading.unreadable_count_by_reason.items()

@@ -15,14 +15,14 @@ import pytest
 from analytics.week import make_summary
 from analytics.week_parts import (
     MAXIMUM_SYMPTOMS,
-    OTHER_CODES,
+    OTHER_CODES_SYMPTOM,
     list_most_frequent_values,
     list_times_to_heal,
     pick_evenly,
 )
 from analytics.weekly import to_json_bytes
 from mendq.catalogue import CATALOGUE
-from mendq.nightly.verdict import NightlyRead
+from mendq.nightly.verdict import NightlyCounts
 from mendq.report import summary_parts as reports
 from mendq.report.summary import read_summary
 from tests.analytics.week_authored import (
@@ -115,7 +115,7 @@ def test_what_is_our_own_is_counted_apart_and_nowhere_else() -> None:
     )
     reads = {MONDAY: replace(READ, files=0, records=0, incidents=5)}
     document = week_of(
-        {MONDAY: rows, date(2026, 11, 2): rows}, cases=found, nightly_read_by_day=reads
+        {MONDAY: rows, date(2026, 11, 2): rows}, cases=found, nightly_counts_by_day=reads
     )
     assert document["not_seen"]["own_incidents"] == 3
     assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn", "they are in the tables"
@@ -131,7 +131,7 @@ def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
     before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
-    document = week_of(dict.fromkeys(before[:5], ()), nightly_read_by_day=reads)
+    document = week_of(dict.fromkeys(before[:5], ()), nightly_counts_by_day=reads)
     assert [each["nightly_runs"] for each in document["previous_weeks"]] == [4]
 
 
@@ -161,7 +161,7 @@ def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
-    document = make_summary(WEEK, seen({DAYS[6]: ()}, nightly_read_by_day=reads), at)
+    document = make_summary(WEEK, seen({DAYS[6]: ()}, nightly_counts_by_day=reads), at)
     assert document["not_seen"]["week_is_over"] is False
     assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
@@ -248,17 +248,20 @@ def test_a_sample_is_evenly_spaced_by_rank_with_both_ends() -> None:
 
 def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
-    assert reports.OTHER_CODES_SYMPTOM == OTHER_CODES
+    assert reports.OTHER_CODES_SYMPTOM == OTHER_CODES_SYMPTOM
     codes = [incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
     many = [incident(symptom="unknown:C105"), incident(symptom="unknown:C106", failed_calls=9)]
     own = incident(symptom="visibility_timeout_too_short", failed_calls=1)
     document = week_of({DAYS[0]: [*codes, own], DAYS[1]: many})
     listed = document["by_symptom"]
-    assert {"visibility_timeout_too_short", "unknown:C105", "unknown:C106", OTHER_CODES} < set(
-        listed
-    )
+    assert {
+        "visibility_timeout_too_short",
+        "unknown:C105",
+        "unknown:C106",
+        OTHER_CODES_SYMPTOM,
+    } < set(listed)
     assert ("unknown:C095" in listed, "unknown:C096" in listed) == (True, False)
-    assert (document["symptoms_left_out"], listed[OTHER_CODES]) == (12, 12)
+    assert (document["symptoms_left_out"], listed[OTHER_CODES_SYMPTOM]) == (12, 12)
     assert list_most_frequent_values([incident(account="x" * 99)], "account") == (
         ["x" * 61 + "..."],
         0,
@@ -267,11 +270,11 @@ def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
 
 # How its nights were read.
 
-READ = NightlyRead(MONDAY, MADE_AT, "native", "", files=2, records=10_000, failed_calls=3)
+READ = NightlyCounts(MONDAY, MADE_AT, "native", "", files=2, records=10_000, failed_calls=3)
 TWO_WEEKS_BEFORE = [MONDAY + timedelta(days=number) for number in range(-14, 0)]
 
 
-def files_of(read: NightlyRead) -> list[dict[str, Any]]:
+def files_of(read: NightlyCounts) -> list[dict[str, Any]]:
     """A quality table that agrees with what a nightly run says of itself."""
     first = file("a", records=read.records, bytes=read.bytes)
     return [first, *(file(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
@@ -286,7 +289,7 @@ def test_each_nightly_has_its_own_verdict() -> None:
     for day, name in ((DAYS[3], "bytes"), (DAYS[4], "records")):
         quality[day] = [{**row, name: 7} for row in quality[day]]
     incidents = {**dict.fromkeys(quality, ()), DAYS[5]: [incident()]}
-    found = week_of(incidents, quality, nightly_read_by_day=reads)["not_seen"]["nightly_runs"]
+    found = week_of(incidents, quality, nightly_counts_by_day=reads)["not_seen"]["nightly_runs"]
     assert [each["verdict"] for each in found] == ["read", "far_fewer", *["torn"] * 4, "missing"]
     assert [each["usual_records"] for each in found] == [*[10_000] * 6, None]
     assert [each["day"] for each in found] == [str(day) for day in DAYS]

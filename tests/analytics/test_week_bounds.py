@@ -19,7 +19,7 @@ from analytics.week_parts import MAXIMUM_ACCOUNTS_OR_REGIONS, MAXIMUM_SYMPTOMS, 
 from analytics.weekly import to_json_bytes
 from mendq.model.failed_call import MAXIMUM_ERROR_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
 from mendq.model.state import State
-from mendq.nightly.verdict import NightlyRead
+from mendq.nightly.verdict import NightlyCounts
 from mendq.report.html_page import make_page
 from mendq.report.summary import MOST_SUMMARY_BYTES, Summary, read_summary
 from tests.analytics.week_authored import (
@@ -92,7 +92,7 @@ def _life(number: int) -> CaseTimeline:
 def absurd() -> WeekInput:
     rows = [_incident(number) for number in range(INCIDENTS)]
     days = {each: rows[number::7] for number, each in enumerate(DAYS)}
-    read_one = NightlyRead(MONDAY, MADE_AT, name(0, 9_000), name(1, 9_000), records=10**15 - 1)
+    read_one = NightlyCounts(MONDAY, MADE_AT, name(0, 9_000), name(1, 9_000), records=10**15 - 1)
     earlier = {MONDAY - timedelta(weeks=each): rows[:9] for each in range(1, 8)}
     quality = dict.fromkeys([*days, *earlier], ()) | {MONDAY: [_file(n) for n in range(FILES)]}
     lives = [_life(number) for number in range(CASES)]

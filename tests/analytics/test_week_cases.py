@@ -16,8 +16,8 @@ from analytics.week_cases import (
     count_urgent_notifications,
     find_candidates_for_heal,
     make_open_case_fields,
-    make_pictures,
-    sum_harm,
+    make_picture_data,
+    sum_harmed_messages,
 )
 from tests.analytics.authored import at
 from tests.analytics.week_authored import DAYS, WEEK, arn, incident, life
@@ -72,9 +72,9 @@ def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -
     knows = life(*states).newest_transition
     needs = [{"what": "x" * 999, "seconds": 9}, {"what": "\ud800", "seconds": 1}, "y"]
     odd = replace(knows, evidence={**knows.evidence, "needs": needs}, steps=({}, *knows.steps))
-    named = make_pictures(CaseTimeline((odd,)))["visibility"]
+    named = make_picture_data(CaseTimeline((odd,)))["visibility"]
     assert [len(each["what"]) for each in named] == [200, 6, 14, 13]
-    assert make_pictures(None) == {"timeline": [], "visibility": []}
+    assert make_picture_data(None) == {"timeline": [], "visibility": []}
 
 
 def test_as_many_as_wait_are_listed_or_counted() -> None:
@@ -120,7 +120,7 @@ def test_impact_sums_what_cases_know_and_believes_no_odd_number() -> None:
         *(knows(f"odd {n}", each) for n, each in enumerate(odd, len(odd))),
     ]
     cases = {each.newest_transition.case_id for each in known} - {"other week's"}
-    assert sum_harm({*cases, None, "unknown"}, known) == {
+    assert sum_harmed_messages({*cases, None, "unknown"}, known) == {
         "delayed": 7, "handled_twice": None, "dead": 0, "lost": None,
     }  # fmt: skip
 

@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.weekly import load_week_cases, to_json_bytes, write_week
-from mendq.nightly.verdict import NightlyRead, nightly_key
+from mendq.nightly.verdict import NightlyCounts, make_nightly_counts_key
 from mendq.report.summary import read_summary
 from tests.analytics.authored import Account, transition
 from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, arn, file, incident
 
 pytestmark = pytest.mark.usefixtures("spark")
 SUMMARY = f"summary/week={WEEK}/summary.json"
-READ = NightlyRead(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
+READ = NightlyCounts(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
 
 
 def put_nightly(account: Account, day: date, *incidents: dict[str, Any]) -> None:
@@ -28,9 +28,9 @@ def put_nightly(account: Account, day: date, *incidents: dict[str, Any]) -> None
     account.put("quality", f"{day:%m-%d}", [file("a")])
 
 
-def put_read(account: Account, read_of: NightlyRead, **document: object) -> None:
+def put_read(account: Account, read_of: NightlyCounts, **document: object) -> None:
     content = json.dumps(read_of.document() | document).encode()
-    FolderStorage(str(account.out)).write(nightly_key(read_of.day), content)
+    FolderStorage(str(account.out)).write(make_nightly_counts_key(read_of.day), content)
 
 
 def written(
@@ -95,7 +95,7 @@ def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
     assert written(account)[0]["not_seen"]["began"] == "2026-11-11"
     put_read(account, replace(READ, day=date(2026, 11, 10), records=0))
     put_read(account, replace(READ, day=date(2026, 11, 14)), day="2026-11-15")
-    FolderStorage(str(account.out)).write(nightly_key(date(2026, 11, 15)), b"{")
+    FolderStorage(str(account.out)).write(make_nightly_counts_key(date(2026, 11, 15)), b"{")
     seen = written(account)[0]["not_seen"]
     assert seen["began"] == "2026-11-10"
     verdicts = [each["verdict"] for each in seen["nightly_runs"]]

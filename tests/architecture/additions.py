@@ -12,12 +12,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.alarms import ALARMS_IN_COMPOSITES, COMPOSITE_BY_PART, NOTIFYING_ALARMS, fixes, health
+from infra.alarms import (
+    ALARMS_IN_COMPOSITES,
+    COMPOSITE_ALARM_BY_STACK_PART,
+    NOTIFYING_ALARMS,
+    fixes,
+    health,
+)
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import LAMBDA_ROWS
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.page import list_fields_without_bounds, list_fields_without_sentence
-from mendq.cli.command_group import PANELS, list_examples, parse_commands
+from mendq.cli.command_group import HELP_PANELS, list_examples, parse_commands
 from mendq.cli.commands import DeclaredCommand, list_commands
 from mendq.model.names import HEARTBEAT_METRIC, OwnMetric
 
@@ -31,11 +37,11 @@ _DESCRIPTIONS_LIST = re.compile(r"^DESCRIPTIONS = \(\n.*?^\)", re.MULTILINE | re
 def missing_in_alarms(
     alarms: Iterable[AlarmDescription],
     root: Path = ROOT,
-    joined: Mapping[str, Any] = COMPOSITE_BY_PART,
+    joined: Mapping[str, Any] = COMPOSITE_ALARM_BY_STACK_PART,
 ) -> Iterator[str]:
     """Yield what alarms lack: somebody whom they reach, and a runbook that names them."""
     for alarm in alarms:
-        if not alarm.severity and alarm.part not in {*joined, fixes.SPIKE_PART}:
+        if not alarm.severity and alarm.part not in {*joined, fixes.FIXES_SPIKE_STACK_PART}:
             yield (
                 f"The alarm {alarm.name} reaches nobody: give it a severity in "
                 f"infra/alarms/health.py, or a part whose alarms one alarm joins "
@@ -98,7 +104,7 @@ def uncounted_metrics(metrics: Iterable[OwnMetric], sources: Iterable[str]) -> I
 
 def unread_commands(folder: Path) -> Iterator[str]:
     """Yield the files in which a command is declared in a form that `mendq --help` cannot read."""
-    for panel in PANELS:
+    for panel in HELP_PANELS:
         for path in sorted((folder / panel).glob("*.py")):
             source = path.read_text()
             shown = f"mendq/cli/{panel}/{path.name}"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from infra.alarms.health import TRAIL_BUSY_ALARM
-from mendq.cli.command_group import PANELS
+from mendq.cli.command_group import HELP_PANELS
 from mendq.cli.commands import list_commands
 from mendq.model.limits import Range
 from mendq.model.names import OwnMetric
@@ -106,9 +106,9 @@ def test_check_says_that_command_cannot_be_read(
     tmp_path: Path, source: str, *, is_read: bool
 ) -> None:
     """The formatter breaks a long declaration into lines; help must still find the command."""
-    for panel in PANELS:
+    for panel in HELP_PANELS:
         (tmp_path / panel).mkdir()
-    (tmp_path / PANELS[0] / "where.py").write_text(source)
+    (tmp_path / HELP_PANELS[0] / "where.py").write_text(source)
     found = list(unread_commands(tmp_path))
     assert len(found) == (not is_read)
     assert all("mendq/cli/look/where.py declares a command" in each for each in found)

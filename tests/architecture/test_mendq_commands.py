@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
-from infra.alarms.alarm import add_region
+from infra.alarms.alarm import add_region_option
 from mendq.cli.app import app
 from mendq.model.state import State
 from mendq.notifications.next_steps import list_next_step_lines
@@ -36,7 +36,8 @@ def _typed() -> Iterator[str]:
         lines = list_next_step_lines(replace(CASE, state=state), "")
         yield from (line for line in lines if line.startswith("mendq "))
     yield from (
-        add_region(each.command, "eu-west-1") for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
+        add_region_option(each.command, "eu-west-1")
+        for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
     )
     for text in _texts():
         command = text.removeprefix(".venv/bin/").partition("#")[0].strip()

@@ -15,8 +15,12 @@ from mendq.model.case import QUEUE_DELETED_CODE
 from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.plan import AWS_REFUSED
 from mendq.model.state import State
-from mendq.notifications.next_steps import NEXT_STEP_BY_CODE, NEXT_STEP_BY_STATE, choose_next_step
-from mendq.report.words import NO_CASE_REASONS
+from mendq.notifications.next_steps import (
+    NEXT_STEP_BY_REFUSAL_CODE,
+    NEXT_STEP_BY_STATE,
+    choose_next_step,
+)
+from mendq.report.words import WORDS_BY_NO_CASE_REASON
 from tests.architecture.aws_commands import mistake_in
 from tests.architecture.refusal_codes import (
     codes_given,
@@ -89,12 +93,12 @@ def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has()
     given = [each for source in sources for each in codes_given(source, opening)]
     assert {ast.unparse(each) for each in given if not isinstance(each, ast.Constant)} == NAMES
     codes = {code for source in sources for code in codes_spelled_out(source, opening)}
-    assert set(NEXT_STEP_BY_CODE) == codes | _named_elsewhere()
+    assert set(NEXT_STEP_BY_REFUSAL_CODE) == codes | _named_elsewhere()
     assert set(NEXT_STEP_BY_STATE) == set(State)
 
 
 def test_a_next_step_is_a_sentence_and_a_command_that_is_one() -> None:
-    for code, (sentence, _) in NEXT_STEP_BY_CODE.items():
+    for code, (sentence, _) in NEXT_STEP_BY_REFUSAL_CODE.items():
         step = choose_next_step(replace(CASE, state=State.REFUSED, code=code))
         assert step["sentence"].endswith("."), code
         assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
@@ -115,6 +119,6 @@ def test_the_report_has_words_for_every_reason_of_the_nightly() -> None:
         (ROOT / "analytics/incidents.py").read_text(), "_explain_missing_case"
     )
     assert {"unknown_code", "case_open"} <= emitted
-    assert emitted - {"own_call"} | {"unknown"} <= set(NO_CASE_REASONS), (
+    assert emitted - {"own_call"} | {"unknown"} <= set(WORDS_BY_NO_CASE_REASON), (
         "our own calls are no incidents"
     )

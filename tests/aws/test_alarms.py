@@ -72,14 +72,14 @@ def test_a_dlq_that_is_gone_has_no_alarms_to_ask_for() -> None:
     there = add_alarmed_metrics_of_queue_and_dlq(
         standard_queue(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms
     )
-    assert there.alarmed == frozenset({AGE_METRIC})
+    assert there.alarmed_metrics == frozenset({AGE_METRIC})
     assert there.dlq is not None
-    assert there.dlq.alarmed == frozenset({DEPTH_METRIC})
+    assert there.dlq.alarmed_metrics == frozenset({DEPTH_METRIC})
     gone = add_alarmed_metrics_of_queue_and_dlq(
         standard_queue(dlq=QueueFacts("a person's text", {})), alarms
     )
     assert gone.dlq is not None
-    assert gone.dlq.alarmed is None
+    assert gone.dlq.alarmed_metrics is None
 
 
 def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -> None:

@@ -18,7 +18,7 @@ from mendq.aws.facts_reader import FactsReader
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Timing
-from mendq.model.metrics import METRIC_KINDS_TO_LIST, Window, select_series
+from mendq.model.metrics import METRIC_KINDS_OF_SOME_QUEUES, Window, select_series
 from mendq.model.mode import Mode
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -197,7 +197,7 @@ def test_repeated_sends_are_asked_for_where_work_outlasts_their_interval(
     queue_arn: str, seconds: int, *, asked: bool
 ) -> None:
     with Stubber(CLIENTS.cloudwatch) as cloudwatch:
-        for _kind in METRIC_KINDS_TO_LIST:
+        for _kind in METRIC_KINDS_OF_SOME_QUEUES:
             cloudwatch.add_response("list_metrics", {"Metrics": []})
         window = READER.choose_window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
     assert window is not None

@@ -9,15 +9,15 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
 
-from mendq.aws.clients import Pace
+from mendq.aws.clients import CallRateLimit
 from mendq.aws.recent_changes import (
-    CHANGE_CALLS,
     MOST_PAGES_FOR_DECISION,
-    RecentChanges,
+    QUEUE_CHANGE_CALLS,
+    RecentQueueChanges,
     list_changes_since,
 )
 from mendq.model.policy import QueueChange
-from mendq.model.queue import public_url
+from mendq.model.queue import make_public_queue_url
 from tests.account.answers import answer_instead
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.policy_events import ALICE, DEPLOYS, by_cloudformation, event, identity_of
@@ -37,7 +37,7 @@ def _changed(account: Account, event_name: str = "SetQueueAttributes", **over: A
     return found
 
 
-@pytest.mark.parametrize("event_name", sorted(CHANGE_CALLS - {"SetQueueAttributes"}))
+@pytest.mark.parametrize("event_name", sorted(QUEUE_CHANGE_CALLS - {"SetQueueAttributes"}))
 def test_every_other_change_may_be_one_of_the_policy(account: Account, event_name: str) -> None:
     found = _changed(account, event_name)
     assert found == QueueChange(account.now, event_name, ALICE, ("Policy",))
@@ -49,7 +49,7 @@ def test_every_other_change_may_be_one_of_the_policy(account: Account, event_nam
         {"errorCode": "AccessDenied"},
         {"eventSource": "sns.amazonaws.com"},
         {"eventName": "PurgeQueue"},
-        {"requestParameters": {"queueUrl": public_url(f"{QUEUE}2"), "attributes": {}}},
+        {"requestParameters": {"queueUrl": make_public_queue_url(f"{QUEUE}2"), "attributes": {}}},
         {"awsRegion": "eu-west-1"},
     ],
 )
@@ -61,14 +61,17 @@ def test_what_changed_nothing_of_this_queue(account: Account, over: dict[str, An
 @pytest.mark.parametrize(
     ("asked", "may_be"),
     [
-        ({"queueUrl": public_url(QUEUE), "attributes": {"VisibilityTimeout": "31"}}, False),
+        (
+            {"queueUrl": make_public_queue_url(QUEUE), "attributes": {"VisibilityTimeout": "31"}},
+            False,
+        ),
         (None, True),
         ([], True),
         ({}, True),
         ({"queueUrl": "orders"}, True),
-        ({"queueUrl": public_url(QUEUE)}, True),
+        ({"queueUrl": make_public_queue_url(QUEUE)}, True),
         *(
-            ({"queueUrl": public_url(QUEUE), "attributes": given}, True)
+            ({"queueUrl": make_public_queue_url(QUEUE), "attributes": given}, True)
             for given in ("cut", {"policy": ""}, {"Policy": "", "DelaySeconds": "1"})
         ),
     ],
@@ -76,7 +79,7 @@ def test_what_changed_nothing_of_this_queue(account: Account, over: dict[str, An
 def test_what_may_be_one_of_this_queue_s_policy_is_taken_for_one(
     account: Account, asked: object, *, may_be: bool
 ) -> None:
-    assert _changed(account, requestParameters=asked).of_policy is may_be
+    assert _changed(account, requestParameters=asked).may_change_policy is may_be
 
 
 @pytest.mark.parametrize(
@@ -122,14 +125,14 @@ def test_a_history_that_does_not_end_leaves_it_open(account: Account) -> None:
 def test_all_pages_of_every_kind_are_read_from_that_moment_on(account: Account) -> None:
     since = account.now - timedelta(days=1)
     with Stubber(account.clients.cloudtrail_in_full) as stub:
-        for name in sorted(CHANGE_CALLS):
+        for name in sorted(QUEUE_CHANGE_CALLS):
             kind = [{"AttributeKey": "EventName", "AttributeValue": name}]
             asked = {"LookupAttributes": kind, "StartTime": since, "MaxResults": 50}
             more = {"Events": [event(account, QUEUE, name)], "NextToken": "more"}
             stub.add_response("lookup_events", more, asked)
             last = {"Events": [event(account, QUEUE, name)]}
             stub.add_response("lookup_events", last, {**asked, "NextToken": "more"})
-        assert len(_since(account)) == 2 * len(CHANGE_CALLS)
+        assert len(_since(account)) == 2 * len(QUEUE_CHANGE_CALLS)
 
 
 @pytest.mark.parametrize("answer", [{}, {"Events": None}, {"Events": "busy"}, {"Events": {}}])
@@ -146,7 +149,7 @@ def test_an_answer_without_events_is_not_that_nobody_changed_it(
 
 
 def _last(account: Account, queue_arn: str = QUEUE) -> Any:
-    return RecentChanges(account.clients).find_last_change(queue_arn)
+    return RecentQueueChanges(account.clients).find_last_change(queue_arn)
 
 
 def test_reads_of_our_own_do_not_hide_who_changed_a_queue_last(account: Account) -> None:
@@ -156,7 +159,9 @@ def test_reads_of_our_own_do_not_hide_who_changed_a_queue_last(account: Account)
 
 
 def test_the_newest_of_every_kind_is_named_behind_what_cannot_be_read(account: Account) -> None:
-    made = event(account, QUEUE, "CreateQueue", responseElements={"queueUrl": public_url(QUEUE)})
+    made = event(
+        account, QUEUE, "CreateQueue", responseElements={"queueUrl": make_public_queue_url(QUEUE)}
+    )
     account.later(minutes=1)
     changed = event(account, QUEUE, userIdentity={})
     unreadable = [{"EventTime": account.now, "CloudTrailEvent": text} for text in ("", "null")]
@@ -192,27 +197,27 @@ def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
     account: Account,
 ) -> None:
     slept = list[float]()
-    paced = Pace(per_second=2, sleep=slept.append, clock=lambda: 0.0)
+    paced = CallRateLimit(per_second=2, sleep=slept.append, clock=lambda: 0.0)
     account.clients.__dict__["event_history_pace"] = paced
     asked = list[Any]()
     events = account.clients.cloudtrail.meta.events
     events.register("before-call.cloudtrail.LookupEvents", lambda **_: asked.append(1))
     account.history = [event(account, QUEUE)]
-    recent = RecentChanges(account.clients)
+    recent = RecentQueueChanges(account.clients)
     assert [recent.find_last_change(each) is None for each in (QUEUE, f"{QUEUE}2", QUEUE)] == [
         0,
         1,
         0,
     ]
-    assert len(asked) == len(CHANGE_CALLS)
-    assert slept == [n / 2 for n in range(len(CHANGE_CALLS))]
+    assert len(asked) == len(QUEUE_CHANGE_CALLS)
+    assert slept == [n / 2 for n in range(len(QUEUE_CHANGE_CALLS))]
 
 
 def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
     for _ in range(6):
         account.history.insert(0, event(account, QUEUE))
         account.later(hours=1)
-    last = RecentChanges(account.clients).find_last_change(QUEUE)
+    last = RecentQueueChanges(account.clients).find_last_change(QUEUE)
     assert isinstance(last, QueueChange)
     hours = [(account.now - each.at).total_seconds() / 3600 for each in (last, *last.earlier)]
     assert hours == [1, 2, 3, 4]

@@ -6,7 +6,7 @@ from base64 import b64encode
 from functools import cache
 
 from mendq.report.html_page import make_page
-from mendq.report.mail import PICTURE_ID, OutgoingReport
+from mendq.report.mail import CHART_CONTENT_ID, OutgoingReport
 from tests.report.hostile import PAYLOADS, everywhere
 from tests.report.weeks import (
     DAYS,
@@ -58,4 +58,4 @@ def mail_of(name: str) -> str:
         read(WEEKS[name]), "s3://reports/report.html", HERE, "reports@example.com"
     )
     picture = f"data:image/png;base64,{b64encode(mail.picture or b'').decode()}"
-    return mail.html.replace(f"cid:{PICTURE_ID}", picture)
+    return mail.html.replace(f"cid:{CHART_CONTENT_ID}", picture)

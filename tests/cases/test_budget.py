@@ -17,7 +17,7 @@ from mendq.model.state import State
 from mendq.notifications.announcements import (
     NOTIFICATIONS_PER_HOUR,
     NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS,
-    RETRY_HELD_BACK_AFTER,
+    RETRY_HELD_BACK_NOTIFICATION_AFTER,
 )
 from mendq.notifications.notification import MOST_NAMED_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
@@ -67,7 +67,7 @@ class Sender:
         """What is said of these within the hour, ten minutes later."""
         self.holds_back(*callers)
         assert len(self.account.pages("urgent")) == 1, "the first of them says that some wait"
-        self.account.now += RETRY_HELD_BACK_AFTER
+        self.account.now += RETRY_HELD_BACK_NOTIFICATION_AFTER
         self.holds_back(callers[0])
         _, body = self.account.pages("urgent")[-1]
         return body.partition("WHO\n")[2].partition("\n\n")[0].split("\n")

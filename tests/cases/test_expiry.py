@@ -18,7 +18,7 @@ from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.transactions import Claim
 from mendq.model.evidence import Sighting
 from mendq.model.mode import Mode
-from mendq.model.policy import Pin, digest_of
+from mendq.model.policy import Pin, digest_of_policy
 from mendq.probe.probe import Probe
 from mendq.probe.send import ProbeRecord
 from mendq.redrive.store import RedriveStore
@@ -126,14 +126,14 @@ def a_person(account: Account) -> None:
     account.freeze()
     pins = context_of(account).stored(Pins)
     then = account.now - DAY
-    assert pins.put(Pin(QUEUE, "{}", digest_of("{}"), 1, account.now, "ada", then, then))
+    assert pins.put(Pin(QUEUE, "{}", digest_of_policy("{}"), 1, account.now, "ada", then, then))
     pins.approve_source(QUEUE, f"{QUEUE}-source")
 
 
 def others(account: Account) -> None:
     context = context_of(account)
     assert context.stored(RedriveStore).claim(QUEUE, "redrive-1", account.now) is not None
-    assert context.stored(ProbeRecord).note_sent(Probe(account.now, account.now))
+    assert context.stored(ProbeRecord).store_sent_probe(Probe(account.now, account.now))
     event = read_health(told(account), ACCOUNT, REGION)
     assert event is not None
     context.stored(HealthEvents).note(event, account.now)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from mendq.cases.pins import Pins
-from mendq.model.policy import Pin, digest_of
+from mendq.model.policy import Pin, digest_of_policy
 from tests.heal.conftest import ACCOUNT, REGION, Account
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
@@ -22,7 +22,7 @@ def _pins(account: Account) -> Pins:
 
 def _pin(account: Account, generation: int = 1, policy: str = POLICY) -> Pin:
     then = account.now - timedelta(days=1)
-    return Pin(QUEUE, policy, digest_of(policy), generation, account.now, "ada", then, then)
+    return Pin(QUEUE, policy, digest_of_policy(policy), generation, account.now, "ada", then, then)
 
 
 def test_a_pin_is_retained_byte_for_byte(account: Account) -> None:

@@ -102,7 +102,9 @@ def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) 
     for _ in range(3):
         proposing.later(hours=7)
         seen = look(proposing, queue)
-        announcement = Announcements(seen.notification, proposing.now).decide_stored(seen.case)
+        announcement = Announcements(seen.notification, proposing.now).decide_stored_notification(
+            seen.case
+        )
         assert announcement is Announcement.SEND_STORED
         assert seen.notification is not None
         assert context_of(proposing).notifier.take_over(queue, SYMPTOM, seen.notification)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mendq.aws.clients import HUNG_CALL_SECONDS
+from mendq.aws.clients import LONGEST_CALL_SECONDS
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases import open_case_index
-from mendq.follow_up.follow_up import LONGEST_CASE_SECONDS, follow_up
+from mendq.follow_up.follow_up import LONGEST_SECONDS_PER_CASE, follow_up
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.operators import OWNERS, case_of, context_of, failing, undo
 
@@ -81,5 +81,5 @@ def test_a_case_is_begun_only_where_two_hung_calls_of_it_fit(account: Account) -
     config: Any = account.clients.dynamodb.meta.config
     tries = config.retries["total_max_attempts"]
     hung_seconds = tries * (config.connect_timeout + config.read_timeout)
-    assert hung_seconds < HUNG_CALL_SECONDS
-    assert 2 * HUNG_CALL_SECONDS <= LONGEST_CASE_SECONDS < 60
+    assert hung_seconds < LONGEST_CALL_SECONDS
+    assert 2 * LONGEST_CALL_SECONDS <= LONGEST_SECONDS_PER_CASE < 60

@@ -20,8 +20,8 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     Symptom,
 )
-from mendq.model.failed_call import KNOWN_CODES
-from mendq.notifications.next_steps import NEXT_STEP_BY_CODE
+from mendq.model.failed_call import KNOWN_ERROR_CODES
+from mendq.notifications.next_steps import NEXT_STEP_BY_REFUSAL_CODE
 from tests.architecture.refusal_codes import codes_spelled_out
 from tests.catalogue.asking import caught_by, detected_by
 from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
@@ -46,7 +46,7 @@ def missing_in_entry(entry: Symptom) -> Iterator[str]:
             yield f"`{field}` is no sentence: end it with a full stop."
     if not entry.aws_page.startswith(_AWS_DOCS):
         yield f"`aws_page` must be a page of {_AWS_DOCS}: it is where the facts come from."
-    unknown_codes = sorted({way.error_code for way in entry.seen_as} - KNOWN_CODES)
+    unknown_codes = sorted({way.error_code for way in entry.seen_as} - KNOWN_ERROR_CODES)
     if unknown_codes:
         yield (
             f"`seen_as` names the error code {', '.join(unknown_codes)}, which CODES_BY_SYMPTOM in "
@@ -116,7 +116,7 @@ def _is_plan(example: CallExample | QueueExample) -> bool:
 def codes_without_next_step(path: Path) -> Iterator[str]:
     """Yield a sentence for each code of a refusal in the entry's file that has no next step."""
     for code in sorted(
-        set(codes_spelled_out(path.read_text(), _OPENING)) - NEXT_STEP_BY_CODE.keys()
+        set(codes_spelled_out(path.read_text(), _OPENING)) - NEXT_STEP_BY_REFUSAL_CODE.keys()
     ):
         yield (
             f"The code `{code}` has no next step. Use a code that BY_CODE in "

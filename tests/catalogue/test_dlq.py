@@ -32,10 +32,15 @@ from mendq.catalogue.examples import (
     sources,
     standard_queue,
 )
-from mendq.model.dlq import attributes_of_dlq
+from mendq.model.dlq import make_dlq_attributes
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.queue import MOST_NAMED_SOURCES, Redrive, RedriveAllow, parse_redrive_allow_policy
+from mendq.model.queue import (
+    MOST_SOURCES_IN_ALLOW_POLICY,
+    RedriveAllowPolicy,
+    RedrivePolicy,
+    parse_redrive_allow_policy,
+)
 from mendq.model.steps import Owner
 from tests.catalogue.asking import (
     answer_to,
@@ -49,7 +54,7 @@ from tests.catalogue.asking import (
 from tests.model.tables import any_json
 
 NONE = standard_queue(KmsMasterKeyId="alias/orders", dlq_namesake=QueueFacts(DLQ_ARN, {}))
-AS_MADE = attributes_of_dlq(NONE, DLQ_ARN)
+AS_MADE = make_dlq_attributes(NONE, DLQ_ARN)
 WAITING = replace_values(NONE, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60)
 
 
@@ -80,7 +85,7 @@ def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[s
 @pytest.mark.parametrize(
     ("over", "code"),
     [
-        ({"RedrivePolicy": Redrive(STANDARD_ARN, 3).text}, "need_already_met"),
+        ({"RedrivePolicy": RedrivePolicy(STANDARD_ARN, 3).text}, "need_already_met"),
         ({"dlq_sources": sources(QUEUE_ARN)}, "need_already_met"),
         ({"dlq_sources": None}, "need_already_met"),
         ({"dlq_namesake": QueueFacts(STANDARD_ARN, {})}, "name_not_known"),
@@ -121,7 +126,7 @@ def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
     "facts", [NONE, WAITING, replace_values(NONE, open_symptoms=frozenset({"kms_throttled"}))]
 )
 def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
-    attached = ("RedrivePolicy", Redrive(DLQ_ARN, 5).text)
+    attached = ("RedrivePolicy", RedrivePolicy(DLQ_ARN, 5).text)
     assert steps_of(plan_new_dlq(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
 
 
@@ -153,15 +158,15 @@ def allowing(allowed: str, named_by: set[str]) -> Facts:
     return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*named_by))
 
 
-@given(st.sets(NAMES, max_size=MOST_NAMED_SOURCES), st.sets(NAMES, max_size=15))
+@given(st.sets(NAMES, max_size=MOST_SOURCES_IN_ALLOW_POLICY), st.sets(NAMES, max_size=15))
 def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     allowed: set[str], named_by: set[str]
 ) -> None:
-    facts = allowing(RedriveAllow("byQueue", tuple(sorted(allowed))).text, named_by)
+    facts = allowing(RedriveAllowPolicy("byQueue", tuple(sorted(allowed))).text, named_by)
     answer = answer_to(DLQ_SOURCE_NOT_ALLOWED, facts)
     if not isinstance(answer, Plan):
         assert answer.code == ("need_already_met" if named_by <= allowed else "too_many_sources")
-        assert named_by <= allowed or len(allowed) == MOST_NAMED_SOURCES
+        assert named_by <= allowed or len(allowed) == MOST_SOURCES_IN_ALLOW_POLICY
         return
     step = step_of(planned(DLQ_SOURCE_NOT_ALLOWED, facts))
     wanted = parse_redrive_allow_policy(str(step.after))
@@ -169,7 +174,7 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     assert wanted.permission == "byQueue"
     added = set(wanted.sources) - allowed
     assert allowed < set(wanted.sources) <= allowed | named_by
-    assert len(added) == min(len(named_by - allowed), MOST_NAMED_SOURCES - len(allowed))
+    assert len(added) == min(len(named_by - allowed), MOST_SOURCES_IN_ALLOW_POLICY - len(allowed))
     left = named_by - allowed - added
     assert ("would stay out" in answer.reason) is bool(left)
     after = replace_values(facts, RedriveAllowPolicy=step.after)

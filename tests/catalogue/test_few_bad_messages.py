@@ -25,13 +25,13 @@ from mendq.catalogue.examples import (
     standard_queue,
 )
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
-from mendq.model.metrics import Recent
+from mendq.model.metrics import RecentCounts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
     DEFAULT_MAX_RECEIVE_COUNT,
     MOST_RECEIVES_BEFORE_DLQ,
-    Redrive,
+    RedrivePolicy,
     arn_of_dlq,
     parse_redrive_policy,
 )
@@ -89,7 +89,7 @@ def test_attach_dlq_refused_if_fewer_than_half_were_finished(
     deleted: int, *, is_refused: bool
 ) -> None:
     """Nothing is known of the last hour, and the last delete is minutes ago."""
-    planned = answer(counts(60, 300, deleted, 60 - deleted, deleted_lately=1))
+    planned = answer(counts(60, 300, deleted, 60 - deleted, deletes_of_last_15_minutes=1))
     assert isinstance(planned, Refuse if is_refused else Plan)
     if isinstance(planned, Refuse):
         assert planned.code == "nothing_finished"
@@ -101,7 +101,7 @@ def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
     stopped = {"sent_since_delete": 12, "received_since_delete": 240}
     facts = counts(512, 740, 500, 12, **stopped)
     assert isinstance(answer(facts), Refuse)
-    assert isinstance(answer(replace_values(facts, deleted_lately=3)), Plan), (
+    assert isinstance(answer(replace_values(facts, deletes_of_last_15_minutes=3)), Plan), (
         "the last delete is minutes ago"
     )
     assert isinstance(answer(replace_values(facts, sent_since_delete=1)), Plan), (
@@ -117,7 +117,7 @@ def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
     for refusal in (answer(facts), plan_named_dlq(facts, DLQ_ARN, "because")):
         assert isinstance(refusal, Refuse)
         assert "40 messages arrived since the last delete" in refusal.reason
-    rarely = replace_values(facts, longest_pause=timedelta(minutes=4))
+    rarely = replace_values(facts, longest_pause_between_deletes=timedelta(minutes=4))
     assert isinstance(answer(rarely), Plan), "its consumers often delete nothing for so long"
     held = replace_values(facts, in_flight_now=160)
     assert isinstance(answer(held), Plan), "all that was received is still at work"
@@ -131,7 +131,7 @@ def test_attach_dlq_limit_goes_by_last_hour_if_messages_need_more_receives(
     half_hour = measurement(sent=15, received=15 * lately // 10, deleted=15, backlog_before=3)
     stretches = (measurement(sent=75, received=75, deleted=75),) * 4 + (half_hour,) * 2
     received = 300 + 30 * lately // 10
-    facts = counts(333, received, 330, 3, recent=Recent(stretches=stretches))
+    facts = counts(333, received, 330, 3, recent=RecentCounts(stretches=stretches))
     proposed = answer(facts)
     if limit is None:
         assert isinstance(proposed, Refuse)
@@ -146,12 +146,12 @@ def test_attach_dlq_refused_if_last_hour_finished_hardly_any() -> None:
         measurement(sent=30, received=600, deleted=2),
         measurement(sent=30, received=600, deleted=1),
     )
-    facts = counts(1_040, 2_200, 1_003, 37, recent=Recent(stretches=hour))
+    facts = counts(1_040, 2_200, 1_003, 37, recent=RecentCounts(stretches=hour))
     refusal = answer(facts)
     assert isinstance(refusal, Refuse)
     assert "of 60 messages that arrived in the last hour, consumers finished 3" in refusal.reason
     good = (measurement(sent=30, received=600, deleted=29, backlog_before=35),) * 2
-    assert isinstance(answer(replace_values(facts, recent=Recent(stretches=good))), Plan)
+    assert isinstance(answer(replace_values(facts, recent=RecentCounts(stretches=good))), Plan)
 
 
 def test_attach_dlq_asks_person_about_quiet_queue_of_which_nothing_is_known() -> None:
@@ -189,13 +189,13 @@ def test_three_bad_messages_are_found_whatever_else_comes(good: int) -> None:
     assert found_in(DLQ_MISSING, facts) is not None
 
 
-def half_hours(received: int, fewest: int, usual: int) -> Recent:
+def half_hours(received: int, fewest: int, usual: int) -> RecentCounts:
     """Six hours in which 29 messages came and were finished in each half hour."""
     counted = {"sent": 29, "received": received, "deleted": 29}
     ends = {"fewest_messages": fewest, "usual_messages": usual}
     ends |= {"backlog_before": usual, "backlog_now": usual}
     began = examples.EXAMPLE_TIME - timedelta(hours=6)
-    return Recent(
+    return RecentCounts(
         stretches=tuple(
             measurement(
                 since=began + n * timedelta(minutes=30),
@@ -247,14 +247,16 @@ def test_give_backs_that_are_all_finished_do_not_page() -> None:
     for consumers in ((), (FAILING_FUNCTION,)):
         facts = counts(420, 840, 420, 0, lambda_consumers=consumers)
         assert found_in(CONSUMER_FAILING, facts) is None
-    with_dlq = replace_values(counts(420, 840, 420, 0), RedrivePolicy=Redrive(DLQ_ARN, 5).text)
+    with_dlq = replace_values(
+        counts(420, 840, 420, 0), RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text
+    )
     assert found_in(CONSUMER_FAILING, with_dlq) is None
     behind = counts(420, 840, 320, 100)
     assert found_in(CONSUMER_FAILING, behind) is not None, "what is left grows"
 
 
 def test_dlq_that_is_gone_is_made_again_only_by_person_if_messages_come_back() -> None:
-    facts = counts(140, 500, 137, 3, RedrivePolicy=Redrive(DLQ_ARN, 5).text)
+    facts = counts(140, 500, 137, 3, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
     plan = plan_named_dlq(facts, DLQ_ARN, "because")
     assert isinstance(plan, Plan)
     assert plan.at_most is Mode.PROPOSE

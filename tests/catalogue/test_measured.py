@@ -29,10 +29,10 @@ from mendq.catalogue.messages.messages_about_to_expire import MESSAGES_ABOUT_TO_
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Ignore, Refuse
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from tests.catalogue.asking import answer_to, detected_by, found_in, golden, planned, refused
 
-REDRIVE = Redrive(DLQ_ARN, 5).text
+REDRIVE = RedrivePolicy(DLQ_ARN, 5).text
 BASES = {entry.name: detected_by(entry)[0].facts for entry in CATALOGUE if entry.detection}
 # One that has no DLQ because none is named, read by nobody whom Lambda knows.
 BASES["dlq_missing"] = next(

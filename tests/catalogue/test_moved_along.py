@@ -33,7 +33,7 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
-from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, RedrivePolicy, arn_of_dlq
 from mendq.model.state import State
 from mendq.model.steps import Owner
 from tests.catalogue.asking import detected_by, planned, refused
@@ -185,7 +185,7 @@ def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -
     one = replace(LAMBDA_FUNCTION, batch_size=1, modified_at=LONG_AGO)
     alone = planned(DLQ_MISSING, replace(READ, lambda_consumers=(one,))).reason
     assert "what fails moves to the DLQ alone" in alone
-    gone = replace_values(READ, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 5).text)
+    gone = replace_values(READ, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 5).text)
     gone = replace(gone, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {}))
     again = planned(DLQ_MISSING, gone)
     assert again.at_most is Mode.PROPOSE
@@ -215,12 +215,14 @@ def test_page_fits_even_with_the_longest_names() -> None:
     sentence = plan_reason(facts)
     end = sentence.index("without the failing one")
     assert end < 1_000
-    late = replace_values(facts, RedrivePolicy=Redrive(arn_of_dlq(facts.queue_arn), 1_000).text)
+    late = replace_values(
+        facts, RedrivePolicy=RedrivePolicy(arn_of_dlq(facts.queue_arn), 1_000).text
+    )
     assert len(refused(FIFO_GROUP_BLOCKED, late).reason) < 1_000
 
 
 def test_page_about_a_dlq_that_is_far_away_says_what_its_own_advice_costs() -> None:
-    late = replace_values(STILL, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 1_000).text)
+    late = replace_values(STILL, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 1_000).text)
     refusal = refused(FIFO_GROUP_BLOCKED, late)
     assert refusal.code == "waits_for_dlq"
     assert "Up to 9 good messages" in refusal.reason

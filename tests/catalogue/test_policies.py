@@ -29,7 +29,7 @@ from mendq.model.failed_call import RefusedBy
 from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Retry
-from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of
+from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of_policy
 from mendq.model.steps import RestorePolicy
 from tests.catalogue.asking import answer_to, golden, planned, refused
 from tests.catalogue.asking import policy_of as policy
@@ -139,8 +139,8 @@ def test_what_excepts_it_or_is_no_such_statement_lets_it_in(
 
 
 def test_what_a_statement_excepts_or_cannot_be_read_keeps_it_out() -> None:
-    excepting = without("Action", Effect="Deny", NotAction="sqs:GetQueueUrl", Condition=VPC)
-    assert describe_network_deny(policy(excepting), STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
+    negated_elements = without("Action", Effect="Deny", NotAction="sqs:GetQueueUrl", Condition=VPC)
+    assert describe_network_deny(policy(negated_elements), STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
     assert describe_network_deny("", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS) is None
     assert (
         describe_network_deny("{", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
@@ -175,7 +175,8 @@ COMMANDS = {
     RefusedBy.SESSION_POLICY: "cloudtrail lookup-events",
     RefusedBy.VPC_ENDPOINT_POLICY: "ec2 describe-vpc-endpoints",
     **dict.fromkeys(
-        (RefusedBy.NOT_SAID, RefusedBy.RESOURCE_POLICY_DENIES, LACKING), "sqs get-queue-attributes"
+        (RefusedBy.POLICY_NOT_NAMED, RefusedBy.RESOURCE_POLICY_DENIES, LACKING),
+        "sqs get-queue-attributes",
     ),
 }
 
@@ -232,7 +233,7 @@ def test_whatever_was_called_by_whomever_it_pages_and_offers_no_statement(
 
 def pin_of(text: str) -> Pin:
     then = EXAMPLE_TIME - timedelta(days=3)
-    return Pin(QUEUE_ARN, text, digest_of(text), 4, then, "ada", then, then)
+    return Pin(QUEUE_ARN, text, digest_of_policy(text), 4, then, "ada", then, then)
 
 
 CHANGE = QueueChange(EXAMPLE_TIME, "SetQueueAttributes", ROLE_ARN, by_cloudformation=True)

@@ -57,8 +57,8 @@ def test_who_everybody_is() -> None:
         assert public({**OPEN, "Principal": principal}) == [1]
     for one in ({"AWS": ROLE_ARN}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
         assert public({**OPEN, "Principal": one}) == []
-    excepting = {name: each for name, each in OPEN.items() if name != "Principal"}
-    assert public({**excepting, "NotPrincipal": {"AWS": ROLE_ARN}}) == [1]
+    negated_elements = {name: each for name, each in OPEN.items() if name != "Principal"}
+    assert public({**negated_elements, "NotPrincipal": {"AWS": ROLE_ARN}}) == [1]
     assert public({**SHUT, "Action": "*"}) == []
 
 

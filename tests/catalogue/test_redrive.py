@@ -26,7 +26,7 @@ from mendq.catalogue.dlq.redrive_plan import (
     estimate_time_left,
     find_causes,
     find_first_redrive_objection,
-    is_age_known,
+    is_message_age_known,
 )
 from mendq.catalogue.examples import (
     CLOSED_KMS_CASE,
@@ -48,7 +48,7 @@ from mendq.catalogue.examples import (
 from mendq.model.case import Case
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, QueueFacts
-from mendq.model.metrics import RECENT_DELETES_TIME, Window
+from mendq.model.metrics import RECENT_DELETES_PERIOD, Window
 from mendq.model.metrics import summarize_series as measured_in
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refuse
@@ -108,7 +108,7 @@ def test_since_when_messages_wait_decides_what_explains_them(
         over["until"] = EXAMPLE_TIME + timedelta(seconds=after)
     facts = dlq_with_messages(replace(WATCHED_VISIBILITY_CASE, at=fixed_at), **over)
     assert bool(find_causes(facts).fixed_cases) is is_explained
-    if not is_age_known(facts):
+    if not is_message_age_known(facts):
         assert estimate_time_left(facts).lower_bound == timedelta(0), "one may expire at once"
 
 
@@ -238,7 +238,7 @@ def taken(*minutes_ago: int) -> str | None:
 
 
 def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
-    quiet = int(RECENT_DELETES_TIME.total_seconds()) // 60 + 1
+    quiet = int(RECENT_DELETES_PERIOD.total_seconds()) // 60 + 1
     assert [taken(), taken(quiet), taken(200, quiet), taken(30, 45, 55)] == [None] * 4
     assert "5 messages were deleted in the last 15 minutes" in str(taken(quiet - 2))
     assert "15 messages were deleted in 3 different hours" in str(taken(30, 90, 150))
@@ -306,7 +306,7 @@ def anything(draw: st.DrawFn) -> Facts:
         oldest_age_seconds_now=draw(st.sampled_from([0, 60, 7_200, 86_400, 900_000])),
         deleted=int(draw(ODD)),
         visible_before=draw(st.sampled_from([0, 200])),
-        least_visible=draw(st.sampled_from([0, 200])),
+        fewest_visible_messages=draw(st.sampled_from([0, 200])),
         sole_source=replace(SOLE_SOURCE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
         source_cases=tuple(draw(st.lists(cases(), max_size=3))),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mendq.catalogue.fifo.stuck_group import is_head_stuck
+from mendq.catalogue.fifo.stuck_group import is_oldest_message_stuck
 from mendq.model.metrics import Window, select_series, summarize_series
 from tests.prove.look_alikes import Played, Scene, between, burst, sends
 from tests.prove.simulated_queues import FAILS, HOUR, MINUTE, NOW, Message
@@ -32,7 +32,7 @@ def is_found(seed: int = 1, timeout: int = 30, every: float = 10, **scene: Any) 
     series = {key: [*queue.series(asked.metric)] for key, asked in ASKED.items()}
     found = summarize_series(series, Window(NOW - timedelta(hours=made.hours), NOW))
     assert found is not None
-    return is_head_stuck(found, timeout)
+    return is_oldest_message_stuck(found, timeout)
 
 
 def stuck(since: float) -> Then:

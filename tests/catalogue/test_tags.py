@@ -20,11 +20,11 @@ from mendq.catalogue.symptom import (
     Symptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.tags import TEAM_TAG, QueueTag, TagValues, read_seconds_tag
+from mendq.model.tags import TEAM_TAG, QueueTag, TagValueKind, read_seconds_tag
 from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
 
 MAX_EXAMPLE = QueueTag(
-    key="mendq:max-example-seconds", values=TagValues.SECONDS, meaning="The longest delay."
+    key="mendq:max-example-seconds", values=TagValueKind.SECONDS, meaning="The longest delay."
 )
 
 
@@ -89,15 +89,15 @@ def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -
     if tag.key == TEAM_TAG:
         return  # only the settings know their teams
     texts = {
-        TagValues.SECONDS: ("1", "43200"),
-        TagValues.WORD: tag.words,
-        TagValues.ANYTHING: ("", "true"),
+        TagValueKind.SECONDS: ("1", "43200"),
+        TagValueKind.WORD: tag.words,
+        TagValueKind.ANYTHING: ("", "true"),
     }
     for text in texts[tag.values]:
         assert list(describe_tag_mistakes({tag.key: text})) == []
     assert tag.key == "mendq" or tag.key.startswith("mendq:")
     assert tag.meaning.endswith(".")
-    assert bool(tag.words) is (tag.values is TagValues.WORD)
+    assert bool(tag.words) is (tag.values is TagValueKind.WORD)
 
 
 def test_tag_that_no_symptom_declares_is_not_understood() -> None:

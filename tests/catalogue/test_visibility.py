@@ -23,7 +23,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from tests.catalogue.asking import LIMITS, answer_to, found_in, golden, planned, refused, step_of
 from tests.model.test_case import case
@@ -120,7 +120,7 @@ def found(facts: Facts) -> Facts:
 
 @given(st.integers(0, 43_200), st.none() | st.integers(1, 43_200))
 def test_a_race_is_never_guessed_about(visibility: int, person: int | None) -> None:
-    answer = refused(ENTRY, found(raced(visibility, person_visibility_seconds=person)))
+    answer = refused(ENTRY, found(raced(visibility, visibility_seconds_set_by_person=person)))
     assert answer.code == "race_without_named_need"
     assert "nothing names how long they need" in answer.reason
 
@@ -160,7 +160,7 @@ def test_what_may_be_retries_is_fixed_only_where_an_unmet_need_is_named(
 
 def dead(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:
     """A queue, empty by now, of which 100 messages of 1,000 died after four receives each."""
-    policy = Redrive(DLQ_ARN, 4).text
+    policy = RedrivePolicy(DLQ_ARN, 4).text
     dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": str(in_its_dlq)})
     counts = {"sent": 1_000, "received": 1_300, "deleted": 900, "RedrivePolicy": policy}
     return raced(30, tagged, **{**counts, "dlq": dlq, **over})

@@ -197,7 +197,7 @@ def _require_taken(example: str, typed: str) -> None:
         command = command.commands[each]
     given = command.make_context(typed, words[len(name) :]).params
     if expression := given.get("where"):
-        assert parse_filter(expression).path_by_text
+        assert parse_filter(expression).node_by_path_text
 
 
 # Where it writes: as a process of its own, with the shell's redirection behind it.

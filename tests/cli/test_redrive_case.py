@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from tests.cli.conftest import Operator
 from tests.redrive.world import Redriving
@@ -13,7 +13,7 @@ from tests.redrive.world import Redriving
 @pytest.fixture
 def world(operator: Operator) -> Redriving:
     dlq = operator.aws.queue("orders-dlq")
-    source = operator.aws.queue("orders", RedrivePolicy=Redrive(dlq, 3).text)
+    source = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 3).text)
     made = Redriving(operator.aws, source, dlq)
     made.listen(operator.aws.clients)
     operator.lambdas_answer()

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 
 from functions.start_nightly import JOB_MAKER_BY_NAME
-from mendq.nightly.jobs import Roots
+from mendq.nightly.jobs import NightlyJobRoots
 from mendq.redrive.message_filter import (
     DOCUMENT_FIELD_NAMES,
     LONGEST_EXPRESSION_CHARACTERS,
@@ -15,7 +15,7 @@ from mendq.redrive.message_filter import (
     MessageFilter,
     parse_filter,
 )
-from mendq.redrive.mover import MOST_HELD_MESSAGES, VISIBILITY_SECONDS
+from mendq.redrive.mover import MAXIMUM_HELD_MESSAGES, VISIBILITY_SECONDS
 from tests.source_files import ROOT
 
 FILTER = (ROOT / "docs" / "message-filter.md").read_text()
@@ -39,7 +39,7 @@ def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -
         f"{LONGEST_EXPRESSION_CHARACTERS:,} characters and {MOST_EXPRESSION_LEVELS} levels"
         in REDRIVE
     )
-    assert f"{MOST_HELD_MESSAGES:,} messages are held at once" in REDRIVE
+    assert f"{MAXIMUM_HELD_MESSAGES:,} messages are held at once" in REDRIVE
     assert (VISIBILITY_SECONDS, "hidden for two minutes" in REDRIVE) == (120, True)
 
 
@@ -50,6 +50,6 @@ def test_each_request_for_a_nightly_run_is_a_job() -> None:
         assert each.keys() == {"job", "time"}
         at = datetime.fromisoformat(each["time"])
         assert at.tzinfo == UTC
-        assert JOB_MAKER_BY_NAME[each["job"]](at, Roots("t", "c", "o", "a", "r")).name.startswith(
-            each["job"]
-        )
+        assert JOB_MAKER_BY_NAME[each["job"]](
+            at, NightlyJobRoots("t", "c", "o", "a", "r")
+        ).name.startswith(each["job"])

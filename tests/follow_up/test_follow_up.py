@@ -202,9 +202,9 @@ def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
     monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
     followed = world.follow()
     assert followed.errors == {}
-    assert [each.symptom for each in followed.unknown_cases] == [SYMPTOM]
+    assert [each.symptom for each in followed.cases_of_unknown_symptoms] == [SYMPTOM]
     assert [each.state for each in followed.open_cases] == ["applied"]
-    assert world.follow().unknown_cases == [], "it is not due again within the minute"
+    assert world.follow().cases_of_unknown_symptoms == [], "it is not due again within the minute"
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
     world.hours(1.1)
     assert world.states() == ["applied", "verified"]

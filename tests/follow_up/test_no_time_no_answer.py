@@ -14,13 +14,13 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from mendq.aws.errors import (
     CaseStoreUnavailable,
     CaseStoreUnreadable,
-    ComeAgain,
     FactsUnavailable,
     OwnerUnavailable,
+    RetryLater,
 )
 from mendq.cases.open_case_index import UNFILED_TRANSITION_PARTITION
 from mendq.catalogue import SYMPTOM_BY_NAME
-from mendq.follow_up.follow_up import LONGEST_CASE_SECONDS, FollowUpResult, follow_up
+from mendq.follow_up.follow_up import LONGEST_SECONDS_PER_CASE, FollowUpResult, follow_up
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case
@@ -103,7 +103,7 @@ def cases_in_store(account: Account) -> dict[tuple[str, str], Any]:
 def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Account) -> None:
     make_escalated_cases(account)
     before = account.case_store_items()
-    followed = follow(account, lambda: LONGEST_CASE_SECONDS - 1)
+    followed = follow(account, lambda: LONGEST_SECONDS_PER_CASE - 1)
     assert (followed.moved_cases, followed.errors) == ([], {})
     assert len(followed.open_cases) == 3, "the alarms still hear how many are open"
     assert account.case_store_items() == before
@@ -117,7 +117,7 @@ def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Accoun
     make_escalated_cases(account)
     before = cases_in_store(account)
     left = iter([60.0, 60.0])
-    followed = follow(account, lambda: next(left, LONGEST_CASE_SECONDS - 1))
+    followed = follow(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1))
     assert (len(followed.moved_cases), followed.errors) == (1, {})
     changed = [key for key, item in cases_in_store(account).items() if item != before[key]]
     assert len(changed) == 1
@@ -239,7 +239,7 @@ def test_follow_up_without_time_files_nothing_and_the_next_run_does(account: Acc
     not_filed(account)
     left = iter([60.0])
     before = account.case_store_items()
-    assert follow(account, lambda: next(left, LONGEST_CASE_SECONDS - 1)).errors == {}
+    assert follow(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1)).errors == {}
     assert account.transitions() == []
     assert account.case_store_items() == before
     assert follow(account).errors == {}
@@ -308,7 +308,7 @@ def test_follow_up_leaves_alone_what_another_run_has_just_claimed(account: Accou
 
     come_between(account, "dynamodb.TransactGetItems", heal_claims_it)
     followed = follow(account)
-    assert (followed.moved_cases, followed.called_cases, followed.errors) == ([], [], {})
+    assert (followed.moved_cases, followed.cases_with_called_owner, followed.errors) == ([], [], {})
     assert "claim_owner" in account.attribute_item(queue), "heal still holds it"
     assert "intent" in account.attribute_item(queue)
     assert account.visibility(queue) == 30
@@ -388,8 +388,8 @@ def test_dead_run_is_not_recovered_without_time(account: Account) -> None:
     before, calls = account.case_store_items(), calls_of(account)
     bodies = account.late_deletes(queue, "7", "8", "9")
     healed = account.heal(bodies, remaining_seconds=10)
-    assert {type(error) for error in healed.error_by_message_id.values()} == {ComeAgain}
-    assert follow(account, lambda: LONGEST_CASE_SECONDS - 1).errors == {}
+    assert {type(error) for error in healed.error_by_message_id.values()} == {RetryLater}
+    assert follow(account, lambda: LONGEST_SECONDS_PER_CASE - 1).errors == {}
     assert account.case_store_items() == before
     assert "GetQueueAttributes" not in calls
     assert account.heal(bodies).error_by_message_id == {}
@@ -405,7 +405,7 @@ def test_dead_run_of_a_case_that_nobody_knows_stays_for_whoever_does(
     before, known = claims(account), SYMPTOM_BY_NAME[SYMPTOM]
     monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
     followed = follow(account)
-    assert [each.symptom for each in followed.unknown_cases] == [SYMPTOM]
+    assert [each.symptom for each in followed.cases_of_unknown_symptoms] == [SYMPTOM]
     assert claims(account).keys() == before.keys()
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
     account.later(hours=1.1)

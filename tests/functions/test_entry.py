@@ -9,7 +9,7 @@ import pytest
 from aws_lambda_powertools import Metrics
 
 from functions.entry import to_log_line
-from mendq.model.json_text import refuse_constant
+from mendq.model.json_text import refuse_nan_constant
 from tests.functions.conftest import call_with
 
 
@@ -26,5 +26,5 @@ def test_lambda_leaves_a_metric_out_that_is_no_finite_number(odd: float) -> None
 
 def test_log_line_with_a_nan_is_json() -> None:
     line = to_log_line({"seconds": nan, "why": ValueError("x"), "queue": "a"})
-    read = json.loads(line, parse_constant=refuse_constant)
+    read = json.loads(line, parse_constant=refuse_nan_constant)
     assert read == {"seconds": None, "why": "x", "queue": "a"}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from functions import heal
-from mendq.aws.errors import CaseMoved, ComeAgain, EventUnreadable, FactsUnavailable
+from mendq.aws.errors import CaseMoved, EventUnreadable, FactsUnavailable, RetryLater
 from mendq.heal.batch import BatchResult
 from mendq.model.names import OwnMetric
 from tests.account.faults import calls_of
@@ -89,7 +89,7 @@ def test_three_thousand_deliveries_are_one_write(account: Account) -> None:
 def test_to_wait_to_be_unreadable_or_to_be_overtaken_is_no_error() -> None:
     """Of two runs that read one burst one is faster."""
     gone = FactsUnavailable("orders")
-    errors = (CaseMoved(), ComeAgain(), EventUnreadable(), gone, gone)
+    errors = (CaseMoved(), RetryLater(), EventUnreadable(), gone, gone)
     healed = BatchResult(
         error_by_message_id={f"message-{n}": each for n, each in enumerate(errors)}
     )

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from functions import follow_up, heal, probe, scan
 from mendq.cases.pins import Pins
-from mendq.model.queue import RedriveAllow
+from mendq.model.queue import RedriveAllowPolicy
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
@@ -45,7 +45,7 @@ def test_a_scan_says_what_it_found_and_heal_heals_it(
     dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
     source = scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
-    scanned.account.set(dlq_arn, RedriveAllowPolicy=RedriveAllow("byQueue", (source,)).text)
+    scanned.account.set(dlq_arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source,)).text)
     Pins(scanned.account.clients.dynamodb, "case_store").approve_source(dlq_arn, source)
     answer = scan.handler({}, CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)

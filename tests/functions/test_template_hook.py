@@ -18,7 +18,7 @@ from functions import template_hook
 from functions.template_hook import handler
 from mendq.aws.clients import Clients
 from mendq.lint import proposed
-from mendq.lint.proposed import MOST_MESSAGE_CHARACTERS, MOST_STEPS, check_proposed_resource
+from mendq.lint.proposed import MAXIMUM_WORK_STEPS, MOST_MESSAGE_CHARACTERS, check_proposed_resource
 from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
 from tests.functions.conftest import CONTEXT, forget
@@ -163,8 +163,8 @@ UNFIT = {
     "a text": "x",
     "deep": nested(400),
     "long": {"QueueName": "x" * 8_000_000},
-    "many": {"Tags": [{}] * MOST_STEPS},
-    "keys": {f"k{n}": n for n in range(MOST_STEPS // 4)},
+    "many": {"Tags": [{}] * MAXIMUM_WORK_STEPS},
+    "keys": {f"k{n}": n for n in range(MAXIMUM_WORK_STEPS // 4)},
     "many queues": a_policy(statement(), queues=[f"{URL}{n}" for n in range(3_000)]),
     "each with a policy": a_policy(
         *[statement(Sid="x" * 5_000)] * 20, queues=[f"{URL}{n}" for n in range(1_000)]
@@ -217,7 +217,7 @@ def test_a_queue_with_all_that_it_may_have_takes_a_fifth_of_the_steps(
     """SQS takes a policy of 8 KB and 50 tags: what anybody writes is far from the bound."""
     mine = {"AWS": [f"arn:aws:iam::{ACCOUNT}:role/orders-{n}" for n in range(20)]}
     where = DeployTarget(ACCOUNT, "us-east-1")
-    monkeypatch.setattr(proposed, "MOST_STEPS", MOST_STEPS // 5)
+    monkeypatch.setattr(proposed, "MOST_STEPS", MAXIMUM_WORK_STEPS // 5)
     most = a_policy(*[statement(Principal=mine)] * 7, queues=[f"{URL}{n}" for n in range(3)])
     tags = [{"Key": f"{n}" * 60, "Value": "x" * 256} for n in range(50)]
     for target, given in ((POLICY, most), (QUEUE, {**SLOW, "Tags": tags})):

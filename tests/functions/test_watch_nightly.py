@@ -15,7 +15,12 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from functions import watch_nightly
-from mendq.nightly.verdict import NATIVE_READER, SHARED_TABLES, NightlyRead, nightly_key
+from mendq.nightly.verdict import (
+    NATIVE_READER,
+    TABLES_SHARED_WITH_ORGANIZATION,
+    NightlyCounts,
+    make_nightly_counts_key,
+)
 from tests.functions.conftest import CONTEXT, Deploy, metrics
 from tests.heal.conftest import ACCOUNT, Account
 from tests.nightly.test_nightly_watch import ID, event
@@ -39,10 +44,10 @@ class Lambda:
 
     def nightly(self, day: date, records: int, **fields: Any) -> None:
         made_at = fields.pop("made_at", self.created_at + timedelta(minutes=1))
-        nightly = NightlyRead(
+        nightly = NightlyCounts(
             day, made_at, NATIVE_READER, "", records=records, **{"files": 1, **fields}
         )
-        self.put(nightly_key(day), json.dumps(nightly.document()).encode())
+        self.put(make_nightly_counts_key(day), json.dumps(nightly.document()).encode())
 
     def put(self, key: str, content: bytes) -> None:
         self.account.clients.s3.put_object(Bucket="cases", Key=key, Body=content)
@@ -216,7 +221,7 @@ def in_an_organization(watching: Lambda, deploy: Deploy, bucket: str = "central"
     watching.before()
     for day in (DAY - timedelta(days=1), DAY):
         watching.nightly(day, 9_000)
-        for table in SHARED_TABLES:
+        for table in TABLES_SHARED_WITH_ORGANIZATION:
             watching.put(f"{table}/dt={day}/{table}.parquet", f"{table} {day}".encode())
 
 
@@ -232,7 +237,7 @@ def test_the_days_that_a_run_wrote_are_shared_below_its_own_prefix(
         f"{mine}/account.json": b'{"schema": 1, "alias": "orders-prod"}',
         **{
             f"{mine}/{table}/week=2026-W46/{day}.parquet": f"{table} {day}".encode()
-            for table in SHARED_TABLES
+            for table in TABLES_SHARED_WITH_ORGANIZATION
             for day in (DAY - timedelta(days=1), DAY)
         },
     }

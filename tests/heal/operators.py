@@ -44,7 +44,7 @@ class Heal:
         self.asked: list[dict[str, str]] = []
         self.fails = False
         self.before: Callable[[], object] = lambda: None
-        events: Any = account.clients.functions_that_answer.meta.events
+        events: Any = account.clients.functions_with_long_timeout.meta.events
         events.register("before-send.lambda.Invoke", self._invoked)
 
     def _invoked(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:

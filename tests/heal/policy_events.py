@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mendq.model.queue import public_url
+from mendq.model.queue import make_public_queue_url
 from tests.heal.conftest import ACCOUNT, REGION, Account
 
 ALICE = f"arn:aws:iam::{ACCOUNT}:role/operators"
@@ -34,7 +34,10 @@ def event(
         "userIdentity": identity_of(ALICE),
         "sourceIPAddress": "192.0.2.7",
         "userAgent": "aws-cli/2",
-        "requestParameters": {"queueUrl": public_url(queue_arn), "attributes": {"Policy": "{}"}},
+        "requestParameters": {
+            "queueUrl": make_public_queue_url(queue_arn),
+            "attributes": {"Policy": "{}"},
+        },
         "responseElements": None,
         **over,
     }

@@ -17,7 +17,7 @@ from mendq.heal.restore_policy import check_restored_policy
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from mendq.model.facts import Facts
-from mendq.model.policy import Pin, digest_of
+from mendq.model.policy import Pin, digest_of_policy
 from tests.account.answers import answered
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account
 from tests.heal.operators import case_of, run_of
@@ -105,7 +105,7 @@ def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
     pins = pins_of(account)
     made, modified = facts.created_at, facts.modified_at
     of = (
-        digest_of(policy),
+        digest_of_policy(policy),
         pins.load_last_generation(queue) + 1,
         account.now,
         "ada",

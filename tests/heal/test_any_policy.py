@@ -77,7 +77,7 @@ class Account:
         clients = self.account.clients
         writing = clients.sqs_for_writing.meta.events
         writing.register("before-call.sqs.SetQueueAttributes", self._by_mendq)
-        for client in (clients.functions, clients.functions_that_answer):
+        for client in (clients.functions, clients.functions_with_long_timeout):
             client.meta.events.register("before-send.lambda.Invoke", self._invoked)
 
     def _by_mendq(self, params: dict[str, Any], **_: Any) -> None:

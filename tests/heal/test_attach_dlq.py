@@ -13,7 +13,7 @@ from mendq.aws.errors import StepFailed
 from mendq.heal.apply import create_and_attach_dlq
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
-from mendq.model.queue import Redrive, RedriveAllow, arn_of_dlq
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy, arn_of_dlq
 from mendq.model.steps import (
     AllowRedriveFrom,
     AttachDlq,
@@ -32,7 +32,7 @@ OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
 def plan_for(queue_arn: str, dlq_arn: str = "") -> tuple[AttributeStep, ...]:
     """As the catalogue plans where there is none."""
     target = dlq_arn or arn_of_dlq(queue_arn)
-    return (CreateDlq("", target), AttachDlq("", Redrive(target, 5).text))
+    return (CreateDlq("", target), AttachDlq("", RedrivePolicy(target, 5).text))
 
 
 def seen(account: Account, queue_arn: str) -> Facts:
@@ -63,8 +63,8 @@ def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name
     assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["KmsMasterKeyId"] == "alias/orders"
     assert attributes.get("FifoQueue") == ("true" if name.endswith(".fifo") else None)
-    assert attributes["RedriveAllowPolicy"] == RedriveAllow("byQueue", (queue,)).text
-    assert AttachDlq.value_in(account.attributes(queue)) == Redrive(made, 5).text
+    assert attributes["RedriveAllowPolicy"] == RedriveAllowPolicy("byQueue", (queue,)).text
+    assert AttachDlq.value_in(account.attributes(queue)) == RedrivePolicy(made, 5).text
     tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
     assert not tags.get("Tags"), "neither our own nor anybody's are copied"
 
@@ -107,7 +107,7 @@ def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
 ) -> None:
     queue, theirs = account.queue("orders"), account.queue("theirs")
     looked_at = seen(account, queue)
-    policy = Redrive(theirs, 9).text
+    policy = RedrivePolicy(theirs, 9).text
     account.set(queue, RedrivePolicy=policy)
     assert (
         code_of(create_and_attach_dlq(account.clients, looked_at, plan_for(queue)))
@@ -200,7 +200,7 @@ def test_attach_waits_until_the_dlq_just_made_can_be_read(
     assert taken(account, queue, plan_for(queue)) is None
     assert slept == [1] * reads_too_early
     assert hidden.left == 0
-    assert AttachDlq.value_in(account.attributes(queue)) == Redrive(arn_of_dlq(queue), 5).text
+    assert AttachDlq.value_in(account.attributes(queue)) == RedrivePolicy(arn_of_dlq(queue), 5).text
 
 
 def test_attach_names_no_dlq_that_cannot_be_read_and_takes_it_up_again_later(
@@ -225,7 +225,7 @@ def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, s
     """A queue, and its DLQ that somebody deleted."""
     ending = ".fifo" if name.endswith(".fifo") else ""
     queue, named = account.queue(name), account.queue(f"any-name{ending}")
-    account.set(queue, RedrivePolicy=Redrive(named, 3).text)
+    account.set(queue, RedrivePolicy=RedrivePolicy(named, 3).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(named))
     return queue, named
 
@@ -265,15 +265,15 @@ def test_messages_that_would_come_round_or_go_on_without_an_end_are_refused(
     queue = account.queue("orders")
     behind = queue if comes_round else account.queue("end")
     for hop in range(redrive_count):
-        behind = account.queue(f"redrive-{hop}", RedrivePolicy=Redrive(behind, 5).text)
-    step = AttachDlq("", Redrive(behind, 5).text)
+        behind = account.queue(f"redrive-{hop}", RedrivePolicy=RedrivePolicy(behind, 5).text)
+    step = AttachDlq("", RedrivePolicy(behind, 5).text)
     assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
 def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]:
     """A DLQ that lets in nobody named here, and the step that lets them in."""
-    others = RedriveAllow("byQueue", ("arn:aws:sqs:us-east-1:123456789012:others",))
+    others = RedriveAllowPolicy("byQueue", ("arn:aws:sqs:us-east-1:123456789012:others",))
     messages = account.queue("messages", RedriveAllowPolicy=others.text)
     wanted = others
     for each in sources:
@@ -283,7 +283,7 @@ def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]
 
 def test_a_source_is_let_in_beside_the_others(account: Account) -> None:
     messages, _ = _letting_in(account)
-    queue = account.queue("orders", RedrivePolicy=Redrive(messages, 5).text)
+    queue = account.queue("orders", RedrivePolicy=RedrivePolicy(messages, 5).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(messages))
     messages, step = _letting_in(account, queue)
     assert taken(account, messages, (step,)) is None

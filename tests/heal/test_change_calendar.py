@@ -9,7 +9,7 @@ import pytest
 
 from mendq.cases.pins import Pins
 from mendq.heal.batch import BatchResult, heal_findings
-from mendq.model.queue import RedriveAllow
+from mendq.model.queue import RedriveAllowPolicy
 from mendq.model.state import State
 from tests.account.change_calendar import CLOSED_BECAUSE, NOT_OPEN, ChangeCalendar
 from tests.account.faults import calls_of
@@ -72,7 +72,7 @@ def short_dlq(account: Account) -> str:
     """A DLQ that keeps messages for a shorter time than its source; a person approved that pair."""
     dlq = account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY_SECONDS))
     source = dlq.removesuffix("-dlq")
-    account.set(dlq, RedriveAllowPolicy=RedriveAllow("byQueue", (source,)).text)
+    account.set(dlq, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source,)).text)
     Pins(account.clients.dynamodb, account.settings.case_table).approve_source(dlq, source)
     policy = json.dumps({"deadLetterTargetArn": dlq, "maxReceiveCount": 5})
     account.queue("orders", None, MessageRetentionPeriod="345600", RedrivePolicy=policy)

@@ -21,7 +21,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import (
-    HELD_VALUE,
+    MESSAGES_HELD_IN_DLQ_VALUE,
     AttributeStep,
     RedriveMessages,
     SetMessageRetention,
@@ -145,9 +145,10 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
 
 def redriven(*hours_ago: float, **record: Any) -> Given:
     """A redrive of messages that were sent back so many hours ago."""
-    step = RedriveMessages(HELD_VALUE, examples.QUEUE_ARN)
+    step = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, examples.QUEUE_ARN)
     writes = tuple(
-        AttributeWrite(NOW - timedelta(hours=each), HELD_VALUE, step.after) for each in hours_ago
+        AttributeWrite(NOW - timedelta(hours=each), MESSAGES_HELD_IN_DLQ_VALUE, step.after)
+        for each in hours_ago
     )
     return proposal(step, writes=writes, **record)
 

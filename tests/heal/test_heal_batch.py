@@ -11,7 +11,7 @@ from msgspec import structs
 
 from mendq.heal.apply import FAILURE_NOTES_PAUSE, merge_failures
 from mendq.heal.batch import heal_failed_calls
-from mendq.model.evidence import SUFFICIENT_EVENTS, Evidence
+from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, Evidence
 from mendq.model.state import State
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.heal.situations import case
@@ -114,7 +114,7 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
         if noted is not None:
             notes, known = notes + 1, noted
     assert known.is_sufficient
-    assert notes == SUFFICIENT_EVENTS + 3_600 // FAILURE_NOTES_PAUSE.seconds - 1
+    assert notes == EVENTS_SUFFICIENT_FOR_CASE + 3_600 // FAILURE_NOTES_PAUSE.seconds - 1
 
 
 def test_calls_from_before_are_not_noted() -> None:

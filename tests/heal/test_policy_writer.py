@@ -17,7 +17,7 @@ import pytest
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
-from mendq.model.policy import CheckedPin, Pin, digest_of
+from mendq.model.policy import CheckedPin, Pin, digest_of_policy
 from mendq.model.state import State
 from mendq.model.steps import AllowRedriveFrom, AttributeStep, RestorePolicy, SetVisibilityTimeout
 from tests.account.faults import calls_of, come_between
@@ -193,7 +193,11 @@ def test_writer_refuses_if_the_plan_knew_a_doubt(account: Account, queue: str) -
 A_MONTH = timedelta(days=30)
 # How the pin's document differs, how much later the writer runs, and what is said.
 DOUBTS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
-    "other text than its digest's": ({"digest": digest_of("{}")}, timedelta(0), "its digest"),
+    "other text than its digest's": (
+        {"digest": digest_of_policy("{}")},
+        timedelta(0),
+        "its digest",
+    ),
     "of another queue": (
         {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:payments"},
         timedelta(0),

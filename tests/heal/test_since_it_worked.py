@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mendq.cases.baselines import Baselines
 from mendq.model.facts import Facts
-from mendq.model.queue import public_url
+from mendq.model.queue import make_public_queue_url
 from mendq.notifications.queue_lines import describe_configuration
 from tests.heal.conftest import Account
 from tests.heal.policy_events import ALICE, event
@@ -33,7 +33,7 @@ def test_what_changed_is_told_with_who_and_from_where_it_fails(account: Account)
     _well(account, queue, {"mendq": "propose", "team": "till"})
     account.later(days=1)
     account.set_visibility(queue, 30)
-    asked = {"queueUrl": public_url(queue), "attributes": {"VisibilityTimeout": "30"}}
+    asked = {"queueUrl": make_public_queue_url(queue), "attributes": {"VisibilityTimeout": "30"}}
     account.history = [event(account, queue, requestParameters=asked)]
     body = _notified(account, queue)
     well, *changed = section(body, "SINCE IT WORKED")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.model.case import LOWERED_BY_CASE_KEY
+from mendq.model.case import MODE_LOWERED_BY_CASE_KEY
 from tests.heal.conftest import Account
 from tests.heal.operators import Heal, case_of, fail, failing, move, say, states, undo
 
@@ -44,7 +44,7 @@ def test_after_a_fix_that_did_not_help_the_next_is_proposed(
     case = case_of(account)
     assert (case.state, account.visibility(fixed)) == ("proposed", before), "and nothing changed"
     assert f"case {first} did not help or was taken back" in case.reason
-    assert case.evidence[LOWERED_BY_CASE_KEY] == first
+    assert case.evidence[MODE_LOWERED_BY_CASE_KEY] == first
 
 
 def test_calls_that_a_stranger_forges_raise_nothing(account: Account, fixed: str) -> None:
@@ -54,7 +54,7 @@ def test_calls_that_a_stranger_forges_raise_nothing(account: Account, fixed: str
     for word in ("b-", "c-", "d-"):
         _a_week_later(account, fixed, word)
         assert (case_of(account).state, account.visibility(fixed)) == ("proposed", 30)
-        assert case_of(account).evidence[LOWERED_BY_CASE_KEY] == first
+        assert case_of(account).evidence[MODE_LOWERED_BY_CASE_KEY] == first
         move(account, case_of(account), "expired")
 
 
@@ -70,7 +70,7 @@ def test_once_a_person_has_approved_one_it_heals_again(account: Account, fixed: 
         move(account, case_of(account), state)
     _a_week_later(account, fixed, "c-")
     assert (states(account)[-1], account.visibility(fixed)) == ("applied", 68), "by itself"
-    assert LOWERED_BY_CASE_KEY not in case_of(account).evidence
+    assert MODE_LOWERED_BY_CASE_KEY not in case_of(account).evidence
 
 
 def test_another_queue_of_that_name_begins_anew(account: Account, fixed: str) -> None:

@@ -23,7 +23,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.state import State
 from mendq.model.steps import (
-    HELD_VALUE,
+    MESSAGES_HELD_IN_DLQ_VALUE,
     AttributeStep,
     RedriveMessages,
     SetKmsDataKeyReusePeriod,
@@ -161,14 +161,21 @@ def test_what_is_never_written_is_printed(
 
 
 RETENTION = {"MessageRetentionPeriod": "1209600"}
-REDRIVE = RedriveMessages(HELD_VALUE, "arn:aws:sqs:eu-west-1:123456789012:source.fifo")
+REDRIVE = RedriveMessages(
+    MESSAGES_HELD_IN_DLQ_VALUE, "arn:aws:sqs:eu-west-1:123456789012:source.fifo"
+)
 RAISED = SetMessageRetention(345_600, 1_209_600)
 
 
 def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_written() -> None:
     undone = found([case(REDRIVE, RAISED)], RETENTION)
     messages, retention = undone
-    assert only((messages,)) == (UndoOutcome.UNDONE, HELD_VALUE, REDRIVE.after, REDRIVE.after)
+    assert only((messages,)) == (
+        UndoOutcome.UNDONE,
+        MESSAGES_HELD_IN_DLQ_VALUE,
+        REDRIVE.after,
+        REDRIVE.after,
+    )
     assert messages.command == ""
     assert retention.outcome is UndoOutcome.PRINTED
     assert list_undo_steps(undone) == ()
@@ -180,6 +187,11 @@ def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_writte
 @pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
 def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(state: State) -> None:
     undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
-    assert only(undone) == (UndoOutcome.ALREADY_UNDONE, HELD_VALUE, REDRIVE.after, HELD_VALUE)
+    assert only(undone) == (
+        UndoOutcome.ALREADY_UNDONE,
+        MESSAGES_HELD_IN_DLQ_VALUE,
+        REDRIVE.after,
+        MESSAGES_HELD_IN_DLQ_VALUE,
+    )
     assert undone[0].command == ""
     assert (list_stopped_steps(undone), list_undo_steps(undone)) == ((), ())

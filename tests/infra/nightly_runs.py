@@ -11,11 +11,11 @@ from unittest.mock import patch
 from mendq.model.settings import DeliverReportSettings, StartNightlySettings, WatchNightlySettings
 from mendq.nightly.deliver import ReportBucket, read_account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.nightly.jobs import Roots, make_nightly_job, start_job
+from mendq.nightly.jobs import NightlyJobRoots, make_nightly_job, start_job
 from mendq.nightly.outcome import NightlyRunOutcome
-from mendq.nightly.verdict import SHARED_TABLES, nightly_key
-from mendq.nightly.watch import share_tables, watch_run
-from mendq.notifications.notification import Redelivery
+from mendq.nightly.verdict import TABLES_SHARED_WITH_ORGANIZATION, make_nightly_counts_key
+from mendq.nightly.watch import find_run_outcome, share_tables
+from mendq.notifications.notification import ReportRedelivery
 from mendq.report.mail import OutgoingReport
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.synthesized import template_of
@@ -29,7 +29,7 @@ def starting_a_nightly() -> Recorded:
     function = template_of("default").only("AWS::Lambda::Function", "StartNightly")
     settings = StartNightlySettings.from_environment(function["Environment"]["Variables"])
     place = settings.account, "us-east-1"
-    roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *place)
+    roots = NightlyJobRoots(settings.trail_root, settings.case_root, settings.out_root, *place)
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
     assert start_job(recorded.clients.emr, settings, make_nightly_job(at, roots), at) == "1"
     return recorded
@@ -42,7 +42,9 @@ def watching_a_nightly() -> Recorded:
         {
             "GetJobRun": {"jobRun": {**run, "createdAt": at, "updatedAt": at}},
             "ListObjectsV2": {
-                "Contents": [{"Key": nightly_key(date(2026, 11, 20)), "LastModified": at}]
+                "Contents": [
+                    {"Key": make_nightly_counts_key(date(2026, 11, 20)), "LastModified": at}
+                ]
             },
             "GetObject": {"Body": BytesIO(b"{}")},
             "ListAccountAliases": {"AccountAliases": ["orders"]},
@@ -52,8 +54,10 @@ def watching_a_nightly() -> Recorded:
     function = template_of("named").only("AWS::Lambda::Function", "WatchNightly")
     settings = WatchNightlySettings.from_environment(function["Environment"]["Variables"])
     announced = ended(detail={"applicationId": settings.application_id})
-    assert isinstance(watch_run(recorded.clients, settings, announced), NightlyRunOutcome)
-    assert share_tables(recorded.clients, settings, [date(2026, 11, 20)]) == len(SHARED_TABLES)
+    assert isinstance(find_run_outcome(recorded.clients, settings, announced), NightlyRunOutcome)
+    assert share_tables(recorded.clients, settings, [date(2026, 11, 20)]) == len(
+        TABLES_SHARED_WITH_ORGANIZATION
+    )
     return recorded
 
 
@@ -72,7 +76,7 @@ def delivering() -> Recorded:
         recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
     )
     report = OutgoingReport(quiet_week(), "s3://reports/page", HERE, settings.sender or "")
-    again = Redelivery("deliver", "us-east-1", "summary.json")
+    again = ReportRedelivery("deliver", "us-east-1", "summary.json")
     reached = send_report(recorded.clients, settings, marked, report, again)
     assert reached == [settings.topic_arn, *settings.recipients]
     answers["GetObject"] = {"Body": BytesIO(b'{"state": "sent"}')}

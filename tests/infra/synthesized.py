@@ -18,16 +18,17 @@ from infra.settings.deployment import read_deployment_settings
 from infra.stack import StackCode
 from infra.synthesis import find_default_region_and_account, make_app, make_empty_code, synthesize
 from local_account.deployment import make_assembly_name
-from mendq.model.names import PROBE_PURPOSE, PURPOSES_EXCLUDED_FROM_EVENTS
+from mendq.model.names import PROBE_ROLE_PURPOSE, ROLE_PURPOSES_EXCLUDED_FROM_EVENTS
 
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
 QUEUE_ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
 OWN_ROLES = tuple(
-    f"arn:aws:iam::{ACCOUNT}:role/mendq-{each}-{REGION}" for each in PURPOSES_EXCLUDED_FROM_EVENTS
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-{each}-{REGION}"
+    for each in ROLE_PURPOSES_EXCLUDED_FROM_EVENTS
 )
 HEAL_ROLE = OWN_ROLES[0]
-PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-{PROBE_PURPOSE}-{REGION}"
+PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-{PROBE_ROLE_PURPOSE}-{REGION}"
 CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
 SETTINGS: Mapping[str, Mapping[str, Any]] = json.loads(
     Path(__file__).with_name("settings.json").read_text()

@@ -19,7 +19,7 @@ import pytest
 
 from analytics.trail import MAXIMUM_DRIVER_BYTES
 from infra.packaging.emr import EmrPackage, build_archive, stage_job_code
-from infra.packaging.zips import LAMBDA_OPTIONS, THIS_MACHINE_OPTIONS
+from infra.packaging.zips import LAMBDA_PLATFORM_OPTIONS, THIS_MACHINE_PLATFORM_OPTIONS
 from mendq.nightly.jobs import PACKAGES_FOLDER
 from tests.analytics.authored import Account, burst
 from tests.infra.test_packaging import AARCH64, processors
@@ -40,7 +40,7 @@ NATIVE = ("pyarrow", "isal", "msgspec", "numpy", "pandas")
 @pytest.fixture
 def package(tmp_path: Path) -> EmrPackage:
     """As EMR gets it: the folder of modules is zipped on its way."""
-    staged = stage_job_code(tmp_path / "package", THIS_MACHINE_OPTIONS)
+    staged = stage_job_code(tmp_path / "package", THIS_MACHINE_PLATFORM_OPTIONS)
     zipped = shutil.make_archive(str(tmp_path / "package" / "mendq"), "zip", staged.modules_path)
     return staged._replace(modules_path=Path(zipped))
 
@@ -48,7 +48,7 @@ def package(tmp_path: Path) -> EmrPackage:
 @pytest.fixture(scope="module")
 def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("emr")
-    with tarfile.open(build_archive(LAMBDA_OPTIONS)) as tar:
+    with tarfile.open(build_archive(LAMBDA_PLATFORM_OPTIONS)) as tar:
         tar.extractall(folder, filter="data")
     return folder
 
@@ -69,8 +69,10 @@ def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
 def test_it_holds_nothing_but_what_runs_and_is_small_enough(for_emr: Path) -> None:
     names = {each.name for each in for_emr.iterdir()}
     assert names <= {*NATIVE, "numpy.libs", "dateutil", "pytz", "six.py", "tzdata"}
-    assert build_archive(LAMBDA_OPTIONS).name.endswith(".tgz"), "Spark unpacks it by its name"
-    assert build_archive(LAMBDA_OPTIONS).stat().st_size <= MOST_BYTES
+    assert build_archive(LAMBDA_PLATFORM_OPTIONS).name.endswith(".tgz"), (
+        "Spark unpacks it by its name"
+    )
+    assert build_archive(LAMBDA_PLATFORM_OPTIONS).stat().st_size <= MOST_BYTES
     sizes = [each.stat().st_size for each in for_emr.rglob("*") if each.is_file()]
     assert sum(sizes) <= MOST_BYTES_UNPACKED
 

@@ -14,11 +14,11 @@ from aws_cdk import aws_lambda as lambda_
 
 from infra.lambdas import environment
 from infra.lambdas.lambda_function import MAXIMUM_ENVIRONMENT_CHARACTERS, set_environment
-from infra.lambdas.rows import LAMBDA_ROWS, TEMPLATE_HOOK
+from infra.lambdas.rows import LAMBDA_ROWS, TEMPLATE_HOOK_HANDLER_NAME
 from infra.settings.reading import SettingsRefused
 from mendq.model import settings as settings_classes
 from mendq.model.consent import Consent
-from mendq.model.settings import OwnerSettings, variable_of
+from mendq.model.settings import OwnerSettings, environment_variable_of
 from tests.infra.synthesized import SETTINGS, template_of, template_with
 
 
@@ -32,11 +32,13 @@ def test_it_reads_its_settings_back_and_no_template_lets_a_clock_be_put_forward(
 ) -> None:
     """Who may invoke follow_up would end cases days early."""
     hooked = "templateHook" in SETTINGS[settings]
-    for row in [each for each in LAMBDA_ROWS if hooked or each.handler.name != TEMPLATE_HOOK]:
+    for row in [
+        each for each in LAMBDA_ROWS if hooked or each.handler.name != TEMPLATE_HOOK_HANDLER_NAME
+    ]:
         variables = _function(row.handler.construct_id, settings)["Environment"]["Variables"]
         reader = import_module(f"functions.{row.handler.name}").handler.settings_class
         assert variables == reader.from_environment(variables).to_environment()
-        assert variable_of("most_days_ahead") not in variables
+        assert environment_variable_of("most_days_ahead") not in variables
 
 
 def test_stack_gives_each_lambda_every_field_of_its_settings() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from infra.nightly import EMR_RELEASE
 from infra.packaging import emr
-from infra.packaging.zips import LAMBDA_OPTIONS
-from mendq.model.settings import DEFAULT_WORKER, StartNightlySettings
+from infra.packaging.zips import LAMBDA_PLATFORM_OPTIONS
+from mendq.model.settings import DEFAULT_SPARK_WORKER, StartNightlySettings
 from tests.infra.synthesized import template_of, whole_assembly
 
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-versions.html
@@ -25,7 +25,11 @@ def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> Non
     most = template_of(name).only("AWS::EMRServerless::Application")["MaximumCapacity"]
     starting = template_of(name).only("AWS::Lambda::Function", "StartNightly")["Environment"]
     executors = StartNightlySettings.from_environment(starting["Variables"]).maximum_executors
-    taken = (DEFAULT_WORKER.vcpu, DEFAULT_WORKER.memory_gb, DEFAULT_WORKER.disk_gb)
+    taken = (
+        DEFAULT_SPARK_WORKER.vcpu,
+        DEFAULT_SPARK_WORKER.memory_gb,
+        DEFAULT_SPARK_WORKER.disk_gb,
+    )
     for unit, each in zip(("Cpu", "Memory", "Disk"), taken, strict=True):
         room = int(most[unit].split()[0]) - (1 + executors) * each
         assert 0 <= room < (1 if unit == "Disk" else each * 3), unit
@@ -35,6 +39,6 @@ def test_the_assembly_ships_entry_point_modules_and_compiled_packages() -> None:
     shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
     assert set(shipped) == {".py", ".tgz"}
     assert shipped[".py"].read_text() == emr.ENTRY_POINT_SCRIPT
-    assert shipped[".tgz"].read_bytes() == emr.build_archive(LAMBDA_OPTIONS).read_bytes()
+    assert shipped[".tgz"].read_bytes() == emr.build_archive(LAMBDA_PLATFORM_OPTIONS).read_bytes()
     (modules,) = (each.parent for each in whole_assembly().glob("asset.*/analytics"))
     assert {each.name for each in modules.iterdir()} == {"analytics", "mendq"}

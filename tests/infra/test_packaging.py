@@ -18,7 +18,7 @@ from infra.packaging.wheels import ROOT, WHEELS_REMEDY, WheelsUnavailable
 from infra.packaging.zips import (
     LAMBDAS_ZIP,
     REPORT_ZIP,
-    THIS_MACHINE_OPTIONS,
+    THIS_MACHINE_PLATFORM_OPTIONS,
     LambdaZip,
     stage_lambda_code,
 )
@@ -71,9 +71,9 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on_host(tmp_path_factory: pytest.TempPathFactory) -> Mapping[LambdaZip, Path]:
     """Each zip as this machine can load it."""
     root = tmp_path_factory.mktemp("host-zips")
-    staged = {each: root / each.lock.parent.name for each in (LAMBDAS_ZIP, REPORT_ZIP)}
+    staged = {each: root / each.lock_file.parent.name for each in (LAMBDAS_ZIP, REPORT_ZIP)}
     for contents, folder in staged.items():
-        stage_lambda_code(folder, contents, THIS_MACHINE_OPTIONS)
+        stage_lambda_code(folder, contents, THIS_MACHINE_PLATFORM_OPTIONS)
     return staged
 
 
@@ -201,7 +201,9 @@ def test_a_lock_that_cannot_be_fetched_keeps_what_was_there_and_is_one_line(
     assert [each.name for each in folder.iterdir()] == ["kept.whl"]
 
 
-@pytest.mark.parametrize("lock", wheels.PYTHON_BY_LOCK, ids=lambda each: each.parent.name)
+@pytest.mark.parametrize(
+    "lock", wheels.PYTHON_VERSION_BY_LOCK_FILE, ids=lambda each: each.parent.name
+)
 def test_what_travels_is_what_was_tested(lock: Path) -> None:
     pinned = {line for line in lock.read_text().splitlines() if "==" in line}
     assert pinned <= set((ROOT / "requirements.txt").read_text().splitlines())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mendq.cli.deploy.drill import make_queue_name
-from mendq.cli.deploy.drill_queue import LATE_CALL_EVENT_NAME
+from mendq.cli.deploy.drill_queue import LATE_DELETE_EVENT_NAME
 from mendq.cli.doctor.visibility import Trail, select_logged_calls
 from tests.infra.synthesized import QUEUE_ARNS, template_of
 
@@ -16,7 +16,7 @@ def test_the_drill_that_the_deploying_page_asks_for_is_seen(name: str) -> None:
     given = template_of(name).only("AWS::CloudTrail::Trail")["AdvancedEventSelectors"]
     trail = Trail("mendq", tuple(given))
     drilled = make_queue_name()
-    assert select_logged_calls([trail], f"{QUEUE_ARNS}{drilled}", [LATE_CALL_EVENT_NAME]) == {
-        LATE_CALL_EVENT_NAME
+    assert select_logged_calls([trail], f"{QUEUE_ARNS}{drilled}", [LATE_DELETE_EVENT_NAME]) == {
+        LATE_DELETE_EVENT_NAME
     }
-    assert not select_logged_calls([trail], f"{QUEUE_ARNS}x-{drilled}", [LATE_CALL_EVENT_NAME])
+    assert not select_logged_calls([trail], f"{QUEUE_ARNS}x-{drilled}", [LATE_DELETE_EVENT_NAME])

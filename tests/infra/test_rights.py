@@ -24,7 +24,7 @@ from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VI
 from mendq.model.consent import Consent
 from mendq.model.message_calls import MESSAGE_ACTIONS
 from mendq.model.mode import MODE_BY_TEXT
-from mendq.model.steps import STEP_CLASSES, write_actions
+from mendq.model.steps import STEP_CLASSES, list_write_actions
 from mendq.model.tags import MODE_TAG
 from tests.infra.permissions import decision
 from tests.infra.synthesized import (
@@ -157,7 +157,7 @@ def test_our_own_queues_are_never_written(settings: str) -> None:
     assert any("Probe" in each for each in own)
     for role, queue, tags in product(WRITERS, own, ({}, {"mendq": "heal"})):
         taken = MESSAGE_ACTIONS if role == "Redrive" else ()
-        for action in (*write_actions(STEP_CLASSES), *taken):
+        for action in (*list_write_actions(STEP_CLASSES), *taken):
             statements = template.statements(f"{role}Role")
             assert decision(statements, action, f"{QUEUE_ARNS}{queue}", tags) == "Deny"
 

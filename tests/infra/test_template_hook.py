@@ -9,7 +9,7 @@ import pytest
 
 from infra.settings.deployment import read_deployment_settings
 from infra.settings.hook import STACK_SET_STACK_PATTERN
-from mendq.lint.proposed import CHECKED_TYPES
+from mendq.lint.proposed import CHECKED_RESOURCE_TYPES
 from tests.infra.stackset.published import STACK
 from tests.infra.synthesized import template_of, template_with
 
@@ -36,7 +36,7 @@ def test_a_word_warns_every_stack_but_its_own_about_what_is_made_or_changed() ->
     assert hook["TargetOperations"] == ["RESOURCE"]
     assert hook["TargetFilters"] == {
         "Actions": ["CREATE", "UPDATE"],
-        "TargetNames": [*CHECKED_TYPES],
+        "TargetNames": [*CHECKED_RESOURCE_TYPES],
     }
     assert hook["LambdaFunction"] == template.arn_of("AWS::Lambda::Function", "TemplateHook")
     assert hook["ExecutionRole"] == template.arn_of("AWS::IAM::Role", "BeforeDeployRole")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.lint.files import TemplateSource, list_sources
+from mendq.lint.files import TemplateSource, list_template_sources
 from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
@@ -32,7 +32,7 @@ def assembly(folder: Path, artifacts: object) -> Path:
 
 
 def _all(path: Path) -> list[TemplateSource]:
-    return list(list_sources(str(path)))
+    return list(list_template_sources(str(path)))
 
 
 @pytest.mark.parametrize("unknown", [UNKNOWN, None, 5, "aws://12345678901/\x1b[2J"])

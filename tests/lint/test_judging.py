@@ -22,7 +22,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.lint.decode import read_template
 from mendq.lint.judging import LintResult, LintSeverity, lint
 from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE
-from mendq.lint.template import MOST_NESTED_LEVELS, NotATemplate
+from mendq.lint.template import MAXIMUM_NESTED_LEVELS, NotATemplate
 from mendq.lint.values import DeployTarget
 from mendq.lint.view import list_github_commands, make_document
 from mendq.model.facts import LambdaConsumer
@@ -202,7 +202,7 @@ def test_a_template_of_more_resources_than_can_be_deployed_is_refused() -> None:
 @pytest.mark.parametrize("innermost", ["x", {"Ref": "x"}])
 def test_what_is_nested_as_deep_as_is_read_is_worked_out(innermost: Any) -> None:
     deep = innermost
-    for _ in range(MOST_NESTED_LEVELS // 3 - 2):
+    for _ in range(MAXIMUM_NESTED_LEVELS // 3 - 2):
         deep = {"Fn::Sub": ["${a}", {"a": deep}]}
     assert _of({"Q": {"Type": QUEUE, "Properties": {"QueueName": deep}}}).queues == 1
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.lint.decode import read_template
-from mendq.lint.template import MOST_NESTED_LEVELS, MOST_TEMPLATE_BYTES, NotATemplate, Template
+from mendq.lint.template import MAXIMUM_NESTED_LEVELS, MOST_TEMPLATE_BYTES, NotATemplate, Template
 from mendq.lint.values import UnknownValue, ValueResolver
 
 VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
@@ -39,7 +39,7 @@ def _comes_to(value: Any) -> Any:
     ("text", "says"),
     [
         *VALUES["refused"],
-        ("[" * (MOST_NESTED_LEVELS + 1), "nested more than"),
+        ("[" * (MAXIMUM_NESTED_LEVELS + 1), "nested more than"),
         ("[" * 1000000, "nested more than"),
         ('{"a":' * 800000, "nested more than"),
         ('{"\\/": ' + "[" * 5000 + "]" * 5000 + "}", "nested more than"),

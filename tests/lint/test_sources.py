@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from mendq.lint.decode import read_template
-from mendq.lint.files import list_sources
+from mendq.lint.files import list_template_sources
 from mendq.lint.judging import LintResult, lint
-from mendq.lint.template import MOST_NESTED_LEVELS, NotATemplate
+from mendq.lint.template import MAXIMUM_NESTED_LEVELS, NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
 from tests.lint.plans import UNKNOWN, block, change, new_queue, of, plan, queue_there
@@ -68,7 +68,7 @@ def test_the_same_queue_shows_the_same_from_each_source(tmp_path: Path, title: s
     written = _linted(yaml.safe_dump(root).encode(), DeployTarget(*HERE.split("/")[2:]))
     out = assembly(tmp_path / "cdk.out", {"Shop": stack("Shop.template.json", HERE)})
     (out / "Shop.template.json").write_text(json.dumps(root))
-    (source,) = list_sources(str(out))
+    (source,) = list_template_sources(str(out))
     synthesized = lint(read_template(source.content), source.file, source.deploy_target)
     planned = _linted(_plan(case))
     assert sorted({each.symptom for each in written.findings}) == case["symptoms"]
@@ -278,7 +278,7 @@ def _deep(levels: int) -> str:
 
 
 PLAN = '{"format_version": "1.2", "resource_changes": [%s]}'
-HOSTILE = change(ORDERS, {"policy": _deep(MOST_NESTED_LEVELS + 5)})
+HOSTILE = change(ORDERS, {"policy": _deep(MAXIMUM_NESTED_LEVELS + 5)})
 FAR = {f"aws_sqs_queue.q{n}": change(f"aws_sqs_queue.q{n}", {}) for n in range(2_001)}
 
 

@@ -10,14 +10,14 @@ from unittest.mock import patch
 from typer.testing import CliRunner, Result
 
 from local_account.process import LocalAccount
-from local_account.where import shell_environment
+from local_account.where import make_shell_environment
 from mendq.cli.app import app
 from tests.local_account.queues import Queue, eventually, fail_late
 
 
 def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Result:
     """Run a command as somebody with credentials for the account."""
-    variables = shell_environment(account.endpoint_url) | {"COLUMNS": f"{columns}"}
+    variables = make_shell_environment(account.endpoint_url) | {"COLUMNS": f"{columns}"}
     with patch.dict(os.environ, variables, clear=True):
         result = CliRunner().invoke(app, arguments, prog_name="mendq")
     if result.exception is not None and not isinstance(result.exception, SystemExit):

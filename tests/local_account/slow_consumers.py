@@ -10,7 +10,7 @@ from typing import Any
 from local_account.demo.stage import NO_RETRIES_CONFIGURATION
 from local_account.demo.traffic import Caller, make_bodies, run_consumers, send_bodies
 from local_account.process import LocalAccount
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from tests.local_account.mendq_here import mendq_here
 from tests.local_account.queues import Queue, eventually, new_queue
 
@@ -24,7 +24,7 @@ def source_and_dlq(
 ) -> tuple[Queue, Queue]:
     """A source whose timeout is shorter than the work, and where its messages die."""
     dead = new_queue(account, tags=dlq_tags, MessageRetentionPeriod="1209600")
-    policy, timeout = Redrive(dead.arn, RECEIVES).text, f"{TIMEOUT_SECONDS}"
+    policy, timeout = RedrivePolicy(dead.arn, RECEIVES).text, f"{TIMEOUT_SECONDS}"
     source = new_queue(account, tags=TAGS, VisibilityTimeout=timeout, RedrivePolicy=policy)
     return source, dead
 

@@ -16,7 +16,7 @@ from local_account.command_line import main, merge_default_settings
 from local_account.deployment import Synthesis, make_assembly_name
 from local_account.launcher import (
     describe_first_steps,
-    list_lowered_floors,
+    list_lowered_limits,
     make_shell_exports,
     read_settings,
 )
@@ -33,7 +33,7 @@ def test_without_a_file_it_observes_and_sees_every_call() -> None:
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
     assert settings.trail.event_names == ()
-    (floor,) = list_lowered_floors(settings)
+    (floor,) = list_lowered_limits(settings)
     assert floor.startswith("timing.propagationSeconds: 0 instead of")
 
 

@@ -22,20 +22,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from infra.packaging.zips import THIS_MACHINE_OPTIONS
+from infra.packaging.zips import THIS_MACHINE_PLATFORM_OPTIONS
 from infra.stackset.one_template import read_stack_set_settings
 from infra.stackset.publishing import write_stack_set_files
 from infra.synthesis import stage_code
 from local_account.deployment import WAITER_CONFIGURATION
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, ORGANIZATION_ID, REGION
-from mendq.nightly.outcome import ENDED_STATES
+from mendq.nightly.outcome import STATES_OF_ENDED_RUNS
 from mendq.nightly.verdict import (
     NATIVE_READER,
-    SHARED_TABLES,
-    NightlyRead,
-    nightly_key,
-    shared_table_prefix,
+    TABLES_SHARED_WITH_ORGANIZATION,
+    NightlyCounts,
+    make_nightly_counts_key,
+    make_shared_table_prefix,
 )
 from tests.analytics.authored import SCHEMAS, burst, content, transition
 from tests.analytics.test_organization import of
@@ -102,13 +102,15 @@ class Stack:
         """As a nightly run leaves its tables: these incidents on the first day; and it ends."""
         made_at = datetime.now(UTC) + timedelta(hours=1)  # after the run that will be said to
         for day in days:
-            for table in SHARED_TABLES:
+            for table in TABLES_SHARED_WITH_ORGANIZATION:
                 rows = [*incidents] if table == "incidents" and day == days[0] else []
                 file = io.BytesIO()
                 pq.write_table(pa.Table.from_pylist(rows, SCHEMAS[table]), file)
                 self.put("ReportBucket", f"{table}/dt={day}/{table}.parquet", file.getvalue())
-            night = NightlyRead(day, made_at, NATIVE_READER, "", files=1, records=1_000)
-            self.put("ReportBucket", nightly_key(day), json.dumps(night.document()).encode())
+            night = NightlyCounts(day, made_at, NATIVE_READER, "", files=1, records=1_000)
+            self.put(
+                "ReportBucket", make_nightly_counts_key(day), json.dumps(night.document()).encode()
+            )
         bucket = f"jobs-{self.account}"
         self.client("s3").create_bucket(Bucket=bucket)
         self.client("s3").put_object(Bucket=bucket, Key="job.py", Body=b"print('written')")
@@ -140,7 +142,7 @@ class Stack:
 
         def ended() -> bool:
             run.update(emr.get_job_run(**asked)["jobRun"])
-            return run["state"] in ENDED_STATES
+            return run["state"] in STATES_OF_ENDED_RUNS
 
         eventually(ended, seconds=240, every_seconds=0.5)
         assert (run["state"], run["stateDetails"]) == ("SUCCESS", "")
@@ -181,7 +183,7 @@ def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stack]]:
     """Each account's: the hub first, then the stack set."""
     place = tmp_path_factory.mktemp("published")
-    code = stage_code(place / "code", THIS_MACHINE_OPTIONS)
+    code = stage_code(place / "code", THIS_MACHINE_PLATFORM_OPTIONS)
     settings = read_stack_set_settings(MEMBERS)
     pattern = "our-mendq-${AWS::AccountId}-${AWS::Region}"
     key = write_stack_set_files(settings, pattern, code, folder=place / "folder")
@@ -210,7 +212,7 @@ def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     stacks[SILENT].wrote(BEFORE, of(SILENT))
     stacks[LIAR].wrote(DAYS, *map(_waiting, range(1, 13)), *LIES, ANOTHERS)
     late.wrote(BEFORE)
-    shared_by_three = 3 * (7 * len(SHARED_TABLES) + 1)
+    shared_by_three = 3 * (7 * len(TABLES_SHARED_WITH_ORGANIZATION) + 1)
     eventually(lambda: len(central()) == shared_by_three, seconds=120)
     for stack, first, calls in ((late, MONDAY, 4), (hub, DAYS[5], 5)):
         for day in (first, first + timedelta(days=1)):
@@ -219,7 +221,10 @@ def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     two = timedelta(hours=2)
     late.runs("nightly", datetime.combine(DAYS[2], datetime.min.time(), UTC) + two)
     hub.local.fire(_schedule(hub, "nightly"), datetime(2026, 11, 16, 2, tzinfo=UTC))
-    shared = [shared_table_prefix(HUB, REGION, each, WEEK) for each in SHARED_TABLES]
+    shared = [
+        make_shared_table_prefix(HUB, REGION, each, WEEK)
+        for each in TABLES_SHARED_WITH_ORGANIZATION
+    ]
     there = {f"{each}/{day}.parquet" for each in shared for day in DAYS[5:]}
     eventually(lambda: there <= {*central()}, seconds=240, every_seconds=0.5)
     hub.local.fire(_schedule(hub, "week"), datetime(2026, 11, 16, 6, tzinfo=UTC))

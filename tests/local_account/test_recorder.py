@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
-from mendq.aws.operator_session import operator_session
+from mendq.aws.operator_session import make_operator_session
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
@@ -114,7 +114,7 @@ def test_records_are_saved_placed_matched_and_explained(
     monkeypatch.setattr(recorder, "BURST_CALL_COUNT", 20)  # nothing is throttled there
 
     def reshaped_session(*arguments: Any) -> boto3.Session:
-        session = operator_session(*arguments)
+        session = make_operator_session(*arguments)
         _reshaped(session, SHAPES[shape])
         return session
 

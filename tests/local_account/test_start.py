@@ -28,7 +28,7 @@ from local_account.where import (
     HOST,
     REPOSITORY,
     make_client,
-    operator_variables,
+    make_operator_variables,
 )
 from tests.local_account.conftest import TINY
 from tests.local_account.queues import eventually
@@ -52,7 +52,7 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
         endpoint_url = ready.split()[1]
         assert ready == f"ready {endpoint_url} account={ACCOUNT} region=us-east-1\n"
         assert process.stdout is not None
-        exported = [next(process.stdout) for _ in operator_variables(endpoint_url)]
+        exported = [next(process.stdout) for _ in make_operator_variables(endpoint_url)]
         assert "".join(exported) == make_shell_exports(endpoint_url)
         lambdas, sqs = (_client(name, endpoint_url) for name in ("lambda", "sqs"))
         (function,) = lambdas.list_functions()["Functions"]

@@ -22,7 +22,12 @@ from botocore.exceptions import ClientError
 
 from local_account.permissions import MAXIMUM_BODY_BYTES
 from local_account.process import LocalAccount
-from local_account.where import REGION, operator_variables, read_credentials, shell_environment
+from local_account.where import (
+    REGION,
+    make_operator_variables,
+    make_shell_environment,
+    read_credentials,
+)
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, new_role, session_of, user
 
 pytestmark = pytest.mark.account
@@ -146,9 +151,9 @@ def test_what_it_issued_itself_is_taken_with_its_own_secret_alone(tiny: LocalAcc
 def test_two_variables_are_all_that_a_shell_needs(
     tiny: LocalAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variables = operator_variables(tiny.endpoint_url)
+    variables = make_operator_variables(tiny.endpoint_url)
     assert [*variables] == ["AWS_SHARED_CREDENTIALS_FILE", "AWS_ENDPOINT_URL"]
-    for name in {*os.environ} - {*shell_environment(tiny.endpoint_url)}:
+    for name in {*os.environ} - {*make_shell_environment(tiny.endpoint_url)}:
         monkeypatch.delenv(name)
     for name, text in variables.items():
         monkeypatch.setenv(name, text)
@@ -165,7 +170,7 @@ def _as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user of the machine")
 def test_another_user_of_the_machine_reads_nothing_and_is_refused(tiny: LocalAccount) -> None:
-    file = Path(operator_variables(tiny.endpoint_url)["AWS_SHARED_CREDENTIALS_FILE"])
+    file = Path(make_operator_variables(tiny.endpoint_url)["AWS_SHARED_CREDENTIALS_FILE"])
     assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
     scratch = (file.parent / "scratch").readlink()
     for command in (("cat", f"{file}"), ("ls", f"{file.parent}"), ("find", f"{scratch}/s3")):

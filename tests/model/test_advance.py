@@ -20,13 +20,13 @@ from mendq.model.lifecycle import (
     STATES_THAT_CALL_OWNER,
     QueueStatus,
     VerificationEvidence,
-    advance,
     due_at,
     find_start_of_counted_failures,
+    make_next_transition,
 )
 from mendq.model.limits import Timing
 from mendq.model.state import FINAL_STATES, State
-from mendq.model.steps import HELD_VALUE, RedriveMessages, SetKmsDataKeyReusePeriod
+from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages, SetKmsDataKeyReusePeriod
 from tests.model.test_case import NOW, case
 
 TIMING = Timing()
@@ -53,7 +53,7 @@ def measured_case(state: State) -> Case:
 
 
 def became(given_case: Case, now: datetime, **evidence_since: object) -> State | None:
-    moved = advance(given_case, VerificationEvidence(TIMING, **evidence_since), now)  # type: ignore[arg-type]
+    moved = make_next_transition(given_case, VerificationEvidence(TIMING, **evidence_since), now)  # type: ignore[arg-type]
     return moved.state if moved else None
 
 
@@ -161,7 +161,7 @@ def test_what_a_person_has_to_end_lasts_while_it_shows(
 
 def test_what_comes_back_while_it_is_watched_was_not_fixed() -> None:
     watched, at = case(State.WATCHING), NOW + 3 * HOUR
-    moved = advance(watched, VerificationEvidence(TIMING, failures=thrice(at)), at)
+    moved = make_next_transition(watched, VerificationEvidence(TIMING, failures=thrice(at)), at)
     assert moved is not None
     assert (moved.state, moved.came_from, moved.n) == (State.INEFFECTIVE, State.WATCHING, 2)
     assert moved.evidence["failed_calls"] == watched.evidence["failed_calls"] + 3
@@ -182,7 +182,7 @@ def test_what_is_due_is_moved_or_is_due_later(state: State, opened: Opened) -> N
     evidence_since, one = VerificationEvidence(TIMING), opened(state)
     due = due_at(one, evidence_since, NOW) + MOMENT
     for _ in range(3):
-        if advance(one, evidence_since, due) is not None:
+        if make_next_transition(one, evidence_since, due) is not None:
             return
         later = due_at(one, evidence_since, due)
         assert later > due
@@ -214,7 +214,9 @@ def test_every_life_ends(
     for minutes, seen, deletes in [*history, *[(60 * 24, "nothing", None)] * 20]:
         now += timedelta(minutes=minutes)
         failures = SEEN[seen](now - timedelta(minutes=1))
-        moved = advance(life, VerificationEvidence(TIMING, failures=failures, deletes=deletes), now)
+        moved = make_next_transition(
+            life, VerificationEvidence(TIMING, failures=failures, deletes=deletes), now
+        )
         assert moved is None or moved.n == life.n + 1
         life = moved or life
     assert life.state in FINAL_STATES
@@ -238,7 +240,7 @@ def test_a_configuration_is_proven_by_standing_unfound(
 
 
 def redriving(state: State = State.APPLIED) -> Case:
-    step = RedriveMessages(HELD_VALUE, "arn:aws:sqs:us-east-1:123456789012:orders")
+    step = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, "arn:aws:sqs:us-east-1:123456789012:orders")
     return replace(case(state), steps=(step.document(),))
 
 

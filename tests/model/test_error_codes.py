@@ -11,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue import SYMPTOM_BY_NAME, examples, find_symptom_of
-from mendq.model.failed_call import CODES_BY_SYMPTOM, KNOWN_CODES, canonical_code
+from mendq.model.failed_call import (
+    ERROR_CODES_BY_SYMPTOM,
+    KNOWN_ERROR_CODES,
+    make_canonical_error_code,
+)
 
 QUERY = "AWS.SimpleQueueService."
 # A code, a call that plausibly gets it, its label, and its names in the two protocols: botocore's
@@ -27,7 +31,7 @@ DOCUMENTED = json.loads(Path(__file__).with_name("error_codes.json").read_text()
     ],
 )
 def test_an_unknown_code_stays_unknown_and_unlabelled(unknown: str) -> None:
-    assert canonical_code(unknown) not in KNOWN_CODES
+    assert make_canonical_error_code(unknown) not in KNOWN_ERROR_CODES
     assert find_symptom_of(examples.failed_call("SendMessage", unknown)) is None
 
 
@@ -40,23 +44,25 @@ def test_every_spelling_has_one_code_and_its_label(documented: list[str]) -> Non
     spaces = ("com.amazonaws.sqs", "com.amazon.coral.service")
     namespaced = {f"{space}#{json_name}" for space in spaces}
     for spelling in {query_code, json_name, bare, f"{QUERY}{bare}", *suffixed, *namespaced}:
-        assert canonical_code(spelling) == code, spelling
+        assert make_canonical_error_code(spelling) == code, spelling
         symptom = find_symptom_of(examples.failed_call(event_name, spelling))
         assert symptom is not None
         assert symptom.name == label, spelling
 
 
 def test_every_code_is_documented_known_to_the_api_s_model_and_seen_by_its_entry() -> None:
-    assert {each[0] for each in DOCUMENTED} == KNOWN_CODES
-    assert len(KNOWN_CODES) == sum(map(len, CODES_BY_SYMPTOM.values()))
+    assert {each[0] for each in DOCUMENTED} == KNOWN_ERROR_CODES
+    assert len(KNOWN_ERROR_CODES) == sum(map(len, ERROR_CODES_BY_SYMPTOM.values()))
     model = botocore.session.get_session().get_service_model("sqs")
     modelled = {shape.name for shape in model.error_shapes}
     assert len(modelled) >= 28
-    assert {each for each in modelled if canonical_code(each) not in KNOWN_CODES} == set()
-    for label, codes in CODES_BY_SYMPTOM.items():
+    assert {
+        each for each in modelled if make_canonical_error_code(each) not in KNOWN_ERROR_CODES
+    } == set()
+    for label, codes in ERROR_CODES_BY_SYMPTOM.items():
         assert {*codes} <= {way.error_code for way in SYMPTOM_BY_NAME[label].seen_as}
 
 
 @given(st.text(max_size=200))
 def test_reading_a_code_never_raises(raw_error_code: str) -> None:
-    assert canonical_code(canonical_code(raw_error_code)) is not None
+    assert make_canonical_error_code(make_canonical_error_code(raw_error_code)) is not None

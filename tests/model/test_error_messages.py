@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from mendq.model.failed_call import (
     RefusedBy,
-    asks_for_deduplication_id,
+    find_parameter_refusal_reason,
     find_refusing_policy,
     find_size_limit_bytes,
-    refusal_reason,
+    is_missing_deduplication_id_message,
 )
 from tests.model.tables import table
 
@@ -33,7 +33,7 @@ def message(handle: str, reason: str = EXPIRED) -> str:
 def test_sqs_s_reason_is_read_behind_whatever_a_caller_writes(
     text: str, reason: str | None
 ) -> None:
-    assert refusal_reason(text, "ReceiptHandle") == reason
+    assert find_parameter_refusal_reason(text, "ReceiptHandle") == reason
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_sqs_s_size_limit_is_read_and_nothing_like_it(number: str) -> None:
 
 @pytest.mark.parametrize("text", ["", NO_ID[1:], NO_ID[:-1], f"{NO_ID}\n", f"Value {NO_ID}"])
 def test_another_sentence_asks_for_no_deduplication_id(text: str) -> None:
-    assert asks_for_deduplication_id(NO_ID)
-    assert not asks_for_deduplication_id(text)
+    assert is_missing_deduplication_id_message(NO_ID)
+    assert not is_missing_deduplication_id_message(text)
 
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -77,7 +77,7 @@ FORGED = denies("resource-based policy")
 
 @pytest.mark.parametrize("text", table("no policy named"))
 def test_what_names_no_policy_of_ours_says_nothing(text: str) -> None:
-    assert find_refusing_policy("AccessDenied", text) is RefusedBy.NOT_SAID
+    assert find_refusing_policy("AccessDenied", text) is RefusedBy.POLICY_NOT_NAMED
 
 
 @pytest.mark.parametrize(("ending", "policy"), table("endings"))
@@ -97,12 +97,13 @@ def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None
     text = refusal(OWN, user=f"{ROLE}{name}")
     assert find_refusing_policy("AccessDenied", text) in {
         RefusedBy.IDENTITY_POLICY,
-        RefusedBy.NOT_SAID,
+        RefusedBy.POLICY_NOT_NAMED,
     }
 
 
 @pytest.mark.parametrize(
-    ("length", "policy"), [(1_023, RefusedBy.RESOURCE_POLICY_DENIES), (1_024, RefusedBy.NOT_SAID)]
+    ("length", "policy"),
+    [(1_023, RefusedBy.RESOURCE_POLICY_DENIES), (1_024, RefusedBy.POLICY_NOT_NAMED)],
 )
 def test_a_message_that_may_be_cut_says_nothing(length: int, policy: RefusedBy) -> None:
     named = refusal(f"{FORGED}: arn:", user="u" * 512, resource=f" on resource: {'r' * 256}")

@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.examples import failed_call
 from mendq.model.evidence import (
-    MAXIMUM_MESSAGE_LENGTH,
+    MAXIMUM_ERROR_MESSAGE_LENGTH,
     MAXIMUM_STORED_SIGHTINGS,
     Evidence,
     Sighting,
 )
-from mendq.model.message_calls import actions_allowing
-from mendq.model.principals import find_first_identity, has_identity_outside, name_first_few
+from mendq.model.message_calls import list_actions_allowing
+from mendq.model.principals import (
+    find_first_role_or_user,
+    has_role_or_user_outside_account,
+    name_first_principals,
+)
 from mendq.model.time_text import format_time
 
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -83,8 +87,8 @@ def test_a_measured_case_grows_by_the_calls_that_fail_later() -> None:
 
 def test_a_scan_s_finding_says_nothing_of_the_visibility_that_readers_ask_for() -> None:
     calls = [replace(e, requested_visibility_seconds=20) for e in seen(a=0, b=0).sightings]
-    assert Evidence.of([*calls, MEASURED]).reader_visibility_seconds() == 20
-    assert Evidence((MEASURED,)).reader_visibility_seconds() is None
+    assert Evidence.of([*calls, MEASURED]).smallest_requested_visibility_seconds() == 20
+    assert Evidence((MEASURED,)).smallest_requested_visibility_seconds() is None
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "{}", '[1, "e", "r", "p", "d", null, "nobody"]', "x"])
@@ -109,22 +113,22 @@ STRANGER = "arn:aws-cn:iam::210987654321:role/x"
     ["", "events.amazonaws.com", f"{ROLE}\n", f"{ROLE} x", "arn:aws:sts::123456789012:x/y", "AIDA"],
 )
 def test_who_is_an_identity_of_iam_and_who_a_stranger(principal: str) -> None:
-    assert not has_identity_outside("123456789012", [principal, ROLE, USER])
-    assert has_identity_outside("123456789012", [principal, ROLE, STRANGER])
-    assert find_first_identity([principal]) is None
-    assert find_first_identity(["sns.amazonaws.com", principal, STRANGER, USER]) == STRANGER
+    assert not has_role_or_user_outside_account("123456789012", [principal, ROLE, USER])
+    assert has_role_or_user_outside_account("123456789012", [principal, ROLE, STRANGER])
+    assert find_first_role_or_user([principal]) is None
+    assert find_first_role_or_user(["sns.amazonaws.com", principal, STRANGER, USER]) == STRANGER
 
 
 def test_a_batch_is_granted_by_the_single_action_once() -> None:
-    assert actions_allowing(["GetQueueUrl", "ReceiveMessageBatch", ""]) == ()
+    assert list_actions_allowing(["GetQueueUrl", "ReceiveMessageBatch", ""]) == ()
     both = ["ReceiveMessage", "ChangeMessageVisibilityBatch", "ChangeMessageVisibility"]
-    assert actions_allowing(both) == ("sqs:ChangeMessageVisibility", "sqs:ReceiveMessage")
+    assert list_actions_allowing(both) == ("sqs:ChangeMessageVisibility", "sqs:ReceiveMessage")
 
 
 def test_a_few_are_named() -> None:
-    assert name_first_few(()) == "a caller that CloudTrail does not name"
-    assert name_first_few("abc") == "a, b, c"
-    assert name_first_few("abcd") == "a, b, c and 1 more"
+    assert name_first_principals(()) == "a caller that CloudTrail does not name"
+    assert name_first_principals("abc") == "a, b, c"
+    assert name_first_principals("abcd") == "a, b, c and 1 more"
 
 
 def _called(n: int) -> Sighting:
@@ -148,7 +152,7 @@ def test_the_requests_of_either_end_are_kept_however_a_case_grows() -> None:
         "at": "2026-11-16T09:30:00.000Z",
         "operation": "SendMessage",
         "error_code": "KmsThrottled",
-        "error_message": "x" * MAXIMUM_MESSAGE_LENGTH,
+        "error_message": "x" * MAXIMUM_ERROR_MESSAGE_LENGTH,
         "principal_arn": _called(0).principal_arn,
         "source_ip": "10.0.0.7",
         "user_agent": "sdk",

@@ -15,7 +15,7 @@ from mendq.model.failed_call import (
     MAXIMUM_EVENT_BYTES,
     MAXIMUM_USER_AGENT_LENGTH,
     FailedCall,
-    Unreadable,
+    UnreadableRecord,
     read,
     role_arn,
 )
@@ -42,19 +42,19 @@ def call(**over: Any) -> FailedCall:
 
 @pytest.mark.parametrize(("over", "reason"), table("not failed"))
 def test_what_is_no_failed_call_says_why(over: dict[str, Any], reason: str) -> None:
-    assert read(record(**over)) == Unreadable(reason)
+    assert read(record(**over)) == UnreadableRecord(reason)
 
 
 @pytest.mark.parametrize(
     "junk", [b"", b"\xff\xfe", b"<html>", b"[]", b"3", b"null", b"NaN", "", None, 3, [], object()]
 )
 def test_junk_is_unreadable(junk: object) -> None:
-    assert isinstance(read(junk), Unreadable)
+    assert isinstance(read(junk), UnreadableRecord)
 
 
 def test_what_is_nested_too_deep_or_more_than_an_event_may_be_is_unreadable() -> None:
-    assert read("[" * 100_000 + "]" * 100_000) == Unreadable("malformed")
-    assert read(b" " * (MAXIMUM_EVENT_BYTES + 1)) == Unreadable("too_large")
+    assert read("[" * 100_000 + "]" * 100_000) == UnreadableRecord("malformed")
+    assert read(b" " * (MAXIMUM_EVENT_BYTES + 1)) == UnreadableRecord("too_large")
     assert MAXIMUM_EVENT_BYTES == 256 * 1_024
 
 
@@ -151,7 +151,7 @@ JSON = any_json("arn", "ARN", "sessionContext", "queueUrl", max_leaves=8)
     | JSON
 )
 def test_any_value_in_any_field_is_read_or_declined(junk: object) -> None:
-    assert isinstance(read(junk), FailedCall | Unreadable)
+    assert isinstance(read(junk), FailedCall | UnreadableRecord)
 
 
 def test_read_accepts_real_failed_records_whose_source_is_changed_to_sqs() -> None:

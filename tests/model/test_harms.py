@@ -23,21 +23,21 @@ from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.harms import (
-    HARMS,
-    MANUAL_UNDO_TEXT,
-    STOP_REDRIVE_TEXT,
-    TAKE_BACK_TEXT,
-    Sign,
-    Signs,
-    describe_harm_shown,
+    HARM_BY_STEP_CLASS,
+    MANUAL_UNDO_INTRODUCTION,
+    ROLLBACK_INTRODUCTION,
+    STOP_REDRIVE_INTRODUCTION,
+    HarmMeasurements,
+    HarmSign,
+    describe_measured_harm,
     find_causing_change,
     find_harm,
-    find_sign,
+    find_harm_sign,
 )
 from mendq.model.limits import Timing
-from mendq.model.metrics import Recent
+from mendq.model.metrics import RecentCounts
 from mendq.model.own_change import OwnChange
-from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 from mendq.model.state import State
 from mendq.model.steps import (
     STEP_CLASSES,
@@ -61,7 +61,7 @@ from mendq.notifications.own_change import describe_own_change
 
 TIMING = Timing()
 FIVE_MINUTES = timedelta(minutes=5)
-MAKE, ATTACH = CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, 5).text)
+MAKE, ATTACH = CreateDlq("", DLQ_ARN), AttachDlq("", RedrivePolicy(DLQ_ARN, 5).text)
 OTHER_ARN = f"{STANDARD_ARN}-2"
 # One step of each kind as a plan has it.
 EXAMPLES: dict[type[AttributeStep], AttributeStep] = {
@@ -77,16 +77,16 @@ EXAMPLES: dict[type[AttributeStep], AttributeStep] = {
     CreateDlq: MAKE,
     AttachDlq: ATTACH,
     AllowRedriveFrom: AllowRedriveFrom(
-        RedriveAllow("byQueue", (OTHER_ARN,)).text,
-        RedriveAllow("byQueue", (STANDARD_ARN, OTHER_ARN)).text,
+        RedriveAllowPolicy("byQueue", (OTHER_ARN,)).text,
+        RedriveAllowPolicy("byQueue", (STANDARD_ARN, OTHER_ARN)).text,
     ),
     RestorePolicy: RestorePolicy("", '{"Statement": []}'),
     RedriveMessages: RedriveMessages("held", STANDARD_ARN),
 }
 # What each step's sign looks like, and what only resembles it.
 LONGER, SHOWN = {"in_flight_before": 10, "oldest_age_seconds_before": 20}, "shown"
-SHOWS: dict[Sign, list[tuple[str, dict[str, Any], bool]]] = {
-    Sign.DLQ_ARRIVALS: [
+SHOWS: dict[HarmSign, list[tuple[str, dict[str, Any], bool]]] = {
+    HarmSign.DLQ_ARRIVALS: [
         ("three arrived", {"backlog_now": 3, "visible_now": 3}, True),
         ("one arrived", {"backlog_now": 1, "visible_now": 1}, True),
         ("it was empty, and nothing came", {}, False),
@@ -94,7 +94,7 @@ SHOWS: dict[Sign, list[tuple[str, dict[str, Any], bool]]] = {
         ("somebody sends straight to it", {"backlog_now": 3, "sent": 3}, False),
         ("counters that are not exact", {"backlog_now": 22, "sent": 3}, False),
     ],
-    Sign.HELD_LONGER: [
+    HarmSign.HELD_LONGER: [
         ("half the quota", {"in_flight_now": 60_000}, True),
         ("more, and older", {**LONGER, "in_flight_now": 900, "oldest_age_seconds_now": 900}, True),
         ("just below half the quota", {"in_flight_now": 59_999}, False),
@@ -115,7 +115,7 @@ SHOWS: dict[Sign, list[tuple[str, dict[str, Any], bool]]] = {
             False,
         ),
     ],
-    Sign.HANDLED_TWICE: [
+    HarmSign.HANDLED_TWICE: [
         ("200 deletes too many", {"sent": 1_000, "received": 1_250, "deleted": 1_200}, True),
         (
             "counters that are not exact",
@@ -124,15 +124,15 @@ SHOWS: dict[Sign, list[tuple[str, dict[str, Any], bool]]] = {
         ),
         ("each message once", {"sent": 1_000, "received": 1_000, "deleted": 1_000}, False),
     ],
-    Sign.NOTHING_FINISHED: [
+    HarmSign.NOTHING_FINISHED: [
         ("received and never deleted", {"sent": 60, "received": 60}, True),
         ("one delete", {"sent": 60, "received": 60, "deleted": 1}, False),
         ("five receives on a quiet queue", {"sent": 5, "received": 5}, True),
         ("too few receives to tell", {"sent": 4, "received": 4}, False),
         ("nothing came", {}, False),
     ],
-    Sign.SENDS_DROPPED: [
-        ("a send was dropped", {"recent": Recent(deduplicated=1)}, True),
+    HarmSign.SENDS_DROPPED: [
+        ("a send was dropped", {"recent": RecentCounts(deduplicated=1)}, True),
         ("none was", {"sent": 100}, False),
     ],
 }
@@ -161,7 +161,7 @@ def test_a_long_timeout_hides_no_message_that_grows_older(
     """The oldest message need not be older than twelve hours before a person hears of it."""
     case = case_with(SetVisibilityTimeout(30, 43_200))
     seen = measurement(in_flight_now=40, oldest_age_seconds_now=age_seconds)
-    assert bool(describe_harm_shown(case, Signs(queue=seen))) is is_shown
+    assert bool(describe_measured_harm(case, HarmMeasurements(queue=seen))) is is_shown
 
 
 def document_of(kind: type[AttributeStep]) -> dict[str, str]:
@@ -172,24 +172,28 @@ def document_of(kind: type[AttributeStep]) -> dict[str, str]:
     "kind", [*STEP_CLASSES, LowerVisibilityTimeout], ids=lambda kind: kind.__name__
 )
 def test_every_step_has_a_row_of_its_own(kind: type[AttributeStep]) -> None:
-    assert kind in HARMS, f"say in mendq/model/harms.py what harm {kind.__name__} can do"
-    assert find_harm(document_of(kind)) is HARMS[kind]
+    assert kind in HARM_BY_STEP_CLASS, (
+        f"say in mendq/model/harms.py what harm {kind.__name__} can do"
+    )
+    assert find_harm(document_of(kind)) is HARM_BY_STEP_CLASS[kind]
 
 
-@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
 def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> None:
-    harm = HARMS[kind]
+    harm = HARM_BY_STEP_CLASS[kind]
     assert bool(harm.symptoms) != bool(harm.why_no_symptom)
     assert (harm.sign is not None) != bool(harm.why_no_sign)
     assert harm.symptoms <= SYMPTOM_BY_NAME.keys()
 
 
-@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
 def test_a_row_offers_what_rollback_does(kind: type[AttributeStep]) -> None:
-    expected = TAKE_BACK_TEXT
+    expected = ROLLBACK_INTRODUCTION
     if kind.is_permanent or kind.attribute in MANUAL_ATTRIBUTES:
-        expected = MANUAL_UNDO_TEXT if kind is not RedriveMessages else STOP_REDRIVE_TEXT
-    assert HARMS[kind].take_back == expected
+        expected = (
+            MANUAL_UNDO_INTRODUCTION if kind is not RedriveMessages else STOP_REDRIVE_INTRODUCTION
+        )
+    assert HARM_BY_STEP_CLASS[kind].rollback_introduction == expected
 
 
 def test_no_step_causes_on_its_queue_what_it_fixes() -> None:
@@ -200,14 +204,14 @@ def test_no_step_causes_on_its_queue_what_it_fixes() -> None:
         for kind in entry.steps
         if kind is not SetVisibilityTimeout
     }
-    assert not [(name, kind) for name, kind in fixes if name in HARMS[kind].here]
-    assert "visibility_timeout_too_short" not in HARMS[SetVisibilityTimeout].here
-    assert "visibility_timeout_too_long" not in HARMS[LowerVisibilityTimeout].here
+    assert not [(name, kind) for name, kind in fixes if name in HARM_BY_STEP_CLASS[kind].here]
+    assert "visibility_timeout_too_short" not in HARM_BY_STEP_CLASS[SetVisibilityTimeout].here
+    assert "visibility_timeout_too_long" not in HARM_BY_STEP_CLASS[LowerVisibilityTimeout].here
 
 
 CAUSED = [
     (kind, place, symptom)
-    for kind, harm in HARMS.items()
+    for kind, harm in HARM_BY_STEP_CLASS.items()
     for place in ("here", "at_dlq", "at_target")
     for symptom in sorted(getattr(harm, place))
 ]
@@ -227,7 +231,7 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
         sources = (source(**written),)
         return case_with(step, symptom=symptom), queue(queue_arn=DLQ_ARN, dlq_sources=sources)
     if place == "at_target":
-        named = Redrive(DLQ_ARN, 5).text
+        named = RedrivePolicy(DLQ_ARN, 5).text
         at = case_with(step, symptom=symptom, queue_arn=DLQ_ARN)
         return at, queue(queue_arn=STANDARD_ARN, RedrivePolicy=named)
     return case_with(step, symptom=symptom), replace_values(
@@ -259,11 +263,11 @@ def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
     assert "{" not in sentence
 
 
-@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
 def test_a_fault_that_a_step_cannot_cause_names_nothing(kind: type[AttributeStep]) -> None:
     for place in ("here", "at_dlq", "at_target"):
         case, facts = faulty(kind, place)
-        for symptom in SYMPTOM_BY_NAME.keys() - HARMS[kind].symptoms:
+        for symptom in SYMPTOM_BY_NAME.keys() - HARM_BY_STEP_CLASS[kind].symptoms:
             assert named(symptom, facts, case) is None, symptom
 
 
@@ -317,7 +321,7 @@ def test_a_change_that_was_taken_back_or_overruled_is_not_named(state: State) ->
 
 def test_a_change_that_does_not_stand_any_more_is_not_named() -> None:
     """A person has set another maxReceiveCount, or made the queue anew, before Mendq noticed."""
-    theirs = source(RedrivePolicy=Redrive(DLQ_ARN, 50).text)
+    theirs = source(RedrivePolicy=RedrivePolicy(DLQ_ARN, 50).text)
     assert named(ARRIVING, taking(theirs), ATTACHED) is None
     anew = source(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
     assert named(ARRIVING, taking(anew), ATTACHED) is None
@@ -353,7 +357,7 @@ def test_a_case_that_reported_its_own_harm_says_so() -> None:
 
 SIGNS = [
     (kind, title, counts, shows)
-    for kind, harm in HARMS.items()
+    for kind, harm in HARM_BY_STEP_CLASS.items()
     if harm.sign is not None
     for title, counts, shows in SHOWS[harm.sign]
 ]
@@ -366,22 +370,22 @@ def test_verification_sees_the_sign_of_a_step(
     kind: type[AttributeStep], title: str, counts: dict[str, Any], shows: bool
 ) -> None:
     case, since = case_with(EXAMPLES[kind]), measurement(**counts)
-    is_at_dlq = HARMS[kind].sign is Sign.DLQ_ARRIVALS
-    signs = Signs(dlq=since) if is_at_dlq else Signs(queue=since)
-    assert find_sign(case) is HARMS[kind].sign
-    assert bool(describe_harm_shown(case, signs)) is shows, title
+    is_at_dlq = HARM_BY_STEP_CLASS[kind].sign is HarmSign.DLQ_ARRIVALS
+    signs = HarmMeasurements(dlq=since) if is_at_dlq else HarmMeasurements(queue=since)
+    assert find_harm_sign(case) is HARM_BY_STEP_CLASS[kind].sign
+    assert bool(describe_measured_harm(case, signs)) is shows, title
 
 
-@pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
 def test_what_was_not_measured_shows_nothing(kind: type[AttributeStep]) -> None:
-    assert describe_harm_shown(case_with(EXAMPLES[kind]), Signs()) == ""
+    assert describe_measured_harm(case_with(EXAMPLES[kind]), HarmMeasurements()) == ""
 
 
 def test_messages_in_a_dlq_that_was_made_are_arrivals_before_cloudwatch_counts_them() -> None:
     assert (
-        describe_harm_shown(ATTACHED, Signs(dlq_waiting=60))
+        describe_measured_harm(ATTACHED, HarmMeasurements(dlq_message_count=60))
         == "60 messages moved to the DLQ orders-dlq"
     )
-    assert describe_harm_shown(case_with(ATTACH), Signs(dlq_waiting=60)) == "", (
-        "they may be from before"
-    )
+    assert (
+        describe_measured_harm(case_with(ATTACH), HarmMeasurements(dlq_message_count=60)) == ""
+    ), "they may be from before"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.cli.output import Output
-from mendq.model.json_text import refuse_constant, to_json
+from mendq.model.json_text import refuse_nan_constant, to_json
 from mendq.model.policy import parse_statements
 from mendq.model.queue import parse_json_object
 
@@ -26,7 +26,7 @@ VALUES = st.recursive(
 @given(VALUES, st.booleans())
 def test_to_json_writes_json_that_a_strict_parser_reads(value: Any, is_compact: bool) -> None:
     written = to_json({"value": value}, is_compact=is_compact, sort_keys=True)
-    read = json.loads(written, parse_constant=refuse_constant)
+    read = json.loads(written, parse_constant=refuse_nan_constant)
     assert to_json(read, is_compact=is_compact, sort_keys=True) == written
 
 
@@ -44,7 +44,7 @@ def test_command_output_of_a_nan_is_still_one_json_document(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Output(as_json=True).print_json({"measured": nan, "fixed": 2})
-    printed = json.loads(capsys.readouterr().out, parse_constant=refuse_constant)
+    printed = json.loads(capsys.readouterr().out, parse_constant=refuse_nan_constant)
     assert printed == {"measured": None, "fixed": 2}
 
 

@@ -17,8 +17,8 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_T
 from mendq.model.facts import LambdaConsumer
 from mendq.model.metrics import (
     CLOUDWATCH_LAG,
+    COUNTER_TOLERANCE_MESSAGES,
     LONGEST_WINDOW,
-    TOLERATED_MESSAGES,
     Gauges,
     Measurement,
     Window,
@@ -95,12 +95,12 @@ def test_messages_that_were_handled_once_are_no_race_in_whatever_order(
 ) -> None:
     found = played(minutes, gauged_after, is_new=is_new)
     assert found.surplus_deletes <= 0
-    assert not found.has_race
+    assert not found.has_consumer_race
 
 
 @given(minutes_of("send", "handle", "delete_twice", "vanish"))
 def test_one_handle_that_is_deleted_twice_is_no_race(minutes: list[list[Happening]]) -> None:
-    assert not played([[], *minutes, []], 4).has_race
+    assert not played([[], *minutes, []], 4).has_consumer_race
 
 
 @given(minutes_of("send", "handle_twice"), st.integers(0, 4))
@@ -109,7 +109,7 @@ def test_between_two_quiet_minutes_every_second_delete_is_seen(
 ) -> None:
     found = played([[], *minutes, []], gauged_after)
     assert found.surplus_deletes == found.deleted // 2
-    assert found.has_race == (found.surplus_deletes > max(20, 0.05 * found.sent))
+    assert found.has_consumer_race == (found.surplus_deletes > max(20, 0.05 * found.sent))
 
 
 @given(
@@ -135,7 +135,7 @@ def test_a_batch_that_is_sent_received_and_deleted_once_is_no_race(
             series[key].append((n, sum(each[3] for each in batches if each[which] == n)))
     found = known(0.5, **series)
     assert found.surplus_deletes <= 0
-    assert not found.has_race
+    assert not found.has_consumer_race
 
 
 @pytest.mark.parametrize("begins", [0, 1, 2])
@@ -154,7 +154,7 @@ def test_what_was_sent_in_the_first_minute_is_counted_once() -> None:
     found = played([[("send", 120)], *[[("handle_twice", 12)]] * 10, []], gauged_after=1)
     assert found.sent + found.before.backlog == 120 - 12, "since a minute without sends"
     assert found.surplus_deletes == 9 * 12
-    assert found.has_race
+    assert found.has_consumer_race
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_was_sent_in_the_first_minute_is_counted_once() -> None:
 )
 def test_what_is_handled_beside_a_gauge_is_no_race(minutes: list[list[Happening]]) -> None:
     for gauged_after in (0, 1):
-        assert not played(minutes, gauged_after).has_race
+        assert not played(minutes, gauged_after).has_consumer_race
 
 
 RACE = examples.measurement(sent=100, received=200, deleted=200)
@@ -184,10 +184,16 @@ LATE = examples.measurement(received=60, deleted=60, backlog_before=4, backlog_n
         (examples.measurement(sent=1_000, received=1_050, deleted=1_050), False),
         (examples.measurement(sent=1_000, received=1_051, deleted=1_051), True),
         # Deletes that may have come after the last backlog, or beyond inexact receives.
-        (replace(RACE, deleted_unsure=79), True),
-        (replace(RACE, deleted_unsure=80), False),
-        (examples.measurement(sent=100, received=180, deleted=180 + TOLERATED_MESSAGES), True),
-        (examples.measurement(sent=100, received=180, deleted=181 + TOLERATED_MESSAGES), False),
+        (replace(RACE, deletes_after_last_backlog=79), True),
+        (replace(RACE, deletes_after_last_backlog=80), False),
+        (
+            examples.measurement(sent=100, received=180, deleted=180 + COUNTER_TOLERANCE_MESSAGES),
+            True,
+        ),
+        (
+            examples.measurement(sent=100, received=180, deleted=181 + COUNTER_TOLERANCE_MESSAGES),
+            False,
+        ),
         # Nobody sent them: DLQ messages arrive so, and some may be handled meanwhile.
         (examples.measurement(received=300, deleted=300, backlog_now=700), False),
         # Every delete came too late: no message is gone yet; but one came without being sent.
@@ -198,7 +204,7 @@ LATE = examples.measurement(received=60, deleted=60, backlog_before=4, backlog_n
 def test_a_race_is_a_surplus_that_nothing_else_explains(
     counted: Measurement, *, races: bool
 ) -> None:
-    assert counted.has_race is races
+    assert counted.has_consumer_race is races
 
 
 COUNTED = (
@@ -287,7 +293,7 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     )
     assert found.before == Gauges(114, 4, 10, 30, 3)
     assert found.now == Gauges(226, 6, 20, 7_000, 1)
-    assert found.least_visible == 1
+    assert found.fewest_visible_messages == 1
     now = known(2, visible=[(0, 9)], noisy=[(119, 2)], quiet=[(119, 7)], quiet_age=[(119, 60)]).now
     assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
 
@@ -313,7 +319,7 @@ def test_consumers_have_stopped_finishing_after_a_pause_longer_than_any_before(
 ) -> None:
     measured = with_last_delete_at(minute, every)
     assert measured.pause == timedelta(minutes=359 - minute)
-    assert measured.longest_pause == timedelta(minutes=every - 1)
+    assert measured.longest_pause_between_deletes == timedelta(minutes=every - 1)
     assert measured.has_stopped_finishing is has_stopped
 
 
@@ -372,5 +378,5 @@ def test_whatever_cloudwatch_says_the_order_of_its_points_says_nothing(
     found = in_window(2, **once)
     assert found == in_window(2, **{key: each[::-1] for key, each in once.items()})
     if found is not None:
-        assert found.least_visible <= min(found.before.visible, found.now.visible)
+        assert found.fewest_visible_messages <= min(found.before.visible, found.now.visible)
         assert found.now.visible + found.now.in_flight <= found.now.backlog

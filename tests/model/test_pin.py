@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from mendq.cases.pins import read_pin
 from mendq.model.policy import (
     CLOCK_SKEW,
-    CLOUDTRAIL_RECORDS_WITHIN,
+    CLOUDTRAIL_DELIVERY_TIME,
     PIN_LIFETIME,
     Pin,
     QueueChange,
     check_pin,
-    digest_of,
-    find_doubt_without_history,
+    digest_of_policy,
+    find_pin_doubt_without_history,
 )
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -35,11 +35,19 @@ NOW = CHANGED + timedelta(minutes=30)
 MOMENT, HOUR = timedelta(seconds=1), timedelta(hours=1)
 POLICY = '{"Statement": []}'
 PIN = Pin(
-    QUEUE, POLICY, digest_of(POLICY), 3, PINNED, ALICE, CREATED, MODIFIED, automation=(DEPLOYS,)
+    QUEUE,
+    POLICY,
+    digest_of_policy(POLICY),
+    3,
+    PINNED,
+    ALICE,
+    CREATED,
+    MODIFIED,
+    automation=(DEPLOYS,),
 )
 DEPLOYED = QueueChange(CHANGED, "SetQueueAttributes", ALICE, by_cloudformation=True)
 BY_ALICE = QueueChange(CHANGED, "SetQueueAttributes", ALICE)
-VISIBILITY = replace(BY_ALICE, at=CHANGED + MOMENT, of_policy=False)
+VISIBILITY = replace(BY_ALICE, at=CHANGED + MOMENT, may_change_policy=False)
 
 
 def good(*changes: QueueChange, pin: Pin = PIN, now: datetime = NOW) -> bool:
@@ -50,8 +58,10 @@ def good(*changes: QueueChange, pin: Pin = PIN, now: datetime = NOW) -> bool:
 def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() -> None:
     assert read_pin(json.dumps(PIN.document())) == PIN
     assert PIN.document()["expires_at"] == "2026-12-02T09:10:00.000Z"
-    assert digest_of("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    assert len({*map(digest_of, (POLICY, POLICY.replace(" ", ""), f"{POLICY}\n"))}) == 3
+    assert (
+        digest_of_policy("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    )
+    assert len({*map(digest_of_policy, (POLICY, POLICY.replace(" ", ""), f"{POLICY}\n"))}) == 3
 
 
 @pytest.mark.parametrize(
@@ -70,7 +80,7 @@ def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() ->
 def test_what_is_wrong_with_a_pin_itself(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime, doubt: str | None
 ) -> None:
-    found = find_doubt_without_history(pin, queue_arn, created_at, now)
+    found = find_pin_doubt_without_history(pin, queue_arn, created_at, now)
     assert (doubt in str(found)) if doubt else (found is None)
 
 
@@ -118,7 +128,7 @@ def test_a_change_that_cloudtrail_has_not_said_of_yet_is_waited_for_and_never_ov
 
 
 def test_a_deployment_that_may_go_on_is_waited_for() -> None:
-    announced = CHANGED + CLOUDTRAIL_RECORDS_WITHIN
+    announced = CHANGED + CLOUDTRAIL_DELIVERY_TIME
     soon = check_pin(PIN, [DEPLOYED], CHANGED, announced - MOMENT)
     assert (soon.is_good, soon.passes) == (False, True)
     assert "2026-11-09 12:20:00 UTC" in soon.doubt
@@ -167,7 +177,7 @@ CHANGES = st.builds(
     at=SINCE_THEN,
     event_name=st.just("AddPermission"),
     principal_arn=st.sampled_from((ALICE, DEPLOYS)),
-    of_policy=st.booleans(),
+    may_change_policy=st.booleans(),
     by_cloudformation=st.booleans(),
 )
 
@@ -181,6 +191,6 @@ def test_a_good_pin_was_only_overwritten_by_deployments(
         return
     assert found.changed in changes
     for each in changes:
-        if each.of_policy and each.at > MODIFIED + CLOCK_SKEW:
+        if each.may_change_policy and each.at > MODIFIED + CLOCK_SKEW:
             assert each.by_cloudformation or each.principal_arn == DEPLOYS
     assert max(each.at for each in changes) >= modified_at - CLOCK_SKEW

@@ -45,7 +45,7 @@ def test_what_is_given_by_what_it_is_not_is_said() -> None:
     (statement,) = (
         parse_statements(json.dumps({"Statement": {"Sid": "Guard", "Effect": "Deny", **but}})) or ()
     )
-    assert statement.excepting == {"Principal", "Action", "Resource"}
+    assert statement.negated_elements == {"Principal", "Action", "Resource"}
     assert (statement.allows, statement.sid) == (False, "Guard")
 
 

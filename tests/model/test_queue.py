@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN, STANDARD_ARN, queue
 from mendq.model.dlq import (
     arn_of_quarantine,
-    attributes_of_dlq,
+    make_dlq_attributes,
     make_quarantine_attributes,
     why_unfit_as_quarantine,
 )
 from mendq.model.queue import (
-    DEFAULT_ATTRIBUTES,
-    Redrive,
-    RedriveAllow,
-    arn_of,
+    DEFAULT_NUMBER_BY_ATTRIBUTE,
+    RedriveAllowPolicy,
+    RedrivePolicy,
     arn_of_dlq,
     arn_of_url,
     is_quarantine,
+    make_public_queue_url,
+    parse_queue_arn,
     parse_redrive_allow_policy,
     parse_redrive_policy,
-    parts_of,
-    public_url,
+    queue_arn_or_none,
     why_unfit_as_dlq,
 )
 from tests.heal.conftest import moto_account
@@ -49,11 +49,11 @@ NAMES = st.builds(
 def test_what_is_made_beside_a_queue_is_legal_fits_and_is_its_own(one: str, other: str) -> None:
     for made in (arn_of_dlq, arn_of_quarantine):
         beside = made(PREFIX + one)
-        assert arn_of(beside) == beside
+        assert queue_arn_or_none(beside) == beside
         assert why_unfit_as_dlq(PREFIX + one, beside) is None
         assert (beside == made(PREFIX + other)) == (one == other)
     assert arn_of_dlq(PREFIX + one) != arn_of_quarantine(PREFIX + one)
-    assert is_quarantine(parts_of(arn_of_quarantine(PREFIX + one)).name)
+    assert is_quarantine(parse_queue_arn(arn_of_quarantine(PREFIX + one)).name)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_name_that_fits_is_retained_whole(
     source: str, dlq: str | None, quarantine: str | None
 ) -> None:
     for made, name in ((arn_of_dlq, dlq), (arn_of_quarantine, quarantine)):
-        found = parts_of(made(PREFIX + source)).name
+        found = parse_queue_arn(made(PREFIX + source)).name
         assert (found == name) if name else (len(found) == 80)
     assert not is_quarantine(f"{source.removesuffix('.fifo')[:60]}-quarantine-2")
 
@@ -88,11 +88,11 @@ def test_a_new_queue_keeps_messages_as_long_and_as_safe_as_can_be() -> None:
     source = queue(KmsMasterKeyId="alias/orders", ContentBasedDeduplication="true")
     encrypted = {**KEPT, "KmsMasterKeyId": "alias/orders", "FifoQueue": "true"}
     by_content = {"ContentBasedDeduplication": "true"}
-    allowed = {"RedriveAllowPolicy": RedriveAllow("byQueue", (QUEUE_ARN,)).text}
-    assert attributes_of_dlq(source, arn_of_dlq(QUEUE_ARN)) == encrypted | by_content | allowed
+    allowed = {"RedriveAllowPolicy": RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text}
+    assert make_dlq_attributes(source, arn_of_dlq(QUEUE_ARN)) == encrypted | by_content | allowed
     assert make_quarantine_attributes(source) == encrypted
-    again = queue(queue_arn=STANDARD_ARN, RedrivePolicy=Redrive(DLQ_ARN, 5).text)
-    assert attributes_of_dlq(again, DLQ_ARN) == GOOD, "it stays open to others"
+    again = queue(queue_arn=STANDARD_ARN, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
+    assert make_dlq_attributes(again, DLQ_ARN) == GOOD, "it stays open to others"
     assert make_quarantine_attributes(again) == GOOD
 
 
@@ -132,7 +132,7 @@ def test_no_text_makes_a_reader_raise(text: str) -> None:
 @pytest.mark.parametrize(("text", "read"), table("redrive counts"))
 def test_a_redrive_policy_s_count_is_a_number_or_its_text(text: str, read: int | None) -> None:
     assert parse_redrive_policy("[" * 100_000) is None
-    assert parse_redrive_policy(text) == (None if read is None else Redrive("a", read))
+    assert parse_redrive_policy(text) == (None if read is None else RedrivePolicy("a", read))
 
 
 @pytest.mark.parametrize(("text", "allows"), table("who may name it"))
@@ -146,8 +146,8 @@ def test_who_may_name_it_and_what_cannot_be_read_is_not_guessed(
 def test_defaults_are_what_sqs_says_of_a_new_queue() -> None:
     with moto_account() as account:
         made = account.attributes(account.queue("plain", tag=None))
-    announced = {name: int(made[name]) for name in DEFAULT_ATTRIBUTES if name in made}
-    assert announced == {name: DEFAULT_ATTRIBUTES[name] for name in announced}
+    announced = {name: int(made[name]) for name in DEFAULT_NUMBER_BY_ATTRIBUTE if name in made}
+    assert announced == {name: DEFAULT_NUMBER_BY_ATTRIBUTE[name] for name in announced}
     assert len(announced) >= 5
 
 
@@ -157,7 +157,7 @@ def test_defaults_are_what_sqs_says_of_a_new_queue() -> None:
 )
 def test_a_public_url_leads_back_to_its_queue(partition: str, region: str, host: str) -> None:
     arn = f"arn:{partition}:sqs:{region}:123456789012:orders"
-    assert public_url(arn) == f"https://sqs.{region}.{host}/123456789012/orders"
-    assert arn_of_url(public_url(arn), region) == arn
+    assert make_public_queue_url(arn) == f"https://sqs.{region}.{host}/123456789012/orders"
+    assert arn_of_url(make_public_queue_url(arn), region) == arn
     with pytest.raises(ValueError, match="not the ARN"):
-        public_url(f"{arn};ls")
+        make_public_queue_url(f"{arn};ls")

@@ -11,14 +11,14 @@ from mendq.model.consent import Consent
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
 from mendq.model.settings import (
-    DEFAULT_WORKER,
+    DEFAULT_SPARK_WORKER,
     DeliverReportSettings,
     LambdaSettings,
     OperatorSettings,
     OwnerSettings,
     SettingsUnreadable,
-    executors_within,
-    workers_within,
+    count_executors_within,
+    count_workers_within,
 )
 from mendq.model.steps import Owner
 
@@ -102,11 +102,11 @@ MEMORY_OF_TWO_VCPU = range(4, 17)
 def test_what_ends_first_bounds_workers_of_one_of_emrs_sizes(
     vcpu: int, memory_gb: int, workers: int
 ) -> None:
-    assert workers_within(vcpu, memory_gb) == workers
-    assert executors_within(vcpu, memory_gb) == workers - 1
-    assert DEFAULT_WORKER.vcpu == 2
-    assert DEFAULT_WORKER.memory_gb in MEMORY_OF_TWO_VCPU
-    assert DEFAULT_WORKER.heap_gb * (1 + DEFAULT_WORKER.overhead_factor) == pytest.approx(
-        DEFAULT_WORKER.memory_gb
-    )
-    assert 20 <= DEFAULT_WORKER.disk_gb <= 200
+    assert count_workers_within(vcpu, memory_gb) == workers
+    assert count_executors_within(vcpu, memory_gb) == workers - 1
+    assert DEFAULT_SPARK_WORKER.vcpu == 2
+    assert DEFAULT_SPARK_WORKER.memory_gb in MEMORY_OF_TWO_VCPU
+    assert DEFAULT_SPARK_WORKER.heap_gb * (
+        1 + DEFAULT_SPARK_WORKER.overhead_factor
+    ) == pytest.approx(DEFAULT_SPARK_WORKER.memory_gb)
+    assert 20 <= DEFAULT_SPARK_WORKER.disk_gb <= 200

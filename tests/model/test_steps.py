@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 from mendq.model.steps import (
-    HELD_VALUE,
+    MESSAGES_HELD_IN_DLQ_VALUE,
     STEP_CLASSES,
     AllowRedriveFrom,
     AttachDlq,
@@ -31,16 +31,16 @@ SOURCES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders-{n:02}" for n in ran
 
 
 def by_queue(*sources: str) -> str:
-    return RedriveAllow("byQueue", tuple(sorted(sources))).text
+    return RedriveAllowPolicy("byQueue", tuple(sorted(sources))).text
 
 
 # Those that are neither a number nor one of two words.
 TEXTS: dict[type[AttributeStep], AttributeStep] = {
     CreateDlq: CreateDlq("", DEAD),
-    AttachDlq: AttachDlq("", Redrive(DEAD, 100).text),
+    AttachDlq: AttachDlq("", RedrivePolicy(DEAD, 100).text),
     AllowRedriveFrom: AllowRedriveFrom(by_queue(), by_queue(*SOURCES[:10])),
     RestorePolicy: RestorePolicy("", "{}"),
-    RedriveMessages: RedriveMessages(HELD_VALUE, DEAD),
+    RedriveMessages: RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, DEAD),
 }
 
 
@@ -58,7 +58,7 @@ def test_the_furthest_of_every_kind_is_within_its_bounds(
 
 def test_the_least_of_a_kind_is_within_its_bounds() -> None:
     assert SetVisibilityTimeout(0, 1).find_bounds_fault() is None
-    assert AttachDlq("", Redrive(DEAD, 3).text).find_bounds_fault() is None
+    assert AttachDlq("", RedrivePolicy(DEAD, 3).text).find_bounds_fault() is None
     assert (
         AllowRedriveFrom(by_queue(*SOURCES[:8]), by_queue(*SOURCES[:9])).find_bounds_fault() is None
     )
@@ -90,7 +90,7 @@ def test_beyond_its_bounds_a_step_says_so(kind: str, before: Any, after: Any) ->
 def test_spelling_makes_no_difference_to_what_stands_there() -> None:
     """AWS answers with a spelling of its own; a person's template has another."""
     spelling = f'{{"maxReceiveCount": "5",\n "deadLetterTargetArn": "{DEAD}"}}'
-    ours = Redrive(DEAD, 5).text
+    ours = RedrivePolicy(DEAD, 5).text
     for text in (spelling, ours):
         assert AttachDlq.value_in({"RedrivePolicy": text}) == ours
     swapped = (
@@ -113,7 +113,7 @@ def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_ta
         True,
     )
     for attributes in ({}, {"RedrivePolicy": "{}"}):
-        assert RedriveMessages.value_in(attributes) == HELD_VALUE
+        assert RedriveMessages.value_in(attributes) == MESSAGES_HELD_IN_DLQ_VALUE
 
 
 def test_what_is_absent_or_cannot_be_read_stands_as_it_is() -> None:

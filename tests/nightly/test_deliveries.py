@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.lambdas.rows import DELIVER_TIMEOUT_SECONDS
+from infra.lambdas.rows import DELIVER_REPORT_TIMEOUT_SECONDS
 from mendq.nightly.deliveries import CLAIM_SECONDS, ClaimHeldByAnotherRun, DeliveryClaims
 from tests.heal.conftest import Account
 
@@ -41,7 +41,7 @@ def test_what_another_run_has_taken_is_not_ours_until_it_ends(account: Account) 
 
 
 def test_a_claim_fits_between_an_invocation_and_lambdas_last_try() -> None:
-    assert DELIVER_TIMEOUT_SECONDS < CLAIM_SECONDS < sum(LAMBDA_RETRIES_AFTER_SECONDS)
+    assert DELIVER_REPORT_TIMEOUT_SECONDS < CLAIM_SECONDS < sum(LAMBDA_RETRIES_AFTER_SECONDS)
 
 
 def test_what_failed_may_be_tried_at_once_by_anybody(account: Account) -> None:

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from mendq.nightly.verdict import (
     COUNT_FIELDS,
+    NightlyCounts,
     NightlyJudgement,
-    NightlyRead,
     Verdict,
-    judge,
-    read_nightly,
+    judge_nightly_run,
+    read_nightly_counts,
     usual_records,
 )
 
@@ -27,12 +27,12 @@ SUNDAY = date(2026, 11, 15)
 MADE_AT = datetime(2026, 11, 16, 2, 3, 4, tzinfo=UTC)
 
 
-def a_nightly(day: date = SUNDAY, records: int = 10_000, **fields: Any) -> NightlyRead:
+def a_nightly(day: date = SUNDAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
     fields = {"failed_calls": min(records, 3), "files": 1, **fields}
-    return NightlyRead(day, MADE_AT, "native", "", records=records, **fields)
+    return NightlyCounts(day, MADE_AT, "native", "", records=records, **fields)
 
 
-def before(*records: int, until: date = SUNDAY) -> list[NightlyRead]:
+def before(*records: int, until: date = SUNDAY) -> list[NightlyCounts]:
     """Nightly runs on the days before `until`, the last one first."""
     return [a_nightly(until - timedelta(days=n), each) for n, each in enumerate(records, 1)]
 
@@ -61,13 +61,15 @@ def test_a_nightly_is_believed_unless_it_has_far_fewer_records_than_usual(
     """The probe alone makes a failing call an hour, and an outage may outlast what is usual."""
     nightly_runs = before(*earlier_of(row["earlier"]))
     expected = NightlyJudgement(Verdict(row["verdict"]), row["usual"])
-    assert judge(a_nightly(records=row["records"]), nightly_runs) == expected
+    assert judge_nightly_run(a_nightly(records=row["records"]), nightly_runs) == expected
 
 
 def test_other_days_than_the_fourteen_before_say_nothing() -> None:
     later = [a_nightly(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
     long_ago = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
-    assert judge(a_nightly(records=10), [*later, *long_ago]) == NightlyJudgement(Verdict.READ)
+    assert judge_nightly_run(a_nightly(records=10), [*later, *long_ago]) == NightlyJudgement(
+        Verdict.READ
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,13 +86,13 @@ def test_a_nightly_that_was_written_before_its_day_was_over_is_partial(
 ) -> None:
     """The chain of the day before touched it, and its own night never came."""
     whole = a_nightly()
-    assert judge(replace(whole, made_at=made_at), before(*TWO_WEEKS)) == NightlyJudgement(
-        verdict, 1_400
-    )
+    assert judge_nightly_run(
+        replace(whole, made_at=made_at), before(*TWO_WEEKS)
+    ) == NightlyJudgement(verdict, 1_400)
     nothing = a_nightly(records=0)
-    assert judge(nothing, []).verdict is Verdict.NOTHING_READ
+    assert judge_nightly_run(nothing, []).verdict is Verdict.NOTHING_READ
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
-    assert judge(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
+    assert judge_nightly_run(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
 
 
 def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
@@ -104,8 +106,10 @@ def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
 
 
 def test_a_nightly_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
-    assert judge(None, before(*TWO_WEEKS)) == NightlyJudgement(Verdict.MISSING)
-    assert judge(None, before(*TWO_WEEKS), has_run_failed=True) == NightlyJudgement(Verdict.FAILED)
+    assert judge_nightly_run(None, before(*TWO_WEEKS)) == NightlyJudgement(Verdict.MISSING)
+    assert judge_nightly_run(None, before(*TWO_WEEKS), has_run_failed=True) == NightlyJudgement(
+        Verdict.FAILED
+    )
 
 
 RECORDS = st.integers(0, 100_000)
@@ -114,7 +118,9 @@ RECORDS = st.integers(0, 100_000)
 @given(RECORDS, st.lists(RECORDS, max_size=20))
 def test_more_records_never_make_a_nightly_more_doubtful(records: int, earlier: list[int]) -> None:
     nightly_runs = before(*earlier)
-    fewer, more = (judge(a_nightly(records=each), nightly_runs) for each in (records, records + 1))
+    fewer, more = (
+        judge_nightly_run(a_nightly(records=each), nightly_runs) for each in (records, records + 1)
+    )
     order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
     assert order.index(fewer.verdict) <= order.index(more.verdict)
     assert fewer.usual_records == more.usual_records
@@ -126,9 +132,9 @@ def test_more_records_never_make_a_nightly_more_doubtful(records: int, earlier: 
 
 def test_what_is_written_is_read_back() -> None:
     counts = {name: number for number, name in enumerate(COUNT_FIELDS, 1)}
-    nightly = NightlyRead(SUNDAY, MADE_AT, "standard_library", "isal is not there", **counts)
+    nightly = NightlyCounts(SUNDAY, MADE_AT, "standard_library", "isal is not there", **counts)
     written = json.dumps(nightly.document())
-    assert read_nightly(written.encode()) == nightly
+    assert read_nightly_counts(written.encode()) == nightly
     named = ("schema", "day", "made_at", "reader", "why_fallback")
     assert tuple(json.loads(written)) == (*named, *COUNT_FIELDS)
     assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
@@ -148,18 +154,20 @@ ODD: dict[str, tuple[object, ...]] = {
 @pytest.mark.parametrize(("field", "value"), [(name, odd) for name in ODD for odd in ODD[name]])
 def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> None:
     document = a_nightly().document()
-    assert read_nightly(json.dumps(document).encode()) is not None
-    assert read_nightly(json.dumps({**document, field: value}).encode()) is None
+    assert read_nightly_counts(json.dumps(document).encode()) is not None
+    assert read_nightly_counts(json.dumps({**document, field: value}).encode()) is None
     del document[field]
-    assert read_nightly(json.dumps(document).encode()) is None
+    assert read_nightly_counts(json.dumps(document).encode()) is None
 
 
 def test_what_is_no_document_is_none() -> None:
     contents = [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000]
-    assert [read_nightly(each) for each in contents] == [None] * 7
+    assert [read_nightly_counts(each) for each in contents] == [None] * 7
 
 
 def test_torn_tables_are_said_before_anything_else_of_the_nightly() -> None:
     for records in (0, 10, 10_000):
-        torn = judge(a_nightly(records=records), before(*[10_000] * 5), is_torn=True)
+        torn = judge_nightly_run(
+            a_nightly(records=records), before(*[10_000] * 5), has_wrong_counts=True
+        )
         assert torn == NightlyJudgement(Verdict.TORN, 10_000)

@@ -18,7 +18,7 @@ from mendq.nightly.outcome import (
     describe_run,
     read_run_id,
 )
-from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyRead, Verdict
+from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyCounts, Verdict
 
 DAY = date(2026, 11, 15)
 CREATED_AT = datetime(2026, 11, 16, 2, tzinfo=UTC)
@@ -28,10 +28,10 @@ RUN = NightlyJobRun(
 ID = "00f1982r1uukb925"
 
 
-def nightly(day: date = DAY, records: int = 10_000, **fields: Any) -> NightlyRead:
+def nightly(day: date = DAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
     fields = {"made_at": CREATED_AT + timedelta(minutes=2), "reader": NATIVE_READER, **fields}
     fields = {"why_fallback": "", "failed_calls": min(records, 3), **fields}
-    return NightlyRead(day, records=records, **fields)
+    return NightlyCounts(day, records=records, **fields)
 
 
 EARLIER = [
@@ -39,7 +39,9 @@ EARLIER = [
 ]
 
 
-def see(*nightly_runs: NightlyRead, state: str = "SUCCESS", details: str = "") -> NightlyRunOutcome:
+def see(
+    *nightly_runs: NightlyCounts, state: str = "SUCCESS", details: str = ""
+) -> NightlyRunOutcome:
     run = structs.replace(RUN, state=state, details=details)
     return describe_run(run, DAY, {each.day: each for each in (*EARLIER, *nightly_runs)})
 
@@ -78,7 +80,7 @@ def test_each_end_has_its_figures_and_its_sentence(
     assert {str(name): value for name, value in seen.metrics().items() if value} == told["figures"]
     assert seen.metrics().keys() == set(NightlyMetric), "a figure that is missing was not watched"
     assert seen.explanation == told["why"]
-    assert seen.is_fine is told["is_fine"]
+    assert seen.is_without_problem is told["is_fine"]
 
 
 def test_a_day_that_was_not_over_yet_is_said() -> None:
@@ -88,7 +90,7 @@ def test_a_day_that_was_not_over_yet_is_said() -> None:
     )
     seen = describe_run(structs.replace(RUN, created_at=early.made_at), DAY, {DAY: early})
     assert seen.verdict is Verdict.PARTIAL
-    assert not seen.is_fine
+    assert not seen.is_without_problem
     assert seen.explanation.endswith(f"records were read of {DAY}, which was not over yet")
 
 

@@ -16,9 +16,16 @@ from msgspec.structs import replace
 from mendq.aws.clients import Clients
 from mendq.model.plan import Refusal
 from mendq.model.settings import ORGANIZATION_SCOPE, StartNightlySettings
-from mendq.nightly.jobs import ACTIVE_STATES, Job, Roots, make_nightly_job, make_week_job, start_job
+from mendq.nightly.jobs import (
+    STATES_OF_ACTIVE_RUNS,
+    Job,
+    NightlyJobRoots,
+    make_nightly_job,
+    make_week_job,
+    start_job,
+)
 
-ROOTS = Roots("s3://trail", "s3://cases", "s3://out", "123456789012", "us-east-1")
+ROOTS = NightlyJobRoots("s3://trail", "s3://cases", "s3://out", "123456789012", "us-east-1")
 AT = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
 SETTINGS = StartNightlySettings(
     account="123456789012",
@@ -75,10 +82,10 @@ def test_of_an_organization_the_job_is_told_where_it_is_and_whom_to_miss() -> No
 
 
 def test_a_token_is_legal_and_the_same_for_the_same_time_alone() -> None:
-    token, later = make_nightly_job(AT, ROOTS).client_token(AT), AT + timedelta(hours=1)
+    token, later = make_nightly_job(AT, ROOTS).make_client_token(AT), AT + timedelta(hours=1)
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", token)
-    assert token == make_nightly_job(AT, ROOTS).client_token(AT)
-    assert make_nightly_job(later, ROOTS).client_token(later) != token
+    assert token == make_nightly_job(AT, ROOTS).make_client_token(AT)
+    assert make_nightly_job(later, ROOTS).make_client_token(later) != token
 
 
 def run(name: str) -> dict[str, Any]:
@@ -91,7 +98,7 @@ def run(name: str) -> dict[str, Any]:
 
 def _started(job: Job, *active: str) -> str | Refusal:
     clients = Clients(boto3.Session(region_name="us-east-1"))
-    asked = {"applicationId": "00f1a2b3", "states": list(ACTIVE_STATES)}
+    asked = {"applicationId": "00f1a2b3", "states": list(STATES_OF_ACTIVE_RUNS)}
     started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]}
     with Stubber(clients.emr) as emr:
         emr.add_response("list_job_runs", {"jobRuns": [run(each) for each in active]}, asked)

@@ -14,12 +14,12 @@ from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
 from mendq.notifications import notification
 from mendq.notifications.configuration import Baseline
-from mendq.notifications.notification import MassSymptom, Redelivery
+from mendq.notifications.notification import MassSymptom, ReportRedelivery
 from mendq.notifications.sent import NotificationText
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -64,7 +64,10 @@ STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logical-id
 TRIED: dict[str, Any] = {"state": State.ESCALATED, "came_from": State.INEFFECTIVE}
 RETAINED = {"attribute": "MessageRetentionPeriod", "before": "345600", "after": "1209600"}
 BACK = {"attribute": "Dlq", "before": "held", "after": QUEUE_ARN.replace("orders", "billing")}
-DLQ_STEPS = (CreateDlq("", DLQ_ARN).document(), AttachDlq("", Redrive(DLQ_ARN, 5).text).document())
+DLQ_STEPS = (
+    CreateDlq("", DLQ_ARN).document(),
+    AttachDlq("", RedrivePolicy(DLQ_ARN, 5).text).document(),
+)
 SIX_STEPS = tuple({**STEP, "attribute": f"A{n}"} for n in range(6))
 MASS = MassSymptom(
     "kms_throttled",
@@ -73,11 +76,11 @@ MASS = MassSymptom(
     "Look at the request quota of KMS.",
 )
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q{n:03}" for n in range(12)]
-WHERE = notification.format_place("123456789012", "us-east-1")
+WHERE = notification.format_account_and_region("123456789012", "us-east-1")
 LONG_AGO = NOW - timedelta(days=9)
 LATE = NOW + timedelta(hours=15)
 WHY = "MessageRejected: Email address is not verified."
-AGAIN = Redelivery("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-W46/summary.json")
+AGAIN = ReportRedelivery("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-W46/summary.json")
 
 
 def every_page() -> dict[str, NotificationText]:
@@ -131,8 +134,10 @@ def every_page() -> dict[str, NotificationText]:
         "a mass symptom among queues that nobody counted": notification.describe_mass_symptom(
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
         ),
-        "a flood of names": notification.describe_flood([(FLOODER, 5_000), ("", 2)], NOW, WHERE),
-        "pages held back": notification.describe_held_back(
+        "a flood of names": notification.describe_call_flood(
+            [(FLOODER, 5_000), ("", 2)], NOW, WHERE
+        ),
+        "pages held back": notification.describe_held_back_notifications(
             [FLOODER, "redrive_cycle"], "123456789012", "us-east-1"
         ),
         "a report not mailed": notification.describe_refused_mail(

@@ -18,25 +18,25 @@ from mendq.model.plan import Refusal, Refuse
 from mendq.model.state import State
 from mendq.notifications.announcements import (
     ACCOUNT_NEWS_PAUSE,
-    CHECK_SENT_AFTER,
-    NEW_CALLERS_PAUSE,
+    CHECK_NOTIFICATION_SENT_AFTER,
+    EXCLUSIVE_SENDING_TIME,
+    NEW_CALLERS_REPORT_PAUSE,
     NOTIFICATIONS_PER_HOUR,
     NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS,
-    REPORT_WAIT_AFTER,
-    RETRY_HELD_BACK_AFTER,
-    SENDING_DURATION,
+    REPORT_WAITING_CASE_AFTER,
+    RETRY_HELD_BACK_NOTIFICATION_AFTER,
     Announcement,
     Announcements,
     HourlyBudget,
     News,
     choose_pause_between_summaries,
     choose_severity,
-    find_first_look,
+    find_first_check_time,
     make_transition_news,
-    make_wait_news,
+    make_waiting_case_news,
     must_report_mass_symptom,
     must_report_new_callers,
-    must_report_wait,
+    must_report_waiting_case,
 )
 from mendq.notifications.sent import MOST_REMEMBERED_NEWS, NotificationRecord, NotificationText
 from tests.notifications.pages import CASE, NOW
@@ -76,7 +76,7 @@ def told(age: timedelta, key: str = NEWS.key) -> NotificationRecord:
 def test_news_is_announced_unless_people_had_it_within_a_day(
     last: NotificationRecord | None, expected: Announcement
 ) -> None:
-    assert Announcements(last, NOW).decide_news(NEWS) is expected
+    assert Announcements(last, NOW).decide_case_news(NEWS) is expected
 
 
 @pytest.mark.parametrize("last", [None, told(DAY), stored(MOMENT)])
@@ -91,7 +91,7 @@ def test_news_is_announced_unless_people_had_it_within_a_day(
 def test_drill_or_news_without_severity_is_never_announced(
     news: News, last: NotificationRecord | None
 ) -> None:
-    assert Announcements(last, NOW).decide_news(news) is Announcement.NOTHING_TO_ANNOUNCE
+    assert Announcements(last, NOW).decide_case_news(news) is Announcement.NOTHING_TO_ANNOUNCE
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -117,7 +117,7 @@ def test_two_kinds_of_news_that_alternate_are_each_announced_once_a_day() -> Non
     for hour in range(30):
         now = NOW + timedelta(hours=hour)
         key = ("one", "two")[hour % 2]
-        if Announcements(record, now).decide_news(News(key, Severity.INFO)) is (
+        if Announcements(record, now).decide_case_news(News(key, Severity.INFO)) is (
             Announcement.ANNOUNCE_NOW
         ):
             announced.append((key, hour))
@@ -125,7 +125,7 @@ def test_two_kinds_of_news_that_alternate_are_each_announced_once_a_day() -> Non
     assert announced == [("one", 0), ("two", 1), ("one", 24), ("two", 25)]
 
 
-WAIT = make_wait_news(CASE, Severity.INFO)
+WAIT = make_waiting_case_news(CASE, Severity.INFO)
 
 
 @pytest.mark.parametrize(
@@ -142,12 +142,12 @@ WAIT = make_wait_news(CASE, Severity.INFO)
 def test_wait_is_reported_once_and_a_stored_report_counts(
     last: NotificationRecord, expected: Announcement
 ) -> None:
-    assert Announcements(last, NOW).decide_news(WAIT) is expected
+    assert Announcements(last, NOW).decide_case_news(WAIT) is expected
 
 
 def test_wait_is_reported_from_an_hour_on() -> None:
-    assert not must_report_wait(NOW - REPORT_WAIT_AFTER + MOMENT, NOW)
-    assert must_report_wait(NOW - REPORT_WAIT_AFTER, NOW)
+    assert not must_report_waiting_case(NOW - REPORT_WAITING_CASE_AFTER + MOMENT, NOW)
+    assert must_report_waiting_case(NOW - REPORT_WAITING_CASE_AFTER, NOW)
 
 
 MASS_SYMPTOM = Refuse("mass_symptom", "many queues show it", silent_in_observe=True)
@@ -185,14 +185,14 @@ def test_escalation_that_another_notification_reports_has_no_severity() -> None:
 def test_new_callers_are_reported_an_hour_after_the_case_moved_if_their_calls_suffice() -> None:
     one_call = Evidence((Sighting.from_scan(NOW),))
     assert one_call.is_sufficient
-    moved_case = replace(CASE, at=NOW - NEW_CALLERS_PAUSE + MOMENT)
+    moved_case = replace(CASE, at=NOW - NEW_CALLERS_REPORT_PAUSE + MOMENT)
     assert not must_report_new_callers(moved_case, one_call, NOW)
-    moved_case = replace(CASE, at=NOW - NEW_CALLERS_PAUSE)
+    moved_case = replace(CASE, at=NOW - NEW_CALLERS_REPORT_PAUSE)
     assert not must_report_new_callers(moved_case, Evidence(), NOW)
     assert must_report_new_callers(moved_case, one_call, NOW)
 
 
-LATE = SENDING_DURATION + MOMENT
+LATE = EXCLUSIVE_SENDING_TIME + MOMENT
 MOVED = replace(CASE, n=CASE.n + 1)
 
 
@@ -203,8 +203,8 @@ MOVED = replace(CASE, n=CASE.n + 1)
         (told(LATE), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(LATE).mark_dropped(), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(timedelta()), Announcement.BEING_SENT),
-        (stored(SENDING_DURATION), Announcement.BEING_SENT),
-        (stored(SENDING_DURATION, since=NOW - DAY), Announcement.BEING_SENT),
+        (stored(EXCLUSIVE_SENDING_TIME), Announcement.BEING_SENT),
+        (stored(EXCLUSIVE_SENDING_TIME, since=NOW - DAY), Announcement.BEING_SENT),
         (stored(LATE, since=NOW - DAY), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(DAY, since=None), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(LATE, since=NOW - DAY + MOMENT), Announcement.SEND_STORED),
@@ -217,14 +217,17 @@ MOVED = replace(CASE, n=CASE.n + 1)
 def test_stored_notification_is_sent_if_its_run_is_over_and_its_news_is_young(
     last: NotificationRecord | None, expected: Announcement
 ) -> None:
-    assert Announcements(last, NOW).decide_stored(CASE) is expected
+    assert Announcements(last, NOW).decide_stored_notification(CASE) is expected
 
 
 @pytest.mark.parametrize("case", [None, MOVED, replace(CASE, case_id="another")])
 def test_stored_notification_is_dropped_if_its_case_moved_or_is_gone(case: Any) -> None:
-    assert Announcements(stored(LATE), NOW).decide_stored(case) is Announcement.DROP_STORED
+    assert (
+        Announcements(stored(LATE), NOW).decide_stored_notification(case)
+        is Announcement.DROP_STORED
+    )
     about_none = Announcements(stored(LATE, about=""), NOW)
-    assert about_none.decide_stored(case) is Announcement.SEND_STORED
+    assert about_none.decide_stored_notification(case) is Announcement.SEND_STORED
 
 
 def test_only_a_notification_being_sent_or_held_back_keeps_a_final_case_in_the_index() -> None:
@@ -237,7 +240,7 @@ def test_only_a_notification_being_sent_or_held_back_keeps_a_final_case_in_the_i
     [
         (told(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
         (told(ACCOUNT_NEWS_PAUSE - MOMENT, "other"), Announcement.TOO_SOON),
-        (stored(SENDING_DURATION, about=""), Announcement.TOO_SOON),
+        (stored(EXCLUSIVE_SENDING_TIME, about=""), Announcement.TOO_SOON),
         (stored(LATE, about=""), Announcement.SEND_STORED),
         (stored(2 * DAY, about=""), Announcement.ANNOUNCE_NOW),
         (told(ACCOUNT_NEWS_PAUSE, "other"), Announcement.ANNOUNCE_NOW),
@@ -248,7 +251,7 @@ def test_only_a_notification_being_sent_or_held_back_keeps_a_final_case_in_the_i
 def test_account_news_is_announced_once_a_day_and_other_news_once_an_hour(
     last: NotificationRecord | None, expected: Announcement
 ) -> None:
-    decided = Announcements(last, NOW).decide_about_account(NEWS.key, ACCOUNT_NEWS_PAUSE)
+    decided = Announcements(last, NOW).decide_account_news(NEWS.key, ACCOUNT_NEWS_PAUSE)
     assert decided is expected
 
 
@@ -272,12 +275,14 @@ def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues
     urgent: bool, announced: dict[str, datetime], expected: tuple[int, int]
 ) -> None:
     budget = HourlyBudget.of(stored(MOMENT, urgent=urgent, announced=announced))
-    assert (budget.for_all, budget.for_new_callers) == expected
+    assert (budget.most_for_all_callers, budget.most_for_new_callers) == expected
 
 
 @pytest.mark.parametrize("state", list(State))
 def test_sum_is_sent_every_ten_minutes_only_if_an_escalation_waits(state: State) -> None:
-    expected = RETRY_HELD_BACK_AFTER if state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
+    expected = (
+        RETRY_HELD_BACK_NOTIFICATION_AFTER if state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
+    )
     assert choose_pause_between_summaries(replace(CASE, state=state)) == expected
 
 
@@ -288,9 +293,11 @@ def test_notified_case_is_looked_at_after_two_minutes_and_silent_final_case_neve
 ) -> None:
     silent = replace(CASE, state=state, notified=False)
     due_at = CASE.at + timedelta(hours=hours)
-    assert find_first_look(silent, due_at) == (None if silent.is_final else due_at)
+    assert find_first_check_time(silent, due_at) == (None if silent.is_final else due_at)
     notified = replace(silent, notified=True)
-    assert find_first_look(notified, due_at) == min(due_at, CASE.at + CHECK_SENT_AFTER)
+    assert find_first_check_time(notified, due_at) == min(
+        due_at, CASE.at + CHECK_NOTIFICATION_SENT_AFTER
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=60))
@@ -303,7 +310,7 @@ def test_same_news_is_never_announced_twice_within_a_day(steps: list[tuple[int, 
         now += timedelta(hours=hours)
         key = f"kind {kind % MOST_REMEMBERED_NEWS}"
         news = News(key, Severity.INFO)
-        if Announcements(record, now).decide_news(news) is Announcement.ANNOUNCE_NOW:
+        if Announcements(record, now).decide_case_news(news) is Announcement.ANNOUNCE_NOW:
             assert now - announced_at.get(key, now - DAY) >= DAY
             announced_at[key] = now
             record = NotificationRecord.create(record, key, TEXT, urgent=False, at=now).mark_sent()

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue.examples import DLQ_ARN, QUEUE_ARN
-from mendq.model.queue import RedriveAllow
+from mendq.model.queue import RedriveAllowPolicy
 from mendq.model.state import State
 from mendq.notifications.change_lines import (
-    format_with_unit,
+    format_attribute_value,
     make_template_lines,
     name_terraform_argument,
 )
@@ -87,7 +87,7 @@ def test_what_is_no_queue_gets_into_no_command(command: Any) -> None:
 def test_a_new_dlq_is_open_to_its_source_and_made_before_it_is_attached() -> None:
     change = section(notified(steps=DLQ_STEPS).body, "CHANGE")
     make, attach = (attributes_of(each) for each in change if each.startswith("aws sqs"))
-    assert make["RedriveAllowPolicy"] == RedriveAllow("byQueue", (QUEUE_ARN,)).text
+    assert make["RedriveAllowPolicy"] == RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text
     assert attach == {"RedrivePolicy": DLQ_STEPS[1]["after"]}
 
 
@@ -117,7 +117,7 @@ def test_no_text_leaves_its_line(attribute: str, text: str) -> None:
 
 
 def test_units() -> None:
-    assert format_with_unit("MessageRetentionPeriod", "1209600") == "1209600 s (14 d)"
-    assert format_with_unit("MessageRetentionPeriod", "90000") == "90000 s"
-    assert format_with_unit("MaximumMessageSize", "1024") == "1024"
-    assert format_with_unit("DelaySeconds", "soon now") == '"soon now"'
+    assert format_attribute_value("MessageRetentionPeriod", "1209600") == "1209600 s (14 d)"
+    assert format_attribute_value("MessageRetentionPeriod", "90000") == "90000 s"
+    assert format_attribute_value("MaximumMessageSize", "1024") == "1024"
+    assert format_attribute_value("DelaySeconds", "soon now") == '"soon now"'

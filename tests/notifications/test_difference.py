@@ -15,7 +15,7 @@ from mendq.notifications.configuration import (
     describe_differences,
     format_policy,
     select_configuration,
-    summarize_value,
+    summarize_attribute_value,
 )
 
 WRITTEN = json.loads(Path(__file__).with_name("differences.json").read_text())
@@ -81,13 +81,15 @@ def test_a_document_does_not_differ_from_itself_and_one_member_more_is_always_se
     ],
 )
 def test_in_a_sentence_a_policy_is_a_length_and_a_digest(name: str, text: str, said: str) -> None:
-    assert summarize_value(name, text).startswith(said)
-    assert len(summarize_value(name, text)) < 60
+    assert summarize_attribute_value(name, text).startswith(said)
+    assert len(summarize_attribute_value(name, text)) < 60
 
 
 @given(st.text(), st.text())
 def test_two_policies_are_said_apart(one: str, other: str) -> None:
-    assert (summarize_value("Policy", one) == summarize_value("Policy", other)) is (one == other)
+    assert (
+        summarize_attribute_value("Policy", one) == summarize_attribute_value("Policy", other)
+    ) is (one == other)
 
 
 def test_policy_too_deep_to_write_as_json_is_left_to_be_shown_as_text() -> None:

@@ -140,10 +140,14 @@ def test_any_text_in_the_other_pages(
 ) -> None:
     *of_symptom, account = texts
     of = notification.MassSymptom(*of_symptom)
-    where = notification.format_place(account, account)
+    where = notification.format_account_and_region(account, account)
     mass = notification.describe_mass_symptom(of, names, queues, NOW, where)
-    flood = notification.describe_flood([(each, queues) for each in names], NOW, where)
-    for one in (mass, flood, notification.describe_held_back(names, account, account)):
+    flood = notification.describe_call_flood([(each, queues) for each in names], NOW, where)
+    for one in (
+        mass,
+        flood,
+        notification.describe_held_back_notifications(names, account, account),
+    ):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)
     reasons = dict.fromkeys(names, account)

@@ -14,9 +14,9 @@ CHANGE = OwnChange(
     case_id="dlq_missing-0123456789ab",
     queue_arn="arn:aws:sqs:us-east-1:123456789012:orders",
     written_at=NOW - timedelta(minutes=5),
-    did="attached the DLQ orders-dlq to orders",
+    change_text="attached the DLQ orders-dlq to orders",
     effect="messages that had been received 5 times move there",
-    take_back="To take the change back",
+    rollback_introduction="To take the change back",
 )
 EARLIER = replace(
     CHANGE, case_id="dlq_missing-ba9876543210", written_at=NOW - timedelta(minutes=50)

@@ -19,8 +19,8 @@ from mendq.model.limits import Limits, Timing
 from mendq.model.state import State
 from mendq.model.timeline import build_timeline
 from mendq.notifications import notification, sent
-from mendq.notifications.notification import Redelivery, describe_refused_mail
-from mendq.notifications.text import plain
+from mendq.notifications.notification import ReportRedelivery, describe_refused_mail
+from mendq.notifications.text import to_plain_text
 from tests.architecture.aws_commands import mistake_in
 from tests.notifications.pages import AGAIN, CASE, NOW, TRIED, every_page, notified, section
 
@@ -89,7 +89,7 @@ def test_every_aws_command_is_one() -> None:
 
 @pytest.mark.parametrize("key", [AGAIN.key, "summary/week=x'; rm -rf ~ #/summary.json"])
 def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
-    page = describe_refused_mail("x", {"a@b.io": "why"}, Redelivery("f", "eu-west-1", key))
+    page = describe_refused_mail("x", {"a@b.io": "why"}, ReportRedelivery("f", "eu-west-1", key))
     (line,) = (each for each in page.body.splitlines() if "lambda invoke" in each)
     words = shlex.split(line)
     assert words[-1] == "/dev/stdout"
@@ -130,4 +130,4 @@ def test_page_shows_every_reason_of_the_catalogue_to_its_end() -> None:
     assert max(len(reason) for _, reason in reasons) > 1_000, "long ones are among them"
     for symptom, reason in reasons:
         page = notified(state=State.PROPOSED, symptom=symptom, reason=reason)
-        assert plain(reason, len(reason) * 2)[-80:] in page.body, symptom
+        assert to_plain_text(reason, len(reason) * 2)[-80:] in page.body, symptom

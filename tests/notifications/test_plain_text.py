@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from mendq.notifications.text import (
     MOST_COMMAND_CHARACTERS,
     Section,
-    command_line,
+    command_or_note,
     format_exact_json,
     format_value,
     limit_lines,
     make_body,
-    plain,
-    visible,
+    to_plain_text,
+    to_visible_text,
 )
 
 ANY = st.text(st.characters(exclude_categories=[]))
@@ -37,8 +37,8 @@ ANY = st.text(st.characters(exclude_categories=[]))
     ],
 )
 def test_plain(text: str, expected: str) -> None:
-    assert plain(text) == expected
-    assert visible(text) == expected.replace("[//]", "//").replace("[.]", ".")
+    assert to_plain_text(text) == expected
+    assert to_visible_text(text) == expected.replace("[//]", "//").replace("[.]", ".")
 
 
 @settings(max_examples=60)
@@ -46,7 +46,7 @@ def test_plain(text: str, expected: str) -> None:
 def test_whatever_is_said_is_one_bounded_line_that_can_be_seen(
     text: str, most: int, document: dict[str, str]
 ) -> None:
-    for shown in (plain(text, most), format_value(text, most)):
+    for shown in (to_plain_text(text, most), format_value(text, most)):
         assert len(shown) <= most
         assert all(" " <= each <= "~" for each in shown)
         assert "://" not in shown
@@ -59,8 +59,8 @@ def test_whatever_is_said_is_one_bounded_line_that_can_be_seen(
 
 
 def test_what_is_cut_says_so() -> None:
-    assert plain("x" * 9, 9) == "x" * 9
-    assert plain("x" * 10, 9) == "x" * 6 + "..."
+    assert to_plain_text("x" * 9, 9) == "x" * 9
+    assert to_plain_text("x" * 10, 9) == "x" * 6 + "..."
     assert (format_value("one"), format_value('two "words"'), format_value("")) == (
         "one",
         "\"two 'words'\"",
@@ -75,9 +75,9 @@ def test_what_is_cut_says_so() -> None:
     ["aws sqs list-queues\nrm x", "aws \u202ex", "", "aws " + "x" * MOST_COMMAND_CHARACTERS],
 )
 def test_a_command_is_shown_as_it_is_and_never_in_part(command: str) -> None:
-    assert command_line(command).startswith("(not shown")
+    assert command_or_note(command).startswith("(not shown")
     whole = "aws sqs list-queues --queue-name-prefix 'a  b'"
-    assert command_line(whole) == whole
+    assert command_or_note(whole) == whole
 
 
 def test_a_long_body_loses_the_ends_of_its_longest_sections_but_for_what_may_not_be_cut() -> None:

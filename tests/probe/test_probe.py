@@ -15,8 +15,8 @@ from mendq.model.account_and_region import AccountAndRegion
 from mendq.notifications.announcements import LOST_PROBES_TO_REPORT
 from mendq.notifications.sent import MOST_SUBJECT_CHARACTERS
 from mendq.probe.probe import (
-    ARRIVAL_TIMEOUT,
-    MOST_CLOCK_SKEW,
+    MOST_CLOCK_DIFFERENCE,
+    PROBE_ARRIVAL_TIMEOUT,
     PROBE_QUEUE_NAME,
     Probe,
     describe_lost_probes,
@@ -67,12 +67,12 @@ def test_a_probe_whose_record_names_no_queue_is_one_and_nobody_elses_is() -> Non
     ("probe", "was_seen"),
     [
         (SENT, False),
-        (_seen(SENT, ARRIVAL_TIMEOUT), True),
-        (_seen(SENT, ARRIVAL_TIMEOUT + MOMENT), False),
+        (_seen(SENT, PROBE_ARRIVAL_TIMEOUT), True),
+        (_seen(SENT, PROBE_ARRIVAL_TIMEOUT + MOMENT), False),
         # Clocks differ a little, and CloudTrail cuts the second; an earlier one's call is none.
-        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_SKEW), True),
+        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE), True),
         (_seen(structs.replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
-        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_SKEW - MOMENT), False),
+        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE - MOMENT), False),
     ],
 )
 def test_what_came_in_time_was_seen(probe: Probe, *, was_seen: bool) -> None:
@@ -83,9 +83,11 @@ def test_a_time_is_judged_once_and_not_while_the_probe_may_still_be_seen() -> No
     lost = SENT.next_probe(AT + AN_HOUR, AT + AN_HOUR)
     assert lost.next_probe(AT + AN_HOUR, AT + AN_HOUR + MINUTE) == lost
     assert lost.next_probe(AT, AT + 2 * AN_HOUR) == lost, "nor does one that comes after the next"
-    soon = AT + ARRIVAL_TIMEOUT - MINUTE
+    soon = AT + PROBE_ARRIVAL_TIMEOUT - MINUTE
     assert SENT.next_probe(soon, soon) == SENT
-    late = SENT.next_probe(AT + ARRIVAL_TIMEOUT, SENT.sent_at + ARRIVAL_TIMEOUT - 2 * MOMENT)
+    late = SENT.next_probe(
+        AT + PROBE_ARRIVAL_TIMEOUT, SENT.sent_at + PROBE_ARRIVAL_TIMEOUT - 2 * MOMENT
+    )
     assert late.lost_in_a_row == 1, "though the schedule is some seconds off"
 
 

@@ -172,7 +172,7 @@ def test_people_are_paged_though_the_call_itself_cannot_be_made(heart: Heart) ->
 def test_two_runs_of_one_time_note_it_once_and_a_page_on_its_own_probe(heart: Heart) -> None:
     earlier = heart.beat()
     first = earlier.next_probe(heart.account.now + HOUR, heart.account.now + HOUR)
-    assert heart.record.note_sent(first)
-    assert not heart.record.note_sent(replace(first, sent_at=first.sent_at + MINUTE))
-    heart.record.note_notified(earlier)
+    assert heart.record.store_sent_probe(first)
+    assert not heart.record.store_sent_probe(replace(first, sent_at=first.sent_at + MINUTE))
+    heart.record.store_notified(earlier)
     assert heart.known == first

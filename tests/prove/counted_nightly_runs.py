@@ -98,8 +98,8 @@ def orders(hostile: Scene) -> dict[str, tuple[list[Days], Reader]]:
     return {
         "in order": (nights, Reader(NATIVE_READER)),
         "reversed, one twice": ([third, second, first, second], Reader(FALLBACK_READER)),
-        "backfill": (backfill, Reader(NATIVE_READER, driver_bytes=0)),
-        "backfill without wheels": (backfill, Reader(FALLBACK_READER, driver_bytes=0)),
+        "backfill": (backfill, Reader(NATIVE_READER, maximum_driver_bytes=0)),
+        "backfill without wheels": (backfill, Reader(FALLBACK_READER, maximum_driver_bytes=0)),
     }
 
 

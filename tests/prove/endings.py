@@ -11,7 +11,7 @@ from typing import Any
 
 from mendq.model.case import Severity
 from mendq.model.lifecycle import FOLLOW_UP_TRANSITIONS
-from mendq.model.other_transitions import OTHER_TRANSITIONS
+from mendq.model.other_transitions import TRANSITIONS_NOT_BY_FOLLOW_UP
 from mendq.model.state import State
 from tests.heal.conftest import Account
 
@@ -29,7 +29,8 @@ _INVOCATIONS = re.compile(r"invocation-\d+")
 def may_transition(out_of: State | None, into: State) -> bool:
     """Whether anybody ever moves a case so; None: it opens."""
     moves = (
-        (each.out_of or (None,), each.into) for each in (*FOLLOW_UP_TRANSITIONS, *OTHER_TRANSITIONS)
+        (each.out_of or (None,), each.into)
+        for each in (*FOLLOW_UP_TRANSITIONS, *TRANSITIONS_NOT_BY_FOLLOW_UP)
     )
     return any(into is to and out_of in states for states, to in moves)
 

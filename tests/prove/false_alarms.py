@@ -14,7 +14,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from mendq.aws.clients import Pace
+from mendq.aws.clients import CallRateLimit
 from mendq.aws.queue import ManagedQueue
 from mendq.cases.finding import ScanResult, find_waiting_findings, merge_results
 from mendq.catalogue import CATALOGUE
@@ -135,9 +135,9 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
     for world in worlds:
         world.run(world.end - seconds_ago)
     clients = clients_of(Account(worlds).answer)
-    clients.__dict__["event_history_pace"] = Pace(None)
+    clients.__dict__["event_history_pace"] = CallRateLimit(None)
     no_cases = (frozenset, frozenset, lambda _queue_arns: ())
-    paces = Paces(Pace(None), Pace(None), Pace(None))
+    paces = Paces(CallRateLimit(None), CallRateLimit(None), CallRateLimit(None))
     consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
     reader = ScanReader(clients, now, Timing(), *no_cases, consent, paces=paces)
     queues = [ManagedQueue(each.arn, each.tags) for world in worlds for each in world.queues]

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE, find_symptom_of
 from mendq.catalogue.symptom import CallExample, CallNearMiss
-from mendq.model.failed_call import KNOWN_CODES, Unreadable, read
+from mendq.model.failed_call import KNOWN_ERROR_CODES, UnreadableRecord, read
 from tests.model.test_failed_call import JSON, record
 from tests.prove.proof import Proof, Proving
 
 FUZZ_SECONDS = 45
 EXAMPLES_A_ROUND = 200
 MUTANTS_A_ROUND = 2_000
-CODES = sorted(KNOWN_CODES)
+CODES = sorted(KNOWN_ERROR_CODES)
 EVENT_NAMES = (
     *("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage"),
     *("SendMessage", "SendMessageBatch", "SetQueueAttributes"),
@@ -51,7 +51,7 @@ def _try(document: object, seen: Observation) -> None:
     seen["executions"] += 1
     try:
         call = read(document)
-        if isinstance(call, Unreadable):
+        if isinstance(call, UnreadableRecord):
             seen["declined"] += 1
             return
         symptom = find_symptom_of(call)

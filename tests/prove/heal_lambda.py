@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from functions import heal
-from mendq.aws.clients import Clients, Pace
+from mendq.aws.clients import CallRateLimit, Clients
 from tests.functions.conftest import Context, event_of, forget
 from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
@@ -61,7 +61,7 @@ def heal_lambda(account: Account) -> Iterator[HealLambda]:
         _logging_to(output),
     ):
         _, clients = heal.handler.settings_and_clients
-        clients.__dict__["look_ups"] = Pace(None)
+        clients.__dict__["look_ups"] = CallRateLimit(None)
         yield HealLambda(account, CountedCalls(clients.session), output)
     forget(heal.handler)
 

@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 import boto3
 
-from mendq.aws.clients import Clients, Pace
-from mendq.model.queue import DEFAULT_ATTRIBUTES
+from mendq.aws.clients import CallRateLimit, Clients
+from mendq.model.queue import DEFAULT_NUMBER_BY_ATTRIBUTE
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 from tests.prove.proof import BEGINS_AT
 from tests.prove.struck_calls import StruckCalls
@@ -155,7 +155,7 @@ class MemoryAccount:
         times = {"CreatedTimestamp": at, "LastModifiedTimestamp": at}
         counts = ("", "NotVisible", "Delayed")
         attributes = {
-            **{attribute: str(value) for attribute, value in DEFAULT_ATTRIBUTES.items()},
+            **{attribute: str(value) for attribute, value in DEFAULT_NUMBER_BY_ATTRIBUTE.items()},
             **dict.fromkeys((f"ApproximateNumberOfMessages{each}" for each in counts), "0"),
             **({"FifoQueue": "true"} if name.endswith(".fifo") else {}),
             "QueueArn": f"{ARNS}{name}",
@@ -301,7 +301,7 @@ _Kind = TypeVar("_Kind", bound=MemoryAccount)
 def memory_account(kind: type[_Kind]) -> Iterator[_Kind]:
     """Nothing in it; clients of its own answer for as long as they live."""
     account = Account(Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
-    account.clients.__dict__["event_history_pace"] = Pace(None)
+    account.clients.__dict__["event_history_pace"] = CallRateLimit(None)
     made = kind(account, StruckCalls(lambda *_: None))
     made.calls.answers = made.answer
     made.calls.listen(account.clients)

@@ -42,7 +42,7 @@ from tests.prove.proof import Proof, Proving
 
 # What AWS, or another run that was faster, gives; it comes again.
 OF_AWS = (
-    *(BotoCoreError, ClientError, errors.CaseMoved, errors.ComeAgain, errors.StepFailed),
+    *(BotoCoreError, ClientError, errors.CaseMoved, errors.RetryLater, errors.StepFailed),
     *(errors.CaseStoreUnavailable, errors.FactsUnavailable, errors.NotificationNotSent),
     *(errors.OwnerUnavailable, errors.QueueGone),
 )

@@ -16,9 +16,9 @@ from msgspec import structs
 
 from mendq.heal.outcome import Outcome
 from mendq.model.case import Case
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
-from mendq.model.steps import HELD_VALUE, RedriveMessages
+from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import TickOutcome, redrive
@@ -75,7 +75,7 @@ class RedrivenWorld:
         self.sqs = cloud.sqs = MemorySqs(self.random, self._now, fails=unsteady / 4)
         ending = ".fifo" * bool(self.mix.groups)
         self.dead = self._made(f"orders-dlq{ending}")
-        policy = Redrive(self.dead.arn, self.mix.receives).text
+        policy = RedrivePolicy(self.dead.arn, self.mix.receives).text
         self.source = self._made(f"orders{ending}", RedrivePolicy=policy)
         self.source.dlq, self.source.most_receives = self.dead, self.mix.receives
         for each in (self.source, self.dead):
@@ -225,7 +225,7 @@ class RedrivenWorld:
         self.names.add(message.body)
 
     def _open(self, queue_arn: str, symptom: str, state: State, *, redriven: bool = False) -> Case:
-        steps = (RedriveMessages(HELD_VALUE, self.source.arn),) if redriven else ()
+        steps = (RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, self.source.arn),) if redriven else ()
         with self.cloud.calls.run():
             account = self.cloud.account
             return recorded(account, [state], steps, queue_arn=queue_arn, symptom=symptom)

@@ -22,7 +22,7 @@ from mendq.cli.cost.bill import DAYS_PER_MONTH, HOURS_PER_MONTH, BilledStack, Co
 from mendq.cli.cost.view import format_dollars
 from mendq.model import prices
 from mendq.model.limits import Limits
-from mendq.model.settings import DEFAULT_WORKER, executors_within
+from mendq.model.settings import DEFAULT_SPARK_WORKER, count_executors_within
 from mendq.nightly.jobs import TIMEOUT_MINUTES
 from mendq.scan.hourly import MEASURING_RESERVE_SECONDS
 from mendq.scan.reader import SQS_CALLS_PER_SECOND
@@ -42,7 +42,7 @@ AWS_CALL_SECONDS, EMR_START_SECONDS = 0.01, 90
 LOOKING_SECONDS = LAMBDA_SECONDS - MEASURING_RESERVE_SECONDS
 # One is started every ten minutes, and one that looks for longer takes the next one's turn.
 RUNS_AN_HOUR = 3
-EXECUTORS = executors_within(16, 64)
+EXECUTORS = count_executors_within(16, 64)
 # What SQS is asked for one failed call: a send by EventBridge, and a tenth of a receive and delete.
 CALLS_OF_A_FAILURE = 1.2
 # Invocations a second in the smallest regions, to which a failed call each is one.
@@ -156,8 +156,8 @@ class Month(Struct, frozen=True):
         """The nightly job, beyond what it takes of an idle account."""
         number = executors(self.events)
         hours = (1 + number) * nightly_seconds(self.events, number) / 3_600 * DAYS_PER_MONTH
-        worker = prices.EMR_VCPU_HOUR.cost(DEFAULT_WORKER.vcpu) + prices.EMR_GB_HOUR.cost(
-            DEFAULT_WORKER.memory_gb
+        worker = prices.EMR_VCPU_HOUR.cost(DEFAULT_SPARK_WORKER.vcpu) + prices.EMR_GB_HOUR.cost(
+            DEFAULT_SPARK_WORKER.memory_gb
         )
         return hours * worker if self.events else 0.0
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
-from mendq.aws.clients import Clients, Pace
+from mendq.aws.clients import CallRateLimit, Clients
 from mendq.aws.facts_reader import ONE_HOUR
 from mendq.aws.queue import list_managed_queues
 from mendq.cases.case_bucket import CaseBucket
@@ -223,7 +223,7 @@ class Rounds:
         self.waited = [StandStill() for _ in range(3)]
         rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
         both = zip(rates, self.waited, strict=True)
-        paces = (Pace(rate, each.sleep, each.clock) for rate, each in both)
+        paces = (CallRateLimit(rate, each.sleep, each.clock) for rate, each in both)
         clients = clients_of(self.many.answer)
         consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
         no_cases = (frozenset, frozenset, lambda _: ())

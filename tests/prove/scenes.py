@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from mendq.model.mode import Mode
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from tests.account.faults import REDELIVERED_AFTER_MINUTES
 from tests.heal.conftest import settings
 from tests.heal.operators import case_of, fail, say, undo
@@ -151,7 +151,7 @@ def _made_and_attached(world: World) -> Turn:
 def _made_again(world: World) -> Turn:
     account = world.account
     messages = account.queue("any-name", tag=None)
-    queue_arn = account.queue("orders", RedrivePolicy=Redrive(messages, 5).text)
+    queue_arn = account.queue("orders", RedrivePolicy=RedrivePolicy(messages, 5).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(messages))
     account.later(days=1)
     _approved_to(world, DLQ, queue_arn)
@@ -184,7 +184,9 @@ def _messages_of_a_fixed_cause(world: World) -> str:
     """
     account = world.account
     dead = account.queue("orders-dlq", MessageRetentionPeriod="432000")
-    source = account.queue("orders", VisibilityTimeout="30", RedrivePolicy=Redrive(dead, 5).text)
+    source = account.queue(
+        "orders", VisibilityTimeout="30", RedrivePolicy=RedrivePolicy(dead, 5).text
+    )
     account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody="message")
     account.later(days=1)
     fail(account, source)

@@ -25,7 +25,7 @@ from itertools import count
 from math import ceil, inf
 from random import Random
 
-from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -284,8 +284,12 @@ class Queue:
             "ApproximateNumberOfMessagesDelayed": self.tally["delayed"],
             **dict.fromkeys(("CreatedTimestamp", "LastModifiedTimestamp"), 1_700_000_000),
         }
-        redrive = {"RedrivePolicy": Redrive(self.dlq.arn, self.receives).text} if self.dlq else {}
-        allow = {"RedriveAllowPolicy": RedriveAllow("byQueue", sources).text} if sources else {}
+        redrive = (
+            {"RedrivePolicy": RedrivePolicy(self.dlq.arn, self.receives).text} if self.dlq else {}
+        )
+        allow = (
+            {"RedriveAllowPolicy": RedriveAllowPolicy("byQueue", sources).text} if sources else {}
+        )
         given = {"QueueArn": self.arn, "SqsManagedSseEnabled": "true", **redrive, **allow}
         return given | {name: str(value) for name, value in numbers.items()}
 

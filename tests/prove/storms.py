@@ -8,7 +8,7 @@ from uuid import UUID
 
 from mendq.cases.spread import NOTE_SLOT
 from mendq.heal.apply import FAILURE_NOTES_PAUSE
-from mendq.model.evidence import SUFFICIENT_EVENTS
+from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE
 from mendq.model.mode import Mode
 from tests.heal.conftest import Account, moto_account, settings
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
@@ -81,7 +81,7 @@ def fixed(proving: Proving, calls: int = CALLS) -> None:
         lambda_, queue_arn = storm(proving, account, calls, seconds)
         raised = account.visibility(queue_arn) == 45
         # What fails while the case is open says whether it helped: the first few, then some.
-        noted = SUFFICIENT_EVENTS + int(seconds / FAILURE_NOTES_PAUSE.total_seconds())
+        noted = EVENTS_SUFFICIENT_FOR_CASE + int(seconds / FAILURE_NOTES_PAUSE.total_seconds())
         most = CASE_STORE_WRITES_OF_A_FIX + noted
         few = lambda_.calls.case_store_writes <= most
         proving.holding(

@@ -23,7 +23,7 @@ from mendq.cases.items import case_key
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
 from mendq.heal.resume import continue_case
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from tests.account.answers import answered
 from tests.account.faults import Killed
 from tests.heal.conftest import REGION, Account, moto_account
@@ -75,7 +75,7 @@ class World:
 
     def deletes(self, queue_arn: str) -> None:
         """As CloudWatch counts what consumers did a minute ago."""
-        name = {"Name": "QueueName", "Value": parts_of(queue_arn).name}
+        name = {"Name": "QueueName", "Value": parse_queue_arn(queue_arn).name}
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
             MetricData=[
@@ -134,7 +134,10 @@ def world() -> Iterator[World]:
     with moto_account(_clients()) as account:
         account.now = BEGINS_AT
         made = World(account)
-        callers: list[Any] = [account.clients.functions, account.clients.functions_that_answer]
+        callers: list[Any] = [
+            account.clients.functions,
+            account.clients.functions_with_long_timeout,
+        ]
         for each in callers:
             each.meta.events.register(INVOKE, made.invoked)
         moves: Any = account.clients.sqs.meta.events

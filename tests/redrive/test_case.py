@@ -14,9 +14,14 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.owners import make_owner_request
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
-from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMessageRetention
+from mendq.model.steps import (
+    MESSAGES_HELD_IN_DLQ_VALUE,
+    AttributeStep,
+    RedriveMessages,
+    SetMessageRetention,
+)
 from mendq.redrive.reads import RedriveStart
 from mendq.redrive.redrive import prepare_quarantine
 from tests.heal.conftest import ACCOUNT, REGION, Account
@@ -40,7 +45,7 @@ def seen(world: Redriving) -> Facts:
 def start(world: Redriving, *steps: AttributeStep, at: Facts | None = None) -> Refusal | None:
     write = RedriveStart(world.account.settings.consent).write
     given = steps or (
-        RedriveMessages(HELD_VALUE, world.source),
+        RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, world.source),
         SetMessageRetention(DAYS_4, LONGEST),
     )
     return write(world.account.clients, at or seen(world), given)
@@ -60,12 +65,12 @@ def test_what_fits_is_taken_up_with_its_retention_and_no_message_is_moved(world:
 
 
 def _shared(world: Redriving) -> None:
-    world.account.queue("second", RedrivePolicy=Redrive(world.dlq, 3).text)
+    world.account.queue("second", RedrivePolicy=RedrivePolicy(world.dlq, 3).text)
     assert len(list_source_arns(world.account.clients, world.dlq)) == 2
 
 
 def _behind_another(world: Redriving) -> None:
-    world.configure(world.dlq, RedrivePolicy=Redrive(world.account.queue("last"), 3).text)
+    world.configure(world.dlq, RedrivePolicy=RedrivePolicy(world.account.queue("last"), 3).text)
 
 
 def _of_another_type(world: Redriving) -> None:

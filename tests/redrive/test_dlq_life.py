@@ -10,7 +10,7 @@ from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
-from mendq.model.queue import MOST_RECEIVES_BEFORE_DLQ, Redrive
+from mendq.model.queue import MOST_RECEIVES_BEFORE_DLQ, RedrivePolicy
 from mendq.model.steps import AttachDlq
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
@@ -72,7 +72,9 @@ def test_what_a_person_approved_is_attached_and_proven_by_standing_unfound(
     assert outcome.case is not None
     assert (outcome.case.state, outcome.case.actor) == ("applied", "attach_dlq")
     # Nothing was finished, so nothing says how often a good message is received.
-    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
+    assert (
+        redrive_of(account, queue) == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
+    )
     assert {sk for _, sk in account.case_store_items() if sk.startswith("snapshot#")}
     for hours, state in ((6, "applied"), (2.5, "verified")):
         account.later(hours=hours)
@@ -117,7 +119,9 @@ def test_taken_back_its_queue_is_retained_and_may_be_attached_again_after_the_si
     account.later(minutes=1)
     taken_up(account)
     assert states(account)[-2:] == ["approved", "applied"]
-    assert redrive_of(account, queue) == Redrive(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
+    assert (
+        redrive_of(account, queue) == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
+    )
 
 
 def _detach(account: Account, queue: str) -> None:

@@ -7,7 +7,11 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.redrive.first_in_group import LONGEST_TIME_WITHIN_BATCH, GroupInDlq, find_unclear_groups
+from mendq.redrive.first_in_group import (
+    LONGEST_ARRIVAL_TIME_OF_BATCH,
+    GroupInDlq,
+    find_unclear_groups,
+)
 from mendq.redrive.messages import Message
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -35,7 +39,7 @@ def test_group_is_clear_only_if_it_died_together_alone_and_in_the_source(
         own = [seconds for of, seconds, _ in drawn if of == name]
         others = [seconds for of, seconds, _ in drawn if of != name]
         assert all(is_from_source for of, _, is_from_source in drawn if of == name)
-        assert max(own) - min(own) <= LONGEST_TIME_WITHIN_BATCH.total_seconds()
+        assert max(own) - min(own) <= LONGEST_ARRIVAL_TIME_OF_BATCH.total_seconds()
         assert all(abs(mine - other) > 60 for mine in own for other in others)
 
 

@@ -10,10 +10,10 @@ from msgspec import structs
 
 from mendq.model.limits import Bounds
 from mendq.redrive.machine import (
+    MESSAGES_STILL_IN_SOURCE_REASON,
     NO_DELETES_REASON,
     OTHER_MOVE_TASK_REASON,
-    SOURCE_UNREAD_REASON,
-    TICKS_CUT_SHORT_REASON,
+    TICKS_ENDED_EARLY_REASON,
     WAITING_ACTIONS,
     Action,
     Blocker,
@@ -26,9 +26,9 @@ from mendq.redrive.progress import (
     RUNNING_STAGES,
     DlqSample,
     RedriveProgress,
+    RedriveWaits,
     Stage,
     StageProgress,
-    Waits,
 )
 from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
 
@@ -48,11 +48,11 @@ def progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
     made = structs.replace(begun(), stage=stage, current=current, **of_all)
     of_stage = {"stage_moved": "moved", "stage_at": "began_at"}
     named = {of_stage.get(name, name): value for name, value in over.items()}
-    parts: dict[Any, Any] = {StageProgress: made.current, Waits: made.waits}
+    parts: dict[Any, Any] = {StageProgress: made.current, RedriveWaits: made.waits}
     for kind, part in parts.items():
         names = {*part.__struct_fields__} & named.keys()
         parts[kind] = structs.replace(part, **{name: named.pop(name) for name in names})
-    return structs.replace(made, current=parts[StageProgress], waits=parts[Waits], **named)
+    return structs.replace(made, current=parts[StageProgress], waits=parts[RedriveWaits], **named)
 
 
 def decided(
@@ -112,10 +112,10 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
         going, then = decided(going, None, waiting=70)
         assert (then, going.waits.fruitless) == (Action.TAKE_SAMPLE, died)
     halted = after(going, None, waiting=70)
-    assert (halted.stage, halted.because) == (Stage.HALTED, TICKS_CUT_SHORT_REASON)
+    assert (halted.stage, halted.because) == (Stage.HALTED, TICKS_ENDED_EARLY_REASON)
     before, refused = going.change_waits(fruitless=2), (UnmovedMessage("m", "AccessDenied", "no"),)
     found_none = before.count_move(MoveResult(), NOW, is_sample_short=False)
-    assert after(found_none, None).because == TICKS_CUT_SHORT_REASON
+    assert after(found_none, None).because == TICKS_ENDED_EARLY_REASON
     for put in (MoveResult(moved_count=1), MoveResult(unmoved_messages=refused)):
         assert before.count_move(put, NOW, is_sample_short=False).waits.fruitless == 0
     looked = decided(before, None).progress.count_quarantine(EMPTY)
@@ -217,7 +217,7 @@ def test_what_the_mover_did_is_counted(
     assert went.current.expected == 10 - put.moved_count
     assert (went.current.size == stage_moved) is (is_short or stage_moved == 5)
     assert went.waits.is_refused is is_refused
-    assert went.because == (put.first_reason if is_refused else "")
+    assert went.because == (put.first_failure_reason if is_refused else "")
 
 
 @pytest.mark.parametrize(("stage_moved", "late"), [(80, NEARLY), (1, AN_HOUR)])
@@ -253,7 +253,7 @@ def test_what_stands_unread_in_the_source_proves_nothing(
     if not is_unread:
         assert stage_of(soaked, **seen) is (Stage.RAMP if waiting else Stage.DONE)
         return
-    _waits_with_patience(soaked, SOURCE_UNREAD_REASON, "consumers_since", **seen)
+    _waits_with_patience(soaked, MESSAGES_STILL_IN_SOURCE_REASON, "consumers_since", **seen)
     nothing_went = progress(stood=100, stage_moved=0)
     assert stage_of(nothing_went, **{**seen, "waiting": 1_000}) is Stage.RAMP
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from mendq.redrive.message_filter import parse_filter
 from mendq.redrive.message_groups import (
-    MOST_GROUPS_PER_WAY,
+    MAXIMUM_GROUPS_PER_GROUPING_WAY,
     MessageGroup,
     describe_body_outline,
     group_messages,
@@ -55,9 +55,9 @@ def test_the_filter_of_a_group_takes_exactly_its_messages(
         assert each.where.isprintable()
         assert not each.where or taken(each.where, sample) == list(each.messages)
     shown = [each for each in groups if each.by == "body"]
-    assert len(shown) == MOST_GROUPS_PER_WAY or sum(len(each.messages) for each in shown) == len(
-        sample
-    )
+    assert len(shown) == MAXIMUM_GROUPS_PER_GROUPING_WAY or sum(
+        len(each.messages) for each in shown
+    ) == len(sample)
 
 
 @given(SAMPLES, st.dictionaries(st.sampled_from("abc"), st.sampled_from(["s3cret", 73, None])))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mendq.redrive.messages import (
-    MOST_COUNTED_REDRIVES,
+    MAXIMUM_COUNTED_REDRIVES,
     QUARANTINE_MARK_NAME,
     REDRIVE_MARK_NAME,
     Message,
@@ -117,7 +117,7 @@ def test_what_is_no_mark_is_taken_off_like_one(text: str | bytes) -> None:
 
 @given(
     st.text(st.characters(codec="utf-8")),
-    st.integers(0) | st.integers(MOST_COUNTED_REDRIVES - 1, MOST_COUNTED_REDRIVES + 1),
+    st.integers(0) | st.integers(MAXIMUM_COUNTED_REDRIVES - 1, MAXIMUM_COUNTED_REDRIVES + 1),
 )
 def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
     why: str, redrive_count: int
@@ -128,7 +128,7 @@ def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
     assert (found.why, found.redrive_count) == (why[:512], 3)
     for name, mark in ((QUARANTINE_MARK_NAME, MARK), (REDRIVE_MARK_NAME, SENT)):
         back = MARKER.mark_redriven(bearing(name, {**mark, "redrive_count": redrive_count}))
-        assert back.redrive_count == min(redrive_count + 1, MOST_COUNTED_REDRIVES)
+        assert back.redrive_count == min(redrive_count + 1, MAXIMUM_COUNTED_REDRIVES)
 
 
 def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:

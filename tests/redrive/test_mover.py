@@ -347,7 +347,10 @@ MESSAGES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([1, 300_0
 
 @given(MESSAGES, st.sets(st.integers(0, 20)), st.sampled_from(["", ".fifo"]), st.booleans())
 def test_within_a_group_nothing_goes_before_what_stands_in_front(
-    drawn: list[tuple[str, int]], failing_at: set[int], ending: str, would_all_be_refused: bool
+    drawn: list[tuple[str, int]],
+    failing_at: set[int],
+    ending: str,
+    would_all_messages_be_refused: bool,
 ) -> None:
     messages = [
         Message(f"m-{at}", "x" * size, AT, group_id=group) for at, (group, size) in enumerate(drawn)
@@ -363,18 +366,20 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
         tried += [each.message_id for each in batch]
         went = [each for each in batch if each.message_id not in fails]
         gone += went
-        ends = would_all_be_refused and len(went) < len(batch)
-        order.remove_batch(batch, {each.message_id for each in went}, would_all_be_refused=ends)
+        ends = would_all_messages_be_refused and len(went) < len(batch)
+        order.remove_batch(
+            batch, {each.message_id for each in went}, would_all_messages_be_refused=ends
+        )
         assert not (ends and order.choose_next_batch())
     assert len(tried) == len(set(tried))
-    if not ending and not would_all_be_refused:
+    if not ending and not would_all_messages_be_refused:
         assert len(tried) == len(messages)
     for group in "abcd" if ending else "":
         of_group = [each for each in messages if each.group_id == group]
         sent = [each for each in gone if each.group_id == group]
         assert sent == of_group[: len(sent)]
         assert (
-            would_all_be_refused
+            would_all_messages_be_refused
             or len(sent) == len(of_group)
             or of_group[len(sent)].message_id in fails
         )

@@ -16,7 +16,7 @@ from mendq.heal.batch import heal_findings
 from mendq.heal.gather import add_other_queue_names
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.scan.selection import map_merged_findings, merge_shared_findings
 from tests.scan.scanning import Scanning, an_hour_on
 
@@ -27,7 +27,7 @@ def sharing(scanned: Scanning, names: Sequence[str]) -> tuple[list[str], str]:
     """Queues, and the one queue that all of them name, which is gone."""
     account = scanned.account
     dead = account.queue("orders-dlq", tag=None)
-    queues = [account.queue(each, RedrivePolicy=Redrive(dead, 5).text) for each in names]
+    queues = [account.queue(each, RedrivePolicy=RedrivePolicy(dead, 5).text) for each in names]
     account.clients.sqs.delete_queue(QueueUrl=account.url(dead))
     account.later(days=1)
     return queues, dead

@@ -16,7 +16,7 @@ from mendq.redrive.machine import (
     Blocker,
     Condition,
     DecisionRow,
-    NoRowError,
+    NoDecisionRowError,
     RedriveSituation,
     decide,
 )
@@ -98,7 +98,7 @@ def test_table_uses_each_condition_and_each_action() -> None:
 @pytest.mark.parametrize("stage", FINAL_STAGES)
 def test_decide_raises_for_ended_redrive(stage: Stage) -> None:
     progress = begun().enter_stage(stage, NOW)
-    with pytest.raises(NoRowError, match=stage):
+    with pytest.raises(NoDecisionRowError, match=stage):
         decide(make_situation(progress))
 
 

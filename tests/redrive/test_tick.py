@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mendq.heal.owners import make_owner_request
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from mendq.redrive.messages import read_quarantine_mark
 from mendq.redrive.progress import Stage
@@ -102,7 +102,7 @@ def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None
 
 def test_a_stranger_that_names_the_dlq_halts_nothing(here: Redriving) -> None:
     here.begun(*texts(9))
-    here.account.queue("anybody", tag=None, RedrivePolicy=Redrive(here.dlq, 3).text)
+    here.account.queue("anybody", tag=None, RedrivePolicy=RedrivePolicy(here.dlq, 3).text)
     here.refuse("ListQueueTags", "AccessDenied", BY_THE_QUEUE, about="anybody")
     assert ended(here) is State.VERIFIED
     assert here.progress.moved == 9

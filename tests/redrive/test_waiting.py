@@ -15,7 +15,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
 from mendq.heal.resume import continue_case
 from mendq.model.mode import Mode
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from tests.account.change_calendar import CLOSED_BECAUSE, ChangeCalendar
 from tests.heal.operators import run_of
@@ -36,7 +36,7 @@ def waiting(
     for name in hours_old:
         retained = str(days * A_DAY)
         dead = account.queue(f"{name}-dlq", tag="heal", MessageRetentionPeriod=retained)
-        source = account.queue(name, tag="heal", RedrivePolicy=Redrive(dead, 5).text)
+        source = account.queue(name, tag="heal", RedrivePolicy=RedrivePolicy(dead, 5).text)
         made[name] = source, dead
         for body in ("one", "two"):
             account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody=body)

@@ -11,9 +11,9 @@ from botocore.exceptions import ReadTimeoutError
 from mendq.heal.owners import make_owner_request
 from mendq.model.state import State
 from mendq.redrive.machine import (
-    MESSAGES_HELD_SUFFIX,
     NO_MESSAGE_TO_SEND_REASON,
-    TICKS_CUT_SHORT_REASON,
+    OTHERS_HOLD_MESSAGES_SUFFIX,
+    TICKS_ENDED_EARLY_REASON,
 )
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import redrive
@@ -133,7 +133,7 @@ def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
         here.account.later(minutes=2)
     assert here.tick().case is not None
     assert (here.state, here.progress.stage) == (State.ESCALATED, Stage.HALTED)
-    assert here.progress.because == TICKS_CUT_SHORT_REASON
+    assert here.progress.because == TICKS_ENDED_EARLY_REASON
     ((_, page),) = here.pages
     assert "its run ended on the way" in page
     here.refusals.clear()
@@ -154,4 +154,7 @@ def test_messages_that_somebody_holds_are_waited_for_and_not_for_ever(
     assert outcome.case is not None
     assert fifo.state is (State.VERIFIED if goes_on else State.ESCALATED)
     assert fifo.progress.moved == (9 if goes_on else 0)
-    assert goes_on or fifo.progress.because == f"{NO_MESSAGE_TO_SEND_REASON}{MESSAGES_HELD_SUFFIX}"
+    assert (
+        goes_on
+        or fifo.progress.because == f"{NO_MESSAGE_TO_SEND_REASON}{OTHERS_HOLD_MESSAGES_SUFFIX}"
+    )

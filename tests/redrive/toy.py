@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import structs
 
 from mendq.model.facts import Facts
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import Message, RedriveMarker
 from mendq.redrive.progress import RedriveProgress, RedriveQueues
 
@@ -36,6 +36,6 @@ def queue(queue_arn: str, waiting: int = 0, delay: int = 0) -> Facts:
         "VisibilityTimeout": "30",
         "DelaySeconds": str(delay),
         "MaximumMessageSize": str(MOST_BYTES),
-        "RedrivePolicy": Redrive(DEAD, RECEIVES).text,
+        "RedrivePolicy": RedrivePolicy(DEAD, RECEIVES).text,
     }
     return Facts(queue_arn, attributes, {})

@@ -24,10 +24,16 @@ from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.settings import RedriveSettings
 from mendq.model.state import State
-from mendq.model.steps import HELD_VALUE, AttributeStep, Owner, RedriveMessages, SetMessageRetention
+from mendq.model.steps import (
+    MESSAGES_HELD_IN_DLQ_VALUE,
+    AttributeStep,
+    Owner,
+    RedriveMessages,
+    SetMessageRetention,
+)
 from mendq.redrive.messages import Message
 from mendq.redrive.mover import read_message
 from mendq.redrive.progress import RedriveProgress
@@ -74,7 +80,7 @@ class Redriving:
         return run_of(self.account, self.bounds, clients, remaining_seconds)
 
     def back(self) -> RedriveMessages:
-        return RedriveMessages(HELD_VALUE, self.source)
+        return RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, self.source)
 
     def case(self, *states: State, steps: tuple[AttributeStep, ...] = (), **over: Any) -> Case:
         """A case that went through these states, as the case store holds it."""
@@ -197,7 +203,7 @@ class Redriving:
         clients.cloudwatch.meta.events.register(
             "before-call.cloudwatch.GetMetricData", self._metrics
         )
-        patient: Any = clients.functions_that_answer.meta.events
+        patient: Any = clients.functions_with_long_timeout.meta.events
         patient.register("before-send.lambda.Invoke", self._waited_for)
         calling: Any = clients.functions.meta.events
         calling.register("before-call.lambda.Invoke", self._called)
@@ -328,7 +334,7 @@ def redriving(name: str = "orders", **dlq: str) -> Iterator[Redriving]:
     with moto_account() as account, timed_by(account):
         base, ending = name.removesuffix(".fifo"), ".fifo" * name.endswith(".fifo")
         target = account.queue(f"{base}-dlq{ending}", **dlq)
-        policy = Redrive(target, 3).text
+        policy = RedrivePolicy(target, 3).text
         source = account.queue(name, RedrivePolicy=policy, VisibilityTimeout="10")
         world = Redriving(account, source, target)
         world.listen(account.clients)

@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import pytest
 
-from mendq.report.drawing import Bar, Lanes, make_case_pictures
+from mendq.report.drawing import Bar, LanePicture, make_case_pictures
 from mendq.report.html_page import make_page
 from mendq.report.summary import SummaryUnreadable, read_summary
 from tests.report.hostile import PAYLOADS
@@ -15,7 +15,7 @@ from tests.report.page_parts import PageParts
 from tests.report.weeks import PICTURED, Document, incident, summary, week
 
 
-def drawn(**changes: object) -> list[Lanes]:
+def drawn(**changes: object) -> list[LanePicture]:
     """The pictures of one case."""
     (case,) = summary([incident(**{**deepcopy(PICTURED), **changes})]).cases
     return list(make_case_pictures(case))

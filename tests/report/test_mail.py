@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from mendq.report.links import make_console_url, make_runbook_url
-from mendq.report.mail import MOST_ATTACHED_CHARACTERS, PICTURE_ID, make_message
+from mendq.report.mail import CHART_CONTENT_ID, MAXIMUM_ATTACHED_CHARACTERS, make_message
 from tests.report.hostile import everywhere
 from tests.report.page_parts import PageParts
 from tests.report.test_page import outgoing
@@ -31,7 +31,7 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
     assert mail.picture is not None
     assert mail.picture.startswith(b"\x89PNG\r\n\x1a\n")
     assert 10_000 < len(mail.picture) < 1_000_000
-    assert ("img", "src", f"cid:{PICTURE_ID}") in PageParts(mail.html).values
+    assert ("img", "src", f"cid:{CHART_CONTENT_ID}") in PageParts(mail.html).values
     assert "690&nbsp;s in its template" in mail.html
     for word in ("<script", "<link", "@import", "url(", "http:"):
         assert word not in mail.html
@@ -80,7 +80,7 @@ def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
     assert text.get_content().splitlines() == made.mail_text.splitlines()
     assert html.get_content().splitlines() == made.html.splitlines()
     assert picture.get_content() == made.picture
-    assert picture["Content-ID"] == f"<{PICTURE_ID}>"
+    assert picture["Content-ID"] == f"<{CHART_CONTENT_ID}>"
     assert picture.get_content_disposition() == "inline"
     headers = {"From", "To", "Subject", "Auto-Submitted", "MIME-Version", "Content-Type"}
     assert set(parsed.keys()) == headers
@@ -104,7 +104,7 @@ def test_the_page_comes_with_it_unless_it_is_too_large() -> None:
     assert attached.get_content().splitlines() == page.replace("\ud800", "\\ud800").splitlines()
     assert made.message_to(RECIPIENT) == outgoing(busy_week(), page).message_to(RECIPIENT)
     assert "is attached, and opened by:" in made.html
-    large = outgoing(busy_week(), "x" * (MOST_ATTACHED_CHARACTERS + 1))
+    large = outgoing(busy_week(), "x" * (MAXIMUM_ATTACHED_CHARACTERS + 1))
     assert _parsed(large.message_to(RECIPIENT)).get_content_type() == "multipart/alternative"
     assert "is attached" not in large.html
 

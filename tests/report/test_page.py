@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from mendq.report.html_page import make_page
-from mendq.report.mail import PICTURE_ID, OutgoingReport
+from mendq.report.mail import CHART_CONTENT_ID, OutgoingReport
 from tests.report.hostile import PAYLOADS, everywhere, hostile_weeks
 from tests.report.page_parts import PageParts
 from tests.report.weeks import (
@@ -126,7 +126,7 @@ def _require_a_mail_of_ours(mail: OutgoingReport) -> None:
         assert set(names) <= ATTRIBUTES[tag], tag
     assert parts.alone == []
     addresses = {value for _, name, value in parts.values if name in ("src", "href", "srcset")}
-    assert all(each == f"cid:{PICTURE_ID}" or LINKED.fullmatch(each) for each in addresses)
+    assert all(each == f"cid:{CHART_CONTENT_ID}" or LINKED.fullmatch(each) for each in addresses)
     for says in (parts.text, mail.mail_text):
         assert not _LINK.search(says.replace(PLACE, ""))
         assert not _UNSEEN.search(says)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mendq.catalogue import CATALOGUE
 from mendq.model.case import start_case
 from mendq.model.evidence import Evidence, Sighting
-from mendq.model.queue import arn_of
+from mendq.model.queue import queue_arn_or_none
 from mendq.model.state import State
 from mendq.report.html_page import make_page
 from mendq.report.links import QUEUE_ARN_REGEX
@@ -102,7 +102,7 @@ def test_no_text_of_a_summary_is_a_command_a_link_or_a_script(asked: list[Docume
 
 @given(st.from_regex(r"arn:aws[a-z-]{0,3}:s[qn]s:[a-z0-9-]{1,9}:[0-9]{11,13}:[\w.-]{1,82}"))
 def test_a_queue_is_one_where_the_engine_takes_it_for_one(text: str) -> None:
-    assert bool(QUEUE_ARN_REGEX.fullmatch(text)) == (arn_of(text) is not None)
+    assert bool(QUEUE_ARN_REGEX.fullmatch(text)) == (queue_arn_or_none(text) is not None)
 
 
 def test_every_symptoms_case_can_be_named() -> None:

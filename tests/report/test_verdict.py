@@ -11,13 +11,13 @@ from analytics import recommendations
 from mendq.model.state import State
 from mendq.nightly.verdict import Verdict
 from mendq.report import words
-from mendq.report.not_seen import FAR_FEWER_VERDICT, NOTHING_READ_VERDICT
-from mendq.report.summary_parts import FIXED_OUTCOMES, RACE_REASON
+from mendq.report.not_seen import FAR_FEWER_RECORDS_VERDICT, NO_RECORDS_VERDICT
+from mendq.report.summary_parts import FIXED_OUTCOMES, POSSIBLE_RACE_REASON
 from mendq.report.tables import WORDS_BY_STATE
 from mendq.report.to_do import (
     _SENTENCE_WITH_ATTRIBUTE_BY_KIND,
     _SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND,
-    SENTENCE_BY_REASON,
+    SENTENCE_BY_RECOMMENDATION_REASON,
 )
 from mendq.report.verdict import describe_not_healed, make_headline
 from mendq.report.words import WORDS_BY_OUTCOME, remove_marks
@@ -29,30 +29,32 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     proved = {"unverified", "verified", "watching", "closed"}
     assert {*WORDS_BY_OUTCOME, *FIXED_OUTCOMES} == (states - proved) | {"healed", "not_seen"}
     assert states <= set(WORDS_BY_STATE)
-    assert {FAR_FEWER_VERDICT, NOTHING_READ_VERDICT} <= set(Verdict)
+    assert {FAR_FEWER_RECORDS_VERDICT, NO_RECORDS_VERDICT} <= set(Verdict)
     asked = {
         *recommendations._KIND_BY_STATE.values(),
         recommendations.WRITE_INTO_TEMPLATE_KIND,
         "watch",
     }
-    asked |= {*recommendations._KIND_BY_FINDING.values()}
+    asked |= {*recommendations._TASK_KIND_BY_FINDING_SYMPTOM.values()}
     assert asked | {recommendations.FIX_CALLER_KIND, recommendations.NAME_CODE_KIND} == {
         *_SENTENCE_WITH_ATTRIBUTE_BY_KIND,
         *_SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND,
     }
     kinds = recommendations._KIND_BY_STATE.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
-    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(SENTENCE_BY_REASON)
+    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(
+        SENTENCE_BY_RECOMMENDATION_REASON
+    )
     ignored = {
         "unknown_code",
         "count_only",
         "unresolved_queue",
         "elsewhere",
         "no_evidence",
-        RACE_REASON,
+        POSSIBLE_RACE_REASON,
     }
     proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
-    assert set(words.NO_CASE_REASONS) == ignored | proved | {"unknown"}
+    assert set(words.WORDS_BY_NO_CASE_REASON) == ignored | proved | {"unknown"}
 
 
 @settings(max_examples=60)

@@ -17,7 +17,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.batch import BatchResult, heal_findings
 from mendq.model.metrics import select_series
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
@@ -137,7 +137,7 @@ def an_hour_on(account: Account) -> datetime:
 def faulty_queue(scanned: Scanning) -> str:
     """Make orders-dlq, which keeps messages for a shorter time than its source. Return its ARN."""
     dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY_SECONDS))
-    policy = Redrive(dlq_arn, 5).text
+    policy = RedrivePolicy(dlq_arn, 5).text
     source = {"MessageRetentionPeriod": str(4 * A_DAY_SECONDS), "RedrivePolicy": policy}
     scanned.account.queue("orders", **source)
     scanned.account.later(hours=2)

@@ -31,7 +31,7 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Need
 from mendq.model.mode import Mode
 from mendq.model.plan import Refuse
-from mendq.model.queue import Redrive, RedriveAllow, public_url
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy, make_public_queue_url
 from mendq.model.state import State
 from tests.account.answers import answer_instead
 from tests.catalogue.asking import answer_to, detected_by, facts_of, found_in
@@ -48,7 +48,7 @@ UNCONFIRMED = "dlq_source_unconfirmed"
 def named(scanned: Scanning, tag: str | None = None, **over: str) -> tuple[str, str]:
     """A queue of a minute's retention, and another one that calls it its DLQ."""
     named = scanned.account.queue("payments", MessageRetentionPeriod="60", **over)
-    names_it = Redrive(named, 5).text
+    names_it = RedrivePolicy(named, 5).text
     naming = scanned.account.queue("anybody", tag=tag, RedrivePolicy=names_it)
     scanned.account.later(minutes=5)
     return named, naming
@@ -79,7 +79,7 @@ def test_a_stranger_s_queue_raises_nothing_and_is_reported(scanned: Scanning) ->
 
 
 def test_the_redrive_allow_policy_of_the_dlq_is_believed(scanned: Scanning) -> None:
-    allowed = RedriveAllow("byQueue", ("arn:aws:sqs:us-east-1:123456789012:anybody",)).text
+    allowed = RedriveAllowPolicy("byQueue", ("arn:aws:sqs:us-east-1:123456789012:anybody",)).text
     dead, naming = named(scanned, RedriveAllowPolicy=allowed)
     assert naming in allowed
     assert after_a_round(scanned, dead) == ("60", {NAME}, ["proposed"])
@@ -106,7 +106,7 @@ def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanned: Scan
     assert say(scanned.account, "approve", case_id)["state"] == "approved"
     assert pins.load_approved_sources(dead) == {naming}
     other = scanned.account.queue("other-dlq", MessageRetentionPeriod="60")
-    scanned.account.set(naming, RedrivePolicy=Redrive(other, 5).text)
+    scanned.account.set(naming, RedrivePolicy=RedrivePolicy(other, 5).text)
     *_, (_, _, newest) = (after_a_round(scanned, other),)
     assert newest[-1] == "proposed", "another pair is another question"
     assert not pins.revoke_source(dead, other)
@@ -156,8 +156,8 @@ def test_messages_are_not_sent_back_out_of_what_producers_send_to() -> None:
     assert refused.code == "sent_to"
 
 
-ALLOWED = RedriveAllow("byQueue", (STANDARD_ARN,)).text
-OTHERS_ALLOWED = RedriveAllow("byQueue", (STANDARD_ARN.replace("orders", "billing"),)).text
+ALLOWED = RedriveAllowPolicy("byQueue", (STANDARD_ARN,)).text
+OTHERS_ALLOWED = RedriveAllowPolicy("byQueue", (STANDARD_ARN.replace("orders", "billing"),)).text
 DEAD: dict[str, Any] = {"queues": ("dead",)}
 HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
 
@@ -168,15 +168,20 @@ HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
         ({}, {}, {}, False),
         ({}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
         ({"mendq": "off"}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
-        ({}, {}, {"RedriveAllowPolicy": RedriveAllow("allowAll").text}, False),
-        ({}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll").text}, False),
-        ({}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll", (STANDARD_ARN,)).text}, False),
+        ({}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("allowAll").text}, False),
+        ({}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text}, False),
+        (
+            {},
+            {},
+            {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll", (STANDARD_ARN,)).text},
+            False,
+        ),
         ({}, {}, {"RedriveAllowPolicy": "{"}, False),
         ({}, {"queues": ("ord*",)}, {}, True),
         ({"mendq": "off"}, {"queues": ("ord*",)}, {}, False),
         ({"mendq": "heal"}, {}, {}, True),
-        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllow("allowAll").text}, True),
-        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllow("denyAll").text}, False),
+        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("allowAll").text}, True),
+        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text}, False),
         ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": OTHERS_ALLOWED}, False),
         ({}, {"queues": ("ord*",)}, {"RedriveAllowPolicy": OTHERS_ALLOWED}, True),
         ({"mendq": "heal"}, {**DEAD, "mode": HEAL}, {}, False),
@@ -205,8 +210,10 @@ def test_of_strangers_no_more_is_asked_than_their_names() -> None:
 def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int) -> None:
     """All that SQS lists at once are looked at; where there are more, nothing is concluded."""
     dead, real = named(scanned, "heal")
-    urls = [public_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_LISTED_SOURCES - 1 + more)]
-    listed = {"queueUrls": [*urls, public_url(real)]}
+    urls = [
+        make_public_queue_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_LISTED_SOURCES - 1 + more)
+    ]
+    listed = {"queueUrls": [*urls, make_public_queue_url(real)]}
     answer_instead(scanned.account.clients.sqs, listed, ".sqs.ListDeadLetterSourceQueues")
     consent = Consent(mode=Mode.HEAL, queues=("payments", "anybody"))
     scanned.account.settings = structs.replace(scanned.account.settings, consent=consent)

@@ -10,15 +10,15 @@ import pytest
 from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.metrics import (
-    METRIC_KINDS_TO_LIST,
+    COUNTER_TOLERANCE_MESSAGES,
+    METRIC_KINDS_OF_SOME_QUEUES,
     METRICS_BY_KIND,
-    TOLERATED_MESSAGES,
     select_series,
 )
 from tests.scan.scanning import Scanning, an_hour_on
 
 STANDARD = len(select_series(["every queue", "receives"]))
-SERIES = select_series(METRIC_KINDS_TO_LIST)
+SERIES = select_series(METRIC_KINDS_OF_SOME_QUEUES)
 
 
 def waiting(scanned: Scanning, name: str, **over: float) -> str:
@@ -27,7 +27,7 @@ def waiting(scanned: Scanning, name: str, **over: float) -> str:
     scanned.account.later(hours=2)
     an_hour_on(scanned.account)
     url = scanned.account.url(arn)
-    for _ in range(TOLERATED_MESSAGES + 1):
+    for _ in range(COUNTER_TOLERANCE_MESSAGES + 1):
         scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
     for minutes in range(30, 3, -1):
         at = scanned.account.now - timedelta(minutes=minutes)

@@ -8,7 +8,7 @@ import pytest
 
 from mendq.aws.errors import FactsUnavailable
 from mendq.heal.batch import heal_findings
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from tests.account.faults import come_between
 from tests.heal.operators import say, undo
 from tests.scan.own_changes import (
@@ -81,7 +81,7 @@ def say_nothing_until_closed(scanned: Scanning) -> None:
 def test_arrivals_after_a_person_set_another_policy_name_no_change(scanned: Scanning) -> None:
     queue, dlq, case_id = attached(scanned)
     scanned.account.tag(dlq, mendq="observe")
-    scanned.account.set(queue, RedrivePolicy=Redrive(dlq, 50).text)
+    scanned.account.set(queue, RedrivePolicy=RedrivePolicy(dlq, 50).text)
     two_hours_later(scanned)
     arrive(scanned, dlq, 3)
     a_round(scanned)
@@ -290,7 +290,7 @@ def test_scan_reports_made_dlq_whose_tags_cannot_be_read_and_scans_the_other_que
 
 def test_dlq_that_a_person_made_is_not_scanned_without_a_tag(scanned: Scanning) -> None:
     dlq = scanned.account.queue("orders-dlq", tag=None)
-    scanned.account.queue("orders", RedrivePolicy=Redrive(dlq, 5).text)
+    scanned.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
     two_hours_later(scanned)
     arrive(scanned, dlq, 3)
     assert looked_at(scanned) == 1
@@ -306,7 +306,7 @@ def test_dlq_is_scanned_once_with_its_source_if_both_are_managed(scanned: Scanni
 
 def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanned: Scanning) -> None:
     dlq = scanned.account.queue("orders-dlq", tag=None)
-    scanned.account.queue("orders", RedrivePolicy=Redrive(dlq, 5).text)
+    scanned.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
     two_hours_later(scanned)
     arrive(scanned, dlq, 3)
     request = {"found": [{"queue_arn": dlq, "symptom": ARRIVING}]}

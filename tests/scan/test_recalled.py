@@ -14,7 +14,7 @@ import pytest
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import QueueExample
 from mendq.model.facts import Facts, Need
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.scan.store import MAXIMUM_OBJECT_BYTES
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import slow
@@ -25,7 +25,7 @@ SOURCES, ATTRIBUTES = "ListDeadLetterSourceQueues", "GetQueueAttributes"
 def _pair(scanned: Scanning) -> tuple[str, str]:
     """A managed queue and its DLQ, which is not managed; both empty."""
     dead = scanned.account.queue("orders-dlq", tag=None, MessageRetentionPeriod="1209600")
-    queue = scanned.account.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
+    queue = scanned.account.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     an_hour_on(scanned.account)
     return queue, dead
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from mendq.aws.errors import FactsUnavailable
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.model.limits import Limits
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import measured_queues, slow
@@ -24,7 +24,7 @@ def test_a_first_rollout_with_many_faults_of_configuration_is_no_mass_symptom(
     account = scanned.account
     for n in range(20):
         dead = account.queue(f"q-{n:02}-dlq", tag="propose", MessageRetentionPeriod="345600")
-        account.queue(f"q-{n:02}", tag="propose", RedrivePolicy=Redrive(dead, 1).text)
+        account.queue(f"q-{n:02}", tag="propose", RedrivePolicy=RedrivePolicy(dead, 1).text)
         account.queue(f"r-{n:02}", tag="Heal", SqsManagedSseEnabled="false")
     an_hour_on(account)
     done = scanned.done()

@@ -24,7 +24,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
-from mendq.model.queue import Redrive, RedriveAllow
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
 from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
 
@@ -35,7 +35,7 @@ def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> st
     """A DLQ that keeps messages no longer than its source, which a person approved; its ARN."""
     arn = scanned.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=str(A_DAY))
     naming = arn.removesuffix("-dlq")
-    scanned.account.set(arn, RedriveAllowPolicy=RedriveAllow("byQueue", (naming,)).text)
+    scanned.account.set(arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (naming,)).text)
     Pins(scanned.account.clients.dynamodb, "case_store").approve_source(arn, naming)
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
     source = {"MessageRetentionPeriod": str(4 * A_DAY), "RedrivePolicy": policy}
@@ -302,7 +302,7 @@ def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanned: Scann
 
 def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Scanning) -> None:
     dead = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(14 * A_DAY))
-    queue = scanned.account.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
+    queue = scanned.account.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     for each in (queue, dead):
         scanned.account.clients.sqs.send_message(
             QueueUrl=scanned.account.url(each), MessageBody="one"
@@ -321,7 +321,7 @@ def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanned: Sc
 def died_in(scanned: Scanning) -> tuple[str, str]:
     """An empty source of whose messages 100 died within an hour, and their DLQ."""
     dead = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(14 * A_DAY))
-    queue = scanned.account.queue("orders", RedrivePolicy=Redrive(dead, 3).text)
+    queue = scanned.account.queue("orders", RedrivePolicy=RedrivePolicy(dead, 3).text)
     tags = {"mendq": "heal", MAX_PROCESSING_TAG: "40"}
     sqs, url = scanned.account.clients.sqs, scanned.account.url
     sqs.tag_queue(QueueUrl=url(queue), Tags=tags)
@@ -388,7 +388,7 @@ def test_dlq_whose_moves_cannot_be_listed_costs_other_queues_nothing(
 
 def test_what_is_only_reported_opens_no_case(scanned: Scanning) -> None:
     queue = scanned.account.queue("orders", tag="heal", SqsManagedSseEnabled="false")
-    policy = Redrive(queue, 5).text
+    policy = RedrivePolicy(queue, 5).text
     scanned.account.clients.sqs.set_queue_attributes(
         QueueUrl=scanned.account.url(queue), Attributes={"RedrivePolicy": policy}
     )

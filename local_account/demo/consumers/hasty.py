@@ -76,8 +76,8 @@ class HastyConsumer:
             ReceiptHandle=first_message["ReceiptHandle"],
             VisibilityTimeout=round(self.seconds_before_extension),
         )
-        is_new = first_message["Attributes"]["ApproximateReceiveCount"] == "1"
-        if is_new and not self.caller.attempt_call(extend_timeout):
+        is_first_receive = first_message["Attributes"]["ApproximateReceiveCount"] == "1"
+        if is_first_receive and not self.caller.attempt_call(extend_timeout):
             return False
         return not self.caller.stop_requested.wait(self.seconds_after_extension)
 

@@ -45,11 +45,11 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, RefusedBy
 from mendq.model.limits import Limits
-from mendq.model.message_calls import actions_allowing
+from mendq.model.message_calls import list_actions_allowing
 from mendq.model.plan import Escalate, Plan, Refusal
-from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of
-from mendq.model.principals import has_identity_outside, name_first_few
-from mendq.model.queue import parts_of
+from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of_policy
+from mendq.model.principals import has_role_or_user_outside_account, name_first_principals
+from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import RestorePolicy
 
 # AWS needs a moment to make a new session's permissions known everywhere. A call that is refused in
@@ -93,24 +93,24 @@ def _notify_about_refusal(facts: Facts, pin_sentence: str) -> Refusal:
 
     `pin_sentence` says why a pinned policy is not restored; it may be empty.
     """
-    refused_by = choose_leading_policy(facts)
-    policy_finding = FINDING_BY_REFUSING_POLICY[refused_by]
+    refusing_policy = choose_leading_policy(facts)
+    policy_finding = FINDING_BY_REFUSING_POLICY[refusing_policy]
     reason_sentences = [_describe_refused_calls(facts), policy_finding.sentence]
     if policy_finding.code.endswith("_lacks_grant"):
         reason_sentences.append(_describe_missing_grant(facts))
-    other_policies_text = ", ".join(sorted(facts.refused_by - {refused_by}))
+    other_policies_text = ", ".join(sorted(facts.refused_by - {refusing_policy}))
     if other_policies_text:
         reason_sentences.append(f"Other calls were refused by {other_policies_text}")
     if pin_sentence:
         reason_sentences.append(pin_sentence)
-    reason_sentences.append(f"Who called: {name_first_few(facts.principals)}")
+    reason_sentences.append(f"Who called: {name_first_principals(facts.principals)}")
     return Escalate(
         policy_finding.code, ". ".join(reason_sentences), policy_finding.make_command(facts)
     )
 
 
 def _describe_refused_calls(facts: Facts) -> str:
-    actions = ", ".join(actions_allowing(facts.event_names)) or "the call"
+    actions = ", ".join(list_actions_allowing(facts.event_names)) or "the call"
     return f"{actions} on {facts.queue_arn} is refused"
 
 
@@ -120,7 +120,7 @@ def _describe_missing_grant(facts: Facts) -> str:
     A caller of the queue's account needs the grant in its own policy or in the queue's policy. Any
     other caller needs it in both policies.
     """
-    if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
+    if has_role_or_user_outside_account(parse_queue_arn(facts.queue_arn).account, facts.principals):
         return "A caller of another account needs it in the queue's policy and in its own"
     return "Of its own account, a caller needs it in one of the two: its own or the queue's"
 
@@ -157,14 +157,14 @@ _DEPLOYED_POLICY = '{"Version": "2012-10-17", "Statement": []}'
 _EXAMPLE_PIN = Pin(
     QUEUE_ARN,
     _PINNED_POLICY,
-    digest_of(_PINNED_POLICY),
+    digest_of_policy(_PINNED_POLICY),
     generation=1,
     pinned_at=EXAMPLE_TIME - timedelta(days=7),
     pinned_by="arn:aws:sts::123456789012:assumed-role/operators/ada",
     queue_created_at=EXAMPLE_TIME - timedelta(days=90),
     queue_modified_at=EXAMPLE_TIME - timedelta(days=8),
 )
-_OVERWRITE_BY_DEPLOYMENT = QueueChange(
+_POLICY_CHANGE_BY_DEPLOYMENT = QueueChange(
     EXAMPLE_TIME - timedelta(hours=1), "SetQueueAttributes", ROLE_ARN, by_cloudformation=True
 )
 
@@ -178,8 +178,8 @@ def _make_queue_with_pin(**pin_judgement: Any) -> Facts:
     return _make_example_queue(RefusedBy.NO_RESOURCE_POLICY, Policy=_DEPLOYED_POLICY, pin=pin)
 
 
-_QUEUE_WITH_OVERWRITTEN_POLICY = _make_queue_with_pin(changed=_OVERWRITE_BY_DEPLOYMENT)
-_QUEUE_WITH_UNJUDGED_PIN = _make_queue_with_pin(doubt="not told yet", passes=True)
+_QUEUE_WITH_OVERWRITTEN_POLICY = _make_queue_with_pin(changed=_POLICY_CHANGE_BY_DEPLOYMENT)
+_QUEUE_WITH_DOUBTFUL_PIN = _make_queue_with_pin(doubt="not told yet", passes=True)
 _QUEUE_WITHOUT_GRANT = _make_example_queue(RefusedBy.NO_RESOURCE_POLICY)
 _QUEUE_WITH_DENY = _make_example_queue(RefusedBy.RESOURCE_POLICY_DENIES)
 _RESTORE_STEP = RestorePolicy(_DEPLOYED_POLICY, _PINNED_POLICY)
@@ -224,7 +224,7 @@ ACCESS_DENIED = FixedSymptom(
         ),
         RefusalExample(
             "CloudTrail has not told yet who changed it",
-            _QUEUE_WITH_UNJUDGED_PIN,
+            _QUEUE_WITH_DOUBTFUL_PIN,
             "pin_not_judged_yet",
         ),
         CallNearMiss(

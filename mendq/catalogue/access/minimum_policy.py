@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import Any
 
-from mendq.model.facts import Facts, is_aws_managed
+from mendq.model.facts import Facts, is_aws_managed_key
 from mendq.model.failed_call import RefusedBy
-from mendq.model.message_calls import SEND_MESSAGE, actions_allowing
+from mendq.model.message_calls import SEND_MESSAGE_ACTION, list_actions_allowing
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
-from mendq.model.principals import IDENTITY_ARN_PATTERN, name_first_few
-from mendq.model.queue import partition_of, parts_of
-from mendq.notifications.commands import aws_command, list_consumers_command
-from mendq.notifications.text import Section, command_line, format_exact_json, plain
+from mendq.model.principals import ROLE_OR_USER_ARN_PATTERN, name_first_principals
+from mendq.model.queue import parse_queue_arn, partition_of
+from mendq.notifications.commands import list_consumers_command, make_aws_command
+from mendq.notifications.text import Section, command_or_note, format_exact_json, to_plain_text
 
 # Actions of a consumer. Lambda asks for three of them; a consumer that works longer than the
 # visibility timeout also calls ChangeMessageVisibility.
@@ -38,11 +38,13 @@ def make_caller_lookup_command(event_name: str, queue_arn: str) -> str:
 
     CloudTrail answers for the last 90 days.
     """
-    queue_parts = parts_of(queue_arn)
+    queue_parts = parse_queue_arn(queue_arn)
     queue_filter = f"contains(CloudTrailEvent, '/{queue_parts.account}/{queue_parts.name}\\\"')"
     lookup_options = f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name}"
     query_option = f'--query "Events[?{queue_filter}].[EventTime,Username]"'
-    return aws_command("cloudtrail lookup-events", queue_arn, f"{lookup_options} {query_option}")
+    return make_aws_command(
+        "cloudtrail lookup-events", queue_arn, f"{lookup_options} {query_option}"
+    )
 
 
 def make_grant_sections(facts: Facts) -> tuple[Section, ...]:
@@ -52,9 +54,9 @@ def make_grant_sections(facts: Facts) -> tuple[Section, ...]:
     be granted.
     """
     callers = [
-        principal for principal in facts.principals if IDENTITY_ARN_PATTERN.fullmatch(principal)
+        principal for principal in facts.principals if ROLE_OR_USER_ARN_PATTERN.fullmatch(principal)
     ]
-    actions = actions_allowing(facts.event_names)
+    actions = list_actions_allowing(facts.event_names)
     policy_lines: tuple[str, ...] = ()
     if callers and actions:
         policy_lines = tuple(_list_policy_lines(facts, callers, actions))
@@ -71,19 +73,21 @@ def _list_other_users(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
     """
     queue_arn = facts.queue_arn
     yield f"its policy {_describe_other_principals(facts, callers)}"
-    yield f"functions that read it: {command_line(list_consumers_command(queue_arn))}"
-    role_prefix = f"::{parts_of(queue_arn).account}:role/"
-    caller_roles = [caller for caller in callers if role_prefix in caller]
+    yield f"functions that read it: {command_or_note(list_consumers_command(queue_arn))}"
+    role_arn_part = f"::{parse_queue_arn(queue_arn).account}:role/"
+    caller_roles = [caller for caller in callers if role_arn_part in caller]
     if caller_roles:
-        query_option = f"--query \"Functions[?Role=='{caller_roles[0]}'].FunctionName\""
-        functions_command = aws_command("lambda list-functions", queue_arn, query_option)
-        yield f"functions that run as the refused role: {command_line(functions_command)}"
+        functions_query_option = f"--query \"Functions[?Role=='{caller_roles[0]}'].FunctionName\""
+        functions_command = make_aws_command(
+            "lambda list-functions", queue_arn, functions_query_option
+        )
+        yield f"functions that run as the refused role: {command_or_note(functions_command)}"
     if facts.kms_key is not None:
         key_options = f"--key-id {quote(facts.kms_key)} --query KeyMetadata.Arn --output text"
-        key_arn = f'"$({aws_command("kms describe-key", queue_arn, key_options)})"'
+        key_arn = f'"$({make_aws_command("kms describe-key", queue_arn, key_options)})"'
         lookup_options = f"--lookup-attributes AttributeKey=ResourceName,AttributeValue={key_arn}"
-        key_users_command = aws_command("cloudtrail lookup-events", queue_arn, lookup_options)
-        yield f"who used its key, for which queue: {command_line(key_users_command)}"
+        key_users_command = make_aws_command("cloudtrail lookup-events", queue_arn, lookup_options)
+        yield f"who used its key, for which queue: {command_or_note(key_users_command)}"
     yield "not known here: whose calls succeed; the trail's files say, where it records this queue"
 
 
@@ -101,7 +105,7 @@ def _describe_other_principals(facts: Facts, callers: Sequence[str]) -> str:
     if ALL_PRINCIPALS in other_principals:
         return "lets in everybody"
     if other_principals:
-        return f"lets in {plain(name_first_few(sorted(other_principals)), 400)}"
+        return f"lets in {to_plain_text(name_first_principals(sorted(other_principals)), 400)}"
     return "lets in nobody else"
 
 
@@ -113,8 +117,8 @@ def _list_policy_lines(
     If `callers` has callers of other accounts, the lines also have the statements for the policies
     of the queue and of its KMS key, for at most three of them.
     """
-    includes_sending = SEND_MESSAGE in actions
-    includes_receiving = set(actions) != {SEND_MESSAGE}
+    includes_sending = SEND_MESSAGE_ACTION in actions
+    includes_receiving = set(actions) != {SEND_MESSAGE_ACTION}
     action_names: list[str] = []
     caller_kinds: list[str] = []
     if includes_receiving:
@@ -137,16 +141,18 @@ def _list_policy_lines(
     statements = [queue_statement]
     if key_statement:
         statements.append(key_statement)
-    yield command_line(format_exact_json({"Version": "2012-10-17", "Statement": statements}))
-    queue_account = parts_of(facts.queue_arn).account
-    foreign_callers = [caller for caller in callers if caller.split(":")[4] != queue_account][:3]
-    if foreign_callers:
-        principal_element = {"Principal": {"AWS": foreign_callers}}
+    yield command_or_note(format_exact_json({"Version": "2012-10-17", "Statement": statements}))
+    queue_account = parse_queue_arn(facts.queue_arn).account
+    callers_of_other_accounts = [
+        caller for caller in callers if caller.split(":")[4] != queue_account
+    ][:3]
+    if callers_of_other_accounts:
+        principal_element = {"Principal": {"AWS": callers_of_other_accounts}}
         yield "and, of another account's that you know and mean to let in, in the queue's policy:"
-        yield command_line(format_exact_json(queue_statement | principal_element))
+        yield command_or_note(format_exact_json(queue_statement | principal_element))
         if key_statement:
             yield "and in the key's policy:"
-            yield command_line(
+            yield command_or_note(
                 format_exact_json(key_statement | principal_element | {"Resource": ALL_PRINCIPALS})
             )
 
@@ -172,9 +178,9 @@ def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, An
     https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
     """
     key = facts.kms_key
-    if key is None or is_aws_managed(key):
+    if key is None or is_aws_managed_key(key):
         return {}
-    queue_parts = parts_of(facts.queue_arn)
+    queue_parts = parse_queue_arn(facts.queue_arn)
     region = queue_parts.region
     key_arn = key
     if not key.startswith("arn:"):

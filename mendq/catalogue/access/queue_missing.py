@@ -27,7 +27,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.model.principals import name_first_few
+from mendq.model.principals import name_first_principals
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -42,7 +42,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.queue_arn} does not exist and is still called: "
         "it was deleted, with the messages in it, or its name or region is wrong. "
         "SQS takes the same name again 60 s after the deletion. "
-        f"Who called: {name_first_few(facts.principals)}"
+        f"Who called: {name_first_principals(facts.principals)}"
     )
     return Escalate(
         "queue_gone", reason, make_caller_lookup_command("DeleteQueue", facts.queue_arn)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
-from mendq.model.message_calls import actions_allowing
+from mendq.model.message_calls import list_actions_allowing
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import (
@@ -35,14 +35,14 @@ from mendq.model.policy import (
     parse_statements,
 )
 from mendq.model.principals import (
-    IDENTITY_ARN_PATTERN,
-    find_first_identity,
-    has_identity_outside,
-    name_first_few,
+    ROLE_OR_USER_ARN_PATTERN,
+    find_first_role_or_user,
+    has_role_or_user_outside_account,
+    name_first_principals,
 )
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import RestorePolicy
-from mendq.notifications.commands import aws_command, get_attributes_command
+from mendq.notifications.commands import get_attributes_command, make_aws_command
 
 # The condition of a deny that does not concern AWS's clients, and that nearly every policy has: a
 # call without TLS.
@@ -64,7 +64,7 @@ def is_granted_by_name(policy: str, principal_arn: str, action: str, queue_arn: 
         queue_arn: The queue.
     """
     statements = parse_statements(policy)
-    if not statements or not IDENTITY_ARN_PATTERN.fullmatch(principal_arn):
+    if not statements or not ROLE_OR_USER_ARN_PATTERN.fullmatch(principal_arn):
         return False
     is_denied = any(
         _may_deny_caller(statement, principal_arn, action, queue_arn) for statement in statements
@@ -95,10 +95,13 @@ def _allows_caller_by_name(
     return (
         statement.allows
         and not statement.conditions
-        and not statement.excepting
+        and not statement.negated_elements
         and principal_arn in statement.principals.get("AWS", ())
         and may_apply_to(statement, (action,), queue_arn)
-        and any(_covers_queue(pattern, queue_arn) for pattern in statement.resources)
+        and any(
+            _does_resource_pattern_match_queue(pattern, queue_arn)
+            for pattern in statement.resources
+        )
     )
 
 
@@ -110,10 +113,10 @@ def _may_deny_caller(statement: Statement, principal_arn: str, action: str, queu
     """
     if statement.allows or list_conditions(statement) == _CONDITIONS_OF_CALLS_WITHOUT_TLS:
         return False
-    may_concern_caller = "Principal" in statement.excepting or _may_name_caller(
+    may_statement_name_caller = "Principal" in statement.negated_elements or _may_name_caller(
         statement, principal_arn
     )
-    return may_concern_caller and may_apply_to(statement, (action,), queue_arn)
+    return may_statement_name_caller and may_apply_to(statement, (action,), queue_arn)
 
 
 def _may_name_caller(statement: Statement, principal_arn: str) -> bool:
@@ -124,12 +127,12 @@ def _may_name_caller(statement: Statement, principal_arn: str) -> bool:
     """
     for principals in statement.principals.values():
         for principal in principals:
-            if not IDENTITY_ARN_PATTERN.fullmatch(principal) or principal == principal_arn:
+            if not ROLE_OR_USER_ARN_PATTERN.fullmatch(principal) or principal == principal_arn:
                 return True
     return False
 
 
-def _covers_queue(resource_pattern: str, queue_arn: str) -> bool:
+def _does_resource_pattern_match_queue(resource_pattern: str, queue_arn: str) -> bool:
     """Return True if the resource of a statement covers the queue.
 
     The ARNs are compared part by part. In IAM a `*` may match across a colon; here it may not, so
@@ -167,14 +170,14 @@ def plan_restoration(facts: Facts, first_sentence: str) -> Plan | Refusal | str:
     if pin is None:
         return f"The queue's policy is pinned, and nothing is put back: {checked_pin.doubt}"
     current_policy = RestorePolicy.value_in(facts.attributes) or ""
-    objection = _find_restoration_objection(pin.policy, current_policy, facts)
-    if checked_pin.passes and not objection:
+    restoration_objection = _find_restoration_objection(pin.policy, current_policy, facts)
+    if checked_pin.passes and not restoration_objection:
         # Mendq handles the calls again later, until CloudTrail has reported who changed the policy
         # or has had enough time to.
         return Retry("pin_not_judged_yet", checked_pin.doubt)
-    objection = objection or checked_pin.doubt
-    if objection:
-        return f"{_describe_pin(pin)} is not put back: {objection}"
+    restoration_objection = restoration_objection or checked_pin.doubt
+    if restoration_objection:
+        return f"{_describe_pin(pin)} is not put back: {restoration_objection}"
     reason = (
         f"{first_sentence}. {_describe_pin(pin)} grants it to every caller that was refused, "
         f"and {_describe_overwrite(checked_pin)}. {_APPROVAL_SENTENCE}"
@@ -197,7 +200,7 @@ def describe_granting_pin(facts: Facts) -> str:
     current_policy = RestorePolicy.value_in(facts.attributes) or ""
     if _find_restoration_objection(pin.policy, current_policy, facts):
         return ""
-    if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
+    if has_role_or_user_outside_account(parse_queue_arn(facts.queue_arn).account, facts.principals):
         return ""
     return (
         f"{_describe_pin(pin)} grants it, and {_describe_overwrite(checked_pin)}. "
@@ -228,7 +231,7 @@ def _grants_all_refused_calls(policy: str, facts: Facts) -> bool:
 
     False if no caller or no action is known.
     """
-    actions = actions_allowing(facts.event_names)
+    actions = list_actions_allowing(facts.event_names)
     if not facts.principals or not actions:
         return False
     return all(
@@ -240,7 +243,8 @@ def _grants_all_refused_calls(policy: str, facts: Facts) -> bool:
 
 def _describe_pin(pin: Pin) -> str:
     return (
-        f"The policy that {name_first_few((pin.pinned_by,))} pinned on {pin.pinned_at:%Y-%m-%d} "
+        f"The policy that {name_first_principals((pin.pinned_by,))} pinned on "
+        f"{pin.pinned_at:%Y-%m-%d} "
         f"(generation {pin.generation}, sha256 {pin.digest[:12]})"
     )
 
@@ -249,7 +253,10 @@ def _describe_overwrite(checked_pin: CheckedPin) -> str:
     overwrite = checked_pin.changed
     if overwrite is None:
         return "nobody is known to have overwritten it"
-    return f"{name_first_few((overwrite.who,))} overwrote it at {overwrite.at:%Y-%m-%d %H:%M} UTC"
+    return (
+        f"{name_first_principals((overwrite.who,))} overwrote it at {overwrite.at:%Y-%m-%d %H:%M} "
+        "UTC"
+    )
 
 
 def _make_policy_command(facts: Facts) -> str:
@@ -264,8 +271,8 @@ def _make_simulation_command(facts: Facts) -> str:
     organization. If no caller is a role or user, or if no refused action is known, return the
     command that shows the queue's policy.
     """
-    caller_arn = find_first_identity(facts.principals)
-    actions = actions_allowing(facts.event_names)
+    caller_arn = find_first_role_or_user(facts.principals)
+    actions = list_actions_allowing(facts.event_names)
     if caller_arn is None or not actions:
         return _make_policy_command(facts)
     return (
@@ -277,13 +284,13 @@ def _make_simulation_command(facts: Facts) -> str:
 def _make_sessions_command(facts: Facts) -> str:
     """Return the command that shows who assumed roles lately, and with which session policy."""
     lookup_options = "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
-    return aws_command("cloudtrail lookup-events", facts.queue_arn, lookup_options)
+    return make_aws_command("cloudtrail lookup-events", facts.queue_arn, lookup_options)
 
 
 def _make_endpoints_command(facts: Facts) -> str:
     """Return the command that shows the VPC endpoints for SQS and their policies."""
     filter_option = "--filters 'Name=service-name,Values=*.sqs'"
-    return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, filter_option)
+    return make_aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, filter_option)
 
 
 @dataclass(frozen=True)
@@ -320,7 +327,7 @@ FINDING_BY_REFUSING_POLICY: Mapping[RefusedBy, PolicyFinding] = {
     RefusedBy.IDENTITY_POLICY: PolicyFinding(
         "identity_policy_lacks_grant", "The caller's identity policy does not allow it"
     ),
-    RefusedBy.ABOVE_THE_ACCOUNT: PolicyFinding(
+    RefusedBy.ORGANIZATION_POLICY: PolicyFinding(
         "organization_refuses",
         "A service or resource control policy refuses it: "
         "a matter for whoever administers the AWS organization",
@@ -339,7 +346,7 @@ FINDING_BY_REFUSING_POLICY: Mapping[RefusedBy, PolicyFinding] = {
         "The policy of a VPC endpoint refuses it: a matter for whoever runs the network",
         _make_endpoints_command,
     ),
-    RefusedBy.NOT_SAID: PolicyFinding(
+    RefusedBy.POLICY_NOT_NAMED: PolicyFinding(
         "policy_not_named",
         "IAM does not say which policy refused; of callers from other organizations it seldom does",
         _make_policy_command,
@@ -350,9 +357,9 @@ FINDING_BY_REFUSING_POLICY: Mapping[RefusedBy, PolicyFinding] = {
 def choose_leading_policy(facts: Facts) -> RefusedBy:
     """Return the first policy of `FINDING_BY_REFUSING_POLICY` that refused a call.
 
-    NOT_SAID if IAM named none.
+    POLICY_NOT_NAMED if IAM named none.
     """
     for refused_by in FINDING_BY_REFUSING_POLICY:
         if refused_by in facts.refused_by:
             return refused_by
-    return RefusedBy.NOT_SAID
+    return RefusedBy.POLICY_NOT_NAMED

@@ -22,7 +22,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.message_calls import actions_allowing
+from mendq.model.message_calls import list_actions_allowing
 from mendq.model.policy import Statement, list_conditions, parse_statements
 
 _PATTERNS_OF_EVERY_ACTION = frozenset({"*", "sqs:*"})
@@ -49,7 +49,7 @@ def _refuses_calls_without_tls(statement: Statement, facts: Facts) -> bool:
     return (
         not statement.allows
         and statement.is_for_everybody
-        and not statement.excepting
+        and not statement.negated_elements
         and not _PATTERNS_OF_EVERY_ACTION.isdisjoint(action.lower() for action in statement.actions)
         and not {"*", facts.queue_arn}.isdisjoint(statement.resources)
         and list_conditions(statement)
@@ -81,7 +81,7 @@ TLS_NOT_ENFORCED = ReportedSymptom(
         QueueExample("no policy at all", queue()),
         QueueExample(
             "it refuses sending alone",
-            _make_example_queue(Action=actions_allowing(("SendMessage",))),
+            _make_example_queue(Action=list_actions_allowing(("SendMessage",))),
         ),
         QueueExample("it refuses one role alone", _make_example_queue(Principal={"AWS": ROLE_ARN})),
         QueueExample(

@@ -50,12 +50,16 @@ def find_unwatched_metrics(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
     AGE_METRIC. If a queue's alarms were not read, nothing is yielded for it.
     """
     is_dlq = facts.receives_only_dlq_messages
-    if facts.alarmed is not None and not is_dlq:
+    if facts.alarmed_metrics is not None and not is_dlq:
         for metric in (AGE_METRIC, IN_FLIGHT_METRIC):
-            if metric not in facts.alarmed:
+            if metric not in facts.alarmed_metrics:
                 yield facts, metric
     dlq = facts if is_dlq else facts.dlq
-    if dlq is not None and dlq.alarmed is not None and not dlq.alarmed & _METRICS_OF_WATCHED_DLQ:
+    if (
+        dlq is not None
+        and dlq.alarmed_metrics is not None
+        and not dlq.alarmed_metrics & _METRICS_OF_WATCHED_DLQ
+    ):
         yield dlq, DEPTH_METRIC
 
 
@@ -79,8 +83,10 @@ def _make_queue_with_dlq(*alarmed_metrics: str) -> Facts:
 
     Its DLQ has alarms on `alarmed_metrics`.
     """
-    dlq_facts = QueueFacts(DLQ_ARN, {"DelaySeconds": "0"}, alarmed=frozenset(alarmed_metrics))
-    return standard_queue(alarmed=frozenset({AGE_METRIC, IN_FLIGHT_METRIC}), dlq=dlq_facts)
+    dlq_facts = QueueFacts(
+        DLQ_ARN, {"DelaySeconds": "0"}, alarmed_metrics=frozenset(alarmed_metrics)
+    )
+    return standard_queue(alarmed_metrics=frozenset({AGE_METRIC, IN_FLIGHT_METRIC}), dlq=dlq_facts)
 
 
 ALARM_MISSING = ReportedSymptom(
@@ -90,18 +96,20 @@ ALARM_MISSING = ReportedSymptom(
     aws_page=f"{SQS_GUIDE}/set-cloudwatch-alarms-for-metrics.html",
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.ALARMS})),
     examples=lambda: (
-        QueueExample("no alarm at all", standard_queue(alarmed=frozenset())),
-        QueueExample("its age alone is watched", standard_queue(alarmed=frozenset({AGE_METRIC}))),
+        QueueExample("no alarm at all", standard_queue(alarmed_metrics=frozenset())),
+        QueueExample(
+            "its age alone is watched", standard_queue(alarmed_metrics=frozenset({AGE_METRIC}))
+        ),
         QueueExample(
             "of its DLQ what SQS does not count", _make_queue_with_dlq("NumberOfMessagesSent")
         ),
-        QueueExample("a DLQ that nobody watches", dlq(alarmed=frozenset())),
+        QueueExample("a DLQ that nobody watches", dlq(alarmed_metrics=frozenset())),
         QueueNearMiss("all are watched", _make_queue_with_dlq(DEPTH_METRIC)),
         QueueNearMiss("it has no DLQ", replace(_make_queue_with_dlq(), dlq=None)),
         QueueNearMiss(
             "its DLQ is gone", replace(_make_queue_with_dlq(), dlq=QueueFacts(DLQ_ARN, {}))
         ),
-        QueueNearMiss("a DLQ whose age is watched", dlq(alarmed=frozenset({AGE_METRIC}))),
+        QueueNearMiss("a DLQ whose age is watched", dlq(alarmed_metrics=frozenset({AGE_METRIC}))),
         QueueNearMiss("nobody asked for alarms", standard_queue()),
     ),
 )

@@ -23,7 +23,7 @@ LATE_DELETE_CALL = make_call_with_refused_value(
 EXTENSION_CALL_AFTER_DELETE = make_call_with_refused_value(
     "ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE_REASON
 )
-_VALUE_ABOVE_20_REASON = "Must be >= 0 and <= 20, if provided."
+_WAIT_TIME_ABOVE_20_REASON = "Must be >= 0 and <= 20, if provided."
 
 INVALID_REQUEST = ReportedSymptom(
     name="invalid_request",
@@ -36,7 +36,7 @@ INVALID_REQUEST = ReportedSymptom(
         CallExample(
             "a wait of 21 s",
             make_call_with_refused_value(
-                "ReceiveMessage", "WaitTimeSeconds", _VALUE_ABOVE_20_REASON
+                "ReceiveMessage", "WaitTimeSeconds", _WAIT_TIME_ABOVE_20_REASON
             ),
         ),
         CallExample("an extension after the caller's own delete", EXTENSION_CALL_AFTER_DELETE),

@@ -37,7 +37,7 @@ from mendq.model.tags import (
     TEAM_TAG,
     QueueTag,
     TagUnreadable,
-    TagValues,
+    TagValueKind,
     read_seconds_tag,
 )
 from mendq.notifications.text import format_value, limit_lines
@@ -69,14 +69,14 @@ def _describe_value_mistake(tag: QueueTag, tag_value: str) -> Iterator[str]:
     sentence_start = (
         f"the tag {tag.key} says {format_value(tag_value, _MOST_SHOWN_VALUE_CHARACTERS)}"
     )
-    if tag.values is TagValues.SECONDS:
+    if tag.values is TagValueKind.SECONDS:
         try:
             read_seconds_tag({tag.key: tag_value}, tag.key)
         except TagUnreadable as unreadable:
             yield str(unreadable)
-    elif tag.values is TagValues.TEAM:
+    elif tag.values is TagValueKind.TEAM:
         yield f"{sentence_start}, which is no team of the settings"
-    elif tag.values is TagValues.WORD and tag_value not in tag.words:
+    elif tag.values is TagValueKind.WORD and tag_value not in tag.words:
         yield (
             f"{sentence_start}, which is none of {', '.join(tag.words)}: it is taken for "
             f"{tag.words[-1]}"

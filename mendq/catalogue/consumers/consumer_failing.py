@@ -37,7 +37,7 @@ from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import aws_command, show_metric_command
+from mendq.notifications.commands import make_aws_command, show_metric_command
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -67,7 +67,7 @@ def _make_errors_command(facts: Facts) -> str:
         )
     log_group = quote(f"/aws/lambda/{failing_function.name}")
     log_options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
-    return aws_command("logs filter-log-events", facts.queue_arn, log_options)
+    return make_aws_command("logs filter-log-events", facts.queue_arn, log_options)
 
 
 def _make_example_queue(
@@ -88,7 +88,7 @@ _UNCHANGED_OLDEST_MESSAGE_COUNTS = {"oldest_age_seconds_now": 21_600, "groups_in
 _QUEUE_WITHOUT_DELETES = _make_example_queue(60, 1_200, 0, backlog_now=60)
 _QUEUE_WITH_RETRIES = _make_example_queue(420, 840, 420)
 _QUEUE_WITH_THREE_BAD_MESSAGES = _make_example_queue(140, 500, 137, backlog_now=3)
-_QUEUE_LOSING_TO_DLQ = queue_with_dlq(
+_QUEUE_LOSING_MESSAGES_TO_DLQ = queue_with_dlq(
     ApproximateNumberOfMessages=3, sent=900, received=4_500, deleted=90
 )
 _UNCHANGED_BACKLOG_COUNTS = {"backlog_before": 1_000, "backlog_now": 1_000}
@@ -117,7 +117,7 @@ CONSUMER_FAILING = NotifiedSymptom(
             "consumer_failing",
         ),
         QueueExample("few messages, none finished", _QUEUE_WITHOUT_DELETES, "consumer_failing"),
-        QueueExample("most moved to the DLQ", _QUEUE_LOSING_TO_DLQ, "consumer_failing"),
+        QueueExample("most moved to the DLQ", _QUEUE_LOSING_MESSAGES_TO_DLQ, "consumer_failing"),
         QueueExample(
             "a Lambda function fails, on a quiet queue",
             _QUEUE_OF_FAILING_FUNCTION,

@@ -42,7 +42,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if (
         not _has_only_disabled_mappings(facts)
         or measurement.received
-        or not measurement.least_visible
+        or not measurement.fewest_visible_messages
     ):
         return None
     stopped_functions_text = function_name(facts.stopped_consumers[0])
@@ -87,7 +87,7 @@ _QUEUE_WITH_STOPPED_FUNCTION = standard_queue(
     stopped_consumers=(LAMBDA_FUNCTION.function_arn,),
     sent=300,
     visible_now=340,
-    least_visible=40,
+    fewest_visible_messages=40,
     oldest_age_seconds_now=25_200,
 )
 
@@ -118,7 +118,7 @@ CONSUMER_STOPPED = NotifiedSymptom(
         ),
         QueueNearMiss(
             "nothing waited all the while",
-            replace_values(_QUEUE_WITH_STOPPED_FUNCTION, least_visible=0),
+            replace_values(_QUEUE_WITH_STOPPED_FUNCTION, fewest_visible_messages=0),
         ),
         QueueNearMiss(
             "an archive, which nobody ever read",

@@ -32,7 +32,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import aws_command
+from mendq.notifications.commands import make_aws_command
 from mendq.notifications.text import format_count
 
 # From this share of throttled invocations on, the queue is reported. Less is normal in a short
@@ -98,15 +98,15 @@ def _make_concurrency_command(facts: Facts) -> str:
     if throttled_function is None:
         return ""
     function_option = f"--function-name {quote(throttled_function.name)}"
-    return aws_command("lambda get-function-concurrency", facts.queue_arn, function_option)
+    return make_aws_command("lambda get-function-concurrency", facts.queue_arn, function_option)
 
 
 def _make_example_queue(throttled_share: float | None, **overrides: Any) -> Facts:
     """Return a queue with 900 waiting messages, and a function with this throttled share."""
-    waiting_counts = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **overrides}
+    waiting_message_values = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **overrides}
     consumers = (replace(LAMBDA_FUNCTION, throttled_share=throttled_share),)
     return standard_queue(
-        ApproximateNumberOfMessages=900, lambda_consumers=consumers, **waiting_counts
+        ApproximateNumberOfMessages=900, lambda_consumers=consumers, **waiting_message_values
     )
 
 
@@ -121,7 +121,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     advice_if_many=Advice(
         "The account's concurrency in this region is used up: look for the function that "
         "takes it, reserve what others need, or ask AWS for more.",
-        partial(aws_command, "lambda get-account-settings"),
+        partial(make_aws_command, "lambda get-account-settings"),
     ),
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
     examples=lambda: (

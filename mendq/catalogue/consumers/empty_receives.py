@@ -36,10 +36,10 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.message_calls import RECEIVE_MESSAGE, actions_allowing
+from mendq.model.message_calls import RECEIVE_MESSAGE_ACTION, list_actions_allowing
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
-from mendq.model.queue import is_standard_arn, number_in
+from mendq.model.queue import is_standard_arn, read_number_attribute
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import list_quotas_command
 from mendq.notifications.text import format_count, format_duration
@@ -87,13 +87,13 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     quotas_command_line = list_quotas_command("sqs", facts.queue_arn)
     if not facts.found and not facts.event_names:
         return Ignore("need_already_met", "few receives are in vain by now")
-    if not facts.found and RECEIVE_MESSAGE not in actions_allowing(facts.event_names):
+    if not facts.found and RECEIVE_MESSAGE_ACTION not in list_actions_allowing(facts.event_names):
         reason = (
             f"the throttled calls are {', '.join(facts.event_names)}: readers that wait longer "
             "would not make them fewer. Look at how callers retry, and at the account's rate"
         )
         return Refuse("senders_throttled", reason, quotas_command_line)
-    current_wait_seconds = number_in(facts.attributes, SetReceiveWaitTime.attribute)
+    current_wait_seconds = read_number_attribute(facts.attributes, SetReceiveWaitTime.attribute)
     if current_wait_seconds >= LONGEST_WAIT_SECONDS:
         reason = (
             f"receives already wait {LONGEST_WAIT_SECONDS} s unless a reader asks for less, and "

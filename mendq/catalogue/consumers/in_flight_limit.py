@@ -28,19 +28,19 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.model.principals import name_first_few
+from mendq.model.principals import name_first_principals
 from mendq.notifications.commands import get_attributes_command
 
 # SQS's documented limit is approximate too.
 IN_FLIGHT_QUOTA = 120_000
 # With fewer messages in flight than this, the queue has recovered.
-IN_FLIGHT_LIMIT_OF_RECOVERY = IN_FLIGHT_QUOTA // 2
+RECOVERED_BELOW_IN_FLIGHT_COUNT = IN_FLIGHT_QUOTA // 2
 _IN_FLIGHT_ATTRIBUTE = "ApproximateNumberOfMessagesNotVisible"
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people; `Ignore` if few messages are in flight by now."""
-    if facts.in_flight < IN_FLIGHT_LIMIT_OF_RECOVERY:
+    if facts.in_flight < RECOVERED_BELOW_IN_FLIGHT_COUNT:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
         return Ignore("below_the_limit", reason)
     reason = (
@@ -48,7 +48,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "consumers receive and do not delete. Let them delete what is done and receive less at "
         "once, or stop those that hang. A longer visibility timeout would make it worse: what "
         f"nobody deletes stays in flight for {facts.visibility_seconds:,} s. Long polling only "
-        f"hides the error. Who receives: {name_first_few(facts.principals)}"
+        f"hides the error. Who receives: {name_first_principals(facts.principals)}"
     )
     command = get_attributes_command(
         facts.queue_arn, _IN_FLIGHT_ATTRIBUTE, "ApproximateNumberOfMessages"
@@ -80,11 +80,11 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
         _make_example(
             "half of it and more, counted approximately",
             "OverLimitException",
-            IN_FLIGHT_LIMIT_OF_RECOVERY,
+            RECOVERED_BELOW_IN_FLIGHT_COUNT,
         ),
         RefusalExample(
             "they have caught up meanwhile",
-            _make_example_queue(IN_FLIGHT_LIMIT_OF_RECOVERY - 1),
+            _make_example_queue(RECOVERED_BELOW_IN_FLIGHT_COUNT - 1),
             "below_the_limit",
         ),
         CallNearMiss(

@@ -35,12 +35,12 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, LambdaConsumer, Need
-from mendq.model.metrics import TOLERATED_SHARE_OF_SENDS
-from mendq.notifications.commands import aws_command
+from mendq.model.metrics import COUNTER_TOLERANCE_SHARE_OF_SENDS
+from mendq.notifications.commands import make_aws_command
 
 # The lowest MaximumConcurrency that a mapping takes.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-LEAST_MAXIMUM_CONCURRENCY = 2
+LOWEST_VALUE_OF_MAXIMUM_CONCURRENCY = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -48,7 +48,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     for consumer in facts.lambda_consumers:
         for fault_sentence, correcting_option in _list_faults(consumer, facts):
             mapping_options = f"--uuid {consumer.mapping_id} {correcting_option}"
-            change_command = aws_command(
+            change_command = make_aws_command(
                 "lambda update-event-source-mapping", facts.queue_arn, mapping_options
             )
             return DetectedFault(f"{fault_sentence}: {change_command}")
@@ -64,7 +64,7 @@ def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, 
     maximum_concurrency = consumer.maximum_concurrency or 0
     reserved_concurrency = consumer.reserved_concurrency
     if reserved_concurrency and maximum_concurrency > max(
-        reserved_concurrency, LEAST_MAXIMUM_CONCURRENCY
+        reserved_concurrency, LOWEST_VALUE_OF_MAXIMUM_CONCURRENCY
     ):
         fault_sentence = (
             f"its event source mapping lets {consumer.name} run {maximum_concurrency:,} times at "
@@ -72,19 +72,24 @@ def _list_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, 
             f"its reserved concurrency of {reserved_concurrency:,}: the rest is throttled and "
             "given back"
         )
-        fitting_concurrency = max(reserved_concurrency, LEAST_MAXIMUM_CONCURRENCY)
-        yield fault_sentence, f"--scaling-config MaximumConcurrency={fitting_concurrency}"
+        corrected_maximum_concurrency = max(
+            reserved_concurrency, LOWEST_VALUE_OF_MAXIMUM_CONCURRENCY
+        )
+        yield fault_sentence, f"--scaling-config MaximumConcurrency={corrected_maximum_concurrency}"
     batching_window_seconds = consumer.batching_window_seconds
     visibility_seconds = facts.visibility_seconds
     if batching_window_seconds >= visibility_seconds:
         # AWS advises a visibility timeout of six times the function's timeout plus the window.
-        fitting_concurrency = max(0, visibility_seconds - 6 * consumer.timeout_seconds)
+        corrected_maximum_concurrency = max(0, visibility_seconds - 6 * consumer.timeout_seconds)
         fault_sentence = (
             f"its event source mapping waits up to {batching_window_seconds:,} s for a batch; "
             "what waits "
             f"comes again after the visibility timeout of {visibility_seconds:,} s"
         )
-        yield fault_sentence, f"--maximum-batching-window-in-seconds {fitting_concurrency}"
+        yield (
+            fault_sentence,
+            f"--maximum-batching-window-in-seconds {corrected_maximum_concurrency}",
+        )
     if _returns_whole_batches(consumer, facts):
         fault_sentence = (
             f"{100 * (consumer.error_share or 0):.0f} % of the runs of {consumer.name} fail, and "
@@ -103,12 +108,12 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
     measurement = facts.measurement
     if measurement is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
-    negligible_receives = max(
-        TOLERATED_SHARE_OF_SENDS * measurement.received, measurement.counter_tolerance
+    tolerated_fruitless_receives = max(
+        COUNTER_TOLERANCE_SHARE_OF_SENDS * measurement.received, measurement.counter_tolerance
     )
-    has_failing_runs = (consumer.error_share or 0) >= TOLERATED_SHARE_OF_SENDS
+    has_failing_runs = (consumer.error_share or 0) >= COUNTER_TOLERANCE_SHARE_OF_SENDS
     return (
-        measurement.fruitless_receives > negligible_receives
+        measurement.fruitless_receives > tolerated_fruitless_receives
         and has_failing_runs
         and not consumer.is_near_timeout
     )
@@ -185,7 +190,7 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
         QueueNearMiss("a function that is switched off", _make_queue_with_concurrency(20, 0)),
         QueueNearMiss(
             "the least that a mapping takes",
-            _make_queue_with_concurrency(LEAST_MAXIMUM_CONCURRENCY, 1),
+            _make_queue_with_concurrency(LOWEST_VALUE_OF_MAXIMUM_CONCURRENCY, 1),
         ),
     ),
 )

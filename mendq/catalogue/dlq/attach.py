@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_head_stuck
+from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
 from mendq.catalogue.symptom import DetectedFault
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
-from mendq.model.dlq import attributes_of_dlq
+from mendq.model.dlq import make_dlq_attributes
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Measurement
 from mendq.model.mode import Mode
@@ -33,11 +33,11 @@ from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
     DEFAULT_MAX_RECEIVE_COUNT,
     MOST_RECEIVES_BEFORE_DLQ,
-    Redrive,
+    RedrivePolicy,
     arn_of_dlq,
     is_quarantine,
+    parse_queue_arn,
     parse_redrive_allow_policy,
-    parts_of,
     why_unfit_as_dlq,
 )
 from mendq.model.steps import AttachDlq, CreateDlq
@@ -47,18 +47,18 @@ from mendq.notifications.text import format_count, format_duration
 # Numbers for the page about failing consumers: there are at least this many messages, and more than
 # this share of them is not finished. A few messages that consumers give back again and again cause
 # many receives too. A DLQ is refused for fewer messages already (`_refuse_if_nothing_finished`).
-FEWEST_MESSAGES_TO_PAGE = 100
-LEAST_UNFINISHED_SHARE = 0.2
+MINIMUM_MESSAGES_TO_PAGE = 100
+MINIMUM_UNFINISHED_MESSAGE_SHARE = 0.2
 # A message that never finishes is received once in each visibility timeout. If the messages that
 # are left were received less often than this share of that, they are not a few bad messages. They
 # wait for consumers that fail.
-LEAST_TRIED_SHARE = 0.25
+MINIMUM_SHARE_OF_EXPECTED_RECEIVES = 0.25
 # If no message at all is finished, this many messages are enough for the page.
-FEWEST_MESSAGES_IF_NONE_FINISHED = 10
+MINIMUM_MESSAGES_IF_NONE_FINISHED = 10
 # At least this many receives for each message, and at most this share of the messages finished:
 # consumers receive the same backlog again and again and do not finish it.
 FREQUENT_RECEIVES_PER_MESSAGE = 2
-HARDLY_FINISHED_SHARE = 0.05
+HARDLY_FINISHED_MESSAGE_SHARE = 0.05
 # An open case of these symptoms explains why messages are received again.
 EXPLAINING_SYMPTOMS = frozenset({"visibility_timeout_too_short"})
 
@@ -70,7 +70,7 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
     consumers give back and finish later are no fault, however often they are received.
     """
     measurement = facts.measurement
-    if measurement is None or _is_explained_otherwise(facts, measurement):
+    if measurement is None or _has_other_explanation_for_receives(facts, measurement):
         return None
     fruitless_receives = measurement.fruitless_receives
     delete_count = measurement.deleted
@@ -97,14 +97,14 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _is_explained_otherwise(facts: Facts, measurement: Measurement) -> bool:
+def _has_other_explanation_for_receives(facts: Facts, measurement: Measurement) -> bool:
     """Return True if another symptom explains the receives without a delete.
 
     The explanation is a visibility timeout that is too short, one message that blocks its FIFO
     group, a running message movement task, or a DLQ in which people look at messages.
     """
     return (
-        measurement.has_surplus
+        measurement.has_surplus_deletes
         or _is_group_blocked(facts, measurement)
         or facts.move_task_running
         or facts.receives_only_dlq_messages
@@ -114,15 +114,17 @@ def _is_explained_otherwise(facts: Facts, measurement: Measurement) -> bool:
 
 def _is_group_blocked(facts: Facts, measurement: Measurement) -> bool:
     """Return True if one message at the head of a FIFO group explains the unfinished messages."""
-    has_stuck_head = facts.is_fifo and is_head_stuck(measurement, facts.visibility_seconds)
-    return does_one_group_block(measurement) or has_stuck_head
+    has_stuck_oldest_message = facts.is_fifo and is_oldest_message_stuck(
+        measurement, facts.visibility_seconds
+    )
+    return does_one_group_block(measurement) or has_stuck_oldest_message
 
 
 def _leaves_many_messages(facts: Facts, measurement: Measurement) -> bool:
     """Return True if more messages are left unfinished than a few bad ones explain."""
-    has_many_messages = measurement.messages >= FEWEST_MESSAGES_TO_PAGE
+    has_many_messages = measurement.messages >= MINIMUM_MESSAGES_TO_PAGE
     if measurement.deleted == 0 and measurement.sent:
-        has_many_messages = measurement.messages >= FEWEST_MESSAGES_IF_NONE_FINISHED
+        has_many_messages = measurement.messages >= MINIMUM_MESSAGES_IF_NONE_FINISHED
     if not has_many_messages and find_failing_function(facts) is None:
         return False
     if measurement.sent <= measurement.deleted / 2:
@@ -130,9 +132,11 @@ def _leaves_many_messages(facts: Facts, measurement: Measurement) -> bool:
         are_receives_frequent = (
             measurement.received >= FREQUENT_RECEIVES_PER_MESSAGE * measurement.messages
         )
-        is_hardly_finished = measurement.deleted <= HARDLY_FINISHED_SHARE * measurement.messages
+        is_hardly_finished = (
+            measurement.deleted <= HARDLY_FINISHED_MESSAGE_SHARE * measurement.messages
+        )
         return measurement.now.backlog > 0 and are_receives_frequent and is_hardly_finished
-    if measurement.sent_minus_deleted > LEAST_UNFINISHED_SHARE * measurement.sent:
+    if measurement.sent_minus_deleted > MINIMUM_UNFINISHED_MESSAGE_SHARE * measurement.sent:
         return True
     return (
         measurement.sent_minus_deleted > measurement.counter_tolerance
@@ -151,23 +155,23 @@ def _are_bad_messages_few(facts: Facts, measurement: Measurement) -> bool:
     )
     expected_receives = measurement.sent_minus_deleted * timeouts_in_measurement / 2
     are_messages_tried_often = (
-        measurement.fruitless_receives >= LEAST_TRIED_SHARE * expected_receives
+        measurement.fruitless_receives >= MINIMUM_SHARE_OF_EXPECTED_RECEIVES * expected_receives
     )
     return facts.dlq_arn is None and are_messages_tried_often
 
 
 # While a case of these symptoms is open, a DLQ would take good messages that could not be finished.
 SYMPTOMS_TO_FIX_FIRST = frozenset({"visibility_timeout_too_short", "consumer_failing"})
-POLICY_ATTRIBUTES = ("Policy", AttachDlq.attribute)
+POLICY_ATTRIBUTE_NAMES = ("Policy", AttachDlq.attribute)
 # The values of `maxReceiveCount` that Mendq sets. There are only a few, so that a plan stays the
 # same while its numbers change a little between the proposal and its approval.
-RECEIVE_LIMITS = (DEFAULT_MAX_RECEIVE_COUNT, 10, 20, 30, 50, MOST_RECEIVES_BEFORE_DLQ)
+OFFERED_MAX_RECEIVE_COUNTS = (DEFAULT_MAX_RECEIVE_COUNT, 10, 20, 30, 50, MOST_RECEIVES_BEFORE_DLQ)
 # `maxReceiveCount` is at least this many times the mean number of receives. A limit at the mean
 # would move every message that needs more than the mean.
-LIMIT_PER_MEAN_RECEIVES = 3
+MAX_RECEIVE_COUNT_PER_MEAN_RECEIVES = 3
 # If the last hour's mean is this many times the mean of all measured hours, it counts instead:
 # consumers need more receives now.
-RECENT_MEAN_FACTOR = 2
+LAST_HOUR_MEAN_FACTOR = 2
 
 
 def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
@@ -178,7 +182,7 @@ def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
     dlq_arn = arn_of_dlq(facts.queue_arn)
     if not has_no_dlq(facts):
         return Ignore("need_already_met", "it has a DLQ by now, or takes DLQ messages itself")
-    refusal = _refuse_before_cause_is_fixed(facts) or _refuse_taken_name(facts, dlq_arn)
+    refusal = _refuse_before_cause_is_fixed(facts) or _refuse_taken_dlq_name(facts, dlq_arn)
     if refusal is not None:
         return refusal
     receive_limit = _choose_receive_limit(facts)
@@ -188,9 +192,9 @@ def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
         f"{first_sentence}. A message that was received {receive_limit} times and not deleted "
         "would move to "
         f"{dlq_arn} and be kept there for 14 days"
-        f"{_describe_message_order(facts)}{_describe_unknowns(facts, receive_limit)}"
+        f"{_describe_message_order(facts)}{_describe_unknown_consequences(facts, receive_limit)}"
     )
-    steps = (CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, receive_limit).text))
+    steps = (CreateDlq("", dlq_arn), AttachDlq("", RedrivePolicy(dlq_arn, receive_limit).text))
     return Plan(steps, reason, at_most=_choose_highest_mode(facts))
 
 
@@ -200,7 +204,7 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Re
     The queue itself is not changed. If the name is that of a quarantine, nothing is planned: Mendq
     creates quarantines only for messages that failed after a redrive.
     """
-    if is_quarantine(parts_of(dlq_arn).name):
+    if is_quarantine(parse_queue_arn(dlq_arn).name):
         reason = (
             f"its RedrivePolicy names {dlq_arn}, which was deleted. Its name is that "
             "of a quarantine: Mendq keeps messages there that failed after a redrive, so it is not "
@@ -217,7 +221,7 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Re
     reason = (
         first_sentence
         + _describe_message_order(facts)
-        + _describe_unknowns(facts, facts.max_receive_count or 0)
+        + _describe_unknown_consequences(facts, facts.max_receive_count or 0)
     )
     return Plan((CreateDlq("", dlq_arn),), reason, at_most=Mode.PROPOSE)
 
@@ -254,10 +258,16 @@ def _choose_measurement_for_mean(facts: Facts, measurement: Measurement) -> Meas
     last hour, so that `maxReceiveCount` does not catch these messages. Otherwise return
     `measurement` itself.
     """
-    standstill = measurement.recent.standstill
-    has_stuck_head = facts.is_fifo and is_head_stuck(measurement, facts.visibility_seconds)
-    if has_stuck_head and standstill is not None and standstill.deleted:
-        return standstill
+    measurement_of_standstill = measurement.recent.standstill
+    has_stuck_oldest_message = facts.is_fifo and is_oldest_message_stuck(
+        measurement, facts.visibility_seconds
+    )
+    if (
+        has_stuck_oldest_message
+        and measurement_of_standstill is not None
+        and measurement_of_standstill.deleted
+    ):
+        return measurement_of_standstill
     last_hour_measurement = _sum_last_hour(measurement)
     mean_receives = measurement.receives_per_finished(is_fifo=facts.is_fifo)
     mean_receives_of_last_hour = (
@@ -268,7 +278,7 @@ def _choose_measurement_for_mean(facts: Facts, measurement: Measurement) -> Meas
     if (
         mean_receives is None
         or mean_receives_of_last_hour is None
-        or mean_receives_of_last_hour < RECENT_MEAN_FACTOR * mean_receives
+        or mean_receives_of_last_hour < LAST_HOUR_MEAN_FACTOR * mean_receives
     ):
         return measurement
     return last_hour_measurement or measurement
@@ -276,16 +286,16 @@ def _choose_measurement_for_mean(facts: Facts, measurement: Measurement) -> Meas
 
 def _sum_last_hour(measurement: Measurement) -> Measurement | None:
     """Return the sums of the last hour; None if CloudWatch has no data of its minutes."""
-    last_stretches = measurement.recent.stretches[-2:]
-    if not last_stretches:
+    stretches_of_last_hour = measurement.recent.stretches[-2:]
+    if not stretches_of_last_hour:
         return None
     return replace(
         measurement,
-        since=last_stretches[0].since,
-        before=last_stretches[0].before,
-        sent=sum(stretch.sent for stretch in last_stretches),
-        received=sum(stretch.received for stretch in last_stretches),
-        deleted=sum(stretch.deleted for stretch in last_stretches),
+        since=stretches_of_last_hour[0].since,
+        before=stretches_of_last_hour[0].before,
+        sent=sum(stretch.sent for stretch in stretches_of_last_hour),
+        received=sum(stretch.received for stretch in stretches_of_last_hour),
+        deleted=sum(stretch.deleted for stretch in stretches_of_last_hour),
     )
 
 
@@ -310,10 +320,12 @@ def _choose_receive_limit(facts: Facts) -> int | None:
             if _is_group_blocked(facts, measurement)
             else MOST_RECEIVES_BEFORE_DLQ
         )
-    safe_limits = (
-        limit for limit in RECEIVE_LIMITS if limit >= LIMIT_PER_MEAN_RECEIVES * mean_receives
+    safe_receive_limits = (
+        receive_limit
+        for receive_limit in OFFERED_MAX_RECEIVE_COUNTS
+        if receive_limit >= MAX_RECEIVE_COUNT_PER_MEAN_RECEIVES * mean_receives
     )
-    return next(safe_limits, None)
+    return next(safe_receive_limits, None)
 
 
 def _refuse_without_safe_limit(facts: Facts, first_sentence: str) -> Refusal:
@@ -343,7 +355,7 @@ def _describe_mean_receives(facts: Facts) -> str:
     )
 
 
-def _describe_unknowns(facts: Facts, receive_limit: int) -> str:
+def _describe_unknown_consequences(facts: Facts, receive_limit: int) -> str:
     """Return sentences for the person who approves.
 
     Empty if nobody must approve, or if the queue was not measured. The sentences say what the
@@ -352,48 +364,49 @@ def _describe_unknowns(facts: Facts, receive_limit: int) -> str:
     measurement = facts.measurement
     if measurement is None or _choose_highest_mode(facts) is Mode.HEAL:
         return ""
-    unknown_sentences = []
+    sentences_about_unknowns = []
     if measurement.deleted == 0:
-        unknown_sentences.append(
+        sentences_about_unknowns.append(
             f"No message was finished in the last {format_duration(measurement.duration)}, so "
             "Mendq "
             "cannot tell whether all messages fail or only these. Look at the consumers' log "
             "before you approve, and decline if they finish nothing"
         )
         if receive_limit == MOST_RECEIVES_BEFORE_DLQ:
-            unknown_sentences.append(
+            sentences_about_unknowns.append(
                 f"It is also unknown how often a good message is received, so maxReceiveCount is "
                 f"{receive_limit}, the highest value that Mendq sets"
             )
     elif measurement.has_stopped_finishing:
         arrived_messages_text = format_count(measurement.sent_since_delete, "message")
-        unknown_sentences.append(
+        sentences_about_unknowns.append(
             f"{arrived_messages_text} arrived since the last delete, and none was finished: look "
             "at the "
             "consumers' log before you approve"
         )
     elif measurement.fruitless_receives:
-        unknown_sentences.append(
+        sentences_about_unknowns.append(
             f"F{_describe_mean_receives(facts)[1:]}. If consumers give messages back on purpose, "
             "approve "
             f"only if no good message needs more than {format_count(receive_limit, 'receive')}"
         )
     if measurement.surplus_deletes > 0:
-        unknown_sentences.append(
+        sentences_about_unknowns.append(
             f"Consumers made {format_count(measurement.surplus_deletes, 'delete')} more than "
             "messages "
             "left the queue: some messages may have been handled twice, because the visibility "
             "timeout is too short"
         )
-    if waiting_count := facts.visible + facts.in_flight:
-        unknown_sentences.append(
-            f"{format_count(waiting_count, 'message')} {'waits' if waiting_count == 1 else 'wait'} "
+    if waiting_message_count := facts.visible + facts.in_flight:
+        sentences_about_unknowns.append(
+            f"{format_count(waiting_message_count, 'message')} "
+            f"{'waits' if waiting_message_count == 1 else 'wait'} "
             "now; a "
             f"message that was already received {format_count(receive_limit, 'time')} moves to the "
             "DLQ "
             "at its next receive"
         )
-    return "".join(f". {sentence}" for sentence in unknown_sentences)
+    return "".join(f". {sentence}" for sentence in sentences_about_unknowns)
 
 
 def _describe_message_order(facts: Facts) -> str:
@@ -471,18 +484,18 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
             if measurement.deleted
             else f"in {format_duration(measurement.duration)}"
         )
-        finding_text = (
+        unfinished_messages_text = (
             f"{format_count(arrived_message_count, 'message')} arrived {period_text}, and none "
             "was finished"
         )
     elif _FinishingCounts.of_measurement(measurement).is_failing:
-        finding_text = (
+        unfinished_messages_text = (
             f"of {format_count(measurement.sent, 'message')} that arrived in "
             f"{format_duration(measurement.duration)}, consumers finished {measurement.deleted:,}"
         )
     elif last_hour_counts.is_failing:
         arrived_messages_text = format_count(last_hour_counts.sent_count, "message")
-        finding_text = (
+        unfinished_messages_text = (
             f"of {arrived_messages_text} that arrived in the last hour, consumers finished "
             f"{last_hour_counts.delete_count:,}"
         )
@@ -490,7 +503,8 @@ def _refuse_if_nothing_finished(facts: Facts, measurement: Measurement) -> Refus
         return None
     waiting_messages_text = format_count(facts.visible + facts.in_flight, "message")
     reason = (
-        f"{finding_text}: its consumers may fail, and a DLQ would take the waiting messages "
+        f"{unfinished_messages_text}: its consumers may fail, and a DLQ would take the waiting "
+        "messages "
         f"({waiting_messages_text}) and the next ones. Look at the consumers' log. Mendq checks "
         "again at "
         "the "
@@ -580,13 +594,13 @@ def _find_cause(facts: Facts) -> str | None:
     if failing_function is not None and not finishes_other_messages:
         return f"{failing_function.function_arn} fails in most of its runs"
     # A FIFO queue refuses a late delete, so more deletes than messages say nothing there.
-    if measurement is not None and measurement.has_race and not facts.is_fifo:
+    if measurement is not None and measurement.has_consumer_race and not facts.is_fifo:
         return "its messages are handled twice, so its visibility timeout is too short"
     consumer_fault = find_failing_consumers(facts)
     return consumer_fault.because if consumer_fault else None
 
 
-def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
+def _refuse_taken_dlq_name(facts: Facts, dlq_arn: str) -> Refusal | None:
     """Return a refusal if a queue has the DLQ's name already, or if that was not checked.
 
     None if the name is free, or if the existing queue has exactly the attributes that Mendq would
@@ -607,10 +621,10 @@ def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
 def _has_planned_attributes(facts: Facts, existing_queue: QueueFacts) -> bool:
     """Return True if the existing queue has exactly the attributes that Mendq would set."""
     existing_attributes = existing_queue.attributes
-    planned_attributes = attributes_of_dlq(facts, existing_queue.queue_arn)
+    planned_attributes = make_dlq_attributes(facts, existing_queue.queue_arn)
     planned_allow_policy = planned_attributes.pop("RedriveAllowPolicy")
     return (
-        not any(existing_attributes.get(name) for name in POLICY_ATTRIBUTES)
+        not any(existing_attributes.get(name) for name in POLICY_ATTRIBUTE_NAMES)
         and parse_redrive_allow_policy(existing_attributes.get("RedriveAllowPolicy", ""))
         == parse_redrive_allow_policy(planned_allow_policy)
         and all(

@@ -35,7 +35,7 @@ from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.limits import Limits
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.model.principals import name_first_few
+from mendq.model.principals import name_first_principals
 from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.own_change import make_rollback_command
 from mendq.notifications.text import format_count, format_duration
@@ -60,13 +60,13 @@ def detect(facts: Facts) -> DetectedFault | None:
     if (
         not facts.dlq_sources
         or new_message_count < 1
-        or measurement.messages_arrived <= tolerated_message_count
+        or measurement.messages_arrived_without_send <= tolerated_message_count
     ):
         return None
     return DetectedFault(
         f"{format_count(new_message_count, 'more DLQ message')} in "
         f"{format_duration(measurement.duration)}, "
-        f"{measurement.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
+        f"{measurement.now.visible:,} in all, from {name_first_principals(facts.source_arns)}"
     )
 
 
@@ -83,18 +83,20 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     only one source.
     """
     fault_text = facts.found or "messages arrive"
-    own_change = facts.own_change
-    if own_change is not None and own_change.is_reported and len(facts.source_arns) == 1:
+    change_by_mendq = facts.own_change
+    if change_by_mendq is not None and change_by_mendq.is_reported and len(facts.source_arns) == 1:
         return Ignore(
-            "said_of_another", f"case {own_change.case_id} reports these messages already"
+            "said_of_another", f"case {change_by_mendq.case_id} reports these messages already"
         )
     advice_sentence = (
         "Look at the log of the source's consumer, then at a message; "
         f"send them back when it is fixed{_describe_receives(facts)}"
     )
-    if own_change is not None:
+    if change_by_mendq is not None:
         return Escalate(
-            OWN_CHANGE_CODE, f"{fault_text}. {advice_sentence}", make_rollback_command(own_change)
+            OWN_CHANGE_CODE,
+            f"{fault_text}. {advice_sentence}",
+            make_rollback_command(change_by_mendq),
         )
     command = dlq_messages_command(facts.source_arns[0]) if facts.source_arns else ""
     return Escalate(
@@ -130,16 +132,18 @@ def _make_example_queue(messages_before: int = 2, messages_now: int = 3, **overr
     )
 
 
-_DLQ_WITH_FIRST_MESSAGE = _make_example_queue(1, 1, began_silent=True, dlq_sources=(source(),))
+_DLQ_WITH_FIRST_MESSAGE = _make_example_queue(
+    1, 1, was_unreported_at_start=True, dlq_sources=(source(),)
+)
 _DLQ_ATTACHMENT = OwnChange(
     case_id="dlq_missing-0123456789ab",
     queue_arn=STANDARD_ARN,
     written_at=EXAMPLE_TIME,
-    did="attached the DLQ orders-dlq to orders",
+    change_text="attached the DLQ orders-dlq to orders",
     effect="messages that had been received 5 times move there",
-    take_back="To take the change back",
+    rollback_introduction="To take the change back",
 )
-_REPORTED_DLQ_ATTACHMENT = replace(_DLQ_ATTACHMENT, is_reported=True)
+_DLQ_ATTACHMENT_REPORTED_EARLIER = replace(_DLQ_ATTACHMENT, is_reported=True)
 
 DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     name="dlq_messages_arriving",
@@ -161,7 +165,7 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
         ),
         RefusalExample(
             "that case reports it",
-            _make_example_queue(own_change=_REPORTED_DLQ_ATTACHMENT),
+            _make_example_queue(own_change=_DLQ_ATTACHMENT_REPORTED_EARLIER),
             "said_of_another",
         ),
         QueueNearMiss("the only message is there all the while", _make_example_queue(1, 1)),

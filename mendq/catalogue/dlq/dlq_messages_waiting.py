@@ -56,10 +56,10 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
-from mendq.model.principals import name_first_few
-from mendq.model.queue import Redrive, parts_of
+from mendq.model.principals import name_first_principals
+from mendq.model.queue import RedrivePolicy, parse_queue_arn
 from mendq.model.state import State
-from mendq.model.steps import HELD_VALUE, RedriveMessages, SetMessageRetention
+from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages, SetMessageRetention
 from mendq.model.tags import REDRIVE_PERMISSION_TAG
 from mendq.notifications.text import format_count
 
@@ -76,8 +76,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     fixed_cases = find_causes(facts).fixed_cases
     if not fixed_cases:
         return None
-    fixed_causes_text = name_first_few(
-        [f"{case.symptom} at {parts_of(case.queue_arn).name}" for case in fixed_cases[:2]]
+    fixed_causes_text = name_first_principals(
+        [f"{case.symptom} at {parse_queue_arn(case.queue_arn).name}" for case in fixed_cases[:2]]
     )
     time_until_expiry = estimate_time_left(facts)
     wait_verb = "waits" if facts.visible == 1 else "wait"
@@ -94,13 +94,13 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return plan_redrive(facts, facts.found or "messages wait, and what killed them is fixed")
 
 
-_SEND_BACK_STEP = RedriveMessages(HELD_VALUE, STANDARD_ARN)
-_TWO_SOURCES = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
-_SECOND_DLQ_REDRIVE_POLICY = Redrive(f"{DLQ_ARN}-2", 5).text
-_REDRIVE_OFF_TAGS = {REDRIVE_TAG: "off"}
+_SEND_BACK_STEP = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, STANDARD_ARN)
+_TWO_SOURCE_QUEUES = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
+_SECOND_DLQ_REDRIVE_POLICY = RedrivePolicy(f"{DLQ_ARN}-2", 5).text
+_TAGS_THAT_FORBID_REDRIVE = {REDRIVE_TAG: "off"}
 _SOURCE_WITH_ONE_NETWORK_POLICY = source(Policy=ONE_NETWORK_POLICY)
-_CAUSE_SYMPTOM = "visibility_timeout_too_short"
-_DECLINED_CASE = case(_CAUSE_SYMPTOM, State.PROPOSED, State.DECLINED)
+_SYMPTOM_OF_CAUSE = "visibility_timeout_too_short"
+_DECLINED_CASE = case(_SYMPTOM_OF_CAUSE, State.PROPOSED, State.DECLINED)
 _CASE_FIXED_LONG_AGO = replace(CLOSED_KMS_CASE, at=DLQ_MEASUREMENT.since)
 _ARRIVAL_COUNTS = {
     "visible_before": 190,
@@ -148,7 +148,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
         ),
         QueueNearMiss("nothing waits", dlq_with_messages(ApproximateNumberOfMessages=0)),
         QueueNearMiss(
-            "nothing proves the fix yet", dlq_with_messages(case(_CAUSE_SYMPTOM, State.APPLIED))
+            "nothing proves the fix yet", dlq_with_messages(case(_SYMPTOM_OF_CAUSE, State.APPLIED))
         ),
         QueueNearMiss(
             "it was fixed before the first message came",
@@ -158,7 +158,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
             "need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0
         ),
         _make_refusal_example(
-            "shared_dlq", "two queues die there", dlq_sources=_TWO_SOURCES, sole_source=None
+            "shared_dlq", "two queues die there", dlq_sources=_TWO_SOURCE_QUEUES, sole_source=None
         ),
         _make_refusal_example(
             "source_not_managed", "nobody manages it", sole_source=replace(SOLE_SOURCE, mode=None)
@@ -166,10 +166,10 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
         _make_refusal_example(
             "redrive_off",
             "its source's tag says so",
-            sole_source=replace(SOLE_SOURCE, tags=_REDRIVE_OFF_TAGS),
+            sole_source=replace(SOLE_SOURCE, tags=_TAGS_THAT_FORBID_REDRIVE),
         ),
         _make_refusal_example(
-            "redrive_off", "the DLQ's own tag forbids it", tags=_REDRIVE_OFF_TAGS
+            "redrive_off", "the DLQ's own tag forbids it", tags=_TAGS_THAT_FORBID_REDRIVE
         ),
         _make_refusal_example(
             "messages_die_further",
@@ -180,7 +180,10 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
             "messages_are_read", "a function reads it", lambda_consumers=(LAMBDA_FUNCTION,)
         ),
         _make_refusal_example(
-            "messages_are_taken", "somebody deletes messages", deleted=1, deleted_lately=1
+            "messages_are_taken",
+            "somebody deletes messages",
+            deleted=1,
+            deletes_of_last_15_minutes=1,
         ),
         _make_refusal_example("move_task_running", "somebody moves them", move_task_running=True),
         _make_refusal_example(

@@ -54,39 +54,40 @@ from mendq.catalogue.symptom import (
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
-from mendq.model.metrics import DATAPOINT_PERIOD, STRETCH_DURATION, Measurement
+from mendq.model.metrics import DATAPOINT_PERIOD, HALF_HOUR, Measurement
 from mendq.model.plan import Plan, Refusal
-from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, DLQ_SUFFIX, FIFO, Redrive
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, DLQ_SUFFIX, FIFO_SUFFIX, RedrivePolicy
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import format_count, format_duration
 
 # Messages come back often if there are more than this many receives for each delete.
-MANY_RECEIVES_PER_DELETE = 3
+MAXIMUM_NORMAL_RECEIVES_PER_DELETE = 3
 # A receive "in vain" is one that no delete follows. A message that never finishes is received in
 # vain once in each visibility timeout ("try"). Look for such messages only if the measured time
 # covers at least LEAST_TIMEOUTS_MEASURED timeouts. Report them only if there are at least
-# LEAST_BAD_MESSAGES times as many receives in vain as one such message would cause.
+# MINIMUM_ESTIMATED_BAD_MESSAGES times as many receives in vain as one such message would cause.
 LEAST_TIMEOUTS_MEASURED = 10
-LEAST_BAD_MESSAGES = 0.5
+MINIMUM_ESTIMATED_BAD_MESSAGES = 0.5
 # The receives in vain divided by the tries estimate the number of bad messages. The least number of
-# messages in the queue must be between LEAST_STAYING_SHARE and MOST_MESSAGES_PER_BAD_MESSAGE times
-# this estimate. The estimate is too low if consumers set a longer visibility timeout for a message.
-# With at most FEW_BAD_MESSAGES bad messages, changes of the backlog are compared with chance only
-# if the least number of messages is larger than the estimate explains.
-LEAST_STAYING_SHARE = 0.8
-MOST_MESSAGES_PER_BAD_MESSAGE = 10
-FEW_BAD_MESSAGES = 10
+# messages in the queue must be between MINIMUM_MESSAGES_PER_BAD_MESSAGE and
+# MAXIMUM_MESSAGES_PER_BAD_MESSAGE times this estimate. The estimate is too low if consumers set a
+# longer visibility timeout for a message. With at most MAXIMUM_BAD_MESSAGES_CALLED_FEW bad
+# messages, changes of the backlog are compared with chance only if the least number of messages is
+# larger than the estimate explains.
+MINIMUM_MESSAGES_PER_BAD_MESSAGE = 0.8
+MAXIMUM_MESSAGES_PER_BAD_MESSAGE = 10
+MAXIMUM_BAD_MESSAGES_CALLED_FEW = 10
 # The half of the time with fewer receives in vain must have at least this share of the receives in
 # vain of the other half. Otherwise the failures were short-lived.
-LEAST_STEADY_SHARE = 0.4
+MINIMUM_RATIO_BETWEEN_HALVES_OF_TIME = 0.4
 # A stretch is half an hour. These are the stretches of the last hour, and the least number of
 # stretches that must be known of a busy queue.
-STRETCHES_OF_LAST_HOUR = 2
-LEAST_STRETCHES_OF_BUSY_QUEUE = 8
+STRETCH_COUNT_OF_LAST_HOUR = 2
+MINIMUM_STRETCHES_OF_BUSY_QUEUE = 8
 # On a busy queue, at most this share of the receives is in vain, and consumers finish the backlog
 # within this many minutes.
-MOST_IN_VAIN_SHARE_OF_BUSY_QUEUE = 0.1
-MOST_BACKLOG_MINUTES = 5
+MAXIMUM_SHARE_OF_RECEIVES_IN_VAIN_ON_BUSY_QUEUE = 0.1
+MAXIMUM_MINUTES_TO_FINISH_BACKLOG = 5
 # An open case of these symptoms reports the same fault more exactly.
 EXPLAINING_SYMPTOMS = frozenset({"fifo_group_blocked"})
 _DETECTION_NEEDS = frozenset(
@@ -155,7 +156,7 @@ def _describe_need(facts: Facts) -> str | None:
     - No Lambda function reads it, and it was not measured, a message movement task runs, or no
       messages come back.
     """
-    has_dlq_name = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
+    has_dlq_name = facts.queue_arn.removesuffix(FIFO_SUFFIX).endswith(DLQ_SUFFIX)
     if not has_no_dlq(facts) or has_dlq_name or EXPLAINING_SYMPTOMS & facts.open_symptoms:
         return None
     if facts.lambda_consumers:
@@ -171,14 +172,15 @@ def _describe_need(facts: Facts) -> str | None:
         or not _has_returning_messages(facts, measurement)
     ):
         return None
-    messages_text = format_count(measurement.messages, "message")
-    messages_left = measurement.now.backlog
+    received_message_count_text = format_count(measurement.messages, "message")
+    backlog_message_count = measurement.now.backlog
     return (
         f"it has no DLQ, and messages come back: in {format_duration(measurement.duration)} "
         "consumers "
-        f"received {messages_text} {format_count(measurement.received, 'time')} and deleted "
-        f"{measurement.deleted:,}; {format_count(messages_left, 'message')} "
-        f"{'is' if messages_left == 1 else 'are'} left"
+        f"received {received_message_count_text} {format_count(measurement.received, 'time')} and "
+        "deleted "
+        f"{measurement.deleted:,}; {format_count(backlog_message_count, 'message')} "
+        f"{'is' if backlog_message_count == 1 else 'are'} left"
     )
 
 
@@ -192,7 +194,9 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
     stretches = measurement.recent.stretches
     # If the first receives are in the last stretch, the empty queue before says nothing.
     has_only_new_receives = not any(stretch.received for stretch in stretches[:-1])
-    is_received_often = measurement.received > MANY_RECEIVES_PER_DELETE * measurement.deleted
+    is_received_often = (
+        measurement.received > MAXIMUM_NORMAL_RECEIVES_PER_DELETE * measurement.deleted
+    )
     is_received_often = is_received_often and measurement.received > measurement.messages
     if is_received_often and (has_only_new_receives or measurement.fewest_messages != 0):
         return True
@@ -221,8 +225,8 @@ def _may_bad_messages_explain_backlog(facts: Facts, measurement: Measurement) ->
         _count_timeouts(facts, measurement.duration), 1
     )
     return (
-        bad_message_count >= LEAST_BAD_MESSAGES
-        and measurement.now.backlog <= MOST_MESSAGES_PER_BAD_MESSAGE * bad_message_count + 1
+        bad_message_count >= MINIMUM_ESTIMATED_BAD_MESSAGES
+        and measurement.now.backlog <= MAXIMUM_MESSAGES_PER_BAD_MESSAGE * bad_message_count + 1
     )
 
 
@@ -232,19 +236,19 @@ def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> b
     Only the last hour counts, or the whole measured time if the visibility timeout is long.
     """
     stretches = measurement.recent.stretches
-    if _count_timeouts(facts, STRETCHES_OF_LAST_HOUR * STRETCH_DURATION) >= LEAST_TIMEOUTS_MEASURED:
-        stretches = stretches[-STRETCHES_OF_LAST_HOUR:]
+    if _count_timeouts(facts, STRETCH_COUNT_OF_LAST_HOUR * HALF_HOUR) >= LEAST_TIMEOUTS_MEASURED:
+        stretches = stretches[-STRETCH_COUNT_OF_LAST_HOUR:]
     staying_messages = _StayingMessages.from_stretches(facts, stretches)
     return (
         staying_messages is not None
         and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
         and staying_messages.are_receives_in_vain_steady
-        and staying_messages.bad_messages >= LEAST_BAD_MESSAGES
-        and LEAST_STAYING_SHARE * staying_messages.bad_messages
+        and staying_messages.bad_messages >= MINIMUM_ESTIMATED_BAD_MESSAGES
+        and MINIMUM_MESSAGES_PER_BAD_MESSAGE * staying_messages.bad_messages
         <= staying_messages.fewest_messages
-        <= MOST_MESSAGES_PER_BAD_MESSAGE * staying_messages.bad_messages + 1
+        <= MAXIMUM_MESSAGES_PER_BAD_MESSAGE * staying_messages.bad_messages + 1
         and staying_messages.usual_messages <= 2 * staying_messages.fewest_messages + 2
-        and not staying_messages.is_random_failure
+        and not staying_messages.are_failures_random
     )
 
 
@@ -254,20 +258,20 @@ def _do_bad_messages_hide_in_traffic(facts: Facts, stretches: Sequence[Measureme
     On such a queue few receives lead to no delete, and the first half of the time has about as many
     such receives as the second half. A busy queue always holds good messages too. So the backlog
     may be larger than the bad messages explain. But consumers must be able to finish the backlog
-    within MOST_BACKLOG_MINUTES, and it must not grow.
+    within MAXIMUM_MINUTES_TO_FINISH_BACKLOG, and it must not grow.
     """
     staying_messages = _StayingMessages.from_stretches(facts, stretches)
     return (
         staying_messages is not None
-        and len(stretches) >= LEAST_STRETCHES_OF_BUSY_QUEUE
+        and len(stretches) >= MINIMUM_STRETCHES_OF_BUSY_QUEUE
         and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
         and staying_messages.are_receives_in_vain_steady
-        and staying_messages.bad_messages >= LEAST_BAD_MESSAGES
+        and staying_messages.bad_messages >= MINIMUM_ESTIMATED_BAD_MESSAGES
         and staying_messages.fewest_messages >= staying_messages.bad_messages
         and staying_messages.receives_in_vain
-        <= MOST_IN_VAIN_SHARE_OF_BUSY_QUEUE * staying_messages.receive_count
+        <= MAXIMUM_SHARE_OF_RECEIVES_IN_VAIN_ON_BUSY_QUEUE * staying_messages.receive_count
         and staying_messages.usual_messages
-        <= staying_messages.deletes_per_minute * MOST_BACKLOG_MINUTES
+        <= staying_messages.deletes_per_minute * MAXIMUM_MINUTES_TO_FINISH_BACKLOG
         and not staying_messages.is_backlog_growing
     )
 
@@ -300,15 +304,15 @@ class _StayingMessages:
     is_backlog_growing: bool
 
     @property
-    def is_random_failure(self) -> bool:
+    def are_failures_random(self) -> bool:
         """True if many messages fail at random and are finished later.
 
         The number of messages that fail at random varies by its square root or more. The number of
-        messages that never finish does not vary. If `bad_messages` is at most FEW_BAD_MESSAGES,
-        the result is True only if `fewest_messages` is also above `2 * bad_messages + 1`: such a
-        backlog cannot come from bad messages alone.
+        messages that never finish does not vary. If `bad_messages` is at most
+        MAXIMUM_BAD_MESSAGES_CALLED_FEW, the result is True only if `fewest_messages` is also above
+        `2 * bad_messages + 1`: such a backlog cannot come from bad messages alone.
         """
-        if self.bad_messages > FEW_BAD_MESSAGES:
+        if self.bad_messages > MAXIMUM_BAD_MESSAGES_CALLED_FEW:
             return self.usual_messages - self.fewest_messages > sqrt(self.bad_messages)
         is_backlog_unexplained = self.fewest_messages > 2 * self.bad_messages + 1
         return is_backlog_unexplained and self.usual_messages - self.fewest_messages > sqrt(
@@ -331,9 +335,11 @@ class _StayingMessages:
             return None
         measured_duration = stretches[-1].until - stretches[0].since
         timeout_count = max(_count_timeouts(facts, measured_duration), 1)
-        half_length = len(stretches) // 2
+        stretches_per_half = len(stretches) // 2
         stretches_by_half = (
-            (stretches[:half_length], stretches[half_length:]) if half_length else (stretches,)
+            (stretches[:stretches_per_half], stretches[stretches_per_half:])
+            if stretches_per_half
+            else (stretches,)
         )
         receives_in_vain_by_half = [
             _count_receives_in_vain(stretches_of_half) for stretches_of_half in stretches_by_half
@@ -351,7 +357,7 @@ class _StayingMessages:
             usual_messages=median(backlogs),
             deletes_per_minute=delete_count / (measured_duration / DATAPOINT_PERIOD),
             are_receives_in_vain_steady=min(receives_in_vain_by_half)
-            >= LEAST_STEADY_SHARE * max(receives_in_vain_by_half),
+            >= MINIMUM_RATIO_BETWEEN_HALVES_OF_TIME * max(receives_in_vain_by_half),
             is_backlog_growing=backlogs[-1] > 1.5 * backlogs[0] + 10,
         )
 
@@ -363,7 +369,7 @@ def _count_receives_in_vain(stretches: Sequence[Measurement]) -> int:
 
 def _make_attach_steps(receive_limit: int) -> tuple[CreateDlq, AttachDlq]:
     """Return an example's steps: create DLQ_ARN and attach it with this `maxReceiveCount`."""
-    return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receive_limit).text))
+    return (CreateDlq("", DLQ_ARN), AttachDlq("", RedrivePolicy(DLQ_ARN, receive_limit).text))
 
 
 _ATTACH_STEPS = _make_attach_steps(DEFAULT_MAX_RECEIVE_COUNT)

@@ -29,10 +29,10 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.principals import name_first_few
+from mendq.model.principals import name_first_principals
 from mendq.model.queue import (
-    MOST_NAMED_SOURCES,
-    RedriveAllow,
+    MOST_SOURCES_IN_ALLOW_POLICY,
+    RedriveAllowPolicy,
     parse_redrive_allow_policy,
     why_unfit_as_dlq,
 )
@@ -48,7 +48,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not refused_source_arns:
         return None
     return DetectedFault(
-        f"its {ALLOW_POLICY_ATTRIBUTE} keeps out {name_first_few(refused_source_arns)}, whose DLQ "
+        f"its {ALLOW_POLICY_ATTRIBUTE} keeps out {name_first_principals(refused_source_arns)}, "
+        "whose DLQ "
         "it is: "
         "what cannot be handled there is handed out again and again, and never becomes a message"
     )
@@ -68,11 +69,14 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         reason = f"{fault.because}. It lets in nobody at all, which is its owner's word"
         return Escalate("denied_to_all", reason, command)
     refused_source_arns = _list_refused_sources(facts)
-    free_source_places = max(0, MOST_NAMED_SOURCES - len(allow_policy.sources))
-    added_source_arns = refused_source_arns[:free_source_places]
-    left_out_source_arns = refused_source_arns[free_source_places:]
+    number_of_addable_sources = max(0, MOST_SOURCES_IN_ALLOW_POLICY - len(allow_policy.sources))
+    added_source_arns = refused_source_arns[:number_of_addable_sources]
+    left_out_source_arns = refused_source_arns[number_of_addable_sources:]
     if not added_source_arns:
-        reason = f"{fault.because}. SQS takes {MOST_NAMED_SOURCES} sources by name, and it has them"
+        reason = (
+            f"{fault.because}. SQS takes {MOST_SOURCES_IN_ALLOW_POLICY} sources by name, and it "
+            "has them"
+        )
         return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
         AllowRedriveFrom.value_in(facts.attributes),
@@ -81,14 +85,15 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     reason = f"{fault.because}. Whoever named the others may have left it out on purpose"
     if left_out_source_arns:
         reason += (
-            f". SQS takes {MOST_NAMED_SOURCES} by name: {name_first_few(left_out_source_arns)} "
+            f". SQS takes {MOST_SOURCES_IN_ALLOW_POLICY} by name: "
+            f"{name_first_principals(left_out_source_arns)} "
             "would stay "
             "out"
         )
     return Plan((step,), reason)
 
 
-def _parse_allow_policy(facts: Facts) -> RedriveAllow | None:
+def _parse_allow_policy(facts: Facts) -> RedriveAllowPolicy | None:
     """Return the DLQ's RedriveAllowPolicy; None if it cannot be read.
 
     A DLQ without the policy allows all sources.
@@ -119,13 +124,13 @@ def _make_example_queue(allow_policy: str, *source_arns: str) -> Facts:
 
 
 def _make_allow_policy(*source_arns: str) -> str:
-    return RedriveAllow("byQueue", source_arns).text
+    return RedriveAllowPolicy("byQueue", source_arns).text
 
 
 _ORDERS_QUEUE_ARN = STANDARD_ARN
 _PARCELS_QUEUE_ARN = _ORDERS_QUEUE_ARN.replace("orders", "parcels")
-_DENY_ALL_POLICY = RedriveAllow("denyAll").text
-_TEN_SOURCE_ARNS = tuple(f"{_PARCELS_QUEUE_ARN}-{n}" for n in range(MOST_NAMED_SOURCES))
+_DENY_ALL_POLICY = RedriveAllowPolicy("denyAll").text
+_TEN_SOURCE_ARNS = tuple(f"{_PARCELS_QUEUE_ARN}-{n}" for n in range(MOST_SOURCES_IN_ALLOW_POLICY))
 _ADD_SOURCE_STEPS = (
     AllowRedriveFrom(
         _make_allow_policy(_PARCELS_QUEUE_ARN),

@@ -23,7 +23,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need
-from mendq.model.principals import name_first_few
+from mendq.model.principals import name_first_principals
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -35,7 +35,8 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not facts.unconfirmed_sources:
         return None
     return DetectedFault(
-        f"it is named as the DLQ of {name_first_few(facts.unconfirmed_sources)}, and Mendq goes by "
+        f"it is named as the DLQ of {name_first_principals(facts.unconfirmed_sources)}, and Mendq "
+        "goes by "
         "none of that: neither its RedriveAllowPolicy nor the settings confirm it"
     )
 

@@ -21,13 +21,13 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.queue import FIFO, arn_of
+from mendq.model.queue import FIFO_SUFFIX, queue_arn_or_none
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report the queue if only one of the queue and the DLQ that it names is a FIFO queue."""
-    dlq_arn = arn_of(facts.dlq_arn)
-    if dlq_arn is None or dlq_arn.endswith(FIFO) == facts.is_fifo:
+    dlq_arn = queue_arn_or_none(facts.dlq_arn)
+    if dlq_arn is None or dlq_arn.endswith(FIFO_SUFFIX) == facts.is_fifo:
         return None
     queue_type = "FIFO" if facts.is_fifo else "standard"
     dlq_type = "standard" if facts.is_fifo else "FIFO"
@@ -36,7 +36,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-_FIFO_DLQ_ARN = f"{DLQ_ARN}{FIFO}"
+_FIFO_DLQ_ARN = f"{DLQ_ARN}{FIFO_SUFFIX}"
 
 DLQ_TYPE_MISMATCH = ReportedSymptom(
     name="dlq_type_mismatch",

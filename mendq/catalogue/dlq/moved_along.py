@@ -15,8 +15,8 @@ from datetime import timedelta
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
-from mendq.notifications.commands import aws_command, leave_first_command
-from mendq.notifications.text import Section, command_line, format_count, plain
+from mendq.notifications.commands import make_aws_command, redrive_all_but_first_command
+from mendq.notifications.text import Section, command_or_note, format_count, to_plain_text
 
 # The most messages that one ReceiveMessage returns, and the largest Lambda batch of a FIFO queue.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
@@ -28,8 +28,8 @@ MOST_MESSAGES_PER_BATCH = 10
 class GoodMessageBounds:
     """Upper bounds on the good messages that reach the DLQ with the failing ones.
 
-    `most_good_messages_now` is about the messages that are in the queue now.
-    `most_good_messages_later` is about the time of the change, when more messages may wait.
+    `maximum_good_messages_now` is about the messages that are in the queue now.
+    `maximum_good_messages_at_change` is about the time of the change, when more messages may wait.
 
     Attributes:
         waiting_messages: The number of messages in the queue now, visible or in flight.
@@ -42,7 +42,7 @@ class GoodMessageBounds:
     groups_in_flight: int | None
 
     @property
-    def most_good_messages_later(self) -> int | None:
+    def maximum_good_messages_at_change(self) -> int | None:
         """Upper bound on the good messages that may move later; None if it is not known."""
         return (
             None
@@ -51,24 +51,24 @@ class GoodMessageBounds:
         )
 
     @property
-    def most_good_messages_now(self) -> int:
+    def maximum_good_messages_now(self) -> int:
         """Upper bound on the good messages in the queue now that may move to the DLQ."""
         if self.largest_batch_size == 1:
             return 0
         other_waiting_messages = max(0, self.waiting_messages - 1)
         return (
             other_waiting_messages
-            if self.most_good_messages_later is None
-            else min(other_waiting_messages, self.most_good_messages_later)
+            if self.maximum_good_messages_at_change is None
+            else min(other_waiting_messages, self.maximum_good_messages_at_change)
         )
 
     @property
-    def can_good_messages_move(self) -> bool:
+    def can_good_messages_move_to_dlq(self) -> bool:
         """True if good messages can move too: consumers receive more than one message at once."""
         return self.largest_batch_size > 1
 
 
-def bound_good_messages(facts: Facts) -> GoodMessageBounds:
+def make_good_message_bounds(facts: Facts) -> GoodMessageBounds:
     """Return upper bounds on the good messages that move to the DLQ with the failing ones.
 
     The batch size of Lambda mappings lowers the bounds only if all mappings of the queue are
@@ -104,14 +104,14 @@ def describe_good_messages(facts: Facts) -> str:
 
     If good messages may move, the text also has the command that sends them back.
     """
-    bounds = bound_good_messages(facts)
-    if not bounds.can_good_messages_move:
+    bounds = make_good_message_bounds(facts)
+    if not bounds.can_good_messages_move_to_dlq:
         return (
             "Its function takes one message at a time, so no good message moves to the DLQ with it"
         )
     wait_verb = "waits" if bounds.waiting_messages == 1 else "wait"
     return (
-        f"Up to {format_count(bounds.most_good_messages_now, 'good message')} would move to the "
+        f"Up to {format_count(bounds.maximum_good_messages_now, 'good message')} would move to the "
         "DLQ with "
         "the failing "
         f"one ({bounds.waiting_messages:,} {wait_verb} now{_describe_bound_growth(bounds)}): SQS "
@@ -120,7 +120,8 @@ def describe_good_messages(facts: Facts) -> str:
         f"{bounds.largest_batch_size} of a group together and counts the receive for each, "
         "whatever "
         "maxReceiveCount is. "
-        f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
+        f"`{redrive_all_but_first_command(facts.queue_arn)}` then sends them back in order, "
+        "without the "
         "failing one"
     )
 
@@ -138,7 +139,8 @@ def describe_possible_loss(facts: Facts) -> str:
         f"A message that fails takes up to {good_messages_text} of its group along: "
         f"SQS hands out up to {largest_batch_size} of a group together and counts the receive for "
         "each. "
-        f"`{leave_first_command(facts.queue_arn)}` then sends them back in order, without the "
+        f"`{redrive_all_but_first_command(facts.queue_arn)}` then sends them back in order, "
+        "without the "
         "failing one"
     )
 
@@ -159,11 +161,11 @@ def _describe_bound_growth(bounds: GoodMessageBounds) -> str:
     The text is empty if that number is not known, or not larger than now.
     """
     if (
-        bounds.most_good_messages_later is None
-        or bounds.most_good_messages_later <= bounds.most_good_messages_now
+        bounds.maximum_good_messages_at_change is None
+        or bounds.maximum_good_messages_at_change <= bounds.maximum_good_messages_now
     ):
         return ""
-    return f"; up to {bounds.most_good_messages_later:,} if more messages arrive"
+    return f"; up to {bounds.maximum_good_messages_at_change:,} if more messages arrive"
 
 
 def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
@@ -171,10 +173,10 @@ def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
 
     Empty if no good message can move to the DLQ.
     """
-    bounds = bound_good_messages(facts)
-    if not bounds.can_good_messages_move:
+    bounds = make_good_message_bounds(facts)
+    if not bounds.can_good_messages_move_to_dlq:
         return ()
-    group_bound_text = (
+    messages_per_group_text = (
         f"at most {bounds.largest_batch_size - 1} per group, because a batch has at most "
         f"{bounds.largest_batch_size}"
     )
@@ -182,8 +184,9 @@ def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
     if bounds.groups_in_flight is not None:
         groups_in_flight_text = f"{format_count(bounds.groups_in_flight, 'group')} in flight"
     waiting_text = format_count(bounds.waiting_messages, "message")
+    groups_and_waiting_text = f"{groups_in_flight_text}, {waiting_text} waiting"
     section_lines = [
-        f"an upper bound: {group_bound_text}; {groups_in_flight_text}, {waiting_text} waiting",
+        f"an upper bound: {messages_per_group_text}; {groups_and_waiting_text}",
         "before: the failing message comes first in its group only if your consumer deletes the",
         "messages that it finished before. If it deletes only whole batches, set batch size 1:",
     ]
@@ -193,7 +196,7 @@ def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
     section_lines += [
         "after: send the good messages back. The command shows which one stays, and asks:"
     ]
-    section_lines += [command_line(leave_first_command(facts.queue_arn))]
+    section_lines += [command_or_note(redrive_all_but_first_command(facts.queue_arn))]
     return (Section("GOOD MESSAGES MOVE ALONG", tuple(section_lines), can_be_cut=False),)
 
 
@@ -208,6 +211,8 @@ def list_whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
 
 def _make_batch_size_command(facts: Facts, consumer: LambdaConsumer) -> str:
     """Return the command that sets the mapping's batch size to 1."""
-    mapping_options = f"--uuid {plain(consumer.mapping_id, 64)} --batch-size 1"
-    command = aws_command("lambda update-event-source-mapping", facts.queue_arn, mapping_options)
-    return command_line(command)
+    mapping_options = f"--uuid {to_plain_text(consumer.mapping_id, 64)} --batch-size 1"
+    command = make_aws_command(
+        "lambda update-event-source-mapping", facts.queue_arn, mapping_options
+    )
+    return command_or_note(command)

@@ -13,11 +13,11 @@ from datetime import datetime
 
 from mendq.model.case import Case
 from mendq.model.consent import Consent
-from mendq.model.facts import Facts, QueueFacts, is_aws_managed
+from mendq.model.facts import Facts, QueueFacts, is_aws_managed_key
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
-from mendq.model.message_calls import actions_allowing
+from mendq.model.message_calls import list_actions_allowing
 from mendq.model.mode import Mode
-from mendq.model.names import REDRIVE_PURPOSE, role_name
+from mendq.model.names import REDRIVE_ROLE_PURPOSE, role_name
 from mendq.model.policy import (
     Statement,
     list_conditions,
@@ -25,7 +25,7 @@ from mendq.model.policy import (
     may_apply_to,
     parse_statements,
 )
-from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
+from mendq.model.queue import parse_queue_arn, partition_of, why_unfit_as_dlq
 from mendq.model.state import State
 from mendq.model.tags import REDRIVE_ALLOWED_VALUE, REDRIVE_PERMISSION_TAG
 from mendq.notifications.text import format_count
@@ -123,8 +123,8 @@ def _has_proven_fix(case: Case) -> bool:
     In the last case follow_up must have moved it on from the state `watching`, to any state. So
     call `_has_unfixed_cause` first: it finds cases whose fix failed while it was watched.
     """
-    was_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP_ACTOR
-    return case.state in PROVEN_STATES or was_watched
+    was_fix_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP_ACTOR
+    return case.state in PROVEN_STATES or was_fix_watched
 
 
 REDRIVE_TAG = REDRIVE_PERMISSION_TAG.key
@@ -142,7 +142,7 @@ def is_redrive_off(tags: Mapping[str, str]) -> bool:
 
 def find_move_objection(queue: Facts, consent: Consent) -> str | None:
     """Return why Mendq may not move messages out of this queue or into it; None if it may."""
-    mode = consent.mode_of(parts_of(queue.queue_arn).name, queue.tags)
+    mode = consent.mode_of(parse_queue_arn(queue.queue_arn).name, queue.tags)
     if mode is None:
         return f"{queue.queue_arn} is not managed"
     if mode is Mode.OBSERVE:
@@ -188,7 +188,7 @@ def describe_needed_grants(role_description: str, dlq: QueueFacts, source: Queue
     """
     queue_arns_by_kms_key = defaultdict[str, list[str]](list)
     for queue in (dlq, source):
-        if queue.kms_key is not None and not is_aws_managed(queue.kms_key):
+        if queue.kms_key is not None and not is_aws_managed_key(queue.kms_key):
             queue_arns_by_kms_key[queue.kms_key].append(queue.queue_arn)
     needed_grants = []
     for key, queue_arns in queue_arns_by_kms_key.items():
@@ -197,18 +197,18 @@ def describe_needed_grants(role_description: str, dlq: QueueFacts, source: Queue
             if source.queue_arn in queue_arns
             else KMS_READ_ACTION
         )
-        queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in queue_arns)
+        queue_names = ", ".join(parse_queue_arn(queue_arn).name for queue_arn in queue_arns)
         needed_grants.append(f"{actions} on {key} ({queue_names})")
     if not needed_grants:
         return ""
-    grant_place_text = "in the key's policy, or in its own where that lets it"
-    return f"{role_description} needs {'; '.join(needed_grants)}: {grant_place_text}"
+    where_to_grant_text = "in the key's policy, or in its own where that lets it"
+    return f"{role_description} needs {'; '.join(needed_grants)}: {where_to_grant_text}"
 
 
 # The IAM actions for moving messages: on the queue that they leave, and on the queue that they go
 # to.
-RECEIVE_AND_DELETE_ACTIONS = actions_allowing(("DeleteMessage", "ReceiveMessage"))
-SEND_ACTIONS = actions_allowing(("SendMessage",))
+RECEIVE_AND_DELETE_ACTIONS = list_actions_allowing(("DeleteMessage", "ReceiveMessage"))
+SEND_ACTIONS = list_actions_allowing(("SendMessage",))
 
 # The change to a policy that lets Mendq's redrive role in.
 NETWORK_DENY_REMEDY = (
@@ -264,7 +264,7 @@ def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequen
     ]
     is_about_network = any(
         condition_key in _NETWORK_CONDITION_KEYS
-        and _holds_outside_network(operator, condition_values)
+        and _does_condition_hold_outside_network(operator, condition_values)
         for operator, condition_key, condition_values in statement_conditions
     )
     excepts_redrive_role = any(
@@ -274,7 +274,7 @@ def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequen
     return is_about_network and not excepts_redrive_role
 
 
-def _holds_outside_network(operator: str, condition_values: frozenset[str]) -> bool:
+def _does_condition_hold_outside_network(operator: str, condition_values: frozenset[str]) -> bool:
     """Return True if the condition holds for a call that comes from none of the named networks.
 
     The condition holds if the call's value must differ from the named ones, or may be missing.
@@ -291,8 +291,10 @@ def _excepts_redrive_role(
 
     A deny with this condition does not concern the role.
     """
-    queue_parts = parts_of(queue_arn)
-    role_path = f":iam::{queue_parts.account}:role/{role_name(REDRIVE_PURPOSE, queue_parts.region)}"
+    queue_parts = parse_queue_arn(queue_arn)
+    role_path = (
+        f":iam::{queue_parts.account}:role/{role_name(REDRIVE_ROLE_PURPOSE, queue_parts.region)}"
+    )
     role_arn = f"arn:{partition_of(queue_parts.region)}{role_path}".lower()
     is_about_roles = (
         operator.removesuffix(_IF_EXISTS_SUFFIX) in _NEGATED_OPERATORS

@@ -21,7 +21,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -31,14 +31,14 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     second_dlq_arn = facts.dlq.dlq_arn if facts.dlq else None
     if first_dlq_arn == facts.queue_arn:
-        circle_arns = [facts.queue_arn, first_dlq_arn]
+        queue_arns_of_cycle = [facts.queue_arn, first_dlq_arn]
     elif second_dlq_arn == facts.queue_arn:
-        circle_arns = [facts.queue_arn, first_dlq_arn, second_dlq_arn]
+        queue_arns_of_cycle = [facts.queue_arn, first_dlq_arn, second_dlq_arn]
     elif second_dlq_arn is not None and second_dlq_arn in facts.source_arns:
-        circle_arns = [facts.queue_arn, first_dlq_arn, second_dlq_arn, facts.queue_arn]
+        queue_arns_of_cycle = [facts.queue_arn, first_dlq_arn, second_dlq_arn, facts.queue_arn]
     else:
         return None
-    return DetectedFault(f"its DLQ messages come back to it: {' -> '.join(circle_arns)}")
+    return DetectedFault(f"its DLQ messages come back to it: {' -> '.join(queue_arns_of_cycle)}")
 
 
 def _make_example_queue(dlq_arn: str, next_dlq_arn: str = "", *source_arns: str) -> Facts:
@@ -46,7 +46,7 @@ def _make_example_queue(dlq_arn: str, next_dlq_arn: str = "", *source_arns: str)
 
     `source_arns` are the queues that name the example queue as their DLQ.
     """
-    dlq_attributes = {"RedrivePolicy": Redrive(next_dlq_arn, 5).text} if next_dlq_arn else {}
+    dlq_attributes = {"RedrivePolicy": RedrivePolicy(next_dlq_arn, 5).text} if next_dlq_arn else {}
     source_queues = sources(*source_arns)
     return queue_with_dlq(
         dlq_arn=dlq_arn, dlq=QueueFacts(dlq_arn, dlq_attributes), dlq_sources=source_queues

@@ -45,17 +45,22 @@ from mendq.catalogue.dlq.time_left import (
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts, SoleSource
 from mendq.model.limits import Bounds
-from mendq.model.metrics import DATAPOINT_PERIOD, RECENT_DELETES_TIME
+from mendq.model.metrics import DATAPOINT_PERIOD, RECENT_DELETES_PERIOD
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
-from mendq.model.queue import number_in, parts_of
-from mendq.model.steps import HELD_VALUE, AttributeStep, RedriveMessages, SetMessageRetention
+from mendq.model.queue import parse_queue_arn, read_number_attribute
+from mendq.model.steps import (
+    MESSAGES_HELD_IN_DLQ_VALUE,
+    AttributeStep,
+    RedriveMessages,
+    SetMessageRetention,
+)
 from mendq.notifications.commands import redrive_preview_command
 from mendq.notifications.text import format_count, format_duration
 
-_NEEDS_PERSON_TEXT = "a person has to see this first"
+_PERSON_MUST_SEE_TEXT = "a person has to see this first"
 # A time before every message.
-_TIME_BEFORE_EVERY_MESSAGE = datetime.min.replace(tzinfo=UTC)
+_EARLIEST_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 def find_causes(facts: Facts) -> CauseCases:
@@ -68,15 +73,15 @@ def find_causes(facts: Facts) -> CauseCases:
     """
     measurement = facts.measurement
     if measurement is None:
-        return find_cause_cases(facts.source_cases, _TIME_BEFORE_EVERY_MESSAGE)
-    if not is_age_known(facts):
+        return find_cause_cases(facts.source_cases, _EARLIEST_TIME)
+    if not is_message_age_known(facts):
         assumed_message_age = timedelta(seconds=facts.retention_seconds)
         return find_cause_cases(facts.source_cases, measurement.until - assumed_message_age)
     # CloudWatch measured the age at some moment of the last minute.
     first_message_at = (
         measurement.until - DATAPOINT_PERIOD - timedelta(seconds=measurement.now.oldest_age_seconds)
     )
-    if measurement.least_visible and not measurement.deleted:
+    if measurement.fewest_visible_messages and not measurement.deleted:
         # Messages were there all the time and none was deleted, so the first one came before. The
         # age metric may leave it out.
         first_message_at = min(first_message_at, measurement.since)
@@ -89,17 +94,22 @@ def estimate_time_left(facts: Facts) -> TimeLeft:
     If the age of that message is not known, the bounds are 0 and the DLQ's whole retention period.
     """
     dlq_retention_seconds = facts.retention_seconds
-    if facts.measurement is None or not is_age_known(facts):
+    if facts.measurement is None or not is_message_age_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=dlq_retention_seconds))
     sources = facts.dlq_sources or ()
-    longest_source_seconds = max((source.retention_seconds for source in sources), default=0)
+    longest_source_retention_seconds = max(
+        (source.retention_seconds for source in sources), default=0
+    )
     oldest_age_seconds = facts.measurement.now.oldest_age_seconds
     return bound_time_left_by_age(
-        oldest_age_seconds, dlq_retention_seconds, longest_source_seconds, is_fifo=facts.is_fifo
+        oldest_age_seconds,
+        dlq_retention_seconds,
+        longest_source_retention_seconds,
+        is_fifo=facts.is_fifo,
     )
 
 
-def is_age_known(facts: Facts) -> bool:
+def is_message_age_known(facts: Facts) -> bool:
     """Return True if the age of the DLQ's oldest message is known from CloudWatch.
 
     SQS leaves messages that were received three times or more out of the age metric, so the metric
@@ -112,18 +122,18 @@ def is_age_known(facts: Facts) -> bool:
 SYMPTOMS_TO_FIX_FIRST = CAUSE_SYMPTOMS | {"dlq_messages_arriving"}
 # The bounds of a redrive as Mendq ships them.
 SHIPPED_REDRIVE_BOUNDS = Bounds()
-_OTHER_WORKER_TEXT = "may be at work on them, or send them back himself"
+_OTHER_READER_TEXT = "may be at work on them, or send them back himself"
 # If messages were deleted in this many different hours, somebody works on the DLQ regularly. A
 # person who sent some messages back by hand deletes in fewer hours.
-HOURS_OF_REGULAR_DELETES = 3
+MINIMUM_HOURS_WITH_DELETES = 3
 
 
 def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     """Plan to send all messages of the DLQ back to their source.
 
     If they could expire during the redrive, the plan raises the DLQ's retention to SQS's maximum
-    first. A person must approve the plan if `_list_doubts` has a doubt. The plan goes no further
-    than the source's mode allows.
+    first. A person must approve the plan if `_list_redrive_doubts` has a doubt. The plan goes no
+    further than the source's mode allows.
 
     Args:
         facts: The DLQ.
@@ -139,7 +149,9 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     refusal = forecast.refuse_if_too_slow()
     if refusal is not None:
         return refusal
-    steps: list[AttributeStep] = [RedriveMessages(HELD_VALUE, source_queue.queue_arn)]
+    steps: list[AttributeStep] = [
+        RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, source_queue.queue_arn)
+    ]
     retention_seconds = facts.retention_seconds
     longest_retention_seconds = SetMessageRetention.maximum
     if (
@@ -147,19 +159,19 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
         and retention_seconds < longest_retention_seconds
     ):
         steps.append(SetMessageRetention(retention_seconds, longest_retention_seconds))
-    doubts = tuple(_list_doubts(facts, sole_source))
+    redrive_doubts = tuple(_list_redrive_doubts(facts, sole_source))
     plan_sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
-    reason = ". ".join((first_sentence, *doubts, *plan_sentences))
-    highest_mode = Mode.PROPOSE if doubts else Mode.HEAL
+    reason = ". ".join((first_sentence, *redrive_doubts, *plan_sentences))
+    highest_mode = Mode.PROPOSE if redrive_doubts else Mode.HEAL
     return Plan(tuple(steps), reason, at_most=min(highest_mode, sole_source.mode or Mode.OBSERVE))
 
 
-def _list_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
+def _list_redrive_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
     """Yield sentences about everything that a person must consider before the redrive."""
-    if not is_age_known(facts):
-        yield f"Nobody has measured since when messages wait: {_NEEDS_PERSON_TEXT}"
+    if not is_message_age_known(facts):
+        yield f"Nobody has measured since when messages wait: {_PERSON_MUST_SEE_TEXT}"
     for case in find_causes(facts).unproven_cases:
-        yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_NEEDS_PERSON_TEXT}"
+        yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_PERSON_MUST_SEE_TEXT}"
     if facts.is_fifo:
         yield (
             f"Order will mix: {facts.visible:,} go in behind and among others, of which "
@@ -189,7 +201,7 @@ class RedriveForecast:
         return replace(SHIPPED_REDRIVE_BOUNDS, soak_factor=self.source.soak_factor).soak_duration(
             receives=self.source_queue.max_receive_count or 1,
             visibility_seconds=self.source_queue.visibility_seconds,
-            delay_seconds=number_in(self.source_queue.attributes, "DelaySeconds"),
+            delay_seconds=read_number_attribute(self.source_queue.attributes, "DelaySeconds"),
         )
 
     @property
@@ -240,7 +252,7 @@ class RedriveForecast:
 
     def list_sentences(self, *, is_retention_raised: bool) -> Iterator[str]:
         """Yield sentences that explain the redrive to people, without a full stop."""
-        source_name = parts_of(self.source_queue.queue_arn).name
+        source_name = parse_queue_arn(self.source_queue.queue_arn).name
         yield (
             f"They go back to {source_name}, {SHIPPED_REDRIVE_BOUNDS.canary} first and then "
             f"{SHIPPED_REDRIVE_BOUNDS.growth} times "
@@ -352,12 +364,12 @@ def _find_other_work_objections(facts: Facts) -> Iterator[Refusal]:
         reading_function_arn = facts.lambda_consumers[0].function_arn
         yield Ignore(
             "messages_are_read",
-            f"{reading_function_arn} reads it: whoever reads them {_OTHER_WORKER_TEXT}",
+            f"{reading_function_arn} reads it: whoever reads them {_OTHER_READER_TEXT}",
         )
     recent_deletes_text = describe_deletes(facts)
     if recent_deletes_text is not None:
         yield Ignore(
-            "messages_are_taken", f"{recent_deletes_text}: whoever does that {_OTHER_WORKER_TEXT}"
+            "messages_are_taken", f"{recent_deletes_text}: whoever does that {_OTHER_READER_TEXT}"
         )
     if facts.move_task_running:
         reason = "a message movement task runs on it, or ran within the last 42 hours"
@@ -370,13 +382,15 @@ def _find_cause_objections(facts: Facts) -> Iterator[Refusal]:
     It continues if more messages arrive although every known cause was fixed before. A case that is
     still watched after its fix was proven is no objection.
     """
-    watched_symptoms = {case.symptom for case in facts.source_cases if case.state in PROVEN_STATES}
+    symptoms_with_proven_fix = {
+        case.symptom for case in facts.source_cases if case.state in PROVEN_STATES
+    }
     open_causes = [
         f"{case.symptom} at {_name_queue_of_case(case)}"
         for case in facts.source_cases
         if is_case_unresolved(case)
     ]
-    open_causes += sorted((facts.open_symptoms & SYMPTOMS_TO_FIX_FIRST) - watched_symptoms)
+    open_causes += sorted((facts.open_symptoms & SYMPTOMS_TO_FIX_FIRST) - symptoms_with_proven_fix)
     for cause in open_causes:
         reason = f"{cause} is open: messages that go back now would die again"
         yield Ignore("cause_first", reason)
@@ -393,14 +407,14 @@ def _find_cause_objections(facts: Facts) -> Iterator[Refusal]:
     # New messages prove another cause only if every cause was fixed before the measured time.
     if measurement is None or any(case.at > measurement.since for case in cause_cases.fixed_cases):
         return
-    if measurement.visible_growth >= 1 and measurement.messages_arrived >= 1:
+    if measurement.visible_growth >= 1 and measurement.messages_arrived_without_send >= 1:
         new_messages_text = format_count(measurement.visible_growth, "message")
         reason = f"{new_messages_text} came since it was fixed: something else kills messages"
         yield Ignore("messages_arrive", reason)
 
 
 def _name_queue_of_case(case: Case) -> str:
-    return parts_of(case.queue_arn).name
+    return parse_queue_arn(case.queue_arn).name
 
 
 def describe_deletes(facts: Facts) -> str | None:
@@ -412,13 +426,13 @@ def describe_deletes(facts: Facts) -> str | None:
     measurement = facts.measurement
     if measurement is None:
         return None
-    if measurement.deleted_lately:
-        recent_minutes = RECENT_DELETES_TIME.total_seconds() / 60
+    if measurement.deletes_of_last_15_minutes:
+        recent_minutes = RECENT_DELETES_PERIOD.total_seconds() / 60
         return (
-            f"{_format_deleted_count(measurement.deleted_lately)} in the last "
+            f"{_format_deleted_count(measurement.deletes_of_last_15_minutes)} in the last "
             f"{recent_minutes:.0f} minutes"
         )
-    if measurement.hours_with_deletes >= HOURS_OF_REGULAR_DELETES:
+    if measurement.hours_with_deletes >= MINIMUM_HOURS_WITH_DELETES:
         return (
             f"{_format_deleted_count(measurement.deleted)} in {measurement.hours_with_deletes} "
             "different hours"

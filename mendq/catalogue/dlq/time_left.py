@@ -21,7 +21,7 @@ from mendq.notifications.text import format_duration
 DURATION_SAFETY_FACTOR = 2
 # With less time left than this, messages are urgent: a person may need a day to approve a plan, and
 # there may be a weekend before that.
-UNHURRIED_TIME = timedelta(days=3)
+URGENT_BELOW_TIME_LEFT = timedelta(days=3)
 _NO_TIME = timedelta()
 ItemType = TypeVar("ItemType")
 
@@ -35,8 +35,8 @@ class TimeLeft:
 
     @property
     def is_urgent(self) -> bool:
-        """True if the first message may expire in less than UNHURRIED_TIME."""
-        return self.lower_bound < UNHURRIED_TIME
+        """True if the first message may expire in less than URGENT_BELOW_TIME_LEFT."""
+        return self.lower_bound < URGENT_BELOW_TIME_LEFT
 
     def __str__(self) -> str:
         if self.lower_bound == self.upper_bound:
@@ -101,19 +101,19 @@ def estimate_duration(
     tick_seconds = bounds.tick_seconds
     # No stage lasts longer than `stage_seconds`, so this is the largest stage.
     largest_stage_size = max(1.0, messages_per_second * bounds.stage_seconds)
-    messages_left = float(message_count)
+    remaining_messages = float(message_count)
     stage_size = float(bounds.canary)
     total_seconds = 0.0
-    while messages_left > 0 and stage_size < largest_stage_size:
+    while remaining_messages > 0 and stage_size < largest_stage_size:
         total_seconds += tick_seconds * max(
-            1, ceil(min(stage_size, messages_left) / messages_per_second / tick_seconds)
+            1, ceil(min(stage_size, remaining_messages) / messages_per_second / tick_seconds)
         )
         total_seconds += soak_duration.total_seconds()
-        messages_left -= stage_size
+        remaining_messages -= stage_size
         stage_size *= bounds.growth
-    if messages_left > 0:
-        stage_count = ceil(messages_left / largest_stage_size)
-        total_seconds += messages_left / messages_per_second + stage_count * (
+    if remaining_messages > 0:
+        stage_count = ceil(remaining_messages / largest_stage_size)
+        total_seconds += remaining_messages / messages_per_second + stage_count * (
             tick_seconds + soak_duration.total_seconds()
         )
     # Limited, so that `DURATION_SAFETY_FACTOR` times the result is still a timedelta.
@@ -125,12 +125,12 @@ def estimate_duration(
 def can_messages_expire_during(time_until_expiry: TimeLeft, duration: timedelta | None) -> bool:
     """Return True if messages may expire before a redrive of this duration has sent them.
 
-    The redrive may take `DURATION_SAFETY_FACTOR` times as long. At least `UNHURRIED_TIME` is always
-    needed, because people may need it before the redrive starts. Only that time counts if
+    The redrive may take `DURATION_SAFETY_FACTOR` times as long. At least `URGENT_BELOW_TIME_LEFT`
+    is always needed, because people may need it before the redrive starts. Only that time counts if
     `duration` is None: the redrive then moves nothing and halts.
     """
     return time_until_expiry.lower_bound < max(
-        DURATION_SAFETY_FACTOR * (duration or timedelta()), UNHURRIED_TIME
+        DURATION_SAFETY_FACTOR * (duration or timedelta()), URGENT_BELOW_TIME_LEFT
     )
 
 

@@ -28,7 +28,7 @@ from mendq.catalogue.symptom import (
     RefusalExample,
 )
 from mendq.model.facts import Facts
-from mendq.model.failed_call import NO_DEDUPLICATION_ID, asks_for_deduplication_id
+from mendq.model.failed_call import NO_DEDUPLICATION_ID_MESSAGE, is_missing_deduplication_id_message
 from mendq.model.limits import Limits
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import may_be_fifo_arn
@@ -53,7 +53,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def _make_example(title: str, event_name: str, error_code: str) -> CallExample:
-    call = failed_call(event_name, error_code, NO_DEDUPLICATION_ID)
+    call = failed_call(event_name, error_code, NO_DEDUPLICATION_ID_MESSAGE)
     return CallExample(title, call, queue(ContentBasedDeduplication="false"), (_DEDUPLICATE_STEP,))
 
 
@@ -65,7 +65,10 @@ DEDUP_ID_MISSING = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/using-messagededuplicationid-property.html",
     seen_as=(
         FailedCallPattern(
-            SEND_CALLS, "InvalidParameterValue", asks_for_deduplication_id, may_be_fifo_arn
+            SEND_CALLS,
+            "InvalidParameterValue",
+            is_missing_deduplication_id_message,
+            may_be_fifo_arn,
         ),
     ),
     steps=(DeduplicateByContent,),
@@ -81,7 +84,7 @@ DEDUP_ID_MISSING = FixedSymptom(
         ),
         CallNearMiss(
             "SQS's sentence",
-            make_send_with_refused_attribute("MessageDeduplicationId", NO_DEDUPLICATION_ID),
+            make_send_with_refused_attribute("MessageDeduplicationId", NO_DEDUPLICATION_ID_MESSAGE),
         ),
         RefusalExample(
             "it was turned on by now", queue(ContentBasedDeduplication="true"), "already_on"

@@ -26,7 +26,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import DEDUPLICATION_INTERVAL_SECONDS, Facts, Need
-from mendq.model.metrics import Recent
+from mendq.model.metrics import RecentCounts
 from mendq.notifications.text import format_count
 
 
@@ -58,7 +58,9 @@ def _make_example_queue(
 ) -> Facts:
     """Return a FIFO queue with this visibility timeout and number of dropped sends."""
     return replace_values(
-        queue(VisibilityTimeout=visibility_seconds, recent=Recent(deduplicated=dropped_sends)),
+        queue(
+            VisibilityTimeout=visibility_seconds, recent=RecentCounts(deduplicated=dropped_sends)
+        ),
         **overrides,
     )
 

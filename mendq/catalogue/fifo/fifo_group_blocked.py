@@ -39,7 +39,11 @@ from mendq.catalogue.examples import (
     queue,
     replace_values,
 )
-from mendq.catalogue.fifo.stuck_group import LEAST_TRIES, does_one_group_block, is_head_stuck
+from mendq.catalogue.fifo.stuck_group import (
+    MINIMUM_RECEIVES_OF_STUCK_MESSAGE,
+    does_one_group_block,
+    is_oldest_message_stuck,
+)
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -50,9 +54,9 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
-from mendq.model.metrics import DATAPOINT_PERIOD, Recent
+from mendq.model.metrics import DATAPOINT_PERIOD, RecentCounts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
+from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, RedrivePolicy, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.text import format_count, format_duration
@@ -77,18 +81,21 @@ def detect(facts: Facts) -> DetectedFault | None:
             f"to {measurement.deleted:,} deletes, one group is in flight, "
             f"{format_count(measurement.now.visible, 'message')} waiting"
         )
-    standstill = measurement.recent.standstill
-    if standstill is None or not is_head_stuck(measurement, facts.visibility_seconds):
+    measurement_of_standstill = measurement.recent.standstill
+    if measurement_of_standstill is None or not is_oldest_message_stuck(
+        measurement, facts.visibility_seconds
+    ):
         return None
     standstill_duration = min(
-        standstill.duration, timedelta(seconds=measurement.now.oldest_age_seconds)
+        measurement_of_standstill.duration, timedelta(seconds=measurement.now.oldest_age_seconds)
     )
     return DetectedFault(
         f"{oldest_age_text}, and was the oldest for the last "
         f"{format_duration(standstill_duration)}. In that "
         "time "
-        f"consumers deleted {format_count(standstill.deleted, 'message')}, and "
-        f"{standstill.fruitless_receives:,} receives were not followed by a delete, as if one "
+        f"consumers deleted {format_count(measurement_of_standstill.deleted, 'message')}, and "
+        f"{measurement_of_standstill.fruitless_receives:,} receives were not followed by a delete, "
+        "as if one "
         "message "
         f"is received after each visibility timeout of {facts.visibility_seconds:,} s. At least "
         f"one group is held up; {format_count(measurement.now.groups_in_flight or 0, 'group')} in "
@@ -104,7 +111,7 @@ def is_suspect(facts: Facts) -> bool:
     return (
         facts.is_fifo
         and has_messages
-        and (not has_redrive_policy or max_receive_count > LEAST_TRIES)
+        and (not has_redrive_policy or max_receive_count > MINIMUM_RECEIVES_OF_STUCK_MESSAGE)
     )
 
 
@@ -125,11 +132,11 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     fault = detect(facts)
     if fault is None:
         return Ignore("need_already_met", "its groups move on by now")
-    reason_start = f"{fault.because}. {describe_good_messages(facts)}"
+    first_sentences = f"{fault.because}. {describe_good_messages(facts)}"
     if has_no_dlq(facts):
-        return require_approval(plan_new_dlq(facts, reason_start))
+        return require_approval(plan_new_dlq(facts, first_sentences))
     reason = (
-        f"{reason_start}. Its DLQ takes a message after {facts.max_receive_count:,} receives, "
+        f"{first_sentences}. Its DLQ takes a message after {facts.max_receive_count:,} receives, "
         "which is "
         f"in about {_estimate_seconds_until_dlq(facts):,} s; with a maxReceiveCount of "
         f"{DEFAULT_MAX_RECEIVE_COUNT} the group continues without it sooner, which is right only "
@@ -139,7 +146,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 _DLQ_ARN = arn_of_dlq(QUEUE_ARN)
-_REDRIVE_POLICY = Redrive(_DLQ_ARN, DEFAULT_MAX_RECEIVE_COUNT).text
+_REDRIVE_POLICY = RedrivePolicy(_DLQ_ARN, DEFAULT_MAX_RECEIVE_COUNT).text
 _ATTACH_STEPS = (CreateDlq("", _DLQ_ARN), AttachDlq("", _REDRIVE_POLICY))
 
 
@@ -158,12 +165,12 @@ _BLOCKED_QUEUE = queue(
     dlq_sources=(),
     dlq_namesake=QueueFacts(_DLQ_ARN, {}),
 )
-_LATE_MOVE_REDRIVE_POLICY = Redrive(_DLQ_ARN, 1_000).text
-_SOON_MOVE_REDRIVE_POLICY = Redrive(_DLQ_ARN, 130).text
+_REDRIVE_POLICY_THAT_MOVES_LATE = RedrivePolicy(_DLQ_ARN, 1_000).text
+_REDRIVE_POLICY_THAT_MOVES_SOON = RedrivePolicy(_DLQ_ARN, 130).text
 
 
 def _make_queue_with_blocked_group(
-    receives_in_vain: int = 2, share_before: float | None = None, **overrides: Any
+    receives_in_vain: int = 2, failing_receive_share_before: float | None = None, **overrides: Any
 ) -> Facts:
     """Return a queue with one blocked group whose consumers finish messages of other groups.
 
@@ -182,10 +189,12 @@ def _make_queue_with_blocked_group(
         **overrides,
     }
     earlier_measurement = None
-    if share_before is not None:
-        earlier_measurement = measurement(received=1_000, deleted=round(1_000 * (1 - share_before)))
+    if failing_receive_share_before is not None:
+        earlier_measurement = measurement(
+            received=1_000, deleted=round(1_000 * (1 - failing_receive_share_before))
+        )
     receives_in_vain_by_minute = (receives_in_vain, 2, 2, 4 - receives_in_vain) * 16
-    recent_metrics = Recent(
+    recent_metrics = RecentCounts(
         0, 0, measurement(**standstill_counts), earlier_measurement, receives_in_vain_by_minute
     )
     return replace_values(
@@ -229,14 +238,14 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
         QueueExample(
             "a DLQ takes it hours later",
             replace_values(
-                _make_queue_with_blocked_group(), RedrivePolicy=_LATE_MOVE_REDRIVE_POLICY
+                _make_queue_with_blocked_group(), RedrivePolicy=_REDRIVE_POLICY_THAT_MOVES_LATE
             ),
             "waits_for_dlq",
         ),
         QueueNearMiss(
             "a DLQ has taken it by now",
             replace_values(
-                _make_queue_with_blocked_group(), RedrivePolicy=_SOON_MOVE_REDRIVE_POLICY
+                _make_queue_with_blocked_group(), RedrivePolicy=_REDRIVE_POLICY_THAT_MOVES_SOON
             ),
         ),
         QueueNearMiss("as many come to nothing by chance", _make_queue_with_blocked_group(0)),

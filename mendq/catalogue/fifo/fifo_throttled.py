@@ -38,7 +38,7 @@ from mendq.model.queue import is_fifo_arn
 from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordStep
 from mendq.notifications.commands import list_quotas_command
 
-_FIXED_QUOTA_TEXT = "300 a second without high throughput, which nobody can raise"
+_QUOTA_WITHOUT_HIGH_THROUGHPUT_TEXT = "300 a second without high throughput, which nobody can raise"
 # The order counts: SQS takes a throughput limit per group only with deduplication per group.
 HIGH_THROUGHPUT_STEPS: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitThroughputByGroup)
 
@@ -101,7 +101,9 @@ FIFO_THROTTLED = FixedSymptom(
     steps=HIGH_THROUGHPUT_STEPS,
     plan=plan,
     extra_sections=QuotaSection(
-        "calls of each API action", f"{_FIXED_QUOTA_TEXT}; with it, by region", "sqs"
+        "calls of each API action",
+        f"{_QUOTA_WITHOUT_HIGH_THROUGHPUT_TEXT}; with it, by region",
+        "sqs",
     ),
     examples=lambda: (
         CallExample(

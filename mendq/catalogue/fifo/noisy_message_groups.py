@@ -26,7 +26,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.metrics import METRICS_BY_KIND, RECENT_DELETES_TIME, TOLERATED_MESSAGES
+from mendq.model.metrics import COUNTER_TOLERANCE_MESSAGES, METRICS_BY_KIND, RECENT_DELETES_PERIOD
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import show_metric_command
 from mendq.notifications.text import format_count
@@ -37,16 +37,19 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     SQS returns quiet messages first, so a noisy group alone harms nobody. Two things must be true.
     More quiet messages wait than consumers deleted in the last 15 minutes, by more than
-    TOLERATED_MESSAGES; otherwise a single message may only take long. And the oldest quiet message
-    has waited for at least 15 minutes; otherwise quiet messages have just arrived in a burst.
+    COUNTER_TOLERANCE_MESSAGES; otherwise a single message may only take long. And the oldest quiet
+    message has waited for at least 15 minutes; otherwise quiet messages have just arrived in a
+    burst.
     """
     measurement = facts.measurement
     if measurement is None:
         return None
     current_gauges = measurement.now
-    tolerated_quiet_message_count = measurement.deleted_lately + TOLERATED_MESSAGES
+    tolerated_quiet_message_count = (
+        measurement.deletes_of_last_15_minutes + COUNTER_TOLERANCE_MESSAGES
+    )
     have_quiet_messages_waited_long = (
-        current_gauges.quiet_oldest_age_seconds >= RECENT_DELETES_TIME.total_seconds()
+        current_gauges.quiet_oldest_age_seconds >= RECENT_DELETES_PERIOD.total_seconds()
     )
     if (
         not current_gauges.noisy_groups
@@ -59,15 +62,16 @@ def detect(facts: Facts) -> DetectedFault | None:
         "others "
         f"{current_gauges.quiet_visible:,} messages wait, the oldest for "
         f"{current_gauges.quiet_oldest_age_seconds:,} s, "
-        f"and {format_count(measurement.deleted_lately, 'message')} in all left the queue in the "
+        f"and {format_count(measurement.deletes_of_last_15_minutes, 'message')} in all left the "
+        "queue in the "
         "last "
-        f"{RECENT_DELETES_TIME.total_seconds() / 60:.0f} minutes"
+        f"{RECENT_DELETES_PERIOD.total_seconds() / 60:.0f} minutes"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True for a standard queue with enough waiting messages for `detect` to report it."""
-    return not facts.is_fifo and facts.visible > TOLERATED_MESSAGES
+    return not facts.is_fifo and facts.visible > COUNTER_TOLERANCE_MESSAGES
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -77,9 +81,12 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "consumers even for those, or the noisy group's messages hold them all. Let more run at "
         "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
-    quiet_age_metric = METRICS_BY_KIND["message groups"]["quiet_age"]
+    quiet_group_age_metric = METRICS_BY_KIND["message groups"]["quiet_age"]
     command = show_metric_command(
-        facts.queue_arn, quiet_age_metric.metric, quiet_age_metric.statistic, facts.measurement
+        facts.queue_arn,
+        quiet_group_age_metric.metric,
+        quiet_group_age_metric.statistic,
+        facts.measurement,
     )
     return Escalate("quiet_groups_wait", reason, command)
 
@@ -109,7 +116,9 @@ NOISY_MESSAGE_GROUPS = NotifiedSymptom(
             "one tenant's burst, and the others wait", _make_example_queue(), "quiet_groups_wait"
         ),
         QueueExample(
-            "nothing is done at all", _make_example_queue(deleted_lately=0), "quiet_groups_wait"
+            "nothing is done at all",
+            _make_example_queue(deletes_of_last_15_minutes=0),
+            "quiet_groups_wait",
         ),
         QueueNearMiss(
             "noisy, and the quiet ones are served first", _make_example_queue(quiet_visible_now=320)

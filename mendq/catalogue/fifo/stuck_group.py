@@ -8,8 +8,8 @@ of its group leaves these traces:
    messages of its group with it, and none of these is deleted either.
 3. These receives come at regular intervals. Receives that fail by chance vary with the traffic.
 
-`does_one_group_block` handles the simple case in which nothing else gets through. `is_head_stuck`
-handles the case in which other groups continue.
+`does_one_group_block` handles the simple case in which nothing else gets through.
+`is_oldest_message_stuck` handles the case in which other groups continue.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 from statistics import fmean, pvariance
 
-from mendq.model.metrics import DATAPOINT_PERIOD, TOLERATED_SHARE_OF_SENDS, Measurement
+from mendq.model.metrics import COUNTER_TOLERANCE_SHARE_OF_SENDS, DATAPOINT_PERIOD, Measurement
 
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 FREQUENT_RECEIVES_PER_MESSAGE = 5
 # At least this many visibility timeouts must be over while the message is the oldest: it is
 # received once in each of them (a "try").
-LEAST_TRIES = 20
+MINIMUM_RECEIVES_OF_STUCK_MESSAGE = 20
 # The most messages of a group that one receive returns, none of which is deleted.
 MOST_MESSAGES_PER_RECEIVE = 10
 # The message must be the oldest for at least this time, or for half of the measured time if that is
@@ -33,16 +33,16 @@ MOST_MESSAGES_PER_RECEIVE = 10
 LEAST_STANDSTILL_HOURS = 0.5
 # With at least this many receives before the message became the oldest, that time shows which share
 # of receives is normally not followed by a delete. With fewer, this share is assumed.
-LEAST_RECEIVES_FOR_SHARE = 1_000
-ASSUMED_FAILING_SHARE = 0.2
+MINIMUM_RECEIVES_TO_MEASURE_FAILING_SHARE = 1_000
+ASSUMED_SHARE_OF_FAILING_RECEIVES = 0.2
 # In a shorter measured time, chance cannot be told from tries. Only the local account measures
 # less.
-LEAST_HOURS_TO_EXCLUDE_CHANCE = 1
+MINIMUM_HOURS_TO_EXCLUDE_CHANCE = 1
 # Receives that fail by chance have a variance as large as their number; tries at regular intervals
 # have hardly any. Chance stays below this share of the mean, in this many stretches of four tries
 # each, only once in a hundred times.
-LEAST_STRETCHES = 12
-MOST_VARIANCE_OF_REGULAR_TRIES = 0.2
+MINIMUM_STRETCHES_TO_COMPARE = 12
+MAXIMUM_VARIANCE_OF_REGULAR_RECEIVES = 0.2
 
 
 def does_one_group_block(measurement: Measurement) -> bool:
@@ -55,11 +55,11 @@ def does_one_group_block(measurement: Measurement) -> bool:
         and measurement.is_oldest_unchanged
         and measurement.received
         >= FREQUENT_RECEIVES_PER_MESSAGE * max(measurement.now.in_flight, 1)
-        and measurement.deleted <= TOLERATED_SHARE_OF_SENDS * measurement.received
+        and measurement.deleted <= COUNTER_TOLERANCE_SHARE_OF_SENDS * measurement.received
     )
 
 
-def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
+def is_oldest_message_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     """Return True if one message stays the oldest and is received once per visibility timeout.
 
     Four other situations look alike. The result is False for each of them:
@@ -69,41 +69,48 @@ def is_head_stuck(measurement: Measurement, visibility_seconds: int) -> bool:
     - Receives fail by chance: then their number varies with the traffic.
     - Hardly a message is finished while several groups are in flight: then the consumer fails.
 
-    If less than LEAST_HOURS_TO_EXCLUDE_CHANCE was measured, backlog and chance are not checked.
+    If less than MINIMUM_HOURS_TO_EXCLUDE_CHANCE was measured, backlog and chance are not checked.
 
     Args:
         measurement: The measured time. Its `recent.standstill` has the counts since the present
             oldest message became the oldest.
         visibility_seconds: The queue's visibility timeout.
     """
-    standstill = measurement.recent.standstill
-    if standstill is None or standstill.hours < min(LEAST_STANDSTILL_HOURS, measurement.hours / 2):
+    measurement_of_standstill = measurement.recent.standstill
+    if measurement_of_standstill is None or measurement_of_standstill.hours < min(
+        LEAST_STANDSTILL_HOURS, measurement.hours / 2
+    ):
         return False
     are_other_messages_finished = (
-        standstill.deleted > TOLERATED_SHARE_OF_SENDS * standstill.received
+        measurement_of_standstill.deleted
+        > COUNTER_TOLERANCE_SHARE_OF_SENDS * measurement_of_standstill.received
     )
     if not are_other_messages_finished and measurement.now.groups_in_flight != 1:
         return False
     # The counts begin one minute after the message became the oldest.
-    standstill_seconds = (standstill.duration - DATAPOINT_PERIOD).total_seconds()
-    expected_tries = standstill_seconds / max(visibility_seconds, 1)
-    receives_in_vain = standstill.fruitless_receives
-    if measurement.hours < LEAST_HOURS_TO_EXCLUDE_CHANCE:
-        return receives_in_vain >= LEAST_TRIES
-    backlog_growth = standstill.now.backlog - standstill.before.backlog
+    standstill_seconds = (measurement_of_standstill.duration - DATAPOINT_PERIOD).total_seconds()
+    expected_receive_count = standstill_seconds / max(visibility_seconds, 1)
+    receives_in_vain = measurement_of_standstill.fruitless_receives
+    if measurement.hours < MINIMUM_HOURS_TO_EXCLUDE_CHANCE:
+        return receives_in_vain >= MINIMUM_RECEIVES_OF_STUCK_MESSAGE
+    backlog_growth = (
+        measurement_of_standstill.now.backlog - measurement_of_standstill.before.backlog
+    )
     if (
-        expected_tries < LEAST_TRIES
-        or receives_in_vain < expected_tries / 2
-        or backlog_growth < -expected_tries / 4
+        expected_receive_count < MINIMUM_RECEIVES_OF_STUCK_MESSAGE
+        or receives_in_vain < expected_receive_count / 2
+        or backlog_growth < -expected_receive_count / 4
     ):
         return False
     if (
-        receives_in_vain - _estimate_receives_by_chance(measurement, standstill)
-        >= expected_tries / 2
+        receives_in_vain - _estimate_receives_by_chance(measurement, measurement_of_standstill)
+        >= expected_receive_count / 2
     ):
         return True
     receives_in_vain_by_minute = measurement.recent.fruitless_receives_by_minute
-    may_be_one_group = receives_in_vain <= MOST_MESSAGES_PER_RECEIVE * expected_tries * 5 / 4
+    may_be_one_group = (
+        receives_in_vain <= MOST_MESSAGES_PER_RECEIVE * expected_receive_count * 5 / 4
+    )
     return may_be_one_group and _are_receives_regular(
         receives_in_vain_by_minute, visibility_seconds
     )
@@ -114,11 +121,15 @@ def _estimate_receives_by_chance(measurement: Measurement, standstill: Measureme
 
     The time before the standstill shows the usual share of such receives. The share and the result
     are raised by a few standard deviations, so that chance is not mistaken for a blocked group. If
-    that time has fewer than LEAST_RECEIVES_FOR_SHARE receives, ASSUMED_FAILING_SHARE is used.
+    that time has fewer than MINIMUM_RECEIVES_TO_MEASURE_FAILING_SHARE receives,
+    ASSUMED_SHARE_OF_FAILING_RECEIVES is used.
     """
     earlier_measurement = measurement.recent.before
-    if earlier_measurement is None or earlier_measurement.received < LEAST_RECEIVES_FOR_SHARE:
-        return ASSUMED_FAILING_SHARE * standstill.received
+    if (
+        earlier_measurement is None
+        or earlier_measurement.received < MINIMUM_RECEIVES_TO_MEASURE_FAILING_SHARE
+    ):
+        return ASSUMED_SHARE_OF_FAILING_RECEIVES * standstill.received
     earlier_receives_in_vain = max(0, earlier_measurement.received - earlier_measurement.deleted)
     expected_receives = (
         (earlier_receives_in_vain + 2 * sqrt(earlier_receives_in_vain + 1))
@@ -132,7 +143,8 @@ def _are_receives_regular(receives_by_minute: Sequence[int], visibility_seconds:
     """Return True if the receives without a delete come at regular intervals.
 
     The time is divided into stretches of four visibility timeouts. The number of receives must be
-    about the same in all stretches. Return False if there are fewer than LEAST_STRETCHES stretches.
+    about the same in all stretches. Return False if there are fewer than
+    MINIMUM_STRETCHES_TO_COMPARE stretches.
 
     Args:
         receives_by_minute: The receives without a delete in each minute.
@@ -140,13 +152,15 @@ def _are_receives_regular(receives_by_minute: Sequence[int], visibility_seconds:
     """
     # Four visibility timeouts, in whole minutes.
     minutes_per_stretch = max(1, ceil(visibility_seconds / 15))
-    start_minutes = range(0, len(receives_by_minute) - minutes_per_stretch + 1, minutes_per_stretch)
+    start_minutes_of_stretches = range(
+        0, len(receives_by_minute) - minutes_per_stretch + 1, minutes_per_stretch
+    )
     receives_by_stretch = [
         sum(receives_by_minute[start_minute : start_minute + minutes_per_stretch])
-        for start_minute in start_minutes
+        for start_minute in start_minutes_of_stretches
     ]
-    if len(receives_by_stretch) < LEAST_STRETCHES:
+    if len(receives_by_stretch) < MINIMUM_STRETCHES_TO_COMPARE:
         return False
-    return pvariance(receives_by_stretch) <= MOST_VARIANCE_OF_REGULAR_TRIES * fmean(
+    return pvariance(receives_by_stretch) <= MAXIMUM_VARIANCE_OF_REGULAR_RECEIVES * fmean(
         receives_by_stretch
     )

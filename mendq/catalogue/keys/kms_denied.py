@@ -27,12 +27,16 @@ from mendq.catalogue.symptom import (
     RefusalExample,
     make_code_patterns,
 )
-from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
+from mendq.model.facts import Facts, is_aws_managed_key, is_key_of_another_account
 from mendq.model.limits import Limits
-from mendq.model.message_calls import RECEIVE_MESSAGE, SEND_MESSAGE, actions_allowing
+from mendq.model.message_calls import (
+    RECEIVE_MESSAGE_ACTION,
+    SEND_MESSAGE_ACTION,
+    list_actions_allowing,
+)
 from mendq.model.plan import Escalate, Ignore, Refusal
-from mendq.model.principals import name_first_few
-from mendq.notifications.commands import aws_command
+from mendq.model.principals import name_first_principals
+from mendq.notifications.commands import make_aws_command
 
 KMS_KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 
@@ -43,7 +47,7 @@ def refuse_without_key(facts: Facts) -> Refusal:
     If a key is removed from a queue, the messages in it stay encrypted with that key, and consumers
     still need it. If no receive was refused, nothing is wrong any more.
     """
-    if RECEIVE_MESSAGE not in actions_allowing(facts.event_names):
+    if RECEIVE_MESSAGE_ACTION not in list_actions_allowing(facts.event_names):
         return Ignore("not_encrypted_with_kms", "the queue has no KMS key (any more)")
     reason = (
         "the queue has no KMS key, but messages that came before that was changed are encrypted "
@@ -62,7 +66,7 @@ QUEUE_WITHOUT_KEY = queue(event_names=("SendMessage",))
 
 def make_describe_key_command(facts: Facts, key: str) -> str:
     """Return the command that shows a key's state. `key` is an id, an ARN or an alias."""
-    return aws_command("kms describe-key", facts.queue_arn, f"--key-id {shlex.quote(key)}")
+    return make_aws_command("kms describe-key", facts.queue_arn, f"--key-id {shlex.quote(key)}")
 
 
 def make_key_policy_command(facts: Facts, key: str) -> str:
@@ -76,7 +80,7 @@ def make_key_policy_command(facts: Facts, key: str) -> str:
             f'"$({make_describe_key_command(facts, key)} --query KeyMetadata.KeyId --output text)"'
         )
     key_policy_options = f"--key-id {quoted_key_id} --policy-name default --output text"
-    return aws_command("kms get-key-policy", facts.queue_arn, key_policy_options)
+    return make_aws_command("kms get-key-policy", facts.queue_arn, key_policy_options)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -88,7 +92,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     if key is None:
         return refuse_without_key(facts)
     refusal_code, owner_sentence = _explain_missing_grant(facts, key)
-    refused_callers_text = name_first_few(facts.principals)
+    refused_callers_text = name_first_principals(facts.principals)
     missing_grants_sentence = _describe_missing_grants(facts)
     reason = (
         f"the key {key} is not granted. {missing_grants_sentence}. {owner_sentence}. Refused: "
@@ -104,9 +108,9 @@ def _describe_missing_grants(facts: Facts) -> str:
     It names both if neither or both kinds of call failed. A sender needs kms:Decrypt too, because
     SQS checks a data key that it uses again.
     """
-    actions = actions_allowing(facts.event_names)
-    was_send_refused = SEND_MESSAGE in actions
-    was_receive_refused = RECEIVE_MESSAGE in actions
+    actions = list_actions_allowing(facts.event_names)
+    was_send_refused = SEND_MESSAGE_ACTION in actions
+    was_receive_refused = RECEIVE_MESSAGE_ACTION in actions
     sender_grants_text = "needs kms:GenerateDataKey and kms:Decrypt on it"
     receiver_grants_text = "needs kms:Decrypt on it"
     if was_send_refused == was_receive_refused:
@@ -118,12 +122,12 @@ def _describe_missing_grants(facts: Facts) -> str:
 
 def _explain_missing_grant(facts: Facts, key: str) -> tuple[str, str]:
     """Return the refusal's code, and a sentence that says where people grant the key's use."""
-    if is_aws_managed(key):
+    if is_aws_managed_key(key):
         return "aws_managed_key", (
             "It is AWS's own key, and its policy cannot be changed: other accounts, and services "
             "such as SNS, EventBridge and S3, can never use it. They need a customer managed key"
         )
-    if is_of_another_account(facts, key):
+    if is_key_of_another_account(facts, key):
         return "key_of_another_account", (
             "The key is another account's: its key policy and the caller's identity policy must "
             "both grant this. The command works in the key's account"

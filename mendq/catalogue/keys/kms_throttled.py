@@ -33,12 +33,12 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
-from mendq.model.queue import number_in
+from mendq.model.queue import read_number_attribute
 from mendq.model.steps import SetKmsDataKeyReusePeriod
 from mendq.notifications.commands import list_quotas_command
 
 # SQS's default for a new queue. A lower value means that somebody wanted SQS to ask KMS more often.
-DEFAULT_REUSE_SECONDS = 300
+DEFAULT_DATA_KEY_REUSE_SECONDS = 300
 # https://docs.aws.amazon.com/kms/latest/developerguide/requests-per-second.html
 _REQUEST_QUOTA_TEXT = (
     "100,000 a second in us-east-1, us-west-2 and eu-west-1, 10,000 or 20,000 elsewhere,"
@@ -56,29 +56,39 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
             "longer: the calls are from before that"
         )
         return Refuse("not_encrypted_with_kms", reason)
-    current_reuse_seconds = number_in(facts.attributes, SetKmsDataKeyReusePeriod.attribute)
-    maximum_reuse_seconds = SetKmsDataKeyReusePeriod.maximum
-    if current_reuse_seconds >= maximum_reuse_seconds:
+    current_data_key_reuse_seconds = read_number_attribute(
+        facts.attributes, SetKmsDataKeyReusePeriod.attribute
+    )
+    maximum_data_key_reuse_seconds = SetKmsDataKeyReusePeriod.maximum
+    if current_data_key_reuse_seconds >= maximum_data_key_reuse_seconds:
         reason = (
-            f"SQS already uses each data key for {current_reuse_seconds:,} s and Mendq goes no "
+            f"SQS already uses each data key for {current_data_key_reuse_seconds:,} s and Mendq "
+            "goes no "
             "further "
             "than "
-            f"{maximum_reuse_seconds:,} s: KMS's request quota is too small, or others use it up"
+            f"{maximum_data_key_reuse_seconds:,} s: KMS's request quota is too small, or others "
+            "use it up"
         )
         return Escalate("reuse_at_maximum", reason, make_request_quotas_command(facts.queue_arn))
-    longer_reuse_seconds = (
-        DEFAULT_REUSE_SECONDS
-        if current_reuse_seconds < DEFAULT_REUSE_SECONDS
-        else 2 * current_reuse_seconds
+    longer_data_key_reuse_seconds = (
+        DEFAULT_DATA_KEY_REUSE_SECONDS
+        if current_data_key_reuse_seconds < DEFAULT_DATA_KEY_REUSE_SECONDS
+        else 2 * current_data_key_reuse_seconds
     )
-    planned_reuse_seconds = min(longer_reuse_seconds, maximum_reuse_seconds)
+    planned_data_key_reuse_seconds = min(
+        longer_data_key_reuse_seconds, maximum_data_key_reuse_seconds
+    )
     reason = (
-        f"KMS throttles SQS, which asks for a data key every {current_reuse_seconds:,} s; every "
-        f"{planned_reuse_seconds:,} s is "
+        f"KMS throttles SQS, which asks for a data key every {current_data_key_reuse_seconds:,} s; "
+        "every "
+        f"{planned_data_key_reuse_seconds:,} s is "
         "less often. A key that is revoked then keeps working for up to "
-        f"{planned_reuse_seconds:,} s"
+        f"{planned_data_key_reuse_seconds:,} s"
     )
-    return Plan((SetKmsDataKeyReusePeriod(current_reuse_seconds, planned_reuse_seconds),), reason)
+    return Plan(
+        (SetKmsDataKeyReusePeriod(current_data_key_reuse_seconds, planned_data_key_reuse_seconds),),
+        reason,
+    )
 
 
 def make_request_quotas_command(queue_arn: str) -> str:
@@ -86,8 +96,10 @@ def make_request_quotas_command(queue_arn: str) -> str:
     return list_quotas_command("kms", queue_arn, "Cryptographic operations")
 
 
-def _make_encrypted_queue(reuse_seconds: int) -> Facts:
-    return standard_queue(KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=reuse_seconds)
+def _make_encrypted_queue(data_key_reuse_seconds: int) -> Facts:
+    return standard_queue(
+        KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=data_key_reuse_seconds
+    )
 
 
 def _make_example(

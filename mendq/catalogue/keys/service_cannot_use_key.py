@@ -25,12 +25,12 @@ from mendq.catalogue.symptom import (
     QueueExample,
     QueueNearMiss,
 )
-from mendq.model.facts import AWS_MANAGED_KEY_ALIAS, Facts, Need, is_aws_managed
+from mendq.model.facts import AWS_MANAGED_KEY_ALIAS, Facts, Need, is_aws_managed_key
 from mendq.model.limits import Limits
-from mendq.model.message_calls import actions_allowing
+from mendq.model.message_calls import list_actions_allowing
 from mendq.model.plan import Escalate, Refusal
 from mendq.model.policy import Statement, list_conditions, parse_statements
-from mendq.model.principals import name_first_few
+from mendq.model.principals import name_first_principals
 from mendq.notifications.commands import get_attributes_command
 
 # Services that older policies let in without naming them: such a statement allows everybody, under
@@ -38,7 +38,7 @@ from mendq.notifications.commands import get_attributes_command
 _SERVICES_NAMED_BY_SOURCE = frozenset({"events", "s3", "sns"})
 # The spellings of the action with which a statement allows to send.
 _SEND_ACTION_PATTERNS = frozenset(
-    {"*", "sqs:*", *map(str.lower, actions_allowing(("SendMessage",)))}
+    {"*", "sqs:*", *map(str.lower, list_actions_allowing(("SendMessage",)))}
 )
 # An open case of this symptom reports the same fault, with the callers that were refused.
 EXPLAINING_SYMPTOMS = frozenset({"kms_denied"})
@@ -53,12 +53,13 @@ def detect(facts: Facts) -> DetectedFault | None:
     """
     sending_services = _list_sending_services(facts)
     key = facts.kms_key
-    if key is None or not is_aws_managed(key) or not sending_services:
+    if key is None or not is_aws_managed_key(key) or not sending_services:
         return None
     if EXPLAINING_SYMPTOMS & facts.open_symptoms:
         return None
     return DetectedFault(
-        f"its policy lets {name_first_few(sending_services)} send, and its messages are encrypted "
+        f"its policy lets {name_first_principals(sending_services)} send, and its messages are "
+        "encrypted "
         "with "
         f"{AWS_MANAGED_KEY_ALIAS}, which services can never use: what they send does not arrive"
     )
@@ -69,7 +70,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     reason = (
         f"{facts.found or 'services cannot use its key'}. It needs a customer managed key whose "
         "policy grants kms:GenerateDataKey and kms:Decrypt to "
-        f"{name_first_few(_list_sending_services(facts))}, or SQS's own encryption "
+        f"{name_first_principals(_list_sending_services(facts))}, or SQS's own encryption "
         "(SqsManagedSseEnabled), which asks for no grant"
     )
     command = get_attributes_command(facts.queue_arn, "Policy", "KmsMasterKeyId")
@@ -86,7 +87,7 @@ def _list_sending_services(facts: Facts) -> tuple[str, ...]:
         lowercase_actions = {action.lower() for action in statement.actions}
         if (
             statement.allows
-            and "Action" not in statement.excepting
+            and "Action" not in statement.negated_elements
             and lowercase_actions & _SEND_ACTION_PATTERNS
         ):
             sending_services.update(_list_services_in_statement(statement))
@@ -95,7 +96,7 @@ def _list_sending_services(facts: Facts) -> tuple[str, ...]:
 
 def _list_services_in_statement(statement: Statement) -> Iterator[str]:
     """Yield the services that an allowing statement names, as principals or by a source ARN."""
-    if "Principal" in statement.excepting:
+    if "Principal" in statement.negated_elements:
         return
     yield from statement.principals.get("Service", ())
     if not statement.is_for_everybody:
@@ -150,7 +151,7 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
         QueueNearMiss("a service is kept out", _make_example_queue(Effect="Deny")),
         QueueNearMiss(
             "a service that may only receive",
-            _make_example_queue(Action=actions_allowing(("ReceiveMessage",))),
+            _make_example_queue(Action=list_actions_allowing(("ReceiveMessage",))),
         ),
         QueueNearMiss(
             "its failed calls have opened a case",

@@ -39,7 +39,7 @@ from mendq.model.failed_call import FailedCall, find_size_limit_bytes
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
-from mendq.model.queue import arn_of, number_in, parts_of
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none, read_number_attribute
 from mendq.model.steps import SetMaximumMessageSize
 from mendq.notifications.commands import get_attributes_command, set_attributes_command
 
@@ -58,7 +58,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     If the DLQ takes less or cannot be checked, the plan has a command that a person runs first. The
     limit in the failed call does not count, because anybody may have written its text.
     """
-    current_limit_bytes = number_in(facts.attributes, SetMaximumMessageSize.attribute)
+    current_limit_bytes = read_number_attribute(facts.attributes, SetMaximumMessageSize.attribute)
     if current_limit_bytes >= LONGEST_MESSAGE_BYTES:
         reason = f"the queue takes {LONGEST_MESSAGE_BYTES:,} bytes by now, as much as SQS allows"
         return Ignore("need_already_met", reason)
@@ -82,7 +82,7 @@ def _describe_dlq_to_raise(facts: Facts) -> tuple[str, str]:
     """
     if not facts.attributes.get("RedrivePolicy"):
         return "", ""
-    dlq_arn = arn_of(facts.dlq_arn)
+    dlq_arn = queue_arn_or_none(facts.dlq_arn)
     dlq = facts.dlq
     show_dlq_command = get_attributes_command(facts.queue_arn, "RedrivePolicy")
     if dlq_arn is None or dlq is None:
@@ -93,14 +93,14 @@ def _describe_dlq_to_raise(facts: Facts) -> tuple[str, str]:
     raise_limit_command = set_attributes_command(
         dlq_arn, {SetMaximumMessageSize.attribute: str(LONGEST_MESSAGE_BYTES)}
     )
-    if parts_of(dlq_arn)[:3] != parts_of(facts.queue_arn)[:3]:
+    if parse_queue_arn(dlq_arn)[:3] != parse_queue_arn(facts.queue_arn)[:3]:
         return (
             f"Its DLQ {dlq_arn} is in another account or region: raise it first",
             raise_limit_command,
         )
     if not dlq.exists:
         return f"Its DLQ {dlq_arn} is gone: see to that first", show_dlq_command
-    dlq_limit_bytes = number_in(dlq.attributes, SetMaximumMessageSize.attribute)
+    dlq_limit_bytes = read_number_attribute(dlq.attributes, SetMaximumMessageSize.attribute)
     if dlq_limit_bytes >= LONGEST_MESSAGE_BYTES:
         return "", ""
     return f"Its DLQ takes {dlq_limit_bytes:,} bytes: raise that one first", raise_limit_command

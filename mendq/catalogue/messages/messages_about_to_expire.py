@@ -35,7 +35,7 @@ from mendq.notifications.text import format_count, format_duration
 
 LONGEST_RETENTION_SECONDS = SetMessageRetention.maximum
 # The oldest message is in danger if it is older than this share of the retention period.
-EXPIRING_SHARE = 0.75
+EXPIRING_SHARE_OF_RETENTION = 0.75
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -49,8 +49,9 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     oldest_age_seconds = measurement.now.oldest_age_seconds
     retention_seconds = facts.retention_seconds
-    if oldest_age_seconds <= EXPIRING_SHARE * retention_seconds or _is_backlog_finished_in_time(
-        measurement, retention_seconds - oldest_age_seconds
+    if (
+        oldest_age_seconds <= EXPIRING_SHARE_OF_RETENTION * retention_seconds
+        or _is_backlog_finished_in_time(measurement, retention_seconds - oldest_age_seconds)
     ):
         return None
     return DetectedFault(
@@ -71,8 +72,8 @@ def _is_backlog_finished_in_time(measurement: Measurement, seconds_left: int) ->
     """
     if measurement.is_oldest_unchanged or not measurement.deleted:
         return False
-    windows_needed = measurement.now.backlog / measurement.deleted
-    return windows_needed * measurement.hours * 3600 <= seconds_left
+    window_count_to_finish_backlog = measurement.now.backlog / measurement.deleted
+    return window_count_to_finish_backlog * measurement.hours * 3600 <= seconds_left
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:

@@ -32,13 +32,13 @@ from mendq.catalogue.visibility.needed_timeout import (
     make_need_of_function,
 )
 from mendq.model.facts import Facts, LambdaConsumer, Need
-from mendq.model.metrics import Recent
+from mendq.model.metrics import RecentCounts
 
 # Fewer runs than this in the last hour say little about the time for one message.
 LEAST_RUNS_PER_HOUR = 30
 # A full batch is at most this many times as large as the measured batches. A larger factor would be
 # a guess.
-MOST_BATCH_GROWTH = 10
+MAXIMUM_FULL_BATCH_FACTOR = 10
 # Lambda ends every run after 15 minutes.
 LONGEST_RUN_SECONDS = 900
 
@@ -57,7 +57,10 @@ def detect(facts: Facts) -> DetectedFault | None:
     # Less than one message per run means that other consumers or other events have it run too.
     if (
         run_count < LEAST_RUNS_PER_HOUR
-        or not 1 <= messages_per_run < full_batch_size <= MOST_BATCH_GROWTH * messages_per_run
+        or not 1
+        <= messages_per_run
+        < full_batch_size
+        <= MAXIMUM_FULL_BATCH_FACTOR * messages_per_run
     ):
         return None
     seconds_per_message = median_run_seconds / messages_per_run
@@ -107,7 +110,7 @@ def is_suspect(facts: Facts) -> bool:
     if len(facts.lambda_consumers) != 1 or facts.visible + facts.in_flight == 0:
         return False
     consumer = facts.lambda_consumers[0]
-    longest_batch_seconds = MOST_BATCH_GROWTH * consumer.timeout_seconds
+    longest_batch_seconds = MAXIMUM_FULL_BATCH_FACTOR * consumer.timeout_seconds
     return consumer.batch_size > 1 and longest_batch_seconds > facts.visibility_seconds
 
 
@@ -124,7 +127,7 @@ def _make_example_queue(
         "invocations": 100,
         **overrides,
     }
-    queue_values = {"recent": Recent(received_count), "ApproximateNumberOfMessages": 2}
+    queue_values = {"recent": RecentCounts(received_count), "ApproximateNumberOfMessages": 2}
     return standard_queue(
         VisibilityTimeout=visibility_seconds,
         lambda_consumers=(replace(LAMBDA_FUNCTION, **consumer_values),),

@@ -55,15 +55,15 @@ class VisibilityNeed:
     """
 
     minimum_goal_seconds: int
-    sufficient_seconds: int
+    sufficient_timeout_seconds: int
     source_text: str
     recommended_seconds: int = 0
     work_seconds: float = 0
     is_measured: bool = False
-    is_guess: bool = False
+    is_guessed: bool = False
     highest_mode: Mode = Mode.HEAL
 
-    def choose_seconds_within(self, ceiling_seconds: int) -> int:
+    def choose_timeout_within_ceiling(self, ceiling_seconds: int) -> int:
         """Return the timeout to set: AWS's advice if the ceiling allows it, else the minimum."""
         if self.recommended_seconds > ceiling_seconds:
             return self.minimum_goal_seconds
@@ -130,7 +130,7 @@ def make_need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
         work_seconds = p99_run_seconds + batching_window_seconds
     return VisibilityNeed(
         minimum_goal_seconds=add_safety_margin(timeout_seconds) + batching_window_seconds,
-        sufficient_seconds=timeout_seconds + batching_window_seconds,
+        sufficient_timeout_seconds=timeout_seconds + batching_window_seconds,
         source_text=source_text,
         recommended_seconds=6 * timeout_seconds + batching_window_seconds,
         work_seconds=work_seconds,
@@ -254,10 +254,11 @@ def choose_goal_seconds(
     result is the longest timeout that AWS advises or a tag needs.
     """
     goal_seconds_of_needs = [
-        need.choose_seconds_within(ceiling_seconds) for need in list_unmet_needs(facts, needs)
+        need.choose_timeout_within_ceiling(ceiling_seconds)
+        for need in list_unmet_needs(facts, needs)
     ]
     for need in needs:
-        goal_seconds = need.choose_seconds_within(ceiling_seconds)
+        goal_seconds = need.choose_timeout_within_ceiling(ceiling_seconds)
         if goal_seconds <= ceiling_seconds:
             goal_seconds_of_needs.append(goal_seconds)
     return max(goal_seconds_of_needs, default=0)
@@ -265,14 +266,14 @@ def choose_goal_seconds(
 
 def list_unmet_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
     """Return the needs that the current visibility timeout does not cover."""
-    return [need for need in needs if facts.visibility_seconds < need.sufficient_seconds]
+    return [need for need in needs if facts.visibility_seconds < need.sufficient_timeout_seconds]
 
 
-def guess_need(facts: Facts) -> VisibilityNeed:
+def guess_visibility_need(facts: Facts) -> VisibilityNeed:
     """Return the guess for unknown consumers: one and a half times the current timeout."""
     guessed_seconds = max(facts.visibility_seconds + 1, add_safety_margin(facts.visibility_seconds))
     source_text = "nothing names what its consumers need, so half as much again"
-    return VisibilityNeed(guessed_seconds, guessed_seconds, source_text, is_guess=True)
+    return VisibilityNeed(guessed_seconds, guessed_seconds, source_text, is_guessed=True)
 
 
 def find_failing_function(facts: Facts) -> LambdaConsumer | None:
@@ -284,14 +285,14 @@ def find_failing_function(facts: Facts) -> LambdaConsumer | None:
 
 
 # SQS refuses receives at about 120,000 messages in flight. Mendq plans for at most half of that.
-MOST_EXPECTED_IN_FLIGHT = 60_000
+MAXIMUM_EXPECTED_IN_FLIGHT_MESSAGES = 60_000
 # A guess may be at most this many times the timeout that a person chose last.
-MOST_GUESS_FACTOR = 4
+MAXIMUM_GUESSED_TIMEOUT_FACTOR = 4
 
 
 def find_general_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
     """Yield refusals that hold for every longer visibility timeout. Only the first one counts."""
-    reader_timeout_seconds = facts.reader_visibility_seconds
+    reader_timeout_seconds = facts.smallest_requested_visibility_seconds
     current_timeout_seconds = facts.visibility_seconds
     # Readers that set their own timeout do not use the queue's. But a heartbeat sets one too,
     # because ChangeMessageVisibility always has a value. If the queue's timeout is below a need,
@@ -360,7 +361,7 @@ def find_objections_to_need(
     Callers use only the first one.
     """
     current_timeout_seconds = facts.visibility_seconds
-    if current_timeout_seconds >= need.sufficient_seconds:
+    if current_timeout_seconds >= need.sufficient_timeout_seconds:
         reason = (
             f"the visibility timeout of {current_timeout_seconds:,} s already covers what is "
             "asked for "
@@ -368,12 +369,21 @@ def find_objections_to_need(
         advice_text = describe_longer_advised_timeout([need], current_timeout_seconds)
         reason += f"({need.source_text}){advice_text}"
         yield Refuse("need_already_met", reason)
-    person_seconds = facts.person_visibility_seconds
-    guess_base_seconds = current_timeout_seconds if person_seconds is None else person_seconds
-    if need.is_guess and goal_seconds > MOST_GUESS_FACTOR * guess_base_seconds:
+    timeout_set_by_person_seconds = facts.visibility_seconds_set_by_person
+    timeout_before_guess_seconds = (
+        current_timeout_seconds
+        if timeout_set_by_person_seconds is None
+        else timeout_set_by_person_seconds
+    )
+    if (
+        need.is_guessed
+        and goal_seconds > MAXIMUM_GUESSED_TIMEOUT_FACTOR * timeout_before_guess_seconds
+    ):
         reason = (
-            f"a guess of {goal_seconds:,} s is more than {MOST_GUESS_FACTOR} times the "
-            f"{guess_base_seconds:,} s that a person chose; the tag {MAX_PROCESSING_TAG} would "
+            f"a guess of {goal_seconds:,} s is more than {MAXIMUM_GUESSED_TIMEOUT_FACTOR} times "
+            "the "
+            f"{timeout_before_guess_seconds:,} s that a person chose; the tag {MAX_PROCESSING_TAG} "
+            "would "
             "name the "
             "need"
         )
@@ -413,11 +423,11 @@ def find_exceeded_bounds(
             f"of the retention of {facts.retention_seconds:,} s"
         )
         yield Refuse("over_retention", reason)
-    expected_in_flight = facts.in_flight * goal_seconds / max(current_timeout_seconds, 1)
-    if expected_in_flight > MOST_EXPECTED_IN_FLIGHT:
+    expected_in_flight_messages = facts.in_flight * goal_seconds / max(current_timeout_seconds, 1)
+    if expected_in_flight_messages > MAXIMUM_EXPECTED_IN_FLIGHT_MESSAGES:
         reason = (
-            f"about {expected_in_flight:,.0f} messages would be in flight, over "
-            f"{MOST_EXPECTED_IN_FLIGHT:,}"
+            f"about {expected_in_flight_messages:,.0f} messages would be in flight, over "
+            f"{MAXIMUM_EXPECTED_IN_FLIGHT_MESSAGES:,}"
         )
         yield Refuse("over_in_flight", reason)
 
@@ -439,7 +449,7 @@ def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
             find_objections_to_need(facts, need, need.minimum_goal_seconds, ceiling_seconds)
         ):
             needs.append(need)
-    largest_need = find_largest_need(facts, needs) or guess_need(facts)
+    largest_need = find_largest_need(facts, needs) or guess_visibility_need(facts)
     refusal = next(find_general_objections(facts, needs), None)
     if refusal is not None:
         return refusal
@@ -450,12 +460,12 @@ def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
     ):
         refusal = next(find_objections_to_need(facts, largest_need, seconds, ceiling_seconds), None)
         if refusal is None:
-            return _plan_raise(facts, largest_need, seconds, needs)
+            return _plan_longer_timeout(facts, largest_need, seconds, needs)
     assert refusal is not None  # noqa: S101 - otherwise the loop has returned a plan
     return refusal
 
 
-def _plan_raise(
+def _plan_longer_timeout(
     facts: Facts, need: VisibilityNeed, goal_seconds: int, needs: list[VisibilityNeed]
 ) -> Plan:
     """Return the plan to set `seconds`.
@@ -489,12 +499,14 @@ def _can_raise_without_person(facts: Facts, need: VisibilityNeed) -> bool:
     timeout.
     """
     measurement = facts.measurement
-    has_only_dlq_harm = facts.found and measurement is not None and not measurement.has_race
-    return need.is_measured or not has_only_dlq_harm
+    is_move_to_dlq_only_harm = (
+        facts.found and measurement is not None and not measurement.has_consumer_race
+    )
+    return need.is_measured or not is_move_to_dlq_only_harm
 
 
 # Limits on stored needs that are read back. Another program may have written the stored object.
-_MOST_DRAWN_NEEDS = 5
+_MAXIMUM_DRAWN_NEEDS = 5
 _LONGEST_SPAN_SECONDS = 10**6
 
 
@@ -523,8 +535,8 @@ def build_needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
         "published p99": [need.work_seconds for need in list_published_needs(facts, [])],
     }
     document: list[dict[str, Any]] = []
-    for source_name, source_durations in durations_by_source.items():
-        longest_duration_seconds = max(filter(None, source_durations), default=0)
+    for source_name, durations_of_source in durations_by_source.items():
+        longest_duration_seconds = max(filter(None, durations_of_source), default=0)
         if longest_duration_seconds:
             document.append({"what": source_name, "seconds": longest_duration_seconds})
     return document
@@ -557,12 +569,12 @@ def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
     if not named_needs or not timeout_steps:
         return []
     need_spans: list[tuple[str, Any]] = [
-        (str(need.get("what")), need.get("seconds")) for need in named_needs[:_MOST_DRAWN_NEEDS]
+        (str(need.get("what")), need.get("seconds")) for need in named_needs[:_MAXIMUM_DRAWN_NEEDS]
     ]
     last_timeout_step = timeout_steps[-1]
     need_spans.append(("timeout before", _parse_seconds(last_timeout_step.get("before"))))
     need_spans.append(("timeout after", _parse_seconds(last_timeout_step.get("after"))))
-    return [(name, seconds) for name, seconds in need_spans if _can_span_be_drawn(seconds)]
+    return [(name, seconds) for name, seconds in need_spans if _is_drawable_duration(seconds)]
 
 
 def _parse_seconds(step_value: object) -> int | None:
@@ -572,6 +584,6 @@ def _parse_seconds(step_value: object) -> int | None:
     return int(step_value) if step_value.isascii() and step_value.isdigit() else None
 
 
-def _can_span_be_drawn(seconds: Any) -> TypeGuard[float]:
+def _is_drawable_duration(seconds: Any) -> TypeGuard[float]:
     """Return True if `seconds` is a number that a picture can show. A boolean is not a number."""
     return type(seconds) in {int, float} and 0 < seconds <= _LONGEST_SPAN_SECONDS

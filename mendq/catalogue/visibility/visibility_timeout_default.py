@@ -39,11 +39,11 @@ from mendq.catalogue.visibility.needed_timeout import (
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
-from mendq.model.queue import DEFAULT_ATTRIBUTES
+from mendq.model.queue import DEFAULT_NUMBER_BY_ATTRIBUTE
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 
-DEFAULT_TIMEOUT_SECONDS = int(DEFAULT_ATTRIBUTES[SetVisibilityTimeout.attribute])
+DEFAULT_TIMEOUT_SECONDS = int(DEFAULT_NUMBER_BY_ATTRIBUTE[SetVisibilityTimeout.attribute])
 # Runs of more than this many seconds are too close to the default of 30 s.
 LONGEST_SAFE_RUN_SECONDS = 20
 
@@ -97,7 +97,7 @@ def _make_example_queue(
     return standard_queue(lambda_consumers=(consumer,), sent=1, **overrides)
 
 
-_TIMES_OF_UNCHANGED_QUEUE: Any = dict.fromkeys(
+_TIMESTAMPS_OF_UNCHANGED_QUEUE: Any = dict.fromkeys(
     ("CreatedTimestamp", "LastModifiedTimestamp"), f"{EXAMPLE_TIME.timestamp():.0f}"
 )
 _RAISE_TO_185_SECONDS_STEPS = (SetVisibilityTimeout(DEFAULT_TIMEOUT_SECONDS, 185),)
@@ -117,7 +117,7 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
         QueueExample("runs of 24 s", _make_example_queue(), _RAISE_TO_185_SECONDS_STEPS),
         QueueExample(
             "since it was made",
-            _make_example_queue(**_TIMES_OF_UNCHANGED_QUEUE),
+            _make_example_queue(**_TIMESTAMPS_OF_UNCHANGED_QUEUE),
             _RAISE_TO_185_SECONDS_STEPS,
         ),
         QueueNearMiss("somebody chose 31 s", _make_example_queue(VisibilityTimeout=31)),

@@ -75,12 +75,14 @@ def detect(facts: Facts) -> DetectedFault | None:
     if (
         facts.receives_only_dlq_messages
         or SYMPTOMS_TO_FIX_FIRST & facts.open_symptoms
-        or measurement.has_race
+        or measurement.has_consumer_race
     ):
         return None
     largest_error_share = max(consumer.error_share or 0 for consumer in facts.lambda_consumers)
     oldest_age_seconds = measurement.now.oldest_age_seconds
-    was_oldest_received = oldest_age_seconds > visibility_seconds and not measurement.least_visible
+    was_oldest_received = (
+        oldest_age_seconds > visibility_seconds and not measurement.fewest_visible_messages
+    )
     has_crashes = measurement.fruitless_receives and (largest_error_share or was_oldest_received)
     if not has_crashes or not is_suspect(facts):
         return None
@@ -164,7 +166,8 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
         QueueNearMiss("nobody crashes", _make_example_queue(received=900)),
         QueueNearMiss("what was received is still at work", _make_example_queue(in_flight_now=20)),
         QueueNearMiss(
-            "old messages of a backlog", _make_example_queue(**_OLD_MESSAGE_COUNTS, least_visible=3)
+            "old messages of a backlog",
+            _make_example_queue(**_OLD_MESSAGE_COUNTS, fewest_visible_messages=3),
         ),
         QueueNearMiss(
             "the oldest is not through its timeout yet",

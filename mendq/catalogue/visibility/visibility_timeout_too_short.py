@@ -51,10 +51,10 @@ from mendq.catalogue.symptom import (
 from mendq.catalogue.visibility import needed_timeout as visibility
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.failed_call import has_expired_handle
+from mendq.model.failed_call import is_expired_handle_message
 from mendq.model.metrics import Measurement
 from mendq.model.mode import Mode
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import format_count, format_duration
@@ -78,7 +78,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     if visibility.find_failing_function(facts):
         return None
-    if not measurement.has_race:
+    if not measurement.has_consumer_race:
         return _detect_early_deaths(facts, measurement)
     surplus_delete_count = measurement.surplus_deletes
     finished_message_count = measurement.deleted - surplus_delete_count
@@ -111,10 +111,12 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
         *visibility.list_unmet_needs(facts, measured_needs or needs),
         *visibility.list_published_needs(facts, needs),
     ]
-    need_with_longest_work = max(candidate_needs, key=lambda need: need.work_seconds, default=None)
-    if not dead_message_count or not dlq_sentence or need_with_longest_work is None:
+    need_with_longest_work_seconds = max(
+        candidate_needs, key=lambda need: need.work_seconds, default=None
+    )
+    if not dead_message_count or not dlq_sentence or need_with_longest_work_seconds is None:
         return None
-    if need_with_longest_work.work_seconds <= facts.visibility_seconds:
+    if need_with_longest_work_seconds.work_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
         f"in {format_duration(measurement.duration)} "
@@ -122,7 +124,7 @@ def _detect_early_deaths(facts: Facts, measurement: Measurement) -> DetectedFaul
         f"without a delete after {measurement.fruitless_receives / dead_message_count:.1f} "
         "receives "
         "each, "
-        f"while {need_with_longest_work.source_text}{dlq_sentence}"
+        f"while {need_with_longest_work_seconds.source_text}{dlq_sentence}"
     )
 
 
@@ -194,10 +196,10 @@ def _make_timeout_steps(
     return (SetVisibilityTimeout(timeout_seconds_before, timeout_seconds_after),)
 
 
-_THREE_RECEIVES_POLICY = Redrive(DLQ_ARN, 3).text
+_THREE_RECEIVES_POLICY = RedrivePolicy(DLQ_ARN, 3).text
 _QUEUE_READ_BY_LAMBDA = _make_example_queue(30, lambda_consumers=(LAMBDA_FUNCTION,))
-_PUBLISHED_NEED = {"processing_p99_seconds": 80.0}
-_TRIED_THRICE_COUNTS = {"received": 3_000, "deleted": 2_000}
+_PUBLISHED_PROCESSING_TIME = {"processing_p99_seconds": 80.0}
+_COUNTS_OF_THREE_RECEIVES_PER_TWO_DELETES = {"received": 3_000, "deleted": 2_000}
 _LATE_EXTENSION_CALL = failed_call("ChangeMessageVisibility", "MessageNotInflight")
 
 VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
@@ -209,7 +211,9 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     seen_as=(
         *make_code_patterns("visibility_timeout_too_short"),
-        FailedCallPattern(_CALLS_WITH_RECEIPT_HANDLE, "InvalidParameterValue", has_expired_handle),
+        FailedCallPattern(
+            _CALLS_WITH_RECEIPT_HANDLE, "InvalidParameterValue", is_expired_handle_message
+        ),
     ),
     is_evidence=lambda call: not call.may_be_a_race,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
@@ -253,12 +257,12 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         ),
         QueueExample(
             "consumers publish what they need",
-            _make_queue_with_double_handling(None, **_PUBLISHED_NEED),
+            _make_queue_with_double_handling(None, **_PUBLISHED_PROCESSING_TIME),
             _make_timeout_steps(30, 120),
         ),
         QueueExample(
             "a race, or retries",
-            _make_queue_with_double_handling(None, **_TRIED_THRICE_COUNTS),
+            _make_queue_with_double_handling(None, **_COUNTS_OF_THREE_RECEIVES_PER_TWO_DELETES),
             "race_or_retries",
         ),
         QueueExample(

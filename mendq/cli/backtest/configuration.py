@@ -12,13 +12,18 @@ import msgspec
 from msgspec import Struct
 
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import tags_if_readable
+from mendq.aws.queue import read_tags_if_allowed
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.queue import DEFAULT_ATTRIBUTES, number_in, parts_of, to_compact_json
+from mendq.model.queue import (
+    DEFAULT_NUMBER_BY_ATTRIBUTE,
+    parse_queue_arn,
+    read_number_attribute,
+    to_compact_json,
+)
 from mendq.notifications.configuration import select_configuration
 
 Tags = Mapping[str, str]
@@ -53,7 +58,7 @@ def read_current_configuration(account: Account) -> Configuration:
     def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
         if region_scan.is_absent(queue_arn):
             return _make_facts_without_queue(queue_arn, needs, "the region")
-        tags = fact_reader.ask(tags_if_readable, queue_arn)
+        tags = fact_reader.ask(read_tags_if_allowed, queue_arn)
         facts = fact_reader.read_queue(queue_arn, tags, needs)
         if Need.LAMBDA_CONSUMERS in needs:
             facts = fact_reader.with_consumers(facts)
@@ -88,11 +93,14 @@ class _SnapshotQueue(Struct, frozen=True):
     tags: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        parts_of(self.queue_arn)
+        parse_queue_arn(self.queue_arn)
         attribute_text_by_name = self.attribute_text_by_name
         # Raises ValueError if an attribute that must be a number is not one.
         numeric_attribute_values = (
-            [number_in(attribute_text_by_name, name) for name in DEFAULT_ATTRIBUTES]
+            [
+                read_number_attribute(attribute_text_by_name, name)
+                for name in DEFAULT_NUMBER_BY_ATTRIBUTE
+            ]
             if attribute_text_by_name
             else []
         )
@@ -102,11 +110,13 @@ class _SnapshotQueue(Struct, frozen=True):
     @property
     def attribute_text_by_name(self) -> dict[str, str]:
         """The attributes that configure the queue, as SQS spells them: every value is a text."""
-        text_by_name = {}
+        text_by_attribute_name = {}
         for name, attribute in self.attributes.items():
             is_document = isinstance(attribute, dict)
-            text_by_name[name] = to_compact_json(attribute) if is_document else str(attribute)
-        return select_configuration(text_by_name)
+            text_by_attribute_name[name] = (
+                to_compact_json(attribute) if is_document else str(attribute)
+            )
+        return select_configuration(text_by_attribute_name)
 
 
 def read_configuration(path: Path) -> Configuration:

@@ -37,11 +37,11 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import Owner
-from mendq.model.tags import MODE_OFF, MODE_TAG
+from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, must_report_mass_symptom
-from mendq.report.words import NO_CASE_REASONS
+from mendq.report.words import WORDS_BY_NO_CASE_REASON
 
 NO_CASE_OUTCOME = "not_seen"
 NO_ACTION_TEXT = "leaves it alone"
@@ -129,18 +129,19 @@ class Backtest(Struct, frozen=True):
         symptom = SYMPTOM_BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
             return dict.fromkeys(
-                Mode, _make_no_action_answer(NO_CASE_REASONS.get(incident.why, incident.why))
+                Mode,
+                _make_no_action_answer(WORDS_BY_NO_CASE_REASON.get(incident.why, incident.why)),
             )
         try:
             facts = self.configuration.read_facts(incident.queue_arn, symptom.needs)
             symptom_key = mass_symptom_key(symptom.name, facts.tags)
             spread = spread_by_symptom_key[symptom_key]
-            expired_spread = Spread.from_texts(spread.list_outdated_notes(incident.decided_at))
+            outdated_spread = Spread.from_texts(spread.list_outdated_notes(incident.decided_at))
             new_spread = Spread.from_texts(
                 spread.make_new_notes([incident.queue_arn], incident.decided_at)
             )
             spread_by_symptom_key[symptom_key] = Spread(
-                spread.notes - expired_spread.notes | new_spread.notes
+                spread.notes - outdated_spread.notes | new_spread.notes
             )
             queue_arns = spread_by_symptom_key[symptom_key].list_queue_arns(incident.decided_at)
             return {
@@ -161,14 +162,16 @@ class Backtest(Struct, frozen=True):
         """Return heal's decision on an incident in one mode of the account."""
         queue_mode = find_queue_mode(facts.queue_arn, facts.tags, account_mode)
         if queue_mode is None:
-            is_switched_off = facts.tags.get(MODE_TAG) == MODE_OFF
+            is_switched_off = facts.tags.get(MODE_TAG) == MODE_OFF_VALUE
             return _make_no_action_answer(
-                f"its tag `{MODE_TAG}` is `{MODE_OFF}`" if is_switched_off else "a quarantine"
+                f"its tag `{MODE_TAG}` is `{MODE_OFF_VALUE}`" if is_switched_off else "a quarantine"
             )
         if symptom.autonomy is not None:
             queue_mode = min(queue_mode, symptom.autonomy)
         case_store_view = CaseStoreView(
-            record_by_attribute={name: AttributeRecord() for name in symptom.attributes}
+            record_by_attribute={
+                attribute_name: AttributeRecord() for attribute_name in symptom.attributes
+            }
         )
         evidence = incident.first_evidence
         situation = Situation(
@@ -229,8 +232,8 @@ def find_queue_mode(queue_arn: str, tags: Tags, account_mode: Mode) -> Mode | No
     The queue's tag may lower the mode. Return None if the tag switches Mendq off, or if the queue
     is a quarantine.
     """
-    name = parts_of(queue_arn).name
-    return Consent(account_mode, queues=(name,)).mode_of(name, tags)
+    queue_name = parse_queue_arn(queue_arn).name
+    return Consent(account_mode, queues=(queue_name,)).mode_of(queue_name, tags)
 
 
 def _describe_answer(decision: Decision, queue_mode: Mode) -> ModeAnswer:
@@ -268,7 +271,7 @@ def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) 
     notification_count_by_severity_and_hour = Counter(
         (severity, hour) for severity, hour, _ in notifications
     )
-    held_back_count = sum(
+    held_back_notification_count = sum(
         max(0, count - NOTIFICATIONS_PER_HOUR)
         for count in notification_count_by_severity_and_hour.values()
     )
@@ -277,11 +280,11 @@ def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) 
         "urgent": sum(severity is Severity.URGENT for severity, _, _ in notifications),
         "worst_hour": worst_hour,
         "in_worst_hour": worst_hour_notification_count,
-        "held_back": held_back_count,
+        "held_back": held_back_notification_count,
     }
 
 
-def explain_left_alone(judged_incidents: Iterable[JudgedIncident]) -> dict[str, str]:
+def explain_queues_left_alone(judged_incidents: Iterable[JudgedIncident]) -> dict[str, str]:
     """Return the queues that Mendq would leave alone even in mode heal.
 
     The result has the reasons as one text, by queue ARN.

@@ -22,7 +22,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.case import Severity
 from mendq.model.mode import Mode
 from mendq.report.summary import Summary, read_summary
-from mendq.report.summary_parts import MOST_INCIDENTS
+from mendq.report.summary_parts import MAXIMUM_INCIDENTS
 
 JOB_MODULE = "analytics.job"
 # Folders that contain the job: in the installed package, and in a clone of the repository.
@@ -96,7 +96,7 @@ def run_nightly_job(
 
 
 def summarize_week_with_mendq(
-    content: bytes, judged_incidents: Iterable[JudgedIncident], mode: Mode
+    summary_json: bytes, judged_incidents: Iterable[JudgedIncident], mode: Mode
 ) -> Summary:
     """Return a week's summary in which each incident has the outcome that Mendq would have given.
 
@@ -105,7 +105,7 @@ def summarize_week_with_mendq(
         judged_incidents: All decided incidents, also of other weeks.
         mode: The mode of the account that is assumed.
     """
-    summary: dict[str, Any] = msgspec.json.decode(content)
+    summary: dict[str, Any] = msgspec.json.decode(summary_json)
     first_day = date.fromisoformat(summary["from"])
     last_day = date.fromisoformat(summary["to"])
     case_rows = [
@@ -125,8 +125,8 @@ def summarize_week_with_mendq(
     summary["by_outcome"] = Counter(row["outcome"] for row in case_rows)
     summary["totals"]["notified"] = sum(row["notified"] for row in case_rows)
     summary["totals"]["urgent"] = sum(row["urgent"] for row in case_rows)
-    summary["cases"] = case_rows[:MOST_INCIDENTS]
-    summary["cases_left_out"] = len(case_rows[MOST_INCIDENTS:])
+    summary["cases"] = case_rows[:MAXIMUM_INCIDENTS]
+    summary["cases_left_out"] = len(case_rows[MAXIMUM_INCIDENTS:])
     return read_summary(msgspec.json.encode(summary))
 
 

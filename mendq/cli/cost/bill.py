@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from mendq.model import prices
 from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.prices import Price
-from mendq.model.settings import DEFAULT_WORKER
+from mendq.model.settings import DEFAULT_SPARK_WORKER
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.text import format_count
 
@@ -25,10 +25,10 @@ DAYS_PER_MONTH = 30
 HOURS_PER_MONTH = 24 * DAYS_PER_MONTH
 DASHBOARD_ITEM = "dashboard"
 # Assumptions about one run of a Lambda.
-SECONDS_PER_RUN = 1
-LOG_BYTES_PER_RUN = 2_000
-READS_PER_RUN = 10
-WRITES_PER_RUN = 2
+SECONDS_PER_LAMBDA_RUN = 1
+LOG_BYTES_PER_LAMBDA_RUN = 2_000
+TABLE_READS_PER_LAMBDA_RUN = 10
+TABLE_WRITES_PER_LAMBDA_RUN = 2
 # Assumptions about what is stored, in GB, and about the nightly job.
 CASE_TABLE_GB = 0.1
 GB_IN_BUCKETS = 1
@@ -39,9 +39,9 @@ TRAIL_FILES_PER_MONTH = HOURS_PER_MONTH * (12 + 1)
 PARALLEL_POLLING_CALLS = 5
 _MINUTES_BY_UNIT = {"minute": 1, "hour": 60, "day": 1_440}
 # A schedule by interval, such as `rate(5 minutes)`.
-RATE_PATTERN = re.compile(r"rate\(([1-9]\d*) (minute|hour|day)s?\)")
+RATE_SCHEDULE_REGEX = re.compile(r"rate\(([1-9]\d*) (minute|hour|day)s?\)")
 # A schedule by time, such as `cron(30 2 * * ? *)` or `cron(0 6 ? * MON *)`: daily or weekly.
-CRON_PATTERN = re.compile(r"cron\((\d+) (\d+) [*?] \* ([*?]|[A-Z]{3}) \*\)")
+CRON_SCHEDULE_REGEX = re.compile(r"cron\((\d+) (\d+) [*?] \* ([*?]|[A-Z]{3}) \*\)")
 
 
 class NotPriced(Exception):
@@ -149,18 +149,18 @@ class BilledStack(Struct, frozen=True, dict=True):
         return tuple(scheduled_lambdas)
 
 
-def count_runs_a_month(expression: str) -> float:
+def count_runs_a_month(schedule_expression: str) -> float:
     """Return how many times per month a schedule such as `rate(5 minutes)` starts its target.
 
     Raises NotPriced if the expression is neither a rate nor a daily or weekly time.
 
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
-    if rate_match := RATE_PATTERN.fullmatch(expression):
+    if rate_match := RATE_SCHEDULE_REGEX.fullmatch(schedule_expression):
         return DAYS_PER_MONTH * 1_440 / (int(rate_match[1]) * _MINUTES_BY_UNIT[rate_match[2]])
-    if cron_match := CRON_PATTERN.fullmatch(expression):
+    if cron_match := CRON_SCHEDULE_REGEX.fullmatch(schedule_expression):
         return DAYS_PER_MONTH / (7 if cron_match[3].isalpha() else 1)
-    raise NotPriced(f"the schedule {expression} cannot be counted")
+    raise NotPriced(f"the schedule {schedule_expression} cannot be counted")
 
 
 def list_costs(stack: BilledStack) -> list[CostLine]:
@@ -226,13 +226,15 @@ def _price_metrics(stack: BilledStack) -> CostLine:
         alarm.get("MetricName") for alarm in stack.list_properties("AWS::CloudWatch::Alarm")
     }
     always_sent_metrics -= GAUGE_METRICS - metrics_watched_by_alarms
-    nightly_runs = stack.count_runs("start_nightly")
+    nightly_run_count = stack.count_runs("start_nightly")
     sometimes_sent_metric_count = len(_WEEKLY_METRICS)
-    if nightly_runs:
+    if nightly_run_count:
         sometimes_sent_metric_count += len(_NIGHTLY_METRICS)
-    nightly_hours = len(_NIGHTLY_METRICS) * nightly_runs
-    weekly_hours = len(_WEEKLY_METRICS) * DAYS_PER_MONTH / 7
-    metric_hours = len(always_sent_metrics) * HOURS_PER_MONTH + nightly_hours + weekly_hours
+    nightly_metric_hours = len(_NIGHTLY_METRICS) * nightly_run_count
+    weekly_metric_hours = len(_WEEKLY_METRICS) * DAYS_PER_MONTH / 7
+    metric_hours = (
+        len(always_sent_metrics) * HOURS_PER_MONTH + nightly_metric_hours + weekly_metric_hours
+    )
     quantity = (
         f"{len(always_sent_metrics)} all month, {sometimes_sent_metric_count} some hours of it"
     )
@@ -312,13 +314,16 @@ def _price_trail(stack: BilledStack) -> CostLine:
 
 
 def _price_table(stack: BilledStack) -> CostLine:
-    read_count = stack.count_runs() * READS_PER_RUN
-    write_count = stack.count_runs() * WRITES_PER_RUN
-    quantity = f"{read_count:,.0f} reads, {write_count:,.0f} writes, {CASE_TABLE_GB} GB"
-    reason = f"at most {READS_PER_RUN} reads and {WRITES_PER_RUN} writes in a run of a Lambda"
+    table_read_count = stack.count_runs() * TABLE_READS_PER_LAMBDA_RUN
+    table_write_count = stack.count_runs() * TABLE_WRITES_PER_LAMBDA_RUN
+    quantity = f"{table_read_count:,.0f} reads, {table_write_count:,.0f} writes, {CASE_TABLE_GB} GB"
+    reason = (
+        f"at most {TABLE_READS_PER_LAMBDA_RUN} reads and {TABLE_WRITES_PER_LAMBDA_RUN} writes in a "
+        "run of a Lambda"
+    )
     units_by_price = {
-        prices.READ_UNIT: read_count,
-        prices.WRITE_UNIT: write_count,
+        prices.READ_UNIT: table_read_count,
+        prices.WRITE_UNIT: table_write_count,
         prices.TABLE_GB_MONTH: CASE_TABLE_GB,
         prices.RECOVERY_GB_MONTH: CASE_TABLE_GB,
     }
@@ -332,8 +337,8 @@ def _price_nightly_job(stack: BilledStack) -> CostLine:
     quantity = f"{run_count:.0f} runs of a driver and an executor, {SECONDS_PER_NIGHTLY_RUN} s each"
     reason = "of an idle account; the application stops between them and costs nothing"
     units_by_price = {
-        prices.EMR_VCPU_HOUR: worker_hours * DEFAULT_WORKER.vcpu,
-        prices.EMR_GB_HOUR: worker_hours * DEFAULT_WORKER.memory_gb,
+        prices.EMR_VCPU_HOUR: worker_hours * DEFAULT_SPARK_WORKER.vcpu,
+        prices.EMR_GB_HOUR: worker_hours * DEFAULT_SPARK_WORKER.memory_gb,
     }
     return CostLine("EMR Serverless", quantity, reason, units_by_price)
 
@@ -350,10 +355,10 @@ def _price_polling(stack: BilledStack) -> CostLine:
 def _price_invocations(stack: BilledStack) -> CostLine:
     gb_seconds = 0.0
     for scheduled_lambda in stack.scheduled_lambdas:
-        run_seconds = scheduled_lambda.runs_a_month * SECONDS_PER_RUN
+        run_seconds = scheduled_lambda.runs_a_month * SECONDS_PER_LAMBDA_RUN
         gb_seconds += run_seconds * scheduled_lambda.memory_gb
     quantity = f"{stack.count_runs():,.0f} runs, {gb_seconds:,.0f} GB-seconds"
-    reason = f"what the schedules start, {SECONDS_PER_RUN} s each"
+    reason = f"what the schedules start, {SECONDS_PER_LAMBDA_RUN} s each"
     units_by_price = {
         prices.LAMBDA_REQUEST: stack.count_runs(),
         prices.LAMBDA_GB_SECOND: gb_seconds,
@@ -362,11 +367,11 @@ def _price_invocations(stack: BilledStack) -> CostLine:
 
 
 def _price_logs(stack: BilledStack) -> CostLine:
-    written_gb = stack.count_runs() * LOG_BYTES_PER_RUN / 1e9
+    written_gb = stack.count_runs() * LOG_BYTES_PER_LAMBDA_RUN / 1e9
     log_groups = stack.list_properties("AWS::Logs::LogGroup")
     retention_days = max(log_group.get("RetentionInDays", 365) for log_group in log_groups)
     quantity = f"{written_gb:.2f} GB, kept {retention_days} days"
-    reason = f"{LOG_BYTES_PER_RUN:,} bytes a run"
+    reason = f"{LOG_BYTES_PER_LAMBDA_RUN:,} bytes a run"
     units_by_price = {
         prices.LOG_GB: written_gb,
         prices.LOG_GB_MONTH: written_gb * retention_days / DAYS_PER_MONTH,

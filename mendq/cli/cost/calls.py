@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_series
+from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
 from mendq.cli.doctor.visibility import (
-    RECEIVED_MESSAGE_CALLS,
-    Selector,
+    CALLS_ON_RECEIVED_MESSAGES,
+    EventSelector,
     Trail,
     list_symptom_visibility,
 )
@@ -127,8 +127,10 @@ def count_calls(
         queue_metric.queue_arn: {} for queue_metric in queue_metrics
     }
     for first_index in range(0, len(queue_metrics), _MOST_QUERIES_PER_CALL):
-        metrics_of_one_call = queue_metrics[first_index : first_index + _MOST_QUERIES_PER_CALL]
-        for queue_metric, week_sum in _read_week_sums(clients, metrics_of_one_call, now):
+        queue_metrics_of_one_request = queue_metrics[
+            first_index : first_index + _MOST_QUERIES_PER_CALL
+        ]
+        for queue_metric, week_sum in _read_week_sums(clients, queue_metrics_of_one_request, now):
             week_sums_by_queue[queue_metric.queue_arn][queue_metric.metric] = week_sum
     return {
         queue_arn: QueueCalls(queue_arn, week_sum_by_metric)
@@ -148,7 +150,7 @@ def _read_week_sums(
 ) -> Iterator[tuple[CallMetric, int]]:
     """Yield each metric that has data in the week before `now`, with its sum of the week."""
     queue_metric_by_query_id = {
-        f"m{number}": queue_metric for number, queue_metric in enumerate(queue_metrics)
+        f"m{query_number}": queue_metric for query_number, queue_metric in enumerate(queue_metrics)
     }
     queries = [
         build_query(
@@ -160,7 +162,7 @@ def _read_week_sums(
         )
         for query_id, queue_metric in queue_metric_by_query_id.items()
     ]
-    points_by_query_id = read_series(clients, queries, now - ONE_WEEK, now, subject="queues")
+    points_by_query_id = read_metric_series(clients, queries, now - ONE_WEEK, now, subject="queues")
     for query_id, points in points_by_query_id.items():
         if points:
             week_sum = round(sum(data_point_sum for _, data_point_sum in points))
@@ -197,14 +199,16 @@ class TrailChoice(Struct, frozen=True):
 
 ALL_CALLS_CHOICE = TrailChoice("every call", ALL_CALL_NAMES)
 NO_RECEIVES_CHOICE = TrailChoice("all but receives", ALL_CALL_NAMES - RECEIVE_CALLS)
-DELETES_AND_TIMEOUTS_CHOICE = TrailChoice("deletes and visibility timeouts", RECEIVED_MESSAGE_CALLS)
+DELETES_AND_TIMEOUTS_CHOICE = TrailChoice(
+    "deletes and visibility timeouts", CALLS_ON_RECEIVED_MESSAGES
+)
 SENDS_CHOICE = TrailChoice(
     "sends", frozenset(name for name in ALL_CALL_NAMES if name.startswith("SendMessage"))
 )
 TRAIL_CHOICES = (ALL_CALLS_CHOICE, NO_RECEIVES_CHOICE, DELETES_AND_TIMEOUTS_CHOICE, SENDS_CHOICE)
 
 
-class VisibleSymptoms(Struct, frozen=True):
+class SymptomsByVisibility(Struct, frozen=True):
     """Names of symptoms, in three lists by how well a trail would show them.
 
     wholly: The trail shows the symptom completely on all queues.
@@ -219,26 +223,26 @@ class VisibleSymptoms(Struct, frozen=True):
 
 def sort_symptoms_by_visibility(
     trail_choice: TrailChoice, queue_arns: Sequence[str]
-) -> VisibleSymptoms:
+) -> SymptomsByVisibility:
     """Sort the symptoms by how well a trail that logs the chosen calls would show them.
 
     If the queues differ, the queue on which the trail shows the symptom worst decides. Symptoms
     that failed calls cannot show on any of these queues are left out.
     """
-    event_selector: Selector = {
+    event_selector: EventSelector = {
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
             {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
             {"Field": "eventName", "Equals": sorted(trail_choice.event_names)},
         ]
     }
-    sorted_symptoms = VisibleSymptoms()
+    symptoms_by_visibility = SymptomsByVisibility()
     trail = Trail(trail_choice.name, (event_selector,))
-    for visibility in list_symptom_visibility([trail], queue_arns):
-        if visibility.blind:
-            sorted_symptoms.blind.append(visibility.symptom)
-        elif visibility.partly:
-            sorted_symptoms.in_part.append(visibility.symptom)
-        elif visibility.visible:
-            sorted_symptoms.wholly.append(visibility.symptom)
-    return sorted_symptoms
+    for symptom_visibility in list_symptom_visibility([trail], queue_arns):
+        if symptom_visibility.blind:
+            symptoms_by_visibility.blind.append(symptom_visibility.symptom)
+        elif symptom_visibility.partly:
+            symptoms_by_visibility.in_part.append(symptom_visibility.symptom)
+        elif symptom_visibility.visible:
+            symptoms_by_visibility.wholly.append(symptom_visibility.symptom)
+    return symptoms_by_visibility

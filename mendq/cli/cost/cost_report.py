@@ -82,10 +82,10 @@ class CostReport(Struct):
         cloudformation: CloudFormationClient = self.account.session.client("cloudformation")
         template: Any = cloudformation.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
-            stack = BilledStack(template)
-            self.stack_lines = bill.list_costs(stack)
-            self.free_reason_by_type = bill.list_free_types(stack)
-            self.unpriced_types = bill.list_unpriced_types(stack)
+            billed_stack = BilledStack(template)
+            self.stack_lines = bill.list_costs(billed_stack)
+            self.free_reason_by_type = bill.list_free_types(billed_stack)
+            self.unpriced_types = bill.list_unpriced_types(billed_stack)
         except (NotPriced, LookupError, TypeError) as error:
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
@@ -109,10 +109,14 @@ class CostReport(Struct):
         Mendq's own are the probe's queue, and the queues whose names begin with the stack's name.
         """
         account = self.account
-        for name in list_queue_names(account.clients):
-            arn = arn_of_name(name, account.region, account.account_id)
-            if arn and name != PROBE_QUEUE and not name.startswith(f"{account.stack}-"):
-                yield arn
+        for queue_name in list_queue_names(account.clients):
+            queue_arn = arn_of_name(queue_name, account.region, account.account_id)
+            if (
+                queue_arn
+                and queue_name != PROBE_QUEUE
+                and not queue_name.startswith(f"{account.stack}-")
+            ):
+                yield queue_arn
 
     def _count_calls(self) -> None:
         self.calls_by_queue = count_calls(self.account.clients, self.queue_arns, self.now)

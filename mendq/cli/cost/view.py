@@ -14,8 +14,8 @@ from mendq.cli.cost.calls import (
 from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.output import LabelledLine, Output, make_table
 from mendq.model.prices import DATA_EVENT, PRICE_REGION
-from mendq.model.queue import parts_of
-from mendq.notifications.text import format_count, plain
+from mendq.model.queue import parse_queue_arn
+from mendq.notifications.text import format_count, to_plain_text
 
 _MAXIMUM_QUEUE_ROWS = 20
 _MAXIMUM_NAMED_SYMPTOMS = 5
@@ -37,8 +37,8 @@ def print_costs(out: Output, report: CostReport) -> None:
 def _print_stack(out: Output, report: CostReport) -> None:
     out.say_heading("The stack, in a month in which nothing fails")
     table = make_table("A MONTH", "WHAT", "HOW MUCH OF IT")
-    for line in report.stack_lines:
-        table.add_row(format_dollars(line.dollars), line.item, line.quantity)
+    for cost_line in report.stack_lines:
+        table.add_row(format_dollars(cost_line.dollars), cost_line.item, cost_line.quantity)
     table.add_row(format_dollars(report.stack_dollars), "all of it", "", style="bold")
     out.show(table)
     if report.unpriced_types:
@@ -66,20 +66,20 @@ def _print_choices(out: Output, report: CostReport) -> None:
     out.say_heading(f"What seeing the calls of {format_count(len(queue_arns), 'queue')} costs")
     table = make_table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
     blind_symptom_lines = list[LabelledLine]()
-    for choice in TRAIL_CHOICES:
-        visible_symptoms = sort_symptoms_by_visibility(choice, queue_arns)
+    for trail_choice in TRAIL_CHOICES:
+        visible_symptoms = sort_symptoms_by_visibility(trail_choice, queue_arns)
         table.add_row(
             format_dollars(
-                choice.estimate_monthly_dollars(counted_queues) if counted_queues else None
+                trail_choice.estimate_monthly_dollars(counted_queues) if counted_queues else None
             ),
-            choice.name,
+            trail_choice.name,
             str(len(visible_symptoms.wholly)),
             str(len(visible_symptoms.in_part)),
             str(len(visible_symptoms.blind)),
         )
         if 0 < len(visible_symptoms.blind) <= _MAXIMUM_NAMED_SYMPTOMS:
             blind_symptom_names = ", ".join(visible_symptoms.blind)
-            blind_symptom_lines.append((choice.name, "dim", f"blind: {blind_symptom_names}"))
+            blind_symptom_lines.append((trail_choice.name, "dim", f"blind: {blind_symptom_names}"))
     out.show(table)
     out.say_labelled(blind_symptom_lines, indent=0)
 
@@ -93,12 +93,12 @@ def _print_queues(out: Output, report: CostReport) -> None:
         key=lambda queue_calls: -ALL_CALLS_CHOICE.estimate_monthly_dollars([queue_calls]),
     )
     for queue_calls in queues_by_cost[:_MAXIMUM_QUEUE_ROWS]:
-        empty_share = queue_calls.empty_share_of_receives
+        empty_receive_share = queue_calls.empty_share_of_receives
         table.add_row(
             format_dollars(queue_calls.estimate_monthly_dollars(ALL_CALLS_CHOICE.event_names)),
             format_dollars(queue_calls.estimate_monthly_dollars(NO_RECEIVES_CHOICE.event_names)),
-            "-" if empty_share is None else f"{empty_share:.0%}",
-            Text(plain(parts_of(queue_calls.queue_arn).name)),
+            "-" if empty_receive_share is None else f"{empty_receive_share:.0%}",
+            Text(to_plain_text(parse_queue_arn(queue_calls.queue_arn).name)),
         )
     out.show(table)
     if len(queues_by_cost) > _MAXIMUM_QUEUE_ROWS:
@@ -125,9 +125,9 @@ def _print_notes(out: Output, report: CostReport) -> None:
     """Print what could not be read, and notes on the prices."""
     out.say("")
     for check in report.unreadable_checks:
-        out.say(f"not looked at: {check.name}: {plain(check.sentence, 300)}", "red")
+        out.say(f"not looked at: {check.name}: {to_plain_text(check.sentence, 300)}", "red")
         if check.remedy:
-            out.say_indented(f"-> {plain(check.remedy, 300)}")
+            out.say_indented(f"-> {to_plain_text(check.remedy, 300)}")
     if report.has_more_queues:
         limit_text = f"the first {report.maximum_queues:,} were counted, see --most"
         out.say(f"there are more queues: {limit_text}", "yellow")
@@ -137,8 +137,8 @@ def _print_notes(out: Output, report: CostReport) -> None:
     out.say(f"to count them this time cost ${report.counting_dollars:.4f}", "dim")
 
 
-def format_dollars(amount: float | None) -> str:
+def format_dollars(dollars: float | None) -> str:
     """Return an amount as text, such as `$1.50`. For None, return `not known`."""
-    if amount is None:
+    if dollars is None:
         return "not known"
-    return "under $0.01" if 0 < amount < 0.005 else f"${amount:,.2f}"
+    return "under $0.01" if 0 < dollars < 0.005 else f"${dollars:,.2f}"

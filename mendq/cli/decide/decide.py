@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.cli.commands import INVOKE_ACTION, SHOW_ACTIONS, CommandKind, command
+from mendq.cli.commands import INVOKE_LAMBDA_ACTION, SHOW_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import STYLE_BY_STATE, list_states_for, require_whole_id
+from mendq.cli.look.case_view import STYLE_BY_STATE, list_states_for_decision, require_whole_id
 from mendq.cli.look.show import CaseId, print_case_head, print_plan, read_case_details
-from mendq.cli.output import Yes, confirm
+from mendq.cli.output import YesOption, confirm
 from mendq.heal.approve import TRANSITION_BY_DECISION, find_earlier_answer
 from mendq.model.case import Case
-from mendq.model.lifecycle import STATES_WITH_OWN_VALUE
+from mendq.model.lifecycle import STATES_WITH_WRITTEN_VALUE
 from mendq.model.state import State
 
 _QUESTION_BY_DECISION = {
@@ -30,20 +30,20 @@ _SUCCESS_STATES_BY_DECISION = {
     decision: frozenset({transition.into})
     for decision, transition in TRANSITION_BY_DECISION.items()
 }
-_SUCCESS_STATES_BY_DECISION["approve"] |= {*STATES_WITH_OWN_VALUE} - {
+_SUCCESS_STATES_BY_DECISION["approve"] |= {*STATES_WITH_WRITTEN_VALUE} - {
     State.INEFFECTIVE,
     State.ESCALATED,
 }
 # Printed as `waits` if the Lambda that writes did not answer. follow_up invokes it again.
-_NO_ANSWER_CODE = "owner_unavailable"
+_OWNER_UNAVAILABLE_CODE = "owner_unavailable"
 _UNKNOWN_STATE_TEXT = "that is no state that this version knows: use the mendq that is deployed"
 _DECISION_NOT_CARRIED_OUT_TEXT = (
     "that is not what was asked for: nothing was changed by this command"
 )
 
 
-@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
-def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
+@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_LAMBDA_ACTION})
+def approve(call: Invocation, case_id: CaseId, yes: YesOption = False) -> Exit:
     """Make a proposed change, if it is still the right one.
 
     Exits with 0 once the approval is recorded. If the change must wait, such as for a thaw, the
@@ -56,8 +56,8 @@ def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     return _send_decision(call, "approve", case_id, yes=yes)
 
 
-@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
-def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
+@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_LAMBDA_ACTION})
+def decline(call: Invocation, case_id: CaseId, yes: YesOption = False) -> Exit:
     """Decline a proposed or approved change.
 
     Examples:
@@ -67,8 +67,8 @@ def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     return _send_decision(call, "decline", case_id, yes=yes)
 
 
-@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
-def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
+@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_LAMBDA_ACTION})
+def close(call: Invocation, case_id: CaseId, yes: YesOption = False) -> Exit:
     """End a case that waits for a person: escalated or overridden.
 
     Examples:
@@ -107,7 +107,7 @@ def _require_allowed_state(decision: str, case: Case) -> None:
 
     An approved case may be approved again, which makes the change happen sooner.
     """
-    allowed_states = list_states_for(decision, case)
+    allowed_states = list_states_for_decision(decision, case)
     if case.state in allowed_states or (
         allowed_states and decision == "approve" and case.state is State.APPROVED
     ):
@@ -119,25 +119,31 @@ def _require_allowed_state(decision: str, case: Case) -> None:
     raise CommandError(f"{problem}: {reason}", error_code="wrong_state")
 
 
-def _report_answer(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
+def _report_answer(call: Invocation, decision: str, lambda_answer: dict[str, Any]) -> Exit:
     """Print the Lambda's answer and return the exit code. Raises CommandError if it is an error."""
-    if "error" in answer:
-        exit_code = Exit.NOT_FOUND if answer["error"] == "not_found" else Exit.FAILED
-        error_code = str(answer["error"])
-        raise CommandError(f"not done: {answer.get('reason') or error_code}", exit_code, error_code)
-    state_text = answer.get("state")
+    if "error" in lambda_answer:
+        exit_code = Exit.NOT_FOUND if lambda_answer["error"] == "not_found" else Exit.FAILED
+        error_code = str(lambda_answer["error"])
+        raise CommandError(
+            f"not done: {lambda_answer.get('reason') or error_code}", exit_code, error_code
+        )
+    state_text = lambda_answer.get("state")
     # None if this version does not know the state.
     state = next((known_state for known_state in State if known_state == state_text), None)
     if state is State.APPROVED:
-        answer = {**answer, "waits": answer.get("code") or _NO_ANSWER_CODE}
-    call.out.print_json(answer)
+        lambda_answer = {
+            **lambda_answer,
+            "waits": lambda_answer.get("code") or _OWNER_UNAVAILABLE_CODE,
+        }
+    call.out.print_json(lambda_answer)
     call.out.say_heading("Now")
     call.out.say(
-        f"{answer.get('case_id')} is {state_text}", STYLE_BY_STATE.get(state or State.OBSERVED, "")
+        f"{lambda_answer.get('case_id')} is {state_text}",
+        STYLE_BY_STATE.get(state or State.OBSERVED, ""),
     )
-    call.out.say(f"because {answer.get('reason', '')}", "dim")
-    if "by" in answer:
-        call.out.say(f"{decision}d by {answer['by']}", "dim")
+    call.out.say(f"because {lambda_answer.get('reason', '')}", "dim")
+    if "by" in lambda_answer:
+        call.out.say(f"{decision}d by {lambda_answer['by']}", "dim")
     if state is State.APPROVED:
         waiting_change_text = (
             "recorded; the change waits, is tried again every few minutes, or the case expires"

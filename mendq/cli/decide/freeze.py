@@ -23,9 +23,9 @@ from mendq.cli.account import Account
 from mendq.cli.commands import CASE_LOOKUP_ACTIONS, STACK_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Yes, confirm
+from mendq.cli.output import YesOption, confirm
 from mendq.model.time_text import format_time
-from mendq.notifications.text import plain
+from mendq.notifications.text import to_plain_text
 
 
 def read_freeze_item(account: Account) -> Item:
@@ -46,7 +46,7 @@ def warn_if_frozen(call: Invocation) -> None:
         call.out.say(warning, "yellow")
 
 
-class _Freezes(Table, frozen=True):
+class _FreezeTable(Table, frozen=True):
     """Table access that ends freezes. Only this command has it: no Lambda may end a freeze."""
 
     def delete_all_freezes(self, shown_freeze_item: Item) -> bool:
@@ -85,7 +85,7 @@ def freeze(
     reason: Annotated[
         str, typer.Argument(help="Shown with every refusal.")
     ] = DEFAULT_FREEZE_REASON,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """Stop every change by Mendq. Rolling back stays possible.
 
@@ -94,7 +94,7 @@ def freeze(
       mendq freeze --yes               # at once, for a script
     """
     case_table = call.account.open_store(Table)
-    reason = plain(reason, MAXIMUM_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
+    reason = to_plain_text(reason, MAXIMUM_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
     identity = call.account.identity
     frozen_at_text = format_time(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
@@ -114,7 +114,7 @@ def freeze(
 
 
 @command(3, CommandKind.STEERING, CASE_LOOKUP_ACTIONS | {"dynamodb:DeleteItem"})
-def thaw(call: Invocation, yes: Yes = False) -> None:
+def thaw(call: Invocation, yes: YesOption = False) -> None:
     """End every freeze. Change calendars still apply.
 
     Examples:
@@ -126,7 +126,7 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
         call.out.say(str(current_freeze))
     if freeze_item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
-        if not call.account.open_store(_Freezes).delete_all_freezes(freeze_item):
+        if not call.account.open_store(_FreezeTable).delete_all_freezes(freeze_item):
             raise CommandError(
                 "somebody has just frozen or thawed it: nothing was done; look again"
             )

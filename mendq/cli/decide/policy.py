@@ -20,18 +20,18 @@ from mendq.cli.command_group import group
 from mendq.cli.commands import CASE_LOOKUP_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Yes, confirm
+from mendq.cli.output import YesOption, confirm
 from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.facts import Facts
 from mendq.model.policy import (
-    CLOUDTRAIL_RECORDS_WITHIN,
+    CLOUDTRAIL_DELIVERY_TIME,
     PIN_LIFETIME,
     CheckedPin,
     Pin,
-    digest_of,
+    digest_of_policy,
     parse_statements,
 )
-from mendq.model.principals import is_role
+from mendq.model.principals import is_role_arn
 from mendq.notifications.configuration import describe_differences
 
 # SQS may return an old value for up to 60 seconds after a change:
@@ -59,7 +59,7 @@ def pin(
     call: Invocation,
     queue: QueueName,
     automation: Annotated[list[str] | None, _ROLE_OPTION] = None,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """Pin the queue's current policy for 30 days.
 
@@ -69,19 +69,21 @@ def pin(
     """
     automation_role_arns = tuple(dict.fromkeys(automation or ()))
     for role in automation_role_arns:
-        if not is_role(role):
+        if not is_role_arn(role):
             raise CommandError(f"{role[:200]!r} is not the ARN of an IAM role", Exit.USAGE)
     queue_arn = resolve_queue_arn(call.account, queue)
     pins = call.account.open_store(Pins)
-    earlier_pin = _require_readable(pins.load_even_if_unreadable(queue_arn))
+    earlier_pin = _require_readable_pin(pins.load_even_if_unreadable(queue_arn))
     facts = require_queue(call.account, queue_arn)
     new_pin = _make_pin(
         facts, pins.load_last_generation(queue_arn) + 1, call.account.identity, automation_role_arns
     )
     _print_policy(call, new_pin)
     if earlier_pin is not None:
-        heading = f"Different from generation {earlier_pin.generation}"
-        _print_differences(call, heading, _list_differences(earlier_pin.policy, new_pin.policy))
+        differences_heading = f"Different from generation {earlier_pin.generation}"
+        _print_policy_differences(
+            call, differences_heading, _list_policy_differences(earlier_pin.policy, new_pin.policy)
+        )
     confirm(f"Pin this policy until {new_pin.expires_at:%Y-%m-%d}?", yes=yes)
     if _get_queue_version(require_queue(call.account, queue_arn)) != _get_queue_version(facts):
         raise CommandError("the queue was changed while you looked: nothing was pinned; look again")
@@ -101,7 +103,7 @@ def unpin(
     call: Invocation,
     queue: QueueName,
     source: Annotated[str | None, _SOURCE_OPTION] = None,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """Remove the pin, or the approval for one source of a DLQ.
 
@@ -161,14 +163,14 @@ def show(call: Invocation, queue: QueueName) -> None:
     if approved_sources and pins.load_even_if_unreadable(queue_arn) is None:
         call.out.print_json({"approved_sources": approved_sources})
         return
-    pin = _require_readable(_require_pin(pins, queue_arn))
+    pin = _require_readable_pin(_require_pin(pins, queue_arn))
     facts = require_queue(call.account, pin.queue_arn)
     with call.out.show_waiting("asking CloudTrail who changed it since"):
         checked_pin = check_pin_now(pin, call.account.clients, facts, datetime.now(UTC))
     current_policy = facts.attributes.get("Policy", "")
     is_pinned_policy_in_place = current_policy == pin.policy
-    differences_from_pin = _list_differences(pin.policy, current_policy)
-    changed_by = checked_pin.changed.who if checked_pin.changed else None
+    differences_from_pin = _list_policy_differences(pin.policy, current_policy)
+    policy_overwriter = checked_pin.changed.who if checked_pin.changed else None
     call.out.print_json(
         {
             **pin.document(),
@@ -177,12 +179,12 @@ def show(call: Invocation, queue: QueueName) -> None:
             "doubt": checked_pin.doubt,
             "passes": checked_pin.passes,
             "different": list(differences_from_pin),
-            "overwritten_by": changed_by,
+            "overwritten_by": policy_overwriter,
             "approved_sources": approved_sources,
         }
     )
     _print_policy(call, pin)
-    _print_differences(call, "Different now", differences_from_pin)
+    _print_policy_differences(call, "Different now", differences_from_pin)
     call.out.say_heading("Good")
     if not checked_pin.is_good:
         call.out.say(f"no: {checked_pin.doubt}", "yellow")
@@ -195,7 +197,7 @@ def show(call: Invocation, queue: QueueName) -> None:
     elif is_pinned_policy_in_place:
         call.out.say("it stands there", "green")
     else:
-        call.out.say(f"yes; {changed_by} overwrote it", "green")
+        call.out.say(f"yes; {policy_overwriter} overwrote it", "green")
 
 
 def _require_pin(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
@@ -227,7 +229,7 @@ def _make_pin(facts: Facts, generation: int, identity: str, automation: tuple[st
     return Pin(
         queue_arn=facts.queue_arn,
         policy=policy,
-        digest=digest_of(policy),
+        digest=digest_of_policy(policy),
         generation=generation,
         pinned_at=now,
         pinned_by=identity,
@@ -245,10 +247,12 @@ def _advise_about_doubtful_pin(
     `is_pinned_policy_in_place` is True if the pinned policy is the queue's current one.
     """
     if checked_pin.passes and facts.modified_at is not None:
-        cloudtrail_complete_at = facts.modified_at + CLOUDTRAIL_RECORDS_WITHIN
-        time_advice = f"Ask again after {cloudtrail_complete_at:%H:%M} UTC, and pin nothing before"
+        cloudtrail_complete_at = facts.modified_at + CLOUDTRAIL_DELIVERY_TIME
+        ask_again_advice = (
+            f"Ask again after {cloudtrail_complete_at:%H:%M} UTC, and pin nothing before"
+        )
         wait_advice = "wait: CloudTrail tells late who changed a queue"
-        return f"{wait_advice}. {time_advice}; until then Mendq puts nothing back"
+        return f"{wait_advice}. {ask_again_advice}; until then Mendq puts nothing back"
     if is_pinned_policy_in_place:
         return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
@@ -266,7 +270,7 @@ def _describe_unreadable_pin(pin: UnreadablePin) -> str:
     )
 
 
-def _require_readable(pin: PinOrNone | UnreadablePin) -> PinOrNone:
+def _require_readable_pin(pin: PinOrNone | UnreadablePin) -> PinOrNone:
     """Return the pin, or None if there is none. Raises CommandError if it cannot be read."""
     if isinstance(pin, UnreadablePin):
         raise CommandError(f"{_describe_unreadable_pin(pin)}. {_UNPIN_REMEDY}")
@@ -281,7 +285,7 @@ def _get_queue_version(facts: Facts) -> tuple[Any, ...]:
     return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
 
 
-def _list_differences(former_policy: str, current_policy: str) -> Sequence[str]:
+def _list_policy_differences(former_policy: str, current_policy: str) -> Sequence[str]:
     """Return the differences between two policies as lines. Empty if the texts are equal.
 
     If only the spelling differs, return one line that says so.
@@ -292,7 +296,9 @@ def _list_differences(former_policy: str, current_policy: str) -> Sequence[str]:
     return difference_lines or ("the spelling alone; it means the same",)
 
 
-def _print_differences(call: Invocation, heading: str, difference_lines: Sequence[str]) -> None:
+def _print_policy_differences(
+    call: Invocation, heading: str, difference_lines: Sequence[str]
+) -> None:
     call.out.say_heading(heading)
     for line in difference_lines or ("nothing",):
         call.out.say(line)

@@ -20,7 +20,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 )
 from mendq.cli.commands import (
     CASE_QUERY_ACTIONS,
-    INVOKE_ACTION,
+    INVOKE_LAMBDA_ACTION,
     QUEUE_ATTRIBUTES_ACTIONS,
     SETTINGS_ACTIONS,
     TRAIL_ACTIONS,
@@ -29,9 +29,9 @@ from mendq.cli.commands import (
 )
 from mendq.cli.deploy import record_failed_calls
 from mendq.cli.deploy.drill_queue import (
-    LATE_CALL_COUNT,
-    LATE_CALL_EVENT_NAME,
-    VISIBILITY_SECONDS,
+    LATE_DELETE_COUNT,
+    LATE_DELETE_EVENT_NAME,
+    VISIBILITY_TIMEOUT_SECONDS,
     DrillQueue,
     make_drill_queue,
 )
@@ -40,7 +40,7 @@ from mendq.cli.doctor.visibility import Trail, check_trails, select_logged_calls
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.interrupts import treat_signals_as_interrupts
 from mendq.cli.invocation import Invocation, parse_folder
-from mendq.cli.output import Yes, confirm, make_table
+from mendq.cli.output import YesOption, confirm, make_table
 from mendq.heal.approve import TRANSITION_BY_DECISION
 from mendq.model.case import Case
 from mendq.model.mode import Mode
@@ -57,14 +57,14 @@ _EXPECTED_STATE_BY_MODE = {
     Mode.PROPOSE: State.PROPOSED,
     Mode.OBSERVE: State.OBSERVED,
 }
-_EXPECTED_TEXT_BY_MODE = {
+_EXPECTED_OUTCOME_TEXT_BY_MODE = {
     Mode.HEAL: "changes the queue: timed until the change is read back",
     Mode.PROPOSE: "only proposes: timed until the case is proposed",
     Mode.OBSERVE: "only observes: timed until the case is observed",
 }
 # Decisions that end a case without a change to the queue. The drill sends the first one that the
 # case's state allows.
-_ENDING_DECISIONS = ("close", "decline")
+_CASE_ENDING_DECISIONS = ("close", "decline")
 _QUEUE_HELP = "A name that the trail's selectors cover; .fifo at its end."
 _DRILL_QUEUE_TAGS = {MODE_TAG: str(Mode.HEAL)}
 _RECORD_HELP = "Instead save what CloudTrail writes of failed calls; needs no stack."
@@ -145,7 +145,7 @@ RECORD_ACTIONS_BY_RESOURCE: dict[str, list[str]] = {
     | SETTINGS_ACTIONS
     | TRAIL_ACTIONS
     | QUEUE_ATTRIBUTES_ACTIONS
-    | {INVOKE_ACTION, *_RESOURCES_BY_QUEUE_ACTION},
+    | {INVOKE_LAMBDA_ACTION, *_RESOURCES_BY_QUEUE_ACTION},
     resources_by_action=_RESOURCES_BY_QUEUE_ACTION,
 )
 def drill(
@@ -155,7 +155,7 @@ def drill(
     record: Annotated[
         Path | None, typer.Option(metavar="DIR", parser=parse_folder, help=_RECORD_HELP)
     ] = None,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> Exit:
     """Let calls fail on a queue made for it; time Mendq.
 
@@ -175,18 +175,21 @@ def drill(
     _require_logging_trail(call, queue_arn)
     call.out.say(
         f"makes queue {queue_name} (tag {MODE_TAG}={Mode.HEAL}, visibility timeout "
-        f"{VISIBILITY_SECONDS} s), lets {LATE_CALL_COUNT} deletes on it fail for real, waits for "
+        f"{VISIBILITY_TIMEOUT_SECONDS} s), lets {LATE_DELETE_COUNT} deletes on it fail for real, "
+        "waits for "
         "Mendq; then takes back what it changed, ends the case and removes the queue"
     )
-    call.out.say(f"with this account's settings Mendq {_EXPECTED_TEXT_BY_MODE[expected_mode]}")
+    call.out.say(
+        f"with this account's settings Mendq {_EXPECTED_OUTCOME_TEXT_BY_MODE[expected_mode]}"
+    )
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
     sqs = call.account.clients.sqs
     with (
         treat_signals_as_interrupts(),
-        make_drill_queue(sqs, queue_name, _DRILL_QUEUE_TAGS) as made_queue,
+        make_drill_queue(sqs, queue_name, _DRILL_QUEUE_TAGS) as drill_queue,
     ):
-        drill_run = DrillRun(call, made_queue, queue_arn, expected_mode)
+        drill_run = DrillRun(call, drill_queue, queue_arn, expected_mode)
         try:
             drill_run.run_and_time(minutes * 60)
             drill_run.end_case()
@@ -237,9 +240,9 @@ def _find_expected_mode(call: Invocation, queue_name: str) -> Mode:
 
     The settings may lower the mode for the queue's name or for the symptom.
     """
-    consented_mode = call.account.settings.consent.mode_of(queue_name, {MODE_TAG: str(Mode.HEAL)})
+    mode_by_consent = call.account.settings.consent.mode_of(queue_name, {MODE_TAG: str(Mode.HEAL)})
     autonomy = call.account.settings.autonomy.get(TOO_SHORT.name, TOO_SHORT.autonomy)
-    return min(consented_mode or Mode.OBSERVE, Mode.HEAL if autonomy is None else autonomy)
+    return min(mode_by_consent or Mode.OBSERVE, Mode.HEAL if autonomy is None else autonomy)
 
 
 def _require_logging_trail(call: Invocation, queue_arn: str) -> None:
@@ -250,12 +253,13 @@ def _require_logging_trail(call: Invocation, queue_arn: str) -> None:
     trails: list[Trail] = []
     with call.out.show_waiting("looking whether a trail logs the queue"):
         checks = list(run_checks("trails", partial(check_trails, call.account, trails)))
-    if select_logged_calls(trails, queue_arn, [LATE_CALL_EVENT_NAME]):
+    if select_logged_calls(trails, queue_arn, [LATE_DELETE_EVENT_NAME]):
         return
     if all(check.status is not Status.UNKNOWN for check in checks):
         queue_name = queue_arn.rpartition(":")[2]
         raise CommandError(
-            f"no trail logs {LATE_CALL_EVENT_NAME} of {queue_name}: give a name with --queue that "
+            f"no trail logs {LATE_DELETE_EVENT_NAME} of {queue_name}: give a name with --queue "
+            "that "
             "trail.queueArnPrefixes covers, or add this one's start"
         )
 
@@ -313,7 +317,8 @@ class DrillRun(Struct):
             new_timeout_seconds = int(self.case.steps[0]["after"])
             with show_waiting("reading the change back"):
                 has_read_new_timeout = _wait_for_value(
-                    lambda: self.queue.visibility_seconds == new_timeout_seconds or None, deadline
+                    lambda: self.queue.visibility_timeout_seconds == new_timeout_seconds or None,
+                    deadline,
                 )
             self.is_outcome_as_expected = has_read_new_timeout is not None
             if has_read_new_timeout:
@@ -335,8 +340,10 @@ class DrillRun(Struct):
             if self.case.state is State.APPLIED or self.case.is_rollback:
                 self.case = self._ask_lambda("RollbackFunction", dry_run=False)
                 if not self.case_ending_fault:
-                    self._add_finished_stage(f"fix taken back: {self.queue.visibility_seconds} s")
-            for decision in _ENDING_DECISIONS:
+                    self._add_finished_stage(
+                        f"fix taken back: {self.queue.visibility_timeout_seconds} s"
+                    )
+            for decision in _CASE_ENDING_DECISIONS:
                 if self.case.state in TRANSITION_BY_DECISION[decision].out_of:
                     self.case = self._ask_lambda("ApproveFunction", decision=decision)
                     break

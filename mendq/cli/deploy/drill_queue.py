@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from mendq.aws.errors import code_of
+from mendq.aws.errors import error_code_of
 from mendq.cli.exit_codes import CommandError, Exit
-from mendq.model.failed_call import canonical_code
+from mendq.model.failed_call import make_canonical_error_code
 from mendq.model.tags import DRILL_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
-VISIBILITY_SECONDS = 2
-LATE_CALL_COUNT = 3
-LATE_CALL_EVENT_NAME = "DeleteMessage"
+VISIBILITY_TIMEOUT_SECONDS = 2
+LATE_DELETE_COUNT = 3
+LATE_DELETE_EVENT_NAME = "DeleteMessage"
 # The longest time for which SQS lets a receive wait.
 _RECEIVE_WAIT_SECONDS = 20
 
@@ -39,20 +39,21 @@ class DrillQueue(Struct, frozen=True):
     def make_calls_fail(self, print_line: Callable[[str], None]) -> datetime:
         """Receive a message, wait for the end of its visibility timeout, and try to delete it.
 
-        The delete is tried LATE_CALL_COUNT times. Return the time after the last failed delete.
+        The delete is tried LATE_DELETE_COUNT times. Return the time after the last failed delete.
         Raises CommandError if SQS accepts a late delete, because then there is nothing to fix, or
         if the message does not arrive. Raises ClientError if SQS answers with another error.
         """
         receipt_handle = self._receive_message()
         print_line(
-            f"a message is received; its visibility timeout of {VISIBILITY_SECONDS} s runs out"
+            f"a message is received; its visibility timeout of {VISIBILITY_TIMEOUT_SECONDS} s runs "
+            "out"
         )
-        time.sleep(VISIBILITY_SECONDS + 1)
-        for _attempt in range(LATE_CALL_COUNT):
+        time.sleep(VISIBILITY_TIMEOUT_SECONDS + 1)
+        for _attempt in range(LATE_DELETE_COUNT):
             try:
                 self.client.delete_message(QueueUrl=self.url, ReceiptHandle=receipt_handle)
             except ClientError as error:
-                if canonical_code(code_of(error)) != "InvalidParameterValue":
+                if make_canonical_error_code(error_code_of(error)) != "InvalidParameterValue":
                     raise
             else:
                 fault = "SQS took a delete after the visibility timeout had ended"
@@ -60,7 +61,7 @@ class DrillQueue(Struct, frozen=True):
         return datetime.now(UTC)
 
     @property
-    def visibility_seconds(self) -> int:
+    def visibility_timeout_seconds(self) -> int:
         """The queue's visibility timeout in seconds. Each access asks SQS."""
         answer = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
         return int(answer["Attributes"]["VisibilityTimeout"])
@@ -98,7 +99,7 @@ def make_drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> I
         raise CommandError(fault, Exit.USAGE)
     url = client.create_queue(
         QueueName=name,
-        Attributes={"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)},
+        Attributes={"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_TIMEOUT_SECONDS)},
         tags={**tags, DRILL_TAG: "true"},
     )["QueueUrl"]
     try:

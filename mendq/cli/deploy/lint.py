@@ -22,7 +22,7 @@ from mendq.model.json_text import to_json
 CDK_OUT_FOLDER = "cdk.out"
 _TEMPLATE_HELP = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
 _FORMAT_HELP = "github: annotations beside the lines; sarif: code scanning."
-_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
+_LINTED_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
 _IGNORE_HELP = "Leave findings of this symptom out; may be given again."
 _FAIL_ON_HELP = "The least finding that ends it with 1."
 
@@ -81,11 +81,11 @@ def lint(
 
 def _refuse_unknown_symptoms(symptom_names: Collection[str]) -> None:
     """Raise CommandError if one of these names is not a symptom that lint can find."""
-    unknown_symptoms = [name for name in symptom_names if name not in _SYMPTOM_NAMES]
+    unknown_symptoms = [name for name in symptom_names if name not in _LINTED_SYMPTOM_NAMES]
     if unknown_symptoms:
         message = (
             f"--ignore {unknown_symptoms[0]!r} is no symptom of a template: "
-            f"{', '.join(_SYMPTOM_NAMES)}"
+            f"{', '.join(_LINTED_SYMPTOM_NAMES)}"
         )
         raise CommandError(message, Exit.USAGE)
 
@@ -107,7 +107,7 @@ def _explain_missing_package(templates: Sequence[str]) -> Iterator[None]:
         raise CommandError(message, Exit.USAGE) from error
 
 
-def _lint_argument(argument: str, ignored_symptoms: Collection[str]) -> list[LintResult]:
+def _lint_argument(template_argument: str, ignored_symptoms: Collection[str]) -> list[LintResult]:
     """Return the results of all templates that one argument of the command names.
 
     Templates are read one after the other, because all templates of a cdk.out folder may not fit
@@ -121,7 +121,7 @@ def _lint_argument(argument: str, ignored_symptoms: Collection[str]) -> list[Lin
     results: list[LintResult] = []
     error_prefix = ""
     try:
-        for template_source in files.list_sources(argument):
+        for template_source in files.list_template_sources(template_argument):
             error_prefix = f"{template_source.file}: "
             result = lint_template(
                 read_template(template_source.content),
@@ -134,22 +134,28 @@ def _lint_argument(argument: str, ignored_symptoms: Collection[str]) -> list[Lin
     except NotATemplate as error:
         raise CommandError(f"{error_prefix}{error}", Exit.USAGE) from error
     except OSError as error:
-        raise CommandError(_describe_unreadable_file(argument, error), Exit.USAGE) from error
+        raise CommandError(
+            _describe_unreadable_file(template_argument, error), Exit.USAGE
+        ) from error
     except ValueError as error:
-        raise CommandError(f"{argument} cannot be read: {error}", Exit.USAGE) from error
+        raise CommandError(f"{template_argument} cannot be read: {error}", Exit.USAGE) from error
     return results
 
 
-def _describe_unreadable_file(argument: str, error: OSError) -> str:
+def _describe_unreadable_file(template_argument: str, error: OSError) -> str:
     """Return the error's text for a file that cannot be read, with a remedy if it is missing."""
     if not isinstance(error, FileNotFoundError):
-        return f"{error.filename or argument} cannot be read: {error.strerror or 'it is no file'}"
+        return (
+            f"{error.filename or template_argument} cannot be read: "
+            f"{error.strerror or 'it is no file'}"
+        )
     synthesis_commands = "`make synth` or `cdk synth`"
-    if Path(argument).is_dir():
+    if Path(template_argument).is_dir():
         return f"there is no {error.filename}: write the folder with {synthesis_commands} anew"
-    if Path(argument).name == CDK_OUT_FOLDER:
-        return f"there is no {argument}: make it with {synthesis_commands}"
+    if Path(template_argument).name == CDK_OUT_FOLDER:
+        return f"there is no {template_argument}: make it with {synthesis_commands}"
     return (
-        f"there is no {argument}: name a template, a {CDK_OUT_FOLDER} folder, or - for standard "
+        f"there is no {template_argument}: name a template, a {CDK_OUT_FOLDER} folder, or - for "
+        "standard "
         "input"
     )

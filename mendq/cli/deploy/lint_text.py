@@ -9,7 +9,7 @@ from rich.text import Text
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
-from mendq.notifications.text import format_count, plain, visible
+from mendq.notifications.text import format_count, to_plain_text, to_visible_text
 
 _STYLE_BY_SEVERITY = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
 
@@ -23,7 +23,7 @@ def print_results(out: Output, results: Sequence[LintResult]) -> None:
 
 def _print_result(out: Output, result: LintResult) -> None:
     out.say_unwrapped(
-        f"{visible(result.file, 300)}: {format_count(result.queues, 'queue')}", "bold"
+        f"{to_visible_text(result.file, 300)}: {format_count(result.queues, 'queue')}", "bold"
     )
     for finding in result.findings:
         _print_finding(out, finding)
@@ -58,7 +58,9 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
     out.say("")
     severity_text = Text(finding.severity.value, style=_STYLE_BY_SEVERITY[finding.severity])
     symptom_text = (finding.symptom, "bold")
-    out.show(Text.assemble(severity_text, "  ", plain(finding.resource), "  ", symptom_text))
+    out.show(
+        Text.assemble(severity_text, "  ", to_plain_text(finding.resource), "  ", symptom_text)
+    )
     construct_text = f", construct {finding.construct}" if finding.construct else ""
     out.say_indented(f"{_describe_place(finding)}{construct_text}", "dim")
     out.say_indented(f"{SYMPTOM_BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
@@ -75,17 +77,18 @@ def _describe_place(finding: LintFinding | UncheckedPlace) -> str:
 
 
 def _summarize_results(results: Sequence[LintResult]) -> str:
-    severities = [finding.severity for result in results for finding in result.findings]
-    error_count = severities.count(LintSeverity.ERROR)
-    warning_count = len(severities) - error_count
-    severity_text = (
+    finding_severities = [finding.severity for result in results for finding in result.findings]
+    error_count = finding_severities.count(LintSeverity.ERROR)
+    warning_count = len(finding_severities) - error_count
+    severity_counts_text = (
         f" ({format_count(error_count, 'error')}, {format_count(warning_count, 'warning')})"
-        if severities
+        if finding_severities
         else ""
     )
     ignored_count = sum(len(result.ignored) for result in results)
     unchecked_count = sum(len(result.not_judged) for result in results)
     return (
-        f"{format_count(len(severities), 'finding')}{severity_text}, {ignored_count} ignored, "
+        f"{format_count(len(finding_severities), 'finding')}{severity_counts_text}, "
+        f"{ignored_count} ignored, "
         f"{format_count(unchecked_count, 'place')} not judged"
     )

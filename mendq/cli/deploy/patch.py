@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import attributes_of, tags_if_readable
+from mendq.aws.queue import read_queue_attributes, read_tags_if_allowed
 from mendq.cli.commands import CASE_SCAN_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
@@ -23,14 +23,14 @@ from mendq.model.case import Case
 from mendq.model.state import State
 from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.model.tags import find_cloudformation_resource
-from mendq.notifications.change_lines import format_with_unit
+from mendq.notifications.change_lines import format_attribute_value
 from mendq.notifications.configuration import NOT_SET_TEXT, describe_differences
 
 if TYPE_CHECKING:
     from mendq.lint.patch import PatchResult
 
 SCHEMA_VERSION = 1
-_STATES_WITHOUT_CHANGE = frozenset({State.OBSERVED, State.PROPOSED, State.APPROVED})
+_STATES_BEFORE_CHANGE = frozenset({State.OBSERVED, State.PROPOSED, State.APPROVED})
 _TEMPLATE_HELP = "CloudFormation, a cdk.out folder, a Terraform plan's JSON, or a .tf file."
 _RESOURCE_HELP = "Logical id or address of the queue, where the template does not tell."
 
@@ -54,19 +54,19 @@ def patch(
       mendq patch orders --template sqs.tf --resource aws_sqs_queue.orders
     """
     with call.out.show_waiting("reading the case and its queue"):
-        history = find_case(call.account, case_id)
-        case = history[-1]
-        has_changed_queue = bool(list_writes(history))
-        written_value_by_attribute = _find_written_values(history)
+        case_history = find_case(call.account, case_id)
+        case = case_history[-1]
+        has_changed_queue = bool(list_writes(case_history))
+        written_value_by_attribute = _find_written_values(case_history)
         overriding_value_by_attribute: dict[str, str] = {}
         owning_stack_and_resource: dict[str, str] = {}
         if written_value_by_attribute:
             if has_changed_queue:
                 overriding_value_by_attribute = _read_overriding_values(
-                    call, history, written_value_by_attribute
+                    call, case_history, written_value_by_attribute
                 )
             owning_stack_and_resource = find_cloudformation_resource(
-                tags_if_readable(call.account.clients, case.queue_arn)
+                read_tags_if_allowed(call.account.clients, case.queue_arn)
             )
     kept_value_by_attribute = {
         name: value
@@ -110,26 +110,28 @@ def patch(
     return Exit.FAILED if needs_manual_change else Exit.DONE
 
 
-def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
+def _find_written_values(case_history: Sequence[Case]) -> dict[str, str]:
     """Return the values that the case wrote, or would write, by attribute.
 
     A case that has written nothing would write the values of its plan, but only while it is in a
     state of _STATES_WITHOUT_CHANGE. In other states, and after a rollback, the result is empty.
     Attributes whose value cannot be read from the queue are left out.
     """
-    case = history[-1]
+    case = case_history[-1]
     if case.state is State.ROLLED_BACK:
         return {}
-    value_by_attribute = {write.attribute: write.after for write in list_writes(history)}
-    if not value_by_attribute and case.state in _STATES_WITHOUT_CHANGE:
+    value_by_attribute = {
+        queue_write.attribute: queue_write.after for queue_write in list_writes(case_history)
+    }
+    if not value_by_attribute and case.state in _STATES_BEFORE_CHANGE:
         value_by_attribute = {
-            step["attribute"]: step["after"] for step in find_plan_transition(history).steps
+            step["attribute"]: step["after"] for step in find_plan_transition(case_history).steps
         }
     return {name: value for name, value in value_by_attribute.items() if has_value_in_queue(name)}
 
 
 def _read_overriding_values(
-    call: Invocation, history: Sequence[Case], written_value_by_attribute: Mapping[str, str]
+    call: Invocation, case_history: Sequence[Case], written_value_by_attribute: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the present values of attributes that someone else has changed since Mendq wrote them.
 
@@ -137,12 +139,16 @@ def _read_overriding_values(
     that Mendq has made is not compared. Raises CommandError if the queue was deleted.
     """
     try:
-        current_value_by_attribute = attributes_of(call.account.clients, history[-1].queue_arn)
+        current_value_by_attribute = read_queue_attributes(
+            call.account.clients, case_history[-1].queue_arn
+        )
     except QueueGone as error:
-        message = f"the queue {history[-1].queue_arn} is gone: there is nothing to patch"
+        message = f"the queue {case_history[-1].queue_arn} is gone: there is nothing to patch"
         raise CommandError(message, Exit.NOT_FOUND) from error
     overridden_attributes = {
-        write.attribute for write in list_writes(history) if write.was_overridden
+        queue_write.attribute
+        for queue_write in list_writes(case_history)
+        if queue_write.was_overridden
     }
     overriding_value_by_attribute = {}
     for name, written_value in written_value_by_attribute.items():
@@ -219,10 +225,10 @@ def _print_patch(
     """Print the values that someone else has set, the template's changes, and the diff."""
     out.say(f"{case.case_id}: {case.state}{'' if has_changed_queue else ', not made'}", "bold")
     for name, value in overriding_value_by_attribute.items():
-        overriding_text = (
-            f"{name}: somebody has set {format_with_unit(name, value)} since, which stays"
+        overriding_value_text = (
+            f"{name}: somebody has set {format_attribute_value(name, value)} since, which stays"
         )
-        out.say_indented(overriding_text, "yellow")
+        out.say_indented(overriding_value_text, "yellow")
     if patch_result is None:
         if overriding_value_by_attribute:
             out.say("nothing to patch")

@@ -55,7 +55,7 @@ QUEUE_TAGS = {"mendq": "off", "mendq:drill": "true"}
 CALLER_TAG = "mendq-drill-caller"
 KMS_KEY_TAG = "mendq-drill-key"
 # The value of KMS_KEY_TAG if AWS refused to make a key.
-NO_KMS_KEY = "refused"
+NO_KMS_KEY_TAG_VALUE = "refused"
 UNFINISHED_FILE_NAME = "unfinished.json"
 # A run's own file has about 100 bytes.
 MAXIMUM_UNFINISHED_FILE_BYTES = 64 * 1024
@@ -71,7 +71,7 @@ KEY_DISABLING_SECONDS = 60.0
 # A run makes its key within this time after its queue `events`.
 KEY_CREATION_WINDOW_SECONDS = 900.0
 # The clocks of KMS and SQS may differ by this much.
-CLOCK_DIFFERENCE_SECONDS = 5.0
+MAXIMUM_CLOCK_DIFFERENCE_SECONDS = 5.0
 # Number of receives that provoke throttling, and how many of them are sent at the same time.
 BURST_CALL_COUNT = 1_000
 PARALLEL_CALL_COUNT = 20
@@ -80,7 +80,7 @@ KEY_DELETION_DAYS = 7
 # Prices in us-east-1: an SQS call and its data event, an S3 request (at most), a key's first hour.
 DOLLARS_BY_SERVICE_OR_CALL = {"sqs": 1.4e-6, "s3": 5e-6, "kms.create_key": 0.0014}
 
-PLAN_TEXT = (
+RECORDING_PLAN_TEXT = (
     f"This makes AWS resources named {NAME_PREFIX}...: a trail with a bucket, an\n"
     "EventBridge rule, queues, a topic and a role, and a KMS key. It lets SQS calls fail on these "
     "queues\n"
@@ -92,7 +92,7 @@ PLAN_TEXT = (
 
 # How a record arrives: in a file of the trail, or as an event of EventBridge. The value is the
 # setup step that this delivery needs.
-SETUP_STEP_BY_DELIVERY = {"trail": "logging", "event": "target"}
+SETUP_STEP_NAME_BY_DELIVERY = {"trail": "logging", "event": "target"}
 
 # Errors that AWS answers or botocore raises.
 _AWS_ERRORS = (ClientError, BotoCoreError)
@@ -229,7 +229,7 @@ _ALLOW_ROLE_STATEMENT = {
     "Resource": "<sqs>-on-encrypted",
     "Condition": {"ArnEquals": {"aws:PrincipalArn": "<role>"}},
 }
-_DENY_STATEMENT = {
+_DENY_SENDS_STATEMENT = {
     "Effect": "Deny",
     "Principal": "*",
     "Action": "sqs:SendMessage",
@@ -305,7 +305,7 @@ SETUP_STEPS: tuple[SetupStep, ...] = (
     ),
     make_queue_step("on-standard", MaximumMessageSize="1024"),
     make_queue_step("on-x.fifo"),
-    make_queue_step("on-denying", Policy=make_policy(_DENY_STATEMENT)),
+    make_queue_step("on-denying", Policy=make_policy(_DENY_SENDS_STATEMENT)),
     make_queue_step(
         "on-encrypted",
         KmsMasterKeyId="<key>",
@@ -335,7 +335,7 @@ _EVENTS_QUEUE_STEP = SETUP_STEPS[0]
 
 _MESSAGE_BODY_ARGUMENT = {"MessageBody": "mendq drill"}
 _LATE_EXTENSION_ARGUMENTS = {"ReceiptHandle": "<late>", "VisibilityTimeout": 30}
-_CALL_NAMES_OF_ROLE = ("denied_by_key", "denied_by_role")
+_NAMES_OF_CALLS_BY_ROLE = ("denied_by_key", "denied_by_role")
 # The key is disabled last: before that, SNS and the role must be refused by its key policy.
 FAILING_CALLS: tuple[FailingCall, ...] = (
     FailingCall("by_a_service", "sns.publish", {"TopicArn": "<topic>", "Message": "x"}),
@@ -506,9 +506,9 @@ def _refuse_unfinished_file(file: Path, fault: str) -> NoReturn:
     )
 
 
-def find_field_paths(value: Any, searched_text: str, path: str = "") -> Iterator[str]:
-    """Yield the paths of text fields that contain `searched_text`, such as `userIdentity.arn`."""
-    if isinstance(value, str) and searched_text in value:
+def find_field_paths(value: Any, text_to_find: str, path: str = "") -> Iterator[str]:
+    """Yield the paths of text fields that contain `text_to_find`, such as `userIdentity.arn`."""
+    if isinstance(value, str) and text_to_find in value:
         yield path
     inner_value_by_name: Any = ()
     if isinstance(value, dict):
@@ -516,7 +516,7 @@ def find_field_paths(value: Any, searched_text: str, path: str = "") -> Iterator
     elif isinstance(value, list):
         inner_value_by_name = enumerate(value)
     for name, inner_value in inner_value_by_name:
-        yield from find_field_paths(inner_value, searched_text, f"{path}.{name}".lstrip("."))
+        yield from find_field_paths(inner_value, text_to_find, f"{path}.{name}".lstrip("."))
 
 
 def name_symptom(record: Any) -> str:
@@ -541,7 +541,7 @@ class RecordingRun:
             of the step or call.
         deletion_failure_by_name: Why a resource could not be deleted, and the command that deletes
             it, by the name of its setup step.
-        untouched_reason_by_key_id: Why a KMS key that looks like the run's was not deleted, by the
+        text_by_undeleted_key_id: Why a KMS key that looks like the run's was not deleted, by the
             key's id.
         cost_dollars: The estimated cost so far, in US dollars.
     """
@@ -595,7 +595,7 @@ class RecordingRun:
         self.row_by_call: dict[str, JsonObject] = {}
         self.refusal_by_name: dict[str, str] = {}
         self.deletion_failure_by_name: dict[str, str] = {}
-        self.untouched_reason_by_key_id: dict[str, str] = {}
+        self.text_by_undeleted_key_id: dict[str, str] = {}
         self.cost_dollars = BURST_CALL_COUNT * DOLLARS_BY_SERVICE_OR_CALL["sqs"]
 
     def fill_placeholders(self, value: Any) -> Any:
@@ -686,7 +686,7 @@ class RecordingRun:
             if _is_certain_refusal(error):
                 self._possible_step_names.discard(step.name)
                 if step.name == "key":
-                    self._store_key_tag(NO_KMS_KEY)
+                    self._store_key_tag(NO_KMS_KEY_TAG_VALUE)
             return
         if step.name == "key":
             self._value_by_placeholder["key"] = answer["KeyMetadata"]["KeyId"]
@@ -695,7 +695,7 @@ class RecordingRun:
     def _store_key_tag(self, key_tag_value: str) -> None:
         """Store the KMS key's id in a tag of the queue `events`, where a later run finds it.
 
-        `key_tag_value` is the key's id, or NO_KMS_KEY. Errors of AWS are ignored.
+        `key_tag_value` is the key's id, or NO_KMS_KEY_TAG_VALUE. Errors of AWS are ignored.
         """
         with suppress(*_AWS_ERRORS):
             self._call_aws(
@@ -736,9 +736,9 @@ class RecordingRun:
                 f"It schedules the deletion of the run's KMS key {key_id}, in "
                 f"{KEY_DELETION_DAYS} days.\n"
             )
-        for untouched_reason in self.untouched_reason_by_key_id.values():
-            description += f"{untouched_reason}\n"
-        already_mentioned_key_ids = (*(self._key_ids or ()), *self.untouched_reason_by_key_id)
+        for undeleted_key_text in self.text_by_undeleted_key_id.values():
+            description += f"{undeleted_key_text}\n"
+        already_mentioned_key_ids = (*(self._key_ids or ()), *self.text_by_undeleted_key_id)
         if self._key_id_in_file and self._key_id_in_file not in already_mentioned_key_ids:
             description += f"{self._describe_key_in_file()}\n"
         return f"{description}If another terminal is still running it, answer no."
@@ -789,7 +789,7 @@ class RecordingRun:
             return [self._value_by_placeholder["key"]]  # CreateKey's own answer
         start_seconds = self._read_start_seconds()
         tagged_key_id = self._read_queue_tags().get(KMS_KEY_TAG, "")
-        if tagged_key_id == NO_KMS_KEY:
+        if tagged_key_id == NO_KMS_KEY_TAG_VALUE:
             return []
         if _KEY_ID_PATTERN.fullmatch(tagged_key_id) and self._is_own_key(
             tagged_key_id, start_seconds, is_tagged=True
@@ -807,7 +807,7 @@ class RecordingRun:
     def _is_own_key(self, key_id: str, start_seconds: float, *, is_tagged: bool = False) -> bool:
         """Return True if AWS's answers say that the key is the run's (rule 4).
 
-        If the key only seems to be the run's, `untouched_reason_by_key_id` gets the reason why it
+        If the key only seems to be the run's, `text_by_undeleted_key_id` gets the reason why it
         is left alone. `is_tagged` is True if the tag of the queue `events` contains the key's id.
         The tag alone never proves that the key is the run's.
         """
@@ -817,22 +817,22 @@ class RecordingRun:
             if not (_is_access_denied(error) or _is_missing_resource(error)):
                 raise
             if is_tagged and _is_access_denied(error):
-                self._note_untouched_key(key_id, "AWS does not let you see it")
+                self._note_undeleted_key(key_id, "AWS does not let you see it")
             return False
         creation_seconds = key_metadata["CreationDate"].timestamp()
         if not re.search(rf"{self.name}\b", key_metadata.get("Description", "")):
             if is_tagged:
-                self._note_untouched_key(key_id, "its description does not name the run")
+                self._note_undeleted_key(key_id, "its description does not name the run")
             return False
         if key_metadata["Description"] != self.fill_placeholders(KEY_DESCRIPTION):
-            self._note_untouched_key(
+            self._note_undeleted_key(
                 key_id, "its description is not the one that the run gives its key"
             )
             return False
-        earliest_seconds = start_seconds - CLOCK_DIFFERENCE_SECONDS
+        earliest_seconds = start_seconds - MAXIMUM_CLOCK_DIFFERENCE_SECONDS
         latest_seconds = start_seconds + KEY_CREATION_WINDOW_SECONDS
         if not earliest_seconds <= creation_seconds <= latest_seconds:
-            self._note_untouched_key(
+            self._note_undeleted_key(
                 key_id, "it was not created while the run was making its resources"
             )
             return False
@@ -841,7 +841,7 @@ class RecordingRun:
     def _has_policy_for_caller_only(self, key_id: str) -> bool:
         """Return True if the key policy allows something to the caller, and to nobody else.
 
-        Otherwise `untouched_reason_by_key_id` gets the reason.
+        Otherwise `text_by_undeleted_key_id` gets the reason.
         """
         try:
             answer = self._call_aws(
@@ -850,17 +850,17 @@ class RecordingRun:
         except ClientError as error:
             if not _is_access_denied(error):
                 raise
-            self._note_untouched_key(key_id, "AWS does not let you read its key policy")
+            self._note_undeleted_key(key_id, "AWS does not let you read its key policy")
             return False
         if not self.caller.is_only_principal_of(answer["Policy"]):
-            self._note_untouched_key(
+            self._note_undeleted_key(
                 key_id, f"its key policy names others than you or not you ({self.caller.arn})"
             )
             return False
         return True
 
-    def _note_untouched_key(self, key_id: str, reason: str) -> None:
-        self.untouched_reason_by_key_id[key_id] = (
+    def _note_undeleted_key(self, key_id: str, reason: str) -> None:
+        self.text_by_undeleted_key_id[key_id] = (
             f"The KMS key {key_id} is left alone. It looks like the key of {self.name}, but "
             f"{reason}. Find out whose it is before you change it: "
             f"aws kms describe-key --key-id {key_id}"
@@ -945,7 +945,7 @@ class RecordingRun:
             executor.submit(self.make_resources).result()
         available_deliveries = [
             delivery
-            for delivery, step in SETUP_STEP_BY_DELIVERY.items()
+            for delivery, step in SETUP_STEP_NAME_BY_DELIVERY.items()
             if step not in self.refusal_by_name
         ]
         if not available_deliveries or _EVENTS_QUEUE_STEP.name in self.refusal_by_name:
@@ -986,7 +986,7 @@ class RecordingRun:
         self._add_cost(call.operation)
         service, method = call.operation.split(".")
         client_without_retries = self._get_client(service, has_retries=False)
-        if call.name in _CALL_NAMES_OF_ROLE:
+        if call.name in _NAMES_OF_CALLS_BY_ROLE:
             client_without_retries = self._assume_role().client(
                 service, config=_make_config_without_retries()
             )
@@ -1051,9 +1051,9 @@ class RecordingRun:
         The bucket or the queue is skipped if AWS refused the setup step that it needs.
         """
         try:
-            if SETUP_STEP_BY_DELIVERY["trail"] not in self.refusal_by_name:
+            if SETUP_STEP_NAME_BY_DELIVERY["trail"] not in self.refusal_by_name:
                 self._collect_records_from_bucket()
-            if SETUP_STEP_BY_DELIVERY["event"] not in self.refusal_by_name:
+            if SETUP_STEP_NAME_BY_DELIVERY["event"] not in self.refusal_by_name:
                 self._collect_records_from_queue()
         except _AWS_ERRORS as error:
             self._print_line(f"could not look for records, will try again: {error}")
@@ -1086,7 +1086,7 @@ class RecordingRun:
         """Save a record in a file if it is about one of the failed calls.
 
         The important fields of the record are also added to the call's row. `delivery` is a key of
-        SETUP_STEP_BY_DELIVERY. `arrived_at_seconds` is a time in seconds since 1970.
+        SETUP_STEP_NAME_BY_DELIVERY. `arrived_at_seconds` is a time in seconds since 1970.
         """
         event_detail = record.get("detail", record)
         record_text = json.dumps(record, indent=2)
@@ -1102,7 +1102,7 @@ class RecordingRun:
             call_name = call_row["call"]
             file_name = f"{call_name}.{delivery}.json"
             (self.records_folder / file_name).write_text(record_text)
-            caller_name = self.name if call_name in _CALL_NAMES_OF_ROLE else self.caller.name
+            caller_name = self.name if call_name in _NAMES_OF_CALLS_BY_ROLE else self.caller.name
             call_row["records"][delivery] = {
                 "error code": error_code,
                 "matched as": name_symptom(record),
@@ -1123,7 +1123,7 @@ class RecordingRun:
             "calls": list(self.row_by_call.values()),
             "refused": self.refusal_by_name,
             "left": self.deletion_failure_by_name,
-            "left_alone": self.untouched_reason_by_key_id,
+            "left_alone": self.text_by_undeleted_key_id,
             "cost": {"about": f"${self.cost_dollars:.4f}"},
         }
 
@@ -1169,9 +1169,9 @@ def list_report_lines(document: JsonObject) -> Iterator[str]:
     """
     yield from _align_columns(_make_call_rows(document["calls"]))
     yield from _list_field_lines(document["calls"])
-    for document_part in ("refused", "left", "cost"):
-        for name, text in document[document_part].items():
-            yield f"{document_part}: {name}: {text}"
+    for document_key in ("refused", "left", "cost"):
+        for name, text in document[document_key].items():
+            yield f"{document_key}: {name}: {text}"
     yield from document["left_alone"].values()
 
 
@@ -1181,18 +1181,18 @@ def _make_call_rows(calls: list[JsonObject]) -> list[tuple[str, ...]]:
     A row has the call's name, the delay of each delivery, the error code and the symptom.
     """
     table_rows: list[tuple[str, ...]] = [
-        ("call", *SETUP_STEP_BY_DELIVERY, "error code", "matched as")
+        ("call", *SETUP_STEP_NAME_BY_DELIVERY, "error code", "matched as")
     ]
     for call in calls:
         records = call["records"]
-        arrival_delays = []
-        for delivery in SETUP_STEP_BY_DELIVERY:
+        arrival_delay_texts = []
+        for delivery in SETUP_STEP_NAME_BY_DELIVERY:
             has_arrived = delivery in records
-            arrival_delays.append(f"{records[delivery]['seconds']} s" if has_arrived else "no")
+            arrival_delay_texts.append(f"{records[delivery]['seconds']} s" if has_arrived else "no")
         record = records.get("trail") or records.get("event") or {}
         error_code = record.get("error code") or "-"
         symptom = record.get("matched as") or "-"
-        table_rows.append((call["call"], *arrival_delays, error_code, symptom))
+        table_rows.append((call["call"], *arrival_delay_texts, error_code, symptom))
     return table_rows
 
 
@@ -1249,10 +1249,10 @@ def clean_up_and_record(
         SystemExit: `unfinished.json` is torn, or names no run of the caller's. Nothing was changed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    run = RecordingRun(session, folder, print_line)
-    if run.unfinished_file.exists() or run.unfinished_file.is_symlink():
+    new_run = RecordingRun(session, folder, print_line)
+    if new_run.unfinished_file.exists() or new_run.unfinished_file.is_symlink():
         unfinished_run = read_unfinished_run(
-            run.unfinished_file, run.caller.account, run.caller.region
+            new_run.unfinished_file, new_run.caller.account, new_run.caller.region
         )
         earlier_run = RecordingRun(session, folder, print_line, unfinished_run)
         print_line(earlier_run.describe_unfinished_run())
@@ -1261,25 +1261,27 @@ def clean_up_and_record(
         if earlier_run.deletion_failure_by_name:
             print_line(
                 "Nothing new was made. Run this again to try again, or delete by hand what is "
-                f"listed as left, and then the file: rm {shlex.quote(str(run.unfinished_file))}"
+                f"listed as left, and then the file: rm {shlex.quote(str(new_run.unfinished_file))}"
             )
             return earlier_run.make_document()
-        run.untouched_reason_by_key_id.update(earlier_run.untouched_reason_by_key_id)
+        new_run.text_by_undeleted_key_id.update(earlier_run.text_by_undeleted_key_id)
         print_line(
             f"cleaned up what {earlier_run.name} left; a new run begins only after another yes"
         )
-    print_line(PLAN_TEXT)
+    print_line(RECORDING_PLAN_TEXT)
     confirm("Start?")
-    run.records_folder.mkdir()
+    new_run.records_folder.mkdir()
     try:
-        run.record_failing_calls(minutes)
+        new_run.record_failing_calls(minutes)
     except KeyboardInterrupt:
-        run.refusal_by_name["the rest"] = "interrupted"
+        new_run.refusal_by_name["the rest"] = "interrupted"
     finally:
-        print_line(f"deleting what it made; the records are in {run.records_folder}")
-        run.delete_resources()
-    (run.records_folder / "index.json").write_text(json.dumps(run.make_document(), indent=2))
-    return run.make_document()
+        print_line(f"deleting what it made; the records are in {new_run.records_folder}")
+        new_run.delete_resources()
+    (new_run.records_folder / "index.json").write_text(
+        json.dumps(new_run.make_document(), indent=2)
+    )
+    return new_run.make_document()
 
 
 def _confirm_at_terminal(question: str) -> None:
@@ -1308,7 +1310,7 @@ def _parse_folder(text: str) -> Path:
 
 def main() -> int:
     """Run the program from the command line. Return its exit code."""
-    parser = argparse.ArgumentParser(description=PLAN_TEXT)
+    parser = argparse.ArgumentParser(description=RECORDING_PLAN_TEXT)
     parser.add_argument(
         "folder", metavar="DIR", type=_parse_folder, help="where the records are saved"
     )
@@ -1339,7 +1341,7 @@ def main() -> int:
         )
     for line in list_report_lines(document):
         print(line)
-    return int(any(document[document_part] for document_part in ("left", "left_alone", "refused")))
+    return int(any(document[document_key] for document_key in ("left", "left_alone", "refused")))
 
 
 if __name__ == "__main__":

@@ -18,15 +18,15 @@ from mendq.cli.doctor.check import Check, Status
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.output import format_age
 from mendq.notifications import commands
-from mendq.probe.probe import ARRIVAL_TIMEOUT
+from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT
 
 # The page about all alarms, for an alarm whose description names no page.
 ALARMS_PAGE = "docs/alarms.md"
 # Alarms that ring in a new stack because its Lambdas have not sent their first metrics yet.
-_FIRST_SIGNAL_ALARMS = ("HeartbeatMissing", "ProbeLost")
+_ALARMS_THAT_RING_IN_NEW_STACK = ("HeartbeatMissing", "ProbeLost")
 # The Lambda whose log helps with an alarm, if the alarm's name does not begin with that Lambda's.
 # Keys are beginnings of alarm names; the first key that fits counts. "" means that no log helps.
-_CONSTRUCT_BY_ALARM_BEGINNING = {
+_LAMBDA_CONSTRUCT_BY_ALARM_NAME_BEGINNING = {
     "Heartbeat": "FollowUp",
     "Intake": "Heal",
     "NightlyFailing": "",
@@ -96,12 +96,12 @@ class StackAlarms(Struct, frozen=True):
     def _is_stack_too_new(self, alarm: Alarm) -> bool:
         """Return True if the alarm misses a signal that so new a stack cannot have sent yet."""
         maximum_first_signal_wait = (
-            timedelta(minutes=self.account.settings.timing.probe_minutes) + ARRIVAL_TIMEOUT
+            timedelta(minutes=self.account.settings.timing.probe_minutes) + PROBE_ARRIVAL_TIMEOUT
         )
         stack_age = self.now - self.account.created_at
         return (
             stack_age < maximum_first_signal_wait
-            and _make_construct_name(alarm) in _FIRST_SIGNAL_ALARMS
+            and _make_construct_name(alarm) in _ALARMS_THAT_RING_IN_NEW_STACK
         )
 
     def _check_alarm(self, alarm: Alarm, status: Status) -> Check:
@@ -110,16 +110,16 @@ class StackAlarms(Struct, frozen=True):
         The remedy names a command, a log and a docs page, if the alarm has them.
         """
         description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
-        condition, command, page = description or ("", "", ALARMS_PAGE)
+        firing_condition, command, runbook_path = description or ("", "", ALARMS_PAGE)
         sentence = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"
-        if condition:
-            sentence += f": {condition}"
-        command_step = ""
+        if firing_condition:
+            sentence += f": {firing_condition}"
+        command_text = ""
         if description and not _is_about_mendq(alarm):
-            command_step = f"`{command}`"
+            command_text = f"`{command}`"
         remedy_steps = [
             remedy_step
-            for remedy_step in (command_step, self._describe_log(alarm), page)
+            for remedy_step in (command_text, self._describe_log(alarm), runbook_path)
             if remedy_step
         ]
         return Check(f"alarm {alarm['AlarmName']}", status, sentence, ", then ".join(remedy_steps))
@@ -133,9 +133,12 @@ class StackAlarms(Struct, frozen=True):
         alarm_construct = (
             _make_construct_name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")
         )
-        for alarm_name_beginning, logged_construct in _CONSTRUCT_BY_ALARM_BEGINNING.items():
+        for (
+            alarm_name_beginning,
+            lambda_construct,
+        ) in _LAMBDA_CONSTRUCT_BY_ALARM_NAME_BEGINNING.items():
             if alarm_construct.startswith(alarm_name_beginning):
-                alarm_construct = logged_construct
+                alarm_construct = lambda_construct
                 break
         # If the stack's resources cannot be read, the alarm is still reported, without its log.
         with suppress(ClientError, BotoCoreError):

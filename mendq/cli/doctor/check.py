@@ -11,12 +11,12 @@ from typing import Any, Self
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
-from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, is_denied
+from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, is_access_denied
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import describe_error, find_aws_cause
 
 # The name of a Lambda or of a log group in a remedy. A log group's name may contain slashes.
-_NAME_PATTERN = re.compile(r"[\w/-]+")
+_LAMBDA_OR_LOG_GROUP_NAME_PATTERN = re.compile(r"[\w/-]+")
 _DENIED_ACTION_PATTERN = re.compile(
     r"not authorized to perform: ([A-Za-z0-9-]{1,64}:[A-Za-z0-9]{1,64})"
 )
@@ -80,7 +80,7 @@ class Check(Struct, frozen=True):
         if isinstance(self.remedy, Command):
             yield self.remedy
             return
-        names_in_remedy = set(_NAME_PATTERN.findall(self.remedy))
+        names_in_remedy = set(_LAMBDA_OR_LOG_GROUP_NAME_PATTERN.findall(self.remedy))
         for function_name, log in logs.items():
             if function_name in names_in_remedy or log.group in names_in_remedy:
                 yield log.read
@@ -109,7 +109,7 @@ def run_checks(name: str, make_checks: Callable[[], Iterable[Check] | None]) -> 
 
 
 def _make_unreadable_check(name: str, cause: Exception) -> Check:
-    if not (isinstance(cause, ClientError) and is_denied(cause)):
+    if not (isinstance(cause, ClientError) and is_access_denied(cause)):
         return Check(name, Status.UNKNOWN, describe_error(cause), "ask again in a minute")
     action_match = _DENIED_ACTION_PATTERN.search(str(cause))
     denied_action = (

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from mendq.aws.clients import find_bucket_region
-from mendq.aws.errors import code_of
+from mendq.aws.errors import error_code_of
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.doctor.alarms import StackAlarms
@@ -40,7 +40,7 @@ from mendq.cli.doctor.visibility import (
 )
 from mendq.cli.output import shorten_list
 from mendq.cli.queues import read_managed_queues
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
 
@@ -85,9 +85,11 @@ class Doctor(Struct, dict=True):
             "checks": [check.document() for check in self.checks],
             "logs": {function_name: asdict(log) for function_name, log in self.logs.items()},
             "managed_queues": self.queue_arns,
-            "symptoms": [asdict(visibility) for visibility in self.symptom_visibilities],
+            "symptoms": [
+                asdict(symptom_visibility) for symptom_visibility in self.symptom_visibilities
+            ],
             "outside_selectors": list_unlogged_queues(self.trails, self.queue_arns),
-            "not_logged": {arn: sorted(calls) for arn, calls in unlogged_calls.items()},
+            "not_logged": {arn: sorted(call_names) for arn, call_names in unlogged_calls.items()},
             "trails_not_read": list_unread_trails(self.trails),
             "never_seen": list(CLOUDTRAIL_LIMITS),
         }
@@ -159,7 +161,7 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
     try:
         bucket_region = find_bucket_region(account.clients.s3, bucket_name)
     except ClientError as error:
-        if code_of(error) not in ("404", "NoSuchBucket"):
+        if error_code_of(error) not in ("404", "NoSuchBucket"):
             raise
         sentence = f"there is no bucket {bucket_name}: every night fails"
         remedy = "name one that is there in trail.bucket, and deploy"
@@ -204,9 +206,10 @@ def check_queues(doctor: Doctor) -> Iterator[Check]:
             partly_logged_queues.append(queue_arn)
             unlogged_call_names |= unlogged_queue_calls
     if partly_logged_queues:
-        call_names = ", ".join(sorted(unlogged_call_names))
+        unlogged_call_names_text = ", ".join(sorted(unlogged_call_names))
         sentence = (
-            f"{len(partly_logged_queues)} of {queue_count} are logged in part: not {call_names}"
+            f"{len(partly_logged_queues)} of {queue_count} are logged in part: not "
+            f"{unlogged_call_names_text}"
         )
         yield _make_selectors_check(sentence, "trail.eventNames")
 
@@ -218,11 +221,14 @@ def _make_selectors_check(sentence: str, setting_name: str) -> Check:
 
 def check_drill_tags(queues: Iterable[ManagedQueue]) -> Iterator[Check]:
     """Yield a warning if queues have the tag of a drill, because Mendq pages nobody about them."""
-    tagged_queues = [queue for queue in queues if DRILL_TAG in queue.tags]
-    if tagged_queues:
-        region = parts_of(tagged_queues[0].queue_arn).region
-        names = shorten_list([queue.name for queue in tagged_queues])
-        sentence = f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill: {names}"
+    queues_with_drill_tag = [queue for queue in queues if DRILL_TAG in queue.tags]
+    if queues_with_drill_tag:
+        region = parse_queue_arn(queues_with_drill_tag[0].queue_arn).region
+        queue_names_text = shorten_list([queue.name for queue in queues_with_drill_tag])
+        sentence = (
+            f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill: "
+            f"{queue_names_text}"
+        )
         remedy = _make_sqs_command(region, "untag-queue", "--tag-keys", DRILL_TAG)
         yield Check("drills", Status.WARN, sentence, remedy)
 

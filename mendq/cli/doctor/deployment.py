@@ -25,7 +25,7 @@ _DLQ_NAME_PARTS = ("Dlq", "Undelivered")
 _DELIVERING_MAPPING_STATES = ("Enabled", "Enabling", "Creating", "Updating")
 # How far back the command for a log reads. Every scheduled Lambda runs once an hour or more often,
 # except those of the nightly job and the weekly report.
-_LOG_DURATION = timedelta(hours=1)
+_SHOWN_LOG_DURATION = timedelta(hours=1)
 _QUEUE_DEPTH_ATTRIBUTE: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
 
 
@@ -75,18 +75,20 @@ class Deployment(Struct, frozen=True, dict=True):
                     yield from run_checks(check_name, make_checks)
 
     def _check_function(self, check_name: str, function_name: str) -> Check:
-        function = self.account.clients.functions.get_function_configuration(
+        function_configuration = self.account.clients.functions.get_function_configuration(
             FunctionName=function_name
         )
-        if log_group := function.get("LoggingConfig", {}).get("LogGroup"):
+        if log_group := function_configuration.get("LoggingConfig", {}).get("LogGroup"):
             self.logs[function_name] = self._make_log(log_group)
-        state = function.get("State", "Active")
+        state = function_configuration.get("State", "Active")
         # Inactive is no fault: the function was idle for weeks, and the next call wakes it.
         fault = ""
         if state not in ("Active", "Inactive"):
             fault = f"{function_name} is {state}"
         ok_text = f"{function_name} is there"
-        return make_fault_check(check_name, fault, ok_text, function.get("StateReason", ""))
+        return make_fault_check(
+            check_name, fault, ok_text, function_configuration.get("StateReason", "")
+        )
 
     def _check_role(self, check_name: str, role_name: str) -> Check:
         client: IAMClient = self.account.session.client("iam")
@@ -109,20 +111,20 @@ class Deployment(Struct, frozen=True, dict=True):
     def _check_schedule(self, check_name: str, group_and_schedule: str) -> Check:
         client: EventBridgeSchedulerClient = self.account.session.client("scheduler")
         schedule = client.get_schedule(Name=group_and_schedule.rpartition("/")[2])
-        expression = schedule["ScheduleExpression"]
+        schedule_expression = schedule["ScheduleExpression"]
         fault = ""
         if schedule["State"] == "DISABLED":
-            fault = f"{expression} is disabled"
+            fault = f"{schedule_expression} is disabled"
         return make_fault_check(
-            check_name, fault, f"{expression} is enabled", "deploy again, or enable it"
+            check_name, fault, f"{schedule_expression} is enabled", "deploy again, or enable it"
         )
 
     def _check_queue(self, check_name: str, queue_url: str) -> Check:
         """Return the check of a queue. It fails if it is a DLQ that has messages."""
-        answer = self.account.clients.sqs.get_queue_attributes(
+        attributes_response = self.account.clients.sqs.get_queue_attributes(
             QueueUrl=queue_url, AttributeNames=[_QUEUE_DEPTH_ATTRIBUTE]
         )
-        message_count = int(answer["Attributes"][_QUEUE_DEPTH_ATTRIBUTE])
+        message_count = int(attributes_response["Attributes"][_QUEUE_DEPTH_ATTRIBUTE])
         queue_name = queue_url.rpartition("/")[2]
         is_dlq = any(dlq_name_part in check_name for dlq_name_part in _DLQ_NAME_PARTS)
         fault = ""
@@ -151,7 +153,7 @@ class Deployment(Struct, frozen=True, dict=True):
 
     def _make_log(self, log_group: str) -> Log:
         """Return the log with a command that prints its last hour, one event on each line."""
-        start_milliseconds = int((self.now - _LOG_DURATION).timestamp() * 1000)
+        start_milliseconds = int((self.now - _SHOWN_LOG_DURATION).timestamp() * 1000)
         command_options = ("--log-group-name", log_group, "--start-time", str(start_milliseconds))
         output_options = ("--query", "events[].[message]", "--output", "text")
         return Log(

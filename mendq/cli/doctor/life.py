@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct, ValidationError, convert
 
 from mendq.aws.clients import is_any_calendar_closed
-from mendq.aws.errors import TRANSIENT_ERROR_CODES, code_of, is_denied
+from mendq.aws.errors import TRANSIENT_ERROR_CODES, error_code_of, is_access_denied
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import ScanResult
@@ -27,14 +27,14 @@ from mendq.cli.account import Account
 from mendq.cli.decide.freeze import read_freeze_item
 from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.output import format_age, format_minute
-from mendq.probe.probe import ARRIVAL_TIMEOUT
+from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import read_findings_document
 
 # follow_up must have run well within this time. CloudWatch shows a run within a few minutes.
 MAXIMUM_HEARTBEAT_AGE = timedelta(minutes=10)
 HEARTBEAT_HISTORY_DURATION = timedelta(hours=6)
-METRIC_PERIOD = timedelta(minutes=1)
+LAMBDA_METRIC_PERIOD = timedelta(minutes=1)
 # A scan starts each hour and may need several runs of its Lambda. The case bucket has its findings
 # after the first run.
 SCAN_INTERVAL = timedelta(hours=1)
@@ -43,9 +43,11 @@ MAXIMUM_SCAN_AGE = 2 * SCAN_INTERVAL
 
 def check_calendars(account: Account) -> Iterator[Check]:
     """Yield one check for each change calendar in the settings, even if one cannot be read."""
-    for arn in account.settings.freeze_calendars:
-        check_name = f"calendar {arn.rpartition('/')[2]}"
-        yield from run_checks(check_name, partial(_check_calendar, account, check_name, arn))
+    for calendar_arn in account.settings.freeze_calendars:
+        check_name = f"calendar {calendar_arn.rpartition('/')[2]}"
+        yield from run_checks(
+            check_name, partial(_check_calendar, account, check_name, calendar_arn)
+        )
 
 
 def check_heartbeat(account: Account, now: datetime) -> Iterator[Check]:
@@ -62,31 +64,33 @@ def check_heartbeat(account: Account, now: datetime) -> Iterator[Check]:
         for minute, count in run_count_by_minute.items()
         if count > error_count_by_minute.get(minute, 0)
     ]
-    last_good_run = now - 2 * HEARTBEAT_HISTORY_DURATION
+    last_good_run_at = now - 2 * HEARTBEAT_HISTORY_DURATION
     if minutes_of_good_runs:
         # CloudWatch gives the time at which a period begins.
-        last_good_run = min(max(minutes_of_good_runs) + METRIC_PERIOD, now)
-    is_heartbeat_late = now - last_good_run >= MAXIMUM_HEARTBEAT_AGE
-    run_count = sum(
-        count for minute, count in run_count_by_minute.items() if minute >= last_good_run
+        last_good_run_at = min(max(minutes_of_good_runs) + LAMBDA_METRIC_PERIOD, now)
+    is_heartbeat_late = now - last_good_run_at >= MAXIMUM_HEARTBEAT_AGE
+    run_count_since_good_run = sum(
+        count for minute, count in run_count_by_minute.items() if minute >= last_good_run_at
     )
-    error_count = sum(
-        count for minute, count in error_count_by_minute.items() if minute >= last_good_run
+    error_count_since_good_run = sum(
+        count for minute, count in error_count_by_minute.items() if minute >= last_good_run_at
     )
     if not minutes_of_good_runs and now - created_at < MAXIMUM_HEARTBEAT_AGE:
         sentence = f"none yet: the stack was made {format_age(created_at, now)} ago"
         yield Check("heartbeat", Status.WARN, sentence, "ask again in ten minutes")
         return
-    ok_text = f"the follow-up ran well {format_age(last_good_run, now)} ago"
-    if not is_heartbeat_late and not error_count:
+    ok_text = f"the follow-up ran well {format_age(last_good_run_at, now)} ago"
+    if not is_heartbeat_late and not error_count_since_good_run:
         yield Check("heartbeat", Status.OK, ok_text)
         return
     sentence_beginning = "the follow-up did not run well in 6 hours:"
     if minutes_of_good_runs:
         sentence_beginning = f"{ok_text}; since then"
     fault = "it was not started: is its schedule enabled, and was it throttled?"
-    if error_count:
-        fault = f"it failed in {error_count:.0f} of {run_count:.0f} runs"
+    if error_count_since_good_run:
+        fault = (
+            f"it failed in {error_count_since_good_run:.0f} of {run_count_since_good_run:.0f} runs"
+        )
     status = Status.FAIL if is_heartbeat_late else Status.WARN
     remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {function_name}"
     yield Check("heartbeat", status, f"{sentence_beginning} {fault}", remedy)
@@ -106,8 +110,8 @@ def _read_counts_by_minute(
         Statistics=["Sum"],
         # A whole minute, so that both metrics have the same periods.
         StartTime=(now - HEARTBEAT_HISTORY_DURATION).replace(second=0, microsecond=0),
-        EndTime=now + METRIC_PERIOD,
-        Period=int(METRIC_PERIOD.total_seconds()),
+        EndTime=now + LAMBDA_METRIC_PERIOD,
+        Period=int(LAMBDA_METRIC_PERIOD.total_seconds()),
     )
     return {datapoint["Timestamp"]: datapoint["Sum"] for datapoint in answer["Datapoints"]}
 
@@ -120,28 +124,28 @@ def check_probe(account: Account, now: datetime) -> Iterator[Check]:
         yield Check("probe", Status.WARN, sentence, "ask again in an hour")
         return
     sent_text = f"sent {format_age(probe.sent_at, now)} ago"
-    runbook = "docs/runbooks/probe_lost.md"
+    runbook_path = "docs/runbooks/probe_lost.md"
     if probe.was_seen and probe.seen_at is not None:
-        late_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
-        sentence = f"{sent_text}, seen after {late_seconds} s, spelled {probe.spelled}"
+        arrival_delay_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
+        sentence = f"{sent_text}, seen after {arrival_delay_seconds} s, spelled {probe.spelled}"
         if probe.without_queue:
             sentence += ", but it came without a queue: Mendq cannot tell of which such a call is"
-            yield Check("probe", Status.WARN, sentence, runbook)
+            yield Check("probe", Status.WARN, sentence, runbook_path)
         else:
             yield Check("probe", Status.OK, sentence)
         return
-    lost_count = probe.lost_in_a_row
-    if now - probe.sent_at > ARRIVAL_TIMEOUT:
+    lost_probe_count = probe.lost_in_a_row
+    if now - probe.sent_at > PROBE_ARRIVAL_TIMEOUT:
         status = Status.FAIL
         probe_outcome_text = " and not seen"
     else:
-        status = Status.WARN if lost_count else Status.OK
+        status = Status.WARN if lost_probe_count else Status.OK
         probe_outcome_text = ", still on its way"
     yield Check(
         "probe",
         status,
-        f"{sent_text}{probe_outcome_text}; {lost_count} before it lost in a row",
-        runbook,
+        f"{sent_text}{probe_outcome_text}; {lost_probe_count} before it lost in a row",
+        runbook_path,
     )
 
 
@@ -156,7 +160,7 @@ def check_freeze(account: Account) -> Iterator[Check]:
         yield Check("freeze", Status.OK, "not frozen by hand")
 
 
-def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Check]:
+def _check_calendar(account: Account, check_name: str, calendar_arn: str) -> Iterator[Check]:
     """Yield the check of one change calendar: OK if it is open, a warning if it is closed.
 
     If the calendar does not exist or cannot be read, yield a fault, except in the cases below.
@@ -167,27 +171,27 @@ def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Che
 
     https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
     """
-    own_account = account.settings.account
-    owner_account = arn.split(":")[4]
+    stack_account = account.settings.account
+    owner_account = calendar_arn.split(":")[4]
     try:
-        is_calendar_closed = is_any_calendar_closed(account.clients, [arn])
+        is_calendar_closed = is_any_calendar_closed(account.clients, [calendar_arn])
     except ClientError as error:
-        error_code = code_of(error)
+        error_code = error_code_of(error)
         if error_code in TRANSIENT_ERROR_CODES or (
-            owner_account == own_account and is_denied(error)
+            owner_account == stack_account and is_access_denied(error)
         ):
             raise
         remedy = "take it out of freezeCalendars and deploy"
-        if owner_account != own_account:
-            remedy = f"share it with account {own_account} from {owner_account}, or {remedy}"
-        sentence = f"{arn} cannot be read ({error_code}), so Mendq is frozen until it can"
+        if owner_account != stack_account:
+            remedy = f"share it with account {stack_account} from {owner_account}, or {remedy}"
+        sentence = f"{calendar_arn} cannot be read ({error_code}), so Mendq is frozen until it can"
         yield Check(check_name, Status.FAIL, sentence, remedy)
         return
     if is_calendar_closed:
-        sentence = f"{arn} is closed: nothing is changed"
+        sentence = f"{calendar_arn} is closed: nothing is changed"
         yield Check(check_name, Status.WARN, sentence, "nothing, if it is meant so")
     else:
-        yield Check(check_name, Status.OK, f"{arn} is open")
+        yield Check(check_name, Status.OK, f"{calendar_arn} is open")
 
 
 class HourlyScan(Struct, frozen=True, dict=True):
@@ -264,10 +268,13 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
         with suppress(
             account.clients.s3.exceptions.NoSuchKey, ValidationError, *items.DECODE_ERRORS
         ):
-            last_queue_name = None
+            last_scanned_queue_name = None
             if scan_hour == newest_hour and "done" not in scan_item:
-                last_queue_name = items.read_text(scan_item, "after")
-            yield convert(read_findings_document(scan_hour, bucket), HourlyScan), last_queue_name
+                last_scanned_queue_name = items.read_text(scan_item, "after")
+            yield (
+                convert(read_findings_document(scan_hour, bucket), HourlyScan),
+                last_scanned_queue_name,
+            )
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:

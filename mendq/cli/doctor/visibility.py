@@ -19,7 +19,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_T
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
 from mendq.cli.output import shorten_list
-from mendq.model.names import DATA_EVENT_NAMES, PROBE_PURPOSE, role_name
+from mendq.model.names import DATA_EVENT_NAMES, PROBE_ROLE_PURPOSE, role_name
 from mendq.model.queue import partition_of
 from mendq.probe.probe import PROBE_EVENT_NAME, PROBE_QUEUE_NAME
 
@@ -30,9 +30,9 @@ _TEST_BY_OPERATOR: dict[str, Callable[[str, str], bool]] = {
     "EndsWith": str.endswith,
 }
 # An advanced event selector as CloudTrail's GetEventSelectors returns it.
-Selector = Mapping[str, Any]
+EventSelector = Mapping[str, Any]
 # Names of SQS calls, by queue ARN.
-CallsByQueue = Mapping[str, frozenset[str]]
+CallNamesByQueueArn = Mapping[str, frozenset[str]]
 # Stands for any queue that the selectors cover. Used if no queue is managed yet.
 ANY_QUEUE = "any queue"
 UNLOGGED_QUEUE_REASON = "no trail logs this queue's calls"
@@ -42,7 +42,7 @@ LATE_DELETES_REASON = (
 # The catalogue accepts the error codes of a late call on any call, but SQS returns them only for
 # calls on a message that was received.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
-RECEIVED_MESSAGE_CALLS = frozenset(
+CALLS_ON_RECEIVED_MESSAGES = frozenset(
     name for name in DATA_EVENT_NAMES if name.startswith(("DeleteMessage", "ChangeMessage"))
 )
 # Limits of CloudTrail that no selector changes.
@@ -63,7 +63,7 @@ class Trail(Struct, frozen=True):
     name: str
     # Empty if the trail is switched off. None if AWS does not say, as for an organization's trail
     # in a member account.
-    selectors: tuple[Selector, ...] | None
+    selectors: tuple[EventSelector, ...] | None
     # Bucket and key prefix, joined by a slash, below which the trail writes its files.
     files_root: str = ""
 
@@ -139,7 +139,7 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     partition = partition_of(region)
     account_id = account.settings.account
     queue_arn = f"arn:{partition}:sqs:{region}:{account_id}:{PROBE_QUEUE_NAME}"
-    probe_role = role_name(PROBE_PURPOSE, region)
+    probe_role = role_name(PROBE_ROLE_PURPOSE, region)
     probe_session = account.outputs.get("ProbeFunction", "")
     role_session_arn_beginning = f"arn:{partition}:sts::{account_id}:assumed-role"
     known_fields = {
@@ -161,8 +161,8 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     if unread_trails:
         sentence = f"{shorten_list(unread_trails)} cannot be read"
         return Check(check_name, Status.UNKNOWN, sentence, "the check `probe` says what comes")
-    probe_text = f"{PROBE_EVENT_NAME} of {PROBE_QUEUE_NAME}"
-    sentence = f"no trail that is logging selects {probe_text}: no probe is seen"
+    probe_call_text = f"{PROBE_EVENT_NAME} of {PROBE_QUEUE_NAME}"
+    sentence = f"no trail that is logging selects {probe_call_text}: no probe is seen"
     remedy = f"have a trail log SQS data events of {queue_arn}, or deploy"
     return Check(check_name, Status.FAIL, sentence, remedy)
 
@@ -187,14 +187,17 @@ def check_trail_files(
         trail_names = shorten_list([trail.name for trail in trails_read_by_job])
         sentence = f"the nightly job reads {nightly_job_root}, where the files of {trail_names} lie"
         return Check(check_name, Status.OK, sentence)
-    clause_beginning = "the trails write to"
+    fault_clause_beginning = "the trails write to"
     if missed_calls_by_queue:
         queue_names = shorten_list([arn.rpartition(":")[2] for arn in missed_calls_by_queue])
-        clause_beginning = f"calls of {queue_names} are logged to"
-    unread_roots = shorten_list(
-        _list_unread_roots(trails, trails_read_by_job, missed_calls_by_queue)
+        fault_clause_beginning = f"calls of {queue_names} are logged to"
+    roots_not_read_by_job = shorten_list(
+        _list_roots_not_read_by_job(trails, trails_read_by_job, missed_calls_by_queue)
     )
-    fault = f"the nightly job reads {nightly_job_root}, and {clause_beginning} {unread_roots} alone"
+    fault = (
+        f"the nightly job reads {nightly_job_root}, and {fault_clause_beginning} "
+        f"{roots_not_read_by_job} alone"
+    )
     remedy = "say in trail.bucket and trail.prefix where all of it lies, and deploy"
     if missed_calls_by_queue and list_unread_trails(trails_read_by_job):
         return Check(check_name, Status.UNKNOWN, f"{fault}, as far as trails can be read")
@@ -205,24 +208,24 @@ def check_trail_files(
     return Check(check_name, Status.WARN, sentence, remedy)
 
 
-def _list_unread_roots(
+def _list_roots_not_read_by_job(
     trails: Sequence[Trail],
     trails_read_by_job: Sequence[Trail],
-    missed_calls_by_queue: CallsByQueue,
+    missed_calls_by_queue: CallNamesByQueueArn,
 ) -> list[str]:
     """Return the roots, such as `BUCKET/PREFIX`, to which trails write the missed calls.
 
     If `trails_read_by_job` is empty, return the roots of all trails.
     """
-    unread_roots = set()
+    roots_not_read_by_job = set()
     for trail in trails:
         logs_missed_call = any(
             select_logged_calls([trail], queue_arn, missed_calls)
             for queue_arn, missed_calls in missed_calls_by_queue.items()
         )
         if not trails_read_by_job or logs_missed_call:
-            unread_roots.add(trail.files_root)
-    return sorted(unread_roots)
+            roots_not_read_by_job.add(trail.files_root)
+    return sorted(roots_not_read_by_job)
 
 
 def list_unread_trails(trails: Sequence[Trail]) -> list[str]:
@@ -242,13 +245,13 @@ def select_logged_calls(
 
 
 def _is_selected(
-    selector: Selector, queue_arn: str, event_name: str, known_fields: Mapping[str, str]
+    selector: EventSelector, queue_arn: str, event_name: str, known_fields: Mapping[str, str]
 ) -> bool:
     """Return True if the selector selects that SQS call.
 
     A field that is not known, such as the caller or `readOnly`, counts as matching.
     """
-    event = {
+    value_by_event_field = {
         "eventCategory": "Data",
         "resources.type": "AWS::SQS::Queue",
         "eventName": event_name,
@@ -256,14 +259,16 @@ def _is_selected(
         **known_fields,
     }
     if queue_arn != ANY_QUEUE:
-        event["resources.ARN"] = queue_arn
+        value_by_event_field["resources.ARN"] = queue_arn
     field_selectors = selector.get("FieldSelectors", [])
     selected_fields = {field_selector["Field"] for field_selector in field_selectors}
     if not {"eventCategory", "resources.type"} <= selected_fields:
         return False
     for field_selector in field_selectors:
         field_name = field_selector["Field"]
-        if field_name in event and not is_field_match(field_selector, event[field_name]):
+        if field_name in value_by_event_field and not is_field_match(
+            field_selector, value_by_event_field[field_name]
+        ):
             return False
     return True
 
@@ -312,22 +317,22 @@ def list_symptom_visibility(
 ) -> Iterator[SymptomVisibility]:
     """Yield, for each symptom of the catalogue, on which of the queues failed calls show it."""
     for symptom in CATALOGUE:
-        visible_queues = []
+        fully_visible_queues = []
         reason_by_partly_visible_queue = {}
         reason_by_blind_queue = {}
         for queue_arn in queue_arns:
-            if not _list_failed_call_kinds(symptom, queue_arn):
+            if not _list_failed_call_patterns(symptom, queue_arn):
                 continue
             reason, is_blind = find_visibility_gap(symptom, trails, queue_arn)
             if reason is None:
-                visible_queues.append(queue_arn)
+                fully_visible_queues.append(queue_arn)
             elif is_blind:
                 reason_by_blind_queue[queue_arn] = reason
             else:
                 reason_by_partly_visible_queue[queue_arn] = reason
         yield SymptomVisibility(
             symptom.name,
-            tuple(visible_queues),
+            tuple(fully_visible_queues),
             reason_by_partly_visible_queue,
             reason_by_blind_queue,
             by_calls=bool(symptom.seen_as),
@@ -364,19 +369,19 @@ def list_needed_calls(symptom: Symptom, queue_arn: str) -> frozenset[str]:
     """Return the names of the SQS calls whose failures can show the symptom on that queue."""
     candidate_calls = frozenset(DATA_EVENT_NAMES)
     if symptom is VISIBILITY_TIMEOUT_TOO_SHORT:
-        candidate_calls = RECEIVED_MESSAGE_CALLS
+        candidate_calls = CALLS_ON_RECEIVED_MESSAGES
     needed_calls = set[str]()
-    for failed_call_kind in _list_failed_call_kinds(symptom, queue_arn):
-        needed_calls |= candidate_calls & (failed_call_kind.event_names or candidate_calls)
+    for failed_call_pattern in _list_failed_call_patterns(symptom, queue_arn):
+        needed_calls |= candidate_calls & (failed_call_pattern.event_names or candidate_calls)
     return frozenset(needed_calls)
 
 
-def _list_failed_call_kinds(symptom: Symptom, queue_arn: str) -> list[FailedCallPattern]:
+def _list_failed_call_patterns(symptom: Symptom, queue_arn: str) -> list[FailedCallPattern]:
     """Return the kinds of failed call that show the symptom on that queue."""
     return [
-        failed_call_kind
-        for failed_call_kind in symptom.seen_as
-        if queue_arn == ANY_QUEUE or failed_call_kind.fits_queue(queue_arn)
+        failed_call_pattern
+        for failed_call_pattern in symptom.seen_as
+        if queue_arn == ANY_QUEUE or failed_call_pattern.fits_queue(queue_arn)
     ]
 
 
@@ -400,7 +405,7 @@ def find_unlogged_calls(
 
 
 def _find_missing_calls(
-    trails: Sequence[Trail], needed_calls_by_queue: CallsByQueue
+    trails: Sequence[Trail], needed_calls_by_queue: CallNamesByQueueArn
 ) -> dict[str, frozenset[str]]:
     """Return the needed calls that no trail logs. Queues without such calls are left out."""
     missing_calls_by_queue = {}

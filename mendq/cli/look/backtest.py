@@ -17,7 +17,7 @@ from mendq.cli.backtest.judged import (
     Backtest,
     JudgedIncident,
     count_notifications,
-    explain_left_alone,
+    explain_queues_left_alone,
 )
 from mendq.cli.backtest.nightly_run import (
     make_not_installed_error,
@@ -28,7 +28,7 @@ from mendq.cli.backtest.nightly_run import (
 from mendq.cli.commands import QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, parse_folder
-from mendq.cli.look.export import replace_if_changed, require_writable_place
+from mendq.cli.look.export import replace_if_changed, require_writable_path
 from mendq.cli.output import Output, make_table, shorten_list
 from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
@@ -78,7 +78,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq backtest --trail logs/ --from 2026-11-02 --to 2026-11-08
       mendq backtest --trail s3://trail --from 2026-11-02 --to 2026-11-08
     """
-    require_writable_place(out / "mendq-backtest.html")
+    require_writable_path(out / "mendq-backtest.html")
     render_page = _import_page_renderer()
     configuration = None if queues is None else read_configuration(queues)
     job_arguments = [f"--trail={trail}", f"--from={first}", f"--to={last}"]
@@ -99,8 +99,8 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
             )
         incidents_text = format_count(len(nightly_result.incidents), "incident")
         with call.out.show_waiting(f"deciding about {incidents_text}"):
-            decider = Backtest(configuration or read_current_configuration(call.account))
-            judged_incidents = list(decider.judge_incidents(nightly_result.incidents))
+            incident_judge = Backtest(configuration or read_current_configuration(call.account))
+            judged_incidents = list(incident_judge.judge_incidents(nightly_result.incidents))
         for week in nightly_result.weeks:
             summary_content = Path(job_folder, f"summary/week={week}/summary.json").read_bytes()
             page_path = out / f"mendq-backtest-{week}.html"
@@ -136,7 +136,9 @@ def _make_document(
     """Return the document that `mendq backtest --json` prints, with `further_fields` in it."""
     numbers_by_mode = {}
     for mode in Mode:
-        decision_counts = Counter(judged.answers[mode].would.would for judged in judged_incidents)
+        decision_counts = Counter(
+            judged_incident.answers[mode].would.would for judged_incident in judged_incidents
+        )
         numbers_by_mode[str(mode)] = {
             "would": dict(decision_counts),
             **count_notifications(judged_incidents, mode),
@@ -144,7 +146,7 @@ def _make_document(
     return {
         **further_fields,
         "modes": numbers_by_mode,
-        "left_alone": explain_left_alone(judged_incidents),
+        "left_alone": explain_queues_left_alone(judged_incidents),
         "not_known": BACKTEST_LIMITATIONS,
         "incidents": to_builtins(judged_incidents),
     }
@@ -155,12 +157,12 @@ def _print_results(
 ) -> None:
     """Print the incidents in groups, the queues that Mendq would leave alone, and the numbers."""
     reason_by_queue_arn = result_document["left_alone"]
-    handled_incidents = [
-        judged
-        for judged in judged_incidents
-        if judged.incident.queue_arn not in reason_by_queue_arn
+    incidents_not_left_alone = [
+        judged_incident
+        for judged_incident in judged_incidents
+        if judged_incident.incident.queue_arn not in reason_by_queue_arn
     ]
-    _print_incident_groups(out, handled_incidents)
+    _print_incident_groups(out, incidents_not_left_alone)
     _print_queues_left_alone(out, reason_by_queue_arn)
     out.say_heading(f"Had Mendq been there: {_describe_incidents(judged_incidents)}")
     _print_mode_table(out, result_document["modes"])
@@ -183,7 +185,8 @@ def _print_incident_groups(out: Output, judged_incidents: Sequence[JudgedInciden
         incidents_by_group.items(), key=lambda item: -len(item[1])
     ):
         queue_names = dict.fromkeys(
-            _get_queue_name(judged.incident.queue_arn) for judged in incidents_of_group
+            _get_queue_name(incident_of_group.incident.queue_arn)
+            for incident_of_group in incidents_of_group
         )
         out.say(shorten_list([*queue_names], _MOST_QUEUE_NAMES), "bold")
         out.say_indented(f"{symptom}: {_describe_incidents(incidents_of_group)}", "yellow")
@@ -221,13 +224,15 @@ def _print_mode_table(out: Output, numbers_by_mode: Mapping[str, Mapping[str, An
             numbers_of_mode["in_worst_hour"],
             numbers_of_mode["held_back"],
         ]
-        table.add_row(mode, *(f"{count:,}" for count in cell_counts))
+        table.add_row(mode, *(f"{cell_count:,}" for cell_count in cell_counts))
     out.show(table)
 
 
 def _describe_incidents(judged_incidents: Sequence[JudgedIncident]) -> str:
     """Return how many incidents and failed calls these are."""
-    failed_call_count = sum(judged.incident.failed_calls for judged in judged_incidents)
+    failed_call_count = sum(
+        judged_incident.incident.failed_calls for judged_incident in judged_incidents
+    )
     incidents_text = format_count(len(judged_incidents), "incident")
     return f"{incidents_text} of {format_count(failed_call_count, 'failed call')}"
 

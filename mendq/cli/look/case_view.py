@@ -20,7 +20,7 @@ from mendq.model import other_transitions
 from mendq.model.case import Case
 from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.limits import Timing
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import STATES_UNDER_VERIFICATION, State, find_state_time_limit
 from mendq.model.time_text import format_time
 from mendq.notifications import change_lines
@@ -58,7 +58,8 @@ def find_case(account: Account, case_or_queue: str) -> tuple[Case, ...]:
     case_ids = {
         case.case_id
         for case in case_store.list_open()
-        if parts_of(case.queue_arn).name == case_or_queue or case.case_id.startswith(case_or_queue)
+        if parse_queue_arn(case.queue_arn).name == case_or_queue
+        or case.case_id.startswith(case_or_queue)
     }
     if len(case_ids) > 1:
         raise CommandError(
@@ -194,7 +195,7 @@ def describe_deadline(case: Case, timing: Timing | None) -> str:
     return "until when is not known: heal's settings are unreadable"
 
 
-def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
+def list_states_for_decision(decision: str, case: Case) -> tuple[State, ...]:
     """Return the states in which a person may make this decision about the case.
 
     `decision` is `approve`, `decline` or `close`. If this version of Mendq does not know the case's
@@ -210,12 +211,12 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     return states_if_symptom_unknown.get(decision_transition, decision_transition.out_of)
 
 
-def list_commands(case: Case) -> list[str]:
+def list_decision_commands(case: Case) -> list[str]:
     """Return the commands for the decisions that a person may make about the case now."""
     return [
         mendq_case_command(decision, case)
         for decision in TRANSITION_BY_DECISION
-        if case.state in list_states_for(decision, case)
+        if case.state in list_states_for_decision(decision, case)
     ]
 
 

@@ -31,10 +31,10 @@ from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.undo.answers import group_by_case
 from mendq.cli.undo.rollback import parse_time_option
 from mendq.model.case import Case
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.notifications.next_steps import describe_reason
-from mendq.notifications.text import plain
+from mendq.notifications.text import to_plain_text
 
 AGE_COLUMN_WIDTH = len("59 min")
 STEP_LINE_INDENT = AGE_COLUMN_WIDTH + 2
@@ -150,9 +150,9 @@ def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -
         state_text = (f"{case.state:<{state_width}}", STYLE_BY_STATE.get(case.state, "dim"))
         age_text = f"{format_age(get_opening_time(case), now):>{AGE_COLUMN_WIDTH}}"
         call.out.show(
-            Text.assemble(age_text, "  ", state_text, "  ", (plain(case.case_id), "bold"))
+            Text.assemble(age_text, "  ", state_text, "  ", (to_plain_text(case.case_id), "bold"))
         )
-        call.out.say_unwrapped(parts_of(case.queue_arn).name, "", indent=STEP_LINE_INDENT)
+        call.out.say_unwrapped(parse_queue_arn(case.queue_arn).name, "", indent=STEP_LINE_INDENT)
         deadline = describe_deadline(case, timing)
         if deadline:
             call.out.say_indented(deadline, "yellow", indent=STEP_LINE_INDENT)

@@ -31,7 +31,7 @@ from mendq.cli.doctor.visibility import (
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import LabelledLine, Output, make_table, shorten_list
-from mendq.notifications.text import command_line, format_count, plain
+from mendq.notifications.text import command_or_note, format_count, to_plain_text
 
 _STYLE_BY_STATUS = {
     Status.OK: "green",
@@ -119,7 +119,7 @@ def print_checks(out: Output, doctor: Doctor, *, verbose: bool) -> None:
     ):
         out.say_labelled(_list_check_lines(check), indent=0)
         for remedy in check.commands(doctor.logs):
-            out.say_command(command_line(remedy))
+            out.say_command(command_or_note(remedy))
     if not verbose:
         out.say("What is well, and what the trails can show: mendq doctor --verbose", "dim")
         return
@@ -147,10 +147,10 @@ def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
     yield (
         status_label,
         _STYLE_BY_STATUS[check.status],
-        f"{check.name}: {plain(check.sentence, 300)}",
+        f"{check.name}: {to_plain_text(check.sentence, 300)}",
     )
     if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
-        yield "", "", f"-> {plain(check.remedy, 300)}"
+        yield "", "", f"-> {to_plain_text(check.remedy, 300)}"
 
 
 def _print_visibility(out: Output, doctor: Doctor) -> None:
@@ -159,9 +159,18 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
     out.say_heading(
         f"What the trails can show{'' if doctor.queue_arns else ', once a queue is managed'}"
     )
-    _print_symptom_table(out, [symptom for symptom in symptom_visibilities if symptom.by_calls])
+    _print_symptom_table(
+        out,
+        [
+            symptom_visibility
+            for symptom_visibility in symptom_visibilities
+            if symptom_visibility.by_calls
+        ],
+    )
     unconfirmed_symptoms = [
-        symptom.symptom for symptom in symptom_visibilities if symptom.unconfirmed_on_aws
+        symptom_visibility.symptom
+        for symptom_visibility in symptom_visibilities
+        if symptom_visibility.unconfirmed_on_aws
     ]
     if unconfirmed_symptoms:
         unconfirmed_text = f"{', '.join(unconfirmed_symptoms)}: {UNCONFIRMED_RECORD_TEXT}"
@@ -169,12 +178,12 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
     out.say_heading("What the scan finds, whatever a trail logs")
     symptoms_by_scan_only: list[str] = []
     symptoms_by_scan_and_calls: list[str] = []
-    for symptom in symptom_visibilities:
-        if symptom.by_the_scan:
+    for symptom_visibility in symptom_visibilities:
+        if symptom_visibility.by_the_scan:
             symptom_names = (
-                symptoms_by_scan_and_calls if symptom.by_calls else symptoms_by_scan_only
+                symptoms_by_scan_and_calls if symptom_visibility.by_calls else symptoms_by_scan_only
             )
-            symptom_names.append(symptom.symptom)
+            symptom_names.append(symptom_visibility.symptom)
     scan_lines = [
         ("by the scan", "dim", ", ".join(symptoms_by_scan_only)),
         ("beside calls", "dim", ", ".join(symptoms_by_scan_and_calls)),
@@ -188,12 +197,22 @@ def _print_symptom_table(out: Output, symptom_visibilities: Sequence[SymptomVisi
     """Print on how many queues the trails show each symptom, and why not on the others."""
     table = make_table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     symptom_names_by_reason = defaultdict[str, list[str]](list)
-    for symptom in symptom_visibilities:
-        partly_cell = Text(str(len(symptom.partly)), style="yellow" if symptom.partly else "dim")
-        blind_cell = Text(str(len(symptom.blind)), style="red" if symptom.blind else "dim")
-        table.add_row(symptom.symptom, str(len(symptom.visible)), partly_cell, blind_cell)
-        for reason in _list_reasons(symptom):
-            symptom_names_by_reason[reason].append(symptom.symptom)
+    for symptom_visibility in symptom_visibilities:
+        partly_visible_cell = Text(
+            str(len(symptom_visibility.partly)),
+            style="yellow" if symptom_visibility.partly else "dim",
+        )
+        invisible_cell = Text(
+            str(len(symptom_visibility.blind)), style="red" if symptom_visibility.blind else "dim"
+        )
+        table.add_row(
+            symptom_visibility.symptom,
+            str(len(symptom_visibility.visible)),
+            partly_visible_cell,
+            invisible_cell,
+        )
+        for reason in _list_reasons_not_visible(symptom_visibility):
+            symptom_names_by_reason[reason].append(symptom_visibility.symptom)
     out.show(table)
     reason_lines = []
     for reason, symptom_names in symptom_names_by_reason.items():
@@ -201,7 +220,7 @@ def _print_symptom_table(out: Output, symptom_visibilities: Sequence[SymptomVisi
     out.say_labelled(reason_lines, indent=0)
 
 
-def _list_reasons(symptom_visibility: SymptomVisibility) -> Iterator[str]:
+def _list_reasons_not_visible(symptom_visibility: SymptomVisibility) -> Iterator[str]:
     """Yield each reason why the symptom is not fully visible, with the names of its queues."""
     reason_by_queue = {**symptom_visibility.blind, **symptom_visibility.partly}
     queue_names_by_reason = defaultdict[str, list[str]](list)

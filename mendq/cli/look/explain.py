@@ -21,15 +21,15 @@ from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
-from mendq.model.evidence import SUFFICIENT_EVENTS, SUFFICIENT_WITHIN_SECONDS
-from mendq.model.failed_call import FailedCall, Unreadable, read
-from mendq.model.json_text import parse_finite_float, refuse_constant
+from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, SUFFICIENT_EVENTS_PERIOD_SECONDS
+from mendq.model.failed_call import FailedCall, UnreadableRecord, read
+from mendq.model.json_text import parse_finite_float, refuse_nan_constant
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_FILE_BYTES = 50 * 1024 * 1024
-_EVIDENCE_NEEDED = {
-    "distinct_events": SUFFICIENT_EVENTS,
-    "within_seconds": SUFFICIENT_WITHIN_SECONDS,
+_SUFFICIENT_EVIDENCE = {
+    "distinct_events": EVENTS_SUFFICIENT_FOR_CASE,
+    "within_seconds": SUFFICIENT_EVENTS_PERIOD_SECONDS,
 }
 _GZIP_SIGNATURE = b"\x1f\x8b"
 
@@ -78,30 +78,30 @@ def explain_record(record: object) -> dict[str, Any]:
     other values are None.
     """
     failed_call = read(record)
-    if isinstance(failed_call, Unreadable):
+    if isinstance(failed_call, UnreadableRecord):
         return {"unreadable": failed_call.reason, "read": None, "symptom": None, "match": None}
-    call_fields = {}
+    failed_call_fields = {}
     for field in fields(FailedCall):
         field_value = getattr(failed_call, field.name)
         if isinstance(field_value, datetime):
             field_value = field_value.isoformat()
-        call_fields[field.name] = field_value
+        failed_call_fields[field.name] = field_value
     symptom = find_symptom_of(failed_call)
     return {
         "unreadable": None,
-        "read": call_fields,
+        "read": failed_call_fields,
         "symptom": name_symptom_of(failed_call),
         "match": _describe_symptom(symptom, failed_call) if symptom else None,
     }
 
 
-def _describe_symptom(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
+def _describe_symptom(symptom: Symptom, failed_call: FailedCall) -> dict[str, Any]:
     """Return what Mendq does about the symptom, and if this call counts as evidence of it."""
     return {
         "sentence": symptom.sentence,
         "ships_as": symptom.default_mode_text,
-        "counts_as_evidence": symptom.is_evidence(call),
-        "evidence_needed": _EVIDENCE_NEEDED,
+        "counts_as_evidence": symptom.is_evidence(failed_call),
+        "evidence_needed": _SUFFICIENT_EVIDENCE,
         "facts_needed": sorted(needed_facts.name.lower() for needed_facts in symptom.needs),
         "steps": [step.attribute for step in symptom.steps],
         "plan": symptom.plan_in_words,
@@ -126,7 +126,10 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
     }
     if symptom_match:
         evidence_note = "" if symptom_match["counts_as_evidence"] else "; this one does not count"
-        needed_events = f"{SUFFICIENT_EVENTS} distinct events within {SUFFICIENT_WITHIN_SECONDS} s"
+        needed_events = (
+            f"{EVENTS_SUFFICIENT_FOR_CASE} distinct events within "
+            f"{SUFFICIENT_EVENTS_PERIOD_SECONDS} s"
+        )
         text_by_label |= {
             "match": f"{symptom_match['sentence']} ({symptom_match['ships_as']})",
             "evidence": f"{needed_events}{evidence_note}",
@@ -158,7 +161,7 @@ def _read_json(file_name: str) -> Any:
         raise CommandError(f"{file_name} cannot be read: {error}", Exit.USAGE) from error
     try:
         return json.loads(
-            file_content, parse_constant=refuse_constant, parse_float=parse_finite_float
+            file_content, parse_constant=refuse_nan_constant, parse_float=parse_finite_float
         )
     except (ValueError, RecursionError) as error:
         raise CommandError(f"{file_name} holds no JSON: {error}", Exit.USAGE) from error

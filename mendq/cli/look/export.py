@@ -15,7 +15,7 @@ import typer
 from rich.progress import track
 
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import ManagedQueue, attributes_of
+from mendq.aws.queue import ManagedQueue, read_queue_attributes
 from mendq.cli.commands import (
     MANAGED_QUEUES_ACTIONS,
     QUEUE_ATTRIBUTES_ACTIONS,
@@ -58,7 +58,7 @@ def export(
     deleted_queue_arns: list[str] = []
     for queue in track(queues, "reading queues", console=call.out.progress, transient=True):
         try:
-            queue_attributes = attributes_of(call.account.clients, queue.queue_arn)
+            queue_attributes = read_queue_attributes(call.account.clients, queue.queue_arn)
         except QueueGone:
             deleted_queue_arns.append(queue.queue_arn)
             continue
@@ -93,7 +93,7 @@ def make_document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> st
     return to_json(document, indent=2, sort_keys=True) + "\n"
 
 
-def require_writable_place(path: Path) -> None:
+def require_writable_path(path: Path) -> None:
     """Raise CommandError if no file can be written at `path`.
 
     A command calls this function before it starts, so that its work is not lost at the end.

@@ -15,9 +15,9 @@ from mendq.aws.consumers import (
     list_active_function_arns,
     list_consumers,
     list_mappings,
-    read_timeout_seconds,
+    read_function_timeout_seconds,
 )
-from mendq.aws.queue import tags_of
+from mendq.aws.queue import read_queue_tags
 from mendq.aws.recent_changes import list_changes_since
 from mendq.cases.baselines import Baselines
 from mendq.cases.table import OpenCases
@@ -37,8 +37,8 @@ from mendq.notifications.text import format_utc_time
 
 # How far CloudTrail's event history goes back.
 CLOUDTRAIL_HISTORY_TIME = timedelta(days=90)
-_CONSUMER_ACTIONS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
-_CHANGE_ACTIONS = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
+_CONSUMER_IAM_ACTIONS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
+_CHANGE_HISTORY_IAM_ACTIONS = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
 # An event of the history: `at`, `kind`, `says` (lines for people), and more by kind.
 HistoryEvent = dict[str, Any]
 
@@ -46,7 +46,10 @@ HistoryEvent = dict[str, Any]
 @command(
     10,
     CommandKind.LOOKING,
-    CASE_SCAN_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | _CONSUMER_ACTIONS | _CHANGE_ACTIONS,
+    CASE_SCAN_ACTIONS
+    | QUEUE_ATTRIBUTES_ACTIONS
+    | _CONSUMER_IAM_ACTIONS
+    | _CHANGE_HISTORY_IAM_ACTIONS,
 )
 def history(call: Invocation, queue: QueueName) -> None:
     """What changed of a queue, who did it, and its cases.
@@ -86,7 +89,7 @@ def history(call: Invocation, queue: QueueName) -> None:
         }
     )
     call.out.say_unwrapped(queue_arn, "bold")
-    call.out.say(_describe_current(baselines, current_configuration, changed_lines))
+    call.out.say(_compare_with_newest_baseline(baselines, current_configuration, changed_lines))
     for changed_line in changed_lines or ():
         call.out.say_indented(changed_line)
     if why_changes_unknown:
@@ -98,7 +101,7 @@ def history(call: Invocation, queue: QueueName) -> None:
             call.out.say_indented(changed_line)
 
 
-def _describe_current(
+def _compare_with_newest_baseline(
     baselines: Sequence[Baseline],
     current_configuration: Mapping[str, str],
     changed_lines: Sequence[str] | None,
@@ -124,12 +127,14 @@ def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
     if queue is None:
         return {}
     lambda_mappings = list_mappings(account.clients, queue_arn)
-    tags = tags_of(account.clients, queue_arn) or {}
-    seconds_by_function = {
-        function_arn: read_timeout_seconds(account.clients, function_arn)
+    tags = read_queue_tags(account.clients, queue_arn) or {}
+    timeout_seconds_by_function_arn = {
+        function_arn: read_function_timeout_seconds(account.clients, function_arn)
         for function_arn in list_active_function_arns(lambda_mappings)
     }
-    enabled_consumers, stopped_consumers = list_consumers(lambda_mappings, seconds_by_function)
+    enabled_consumers, stopped_consumers = list_consumers(
+        lambda_mappings, timeout_seconds_by_function_arn
+    )
     consumer_facts: Any = {
         "lambda_consumers": enabled_consumers,
         "stopped_consumers": stopped_consumers,

@@ -16,7 +16,7 @@ from mendq.cli.commands import STACK_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
-from mendq.cli.output import Output, Yes
+from mendq.cli.output import Output, YesOption
 from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
 from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary, SummaryUnreadable, read_summary
@@ -24,10 +24,10 @@ from mendq.report.to_do import describe_left_out, list_to_do
 from mendq.report.verdict import make_verdict_text
 from mendq.report.words import remove_marks
 
-MOST_WEEKS_NAMED = 8
+MAXIMUM_WEEKS_NAMED = 8
 # S3 keys of a week's page, which deliver_report writes, and of the summary that it is made of.
-PAGE_KEY = "report/week={}/report.html"
-SUMMARY_KEY = "summary/week={}/summary.json"
+PAGE_KEY_PATTERN = "report/week={}/report.html"
+SUMMARY_KEY_PATTERN = "summary/week={}/summary.json"
 _PAGE_PENDING_TEXT = (
     "{} is summed up and its page is not there yet: that takes a minute, come again"
 )
@@ -41,7 +41,7 @@ def report(
         str | None, typer.Option(help="Such as 2026-W46; else the latest.", show_default=False)
     ] = None,
     in_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """Fetch the weekly report and say its verdict.
 
@@ -52,30 +52,34 @@ def report(
     requested_week = None if week is None else require_week(week)
     stored_reports = StoredReports(call.account)
     with call.out.show_waiting("looking into the report bucket"):
-        weeks = stored_reports.list_weeks(PAGE_KEY)
+        weeks = stored_reports.list_weeks(PAGE_KEY_PATTERN)
         shown_week = requested_week or max(weeks, default="")
-        page_content = stored_reports.read(PAGE_KEY, shown_week) if shown_week in weeks else None
+        page_content = (
+            stored_reports.read(PAGE_KEY_PATTERN, shown_week) if shown_week in weeks else None
+        )
         if page_content is None:
             other_weeks = [other_week for other_week in weeks if other_week != shown_week]
-            raise _make_missing_error(stored_reports, shown_week, other_weeks)
-        summary = _parse_summary(stored_reports.read(SUMMARY_KEY, shown_week))
+            raise _make_missing_report_error(stored_reports, shown_week, other_weeks)
+        summary = _parse_summary(stored_reports.read(SUMMARY_KEY_PATTERN, shown_week))
     page_path = Path(f"mendq-report-{shown_week}.html")
     if summary is not None and not call.as_json:
         _print_verdict(call, summary)
-    was_written = replace_if_changed(page_path, page_content.decode("utf-8", "replace"), yes=yes)
+    was_page_written = replace_if_changed(
+        page_path, page_content.decode("utf-8", "replace"), yes=yes
+    )
     call.out.print_json(
         {
             "week": shown_week,
             "file": str(page_path.resolve()),
-            "written": was_written,
-            "place": f"s3://{stored_reports.bucket}/{PAGE_KEY.format(shown_week)}",
+            "written": was_page_written,
+            "place": f"s3://{stored_reports.bucket}/{PAGE_KEY_PATTERN.format(shown_week)}",
             "verdict": None if summary is None else make_verdict_text(summary),
             "weeks": weeks,
         }
     )
     if requested_week is None:
         _print_pending_week(call.out, stored_reports, shown_week)
-    call.out.say(f"\nThe page: {page_path}{'' if was_written else ', as it was there before'}")
+    call.out.say(f"\nThe page: {page_path}{'' if was_page_written else ', as it was there before'}")
     if call.account.has_no_nightly_job:
         call.out.say(f"Since then nothing new: {NIGHTLY_JOB_OFF_REASON}", "yellow")
     # With --json no browser is started, because it may print to standard output.
@@ -85,7 +89,7 @@ def report(
 
 def _print_pending_week(out: Output, stored_reports: StoredReports, shown_week: str) -> None:
     """Print a line if a later week than the shown one has a summary, but no page yet."""
-    newest_week = max(stored_reports.list_weeks(SUMMARY_KEY), default="")
+    newest_week = max(stored_reports.list_weeks(SUMMARY_KEY_PATTERN), default="")
     if newest_week > shown_week:
         out.say(f"\n{_PAGE_PENDING_TEXT.format(newest_week)}", "yellow")
 
@@ -124,7 +128,8 @@ class StoredReports(Struct, frozen=True):
     def list_weeks(self, key_pattern: str) -> list[str]:
         """Return the weeks whose page or summary is stored, the oldest first.
 
-        `key_pattern` is PAGE_KEY or SUMMARY_KEY. Other objects in the bucket are ignored.
+        `key_pattern` is PAGE_KEY_PATTERN or SUMMARY_KEY_PATTERN. Other objects in the bucket are
+        ignored.
         """
         key_prefix, _, key_suffix = key_pattern.partition("{}")
         paginator = self.account.clients.s3.get_paginator("list_objects_v2")
@@ -137,21 +142,23 @@ class StoredReports(Struct, frozen=True):
         return sorted(weeks)
 
     def read(self, key_pattern: str, week: str) -> bytes | None:
-        """Return a week's page (PAGE_KEY) or summary (SUMMARY_KEY). None if it is not stored."""
+        """Return a week's page (PAGE_KEY_PATTERN) or summary (SUMMARY_KEY_PATTERN). None if it is
+        not stored.
+        """
         s3 = self.account.clients.s3
         with suppress(s3.exceptions.NoSuchKey):
             return s3.get_object(Bucket=self.bucket, Key=key_pattern.format(week))["Body"].read()
         return None
 
 
-def _make_missing_error(
+def _make_missing_report_error(
     stored_reports: StoredReports, week: str, other_weeks: list[str]
 ) -> CommandError:
     """Return the error that says why the week has no page.
 
     `week` is empty if the operator gave no week and no week has a page. `other_weeks` have a page.
     """
-    summarized_weeks = stored_reports.list_weeks(SUMMARY_KEY)
+    summarized_weeks = stored_reports.list_weeks(SUMMARY_KEY_PATTERN)
     if week:
         summarized_weeks = [other_week for other_week in summarized_weeks if other_week == week]
     if summarized_weeks:
@@ -163,10 +170,12 @@ def _make_missing_error(
         return CommandError(f"there is no report: {NIGHTLY_JOB_OFF_REASON}", Exit.NOT_FOUND)
     if not other_weeks:
         return CommandError(_NO_REPORT_TEXT, Exit.NOT_FOUND)
-    earlier_week_count = len(other_weeks) - MOST_WEEKS_NAMED
-    earlier_text = f", and {earlier_week_count} earlier" if earlier_week_count > 0 else ""
-    existing_weeks = f"there are {', '.join(other_weeks[-MOST_WEEKS_NAMED:])}{earlier_text}"
-    return CommandError(f"there is no report of {week}: {existing_weeks}", Exit.NOT_FOUND)
+    earlier_week_count = len(other_weeks) - MAXIMUM_WEEKS_NAMED
+    earlier_weeks_text = f", and {earlier_week_count} earlier" if earlier_week_count > 0 else ""
+    existing_weeks_text = (
+        f"there are {', '.join(other_weeks[-MAXIMUM_WEEKS_NAMED:])}{earlier_weeks_text}"
+    )
+    return CommandError(f"there is no report of {week}: {existing_weeks_text}", Exit.NOT_FOUND)
 
 
 def _parse_summary(summary_content: bytes | None) -> Summary | None:
@@ -183,10 +192,10 @@ def _parse_summary(summary_content: bytes | None) -> Summary | None:
 def _print_verdict(call: Invocation, summary: Summary) -> None:
     """Print the verdict and the recommendations. The summary's texts are safe to print."""
     out = call.out
-    account = ReportedAccount(call.account.region, call.account.account_id)
+    reported_account = ReportedAccount(call.account.region, call.account.account_id)
     for summary_line in make_verdict_text(summary).splitlines():
         out.say(summary_line)
-    recommendations = list_to_do(summary, account)
+    recommendations = list_to_do(summary, reported_account)
     if recommendations:
         out.say_heading("Do this week")
     for recommendation_number, recommendation in enumerate(recommendations, 1):

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mendq.aws.errors import code_of
+from mendq.aws.errors import error_code_of
 from mendq.cli.account import Account
 from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
@@ -32,7 +32,7 @@ _IAM_ACTIONS = {
 }
 
 
-class Resource(Struct, frozen=True):
+class RetainedResource(Struct, frozen=True):
     """A table or bucket that outlives its stack."""
 
     kind: str
@@ -60,16 +60,17 @@ def resources(call: Invocation) -> None:
     existing_resources = [
         resource for resource in candidate_resources if _may_exist(call.account, resource)
     ]
-    place_text = f"account {call.account.account_id}, {call.account.region}"
+    account_and_region_text = f"account {call.account.account_id}, {call.account.region}"
     if not existing_resources:
         problem = (
-            f"nothing is left of a stack {call.stack} in {place_text}: see --profile and --region"
+            f"nothing is left of a stack {call.stack} in {account_and_region_text}: see --profile "
+            "and --region"
         )
         raise CommandError(problem, Exit.NOT_FOUND)
     call.out.print_json([asdict(resource) for resource in existing_resources])
     for destroyed_at in dict.fromkeys(resource.destroyed_at for resource in existing_resources):
         stack_status = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
-        call.out.say_heading(f"{call.stack} in {place_text}, {stack_status}")
+        call.out.say_heading(f"{call.stack} in {account_and_region_text}, {stack_status}")
         for resource in existing_resources:
             if resource.destroyed_at == destroyed_at:
                 call.out.say_unwrapped(f"{resource.kind} {resource.name}", "", indent=2)
@@ -78,7 +79,7 @@ def resources(call: Invocation) -> None:
 
 def _list_stack_resources(
     cloudformation_client: CloudFormationClient, stack_name: str
-) -> Iterator[Resource]:
+) -> Iterator[RetainedResource]:
     """Yield the table and the buckets of the deployed stack. Nothing if there is no such stack."""
     result_pages = cloudformation_client.get_paginator("list_stack_resources").paginate(
         StackName=stack_name
@@ -89,15 +90,17 @@ def _list_stack_resources(
                 resource_kind = KIND_BY_RESOURCE_TYPE.get(resource_summary["ResourceType"])
                 if resource_kind:
                     name = resource_summary.get("PhysicalResourceId", "")
-                    yield Resource(resource_kind, name, resource_summary["LogicalResourceId"])
+                    yield RetainedResource(
+                        resource_kind, name, resource_summary["LogicalResourceId"]
+                    )
     except ClientError as error:
-        if code_of(error) != "ValidationError":  # there is no such stack
+        if error_code_of(error) != "ValidationError":  # there is no such stack
             raise
 
 
 def _list_resources_of_destroyed_stacks(
     cloudformation_client: CloudFormationClient, stack_name: str
-) -> Iterator[Resource]:
+) -> Iterator[RetainedResource]:
     """Yield the tables and buckets that stayed when stacks of that name were destroyed.
 
     CloudFormation lists a deleted stack for 90 days, and describes it only by its id.
@@ -118,7 +121,7 @@ def _list_resources_of_destroyed_stacks(
 
 def _list_retained_resources(
     cloudformation_client: CloudFormationClient, stack_id: str, destroyed_at: str
-) -> Iterator[Resource]:
+) -> Iterator[RetainedResource]:
     """Yield the tables and buckets that CloudFormation did not delete with the stack."""
     result_pages = cloudformation_client.get_paginator("describe_stack_events").paginate(
         StackName=stack_id
@@ -128,10 +131,12 @@ def _list_retained_resources(
             resource_kind = KIND_BY_RESOURCE_TYPE.get(stack_event.get("ResourceType", ""))
             if resource_kind and stack_event.get("ResourceStatus") == "DELETE_SKIPPED":
                 name = stack_event["PhysicalResourceId"]
-                yield Resource(resource_kind, name, stack_event["LogicalResourceId"], destroyed_at)
+                yield RetainedResource(
+                    resource_kind, name, stack_event["LogicalResourceId"], destroyed_at
+                )
 
 
-def _may_exist(account: Account, resource: Resource) -> bool:
+def _may_exist(account: Account, resource: RetainedResource) -> bool:
     """Return False only if it is certain that the resource was deleted.
 
     The name of a deleted bucket may belong to another account now. So the name is looked up in the
@@ -145,4 +150,4 @@ def _may_exist(account: Account, resource: Resource) -> bool:
         buckets = s3.list_buckets(Prefix=resource.name)["Buckets"]
         return any(bucket["Name"] == resource.name for bucket in buckets)
     except ClientError as error:
-        return code_of(error) != "ResourceNotFoundException"
+        return error_code_of(error) != "ResourceNotFoundException"

@@ -26,7 +26,7 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, describe_error
-from mendq.cli.look.export import replace_if_changed, require_writable_place
+from mendq.cli.look.export import replace_if_changed, require_writable_path
 from mendq.cli.output import Output, shorten_list
 from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.scan.dry_run import DryRun, ExpectedAction, MetricBudget, estimate_monthly_dollars
@@ -38,8 +38,8 @@ from mendq.cli.scan.region_scan import (
     sort_worst_first,
 )
 from mendq.model.prices import METRIC_READ
-from mendq.model.queue import arn_of, arn_of_name, parts_of
-from mendq.notifications.text import format_count, plain
+from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
+from mendq.notifications.text import format_count, to_plain_text
 
 _MOST_QUEUE_NAMES = 4
 # What the operator reads in place of a pattern whose queues could not be listed.
@@ -135,7 +135,7 @@ def _make_patterns(
     Raises CommandError if a name is not that of a queue in this account and region, or if the name
     of no queue can begin with the prefix.
     """
-    patterns = tuple(parts_of(resolve_queue_arn(account, name)).name for name in queue_names)
+    patterns = tuple(parse_queue_arn(resolve_queue_arn(account, name)).name for name in queue_names)
     if prefix is None:
         return patterns or (ANY_QUEUE_PATTERN,)
     if not arn_of_name(prefix, account.region, account.account_id):
@@ -153,7 +153,7 @@ def _scan_region(
     does not exist, and 0 in all other cases, even if there are findings.
     """
     if html_path is not None:
-        require_writable_place(html_path)
+        require_writable_path(html_path)
     metric_budget = MetricBudget(_DEFAULT_METRIC_COUNT if most_metrics is None else most_metrics)
     region_scan = RegionScan(call.account, datetime.now(UTC), metric_budget, patterns)
     scan_result = ScanResult()
@@ -284,9 +284,9 @@ def _group_by_reason(reason_by_target: Mapping[str, str | Exception]) -> dict[st
         reason = (
             reason_or_error if isinstance(reason_or_error, str) else describe_error(reason_or_error)
         )
-        if arn_of(target):
+        if queue_arn_or_none(target):
             reason = reason.replace(target, "the queue")
-            name = parts_of(target).name
+            name = parse_queue_arn(target).name
         else:
             name = _LABEL_BY_PATTERN.get(target, target)
         names_by_reason[reason].append(name)
@@ -317,7 +317,7 @@ def print_findings(
 
 def _print_reported_queues(out: Output, symptom: str, findings: Sequence[Finding]) -> None:
     """Print one block for all queues with a symptom that Mendq only reports."""
-    queue_names = [parts_of(finding.queue_arn).name for finding in findings]
+    queue_names = [parse_queue_arn(finding.queue_arn).name for finding in findings]
     action_line = f"only reports it: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
     _print_finding_block(
         out, f"{len(queue_names)} queues", symptom, SYMPTOM_BY_NAME[symptom].sentence, action_line
@@ -333,7 +333,7 @@ def _print_findings_of_symptom(
     """Print a block for each finding, with the commands that a person runs."""
     for finding in findings:
         action = action_by_finding[finding]
-        queue_name = parts_of(finding.queue_arn).name
+        queue_name = parse_queue_arn(finding.queue_arn).name
         _print_finding_block(out, queue_name, symptom, finding.sentence, action.line)
         for manual_command in action.commands:
             out.say_command(manual_command)
@@ -343,7 +343,7 @@ def _print_finding_block(
     out: Output, title: str, symptom: str, because: str, action_line: str
 ) -> None:
     """Print the lines of a finding: title, symptom, why it was found, and what Mendq would do."""
-    out.show(Text.assemble((plain(title, 80), "bold"), "\n  ", (symptom, "yellow")))
+    out.show(Text.assemble((to_plain_text(title, 80), "bold"), "\n  ", (symptom, "yellow")))
     out.say_indented(because)
     out.say_indented(f"-> {action_line.replace(f'{because}. ', '')}", "cyan")
 

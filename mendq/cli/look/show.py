@@ -25,7 +25,7 @@ from mendq.cli.look.case_view import (
     find_plan_reason,
     find_plan_transition,
     get_opening_time,
-    list_commands,
+    list_decision_commands,
     list_step_lines,
     read_timing,
     select_hold_up,
@@ -42,7 +42,7 @@ from mendq.cli.undo.answers import (
 from mendq.heal.recover import read_written_attributes
 from mendq.heal.restore_policy import describe_new_access
 from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
-from mendq.model.case import LOWERED_BY_CASE_KEY, Case
+from mendq.model.case import MODE_LOWERED_BY_CASE_KEY, Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
@@ -58,8 +58,12 @@ from mendq.notifications.configuration import (
     select_configuration,
 )
 from mendq.notifications.next_steps import choose_next_step, describe_reason
-from mendq.notifications.queue_lines import TAG_AND_CONSUMER_PREFIXES, draw_bars, format_timeline
-from mendq.notifications.text import command_line, format_count, format_value, plain
+from mendq.notifications.queue_lines import (
+    TAG_AND_CONSUMER_PREFIXES,
+    draw_time_bars,
+    format_timeline,
+)
+from mendq.notifications.text import command_or_note, format_count, format_value, to_plain_text
 from mendq.redrive.progress import RedriveProgress
 
 # Longest value that is printed, in characters.
@@ -130,12 +134,12 @@ class ShownCase(Struct, frozen=True):
 
         It is computed if the case has none stored, as in earlier versions of Mendq.
         """
-        stored_step = self.case.next_step or choose_next_step(self.case)
-        safe_texts = {}
+        stored_next_step = self.case.next_step or choose_next_step(self.case)
+        printable_text_by_field = {}
         for name in ("sentence", "command", "runbook"):
-            text = stored_step.get(name)
-            safe_texts[name] = command_line(str(text)) if text else ""
-        return safe_texts
+            text = stored_next_step.get(name)
+            printable_text_by_field[name] = command_or_note(str(text)) if text else ""
+        return printable_text_by_field
 
     def document(self) -> dict[str, Any]:
         """Return the document that `mendq show --json` prints."""
@@ -179,15 +183,15 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     transitions = find_case(account, case_id)
     case = transitions[-1]
     queue_arn = case.queue_arn
-    writes = list_writes(transitions)
-    attribute_names = [write.attribute for write in writes]
-    store_view = account.open_store(CaseStore).look(queue_arn, case.symptom, attribute_names)
-    snapshot_by_transition = {}
+    attribute_writes = list_writes(transitions)
+    attribute_names = [write.attribute for write in attribute_writes]
+    case_store_view = account.open_store(CaseStore).look(queue_arn, case.symptom, attribute_names)
+    snapshot_by_transition_number = {}
     for transition in transitions:
-        snapshot = account.open_store(OpenCases).load_snapshot(transition)
-        if snapshot is not None:
-            snapshot_by_transition[transition.n] = snapshot
-    first_snapshot = next(iter(snapshot_by_transition.values()), None)
+        attributes_snapshot = account.open_store(OpenCases).load_snapshot(transition)
+        if attributes_snapshot is not None:
+            snapshot_by_transition_number[transition.n] = attributes_snapshot
+    first_snapshot = next(iter(snapshot_by_transition_number.values()), None)
     attributes_before = first_snapshot or _read_baseline_attributes(account, case)
     timing = read_timing(account, transitions)
     steps: list[Mapping[str, str]] = []
@@ -198,22 +202,25 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     except QueueGone:
         return ShownCase(transitions, attributes_before, None, timing)
     # After a rollback there is nothing left to take back.
-    writes_to_undo = () if case.state is State.ROLLED_BACK else writes
+    writes_to_undo = () if case.state is State.ROLLED_BACK else attribute_writes
     undo_steps = plan_undos(
-        writes_to_undo, snapshot_by_transition, Facts(queue_arn, attributes, {}), store_view
+        writes_to_undo,
+        snapshot_by_transition_number,
+        Facts(queue_arn, attributes, {}),
+        case_store_view,
     )
-    answer: RollbackAnswer = {
+    rollback_answer: RollbackAnswer = {
         "case_id": case.case_id,
         "attributes": [undo_step.document() for undo_step in undo_steps],
     }
-    add_later_case_ids(account, [answer])
+    add_later_case_ids(account, [rollback_answer])
     return ShownCase(
         transitions,
         attributes_before,
         {name: value for name, value in attributes.items() if name != CreateDlq.attribute},
         timing,
-        written_attributes=tuple(answer["attributes"]),
-        hold_up=select_hold_up(store_view, case),
+        written_attributes=tuple(rollback_answer["attributes"]),
+        hold_up=select_hold_up(case_store_view, case),
         progress=read_progress(account, case),
         new_access=_describe_new_access(account, case),
     )
@@ -256,10 +263,10 @@ def show(call: Invocation, case_id: CaseId) -> None:
       mendq show orders --json
     """
     with call.out.show_waiting("reading the case and its queue"):
-        details = read_case_details(call, case_id)
-    call.out.print_json(details.document())
+        shown_case = read_case_details(call, case_id)
+    call.out.print_json(shown_case.document())
     if not call.as_json:
-        print_details(call.out, details)
+        print_details(call.out, shown_case)
 
 
 def print_details(out: Output, shown_case: ShownCase) -> None:
@@ -278,7 +285,7 @@ def print_details(out: Output, shown_case: ShownCase) -> None:
             shown_value = format_policy(
                 name, attribute_text, _MOST_VALUE_CHARACTERS
             ) or format_value(attribute_text, _MOST_VALUE_CHARACTERS)
-            attribute_lines.append((plain(name, 64), "", shown_value))
+            attribute_lines.append((to_plain_text(name, 64), "", shown_value))
         out.say_labelled(attribute_lines)
     next_step_texts = shown_case.next_step
     if next_step_texts["sentence"]:
@@ -287,7 +294,7 @@ def print_details(out: Output, shown_case: ShownCase) -> None:
         if next_step_texts["command"] != mendq_case_command("show", shown_case.case):
             out.say_command(next_step_texts["command"])
         out.say(f"runbook: {next_step_texts['runbook']}", "dim")
-    decision_commands = list_commands(shown_case.case)
+    decision_commands = list_decision_commands(shown_case.case)
     if decision_commands:
         out.say_heading("A person's word")
         for decision_command in decision_commands:
@@ -325,7 +332,7 @@ def print_case_head(out: Output, shown_case: ShownCase) -> None:
     out.say(state_line, STYLE_BY_STATE.get(case.state, "dim"))
     if case.reason != find_plan_reason(shown_case.transitions):
         out.say(describe_reason(case) if case.code else f"because {case.reason}", "dim")
-    unhelpful_case_id = case.evidence.get(LOWERED_BY_CASE_KEY)
+    unhelpful_case_id = case.evidence.get(MODE_LOWERED_BY_CASE_KEY)
     if unhelpful_case_id:
         out.say(f"its plans wait for a person since case {unhelpful_case_id}", "yellow")
     if shown_case.hold_up is not None:
@@ -340,7 +347,8 @@ def print_plan(out: Output, shown_case: ShownCase) -> None:
         out.say(line)
     if shown_case.new_access:
         out.say(
-            f"Access Analyzer, beside what stands: {plain(shown_case.new_access, 300)}", "yellow"
+            f"Access Analyzer, beside what stands: {to_plain_text(shown_case.new_access, 300)}",
+            "yellow",
         )
     reason = find_plan_reason(shown_case.transitions)
     if reason:
@@ -373,8 +381,10 @@ def _print_timeline(out: Output, shown_case: ShownCase) -> None:
         transition_by_point[str(transition.state), transition.at] = transition
     timeline_points = build_timeline(shown_case.transitions, shown_case.timing, is_whole=True)
     labelled_lines = format_timeline(timeline_points, _MOST_VALUE_CHARACTERS)
-    for point, (line_label, line_text) in zip(timeline_points, labelled_lines, strict=True):
-        transition_at_point = transition_by_point.get((point.what, point.at))
+    for timeline_point, (line_label, line_text) in zip(
+        timeline_points, labelled_lines, strict=True
+    ):
+        transition_at_point = transition_by_point.get((timeline_point.what, timeline_point.at))
         if transition_at_point is None:
             out.say_labelled([(line_label, "dim", line_text)], indent=0)
             continue
@@ -384,11 +394,11 @@ def _print_timeline(out: Output, shown_case: ShownCase) -> None:
         )
         out.say_unwrapped(f"by {transition_at_point.actor}", indent=2)
         out.say_indented(describe_reason(transition_at_point))
-    need_spans = list_need_spans(shown_case.transitions)
-    if need_spans:
+    needed_time_spans = list_need_spans(shown_case.transitions)
+    if needed_time_spans:
         out.say_heading("Time that consumers need, and have")
         out.say_labelled(
-            (line_label, "", bar_text) for line_label, bar_text in draw_bars(need_spans)
+            (line_label, "", bar_text) for line_label, bar_text in draw_time_bars(needed_time_spans)
         )
 
 
@@ -399,9 +409,9 @@ def _print_evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         out.say(f"seen by a scan at {evidence.get('first_at')}; no call failed")
         return
     out.say(format_count(evidence["failed_calls"], "failed call"))
-    for position in ("first", "last"):
-        request_id = evidence.get(f"{position}_request_id")
-        out.say(f"{position:5} {evidence.get(f'{position}_at')}, request {request_id}")
+    for first_or_last in ("first", "last"):
+        request_id = evidence.get(f"{first_or_last}_request_id")
+        out.say(f"{first_or_last:5} {evidence.get(f'{first_or_last}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
         out.say_unwrapped(f"by {principal}", "")
     call_lines = [_describe_failed_call(request) for request in evidence.get("requests", ())]
@@ -409,9 +419,9 @@ def _print_evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         out.say_indented(line)
 
 
-def _describe_failed_call(call: Mapping[str, str]) -> str:
+def _describe_failed_call(failed_call: Mapping[str, str]) -> str:
     """Return one line about a failed call: its error code, IP address and user agent."""
-    error_code = call.get("error_code", "-")
-    ip_address = call.get("source_ip", "-")
-    user_agent = call.get("user_agent", "-")
+    error_code = failed_call.get("error_code", "-")
+    ip_address = failed_call.get("source_ip", "-")
+    user_agent = failed_call.get("user_agent", "-")
     return f"{error_code} from {ip_address} with {user_agent}"

@@ -12,19 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_series
-from mendq.aws.queue import tags_if_readable
+from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
+from mendq.aws.queue import read_tags_if_allowed
 from mendq.cases import items
 from mendq.cli.commands import SHOW_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.look.show import CaseId, ShownCase, read_case_details
-from mendq.cli.output import Yes
+from mendq.cli.output import YesOption
 from mendq.model.case import Case
 from mendq.model.json_text import to_json
 from mendq.model.metrics import select_series
-from mendq.model.queue import is_fifo_arn, parts_of
+from mendq.model.queue import is_fifo_arn, parse_queue_arn
 from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count
 
@@ -47,7 +47,7 @@ def support_bundle(
     call: Invocation,
     case_id: CaseId,
     output: Annotated[Path | None, _OUTPUT_OPTION] = None,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """Write what AWS Support asks for about a case.
 
@@ -55,28 +55,28 @@ def support_bundle(
       mendq support-bundle orders
       mendq support-bundle orders --output bundle.json
     """
-    path = output or Path(f"{case_id}.json")
-    if path.exists() and not yes:
-        raise CommandError(f"{path} is there already: --yes overwrites it", Exit.USAGE)
-    translate_errors = items.convert_decode_errors(f"the evidence of {case_id}")
-    with call.out.show_waiting("reading the case, its queue and CloudWatch"), translate_errors:
+    bundle_path = output or Path(f"{case_id}.json")
+    if bundle_path.exists() and not yes:
+        raise CommandError(f"{bundle_path} is there already: --yes overwrites it", Exit.USAGE)
+    decode_error_context = items.convert_decode_errors(f"the evidence of {case_id}")
+    with call.out.show_waiting("reading the case, its queue and CloudWatch"), decode_error_context:
         bundle = _make_bundle(call, read_case_details(call, case_id), datetime.now(UTC))
-    replace_if_changed(path, to_json(bundle, indent=2) + "\n")
+    replace_if_changed(bundle_path, to_json(bundle, indent=2) + "\n")
     request_count = len(bundle["requests"])
     evidence_gaps = bundle["not_known"]
     call.out.print_json(
-        {"file": str(path.resolve()), "requests": request_count, "not_known": evidence_gaps}
+        {"file": str(bundle_path.resolve()), "requests": request_count, "not_known": evidence_gaps}
     )
-    call.out.say(f"{path}: {format_count(request_count, 'request')}, no message bodies")
-    for gap in evidence_gaps:
-        call.out.say(gap, "yellow")
+    call.out.say(f"{bundle_path}: {format_count(request_count, 'request')}, no message bodies")
+    for evidence_gap in evidence_gaps:
+        call.out.say(evidence_gap, "yellow")
 
 
 def _make_bundle(call: Invocation, shown_case: ShownCase, now: datetime) -> dict[str, Any]:
     """Return the file's content: requests, attributes, tags, metrics, gaps, and the case."""
     case = shown_case.case
     clients = call.account.clients
-    queue = parts_of(case.queue_arn)
+    queue = parse_queue_arn(case.queue_arn)
     requests = case.evidence.get("requests", [])
     return {
         "schema": SCHEMA_VERSION,
@@ -86,7 +86,7 @@ def _make_bundle(call: Invocation, shown_case: ShownCase, now: datetime) -> dict
         "queue_arn": case.queue_arn,
         "requests": [{**request, "region": queue.region} for request in requests],
         "attributes": shown_case.attributes_now,
-        "tags": dict(tags_if_readable(clients, case.queue_arn)),
+        "tags": dict(read_tags_if_allowed(clients, case.queue_arn)),
         "metrics": _read_metrics(clients, case, now),
         "not_known": _list_evidence_gaps(shown_case, now),
         "case": shown_case.document(),
@@ -125,23 +125,26 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
     metrics_since = first_failure - METRICS_MARGIN
     metrics_until = min(last_failure + METRICS_MARGIN, first_failure + LONGEST_METRICS_SPAN, now)
     period_seconds = _choose_period_seconds(now - metrics_since)
-    metric_kinds = ["every queue", "receives"]
+    metric_group_names = ["every queue", "receives"]
     if is_fifo_arn(case.queue_arn):
-        metric_kinds.append("FIFO")
+        metric_group_names.append("FIFO")
     # Name of the metric and statistic, by the key of its query.
-    metric_by_key = {
-        key: metric_parts[:2] for key, metric_parts in select_series(metric_kinds).items()
+    metric_and_statistic_by_query_key = {
+        query_key: metric_parts[:2]
+        for query_key, metric_parts in select_series(metric_group_names).items()
     }
     queries = [
-        build_query(key, make_queue_dimension(case.queue_arn), name, statistic, period_seconds)
-        for key, (name, statistic) in metric_by_key.items()
+        build_query(
+            query_key, make_queue_dimension(case.queue_arn), name, statistic, period_seconds
+        )
+        for query_key, (name, statistic) in metric_and_statistic_by_query_key.items()
     ]
-    points_by_key = read_series(
+    points_by_query_key = read_metric_series(
         clients, queries, metrics_since, metrics_until, subject=case.queue_arn
     )
     points_by_metric = {}
-    for key, metric_points in points_by_key.items():
-        points_by_metric[" ".join(metric_by_key[key])] = [
+    for query_key, metric_points in points_by_query_key.items():
+        points_by_metric[" ".join(metric_and_statistic_by_query_key[query_key])] = [
             (format_time(point_time), value) for point_time, value in metric_points
         ]
     return {
@@ -152,9 +155,9 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
     }
 
 
-def _choose_period_seconds(start_age: timedelta) -> int:
+def _choose_period_seconds(age_of_first_point: timedelta) -> int:
     """Return the shortest period, in seconds, for which CloudWatch still has datapoints so old."""
-    for retention_age, period_seconds in _PERIOD_SECONDS_BY_AGE:
-        if start_age < retention_age:
+    for retention_time, period_seconds in _PERIOD_SECONDS_BY_AGE:
+        if age_of_first_point < retention_time:
             return period_seconds
     return 3600

@@ -11,7 +11,7 @@ from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.facts import Facts
-from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
+from mendq.model.queue import arn_of_name, arn_of_url, parse_queue_arn, queue_arn_or_none
 
 
 def make_queue_argument(help_text_beginning: str = "Its") -> Any:
@@ -33,14 +33,14 @@ def resolve_queue_arn(account: Account, given_queue: str) -> str:
     region = account.region
     account_id = account.account_id
     arn = (
-        arn_of(given_queue)
+        queue_arn_or_none(given_queue)
         or arn_of_url(given_queue, region)
         or arn_of_name(given_queue, region, account_id)
     )
     if arn is None:
         problem = f"{given_queue[:120]!r} is no queue's name, URL or ARN"
         raise CommandError(problem, Exit.USAGE)
-    if parts_of(arn)[1:3] != (region, account_id):
+    if parse_queue_arn(arn)[1:3] != (region, account_id):
         problem = f"{arn} is not in {account_id} {region}: give its --profile and --region"
         raise CommandError(problem, Exit.NOT_FOUND)
     return arn
@@ -51,7 +51,7 @@ def find_queue(account: Account, arn: str) -> Facts | None:
 
     Raises FactsUnavailable or QueueRefusesUs if the queue cannot be read.
     """
-    attributes = aws.attributes_if_there(account.clients, arn)
+    attributes = aws.read_attributes_if_queue_exists(account.clients, arn)
     return Facts(arn, attributes, {}) if attributes else None
 
 

@@ -33,7 +33,7 @@ from mendq.aws.cloudwatch import (
     read_two_weeks_of_metrics,
 )
 from mendq.aws.dlqs import find_local_dlq_arn, list_source_arns
-from mendq.aws.queue import attributes_if_there
+from mendq.aws.queue import read_attributes_if_queue_exists
 from mendq.catalogue.configuration.alarm_missing import (
     AGE_METRIC,
     DEPTH_METRIC,
@@ -72,10 +72,10 @@ _ALARM_NAME_ENDING_BY_METRIC = {
 }
 # Properties that Terraform writes as blocks, with the names of the blocks.
 _HCL_BLOCK_BY_PROPERTY = {"Metrics": "metric_query", "MetricStat": "metric"}
-_ALARM_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
+_ALARM_IAM_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
 
 
-class SizedAlarm(Struct, frozen=True):
+class AlarmLimits(Struct, frozen=True):
     """The limits of an alarm: an anomaly band if `width` is set, else a fixed threshold."""
 
     # Reason for these limits, in words.
@@ -95,51 +95,51 @@ class SizedAlarm(Struct, frozen=True):
         return f"It rings above {limit_text} for {minutes} min: {self.because}."
 
 
-FIRST_MESSAGE_ALARM = SizedAlarm(
+FIRST_MESSAGE_ALARM = AlarmLimits(
     "each message there is news, however many are usual", 1, period_seconds=60
 )
 
 
-def size_alarm(points: Datapoints, normal_value: float) -> SizedAlarm:
+def choose_alarm_limits(datapoints: Datapoints, normal_value: float) -> AlarmLimits:
     """Choose the limits of an alarm from two weeks of the metric's values.
 
     Values up to `normal_value` are normal, however rare they are.
     """
-    values = [value for _, value in points]
+    values = [value for _, value in datapoints]
     highest_value = max(values, default=0)
-    share_of_time_with_data = len(points) / (FORTNIGHT / ALARM_DATAPOINT_PERIOD)
+    share_of_time_with_data = len(datapoints) / (FORTNIGHT / ALARM_DATAPOINT_PERIOD)
     may_have_daily_pattern = (
         highest_value > normal_value and share_of_time_with_data >= LEAST_SHARE_OF_TIME_WITH_DATA
     )
     if may_have_daily_pattern:
         for period_count, band_width in product(TRIED_PERIOD_COUNTS, TRIED_BAND_WIDTHS):
             if (
-                ring_count := _count_rings(points, period_count, band_width)
+                ring_count := _count_rings(datapoints, period_count, band_width)
             ) <= MOST_RINGS_IN_TWO_WEEKS:
                 ring_count_text = f"{format_count(ring_count, 'time')} in the last two weeks"
                 reason = f"it would have rung {ring_count_text}, by the mean of each hour"
-                return SizedAlarm(reason, period_count, band_width)
+                return AlarmLimits(reason, period_count, band_width)
     threshold = round(
         max(normal_value, highest_value + THRESHOLD_MARGIN_DEVIATIONS * pstdev(values or [0]))
     )
     reason = f"no band fits what CloudWatch has: {share_of_time_with_data:.0%} of two weeks"
     reason += f", and {highest_value:,.0f} at most"
-    return SizedAlarm(reason, TRIED_PERIOD_COUNTS[0], threshold=threshold)
+    return AlarmLimits(reason, TRIED_PERIOD_COUNTS[0], threshold=threshold)
 
 
-def _count_rings(points: Datapoints, period_count: int, band_width: float) -> int:
+def _count_rings(datapoints: Datapoints, period_count: int, band_width: float) -> int:
     """Return how often an alarm would have rung with this number of periods and this band.
 
     The band is `band_width` standard deviations above the mean of the same hour of the day.
     """
     values_by_hour = defaultdict[int, list[float]](list)
-    for measured_at, value in points:
+    for measured_at, value in datapoints:
         values_by_hour[measured_at.hour].append(value)
     limit_by_hour = {
         hour: fmean(values) + band_width * pstdev(values) for hour, values in values_by_hour.items()
     }
     runs_above_or_below_limit = groupby(
-        value > limit_by_hour[measured_at.hour] for measured_at, value in points
+        value > limit_by_hour[measured_at.hour] for measured_at, value in datapoints
     )
     return sum(
         is_above_limit and len(list(consecutive_values)) >= period_count
@@ -150,7 +150,7 @@ def _count_rings(points: Datapoints, period_count: int, band_width: float) -> in
 def make_alarm(
     queue_name: str,
     metric: str,
-    sized_alarm: SizedAlarm,
+    alarm_limits: AlarmLimits,
     topic_arn: str,
     existing_names: Collection[str] = (),
 ) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def make_alarm(
             f"sqs-{queue_name}-{_ALARM_NAME_ENDING_BY_METRIC[metric]}", existing_names
         ),
         "AlarmActions": [topic_arn],
-        "EvaluationPeriods": sized_alarm.periods,
+        "EvaluationPeriods": alarm_limits.periods,
         "TreatMissingData": "notBreaching",
     }
     metric_properties = {
@@ -172,19 +172,19 @@ def make_alarm(
         "MetricName": metric,
         "Dimensions": [{"Name": "QueueName", "Value": queue_name}],
     }
-    if sized_alarm.width is None:
+    if alarm_limits.width is None:
         return {
             **shared_properties,
             "ComparisonOperator": "GreaterThanThreshold",
             **metric_properties,
-            "Period": sized_alarm.period_seconds,
+            "Period": alarm_limits.period_seconds,
             "Statistic": "Maximum",
-            "Threshold": sized_alarm.threshold,
+            "Threshold": alarm_limits.threshold,
         }
-    band_expression = f"ANOMALY_DETECTION_BAND(seen, {sized_alarm.width})"
+    band_expression = f"ANOMALY_DETECTION_BAND(seen, {alarm_limits.width})"
     metric_stat = {
         "Metric": metric_properties,
-        "Period": sized_alarm.period_seconds,
+        "Period": alarm_limits.period_seconds,
         "Stat": "Maximum",
     }
     return {
@@ -201,10 +201,10 @@ def make_alarm(
 def _choose_free_alarm_name(wanted_name: str, existing_names: Collection[str]) -> str:
     """Return the wanted name, or `NAME-2`, `NAME-3` and so on: the first that no alarm has yet."""
     free_name = wanted_name
-    suffix = 1
+    name_suffix_number = 1
     while free_name in existing_names:
-        suffix += 1
-        free_name = f"{wanted_name}-{suffix}"
+        name_suffix_number += 1
+        free_name = f"{wanted_name}-{name_suffix_number}"
     return free_name
 
 
@@ -220,7 +220,7 @@ class AlarmFormat(StrEnum):
     CDK = auto()
 
 
-def render_lines(alarm: Mapping[str, Any], region: str, tool: AlarmFormat) -> list[str]:
+def render_lines(alarm: Mapping[str, Any], region: str, alarm_format: AlarmFormat) -> list[str]:
     """Return the lines that declare the alarm for one tool, or the AWS CLI command that makes it.
 
     `alarm` has the parameters of PutMetricAlarm.
@@ -228,22 +228,22 @@ def render_lines(alarm: Mapping[str, Any], region: str, tool: AlarmFormat) -> li
     resource_type = "AWS::CloudWatch::Alarm"
     alarm_name_words = re.findall("[A-Za-z0-9]+", alarm["AlarmName"])
     logical_id = "".join(map(str.capitalize, alarm_name_words))
-    if tool is AlarmFormat.CLI:
+    if alarm_format is AlarmFormat.CLI:
         cli_arguments = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
         return [f"aws cloudwatch put-metric-alarm {cli_arguments}"]
-    if tool is AlarmFormat.TERRAFORM:
-        first_line = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(alarm_name_words)}" {{'
-        return [first_line, *_render_hcl(alarm), "}"]
-    if tool is AlarmFormat.CDK:
+    if alarm_format is AlarmFormat.TERRAFORM:
+        resource_line = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(alarm_name_words)}" {{'
+        return [resource_line, *_render_hcl(alarm), "}"]
+    if alarm_format is AlarmFormat.CDK:
         resource_json = json.dumps({"type": resource_type, "properties": alarm}, indent=2)
         return f'new cdk.CfnResource(this, "{logical_id}", {resource_json});'.splitlines()
     resource_json = json.dumps({"Type": resource_type, "Properties": alarm}, indent=2)
     return f'"{logical_id}": {resource_json}'.splitlines()
 
 
-def _render_hcl(properties: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
+def _render_hcl(alarm_properties: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
     """Yield the arguments of Terraform's `aws_cloudwatch_metric_alarm`, line by line."""
-    for name, value in properties.items():
+    for name, value in alarm_properties.items():
         if name == "Metric":
             yield from _render_hcl(value, indent)
         elif name == "Dimensions":
@@ -257,7 +257,9 @@ def _render_hcl(properties: Mapping[str, Any], indent: str = "  ") -> Iterator[s
             yield f"{indent}{xform_name(name)} = {json.dumps(value)}"
 
 
-@command(1, CommandKind.LOOKING, QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ALARM_ACTIONS)
+@command(
+    1, CommandKind.LOOKING, QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ALARM_IAM_ACTIONS
+)
 def alarms(
     call: Invocation,
     queue: QueueName,
@@ -290,17 +292,19 @@ def alarms(
         )
     missing_alarms = list[dict[str, Any]]()
     for watched_queue, metric in unwatched_metrics:
-        sized_alarm = FIRST_MESSAGE_ALARM
+        alarm_limits = FIRST_MESSAGE_ALARM
         if metric in normal_value_by_metric:
-            sized_alarm = size_alarm(points_by_metric[metric], normal_value_by_metric[metric])
+            alarm_limits = choose_alarm_limits(
+                points_by_metric[metric], normal_value_by_metric[metric]
+            )
         queue_name = watched_queue.name
         existing_names = list_alarm_names(account.clients, f"sqs-{queue_name}-")
-        alarm = make_alarm(queue_name, metric, sized_alarm, topic, existing_names)
+        alarm = make_alarm(queue_name, metric, alarm_limits, topic, existing_names)
         missing_alarms.append(
-            {"queue": queue_name, "metric": metric, **asdict(sized_alarm), "alarm": alarm}
+            {"queue": queue_name, "metric": metric, **asdict(alarm_limits), "alarm": alarm}
         )
         out.say_heading(f"No alarm watches {DESCRIPTION_BY_METRIC[metric].format(name=queue_name)}")
-        out.say_indented(sized_alarm.sentence, indent=0)
+        out.say_indented(alarm_limits.sentence, indent=0)
         for line in render_lines(alarm, account.region, tool):
             out.say_command(line)
     call.out.print_json({"queue_arn": facts.queue_arn, "missing": missing_alarms})
@@ -313,7 +317,9 @@ def _read_facts_with_alarms(account: Account, queue_arn: str) -> Facts:
     facts = require_queue(account, queue_arn)
     clients = account.clients
     dlq_arn = find_local_dlq_arn(facts)
-    dlq = QueueFacts(dlq_arn, attributes_if_there(clients, dlq_arn)) if dlq_arn else None
+    dlq = (
+        QueueFacts(dlq_arn, read_attributes_if_queue_exists(clients, dlq_arn)) if dlq_arn else None
+    )
     dlq_sources = tuple(
         QueueFacts(source_arn, {}) for source_arn in list_source_arns(clients, queue_arn)
     )

@@ -17,9 +17,9 @@ from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_minute, shorten_list
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.time_text import format_time
-from mendq.notifications.text import format_count, plain
+from mendq.notifications.text import format_count, to_plain_text
 
 _STYLE_BY_MODE = {"heal": "green", "propose": "cyan"}
 _MODE_COLUMN_WIDTH = len("observe") + 2
@@ -58,7 +58,7 @@ def queues(call: Invocation) -> Exit:
     call.out.print_json(
         {
             "queues": queue_documents,
-            "off": readable_queues.off_arns,
+            "off": readable_queues.arns_tagged_off,
             "not_listed": error_text_by_queue_name,
         }
     )
@@ -67,7 +67,7 @@ def queues(call: Invocation) -> Exit:
     for error_text in error_text_by_queue_name.values():
         call.out.say(error_text, "red")
     names_of_switched_off_queues = shorten_list(
-        [parts_of(queue_arn).name for queue_arn in readable_queues.off_arns]
+        [parse_queue_arn(queue_arn).name for queue_arn in readable_queues.arns_tagged_off]
     )
     call.out.say(
         format_count(len(queue_documents), "managed queue")
@@ -87,10 +87,10 @@ def describe_last_scan(
             goes the name of the last queue that it has checked, in the order of names. The name is
             empty if it has checked none yet, and None if it has checked all.
     """
-    queue_name = parts_of(queue_arn).name
-    for scan, last_checked_name in last_scans:
+    queue_name = parse_queue_arn(queue_arn).name
+    for scan, last_checked_queue_name in last_scans:
         if queue_arn in scan.managed and (
-            last_checked_name is None or queue_name <= last_checked_name
+            last_checked_queue_name is None or queue_name <= last_checked_queue_name
         ):
             return {
                 "at": format_time(scan.at),
@@ -105,7 +105,7 @@ def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
     """Print one managed queue for people."""
     mode = queue_document["mode"]
     styled_mode = (f"{mode:<{_MODE_COLUMN_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
-    styled_queue_name = (plain(parts_of(queue_document["queue_arn"]).name), "bold")
+    styled_queue_name = (to_plain_text(parse_queue_arn(queue_document["queue_arn"]).name), "bold")
     out.show(Text.assemble(styled_mode, styled_queue_name))
     out.say_indented(queue_document["why"], "dim", indent=_MODE_COLUMN_WIDTH)
     out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_COLUMN_WIDTH)

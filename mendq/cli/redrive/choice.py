@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import set_parameters
-from mendq.cli.output import Yes, require_yes_or_terminal
+from mendq.cli.output import YesOption, require_yes_or_terminal
 from mendq.redrive.message_filter import (
     EVERY_MESSAGE_FILTER,
     FilterUnreadable,
@@ -35,7 +35,7 @@ _TYPE_AND_DEFAULT_BY_PARAMETER: dict[str, tuple[Any, Any]] = {
     "limit": (Annotated[int | None, typer.Option(help="At most so many.", min=1)], None),
     "rate": (Annotated[str | None, _RATE_OPTION], None),
     "dry_run": (Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")], False),
-    "yes": (Yes, False),
+    "yes": (YesOption, False),
 }
 _RATE_PATTERN = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
@@ -55,9 +55,9 @@ class MessageChoice(Struct, frozen=True):
     # The command that was given, without these options.
     command: str = ""
 
-    def apply_limit(self, chosen_count: int) -> int:
+    def apply_limit(self, chosen_message_count: int) -> int:
         """Return how many of the chosen messages may go: at most the limit, if there is one."""
-        return chosen_count if self.limit is None else min(chosen_count, self.limit)
+        return chosen_message_count if self.limit is None else min(chosen_message_count, self.limit)
 
     @property
     def batch_size(self) -> int:
@@ -95,10 +95,10 @@ def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
         require_yes_or_terminal(yes=yes or dry_run)
         return command(call, choice=choice, **arguments)
 
-    other_parameters = [
+    parameters_except_choice = [
         parameter for parameter in parameters.values() if parameter.name != "choice"
     ]
-    return set_parameters(run_with_choice, other_parameters, _TYPE_AND_DEFAULT_BY_PARAMETER)
+    return set_parameters(run_with_choice, parameters_except_choice, _TYPE_AND_DEFAULT_BY_PARAMETER)
 
 
 def _parse_where_option(expression: str | None, *, every: bool) -> MessageFilter:

@@ -15,32 +15,32 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mendq.aws.dlqs import list_source_arns
-from mendq.cli.commands import DLQ_SOURCES_ACTIONS, RECEIVE_ACTIONS, CommandKind, command
+from mendq.cli.commands import DLQ_SOURCES_ACTIONS, RECEIVE_MESSAGES_ACTIONS, CommandKind, command
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import LabelledLine, Output, Yes, confirm, format_minute, shorten_list
+from mendq.cli.output import LabelledLine, Output, YesOption, confirm, format_minute, shorten_list
 from mendq.cli.queues import find_queue, make_queue_argument, require_queue, resolve_queue_arn
 from mendq.cli.redrive.route import Route, require_no_redrive_policy
 from mendq.cli.redrive.work import look_at_messages
 from mendq.model.facts import Facts
-from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
+from mendq.model.queue import is_quarantine, parse_queue_arn, parse_redrive_policy
 from mendq.model.time_text import format_time
-from mendq.notifications.text import format_count, plain
+from mendq.notifications.text import format_count, to_plain_text
 from mendq.redrive.message_groups import MessageGroup, describe_body_outline, group_messages
 from mendq.redrive.messages import Message
 
-_MOST_LISTED_EXPIRIES = 3
+_MAXIMUM_LISTED_EXPIRY_TIMES = 3
 DlqArgument = Annotated[str, make_queue_argument("The DLQ or its source:")]
 SampleSizeOption = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, max=500)]
 BodiesOption = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
 
 
-@command(0, CommandKind.MESSAGES, RECEIVE_ACTIONS | DLQ_SOURCES_ACTIONS)
+@command(0, CommandKind.MESSAGES, RECEIVE_MESSAGES_ACTIONS | DLQ_SOURCES_ACTIONS)
 def dlq(
     call: Invocation,
     queue: DlqArgument,
     sample: SampleSizeOption = 100,
     bodies: BodiesOption = False,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> None:
     """See what is in a DLQ: groups, each with its command.
 
@@ -95,7 +95,7 @@ class _Sample(Struct, frozen=True):
         ]
         retention_period = timedelta(seconds=self.dlq.retention_seconds)
         expiry_by_message_id = {}
-        for message in self.messages[:_MOST_LISTED_EXPIRIES]:
+        for message in self.messages[:_MAXIMUM_LISTED_EXPIRY_TIMES]:
             expiry_by_message_id[message.message_id] = format_time(
                 message.sent_at + retention_period
             )
@@ -121,7 +121,7 @@ class _Sample(Struct, frozen=True):
         """Return a group with its number of messages, its command, and an example."""
         first_message = group.messages[0]
         body = (
-            plain(first_message.body, 400)
+            to_plain_text(first_message.body, 400)
             if with_bodies
             else describe_body_outline(first_message.body)
         )
@@ -147,14 +147,14 @@ class _Sample(Struct, frozen=True):
         if is_quarantine(self.dlq.name):
             command = f"quarantine return {self.dlq.name}"
         elif source_arn and source_arn in self.source_arns:
-            command = f"redrive {parts_of(source_arn).name}"
+            command = f"redrive {parse_queue_arn(source_arn).name}"
         elif source_arn:
             command = f"redrive {self.dlq.name} --to OTHER"
         else:
             return ""
         if not group.where:
             return ""
-        region = parts_of(self.dlq.queue_arn).region
+        region = parse_queue_arn(self.dlq.queue_arn).region
         return f"mendq {command} --where {quote(group.where)} --region {region}"
 
     def _describe_causes_of_failure(self) -> Iterator[str]:
@@ -183,18 +183,23 @@ class _Sample(Struct, frozen=True):
         shortest_time_text = f"{max_receive_count_of_source} x {visibility_seconds} s"
         if early_death_count:
             early_deaths_text = format_count(early_death_count, "message")
-            hint = f"{early_deaths_text} died sooner than {shortest_time_text} after a receive"
-            yield f"{hint}, maxReceiveCount visibility timeouts: they were given back early"
+            cause_hint = (
+                f"{early_deaths_text} died sooner than {shortest_time_text} after a receive"
+            )
+            yield f"{cause_hint}, maxReceiveCount visibility timeouts: they were given back early"
         if late_death_count:
             late_deaths_text = format_count(late_death_count, "message")
-            hint = f"{late_deaths_text} may have died for want of time or of errors"
-            yield f"{hint}: more than {shortest_time_text} have passed; see `mendq scan --dry-run`"
+            cause_hint = f"{late_deaths_text} may have died for want of time or of errors"
+            yield (
+                f"{cause_hint}: more than {shortest_time_text} have passed; see `mendq scan "
+                "--dry-run`"
+            )
 
 
 def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
     """Print what `_Sample.document` returned: totals, times, hints, and the groups of messages."""
-    dlq_name = parts_of(document["queue_arn"]).name
-    source_names = [parts_of(source_arn).name for source_arn in document["source_arns"]]
+    dlq_name = parse_queue_arn(document["queue_arn"]).name
+    source_names = [parse_queue_arn(source_arn).name for source_arn in document["source_arns"]]
     sources_text = shorten_list(source_names) or "no queue names it as its DLQ"
     out.say(f"{dlq_name} <- {sources_text}", "bold")
     message_count_text = f"about {format_count(document['messages'], 'message')}"
@@ -211,15 +216,15 @@ def _print_sample(out: Output, document: Mapping[str, Any]) -> None:
 
 def _list_time_lines(document: Mapping[str, Any]) -> Iterator[LabelledLine]:
     """Yield a labelled line for each known time of the sample, and for its first expiries."""
-    time_by_label = {}
+    time_text_by_label = {}
     for name, time_text in document.items():
         if name.endswith("_at"):
-            time_by_label[name.removesuffix("_at").replace("_", " ")] = time_text
+            time_text_by_label[name.removesuffix("_at").replace("_", " ")] = time_text
     for message_id, time_text in document["expire_first"].items():
-        time_by_label[f"{message_id} expires"] = time_text
-    for label, time_text in time_by_label.items():
+        time_text_by_label[f"{message_id} expires"] = time_text
+    for time_label, time_text in time_text_by_label.items():
         if time_text:
-            yield label, "dim", format_minute(datetime.fromisoformat(time_text))
+            yield time_label, "dim", format_minute(datetime.fromisoformat(time_text))
 
 
 def _print_group(out: Output, group: Mapping[str, Any]) -> None:

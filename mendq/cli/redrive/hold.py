@@ -24,14 +24,14 @@ from mendq.cli.exit_codes import CommandError
 from mendq.cli.output import LabelledLine, format_minute
 from mendq.model.case import Case
 from mendq.model.plan import owner_of_case
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import Owner
 from mendq.notifications.text import format_count
 from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import CLAIM_SECONDS, RedriveStore
 
 # Time between renewals. After two that fail, there is still time to finish the current batch.
-RENEWAL_SECONDS = CLAIM_SECONDS / 3
+CLAIM_RENEWAL_SECONDS = CLAIM_SECONDS / 3
 
 
 @contextmanager
@@ -51,15 +51,15 @@ def hold_dlq(
     claim = _DlqClaim(redrive_store, dlq_arn, f"a person's {uuid4().hex}", stop_event, faults)
     try:
         claim.take_or_renew()
-        end_event = Event()
+        renewal_end_event = Event()
         renewal_thread = Thread(
-            target=claim.renew_until, args=(end_event,), name="hold", daemon=True
+            target=claim.renew_until, args=(renewal_end_event,), name="hold", daemon=True
         )
         renewal_thread.start()
         try:
             yield
         finally:
-            end_event.set()
+            renewal_end_event.set()
             renewal_thread.join()
     finally:
         claim.release()
@@ -84,7 +84,9 @@ class _DlqClaim(Struct, frozen=True):
         """
         redrive_claim = self.redrive_store.claim(self.dlq_arn, self.owner, datetime.now(UTC))
         if redrive_claim is None:
-            problem = f"another run is at work on the messages of {parts_of(self.dlq_arn).name}"
+            problem = (
+                f"another run is at work on the messages of {parse_queue_arn(self.dlq_arn).name}"
+            )
             raise CommandError(
                 f"{problem}; one that died ends in {CLAIM_SECONDS} s", error_code="redrive_running"
             )
@@ -92,14 +94,14 @@ class _DlqClaim(Struct, frozen=True):
             raise CaseStoreUnreadable(redrive_claim.unreadable_reason)
         require_no_redrive(redrive_claim.progress)
 
-    def renew_until(self, end_event: Event) -> None:
+    def renew_until(self, renewal_end_event: Event) -> None:
         """Renew the claim every RENEWAL_SECONDS until `end_event` is set or the claim is lost.
 
         If the case store does not answer, try again, and give up RENEWAL_SECONDS before the claim
         ends: then the claim counts as lost.
         """
         last_renewed_at = monotonic()
-        while not end_event.wait(RENEWAL_SECONDS):
+        while not renewal_end_event.wait(CLAIM_RENEWAL_SECONDS):
             try:
                 self.take_or_renew()
                 last_renewed_at = monotonic()
@@ -107,7 +109,7 @@ class _DlqClaim(Struct, frozen=True):
                 self._report_lost_claim(error)
                 return
             except CaseStoreUnavailable as error:
-                if monotonic() - last_renewed_at > CLAIM_SECONDS - RENEWAL_SECONDS:
+                if monotonic() - last_renewed_at > CLAIM_SECONDS - CLAIM_RENEWAL_SECONDS:
                     self._report_lost_claim(error)
                     return
 
@@ -125,7 +127,7 @@ class _DlqClaim(Struct, frozen=True):
 def require_no_redrive(progress: RedriveProgress | None) -> None:
     """Raise CommandError if Mendq itself is sending back the DLQ's messages."""
     if progress is not None and not progress.is_over:
-        dlq_name = parts_of(progress.dlq_arn).name
+        dlq_name = parse_queue_arn(progress.dlq_arn).name
         case_id = progress.case_id
         problem = f"Mendq is sending back the messages of {dlq_name} itself ({progress.stage})"
         remedy = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
@@ -156,8 +158,8 @@ def list_progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
     """
     current_stage = progress.current
     stage = progress.stage
-    dlq_name = parts_of(progress.dlq_arn).name
-    yield "way", "dim", f"{dlq_name} -> {parts_of(progress.source_arn).name}"
+    dlq_name = parse_queue_arn(progress.dlq_arn).name
+    yield "way", "dim", f"{dlq_name} -> {parse_queue_arn(progress.source_arn).name}"
     stage_times_text = (
         f"{format_minute(current_stage.began_at)}, begun {format_minute(progress.began_at)}"
     )

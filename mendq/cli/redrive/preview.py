@@ -14,14 +14,14 @@ from rich.text import Text
 from mendq.catalogue.dlq.time_left import compute_time_left
 from mendq.cli.output import Output, make_table
 from mendq.cli.redrive.route import Route
-from mendq.model.queue import parts_of
-from mendq.notifications.text import format_count, format_value, plain
+from mendq.model.queue import parse_queue_arn
+from mendq.notifications.text import format_count, format_value, to_plain_text
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
 from mendq.redrive.message_filter import FilterResult, MessageFilter, format_literal
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
 
 MOST_EXAMPLE_IDS = 3
-_MOST_VALUE_CHARACTERS = 60
+_MAXIMUM_VALUE_CHARACTERS = 60
 
 
 class MessageTally(Struct):
@@ -46,21 +46,21 @@ class MessageTally(Struct):
     filtered_message_count: int = 0
     # Number of messages that stay even if the filter matches, because they came from another queue.
     # The key is that queue's ARN, or an empty string if SQS does not say from which queue.
-    count_by_other_source: Counter[str] = field(default_factory=Counter)
+    message_count_by_other_source: Counter[str] = field(default_factory=Counter)
     # When the oldest message was sent, of all and of the chosen ones.
     oldest_sent_at: datetime | None = None
     oldest_chosen_sent_at: datetime | None = None
     # Number of chosen messages whose source is not known, and of those that were sent back before.
-    unknown_source_count: int = 0
-    sent_back_before_count: int = 0
+    unknown_source_message_count: int = 0
+    earlier_sent_back_message_count: int = 0
     # Ids of the message groups of the chosen messages.
     chosen_group_ids: set[str] = field(default_factory=set)
     # For each name in the filter, how often the chosen messages have each value.
     count_by_value_by_field_name: dict[str, Counter[str]] = field(default_factory=dict)
     # For each name in the filter, how many messages lack it.
-    missing_count_by_field_name: Counter[str] = field(default_factory=Counter)
+    message_count_by_missing_field_name: Counter[str] = field(default_factory=Counter)
     # How often the filter could not be evaluated, by the error.
-    count_by_filter_error: Counter[str] = field(default_factory=Counter)
+    message_count_by_filter_error: Counter[str] = field(default_factory=Counter)
 
     def add(self, message: Message) -> None:
         """Count a message, and choose it if it may go and matches the filter.
@@ -72,15 +72,15 @@ class MessageTally(Struct):
         source_arn = self.route.find_source_arn(message)
         is_first = self.leave_first and self._add_to_group(message, source_arn)
         if self._must_stay_in_queue(source_arn):
-            self.count_by_other_source[source_arn or ""] += 1
+            self.message_count_by_other_source[source_arn or ""] += 1
             return
         filter_result = self.message_filter.match_message(message, self.now)
         self.filtered_message_count += 1
         for name, value in filter_result.value_by_path.items():
             if value is None:
-                self.missing_count_by_field_name[name] += 1
+                self.message_count_by_missing_field_name[name] += 1
         if filter_result.error:
-            self.count_by_filter_error[filter_result.error] += 1
+            self.message_count_by_filter_error[filter_result.error] += 1
         if not filter_result.matches:
             return
         self.matching_group_ids.add(message.group_id)
@@ -140,9 +140,9 @@ class MessageTally(Struct):
             self.oldest_chosen_sent_at or message.sent_at, message.sent_at
         )
         if self.route.find_source_arn(message) is None:
-            self.unknown_source_count += 1
+            self.unknown_source_message_count += 1
         if message.redrive_count > 0:
-            self.sent_back_before_count += 1
+            self.earlier_sent_back_message_count += 1
         self.chosen_group_ids.add(message.group_id)
         if self.route.is_replacement:
             self._count_field_value(
@@ -152,14 +152,14 @@ class MessageTally(Struct):
             # A body may hold secrets, so its values are not shown.
             if name.startswith(("group_id", "attributes.")) and value is not None:
                 self._count_field_value(
-                    name, format_value(str(value), _MOST_VALUE_CHARACTERS) or '""'
+                    name, format_value(str(value), _MAXIMUM_VALUE_CHARACTERS) or '""'
                 )
 
     def _count_field_value(self, name: str, value_text: str) -> None:
         self.count_by_value_by_field_name.setdefault(name, Counter())[value_text] += 1
 
 
-_MOST_LISTED_ITEMS = 10
+_MAXIMUM_LISTED_ITEMS = 10
 _MOST_LISTED_UNCLEAR_GROUPS = 3
 _MOST_LISTED_ERRORS = 3
 
@@ -172,8 +172,8 @@ def print_preview(out: Output, tally: MessageTally, limit: int | None) -> None:
         out.say("for example", "dim")
         for message_id in islice(tally.chosen_message_ids, MOST_EXAMPLE_IDS):
             out.say_unwrapped(message_id, indent=2)
-    notes = (*_describe_staying_messages(tally), *_describe_chosen_messages(tally))
-    out.say_labelled(("-", "dim", note) for note in notes)
+    message_notes = (*_describe_staying_messages(tally), *_describe_chosen_messages(tally))
+    out.say_labelled(("-", "dim", note) for note in message_notes)
     _print_sqs_redrive(out, tally)
 
 
@@ -188,15 +188,16 @@ def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
     chosen_count_text = format_count(chosen_count, "matches", "match")
     limit_text = "" if limit is None or limit >= chosen_count else f", the first {limit:,} go"
     out.say(f"{seen_count_text} seen, {chosen_count_text}{limit_text}")
-    hidden_count = route.count_hidden_messages(seen_count)
-    if hidden_count:
+    hidden_message_count = route.count_hidden_messages(seen_count)
+    if hidden_message_count:
         # Hidden messages may match as well, and cannot be looked at now.
-        timeout_text = format_count(route.messages_queue.visibility_seconds, "second")
+        visibility_timeout_text = format_count(route.messages_queue.visibility_seconds, "second")
         hidden_reason_text = (
             "more are hidden, in somebody else's hand, and can be seen again when that is over"
         )
         out.say(
-            f"{hidden_count:,} {hidden_reason_text}, {timeout_text} after they were received "
+            f"{hidden_message_count:,} {hidden_reason_text}, {visibility_timeout_text} after they "
+            "were received "
             "as a rule",
             "yellow",
         )
@@ -223,7 +224,7 @@ def _print_sqs_redrive(out: Output, tally: MessageTally) -> None:
     ):
         return
     out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
-    region = parts_of(route.dlq_arn).region
+    region = parse_queue_arn(route.dlq_arn).region
     sqs_command = "aws sqs start-message-move-task"
     sqs_command += f" --region {region} --source-arn {route.dlq_arn}"
     if route.is_replacement:
@@ -235,11 +236,13 @@ def _print_value_counts(out: Output, tally: MessageTally) -> None:
     """Print how many chosen messages have each value: the most frequent ones of each name."""
     table = make_table("MESSAGES", "WHICH")
     for name, count_by_value in tally.count_by_value_by_field_name.items():
-        for value_text, message_count in count_by_value.most_common(_MOST_LISTED_ITEMS):
-            table.add_row(Text(f"{message_count:>8,}"), Text(plain(f"{name} {value_text}", 160)))
-        other_value_count = len(count_by_value) - _MOST_LISTED_ITEMS
-        if other_value_count > 0:
-            table.add_row("", f"{name}: {other_value_count:,} other values")
+        for value_text, message_count in count_by_value.most_common(_MAXIMUM_LISTED_ITEMS):
+            table.add_row(
+                Text(f"{message_count:>8,}"), Text(to_plain_text(f"{name} {value_text}", 160))
+            )
+        unprinted_value_count = len(count_by_value) - _MAXIMUM_LISTED_ITEMS
+        if unprinted_value_count > 0:
+            table.add_row("", f"{name}: {unprinted_value_count:,} other values")
     if table.rows:
         out.show(table)
 
@@ -249,31 +252,34 @@ def _describe_staying_messages(tally: MessageTally) -> Iterable[str]:
     queue_name = tally.route.messages_queue.name
     filtered_count_text = format_count(tally.filtered_message_count, "message")
     for group_id, first_message_id in islice(
-        tally.first_message_id_by_group_id.items(), _MOST_LISTED_ITEMS
+        tally.first_message_id_by_group_id.items(), _MAXIMUM_LISTED_ITEMS
     ):
-        group_text = format_value(group_id, _MOST_VALUE_CHARACTERS)
+        group_text = format_value(group_id, _MAXIMUM_VALUE_CHARACTERS)
         yield f"the first message of group {group_text} stays here: {first_message_id}"
-    unprinted_group_count = len(tally.first_message_id_by_group_id) - _MOST_LISTED_ITEMS
+    unprinted_group_count = len(tally.first_message_id_by_group_id) - _MAXIMUM_LISTED_ITEMS
     if unprinted_group_count > 0:
         yield f"and the first message of {format_count(unprinted_group_count, 'more group')}"
-    for field_name, missing_count in tally.missing_count_by_field_name.items():
+    for field_name, missing_count in tally.message_count_by_missing_field_name.items():
         yield f"{field_name} is missing in {missing_count:,} of {filtered_count_text}"
-    for error, unevaluated_message_count in tally.count_by_filter_error.most_common(
+    for error, unevaluated_message_count in tally.message_count_by_filter_error.most_common(
         _MOST_LISTED_ERRORS
     ):
-        failed_count_text = f"{unevaluated_message_count:,} of {filtered_count_text}"
-        yield f"the filter could not be evaluated for {failed_count_text}: {plain(error, 200)}"
-    for source_arn, count in tally.count_by_other_source.most_common(_MOST_LISTED_ITEMS):
+        unevaluated_count_text = f"{unevaluated_message_count:,} of {filtered_count_text}"
+        yield (
+            f"the filter could not be evaluated for {unevaluated_count_text}: "
+            f"{to_plain_text(error, 200)}"
+        )
+    for source_arn, count in tally.message_count_by_other_source.most_common(_MAXIMUM_LISTED_ITEMS):
         message_text = format_count(count, "message")
-        they_stay_text = f"{_join_pronoun_and_verb(count, 'stays', 'stay')} here"
+        staying_clause = f"{_join_pronoun_and_verb(count, 'stays', 'stay')} here"
         if source_arn:
-            source_name = plain(source_arn.rpartition(":")[2], _MOST_VALUE_CHARACTERS)
+            source_name = to_plain_text(source_arn.rpartition(":")[2], _MAXIMUM_VALUE_CHARACTERS)
             reason = "is there" if tally.route.is_replacement else f"shares {queue_name}"
-            yield f"{message_text} died in {source_name}, which {reason}: {they_stay_text}"
+            yield f"{message_text} died in {source_name}, which {reason}: {staying_clause}"
         else:
             yield (
                 f"somebody sent {message_text} to {queue_name} by hand: "
-                f"SQS does not say for which source, so {they_stay_text}. "
+                f"SQS does not say for which source, so {staying_clause}. "
                 "Whoever knows receives them and sends them there"
             )
 
@@ -284,9 +290,11 @@ def print_unclear_groups(out: Output, tally: MessageTally, command: str) -> None
     At most _MOST_LISTED_UNCLEAR_GROUPS groups are printed. Every printed command begins with
     `command`.
     """
-    redrive_command = f"{command} --region {parts_of(tally.route.messages_queue.queue_arn).region}"
+    redrive_command = (
+        f"{command} --region {parse_queue_arn(tally.route.messages_queue.queue_arn).region}"
+    )
     for unclear_group in islice(tally.unclear_groups, _MOST_LISTED_UNCLEAR_GROUPS):
-        group_text = format_value(unclear_group.group_id, _MOST_VALUE_CHARACTERS)
+        group_text = format_value(unclear_group.group_id, _MAXIMUM_VALUE_CHARACTERS)
         out.say(f"group {group_text}: {unclear_group.reason}", "yellow")
         group_filter = f"group_id == {format_literal(unclear_group.group_id)}"
         if unclear_group.can_person_confirm:
@@ -321,16 +329,16 @@ def _describe_chosen_messages(tally: MessageTally) -> Iterable[str]:
             counts_text = f"{message_text} of {group_text}"
             yield f"they are {counts_text}, and more may stand behind a group's first ten"
         return
-    if tally.unknown_source_count:
-        they_go_text = _join_pronoun_and_verb(tally.unknown_source_count, "goes", "go")
+    if tally.unknown_source_message_count:
+        pronoun_and_verb = _join_pronoun_and_verb(tally.unknown_source_message_count, "goes", "go")
         yield (
-            f"somebody sent {tally.unknown_source_count:,} of them to "
+            f"somebody sent {tally.unknown_source_message_count:,} of them to "
             f"{route.messages_queue.name} by hand: its only source is {source.name}, "
-            f"so {they_go_text} there as well"
+            f"so {pronoun_and_verb} there as well"
         )
-    if tally.sent_back_before_count:
+    if tally.earlier_sent_back_message_count:
         yield (
-            f"{tally.sent_back_before_count:,} of them were sent back before "
+            f"{tally.earlier_sent_back_message_count:,} of them were sent back before "
             f"({REDRIVE_MARK_NAME}) and died again: see first whether their cause is fixed"
         )
     if not source.dlq_arn:

@@ -12,20 +12,20 @@ import typer
 from msgspec import Struct
 from rich.text import Text
 
-from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_series
+from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
 from mendq.aws.errors import translate_aws_errors
 from mendq.aws.queue import list_queue_names
-from mendq.catalogue.dlq.time_left import UNHURRIED_TIME, sort_by_urgency
+from mendq.catalogue.dlq.time_left import URGENT_BELOW_TIME_LEFT, sort_by_urgency
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (
     CASE_LOOKUP_ACTIONS,
     CLAIM_ACTION,
-    DELETE_ACTIONS,
+    DELETE_MESSAGES_ACTIONS,
     MANAGED_QUEUES_ACTIONS,
     QUEUE_ATTRIBUTES_ACTIONS,
-    RECEIVE_ACTIONS,
-    SEND_BACK_ACTIONS,
+    RECEIVE_MESSAGES_ACTIONS,
+    SEND_BACK_MESSAGES_ACTIONS,
     CommandKind,
     command,
 )
@@ -41,9 +41,9 @@ from mendq.cli.redrive.route import Route, find_quarantine, find_route_from_quar
 from mendq.cli.redrive.work import look_at_messages
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.time_text import format_time
-from mendq.notifications.text import format_duration, format_value, plain
+from mendq.notifications.text import format_duration, format_value, to_plain_text
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
 _METRIC_READ_PERIOD = timedelta(minutes=15)
@@ -56,7 +56,9 @@ FileOption = Annotated[
 ]
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
-_LISTING_ACTIONS = MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
+_LISTING_IAM_ACTIONS = (
+    MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
+)
 
 
 class Quarantine(Struct, frozen=True):
@@ -91,7 +93,7 @@ class Quarantine(Struct, frozen=True):
         }
 
 
-@command(2, CommandKind.LOOKING, _LISTING_ACTIONS, quarantine)
+@command(2, CommandKind.LOOKING, _LISTING_IAM_ACTIONS, quarantine)
 def list_(call: Invocation) -> None:
     """The quarantines beside the managed queues, what expires first at the top.
 
@@ -135,7 +137,7 @@ def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
     expiry_text = (
         f"within {format_duration(time_left)}" if time_left > timedelta() else "any moment"
     )
-    return Text(expiry_text, "yellow" if time_left < UNHURRIED_TIME else "")
+    return Text(expiry_text, "yellow" if time_left < URGENT_BELOW_TIME_LEFT else "")
 
 
 def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
@@ -148,7 +150,7 @@ def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
         existing_queue_names = {*list_queue_names(account.clients)}
     for source in read_managed_queues(account):
         quarantine_arn = arn_of_quarantine(source.queue_arn)
-        if parts_of(quarantine_arn).name not in existing_queue_names:
+        if parse_queue_arn(quarantine_arn).name not in existing_queue_names:
             continue
         queue = find_queue(account, quarantine_arn)
         if queue:
@@ -163,7 +165,7 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
     metric = build_query(
         "age", make_queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
     )
-    points_by_key = read_series(
+    points_by_key = read_metric_series(
         account.clients, [metric], now - _METRIC_READ_PERIOD, now, subject=queue.name
     )
     message_age_points = points_by_key.get("age", ())
@@ -173,7 +175,7 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
     return measured_at.astimezone(UTC) - timedelta(seconds=age_seconds)
 
 
-@command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | RECEIVE_ACTIONS, quarantine)
+@command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | RECEIVE_MESSAGES_ACTIONS, quarantine)
 def peek(
     call: Invocation,
     queue: QuarantineArgument,
@@ -197,8 +199,10 @@ def peek(
     for message, document in zip(messages, documents, strict=True):
         _print_message(call.out, message, document)
     shown_count = len(messages)
-    total_count = max(shown_count, quarantine_facts.visible)
-    summary = f"{shown_count:,} of about {total_count:,} messages in {quarantine_facts.name}"
+    total_message_count = max(shown_count, quarantine_facts.visible)
+    summary = (
+        f"{shown_count:,} of about {total_message_count:,} messages in {quarantine_facts.name}"
+    )
     hidden_count = route.count_hidden_messages(shown_count)
     if hidden_count:
         summary += f", and {hidden_count:,} more hidden in somebody else's hand"
@@ -219,15 +223,18 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
         if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
             attribute_value_text = format_value(str(attribute.value), _MOST_VALUE_CHARACTERS)
             out.say_indented(
-                f"{plain(name, _MOST_VALUE_CHARACTERS)} = {attribute_value_text}", "dim"
+                f"{to_plain_text(name, _MOST_VALUE_CHARACTERS)} = {attribute_value_text}", "dim"
             )
     body = document.get("body")
     if body:
-        out.say_unwrapped(plain(body, _MOST_BODY_CHARACTERS), "", indent=2)
+        out.say_unwrapped(to_plain_text(body, _MOST_BODY_CHARACTERS), "", indent=2)
 
 
 @command(
-    2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | SEND_BACK_ACTIONS | {CLAIM_ACTION}, quarantine
+    2,
+    CommandKind.MESSAGES,
+    CASE_LOOKUP_ACTIONS | SEND_BACK_MESSAGES_ACTIONS | {CLAIM_ACTION},
+    quarantine,
 )
 @with_choice_options
 def return_(call: Invocation, queue: QuarantineArgument, choice: MessageChoice) -> Exit:
@@ -240,7 +247,7 @@ def return_(call: Invocation, queue: QuarantineArgument, choice: MessageChoice) 
     return send_back(call, choice, partial(find_route_from_quarantine, call.account, queue))
 
 
-@command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | DELETE_ACTIONS, quarantine)
+@command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | DELETE_MESSAGES_ACTIONS, quarantine)
 @with_choice_options
 def drop(
     call: Invocation, queue: QuarantineArgument, choice: MessageChoice, file: FileOption = None

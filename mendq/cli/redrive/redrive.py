@@ -21,7 +21,7 @@ from mendq.cli.commands import (
     CASE_LOOKUP_ACTIONS,
     CLAIM_ACTION,
     DLQ_ACTIONS,
-    SEND_BACK_ACTIONS,
+    SEND_BACK_MESSAGES_ACTIONS,
     CommandKind,
     command,
 )
@@ -51,7 +51,9 @@ LeaveFirstOption = Annotated[bool, _LEAVE_FIRST_OPTION]
 
 
 @command(
-    1, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | SEND_BACK_ACTIONS | DLQ_ACTIONS | {CLAIM_ACTION}
+    1,
+    CommandKind.MESSAGES,
+    CASE_LOOKUP_ACTIONS | SEND_BACK_MESSAGES_ACTIONS | DLQ_ACTIONS | {CLAIM_ACTION},
 )
 @with_choice_options
 def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
@@ -129,13 +131,13 @@ class SendBackWork(DlqWork, frozen=True):
         if messages_per_second is None or oldest_chosen_sent_at is None:
             return
         message_count = self.choice.apply_limit(len(preview_tally.chosen_message_ids))
-        time_to_send_all = timedelta(seconds=message_count / messages_per_second)
+        time_to_send_all_messages = timedelta(seconds=message_count / messages_per_second)
         retention_seconds = self.route.messages_queue.retention_seconds
         time_left = compute_time_left(oldest_chosen_sent_at, retention_seconds, self.now)
-        if time_to_send_all > time_left.upper_bound:
+        if time_to_send_all_messages > time_left.upper_bound:
             message_text = format_count(message_count, "message")
             problem = f"{message_text} at {messages_per_second:g} a second take "
-            problem += format_duration(time_to_send_all)
+            problem += format_duration(time_to_send_all_messages)
             problem += f", and the oldest expires {time_left}: raise --rate or choose fewer"
             raise CommandError(problem, error_code="redrive_too_slow")
 

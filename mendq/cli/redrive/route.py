@@ -12,9 +12,9 @@ from threading import Event
 from botocore.exceptions import ClientError
 from msgspec import Struct, field
 
-from mendq.aws.dlqs import ERROR_CODES_WITHOUT_TASKS, list_source_arns
-from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
-from mendq.aws.queue import queue_url, tags_of
+from mendq.aws.dlqs import ERROR_CODES_WITHOUT_MOVE_TASKS, list_source_arns
+from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, error_code_of
+from mendq.aws.queue import queue_url, read_queue_tags
 from mendq.catalogue.dlq.redrive_causes import (
     KMS_READ_ACTION,
     REDRIVE_TAG,
@@ -22,21 +22,21 @@ from mendq.catalogue.dlq.redrive_causes import (
     is_redrive_off,
 )
 from mendq.cli.account import Account
-from mendq.cli.commands import DLQ_ACTIONS, SEND_BACK_ACTIONS
+from mendq.cli.commands import DLQ_ACTIONS, SEND_BACK_MESSAGES_ACTIONS
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
 from mendq.cli.queues import find_queue, resolve_queue_arn
 from mendq.cli.redrive.hold import require_no_redrive
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
-from mendq.model.failed_call import canonical_code
+from mendq.model.failed_call import make_canonical_error_code
 from mendq.model.queue import (
-    FIFO,
+    FIFO_SUFFIX,
     QUARANTINE_SUFFIX,
     arn_of_name,
     is_quarantine,
+    parse_queue_arn,
     parse_redrive_policy,
-    parts_of,
     why_unfit_as_dlq,
 )
 from mendq.model.steps import RedriveMessages
@@ -76,7 +76,7 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
     # Finds the queue in which a message really died.
     real_source_finder: SourceFinder
     # Answers of `_may_go_to_replacement`, because each may take a call to AWS.
-    may_go_by_source_arn: dict[str, bool] = field(default_factory=dict)
+    may_go_to_replacement_by_source_arn: dict[str, bool] = field(default_factory=dict)
 
     def find_source_arn(self, message: Message) -> str:
         """Return the replacement's ARN if the message may go, otherwise its real source's ARN.
@@ -84,9 +84,15 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
         Empty if the message may not go and its source is not known.
         """
         source_arn = self.real_source_finder.find_source_arn(message) or ""
-        if source_arn not in self.may_go_by_source_arn:
-            self.may_go_by_source_arn[source_arn] = self._may_go_to_replacement(source_arn)
-        return self.replacement_arn if self.may_go_by_source_arn[source_arn] else source_arn
+        if source_arn not in self.may_go_to_replacement_by_source_arn:
+            self.may_go_to_replacement_by_source_arn[source_arn] = self._may_go_to_replacement(
+                source_arn
+            )
+        return (
+            self.replacement_arn
+            if self.may_go_to_replacement_by_source_arn[source_arn]
+            else source_arn
+        )
 
     def _may_go_to_replacement(self, source_arn: str) -> bool:
         """Return True if messages that died in this queue may go to the replacement.
@@ -175,7 +181,7 @@ def require_redrivable(account: Account, queue_arn: str) -> Facts:
     if queue is None:
         problem = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
         raise CommandError(f"there is no queue {queue_arn}; {problem}", Exit.NOT_FOUND)
-    if is_redrive_off(tags_of(account.clients, queue_arn) or {}):
+    if is_redrive_off(read_queue_tags(account.clients, queue_arn) or {}):
         problem = f"the tag {REDRIVE_TAG} of {queue.name} forbids it: set it to on, or take it off"
         raise CommandError(problem, error_code="redrive_off")
     return queue
@@ -202,7 +208,7 @@ def _find_dlq_arn(account: Account, source: Facts) -> str:
         return source.dlq_arn
     source_arns = list_source_arns(account.clients, source.queue_arn)
     if source_arns:
-        problem = f"it is one itself, so name its source, {parts_of(source_arns[0]).name}"
+        problem = f"it is one itself, so name its source, {parse_queue_arn(source_arns[0]).name}"
         raise CommandError(f"{source.name} has no DLQ: {problem}", Exit.USAGE)
     problem = f"{source.name} has no DLQ: name the queue that the messages died in"
     raise CommandError(problem, Exit.NOT_FOUND)
@@ -278,16 +284,17 @@ def find_quarantine(account: Account, source_or_quarantine: str) -> Facts:
 
     Raises CommandError if there is none, or if looking at its messages would move them to a DLQ.
     """
-    given_arn = resolve_queue_arn(account, source_or_quarantine)
-    quarantine_arn = given_arn
-    if not is_quarantine(parts_of(given_arn).name):
-        quarantine_arn = arn_of_quarantine(given_arn)
+    given_queue_arn = resolve_queue_arn(account, source_or_quarantine)
+    quarantine_arn = given_queue_arn
+    if not is_quarantine(parse_queue_arn(given_queue_arn).name):
+        quarantine_arn = arn_of_quarantine(given_queue_arn)
     quarantine = find_queue(account, quarantine_arn)
     if quarantine:
         require_no_redrive_policy(quarantine)
         return quarantine
     problem = (
-        f"there is no queue {parts_of(quarantine_arn).name}: it is made when a message comes back; "
+        f"there is no queue {parse_queue_arn(quarantine_arn).name}: it is made when a message "
+        "comes back; "
     )
     problem += "`mendq quarantine list` shows the quarantines that there are"
     raise CommandError(problem, Exit.NOT_FOUND)
@@ -302,8 +309,12 @@ def find_route_from_quarantine(account: Account, source_or_quarantine: str) -> R
     DLQ or from the quarantine.
     """
     quarantine = find_quarantine(account, source_or_quarantine)
-    given_arn = resolve_queue_arn(account, source_or_quarantine)
-    source_arn = _derive_source_arn(given_arn) if given_arn == quarantine.queue_arn else given_arn
+    given_queue_arn = resolve_queue_arn(account, source_or_quarantine)
+    source_arn = (
+        _derive_source_arn(given_queue_arn)
+        if given_queue_arn == quarantine.queue_arn
+        else given_queue_arn
+    )
     source = require_redrivable(account, source_arn)
     dlq_arn = source.dlq_arn or ""
     if dlq_arn:
@@ -318,10 +329,10 @@ def _derive_source_arn(quarantine_arn: str) -> str:
     Raises CommandError if the quarantine's name does not have the source's whole name, because it
     was cut.
     """
-    quarantine = parts_of(quarantine_arn)
-    suffix = FIFO if quarantine.name.endswith(FIFO) else ""
-    base_name = quarantine.name.removesuffix(FIFO).removesuffix(QUARANTINE_SUFFIX)
-    source_arn = arn_of_name(f"{base_name}{suffix}", quarantine.region, quarantine.account)
+    quarantine = parse_queue_arn(quarantine_arn)
+    fifo_suffix = FIFO_SUFFIX if quarantine.name.endswith(FIFO_SUFFIX) else ""
+    base_name = quarantine.name.removesuffix(FIFO_SUFFIX).removesuffix(QUARANTINE_SUFFIX)
+    source_arn = arn_of_name(f"{base_name}{fifo_suffix}", quarantine.region, quarantine.account)
     if source_arn is None or arn_of_quarantine(source_arn) != quarantine_arn:
         raise CommandError(
             f"{quarantine.name} does not tell its source: name the source", Exit.USAGE
@@ -351,9 +362,11 @@ def require_no_running_redrive(account: Account, dlq_arn: str) -> None:
     if redrive_store:
         require_no_redrive(redrive_store.read_newest_progress(dlq_arn))
     # SQS may not call a queue a DLQ that no source names any more. Then it has no tasks.
-    if is_move_task_running(account.clients, dlq_arn, ERROR_CODES_WITHOUT_TASKS):
+    if is_move_task_running(account.clients, dlq_arn, ERROR_CODES_WITHOUT_MOVE_TASKS):
         list_command = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
-        problem = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
+        problem = (
+            f"a message movement task runs on {parse_queue_arn(dlq_arn).name}: wait, or end it"
+        )
         cancel_command = "`aws sqs cancel-message-move-task --task-handle HANDLE`"
         raise CommandError(
             f"{problem}: {cancel_command}, which `{list_command}` tells",
@@ -373,7 +386,9 @@ def find_remedy(error_code: str, error_message: str, route: Route) -> str:
         )
     if error_code == "AccessDenied":
         send_action = RedriveMessages.iam_action
-        receive_actions = ", ".join(sorted((SEND_BACK_ACTIONS | DLQ_ACTIONS) - {send_action}))
+        receive_actions = ", ".join(
+            sorted((SEND_BACK_MESSAGES_ACTIONS | DLQ_ACTIONS) - {send_action})
+        )
         source_name = route.source.name
         queue_name = route.messages_queue.name
         return f"it takes {receive_actions} on {queue_name}, and {send_action} on {source_name}"
@@ -394,9 +409,9 @@ def explain_refusals(route: Route) -> Iterator[None]:
         aws_error = error.__cause__
         if not isinstance(aws_error, ClientError):
             raise
-        error_code = code_of(aws_error)
+        error_code = error_code_of(aws_error)
         error_text = describe_error(error)
-        remedy = find_remedy(canonical_code(error_code), error_text, route)
+        remedy = find_remedy(make_canonical_error_code(error_code), error_text, route)
         raise CommandError(
             f"{error_text}; {remedy}" if remedy else error_text, error_code=error_code
         ) from error

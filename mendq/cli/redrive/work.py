@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, field
 
-from mendq.aws.clients import Pace
+from mendq.aws.clients import CallRateLimit
 from mendq.aws.errors import FactsUnavailable
 from mendq.cli.decide.freeze import warn_if_frozen
 from mendq.cli.exit_codes import CommandError, Exit
@@ -28,10 +28,10 @@ from mendq.cli.output import confirm
 from mendq.cli.redrive.choice import MessageChoice
 from mendq.cli.redrive.preview import MessageTally, print_preview, print_unclear_groups
 from mendq.cli.redrive.route import Route, explain_refusals, find_remedy
-from mendq.notifications.text import format_count, plain
+from mendq.notifications.text import format_count, to_plain_text
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message, MoveResult
 from mendq.redrive.mover import (
-    MOST_HELD_MESSAGES,
+    MAXIMUM_HELD_MESSAGES,
     MOST_MESSAGES_PER_RECEIVE,
     VISIBILITY_SECONDS,
     MessageMover,
@@ -259,7 +259,7 @@ class DlqWork(Struct, frozen=True):
             return
         print_unclear_groups(self.call.out, preview_tally, self.choice.command)
         group_ids = ", ".join(
-            plain(group.group_id, 60) for group in unclear_groups[:_MOST_PRINTED_GROUP_IDS]
+            to_plain_text(group.group_id, 60) for group in unclear_groups[:_MOST_PRINTED_GROUP_IDS]
         )
         group_count_text = format_count(len(unclear_groups), "group")
         problem = f"for {group_count_text} ({group_ids}) it is not clear which message failed"
@@ -335,7 +335,7 @@ class DlqWork(Struct, frozen=True):
         `second_pass.move_result` has the result so far, also if an error ends the work.
         """
         is_fifo = self.route.messages_queue.is_fifo
-        pace = Pace(self.choice.messages_per_second, stop_event.wait)
+        processing_pace = CallRateLimit(self.choice.messages_per_second, stop_event.wait)
         expected_count = self.choice.apply_limit(len(second_pass.preview_tally.chosen_message_ids))
         mover = self.route.make_mover(self.call.account, stop_event)
         with use_mover(
@@ -354,7 +354,7 @@ class DlqWork(Struct, frozen=True):
                     # message behind a released one of the same group.
                     mover.release(message_ids_to_release)
                 for batch in self._split_into_batches(messages):
-                    for batch_result in action.process(mover, batch, pace.wait):
+                    for batch_result in action.process(mover, batch, processing_pace.wait):
                         second_pass.move_result += batch_result
                         show_processed_count(second_pass.move_result.attempt_count)
                         self._require_source_exists(batch_result, second_pass.move_result)
@@ -411,7 +411,7 @@ class DlqWork(Struct, frozen=True):
         if not changed_group_ids:
             return []
         group_ids = ", ".join(
-            plain(group_id, 60) for group_id in changed_group_ids[:_MOST_PRINTED_GROUP_IDS]
+            to_plain_text(group_id, 60) for group_id in changed_group_ids[:_MOST_PRINTED_GROUP_IDS]
         )
         group_count_text = format_count(len(changed_group_ids), "group")
         fault = f"the first message of {group_count_text} ({group_ids}) is another one now"
@@ -446,7 +446,7 @@ class DlqWork(Struct, frozen=True):
         messages: list[Message] = []
         message_ids_to_release: list[str] = []
         most_messages = second_pass.processable_message_count
-        most_held_messages = 1 if self.route.messages_queue.is_fifo else MOST_HELD_MESSAGES
+        most_held_messages = 1 if self.route.messages_queue.is_fifo else MAXIMUM_HELD_MESSAGES
         while not stop_event.is_set() and len(messages) < most_messages:
             if len(messages) + len(message_ids_to_release) >= most_held_messages:
                 break
@@ -528,14 +528,16 @@ class DlqWork(Struct, frozen=True):
             warning = f"are in {queue_name} as well: delete them there, or they are handled twice"
             out.say(f"{move_result.copied_count:,} of them {warning}", "yellow")
         if move_result.unmarked_count:
-            unmarked_text = f"{move_result.unmarked_count:,} of them"
-            out.say(f"{unmarked_text} went without {REDRIVE_MARK_NAME}: no room for it", "yellow")
+            unmarked_count_text = f"{move_result.unmarked_count:,} of them"
+            out.say(
+                f"{unmarked_count_text} went without {REDRIVE_MARK_NAME}: no room for it", "yellow"
+            )
         for failure in move_result.unmoved_messages[:_MOST_PRINTED_FAILURES]:
             failure_text = f"{failure.message_id}: {failure.code}: {failure.reason}"
-            out.say_indented(plain(failure_text, 400), "red")
-        unprinted_count = len(move_result.unmoved_messages) - _MOST_PRINTED_FAILURES
-        if unprinted_count > 0:
-            out.say_indented(f"and {unprinted_count:,} more", "red")
+            out.say_indented(to_plain_text(failure_text, 400), "red")
+        unprinted_failure_count = len(move_result.unmoved_messages) - _MOST_PRINTED_FAILURES
+        if unprinted_failure_count > 0:
+            out.say_indented(f"and {unprinted_failure_count:,} more", "red")
         remedies = []
         for failure in move_result.unmoved_messages:
             remedy = find_remedy(failure.code, failure.reason, self.route)

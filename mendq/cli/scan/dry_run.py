@@ -69,7 +69,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts, Need
 from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_READ
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.notifications.own_change import describe_own_change
@@ -141,7 +141,7 @@ class MetricBudget(Struct):
     most_metrics: int | None = None
     asked_metrics: int = 0
 
-    def take_metrics(self, count: int) -> bool:
+    def reserve_metrics(self, count: int) -> bool:
         """Take `count` metrics from the budget. Return False, and take none, if fewer are left."""
         if self.most_metrics is not None and self.asked_metrics + count > self.most_metrics:
             return False
@@ -265,7 +265,7 @@ class DryRun(Struct, frozen=True, dict=True):
 
         The last result is complete.
         """
-        allowance = Allowance(may_measure=self.budget.take_metrics)
+        allowance = Allowance(may_measure=self.budget.reserve_metrics)
         partial_results = scan(self.queues, self.reader, allowance)
         return accumulate(partial_results, merge_results, initial=ScanResult())
 
@@ -344,35 +344,41 @@ class DryRun(Struct, frozen=True, dict=True):
             heal_context.open_cases.list_open(),
             heal_context.settings.consent,
         )
-        reason_by_finding = dict[Finding, str]()
-        for finding, representative in map_merged_findings(findings, merged_findings).items():
-            representative_name = parts_of(representative.queue_arn).name
-            reason_by_finding[finding] = f"said_of_another: {representative_name} speaks for it"
+        waiting_reason_by_finding = dict[Finding, str]()
+        for finding, representative_finding in map_merged_findings(
+            findings, merged_findings
+        ).items():
+            representative_name = parse_queue_arn(representative_finding.queue_arn).name
+            waiting_reason_by_finding[finding] = (
+                f"said_of_another: {representative_name} speaks for it"
+            )
         earlier_symptoms_by_symptom = {
             name: symptom.gives_way_to for name, symptom in SYMPTOM_BY_NAME.items()
         }
         for finding, symptom_name in find_waiting_findings(
             merged_findings, earlier_symptoms_by_symptom
         ).items():
-            reason_by_finding[finding] = f"{symptom_name} goes first"
-        daily_limited_findings = [
+            waiting_reason_by_finding[finding] = f"{symptom_name} goes first"
+        findings_under_daily_limit = [
             finding
             for finding in merged_findings
-            if finding not in reason_by_finding and _is_daily_limited(finding.symptom)
+            if finding not in waiting_reason_by_finding and _is_daily_limited(finding.symptom)
         ]
-        if daily_limited_findings:
+        if findings_under_daily_limit:
             scan_store = _ReadonlyScans(
                 heal_context.clients.dynamodb, heal_context.settings.case_table, _RUN_NAME
             )
             admitted_topics = scan_store.admit_faults(
-                [finding.topic for finding in daily_limited_findings], self.now
+                [finding.topic for finding in findings_under_daily_limit], self.now
             )
             daily_limit = MAXIMUM_NEW_FAULTS_PER_DAY
-            reason = f"of faults in configuration {daily_limit} new ones a day are taken up"
-            for finding in daily_limited_findings:
+            daily_limit_reason = (
+                f"of faults in configuration {daily_limit} new ones a day are taken up"
+            )
+            for finding in findings_under_daily_limit:
                 if finding.topic not in admitted_topics:
-                    reason_by_finding[finding] = reason
-        return reason_by_finding, {finding: finding for finding in merged_findings}
+                    waiting_reason_by_finding[finding] = daily_limit_reason
+        return waiting_reason_by_finding, {finding: finding for finding in merged_findings}
 
     def _group_queues_by_symptom(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
         """Group the findings' queues by symptom, to see if many queues show the same symptom.
@@ -416,9 +422,11 @@ class DryRun(Struct, frozen=True, dict=True):
         if isinstance(situation, Outcome):
             return _describe_refusal(situation.refusal)
 
-        def count_queues(uncounted_situation: Situation) -> Situation:
-            symptom_spread = self._read_spread(symptom, facts.tags, queues_by_symptom)
-            return add_reach(uncounted_situation, symptom_spread, heal_context)
+        def count_queues(situation_without_count: Situation) -> Situation:
+            queues_with_symptom = self._list_queues_with_symptom(
+                symptom, facts.tags, queues_by_symptom
+            )
+            return add_reach(situation_without_count, queues_with_symptom, heal_context)
 
         decision, situation = gather_and_decide(
             situation, read_queue=partial(add_facts, run=heal_context), count_queues=count_queues
@@ -429,7 +437,7 @@ class DryRun(Struct, frozen=True, dict=True):
             return replace(action, first=describe_own_change(own_change, heal_context.now))
         return action
 
-    def _read_spread(
+    def _list_queues_with_symptom(
         self,
         symptom: Symptom,
         tags: Mapping[str, str],
@@ -455,7 +463,7 @@ class DryRun(Struct, frozen=True, dict=True):
         tags = self._tags_by_queue_arn.get(queue_arn, {})
         needed_facts = symptom.every_need
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
-        if not self.budget.take_metrics(self.reader.count_metrics_to_read(facts, needed_facts)):
+        if not self.budget.reserve_metrics(self.reader.count_metrics_to_read(facts, needed_facts)):
             return None
         return self._add_pins(self.reader.with_needed_facts(facts, needed_facts), needed_facts)
 
@@ -555,8 +563,8 @@ def _describe_case(case: Case, because: str) -> ExpectedAction:
         return ExpectedAction(f"{REFUSAL_TEXT}: {case.code}", why=case.reason)
     # An escalated case leaves its steps to a person. The finding is printed above this text.
     steps = () if case.state is State.ESCALATED else tuple(list_step_lines(case.steps))
-    reason_to_add = "" if case.reason == because else case.reason
-    return ExpectedAction(_ACTION_BY_STATE[case.state], steps, reason_to_add)
+    reason_unless_repeated = "" if case.reason == because else case.reason
+    return ExpectedAction(_ACTION_BY_STATE[case.state], steps, reason_unless_repeated)
 
 
 def _describe_refusal(refusal: Refusal | None) -> ExpectedAction:

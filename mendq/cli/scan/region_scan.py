@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec.structs import asdict
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import is_denied
+from mendq.aws.errors import is_access_denied
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
@@ -38,11 +38,11 @@ from mendq.model.mode import Mode
 from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_READ
-from mendq.model.queue import is_quarantine, parts_of
+from mendq.model.queue import is_quarantine, parse_queue_arn
 from mendq.model.tags import TEAM_TAG
 from mendq.model.time_text import format_time
 from mendq.notifications.change_lines import list_change_commands
-from mendq.notifications.next_steps import command_without_case
+from mendq.notifications.next_steps import choose_command_without_case
 from mendq.notifications.text import format_count
 from mendq.scan.reader import ScanReader
 
@@ -121,12 +121,12 @@ class RegionScan(DryRun, frozen=True, dict=True):
             dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
         except (CommandError, *UNDECIDABLE_ERRORS, ClientError, BotoCoreError) as error:
             has_no_stack = isinstance(error, CommandError) and error.code is Exit.NOT_FOUND
-            may_not_ask = (
+            may_not_describe_stacks = (
                 isinstance(error, ClientError)
                 and error.operation_name == "DescribeStacks"
-                and is_denied(error)
+                and is_access_denied(error)
             )
-            return None if has_no_stack or may_not_ask else error
+            return None if has_no_stack or may_not_describe_stacks else error
         return dry_run
 
     @cached_property
@@ -135,12 +135,12 @@ class RegionScan(DryRun, frozen=True, dict=True):
         scan_consent = _ScanConsent(queues=self.patterns)
         queue_listing = list_readable_queues(self._clients, self.account.account_id, scan_consent)
         queues = tuple(queue for queue in queue_listing.queues if scan_consent.names(queue.name))
-        off_queue_arns = tuple(
+        arns_of_queues_tagged_off = tuple(
             queue_arn
-            for queue_arn in queue_listing.off_arns
-            if scan_consent.names(parts_of(queue_arn).name)
+            for queue_arn in queue_listing.arns_tagged_off
+            if scan_consent.names(parse_queue_arn(queue_arn).name)
         )
-        return QueueListing(queues, queue_listing.error_by_pattern, off_queue_arns)
+        return QueueListing(queues, queue_listing.error_by_pattern, arns_of_queues_tagged_off)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
@@ -154,15 +154,17 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @property
     def absent_queue_names(self) -> list[str]:
         """Names in `patterns` for which no queue was found, sorted."""
-        existing_queue_names = {parts_of(queue_arn).name for queue_arn in self._existing_arns}
+        existing_queue_names = {
+            parse_queue_arn(queue_arn).name for queue_arn in self._existing_queue_arns
+        }
         named_queue_names = {pattern for pattern in self.patterns if not pattern.endswith("*")}
         return sorted(named_queue_names - existing_queue_names)
 
     @cached_property
-    def _existing_arns(self) -> frozenset[str]:
+    def _existing_queue_arns(self) -> frozenset[str]:
         """ARNs of all queues that match the patterns, with those whose mode is `off`."""
         queue_arns = (queue.queue_arn for queue in self._queue_listing.queues)
-        return frozenset((*queue_arns, *self._queue_listing.off_arns))
+        return frozenset((*queue_arns, *self._queue_listing.arns_tagged_off))
 
     def is_absent(self, queue_arn: str) -> bool:
         """Return True if the list of all queues is complete and does not have this queue.
@@ -170,7 +172,9 @@ class RegionScan(DryRun, frozen=True, dict=True):
         Use it only with the default `patterns`, which list all queues. The answer saves a call to
         AWS, because failed calls often name queues that do not exist.
         """
-        return not self._queue_listing.error_by_pattern and queue_arn not in self._existing_arns
+        return (
+            not self._queue_listing.error_by_pattern and queue_arn not in self._existing_queue_arns
+        )
 
     @cached_property
     def _stack_timing(self) -> Timing:
@@ -193,7 +197,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             self.now,
             self._stack_timing,
             list_open_symptoms=lambda _: frozenset(),
-            read_noted_moves=frozenset,
+            read_noted_move_destinations=frozenset,
             list_newest_cases=lambda _: (),
             consent=_ScanConsent(queues=(ANY_QUEUE_PATTERN,)),
         )
@@ -231,7 +235,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         except UNDECIDABLE_ERRORS as error:
             return ExpectedAction(NO_DECISION_TEXT, why=str(error))
         if not isinstance(plan_or_refusal, Plan):
-            command = command_without_case(plan_or_refusal, finding.queue_arn)
+            command = choose_command_without_case(plan_or_refusal, finding.queue_arn)
             manual_commands = (command,) if command else ()
             return ExpectedAction(
                 "would change nothing", (), plan_or_refusal.reason, manual_commands
@@ -263,10 +267,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
             error_by_target[f"the stack {self.account.stack}"] = self.stack_dry_run
         # The stack's own queues have the tag `off` too. Alarms watch them.
         own_queue_prefixes = (f"{self.account.stack}-", PROBE_QUEUE)
-        off_queue_arns = (
+        arns_of_queues_tagged_off = (
             queue_arn
-            for queue_arn in queue_listing.off_arns
-            if not parts_of(queue_arn).name.startswith(own_queue_prefixes)
+            for queue_arn in queue_listing.arns_tagged_off
+            if not parse_queue_arn(queue_arn).name.startswith(own_queue_prefixes)
         )
         quarantine_arns = (
             queue.queue_arn for queue in queue_listing.queues if is_quarantine(queue.name)
@@ -274,7 +278,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return {
             **dict.fromkeys(self.absent_queue_names, _ABSENT_QUEUE_NOTE),
             **dict.fromkeys(quarantine_arns, _QUARANTINE_NOTE),
-            **dict.fromkeys(off_queue_arns, _OFF_TAG_NOTE),
+            **dict.fromkeys(arns_of_queues_tagged_off, _OFF_TAG_NOTE),
             **dict.fromkeys(scan_result.skipped_arns, _METRIC_LIMIT_NOTE),
             **dict.fromkeys(scan_result.unsettled_arns, too_new_note),
             # AWS names the policy that refused at the end of a long line.

@@ -14,7 +14,7 @@ import mendq.report
 from mendq.report import links, words
 
 # Queues of one symptom that the page shows at once. The others are folded.
-MOST_OPEN_QUEUES = 5
+MAXIMUM_UNFOLDED_QUEUES = 5
 _TEMPLATES_FOLDER = Path(mendq.report.__file__).with_name("template")
 
 
@@ -29,9 +29,9 @@ def render_page(document: Mapping[str, Any]) -> str:
     )
     template_environment.filters["parts"] = words.split_at_marks
     template_environment.globals.update(words=words, links=links)
-    findings_by_severity = _group_by("severity", document["findings"])
+    findings_by_severity = _group_findings_by("severity", document["findings"])
     findings_by_severity_and_symptom = {
-        severity: _group_by("symptom", findings)
+        severity: _group_findings_by("symptom", findings)
         for severity, findings in findings_by_severity.items()
     }
     scanned_at = datetime.fromisoformat(document["at"])
@@ -40,11 +40,11 @@ def render_page(document: Mapping[str, Any]) -> str:
         scan=document,
         at=words.format_time(scanned_at),
         kinds=findings_by_severity_and_symptom,
-        most_queues=MOST_OPEN_QUEUES,
+        most_queues=MAXIMUM_UNFOLDED_QUEUES,
     )
 
 
-def _group_by(
+def _group_findings_by(
     field_name: str, findings: Iterable[Mapping[str, Any]]
 ) -> dict[str, list[Mapping[str, Any]]]:
     """Group findings by the value of one field.

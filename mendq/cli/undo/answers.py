@@ -15,12 +15,16 @@ from mendq.cli.account import Account
 from mendq.cli.output import LabelledLine, Output, format_minute
 from mendq.heal.undo import CaseWrite, UndoOutcome, list_writes
 from mendq.model.case import Case
-from mendq.model.queue import parts_of
+from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.model.steps import CreateDlq, has_value_in_queue
-from mendq.notifications.change_lines import DELETION_WARNING, RETENTION_ATTRIBUTE, format_with_unit
+from mendq.notifications.change_lines import (
+    DELETION_WARNING,
+    RETENTION_ATTRIBUTE,
+    format_attribute_value,
+)
 from mendq.notifications.configuration import NOT_SET_TEXT
-from mendq.notifications.text import plain
+from mendq.notifications.text import to_plain_text
 
 _STYLE_BY_OUTCOME = {
     "undone": "green",
@@ -36,19 +40,21 @@ RollbackAnswer = dict[str, Any]
 CaseHistories = Mapping[str, Sequence[Case]]
 
 
-def print_preview(out: Output, answers: Sequence[RollbackAnswer], histories: CaseHistories) -> None:
+def print_preview(
+    out: Output, answers: Sequence[RollbackAnswer], history_by_case_id: CaseHistories
+) -> None:
     """Print what a rollback would do. Cases already rolled back have their own heading."""
     answers_rolled_back_earlier = [answer for answer in answers if was_rolled_back(answer)]
     answers_to_roll_back = [answer for answer in answers if not was_rolled_back(answer)]
     if answers_rolled_back_earlier:
-        print_answers(out, "Rolled back already", answers_rolled_back_earlier, histories)
+        print_answers(out, "Rolled back already", answers_rolled_back_earlier, history_by_case_id)
     if answers_to_roll_back or not answers_rolled_back_earlier:
         heading = "Would be, in this order" if len(answers_to_roll_back) > 1 else "Would be"
-        print_answers(out, heading, answers_to_roll_back, histories)
+        print_answers(out, heading, answers_to_roll_back, history_by_case_id)
 
 
 def print_answers(
-    out: Output, heading: str, answers: Sequence[RollbackAnswer], histories: CaseHistories
+    out: Output, heading: str, answers: Sequence[RollbackAnswer], history_by_case_id: CaseHistories
 ) -> None:
     """Print a heading and, for each case, the outcome of each attribute.
 
@@ -58,12 +64,14 @@ def print_answers(
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
-        newest_transition = histories[answer["case_id"]][-1]
-        out.say(f"{answer['case_id']} on {parts_of(newest_transition.queue_arn).name}", "bold")
+        newest_transition = history_by_case_id[answer["case_id"]][-1]
+        out.say(
+            f"{answer['case_id']} on {parse_queue_arn(newest_transition.queue_arn).name}", "bold"
+        )
         attributes = answer.get("attributes", ())
         manual_reason = "no rollback ever writes"
         if "error" in answer:
-            out.say_labelled([("not done", "red", plain(answer["error"]["message"], 300))])
+            out.say_labelled([("not done", "red", to_plain_text(answer["error"]["message"], 300))])
             manual_reason = "AWS did not let Mendq write"
         out.say_labelled(map(format_attribute, attributes))
         if newest_transition.state is State.ROLLED_BACK:
@@ -88,9 +96,9 @@ def _print_kept_queue(
         for attribute in attributes
         if attribute["attribute"] == CreateDlq.attribute
     )
-    dlq = parts_of(str(dlq_arn))
-    source = parts_of(source_arn)
-    out.say(f"{plain(dlq.name, 80)} stays, with its messages. See what is in it:")
+    dlq = parse_queue_arn(str(dlq_arn))
+    source = parse_queue_arn(source_arn)
+    out.say(f"{to_plain_text(dlq.name, 80)} stays, with its messages. See what is in it:")
     out.say_command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
     out.say("what can be handled now goes back:")
     dlq_name = quote(dlq.name)
@@ -120,7 +128,7 @@ def was_rolled_back(answer: RollbackAnswer) -> bool:
 def format_attribute(attribute: RollbackAnswer) -> LabelledLine:
     """Return the line about one attribute: its outcome, its name and its values."""
     outcome = str(attribute["outcome"])
-    attribute_text = f"{plain(attribute['attribute'], 64)}: {_describe_values(attribute)}"
+    attribute_text = f"{to_plain_text(attribute['attribute'], 64)}: {_describe_values(attribute)}"
     return outcome, _STYLE_BY_OUTCOME.get(outcome, ""), attribute_text
 
 
@@ -131,22 +139,26 @@ def _describe_values(attribute: RollbackAnswer) -> str:
     value and why it stays: somebody else or a later case set it, or it is the value from before. An
     attribute that the queue does not show, such as a redrive, has a fixed sentence.
     """
-    name = attribute["attribute"]
-    if not has_value_in_queue(name):
+    attribute_name = attribute["attribute"]
+    if not has_value_in_queue(attribute_name):
         return _REDRIVE_STOPPED_TEXT if attribute["outcome"] == "undone" else _REDRIVE_OVER_TEXT
-    present_value = _format_value(name, attribute.get("now"))
-    former_value = _format_value(name, attribute.get("before"))
+    present_value = _format_value(attribute_name, attribute.get("now"))
+    former_value = _format_value(attribute_name, attribute.get("before"))
     if attribute["outcome"] == "kept" and attribute.get("later_case"):
         return f"{present_value}, by a later case of Mendq: {attribute['later_case']}"
     if attribute["outcome"] == "kept":
         return f"{present_value}, set since by somebody else"
     if attribute["outcome"] == "nothing":
         return f"{present_value}, as before already"
-    return f"{_format_value(name, attribute.get('after'))} -> {former_value}"
+    return f"{_format_value(attribute_name, attribute.get('after'))} -> {former_value}"
 
 
 def _format_value(attribute_name: str, value: object) -> str:
-    return format_with_unit(attribute_name, str(value)) if value not in (None, "") else NOT_SET_TEXT
+    return (
+        format_attribute_value(attribute_name, str(value))
+        if value not in (None, "")
+        else NOT_SET_TEXT
+    )
 
 
 def _list_kept_attributes(answer: RollbackAnswer) -> list[RollbackAnswer]:
@@ -160,11 +172,11 @@ def _list_kept_attributes(answer: RollbackAnswer) -> list[RollbackAnswer]:
 
 def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
     """Return the transitions of each case, first to last, by case ID, from any order."""
-    histories: dict[str, tuple[Case, ...]] = {}
+    history_by_case_id: dict[str, tuple[Case, ...]] = {}
     for transition in sorted(transitions, key=lambda transition: transition.n):
-        earlier_transitions = histories.get(transition.case_id, ())
-        histories[transition.case_id] = (*earlier_transitions, transition)
-    return histories
+        earlier_transitions = history_by_case_id.get(transition.case_id, ())
+        history_by_case_id[transition.case_id] = (*earlier_transitions, transition)
+    return history_by_case_id
 
 
 def add_later_case_ids(account: Account, answers: Iterable[RollbackAnswer]) -> None:
@@ -179,30 +191,34 @@ def add_later_case_ids(account: Account, answers: Iterable[RollbackAnswer]) -> N
             kept_attributes.append((answer["case_id"], attribute))
     if not kept_attributes:
         return
-    histories = group_by_case(account.open_store(OpenCases).scan_all_transitions())
+    history_by_case_id = group_by_case(account.open_store(OpenCases).scan_all_transitions())
     for case_id, attribute in kept_attributes:
-        attribute["later_case"] = _find_later_case(histories, attribute, case_id)
+        attribute["later_case"] = _find_later_case(history_by_case_id, attribute, case_id)
 
 
 def _find_later_case(
-    histories: CaseHistories, attribute: RollbackAnswer, case_id: str
+    history_by_case_id: CaseHistories, attribute: RollbackAnswer, case_id: str
 ) -> str | None:
     """Return the ID of a case on the same queue that wrote the current value after this case did.
 
     None if no case wrote it later. Values of overridden or rolled-back cases do not count.
     """
-    write_of_this_case = _find_attribute_write(histories.get(case_id, ()), attribute["attribute"])
+    write_of_this_case = _find_attribute_write(
+        history_by_case_id.get(case_id, ()), attribute["attribute"]
+    )
     if write_of_this_case is None:
         return None
     queue_arn = write_of_this_case.last_transition.queue_arn
-    for other_case_id, history in histories.items():
+    for other_case_id, history in history_by_case_id.items():
         if history[-1].queue_arn != queue_arn or history[-1].state is State.ROLLED_BACK:
             continue
         write_of_other_case = _find_attribute_write(history, attribute["attribute"])
         if write_of_other_case is None or write_of_other_case.was_overridden:
             continue
-        is_later = write_of_other_case.last_transition.at > write_of_this_case.last_transition.at
-        if is_later and write_of_other_case.after == attribute["now"]:
+        is_other_write_later = (
+            write_of_other_case.last_transition.at > write_of_this_case.last_transition.at
+        )
+        if is_other_write_later and write_of_other_case.after == attribute["now"]:
             return other_case_id
     return None
 
@@ -210,5 +226,10 @@ def _find_later_case(
 def _find_attribute_write(history: Sequence[Case], attribute_name: str) -> CaseWrite | None:
     """Return what a case wrote to an attribute. None if it wrote nothing there."""
     return next(
-        (write for write in list_writes(history) if write.attribute == attribute_name), None
+        (
+            attribute_write
+            for attribute_write in list_writes(history)
+            if attribute_write.attribute == attribute_name
+        ),
+        None,
     )

@@ -16,11 +16,11 @@ from typing import Annotated
 import typer
 
 from mendq.cases.table import OpenCases
-from mendq.cli.commands import CASE_SCAN_ACTIONS, INVOKE_ACTION, CommandKind, command
+from mendq.cli.commands import CASE_SCAN_ACTIONS, INVOKE_LAMBDA_ACTION, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit, error_document
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find_case, require_whole_id
-from mendq.cli.output import Yes, confirm
+from mendq.cli.output import YesOption, confirm
 from mendq.cli.undo.answers import (
     CaseHistories,
     RollbackAnswer,
@@ -63,12 +63,12 @@ def _predict_answer(
     for later_answer in later_answers:
         for attribute in _list_undone_attributes(later_answer):
             restored_value_by_attribute[attribute["attribute"]] = attribute["before"]
-    answer_by_attribute = {
+    previewed_attribute_by_name = {
         attribute["attribute"]: attribute for attribute in answer.get("attributes", ())
     }
     attributes = [
         _predict_outcome(
-            write, answer_by_attribute.get(write.attribute), restored_value_by_attribute
+            write, previewed_attribute_by_name.get(write.attribute), restored_value_by_attribute
         )
         for write in list_writes(history)
     ]
@@ -104,7 +104,9 @@ def _predict_outcome(
     if restored_value is None:
         return attribute
     if restored_value == attribute["after"] != attribute["before"] and not write.was_overridden:
-        attribute_without_now = {key: attribute[key] for key in attribute if key != "now"}
+        attribute_without_now = {
+            field_name: attribute[field_name] for field_name in attribute if field_name != "now"
+        }
         return attribute_without_now | {"outcome": UndoOutcome.UNDONE}
     outcome = (
         UndoOutcome.ALREADY_UNDONE if restored_value == attribute["before"] else UndoOutcome.KEPT
@@ -118,7 +120,7 @@ _NOT_FOUND_CODES = frozenset({"not_found", "queue_gone"})
 _MINUTES_BY_UNIT = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
-@command(1, CommandKind.STEERING, CASE_SCAN_ACTIONS | {INVOKE_ACTION})
+@command(1, CommandKind.STEERING, CASE_SCAN_ACTIONS | {INVOKE_LAMBDA_ACTION})
 def rollback(
     call: Invocation,
     case_id: Annotated[str | None, typer.Argument(metavar="CASE", show_default=False)] = None,
@@ -129,7 +131,7 @@ def rollback(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would happen.")
     ] = False,
-    yes: Yes = False,
+    yes: YesOption = False,
 ) -> Exit:
     """Undo a fix. A person's newer value is kept.
 
@@ -147,26 +149,28 @@ def rollback(
         if earliest_applied_at is None:
             history = find_case(call.account, case_id or "")
             require_whole_id(history[-1], case_id or "", yes=yes)
-            histories: CaseHistories = {history[-1].case_id: history}
+            history_by_case_id: CaseHistories = {history[-1].case_id: history}
         else:
-            histories = _find_cases_applied_since(call, earliest_applied_at)
-        previewed_answers = _preview_rollbacks(call, histories)
-    print_preview(call.out, previewed_answers, histories)
-    undone_case_count = sum(
+            history_by_case_id = _find_cases_applied_since(call, earliest_applied_at)
+        previewed_answers = _preview_rollbacks(call, history_by_case_id)
+    print_preview(call.out, previewed_answers, history_by_case_id)
+    undoable_case_count = sum(
         bool(_list_undone_attributes(answer))
         for answer in previewed_answers
         if not was_rolled_back(answer)
     )
-    if dry_run or not undone_case_count:
+    if dry_run or not undoable_case_count:
         return _print_json(call, previewed_answers, is_one_case=case_id is not None)
-    confirm(f"Undo {undone_case_count} of {format_count(len(previewed_answers), 'case')}?", yes=yes)
+    confirm(
+        f"Undo {undoable_case_count} of {format_count(len(previewed_answers), 'case')}?", yes=yes
+    )
     with call.out.show_waiting("rolling back"):
         answers = [
             _ask_rollback_lambda(call, rolled_back_case_id, dry_run=False)
-            for rolled_back_case_id in histories
+            for rolled_back_case_id in history_by_case_id
         ]
         add_later_case_ids(call.account, answers)
-    print_answers(call.out, "Done", answers, histories)
+    print_answers(call.out, "Done", answers, history_by_case_id)
     return _print_json(call, answers, is_one_case=case_id is not None)
 
 
@@ -192,9 +196,9 @@ def _find_cases_applied_since(call: Invocation, since: datetime) -> CaseHistorie
 
     The case with the newest change comes first. Cases that were rolled back already are left out.
     """
-    histories = group_by_case(call.account.open_store(OpenCases).scan_all_transitions())
+    history_by_case_id = group_by_case(call.account.open_store(OpenCases).scan_all_transitions())
     last_applied_at_by_case_id = dict[str, datetime]()
-    for case_id, history in histories.items():
+    for case_id, history in history_by_case_id.items():
         if history[-1].state is State.ROLLED_BACK:
             continue
         for transition in history:
@@ -205,17 +209,17 @@ def _find_cases_applied_since(call: Invocation, since: datetime) -> CaseHistorie
         key=lambda case_id: last_applied_at_by_case_id[case_id],
         reverse=True,
     )
-    return {case_id: histories[case_id] for case_id in case_ids_newest_first}
+    return {case_id: history_by_case_id[case_id] for case_id in case_ids_newest_first}
 
 
-def _preview_rollbacks(call: Invocation, histories: CaseHistories) -> list[RollbackAnswer]:
+def _preview_rollbacks(call: Invocation, history_by_case_id: CaseHistories) -> list[RollbackAnswer]:
     """Return what a rollback of each case would do, in the given order, without doing it.
 
     If a value is kept because a later case wrote it, the answer names that case.
     """
     answers: list[RollbackAnswer] = []
     undone_answers_by_queue = defaultdict[str, list[RollbackAnswer]](list)
-    for case_id, history in histories.items():
+    for case_id, history in history_by_case_id.items():
         later_answers = undone_answers_by_queue[history[-1].queue_arn]
         answer = _predict_answer(
             _ask_rollback_lambda(call, case_id, dry_run=True), history, later_answers

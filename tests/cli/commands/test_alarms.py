@@ -14,12 +14,12 @@ from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC
 from mendq.cli.queues.alarms import (
     FIRST_MESSAGE_ALARM,
     AlarmFormat,
-    SizedAlarm,
+    AlarmLimits,
+    choose_alarm_limits,
     make_alarm,
     render_lines,
-    size_alarm,
 )
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from tests.cli.conftest import Operator
 
 SINCE = datetime(2026, 11, 9, tzinfo=UTC)
@@ -59,19 +59,19 @@ def hour_long(days: int) -> Value:
 def test_the_narrowest_band_is_taken_that_rings_once_a_week(
     value: Value, share: float, width: int | None, periods: int
 ) -> None:
-    size = size_alarm(two_weeks(value, share), normal_value=30)
+    size = choose_alarm_limits(two_weeks(value, share), normal_value=30)
     assert (size.width, size.periods) == (width, periods)
 
 
 def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> None:
     few = two_weeks(lambda at: 100 if at.hour else 40, share=0.2)
-    size = size_alarm(few, normal_value=30)
+    size = choose_alarm_limits(few, normal_value=30)
     assert 120 < size.threshold < 130, "100 and two standard deviations"
-    assert size_alarm((), normal_value=30).threshold == 30
-    assert "0% of two weeks" in size_alarm((), normal_value=30).because
+    assert choose_alarm_limits((), normal_value=30).threshold == 30
+    assert "0% of two weeks" in choose_alarm_limits((), normal_value=30).because
 
 
-BANDED = make_alarm("orders.fifo", AGE_METRIC, SizedAlarm("it is so", 3, 4), TOPIC)
+BANDED = make_alarm("orders.fifo", AGE_METRIC, AlarmLimits("it is so", 3, 4), TOPIC)
 
 
 def test_every_form_says_the_same() -> None:
@@ -123,7 +123,7 @@ def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(
     operator: Operator,
 ) -> None:
     dead = operator.aws.queue("orders-dlq")
-    arn = operator.aws.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
+    arn = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     client = operator.aws.clients.cloudwatch
     found = operator.json("alarms", "orders", "--topic", TOPIC)
     assert found["queue_arn"] == arn
@@ -143,7 +143,7 @@ def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(
 
 def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
     dead = operator.aws.queue("orders-dlq")
-    operator.aws.queue("orders", RedrivePolicy=Redrive(dead, 5).text)
+    operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     (missing,) = operator.json("alarms", "orders-dlq")["missing"]
     alarm = missing["alarm"]
     assert (alarm["MetricName"], alarm["Threshold"], alarm["Period"]) == (DEPTH_METRIC, 0, 60)

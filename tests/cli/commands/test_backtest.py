@@ -24,7 +24,7 @@ from mendq.cli.backtest.judged import (
     JudgedIncident,
     PastIncident,
     count_notifications,
-    explain_left_alone,
+    explain_queues_left_alone,
 )
 from mendq.cli.backtest.nightly_run import BacktestRun
 from mendq.cli.exit_codes import Exit
@@ -77,13 +77,13 @@ def test_each_mode_does_what_heal_does_in_it(tmp_path: Path) -> None:
     assert found.answers[Mode.HEAL].would.steps == ("VisibilityTimeout: 30 s -> 45 s",)
     sent = [count_notifications([found], mode)["notifications"] for mode in Mode]
     assert sent == [0, 1, 0]
-    assert explain_left_alone([found]) == {}
+    assert explain_queues_left_alone([found]) == {}
 
 
 def test_what_a_tag_or_too_little_evidence_leaves_alone_is_said(tmp_path: Path) -> None:
     off = _snapshot(tmp_path / "s.json", ["off", "few"], {"mendq": "off"})
     judged = _judged(off, _incident("off"), _incident("few", why="too_little_evidence"))
-    alone = explain_left_alone([*judged, *_judged(off, _incident("elsewhere"))])
+    alone = explain_queues_left_alone([*judged, *_judged(off, _incident("elsewhere"))])
     assert set(alone) == {_arn("off"), _arn("few"), _arn("elsewhere")}
     assert alone[_arn("off")] == "its tag `mendq` is `off`"
     assert "too few failed calls" in alone[_arn("few")]

@@ -38,9 +38,9 @@ def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) 
 
 
 def _ended(operator: Operator) -> DrillRun:
-    made: Any = SimpleNamespace(visibility_seconds=operator.aws.visibility(NAME))
+    made: Any = SimpleNamespace(visibility_timeout_seconds=operator.aws.visibility(NAME))
     this = DrillRun(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
-    made.visibility_seconds = 30
+    made.visibility_timeout_seconds = 30
     this.end_case()
     return this
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from mendq.cases.baselines import Baselines
 from mendq.model.facts import Facts
-from mendq.model.queue import public_url
+from mendq.model.queue import make_public_queue_url
 from mendq.notifications.queue_lines import describe_configuration
 from tests.cli.conftest import Operator
 from tests.heal.policy_events import ALICE, event
@@ -21,7 +21,7 @@ def test_what_changed_before_it_broke(operator: Operator) -> None:
     _well(operator, arn)
     aws.later(days=1)
     aws.set_visibility(arn, 60)
-    asked = {"queueUrl": public_url(arn), "attributes": {"VisibilityTimeout": "60"}}
+    asked = {"queueUrl": make_public_queue_url(arn), "attributes": {"VisibilityTimeout": "60"}}
     aws.history = [event(aws, arn, requestParameters=asked)]
     aws.later(hours=1)
     _well(operator, arn)

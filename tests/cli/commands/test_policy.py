@@ -11,7 +11,7 @@ import pytest
 
 from mendq.cases.pins import Pins
 from mendq.cli.decide import policy as command
-from mendq.model.policy import Pin, digest_of
+from mendq.model.policy import Pin, digest_of_policy
 from tests.cli.conftest import Operator
 from tests.heal.conftest import WORKER
 from tests.heal.policy_events import DEPLOYS, by_cloudformation
@@ -40,7 +40,7 @@ def test_it_shows_the_whole_policy_and_keeps_its_bytes(operator: Operator, queue
     for line in json.dumps(json.loads(GRANTS), indent=2).splitlines():
         assert "".join(line.split()) in shown
     found = _pinned(operator)
-    assert (found.policy, found.digest, found.generation) == (GRANTS, digest_of(GRANTS), 1)
+    assert (found.policy, found.digest, found.generation) == (GRANTS, digest_of_policy(GRANTS), 1)
     assert found.digest in shown
     assert found.pinned_by.startswith("arn:aws:")
     attributes = operator.aws.attributes(queue)

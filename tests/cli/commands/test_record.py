@@ -28,7 +28,7 @@ from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
 from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
 from mendq.cli.permissions import make_record_policy
-from mendq.model.tags import DRILL_QUEUE_PREFIX, DRILL_TAG, MODE_OFF, MODE_TAG
+from mendq.model.tags import DRILL_QUEUE_PREFIX, DRILL_TAG, MODE_OFF_VALUE, MODE_TAG
 from tests.account.account import moto_account
 from tests.cli.asked import noted
 from tests.cli.conftest import things_in
@@ -844,4 +844,4 @@ def test_file_runs_alone_on_an_older_python(
 def test_prefix_and_tags_are_the_ones_that_mendq_leaves_alone() -> None:
     """The file runs alone, so it cannot import Mendq's names."""
     assert recorder.NAME_PREFIX.startswith(DRILL_QUEUE_PREFIX)
-    assert {MODE_TAG: MODE_OFF, DRILL_TAG: "true"} == recorder.QUEUE_TAGS
+    assert {MODE_TAG: MODE_OFF_VALUE, DRILL_TAG: "true"} == recorder.QUEUE_TAGS

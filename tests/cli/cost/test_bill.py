@@ -18,7 +18,7 @@ from mendq.cli.cost.bill import BilledStack, NotPriced, count_runs_a_month
 from mendq.follow_up.follow_up import FollowUpResult
 from mendq.heal.batch import BatchResult
 from mendq.model import prices
-from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, NAMESPACE, OwnMetric
+from mendq.model.names import GAUGE_METRICS, METRIC_NAMESPACE, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.settings import FULL_ALARMS
 from tests.functions.conftest import call_with
 from tests.infra.synthesized import NIGHTLY_OFF, SETTINGS, template_of, template_with
@@ -86,7 +86,7 @@ def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
 def _names_sent(
     send_metrics: Callable[[LambdaInvocation[Any]], None], alarms: str = FULL_ALARMS
 ) -> frozenset[str]:
-    metrics = EphemeralMetrics(namespace=NAMESPACE)
+    metrics = EphemeralMetrics(namespace=METRIC_NAMESPACE)
     call = call_with(metrics)
     call.settings.alarms = alarms
     send_metrics(call)

@@ -24,7 +24,7 @@ from mendq.cli.doctor.life import (
     check_scan,
     read_last_scan,
 )
-from mendq.probe.probe import ARRIVAL_TIMEOUT, Probe
+from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT, Probe
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import ScanStore
 from tests.cli.conftest import Operator
@@ -79,10 +79,10 @@ def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
 @pytest.mark.parametrize(
     ("ago", "lost_in_a_row", "status"),
     [
-        (ARRIVAL_TIMEOUT + SECOND, 0, "fail"),
-        (ARRIVAL_TIMEOUT + SECOND, 2, "fail"),
-        (ARRIVAL_TIMEOUT, 0, "ok"),
-        (ARRIVAL_TIMEOUT, 1, "warn"),
+        (PROBE_ARRIVAL_TIMEOUT + SECOND, 0, "fail"),
+        (PROBE_ARRIVAL_TIMEOUT + SECOND, 2, "fail"),
+        (PROBE_ARRIVAL_TIMEOUT, 0, "ok"),
+        (PROBE_ARRIVAL_TIMEOUT, 1, "warn"),
     ],
 )
 def test_a_probe_that_was_not_seen(
@@ -91,7 +91,7 @@ def test_a_probe_that_was_not_seen(
     (check,) = check_probe(operator.account, NOW)
     assert (check.status, check.remedy) == ("warn", "ask again in an hour"), "none was sent yet"
     sent = Probe(NOW - ago, NOW - ago, lost_in_a_row)
-    ProbeRecord(operator.aws.clients.dynamodb, "case_store").note_sent(sent)
+    ProbeRecord(operator.aws.clients.dynamodb, "case_store").store_sent_probe(sent)
     (check,) = check_probe(operator.account, NOW)
     assert (check.status, check.remedy) == (status, "docs/runbooks/probe_lost.md")
     assert f"{lost_in_a_row} before it lost" in check.sentence

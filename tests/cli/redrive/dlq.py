@@ -12,7 +12,7 @@ import pytest
 
 from mendq.cli import output
 from mendq.cli.redrive import work
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
 from tests.cli.conftest import Operator
@@ -80,7 +80,7 @@ def dlq(operator: Operator, *, fifo: bool = False, **attributes: str) -> Dlq:
     """Two empty queues; whatever is held in them is hidden for long."""
     ending = ".fifo" if fifo else ""
     messages = operator.aws.queue(f"orders-dlq{ending}", tag=None, VisibilityTimeout="600")
-    policy = {"RedrivePolicy": Redrive(messages, 3).text}
+    policy = {"RedrivePolicy": RedrivePolicy(messages, 3).text}
     source = operator.aws.queue(f"orders{ending}", tag=None, **policy, **attributes)
     made = Dlq(operator.aws, source, messages, operator=operator, messages=messages)
     made.listen(operator.account.clients)

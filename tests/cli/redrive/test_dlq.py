@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.redrive.message_filter import SOURCE_ARN_ATTRIBUTE
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dlq import Dlq, died_in, dlq, quarantined
@@ -93,7 +93,7 @@ def test_a_queue_that_is_nobodys_dlq_is_looked_at_only_by_a_persons_word(queues:
 def test_a_dlq_that_moves_on_what_is_looked_at_is_not(queues: Dlq) -> None:
     ids = _filled(queues)
     last = queues.account.queue("last", tag=None)
-    queues.configure(queues.messages, RedrivePolicy=Redrive(last, 1).text)
+    queues.configure(queues.messages, RedrivePolicy=RedrivePolicy(last, 1).text)
     assert queues.operator.json(*LOOK, code=1)["error"]["code"] == "dlq_of_dlq"
     queues.configure(queues.messages, RedrivePolicy="")
     assert queues.ids(queues.messages) == ids

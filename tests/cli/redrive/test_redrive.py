@@ -13,7 +13,7 @@ import pytest
 
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.redrive import work
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
@@ -127,11 +127,11 @@ FORBIDS: dict[str, Callable[[Dlq], object]] = {
     ),
     # Messages would go on to that by being looked at.
     "dlq_of_dlq": lambda queues: queues.configure(
-        queues.messages, RedrivePolicy=Redrive(queues.account.queue("last", tag=None), 9).text
+        queues.messages, RedrivePolicy=RedrivePolicy(queues.account.queue("last", tag=None), 9).text
     ),
     "move_task_running": lambda queues: queues.tasks.append({"Status": "CANCELLING"}),
     "queues_changed": lambda queues: queues.configure(
-        queues.source, RedrivePolicy=Redrive(queues.account.queue("new-dlq"), 3).text
+        queues.source, RedrivePolicy=RedrivePolicy(queues.account.queue("new-dlq"), 3).text
     ),
     # What somebody sent there by hand was to go along only while there was no other source.
     "queues_changed by another": lambda queues: queues.account.queue(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mendq.cli.redrive import work
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.progress import Stage
 from tests.cli.conftest import Operator
@@ -129,7 +129,7 @@ def test_mendqs_own_redrives_wait_meanwhile(renamed: Dlq) -> None:
 def test_a_source_that_comes_back_while_somebody_thinks_gets_its_own(
     renamed: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids, policy = {renamed.write()}, Redrive(renamed.dlq, 3).text
+    ids, policy = {renamed.write()}, RedrivePolicy(renamed.dlq, 3).text
     monkeypatch.setattr(
         work, "confirm", lambda *_, **__: renamed.account.queue("orders", RedrivePolicy=policy)
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mendq.aws.clients import Pace
+from mendq.aws.clients import CallRateLimit
 from mendq.aws.errors import FactsUnavailable
 from mendq.cli.redrive.choice import MessageChoice
 from mendq.cli.redrive.route import Route
@@ -32,7 +32,7 @@ def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
         now += seconds
         return False
 
-    pace = Pace(rate, wait, clock=lambda: now)
+    pace = CallRateLimit(rate, wait, clock=lambda: now)
     assert MessageChoice(EVERY_MESSAGE_FILTER, messages_per_second=rate).batch_size == batch
     for _ in range(50):
         assert pace.wait(batch)

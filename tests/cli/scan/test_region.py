@@ -24,7 +24,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
 from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import FindingSeverity, RegionScan
-from mendq.model.facts import scan_read_actions
+from mendq.model.facts import list_scan_read_actions
 from mendq.scan.reader import Paces
 from tests.cli.asked import noted
 from tests.cli.conftest import Operator, StandIn
@@ -268,7 +268,7 @@ def test_the_policy_that_it_prints_is_all_that_it_asks(alone: Operator) -> None:
     reads, allowed = ("Describe", "Get", "List"), set(statement["Action"])
     assert all(each.partition(":")[2].startswith(reads) for each in allowed)
     needs = {need for each in CATALOGUE if each.detection for need in each.every_need}
-    taken = {each.iam_action for each in scan_read_actions(needs)}
+    taken = {each.iam_action for each in list_scan_read_actions(needs)}
     assert allowed == taken | {"sqs:ListQueues", "tag:GetResources"}
     _unmanaged_pair(alone)
     with noted() as asked:

@@ -20,10 +20,10 @@ from functions.follow_up import send_metrics
 from mendq.cases import items
 from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import FollowUpResult
-from mendq.model.names import NAMESPACE, OwnMetric
+from mendq.model.names import METRIC_NAMESPACE, OwnMetric
 from mendq.model.state import FINAL_STATES, State
 from mendq.nightly.outcome import NightlyJobRun, describe_run
-from mendq.nightly.verdict import NATIVE_READER, NightlyRead
+from mendq.nightly.verdict import NATIVE_READER, NightlyCounts
 from mendq.probe.probe import Probe
 from tests.functions.conftest import call_with
 from tests.infra.alarms.evaluator import Data, Evaluator, Series
@@ -53,7 +53,7 @@ def at(minute: int) -> datetime:
 
 
 def own(metric: str) -> Series:
-    return (NAMESPACE, metric, frozenset())
+    return (METRIC_NAMESPACE, metric, frozenset())
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Days:
                 probe = replace(probe, made_at=now, seen_at=now + timedelta(minutes=5))
 
     def _slept(self, end: int) -> Sent:
-        nightly_runs: dict[date, NightlyRead] = {}
+        nightly_runs: dict[date, NightlyCounts] = {}
         for day in range(-16, end // DAY):
             outcome, minute = self.nightly_runs.get(day, "well"), day * DAY + NIGHTLY_ENDS
             if outcome == "none":
@@ -199,7 +199,7 @@ class Days:
             slept, ended_at = at((day - 1) * DAY).date(), at(minute)
             if outcome != "failed":
                 records = _RECORDS.get(outcome, USUAL_RECORDS)
-                nightly_runs[slept] = NightlyRead(
+                nightly_runs[slept] = NightlyCounts(
                     slept, ended_at, NATIVE_READER, "", records=records
                 )
             state = "FAILED" if outcome == "failed" else "SUCCESS"
@@ -223,7 +223,7 @@ def _is_a_fix(life: Life) -> bool:
     return life.states[min(life.states)] is State.APPLIED
 
 
-_METRICS = Metrics(namespace=NAMESPACE)
+_METRICS = Metrics(namespace=METRIC_NAMESPACE)
 
 
 def _emitted(listed: Sequence[OpenCase], minute: int) -> Sequence[tuple[str, float]]:

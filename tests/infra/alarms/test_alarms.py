@@ -67,7 +67,7 @@ def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str
         assert len(topics) == bool(words.severity)
         for topic in topics:
             assert topic.lower().startswith(f"topics{words.severity}topic")
-        assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
+        assert said.startswith(f"{words.impact}\nFires: {words.firing_condition}.\n")
         assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
         page = link_runbooks(f"Runbook: {words.runbook_path}", SETTINGS[settings].get("docsUrl"))
         assert said.endswith(f"\n{page}")

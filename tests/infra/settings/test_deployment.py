@@ -13,7 +13,7 @@ from infra.settings.reading import (
     split_type_and_bounds,
 )
 from local_account.command_line import merge_objects
-from local_account.launcher import list_lowered_floors
+from local_account.launcher import list_lowered_limits
 from mendq.model.limits import Timing
 from mendq.model.mode import Mode
 
@@ -40,7 +40,7 @@ def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
         "number of its Range, above the first; only the local account may go below it"
     )
     lifted = read_deployment_settings({"timing": low}, applies_floors=False)
-    names = [line.split(":")[0] for line in list_lowered_floors(lifted)]
+    names = [line.split(":")[0] for line in list_lowered_limits(lifted)]
     assert names == [f"timing.{name}" for name in low]
 
 

@@ -14,7 +14,7 @@ import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_sns as sns
 
-from infra.packaging.zips import THIS_MACHINE_OPTIONS
+from infra.packaging.zips import THIS_MACHINE_PLATFORM_OPTIONS
 from infra.stackset.one_template import make_bucket_name_pattern, read_stack_set_settings
 from infra.stackset.publishing import write_stack_set_files
 from infra.synthesis import make_app, stage_code
@@ -43,7 +43,7 @@ def _nothing_of_ours(folder: Path) -> Path:
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
     place = tmp_path_factory.mktemp("published")
     bucket = make_bucket_name_pattern("our-mendq")
-    code = stage_code(place / "code", THIS_MACHINE_OPTIONS)
+    code = stage_code(place / "code", THIS_MACHINE_PLATFORM_OPTIONS)
     key = write_stack_set_files(
         read_stack_set_settings(SETTINGS), bucket, code, folder=place / "folder"
     )

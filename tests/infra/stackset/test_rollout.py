@@ -14,7 +14,7 @@ import pytest
 from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.health import HEAL_ERRORS_ALARM, PROBE_LOST_ALARM
 from infra.settings.reading import SettingsRefused
-from infra.stackset.waves import CHECKED_ALARMS, fill_rollout_script, load_waves
+from infra.stackset.waves import CHECKED_ALARM_NAMES, fill_rollout_script, load_waves
 from tests.infra.stackset.published import BUCKET
 from tests.infra.stackset.scripts import Answers, Run, option
 
@@ -31,7 +31,7 @@ STARTS = {"create-stack-set", "create-stack-instances", "update-stack-set"}
 
 
 def _states(**other: str) -> str:
-    said = dict.fromkeys(CHECKED_ALARMS, "OK") | {
+    said = dict.fromkeys(CHECKED_ALARM_NAMES, "OK") | {
         name.replace("_", "-"): s for name, s in other.items()
     }
     return "\n".join(f"{name}\t{state}" for name, state in said.items() if state)
@@ -305,5 +305,5 @@ def test_every_alarm_that_is_watched_is_there_whatever_alarms_says() -> None:
         if each.is_essential
     }
     assert {
-        each.removesuffix("-intake") if "dlq" in each else each for each in CHECKED_ALARMS
+        each.removesuffix("-intake") if "dlq" in each else each for each in CHECKED_ALARM_NAMES
     } <= essential

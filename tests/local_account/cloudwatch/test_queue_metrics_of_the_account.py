@@ -29,7 +29,7 @@ def _series(
     start: datetime | None = None,
 ) -> dict[str, list[float]]:
     now = datetime.now(UTC)
-    of_queue = (metric.NAMESPACE, "QueueName", queue.url.rpartition("/")[2])
+    of_queue = (metric.SQS_NAMESPACE, "QueueName", queue.url.rpartition("/")[2])
     queries = [build_query(name.lower(), of_queue, name, stat, period) for name in names]
     answer = account.client("cloudwatch").get_metric_data(
         StartTime=start or now - timedelta(hours=2),

@@ -8,14 +8,14 @@ from typing import Any
 
 from local_account.demo.mailbox import Message
 from local_account.demo.story import BadQueue, Story
-from local_account.demo.watching import Observation, Watch
+from local_account.demo.watching import AccountWatcher, QueueObservation
 
 SCOPE = "arn:aws:sqs:us-east-1:000000000000:"
 NOTHING: Mapping[str, dict[str, Any]] = {}
 AT = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
-class Ended(Watch):
+class Ended(AccountWatcher):
     """A watch whose metrics are what the test says."""
 
     fixes: float
@@ -50,7 +50,7 @@ def cases_of(bad: BadQueue) -> list[dict[str, Any]]:
     return [case_of(bad, n + 1) for n in range(len(bad.states))]
 
 
-def seen_of(bad: BadQueue, **over: Any) -> Observation:
+def seen_of(bad: BadQueue, **over: Any) -> QueueObservation:
     """`over` are fields of Seen, or `attributes` that stand there in the end."""
     before = {name: pair[0] for name, pair in bad.steps.items()} | bad.creation_attributes
     made = {name: after for name, (_, after) in bad.changes.items()}
@@ -63,12 +63,12 @@ def seen_of(bad: BadQueue, **over: Any) -> Observation:
         "successful_calls": bad.traffic.convincing_calls if bad.must_be_fixed else 0,
         "newest_transition": cases_of(bad)[-1],
     }
-    return Observation(**given | over)
+    return QueueObservation(**given | over)
 
 
 def ended(
     story: Story, over: Mapping[str, dict[str, Any]] = NOTHING, *, fixes: float | None = None
-) -> Watch:
+) -> AccountWatcher:
     """`over`: fields of Seen by the queue's name without `.fifo`; its `cases`, if not the one."""
     nobody: Any = None
     watch = Ended(nobody, nobody, nobody, "cases")

@@ -17,7 +17,7 @@ from botocore.httpsession import URLLib3Session
 
 from local_account.process import LocalAccount
 from mendq.consumer.idempotent import Careful, Once
-from mendq.model.queue import Redrive
+from mendq.model.queue import RedrivePolicy
 from tests.local_account.queues import eventually, new_queue
 
 pytestmark = pytest.mark.account
@@ -114,7 +114,7 @@ class Lab(Shop):
 
     def __init__(self, account: LocalAccount) -> None:
         self.dead = new_queue(account)
-        policy = Redrive(self.dead.arn, MAX_RECEIVE_COUNT).text
+        policy = RedrivePolicy(self.dead.arn, MAX_RECEIVE_COUNT).text
         timeout = str(TENTH_OF_TIMEOUT_SECONDS)
         super().__init__(account, VisibilityTimeout=timeout, RedrivePolicy=policy)
         self.charged: list[str] = []
