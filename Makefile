@@ -13,6 +13,7 @@ NAME ?=
 ONLY ?=
 PEERS ?=
 KEEP ?=
+SEED ?=
 COVERAGE ?=
 WORST ?=
 RUN := .venv/bin/python
@@ -26,7 +27,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --no-strip-extras --generate-hashes 
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check check-symptom style prove bench docs docs-site cdk synth stackset lock release clean
+.PHONY: help setup demo account test check check-symptom style prove evidence bench docs docs-site cdk synth stackset lock release clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,8 +78,11 @@ style: .venv/.ready ## how readable the code is, beside fixed thresholds (NAMES=
 check-symptom: .venv/.ready ## what a new symptom still lacks, in sentences (NAME=delay_too_long)
 	@$(RUN) -m tests.catalogue.check_symptom '$(NAME)'
 
-prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
+prove: .venv/.ready ## what CI proves with fixed inputs, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m tests.prove $(NAMES)
+
+evidence: .venv/.ready ## all of each proof with new random inputs, more than an hour (NAMES="storm fuzz" for some, SEED=n for the same again)
+	@$(COMPILED) $(RUN) -m tests.prove --evidence $(if $(SEED),--seed $(SEED)) $(NAMES)
 
 bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or nightly, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)

@@ -25,6 +25,9 @@ settings.register_profile(
 )
 settings.load_profile("mendq")
 
+# A hung test ends some time; no test may fail because the machine is slow.
+LONG_TEST_TIMEOUT_SECONDS = 1_800
+
 # The rooms that take longest, and of them first what waits for processes of its own.
 _LONGEST = ("local_account", "analytics", "infra")
 
@@ -57,7 +60,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """No worker is left alone with what takes long at last."""
+    """Put the slowest folders first, and give `long` tests more time.
+
+    A worker that begins with a slow file at the end would work alone. A fixture of a long test
+    builds and deploys stacks, which takes minutes on a busy machine.
+    """
+    for item in items:
+        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(LONG_TEST_TIMEOUT_SECONDS))
     items.sort(key=lambda item: [f"tests/{each}/" not in item.nodeid for each in _LONGEST])
 
 

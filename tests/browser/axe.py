@@ -16,7 +16,7 @@ PACKAGE = "axe-core@4.14.1"
 SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
 NPM = NODE_EXECUTABLE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 FOLDER = Path(__file__).parents[2] / "build" / "axe"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
 
 
 class AxeMissing(Exception):

@@ -16,7 +16,7 @@ from botocore.exceptions import ReadTimeoutError
 from moto import mock_aws
 
 TABLE = "orders-done"
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 300
 # What each kind of write says in its UpdateExpression and nothing else says.
 CLAIM = "held_until = :seen"
 CLAIM_OF_A_NEW_KEY = "attribute_not_exists(held_until)"

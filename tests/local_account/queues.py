@@ -14,7 +14,8 @@ from botocore.exceptions import ClientError
 
 from local_account.process import LocalAccount
 
-PATIENCE_SECONDS = 90
+# A wait ends as soon as it has happened; only a failure takes this long, on any machine.
+PATIENCE_SECONDS = 300
 
 
 @dataclass

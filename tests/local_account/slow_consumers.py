@@ -46,7 +46,7 @@ def worked_too_slowly(
             consume = _consumer(caller, deletes=queue in late)
             consumed.enter_context(run_consumers(consume, workers))
         left = (*late, *given_up)
-        eventually(lambda: not any(map(_left, left)), seconds=90, every_seconds=0.5)
+        eventually(lambda: not any(map(_left, left)), every_seconds=0.5)
 
 
 def _consumer(caller: Caller, *, deletes: bool) -> Callable[[], None]:

@@ -21,7 +21,7 @@ from tests.local_account.mendq_here import mendq_here, newest_case
 from tests.local_account.queues import Queue, eventually, new_queue
 from tests.local_account.slow_consumers import found
 
-pytestmark = [pytest.mark.account, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.account, pytest.mark.long, pytest.mark.timeout(1_800)]
 BLOCKED = "fifo_group_blocked"
 # Whatever settings can let Mendq do by itself.
 SETTINGS = {
@@ -81,7 +81,7 @@ def test_nine_good_messages_that_die_with_a_poisoned_one_come_back_in_order(
         return (case.get("symptom"), case.get("state")) == (BLOCKED, "proposed")
 
     with run_consumers(working_in_order(queue, done), 1):
-        eventually(is_found, seconds=400, every_seconds=5)
+        eventually(is_found, seconds=900, every_seconds=5)
         invoked(eager, "Scan", {})
         eventually(is_proposed, every_seconds=1)
         case = newest_case(eager, queue)

@@ -49,7 +49,7 @@ def test_a_slow_consumer_is_found_within_its_first_minutes_dry_and_deployed(
         shown = found(hasty, late, gives_up)
         return all(said in shown.get((arn, NAME), {}).get("because", "") for arn, said in told)
 
-    eventually(are_found, seconds=90, every_seconds=2)
+    eventually(are_found, every_seconds=2)
     assert invoked(hasty, "Scan", {})["findings"]
     both = (late, gives_up)
     eventually(lambda: {newest_case(hasty, each).get("symptom") for each in both} == {NAME})

@@ -144,7 +144,7 @@ class Stack:
             run.update(emr.get_job_run(**asked)["jobRun"])
             return run["state"] in STATES_OF_ENDED_RUNS
 
-        eventually(ended, seconds=240, every_seconds=0.5)
+        eventually(ended, seconds=900, every_seconds=0.5)
         assert (run["state"], run["stateDetails"]) == ("SUCCESS", "")
 
 
@@ -213,7 +213,7 @@ def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     stacks[LIAR].wrote(DAYS, *map(_waiting, range(1, 13)), *LIES, ANOTHERS)
     late.wrote(BEFORE)
     shared_by_three = 3 * (7 * len(TABLES_SHARED_WITH_ORGANIZATION) + 1)
-    eventually(lambda: len(central()) == shared_by_three, seconds=120)
+    eventually(lambda: len(central()) == shared_by_three, seconds=600)
     for stack, first, calls in ((late, MONDAY, 4), (hub, DAYS[5], 5)):
         for day in (first, first + timedelta(days=1)):
             stack.fails(day, calls)
@@ -226,13 +226,13 @@ def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
         for each in TABLES_SHARED_WITH_ORGANIZATION
     ]
     there = {f"{each}/{day}.parquet" for each in shared for day in DAYS[5:]}
-    eventually(lambda: there <= {*central()}, seconds=240, every_seconds=0.5)
+    eventually(lambda: there <= {*central()}, seconds=900, every_seconds=0.5)
     hub.local.fire(_schedule(hub, "week"), datetime(2026, 11, 16, 6, tzinfo=UTC))
     key = f"summary/week={WEEK}/summary.json"
     reports = hub.outputs["ReportBucket"]
-    eventually(lambda: key in hub.keys(reports, "summary/"), seconds=240, every_seconds=0.5)
+    eventually(lambda: key in hub.keys(reports, "summary/"), seconds=900, every_seconds=0.5)
     body = hub.client("s3").get_object(Bucket=reports, Key=key)["Body"].read()
-    eventually(lambda: len(hub.local.mails) == 1, seconds=60)
+    eventually(lambda: len(hub.local.mails) == 1)
     document: dict[str, Any] = json.loads(body)["organization"]
     return document
 

@@ -44,7 +44,7 @@ def test_a_probe_comes_round_to_heal_and_opens_no_case(account: LocalAccount) ->
 
     # Whatever probe the schedule has made in this account, this one comes long after it.
     invoked(account, "Probe", {"time": (now + timedelta(hours=2)).isoformat()})
-    eventually(seen, seconds=60)
+    eventually(seen)
     probe = record.read()
     assert probe is not None
     assert probe.spelled.startswith("InvalidParameterValue")
@@ -63,7 +63,7 @@ def test_a_summary_is_mailed_to_each_reader_once(account: LocalAccount) -> None:
         bodies = (s3.get_object(Bucket=bucket, Key=each)["Body"].read() for each in keys)
         return sum(json.loads(each)["state"] == "sent" for each in bodies)
 
-    eventually(lambda: sent() == 3, seconds=60)
+    eventually(lambda: sent() == 3)
     mails = account.mails
     assert sorted(each["to"] for each in mails) == [[each] for each in READERS]
     for each in mails:

@@ -106,7 +106,7 @@ def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
         checks = shell.json("doctor", code=None)["checks"]
         return {"ok"} == {each["status"] for each in checks if each["check"] == "heartbeat"}
 
-    eventually(beats, seconds=150, every_seconds=15)
+    eventually(beats, seconds=600, every_seconds=15)
     document = shell.json("doctor", code=None)
     shown = _on_one_line(shell.text("doctor", "--verbose", code=None))
     assert document["outside_selectors"] == []

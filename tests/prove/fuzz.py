@@ -36,7 +36,8 @@ Observation = Counter[str]
 def never_raises(proving: Proving, seconds: float = FUZZ_SECONDS) -> None:
     seen: Observation = Counter()
     rounds: tuple[Callable[[int, Observation], None], ...] = (_anything, _records, _mutants)
-    for turn in proving.time_box(seconds, at_least=len(rounds)):
+    for turn_of_run in proving.time_box(seconds, at_least=len(rounds)):
+        turn = proving.seed + turn_of_run
         rounds[turn % len(rounds)](turn, seen)
     proving.note(dict(sorted(seen.items())))
     raised = sum(count for name, count in seen.items() if name.startswith("raised"))

@@ -18,9 +18,15 @@ BEGINS_AT = datetime(2026, 11, 16, 6, 1, tzinfo=UTC)
 
 @dataclass
 class Proving:
-    """One proof on its way: notes figures, asks its claims, says how far it has come."""
+    """One running proof: it notes figures, checks claims, and says how far it has come.
+
+    Attributes:
+        seed: What proofs with random input begin with. `make prove` always takes 0 and so tries the
+            same inputs; `make evidence` takes another one each time.
+    """
 
     name: str = ""
+    seed: int = 0
     figures: dict[str, Figure] = field(default_factory=dict)
     claims: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -71,10 +77,24 @@ class Proving:
 class Proof:
     """A claim in one sentence and the function that tries to break it.
 
-    `alone`: it keeps every processor busy by itself.
+    Attributes:
+        name: As on the command line and in the table of figures.
+        claim: What the proof shows if it holds.
+        prove: Tries everything that belongs to the claim; `make evidence` runs it.
+        prove_quickly: Tries a fixed part of it in at most a minute or two. `make prove` runs this
+            one, or `prove` if there is none.
+        alone: Whether it keeps all processors busy, so that no other proof may run beside it.
     """
 
     name: str
     claim: str
     prove: Callable[[Proving], None]
+    prove_quickly: Callable[[Proving], None] | None = None
     alone: bool = False
+
+    def run(self, proving: Proving, *, is_quick: bool) -> None:
+        """Run the quick part, or all of the proof."""
+        if is_quick and self.prove_quickly is not None:
+            self.prove_quickly(proving)
+        else:
+            self.prove(proving)

@@ -377,13 +377,14 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
 def races(proving: Proving, seconds: float = RACES_SECONDS, runs: int = RUNS) -> None:
     seen, broken = Counter[str](), list[str]()
     with racing() as race:
-        for seed in proving.time_box(seconds, at_least=runs):
+        for run_number in proving.time_box(seconds, at_least=runs):
+            seed = proving.seed + run_number
             try:
                 seen.update(race(seed))
             except Exception:  # noqa: BLE001 - the seed is said, and the others still run
                 broken.append(f"seed {seed}: {traceback.format_exc(limit=-3)}")
     proving.note(dict(sorted(seen.items())))
-    proving.figure("seeds", f"0 to {seen['runs'] + len(broken) - 1}")
+    proving.figure("seeds", f"{proving.seed} to {proving.seed + seen['runs'] + len(broken) - 1}")
     for each in broken[:3]:
         proving.figure("broken", each)
     proving.holds("nothing is written that was not asked for, and all is told", whether=not broken)

@@ -43,12 +43,24 @@ class Result:
 
 
 def run(
-    proofs: Sequence[Proof], console: Console, processes: int = 1 + len(os.sched_getaffinity(0))
+    proofs: Sequence[Proof],
+    console: Console,
+    processes: int = 1 + len(os.sched_getaffinity(0)),
+    *,
+    is_quick: bool = True,
+    seed: int = 0,
 ) -> list[Result]:
-    """All of them, whatever the ones before found, each in a process of its own.
+    """Run all proofs, each in a process of its own, also if some of them fail.
 
-    One more at once than there are processors, because the long tests mostly wait; one that keeps
-    all of them busy by itself comes last.
+    One process more runs at once than there are processors, because the long tests mostly wait.
+    Proofs that keep all processors busy come last, one after another.
+
+    Args:
+        proofs: What to run, the longest first.
+        console: Where to say which proof holds.
+        processes: How many run at once.
+        is_quick: Whether only the quick part of each proof is run.
+        seed: What proofs with random input begin with.
     """
     found: dict[str, Result] = {}
     together = [proof for proof in proofs if not proof.alone]
@@ -56,7 +68,9 @@ def run(
         with ProcessPoolExecutor(
             processes, multiprocessing.get_context("spawn"), max_tasks_per_child=1
         ) as pool:
-            for done in as_completed([pool.submit(_proved, proof) for proof in group]):
+            for done in as_completed(
+                [pool.submit(_prove, proof, is_quick=is_quick, seed=seed) for proof in group]
+            ):
                 result = done.result()
                 found[result.name] = result
                 said = f"proof {len(found)}/{len(proofs)} [bold]{result.name}[/] {result.verdict}"
@@ -66,10 +80,11 @@ def run(
     return [found[proof.name] for proof in proofs]
 
 
-def _proved(proof: Proof) -> Result:
-    started, proving = time.monotonic(), Proving(proof.name)
+def _prove(proof: Proof, *, is_quick: bool, seed: int) -> Result:
+    started = time.monotonic()
+    proving = Proving(proof.name, seed)
     try:
-        proof.prove(proving)
+        proof.run(proving, is_quick=is_quick)
     except Exception:  # noqa: BLE001 - it fails this proof, and the others still run
         proving.failures.append(traceback.format_exc(limit=-3))
     if not proving.claims:

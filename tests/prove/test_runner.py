@@ -22,6 +22,17 @@ def _holds(proving: Proving) -> None:
     proving.holds("one write at most", whether=True)
 
 
+def _notes_whole_run(proving: Proving) -> None:
+    proving.figure("ran", "whole")
+    proving.figure("seed", proving.seed)
+    proving.holds("one write at most", whether=True)
+
+
+def _notes_quick_run(proving: Proving) -> None:
+    proving.figure("ran", "quickly")
+    proving.holds("one write at most", whether=True)
+
+
 def _asks_nothing(_: Proving) -> None:
     pass
 
@@ -48,3 +59,15 @@ def test_a_proof_holds_when_every_claim_was_asked_and_held(tmp_path: Path) -> No
     retained, shown = _shown_of(tmp_path, _holds)
     assert retained["holds"] is True
     assert "not so:" not in shown
+
+
+def test_run_of_a_proof_with_a_quick_part_runs_only_that_part() -> None:
+    proof = Proof("writes", "It holds.", _notes_whole_run, prove_quickly=_notes_quick_run)
+    (result,) = run([proof], Console(quiet=True))
+    assert result.figures["ran"] == "quickly"
+
+
+def test_run_for_evidence_runs_the_whole_proof_with_the_given_seed() -> None:
+    proof = Proof("writes", "It holds.", _notes_whole_run, prove_quickly=_notes_quick_run)
+    (result,) = run([proof], Console(quiet=True), is_quick=False, seed=12)
+    assert result.figures == {"ran": "whole", "seed": 12}
