@@ -21,12 +21,12 @@ from mendq.aws.consumers import read_function_metrics
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard_queue
 from mendq.model.facts import QueueFacts
-from tests.scan.scanning import Scanning, scanning
+from tests.scan.scanner import Scanner, open_scanner
 
 
 @pytest.fixture
-def seen() -> Iterator[Scanning]:
-    with scanning() as made:
+def seen() -> Iterator[Scanner]:
+    with open_scanner() as made:
         yield made
 
 
@@ -35,7 +35,7 @@ def metric(name: str, queue: str = "orders", namespace: str = "AWS/SQS") -> dict
     return {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions}
 
 
-def put(seen: Scanning, name: str, **what: Any) -> None:
+def put(seen: Scanner, name: str, **what: Any) -> None:
     over = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
     seen.account.clients.cloudwatch.put_metric_alarm(AlarmName=name, **{**over, **what})
 
@@ -44,7 +44,7 @@ def of(name: str, of_metric: dict[str, Any]) -> dict[str, Any]:
     return {"Id": name, "MetricStat": {"Metric": of_metric, "Period": 60, "Stat": "Maximum"}}
 
 
-def test_alarms_count_by_what_they_are_made_of(seen: Scanning) -> None:
+def test_alarms_count_by_what_they_are_made_of(seen: Scanner) -> None:
     for n in range(60):  # more than one page
         put(
             seen,
@@ -82,11 +82,11 @@ def test_a_dlq_that_is_gone_has_no_alarms_to_ask_for() -> None:
     assert gone.dlq.alarmed_metrics is None
 
 
-def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -> None:
+def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanner) -> None:
     arn, now = STANDARD_ARN, seen.account.now.replace(minute=30, second=0, microsecond=0)
     for minutes, age in ((1, 40), (3, 70), (60, 10)):
-        seen.count(arn, now - timedelta(minutes=minutes), age=age)
-    seen.count(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
+        seen.put_metrics(arn, now - timedelta(minutes=minutes), age=age)
+    seen.put_metrics(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
     found = read_two_weeks_of_metrics(
         seen.account.clients, arn, [AGE_METRIC, IN_FLIGHT_METRIC], now
     )
@@ -96,7 +96,7 @@ def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
-def test_metrics_leave_out_what_is_no_finite_number(seen: Scanning, odd: float) -> None:
+def test_metrics_leave_out_what_is_no_finite_number(seen: Scanner, odd: float) -> None:
     now = seen.account.now
 
     def answer(**_: Any) -> tuple[Any, dict[str, Any]]:

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from mendq.aws.queue import NEW_QUEUE_READ_ATTEMPTS, make_queue
 from mendq.model.plan import AWS_REFUSED, Escalate, Retry
 from tests.heal.conftest import ACCOUNT, REGION, Account
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 from tests.waiting import replace_sleep
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-dlq"
@@ -48,7 +48,7 @@ def _refused_with(account: Account, code: str, status: int) -> None:
         "ResponseMetadata": {"HTTPStatusCode": status},
     }
     error = ClientError(answer, "CreateQueue")
-    refusing(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
+    deny_operation(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
 
 
 def test_make_queue_returns_attributes_once_new_queue_can_be_read(
@@ -98,7 +98,7 @@ def test_make_queue_waits_for_a_deleted_name(account: Account) -> None:
 
 def test_make_queue_raises_if_aws_may_answer_later(account: Account) -> None:
     away = EndpointConnectionError(endpoint_url="sqs")
-    let_through = refusing(account.clients.sqs_for_writing, "CreateQueue", unreachable=away)
+    let_through = deny_operation(account.clients.sqs_for_writing, "CreateQueue", unreachable=away)
     with pytest.raises(EndpointConnectionError):
         make_queue(account.clients, QUEUE, GIVEN)
     let_through()

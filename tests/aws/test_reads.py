@@ -21,41 +21,43 @@ from mendq.model.consent import Consent
 from mendq.model.facts import Facts, Need
 from mendq.model.mode import Mode
 from tests.account.faults import calls_of
-from tests.catalogue.asking import asked_only
+from tests.catalogue.asking import keep_read_facts
 from tests.heal.operators import fail
-from tests.scan.scanning import Scanning, scanning
+from tests.scan.scanner import Scanner, open_scanner
 
 
 @pytest.fixture
-def seen() -> Iterator[Scanning]:
-    with scanning() as made:
+def seen() -> Iterator[Scanner]:
+    with open_scanner() as made:
         yield made
 
 
-def facts(seen: Scanning, queue_arn: str, *needs: Need) -> Facts:
+def facts(seen: Scanner, queue_arn: str, *needs: Need) -> Facts:
     return gather_facts(seen.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
 
 
-def with_dlq(seen: Scanning) -> tuple[str, str]:
+def with_dlq(seen: Scanner) -> tuple[str, str]:
     """A queue and its DLQ."""
     messages = seen.account.queue("orders-dlq.fifo")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     return seen.account.queue("orders.fifo", RedrivePolicy=policy), messages
 
 
-def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning) -> None:
+def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanner) -> None:
     """By that the catalogue's examples are cut down to what a scan would know."""
     both = with_dlq(seen)
     fail(seen.account, both[0])
     seen.account.later(hours=7)
     at = seen.account.now - timedelta(minutes=30)
-    seen.count(both[1], at, sent=1)
-    seen.moved[both[1]] = [{"Status": "RUNNING", "StartedTimestamp": int(at.timestamp() * 1000)}]
+    seen.put_metrics(both[1], at, sent=1)
+    seen.move_tasks[both[1]] = [
+        {"Status": "RUNNING", "StartedTimestamp": int(at.timestamp() * 1000)}
+    ]
     answered = set[Need]()
     for need in Need:
         gathered = [facts(seen, each, need) for each in both]
-        assert gathered == [asked_only(each, {Need.QUEUE, need}) for each in gathered], need
-        if gathered != [asked_only(each, {Need.QUEUE}) for each in gathered]:
+        assert gathered == [keep_read_facts(each, {Need.QUEUE, need}) for each in gathered], need
+        if gathered != [keep_read_facts(each, {Need.QUEUE}) for each in gathered]:
             answered.add(need)
     of_people = {Need.APPROVED_SOURCES, Need.PIN}
     of_lambda = {Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY}
@@ -74,17 +76,17 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanning
     ],
 )
 def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
-    seen: Scanning, status: str, hours_ago: int, moves: bool
+    seen: Scanner, status: str, hours_ago: int, moves: bool
 ) -> None:
     source, messages = with_dlq(seen)
     assert not facts(seen, source, Need.MOVE_TASKS).move_task_running
     started = (seen.account.now - timedelta(hours=hours_ago)).timestamp() * 1000
-    seen.moved[messages] = [{"Status": status, "StartedTimestamp": int(started)}]
+    seen.move_tasks[messages] = [{"Status": status, "StartedTimestamp": int(started)}]
     for queue in (source, messages):
         assert facts(seen, queue, Need.MOVE_TASKS).move_task_running is moves
 
 
-def test_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanning) -> None:
+def test_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanner) -> None:
     source, messages = with_dlq(seen)
     open_ones, newest = Need.OPEN_CASES, Need.SOURCE_CASES
     before = facts(seen, messages, Need.DLQ_SOURCES, open_ones, newest)
@@ -100,7 +102,7 @@ def test_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanning) -> None:
     assert facts(seen, messages, open_ones).open_symptoms == frozenset()
 
 
-def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanning) -> None:
+def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanner) -> None:
     for name, tag in (
         ("c", "heal"),
         ("a", "off"),
@@ -120,7 +122,7 @@ def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanning) -> 
     assert [each.name for each in tagged] == ["c"]
 
 
-def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
+def test_a_scan_asks_for_the_same_once(seen: Scanner) -> None:
     """Of each queue, and of all what CloudWatch and Lambda list and two rounds noted as moved."""
     both = with_dlq(seen)
     seen.account.later(hours=7)
@@ -134,7 +136,7 @@ def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
     assert Counter(asked) == Counter((*of_each, "GetMetricData") * 2 + (*of_all, "ListQueueTags"))
 
 
-def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanning) -> None:
+def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanner) -> None:
     source, messages = with_dlq(seen)
     item = {**items.case_key(source, "visibility_timeout_too_short"), "document": {"S": "{}"}}
     seen.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
@@ -142,10 +144,10 @@ def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanning) -> Non
         facts(seen, messages, Need.DLQ_SOURCES, Need.SOURCE_CASES)
 
 
-def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Scanning) -> None:
+def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Scanner) -> None:
     source, messages = with_dlq(seen)
-    seen.count(source, seen.account.now - timedelta(minutes=30), deleted=7_200)
-    seen.count(source, seen.account.now - timedelta(hours=2), deleted=9_999)
+    seen.put_metrics(source, seen.account.now - timedelta(minutes=30), deleted=7_200)
+    seen.put_metrics(source, seen.account.now - timedelta(hours=2), deleted=9_999)
     found = facts(seen, messages, Need.SOLE_SOURCE).sole_source
     assert found is not None
     assert (found.queue_arn, found.deletes_per_second) == (source, 2)

@@ -27,7 +27,7 @@ from tests.account.account import settings
 from tests.heal.conftest import ACCOUNT, EXPIRED, REGION, Account
 from tests.heal.health_events import told
 from tests.heal.operators import case_of, context_of, fail
-from tests.scan.scanning import Scanning
+from tests.scan.scanner import Scanner
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 SYMPTOM = "visibility_timeout_too_short"
@@ -171,9 +171,9 @@ def test_every_kind_of_item_is_written_by_one_of_these_tests(account: Account) -
     assert written | {("queue", "measured")} == LASTS.keys()
 
 
-def test_a_queue_is_measured_again_after_an_hour(scanned: Scanning) -> None:
+def test_a_queue_is_measured_again_after_an_hour(scanner: Scanner) -> None:
     """Failed extensions have a queue measured, which is billed: anybody can make calls fail."""
-    account = scanned.account
+    account = scanner.account
     queue = account.queue("orders")
     account.tag(queue, **{"mendq:max-processing-seconds": "40"})
     account.later(hours=7)

@@ -33,17 +33,17 @@ def write_golden(name: str, document: Any) -> None:
     (_FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
-def caught_by(entry: Symptom) -> list[CallExample]:
+def call_examples_of(entry: Symptom) -> list[CallExample]:
     """The entry's examples of calls that it matches."""
     return [each for each in entry.examples() if isinstance(each, CallExample)]
 
 
-def detected_by(entry: Symptom) -> list[QueueExample]:
+def queue_examples_of(entry: Symptom) -> list[QueueExample]:
     """The entry's examples of queues that its detection finds something wrong with."""
     return [each for each in entry.examples() if isinstance(each, QueueExample)]
 
 
-def asked_only(facts: Facts, needs: Collection[Need]) -> Facts:
+def keep_read_facts(facts: Facts, needs: Collection[Need]) -> Facts:
     """The same where nobody asked for anything but `needs`; attributes are always there."""
     answered = {"attributes", *(name for need in needs for name in need.answers)}
     unasked = {name for need in Need for name in need.answers} - answered
@@ -51,7 +51,7 @@ def asked_only(facts: Facts, needs: Collection[Need]) -> Facts:
     return replace(facts, **absent)
 
 
-def found_in(entry: Symptom, facts: Facts) -> Facts | None:
+def detect_fault(entry: Symptom, facts: Facts) -> Facts | None:
     """The facts with what the entry's detection found in them; None where it found nothing."""
     assert entry.detection is not None
     found = entry.detection.detect(facts)
@@ -60,7 +60,9 @@ def found_in(entry: Symptom, facts: Facts) -> Facts | None:
 
 def facts_of(entry: Symptom, example: Any) -> Facts:
     """What an example's answer is made of."""
-    facts = found_in(entry, example.facts) if isinstance(example, QueueExample) else example.facts
+    facts = (
+        detect_fault(entry, example.facts) if isinstance(example, QueueExample) else example.facts
+    )
     assert facts is not None
     return facts
 
@@ -70,7 +72,7 @@ def answer_to(entry: Symptom, facts: Facts) -> Plan | Refusal:
     return entry.plan(facts, LIMITS)
 
 
-def planned(entry: Symptom, facts: Facts) -> Plan:
+def expect_plan(entry: Symptom, facts: Facts) -> Plan:
     """The entry's plan, whose steps are its own and within their bounds."""
     answer = answer_to(entry, facts)
     assert isinstance(answer, Plan), answer
@@ -80,14 +82,14 @@ def planned(entry: Symptom, facts: Facts) -> Plan:
     return answer
 
 
-def step_of(answer: Plan | Refusal) -> AttributeStep:
+def only_step_of(answer: Plan | Refusal) -> AttributeStep:
     """The only step of a plan."""
     assert isinstance(answer, Plan), answer
     (step,) = answer.steps
     return step
 
 
-def refused(entry: Symptom, facts: Facts) -> Refusal:
+def expect_refusal(entry: Symptom, facts: Facts) -> Refusal:
     """The entry's refusal, whose command can be typed as it stands."""
     answer = answer_to(entry, facts)
     assert isinstance(answer, Refusal), answer

@@ -23,8 +23,8 @@ from mendq.catalogue.symptom import (
 from mendq.model.failed_call import KNOWN_ERROR_CODES
 from mendq.notifications.next_steps import NEXT_STEP_BY_REFUSAL_CODE
 from tests.architecture.refusal_codes import codes_spelled_out
-from tests.catalogue.asking import caught_by, detected_by
-from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
+from tests.catalogue.asking import call_examples_of, queue_examples_of
+from tests.catalogue.recorded_tags import explain_undeclared_tags, explain_unread_tags
 
 HITS, NEAR_MISSES = 2, 3
 _AWS_DOCS = "https://docs.aws.amazon.com/"
@@ -56,20 +56,20 @@ def missing_in_entry(entry: Symptom) -> Iterator[str]:
     attributes = set(sqs.shape_for("QueueAttributeName").metadata["enum"])
     for attribute in sorted(set(entry.shown_attributes) - attributes):
         yield f"`shows` names {attribute}, which is no attribute of an SQS queue: correct it."
-    yield from filter(None, (undeclared_tags(entry), unread_tags(entry)))
+    yield from filter(None, (explain_undeclared_tags(entry), explain_unread_tags(entry)))
 
 
 def _missing_examples(entry: Symptom) -> Iterator[str]:
     examples = entry.examples()
-    if entry.seen_as and len(caught_by(entry)) < HITS:
+    if entry.seen_as and len(call_examples_of(entry)) < HITS:
         yield (
-            f"{len(caught_by(entry))} of {HITS} examples of a failed call: add "
+            f"{len(call_examples_of(entry))} of {HITS} examples of a failed call: add "
             'CallExample("what is special about it", failed_call("SendMessage", "Code")).'
         )
-    if entry.detection is not None and len(detected_by(entry)) < HITS:
+    if entry.detection is not None and len(queue_examples_of(entry)) < HITS:
         yield (
-            f"{len(detected_by(entry))} of {HITS} examples of a queue that has the fault: add "
-            'QueueExample("what is special about it", standard_queue(DelaySeconds=900)).'
+            f"{len(queue_examples_of(entry))} of {HITS} examples of a queue that has the fault: "
+            'add QueueExample("what is special about it", standard_queue(DelaySeconds=900)).'
         )
     kind = QueueNearMiss if entry.detection is not None else NearMiss
     near_misses = sum(isinstance(example, kind) for example in examples)

@@ -32,7 +32,7 @@ class RecordingTags(Mapping[str, str]):
         return self._tags.items()
 
 
-def tags_read_by(entry: Symptom) -> set[str]:
+def find_tags_read_by(entry: Symptom) -> set[str]:
     """Return the keys of the tags that the entry looks up in any of its examples."""
     keys_read: set[str] = set()
     for example in entry.examples():
@@ -57,10 +57,10 @@ def _recording(facts: Facts, keys_read: set[str]) -> Facts:
     return replace(facts, tags=RecordingTags(facts.tags, keys_read), sole_source=source)
 
 
-def undeclared_tags(entry: Symptom) -> str:
+def explain_undeclared_tags(entry: Symptom) -> str:
     """Return a sentence about tags that the entry reads and does not declare; empty if none."""
     declared = {tag.key for tag in (*entry.tags, *TAGS_OF_EVERY_QUEUE)}
-    undeclared = sorted(tags_read_by(entry) - declared)
+    undeclared = sorted(find_tags_read_by(entry) - declared)
     if not undeclared:
         return ""
     return (
@@ -72,9 +72,9 @@ def undeclared_tags(entry: Symptom) -> str:
     )
 
 
-def unread_tags(entry: Symptom) -> str:
+def explain_unread_tags(entry: Symptom) -> str:
     """Return a sentence about tags that the entry declares and no example reads; empty if none."""
-    unread = sorted({tag.key for tag in entry.tags} - tags_read_by(entry))
+    unread = sorted({tag.key for tag in entry.tags} - find_tags_read_by(entry))
     if not unread:
         return ""
     return (

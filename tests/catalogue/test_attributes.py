@@ -16,7 +16,7 @@ from mendq.model.facts import Facts, QueueFacts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore
 from tests.architecture.aws_commands import mistake_in
-from tests.catalogue.asking import golden, planned, refused, step_of
+from tests.catalogue.asking import expect_plan, expect_refusal, golden, only_step_of
 
 FULL = "1048576"
 
@@ -36,7 +36,7 @@ def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -> Facts:
     [taking(), with_dlq({"MaximumMessageSize": FULL}), with_dlq({"VisibilityTimeout": "30"})],
 )
 def test_where_no_dlq_is_in_the_way_the_settings_decide(facts: Facts) -> None:
-    answer = planned(MESSAGE_TOO_LONG, facts)
+    answer = expect_plan(MESSAGE_TOO_LONG, facts)
     assert (answer.at_most, answer.first) == (Mode.HEAL, ())
 
 
@@ -59,7 +59,7 @@ def test_where_no_dlq_is_in_the_way_the_settings_decide(facts: Facts) -> None:
     ],
 )
 def test_a_dlq_in_the_way_makes_it_a_proposal(facts: Facts, because: str, command: str) -> None:
-    answer = planned(MESSAGE_TOO_LONG, facts)
+    answer = expect_plan(MESSAGE_TOO_LONG, facts)
     assert answer.at_most is Mode.PROPOSE
     assert because in answer.reason
     assert "rm -rf" not in answer.reason
@@ -72,9 +72,9 @@ def test_a_dlq_in_the_way_makes_it_a_proposal(facts: Facts, because: str, comman
 def test_any_redrive_policy_gives_an_answer_within_bounds(size: int, policy: str) -> None:
     facts = taking(policy, size)
     if size == 1_048_576:
-        assert isinstance(refused(MESSAGE_TOO_LONG, facts), Ignore)
+        assert isinstance(expect_refusal(MESSAGE_TOO_LONG, facts), Ignore)
     else:
-        assert step_of(planned(MESSAGE_TOO_LONG, facts)).after == 1_048_576
+        assert only_step_of(expect_plan(MESSAGE_TOO_LONG, facts)).after == 1_048_576
 
 
 @pytest.mark.parametrize(("scope", "limit", "answer"), golden("tables")["throughput"])
@@ -84,6 +84,6 @@ def test_what_is_missing_is_turned_on_in_the_order_sqs_wants(
     pair: dict[str, Any] = {"DeduplicationScope": scope, "FifoThroughputLimit": limit}
     facts = queue(**{name: value for name, value in pair.items() if value is not None})
     if isinstance(answer, str):
-        assert refused(FIFO_THROTTLED, facts).code == answer
+        assert expect_refusal(FIFO_THROTTLED, facts).code == answer
     else:
-        assert [step.attribute for step in planned(FIFO_THROTTLED, facts).steps] == answer
+        assert [step.attribute for step in expect_plan(FIFO_THROTTLED, facts).steps] == answer

@@ -29,18 +29,18 @@ from mendq.scan.scan import NEEDS_OF_PLANS, NEEDS_READ_FOR_SUSPECTS
 from tests.architecture.aws_commands import mistake_in
 from tests.catalogue.asking import (
     answer_to,
-    asked_only,
-    caught_by,
-    detected_by,
+    call_examples_of,
+    detect_fault,
+    expect_plan,
+    expect_refusal,
     facts_of,
-    found_in,
-    planned,
-    refused,
+    keep_read_facts,
+    queue_examples_of,
     write_golden,
 )
 from tests.catalogue.entry_checks import missing_in_entry
 from tests.catalogue.recorded_sentences import recorded, sentences_of
-from tests.model.test_failed_call import record
+from tests.model.builders import make_record
 
 ROOT = Path(__file__).parents[2]
 SCANNED = [entry for entry in CATALOGUE if entry.detection]
@@ -83,8 +83,8 @@ def test_every_file_is_an_entry_with_a_runbook_and_the_other_way_round() -> None
 @_entries(CATALOGUE)
 def test_an_entry_is_whole(entry: Symptom) -> None:
     assert list(missing_in_entry(entry)) == []
-    assert bool(caught_by(entry)) == bool(entry.seen_as)
-    assert bool(detected_by(entry)) == bool(entry.detection)
+    assert bool(call_examples_of(entry)) == bool(entry.seen_as)
+    assert bool(queue_examples_of(entry)) == bool(entry.detection)
 
 
 @_entries(CATALOGUE)
@@ -114,9 +114,9 @@ def test_a_near_miss_is_not_touched(entry: Symptom, example: NearMiss) -> None:
     if isinstance(example, CallNearMiss):
         assert find_symptom_of(example.call) is not entry
     elif isinstance(example, QueueNearMiss):
-        assert found_in(entry, example.facts) is None
+        assert detect_fault(entry, example.facts) is None
     else:
-        assert refused(entry, example.facts).code == example.code
+        assert expect_refusal(entry, example.facts).code == example.code
 
 
 @_examples(QueueExample)
@@ -129,13 +129,13 @@ def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) ->
     shows = entry.detection.is_of_configuration and entry.detection.detect(unmeasured)
     assert shows or entry.detection.is_suspect(unmeasured)
     facts = facts_of(entry, example)
-    scanned = asked_only(
+    scanned = keep_read_facts(
         example.facts, {*NEEDS_READ_FOR_SUSPECTS, *entry.detection.needs} - NEEDS_OF_PLANS
     )
-    by_the_scan = found_in(entry, scanned)
+    by_the_scan = detect_fault(entry, scanned)
     assert by_the_scan is not None
     assert by_the_scan.found == facts.found
-    by_heal = found_in(entry, asked_only(example.facts, entry.every_need))
+    by_heal = detect_fault(entry, keep_read_facts(example.facts, entry.every_need))
     assert by_heal is not None
     assert entry.plan is None or answer_to(entry, by_heal) == answer_to(entry, facts)
 
@@ -146,7 +146,7 @@ def test_a_detection_misses_it_in_what_its_needs_gather(
 ) -> None:
     assert entry.detection is not None
     needs = {*NEEDS_READ_FOR_SUSPECTS, *entry.detection.needs} - NEEDS_OF_PLANS
-    assert found_in(entry, asked_only(example.facts, needs)) is None
+    assert detect_fault(entry, keep_read_facts(example.facts, needs)) is None
 
 
 @_entries(SCANNED)
@@ -155,14 +155,14 @@ def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
 
     def is_taken_up(example: QueueExample, open_symptom: str) -> bool:
         facts = replace(example.facts, open_symptoms=frozenset({open_symptom}))
-        found = found_in(entry, facts)
+        found = detect_fault(entry, facts)
         if found is None or entry.plan is None:
             return found is not None
         expected_outcome = answer_to(entry, found)
         return isinstance(expected_outcome, Plan) or expected_outcome.case_state is not None
 
     for other in CATALOGUE:
-        taken_up = [is_taken_up(each, other.name) for each in detected_by(entry)]
+        taken_up = [is_taken_up(each, other.name) for each in queue_examples_of(entry)]
         assert all(taken_up) != (other.name in entry.gives_way_to), other.name
     assert entry.gives_way_to <= {each.name for each in CATALOGUE} - {entry.name}
 
@@ -175,12 +175,12 @@ def test_an_example_gets_the_answer_it_states(
         return
     facts = facts_of(entry, example)
     if isinstance(example.expected_outcome, str):
-        page = refused(entry, facts)
+        page = expect_refusal(entry, facts)
         assert isinstance(page, Escalate)
         assert page.code == example.expected_outcome
         assert page.next_command.startswith(("aws ", "mendq dlq ", "mendq rollback "))
         return
-    plan = planned(entry, facts)
+    plan = expect_plan(entry, facts)
     assert plan.steps == example.expected_outcome
     stood = {step.attribute: step.value_in(facts.attributes) for step in plan.steps}
     assert len(stood) == len(plan.steps), "an attribute once"
@@ -210,7 +210,7 @@ def test_one_entry_alone_claims_an_example(entry: Symptom, example: CallExample)
     assert claiming == ([entry] if entry.plan else [])
     call, queues = example.call, [{"ARN": example.call.queue_arn}]
     said = {"errorCode": call.raw_error_code, "errorMessage": call.error_message}
-    recorded = read(record(eventName=call.event_name, resources=queues, **said))
+    recorded = read(make_record(eventName=call.event_name, resources=queues, **said))
     assert isinstance(recorded, FailedCall)
     assert find_symptom_of(recorded) is entry
 

@@ -44,12 +44,12 @@ from mendq.model.queue import (
 from mendq.model.steps import Owner
 from tests.catalogue.asking import (
     answer_to,
-    detected_by,
-    found_in,
+    detect_fault,
+    expect_plan,
+    expect_refusal,
     golden,
-    planned,
-    refused,
-    step_of,
+    only_step_of,
+    queue_examples_of,
 )
 from tests.model.tables import any_json
 
@@ -145,10 +145,10 @@ def test_who_has_none() -> None:
 
 
 def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> None:
-    (names_it,) = (each.facts for each in detected_by(DLQ_MISSING) if each.facts.dlq)
-    assert found_in(DLQ_MISSING, replace_values(names_it, dlq_sources=sources(QUEUE_ARN)))
+    (names_it,) = (each.facts for each in queue_examples_of(DLQ_MISSING) if each.facts.dlq)
+    assert detect_fault(DLQ_MISSING, replace_values(names_it, dlq_sources=sources(QUEUE_ARN)))
     there = replace_values(names_it, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
-    assert refused(DLQ_MISSING, there).code == "need_already_met"
+    assert expect_refusal(DLQ_MISSING, there).code == "need_already_met"
 
 
 NAMES = st.integers(0, 24).map(lambda n: f"{STANDARD_ARN}-{n:02}")
@@ -168,7 +168,7 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
         assert answer.code == ("need_already_met" if named_by <= allowed else "too_many_sources")
         assert named_by <= allowed or len(allowed) == MOST_SOURCES_IN_ALLOW_POLICY
         return
-    step = step_of(planned(DLQ_SOURCE_NOT_ALLOWED, facts))
+    step = only_step_of(expect_plan(DLQ_SOURCE_NOT_ALLOWED, facts))
     wanted = parse_redrive_allow_policy(str(step.after))
     assert wanted is not None
     assert wanted.permission == "byQueue"
@@ -178,12 +178,12 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     left = named_by - allowed - added
     assert ("would stay out" in answer.reason) is bool(left)
     after = replace_values(facts, RedriveAllowPolicy=step.after)
-    assert bool(found_in(DLQ_SOURCE_NOT_ALLOWED, after)) is bool(left)
+    assert bool(detect_fault(DLQ_SOURCE_NOT_ALLOWED, after)) is bool(left)
 
 
 def test_a_word_that_sqs_may_learn_is_nobody_s_to_change() -> None:
     facts = allowing('{"redrivePermission":"byAccount"}', {STANDARD_ARN})
-    assert refused(DLQ_SOURCE_NOT_ALLOWED, facts).code == "denied_to_all"
+    assert expect_refusal(DLQ_SOURCE_NOT_ALLOWED, facts).code == "denied_to_all"
 
 
 DAYS_4 = 345_600
@@ -198,8 +198,8 @@ def retained(own_seconds: int, *sources_seconds: int) -> Facts:
 
 
 def test_the_source_that_keeps_longest_is_named() -> None:
-    assert found_in(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4)), "it keeps no longer"
-    found = found_in(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4, 2 * DAYS_4, 60))
+    assert detect_fault(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4)), "it keeps no longer"
+    found = detect_fault(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4, 2 * DAYS_4, 60))
     assert found is not None
     assert f"{STANDARD_ARN}-1" in found.found
 
@@ -233,10 +233,10 @@ CONFIGURATIONS = [entry for entry in CATALOGUE if entry.is_of_configuration]
 @given(facts=TYPED_BY_PEOPLE)
 def test_no_text_that_people_typed_makes_a_detection_fail(facts: Facts) -> None:
     for entry in CONFIGURATIONS:
-        found = found_in(entry, facts) or facts
+        found = detect_fault(entry, facts) or facts
         if entry.plan is None:
             continue
         if isinstance(answer_to(entry, found), Plan):
-            planned(entry, found)
+            expect_plan(entry, found)
         else:
-            refused(entry, found)
+            expect_refusal(entry, found)

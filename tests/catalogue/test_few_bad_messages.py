@@ -35,7 +35,7 @@ from mendq.model.queue import (
     arn_of_dlq,
     parse_redrive_policy,
 )
-from tests.catalogue.asking import answer_to, found_in, planned, refused
+from tests.catalogue.asking import answer_to, detect_fault, expect_plan, expect_refusal
 
 
 def counts(sent: int, received: int, deleted: int, left: int, **over: Any) -> Facts:
@@ -66,17 +66,17 @@ def answer(facts: Facts) -> Plan | Refusal:
 
 def test_attach_dlq_refused_while_consumers_finish_nothing() -> None:
     facts = counts(60, 1_200, 0, 60)
-    found = found_in(CONSUMER_FAILING, facts)
+    found = detect_fault(CONSUMER_FAILING, facts)
     assert found is not None
     assert "No message was finished in the last 6 h" in found.found
     assert isinstance(answer(facts), Ignore)
-    assert refused(DLQ_MISSING, facts).code == "cause_first"
+    assert expect_refusal(DLQ_MISSING, facts).code == "cause_first"
 
 
 @pytest.mark.parametrize("messages", [2, 3, 9])
 def test_attach_dlq_refused_however_few_messages_came_unfinished(messages: int) -> None:
     facts = counts(messages, 20 * messages, 0, messages)
-    assert found_in(CONSUMER_FAILING, facts) is None, "too few for a page"
+    assert detect_fault(CONSUMER_FAILING, facts) is None, "too few for a page"
     refusal = answer(facts)
     assert isinstance(refusal, Refuse), "people hear why"
     assert refusal.code == "nothing_finished"
@@ -89,11 +89,14 @@ def test_attach_dlq_refused_if_fewer_than_half_were_finished(
     deleted: int, *, is_refused: bool
 ) -> None:
     """Nothing is known of the last hour, and the last delete is minutes ago."""
-    planned = answer(counts(60, 300, deleted, 60 - deleted, deletes_of_last_15_minutes=1))
-    assert isinstance(planned, Refuse if is_refused else Plan)
-    if isinstance(planned, Refuse):
-        assert planned.code == "nothing_finished"
-        assert f"of 60 messages that arrived in 6 h, consumers finished {deleted}" in planned.reason
+    expect_plan = answer(counts(60, 300, deleted, 60 - deleted, deletes_of_last_15_minutes=1))
+    assert isinstance(expect_plan, Refuse if is_refused else Plan)
+    if isinstance(expect_plan, Refuse):
+        assert expect_plan.code == "nothing_finished"
+        assert (
+            f"of 60 messages that arrived in 6 h, consumers finished {deleted}"
+            in expect_plan.reason
+        )
 
 
 def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
@@ -156,8 +159,8 @@ def test_attach_dlq_refused_if_last_hour_finished_hardly_any() -> None:
 
 def test_attach_dlq_asks_person_about_quiet_queue_of_which_nothing_is_known() -> None:
     facts = counts(0, 720, 0, 1, backlog_before=1)
-    assert found_in(DLQ_MISSING, facts) is not None
-    plan = planned(DLQ_MISSING, facts)
+    assert detect_fault(DLQ_MISSING, facts) is not None
+    plan = expect_plan(DLQ_MISSING, facts)
     assert (plan.at_most, limit_of(plan)) == (Mode.PROPOSE, MOST_RECEIVES_BEFORE_DLQ)
     assert "No message was finished in the last 6 h" in plan.reason
     assert "1 message waits now" in plan.reason
@@ -173,9 +176,9 @@ def test_attach_dlq_goes_by_what_a_quiet_queue_finished_earlier() -> None:
 
 def test_three_bad_messages_get_dlq_and_no_page() -> None:
     facts = counts(140, 500, 137, 3)
-    assert found_in(CONSUMER_FAILING, facts) is None
-    assert found_in(DLQ_MISSING, facts) is not None
-    plan = planned(DLQ_MISSING, facts)
+    assert detect_fault(CONSUMER_FAILING, facts) is None
+    assert detect_fault(DLQ_MISSING, facts) is not None
+    plan = expect_plan(DLQ_MISSING, facts)
     assert plan.at_most is Mode.PROPOSE
     assert "3 messages wait now" in plan.reason
     assert "3.6 receives on average" in plan.reason
@@ -185,8 +188,8 @@ def test_three_bad_messages_get_dlq_and_no_page() -> None:
 def test_three_bad_messages_are_found_whatever_else_comes(good: int) -> None:
     """Each is received once in each visibility timeout of 30 s for six hours."""
     facts = counts(good + 3, good + 3 * 720, good, 3)
-    assert found_in(CONSUMER_FAILING, facts) is None
-    assert found_in(DLQ_MISSING, facts) is not None
+    assert detect_fault(CONSUMER_FAILING, facts) is None
+    assert detect_fault(DLQ_MISSING, facts) is not None
 
 
 def half_hours(received: int, fewest: int, usual: int) -> RecentCounts:
@@ -213,23 +216,23 @@ def test_messages_given_back_for_ten_minutes_are_not_told_as_bad() -> None:
     ends = {"backlog_before": 10, "fewest_messages": 4, "usual_messages": 10}
     facts = counts(348, 696, 348, 10, VisibilityTimeout=60, **ends)
     given_back = replace_values(facts, recent=half_hours(58, 4, 10))
-    assert found_in(DLQ_MISSING, given_back) is None
+    assert detect_fault(DLQ_MISSING, given_back) is None
     stay = replace_values(facts, recent=half_hours(58, 4, 5))
-    assert found_in(DLQ_MISSING, stay) is not None, "their number does not vary"
+    assert detect_fault(DLQ_MISSING, stay) is not None, "their number does not vary"
 
 
 def test_lambda_that_fails_at_a_few_messages_gets_dlq() -> None:
     """It fails in most runs, because three messages come back all the time."""
     facts = counts(140, 500, 137, 3, lambda_consumers=(FAILING_FUNCTION,))
-    assert found_in(CONSUMER_FAILING, facts) is None
-    assert planned(DLQ_MISSING, facts).at_most is Mode.PROPOSE
+    assert detect_fault(CONSUMER_FAILING, facts) is None
+    assert expect_plan(DLQ_MISSING, facts).at_most is Mode.PROPOSE
     most_fail = counts(140, 500, 37, 103, lambda_consumers=(FAILING_FUNCTION,))
-    assert found_in(CONSUMER_FAILING, most_fail) is not None
-    assert refused(DLQ_MISSING, most_fail).code == "cause_first"
+    assert detect_fault(CONSUMER_FAILING, most_fail) is not None
+    assert expect_refusal(DLQ_MISSING, most_fail).code == "cause_first"
 
 
 def test_limit_spares_messages_that_are_given_back_on_purpose() -> None:
-    plan = planned(DLQ_MISSING, counts(90, 1_080, 82, 8))
+    plan = expect_plan(DLQ_MISSING, counts(90, 1_080, 82, 8))
     assert plan.at_most is Mode.PROPOSE
     assert limit_of(plan) >= 3 * 1_080 / 82
     assert "13.2 receives on average" in plan.reason
@@ -246,13 +249,13 @@ def test_no_limit_is_proposed_if_three_times_the_mean_is_beyond_bounds() -> None
 def test_give_backs_that_are_all_finished_do_not_page() -> None:
     for consumers in ((), (FAILING_FUNCTION,)):
         facts = counts(420, 840, 420, 0, lambda_consumers=consumers)
-        assert found_in(CONSUMER_FAILING, facts) is None
+        assert detect_fault(CONSUMER_FAILING, facts) is None
     with_dlq = replace_values(
         counts(420, 840, 420, 0), RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text
     )
-    assert found_in(CONSUMER_FAILING, with_dlq) is None
+    assert detect_fault(CONSUMER_FAILING, with_dlq) is None
     behind = counts(420, 840, 320, 100)
-    assert found_in(CONSUMER_FAILING, behind) is not None, "what is left grows"
+    assert detect_fault(CONSUMER_FAILING, behind) is not None, "what is left grows"
 
 
 def test_dlq_that_is_gone_is_made_again_only_by_person_if_messages_come_back() -> None:
@@ -326,11 +329,11 @@ def test_no_page_while_all_that_came_was_finished(counted: dict[str, Any], consu
     done = {**counted, "deleted": counted["sent"], "backlog_before": 0, "backlog_now": 0}
     done |= {"in_flight_now": 0, "oldest_age_seconds_now": 0}
     facts = any_queue(done, consumers, fifo=False)
-    assert found_in(CONSUMER_FAILING, facts) is None
+    assert detect_fault(CONSUMER_FAILING, facts) is None
 
 
 def test_answer_is_the_same_through_the_entry() -> None:
     facts = counts(140, 500, 137, 3)
-    found = found_in(DLQ_MISSING, facts)
+    found = detect_fault(DLQ_MISSING, facts)
     assert found is not None
     assert limit_of(answer_to(DLQ_MISSING, found)) == limit_of(answer(facts))

@@ -18,7 +18,7 @@ from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Escalate
-from tests.catalogue.asking import found_in, golden, planned, refused, step_of
+from tests.catalogue.asking import detect_fault, expect_plan, expect_refusal, golden, only_step_of
 
 OURS = "arn:aws:kms:us-east-1:123456789012:key/1234abcd"
 
@@ -29,21 +29,21 @@ def called(key: str, *event_names: str) -> Facts:
 
 @pytest.mark.parametrize(("key", "code"), golden("tables")["keys"])
 def test_the_key_decides_whose_matter_it_is(key: str, code: str) -> None:
-    assert refused(KMS_DENIED, called(key, "SendMessage")).code == code
+    assert expect_refusal(KMS_DENIED, called(key, "SendMessage")).code == code
 
 
 @pytest.mark.parametrize(("event_names", "sends", "receives"), golden("tables")["calls"])
 def test_the_calls_decide_which_grants_are_missing(
     event_names: tuple[str, ...], *, sends: bool, receives: bool
 ) -> None:
-    reason = refused(KMS_DENIED, called(OURS, *event_names)).reason
+    reason = expect_refusal(KMS_DENIED, called(OURS, *event_names)).reason
     assert ("hoever sends needs kms:GenerateDataKey and kms:Decrypt" in reason) == sends
     assert ("hoever receives needs kms:Decrypt" in reason) == receives
     assert ". Whoever " in reason
 
 
 def test_kms_gets_the_id_behind_an_alias_because_it_takes_no_alias_there() -> None:
-    page = refused(KMS_DENIED, called("alias/orders", "SendMessage"))
+    page = expect_refusal(KMS_DENIED, called("alias/orders", "SendMessage"))
     words = shlex.split(page.next_command)
     key_id = words[words.index("--key-id") + 1]
     assert key_id.startswith("$(aws kms describe-key ")
@@ -54,7 +54,7 @@ def test_kms_gets_the_id_behind_an_alias_because_it_takes_no_alias_there() -> No
 def test_any_text_as_a_key_pages_and_stays_one_word_of_the_command(
     key: str, entry: Symptom
 ) -> None:
-    page = refused(entry, called(key, "ReceiveMessage"))
+    page = expect_refusal(entry, called(key, "ReceiveMessage"))
     assert isinstance(page, Escalate)
     if key and "alias/" not in key:
         assert key in shlex.split(page.next_command)
@@ -64,7 +64,7 @@ def test_any_text_as_a_key_pages_and_stays_one_word_of_the_command(
 def test_how_far_the_use_of_a_data_key_is_stretched(seconds: int | None, raised: int) -> None:
     period: dict[str, Any] = {} if seconds is None else {"KmsDataKeyReusePeriodSeconds": seconds}
     facts = queue(KmsMasterKeyId="alias/orders", **period)
-    assert step_of(planned(KMS_THROTTLED, facts)).after == raised
+    assert only_step_of(expect_plan(KMS_THROTTLED, facts)).after == raised
 
 
 @pytest.mark.parametrize(("key", "statement", "finds"), golden("tables")["senders"])
@@ -74,6 +74,6 @@ def test_which_statements_let_a_service_send(
     sns = {"Service": "sns.amazonaws.com"}
     allow = {"Effect": "Allow", "Principal": sns, "Action": "sqs:SendMessage", "Resource": "*"}
     policy = json.dumps({"Statement": [{**allow, **statement}]})
-    found = found_in(SERVICE_CANNOT_USE_KEY, standard_queue(KmsMasterKeyId=key, Policy=policy))
+    found = detect_fault(SERVICE_CANNOT_USE_KEY, standard_queue(KmsMasterKeyId=key, Policy=policy))
     assert bool(found) is finds
     assert not found or "sns.amazonaws.com" in found.found

@@ -29,7 +29,7 @@ from mendq.model.failed_call import DELETED_MESSAGE_REASON
 from mendq.model.ignored_calls import find_ignore_reason
 from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.names import ROLE_PURPOSES, role_name
-from tests.catalogue.asking import caught_by, golden
+from tests.catalogue.asking import call_examples_of, golden
 from tests.real_records import read_sqs_errors
 
 
@@ -147,7 +147,7 @@ REASONS = (
 )
 FORGED = [
     *(f"Value x for parameter {name} is invalid. Reason: {reason}" for name, reason in REASONS),
-    *(each.call.error_message for entry in CATALOGUE for each in caught_by(entry)),
+    *(each.call.error_message for entry in CATALOGUE for each in call_examples_of(entry)),
 ]
 TRAFFIC = ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage")
 

@@ -30,14 +30,21 @@ from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Ignore, Refuse
 from mendq.model.queue import RedrivePolicy
-from tests.catalogue.asking import answer_to, detected_by, found_in, golden, planned, refused
+from tests.catalogue.asking import (
+    answer_to,
+    detect_fault,
+    expect_plan,
+    expect_refusal,
+    golden,
+    queue_examples_of,
+)
 
 REDRIVE = RedrivePolicy(DLQ_ARN, 5).text
-BASES = {entry.name: detected_by(entry)[0].facts for entry in CATALOGUE if entry.detection}
+BASES = {entry.name: queue_examples_of(entry)[0].facts for entry in CATALOGUE if entry.detection}
 # One that has no DLQ because none is named, read by nobody whom Lambda knows.
 BASES["dlq_missing"] = next(
     each.facts
-    for each in detected_by(DLQ_MISSING)
+    for each in queue_examples_of(DLQ_MISSING)
     if each.facts.dlq is None and not each.facts.lambda_consumers
 )
 EXPIRING = BASES["messages_about_to_expire"]
@@ -56,7 +63,7 @@ def varied(symptom: str, over: dict[str, Any]) -> Facts:
 @pytest.mark.parametrize(("symptom", "over", "finds"), golden("tables")["finds"])
 def test_what_is_found(symptom: str, over: dict[str, Any], finds: bool) -> None:
     entry = SYMPTOM_BY_NAME[symptom]
-    assert bool(found_in(entry, varied(symptom, over))) is finds
+    assert bool(detect_fault(entry, varied(symptom, over))) is finds
 
 
 @pytest.mark.parametrize(("symptom", "over", "suspect"), golden("tables")["suspects"])
@@ -82,19 +89,21 @@ def test_a_dlq_changes_what_becomes_of_them(entry: Symptom, says: str) -> None:
 
 def test_a_fifo_queue_s_messages_begin_their_time_anew_in_a_dlq() -> None:
     facts = replace_values(EXPIRING, RedrivePolicy=REDRIVE, queue_arn=QUEUE_ARN)
-    assert "Its DLQ counts" not in planned(MESSAGES_ABOUT_TO_EXPIRE, facts).reason
+    assert "Its DLQ counts" not in expect_plan(MESSAGES_ABOUT_TO_EXPIRE, facts).reason
 
 
 @pytest.mark.parametrize("version", ["", ":7", ":prod"])
 def test_the_page_points_at_the_log_of_a_function_that_fails(version: str) -> None:
     failing = {"function_arn": f"{FAILING_FUNCTION.function_arn}{version}"}
     facts = varied("consumer_failing", {"consumer": failing})
-    words = shlex.split(refused(CONSUMER_FAILING, facts).next_command)
+    words = shlex.split(expect_refusal(CONSUMER_FAILING, facts).next_command)
     assert words[words.index("--log-group-name") + 1] == "/aws/lambda/bill"
 
 
 def test_what_is_held_is_said_so_that_the_numbers_add_up() -> None:
-    found = found_in(CONSUMER_FAILING, standard_queue(sent=120, received=1_700, in_flight_now=100))
+    found = detect_fault(
+        CONSUMER_FAILING, standard_queue(sent=120, received=1_700, in_flight_now=100)
+    )
     assert found is not None
     assert "received 120 messages 1,700 times and deleted none, 100 are still held" in found.found
 
@@ -106,14 +115,14 @@ def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off
         replace(LAMBDA_FUNCTION, function_arn=f"{arn}{name}", throttled_share=share)
         for name, share in shares.items()
     )
-    found = found_in(
+    found = detect_fault(
         CONSUMER_THROTTLED, replace_values(BASES["consumer_throttled"], lambda_consumers=consumers)
     )
     assert found is not None
     assert found.found.startswith("40 % of the invocations of bill were throttled")
-    assert refused(CONSUMER_THROTTLED, found).next_command.endswith("--function-name bill")
+    assert expect_refusal(CONSUMER_THROTTLED, found).next_command.endswith("--function-name bill")
     stopped = (*BASES["consumer_stopped"].stopped_consumers, "arn:other")
-    found = found_in(
+    found = detect_fault(
         CONSUMER_STOPPED, replace_values(BASES["consumer_stopped"], stopped_consumers=stopped)
     )
     assert found is not None
@@ -122,19 +131,19 @@ def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off
 
 def test_readers_are_not_made_to_wait_for_nothing() -> None:
     senders = standard_queue(event_names=("DeleteMessage", "SendMessageBatch"))
-    assert isinstance(refused(EMPTY_RECEIVES, senders), Refuse)
-    assert isinstance(refused(EMPTY_RECEIVES, standard_queue()), Ignore)
+    assert isinstance(expect_refusal(EMPTY_RECEIVES, senders), Refuse)
+    assert isinstance(expect_refusal(EMPTY_RECEIVES, standard_queue()), Ignore)
 
 
 def test_messages_that_are_younger_by_now_are_kept_as_long_as_before() -> None:
     younger = replace_values(EXPIRING, oldest_age_seconds_now=60)
-    assert isinstance(refused(MESSAGES_ABOUT_TO_EXPIRE, younger), Ignore)
+    assert isinstance(expect_refusal(MESSAGES_ABOUT_TO_EXPIRE, younger), Ignore)
 
 
 def test_what_was_agreed_to_is_the_same_plan_by_other_numbers() -> None:
     """An approval is taken up minutes or hours later; but a group that moves on gets no DLQ."""
-    proposed = planned(DLQ_MISSING, varied("dlq_missing", {"received": 66}))
+    proposed = expect_plan(DLQ_MISSING, varied("dlq_missing", {"received": 66}))
     later = varied("dlq_missing", {"received": 40, "sent": 1, "deleted": 0})
-    assert planned(DLQ_MISSING, later).steps == proposed.steps
+    assert expect_plan(DLQ_MISSING, later).steps == proposed.steps
     moved_on = replace_values(BASES["fifo_group_blocked"], measurement=None)
-    assert isinstance(refused(FIFO_GROUP_BLOCKED, moved_on), Ignore)
+    assert isinstance(expect_refusal(FIFO_GROUP_BLOCKED, moved_on), Ignore)

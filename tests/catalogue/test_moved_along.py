@@ -36,9 +36,9 @@ from mendq.model.mode import Mode
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, RedrivePolicy, arn_of_dlq
 from mendq.model.state import State
 from mendq.model.steps import Owner
-from tests.catalogue.asking import detected_by, planned, refused
+from tests.catalogue.asking import expect_plan, expect_refusal, queue_examples_of
 
-BLOCKED, STILL, *_ = (each.facts for each in detected_by(FIFO_GROUP_BLOCKED))
+BLOCKED, STILL, *_ = (each.facts for each in queue_examples_of(FIFO_GROUP_BLOCKED))
 MEASURED_UNTIL = BLOCKED.measurement.until if BLOCKED.measurement else EXAMPLE_TIME
 LONG_AGO = MEASURED_UNTIL - timedelta(days=30)
 ONE_BY_ONE = replace(LAMBDA_FUNCTION, mapping_id="m-1", batch_size=1, modified_at=LONG_AGO)
@@ -72,7 +72,7 @@ def read_by(*consumers: LambdaConsumer, number: int = 60) -> Facts:
 
 
 def plan_reason(facts: Facts) -> str:
-    return planned(FIFO_GROUP_BLOCKED, facts).reason
+    return expect_plan(FIFO_GROUP_BLOCKED, facts).reason
 
 
 def bounds_said(facts: Facts) -> tuple[int, int]:
@@ -179,15 +179,15 @@ def test_plan_has_one_command_that_sends_the_good_messages_back() -> None:
 
 def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -> None:
     """Until it stands still for long enough, a blocked group is reported as a missing DLQ."""
-    reason = planned(DLQ_MISSING, READ).reason
+    reason = expect_plan(DLQ_MISSING, READ).reason
     assert "A message that fails takes up to 9 good messages of its group along" in reason
     assert "`mendq redrive orders.fifo --all --leave-first --region us-east-1`" in reason
     one = replace(LAMBDA_FUNCTION, batch_size=1, modified_at=LONG_AGO)
-    alone = planned(DLQ_MISSING, replace(READ, lambda_consumers=(one,))).reason
+    alone = expect_plan(DLQ_MISSING, replace(READ, lambda_consumers=(one,))).reason
     assert "what fails moves to the DLQ alone" in alone
     gone = replace_values(READ, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 5).text)
     gone = replace(gone, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {}))
-    again = planned(DLQ_MISSING, gone)
+    again = expect_plan(DLQ_MISSING, gone)
     assert again.at_most is Mode.PROPOSE
     assert "up to 9 good messages" in again.reason
 
@@ -218,12 +218,12 @@ def test_page_fits_even_with_the_longest_names() -> None:
     late = replace_values(
         facts, RedrivePolicy=RedrivePolicy(arn_of_dlq(facts.queue_arn), 1_000).text
     )
-    assert len(refused(FIFO_GROUP_BLOCKED, late).reason) < 1_000
+    assert len(expect_refusal(FIFO_GROUP_BLOCKED, late).reason) < 1_000
 
 
 def test_page_about_a_dlq_that_is_far_away_says_what_its_own_advice_costs() -> None:
     late = replace_values(STILL, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 1_000).text)
-    refusal = refused(FIFO_GROUP_BLOCKED, late)
+    refusal = expect_refusal(FIFO_GROUP_BLOCKED, late)
     assert refusal.code == "waits_for_dlq"
     assert "Up to 9 good messages" in refusal.reason
     assert "--leave-first" in refusal.reason
@@ -275,7 +275,7 @@ def test_case_that_settings_approved_earlier_is_not_carried_out(
     symptom: Symptom, facts: Facts
 ) -> None:
     """Before Mendq asked a person about it, settings could approve such a case."""
-    steps = planned(symptom, facts).steps
+    steps = expect_plan(symptom, facts).steps
     by_settings = start_case(
         State.APPROVED,
         queue_arn=facts.queue_arn,
@@ -299,5 +299,5 @@ def test_standard_queue_may_still_get_a_dlq_by_itself() -> None:
     standard = replace(
         READ, queue_arn=STANDARD_ARN, dlq_namesake=QueueFacts(arn_of_dlq(STANDARD_ARN), {})
     )
-    assert planned(DLQ_MISSING, standard).at_most is Mode.HEAL
-    assert planned(DLQ_MISSING, READ).at_most is Mode.PROPOSE
+    assert expect_plan(DLQ_MISSING, standard).at_most is Mode.HEAL
+    assert expect_plan(DLQ_MISSING, READ).at_most is Mode.PROPOSE

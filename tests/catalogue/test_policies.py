@@ -31,7 +31,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Retry
 from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of_policy
 from mendq.model.steps import RestorePolicy
-from tests.catalogue.asking import answer_to, golden, planned, refused
+from tests.catalogue.asking import answer_to, expect_plan, expect_refusal, golden
 from tests.catalogue.asking import policy_of as policy
 
 OTHER = "arn:aws:iam::123456789012:role/billing"
@@ -184,22 +184,22 @@ COMMANDS = {
 @pytest.mark.parametrize("policy_of", RefusedBy)
 def test_the_policy_that_refused_decides(policy_of: RefusedBy) -> None:
     command = COMMANDS.get(policy_of, "iam simulate-principal-policy")
-    page = refused(ACCESS_DENIED, called(policy_of))
+    page = expect_refusal(ACCESS_DENIED, called(policy_of))
     assert page.code == FINDING_BY_REFUSING_POLICY[policy_of].code
     assert page.next_command.startswith(f"aws {command} ")
     assert ("a caller needs it" in page.reason) == page.code.endswith("_lacks_grant")
 
 
 def test_of_several_policies_the_first_leads_and_the_others_are_named() -> None:
-    page = refused(ACCESS_DENIED, called(RefusedBy.SESSION_POLICY, LACKING))
+    page = expect_refusal(ACCESS_DENIED, called(RefusedBy.SESSION_POLICY, LACKING))
     assert page.code == "queue_policy_lacks_grant"
     assert "Other calls were refused by a session policy. Who called: " in page.reason
-    assert refused(ACCESS_DENIED, called()).code == "policy_not_named"
+    assert expect_refusal(ACCESS_DENIED, called()).code == "policy_not_named"
 
 
 def test_batches_take_the_single_action_and_a_stranger_needs_both_policies() -> None:
     events = ("DeleteMessageBatch", "GetQueueUrl", "ReceiveMessage")
-    reason = refused(
+    reason = expect_refusal(
         ACCESS_DENIED, called(LACKING, principals=(STRANGER,), event_names=events)
     ).reason
     assert reason.startswith(f"sqs:DeleteMessage, sqs:ReceiveMessage on {QUEUE_ARN} is refused. ")
@@ -208,7 +208,7 @@ def test_batches_take_the_single_action_and_a_stranger_needs_both_policies() -> 
 
 @pytest.mark.parametrize("principal", ["events.amazonaws.com", "AIDAX", f"{ROLE_ARN};rm -rf /", ""])
 def test_only_a_role_or_user_of_iam_is_put_into_a_command(principal: str) -> None:
-    page = refused(ACCESS_DENIED, called(RefusedBy.IDENTITY_POLICY, principals=(principal,)))
+    page = expect_refusal(ACCESS_DENIED, called(RefusedBy.IDENTITY_POLICY, principals=(principal,)))
     assert page.next_command.startswith("aws sqs get-queue-attributes ")
 
 
@@ -225,7 +225,7 @@ def test_whatever_was_called_by_whomever_it_pages_and_offers_no_statement(
     attributes: dict[str, str],
 ) -> None:
     asked = called(*refused_by, principals=principals, event_names=event_names)
-    page = refused(ACCESS_DENIED, replace(asked, attributes=attributes))
+    page = expect_refusal(ACCESS_DENIED, replace(asked, attributes=attributes))
     assert isinstance(page, Escalate)
     words = shlex.split(page.next_command)
     assert not any(each.startswith(("put-", "set-", "add-", "attach-")) for each in words)
@@ -252,7 +252,7 @@ def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte(stands: str)
         "principals": (ROLE_ARN, STRANGER),
         "event_names": ("SendMessageBatch", "SendMessage"),
     }
-    answer = planned(ACCESS_DENIED, overwritten(stands=stands, **both))
+    answer = expect_plan(ACCESS_DENIED, overwritten(stands=stands, **both))
     assert answer.steps == (RestorePolicy(stands, BOTH),)
     assert answer.at_most is Mode.PROPOSE, "it always adds access"
     assert answer.reason.endswith("a person decides")
@@ -276,7 +276,7 @@ def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte(stands: str)
     ],
 )
 def test_a_pin_that_is_not_what_they_lack_stays_where_it_is(asked: Facts, because: str) -> None:
-    page = refused(ACCESS_DENIED, asked)
+    page = expect_refusal(ACCESS_DENIED, asked)
     assert page.code == "queue_policy_lacks_grant"
     assert because in page.reason
 
@@ -296,7 +296,7 @@ ALONE = {LACKING, RefusedBy.IDENTITY_POLICY}
 )
 def test_where_another_policy_refused_no_pin_is_put_back(refused_by: tuple[RefusedBy, ...]) -> None:
     asked = replace(overwritten(), refused_by=frozenset(refused_by))
-    assert "pinned" not in refused(ACCESS_DENIED, asked).reason
+    assert "pinned" not in expect_refusal(ACCESS_DENIED, asked).reason
 
 
 @pytest.mark.parametrize(
@@ -315,17 +315,17 @@ def test_what_the_caller_s_own_policy_could_grant_as_well_is_said_and_left(
     asked: Facts, *, said: bool
 ) -> None:
     asked = replace(asked, refused_by=frozenset({RefusedBy.IDENTITY_POLICY}))
-    reason = refused(ACCESS_DENIED, asked).reason
+    reason = expect_refusal(ACCESS_DENIED, asked).reason
     assert ("It is not put back, because IAM names the caller's own policy" in reason) is said
     assert ("pin" in reason) is said
 
 
 def test_while_cloudtrail_may_still_tell_the_events_come_again() -> None:
     waits = replace(GOOD, doubt="not told yet", passes=True)
-    assert isinstance(refused(ACCESS_DENIED, overwritten(waits)), Retry)
+    assert isinstance(expect_refusal(ACCESS_DENIED, overwritten(waits)), Retry)
     pointless = overwritten(replace(waits, pin=pin_of(EMPTIED)), stands="")
-    assert isinstance(refused(ACCESS_DENIED, pointless), Escalate)
-    assert "pin" not in refused(ACCESS_DENIED, overwritten(None)).reason
+    assert isinstance(expect_refusal(ACCESS_DENIED, pointless), Escalate)
+    assert "pin" not in expect_refusal(ACCESS_DENIED, overwritten(None)).reason
 
 
 @given(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.examples import ROLE_ARN, STANDARD_ARN, standard_queue
 from mendq.model.policy import list_public_statements
-from tests.catalogue.asking import found_in, golden
+from tests.catalogue.asking import detect_fault, golden
 from tests.catalogue.asking import policy_of as policy
 
 OPEN: dict[str, Any] = {
@@ -73,7 +73,7 @@ def test_it_says_which_statement_lets_anybody_do_what() -> None:
     several = [*("sqs:A", "sqs:B", "sqs:C"), "sqs:\nD", 'x" y']
     shut = {**OPEN, "Principal": {"AWS": ROLE_ARN}}
     text = policy(shut, {**OPEN, "Action": several}, OPEN)
-    found = found_in(POLICY_IS_PUBLIC, standard_queue(Policy=text))
+    found = detect_fault(POLICY_IS_PUBLIC, standard_queue(Policy=text))
     assert found is not None
     assert found.found.startswith("statement 2 of its policy lets anybody in the world call sqs:A")
     assert "and 2 more, and no condition" in found.found

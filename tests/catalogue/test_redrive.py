@@ -54,7 +54,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refuse
 from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import RedriveMessages, SetMessageRetention
-from tests.catalogue.asking import answer_to, found_in, golden, planned, refused
+from tests.catalogue.asking import answer_to, detect_fault, expect_plan, expect_refusal, golden
 
 TOO_SHORT = "visibility_timeout_too_short"
 ADA = "arn:aws:iam::123456789012:user/ada"
@@ -95,7 +95,7 @@ def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
 
 @pytest.mark.parametrize("cause", sorted(CAUSE_SYMPTOMS))
 def test_every_cause_that_is_fixed_lets_messages_go_back(cause: str) -> None:
-    assert planned(ENTRY, dlq_with_messages(case(cause, State.WATCHING)))
+    assert expect_plan(ENTRY, dlq_with_messages(case(cause, State.WATCHING)))
 
 
 @pytest.mark.parametrize(("over", "is_explained"), golden("tables")["since when"])
@@ -167,7 +167,7 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
     ],
 )
 def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str) -> None:
-    answer = planned(ENTRY, facts)
+    answer = expect_plan(ENTRY, facts)
     assert answer.at_most is at_most
     assert says in answer.reason
     assert not answer.reason.endswith(".")
@@ -196,18 +196,18 @@ def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str
     ],
 )
 def test_the_retention_is_raised_where_messages_could_expire(facts: Facts, *, raised: bool) -> None:
-    steps = planned(ENTRY, facts).steps[1:]
+    steps = expect_plan(ENTRY, facts).steps[1:]
     longest = SetMessageRetention(facts.retention_seconds, 14 * DAY_SECONDS)
     assert steps == ((longest,) if raised else ())
 
 
 @pytest.mark.parametrize("per_second", [0.005, 0.1])
 def test_what_could_not_end_before_they_expire_is_refused(per_second: float) -> None:
-    refusal = refused(ENTRY, deleting(per_second, 30_000))
+    refusal = expect_refusal(ENTRY, deleting(per_second, 30_000))
     assert isinstance(refusal, Refuse)
     assert refusal.code == "redrive_too_slow"
     assert "30,000 messages would take 23 d 6 h at 0.02 a second" in refusal.reason
-    assert all(planned(ENTRY, deleting(rate, 30_000)) for rate in (10, 0))
+    assert all(expect_plan(ENTRY, deleting(rate, 30_000)) for rate in (10, 0))
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
@@ -326,7 +326,7 @@ def anything(draw: st.DrawFn) -> Facts:
 @given(anything())
 @example(dlq_with_messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS))
 def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
-    found = found_in(ENTRY, facts)
+    found = detect_fault(ENTRY, facts)
     assert found is None or any(each.symptom in CAUSE_SYMPTOMS for each in facts.source_cases)
     answer = answer_to(ENTRY, facts)
     if not isinstance(answer, Plan):
@@ -342,7 +342,7 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
     assert {tags.get(REDRIVE_TAG, "on") for tags in (facts.tags, sole.tags)} == {"on"}
     assert not facts.lambda_consumers
     assert not facts.move_task_running
-    first, *retained = planned(ENTRY, facts).steps
+    first, *retained = expect_plan(ENTRY, facts).steps
     assert first == RedriveMessages("held", STANDARD_ARN)
     assert all(isinstance(step, SetMessageRetention) for step in retained)
     assert sole.mode is not None
@@ -359,4 +359,4 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
 
 def test_a_dlq_of_another_source_too_is_a_person_s_whoever_is_its_sole_managed_one() -> None:
     named_by = sources(SOLE_SOURCE.queue_arn, f"{SOLE_SOURCE.queue_arn}-2")
-    assert refused(ENTRY, dlq_with_messages(dlq_sources=named_by)).code == "shared_dlq"
+    assert expect_refusal(ENTRY, dlq_with_messages(dlq_sources=named_by)).code == "shared_dlq"

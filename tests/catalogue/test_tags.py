@@ -21,7 +21,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts
 from mendq.model.tags import TEAM_TAG, QueueTag, TagValueKind, read_seconds_tag
-from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
+from tests.catalogue.recorded_tags import explain_undeclared_tags, explain_unread_tags
 
 MAX_EXAMPLE = QueueTag(
     key="mendq:max-example-seconds", values=TagValueKind.SECONDS, meaning="The longest delay."
@@ -30,8 +30,8 @@ MAX_EXAMPLE = QueueTag(
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 def test_entry_declares_exactly_the_tags_that_its_examples_read(entry: Symptom) -> None:
-    assert undeclared_tags(entry) == ""
-    assert unread_tags(entry) == ""
+    assert explain_undeclared_tags(entry) == ""
+    assert explain_unread_tags(entry) == ""
 
 
 def _detect_delay(facts: Facts) -> DetectedFault | None:
@@ -52,17 +52,17 @@ def _example_symptom(*tags: QueueTag) -> ReportedSymptom:
 
 
 def test_undeclared_tag_is_reported_with_the_declaration_to_add() -> None:
-    sentence = undeclared_tags(_example_symptom())
+    sentence = explain_undeclared_tags(_example_symptom())
     assert (
         "example_too_long reads the tag mendq:max-example-seconds and does not declare it"
         in sentence
     )
     assert 'tags=(QueueTag(key="mendq:max-example-seconds"' in sentence
-    assert undeclared_tags(_example_symptom(MAX_EXAMPLE)) == ""
+    assert explain_undeclared_tags(_example_symptom(MAX_EXAMPLE)) == ""
 
 
 def test_declared_tag_without_an_example_is_reported() -> None:
-    assert "none of its examples reads it" in unread_tags(
+    assert "none of its examples reads it" in explain_unread_tags(
         replace(NOT_ENCRYPTED, tags=(MAX_EXAMPLE,))
     )
 

@@ -25,8 +25,16 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Plan
 from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
-from tests.catalogue.asking import LIMITS, answer_to, found_in, golden, planned, refused, step_of
-from tests.model.test_case import case
+from tests.catalogue.asking import (
+    LIMITS,
+    answer_to,
+    detect_fault,
+    expect_plan,
+    expect_refusal,
+    golden,
+    only_step_of,
+)
+from tests.model.builders import make_case
 
 
 def queue(
@@ -46,20 +54,20 @@ def queue(
 def test_what_is_refused_or_raised_and_how_far(over: dict[str, Any], answer: int | str) -> None:
     facts = queue(**over)
     if isinstance(answer, str):
-        assert refused(ENTRY, facts).code == answer
+        assert expect_refusal(ENTRY, facts).code == answer
         return
-    step = step_of(planned(ENTRY, facts))
+    step = only_step_of(expect_plan(ENTRY, facts))
     assert (step.before, step.after) == (facts.visibility_seconds, answer)
 
 
 def test_what_aws_recommends_beyond_the_ceiling_is_proposed() -> None:
-    within = planned(ENTRY, queue(30, consumers=[[30, 5]]))
-    assert (within.proposal, step_of(within).after) == ((), 185)
+    within = expect_plan(ENTRY, queue(30, consumers=[[30, 5]]))
+    assert (within.proposal, only_step_of(within).after) == ((), 185)
     assert within.reason.endswith("; AWS recommends 185 s")
-    beyond = planned(ENTRY, queue(30, consumers=[[300, 0]]))
-    assert [step_of(beyond).after, *(e.after for e in beyond.proposal)] == [450, 1800]
+    beyond = expect_plan(ENTRY, queue(30, consumers=[[300, 0]]))
+    assert [only_step_of(beyond).after, *(e.after for e in beyond.proposal)] == [450, 1800]
     assert beyond.reason.endswith("; AWS recommends 1,800 s")
-    without = planned(ENTRY, queue(30, 21))
+    without = expect_plan(ENTRY, queue(30, 21))
     assert (without.proposal, "AWS recommends" in without.reason) == ((), False)
 
 
@@ -77,8 +85,8 @@ def test_a_named_need_comes_before_what_is_published(
     tagged: int | None, published: float, answer: tuple[int, Mode]
 ) -> None:
     """And what is covered, or over the ceiling, is as if nobody had published it."""
-    plan = planned(ENTRY, queue(30, tagged, processing_p99_seconds=published))
-    assert (step_of(plan).after, plan.at_most) == answer
+    plan = expect_plan(ENTRY, queue(30, tagged, processing_p99_seconds=published))
+    assert (only_step_of(plan).after, plan.at_most) == answer
 
 
 @given(
@@ -99,7 +107,7 @@ def test_a_plan_rises_and_keeps_every_bound(
     facts = queue(visibility, tagged, read_by, **over)
     if not isinstance(answer_to(ENTRY, facts), Plan):
         return
-    after = int(step_of(planned(ENTRY, facts)).after)
+    after = int(only_step_of(expect_plan(ENTRY, facts)).after)
     assert after <= LIMITS.visibility_ceiling_seconds
     assert in_flight * after <= 60_000 * max(visibility, 1)
     if tagged is None and not read_by:
@@ -113,21 +121,23 @@ def raced(visibility: int = 30, tagged: object = None, **over: Any) -> Facts:
 
 
 def found(facts: Facts) -> Facts:
-    it = found_in(ENTRY, facts)
+    it = detect_fault(ENTRY, facts)
     assert it is not None
     return it
 
 
 @given(st.integers(0, 43_200), st.none() | st.integers(1, 43_200))
 def test_a_race_is_never_guessed_about(visibility: int, person: int | None) -> None:
-    answer = refused(ENTRY, found(raced(visibility, visibility_seconds_set_by_person=person)))
+    answer = expect_refusal(
+        ENTRY, found(raced(visibility, visibility_seconds_set_by_person=person))
+    )
     assert answer.code == "race_without_named_need"
     assert "nothing names how long they need" in answer.reason
 
 
 def test_the_same_facts_with_failed_calls_behind_them_are_guessed_about() -> None:
-    assert planned(ENTRY, raced())
-    assert refused(ENTRY, found(raced(30, "SECONDS"))).code == "tag_unreadable"
+    assert expect_plan(ENTRY, raced())
+    assert expect_refusal(ENTRY, found(raced(30, "SECONDS"))).code == "tag_unreadable"
 
 
 @given(st.integers(1, 2_000), st.integers(0, 1_000))
@@ -135,7 +145,7 @@ def test_a_named_need_is_met_in_full_or_a_person_is_called(seconds: int, visibil
     facts = found(raced(visibility, seconds))
     answer = answer_to(ENTRY, facts)
     if isinstance(answer, Plan):
-        assert int(step_of(answer).after) >= 1.5 * seconds
+        assert int(only_step_of(answer).after) >= 1.5 * seconds
         assert answer.reason.endswith(facts.found)
     else:
         is_met = visibility >= 1.5 * seconds
@@ -152,10 +162,10 @@ def test_what_may_be_retries_is_fixed_only_where_an_unmet_need_is_named(
     counts = {"received": received, "deleted": deleted}
     code = "race_or_retries" if pages else "race_without_named_need"
     for covered in (None, 20):
-        assert refused(ENTRY, found(raced(30, covered, **counts))).code == code
-    assert step_of(planned(ENTRY, found(raced(30, 40, **counts)))).after == 60
+        assert expect_refusal(ENTRY, found(raced(30, covered, **counts))).code == code
+    assert only_step_of(expect_plan(ENTRY, found(raced(30, 40, **counts)))).after == 60
     by_lambda = found(raced(30, None, consumers=[[30, 5]], **counts))
-    assert step_of(planned(ENTRY, by_lambda)).after == 185
+    assert only_step_of(expect_plan(ENTRY, by_lambda)).after == 185
 
 
 def dead(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:
@@ -168,16 +178,16 @@ def dead(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:
 
 @pytest.mark.parametrize(("over", "is_found"), golden("tables")["died"])
 def test_who_died_for_want_of_time(over: dict[str, Any], *, is_found: bool) -> None:
-    assert bool(found_in(ENTRY, dead(**over))) is is_found
+    assert bool(detect_fault(ENTRY, dead(**over))) is is_found
 
 
 def test_a_fix_that_rests_on_what_is_published_is_proposed_at_most() -> None:
     """Also where a tag names less than there is, or more than Lambda measured."""
     for tagged, published in ((None, 30.1), (20, 30.1), (None, 80.0)):
-        plan = planned(ENTRY, found(dead(tagged, processing_p99_seconds=published)))
+        plan = expect_plan(ENTRY, found(dead(tagged, processing_p99_seconds=published)))
         assert plan.at_most is Mode.PROPOSE
     hidden = found(dead(None, processing_p99_seconds=601.0))
-    assert refused(ENTRY, hidden).code == "race_without_named_need"
+    assert expect_refusal(ENTRY, hidden).code == "race_without_named_need"
 
 
 def test_the_evidence_holds_the_longest_of_each_that_names_a_need() -> None:
@@ -195,7 +205,7 @@ NEEDS = [{"what": "Lambda p99", "seconds": 42.5}]
 
 def _spans(needs: Any, **step: Any) -> list[tuple[str, float]]:
     raised = {"attribute": "VisibilityTimeout", "before": "30", "after": "60", **step}
-    written = replace(case(State.APPLIED), steps=(raised,), evidence={"needs": needs})
+    written = replace(make_case(State.APPLIED), steps=(raised,), evidence={"needs": needs})
     return list_need_spans([written])
 
 
@@ -213,6 +223,6 @@ def test_needs_are_compared_with_the_timeout_before_and_after() -> None:
 
 def test_what_took_it_back_is_no_plan() -> None:
     back = {"attribute": "VisibilityTimeout", "before": "60", "after": "30"}
-    applied = replace(case(State.APPLIED), evidence={"needs": NEEDS})
+    applied = replace(make_case(State.APPLIED), evidence={"needs": NEEDS})
     undone = applied.move_to(State.ROLLED_BACK, "x", EXAMPLE_TIME, steps=(back,))
     assert list_need_spans([applied, undone])[1:] == [("timeout before", 30), ("timeout after", 45)]

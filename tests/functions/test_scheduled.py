@@ -17,7 +17,7 @@ from mendq.probe.send import ProbeRecord
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS
-from tests.scan.scanning import Scanning, scanning
+from tests.scan.scanner import Scanner, open_scanner
 
 AGE = "OldestOpenCaseAgeSeconds"
 A_MINUTE, HOUR = 60, timedelta(hours=1)
@@ -30,32 +30,32 @@ def _at(moment: datetime) -> dict[str, str]:
 
 
 @pytest.fixture
-def scanned(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
+def scanner(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner]:
     monkeypatch.setattr(Context, "get_remaining_time_in_millis", lambda _: 900_000)
-    with scanning() as made:
+    with open_scanner() as made:
         deploy(scan.handler, made.account, **structs.asdict(made.settings()))
         deploy(heal.handler, made.account)
         yield made
 
 
 def test_a_scan_says_what_it_found_and_heal_heals_it(
-    scanned: Scanning, caplog: pytest.LogCaptureFixture, capsys: Printed
+    scanner: Scanner, caplog: pytest.LogCaptureFixture, capsys: Printed
 ) -> None:
-    scanned.account.later(hours=-1)
-    dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod="86400")
+    scanner.account.later(hours=-1)
+    dlq_arn = scanner.account.queue("orders-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
-    source = scanned.account.queue("orders", tag=None, RedrivePolicy=policy)
-    scanned.account.set(dlq_arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source,)).text)
-    Pins(scanned.account.clients.dynamodb, "case_store").approve_source(dlq_arn, source)
+    source = scanner.account.queue("orders", tag=None, RedrivePolicy=policy)
+    scanner.account.set(dlq_arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source,)).text)
+    Pins(scanner.account.clients.dynamodb, "case_store").approve_source(dlq_arn, source)
     answer = scan.handler({}, CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)
     assert metrics(capsys.readouterr().out) == {}, "a scan without errors has no metric to pay for"
     logged = [vars(record) for record in caplog.records]
     assert [line["totals"] for line in logged if "totals" in line] == [answer]
     assert len([line for line in logged if "finding" in line]) == answer["findings"] >= 1
-    announced = [e for e in scanned.announced if "dlq_retention_too_short" in json.dumps(e)]
+    announced = [e for e in scanner.heal_requests if "dlq_retention_too_short" in json.dumps(e)]
     assert heal.handler(announced[0], CONTEXT) == {"batchItemFailures": []}
-    assert scanned.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
+    assert scanner.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
     assert metrics(capsys.readouterr().out)["AutoFixes"] >= 1
     assert set(scan.handler({}, CONTEXT).values()) == {0}, "the round is done"
     assert metrics(capsys.readouterr().out) == {}
@@ -70,9 +70,9 @@ def test_a_scan_says_what_it_found_and_heal_heals_it(
         [{"queue_arn": ORDERS.replace("1234", "4321"), "symptom": "dlq_retention_too_short"}],
     ],
 )
-def test_heal_reads_at_nothing_that_is_none_of_its_own(scanned: Scanning, found: object) -> None:
+def test_heal_reads_at_nothing_that_is_none_of_its_own(scanner: Scanner, found: object) -> None:
     assert heal.handler({"found": found}, CONTEXT) == {"batchItemFailures": []}
-    assert scanned.account.transitions() == []
+    assert scanner.account.transitions() == []
 
 
 @pytest.fixture

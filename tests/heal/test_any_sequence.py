@@ -12,12 +12,12 @@ from mendq.catalogue import CATALOGUE
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.steps import STEP_CLASSES
-from tests.catalogue.asking import caught_by
+from tests.catalogue.asking import call_examples_of
 from tests.heal import conftest
 
 TAGS = {"healed.fifo": "heal", "healed": "heal", "watched.fifo": "observe", "strange": None}
 ATTRIBUTES = {step.attribute: step for step in STEP_CLASSES}
-FIX = tuple(entry for entry in CATALOGUE if entry.steps and caught_by(entry))
+FIX = tuple(entry for entry in CATALOGUE if entry.steps and call_examples_of(entry))
 # What a person may set, legal for SQS and awkward for us.
 PERSONS = {
     "VisibilityTimeout": ("0", "1", "599", "43200"),
@@ -56,7 +56,7 @@ class Account(RuleBasedStateMachine):
     )
     def fail(self, name: str, entry: object, example: int, calls: int) -> None:
         symptom = next(each for each in FIX if each is entry)
-        call = caught_by(symptom)[example % len(caught_by(symptom))].call
+        call = call_examples_of(symptom)[example % len(call_examples_of(symptom))].call
         self.events += calls
         bodies = self.account.late_deletes(
             self.queues[name],

@@ -23,7 +23,7 @@ from mendq.model.steps import (
 )
 from tests.account.faults import calls_of
 from tests.heal.conftest import Account
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 from tests.waiting import replace_sleep
 
 OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
@@ -72,7 +72,9 @@ def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name
 def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
     queue = account.queue("orders")
     away = ConnectTimeoutError(endpoint_url="sqs")
-    let_through = refusing(account.clients.sqs_for_writing, "SetQueueAttributes", unreachable=away)
+    let_through = deny_operation(
+        account.clients.sqs_for_writing, "SetQueueAttributes", unreachable=away
+    )
     with pytest.raises(StepFailed):
         taken(account, queue, plan_for(queue))
     assert names(account) == {"orders", "orders-dlq"}
@@ -92,7 +94,7 @@ def test_source_is_left_as_it_was_if_its_dlq_cannot_be_made(
     away = ConnectTimeoutError(endpoint_url="sqs")
     busy: Any = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
     error = ClientError(busy, "CreateQueue") if is_reached else away
-    let_through = refusing(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
+    let_through = deny_operation(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
     with pytest.raises(StepFailed, match="failed: "):
         taken(account, queue, plan_for(queue))
     assert names(account) == {"orders"}
@@ -151,7 +153,7 @@ def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) ->
     queue = account.queue("orders")
     recently: Any = {"Error": {"Code": "AWS.SimpleQueueService.QueueDeletedRecently"}}
     error = ClientError(recently, "CreateQueue")
-    refusing(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
+    deny_operation(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
     refusal = taken(account, queue, plan_for(queue))
     assert refusal is not None
     assert (refusal.code, refusal.is_retried, refusal.case_state) == (

@@ -11,7 +11,7 @@ import pytest
 from mendq.heal.batch import MAXIMUM_UNKNOWN_NAMES, QUEUE_LIST_LIFETIME
 from tests.account.faults import calls_of
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 
 MISSING = {"eventName": "SendMessage", "errorCode": "AWS.SimpleQueueService.NonExistentQueue"}
 A_FLOOD = 300
@@ -137,7 +137,7 @@ def test_calls_to_a_queue_that_was_never_seen_are_nobodys_news_unless_settings_n
 
 
 def test_a_listing_that_fails_costs_the_bound_and_no_event(account: Account) -> None:
-    refusing(account.clients.tagging, "GetResources")
+    deny_operation(account.clients.tagging, "GetResources")
     assert looked_at(account, junk(account, names(A_FLOOD), "stranger")) == A_FLOOD
 
 

@@ -16,8 +16,8 @@ from mendq.model.state import State
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
 from tests.heal.situations import case
 from tests.heal.test_assess import all_fail, codes
-from tests.model.test_advance import BEGINS, TIMING, failed
-from tests.scan.scanning import refusing
+from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
+from tests.scan.scanner import deny_operation
 
 
 def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
@@ -42,7 +42,7 @@ def test_a_forged_event_does_not_poison_the_good_ones(account: Account) -> None:
 def _keep_out(account: Account, ending: str = "") -> None:
     """As a queue's policy does that denies everybody everything."""
     for name in ("ListQueueTags", "GetQueueAttributes"):
-        refusing(account.clients.sqs, name, words=f"a resource-based policy{ending}")
+        deny_operation(account.clients.sqs, name, words=f"a resource-based policy{ending}")
 
 
 @pytest.mark.parametrize("ending", ["", f": arn:aws:sqs:{REGION}:{ACCOUNT}:orders.fifo"])
@@ -58,7 +58,9 @@ def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) 
     """The policy lets Mendq read the tags, and nothing by which a change could be planned."""
     queue = account.queue(VisibilityTimeout="30")
     before, items = account.attributes(queue), account.case_store_items()
-    let_in = refusing(account.clients.sqs, "GetQueueAttributes", words="a resource-based policy")
+    let_in = deny_operation(
+        account.clients.sqs, "GetQueueAttributes", words="a resource-based policy"
+    )
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert codes(healed) == ["queue_refuses_us"]
     assert healed.error_by_message_id == {}, (
@@ -108,7 +110,7 @@ def test_a_case_says_which_stack_deploys_its_queue(account: Account) -> None:
 def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
     applied, known, notes = case(State.APPLIED), Evidence(), 0
     for second in range(3_600):
-        call = failed(BEGINS + timedelta(seconds=second))
+        call = make_failures(FAILURES_COUNT_FROM + timedelta(seconds=second))
         event = replace(call.sightings[0], event_id=f"event-{second}")
         noted = merge_failures(applied, known, Evidence((event,)), TIMING)
         if noted is not None:
@@ -118,5 +120,5 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
 
 
 def test_calls_from_before_are_not_noted() -> None:
-    early = failed(BEGINS - timedelta(seconds=1))
+    early = make_failures(FAILURES_COUNT_FROM - timedelta(seconds=1))
     assert merge_failures(case(State.APPLIED), Evidence(), early, TIMING) is None

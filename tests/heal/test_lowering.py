@@ -9,32 +9,32 @@ import pytest
 
 from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
 from tests.heal.operators import Heal, case_of, outcomes, say, states, undo
-from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
+from tests.scan.scanner import Scanner, attach_lambda_consumer, open_scanner, start_next_hour
 
 
 @pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanning]:
+def scanner(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner]:
     """A function that takes 4 s and fails now and then; moto knows no percentiles."""
     figures = {"bill": {"duration_p99_seconds": 4.0, "error_share": 0.01, "invocations": 900}}
     monkeypatch.setattr("mendq.aws.facts_reader.read_function_metrics", lambda *_: figures)
-    with scanning() as made:
+    with open_scanner() as made:
         yield made
 
 
 def test_it_goes_down_when_a_person_agrees_and_back_when_one_takes_it_back(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
-    account = scanned.account
+    account = scanner.account
     queue = account.queue("orders", VisibilityTimeout="14400")
-    consumed(scanned, queue)
+    attach_lambda_consumer(scanner, queue)
     heal = Heal(account)
     account.later(hours=3)
     for minutes in range(4, 120):
         at = account.now - timedelta(minutes=minutes)
-        scanned.count(queue, at, sent=10, received=11, deleted=10, visible=0, in_flight=0)
-    an_hour_on(account)
-    scanned.scan([VISIBILITY_TIMEOUT_TOO_LONG])
-    scanned.heal()
+        scanner.put_metrics(queue, at, sent=10, received=11, deleted=10, visible=0, in_flight=0)
+    start_next_hour(account)
+    scanner.scan([VISIBILITY_TIMEOUT_TOO_LONG])
+    scanner.heal()
     assert (states(account), account.visibility(queue)) == (["proposed"], 14_400), "never by itself"
     case_id = case_of(account).case_id
     say(account, "approve", case_id)

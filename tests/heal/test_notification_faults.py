@@ -15,7 +15,7 @@ from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.account.faults import Fault
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 
 PAGE = NotificationText("Mendq: something", "is the matter\n")
 
@@ -47,7 +47,7 @@ def at_the_start_of_an_hour(account: Account) -> None:
 def test_a_page_about_what_was_declined_meanwhile_is_never_sent(account: Account) -> None:
     at_the_start_of_an_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
-    let_through = refusing(account.clients.sns, "Publish")
+    let_through = deny_operation(account.clients.sns, "Publish")
     fail(account, queue, "a")
     declined = case_of(account)
     say(account, "decline", declined.case_id)
@@ -94,7 +94,7 @@ def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Accou
     at_the_start_of_an_hour(account)
     notifier = context_of(account).notifier
     record = NotificationRecord.create(None, "down", PAGE, urgent=True, at=account.now)
-    let_through = refusing(account.clients.sns, "Publish")
+    let_through = deny_operation(account.clients.sns, "Publish")
     for _ in range(NOTIFICATIONS_PER_HOUR + 1):
         with pytest.raises(NotificationNotSent):
             notifier.send("a queue", "kms_denied", record)

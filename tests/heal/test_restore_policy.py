@@ -26,7 +26,7 @@ from tests.heal.restoring import (
     restore,
     set_policy,
 )
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_policy_that_cannot_be_read_once_it_was_put_back_stays_and_the_case_says
     let_in: list[Callable[[], None]] = []
 
     def shut(**_: Any) -> None:
-        let_in.append(refusing(account.clients.sqs, "GetQueueAttributes", words=words))
+        let_in.append(deny_operation(account.clients.sqs, "GetQueueAttributes", words=words))
 
     events: Any = account.clients.sqs_for_writing.meta.events
     events.register("after-call.sqs.SetQueueAttributes", shut)

@@ -21,7 +21,7 @@ from tests.heal.operators import (
     unchanged,
     undo,
 )
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 
 WEEK_SECONDS = 7 * 24 * 3600
 # The calls of a rollback, in order; the write is the seventh.
@@ -284,7 +284,7 @@ def test_rollback_of_a_queue_whose_policy_keeps_mendq_out_says_so_and_changes_no
 ) -> None:
     case_id = case_of(account).case_id
     words = "a resource-based policy"
-    let_in = refusing(account.clients.sqs, "GetQueueAttributes", words=words)
+    let_in = deny_operation(account.clients.sqs, "GetQueueAttributes", words=words)
     items, calls = account.case_store_items(), calls_of(account)
     answered = undo(account, case_id)
     assert answered["error"] == "queue_refuses_us"

@@ -45,7 +45,7 @@ from tests.heal.restoring import (
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.case_runs import ANSWERS, MANAGED, dying, page_everybody, recorded
 from tests.redrive.world import LATE, LONGEST, SYMPTOM, Redriving, redriving
-from tests.scan.scanning import Scanning
+from tests.scan.scanner import Scanner
 
 DAYS_4 = 345_600
 MAPPINGS = "ListEventSourceMappings"
@@ -99,13 +99,13 @@ def scanning() -> Recorded:
 def _scanned(account: Account, watched: Account) -> None:
     _dlq(account)
     watched.later(days=1)
-    scans = Scanning(watched)
+    scans = Scanner(watched)
     looked_once = iter([900.0, 0.0])
     scans.remaining_seconds = lambda: next(looked_once, 900.0)
     with patch("mendq.scan.scan.QUEUES_PER_BLOCK", 1):
         for _ in range(2):
             scans.scan()
-    assert scans.findings()["queues_scanned"] == 2
+    assert scans.read_findings()["queues_scanned"] == 2
 
 
 def restoring() -> Recorded:
@@ -190,13 +190,13 @@ def _one_attached_of_many(account: Account, watched: Account) -> None:
 
 
 def _dlq_to_attach(account: Account) -> str:
-    queue, scans = account.queue("orders"), Scanning(account)
+    queue, scans = account.queue("orders"), Scanner(account)
     for client in (account.clients.functions, account.clients.sqs):
         events: Any = client.meta.events
         events.register("before-call", scans.answer)
     account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
     account.later(days=1)
-    scans.count_one_coming_back(queue)
+    scans.put_metrics_of_returning_message(queue)
     scans.scan()
     scans.heal()
     say(account, "approve", case_of(account).case_id)

@@ -27,7 +27,7 @@ from mendq.lint.values import DeployTarget
 from mendq.lint.view import list_github_commands, make_document
 from mendq.model.facts import LambdaConsumer
 from mendq.model.plan import Plan
-from tests.catalogue.asking import answer_to, step_of
+from tests.catalogue.asking import answer_to, only_step_of
 
 CASES = {
     each["title"]: each
@@ -153,7 +153,7 @@ def test_lint_heal_and_scan_give_the_same_number(
         finding = next(iter(said), None)
         if isinstance(answer, Plan):
             guessed = not tags.get(MAX_PROCESSING_TAG) and not functions
-            lines = (f"VisibilityTimeout: {step_of(answer).after}",)
+            lines = (f"VisibilityTimeout: {only_step_of(answer).after}",)
             assert finding is None if guessed else finding and finding.remedy == lines
         elif answer.code == "over_ceiling" and (tags.get(MAX_PROCESSING_TAG) or functions):
             (wanted,) = finding.remedy if finding else ("",)

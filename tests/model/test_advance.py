@@ -24,23 +24,15 @@ from mendq.model.lifecycle import (
     find_start_of_counted_failures,
     make_next_transition,
 )
-from mendq.model.limits import Timing
 from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages, SetKmsDataKeyReusePeriod
-from tests.model.test_case import NOW, case
+from tests.model.builders import FAILURES_COUNT_FROM, NOW, TIMING, make_case, make_failures
 
-TIMING = Timing()
-# Propagation of 60 s and the longer of the visibility timeouts, 30 s and 45 s.
-BEGINS = NOW + timedelta(seconds=105)
 HOUR, MOMENT = timedelta(hours=1), timedelta(seconds=1)
 
 
-def failed(*at: datetime) -> Evidence:
-    return Evidence.of(Sighting(each, f"event-{n}", f"r{n}", "p") for n, each in enumerate(at))
-
-
 def thrice(at: datetime) -> Evidence:
-    return failed(at, at + MOMENT, at + 2 * MOMENT)
+    return make_failures(at, at + MOMENT, at + 2 * MOMENT)
 
 
 def measured(at: datetime) -> Evidence:
@@ -49,7 +41,7 @@ def measured(at: datetime) -> Evidence:
 
 def measured_case(state: State) -> Case:
     """One that a scan found; no call ever failed."""
-    return replace(case(state), evidence=measured(NOW - timedelta(minutes=5)).document())
+    return replace(make_case(state), evidence=measured(NOW - timedelta(minutes=5)).document())
 
 
 def became(given_case: Case, now: datetime, **evidence_since: object) -> State | None:
@@ -57,21 +49,24 @@ def became(given_case: Case, now: datetime, **evidence_since: object) -> State |
     return moved.state if moved else None
 
 
-EITHER = pytest.mark.parametrize("opened", [case, measured_case])
+EITHER = pytest.mark.parametrize("opened", [make_case, measured_case])
 Opened = Callable[[State], Case]
 
 
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_what_has_ended_stays_ended(state: State) -> None:
-    assert became(case(state), NOW + 999 * HOUR, failures=thrice(NOW), deletes=9) is None
+    assert became(make_case(state), NOW + 999 * HOUR, failures=thrice(NOW), deletes=9) is None
 
 
 def test_failures_of_messages_received_before_the_change_count_for_nothing() -> None:
-    early = thrice(BEGINS - 3 * MOMENT)
-    assert became(case(State.APPLIED), BEGINS, failures=early) is None
-    assert became(case(State.APPLIED), BEGINS, failures=thrice(BEGINS)) is State.INEFFECTIVE
+    early = thrice(FAILURES_COUNT_FROM - 3 * MOMENT)
+    assert became(make_case(State.APPLIED), FAILURES_COUNT_FROM, failures=early) is None
+    assert (
+        became(make_case(State.APPLIED), FAILURES_COUNT_FROM, failures=thrice(FAILURES_COUNT_FROM))
+        is State.INEFFECTIVE
+    )
     step = SetKmsDataKeyReusePeriod(60, 300).document()
-    throttled = replace(case(State.APPLIED), steps=(step,))
+    throttled = replace(make_case(State.APPLIED), steps=(step,))
     assert find_start_of_counted_failures(throttled, TIMING) == NOW + timedelta(seconds=60), (
         "no visibility timeout"
     )
@@ -82,11 +77,14 @@ def test_failures_of_messages_received_before_the_change_count_for_nothing() -> 
 )
 def test_calls_that_fail_now_and_then_to_the_end_are_a_persons(state: State, hours: int) -> None:
     ends = NOW + hours * HOUR
-    assert became(case(state), ends, failures=failed(ends - HOUR), deletes=9) is State.ESCALATED
+    assert (
+        became(make_case(state), ends, failures=make_failures(ends - HOUR), deletes=9)
+        is State.ESCALATED
+    )
 
 
 @pytest.mark.parametrize(
-    ("opened", "quiet"), [(case, CLOUDTRAIL_LAG), (measured_case, SCAN_INTERVAL_AND_WINDOW)]
+    ("opened", "quiet"), [(make_case, CLOUDTRAIL_LAG), (measured_case, SCAN_INTERVAL_AND_WINDOW)]
 )
 @pytest.mark.parametrize(
     ("deletes", "expected"), [(5, State.VERIFIED), (0, State.UNVERIFIED), (None, State.UNVERIFIED)]
@@ -95,7 +93,7 @@ def test_silence_proves_something_only_where_messages_were_deleted(
     opened: Opened, quiet: timedelta, deletes: int | None, expected: State
 ) -> None:
     """What was measured is verified by measuring as long again."""
-    found, now = opened(State.APPLIED), BEGINS + quiet
+    found, now = opened(State.APPLIED), FAILURES_COUNT_FROM + quiet
     seen = {"deletes": deletes, "queue_status": QueueStatus.OURS}
     assert became(found, now - MOMENT, **seen) is None
     assert became(found, now, **seen) is expected
@@ -108,7 +106,7 @@ def test_silence_proves_something_only_where_messages_were_deleted(
 def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(
     state: State, opened: Opened
 ) -> None:
-    begins, one = find_start_of_counted_failures(case(state), TIMING), opened(state)
+    begins, one = find_start_of_counted_failures(make_case(state), TIMING), opened(state)
     later, early = begins + 2 * HOUR, measured(begins - MOMENT)
     assert became(one, later, failures=measured(later), deletes=5) is State.INEFFECTIVE
     assert became(one, begins, failures=early, deletes=5) is not State.INEFFECTIVE
@@ -116,8 +114,8 @@ def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(
 
 @EITHER
 def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget(opened: Opened) -> None:
-    found, called_at = opened(State.APPLIED), BEGINS + timedelta(minutes=10)
-    once, forgotten = failed(called_at), called_at + 24 * HOUR
+    found, called_at = opened(State.APPLIED), FAILURES_COUNT_FROM + timedelta(minutes=10)
+    once, forgotten = make_failures(called_at), called_at + 24 * HOUR
     seen = {"failures": once, "deletes": 5, "queue_status": QueueStatus.OURS}
     assert became(found, forgotten - MOMENT, **seen) is None
     assert became(found, forgotten, **seen) is State.VERIFIED
@@ -127,7 +125,7 @@ def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget(opened: Ope
 @pytest.mark.parametrize("state", [State.APPLIED, State.UNVERIFIED])
 def test_fix_that_nobody_could_look_at_is_not_verified(state: State, opened: Opened) -> None:
     """Messages are deleted, and whether what Mendq wrote still stands is not known."""
-    found, late = opened(state), BEGINS + 24 * HOUR
+    found, late = opened(state), FAILURES_COUNT_FROM + 24 * HOUR
     assert became(found, late, deletes=5, queue_status=None) is not State.VERIFIED
     assert became(found, late, deletes=5, queue_status=QueueStatus.OURS) is State.VERIFIED
 
@@ -145,22 +143,22 @@ def test_fix_that_nobody_could_look_at_is_not_verified(state: State, opened: Ope
     ],
 )
 def test_what_time_alone_ends(state: State, hours: int, expected: State) -> None:
-    assert became(case(state), NOW + hours * HOUR - MOMENT) is None
-    assert became(case(state), NOW + hours * HOUR) is expected
+    assert became(make_case(state), NOW + hours * HOUR - MOMENT) is None
+    assert became(make_case(state), NOW + hours * HOUR) is expected
 
 
 @pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
-@pytest.mark.parametrize("seen", [failed, measured])
+@pytest.mark.parametrize("seen", [make_failures, measured])
 def test_what_a_person_has_to_end_lasts_while_it_shows(
     state: State, seen: Callable[[datetime], Evidence]
 ) -> None:
     lately = seen(NOW + timedelta(days=5))
-    assert became(case(state), NOW + timedelta(days=8), failures=lately) is None
-    assert became(case(state), NOW + timedelta(days=12), failures=lately) is State.CLOSED
+    assert became(make_case(state), NOW + timedelta(days=8), failures=lately) is None
+    assert became(make_case(state), NOW + timedelta(days=12), failures=lately) is State.CLOSED
 
 
 def test_what_comes_back_while_it_is_watched_was_not_fixed() -> None:
-    watched, at = case(State.WATCHING), NOW + 3 * HOUR
+    watched, at = make_case(State.WATCHING), NOW + 3 * HOUR
     moved = make_next_transition(watched, VerificationEvidence(TIMING, failures=thrice(at)), at)
     assert moved is not None
     assert (moved.state, moved.came_from, moved.n) == (State.INEFFECTIVE, State.WATCHING, 2)
@@ -204,7 +202,7 @@ SEEN: dict[str, Callable[[datetime], Evidence]] = {
         ),
         max_size=40,
     ),
-    st.sampled_from([case, measured_case]),
+    st.sampled_from([make_case, measured_case]),
 )
 def test_every_life_ends(
     state: State, history: list[tuple[int, str, int | None]], opened: Opened
@@ -233,7 +231,7 @@ def test_every_life_ends(
 def test_a_configuration_is_proven_by_standing_unfound(
     stands: QueueStatus | None, of_configuration: bool, expected: State
 ) -> None:
-    found, now = measured_case(State.APPLIED), BEGINS + SCAN_INTERVAL_AND_WINDOW
+    found, now = measured_case(State.APPLIED), FAILURES_COUNT_FROM + SCAN_INTERVAL_AND_WINDOW
     evidence_since = {"queue_status": stands, "of_configuration": of_configuration}
     assert became(found, now - MOMENT, **evidence_since) is None
     assert became(found, now, **evidence_since) is expected
@@ -241,7 +239,7 @@ def test_a_configuration_is_proven_by_standing_unfound(
 
 def redriving(state: State = State.APPLIED) -> Case:
     step = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, "arn:aws:sqs:us-east-1:123456789012:orders")
-    return replace(case(state), steps=(step.document(),))
+    return replace(make_case(state), steps=(step.document(),))
 
 
 @pytest.mark.parametrize("hours", [0, 47, 48, 24 * 30])
@@ -260,7 +258,7 @@ def test_what_goes_on_is_due_at_once_and_then_within_every_minute() -> None:
     assert later < due_at(redriving(), nothing, later) < later + timedelta(minutes=1)
 
 
-@pytest.mark.parametrize("verified", [case(State.VERIFIED), redriving(State.VERIFIED)])
+@pytest.mark.parametrize("verified", [make_case(State.VERIFIED), redriving(State.VERIFIED)])
 def test_what_is_verified_is_watched_at_once_as_any_other(verified: Case) -> None:
     assert not verified.is_redriving
     assert became(verified, NOW) is State.WATCHING
@@ -270,7 +268,7 @@ def test_what_is_verified_is_watched_at_once_as_any_other(verified: Case) -> Non
 def test_due_at_of_a_case_that_waits_for_its_owner_is_at_once_then_every_five_minutes(
     state: State,
 ) -> None:
-    waiting = case(state)
+    waiting = make_case(state)
     evidence = VerificationEvidence(TIMING)
     assert due_at(waiting, evidence, waiting.at) == waiting.at
     later = waiting.at + MOMENT

@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 
-from mendq.catalogue.examples import QUEUE_ARN
-from mendq.model.case import Case, start_case
-from mendq.model.evidence import Evidence, Sighting
+from mendq.model.case import Case
 from mendq.model.limits import Timing
 from mendq.model.state import TIME_LIMIT_GRACE, State, find_state_time_limit
-from mendq.model.steps import SetVisibilityTimeout
-
-NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
-
-
-def case(state: State, age: timedelta = timedelta()) -> Case:
-    """One that stands on three failed calls."""
-    calls = (Sighting(NOW - timedelta(seconds=n), f"e{n}", "r", "p") for n in (1, 2, 3))
-    return start_case(
-        state,
-        queue_arn=QUEUE_ARN,
-        symptom="visibility_timeout_too_short",
-        reason="because",
-        evidence=Evidence.of(calls),
-        steps=(SetVisibilityTimeout(30, 45),),
-        now=NOW - age,
-        actor="heal",
-    )
+from tests.model.builders import make_case
 
 
 @pytest.mark.parametrize("state", list(State))
 def test_a_transition_survives_its_document(state: State) -> None:
-    one = replace(case(state), came_from=State.APPLIED, n=2)
+    one = replace(make_case(state), came_from=State.APPLIED, n=2)
     document = json.loads(json.dumps(one.document()))
     assert Case.from_document(document, opened_at=one.opened_at) == one
     assert document["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
@@ -43,10 +24,10 @@ def test_a_transition_survives_its_document(state: State) -> None:
 
 
 def test_saying_the_same_is_state_code_and_steps() -> None:
-    one = case(State.REFUSED)
-    assert one.is_repeated_by(case(State.REFUSED, timedelta(hours=1)))
+    one = make_case(State.REFUSED)
+    assert one.is_repeated_by(make_case(State.REFUSED, timedelta(hours=1)))
     assert one.is_repeated_by(replace(one, reason="because of 41 queues", code="over_ceiling"))
-    observed = case(State.OBSERVED)
+    observed = make_case(State.OBSERVED)
     assert not observed.is_repeated_by(replace(observed, steps=()))
     assert not one.is_repeated_by(observed)
 
@@ -56,7 +37,7 @@ def test_saying_the_same_is_state_code_and_steps() -> None:
 )
 def test_a_follow_up_that_is_down_keeps_no_case_open_for_ever(state: State) -> None:
     """`verified` has a longest stay for this alone: no row of the table waits in it."""
-    longest, one = find_state_time_limit(state, Timing()), case(state)
+    longest, one = find_state_time_limit(state, Timing()), make_case(state)
     assert longest is not None
     assert one.is_open(one.at + longest, Timing())
     assert not one.is_open(one.at + longest + TIME_LIMIT_GRACE, Timing())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,30 +18,23 @@ from mendq.model.failed_call import (
     read,
     role_arn,
 )
-from tests.model.tables import any_json, table
+from tests.model.builders import JSON, RECORD, make_record
+from tests.model.tables import table
 from tests.real_records import read_cloudtrail_records
 
 ACCOUNT = "123456789012"
 ARN = f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders"
 
 
-RECORD = json.loads(Path(__file__).with_name("failed_call.json").read_text())
-
-
-def record(**over: Any) -> dict[str, Any]:
-    """A failed call in the shape of AWS's sample of a successful one."""
-    return {**RECORD, **over}
-
-
 def call(**over: Any) -> FailedCall:
-    got = read(record(**over))
+    got = read(make_record(**over))
     assert isinstance(got, FailedCall), got
     return got
 
 
 @pytest.mark.parametrize(("over", "reason"), table("not failed"))
 def test_what_is_no_failed_call_says_why(over: dict[str, Any], reason: str) -> None:
-    assert read(record(**over)) == UnreadableRecord(reason)
+    assert read(make_record(**over)) == UnreadableRecord(reason)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +51,7 @@ def test_what_is_nested_too_deep_or_more_than_an_event_may_be_is_unreadable() ->
 
 
 def test_a_bare_record_its_bytes_and_its_envelope_read_the_same() -> None:
-    bare = record()
+    bare = make_record()
     envelope = {"detail-type": "AWS API Call via CloudTrail", "account": ACCOUNT, "detail": bare}
     assert read(bare) == read(json.dumps(bare).encode()) == read(json.dumps(envelope))
 
@@ -142,11 +134,8 @@ def test_a_caller_whom_cloudtrail_s_account_does_not_confirm_is_not_named(
     assert _refused(caller, **over) == "AROAX", "the name of its session is its own text"
 
 
-JSON = any_json("arn", "ARN", "sessionContext", "queueUrl", max_leaves=8)
-
-
 @given(
-    st.dictionaries(st.sampled_from(sorted(RECORD)), JSON).map(lambda over: record(**over))
+    st.dictionaries(st.sampled_from(sorted(RECORD)), JSON).map(lambda over: make_record(**over))
     | st.binary(max_size=400)
     | JSON
 )

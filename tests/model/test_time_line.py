@@ -10,7 +10,7 @@ from mendq.model.limits import Timing
 from mendq.model.state import State
 from mendq.model.time_text import format_time
 from mendq.model.timeline import MAXIMUM_TIMELINE_POINTS, build_timeline
-from tests.model.test_case import NOW, case
+from tests.model.builders import NOW, make_case
 
 TIMING = Timing()
 BEFORE = ["first_failure", "evidence_complete"]
@@ -20,7 +20,7 @@ ARRIVED = NOW + timedelta(seconds=105)
 
 def went(*after: tuple[State, timedelta]) -> list[Case]:
     """A fix that was applied at once, and what came so long after it."""
-    moved = [case(State.APPLIED)]
+    moved = [make_case(State.APPLIED)]
     for state, later in after:
         moved.append(moved[-1].move_to(state, "because", NOW + later))
     return moved
@@ -57,7 +57,7 @@ def test_each_thing_that_happened_is_a_point_with_its_numbers() -> None:
 
 def test_what_a_scan_found_failed_no_call() -> None:
     at = format_time(datetime(2026, 11, 16, 9, tzinfo=NOW.tzinfo))
-    found = replace(case(State.PROPOSED), evidence={"failed_calls": 0, "first_at": at})
+    found = replace(make_case(State.PROPOSED), evidence={"failed_calls": 0, "first_at": at})
     assert what([found]) == ["found_by_scan", "proposed"]
 
 

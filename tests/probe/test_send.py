@@ -18,7 +18,7 @@ from mendq.model.settings import ProbeSettings
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord, send_probe
 from tests.heal.conftest import ACCOUNT, PROBE_ROLE, Account
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 TEXT = (
@@ -78,7 +78,7 @@ def heart(account: Account) -> Heart:
 
 def test_whatever_but_the_expected_refusal_is_a_fault_of_ours(heart: Heart) -> None:
     nowhere = ConnectTimeoutError(endpoint_url="https://nowhere")
-    fix = refusing(heart.account.clients.sqs, "SendMessage", unreachable=nowhere)
+    fix = deny_operation(heart.account.clients.sqs, "SendMessage", unreachable=nowhere)
     with pytest.raises(ProbeNotSent, match="could not be reached"):
         heart.beat()
     fix()
@@ -97,7 +97,7 @@ def test_a_probe_is_noted_before_it_is_made_or_not_made(heart: Heart) -> None:
     heart.account.clients.sqs.meta.events.register(
         "before-call.*.SendMessage", lambda **_: noted.append(heart.record.read())
     )
-    fix = refusing(heart.account.clients.dynamodb, "UpdateItem")
+    fix = deny_operation(heart.account.clients.dynamodb, "UpdateItem")
     with pytest.raises(CaseStoreUnavailable):
         heart.beat()
     assert noted == []
@@ -139,7 +139,7 @@ def test_a_probe_that_cannot_be_noted_comes_again_and_takes_nobody_elses_calls(
 ) -> None:
     queue = heart.account.queue("orders.fifo", VisibilityTimeout="30")
     heart.beat()
-    fix = refusing(heart.account.clients.dynamodb, "UpdateItem")
+    fix = deny_operation(heart.account.clients.dynamodb, "UpdateItem")
     healed = heart.account.heal(heart.event("1"))
     assert isinstance(healed.error_by_message_id["message-1"], CaseStoreUnavailable)
     fix()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mendq.catalogue import CATALOGUE, find_symptom_of
 from mendq.catalogue.symptom import CallExample, CallNearMiss
 from mendq.model.failed_call import KNOWN_ERROR_CODES, UnreadableRecord, read
-from tests.model.test_failed_call import JSON, record
+from tests.model.builders import JSON, make_record
 from tests.prove.proof import Proof, Proving
 
 FUZZ_SECONDS = 45
@@ -83,7 +83,7 @@ def _anything(turn: int, seen: Observation) -> None:
 
 def _records(turn: int, seen: Observation) -> None:
     """Calls of the catalogue's examples and others, with any value in any field."""
-    fields = st.dictionaries(st.sampled_from(sorted(record())), JSON, max_size=2)
+    fields = st.dictionaries(st.sampled_from(sorted(make_record())), JSON, max_size=2)
     codes = st.sampled_from(CODES) | st.text(max_size=30)
     others = st.tuples(codes, st.sampled_from(EVENT_NAMES), st.text(max_size=1_200))
 
@@ -119,7 +119,7 @@ def _mutate(mutant: bytearray, dice: random.Random) -> None:
 
 
 def _dressed(code: str, name: str, message: str) -> dict[str, Any]:
-    return record(errorCode=code, eventName=name, errorMessage=message)
+    return make_record(errorCode=code, eventName=name, errorMessage=message)
 
 
 def _known_calls() -> list[tuple[str, str, str]]:

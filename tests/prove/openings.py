@@ -9,7 +9,7 @@ from typing import Any
 
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.heal.owners import make_owner_request
-from tests.catalogue.asking import caught_by
+from tests.catalogue.asking import call_examples_of
 from tests.heal.operators import case_of, fail, say
 from tests.prove.world import World
 
@@ -47,7 +47,7 @@ def delivered(world: World, queue_arn: str, **over: Any) -> Turn:
 
 def call_of(symptom: str) -> Mapping[str, str]:
     entry = SYMPTOM_BY_NAME[symptom]
-    call = caught_by(entry)[0].call
+    call = call_examples_of(entry)[0].call
     return {
         "eventName": call.event_name,
         "errorCode": call.raw_error_code,

@@ -30,7 +30,7 @@ from tests.prove.openings import (
     waiting_case,
 )
 from tests.prove.world import World
-from tests.scan.scanning import Scanning
+from tests.scan.scanner import Scanner
 
 
 def _fixed(world: World) -> Turn:
@@ -139,7 +139,7 @@ def _without_dlq(world: World) -> str:
     account.later(days=1)
     for minutes in (60, 90, 120):
         at = account.now - timedelta(minutes=minutes)
-        Scanning(account).count(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
+        Scanner(account).put_metrics(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
     return queue_arn
 
 
@@ -196,8 +196,8 @@ def _messages_of_a_fixed_cause(world: World) -> str:
     account.later(minutes=5)
     for minutes in (330, 90, 10):
         at = account.now - timedelta(minutes=minutes)
-        Scanning(account).count(dead, at, visible=1, age=max(0, 18_000 - 60 * minutes))
-        Scanning(account).count(source, at, deleted=3_600)
+        Scanner(account).put_metrics(dead, at, visible=1, age=max(0, 18_000 - 60 * minutes))
+        Scanner(account).put_metrics(source, at, deleted=3_600)
     return dead
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.heal.conftest import Account, account
 from tests.redrive.world import Redriving, redriving, timed_by
-from tests.scan.scanning import scanned
+from tests.scan.scanner import scanner
 
-__all__ = ["account", "scanned"]
+__all__ = ["account", "scanner"]
 
 
 @pytest.fixture

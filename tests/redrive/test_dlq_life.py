@@ -14,36 +14,36 @@ from mendq.model.queue import MOST_RECEIVES_BEFORE_DLQ, RedrivePolicy
 from mendq.model.steps import AttachDlq
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
-from tests.scan.scanning import Scanning
+from tests.scan.scanner import Scanner
 
 MISSING = "dlq_missing"
 
 
 @pytest.fixture
-def account(scanned: Scanning) -> Account:
-    return scanned.account
+def account(scanner: Scanner) -> Account:
+    return scanner.account
 
 
-def without_dlq(scanned: Scanning) -> str:
-    queue = scanned.account.queue("orders", VisibilityTimeout="30")
-    url = scanned.account.url(queue)
-    scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="poison")
-    scanned.account.later(days=1)
-    scanned.count_one_coming_back(queue)
+def without_dlq(scanner: Scanner) -> str:
+    queue = scanner.account.queue("orders", VisibilityTimeout="30")
+    url = scanner.account.url(queue)
+    scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="poison")
+    scanner.account.later(days=1)
+    scanner.put_metrics_of_returning_message(queue)
     return queue
 
 
-def found(scanned: Scanning) -> None:
-    scanned.scan()
-    for healed in scanned.heal():
+def found(scanner: Scanner) -> None:
+    scanner.scan()
+    for healed in scanner.heal():
         assert healed.error_by_message_id == {}
 
 
-def approved(scanned: Scanning) -> str:
-    queue = without_dlq(scanned)
-    found(scanned)
-    assert say(scanned.account, "approve", case_of(scanned.account).case_id)["state"] == "approved"
-    scanned.account.later(minutes=1)
+def approved(scanner: Scanner) -> str:
+    queue = without_dlq(scanner)
+    found(scanner)
+    assert say(scanner.account, "approve", case_of(scanner.account).case_id)["state"] == "approved"
+    scanner.account.later(minutes=1)
     return queue
 
 
@@ -65,9 +65,9 @@ def exists(account: Account, queue_arn: str) -> bool:
 
 
 def test_what_a_person_approved_is_attached_and_proven_by_standing_unfound(
-    scanned: Scanning, account: Account
+    scanner: Scanner, account: Account
 ) -> None:
-    queue = approved(scanned)
+    queue = approved(scanner)
     outcome = taken_up(account)
     assert outcome.case is not None
     assert (outcome.case.state, outcome.case.actor) == ("applied", "attach_dlq")
@@ -82,8 +82,8 @@ def test_what_a_person_approved_is_attached_and_proven_by_standing_unfound(
         assert states(account)[-1] == state
 
 
-def test_an_approval_does_not_outlive_its_queue(scanned: Scanning, account: Account) -> None:
-    queue = approved(scanned)
+def test_an_approval_does_not_outlive_its_queue(scanner: Scanner, account: Account) -> None:
+    queue = approved(scanner)
     account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
     account.later(minutes=5)
     account.queue("orders", VisibilityTimeout="30")
@@ -95,26 +95,26 @@ def test_an_approval_does_not_outlive_its_queue(scanned: Scanning, account: Acco
     assert not exists(account, f"{queue}-dlq")
 
 
-def attached(scanned: Scanning) -> str:
-    queue = approved(scanned)
-    taken_up(scanned.account)
-    assert states(scanned.account)[-1] == "applied"
-    scanned.account.later(minutes=10)
+def attached(scanner: Scanner) -> str:
+    queue = approved(scanner)
+    taken_up(scanner.account)
+    assert states(scanner.account)[-1] == "applied"
+    scanner.account.later(minutes=10)
     return queue
 
 
 def test_taken_back_its_queue_is_retained_and_may_be_attached_again_after_the_silence(
-    scanned: Scanning, account: Account
+    scanner: Scanner, account: Account
 ) -> None:
     """The queue that was kept is ours: nobody is overruled."""
-    queue = attached(scanned)
+    queue = attached(scanner)
     document = undo(account, case_of(account).case_id)
     assert outcomes(document) == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}
     assert (redrive_of(account, queue), exists(account, f"{queue}-dlq")) == ("", True)
     assert states(account)[-1] == "rolled_back"
     account.later(days=8)
-    scanned.count_one_coming_back(queue)
-    found(scanned)
+    scanner.put_metrics_of_returning_message(queue)
+    found(scanner)
     say(account, "approve", case_of(account).case_id)
     account.later(minutes=1)
     taken_up(account)
@@ -136,13 +136,13 @@ def _delete(account: Account, queue: str) -> None:
 
 @pytest.mark.parametrize("theirs", [_detach, _delete])
 def test_a_person_who_takes_it_away_is_left_alone(
-    scanned: Scanning, account: Account, theirs: Callable[[Account, str], None]
+    scanner: Scanner, account: Account, theirs: Callable[[Account, str], None]
 ) -> None:
-    queue = attached(scanned)
+    queue = attached(scanner)
     theirs(account, queue)
     account.later(hours=8)
     assert followed(account).errors == {}
     assert states(account)[-1] == "overridden"
-    scanned.count_one_coming_back(queue)
-    found(scanned)
+    scanner.put_metrics_of_returning_message(queue)
+    found(scanner)
     assert states(account)[-1] == "overridden", "and silent for a week"

@@ -18,14 +18,14 @@ from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from mendq.model.queue import RedrivePolicy
 from mendq.scan.selection import map_merged_findings, merge_shared_findings
-from tests.scan.scanning import Scanning, an_hour_on
+from tests.scan.scanner import Scanner, start_next_hour
 
 SYMPTOM = "dlq_missing"
 
 
-def sharing(scanned: Scanning, names: Sequence[str]) -> tuple[list[str], str]:
+def sharing(scanner: Scanner, names: Sequence[str]) -> tuple[list[str], str]:
     """Queues, and the one queue that all of them name, which is gone."""
-    account = scanned.account
+    account = scanner.account
     dead = account.queue("orders-dlq", tag=None)
     queues = [account.queue(each, RedrivePolicy=RedrivePolicy(dead, 5).text) for each in names]
     account.clients.sqs.delete_queue(QueueUrl=account.url(dead))
@@ -33,41 +33,41 @@ def sharing(scanned: Scanning, names: Sequence[str]) -> tuple[list[str], str]:
     return queues, dead
 
 
-def cases(scanned: Scanning) -> list[dict[str, Any]]:
-    for healed in scanned.heal():
+def cases(scanner: Scanner) -> list[dict[str, Any]]:
+    for healed in scanner.heal():
         assert healed.error_by_message_id == {}
-    return [each for each in scanned.account.transitions() if each["symptom"] == SYMPTOM]
+    return [each for each in scanner.account.transitions() if each["symptom"] == SYMPTOM]
 
 
-def test_six_sources_make_one_proposal_and_one_page(scanned: Scanning) -> None:
-    queues, dead = sharing(scanned, [f"orders-{n:02}" for n in range(6)])
-    scanned.scan()
-    found = [e for e in scanned.findings()["findings"] if e["symptom"] == SYMPTOM]
+def test_six_sources_make_one_proposal_and_one_page(scanner: Scanner) -> None:
+    queues, dead = sharing(scanner, [f"orders-{n:02}" for n in range(6)])
+    scanner.scan()
+    found = [e for e in scanner.read_findings()["findings"] if e["symptom"] == SYMPTOM]
     assert [each["queue_arn"] for each in found] == queues, "each is reported"
-    (case,) = cases(scanned)
+    (case,) = cases(scanner)
     assert (case["to"], case["queue_arn"]) == ("proposed", queues[0])
     assert case["steps"] == [{"attribute": "DeadLetterQueue", "before": "", "after": dead}]
     said = "5 other queues name it too: orders-01, orders-02, orders-03 and 2 more"
     assert said in case["reason"]
-    assert len(scanned.account.pages()) == 1
-    an_hour_on(scanned.account)
-    scanned.scan()
-    assert len(cases(scanned)) == 1
+    assert len(scanner.account.pages()) == 1
+    start_next_hour(scanner.account)
+    scanner.scan()
+    assert len(cases(scanner)) == 1
 
 
-def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -> None:
-    queues, _ = sharing(scanned, "b")
-    scanned.scan()
-    (first,) = cases(scanned)
-    ((later,), _) = sharing(scanned, "a")
+def test_a_source_that_comes_later_is_told_of_the_open_case(scanner: Scanner) -> None:
+    queues, _ = sharing(scanner, "b")
+    scanner.scan()
+    (first,) = cases(scanner)
+    ((later,), _) = sharing(scanner, "a")
     request = {"found": [{"queue_arn": later, "symptom": SYMPTOM, "open_at": queues}]}
-    healed = heal_findings(request, scanned.account.run())
+    healed = heal_findings(request, scanner.account.run())
     (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "said_of_another"
     assert first["case_id"] in outcome.refusal.reason
-    assert len(cases(scanned)) == 1
-    assert len(scanned.account.pages()) == 1
+    assert len(cases(scanner)) == 1
+    assert len(scanner.account.pages()) == 1
 
 
 PREFIX = "arn:aws:sqs:us-east-1:123456789012:"

@@ -19,7 +19,7 @@ from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from tests.account.change_calendar import CLOSED_BECAUSE, ChangeCalendar
 from tests.heal.operators import run_of
-from tests.scan.scanning import Scanning
+from tests.scan.scanner import Scanner
 
 WAITING = "dlq_messages_waiting"
 RACE = "visibility_timeout_too_short"
@@ -27,12 +27,12 @@ A_DAY = 86_400
 
 
 def waiting(
-    scanned: Scanning,
+    scanner: Scanner,
     days: int = 14,
     hours_old: Mapping[str, int] = MappingProxyType({"orders": 5}),
 ) -> dict[str, tuple[str, str]]:
     """Queues and their DLQs, in which two messages lie whose cause is fixed after a day."""
-    account, made = scanned.account, dict[str, tuple[str, str]]()
+    account, made = scanner.account, dict[str, tuple[str, str]]()
     for name in hours_old:
         retained = str(days * A_DAY)
         dead = account.queue(f"{name}-dlq", tag="heal", MessageRetentionPeriod=retained)
@@ -46,111 +46,111 @@ def waiting(
         fixed = replace(fixed, at=account.now, opened_at=account.now)
         until = account.now + timedelta(days=2)
         account.run().case_store.record(NewTransition(fixed, CaseStoreView(), "o", "o", {}, until))
-        lies_there(scanned, dead, hours_old[name], source)
+        lies_there(scanner, dead, hours_old[name], source)
     return made
 
 
-def lies_there(scanned: Scanning, dead: str, hours_old: float = 5, source: str = "") -> None:
+def lies_there(scanner: Scanner, dead: str, hours_old: float = 5, source: str = "") -> None:
     """What CloudWatch measured of the messages, and how many were deleted at their source."""
     for minutes in (330, 90, 10):
-        at = scanned.account.now - timedelta(minutes=minutes)
-        scanned.count(dead, at, visible=2, age=max(int(3600 * hours_old - 60 * minutes), 0))
+        at = scanner.account.now - timedelta(minutes=minutes)
+        scanner.put_metrics(dead, at, visible=2, age=max(int(3600 * hours_old - 60 * minutes), 0))
         if source:
-            scanned.count(source, at, deleted=3_600)
+            scanner.put_metrics(source, at, deleted=3_600)
 
 
-def opened(scanned: Scanning) -> list[dict[str, Any]]:
+def opened(scanner: Scanner) -> list[dict[str, Any]]:
     """What is written down of it, after a scan and what heal makes of it."""
-    scanned.scan()
-    for healed in scanned.heal():
+    scanner.scan()
+    for healed in scanner.heal():
         assert healed.error_by_message_id == {}
-    return [each for each in scanned.account.transitions() if each["symptom"] == WAITING]
+    return [each for each in scanner.account.transitions() if each["symptom"] == WAITING]
 
 
 def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
-    made = waiting(scanned, hours_old={"a": 3, "b": 5, "c": 4})
-    scanned.scan()
-    announced = [arn for arn, symptom in scanned.named() if symptom == WAITING]
+    made = waiting(scanner, hours_old={"a": 3, "b": 5, "c": 4})
+    scanner.scan()
+    announced = [arn for arn, symptom in scanner.list_announced_faults() if symptom == WAITING]
     assert announced == [made[name][1] for name in ("b", "c", "a")]
     left = {
         each["queue_arn"]: each["seconds_left"]
-        for each in scanned.findings()["findings"]
+        for each in scanner.read_findings()["findings"]
         if each["symptom"] == WAITING
     }
     assert sorted(announced, key=left.__getitem__) == announced
     assert all(0 < each < 14 * A_DAY for each in left.values())
-    others = [each for each in scanned.findings()["findings"] if each["symptom"] != WAITING]
+    others = [each for each in scanner.read_findings()["findings"] if each["symptom"] != WAITING]
     assert others
     assert not any("seconds_left" in each for each in others)
 
 
-def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scanning) -> None:
+def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanner: Scanner) -> None:
     """Else every approval would end as another plan."""
-    waiting(scanned, days=5)
-    settings = structs.replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
-    scanned.account.settings = settings
-    (made,) = opened(scanned)
+    waiting(scanner, days=5)
+    settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanner.account.settings = settings
+    (made,) = opened(scanner)
     assert made["to"] == "approved", "settings let it be done without a person"
-    scanned.account.later(minutes=1)
-    dead, now = made["queue_arn"], scanned.account.now
-    scanned.count(dead, now - timedelta(minutes=5), deleted=1, visible=2)
+    scanner.account.later(minutes=1)
+    dead, now = made["queue_arn"], scanner.account.now
+    scanner.put_metrics(dead, now - timedelta(minutes=5), deleted=1, visible=2)
     request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
-    outcome = continue_case(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanner.account))
     assert outcome.refusal is not None
     assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None), "it waits"
-    scanned.account.later(minutes=16)
-    outcome = continue_case(request, run_of(WAITING, scanned.account))
+    scanner.account.later(minutes=16)
+    outcome = continue_case(request, run_of(WAITING, scanner.account))
     assert outcome.refusal is None
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
     assert [each["attribute"] for each in made["steps"]] == ["Dlq", "MessageRetentionPeriod"]
     assert list(outcome.case.steps) == made["steps"]
-    attributes = scanned.account.attributes(made["queue_arn"])
+    attributes = scanner.account.attributes(made["queue_arn"])
     assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
 
 
-def test_approved_redrive_is_taken_up_only_once_the_calendar_opens(scanned: Scanning) -> None:
-    waiting(scanned, days=5)
-    settings = structs.replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
-    scanned.account.settings = settings
-    (made,) = opened(scanned)
+def test_approved_redrive_is_taken_up_only_once_the_calendar_opens(scanner: Scanner) -> None:
+    waiting(scanner, days=5)
+    settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanner.account.settings = settings
+    (made,) = opened(scanner)
     assert made["to"] == "approved"
-    scanned.account.later(minutes=1)
+    scanner.account.later(minutes=1)
     request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
-    before = scanned.account.attributes(made["queue_arn"])
-    calendar = ChangeCalendar(scanned.account)
-    outcome = continue_case(request, run_of(WAITING, scanned.account))
+    before = scanner.account.attributes(made["queue_arn"])
+    calendar = ChangeCalendar(scanner.account)
+    outcome = continue_case(request, run_of(WAITING, scanner.account))
     assert outcome.refusal is not None
     assert (outcome.refusal.code, outcome.case) == ("frozen", None)
     assert CLOSED_BECAUSE in outcome.refusal.reason
-    assert scanned.account.attributes(made["queue_arn"]) == before
-    assert len(opened(scanned)) == 1
+    assert scanner.account.attributes(made["queue_arn"]) == before
+    assert len(opened(scanner)) == 1
     calendar.state = "OPEN"
-    outcome = continue_case(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanner.account))
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
 
 
 def test_redrive_that_settings_approved_ends_if_a_person_must_see_it_first_by_now(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
     """Its steps are the same; the source's owner has asked for proposals meanwhile."""
-    ((source, dead),) = waiting(scanned, days=5).values()
-    settings = structs.replace(scanned.account.settings, autonomy={WAITING: Mode.HEAL})
-    scanned.account.settings = settings
-    (made,) = opened(scanned)
+    ((source, dead),) = waiting(scanner, days=5).values()
+    settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanner.account.settings = settings
+    (made,) = opened(scanner)
     assert made["to"] == "approved"
     assert "settings let redrive do it without a person" in made["reason"]
-    scanned.account.later(minutes=1)
-    scanned.account.tag(source, mendq="propose")
-    before = scanned.account.attributes(dead)
+    scanner.account.later(minutes=1)
+    scanner.account.tag(source, mendq="propose")
+    before = scanner.account.attributes(dead)
     request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
-    outcome = continue_case(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanner.account))
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_by_itself"
     assert outcome.case is not None
     assert outcome.case.state is State.EXPIRED
-    assert scanned.account.attributes(dead) == before
+    assert scanner.account.attributes(dead) == before

@@ -1,5 +1,5 @@
 """A scan in an account of moto's."""
 
-from tests.scan.scanning import scanned
+from tests.scan.scanner import scanner
 
-__all__ = ["scanned"]
+__all__ = ["scanner"]

@@ -19,7 +19,7 @@ from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom
 from mendq.model.facts import Need
 from mendq.model.plan import Escalate
 from tests.scan.own_changes import ARRIVING, arrive, attached
-from tests.scan.scanning import Scanning, an_hour_on, faulty_queue, refusing
+from tests.scan.scanner import Scanner, deny_operation, make_faulty_dlq, start_next_hour
 
 # Seen on every queue of which CloudWatch knows something.
 MEASURED = NotifiedSymptom(
@@ -36,7 +36,7 @@ MEASURED = NotifiedSymptom(
 )
 
 
-def throttle(scanned: Scanning, *sort_keys: str) -> Callable[[], None]:
+def throttle(scanner: Scanner, *sort_keys: str) -> Callable[[], None]:
     """Have DynamoDB throttle what is about such a sort key, or everything; the answer ends it."""
 
     def refuse(params: dict[str, Any], **_: Any) -> None:
@@ -45,117 +45,117 @@ def throttle(scanned: Scanning, *sort_keys: str) -> Callable[[], None]:
             busy: Any = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
             raise ClientError(busy, "UpdateItem")
 
-    events = scanned.account.clients.dynamodb.meta.events
+    events = scanner.account.clients.dynamodb.meta.events
     events.register_first("before-parameter-build.dynamodb", refuse)
     return lambda: events.unregister("before-parameter-build.dynamodb", refuse)
 
 
-def items(scanned: Scanning) -> dict[tuple[str, str], Any]:
-    return scanned.account.case_store_items()
+def items(scanner: Scanner) -> dict[tuple[str, str], Any]:
+    return scanner.account.case_store_items()
 
 
-def has_findings(scanned: Scanning) -> bool:
-    found = scanned.account.clients.s3.list_objects_v2(Bucket="cases", Prefix="findings/")
+def has_findings(scanner: Scanner) -> bool:
+    found = scanner.account.clients.s3.list_objects_v2(Bucket="cases", Prefix="findings/")
     return any(each["Key"].endswith(".json") for each in found.get("Contents", []))
 
 
-def test_scan_that_cannot_claim_its_hour_looks_at_nothing(scanned: Scanning) -> None:
-    dlq_arn = faulty_queue(scanned)
-    before, looked = items(scanned), list[str]()
-    scanned.account.clients.sqs.meta.events.register(
+def test_scan_that_cannot_claim_its_hour_looks_at_nothing(scanner: Scanner) -> None:
+    dlq_arn = make_faulty_dlq(scanner)
+    before, looked = items(scanner), list[str]()
+    scanner.account.clients.sqs.meta.events.register(
         "before-call.sqs", lambda model, **_: looked.append(model.name)
     )
-    available = throttle(scanned)
+    available = throttle(scanner)
     with pytest.raises(CaseStoreUnavailable, match="Rate exceeded"):
-        scanned.scan([DLQ_RETENTION_TOO_SHORT])
-    assert (looked, scanned.announced, has_findings(scanned)) == ([], [], False)
+        scanner.scan([DLQ_RETENTION_TOO_SHORT])
+    assert (looked, scanner.heal_requests, has_findings(scanner)) == ([], [], False)
     available()
-    assert items(scanned) == before
-    scanned.done([DLQ_RETENTION_TOO_SHORT])
-    assert scanned.named() == [(dlq_arn, "dlq_retention_too_short")]
+    assert items(scanner) == before
+    scanner.run_due_scan([DLQ_RETENTION_TOO_SHORT])
+    assert scanner.list_announced_faults() == [(dlq_arn, "dlq_retention_too_short")]
 
 
 @pytest.mark.parametrize("step", ["said_of_configuration", "spread#", "metrics#"])
 def test_scan_that_cannot_note_what_it_found_tells_nobody_and_begins_again(
-    scanned: Scanning, step: str
+    scanner: Scanner, step: str
 ) -> None:
     """Else a finding that nobody counts escapes the limits on what people are told, and on cost."""
-    dlq_arn = faulty_queue(scanned)
+    dlq_arn = make_faulty_dlq(scanner)
     is_measured = step != "said_of_configuration"
     symptoms = [MEASURED if is_measured else DLQ_RETENTION_TOO_SHORT]
-    scanned.count(dlq_arn, scanned.account.now - timedelta(minutes=30), sent=1)
+    scanner.put_metrics(dlq_arn, scanner.account.now - timedelta(minutes=30), sent=1)
     billed = list[str]()
-    scanned.account.clients.cloudwatch.meta.events.register(
+    scanner.account.clients.cloudwatch.meta.events.register(
         "before-call.cloudwatch.GetMetricData", lambda model, **_: billed.append(model.name)
     )
-    available = throttle(scanned, step)
+    available = throttle(scanner, step)
     with pytest.raises(CaseStoreUnavailable, match="Rate exceeded"):
-        scanned.scan(symptoms)
-    assert (scanned.announced, has_findings(scanned)) == ([], False)
+        scanner.scan(symptoms)
+    assert (scanner.heal_requests, has_findings(scanner)) == ([], False)
     if step == "metrics#":
         assert billed == [], "what is not counted is not asked"
     available()
-    scanned.account.later(minutes=10)
-    done = scanned.done(symptoms)
+    scanner.account.later(minutes=10)
+    done = scanner.run_due_scan(symptoms)
     assert done.queues_scanned == 2, "the next scan begins with the same queues"
     assert done.findings
-    assert len(scanned.named()) == 1
+    assert len(scanner.list_announced_faults()) == 1
 
 
 @pytest.mark.parametrize("step", ["baselines", "baselines#"])
 def test_scan_that_cannot_keep_baselines_counts_one_failure_and_tells_all_it_found(
-    scanned: Scanning, step: str
+    scanner: Scanner, step: str
 ) -> None:
-    dlq_arn = faulty_queue(scanned)
-    available = throttle(scanned, step)
-    done = scanned.done([DLQ_RETENTION_TOO_SHORT])
+    dlq_arn = make_faulty_dlq(scanner)
+    available = throttle(scanner, step)
+    done = scanner.run_due_scan([DLQ_RETENTION_TOO_SHORT])
     assert {name: type(error) for name, error in done.error_by_target.items()} == {
         "baselines": CaseStoreUnavailable
     }
     assert count_faults(done) == 1, "an alarm hears of it"
-    assert scanned.findings()["failed"] == 1
-    assert scanned.named() == [(dlq_arn, "dlq_retention_too_short")]
-    assert not [sort for _, sort in items(scanned) if sort.startswith("baselines#")]
+    assert scanner.read_findings()["failed"] == 1
+    assert scanner.list_announced_faults() == [(dlq_arn, "dlq_retention_too_short")]
+    assert not [sort for _, sort in items(scanner) if sort.startswith("baselines#")]
     available()
-    an_hour_on(scanned.account)
-    assert scanned.done([DLQ_RETENTION_TOO_SHORT]).error_by_target == {}
-    assert [sort for _, sort in items(scanned) if sort.startswith("baselines#")], "an hour later"
+    start_next_hour(scanner.account)
+    assert scanner.run_due_scan([DLQ_RETENTION_TOO_SHORT]).error_by_target == {}
+    assert [sort for _, sort in items(scanner) if sort.startswith("baselines#")], "an hour later"
 
 
 def test_scan_reports_why_it_failed_although_the_case_store_is_busy_at_its_end(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
     """Its claim then runs out by itself."""
-    dlq_arn = faulty_queue(scanned)
-    let_in = refusing(scanned.account.clients.tagging, "GetResources")
+    dlq_arn = make_faulty_dlq(scanner)
+    let_in = deny_operation(scanner.account.clients.tagging, "GetResources")
     undo = list[Callable[[], None]]()
 
     def begin_to_throttle(**_: Any) -> None:
-        undo.append(throttle(scanned))
+        undo.append(throttle(scanner))
 
-    events = scanned.account.clients.tagging.meta.events
+    events = scanner.account.clients.tagging.meta.events
     events.register_first("before-parameter-build.*.GetResources", begin_to_throttle)
     with pytest.raises(FactsUnavailable):
-        scanned.scan([DLQ_RETENTION_TOO_SHORT])
+        scanner.scan([DLQ_RETENTION_TOO_SHORT])
     events.unregister("before-parameter-build.*.GetResources", begin_to_throttle)
     for each in (let_in, *undo):
         each()
-    scanned.account.later(minutes=10)
-    assert scanned.scan([DLQ_RETENTION_TOO_SHORT]) is None, "its claim still runs"
-    scanned.account.later(minutes=6)
-    scanned.done([DLQ_RETENTION_TOO_SHORT])
-    assert scanned.named() == [(dlq_arn, "dlq_retention_too_short")]
+    scanner.account.later(minutes=10)
+    assert scanner.scan([DLQ_RETENTION_TOO_SHORT]) is None, "its claim still runs"
+    scanner.account.later(minutes=6)
+    scanner.run_due_scan([DLQ_RETENTION_TOO_SHORT])
+    assert scanner.list_announced_faults() == [(dlq_arn, "dlq_retention_too_short")]
 
 
 def test_scan_leaves_out_made_dlq_and_scans_the_others_if_the_case_store_is_busy(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
     """Only the case store knows that Mendq made the DLQ, which has no tag of its own."""
-    source, dlq, _ = attached(scanned, "payments")
-    faulty_dlq = faulty_queue(scanned)
-    arrive(scanned, dlq, 3)
-    available = throttle(scanned, "attribute#DeadLetterQueue")
-    done = scanned.done()
+    source, dlq, _ = attached(scanner, "payments")
+    faulty_dlq = make_faulty_dlq(scanner)
+    arrive(scanner, dlq, 3)
+    available = throttle(scanner, "attribute#DeadLetterQueue")
+    done = scanner.run_due_scan()
     orders = faulty_dlq.removesuffix("-dlq")
     assert {arn: type(error) for arn, error in done.error_by_target.items()} == {
         orders: CaseStoreUnavailable,
@@ -163,9 +163,9 @@ def test_scan_leaves_out_made_dlq_and_scans_the_others_if_the_case_store_is_busy
     }
     assert count_faults(done) == 2, "an alarm hears of it"
     assert done.queues_scanned == 3, "orders, orders-dlq and payments"
-    assert scanned.named() == [(faulty_dlq, "dlq_retention_too_short")]
+    assert scanner.list_announced_faults() == [(faulty_dlq, "dlq_retention_too_short")]
     available()
-    an_hour_on(scanned.account)
-    done = scanned.done()
+    start_next_hour(scanner.account)
+    done = scanner.run_due_scan()
     assert done.error_by_target == {}
-    assert (dlq, ARRIVING) in scanned.named(), "the next scan finds the messages"
+    assert (dlq, ARRIVING) in scanner.list_announced_faults(), "the next scan finds the messages"

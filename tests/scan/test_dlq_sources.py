@@ -34,10 +34,10 @@ from mendq.model.plan import Refuse
 from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy, make_public_queue_url
 from mendq.model.state import State
 from tests.account.answers import answer_instead
-from tests.catalogue.asking import answer_to, detected_by, facts_of, found_in
+from tests.catalogue.asking import answer_to, detect_fault, facts_of, queue_examples_of
 from tests.heal.operators import say, states
 from tests.heal.situations import read_situation
-from tests.scan.scanning import Scanning, an_hour_on
+from tests.scan.scanner import Scanner, start_next_hour
 
 A_DAY = 86_400
 STRANGER = f"{STANDARD_ARN}-of-a-stranger"
@@ -45,69 +45,69 @@ NAME = DLQ_RETENTION_TOO_SHORT.name
 UNCONFIRMED = "dlq_source_unconfirmed"
 
 
-def named(scanned: Scanning, tag: str | None = None, **over: str) -> tuple[str, str]:
+def named(scanner: Scanner, tag: str | None = None, **over: str) -> tuple[str, str]:
     """A queue of a minute's retention, and another one that calls it its DLQ."""
-    named = scanned.account.queue("payments", MessageRetentionPeriod="60", **over)
+    named = scanner.account.queue("payments", MessageRetentionPeriod="60", **over)
     names_it = RedrivePolicy(named, 5).text
-    naming = scanned.account.queue("anybody", tag=tag, RedrivePolicy=names_it)
-    scanned.account.later(minutes=5)
+    naming = scanner.account.queue("anybody", tag=tag, RedrivePolicy=names_it)
+    scanner.account.later(minutes=5)
     return named, naming
 
 
-def after_a_round(scanned: Scanning, queue_arn: str) -> tuple[str, set[str], list[str]]:
+def after_a_round(scanner: Scanner, queue_arn: str) -> tuple[str, set[str], list[str]]:
     """Its retention, what the round found there, and the states of all cases."""
-    an_hour_on(scanned.account)
-    scanned.scan()
-    found = scanned.findings()["findings"]
-    for healed in scanned.heal():
+    start_next_hour(scanner.account)
+    scanner.scan()
+    found = scanner.read_findings()["findings"]
+    for healed in scanner.heal():
         assert healed.error_by_message_id == {}
     there = {each["symptom"] for each in found if each["queue_arn"] == queue_arn}
     about = {NAME, UNCONFIRMED} & there
-    retention = scanned.account.attributes(queue_arn)["MessageRetentionPeriod"]
-    return retention, about, states(scanned.account)
+    retention = scanner.account.attributes(queue_arn)["MessageRetentionPeriod"]
+    return retention, about, states(scanner.account)
 
 
-def test_a_stranger_s_queue_raises_nothing_and_is_reported(scanned: Scanning) -> None:
+def test_a_stranger_s_queue_raises_nothing_and_is_reported(scanner: Scanner) -> None:
     """Tagged, where settings name the other: anybody may tag his own."""
     consent = Consent(mode=Mode.HEAL, queues=("payments",))
-    scanned.account.settings = structs.replace(scanned.account.settings, consent=consent)
-    live, _ = named(scanned, "heal")
+    scanner.account.settings = structs.replace(scanner.account.settings, consent=consent)
+    live, _ = named(scanner, "heal")
     for _ in range(2):
-        assert after_a_round(scanned, live) == ("60", {UNCONFIRMED}, [])
-    (finding,) = (e for e in scanned.findings()["findings"] if e["symptom"] == UNCONFIRMED)
+        assert after_a_round(scanner, live) == ("60", {UNCONFIRMED}, [])
+    (finding,) = (e for e in scanner.read_findings()["findings"] if e["symptom"] == UNCONFIRMED)
     assert ":anybody, and Mendq goes by none" in finding["because"]
 
 
-def test_the_redrive_allow_policy_of_the_dlq_is_believed(scanned: Scanning) -> None:
+def test_the_redrive_allow_policy_of_the_dlq_is_believed(scanner: Scanner) -> None:
     allowed = RedriveAllowPolicy("byQueue", ("arn:aws:sqs:us-east-1:123456789012:anybody",)).text
-    dead, naming = named(scanned, RedriveAllowPolicy=allowed)
+    dead, naming = named(scanner, RedriveAllowPolicy=allowed)
     assert naming in allowed
-    assert after_a_round(scanned, dead) == ("60", {NAME}, ["proposed"])
+    assert after_a_round(scanner, dead) == ("60", {NAME}, ["proposed"])
 
 
-def test_a_queue_that_producers_send_to_is_no_dlq_whoever_says_so(scanned: Scanning) -> None:
+def test_a_queue_that_producers_send_to_is_no_dlq_whoever_says_so(scanner: Scanner) -> None:
     """A staging queue that names a production queue, both managed."""
-    live, _ = named(scanned, "heal")
-    scanned.account.later(hours=7)
-    scanned.count(live, scanned.account.now - timedelta(minutes=30), sent=1)
-    retention, _, cases = after_a_round(scanned, live)
+    live, _ = named(scanner, "heal")
+    scanner.account.later(hours=7)
+    scanner.put_metrics(live, scanner.account.now - timedelta(minutes=30), sent=1)
+    retention, _, cases = after_a_round(scanner, live)
     assert (retention, cases) == ("60", [])
 
 
-def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanned: Scanning) -> None:
-    dead, naming = named(scanned, "heal")
-    pins = Pins(scanned.account.clients.dynamodb, "case_store")
-    assert after_a_round(scanned, dead) == ("60", {NAME}, ["proposed"])
-    say(scanned.account, "decline", scanned.account.transitions()[-1]["case_id"])
+def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanner: Scanner) -> None:
+    dead, naming = named(scanner, "heal")
+    pins = Pins(scanner.account.clients.dynamodb, "case_store")
+    assert after_a_round(scanner, dead) == ("60", {NAME}, ["proposed"])
+    say(scanner.account, "decline", scanner.account.transitions()[-1]["case_id"])
     assert pins.load_approved_sources(dead) == frozenset()
-    scanned.account.later(days=8)
-    after_a_round(scanned, dead)
-    case_id = scanned.account.transitions()[-1]["case_id"]
-    assert say(scanned.account, "approve", case_id)["state"] == "approved"
+    scanner.account.later(days=8)
+    after_a_round(scanner, dead)
+    case_id = scanner.account.transitions()[-1]["case_id"]
+    assert say(scanner.account, "approve", case_id)["state"] == "approved"
     assert pins.load_approved_sources(dead) == {naming}
-    other = scanned.account.queue("other-dlq", MessageRetentionPeriod="60")
-    scanned.account.set(naming, RedrivePolicy=RedrivePolicy(other, 5).text)
-    *_, (_, _, newest) = (after_a_round(scanned, other),)
+    other = scanner.account.queue("other-dlq", MessageRetentionPeriod="60")
+    scanner.account.set(naming, RedrivePolicy=RedrivePolicy(other, 5).text)
+    *_, (_, _, newest) = (after_a_round(scanner, other),)
     assert newest[-1] == "proposed", "another pair is another question"
     assert not pins.revoke_source(dead, other)
     assert pins.revoke_source(dead, naming)
@@ -117,7 +117,7 @@ def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanned: Scan
 LIVE = [
     (entry, each)
     for entry in CATALOGUE
-    for each in detected_by(entry)
+    for each in queue_examples_of(entry)
     if each.facts.dlq_sources == () and each.facts.is_sent_to
 ]
 
@@ -127,7 +127,7 @@ def test_nobody_blinds_the_catalogue_on_a_live_queue(entry: Symptom, example: An
     believed = replace(example.facts, dlq_sources=sources(STRANGER))
     strange = replace(example.facts, unconfirmed_sources=(STRANGER,))
     for facts in (believed, strange):
-        assert found_in(entry, facts) == replace(facts, found=facts_of(entry, example).found), (
+        assert detect_fault(entry, facts) == replace(facts, found=facts_of(entry, example).found), (
             example.title
         )
 
@@ -135,7 +135,7 @@ def test_nobody_blinds_the_catalogue_on_a_live_queue(entry: Symptom, example: An
 def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
     """DLQ messages count like those of a race, and an application may park its own there."""
     entry = VISIBILITY_TIMEOUT_TOO_SHORT
-    facts = facts_of(entry, detected_by(entry)[0])
+    facts = facts_of(entry, queue_examples_of(entry)[0])
     seen = Evidence((Sighting.from_scan(EXAMPLE_TIME),))
     given = read_situation(
         symptom=entry, facts=facts, evidence=seen, fresh_sightings=seen.sightings, now=EXAMPLE_TIME
@@ -207,24 +207,24 @@ def test_of_strangers_no_more_is_asked_than_their_names() -> None:
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_strangers_queues_crowd_no_real_source_out(scanned: Scanning, more: int) -> None:
+def test_strangers_queues_crowd_no_real_source_out(scanner: Scanner, more: int) -> None:
     """All that SQS lists at once are looked at; where there are more, nothing is concluded."""
-    dead, real = named(scanned, "heal")
+    dead, real = named(scanner, "heal")
     urls = [
         make_public_queue_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_LISTED_SOURCES - 1 + more)
     ]
     listed = {"queueUrls": [*urls, make_public_queue_url(real)]}
-    answer_instead(scanned.account.clients.sqs, listed, ".sqs.ListDeadLetterSourceQueues")
+    answer_instead(scanner.account.clients.sqs, listed, ".sqs.ListDeadLetterSourceQueues")
     consent = Consent(mode=Mode.HEAL, queues=("payments", "anybody"))
-    scanned.account.settings = structs.replace(scanned.account.settings, consent=consent)
+    scanner.account.settings = structs.replace(scanner.account.settings, consent=consent)
     if not more:
-        reader = scanned.context().make_reader(scanned.account.now, ())
+        reader = scanner.context().make_reader(scanner.account.now, ())
         facts = reader.read_queue(dead, {}, {Need.QUEUE})
         found = reader.with_needed_facts(facts, {Need.DLQ_SOURCES})
         assert found.source_arns == (real,)
         assert len(found.unconfirmed_sources) == MOST_LISTED_SOURCES - 1
         return
-    scanned.account.later(hours=1)
-    done = scanned.done()
+    scanner.account.later(hours=1)
+    done = scanner.run_due_scan()
     assert f"more than 1,000 queues name {dead}" in str(done.error_by_target[dead])
-    assert scanned.named() == []
+    assert scanner.list_announced_faults() == []

@@ -22,7 +22,7 @@ from tests.scan.own_changes import (
     states_of,
     urgent,
 )
-from tests.scan.scanning import Scanning, an_hour_on, faulty_queue, refusing
+from tests.scan.scanner import Scanner, deny_operation, make_faulty_dlq, start_next_hour
 
 FIRST = "Mendq attached the DLQ orders-dlq to orders 2 h 10 min ago (case {}): messages that had "
 
@@ -31,71 +31,71 @@ def rollback_of(case_id: str) -> str:
     return f"mendq rollback {case_id} --region us-east-1"
 
 
-def two_hours_later(scanned: Scanning) -> None:
-    an_hour_on(scanned.account)
-    scanned.account.later(hours=1, minutes=10)
+def two_hours_later(scanner: Scanner) -> None:
+    start_next_hour(scanner.account)
+    scanner.account.later(hours=1, minutes=10)
 
 
-def test_page_about_arrivals_names_the_case_that_attached_the_dlq_first(scanned: Scanning) -> None:
-    _, dlq, case_id = attached(scanned)
-    scanned.account.tag(dlq, mendq="observe")
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    assert states_of(scanned, ARRIVING) == ["escalated"]
-    assert reason_of(scanned, ARRIVING).startswith(FIRST.format(case_id))
-    (page,) = urgent(scanned)
+def test_page_about_arrivals_names_the_case_that_attached_the_dlq_first(scanner: Scanner) -> None:
+    _, dlq, case_id = attached(scanner)
+    scanner.account.tag(dlq, mendq="observe")
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    assert states_of(scanner, ARRIVING) == ["escalated"]
+    assert reason_of(scanner, ARRIVING).startswith(FIRST.format(case_id))
+    (page,) = urgent(scanner)
     assert f"\nWhy: Escalated (own_change): {FIRST.format(case_id)}" in page
     assert f"\n  {rollback_of(case_id)}\n" in page, "a line that can be pasted"
     assert "no_known_cause" not in page
 
 
-def test_rollback_that_the_page_offers_takes_the_dlq_off(scanned: Scanning) -> None:
-    queue, dlq, case_id = attached(scanned)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    assert undo(scanned.account, case_id)["state"] == "rolled_back"
-    assert "RedrivePolicy" not in scanned.account.attributes(queue)
-    assert scanned.account.attributes(dlq)["ApproximateNumberOfMessages"] == "3", "kept"
+def test_rollback_that_the_page_offers_takes_the_dlq_off(scanner: Scanner) -> None:
+    queue, dlq, case_id = attached(scanner)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    assert undo(scanner.account, case_id)["state"] == "rolled_back"
+    assert "RedrivePolicy" not in scanner.account.attributes(queue)
+    assert scanner.account.attributes(dlq)["ApproximateNumberOfMessages"] == "3", "kept"
 
 
-def test_arrivals_after_the_watch_time_name_no_change(scanned: Scanning) -> None:
-    _, dlq, case_id = attached(scanned)
-    scanned.account.tag(dlq, mendq="observe")
-    say_nothing_until_closed(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    assert states_of(scanned, ARRIVING) == ["escalated"]
-    assert "no open case says why" in reason_of(scanned, ARRIVING)
-    assert case_id not in reason_of(scanned, ARRIVING)
+def test_arrivals_after_the_watch_time_name_no_change(scanner: Scanner) -> None:
+    _, dlq, case_id = attached(scanner)
+    scanner.account.tag(dlq, mendq="observe")
+    say_nothing_until_closed(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    assert states_of(scanner, ARRIVING) == ["escalated"]
+    assert "no open case says why" in reason_of(scanner, ARRIVING)
+    assert case_id not in reason_of(scanner, ARRIVING)
 
 
-def say_nothing_until_closed(scanned: Scanning) -> None:
+def say_nothing_until_closed(scanner: Scanner) -> None:
     for _ in range(8):
-        scanned.account.later(hours=12)
-        follow(scanned)
-    assert states_of(scanned, MISSING)[-1] == "closed"
+        scanner.account.later(hours=12)
+        follow(scanner)
+    assert states_of(scanner, MISSING)[-1] == "closed"
 
 
-def test_arrivals_after_a_person_set_another_policy_name_no_change(scanned: Scanning) -> None:
-    queue, dlq, case_id = attached(scanned)
-    scanned.account.tag(dlq, mendq="observe")
-    scanned.account.set(queue, RedrivePolicy=RedrivePolicy(dlq, 50).text)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    assert states_of(scanned, ARRIVING) == ["escalated"]
-    assert case_id not in reason_of(scanned, ARRIVING)
+def test_arrivals_after_a_person_set_another_policy_name_no_change(scanner: Scanner) -> None:
+    queue, dlq, case_id = attached(scanner)
+    scanner.account.tag(dlq, mendq="observe")
+    scanner.account.set(queue, RedrivePolicy=RedrivePolicy(dlq, 50).text)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    assert states_of(scanner, ARRIVING) == ["escalated"]
+    assert case_id not in reason_of(scanner, ARRIVING)
 
 
-def test_attached_dlq_is_not_verified_while_messages_arrive(scanned: Scanning) -> None:
-    _, dlq, case_id = attached(scanned)
-    scanned.account.later(hours=1, minutes=30)
-    arrive(scanned, dlq, 1)
-    follow(scanned)
-    assert states_of(scanned, MISSING) == ["proposed", "approved", "applied", "escalated"]
-    assert reason_of(scanned, MISSING) == (
+def test_attached_dlq_is_not_verified_while_messages_arrive(scanner: Scanner) -> None:
+    _, dlq, case_id = attached(scanner)
+    scanner.account.later(hours=1, minutes=30)
+    arrive(scanner, dlq, 1)
+    follow(scanner)
+    assert states_of(scanner, MISSING) == ["proposed", "approved", "applied", "escalated"]
+    assert reason_of(scanner, MISSING) == (
         f"Mendq attached the DLQ orders-dlq to orders 1 h 30 min ago (case {case_id}): messages "
         "that had been received 5 times move there. To take the change back: "
         f"{rollback_of(case_id)}. Since then 1 message moved to the DLQ orders-dlq. Look at what "
@@ -103,147 +103,147 @@ def test_attached_dlq_is_not_verified_while_messages_arrive(scanned: Scanning) -
         "the change back. If it fails at every try, the change does what it is for: "
         f"`mendq close {case_id} --region us-east-1` ends the case"
     )
-    (page,) = urgent(scanned)
+    (page,) = urgent(scanner)
     assert f"\n  {rollback_of(case_id)}\n" in page
-    scanned.account.later(hours=40)
-    follow(scanned)
-    assert states_of(scanned, MISSING)[-1] == "escalated"
-    assert say(scanned.account, "close", case_id)["state"] == "closed", "a person decides"
+    scanner.account.later(hours=40)
+    follow(scanner)
+    assert states_of(scanner, MISSING)[-1] == "escalated"
+    assert say(scanner.account, "close", case_id)["state"] == "closed", "a person decides"
 
 
-def test_attached_dlq_that_stays_empty_is_verified(scanned: Scanning) -> None:
-    attached(scanned)
+def test_attached_dlq_that_stays_empty_is_verified(scanner: Scanner) -> None:
+    attached(scanner)
     for _ in range(9):
-        scanned.account.later(hours=1)
-        follow(scanned)
-    assert states_of(scanned, MISSING)[-2:] == ["verified", "watching"]
-    assert urgent(scanned) == []
+        scanner.account.later(hours=1)
+        follow(scanner)
+    assert states_of(scanner, MISSING)[-2:] == ["verified", "watching"]
+    assert urgent(scanner) == []
 
 
-def test_arrivals_while_the_case_is_watched_are_reported(scanned: Scanning) -> None:
-    _, dlq, _ = attached(scanned)
+def test_arrivals_while_the_case_is_watched_are_reported(scanner: Scanner) -> None:
+    _, dlq, _ = attached(scanner)
     for _ in range(9):
-        scanned.account.later(hours=1)
-        follow(scanned)
-    arrive(scanned, dlq, 2)
-    scanned.account.later(hours=1)
-    follow(scanned)
-    assert states_of(scanned, MISSING)[-2:] == ["watching", "escalated"]
-    assert len(urgent(scanned)) == 1
+        scanner.account.later(hours=1)
+        follow(scanner)
+    arrive(scanner, dlq, 2)
+    scanner.account.later(hours=1)
+    follow(scanner)
+    assert states_of(scanner, MISSING)[-2:] == ["watching", "escalated"]
+    assert len(urgent(scanner)) == 1
 
 
-def test_messages_that_a_person_took_out_of_the_dlq_count_as_arrivals(scanned: Scanning) -> None:
-    _, dlq, _ = attached(scanned)
-    scanned.account.later(hours=3)
+def test_messages_that_a_person_took_out_of_the_dlq_count_as_arrivals(scanner: Scanner) -> None:
+    _, dlq, _ = attached(scanner)
+    scanner.account.later(hours=3)
     for minutes, visible, deleted in ((20, 4, 0), (10, 4, 0), (8, 0, 4), (5, 0, 0)):
-        at = scanned.account.now - timedelta(minutes=minutes)
-        scanned.count(dlq, at, visible=visible, deleted=deleted)
-    follow(scanned)
-    assert states_of(scanned, MISSING)[-1] == "escalated"
+        at = scanner.account.now - timedelta(minutes=minutes)
+        scanner.put_metrics(dlq, at, visible=visible, deleted=deleted)
+    follow(scanner)
+    assert states_of(scanner, MISSING)[-1] == "escalated"
 
 
-def test_change_that_a_person_took_back_while_watched_is_not_blamed(scanned: Scanning) -> None:
-    queue, dlq, _ = attached(scanned)
+def test_change_that_a_person_took_back_while_watched_is_not_blamed(scanner: Scanner) -> None:
+    queue, dlq, _ = attached(scanner)
     for _ in range(9):
-        scanned.account.later(hours=1)
-        follow(scanned)
-    scanned.account.set(queue, RedrivePolicy="")
-    arrive(scanned, dlq, 2)
-    scanned.account.later(hours=1)
-    follow(scanned)
-    assert states_of(scanned, MISSING)[-1] == "watching"
+        scanner.account.later(hours=1)
+        follow(scanner)
+    scanner.account.set(queue, RedrivePolicy="")
+    arrive(scanner, dlq, 2)
+    scanner.account.later(hours=1)
+    follow(scanner)
+    assert states_of(scanner, MISSING)[-1] == "watching"
 
 
-def test_dlq_that_cannot_be_read_is_not_verified(scanned: Scanning) -> None:
-    _, dlq, _ = attached(scanned)
-    url = scanned.account.url(dlq)
-    let_in = refusing(scanned.account.clients.sqs, "GetQueueAttributes", [url])
+def test_dlq_that_cannot_be_read_is_not_verified(scanner: Scanner) -> None:
+    _, dlq, _ = attached(scanner)
+    url = scanner.account.url(dlq)
+    let_in = deny_operation(scanner.account.clients.sqs, "GetQueueAttributes", [url])
     for _ in range(9):
-        scanned.account.later(hours=1)
-        follow(scanned)
-    assert "verified" not in states_of(scanned, MISSING)
+        scanner.account.later(hours=1)
+        follow(scanner)
+    assert "verified" not in states_of(scanner, MISSING)
     let_in()
     for _ in range(9):
-        scanned.account.later(hours=1)
-        follow(scanned)
-    assert "verified" in states_of(scanned, MISSING)
+        scanner.account.later(hours=1)
+        follow(scanner)
+    assert "verified" in states_of(scanner, MISSING)
 
 
-def test_people_hear_once_if_the_scan_comes_first(scanned: Scanning) -> None:
-    _, dlq, _ = attached(scanned)
-    scanned.account.tag(dlq, mendq="observe")
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    follow(scanned)
-    assert states_of(scanned, MISSING)[-1] == "escalated"
-    assert len(urgent(scanned)) == 1
+def test_people_hear_once_if_the_scan_comes_first(scanner: Scanner) -> None:
+    _, dlq, _ = attached(scanner)
+    scanner.account.tag(dlq, mendq="observe")
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    follow(scanner)
+    assert states_of(scanner, MISSING)[-1] == "escalated"
+    assert len(urgent(scanner)) == 1
 
 
-def test_people_hear_once_if_follow_up_comes_first(scanned: Scanning) -> None:
-    _, dlq, _ = attached(scanned)
-    scanned.account.tag(dlq, mendq="observe")
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    follow(scanned)
-    a_round(scanned)
-    assert states_of(scanned, MISSING)[-1] == "escalated"
-    assert states_of(scanned, ARRIVING) == []
-    assert len(urgent(scanned)) == 1
+def test_people_hear_once_if_follow_up_comes_first(scanner: Scanner) -> None:
+    _, dlq, _ = attached(scanner)
+    scanner.account.tag(dlq, mendq="observe")
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    follow(scanner)
+    a_round(scanner)
+    assert states_of(scanner, MISSING)[-1] == "escalated"
+    assert states_of(scanner, ARRIVING) == []
+    assert len(urgent(scanner)) == 1
 
 
-def looked_at(scanned: Scanning) -> int:
-    return scanned.done().queues_scanned
+def looked_at(scanner: Scanner) -> int:
+    return scanner.run_due_scan().queues_scanned
 
 
-def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanned: Scanning) -> None:
-    _, dlq, case_id = attached(scanned)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    (finding,) = (e for e in scanned.findings()["findings"] if e["symptom"] == ARRIVING)
+def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanner: Scanner) -> None:
+    _, dlq, case_id = attached(scanner)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    (finding,) = (e for e in scanner.read_findings()["findings"] if e["symptom"] == ARRIVING)
     assert finding["queue_arn"] == dlq
-    assert states_of(scanned, ARRIVING) == ["escalated"]
-    assert reason_of(scanned, ARRIVING).startswith(FIRST.format(case_id))
-    assert len(urgent(scanned)) == 1
-    scanned.account.later(hours=2)
-    follow(scanned)
-    assert states_of(scanned, ARRIVING) == ["escalated"], "it is looked after with its source"
-    scanned.account.tag(dlq, mendq="off")
-    scanned.account.later(hours=2)
-    follow(scanned)
-    assert states_of(scanned, ARRIVING)[-1] == "closed", "a person may end that"
+    assert states_of(scanner, ARRIVING) == ["escalated"]
+    assert reason_of(scanner, ARRIVING).startswith(FIRST.format(case_id))
+    assert len(urgent(scanner)) == 1
+    scanner.account.later(hours=2)
+    follow(scanner)
+    assert states_of(scanner, ARRIVING) == ["escalated"], "it is looked after with its source"
+    scanner.account.tag(dlq, mendq="off")
+    scanner.account.later(hours=2)
+    follow(scanner)
+    assert states_of(scanner, ARRIVING)[-1] == "closed", "a person may end that"
 
 
 def test_case_about_a_made_dlq_stays_open_if_the_tags_of_its_source_cannot_be_read(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
     """Whether the source is still managed nobody knows then, so nothing is closed."""
-    queue, dlq, _ = attached(scanned)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    assert states_of(scanned, ARRIVING) == ["escalated"]
-    scanned.account.later(hours=2)
-    sqs, source_url = scanned.account.clients.sqs, scanned.account.url(queue)
-    let_in = refusing(sqs, "ListQueueTags", [source_url])
-    follow(scanned)
-    assert states_of(scanned, ARRIVING) == ["escalated"]
+    queue, dlq, _ = attached(scanner)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    assert states_of(scanner, ARRIVING) == ["escalated"]
+    scanner.account.later(hours=2)
+    sqs, source_url = scanner.account.clients.sqs, scanner.account.url(queue)
+    let_in = deny_operation(sqs, "ListQueueTags", [source_url])
+    follow(scanner)
+    assert states_of(scanner, ARRIVING) == ["escalated"]
     let_in()
-    scanned.account.clients.sqs.untag_queue(QueueUrl=source_url, TagKeys=["mendq"])
-    scanned.account.later(hours=2)
-    follow(scanned)
-    assert states_of(scanned, ARRIVING)[-1] == "closed", "now it is known"
+    scanner.account.clients.sqs.untag_queue(QueueUrl=source_url, TagKeys=["mendq"])
+    scanner.account.later(hours=2)
+    follow(scanner)
+    assert states_of(scanner, ARRIVING)[-1] == "closed", "now it is known"
 
 
 def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
     """CloudWatch has counted the messages; nobody can look at them any more."""
-    _, dlq, _ = attached(scanned)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    account = scanned.account
+    _, dlq, _ = attached(scanner)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    account = scanner.account
     url, deleted = account.url(dlq), list[str]()
 
     def delete() -> None:
@@ -251,66 +251,68 @@ def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
         deleted.append(url)
 
     come_between(account, "cloudwatch.GetMetricData", delete)
-    follow(scanned)
+    follow(scanner)
     assert deleted
-    assert states_of(scanned, MISSING)[-1] == "escalated"
-    assert "3 messages moved to the DLQ orders-dlq" in reason_of(scanned, MISSING)
-    assert len(urgent(scanned)) == 1
+    assert states_of(scanner, MISSING)[-1] == "escalated"
+    assert "3 messages moved to the DLQ orders-dlq" in reason_of(scanner, MISSING)
+    assert len(urgent(scanner)) == 1
 
 
-def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanned: Scanning) -> None:
-    _, dlq, _ = attached(scanned)
-    scanned.account.tag(dlq, mendq="off")
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    a_round(scanned)
-    assert states_of(scanned, ARRIVING) == []
+def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanner: Scanner) -> None:
+    _, dlq, _ = attached(scanner)
+    scanner.account.tag(dlq, mendq="off")
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    a_round(scanner)
+    assert states_of(scanner, ARRIVING) == []
 
 
 def test_scan_reports_made_dlq_whose_tags_cannot_be_read_and_scans_the_other_queues(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
     """The DLQ's own tag may be `off`, so nothing is read of the DLQ until its tags are known."""
-    _, dlq, _ = attached(scanned, "payments")
-    faulty_dlq = faulty_queue(scanned)
-    arrive(scanned, dlq, 3)
-    let_in = refusing(scanned.account.clients.sqs, "ListQueueTags", [scanned.account.url(dlq)])
-    done = scanned.done()
+    _, dlq, _ = attached(scanner, "payments")
+    faulty_dlq = make_faulty_dlq(scanner)
+    arrive(scanner, dlq, 3)
+    let_in = deny_operation(
+        scanner.account.clients.sqs, "ListQueueTags", [scanner.account.url(dlq)]
+    )
+    done = scanner.run_due_scan()
     assert {arn: type(error) for arn, error in done.error_by_target.items()} == {
         dlq: FactsUnavailable
     }
     assert (done.queues_scanned, done.unseen) == (4, 1)
-    assert scanned.findings()["failed"] == 1
-    assert scanned.named() == [(faulty_dlq, "dlq_retention_too_short")]
+    assert scanner.read_findings()["failed"] == 1
+    assert scanner.list_announced_faults() == [(faulty_dlq, "dlq_retention_too_short")]
     let_in()
-    an_hour_on(scanned.account)
-    assert scanned.done().error_by_target == {}
-    assert (dlq, ARRIVING) in scanned.named(), "the next scan finds the messages"
+    start_next_hour(scanner.account)
+    assert scanner.run_due_scan().error_by_target == {}
+    assert (dlq, ARRIVING) in scanner.list_announced_faults(), "the next scan finds the messages"
 
 
-def test_dlq_that_a_person_made_is_not_scanned_without_a_tag(scanned: Scanning) -> None:
-    dlq = scanned.account.queue("orders-dlq", tag=None)
-    scanned.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    assert looked_at(scanned) == 1
-    assert scanned.announced == []
+def test_dlq_that_a_person_made_is_not_scanned_without_a_tag(scanner: Scanner) -> None:
+    dlq = scanner.account.queue("orders-dlq", tag=None)
+    scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    assert looked_at(scanner) == 1
+    assert scanner.heal_requests == []
 
 
-def test_dlq_is_scanned_once_with_its_source_if_both_are_managed(scanned: Scanning) -> None:
-    _, dlq, _ = attached(scanned)
-    scanned.account.tag(dlq, mendq="observe")
-    two_hours_later(scanned)
-    assert looked_at(scanned) == 2
+def test_dlq_is_scanned_once_with_its_source_if_both_are_managed(scanner: Scanner) -> None:
+    _, dlq, _ = attached(scanner)
+    scanner.account.tag(dlq, mendq="observe")
+    two_hours_later(scanner)
+    assert looked_at(scanner) == 2
 
 
-def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanned: Scanning) -> None:
-    dlq = scanned.account.queue("orders-dlq", tag=None)
-    scanned.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
+def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanner: Scanner) -> None:
+    dlq = scanner.account.queue("orders-dlq", tag=None)
+    scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
     request = {"found": [{"queue_arn": dlq, "symptom": ARRIVING}]}
-    healed = heal_findings(request, scanned.account.run())
+    healed = heal_findings(request, scanner.account.run())
     (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_managed"
@@ -324,18 +326,18 @@ def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanned
     ],
 )
 def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
-    scanned: Scanning, moment: str, code: str
+    scanner: Scanner, moment: str, code: str
 ) -> None:
-    _, dlq, _ = attached(scanned)
-    two_hours_later(scanned)
-    arrive(scanned, dlq, 3)
-    scanned.done()
-    assert scanned.named() == [(dlq, ARRIVING)]
-    account = scanned.account
+    _, dlq, _ = attached(scanner)
+    two_hours_later(scanner)
+    arrive(scanner, dlq, 3)
+    scanner.run_due_scan()
+    assert scanner.list_announced_faults() == [(dlq, ARRIVING)]
+    account = scanner.account
     before, states, pages = account.case_store_items(), account.transitions(), account.pages()
     url = account.url(dlq)
     come_between(account, moment, lambda: account.clients.sqs.delete_queue(QueueUrl=url))
-    (healed,) = scanned.heal()
+    (healed,) = scanner.heal()
     assert healed.error_by_message_id == {}
     (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None

@@ -10,87 +10,93 @@ from functions.scan import count_faults
 from mendq.aws.errors import FactsUnavailable, OwnerUnavailable
 from mendq.aws.queue import list_managed_queues
 from mendq.model.consent import Consent
-from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
-from tests.scan.test_scan import dlq, slow
+from tests.scan.scanner import (
+    Scanner,
+    deny_operation,
+    deny_queue_attributes,
+    make_short_retention_dlq,
+    make_slow_symptom,
+    start_next_hour,
+)
 
-SYMPTOMS = [slow(of_configuration=True)]
+SYMPTOMS = [make_slow_symptom(of_configuration=True)]
 
 
-def counts(scanned: Scanning) -> tuple[int, int, int]:
-    document = scanned.findings()
+def counts(scanner: Scanner) -> tuple[int, int, int]:
+    document = scanner.read_findings()
     return document["queues_scanned"], document["unseen"], document["failed"]
 
 
 def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alarm(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
     """Whoever may write a policy would have it ring for ever."""
-    good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
-    let_in = denied(scanned, bad, words="a resource-based policy")
-    done = scanned.done(SYMPTOMS)
+    good, bad = scanner.account.queue("good"), scanner.account.queue("bad")
+    let_in = deny_queue_attributes(scanner, bad, words="a resource-based policy")
+    done = scanner.run_due_scan(SYMPTOMS)
     assert (set(done.error_by_target), done.is_blind, count_faults(done)) == ({bad}, False, 0)
     assert [each.queue_arn for each in done.findings] == [good]
-    assert counts(scanned) == (2, 1, 1), "doctor knows"
-    assert scanned.scan(SYMPTOMS) is None
+    assert counts(scanner) == (2, 1, 1), "doctor knows"
+    assert scanner.scan(SYMPTOMS) is None
     let_in()
-    denied(scanned, bad)
-    an_hour_on(scanned.account)
-    assert count_faults(scanned.done(SYMPTOMS)) == 1
+    deny_queue_attributes(scanner, bad)
+    start_next_hour(scanner.account)
+    assert count_faults(scanner.run_due_scan(SYMPTOMS)) == 1
 
 
-def test_of_none_the_round_is_begun_again_until_one_is_seen(scanned: Scanning) -> None:
-    queues = {scanned.account.queue("one"), scanned.account.queue("other")}
-    an_hour_on(scanned.account)
-    let_in = denied(scanned)
+def test_of_none_the_round_is_begun_again_until_one_is_seen(scanner: Scanner) -> None:
+    queues = {scanner.account.queue("one"), scanner.account.queue("other")}
+    start_next_hour(scanner.account)
+    let_in = deny_queue_attributes(scanner)
     for _ in range(2):
-        done = scanned.done(SYMPTOMS)
+        done = scanner.run_due_scan(SYMPTOMS)
         assert (set(done.error_by_target), done.is_blind, count_faults(done)) == (queues, True, 2)
-        assert counts(scanned) == (2, 2, 2), "each try is the round's first"
-        assert scanned.announced == []
-        scanned.account.later(minutes=10)
+        assert counts(scanner) == (2, 2, 2), "each try is the round's first"
+        assert scanner.heal_requests == []
+        scanner.account.later(minutes=10)
     let_in()
-    assert {each.queue_arn for each in scanned.done(SYMPTOMS).findings} == queues
-    assert counts(scanned) == (2, 0, 0)
-    assert scanned.scan(SYMPTOMS) is None
+    assert {each.queue_arn for each in scanner.run_due_scan(SYMPTOMS).findings} == queues
+    assert counts(scanner) == (2, 0, 0)
+    assert scanner.scan(SYMPTOMS) is None
 
 
 def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
-    scanned: Scanning, monkeypatch: pytest.MonkeyPatch
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
-    queues = [scanned.account.queue(f"q-{n}") for n in range(3)]
-    an_hour_on(scanned.account)
-    denied(scanned, *queues[1:])
+    queues = [scanner.account.queue(f"q-{n}") for n in range(3)]
+    start_next_hour(scanner.account)
+    deny_queue_attributes(scanner, *queues[1:])
     times = iter([900.0])
-    scanned.remaining_seconds = lambda: next(times, 100.0)
-    assert scanned.done(SYMPTOMS).last_queue_name == "q-0"
-    scanned.remaining_seconds = lambda: 900.0
-    scanned.account.later(minutes=10)
-    assert scanned.done(SYMPTOMS).unseen == 2
-    assert counts(scanned) == (3, 2, 2)
-    assert scanned.scan(SYMPTOMS) is None
+    scanner.remaining_seconds = lambda: next(times, 100.0)
+    assert scanner.run_due_scan(SYMPTOMS).last_queue_name == "q-0"
+    scanner.remaining_seconds = lambda: 900.0
+    scanner.account.later(minutes=10)
+    assert scanner.run_due_scan(SYMPTOMS).unseen == 2
+    assert counts(scanner) == (3, 2, 2)
+    assert scanner.scan(SYMPTOMS) is None
 
 
 @pytest.fixture
-def named(scanned: Scanning) -> Scanning:
+def named(scanner: Scanner) -> Scanner:
     """One whose queues settings name."""
-    scanned.account.settings = structs.replace(
-        scanned.account.settings, consent=Consent(queues=("orders*",))
+    scanner.account.settings = structs.replace(
+        scanner.account.settings, consent=Consent(queues=("orders*",))
     )
-    an_hour_on(scanned.account)
-    return scanned
+    start_next_hour(scanner.account)
+    return scanner
 
 
-def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanning) -> None:
-    queue, settings = dlq(named, "tagged"), named.settings()
+def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanner) -> None:
+    queue, settings = make_short_retention_dlq(named, "tagged"), named.settings()
     assert list_managed_queues(named.account.clients, settings.account, settings.consent)
-    refusing(named.account.clients.sqs, "ListQueues")
-    done = named.done(SYMPTOMS)
+    deny_operation(named.account.clients.sqs, "ListQueues")
+    done = named.run_due_scan(SYMPTOMS)
     assert {each: type(error) for each, error in done.error_by_target.items()} == {
         "orders*": FactsUnavailable
     }
-    assert queue in {arn for arn, _ in named.named()}
-    document = named.findings()
+    assert queue in {arn for arn, _ in named.list_announced_faults()}
+    document = named.read_findings()
     assert (document["managed"], document["managed_whole"]) == ([queue], False)
     with pytest.raises(FactsUnavailable, match="orders"):
         list_managed_queues(named.account.clients, settings.account, settings.consent)
@@ -98,58 +104,58 @@ def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanni
 
 @pytest.mark.parametrize("tag", [None, "heal"])
 def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
-    named: Scanning, tag: str | None
+    named: Scanner, tag: str | None
 ) -> None:
     """Else it would get a DLQ, and heal and redrive might write to it."""
     source = named.account.queue("orders", tag=tag)
     named.account.queue("orders-quarantine", tag=tag)
     named.account.queue("orders-quarantine.fifo", tag=tag, FifoQueue="true")
-    assert named.done().queues_scanned == 1
-    assert {arn for arn, _ in named.named()} <= {source}
+    assert named.run_due_scan().queues_scanned == 1
+    assert {arn for arn, _ in named.list_announced_faults()} <= {source}
 
 
 @pytest.mark.parametrize(("service", "call"), [("sqs", "ListQueues"), ("tagging", "GetResources")])
 def test_a_round_that_fails_is_begun_again_by_the_next_scan(
-    named: Scanning, service: str, call: str
+    named: Scanner, service: str, call: str
 ) -> None:
-    dlq(named, tag=None)
-    let_in = refusing(getattr(named.account.clients, service), call)
+    make_short_retention_dlq(named, tag=None)
+    let_in = deny_operation(getattr(named.account.clients, service), call)
     with pytest.raises(FactsUnavailable):
         named.scan(SYMPTOMS)
     let_in()
     named.account.later(minutes=10)
-    assert named.done(SYMPTOMS).queues_scanned
+    assert named.run_due_scan(SYMPTOMS).queues_scanned
     named.account.later(minutes=10)
     assert named.scan(SYMPTOMS) is None, "the hour's round is done"
 
 
 def test_scan_that_cannot_call_heal_fails_and_hands_the_finding_over_later(
-    scanned: Scanning,
+    scanner: Scanner,
 ) -> None:
-    queue = scanned.account.queue("orders")
-    an_hour_on(scanned.account)
-    scanned.heal_is_away = True
+    queue = scanner.account.queue("orders")
+    start_next_hour(scanner.account)
+    scanner.is_heal_unreachable = True
     with pytest.raises(OwnerUnavailable, match="heal could not be called"):
-        scanned.scan(SYMPTOMS)
-    assert scanned.announced == []
-    scanned.heal_is_away = False
-    scanned.account.later(minutes=10)
-    scanned.done(SYMPTOMS)
-    assert scanned.named() == [(queue, SYMPTOMS[0].name)]
+        scanner.scan(SYMPTOMS)
+    assert scanner.heal_requests == []
+    scanner.is_heal_unreachable = False
+    scanner.account.later(minutes=10)
+    scanner.run_due_scan(SYMPTOMS)
+    assert scanner.list_announced_faults() == [(queue, SYMPTOMS[0].name)]
 
 
-def test_scan_reports_queues_as_unseen_if_cloudwatch_does_not_answer(scanned: Scanning) -> None:
-    queues = {scanned.account.queue("one"), scanned.account.queue("other")}
-    scanned.account.later(hours=5)
-    an_hour_on(scanned.account)
-    cloudwatch = scanned.account.clients.cloudwatch
+def test_scan_reports_queues_as_unseen_if_cloudwatch_does_not_answer(scanner: Scanner) -> None:
+    queues = {scanner.account.queue("one"), scanner.account.queue("other")}
+    scanner.account.later(hours=5)
+    start_next_hour(scanner.account)
+    cloudwatch = scanner.account.clients.cloudwatch
     away = EndpointConnectionError(endpoint_url="cloudwatch")
-    let_through = refusing(cloudwatch, "GetMetricData", unreachable=away)
-    done = scanned.done()
+    let_through = deny_operation(cloudwatch, "GetMetricData", unreachable=away)
+    done = scanner.run_due_scan()
     assert set(done.error_by_target) == queues
     found_by_attributes = {finding.queue_arn for finding in done.findings}
     assert found_by_attributes == queues, "what needs no metric is still found"
     assert count_faults(done) == 2
     let_through()
-    an_hour_on(scanned.account)
-    assert scanned.done().error_by_target == {}
+    start_next_hour(scanner.account)
+    assert scanner.run_due_scan().error_by_target == {}

@@ -10,11 +10,11 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.symptom import Symptom
-from tests.scan.scanning import Scanning, an_hour_on, consumed
+from tests.scan.scanner import Scanner, attach_lambda_consumer, start_next_hour
 
 
 @pytest.fixture
-def measured(scanned: Scanning) -> list[str]:
+def measured(scanner: Scanner) -> list[str]:
     """The queues and functions that GetMetricData was asked about: what AWS bills."""
     names = list[str]()
 
@@ -23,25 +23,25 @@ def measured(scanned: Scanning) -> list[str]:
             (dimension,) = asked["MetricStat"]["Metric"]["Dimensions"]
             names.append(dimension["Value"])
 
-    events = scanned.account.clients.cloudwatch.meta.events
+    events = scanner.account.clients.cloudwatch.meta.events
     events.register("before-parameter-build.cloudwatch.GetMetricData", note)
     return names
 
 
-def queue_with(scanned: Scanning, name: str, messages: int, **attributes: str) -> str:
+def queue_with(scanner: Scanner, name: str, messages: int, **attributes: str) -> str:
     """A queue that has been as it is for hours, in which so many messages wait."""
-    queue_arn = scanned.account.queue(name, **attributes)
-    scanned.account.later(hours=2)
-    an_hour_on(scanned.account)
-    url, fifo = scanned.account.url(queue_arn), name.endswith(".fifo")
+    queue_arn = scanner.account.queue(name, **attributes)
+    scanner.account.later(hours=2)
+    start_next_hour(scanner.account)
+    url, fifo = scanner.account.url(queue_arn), name.endswith(".fifo")
     for n in range(messages):
         one: Any = {"MessageGroupId": "g", "MessageDeduplicationId": str(n)} if fifo else {}
-        scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits", **one)
+        scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits", **one)
     return queue_arn
 
 
-def asked_of(scanned: Scanning, symptom: Symptom) -> tuple[int, int]:
-    done = scanned.done([symptom])
+def asked_of(scanner: Scanner, symptom: Symptom) -> tuple[int, int]:
+    done = scanner.run_due_scan([symptom])
     assert done.error_by_target == {}
     return done.suspects, done.metrics
 
@@ -51,11 +51,11 @@ def asked_of(scanned: Scanning, symptom: Symptom) -> tuple[int, int]:
     [("orders", 0, False), ("orders", 20, False), ("orders.fifo", 21, False), ("orders", 21, True)],
 )
 def test_scan_for_noisy_groups_asks_of_standard_queues_with_a_backlog_alone(
-    scanned: Scanning, measured: list[str], name: str, messages: int, *, is_suspect: bool
+    scanner: Scanner, measured: list[str], name: str, messages: int, *, is_suspect: bool
 ) -> None:
     """Fewer than 21 waiting messages are no backlog of quiet groups, and FIFO has no noisy ones."""
-    queue_with(scanned, name, messages)
-    suspects, metrics = asked_of(scanned, NOISY_MESSAGE_GROUPS)
+    queue_with(scanner, name, messages)
+    suspects, metrics = asked_of(scanner, NOISY_MESSAGE_GROUPS)
     assert suspects == is_suspect
     assert (metrics, set(measured)) == ((metrics, {name}) if is_suspect else (0, set()))
     assert metrics == len(measured), "the budget counts what is billed"
@@ -73,17 +73,17 @@ def test_scan_for_noisy_groups_asks_of_standard_queues_with_a_backlog_alone(
     ],
 )
 def test_scan_for_wasted_receives_asks_of_queues_whose_batches_may_come_back_alone(
-    scanned: Scanning,
+    scanner: Scanner,
     measured: list[str],
     messages: int,
     mapping: dict[str, Any] | None,
     *,
     is_suspect: bool,
 ) -> None:
-    queue_arn = queue_with(scanned, "orders", messages, VisibilityTimeout="200")
+    queue_arn = queue_with(scanner, "orders", messages, VisibilityTimeout="200")
     if mapping is not None:
-        consumed(scanned, queue_arn, **mapping)
-    suspects, metrics = asked_of(scanned, MAPPING_WASTES_RECEIVES)
+        attach_lambda_consumer(scanner, queue_arn, **mapping)
+    suspects, metrics = asked_of(scanner, MAPPING_WASTES_RECEIVES)
     assert suspects == is_suspect
     if is_suspect:
         assert {each.rpartition(":")[2] for each in measured} == {"orders", "bill"}
@@ -93,11 +93,11 @@ def test_scan_for_wasted_receives_asks_of_queues_whose_batches_may_come_back_alo
 
 
 def test_scan_for_everything_asks_no_metric_of_an_idle_queue(
-    scanned: Scanning, measured: list[str]
+    scanner: Scanner, measured: list[str]
 ) -> None:
     """Most queues of an account are idle: one entry without suspects would bill all of them."""
-    queue_with(scanned, "orders", 0, ReceiveMessageWaitTimeSeconds="20")
-    queue_with(scanned, "orders.fifo", 0, ReceiveMessageWaitTimeSeconds="20")
-    done = scanned.done(CATALOGUE)
+    queue_with(scanner, "orders", 0, ReceiveMessageWaitTimeSeconds="20")
+    queue_with(scanner, "orders.fifo", 0, ReceiveMessageWaitTimeSeconds="20")
+    done = scanner.run_due_scan(CATALOGUE)
     assert (done.queues_scanned, done.error_by_target) == (2, {})
     assert (done.suspects, done.metrics, measured) == (0, 0, [])

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.look.export import replace_if_changed
 from tests.cli.conftest import Operator
-from tests.scan.scanning import refusing
+from tests.scan.scanner import deny_operation
 
 STATEMENT = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue", "Resource": "*"}
 POLICY = {"Version": "2012-10-17", "Statement": [STATEMENT]}
@@ -67,7 +67,7 @@ def test_export_names_queue_that_is_gone_by_then_and_writes_the_others(
     answer: Any = {"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue", "Message": "none"}}
     client, urls = operator.account.clients.sqs, [operator.aws.url("gone")]
     error = ClientError(answer, "GetQueueAttributes")
-    refusing(client, "GetQueueAttributes", urls, unreachable=error)
+    deny_operation(client, "GetQueueAttributes", urls, unreachable=error)
     done = operator.json("export", str(tmp_path))
     assert (done["written"], done["gone"]) == (["orders.json"], [gone])
     assert (tmp_path / "gone.json").read_text() == "as it was"

@@ -9,7 +9,7 @@ from mendq.cases import items
 from mendq.heal.batch import heal_findings
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import RETENTION, everything, finding, pair
-from tests.scan.scanning import Scanning
+from tests.scan.scanner import Scanner
 
 SYMPTOM = "dlq_retention_too_short"
 
@@ -40,7 +40,7 @@ def _failing(operator: Operator, *names: str) -> list[str]:
         for minutes in (300, 60, 10):
             calls, at = 200 * (minutes == 60), now - timedelta(minutes=minutes)
             counts = {"sent": calls, "received": 10 * calls, "deleted": calls // 4}
-            Scanning(aws).count(arn, at, **counts, visible=5 if minutes == 300 else 155)
+            Scanner(aws).put_metrics(arn, at, **counts, visible=5 if minutes == 300 else 155)
     return arns
 
 

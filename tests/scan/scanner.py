@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -13,11 +13,14 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from mendq.cases.finding import ScanResult
+from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Symptom
+from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom, Symptom
 from mendq.heal.batch import BatchResult, heal_findings
+from mendq.model.facts import Need
 from mendq.model.metrics import select_series
-from mendq.model.queue import RedrivePolicy
+from mendq.model.plan import Escalate
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
@@ -31,13 +34,13 @@ class _Answer:
 
 
 @dataclass
-class Scanning:
+class Scanner:
     """`announced` is what heal was called with, `moved` the redrives of each DLQ."""
 
     account: Account
-    announced: list[dict[str, Any]] = field(default_factory=list)
-    moved: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    heal_is_away: bool = False
+    heal_requests: list[dict[str, Any]] = field(default_factory=list)
+    move_tasks: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    is_heal_unreachable: bool = False
     remaining_seconds: Callable[[], float] = lambda: 900.0
 
     def settings(self) -> ScanSettings:
@@ -67,26 +70,26 @@ class Scanning:
     def scan(self, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult | None:
         return scan_hourly(self.context(), symptoms)
 
-    def done(self, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult:
+    def run_due_scan(self, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult:
         """A scan that had something to do."""
         done = self.scan(symptoms)
         assert done is not None
         return done
 
-    def named(self) -> list[tuple[str, str]]:
+    def list_announced_faults(self) -> list[tuple[str, str]]:
         """Queue and symptom of everything that heal was told."""
         return [
             (e["queue_arn"], e["symptom"])
-            for announced in self.announced
+            for announced in self.heal_requests
             for e in announced["found"]
         ]
 
     def heal(self) -> list[BatchResult]:
         """Let heal do what it was told, once."""
-        announced, self.announced = self.announced, []
+        announced, self.heal_requests = self.heal_requests, []
         return [heal_findings(each, self.account.run()) for each in announced]
 
-    def count(self, queue_arn: str, at: datetime, **values: float) -> None:
+    def put_metrics(self, queue_arn: str, at: datetime, **values: float) -> None:
         """What SQS would have sent CloudWatch of one minute, by what its series are called."""
         names = {key: name for key, (name, *_) in select_series(["every queue", "FIFO"]).items()}
         self.account.clients.cloudwatch.put_metric_data(
@@ -102,13 +105,13 @@ class Scanning:
             ],
         )
 
-    def count_one_coming_back(self, queue_arn: str) -> None:
+    def put_metrics_of_returning_message(self, queue_arn: str) -> None:
         """Two hours in which one message was received again and again, and never deleted."""
         for minutes in (60, 90, 120):
             at = self.account.now - timedelta(minutes=minutes)
-            self.count(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
+            self.put_metrics(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
 
-    def findings(self, at: datetime | None = None) -> dict[str, Any]:
+    def read_findings(self, at: datetime | None = None) -> dict[str, Any]:
         """The round's object in the case bucket."""
         hour = (at or self.account.now).strftime("dt=%Y-%m-%d/%H")
         answer = self.account.clients.s3.get_object(Bucket="cases", Key=f"findings/{hour}.json")
@@ -118,34 +121,34 @@ class Scanning:
     def answer(self, params: Any, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
         """What moto has no answer for."""
         if model.name == "Invoke":
-            if self.heal_is_away:
+            if self.is_heal_unreachable:
                 raise EndpointConnectionError(endpoint_url="lambda")
-            self.announced.append(json.loads(params["body"]))
+            self.heal_requests.append(json.loads(params["body"]))
             return _Answer(), {"StatusCode": 202}
         if model.name == "ListMessageMoveTasks":
             source = json.loads(params["body"])["SourceArn"]
-            return _Answer(), {"Results": self.moved.get(source, [])}
+            return _Answer(), {"Results": self.move_tasks.get(source, [])}
         return None
 
 
-def an_hour_on(account: Account) -> datetime:
+def start_next_hour(account: Account) -> datetime:
     """The beginning of the next hour."""
     account.now = (account.now + timedelta(hours=1)).replace(minute=0, second=0)
     return account.now
 
 
-def faulty_queue(scanned: Scanning) -> str:
+def make_faulty_dlq(scanner: Scanner) -> str:
     """Make orders-dlq, which keeps messages for a shorter time than its source. Return its ARN."""
-    dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY_SECONDS))
+    dlq_arn = scanner.account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY_SECONDS))
     policy = RedrivePolicy(dlq_arn, 5).text
     source = {"MessageRetentionPeriod": str(4 * A_DAY_SECONDS), "RedrivePolicy": policy}
-    scanned.account.queue("orders", **source)
-    scanned.account.later(hours=2)
-    an_hour_on(scanned.account)
+    scanner.account.queue("orders", **source)
+    scanner.account.later(hours=2)
+    start_next_hour(scanner.account)
     return dlq_arn
 
 
-def consumed(scanned: Scanning, queue_arn: str, **over: Any) -> None:
+def attach_lambda_consumer(scanner: Scanner, queue_arn: str, **over: Any) -> None:
     """A Lambda function consumes the queue, which moto would have to run; `over` its mapping's."""
     arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
     mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled", **over}
@@ -160,11 +163,11 @@ def consumed(scanned: Scanning, queue_arn: str, **over: Any) -> None:
             return None
         return _Answer(), answers[model.name]
 
-    events = scanned.account.clients.functions.meta.events
+    events = scanner.account.clients.functions.meta.events
     events.register_first("before-call", cast("Callable[..., None]", answer))
 
 
-def refusing(
+def deny_operation(
     client: Any,
     operation: str,
     urls: Collection[str] = (),
@@ -187,18 +190,18 @@ def refusing(
     return lambda: events.unregister(name, refuse)
 
 
-def denied(
-    scanned: Scanning, *queue_arns: str, words: str = "a service control policy"
+def deny_queue_attributes(
+    scanner: Scanner, *queue_arns: str, words: str = "a service control policy"
 ) -> Callable[[], None]:
     """Until the answer is called nobody may read the attributes of these queues, or of any."""
-    urls = [scanned.account.url(each) for each in queue_arns]
-    return refusing(scanned.account.clients.sqs, "GetQueueAttributes", urls, words)
+    urls = [scanner.account.url(each) for each in queue_arns]
+    return deny_operation(scanner.account.clients.sqs, "GetQueueAttributes", urls, words)
 
 
 @contextmanager
-def scanning() -> Iterator[Scanning]:
+def open_scanner() -> Iterator[Scanner]:
     with moto_account() as account:
-        made = Scanning(account)
+        made = Scanner(account)
         events = (account.clients.functions.meta.events, account.clients.sqs.meta.events)
         for each in events:
             # What a handler returns here is the answer, which the stubs' type does not say.
@@ -207,6 +210,52 @@ def scanning() -> Iterator[Scanning]:
 
 
 @pytest.fixture
-def scanned() -> Iterator[Scanning]:
-    with scanning() as made:
+def scanner() -> Iterator[Scanner]:
+    with open_scanner() as made:
         yield made
+
+
+def make_short_retention_dlq(
+    scanner: Scanner, name: str = "orders", tag: str | None = "heal"
+) -> str:
+    """A DLQ that keeps messages no longer than its source, which a person approved; its ARN."""
+    arn = scanner.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=str(A_DAY_SECONDS))
+    naming = arn.removesuffix("-dlq")
+    scanner.account.set(arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (naming,)).text)
+    Pins(scanner.account.clients.dynamodb, "case_store").approve_source(arn, naming)
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+    source = {"MessageRetentionPeriod": str(4 * A_DAY_SECONDS), "RedrivePolicy": policy}
+    scanner.account.queue(name, tag=None, **source)
+    scanner.account.later(minutes=5)
+    return arn
+
+
+def make_slow_symptom(
+    name: str = "slow", *, of_configuration: bool = False, **over: Any
+) -> NotifiedSymptom:
+    """Seen on every queue that was measured, or on every one; `over` is its detection's."""
+    detection = Detection(
+        lambda facts: (
+            DetectedFault("it is slow") if of_configuration or facts.measurement else None
+        ),
+        frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
+        is_of_configuration=of_configuration,
+    )
+    return NotifiedSymptom(
+        name=name,
+        sentence="It is slow.",
+        plan_in_words="Page.",
+        aws_page="",
+        examples=tuple,
+        plan=lambda facts, _limits: Escalate("slow", facts.found),
+        detection=replace(detection, **over),
+    )
+
+
+def make_measured_queues(scanner: Scanner, how_many: int) -> list[str]:
+    """Queues that were as they are for a day, of which CloudWatch knows something."""
+    queues = [scanner.account.queue(f"slow-{n:02}") for n in range(how_many)]
+    scanner.account.now = (scanner.account.now + timedelta(days=2)).replace(hour=0, minute=30)
+    for each in queues:
+        scanner.put_metrics(each, scanner.account.now - timedelta(minutes=30), sent=1)
+    return queues
