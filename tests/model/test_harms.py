@@ -212,7 +212,7 @@ def test_no_step_causes_on_its_queue_what_it_fixes() -> None:
 CAUSED = [
     (kind, place, symptom)
     for kind, harm in HARM_BY_STEP_CLASS.items()
-    for place in ("here", "at_dlq", "at_target")
+    for place in ("here", "symptoms_at_dlq", "symptoms_at_redrive_target")
     for symptom in sorted(getattr(harm, place))
 ]
 
@@ -227,10 +227,10 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
         if step.has_value_in_queue and not step.is_permanent
         else {}
     )
-    if place == "at_dlq":
+    if place == "symptoms_at_dlq":
         sources = (source(**written),)
         return case_with(step, symptom=symptom), queue(queue_arn=DLQ_ARN, dlq_sources=sources)
-    if place == "at_target":
+    if place == "symptoms_at_redrive_target":
         named = RedrivePolicy(DLQ_ARN, 5).text
         at = case_with(step, symptom=symptom, queue_arn=DLQ_ARN)
         return at, queue(queue_arn=STANDARD_ARN, RedrivePolicy=named)
@@ -265,7 +265,7 @@ def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
 def test_a_fault_that_a_step_cannot_cause_names_nothing(kind: type[AttributeStep]) -> None:
-    for place in ("here", "at_dlq", "at_target"):
+    for place in ("here", "symptoms_at_dlq", "symptoms_at_redrive_target"):
         case, facts = faulty(kind, place)
         for symptom in SYMPTOM_BY_NAME.keys() - HARM_BY_STEP_CLASS[kind].symptoms:
             assert named(symptom, facts, case) is None, symptom
