@@ -19,14 +19,14 @@ import pytest
 
 from local_account.process import LocalAccount
 from tests.browser.chromium import Chromium
-from tests.local_account.conftest import TINY
+from tests.local_account.accounts import TINY_ASSEMBLY
 
 pytestmark = pytest.mark.account
 
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[LocalAccount]:
-    with LocalAccount(options=("--assembly", str(TINY))) as running:
+    with LocalAccount(options=("--assembly", str(TINY_ASSEMBLY))) as running:
         yield running
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, read_credentials
-from tests.local_account.conftest import TINY
+from tests.local_account.accounts import TINY_ASSEMBLY
 
 # An account besides the one that holds the stack.
 OTHER_ACCOUNT = "111111111111"
@@ -91,7 +91,7 @@ def new_function(account: LocalAccount, *statements: dict[str, Any], **settings:
     """A function that does what its event says, with a role that may do this much."""
     code, name = io.BytesIO(), f"test-{uuid.uuid4().hex[:8]}"
     with zipfile.ZipFile(code, "w") as archive:
-        archive.write(TINY / "asset_code" / "index.py", "index.py")
+        archive.write(TINY_ASSEMBLY / "asset_code" / "index.py", "index.py")
     client = account.client("lambda")
     client.create_function(
         FunctionName=name,

@@ -40,8 +40,8 @@ from mendq.nightly.verdict import (
 from tests.analytics.authored import SCHEMAS, burst, content, transition
 from tests.analytics.test_organization import of
 from tests.analytics.week_authored import DAYS, MONDAY, WEEK
+from tests.local_account.accounts import REPORT_SENDER
 from tests.local_account.callers import Function, allow, new_role, policy, root, session_of
-from tests.local_account.conftest import SENDER
 from tests.local_account.queues import error_of, eventually
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
@@ -56,7 +56,7 @@ ORGANIZED: Mapping[str, Any] = {
 SETTINGS: Mapping[str, Any] = {
     "organization": ORGANIZED,
     "environments": [ORGANIZED["hub"]],
-    "report": {"sender": SENDER, "recipients": ["ada@example.com"]},
+    "report": {"sender": REPORT_SENDER, "recipients": ["ada@example.com"]},
 }
 MEMBERS: Mapping[str, Any] = {"organization": ORGANIZED}
 WATCHES = f"mendq-watch-nightly-{REGION}"

@@ -18,9 +18,9 @@ import pytest
 from local_account.process import LocalAccount
 from tests.infra.synthesized import template_of
 from tests.infra.test_pagerduty import KEY, Receiver
+from tests.local_account.heal_role import remove_action_from_heal_role
 from tests.local_account.mendq_here import case_in, mendq_here
 from tests.local_account.queues import eventually, fail_late, new_queue
-from tests.local_account.test_enforced_roles import without_action
 
 pytestmark = pytest.mark.account
 
@@ -80,7 +80,7 @@ def test_two_cases_are_two_incidents_and_one_is_resolved_when_it_is_closed(
     with _listening(receiver) as url, _connected(account, url):
         tags = {"mendq": "heal"}
         queues = [new_queue(account, fifo=True, tags=tags, VisibilityTimeout="2") for _ in range(2)]
-        with without_action(account, "sqs:SetQueueAttributes"):
+        with remove_action_from_heal_role(account, "sqs:SetQueueAttributes"):
             for queue in queues:
                 fail_late(queue, times=4)
             first, second = (case_in(account, queue, "escalated") for queue in queues)

@@ -13,8 +13,8 @@ import pytest
 from local_account.process import LocalAccount
 from mendq.probe.probe import PROBE_QUEUE_NAME
 from mendq.probe.send import ProbeRecord
+from tests.local_account.accounts import REPORT_RECIPIENTS, REPORT_SENDER
 from tests.local_account.callers import invoked
-from tests.local_account.conftest import READERS, SENDER
 from tests.local_account.mendq_here import newest_case
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 from tests.report.weeks import busy_week
@@ -65,10 +65,10 @@ def test_a_summary_is_mailed_to_each_reader_once(account: LocalAccount) -> None:
 
     eventually(lambda: sent() == 3)
     mails = account.mails
-    assert sorted(each["to"] for each in mails) == [[each] for each in READERS]
+    assert sorted(each["to"] for each in mails) == [[each] for each in REPORT_RECIPIENTS]
     for each in mails:
         parsed = message_from_string(each["raw"], policy=default)
         assert isinstance(parsed, EmailMessage)
-        assert (parsed["From"], parsed["To"]) == (SENDER, each["to"][0])
+        assert (parsed["From"], parsed["To"]) == (REPORT_SENDER, each["to"][0])
         kinds = [part.get_content_type() for part in parsed.walk() if not part.is_multipart()]
         assert kinds == ["text/plain", "text/html", "image/png", "text/html"]

@@ -30,12 +30,12 @@ from local_account.where import (
     make_client,
     make_operator_variables,
 )
-from tests.local_account.conftest import TINY
+from tests.local_account.accounts import TINY_ASSEMBLY
 from tests.local_account.queues import eventually
 
 pytestmark = pytest.mark.account
 COMMAND = [sys.executable, "-m", "local_account"]
-HERE = ("--assembly", str(TINY))
+HERE = ("--assembly", str(TINY_ASSEMBLY))
 
 
 def test_a_signal_ends_it_while_it_begins(tmp_path: Path) -> None:

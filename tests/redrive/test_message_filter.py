@@ -22,6 +22,7 @@ from mendq.redrive.message_filter import (
     parse_filter,
 )
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message, MessageAttribute, RedriveMarker
+from tests.redrive.arbitrary_messages import MESSAGES
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BODY = {
@@ -321,26 +322,6 @@ PIECES = [
     "exists(",
 ]
 TEXTS = st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
-ATTRIBUTES = st.builds(
-    MessageAttribute, st.sampled_from(["String", "Number", "Number.x", "Binary"]), st.text()
-) | st.builds(MessageAttribute, st.just("Binary"), st.binary())
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b"]) | st.text(max_size=2), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-MESSAGES = st.builds(
-    Message,
-    message_id=st.text(),
-    body=st.text() | DOCUMENTS.map(json.dumps),
-    sent_at=st.datetimes(timezones=st.just(UTC)),
-    receive_count=st.integers(0, 10**9),
-    attributes=st.dictionaries(st.sampled_from(["type", "n", REDRIVE_MARK_NAME]), ATTRIBUTES),
-    group_id=st.text(),
-)
 ASKED = [
     "attributes.type == 'x'",
     "attributes.n > `0`",

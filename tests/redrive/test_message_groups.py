@@ -18,7 +18,7 @@ from mendq.redrive.message_groups import (
     group_messages,
 )
 from mendq.redrive.messages import Message, MessageAttribute
-from tests.redrive.test_message_filter import ATTRIBUTES, DOCUMENTS, MESSAGES
+from tests.redrive.arbitrary_messages import ATTRIBUTES, DOCUMENTS, MESSAGES
 from tests.redrive.toy import DEAD, NOW, SOURCE, message
 
 ERRORS = ["timed out after 3000 ms", "timed out after 20 ms", "no\nsecond", "4711", "", "`'\"\\é"]

@@ -102,3 +102,16 @@ def incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
         | over.get(bad.name.removesuffix(".fifo"), {})
         for bad in story.queues
     ]
+
+
+RESULT_OF_THE_DEMO: dict[str, Any] = {
+    "stories": ["visibility"],
+    "claims": [{"claim": "it is fixed", "holds": True}],
+    "notifications": 2,
+    "incidents": 3,
+    "report": "report.html",
+    "not_emulated": ["KMS"],
+    "floors_lowered": ["floor"],
+    "clock_put_forward": ["16 min"],
+    "messages": None,
+}

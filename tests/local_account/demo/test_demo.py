@@ -22,8 +22,7 @@ from local_account.demo.story import Story, read_stories
 from local_account.demo.verdict import make_result
 from local_account.where import REPOSITORY
 from mendq.model.case import Severity
-from tests.local_account.demo.ended import ended
-from tests.local_account.demo.test_verdict import SAID
+from tests.local_account.demo.ended import RESULT_OF_THE_DEMO, ended
 
 STORIES = read_stories("all")
 MESSAGES = {
@@ -110,7 +109,7 @@ def test_all_are_run_and_written_down_as_one_and_one_that_is_wrong_is_enough(
         mailbox.append_to_file(
             [Message(Severity.INFO, name, "text")], folder / mailbox.NOTIFICATIONS_FILE_NAME
         )
-        return make_result(ended(story), SAID), name != wrong
+        return make_result(ended(story), RESULT_OF_THE_DEMO), name != wrong
 
     monkeypatch.setattr(demo, "_run_in_account", run)
     assert demo.main(["--story", "all"]) == (1 if wrong else 0)

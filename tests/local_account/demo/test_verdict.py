@@ -96,16 +96,3 @@ def test_incidents_that_nobody_saw_or_found_and_fixes_that_were_not_claimed_are_
     assert "invoices.fifo: the nightly job found none, expected" in fault
     (fault,) = _faults(VISIBILITY, fixes=2)
     assert "AutoFixes" in fault
-
-
-SAID: dict[str, Any] = {
-    "stories": ["visibility"],
-    "claims": [{"claim": "it is fixed", "holds": True}],
-    "notifications": 2,
-    "incidents": 3,
-    "report": "report.html",
-    "not_emulated": ["KMS"],
-    "floors_lowered": ["floor"],
-    "clock_put_forward": ["16 min"],
-    "messages": None,
-}

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
+from tests.local_account.accounts import TINY_ASSEMBLY
 from tests.local_account.callers import allow, policy
-from tests.local_account.conftest import TINY
 from tests.local_account.queues import error_of, eventually
 from tests.local_account.trail import Listener
 
@@ -116,7 +116,7 @@ def test_a_run_is_its_roles_session_and_one_token_is_one_run(jobs: LocalAccount)
 
 def test_the_second_run_waits_and_both_end_with_the_account(tmp_path: Path) -> None:
     written = tmp_path / "process"
-    with LocalAccount(options=("--assembly", str(TINY))) as account:
+    with LocalAccount(options=("--assembly", str(TINY_ASSEMBLY))) as account:
         _prepare(account)
         first = _start(account, "sleeper", str(written))
         second = _start(account, "sleeper", str(tmp_path / "never"))
