@@ -38,7 +38,7 @@ from infra.packaging.zips import LAMBDAS_ZIP, copy_sources
 from local_account.emulator_environment import make_emulator_environment, open_listening_socket
 from local_account.where import make_endpoint_url
 from mendq.aws.clients import Clients
-from tests.heal.conftest import ACCOUNT, REGION, Account, furnished
+from tests.account.account import ACCOUNT, REGION, Account, furnish_account
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 
 COLD_ROUNDS = 11
@@ -182,7 +182,7 @@ def run_measurements(console: Console) -> Iterator[Measure]:
     """Measure cold starts, warm invocations and storms, and yield each measure."""
     with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as temporary_folder:
         bench = HealBench(
-            Path(temporary_folder), furnished(Clients(boto3.Session(region_name=REGION)))
+            Path(temporary_folder), furnish_account(Clients(boto3.Session(region_name=REGION)))
         )
         measure_title = "Cold: a whole process, from start to end"
         yield measure_variants(

@@ -42,7 +42,7 @@ EXPIRED = (
 remember()
 
 
-def every_client(clients: Clients) -> tuple[Any, ...]:
+def list_clients(clients: Clients) -> tuple[Any, ...]:
     """The clients that a case's life uses."""
     return (
         clients.sqs,
@@ -201,7 +201,7 @@ class Account:
         return {(each["pk"]["S"], each["sk"]["S"]): dict(each) for each in items}
 
 
-def settings(**over: Any) -> OwnerSettings:
+def make_settings(**over: Any) -> OwnerSettings:
     fields: dict[str, Any] = {
         "account": ACCOUNT,
         "case_table": "case_store",
@@ -245,7 +245,7 @@ def _keys(partition: str, sort: str) -> list[Any]:
     return [{"AttributeName": name, "KeyType": kind} for name, kind in kinds]
 
 
-def furnished(clients: Clients) -> Account:
+def furnish_account(clients: Clients) -> Account:
     """An account with what the stack deploys: case store, case bucket, topics."""
     types = {
         "pk": "S",
@@ -276,14 +276,14 @@ def furnished(clients: Clients) -> Account:
     clients.__dict__["event_history_pace"] = CallRateLimit(None)
     for name in ("urgent", "info"):
         clients.sns.create_topic(Name=name)
-    return Account(clients, settings())
+    return Account(clients, make_settings())
 
 
 @contextmanager
 def moto_account(clients: Clients | None = None) -> Iterator[Account]:
     """Its queues keep the time of whoever uses it; `clients` may be another account's, gone now."""
     with mock_aws():
-        made = furnished(clients or Clients(cast("boto3.Session", RetainedSession(REGION))))
+        made = furnish_account(clients or Clients(cast("boto3.Session", RetainedSession(REGION))))
         with (
             patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
             # moto reads who signed and for where, and no signature.

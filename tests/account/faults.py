@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ReadTimeoutError
 
-from tests.account.account import Account, every_client
+from tests.account.account import Account, list_clients
 
 # The intake queue delivers again after its visibility timeout.
 REDELIVERED_AFTER_MINUTES = 7
@@ -66,7 +66,7 @@ class AtCall:
     ) -> None:
         self.strike_at, self.calls, self.call = strike_at, 0, ""
         self._event = event
-        among = clients or every_client(account.clients)
+        among = clients or list_clients(account.clients)
         self._emitters: list[Any] = [each.meta.events for each in among]
         for each in self._emitters:
             each.register_last(event, self._come_by)
@@ -163,6 +163,6 @@ def come_between(account: Account, at: str, act: Callable[[], object], nth: int 
 def calls_of(account: Account) -> list[str]:
     """The operations that are asked for from now on."""
     made: list[str] = []
-    for each in every_client(account.clients):
+    for each in list_clients(account.clients):
         each.meta.events.register_first("before-call", lambda model, **_: made.append(model.name))
     return made

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from mendq.aws.queue import NEW_QUEUE_READ_ATTEMPTS, make_queue
 from mendq.model.plan import AWS_REFUSED, Escalate, Retry
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 from tests.scan.scanner import deny_operation
 from tests.waiting import replace_sleep
 

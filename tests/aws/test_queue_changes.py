@@ -18,8 +18,8 @@ from mendq.aws.recent_changes import (
 )
 from mendq.model.policy import QueueChange
 from mendq.model.queue import make_public_queue_url
+from tests.account.account import ACCOUNT, REGION, Account
 from tests.account.answers import answer_instead
-from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.policy_events import ALICE, DEPLOYS, by_cloudformation, event, identity_of
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from botocore.exceptions import ClientError
 
 from mendq.follow_up.follow_up import follow_up
-from tests.heal.conftest import Account
+from tests.account.account import Account
 from tests.heal.operators import OWNERS, context_of, fail, states
 
 

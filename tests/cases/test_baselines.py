@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from mendq.cases.baselines import MAXIMUM_BASELINE_BYTES, Baselines
-from tests.heal.conftest import Account
+from tests.account.account import Account
 
 EARLY = '[{"at": "0001-01-01T00:00:00+14:00", "attributes": {}}]'
 

@@ -21,7 +21,7 @@ from mendq.notifications.announcements import (
 )
 from mendq.notifications.notification import MOST_NAMED_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
-from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
+from tests.account.account import ACCOUNT, REGION, Account, moto_account
 from tests.heal.operators import context_of
 from tests.heal.test_notification_faults import at_the_start_of_an_hour
 from tests.notifications.pages import CASE

@@ -17,8 +17,8 @@ from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case
+from tests.account.account import Account
 from tests.account.faults import Killed
-from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, failing, move, say, states, undo
 
 

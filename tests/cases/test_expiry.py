@@ -23,8 +23,7 @@ from mendq.probe.probe import Probe
 from mendq.probe.send import ProbeRecord
 from mendq.redrive.store import RedriveStore
 from mendq.scan.store import ScanStore
-from tests.account.account import settings
-from tests.heal.conftest import ACCOUNT, EXPIRED, REGION, Account
+from tests.account.account import ACCOUNT, EXPIRED, REGION, Account, make_settings
 from tests.heal.health_events import told
 from tests.heal.operators import case_of, context_of, fail
 from tests.scan.scanner import Scanner
@@ -90,9 +89,9 @@ def find_lifetimes(account: Account) -> dict[tuple[str, str], set[timedelta | No
 
 def a_fix(account: Account) -> None:
     """Failed calls of a queue that is then fixed, and one failed call of another."""
-    account.settings = settings(autonomy={SYMPTOM: Mode.PROPOSE})
+    account.settings = make_settings(autonomy={SYMPTOM: Mode.PROPOSE})
     fail(account, account.queue(VisibilityTimeout="30"))
-    account.settings = settings()
+    account.settings = make_settings()
     fail(account, account.queue("others.fifo", VisibilityTimeout="30"), "other")
     account.heal(account.late_deletes(account.queue("one.fifo", VisibilityTimeout="30"), "once"))
 

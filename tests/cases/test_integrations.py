@@ -19,7 +19,7 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT, Severity
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, make_publish_arguments
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail
 from tests.heal.test_notification_faults import PAGE
 

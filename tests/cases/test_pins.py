@@ -9,7 +9,7 @@ import pytest
 
 from mendq.cases.pins import Pins
 from mendq.model.policy import Pin, digest_of_policy
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 # Kept byte for byte: what JSON, DynamoDB or an editor would change.

@@ -12,7 +12,7 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, Announcement, Announcements
-from tests.heal.conftest import WORKER, Account, settings
+from tests.account.account import WORKER, Account, make_settings
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail, states
 
 SYMPTOM = "visibility_timeout_too_short"
@@ -22,7 +22,7 @@ LIMITS = Limits(mass_symptom_share=1, mass_symptom_queues=100)
 
 @pytest.fixture
 def proposing(account: Account) -> Account:
-    account.settings = settings(autonomy=PROPOSING)
+    account.settings = make_settings(autonomy=PROPOSING)
     return account
 
 
@@ -121,7 +121,7 @@ def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later
     account: Account,
 ) -> None:
     count = NOTIFICATIONS_PER_HOUR + 3
-    account.settings = settings(autonomy=PROPOSING, limits=LIMITS)
+    account.settings = make_settings(autonomy=PROPOSING, limits=LIMITS)
     for n in range(count):
         fail(account, account.queue(f"q{n}.fifo", VisibilityTimeout="30"), str(n))
     assert states(account) == ["proposed"] * count

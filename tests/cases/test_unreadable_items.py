@@ -10,7 +10,7 @@ from mendq.aws.clients import LONGEST_CALL_SECONDS
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases import open_case_index
 from mendq.follow_up.follow_up import LONGEST_SECONDS_PER_CASE, follow_up
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 from tests.heal.operators import OWNERS, case_of, context_of, failing, undo
 
 SYMPTOM = "visibility_timeout_too_short"

@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.model.settings import OwnerSettings
+from tests.account.account import Account, moto_account
 from tests.cli.asked import RIGHTS, command_of, noted
-from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import say, undo
 
 OUTPUTS = {

@@ -17,7 +17,7 @@ from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.batch import heal_failed_calls
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
-from tests.heal.conftest import Account
+from tests.account.account import Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
 
 GET = "before-call.cloudwatch.GetMetricData"

@@ -25,8 +25,8 @@ from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from mendq.model.state import State
+from tests.account.account import Account
 from tests.account.faults import Killed, calls_of, come_between
-from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, failing, move, states
 
 NAMES = ("a.fifo", "b.fifo", "c.fifo")

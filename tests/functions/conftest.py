@@ -16,7 +16,7 @@ from functions.entry import Entry, LambdaInvocation
 from mendq.aws.clients import Clients
 from mendq.model.limits import Limits
 from mendq.model.settings import FULL_ALARMS
-from tests.heal.conftest import Account, account
+from tests.account.account import Account, account
 
 __all__ = ["account"]
 Deploy = Callable[..., None]

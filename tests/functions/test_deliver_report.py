@@ -16,9 +16,9 @@ from functions import deliver_report
 from mendq.aws.clients import Clients
 from mendq.nightly.deliver import ReportNotDelivered
 from mendq.report.summary import MOST_SUMMARY_BYTES, SummaryUnreadable
+from tests.account.account import ACCOUNT, Account
 from tests.account.faults import KINDS, Fault, Killed
 from tests.functions.conftest import Context, Deploy, forget
-from tests.heal.conftest import ACCOUNT, Account
 from tests.nightly.mails import SENDER, recipients, sent, verify
 from tests.report.weeks import busy_week
 

@@ -15,9 +15,9 @@ from functions import heal
 from mendq.aws.errors import CaseMoved, EventUnreadable, FactsUnavailable, RetryLater
 from mendq.heal.batch import BatchResult
 from mendq.model.names import OwnMetric
+from tests.account.account import Account
 from tests.account.faults import calls_of
 from tests.functions.conftest import CONTEXT, Deploy, event_of, metrics
-from tests.heal.conftest import Account
 
 
 @pytest.fixture(autouse=True)

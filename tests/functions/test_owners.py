@@ -12,8 +12,8 @@ from mendq.aws.errors import CaseUnreadable
 from mendq.heal.owners import make_owner_request
 from mendq.model.limits import Bounds
 from mendq.model.state import State
+from tests.account.account import Account
 from tests.functions.conftest import CONTEXT, Deploy, metrics
-from tests.heal.conftest import Account
 from tests.heal.operators import ALICE, OWNERS, case_of, fail, move, outcomes, states
 from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
 from tests.heal.restoring import deploy as deploy_policy

@@ -14,8 +14,8 @@ from mendq.cases.pins import Pins
 from mendq.model.queue import RedriveAllowPolicy
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
+from tests.account.account import Account
 from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
-from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS
 from tests.scan.scanner import Scanner, open_scanner
 

@@ -21,8 +21,8 @@ from mendq.nightly.verdict import (
     NightlyCounts,
     make_nightly_counts_key,
 )
+from tests.account.account import ACCOUNT, Account
 from tests.functions.conftest import CONTEXT, Deploy, metrics
-from tests.heal.conftest import ACCOUNT, Account
 from tests.nightly.test_nightly_watch import ID, event
 
 DAY = date(2026, 11, 15)

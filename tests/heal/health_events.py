@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mendq.heal.batch import BatchResult
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 
 ARN = f"arn:aws:health:{REGION}::event/SQS/AWS_SQS_OPERATIONAL_ISSUE/AWS_SQS_OPERATIONAL_ISSUE_1"
 

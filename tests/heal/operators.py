@@ -23,8 +23,8 @@ from mendq.model.facts import Facts
 from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.redrive.reads import RedriveStart
+from tests.account.account import Account
 from tests.account.answers import answered
-from tests.heal.conftest import Account
 
 OWNERS = {owner: str(owner) for owner in Owner}
 # The arguments of a `fail` that only pages.

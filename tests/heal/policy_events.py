@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from mendq.model.queue import make_public_queue_url
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 
 ALICE = f"arn:aws:iam::{ACCOUNT}:role/operators"
 DEPLOYS = f"arn:aws:iam::{ACCOUNT}:role/deploys"

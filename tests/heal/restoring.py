@@ -18,8 +18,8 @@ from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import Pin, digest_of_policy
+from tests.account.account import ACCOUNT, REGION, WORKER, Account
 from tests.account.answers import answered
-from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account
 from tests.heal.operators import case_of, run_of
 from tests.heal.policy_events import by_cloudformation, event
 

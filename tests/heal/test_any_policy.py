@@ -16,9 +16,8 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
 from mendq.model.mode import Mode
 from mendq.model.policy import Pin
+from tests.account.account import ACCOUNT, WORKER, make_settings, moto_account
 from tests.account.answers import answered
-from tests.heal import conftest
-from tests.heal.conftest import ACCOUNT, WORKER
 from tests.heal.operators import OWNERS, case_of, context_of, say, undo
 from tests.heal.policy_events import ALICE, DEPLOYS, by_cloudformation, identity_of
 from tests.heal.restoring import (
@@ -67,8 +66,8 @@ class Account:
 
     def __init__(self) -> None:
         self.stack = ExitStack()
-        self.account = self.stack.enter_context(conftest.moto_account())
-        self.account.settings = conftest.settings(autonomy={"access_denied": Mode.HEAL})
+        self.account = self.stack.enter_context(moto_account())
+        self.account.settings = make_settings(autonomy={"access_denied": Mode.HEAL})
         self.analyzer = Analyzer(self.account)
         self.known, self.events = Known(), 0
         self.account.later(days=-20)

@@ -12,8 +12,8 @@ from mendq.catalogue import CATALOGUE
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.steps import STEP_CLASSES
+from tests.account.account import make_settings, moto_account
 from tests.catalogue.asking import call_examples_of
-from tests.heal import conftest
 
 TAGS = {"healed.fifo": "heal", "healed": "heal", "watched.fifo": "observe", "strange": None}
 ATTRIBUTES = {step.attribute: step for step in STEP_CLASSES}
@@ -35,8 +35,8 @@ class Account(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
-        self.account = self.stack.enter_context(conftest.moto_account())
-        self.account.settings = conftest.settings(
+        self.account = self.stack.enter_context(moto_account())
+        self.account.settings = make_settings(
             autonomy={entry.name: Mode.HEAL for entry in FIX},
             limits=Limits(writes_per_minute=1_000),
         )

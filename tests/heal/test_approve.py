@@ -13,9 +13,9 @@ from mendq.heal.owners import make_owner_request
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
+from tests.account.account import Account, make_settings
 from tests.account.faults import come_between
 from tests.account.owners import SILENCE, silence_owners
-from tests.heal.conftest import Account, settings
 from tests.heal.operators import (
     ALICE,
     Heal,
@@ -34,7 +34,7 @@ BOB = ALICE.replace("alice", "bob")
 
 @pytest.fixture
 def heal(account: Account) -> Heal:
-    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
+    account.settings = make_settings(tag_may_raise_to=Mode.PROPOSE)
     return Heal(account)
 
 
@@ -191,7 +191,7 @@ def test_a_person_ends_a_case_and_whoever_says_so_second_hears_who_did(
 
 def test_an_approval_can_be_taken_back_while_it_waits(account: Account) -> None:
     """Frozen, it would be carried out by itself as soon as changes are let through."""
-    account.settings = settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
+    account.settings = make_settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
     queue = account.queue(VisibilityTimeout="30")
     fail(account, queue)
     case_id = case_of(account).case_id

@@ -12,8 +12,8 @@ from mendq.heal.guardrails import MAXIMUM_DRILLS
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
+from tests.account.account import ACCOUNT, REGION, Account, make_settings
 from tests.account.faults import come_between
-from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 
 
 def codes(healed: BatchResult) -> list[str]:
@@ -97,7 +97,7 @@ def test_a_value_that_another_principal_set_is_overridden_and_retained(account: 
 def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
     account: Account,
 ) -> None:
-    account.settings = settings(limits=Limits(writes_per_minute=2))
+    account.settings = make_settings(limits=Limits(writes_per_minute=2))
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     healed = account.heal(all_fail(account, queues))
     assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
@@ -162,7 +162,7 @@ def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
 
 @pytest.mark.parametrize("named", [(), ("gone.fifo",)])
 def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ...]) -> None:
-    account.settings = settings(queues=named, mode=Mode.HEAL)
+    account.settings = make_settings(queues=named, mode=Mode.HEAL)
     gone = f"arn:aws:sqs:{REGION}:{ACCOUNT}:gone.fifo"
     healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
     assert healed.error_by_message_id == {}

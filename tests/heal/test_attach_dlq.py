@@ -21,8 +21,8 @@ from mendq.model.steps import (
     CreateDlq,
     SetVisibilityTimeout,
 )
+from tests.account.account import Account
 from tests.account.faults import calls_of
-from tests.heal.conftest import Account
 from tests.scan.scanner import deny_operation
 from tests.waiting import replace_sleep
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.cases.aws_health import EVENT_LIFETIME, MAXIMUM_EVENTS, read_health
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 from tests.heal.health_events import ARN, heal_hears, mail_time, told
 
 DENIED = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": "no"}

@@ -20,8 +20,8 @@ from mendq.aws.errors import CaseStoreUnavailable
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
 from mendq.model.mode import Mode
+from tests.account.account import Account, make_settings, moto_account
 from tests.account.faults import BUSY, TRANSACTIONS, BusyCaseStore, calls_of
-from tests.heal.conftest import Account, moto_account, settings
 from tests.heal.operators import (
     OWNERS,
     Heal,
@@ -74,7 +74,7 @@ def heals(account: Account) -> Callable[[], object]:
 
 
 def approves(account: Account) -> Callable[[], object]:
-    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
+    account.settings = make_settings(tag_may_raise_to=Mode.PROPOSE)
     Heal(account)
     failing(account, "propose")
     case_id = case_of(account).case_id

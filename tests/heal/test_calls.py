@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.account.account import Account
 from tests.account.faults import calls_of
-from tests.heal.conftest import Account
 
 # Whose it is, what the case store says of it and of who else shows it, what stands there. That it
 # shows it is seen before it is noted: a storm of one queue would else write with every batch.

@@ -11,9 +11,9 @@ from mendq.cases.pins import Pins
 from mendq.heal.batch import BatchResult, heal_findings
 from mendq.model.queue import RedriveAllowPolicy
 from mendq.model.state import State
+from tests.account.account import Account
 from tests.account.change_calendar import CLOSED_BECAUSE, NOT_OPEN, ChangeCalendar
 from tests.account.faults import calls_of
-from tests.heal.conftest import Account
 from tests.heal.operators import case_of, fail, failing, move, outcomes, say, states, undo
 from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, emptied_queue, policy_of, restore
 from tests.prove.openings import FOLLOWED_EVERY_MINUTES, approve, queue, waiting_case

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mendq.heal.batch import MAXIMUM_UNKNOWN_NAMES, QUEUE_LIST_LIFETIME
+from tests.account.account import ACCOUNT, REGION, Account, make_settings
 from tests.account.faults import calls_of
-from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 from tests.scan.scanner import deny_operation
 
 MISSING = {"eventName": "SendMessage", "errorCode": "AWS.SimpleQueueService.NonExistentQueue"}
@@ -80,7 +80,7 @@ def test_managed_queues_are_looked_at_however_many_they_are(account: Account) ->
 
 def test_the_callers_take_turns_so_that_one_leaves_the_others_theirs(account: Account) -> None:
     """Settings name `gone`, and nothing `tagged`, which was made since the last listing."""
-    account.settings = settings(queues=("gone",))
+    account.settings = make_settings(queues=("gone",))
     account.heal(junk(account, names(A_FLOOD), "stranger"))
     queue = account.queue("tagged.fifo", VisibilityTimeout="30")
     account.later(seconds=(QUEUE_LIST_LIFETIME / 2).total_seconds())
@@ -125,7 +125,7 @@ def test_calls_to_a_queue_that_was_never_seen_are_nobodys_news_unless_settings_n
     account: Account, *, names_it: bool
 ) -> None:
     """Anybody can call made-up names, and Mendq would report each of them as missing."""
-    account.settings = settings(queues=("made-up",) if names_it else ("made-up-too",))
+    account.settings = make_settings(queues=("made-up",) if names_it else ("made-up-too",))
     bodies = {f"{n}": call(account, arn("made-up"), f"{n}", "worker", **MISSING) for n in range(3)}
     (outcome,) = account.heal(bodies).outcome_by_group.values()
     assert len(account.pages("urgent")) == len(account.transitions()) == int(names_it)

@@ -9,8 +9,8 @@ import pytest
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
+from tests.account.account import Account
 from tests.account.faults import calls_of, come_between
-from tests.heal.conftest import Account
 from tests.heal.operators import case_of, fail, failing, move, run_of, states, undo
 
 # The claim is the first transaction that writes.

@@ -13,7 +13,7 @@ from mendq.heal.apply import FAILURE_NOTES_PAUSE, merge_failures
 from mendq.heal.batch import heal_failed_calls
 from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, Evidence
 from mendq.model.state import State
-from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
+from tests.account.account import ACCOUNT, REGION, WORKER, Account, make_settings
 from tests.heal.situations import case
 from tests.heal.test_assess import all_fail, codes
 from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
@@ -77,7 +77,7 @@ def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) 
 def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_queue(
     account: Account, named: tuple[str, ...], pages: int
 ) -> None:
-    account.settings = settings(queues=named)
+    account.settings = make_settings(queues=named)
     queue = account.queue(VisibilityTimeout="30")
     denied = (
         f"User: {WORKER} is not authorized to perform: sqs:sendmessage on resource: {queue} "

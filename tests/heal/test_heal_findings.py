@@ -14,9 +14,8 @@ from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import BatchResult
 from mendq.model.mode import Mode
-from tests.account.account import EXPIRED
+from tests.account.account import EXPIRED, Account, make_settings
 from tests.account.faults import calls_of
-from tests.heal.conftest import Account, settings
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, say
 from tests.scan.scanner import Scanner, make_short_retention_dlq, open_scanner, start_next_hour
 
@@ -206,7 +205,7 @@ def test_what_is_measured_then_is_fixed_like_what_a_scan_finds(scanner: Scanner)
 def declined_after_measuring(scanner: Scanner) -> str:
     """A queue that was measured, and whose proposal a person declined."""
     account = scanner.account
-    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
+    account.settings = make_settings(tag_may_raise_to=Mode.PROPOSE)
     Heal(account)
     queue = working(scanner, "orders")
     raced(scanner, queue)

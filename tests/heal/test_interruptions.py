@@ -9,8 +9,8 @@ from botocore.exceptions import ReadTimeoutError
 from botocore.stub import Stubber
 
 from mendq.model.case import Case
+from tests.account.account import Account
 from tests.account.faults import Fault, Killed, come_between
-from tests.heal.conftest import Account
 from tests.heal.test_assess import codes
 
 # The calls of a fixed queue, in order; the write is the eighth.

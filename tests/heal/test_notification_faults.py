@@ -12,8 +12,8 @@ from mendq.cases.items import notification_key
 from mendq.follow_up.follow_up import follow_up
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, Announcement
 from mendq.notifications.sent import NotificationRecord, NotificationText
+from tests.account.account import Account
 from tests.account.faults import Fault
-from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
 from tests.scan.scanner import deny_operation
 

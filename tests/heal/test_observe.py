@@ -18,7 +18,7 @@ from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.state import State
-from tests.heal.conftest import Account
+from tests.account.account import Account
 from tests.heal.situations import NOW, read_situation
 from tests.heal.test_assess import all_fail, codes, touched
 

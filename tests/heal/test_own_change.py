@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from mendq.model.mode import Mode
-from tests.heal.conftest import Account
+from tests.account.account import Account
 from tests.heal.operators import fail, undo
 
 FASTER, KMS = "fifo_throttled", "kms_throttled"

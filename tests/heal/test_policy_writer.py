@@ -20,8 +20,8 @@ from mendq.model.plan import Refusal
 from mendq.model.policy import CheckedPin, Pin, digest_of_policy
 from mendq.model.state import State
 from mendq.model.steps import AllowRedriveFrom, AttributeStep, RestorePolicy, SetVisibilityTimeout
+from tests.account.account import WORKER, Account
 from tests.account.faults import calls_of, come_between
-from tests.heal.conftest import WORKER, Account
 from tests.heal.operators import case_of, move
 from tests.heal.restoring import (
     EMPTIED,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mendq.model.mode import Mode
 from mendq.model.state import State
-from tests.heal.conftest import ACCOUNT, WORKER, Account
+from tests.account.account import ACCOUNT, WORKER, Account
 from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.model.limits import Limits
+from tests.account.account import Account
 from tests.account.faults import Fault, Killed, calls_of, come_between
-from tests.heal.conftest import Account
 from tests.heal.operators import (
     ALICE,
     case_of,

@@ -6,7 +6,7 @@ from mendq.cases.baselines import Baselines
 from mendq.model.facts import Facts
 from mendq.model.queue import make_public_queue_url
 from mendq.notifications.queue_lines import describe_configuration
-from tests.heal.conftest import Account
+from tests.account.account import Account
 from tests.heal.policy_events import ALICE, event
 from tests.notifications.pages import section
 

@@ -17,8 +17,8 @@ from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.queue import arn_of_dlq
 from mendq.model.state import State
 from mendq.model.steps import AttributeStep, CreateDlq, SetVisibilityTimeout
+from tests.account.account import Account
 from tests.account.faults import calls_of
-from tests.heal.conftest import Account
 from tests.heal.operators import case_of, failing, move, run_of
 
 SYMPTOM = "visibility_timeout_too_short"

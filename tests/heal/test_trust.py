@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mendq.model.case import MODE_LOWERED_BY_CASE_KEY
-from tests.heal.conftest import Account
+from tests.account.account import Account
 from tests.heal.operators import Heal, case_of, fail, failing, move, say, states, undo
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from moto.sqs.models import sqs_backends
 
 from mendq.probe.probe import PROBE_QUEUE_NAME
-from tests.heal.conftest import ACCOUNT as MOTO_ACCOUNT
+from tests.account.account import ACCOUNT as MOTO_ACCOUNT
 from tests.infra.synthesized import ACCOUNT, QUEUE_ARNS, REGION, SETTINGS, template_of
 
 Params = Mapping[str, Any]

@@ -24,8 +24,8 @@ from mendq.model.steps import STEP_CLASSES
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from mendq.probe.probe import PROBE_QUEUE_NAME
 from mendq.probe.send import send_probe
+from tests.account.account import Account, moto_account
 from tests.account.faults import Killed
-from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, say, states, undo
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.called_resources import TEAMS

@@ -30,8 +30,8 @@ from mendq.model.state import State
 from mendq.model.steps import Owner, SetMessageRetention
 from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import TickOutcome, redrive
+from tests.account.account import Account
 from tests.account.faults import Killed
-from tests.heal.conftest import Account
 from tests.heal.operators import case_of, move, say, states
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (

@@ -17,8 +17,8 @@ from ministack.services import eventbridge
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.state import FINAL_STATES, State
 from mendq.notifications.sent import NotificationText
+from tests.account.account import Account, account
 from tests.cases.test_integrations import schema
-from tests.heal.conftest import Account, account
 from tests.heal.operators import context_of
 from tests.infra.synthesized import ACCOUNT, REGION, template_of, template_with
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.heal.conftest import moto_account
+from tests.account.account import moto_account
 from tests.infra import previous_version
 from tests.infra.synthesized import template_of, templates_of_three
 

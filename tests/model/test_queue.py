@@ -31,7 +31,7 @@ from mendq.model.queue import (
     queue_arn_or_none,
     why_unfit_as_dlq,
 )
-from tests.heal.conftest import moto_account
+from tests.account.account import moto_account
 from tests.model.tables import any_json, table
 
 PREFIX = STANDARD_ARN.removesuffix("orders")

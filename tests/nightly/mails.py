@@ -9,7 +9,7 @@ from typing import Any
 
 from moto.ses.models import RawMessage, ses_backends
 
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 
 SENDER = "reports@example.com"
 

@@ -10,7 +10,7 @@ import pytest
 
 from infra.lambdas.rows import DELIVER_REPORT_TIMEOUT_SECONDS
 from mendq.nightly.deliveries import CLAIM_SECONDS, ClaimHeldByAnotherRun, DeliveryClaims
-from tests.heal.conftest import Account
+from tests.account.account import Account
 
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 LAMBDA_RETRIES_AFTER_SECONDS = (60, 120)

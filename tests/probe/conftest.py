@@ -1,5 +1,5 @@
 """The account on moto, as the tests of the engine have it."""
 
-from tests.heal.conftest import account
+from tests.account.account import account
 
 __all__ = ["account"]

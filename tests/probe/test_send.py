@@ -17,7 +17,7 @@ from mendq.aws.errors import (
 from mendq.model.settings import ProbeSettings
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord, send_probe
-from tests.heal.conftest import ACCOUNT, PROBE_ROLE, Account
+from tests.account.account import ACCOUNT, PROBE_ROLE, Account
 from tests.scan.scanner import deny_operation
 
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from mendq.model.limits import Limits
-from tests.heal.conftest import settings
+from tests.account.account import make_settings
 from tests.heal.operators import say
 from tests.prove.proof import Proof, Proving
 from tests.prove.world import World, world
@@ -25,7 +25,7 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
     """People approve, close and change their minds about the mode; the calls go on failing."""
     dice = random.Random(5)  # noqa: S311 - repeatable, no secret
     with world() as made, _writes(made) as written:
-        made.account.settings = settings(limits=LIMITS)
+        made.account.settings = make_settings(limits=LIMITS)
         queue = made.account.queue(VisibilityTimeout="30")
         steps = int(timedelta(days=days) / STEP)
         for step in range(steps):

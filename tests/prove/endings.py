@@ -13,7 +13,7 @@ from mendq.model.case import Severity
 from mendq.model.lifecycle import FOLLOW_UP_TRANSITIONS
 from mendq.model.other_transitions import TRANSITIONS_NOT_BY_FOLLOW_UP
 from mendq.model.state import State
-from tests.heal.conftest import Account
+from tests.account.account import Account
 
 # What differs between two runs that end the same: times, and which invocation it was.
 _TIMES = re.compile(

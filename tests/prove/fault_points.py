@@ -17,8 +17,8 @@ from typing import TypeVar, cast
 from unittest.mock import patch
 
 from mendq.cases.table import OpenCases
+from tests.account.account import ACCOUNT, REGION
 from tests.account.faults import KINDS, AtCall, Killed, fault_of
-from tests.heal.conftest import ACCOUNT, REGION
 from tests.heal.operators import context_of
 from tests.prove.endings import Ending, ending_of
 from tests.prove.openings import Scene, Turn

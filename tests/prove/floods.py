@@ -23,7 +23,7 @@ from mendq.heal.batch import MAXIMUM_UNKNOWN_NAMES
 from mendq.model.limits import Limits
 from mendq.model.settings import OwnerSettings
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
-from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account, settings
+from tests.account.account import ACCOUNT, REGION, Account, make_settings, moto_account
 from tests.heal.operators import OWNERS, context_of
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 from tests.prove.proof import BEGINS_AT, Proof, Proving
@@ -55,7 +55,7 @@ def _record(
 
 def _without_mass_symptoms() -> OwnerSettings:
     """A stranger can keep below what is one; here the account need not be large for that."""
-    return settings(limits=Limits(mass_symptom_share=1))
+    return make_settings(limits=Limits(mass_symptom_share=1))
 
 
 @dataclass

@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 from functions import heal
 from mendq.aws.clients import CallRateLimit, Clients
+from tests.account.account import Account
 from tests.functions.conftest import Context, event_of, forget
-from tests.heal.conftest import Account
 from tests.prove.calls import CountedCalls
 
 # infra/lambdas/heal.py: what the event source mapping hands over at once.

@@ -22,7 +22,7 @@ import boto3
 
 from mendq.aws.clients import CallRateLimit, Clients
 from mendq.model.queue import DEFAULT_NUMBER_BY_ATTRIBUTE
-from tests.heal.conftest import ACCOUNT, REGION, Account, settings
+from tests.account.account import ACCOUNT, REGION, Account, make_settings
 from tests.prove.proof import BEGINS_AT
 from tests.prove.struck_calls import StruckCalls
 
@@ -300,7 +300,7 @@ _Kind = TypeVar("_Kind", bound=MemoryAccount)
 @contextmanager
 def memory_account(kind: type[_Kind]) -> Iterator[_Kind]:
     """Nothing in it; clients of its own answer for as long as they live."""
-    account = Account(Clients(boto3.Session(region_name=REGION)), settings(), BEGINS_AT)
+    account = Account(Clients(boto3.Session(region_name=REGION)), make_settings(), BEGINS_AT)
     account.clients.__dict__["event_history_pace"] = CallRateLimit(None)
     made = kind(account, StruckCalls(lambda *_: None))
     made.calls.answers = made.answer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import md5
 from random import Random
 
-from tests.heal.conftest import ACCOUNT, REGION
+from tests.account.account import ACCOUNT, REGION
 from tests.prove.memory_account import ARNS, Asked, Refused
 from tests.prove.memory_account import Item as Answer
 from tests.prove.memory_queue import MemoryQueue, Message

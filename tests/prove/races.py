@@ -33,8 +33,8 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
 from mendq.model.limits import Limits
 from mendq.model.state import SILENT_DAYS
+from tests.account.account import make_settings
 from tests.account.faults import Killed
-from tests.heal.conftest import settings
 from tests.heal.operators import OWNERS, context_of, say, undo
 from tests.prove.endings import unlisted
 from tests.prove.memory_account import FREEZE, MemoryAccount, memory_account
@@ -359,7 +359,7 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
 
     with ExitStack() as stack:
         world = stack.enter_context(memory_account(MemoryAccount))
-        world.account.settings = settings(limits=LIMITS)
+        world.account.settings = make_settings(limits=LIMITS)
         stack.enter_context(patch("mendq.heal.batch.CATALOGUE", (*CATALOGUE, TWIN)))
         stack.enter_context(patch.dict(SYMPTOM_BY_NAME, {TWIN.name: TWIN}))
         stack.enter_context(patch("mendq.heal.batch.find_symptom_of", matched))

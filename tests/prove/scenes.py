@@ -11,8 +11,8 @@ from datetime import timedelta
 
 from mendq.model.mode import Mode
 from mendq.model.queue import RedrivePolicy
+from tests.account.account import make_settings
 from tests.account.faults import REDELIVERED_AFTER_MINUTES
-from tests.heal.conftest import settings
 from tests.heal.operators import case_of, fail, say, undo
 from tests.heal.restoring import deny, deploy, pinned_queue
 from tests.prove import amiss
@@ -54,7 +54,7 @@ def _only_paged(world: World) -> Turn:
 
 def _pair(world: World) -> Turn:
     """Two attributes in one write."""
-    world.account.settings = settings(autonomy={"fifo_throttled": Mode.HEAL})
+    world.account.settings = make_settings(autonomy={"fifo_throttled": Mode.HEAL})
     return delivered(world, queue(world), **call_of("fifo_throttled"))
 
 

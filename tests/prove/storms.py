@@ -11,7 +11,7 @@ from mendq.cases.spread import NOTE_SLOT
 from mendq.heal.apply import FAILURE_NOTES_PAUSE
 from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE
 from mendq.model.mode import Mode
-from tests.heal.conftest import Account, moto_account, settings
+from tests.account.account import Account, make_settings, moto_account
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 from tests.prove.proof import BEGINS_AT, Proof, Proving
 
@@ -98,7 +98,7 @@ def fixed(proving: Proving, calls: int = CALLS) -> None:
 
 def observed(proving: Proving, calls: int = CALLS) -> None:
     with moto_account() as account:
-        account.settings = settings(tag_may_raise_to=Mode.OBSERVE)
+        account.settings = make_settings(tag_may_raise_to=Mode.OBSERVE)
         seconds = A_DAY_SECONDS * calls / CALLS
         lambda_, queue_arn = storm(proving, account, calls, seconds)
         tellings = 1 + int(seconds / 60 / account.settings.timing.cooldown_minutes)

@@ -16,8 +16,8 @@ from typing import Any
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.aws.clients import Clients
+from tests.account.account import list_clients
 from tests.account.faults import MEETS_OTHERS, Killed, busy_answer
-from tests.heal.conftest import every_client
 
 # `sent_twice`: the answer was lost, and botocore asked again by itself. `conflict` and `throttled`:
 # DynamoDB cancels a transaction, or refuses to write an item; at other calls nothing happens.
@@ -56,7 +56,7 @@ class StruckCalls:
 
     def listen(self, clients: Clients) -> None:
         """For as long as these clients live."""
-        for client in every_client(clients):
+        for client in list_clients(clients):
             asks_again = client is not clients.sqs_for_writing
             client.meta.events.register("before-parameter-build", _note)
             before = partial(self._before, asks_again=asks_again)

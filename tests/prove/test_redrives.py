@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from tests.heal.conftest import ACCOUNT, REGION
+from tests.account.account import ACCOUNT, REGION
 from tests.prove.memory_queue import MemoryQueue
 from tests.prove.memory_queue import Message as Stored
 from tests.prove.proof import Proving

@@ -24,9 +24,9 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
 from mendq.heal.resume import continue_case
 from mendq.model.queue import parse_queue_arn
+from tests.account.account import REGION, Account, moto_account
 from tests.account.answers import answered
 from tests.account.faults import Killed
-from tests.heal.conftest import REGION, Account, moto_account
 from tests.heal.operators import OWNERS, context_of, run_of
 from tests.heal.restoring import Analyzer
 from tests.prove.proof import BEGINS_AT

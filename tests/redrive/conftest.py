@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.heal.conftest import Account, account
+from tests.account.account import Account, account
 from tests.redrive.world import Redriving, redriving, timed_by
 from tests.scan.scanner import scanner
 

@@ -24,7 +24,7 @@ from mendq.model.steps import (
 )
 from mendq.redrive.reads import RedriveStart
 from mendq.redrive.redrive import prepare_quarantine
-from tests.heal.conftest import ACCOUNT, REGION, Account
+from tests.account.account import ACCOUNT, REGION, Account
 from tests.heal.operators import OWNERS, context_of, outcomes, undo
 from tests.redrive.world import LONGEST, Redriving, redriving
 

@@ -12,7 +12,7 @@ from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.queue import MOST_RECEIVES_BEFORE_DLQ, RedrivePolicy
 from mendq.model.steps import AttachDlq
-from tests.heal.conftest import Account
+from tests.account.account import Account
 from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
 from tests.scan.scanner import Scanner
 

@@ -40,8 +40,8 @@ from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun, RedriveStart
 from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import RedriveStore
+from tests.account.account import Account, moto_account
 from tests.account.answers import answered
-from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import context_of
 
 SYMPTOM = "dlq_messages_waiting"

@@ -24,7 +24,7 @@ from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
-from tests.heal.conftest import Account, moto_account
+from tests.account.account import Account, moto_account
 
 A_DAY_SECONDS = 86_400
 

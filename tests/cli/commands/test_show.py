@@ -8,9 +8,9 @@ import pytest
 
 from mendq.cases.view import HoldUp
 from mendq.heal.batch import heal_findings
+from tests.account.account import WORKER
 from tests.cli.conftest import Operator, change_cases
 from tests.cli.scan.conftest import pair
-from tests.heal.conftest import WORKER
 from tests.heal.operators import case_of, context_of, say
 from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, deny, deploy, pinned_queue
 
