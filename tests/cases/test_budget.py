@@ -22,8 +22,8 @@ from mendq.notifications.announcements import (
 from mendq.notifications.notification import MOST_NAMED_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.account.account import ACCOUNT, REGION, Account, moto_account
+from tests.heal.builders import move_to_start_of_hour
 from tests.heal.operators import context_of
-from tests.heal.test_notification_faults import at_the_start_of_an_hour
 from tests.notifications.pages import CASE
 
 OPEN = NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS
@@ -49,7 +49,7 @@ class Sender:
 
     def __init__(self, account: Account) -> None:
         self.account = account
-        at_the_start_of_an_hour(account)
+        move_to_start_of_hour(account)
 
     def sends(self, queue: str, *callers: str, heard_of: bool = False) -> bool:
         about, text = case(queue, *callers), NotificationText(f"about {queue}", "body")

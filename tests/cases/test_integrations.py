@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
-from jsonschema import Draft202012Validator as Validator  # type: ignore[import-untyped]
 from msgspec import structs
 
 from mendq.aws.clients import put_event
@@ -20,22 +18,13 @@ from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT,
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, make_publish_arguments
 from tests.account.account import ACCOUNT, REGION, Account
+from tests.cases.json_schemas import load_validator
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail
-from tests.heal.test_notification_faults import PAGE
+from tests.notifications.pages import EXAMPLE_TEXT
 
-OURS = Path(__file__).parents[2] / "docs" / "schemas"
 # What others document.
-THEIRS = Path(__file__).with_name("schemas")
 TEAM = f"arn:aws:sns:{REGION}:{ACCOUNT}:payments"
 USUAL, PAYMENTS = "urgent", "payments"
-
-
-def schema(name: str) -> Validator:
-    """Raises where the schema itself is none."""
-    (file,) = (each for room in (OURS, THEIRS) for each in room.glob(f"{name}.json"))
-    document = json.loads(file.read_text())
-    Validator.check_schema(document)
-    return Validator(document, format_checker=Validator.FORMAT_CHECKER)
 
 
 def _escalate(account: Account, name: str = "orders", **tags: str) -> None:
@@ -58,8 +47,8 @@ def test_a_transition_and_its_page_are_an_event_each_as_the_schemas_say(account:
             account.later(minutes=1)
             assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
     (transition,), (page,) = details(events, TRANSITION_EVENT), details(events, NOTIFICATION_EVENT)
-    schema("case-transition").validate(transition)
-    schema("notification").validate(page)
+    load_validator("case-transition").validate(transition)
+    load_validator("notification").validate(page)
     assert [transition] == account.transitions()
     assert page["case_id"] == page["dedup_key"] == transition["case_id"]
     assert (page["subject"], page["text"]) == account.pages("urgent")[0]
@@ -68,9 +57,9 @@ def test_a_transition_and_its_page_are_an_event_each_as_the_schemas_say(account:
 
 def test_a_page_of_no_case_has_a_key_of_its_own_place(account: Account) -> None:
     with account.bus() as events:
-        context_of(account).notifier.send_about_account("probe", "lost", PAGE)
+        context_of(account).notifier.send_about_account("probe", "lost", EXAMPLE_TEXT)
     (page,) = details(events, NOTIFICATION_EVENT)
-    schema("notification").validate(page)
+    load_validator("notification").validate(page)
     assert (page["case_id"], page["queue_arn"]) == (None, None)
     assert page["dedup_key"] == f"{ACCOUNT}/{REGION}/probe"
 
@@ -114,7 +103,7 @@ def test_a_page_left_unsent_reaches_people_although_no_event_is_ever_taken(
 
 def test_no_more_reach_people_in_an_hour_while_no_event_is_taken(account: Account) -> None:
     account.now = account.now.replace(minute=1, second=0)
-    record = NotificationRecord.create(None, "lost", PAGE, urgent=False, at=account.now)
+    record = NotificationRecord.create(None, "lost", EXAMPLE_TEXT, urgent=False, at=account.now)
     with account.bus(failing=1_000):
         for n in range(NOTIFICATIONS_PER_HOUR + 5):
             with suppress(NotificationNotSent):
@@ -169,7 +158,7 @@ def test_chat_gets_amazon_qs_schema_and_mail_the_plain_text() -> None:
     said = json.loads(message["Message"])
     assert said["default"] == page["text"]
     shown = json.loads(said["https"])
-    schema("amazon-q-custom-notification").validate(shown)
+    load_validator("amazon-q-custom-notification").validate(shown)
     assert shown["metadata"]["threadId"] == "kms_denied-1"
     content = shown["content"]
     assert not set("<>@`") & set(content["title"])

@@ -7,18 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mendq.heal.batch import BatchResult
 from mendq.heal.guardrails import MAXIMUM_DRILLS
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
 from tests.account.account import ACCOUNT, REGION, Account, make_settings
 from tests.account.faults import come_between
-
-
-def codes(healed: BatchResult) -> list[str]:
-    """Why groups were declined."""
-    return [each.refusal.code for each in healed.outcome_by_group.values() if each.refusal]
+from tests.heal.builders import list_refusal_codes, make_late_deletes
 
 
 def test_an_untagged_queue_is_never_touched(account: Account) -> None:
@@ -28,7 +23,7 @@ def test_an_untagged_queue_is_never_touched(account: Account) -> None:
     assert account.attributes(queue) == before
     assert account.case_store_items() == {}
     assert account.transitions() == []
-    assert codes(healed) == ["not_managed"]
+    assert list_refusal_codes(healed) == ["not_managed"]
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal ", "HEAL", ""])
@@ -99,31 +94,24 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
 ) -> None:
     account.settings = make_settings(limits=Limits(writes_per_minute=2))
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
-    healed = account.heal(all_fail(account, queues))
+    healed = account.heal(make_late_deletes(account, queues))
     assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
-    assert codes(healed) == ["account_budget"]
+    assert list_refusal_codes(healed) == ["account_budget"]
     assert len(healed.error_by_message_id) == 3
     account.later(minutes=1)
     account.heal(account.late_deletes(queues[2], "one-more"))
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
-def all_fail(account: Account, queues: list[str], **over: Any) -> dict[str, str]:
-    bodies: dict[str, str] = {}
-    for n, queue in enumerate(queues):
-        bodies |= account.late_deletes(queue, f"{n}a", f"{n}b", f"{n}c", **over)
-    return bodies
-
-
 def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
-    account.heal(all_fail(account, queues[:3]))
+    account.heal(make_late_deletes(account, queues[:3]))
     account.later(minutes=59)
-    account.heal(all_fail(account, queues[3:]))
+    account.heal(make_late_deletes(account, queues[3:]))
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15, 10, 10]
     assert "within the hour" in account.transitions()[-1]["reason"]
     account.later(minutes=90)
-    account.heal(all_fail(account, queues[4:]))
+    account.heal(make_late_deletes(account, queues[4:]))
     assert account.visibility(queues[4]) == 15
 
 
@@ -132,7 +120,10 @@ def test_mass_symptom_over_several_batches_changes_no_queue_and_notifies_people_
 ) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(24)]
     for first in range(0, len(queues), 6):
-        assert account.heal(all_fail(account, queues[first : first + 6])).error_by_message_id == {}
+        assert (
+            account.heal(make_late_deletes(account, queues[first : first + 6])).error_by_message_id
+            == {}
+        )
         account.later(seconds=5)
     assert [account.visibility(queue) for queue in queues] == [10] * len(queues)
     cases = account.transitions()
@@ -146,7 +137,9 @@ def test_tagged_queues_of_a_stranger_dilute_no_mass_symptom(account: Account) ->
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     for n in range(80):
         account.queue(f"of-a-stranger-{n}", tag="observe")
-    assert codes(account.heal(all_fail(account, queues))) == ["mass_symptom"] * 4
+    assert (
+        list_refusal_codes(account.heal(make_late_deletes(account, queues))) == ["mass_symptom"] * 4
+    )
     assert [account.visibility(queue) for queue in queues] == [10] * 4
 
 
@@ -180,7 +173,7 @@ def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account
     come_between(account, "dynamodb.TransactWriteItems", remake)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 30
-    assert codes(healed) == ["changed_meanwhile"]
+    assert list_refusal_codes(healed) == ["changed_meanwhile"]
 
 
 def _fixed(account: Account) -> str:
@@ -224,7 +217,7 @@ def test_a_failed_call_is_noted_though_another_run_comes_in_between(
 def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     account.tag(queues[0], **{DRILL_TAG: "true"})
-    account.heal(all_fail(account, queues))
+    account.heal(make_late_deletes(account, queues))
     assert [account.visibility(queue) for queue in queues] == [15] * 4
     assert account.pages("urgent") == []
 
@@ -235,18 +228,6 @@ def test_drills_are_counted_among_themselves(account: Account) -> None:
     queues = [account.queue(name, VisibilityTimeout="10") for name in names]
     for queue in queues:
         account.tag(queue, **{DRILL_TAG: "true"})
-    account.heal(all_fail(account, queues))
+    account.heal(make_late_deletes(account, queues))
     assert [account.visibility(queue) for queue in queues] == [10] * len(queues)
     assert account.pages("urgent") == account.pages("info") == []
-
-
-def touched(account: Account, queue: str, times: int, **apart: float) -> list[str]:
-    """Calls fail each time just before somebody sets what stands there already."""
-    seen = []
-    for n in range(times):
-        account.later(**apart)
-        bodies = account.late_deletes(queue, *(f"{account.now:%d-%H-%M}-{n}-{e}" for e in "abc"))
-        account.later(seconds=1)
-        account.set_visibility(queue, account.visibility(queue))
-        seen += codes(account.heal(bodies))
-    return seen

@@ -14,8 +14,8 @@ from mendq.heal.batch import heal_failed_calls
 from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, Evidence
 from mendq.model.state import State
 from tests.account.account import ACCOUNT, REGION, WORKER, Account, make_settings
+from tests.heal.builders import list_refusal_codes, make_late_deletes
 from tests.heal.situations import case
-from tests.heal.test_assess import all_fail, codes
 from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
 from tests.scan.scanner import deny_operation
 
@@ -24,7 +24,7 @@ def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([*[60.0] * 12, *[5.0] * 50])
     run = structs.replace(account.run(), remaining_seconds=lambda: next(clock))
-    healed = heal_failed_calls(all_fail(account, queues), run)
+    healed = heal_failed_calls(make_late_deletes(account, queues), run)
     raised = sum(account.visibility(queue) == 15 for queue in queues)
     assert 0 < raised < 3
     assert len(healed.error_by_message_id) == 3 * (3 - raised)
@@ -50,7 +50,7 @@ def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str)
     queue = account.queue(VisibilityTimeout="30")
     _keep_out(account, ending)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert codes(healed) == ["queue_refuses_us"]
+    assert list_refusal_codes(healed) == ["queue_refuses_us"]
     assert healed.error_by_message_id == {}
 
 
@@ -62,7 +62,7 @@ def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) 
         account.clients.sqs, "GetQueueAttributes", words="a resource-based policy"
     )
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert codes(healed) == ["queue_refuses_us"]
+    assert list_refusal_codes(healed) == ["queue_refuses_us"]
     assert healed.error_by_message_id == {}, (
         "the calls do not come again: the policy is its owner's word"
     )

@@ -11,7 +11,7 @@ from botocore.stub import Stubber
 from mendq.model.case import Case
 from tests.account.account import Account
 from tests.account.faults import Fault, Killed, come_between
-from tests.heal.test_assess import codes
+from tests.heal.builders import list_refusal_codes
 
 # The calls of a fixed queue, in order; the write is the eighth.
 CLAIM, WRITE = 6, 8
@@ -45,7 +45,7 @@ def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> No
     )
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 20
-    assert codes(healed) == ["changed_meanwhile"]
+    assert list_refusal_codes(healed) == ["changed_meanwhile"]
     assert len(healed.error_by_message_id) == 3
     assert "claim_owner" not in account.attribute_item(queue)
     assert not [sk for _, sk in account.case_store_items() if sk.startswith("snapshot")]
@@ -75,7 +75,9 @@ def test_no_freeze_hides_a_write_of_a_run_that_died(account: Account) -> None:
     _die(account, queue, "killed_after", WRITE)
     account.freeze()
     assert account.visibility(queue) == 45
-    assert codes(account.heal(account.late_deletes(queue, "4", "5", "6"))) == ["claimed"]
+    assert list_refusal_codes(account.heal(account.late_deletes(queue, "4", "5", "6"))) == [
+        "claimed"
+    ]
     assert account.transitions() == []
     _redeliver(account, queue)
     assert [each["to"] for each in account.transitions()] == ["applied"]
@@ -160,7 +162,7 @@ def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
     queue = _settled_queue(account)
     bodies = account.late_deletes(queue, "1", "2", "3")
     come_between(account, "dynamodb.TransactWriteItems", lambda: account.heal(bodies))
-    assert codes(account.heal(bodies)) == ["claimed"]
+    assert list_refusal_codes(account.heal(bodies)) == ["claimed"]
     assert account.visibility(queue) == 45
     assert len(account.transitions()) == 1
 
@@ -174,7 +176,7 @@ def test_a_claim_that_still_runs_keeps_the_other_out(account: Account) -> None:
         "sqs.GetQueueAttributes",
         lambda: _die(account, queue, "killed_after", CLAIM),
     )
-    assert codes(account.heal(bodies)) == ["claimed"]
+    assert list_refusal_codes(account.heal(bodies)) == ["claimed"]
     assert account.visibility(queue) == 30
     assert account.transitions() == []
 

@@ -11,18 +11,18 @@ from mendq.aws.errors import NotificationNotSent
 from mendq.cases.items import notification_key
 from mendq.follow_up.follow_up import follow_up
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, Announcement
-from mendq.notifications.sent import NotificationRecord, NotificationText
+from mendq.notifications.sent import NotificationRecord
 from tests.account.account import Account
 from tests.account.faults import Fault
+from tests.heal.builders import move_to_start_of_hour
 from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
+from tests.notifications.pages import EXAMPLE_TEXT
 from tests.scan.scanner import deny_operation
-
-PAGE = NotificationText("Mendq: something", "is the matter\n")
 
 
 def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     """Left unsent by a run that died before it could send it."""
-    record = NotificationRecord.create(None, "lost", PAGE, urgent=True, at=account.now)
+    record = NotificationRecord.create(None, "lost", EXAMPLE_TEXT, urgent=True, at=account.now)
     assert context_of(account).notifier.store(notification_key("account", "probe"), record, None)
     account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
@@ -30,7 +30,7 @@ def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     announcement = notifier.send_left_unsent("account", "probe", record, None)
     assert announcement is Announcement.ALREADY_ANNOUNCED
     assert fault.call == "dynamodb.UpdateItem"
-    assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
+    assert account.pages("urgent") == [(EXAMPLE_TEXT.subject, EXAMPLE_TEXT.body)]
 
 
 def follow(account: Account, *, minutes: int) -> None:
@@ -40,12 +40,8 @@ def follow(account: Account, *, minutes: int) -> None:
         follow_up(context_of(account), OWNERS, lambda: 60)
 
 
-def at_the_start_of_an_hour(account: Account) -> None:
-    account.now = account.now.replace(minute=1, second=0)
-
-
 def test_a_page_about_what_was_declined_meanwhile_is_never_sent(account: Account) -> None:
-    at_the_start_of_an_hour(account)
+    move_to_start_of_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     let_through = deny_operation(account.clients.sns, "Publish")
     fail(account, queue, "a")
@@ -65,7 +61,7 @@ def test_a_page_about_what_was_declined_meanwhile_is_never_sent(account: Account
 
 def test_a_page_sent_slowly_leaves_the_newer_one_to_be_sent(account: Account) -> None:
     """One run is publishing a proposal while it is approved and comes to nothing."""
-    at_the_start_of_an_hour(account)
+    move_to_start_of_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     heal, published = Heal(account), list[str]()
 
@@ -91,13 +87,13 @@ def test_a_page_sent_slowly_leaves_the_newer_one_to_be_sent(account: Account) ->
 
 
 def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Account) -> None:
-    at_the_start_of_an_hour(account)
+    move_to_start_of_hour(account)
     notifier = context_of(account).notifier
-    record = NotificationRecord.create(None, "down", PAGE, urgent=True, at=account.now)
+    record = NotificationRecord.create(None, "down", EXAMPLE_TEXT, urgent=True, at=account.now)
     let_through = deny_operation(account.clients.sns, "Publish")
     for _ in range(NOTIFICATIONS_PER_HOUR + 1):
         with pytest.raises(NotificationNotSent):
             notifier.send("a queue", "kms_denied", record)
     let_through()
     assert notifier.send("a queue", "kms_denied", record)
-    assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
+    assert account.pages("urgent") == [(EXAMPLE_TEXT.subject, EXAMPLE_TEXT.body)]

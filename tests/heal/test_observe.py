@@ -19,8 +19,12 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.state import State
 from tests.account.account import Account
+from tests.heal.builders import (
+    fail_calls_before_each_rewrite,
+    list_refusal_codes,
+    make_late_deletes,
+)
 from tests.heal.situations import NOW, read_situation
-from tests.heal.test_assess import all_fail, codes, touched
 
 # What ships with a remedy, and pages all the same where that is used up or in somebody's hands.
 REMEDY_OF_NO_USE = {
@@ -91,13 +95,15 @@ def test_what_only_pages_is_reported_in_every_mode() -> None:
 
 def test_a_queue_that_is_touched_again_and_again_wakes_nobody(account: Account) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="30")
-    assert touched(account, queue, 6, minutes=4) == ["before_last_change"] * 5 + ["keeps_changing"]
+    assert fail_calls_before_each_rewrite(account, queue, 6, minutes=4) == [
+        "before_last_change"
+    ] * 5 + ["keeps_changing"]
     (case,) = account.transitions()
     assert (case["to"], case["notified"]) == ("refused", False)
     assert "changed 6 times within 24 hours" in case["reason"]
     assert account.pages("urgent") == account.pages("info") == []
     account.tag(queue, mendq="propose")
-    assert touched(account, queue, 1, minutes=4) == ["keeps_changing"]
+    assert fail_calls_before_each_rewrite(account, queue, 1, minutes=4) == ["keeps_changing"]
     assert account.transitions()[-1]["to"] == "escalated", "heard as soon as Mendq may ask"
     assert len(account.pages("urgent")) == 1
 
@@ -108,13 +114,15 @@ def _many(account: Account, tag: str, **attributes: str) -> list[str]:
 
 def test_that_many_queues_show_what_mendq_would_fix_wakes_nobody(account: Account) -> None:
     queues = _many(account, "observe", VisibilityTimeout="10")
-    assert codes(account.heal(all_fail(account, queues))) == ["mass_symptom"] * 4
+    assert (
+        list_refusal_codes(account.heal(make_late_deletes(account, queues))) == ["mass_symptom"] * 4
+    )
     assert {each["to"] for each in account.transitions()} == {"refused"}
     assert account.pages("urgent") == account.pages("info") == []
     account.tag(queues[0], mendq="propose")
     account.later(minutes=40)
     again = account.late_deletes(queues[0], "d", "e", "f")
-    assert codes(account.heal(again)) == ["mass_symptom"]
+    assert list_refusal_codes(account.heal(again)) == ["mass_symptom"]
     assert len(account.pages("urgent")) == 1, "Mendq may ask of one of them by now"
 
 
@@ -126,7 +134,7 @@ def test_that_many_queues_show_what_people_alone_can_fix_is_one_page(
 ) -> None:
     key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": reuse_seconds}
     over = {"errorCode": code, "errorMessage": "", "eventName": "SendMessage"}
-    bodies = all_fail(account, _many(account, "observe", **key), **over)
-    assert codes(account.heal(bodies)) == ["mass_symptom"] * 4
+    bodies = make_late_deletes(account, _many(account, "observe", **key), **over)
+    assert list_refusal_codes(account.heal(bodies)) == ["mass_symptom"] * 4
     ((subject, _),) = account.pages("urgent")
     assert "4 of 4 queues" in subject

@@ -18,7 +18,7 @@ from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.state import FINAL_STATES, State
 from mendq.notifications.sent import NotificationText
 from tests.account.account import Account, account
-from tests.cases.test_integrations import schema
+from tests.cases.json_schemas import load_validator
 from tests.heal.operators import context_of
 from tests.infra.synthesized import ACCOUNT, REGION, template_of, template_with
 
@@ -36,7 +36,7 @@ class Receiver:
 
     def take(self, body: str) -> None:
         event = json.loads(body)
-        schema("pagerduty-event").validate(event)
+        load_validator("pagerduty-event").validate(event)
         if event["event_action"] == "trigger":
             self.open_now.setdefault(event["dedup_key"], []).append(event["payload"])
         elif self.open_now.pop(event["dedup_key"], None):

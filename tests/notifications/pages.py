@@ -23,6 +23,7 @@ from mendq.notifications.notification import MassSymptom, ReportRedelivery
 from mendq.notifications.sent import NotificationText
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+EXAMPLE_TEXT = NotificationText("Mendq: something", "is the matter\n")
 FLOODER = "arn:aws:iam::123456789012:role/stranger"
 STEP = {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
 _SAMPLES = json.loads(Path(__file__).with_name("samples.json").read_text())
