@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 
 
 @pytest.mark.parametrize("empty", ["", " "])

@@ -30,7 +30,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output, confirm, require_yes_or_terminal
 from mendq.model.names import OPERATOR_USER_AGENT
 from mendq.redrive.message_filter import parse_filter
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.heal.restoring import GRANTS
 
 EVIL = "not \x1b[2Jallowed \u202eto\x07\nanybody"

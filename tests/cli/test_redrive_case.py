@@ -6,7 +6,7 @@ import pytest
 
 from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.redrive.world import Redriving
 
 

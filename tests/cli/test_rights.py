@@ -24,7 +24,7 @@ from mendq.cli.permissions import (
     make_look_policy,
     make_steer_policy,
 )
-from tests.cli.asked import RIGHTS, ROOT
+from tests.cli.called_actions import ACTIONS_BY_COMMAND, ROOT
 from tests.infra.named_calls import behind, words_of
 
 # By IAM's word for it, which is not always the API's.
@@ -47,7 +47,7 @@ def test_each_command_says_what_it_asks_once() -> None:
     for name, command in cast("TyperGroup", get_command(app)).commands.items():
         within = command.commands if isinstance(command, TyperGroup) else [""]
         typed |= {f"{name} {each}".strip() for each in within}
-    assert set(RIGHTS) == typed
+    assert set(ACTIONS_BY_COMMAND) == typed
     assert sum(
         map(
             len,
@@ -58,7 +58,7 @@ def test_each_command_says_what_it_asks_once() -> None:
                 OFFLINE_ACTIONS_BY_COMMAND,
             ),
         )
-    ) == len(RIGHTS)
+    ) == len(ACTIONS_BY_COMMAND)
 
 
 def test_help_tells_of_every_command_that_there_is_without_importing_one() -> None:
@@ -80,11 +80,11 @@ def test_a_commands_own_help_waits_for_nothing_that_asks_aws() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [each for each in RIGHTS if each not in OFFLINE_ACTIONS_BY_COMMAND]
+    "command", [each for each in ACTIONS_BY_COMMAND if each not in OFFLINE_ACTIONS_BY_COMMAND]
 )
 def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
     words = _words_behind(command)
-    for action in RIGHTS[command]:
+    for action in ACTIONS_BY_COMMAND[command]:
         operation = action.partition(":")[2]
         calls = _CALLED.get(action, (xform_name(operation),))
         assert words & set(calls), (

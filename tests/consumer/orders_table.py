@@ -58,7 +58,7 @@ class OrdersTable:
 
 
 @contextmanager
-def orders_table() -> Iterator[OrdersTable]:
+def open_orders_table() -> Iterator[OrdersTable]:
     with mock_aws():
         table = OrdersTable()
         table.client().create_table(
@@ -92,7 +92,7 @@ class LostAnswers:
                 raise ReadTimeoutError(endpoint_url="dynamodb")
 
 
-def eventually(happened: Callable[[], object]) -> None:
+def wait_until(happened: Callable[[], object]) -> None:
     """Return as soon as it happened; fail if it does not happen in time."""
     ends = monotonic() + PATIENCE_SECONDS
     while not happened():

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from mendq.consumer.idempotent import MOST_WAITING_MESSAGES, Busy, Careful, ClaimLost, Once
-from tests.consumer.orders_table import TABLE, Killed, OrdersTable, eventually, orders_table
+from tests.consumer.orders_table import TABLE, Killed, OrdersTable, open_orders_table, wait_until
 
 CLAIM_SECONDS = 600
 VISIBILITY_SECONDS = 600
@@ -99,7 +99,7 @@ class Shop:
 
 @pytest.fixture
 def table() -> Iterator[OrdersTable]:
-    with orders_table() as made:
+    with open_orders_table() as made:
         yield made
 
 
@@ -213,7 +213,7 @@ def test_a_held_busy_message_is_extended_and_a_failed_one_is_not(table: OrdersTa
         handles.update(each["ReceiptHandle"] for each in shop.extended)
         return len(shop.extended) >= 3
 
-    eventually(extend)
+    wait_until(extend)
     assert len(handles) == 1
     assert shop.done == []
     assert {each["VisibilityTimeout"] for each in shop.extended} == {2}
@@ -365,7 +365,7 @@ def test_message_whose_visibility_timeout_ran_out_is_neither_done_nor_deleted(
 
     def work_slowly(order: Mapping[str, Any]) -> None:
         shop.done.append(order["order_id"])
-        eventually(lambda: shop.count(hidden=False) == 2)
+        wait_until(lambda: shop.count(hidden=False) == 2)
 
     for name in ("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"):
         shop.sqs.meta.events.register(f"before-call.sqs.{name}", refuse)
@@ -388,6 +388,6 @@ def test_busy_message_is_extended_though_every_consume_is_short(table: OrdersTab
         shop.consumer.consume()
         return bool(shop.extended)
 
-    eventually(extend)
+    wait_until(extend)
     assert {each["VisibilityTimeout"] for each in shop.extended} == {4}
     assert "busy" not in shop.done

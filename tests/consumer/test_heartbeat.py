@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 
 from mendq.consumer import VisibilityHeartbeat
 from mendq.consumer.writes import LONGEST_HOLD_SECONDS
-from tests.consumer.answers import Sqs, message
+from tests.consumer.fake_sqs import FakeClock, FakeSqs, make_message
 
 SECONDS = 60
 
 
-@dataclass
-class Clock:
-    now: float = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def visibility(
-    sqs: Sqs, clock: Clock, *messages: Mapping[str, Any], seconds: int = SECONDS
+    sqs: FakeSqs, clock: FakeClock, *messages: Mapping[str, Any], seconds: int = SECONDS
 ) -> VisibilityHeartbeat:
     held = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=seconds, clock=clock)
     held.add(*messages, received_at=clock())
@@ -32,17 +23,17 @@ def visibility(
 
 
 @pytest.fixture
-def sqs() -> Sqs:
-    return Sqs()
+def sqs() -> FakeSqs:
+    return FakeSqs()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
-def test_nothing_is_written_before_half_of_the_time_is_over(sqs: Sqs, clock: Clock) -> None:
-    held = visibility(sqs, clock, message())
+def test_nothing_is_written_before_half_of_the_time_is_over(sqs: FakeSqs, clock: FakeClock) -> None:
+    held = visibility(sqs, clock, make_message())
     clock.now += SECONDS / 2 - 1
     held.keep()
     assert sqs.written == []
@@ -51,22 +42,22 @@ def test_nothing_is_written_before_half_of_the_time_is_over(sqs: Sqs, clock: Clo
     held.keep()
     assert sqs.written == [("change", "handle-a", SECONDS)]
     assert sqs.sizes == [], "CloudTrail records no refusal within a batch"
-    held.add(message("b"), received_at=clock.now - SECONDS / 2)
+    held.add(make_message("b"), received_at=clock.now - SECONDS / 2)
     held.keep()
     assert sqs.written[1:] == [("change", "handle-b", SECONDS)], "it was received a while ago"
 
 
-def test_a_receive_counts_from_before_it(sqs: Sqs, clock: Clock) -> None:
+def test_a_receive_counts_from_before_it(sqs: FakeSqs, clock: FakeClock) -> None:
     """What SQS gave at once may have come back late."""
 
     def slow(**asked: Any) -> Mapping[str, Any]:
         assert asked["VisibilityTimeout"] == SECONDS
         clock.now += SECONDS - 1
-        return {"Messages": [message()]}
+        return {"Messages": [make_message()]}
 
     sqs.receive_message = slow  # type: ignore[attr-defined]
     held = visibility(sqs, clock)
-    assert held.receive(WaitTimeSeconds=1) == [message()]
+    assert held.receive(WaitTimeSeconds=1) == [make_message()]
     assert held.held == {"a"}
     clock.now += 1
     assert held.held == frozenset()
@@ -75,7 +66,7 @@ def test_a_receive_counts_from_before_it(sqs: Sqs, clock: Clock) -> None:
 
 @pytest.mark.parametrize("asked", [{}, {"WaitTimeSeconds": 20}])
 def test_a_receive_that_may_outlast_the_visibility_is_not_made(
-    sqs: Sqs, clock: Clock, asked: dict[str, int]
+    sqs: FakeSqs, clock: FakeClock, asked: dict[str, int]
 ) -> None:
     with pytest.raises(ValueError, match="WaitTimeSeconds must be given, and be less than"):
         visibility(sqs, clock, seconds=20).receive(**asked)
@@ -83,10 +74,10 @@ def test_a_receive_that_may_outlast_the_visibility_is_not_made(
 
 @pytest.mark.parametrize(("seconds", "step"), [(SECONDS, 7.5), (30_000, 2_500)])
 def test_no_extension_reaches_beyond_twelve_hours(
-    sqs: Sqs, clock: Clock, seconds: int, step: float
+    sqs: FakeSqs, clock: FakeClock, seconds: int, step: float
 ) -> None:
     ends = clock.now + LONGEST_HOLD_SECONDS
-    held = visibility(sqs, clock, message(), seconds=seconds)
+    held = visibility(sqs, clock, make_message(), seconds=seconds)
     while not held.is_lost:
         before = len(sqs.written)
         held.keep()
@@ -97,8 +88,8 @@ def test_no_extension_reaches_beyond_twelve_hours(
     assert sqs.written
 
 
-def test_a_visibility_that_ran_out_touches_nothing(sqs: Sqs, clock: Clock) -> None:
-    held = visibility(sqs, clock, message())
+def test_a_visibility_that_ran_out_touches_nothing(sqs: FakeSqs, clock: FakeClock) -> None:
+    held = visibility(sqs, clock, make_message())
     clock.now += SECONDS
     held.keep()
     held.release_all()
@@ -113,12 +104,12 @@ GONE = ("AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValueExcep
 
 
 @pytest.mark.parametrize("code", GONE)
-@pytest.mark.parametrize("others", [(), (message("b"),)])
+@pytest.mark.parametrize("others", [(), (make_message("b"),)])
 def test_what_sqs_says_is_somebody_elses_is_lost_at_once(
-    sqs: Sqs, clock: Clock, code: str, others: tuple[Mapping[str, Any], ...]
+    sqs: FakeSqs, clock: FakeClock, code: str, others: tuple[Mapping[str, Any], ...]
 ) -> None:
     sqs.codes["handle-a"] = code
-    held = visibility(sqs, clock, message(), *others)
+    held = visibility(sqs, clock, make_message(), *others)
     clock.now += SECONDS / 2
     held.keep()
     assert held.lost == {"a"}
@@ -131,9 +122,9 @@ def test_what_sqs_says_is_somebody_elses_is_lost_at_once(
 
 @pytest.mark.parametrize("code", [None, "RequestThrottled", "AccessDenied", "InternalError"])
 def test_an_extension_that_failed_is_tried_again_until_the_time_is_over(
-    sqs: Sqs, clock: Clock, code: str | None
+    sqs: FakeSqs, clock: FakeClock, code: str | None
 ) -> None:
-    held = visibility(sqs, clock, message())
+    held = visibility(sqs, clock, make_message())
     for later, said in ((SECONDS / 2, code), (SECONDS / 4, ""), (SECONDS - 1, code)):
         clock.now += later
         assert not held.is_lost
@@ -145,11 +136,11 @@ def test_an_extension_that_failed_is_tried_again_until_the_time_is_over(
 
 
 def test_one_that_fails_in_a_batch_keeps_no_other_from_being_extended(
-    sqs: Sqs, clock: Clock
+    sqs: FakeSqs, clock: FakeClock
 ) -> None:
     names = [f"m{at}" for at in range(25)]
     sqs.codes["handle-m3"] = "InternalError"
-    held = visibility(sqs, clock, *map(message, names))
+    held = visibility(sqs, clock, *map(make_message, names))
     clock.now += SECONDS / 2
     held.keep()
     assert sqs.sizes == [10, 10, 5]
@@ -162,8 +153,8 @@ def test_one_that_fails_in_a_batch_keeps_no_other_from_being_extended(
     assert sqs.written == in_order
 
 
-def test_released_is_released(sqs: Sqs, clock: Clock) -> None:
-    held = visibility(sqs, clock, message(), message("b"))
+def test_released_is_released(sqs: FakeSqs, clock: FakeClock) -> None:
+    held = visibility(sqs, clock, make_message(), make_message("b"))
     held.release("a")
     assert sqs.written == [("change", "handle-a", 0)]
     clock.now += SECONDS / 2
@@ -174,9 +165,9 @@ def test_released_is_released(sqs: Sqs, clock: Clock) -> None:
     assert len(sqs.written) == 2
 
 
-def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: Sqs, clock: Clock) -> None:
+def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: FakeSqs, clock: FakeClock) -> None:
     sqs.codes = {"handle-b": "InternalError", "handle-c": "ReceiptHandleIsInvalid"}
-    held = visibility(sqs, clock, *map(message, "abcd"))
+    held = visibility(sqs, clock, *map(make_message, "abcd"))
     assert held.delete("a", "b", "c", "nobody's") == {"a"}
     assert held.held == {"b", "d"}
     assert held.lost == {"c"}
@@ -186,22 +177,22 @@ def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: Sqs, clock: Clock
     assert "handle-d" not in deletes
 
 
-def test_received_again_it_is_held_by_its_newest_handle(sqs: Sqs, clock: Clock) -> None:
-    held = visibility(sqs, clock, message())
+def test_received_again_it_is_held_by_its_newest_handle(sqs: FakeSqs, clock: FakeClock) -> None:
+    held = visibility(sqs, clock, make_message())
     clock.now += SECONDS
     assert held.is_lost
-    held.add(message("a", "newer"), received_at=clock())
+    held.add(make_message("a", "newer"), received_at=clock())
     assert not held.is_lost
     assert held.delete_all() == {"a"}
     assert sqs.written == [("delete", "newer", None)]
 
 
-def test_what_an_answer_says_nothing_of_was_not_deleted(clock: Clock) -> None:
-    class Forgetful(Sqs):
+def test_what_an_answer_says_nothing_of_was_not_deleted(clock: FakeClock) -> None:
+    class Forgetful(FakeSqs):
         def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
             return {"Successful": super().delete_message_batch(**asked)["Successful"][:1]}
 
-    held = visibility(Forgetful(), clock, *map(message, "abcd"))
+    held = visibility(Forgetful(), clock, *map(make_message, "abcd"))
     assert held.delete_all() == {"a", "b"}, "one of each attempt"
     assert held.held == {"c", "d"}
     assert not held.is_lost
@@ -210,11 +201,11 @@ def test_what_an_answer_says_nothing_of_was_not_deleted(clock: Clock) -> None:
 @pytest.mark.parametrize("verb", ["delete", "release", "stop_extending"])
 @pytest.mark.parametrize("given", [(), ("another queue's",)], ids=["no ids", "an unknown id"])
 def test_heartbeat_without_held_ids_writes_nothing_and_keeps_every_message(
-    sqs: Sqs, clock: Clock, verb: str, given: tuple[str, ...]
+    sqs: FakeSqs, clock: FakeClock, verb: str, given: tuple[str, ...]
 ) -> None:
     """`delete(*succeeded)` must not delete ten untouched messages if nothing succeeded."""
     names = [f"m{at}" for at in range(10)]
-    held = visibility(sqs, clock, *map(message, names))
+    held = visibility(sqs, clock, *map(make_message, names))
     gone = getattr(held, verb)(*given)
     assert not gone
     assert sqs.written == []
@@ -222,10 +213,10 @@ def test_heartbeat_without_held_ids_writes_nothing_and_keeps_every_message(
 
 
 def test_delete_all_and_release_all_take_every_held_message_and_no_lost_one(
-    sqs: Sqs, clock: Clock
+    sqs: FakeSqs, clock: FakeClock
 ) -> None:
     sqs.codes["handle-lost"] = "ReceiptHandleIsInvalid"
-    held = visibility(sqs, clock, *map(message, ("a", "lost", "b")))
+    held = visibility(sqs, clock, *map(make_message, ("a", "lost", "b")))
     clock.now += SECONDS / 2
     held.keep()
     sqs.written.clear()
@@ -233,23 +224,23 @@ def test_delete_all_and_release_all_take_every_held_message_and_no_lost_one(
     assert held.delete_all() == frozenset(), "nothing is left"
     assert sqs.written == [("delete", "handle-a", None), ("delete", "handle-b", None)]
     sqs.written.clear()
-    held.add(*map(message, ("c", "d")), received_at=clock())
+    held.add(*map(make_message, ("c", "d")), received_at=clock())
     held.release_all()
     held.release_all()
     assert sqs.written == [("change", "handle-c", 0), ("change", "handle-d", 0)]
 
 
-def test_delete_with_the_same_id_twice_deletes_it_once(sqs: Sqs, clock: Clock) -> None:
-    held = visibility(sqs, clock, message(), message("b"))
+def test_delete_with_the_same_id_twice_deletes_it_once(sqs: FakeSqs, clock: FakeClock) -> None:
+    held = visibility(sqs, clock, make_message(), make_message("b"))
     assert held.delete("a", "a") == {"a"}
     held.release("b", "b")
     assert sqs.written == [("delete", "handle-a", None), ("change", "handle-b", 0)]
 
 
 def test_stop_extending_lets_a_message_time_out_and_does_not_count_it_as_lost(
-    sqs: Sqs, clock: Clock
+    sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    held = visibility(sqs, clock, message(), message("b"))
+    held = visibility(sqs, clock, make_message(), make_message("b"))
     held.stop_extending("a")
     assert held.held == {"b"}
     clock.now += SECONDS / 2
@@ -268,11 +259,11 @@ PASSING_CODES += ["KMS.ThrottlingException", "a code of tomorrow", ""]
 @pytest.mark.parametrize("is_senders_fault", [True, False, None])
 @pytest.mark.parametrize("code", [*LOST_CODES, *PASSING_CODES])
 def test_failed_delete_entry_is_never_counted_as_gone(
-    clock: Clock, code: str, is_senders_fault: bool | None
+    clock: FakeClock, code: str, is_senders_fault: bool | None
 ) -> None:
     """SenderFault says who is to blame. Only the code says whose the message is."""
-    sqs = Sqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
-    held = visibility(sqs, clock, *map(message, "abc"))
+    sqs = FakeSqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
+    held = visibility(sqs, clock, *map(make_message, "abc"))
     assert held.delete("a", "b", "c") == {"a", "c"}
     deletes = [handle for _, handle, _ in sqs.written]
     if code in LOST_CODES:
@@ -289,10 +280,10 @@ def test_failed_delete_entry_is_never_counted_as_gone(
 @pytest.mark.parametrize("is_senders_fault", [True, False, None])
 @pytest.mark.parametrize("code", [*LOST_CODES, *PASSING_CODES])
 def test_failed_extension_entry_is_lost_or_tried_again_by_its_code(
-    clock: Clock, code: str, is_senders_fault: bool | None
+    clock: FakeClock, code: str, is_senders_fault: bool | None
 ) -> None:
-    sqs = Sqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
-    held = visibility(sqs, clock, *map(message, "abc"))
+    sqs = FakeSqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
+    held = visibility(sqs, clock, *map(make_message, "abc"))
     clock.now += SECONDS / 2
     held.keep()
     is_lost = code in LOST_CODES
@@ -309,15 +300,15 @@ def test_failed_extension_entry_is_lost_or_tried_again_by_its_code(
     assert held.lost == ({"b"} if is_lost else frozenset())
 
 
-def test_entry_that_is_both_successful_and_failed_is_not_gone(clock: Clock) -> None:
-    class Contradicting(Sqs):
+def test_entry_that_is_both_successful_and_failed_is_not_gone(clock: FakeClock) -> None:
+    class Contradicting(FakeSqs):
         def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
             answer = super().delete_message_batch(**asked)
             code = {"Code": "InternalError", "SenderFault": False}
             failed = [{"Id": name, **code} for name in ("0", "1")]
             return {"Successful": answer["Successful"], "Failed": failed}
 
-    held = visibility(Contradicting(), clock, *map(message, "abc"))
+    held = visibility(Contradicting(), clock, *map(make_message, "abc"))
     assert held.delete("a", "b", "c") == {"c"}
     assert held.held == {"a", "b"}
 
@@ -325,13 +316,13 @@ def test_entry_that_is_both_successful_and_failed_is_not_gone(clock: Clock) -> N
 @pytest.mark.parametrize("verb", ["delete", "release", "stop_extending"])
 @pytest.mark.parametrize(
     "ids",
-    [None, 0, False, ["a"], ("a",), {"a"}, (name for name in "a"), message("a")],
+    [None, 0, False, ["a"], ("a",), {"a"}, (name for name in "a"), make_message("a")],
     ids=lambda ids: type(ids).__name__,
 )
 def test_heartbeat_refuses_what_is_no_message_id_and_writes_nothing(
-    sqs: Sqs, clock: Clock, verb: str, ids: Any
+    sqs: FakeSqs, clock: FakeClock, verb: str, ids: Any
 ) -> None:
-    held = visibility(sqs, clock, message("a"), message("b"))
+    held = visibility(sqs, clock, make_message("a"), make_message("b"))
     with pytest.raises(TypeError, match="message ids are texts"):
         getattr(held, verb)("b", ids)
     assert sqs.written == []

@@ -9,15 +9,15 @@ from time import monotonic
 from typing import Any, cast
 
 from mendq.consumer import VisibilityHeartbeat
-from tests.consumer.answers import Sqs, message
+from tests.consumer.fake_sqs import FakeSqs, make_message
 
 PATIENCE = 10
 
 
-def holding(sqs: Sqs, seconds: int) -> VisibilityHeartbeat:
+def holding(sqs: FakeSqs, seconds: int) -> VisibilityHeartbeat:
     """By the true clock, for what a thread does."""
     held = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=seconds)
-    held.add(message(), received_at=monotonic())
+    held.add(make_message(), received_at=monotonic())
     return held
 
 
@@ -25,7 +25,7 @@ def _hearts() -> list[threading.Thread]:
     return [each for each in threading.enumerate() if each.name == "visibility"]
 
 
-class Beating(Sqs):
+class Beating(FakeSqs):
     """Tells when it is asked to extend, and answers when it may."""
 
     def __init__(self) -> None:

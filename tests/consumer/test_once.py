@@ -25,8 +25,8 @@ from tests.consumer.orders_table import (
     Killed,
     LostAnswers,
     OrdersTable,
-    eventually,
-    orders_table,
+    open_orders_table,
+    wait_until,
 )
 
 KEY = "order-1"
@@ -37,7 +37,7 @@ HOUR = 3_600.0
 
 @pytest.fixture
 def table() -> Iterator[OrdersTable]:
-    with orders_table() as made:
+    with open_orders_table() as made:
         yield made
 
 
@@ -87,7 +87,7 @@ def test_claim_outlives_its_length_while_the_work_runs(table: OrdersTable) -> No
     def work_slowly() -> None:
         for _ in range(4):
             table.now += 1
-            eventually(lambda: table.held_until() == table.now + 1)
+            wait_until(lambda: table.held_until() == table.now + 1)
             with pytest.raises(Busy):
                 once(table).run(KEY, table.work("another"))
         table.done.append(KEY)
@@ -177,8 +177,8 @@ def test_a_lost_claim_is_noticed_while_the_work_still_runs(
             except Busy:
                 return False
 
-        eventually(take)
-        eventually(lambda: "lost the claim on order-1" in caplog.text)
+        wait_until(take)
+        wait_until(lambda: "lost the claim on order-1" in caplog.text)
 
     with caplog.at_level(logging.WARNING), pytest.raises(ClaimLost):
         once(table, claim_seconds=1).run(KEY, slow)
@@ -261,9 +261,9 @@ def test_lost_answers_to_renewals_do_not_end_the_claim(
     faults = LostAnswers(runner.dynamodb, RENEWAL, times=2)
 
     def slow() -> None:
-        eventually(lambda: faults.lost == 2)
+        wait_until(lambda: faults.lost == 2)
         table.now += 1
-        eventually(lambda: table.held_until() == table.now + 1)
+        wait_until(lambda: table.held_until() == table.now + 1)
         table.done.append(KEY)
 
     assert runner.run(KEY, slow)
@@ -354,7 +354,7 @@ STEPS = st.tuples(
 @given(st.lists(STEPS, max_size=12))
 def test_any_sequence_of_runs_does_each_key_at_most_once(steps: list[Any]) -> None:
     """A run is refused exactly while the claim of a crashed run lasts."""
-    with orders_table() as table:
+    with open_orders_table() as table:
         runner = once(table)
         free_at: dict[str, float] = {}
         for seconds, outcome, number in steps:
@@ -500,9 +500,9 @@ def test_one_strange_answer_to_a_renewal_does_not_end_the_claim(table: OrdersTab
     slow.dynamodb.meta.events.register_last("after-call.dynamodb.GetItem", remove_date_once)
 
     def work_slowly() -> None:
-        eventually(lambda: len(reads) >= 2)
+        wait_until(lambda: len(reads) >= 2)
         table.now += 1
-        eventually(lambda: table.held_until() == table.now + 1)
+        wait_until(lambda: table.held_until() == table.now + 1)
         with pytest.raises(Busy):
             once(table).run(KEY, table.work("another"))
         table.done.append(KEY)

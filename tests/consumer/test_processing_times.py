@@ -12,22 +12,21 @@ import pytest
 from local_account.cloudwatch import parse_embedded_metrics
 from mendq.consumer import MOST_VALUES_PER_LINE, ProcessingTimes, VisibilityHeartbeat
 from mendq.model.metrics import METRICS_BY_KIND
-from tests.consumer.answers import Sqs, message
-from tests.consumer.test_heartbeat import Clock
+from tests.consumer.fake_sqs import FakeClock, FakeSqs, make_message
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/orders.fifo"
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
-def publishing(clock: Clock, sink: Callable[[str], object]) -> ProcessingTimes:
+def publishing(clock: FakeClock, sink: Callable[[str], object]) -> ProcessingTimes:
     return ProcessingTimes(URL, sink=sink, every_seconds=60, clock=clock)
 
 
-def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: Clock) -> None:
+def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: FakeClock) -> None:
     lines: list[str] = []
     times = publishing(clock, lines.append)
     for n in range(5_000):
@@ -44,7 +43,7 @@ def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: Clock) -> None:
     assert len(lines) == 1, "nothing was counted since"
 
 
-def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: Clock) -> None:
+def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: FakeClock) -> None:
     lines: list[str] = []
     times = publishing(clock, lines.append)
     for seconds in (0.25, 80.0):
@@ -57,7 +56,7 @@ def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("odd", [nan, inf, -inf, 10**400, None, "soon"])
-def test_processing_times_leave_out_what_is_no_finite_number(clock: Clock, odd: Any) -> None:
+def test_processing_times_leave_out_what_is_no_finite_number(clock: FakeClock, odd: Any) -> None:
     """CloudWatch drops a whole line for one NaN, and the consumer's work must not fail for it."""
     lines: list[str] = []
     times = publishing(clock, lines.append)
@@ -70,7 +69,7 @@ def test_processing_times_leave_out_what_is_no_finite_number(clock: Clock, odd: 
     assert json.loads(lines[0])["ProcessingSeconds"] == [2.5]
 
 
-def test_what_cannot_be_written_is_lost_and_nothing_else(clock: Clock) -> None:
+def test_what_cannot_be_written_is_lost_and_nothing_else(clock: FakeClock) -> None:
     def full(_line: str) -> None:
         raise OSError("no space left")
 
@@ -80,21 +79,21 @@ def test_what_cannot_be_written_is_lost_and_nothing_else(clock: Clock) -> None:
     times.publish()
 
 
-def test_a_heartbeat_counts_what_it_deleted_from_its_receive_on(clock: Clock) -> None:
+def test_a_heartbeat_counts_what_it_deleted_from_its_receive_on(clock: FakeClock) -> None:
     """Neither what is given back, which may be at once, nor what was lost or not taken."""
     lines: list[str] = []
     times = publishing(clock, lines.append)
-    sqs = Sqs({"handle-lost": "ReceiptHandleIsInvalid", "handle-c": "InternalError"})
+    sqs = FakeSqs({"handle-lost": "ReceiptHandleIsInvalid", "handle-c": "InternalError"})
     held = VisibilityHeartbeat(
         cast("Any", sqs), URL, seconds=60, clock=clock, processing_times=times
     )
-    held.add(*map(message, ("a", "b", "c", "lost")), received_at=clock())
+    held.add(*map(make_message, ("a", "b", "c", "lost")), received_at=clock())
     clock.now += 9
     held.release("b")
     held.delete("a")
     clock.now += 11
     held.delete("c", "lost")
-    held.add(message("d"), received_at=clock.now - 2.5)
+    held.add(make_message("d"), received_at=clock.now - 2.5)
     assert held.delete("d") == {"d"}
     times.publish()
     assert json.loads(lines[0])["ProcessingSeconds"] == [9, 2.5]

@@ -26,7 +26,7 @@ from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
 from mendq.cli.permissions import make_record_policy
-from tests.cli.conftest import things_in
+from tests.cli.account_resources import list_account_resources
 from tests.local_account.callers import session_of, user
 from tests.local_account.mendq_here import mendq_here
 
@@ -119,7 +119,7 @@ def test_records_are_saved_placed_matched_and_explained(
         return session
 
     monkeypatch.setattr(cli_account, "operator_session", reshaped_session)
-    before = things_in(account.client)
+    before = list_account_resources(account.client)
     minutes = 0.5 if shape == "bare" else 0.25
     words = ("drill", "--record", f"{tmp_path}", "--minutes", f"{minutes}", "--yes", "--json")
     done = mendq_here(account, *words)
@@ -129,7 +129,11 @@ def test_records_are_saved_placed_matched_and_explained(
     whole_wait = ended - found["calls"][-1]["at"] > minutes * 45
     # Only there the service's call leaves a record; what did not fail comes as no event.
     assert whole_wait == (shape != "bare")
-    assert (found["left"], found["refused"], things_in(account.client)) == ({}, {}, before)
+    assert (found["left"], found["refused"], list_account_resources(account.client)) == (
+        {},
+        {},
+        before,
+    )
     rows = {each["call"]: each for each in found["calls"]}
     expected = MATCHED if shape == "bare" else MATCHED | ON_A_FIFO_QUEUE
     for call, symptom in expected.items():
@@ -205,11 +209,11 @@ def _own_key(account: LocalAccount, run: str) -> dict[str, Any]:
 def test_recorder_needs_only_the_record_policy_as_a_user(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = things_in(account.client)
+    before = list_account_resources(account.client)
     arn, keys = user(account, *_record_policy())
     document, asked = _run_as(account, keys, tmp_path, monkeypatch)
     assert (document["refused"], document["left"], document["left_alone"]) == ({}, {}, {})
-    assert things_in(account.client) == before
+    assert list_account_resources(account.client) == before
     key = _own_key(account, document["run"])
     assert key["KeyState"] == "PendingDeletion"
     policy = account.client("kms").get_key_policy(KeyId=key["KeyId"])["Policy"]

@@ -18,7 +18,7 @@ from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
 from mendq.cli.app import app
 from mendq.cli.permissions import make_look_policy, make_steer_policy
-from tests.cli.asked import RIGHTS, command_of, noted
+from tests.cli.called_actions import ACTIONS_BY_COMMAND, find_command_name, record_called_actions
 from tests.local_account.callers import policy, user
 from tests.local_account.mendq_here import proposed_for
 from tests.local_account.queues import Queue, new_queue
@@ -44,10 +44,10 @@ class Person:
 
     def mendq(self, *arguments: str, code: int | None = 0) -> Any:
         """The document; what was asked is what its command is said to ask."""
-        with patch.dict(os.environ, self._environment), noted() as asked:
+        with patch.dict(os.environ, self._environment), record_called_actions() as asked:
             result = CliRunner().invoke(app, [*arguments, "--json"], prog_name="mendq")
         assert code is None or result.exit_code == code, (arguments, result.output)
-        assert asked <= RIGHTS[command_of(arguments)]
+        assert asked <= ACTIONS_BY_COMMAND[find_command_name(arguments)]
         self.asked |= asked
         return json.loads(result.stdout)
 

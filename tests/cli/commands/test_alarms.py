@@ -20,7 +20,7 @@ from mendq.cli.queues.alarms import (
     render_lines,
 )
 from mendq.model.queue import RedrivePolicy
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 
 SINCE = datetime(2026, 11, 9, tzinfo=UTC)
 TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"

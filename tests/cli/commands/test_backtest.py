@@ -34,8 +34,8 @@ from mendq.model.facts import Facts, Need
 from mendq.model.mode import Mode
 from tests.analytics.outsider.plain_count import count
 from tests.analytics.outsider.scene import Size, scene
-from tests.cli.conftest import Operator
-from tests.cli.scan.conftest import everything
+from tests.cli.builders import Operator
+from tests.cli.scan.builders import read_account_state
 
 AT = datetime(2026, 11, 10, 9, tzinfo=UTC)
 TOO_SHORT = "visibility_timeout_too_short"
@@ -211,14 +211,14 @@ def test_as_they_stand_now_it_reads_and_changes_nothing(
         return Exit.DONE, BacktestRun((), ("2026-11-10",), incidents)
 
     monkeypatch.setattr(command, "run_nightly_job", run)
-    before = everything(operator)
+    before = read_account_state(operator)
     days = ("--trail", "t", "--from", "2026-11-10", "--to", "2026-11-10", "--out", str(tmp_path))
     urls: list[str] = []
     note: Any = lambda params, **_: urls.append(params.get("QueueUrl", ""))  # noqa: E731
     operator.account.session.events.register("provide-client-params.sqs.*", note)
     said = operator.json("backtest", *days)
     assert not [each for each in urls if each.endswith("gone")], "a name of no queue is not asked"
-    assert everything(operator) == before
+    assert read_account_state(operator) == before
     assert asked[-2:] == ["--account=123456789012", "--region=us-east-1"]
     assert said["modes"]["heal"]["would"] == {"does": 1, "leaves it alone": 1, "cannot say": 1}
     assert set(said["left_alone"]) == {_arn("left-alone"), _arn("gone")}

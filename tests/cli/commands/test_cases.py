@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mendq.cli.exit_codes import CommandError
-from tests.cli.conftest import Operator, StandIn
+from tests.cli.builders import FakeDeployedAccount, Operator
 from tests.heal.operators import case_of, move
 
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
@@ -74,10 +74,10 @@ def test_a_proposal_says_until_when_it_can_be_approved_where_settings_can_be_rea
     assert "not made: VisibilityTimeout: 30 s -> 45 s" in shown
     assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
 
-    def unreadable(_: StandIn) -> None:
+    def unreadable(_: FakeDeployedAccount) -> None:
         raise CommandError("no settings")
 
-    monkeypatch.setattr(StandIn, "settings", property(unreadable))
+    monkeypatch.setattr(FakeDeployedAccount, "settings", property(unreadable))
     shown = operator.shown("cases")
     assert case_id in shown
     assert "until when is not known" in shown

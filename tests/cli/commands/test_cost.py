@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from mendq.probe.probe import PROBE_QUEUE_NAME as PROBE_QUEUE
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.infra.synthesized import template_of
 
 _ONCE_EACH = ("NumberOfMessagesSent", "NumberOfMessagesReceived", "NumberOfMessagesDeleted")

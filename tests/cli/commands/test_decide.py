@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.heal.operators import case_of, move
 
 LED_TO = {"approve": "applied", "decline": "declined", "close": "closed"}

@@ -8,8 +8,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from tests.cli.conftest import Operator
-from tests.cli.stubbed import stubbed
+from tests.cli.builders import Operator, stub_service
 
 AT = datetime(2026, 11, 22, 4, tzinfo=UTC)
 BUCKET = "AWS::S3::Bucket"
@@ -38,7 +37,7 @@ def test_resources_of_a_destroyed_stack_are_found_if_there_is_no_stack_any_more(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boto3.client("s3").create_bucket(Bucket="kept-bucket")
-    stub = stubbed(monkeypatch, "cloudformation")
+    stub = stub_service(monkeypatch, "cloudformation")
     stub.add_client_error("list_stack_resources", "ValidationError", "Mendq does not exist")
     _left_behind(stub)
     (found,) = operator.json("resources")
@@ -50,7 +49,7 @@ def test_resources_says_what_is_denied_and_not_that_nothing_is_left(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boto3.client("s3").create_bucket(Bucket="kept-bucket")
-    stub = stubbed(monkeypatch, "cloudformation")
+    stub = stub_service(monkeypatch, "cloudformation")
     stub.add_client_error("list_stack_resources", "AccessDenied", "not authorized", 403)
     _left_behind(stub)
     result = operator.mendq("resources")

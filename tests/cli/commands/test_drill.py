@@ -17,7 +17,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.heal.operators import case_of, move, states
 
 NAME = "orders.fifo"

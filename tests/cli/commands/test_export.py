@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.look.export import replace_if_changed
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.scan.scanner import deny_operation
 
 STATEMENT = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue", "Resource": "*"}

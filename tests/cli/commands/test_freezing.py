@@ -7,7 +7,7 @@ import pytest
 from mendq.cases.items import freeze_key
 from mendq.cases.table import CaseStore
 from tests.account.faults import come_between
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 
 
 def _frozen(operator: Operator) -> str | None:

@@ -4,7 +4,7 @@ from mendq.cases.baselines import Baselines
 from mendq.model.facts import Facts
 from mendq.model.queue import make_public_queue_url
 from mendq.notifications.queue_lines import describe_configuration
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.heal.policy_events import ALICE, event
 
 

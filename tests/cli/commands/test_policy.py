@@ -13,7 +13,7 @@ from mendq.cases.pins import Pins
 from mendq.cli.decide import policy as command
 from mendq.model.policy import Pin, digest_of_policy
 from tests.account.account import WORKER
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.heal.policy_events import DEPLOYS, by_cloudformation
 from tests.heal.restoring import EMPTIED, GRANTS, QUEUE, policy_for, set_policy
 

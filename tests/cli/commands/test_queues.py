@@ -15,7 +15,7 @@ from mendq.cases.finding import Finding, ScanResult, add_managed_queues, finding
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from mendq.scan.store import ScanStore, Stretch
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 
 NAMES = ("a-well", "b-found", "c-skipped", "d-failed", "e-later")
 

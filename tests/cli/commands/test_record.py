@@ -30,8 +30,8 @@ from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
 from mendq.cli.permissions import make_record_policy
 from mendq.model.tags import DRILL_QUEUE_PREFIX, DRILL_TAG, MODE_OFF_VALUE, MODE_TAG
 from tests.account.account import moto_account
-from tests.cli.asked import noted
-from tests.cli.conftest import things_in
+from tests.cli.account_resources import list_account_resources
+from tests.cli.called_actions import record_called_actions
 
 REGION = "eu-west-1"
 ACCOUNT = "123456789012"
@@ -78,7 +78,7 @@ class Account:
         """Return everything in the account, except keys whose deletion is scheduled."""
         states = self.key_states().items()
         keys = {key for key, state in states if state != "PendingDeletion"}
-        return keys | things_in(self.client)
+        return keys | list_account_resources(self.client)
 
     def drill(self, confirm: Callable[[str], object] = str) -> dict[str, Any]:
         def ask(question: str) -> object:
@@ -359,7 +359,7 @@ def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
     _assert_only_reads(calls)
     assert (account.all(), account.key_states()) == (existing, states)
     assert account.is_unfinished
-    (key,) = existing - account.before - things_in(account.client)
+    (key,) = existing - account.before - list_account_resources(account.client)
     assert key in "".join(account.said)
 
 
@@ -470,7 +470,7 @@ def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> 
     assert "If another terminal is still running it, answer no" in account.said[0]
     assert account.production_key in account.said[0]
     assert account.all() == account.before
-    things = things_in(account.client)
+    things = list_account_resources(account.client)
     account.clean_up()
     # After yes, that run goes, and nothing else: not the key that the file names.
     assert account.key_states()[account.production_key] == "Enabled"
@@ -669,7 +669,7 @@ def test_command_asks_first_then_leaves_nothing_and_needs_only_its_policy(
     refused = _mendq(account)
     assert (refused.exit_code, "--yes confirms" in refused.stderr) == (2, True)
     assert account.all() == account.before
-    with noted() as asked:
+    with record_called_actions() as asked:
         done = _mendq(account, "--yes", "--json")
     assert done.exit_code == 0, done.output
     assert account.all() == account.before

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import OUTPUTS, Operator
+from tests.cli.builders import STACK_OUTPUTS, Operator
 from tests.report.weeks import busy_week
 
 FILE = "mendq-report-2026-W46.html"
@@ -20,7 +20,7 @@ PAGE = b"<!doctype html>\xc3\xbc"
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own to write to."""
-    monkeypatch.setitem(OUTPUTS, "ReportBucket", "cases")
+    monkeypatch.setitem(STACK_OUTPUTS, "ReportBucket", "cases")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -77,7 +77,7 @@ def test_a_bucket_with_other_things_holds_no_report(operator: Operator) -> None:
 def test_without_the_nightly_job_it_says_why_there_is_no_report(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(OUTPUTS, "NightlyApplication")
+    monkeypatch.delitem(STACK_OUTPUTS, "NightlyApplication")
     off = "the nightly job is off (nightly.enabled: false)"
     assert operator.refused("report", code=4).startswith(f"there is no report: {off}")
     _deliver(operator)

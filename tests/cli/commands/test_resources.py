@@ -9,8 +9,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from tests.cli.conftest import Operator
-from tests.cli.stubbed import stubbed
+from tests.cli.builders import Operator, stub_service
 
 AT = datetime(2026, 11, 22, 4, tzinfo=UTC)
 KINDS = {"queue": "AWS::SQS::Queue", "table": "AWS::DynamoDB::Table", "bucket": "AWS::S3::Bucket"}
@@ -21,7 +20,7 @@ ANOTHER = {"StackName": "Another", "StackStatus": "DELETE_COMPLETE", "CreationTi
 def stack(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Stubber:
     """A queue, a table and a bucket by CloudFormation's word; the bucket alone is there."""
     boto3.client("s3").create_bucket(Bucket="kept-bucket")
-    stub = stubbed(monkeypatch, "cloudformation")
+    stub = stub_service(monkeypatch, "cloudformation")
     made = {"LastUpdatedTimestamp": AT, "ResourceStatus": "CREATE_COMPLETE"}
     summaries = [
         {
@@ -48,7 +47,7 @@ def test_where_the_bucket_is_another_accounts_by_now_nothing_is_left(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, listed: Sequence[str]
 ) -> None:
     answer = {"Buckets": [{"Name": each} for each in listed]}
-    stubbed(monkeypatch, "s3").add_response("list_buckets", answer, {"Prefix": "kept-bucket"})
+    stub_service(monkeypatch, "s3").add_response("list_buckets", answer, {"Prefix": "kept-bucket"})
     said = operator.refused("resources", code=4)
     where = "in account 123456789012, us-east-1: see --profile and --region"
     assert said == f"nothing is left of a stack Mendq {where}"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mendq.cli.undo.rollback import parse_time_option
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.heal.operators import ALICE, case_of, fail, move
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

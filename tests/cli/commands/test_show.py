@@ -9,8 +9,8 @@ import pytest
 from mendq.cases.view import HoldUp
 from mendq.heal.batch import heal_findings
 from tests.account.account import WORKER
-from tests.cli.conftest import Operator, change_cases
-from tests.cli.scan.conftest import pair
+from tests.cli.builders import Operator, change_cases
+from tests.cli.scan.builders import make_source_and_dlq
 from tests.heal.operators import case_of, context_of, say
 from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, deny, deploy, pinned_queue
 
@@ -62,7 +62,7 @@ def test_of_a_policy_aws_says_what_it_adds_to_the_one_that_stands(operator: Oper
 
 
 def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:
-    dead = pair(operator, "heal")
+    dead = make_source_and_dlq(operator, "heal")
     operator.aws.later(minutes=5)
     found = [{"queue_arn": dead, "symptom": "dlq_retention_too_short"}]
     heal_findings({"found": found}, operator.aws.run())

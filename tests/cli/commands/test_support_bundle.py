@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.heal.operators import case_of
 
 

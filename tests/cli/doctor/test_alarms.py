@@ -16,7 +16,7 @@ from msgspec import structs
 from mendq.cli.doctor.alarms import StackAlarms
 from mendq.cli.doctor.check import Check, Command, Log, Status
 from mendq.cli.doctor.deployment import Deployment
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.infra.synthesized import template_of
 
 ROOT = Path(__file__).parents[3]

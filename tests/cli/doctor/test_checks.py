@@ -30,8 +30,8 @@ from mendq.cli.doctor.visibility import (
 from mendq.cli.exit_codes import CommandError
 from mendq.model.tags import DRILL_TAG
 from tests.architecture.aws_commands import mistake_in
-from tests.cli.conftest import OUTPUTS, Operator
-from tests.cli.doctor.test_visibility import OF_SQS
+from tests.cli.builders import STACK_OUTPUTS, Operator
+from tests.cli.doctor.builders import SQS_DATA_EVENTS
 
 NOW = datetime(2026, 11, 22, 4, tzinfo=UTC)
 OK, WARN, FAIL, UNKNOWN = Status.OK, Status.WARN, Status.FAIL, Status.UNKNOWN
@@ -111,7 +111,10 @@ def test_where_the_trails_bucket_lies(  # noqa: PLR0917 - a row of the table
     """S3 tells the region to strangers too, with `code`; silence is not known."""
     meta: dict[str, Any] = {"HTTPHeaders": {"x-amz-bucket-region": region} if region else {}}
     doctor = Doctor(operator.account, NOW)
-    with Stubber(operator.account.clients.s3) as stub, patch.dict(OUTPUTS, TrailBucket="our-logs"):
+    with (
+        Stubber(operator.account.clients.s3) as stub,
+        patch.dict(STACK_OUTPUTS, TrailBucket="our-logs"),
+    ):
         if code:
             stub.add_client_error("head_bucket", code, "no", int(code), response_meta=meta)
         else:
@@ -126,7 +129,7 @@ def test_where_the_trails_bucket_lies(  # noqa: PLR0917 - a row of the table
 def test_without_the_nightly_job_it_says_so_and_asks_for_no_bucket(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(OUTPUTS, "NightlyApplication")
+    monkeypatch.delitem(STACK_OUTPUTS, "NightlyApplication")
     (found,) = checks.check_trail_bucket(Doctor(operator.account, NOW))
     assert (found.name, found.status) == ("nightly job", OK)
     assert "nightly.enabled: false" in found.sentence
@@ -179,14 +182,14 @@ def _looked_at(
     """What is said of trails, each with one selector's fields or the code of a refusal."""
     found: list[Trail] = []
     client = operator.account.clients.cloudtrail
-    with Stubber(client) as stub, patch.dict(OUTPUTS, ROOTS):
+    with Stubber(client) as stub, patch.dict(STACK_OUTPUTS, ROOTS):
         stub.add_response("describe_trails", {"trailList": [each for each, _ in trails]})
         for each, selects in trails:
             if isinstance(selects, str):
                 stub.add_client_error("get_trail_status", selects, "Unknown trail")
                 continue
             stub.add_response("get_trail_status", {"IsLogging": True}, {"Name": each["TrailARN"]})
-            selectors = [{"FieldSelectors": [*OF_SQS, *selects]}]
+            selectors = [{"FieldSelectors": [*SQS_DATA_EVENTS, *selects]}]
             answer = {"TrailARN": each["TrailARN"], "AdvancedEventSelectors": selectors}
             stub.add_response("get_event_selectors", answer)
         return list(check_trails(operator.account, found)), found
@@ -290,7 +293,7 @@ def test_a_queue_that_is_logged_in_part_is_warned_of(
 ) -> None:
     arn = operator.aws.queue("orders.fifo")
     but_one = {"Field": "eventName", "NotEquals": ["DeleteMessage"]}
-    trail = Trail("mendq", ({"FieldSelectors": [*OF_SQS, but_one]},))
+    trail = Trail("mendq", ({"FieldSelectors": [*SQS_DATA_EVENTS, but_one]},))
     found = _doctored(operator, monkeypatch, trail)
     (warned,) = (each for each in found["checks"] if each["check"] == "selectors")
     assert warned["status"] == "warn"

@@ -28,7 +28,7 @@ from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT, Probe
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import ScanStore
 from tests.account.account import ACCOUNT
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 
 NOW = datetime(2026, 11, 16, 12, 20, tzinfo=UTC)
 SECOND, MINUTE, HOUR = (timedelta(seconds=each) for each in (1, 60, 3_600))

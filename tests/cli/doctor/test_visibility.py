@@ -26,20 +26,16 @@ from mendq.cli.doctor.visibility import (
 )
 from mendq.cli.look.doctor import print_checks
 from mendq.cli.output import Output
+from tests.cli.doctor.builders import SQS_DATA_EVENTS
 
 ORDERS = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 OTHERS = "arn:aws:sqs:us-east-1:123456789012:others"
-OF_SQS = (
-    {"Field": "eventCategory", "Equals": ["Data"]},
-    {"Field": "resources.type", "Equals": ["AWS::SQS::Queue"]},
-)
-
 
 SELECTORS = json.loads(Path(__file__).with_name("selectors.json").read_text())
 
 
 def _trail(*more: dict[str, Any]) -> Trail:
-    return Trail("mendq", ({"FieldSelectors": [*OF_SQS, *more]},))
+    return Trail("mendq", ({"FieldSelectors": [*SQS_DATA_EVENTS, *more]},))
 
 
 def _field(name: str, **operators: list[str]) -> dict[str, Any]:

@@ -1,5 +1,27 @@
 """A source, its DLQ, and an operator who looks at both."""
 
-from tests.cli.redrive.dlq import queues, somebody_is_asked
+from __future__ import annotations
 
-__all__ = ["queues", "somebody_is_asked"]
+import sys
+
+import pytest
+
+from mendq.cli import output
+from mendq.cli.redrive import work
+from tests.cli.builders import Operator
+from tests.cli.redrive.builders import OrdersQueues, make_orders_queues
+
+
+@pytest.fixture(autouse=True)
+def somebody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever stands in for the question can be asked."""
+
+    def is_there() -> bool:
+        return vars(work)["confirm"] is not output.confirm or sys.stdin.isatty()
+
+    monkeypatch.setattr(output, "has_terminal", is_there)
+
+
+@pytest.fixture
+def queues(operator: Operator) -> OrdersQueues:
+    return make_orders_queues(operator)

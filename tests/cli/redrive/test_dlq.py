@@ -10,18 +10,23 @@ import pytest
 
 from mendq.model.queue import RedrivePolicy
 from mendq.redrive.message_filter import SOURCE_ARN_ATTRIBUTE
-from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, died_in, dlq, quarantined
+from tests.cli.builders import Operator
+from tests.cli.redrive.builders import (
+    OrdersQueues,
+    make_died_in_attribute,
+    make_orders_queues,
+    make_quarantine_marks,
+)
 
 LOOK = ("dlq", "orders")
 
 
-def _filled(queues: Dlq) -> set[str]:
+def _filled(queues: OrdersQueues) -> set[str]:
     """Three shapes, two types, two errors, and one that somebody sent by hand."""
     ids = {queues.write({"card": "4111", "n": n}, type="order") for n in range(12)}
     ids |= {queues.write(f"4111 at {n}", ErrorMessage=f"no {n} found") for n in range(5)}
     ids |= {queues.write({"card": "4111"}, type="refund", ErrorMessage="declined")}
-    return ids | {queues.write("by hand", **died_in("nobody"))}
+    return ids | {queues.write("by hand", **make_died_in_attribute("nobody"))}
 
 
 def _groups(found: Any) -> dict[str, dict[str, int]]:
@@ -32,7 +37,9 @@ def _groups(found: Any) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("named", ["orders", "orders-dlq"])
-def test_messages_are_seen_in_groups_and_their_commands_take_them(queues: Dlq, named: str) -> None:
+def test_messages_are_seen_in_groups_and_their_commands_take_them(
+    queues: OrdersQueues, named: str
+) -> None:
     ids = _filled(queues)
     found = queues.operator.json("dlq", named)
     assert (found["messages"], found["sampled"], found["source_arns"]) == (19, 19, [queues.source])
@@ -52,7 +59,7 @@ def test_messages_are_seen_in_groups_and_their_commands_take_them(queues: Dlq, n
     assert queues.ids(queues.messages) == ids
 
 
-def test_what_expires_first_is_said_and_since_when_they_are_there(queues: Dlq) -> None:
+def test_what_expires_first_is_said_and_since_when_they_are_there(queues: OrdersQueues) -> None:
     assert "about 0 messages, 0 looked at" in queues.said(*LOOK)
     _filled(queues)
     queues.configure(queues.messages, MessageRetentionPeriod="7200")
@@ -66,7 +73,7 @@ def test_what_expires_first_is_said_and_since_when_they_are_there(queues: Dlq) -
     assert "about 19 messages, 19 looked at: given back at once, a receive more each" in shown
 
 
-def test_no_value_of_a_body_is_shown_unless_that_is_asked_for(queues: Dlq) -> None:
+def test_no_value_of_a_body_is_shown_unless_that_is_asked_for(queues: OrdersQueues) -> None:
     queues.write({"card": "4111", "x": {"deep": "4111"}}, ErrorMessage="\x1b[31m bad\n")
     queues.write("4111 \x1b[31m plain")
     for words in (LOOK, (*LOOK, "--json")):
@@ -80,7 +87,9 @@ def test_no_value_of_a_body_is_shown_unless_that_is_asked_for(queues: Dlq) -> No
     assert "4111 \\x1b[31m plain" in shown
 
 
-def test_a_queue_that_is_nobodys_dlq_is_looked_at_only_by_a_persons_word(queues: Dlq) -> None:
+def test_a_queue_that_is_nobodys_dlq_is_looked_at_only_by_a_persons_word(
+    queues: OrdersQueues,
+) -> None:
     queues.write(queue=queues.account.queue("plain", tag=None))
     queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
     assert "no terminal" in queues.operator.refused("dlq", "plain", code=2)
@@ -90,7 +99,7 @@ def test_a_queue_that_is_nobodys_dlq_is_looked_at_only_by_a_persons_word(queues:
     assert queues.operator.json("dlq", "nobodys", code=4)["error"]["code"] == "not_found"
 
 
-def test_a_dlq_that_moves_on_what_is_looked_at_is_not(queues: Dlq) -> None:
+def test_a_dlq_that_moves_on_what_is_looked_at_is_not(queues: OrdersQueues) -> None:
     ids = _filled(queues)
     last = queues.account.queue("last", tag=None)
     queues.configure(queues.messages, RedrivePolicy=RedrivePolicy(last, 1).text)
@@ -99,7 +108,9 @@ def test_a_dlq_that_moves_on_what_is_looked_at_is_not(queues: Dlq) -> None:
     assert queues.ids(queues.messages) == ids
 
 
-def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(queues: Dlq) -> None:
+def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(
+    queues: OrdersQueues,
+) -> None:
     _filled(queues)
     queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.source))
     found = queues.operator.json("dlq", "orders-dlq", "--yes")
@@ -112,9 +123,9 @@ def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(queues: 
     )
 
 
-def test_a_quarantine_is_looked_at_and_its_groups_return_from_there(queues: Dlq) -> None:
+def test_a_quarantine_is_looked_at_and_its_groups_return_from_there(queues: OrdersQueues) -> None:
     quarantine = queues.account.queue("orders-quarantine", tag=None)
-    queues.write({"n": 1}, quarantine, **quarantined(queues.source))
+    queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))
     found = queues.operator.json("dlq", "orders-quarantine")
     words = shlex.split(found["groups"][0]["command"])
     assert words[:4] == ["mendq", "quarantine", "return", "orders-quarantine"]
@@ -123,7 +134,7 @@ def test_a_quarantine_is_looked_at_and_its_groups_return_from_there(queues: Dlq)
 
 @pytest.mark.parametrize(("seconds", "says"), [("600", "died sooner"), ("0", "may have died")])
 def test_whether_they_can_have_died_for_want_of_time_is_said(
-    queues: Dlq, seconds: str, says: str
+    queues: OrdersQueues, seconds: str, says: str
 ) -> None:
     _filled(queues)
     queues.configure(queues.source, VisibilityTimeout=seconds)
@@ -135,7 +146,7 @@ def test_whether_they_can_have_died_for_want_of_time_is_said(
 
 
 def test_a_fifo_queues_groups_are_seen_and_go_on_in_order(operator: Operator) -> None:
-    queues = dlq(operator, fifo=True)
+    queues = make_orders_queues(operator, fifo=True)
     for n in range(36):
         queues.write({"n": n}, group=f"g{n % 3}")
     found = operator.json("dlq", "orders.fifo")

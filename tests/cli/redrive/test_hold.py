@@ -15,24 +15,24 @@ from mendq.cli.redrive import hold
 from mendq.cli.redrive.hold import hold_dlq
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage, StageProgress
 from mendq.redrive.store import RedriveStore, make_redrive_key
-from tests.cli.conftest import Operator, change_cases
-from tests.cli.redrive.dlq import Dlq
+from tests.cli.builders import Operator, change_cases
+from tests.cli.redrive.builders import OrdersQueues
 from tests.redrive.toy import DEAD, NOW, SOURCE
 
 STEP = {"attribute": "Dlq", "before": "held", "after": SOURCE}
 
 
 @pytest.fixture
-def quick(queues: Dlq, monkeypatch: pytest.MonkeyPatch) -> Dlq:
+def quick(queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch) -> OrdersQueues:
     monkeypatch.setattr(hold, "RENEWAL_SECONDS", 0.01)
     return queues
 
 
-def _hold(queues: Dlq, faults: list[str], stop: Event | None = None) -> Any:
+def _hold(queues: OrdersQueues, faults: list[str], stop: Event | None = None) -> Any:
     return hold_dlq(queues.operator.account, queues.dlq, stop or Event(), faults)
 
 
-def test_it_holds_beat_by_beat_and_no_longer(quick: Dlq) -> None:
+def test_it_holds_beat_by_beat_and_no_longer(quick: OrdersQueues) -> None:
     faults = list[str]()
     with _hold(quick, faults):
         assert not quick.claimed()
@@ -46,7 +46,7 @@ def test_it_holds_beat_by_beat_and_no_longer(quick: Dlq) -> None:
 
 
 def test_a_redrive_under_way_is_not_held_up_and_one_that_is_over_is_no_hindrance(
-    quick: Dlq,
+    quick: OrdersQueues,
 ) -> None:
     quick.redrive_in(Stage.RAMP)
     with pytest.raises(CommandError, match="mendq rollback case-7"), _hold(quick, []):
@@ -87,7 +87,7 @@ def _failing(
     "error", [each("silent") for each in (CaseStoreUnavailable, CaseStoreUnreadable, CommandError)]
 )
 def test_a_hold_that_is_lost_ends_the_run(
-    quick: Dlq, monkeypatch: pytest.MonkeyPatch, error: Exception
+    quick: OrdersQueues, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)
     _failing(monkeypatch, error, 1_000_000, Event())

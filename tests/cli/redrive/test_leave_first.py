@@ -15,30 +15,30 @@ import pytest
 
 from mendq.cli.redrive import work
 from mendq.redrive.mover import MessageMover
-from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, died_in, dlq
+from tests.cli.builders import Operator
+from tests.cli.redrive.builders import OrdersQueues, make_died_in_attribute, make_orders_queues
 
 LEAVE = ("--all", "--leave-first")
 GOOD = [f"good {number}" for number in range(1, 10)]
 
 
 @pytest.fixture
-def fifo(operator: Operator) -> Dlq:
-    return dlq(operator, fifo=True)
+def fifo(operator: Operator) -> OrdersQueues:
+    return make_orders_queues(operator, fifo=True)
 
 
 def add_dlq_messages(
-    queues: Dlq, group: str, *bodies: str, hours: float = 0, by_hand: bool = False
+    queues: OrdersQueues, group: str, *bodies: str, hours: float = 0, by_hand: bool = False
 ) -> list[str]:
     """Put messages of a group into the DLQ at one time, `hours` from now. Return their ids."""
-    attributes = died_in("nobody") if by_hand else {}
+    attributes = make_died_in_attribute("nobody") if by_hand else {}
     before = queues.account.now.timestamp() * 1_000
     at = before + hours * 3_600_000
     with patch("moto.sqs.models.unix_time_millis", lambda: at):
         return [queues.write(body, group=group, **attributes) for body in bodies]
 
 
-def take_bodies(queues: Dlq, arn: str) -> list[str]:
+def take_bodies(queues: OrdersQueues, arn: str) -> list[str]:
     return [message.body for message in queues.taken_away(arn)]
 
 
@@ -46,7 +46,7 @@ def answer_yes(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object])
     monkeypatch.setattr(work, "confirm", lambda *_, **__: meanwhile())
 
 
-def refused_with_commands(queues: Dlq, *arguments: str) -> list[list[str]]:
+def refused_with_commands(queues: OrdersQueues, *arguments: str) -> list[list[str]]:
     """The commands that a refusal prints, without `mendq` and the region."""
     error = queues.redrive(*arguments, "--yes", code=1)["error"]
     assert error["code"] == "first_unclear"
@@ -55,7 +55,9 @@ def refused_with_commands(queues: Dlq, *arguments: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("mendq redrive")]
 
 
-def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(fifo: Dlq) -> None:
+def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(
+    fifo: OrdersQueues,
+) -> None:
     poisoned, *_ = add_dlq_messages(fifo, "customer-7", "poison", *GOOD)
     before = fifo.ids(fifo.messages)
     shown = fifo.redrive(*LEAVE, "--dry-run")
@@ -74,7 +76,7 @@ def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(fi
     assert (left.message_id, left.body) == (poisoned, "poison")
 
 
-def test_leave_first_run_again_moves_nothing(fifo: Dlq) -> None:
+def test_leave_first_run_again_moves_nothing(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "g", "poison", *GOOD)
     fifo.redrive(*LEAVE, "--yes")
     again = fifo.redrive(*LEAVE, "--yes")
@@ -85,7 +87,7 @@ def test_leave_first_run_again_moves_nothing(fifo: Dlq) -> None:
 
 
 def test_leave_first_finishes_an_interrupted_run_in_order(
-    fifo: Dlq, monkeypatch: pytest.MonkeyPatch
+    fifo: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dlq_messages(fifo, "g", "poison", *GOOD)
     put = MessageMover.move_messages
@@ -105,14 +107,14 @@ def test_leave_first_finishes_an_interrupted_run_in_order(
     assert fifo.bodies(fifo.messages) == {"poison"}
 
 
-def test_leave_first_with_a_limit_leaves_the_rest_in_order(fifo: Dlq) -> None:
+def test_leave_first_with_a_limit_leaves_the_rest_in_order(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "g", "poison", *GOOD)
     assert fifo.redrive(*LEAVE, "--limit", "4", "--yes")["moved"] == 4
     assert take_bodies(fifo, fifo.source) == GOOD[:4]
     assert take_bodies(fifo, fifo.messages) == ["poison", *GOOD[4:]]
 
 
-def test_leave_first_shows_which_message_stays_and_asks(fifo: Dlq) -> None:
+def test_leave_first_shows_which_message_stays_and_asks(fifo: OrdersQueues) -> None:
     poisoned, *_ = add_dlq_messages(fifo, "customer-7", "poison", *GOOD)
     shown = fifo.said("redrive", "orders.fifo", *LEAVE, "--dry-run")
     assert f"the first message of group customer-7 stays here: {poisoned}" in shown
@@ -122,7 +124,7 @@ def test_leave_first_shows_which_message_stays_and_asks(fifo: Dlq) -> None:
     assert len(fifo.ids(fifo.messages)) == 10
 
 
-def test_leave_first_refuses_groups_that_died_at_different_times(fifo: Dlq) -> None:
+def test_leave_first_refuses_groups_that_died_at_different_times(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "g", "older", hours=-3)
     add_dlq_messages(fifo, "g", "poison", *GOOD[:3])
     assert refused_with_commands(fifo, *LEAVE) == [
@@ -139,7 +141,9 @@ def test_leave_first_refuses_groups_that_died_at_different_times(fifo: Dlq) -> N
     assert "different times" in dry["message"]
 
 
-def test_leave_first_refuses_groups_that_died_in_one_batch_until_one_is_named(fifo: Dlq) -> None:
+def test_leave_first_refuses_groups_that_died_in_one_batch_until_one_is_named(
+    fifo: OrdersQueues,
+) -> None:
     """A consumer that gives a whole batch back kills the good messages of other groups."""
     add_dlq_messages(fifo, "a'b", "poison", "a 1", "a 2")
     add_dlq_messages(fifo, "b", "b 1", "b 2")
@@ -151,7 +155,7 @@ def test_leave_first_refuses_groups_that_died_in_one_batch_until_one_is_named(fi
     assert take_bodies(fifo, fifo.messages) == ["poison", "b 1", "b 2"]
 
 
-def test_leave_first_refuses_a_group_beside_another_of_one_message(fifo: Dlq) -> None:
+def test_leave_first_refuses_a_group_beside_another_of_one_message(fifo: OrdersQueues) -> None:
     """That one message may be the poisoned one, and the group of nine only its neighbours."""
     add_dlq_messages(fifo, "a", "poison")
     add_dlq_messages(fifo, "b", *GOOD)
@@ -159,7 +163,7 @@ def test_leave_first_refuses_a_group_beside_another_of_one_message(fifo: Dlq) ->
     assert fifo.ids(fifo.source) == set()
 
 
-def test_leave_first_is_clear_beside_groups_that_died_at_another_time(fifo: Dlq) -> None:
+def test_leave_first_is_clear_beside_groups_that_died_at_another_time(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "old", "old poison", "old 1", hours=-5)
     add_dlq_messages(fifo, "new", "new poison", "new 1")
     assert fifo.redrive(*LEAVE, "--yes")["moved"] == 2
@@ -167,7 +171,9 @@ def test_leave_first_is_clear_beside_groups_that_died_at_another_time(fifo: Dlq)
     assert set(take_bodies(fifo, fifo.messages)) == {"old poison", "new poison"}
 
 
-def test_leave_first_refuses_a_group_with_messages_that_were_sent_by_hand(fifo: Dlq) -> None:
+def test_leave_first_refuses_a_group_with_messages_that_were_sent_by_hand(
+    fifo: OrdersQueues,
+) -> None:
     add_dlq_messages(fifo, "g", "by hand", by_hand=True)
     add_dlq_messages(fifo, "g", "poison", "good")
     error = fifo.redrive(*LEAVE, "--yes", code=1)["error"]
@@ -175,7 +181,9 @@ def test_leave_first_refuses_a_group_with_messages_that_were_sent_by_hand(fifo: 
     assert fifo.ids(fifo.source) == set()
 
 
-def test_leave_first_leaves_the_first_of_the_group_whatever_the_filter_takes(fifo: Dlq) -> None:
+def test_leave_first_leaves_the_first_of_the_group_whatever_the_filter_takes(
+    fifo: OrdersQueues,
+) -> None:
     add_dlq_messages(fifo, "g", "poison", "good 1", "other", "good 2")
     where = ("--where", "starts_with(body_text, 'good')", "--leave-first", "--yes")
     assert fifo.redrive(*where)["moved"] == 2
@@ -184,7 +192,7 @@ def test_leave_first_leaves_the_first_of_the_group_whatever_the_filter_takes(fif
 
 
 def test_leave_first_moves_nothing_of_a_group_whose_first_went_meanwhile(
-    fifo: Dlq, monkeypatch: pytest.MonkeyPatch
+    fifo: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody handled the poisoned message while the question stood open."""
     add_dlq_messages(fifo, "g", "poison", *GOOD[:3])
@@ -212,7 +220,7 @@ def test_leave_first_moves_nothing_of_a_group_whose_first_went_meanwhile(
 
 
 def test_leave_first_moves_nothing_that_came_while_somebody_thought(
-    fifo: Dlq, monkeypatch: pytest.MonkeyPatch
+    fifo: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The preview did not show that group, so another message may have failed in it."""
     add_dlq_messages(fifo, "g", "poison", "good")
@@ -222,7 +230,9 @@ def test_leave_first_moves_nothing_that_came_while_somebody_thought(
     assert take_bodies(fifo, fifo.messages) == ["poison", "poison 2", "good 2"]
 
 
-def test_leave_first_moves_no_more_than_it_showed_of_a_group_that_is_longer(fifo: Dlq) -> None:
+def test_leave_first_moves_no_more_than_it_showed_of_a_group_that_is_longer(
+    fifo: OrdersQueues,
+) -> None:
     """SQS shows the eleventh message of a group only once others have gone."""
     add_dlq_messages(fifo, "g", "poison", *GOOD)
     add_dlq_messages(fifo, "g", "poison 2", "good 11", hours=1)
@@ -232,7 +242,9 @@ def test_leave_first_moves_no_more_than_it_showed_of_a_group_that_is_longer(fifo
     assert take_bodies(fifo, fifo.messages) == ["poison", "poison 2", "good 11"]
 
 
-def test_leave_first_stops_a_group_at_a_message_that_the_source_does_not_take(fifo: Dlq) -> None:
+def test_leave_first_stops_a_group_at_a_message_that_the_source_does_not_take(
+    fifo: OrdersQueues,
+) -> None:
     add_dlq_messages(fifo, "g", "poison", "good 1", "x" * 2_000, "good 2")
     fifo.configure(fifo.source, MaximumMessageSize="1024")
     done = fifo.redrive(*LEAVE, "--yes", code=1)
@@ -241,19 +253,19 @@ def test_leave_first_stops_a_group_at_a_message_that_the_source_does_not_take(fi
     assert take_bodies(fifo, fifo.messages) == ["poison", "x" * 2_000, "good 2"]
 
 
-def test_leave_first_is_refused_for_a_queue_without_order(queues: Dlq) -> None:
+def test_leave_first_is_refused_for_a_queue_without_order(queues: OrdersQueues) -> None:
     ids = {queues.write(), queues.write()}
     assert "FIFO" in queues.redrive(*LEAVE, "--yes", code=2)["error"]["message"]
     assert queues.ids(queues.messages) == ids
 
 
-def test_leave_first_needs_a_choice_like_any_redrive(fifo: Dlq) -> None:
+def test_leave_first_needs_a_choice_like_any_redrive(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "g", "poison", "good")
     assert "either" in fifo.redrive("--leave-first", "--yes", code=2)["error"]["message"]
     assert len(fifo.ids(fifo.messages)) == 2
 
 
-def test_leave_first_works_after_the_dlq_was_taken_off_the_queue(fifo: Dlq) -> None:
+def test_leave_first_works_after_the_dlq_was_taken_off_the_queue(fifo: OrdersQueues) -> None:
     """As a rollback leaves it: the DLQ keeps what is in it, and no queue names it."""
     add_dlq_messages(fifo, "g", "poison", "good 1", "good 2")
     fifo.configure(fifo.source, RedrivePolicy="")
@@ -263,7 +275,7 @@ def test_leave_first_works_after_the_dlq_was_taken_off_the_queue(fifo: Dlq) -> N
     assert fifo.bodies(fifo.messages) == {"poison"}
 
 
-def test_leave_first_prints_commands_for_the_queues_that_were_given(fifo: Dlq) -> None:
+def test_leave_first_prints_commands_for_the_queues_that_were_given(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "g", "older", hours=-3)
     add_dlq_messages(fifo, "g", "poison", "good")
     fifo.configure(fifo.source, RedrivePolicy="")

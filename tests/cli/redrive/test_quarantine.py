@@ -18,16 +18,21 @@ from mendq.cli.redrive import work
 from mendq.model.dlq import arn_of_quarantine
 from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import Stage
-from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, died_in, dlq, quarantined
+from tests.cli.builders import Operator
+from tests.cli.redrive.builders import (
+    OrdersQueues,
+    make_died_in_attribute,
+    make_orders_queues,
+    make_quarantine_marks,
+)
 
 ALL = ("--all", "--yes")
 
 
 @pytest.fixture
-def queues(operator: Operator) -> Dlq:
+def queues(operator: Operator) -> OrdersQueues:
     """`messages` is the quarantine of `source`."""
-    made = dlq(operator)
+    made = make_orders_queues(operator)
     made.operator.aws.tag(made.source, mendq="observe")
     made.messages = operator.aws.queue("orders-quarantine", tag=None, VisibilityTimeout="600")
     assert made.messages == arn_of_quarantine(made.source)
@@ -39,16 +44,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "kept.jsonl"
 
 
-def _keep(queues: Dlq, body: object = "one", source: str = "", redrive_count: int = 1) -> str:
-    mark = quarantined(source or queues.source, redrive_count)
+def _keep(
+    queues: OrdersQueues, body: object = "one", source: str = "", redrive_count: int = 1
+) -> str:
+    mark = make_quarantine_marks(source or queues.source, redrive_count)
     return queues.write(body, type="order", **mark)
 
 
-def _quarantine(queues: Dlq, word: str, *arguments: str, code: int = 0) -> Any:
+def _quarantine(queues: OrdersQueues, word: str, *arguments: str, code: int = 0) -> Any:
     return queues.operator.json("quarantine", word, "orders", *arguments, code=code)
 
 
-def _drop(queues: Dlq, path: Path, code: int = 0) -> Any:
+def _drop(queues: OrdersQueues, path: Path, code: int = 0) -> Any:
     return _quarantine(queues, "drop", *ALL, "--file", str(path), code=code)
 
 
@@ -73,7 +80,7 @@ def test_the_quarantine_whose_messages_expire_first_is_listed_first(operator: Op
     assert "not known" in shown[3]
 
 
-def test_a_peek_shows_why_and_no_body(queues: Dlq) -> None:
+def test_a_peek_shows_why_and_no_body(queues: OrdersQueues) -> None:
     message_id = _keep(queues, {"card": "4111"})
     (found,) = _quarantine(queues, "peek")
     said = {"message_id": message_id, "why": "came back", "redrive_count": 1, "case_id": "case-7"}
@@ -87,8 +94,12 @@ def test_a_peek_shows_why_and_no_body(queues: Dlq) -> None:
     assert queues.ids(queues.messages) == {message_id}, "it is visible again"
 
 
-def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(queues: Dlq) -> None:
-    queues.write("4111 \x1b[31m\n next", **died_in("nobody"), **{QUARANTINE_MARK_NAME: "{}"})
+def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(
+    queues: OrdersQueues,
+) -> None:
+    queues.write(
+        "4111 \x1b[31m\n next", **make_died_in_attribute("nobody"), **{QUARANTINE_MARK_NAME: "{}"}
+    )
     (found,) = _quarantine(queues, "peek", "--bodies")
     assert (found["body"], found["why"]) == ("4111 \x1b[31m\n next", None)
     shown = queues.operator.mendq("quarantine", "peek", "orders", "--bodies").output
@@ -96,7 +107,7 @@ def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(q
     assert "not known" in shown
 
 
-def test_a_peek_counts_what_it_cannot_see(queues: Dlq) -> None:
+def test_a_peek_counts_what_it_cannot_see(queues: OrdersQueues) -> None:
     for number in range(5):
         _keep(queues, {"n": number})
     peek = ("quarantine", "peek", "orders", "--limit", "1")
@@ -108,7 +119,7 @@ def test_a_peek_counts_what_it_cannot_see(queues: Dlq) -> None:
     assert "kms:Decrypt" in _quarantine(queues, "peek", code=1)["error"]["message"]
 
 
-def test_what_is_missing_of_a_quarantine_is_said(queues: Dlq) -> None:
+def test_what_is_missing_of_a_quarantine_is_said(queues: OrdersQueues) -> None:
     queues.account.queue("plain", tag=None)
     for named in ("nope-quarantine", "plain"):
         says = f"there is no queue {named.removesuffix('-quarantine')}-quarantine: it is made when"
@@ -116,7 +127,7 @@ def test_what_is_missing_of_a_quarantine_is_said(queues: Dlq) -> None:
             assert says in queues.operator.json("quarantine", *words, code=4)["error"]["message"]
 
 
-def test_nothing_goes_unasked(queues: Dlq, path: Path) -> None:
+def test_nothing_goes_unasked(queues: OrdersQueues, path: Path) -> None:
     ids = {_keep(queues)}
     queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
     for words in (("redrive",), ("quarantine", "return"), ("quarantine", "drop")):
@@ -130,7 +141,9 @@ def test_nothing_goes_unasked(queues: Dlq, path: Path) -> None:
     assert not path.exists()
 
 
-def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(queues: Dlq) -> None:
+def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(
+    queues: OrdersQueues,
+) -> None:
     _keep(queues, {"n": 1}, redrive_count=2)
     _keep(queues, {"n": 2})
     _keep(queues, {"n": 1}, source=queues.account.queue("refunds", tag=None))
@@ -142,7 +155,7 @@ def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(q
 
 
 def test_a_redrive_of_mendq_s_own_forbids_a_return_even_one_that_came_late(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that dies again would be taken for one of those."""
     ids = {_keep(queues)}
@@ -153,10 +166,10 @@ def test_a_redrive_of_mendq_s_own_forbids_a_return_even_one_that_came_late(
     assert queues.ids(queues.messages) == ids
 
 
-def test_what_is_dropped_lies_in_a_file_whole(queues: Dlq, path: Path) -> None:
+def test_what_is_dropped_lies_in_a_file_whole(queues: OrdersQueues, path: Path) -> None:
     for number in range(12):
         _keep(queues, {"n": number, "text": "é\u2028"})
-    queues.write({"n": 12}, **died_in("nobody"))
+    queues.write({"n": 12}, **make_died_in_attribute("nobody"))
     where = ("drop", "--where", "body.n >= `3` && attributes.type == 'order'")
     shown = queues.said("quarantine", where[0], "orders", *where[1:], "--dry-run")
     for says in (
@@ -178,7 +191,9 @@ def test_what_is_dropped_lies_in_a_file_whole(queues: Dlq, path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_link", [False, True])
-def test_a_file_that_is_there_is_not_written_over(queues: Dlq, path: Path, is_link: bool) -> None:
+def test_a_file_that_is_there_is_not_written_over(
+    queues: OrdersQueues, path: Path, is_link: bool
+) -> None:
     ids = {_keep(queues)}
     if is_link:
         path.symlink_to(path.parent / "nowhere")
@@ -202,7 +217,7 @@ def _disk_of(most_bytes: int) -> Iterator[None]:
 
 
 def test_a_disk_that_is_full_half_way_is_said_and_keeps_whole_lines(
-    queues: Dlq, path: Path
+    queues: OrdersQueues, path: Path
 ) -> None:
     ids = {_keep(queues, {"n": n, "text": "x" * 3_000}) for n in range(40)}
     with _disk_of(85_000):
@@ -228,7 +243,7 @@ def _break(monkeypatch: pytest.MonkeyPatch, name: str, *, of_file: bool = True) 
 
 
 def test_nothing_is_deleted_that_the_disk_did_not_take(
-    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch
+    queues: OrdersQueues, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one"), _keep(queues, "two")}
     broken = [_break(monkeypatch, each) for each in ("fsync", "ftruncate", "close")]
@@ -241,7 +256,7 @@ def test_nothing_is_deleted_that_the_disk_did_not_take(
 
 
 def test_drop_deletes_nothing_and_leaves_no_file_if_its_folder_does_not_reach_the_disk(
-    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch
+    queues: OrdersQueues, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one")}
     with monkeypatch.context() as broken_disk:
@@ -254,7 +269,7 @@ def test_drop_deletes_nothing_and_leaves_no_file_if_its_folder_does_not_reach_th
     assert _drop(queues, path)["dropped"] == 1, "the same name can be used again"
 
 
-def test_a_freeze_is_said_and_holds_nobody(queues: Dlq) -> None:
+def test_a_freeze_is_said_and_holds_nobody(queues: OrdersQueues) -> None:
     queues.write("died", queue=queues.dlq)
     queues.operator.json("freeze", "a fire", "--yes")
     said = queues.said("redrive", "orders", *ALL)

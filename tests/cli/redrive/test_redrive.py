@@ -17,15 +17,15 @@ from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
-from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, died_in, dlq
+from tests.cli.builders import Operator
+from tests.cli.redrive.builders import OrdersQueues, make_died_in_attribute, make_orders_queues
 
 ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
 ALL = ("--all", "--yes")
 SHOW = ("redrive", "orders", "--all", "--dry-run")
 
 
-def _mixed(queues: Dlq) -> None:
+def _mixed(queues: OrdersQueues) -> None:
     for number in range(4):
         queues.write({"error": {"code": "X"}, "n": number}, type="order")
     queues.write({"error": {"code": "Y"}}, type="order")
@@ -34,11 +34,11 @@ def _mixed(queues: Dlq) -> None:
     queues.write({"error": {"code": "X"}})
 
 
-def _numbered(queues: Dlq, number: int, groups: int = 1) -> set[str]:
+def _numbered(queues: OrdersQueues, number: int, groups: int = 1) -> set[str]:
     return {queues.write({"n": n}, group=f"g{n % groups}") for n in range(number)}
 
 
-def _nothing_changed(queues: Dlq, ids: set[str]) -> None:
+def _nothing_changed(queues: OrdersQueues, ids: set[str]) -> None:
     assert queues.ids(queues.messages) == ids
     assert queues.ids(queues.source) == set()
 
@@ -52,7 +52,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> 
     monkeypatch.setattr(work, "confirm", lambda *_, **__: meanwhile())
 
 
-def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: Dlq) -> None:
+def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: OrdersQueues) -> None:
     _mixed(queues)
     ids = queues.ids(queues.messages)
     done = queues.redrive("--where", ORDERS, "--dry-run", "--yes")
@@ -69,7 +69,7 @@ def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: Dlq) -> None:
     assert len(queues.ids(queues.messages)) == 4
 
 
-def test_what_is_no_request_moves_nothing(queues: Dlq) -> None:
+def test_what_is_no_request_moves_nothing(queues: OrdersQueues) -> None:
     ids = {queues.write()}
     wrong: dict[tuple[str, ...], str] = {
         (): "either",
@@ -84,9 +84,9 @@ def test_what_is_no_request_moves_nothing(queues: Dlq) -> None:
     _nothing_changed(queues, ids)
 
 
-def test_messages_of_another_source_stay(queues: Dlq) -> None:
+def test_messages_of_another_source_stay(queues: OrdersQueues) -> None:
     policy = queues.account.attributes(queues.source)["RedrivePolicy"]
-    queues.write(**died_in("nobody"))
+    queues.write(**make_died_in_attribute("nobody"))
     shown, native = queues.said(*SHOW), "aws sqs start-message-move-task"
     assert f"{native} --region us-east-1 --source-arn {queues.messages}" in shown
     assert native not in queues.said("redrive", "orders", "--where", "exists(body)", "--dry-run")
@@ -94,7 +94,7 @@ def test_messages_of_another_source_stay(queues: Dlq) -> None:
     assert "somebody sent 1 of them to orders-dlq by hand" in shown, "it is orders' alone"
     other = queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
     for each in (queues.source, other):
-        queues.write(each.rpartition(":")[2], **died_in(each))
+        queues.write(each.rpartition(":")[2], **make_died_in_attribute(each))
     shown = queues.said("redrive", "orders", *ALL)
     assert queues.bodies(queues.source) == {"orders"}
     assert queues.bodies(queues.messages) == {"hello", "refunds"}
@@ -104,7 +104,7 @@ def test_messages_of_another_source_stay(queues: Dlq) -> None:
     assert "so it stays here. Whoever knows receives them and sends them there" in shown
 
 
-def test_a_queue_without_dlq_of_its_own(queues: Dlq) -> None:
+def test_a_queue_without_dlq_of_its_own(queues: OrdersQueues) -> None:
     ids = {queues.write()}
     queues.account.queue("plain", tag=None)
     for named, code, says in (
@@ -119,7 +119,7 @@ def test_a_queue_without_dlq_of_its_own(queues: Dlq) -> None:
     assert "orders-dlq" in queues.redrive(*ALL, code=4)["error"]["message"]
 
 
-FORBIDS: dict[str, Callable[[Dlq], object]] = {
+FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
     "redrive_running": lambda queues: queues.redrive_in(Stage.SOAK),
     "redrive_off": lambda queues: queues.account.tag(queues.source, **{"mendq:redrive": "no"}),
     "redrive_off of the DLQ": lambda queues: queues.account.tag(
@@ -142,9 +142,9 @@ FORBIDS: dict[str, Callable[[Dlq], object]] = {
 
 @pytest.mark.parametrize("what", FORBIDS)
 def test_what_forbids_it_forbids_it_as_well_once_somebody_has_thought(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch, what: str
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    ids = {queues.write(**died_in("nobody")), *_numbered(queues, 11)}
+    ids = {queues.write(**make_died_in_attribute("nobody")), *_numbered(queues, 11)}
     _asked(monkeypatch, lambda: FORBIDS[what](queues))
     error = queues.redrive("--all", code=1)["error"]
     if not what.startswith("queues_changed"):
@@ -158,7 +158,7 @@ def test_what_forbids_it_forbids_it_as_well_once_somebody_has_thought(
 
 
 def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, put, found = {queues.write("one")}, MessageMover.move_messages, list[object]()
     assert queues.claimed()
@@ -180,7 +180,7 @@ def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
 
 
 def test_an_account_without_mendq_needs_no_hold(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_stack(*_: object) -> str:
         raise CommandError("no stack", Exit.NOT_FOUND)
@@ -191,7 +191,7 @@ def test_an_account_without_mendq_needs_no_hold(
 
 
 def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each that goes back is a DLQ message again before the next batch, under its new id."""
     _numbered(queues, 25)
@@ -212,7 +212,7 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
 
 
 def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
-    queues: Dlq, monkeypatch: pytest.MonkeyPatch
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("asked for")
     _asked(monkeypatch, lambda: queues.write("came since"))
@@ -226,7 +226,7 @@ def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
 
 
 def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Operator) -> None:
-    queues = dlq(operator, MaximumMessageSize="1024")
+    queues = make_orders_queues(operator, MaximumMessageSize="1024")
     queues.write("small")
     queues.write("x" * 2_000)
     done = queues.redrive(*ALL, code=1)
@@ -235,7 +235,9 @@ def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Ope
     assert "must be shorter than 1024 bytes" in queues.said("redrive", "orders", *ALL, code=1)
 
 
-def test_no_body_and_no_part_of_one_is_shown_and_what_is_missing_is_counted(queues: Dlq) -> None:
+def test_no_body_and_no_part_of_one_is_shown_and_what_is_missing_is_counted(
+    queues: OrdersQueues,
+) -> None:
     sample = queues.write({"secret": "s3cret"}, type="order")
     queues.write({"secret": "s3cret"}, type="re\x1bfund\n")
     queues.write({"n": 1})
@@ -251,7 +253,7 @@ def test_no_body_and_no_part_of_one_is_shown_and_what_is_missing_is_counted(queu
 
 
 def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
-    queues = dlq(operator, fifo=True)
+    queues = make_orders_queues(operator, fifo=True)
     _numbered(queues, 36, groups=3)
     queues.write("newer", queue=queues.source)
     shown = queues.said("redrive", "orders.fifo", "--all", "--dry-run")
@@ -275,14 +277,14 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
 def test_the_grant_that_is_missing_is_named(
     operator: Operator, code: str, message: str, says: str
 ) -> None:
-    queues = dlq(operator, KmsMasterKeyId="alias/orders")
+    queues = make_orders_queues(operator, KmsMasterKeyId="alias/orders")
     ids = {queues.write()}
     queues.refuse("SendMessageBatch", code, message)
     assert says in queues.said("redrive", "orders", *ALL, code=1)
     _nothing_changed(queues, ids)
 
 
-def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: Dlq) -> None:
+def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: OrdersQueues) -> None:
     ids, slow = _numbered(queues, 20), (*ALL, "--rate", "0.001/s")
     queues.configure(queues.messages, MessageRetentionPeriod="3600")
     error = queues.redrive(*slow, code=1)["error"]
@@ -294,7 +296,7 @@ def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: Dlq) -> None:
 
 @pytest.mark.parametrize("fifo", [False, True])
 def test_what_is_in_somebody_else_s_hand_is_said_and_left(operator: Operator, fifo: bool) -> None:
-    queues = dlq(operator, fifo=fifo)
+    queues = make_orders_queues(operator, fifo=fifo)
     _numbered(queues, 12, groups=12)
     url = operator.aws.url(queues.messages)
     queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)

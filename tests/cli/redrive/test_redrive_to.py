@@ -12,14 +12,14 @@ from mendq.cli.redrive import work
 from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.progress import Stage
-from tests.cli.conftest import Operator
-from tests.cli.redrive.dlq import Dlq, died_in, dlq
+from tests.cli.builders import Operator
+from tests.cli.redrive.builders import OrdersQueues, make_died_in_attribute, make_orders_queues
 
 ALL = ("--all", "--yes")
 
 
 @pytest.fixture
-def renamed(queues: Dlq) -> Dlq:
+def renamed(queues: OrdersQueues) -> OrdersQueues:
     """`orders` is gone, `orders-v2` is there, and `refunds`, which lives, shares the DLQ."""
     policy = queues.account.attributes(queues.source)["RedrivePolicy"]
     queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
@@ -28,24 +28,26 @@ def renamed(queues: Dlq) -> Dlq:
     return queues
 
 
-def _delete(queues: Dlq, arn: str = "") -> None:
+def _delete(queues: OrdersQueues, arn: str = "") -> None:
     queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(arn or queues.source))
 
 
-def _arn(queues: Dlq, name: str) -> str:
+def _arn(queues: OrdersQueues, name: str) -> str:
     return queues.source.replace("orders", name)
 
 
-def _to(queues: Dlq, *arguments: str, code: int = 0) -> Any:
+def _to(queues: OrdersQueues, *arguments: str, code: int = 0) -> Any:
     return queues.operator.json("redrive", "orders-dlq", "--to", *arguments, code=code)
 
 
-def test_those_whose_source_is_gone_go_and_say_where_they_died(renamed: Dlq) -> None:
+def test_those_whose_source_is_gone_go_and_say_where_they_died(renamed: OrdersQueues) -> None:
     renamed.write("gone", type="order")
-    renamed.write("of its own", **died_in(_arn(renamed, "orders-v2")))
-    renamed.write("living", **died_in(_arn(renamed, "refunds")))
-    renamed.write("by hand", **died_in("nobody"))
-    renamed.write("elsewhere", **died_in("arn:aws:sqs:eu-west-1:123456789012:orders"))
+    renamed.write("of its own", **make_died_in_attribute(_arn(renamed, "orders-v2")))
+    renamed.write("living", **make_died_in_attribute(_arn(renamed, "refunds")))
+    renamed.write("by hand", **make_died_in_attribute("nobody"))
+    renamed.write(
+        "elsewhere", **make_died_in_attribute("arn:aws:sqs:eu-west-1:123456789012:orders")
+    )
     shown = renamed.said("redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run")
     for says in (
         "orders-dlq -> orders-v2",
@@ -67,9 +69,12 @@ def test_those_whose_source_is_gone_go_and_say_where_they_died(renamed: Dlq) -> 
     assert renamed.bodies(renamed.messages) == {"living", "by hand", "elsewhere"}
 
 
-def test_a_source_that_is_there_is_left_only_by_its_name(queues: Dlq) -> None:
+def test_a_source_that_is_there_is_left_only_by_its_name(queues: OrdersQueues) -> None:
     queues.account.queue("orders-v2", tag=None)
-    ids = {queues.write("one"), queues.write("other", **died_in(_arn(queues, "refunds")))}
+    ids = {
+        queues.write("one"),
+        queues.write("other", **make_died_in_attribute(_arn(queues, "refunds"))),
+    }
     refused = queues.operator.refused("redrive", "orders", "--to", "orders-v2", *ALL, code=2)
     assert "with --from orders they go to orders-v2 all the same" in refused
     assert _to(queues, "orders-v2", "--where", "body_text == 'one'", "--yes")["matched"] == 0
@@ -84,7 +89,7 @@ def test_a_source_that_is_there_is_left_only_by_its_name(queues: Dlq) -> None:
 
 
 @pytest.mark.parametrize("empty", ["", " "])
-def test_redrive_refuses_an_empty_from_and_moves_nothing(renamed: Dlq, empty: str) -> None:
+def test_redrive_refuses_an_empty_from_and_moves_nothing(renamed: OrdersQueues, empty: str) -> None:
     """An unset shell variable names no source. It must not stand for every source."""
     written = {renamed.write("one"), renamed.write("other")}
     asked = ("redrive", "orders-dlq", "--to", "orders-v2", "--from", empty, *ALL)
@@ -93,11 +98,11 @@ def test_redrive_refuses_an_empty_from_and_moves_nothing(renamed: Dlq, empty: st
     assert renamed.ids(_arn(renamed, "orders-v2")) == set()
 
 
-def _forbidden(here: Dlq, arn: str) -> None:
+def _forbidden(here: OrdersQueues, arn: str) -> None:
     here.account.tag(arn, **{"mendq:redrive": "off"})
 
 
-UNFIT: dict[str, tuple[str, Callable[[Dlq], object]]] = {
+UNFIT: dict[str, tuple[str, Callable[[OrdersQueues], object]]] = {
     "DLQ or a quarantine": ("orders-dlq", lambda _: None),
     "or a quarantine": ("x-quarantine", lambda here: here.account.queue("x-quarantine")),
     "other type": ("orders.fifo", lambda here: here.account.queue("orders.fifo")),
@@ -110,7 +115,9 @@ UNFIT: dict[str, tuple[str, Callable[[Dlq], object]]] = {
 
 
 @pytest.mark.parametrize("says", UNFIT)
-def test_what_nobody_would_consume_or_somebody_forbids_is_refused(renamed: Dlq, says: str) -> None:
+def test_what_nobody_would_consume_or_somebody_forbids_is_refused(
+    renamed: OrdersQueues, says: str
+) -> None:
     ids = {renamed.write()}
     other, makes = UNFIT[says]
     makes(renamed)
@@ -119,7 +126,7 @@ def test_what_nobody_would_consume_or_somebody_forbids_is_refused(renamed: Dlq, 
     assert renamed.ids(renamed.messages) == ids
 
 
-def test_mendqs_own_redrives_wait_meanwhile(renamed: Dlq) -> None:
+def test_mendqs_own_redrives_wait_meanwhile(renamed: OrdersQueues) -> None:
     ids = {renamed.write()}
     assert renamed.claimed()
     assert "another run is at work" in _to(renamed, "orders-v2", *ALL, code=1)["error"]["message"]
@@ -127,7 +134,7 @@ def test_mendqs_own_redrives_wait_meanwhile(renamed: Dlq) -> None:
 
 
 def test_a_source_that_comes_back_while_somebody_thinks_gets_its_own(
-    renamed: Dlq, monkeypatch: pytest.MonkeyPatch
+    renamed: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, policy = {renamed.write()}, RedrivePolicy(renamed.dlq, 3).text
     monkeypatch.setattr(
@@ -142,7 +149,7 @@ def test_a_source_that_comes_back_while_somebody_thinks_gets_its_own(
 def test_a_source_deleted_in_the_middle_ends_it_at_once_and_nothing_is_lost(
     operator: Operator, before: int, *, fifo: bool
 ) -> None:
-    queues = dlq(operator, fifo=fifo)
+    queues = make_orders_queues(operator, fifo=fifo)
     ids = [queues.write({"n": n}, group=f"g{n % 10}") for n in range(35)]
     sends, arrived = list[str](), list[Any]()
 

@@ -16,7 +16,7 @@ from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.message_filter import EVERY_MESSAGE_FILTER
 from mendq.redrive.mover import MOST_MESSAGES_PER_SEND, MessageMover
-from tests.cli.redrive.dlq import Dlq
+from tests.cli.redrive.builders import OrdersQueues
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ MESSAGES = 35
 
 
 @pytest.fixture
-def filled(queues: Dlq) -> Dlq:
+def filled(queues: OrdersQueues) -> OrdersQueues:
     for number in range(MESSAGES):
         queues.write({"n": number})
     return queues
@@ -79,7 +79,7 @@ def _at_the_second_release(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_interrupted_look_lets_go_and_says_so_at_once(
-    filled: Dlq, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     take, announced = MessageMover.receive_new_messages, list[str]()
 
@@ -97,7 +97,7 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
 
 
 def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
-    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = MessageMover.move_messages
 
@@ -118,7 +118,7 @@ def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidde
 
 
 def test_redrive_that_is_interrupted_twice_before_it_begins_moves_nothing(
-    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once the question was answered, and before the first message is taken."""
     make_mover, made = Route.make_mover, list[int]()
@@ -145,7 +145,7 @@ NO_ANSWER = "SQS does not answer"
 
 
 def test_redrive_says_what_was_moved_if_sqs_stops_answering(
-    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move_messages = MessageMover.move_messages
 
@@ -165,7 +165,7 @@ def test_redrive_says_what_was_moved_if_sqs_stops_answering(
 
 
 def test_redrive_prints_no_result_if_sqs_does_not_answer_before_the_first_message(
-    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> Iterator[Any]:
         raise FactsUnavailable(NO_ANSWER)

@@ -11,8 +11,8 @@ from mendq.cases.finding import Finding
 from mendq.cli.look.scan import print_findings
 from mendq.cli.output import Output
 from mendq.cli.scan.dry_run import DryRunChangeError, ExpectedAction, make_readonly_clients
-from tests.cli.conftest import Operator
-from tests.cli.scan.conftest import everything, finding, pair
+from tests.cli.builders import Operator
+from tests.cli.scan.builders import make_source_and_dlq, read_account_state, select_finding
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 LONG = "no " * 200 + "do"
@@ -33,13 +33,13 @@ def test_where_no_queue_is_managed_nothing_is_called_fine(operator: Operator) ->
 def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
     operator: Operator, mode: str, would: str
 ) -> None:
-    dead = pair(operator, mode)
+    dead = make_source_and_dlq(operator, mode)
     off = operator.aws.queue("mine", "off")
-    before = everything(operator)
+    before = read_account_state(operator)
     said = operator.json("scan", "--dry-run")
-    assert everything(operator) == before
+    assert read_account_state(operator) == before
     assert operator.account.invoked == []
-    found = finding(said["findings"], dead, "dlq_retention_too_short")
+    found = select_finding(said["findings"], dead, "dlq_retention_too_short")
     assert found["would"] == would
     assert found["steps"][0].startswith("MessageRetentionPeriod: 345600 s")
     assert said["queues_scanned"] == 2
@@ -99,11 +99,11 @@ def test_own_change_that_can_be_the_cause_is_named_before_the_plan(operator: Ope
     times = [operator.aws.now - timedelta(minutes=minutes) for minutes in range(10, 150, 5)]
     operator.counted_by_sqs("orders.fifo", "ApproximateAgeOfOldestMessage", 300_000, *times)
     operator.counted_by_sqs("orders.fifo", "ApproximateNumberOfMessagesVisible", 1, *times)
-    before = everything(operator)
-    found = finding(
+    before = read_account_state(operator)
+    found = select_finding(
         operator.json("scan", "--dry-run")["findings"], queue, "messages_about_to_expire"
     )
-    assert everything(operator) == before
+    assert read_account_state(operator) == before
     assert found["would"] == "proposes"
     assert found["steps"] == ["MessageRetentionPeriod: 345600 s (4 d) -> 1209600 s (14 d)"]
     assert found["first"].startswith("Mendq raised VisibilityTimeout of orders.fifo from 30 s to ")

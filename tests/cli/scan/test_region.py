@@ -26,14 +26,19 @@ from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import FindingSeverity, RegionScan
 from mendq.model.facts import list_scan_read_actions
 from mendq.scan.reader import Paces
-from tests.cli.asked import noted
-from tests.cli.conftest import Operator, StandIn
-from tests.cli.scan.conftest import RETENTION, everything, finding, pair
+from tests.cli.builders import FakeDeployedAccount, Operator
+from tests.cli.called_actions import record_called_actions
+from tests.cli.scan.builders import (
+    RETENTION,
+    make_source_and_dlq,
+    read_account_state,
+    select_finding,
+)
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 
 
-class Undeployed(StandIn, frozen=True, dict=True):
+class Undeployed(FakeDeployedAccount, frozen=True, dict=True):
     """Without a stack: whatever asks for a part of it is stopped."""
 
     @property
@@ -63,10 +68,10 @@ def _unmanaged_pair(operator: Operator, name: str = "orders") -> str:
 
 def test_it_finds_what_is_wrong_without_a_stack_and_changes_nothing(alone: Operator) -> None:
     dead = _unmanaged_pair(alone)
-    before = everything(alone)
+    before = read_account_state(alone)
     said = alone.json("scan")
-    assert everything(alone) == before
-    found = finding(said["findings"], dead, "dlq_retention_too_short")
+    assert read_account_state(alone) == before
+    found = select_finding(said["findings"], dead, "dlq_retention_too_short")
     assert found["severity"] == FindingSeverity.AT_RISK
     (manual,) = found["plan"]["commands"]
     assert manual.startswith("aws sqs set-queue-attributes --region us-east-1 --queue-url https://")
@@ -88,7 +93,7 @@ def test_plan_that_needs_metrics_is_not_guessed_if_cloudwatch_refuses_them(
         raise _aws_refuses("AccessDenied", "GetMetricData")
 
     alone.account.session.events.register("before-call.cloudwatch.GetMetricData", refuse)
-    found = finding(alone.json("scan")["findings"], dead, "dlq_retention_too_short")
+    found = select_finding(alone.json("scan")["findings"], dead, "dlq_retention_too_short")
     assert found["plan"]["would"] == "cannot say"
     assert "GetMetricData" in found["plan"]["why"]
     assert (found["plan"]["steps"], found["plan"]["commands"]) == ([], [])
@@ -126,7 +131,7 @@ def test_a_team_is_no_wrong_tag_where_nobody_knows_the_teams(alone: Operator) ->
     tags = {"mendq": "Heal", "mendq:notify": "payments"}
     alone.aws.clients.sqs.create_queue(QueueName="orders", tags=tags)
     found = alone.json("scan", "--queue", "orders")["findings"]
-    assert "notify" not in finding(found, f"{ARN}orders", "tag_not_understood")["reason"]
+    assert "notify" not in select_finding(found, f"{ARN}orders", "tag_not_understood")["reason"]
 
 
 def test_what_could_not_be_judged_is_never_nothing_found(alone: Operator) -> None:
@@ -151,7 +156,7 @@ def test_a_queue_that_is_too_new_to_be_measured_is_no_healthy_one(
     queue = operator.aws.queue("orders", "observe")
     timing = replace(operator.account.known.timing, measuring_minutes=measuring_minutes)
     settings = structs.replace(operator.account.known, timing=timing)
-    beside = StandIn(operator.account.session, "Mendq", settings)
+    beside = FakeDeployedAccount(operator.account.session, "Mendq", settings)
     this = RegionScan(beside, datetime.now(UTC) + timedelta(minutes=2), MetricBudget(100))
     *_, scanned = this.run_scan()
     why = "not measured: made or changed too lately, as 60 minutes of it have to be counted"
@@ -167,7 +172,7 @@ def test_what_no_queue_says_costs_its_own_answer(
     operator: Operator, odd: str, tmp_path: Path
 ) -> None:
     """Attributes are somebody else's text; and they may change between two looks."""
-    pair(operator, "heal")
+    make_source_and_dlq(operator, "heal")
     seen = Counter[str]()
 
     def changed(parsed: Any, **_: Any) -> None:
@@ -185,13 +190,13 @@ def test_what_no_queue_says_costs_its_own_answer(
 
 
 def test_a_case_store_that_cannot_be_read_costs_no_finding(operator: Operator) -> None:
-    dead = pair(operator, "heal")
+    dead = make_source_and_dlq(operator, "heal")
 
     def refuse(**_: Any) -> None:
         raise _aws_refuses("ThrottlingException", "GetItem")
 
     operator.account.session.events.register("before-call.dynamodb", refuse)
-    found = finding(operator.json("scan")["findings"], dead, "dlq_retention_too_short")
+    found = select_finding(operator.json("scan")["findings"], dead, "dlq_retention_too_short")
     assert found["plan"]["would"] == "cannot say"
 
 
@@ -206,12 +211,12 @@ def test_where_nothing_can_be_seen_it_fails(alone: Operator) -> None:
 
 
 def test_beside_a_stack_it_says_what_that_would_do(operator: Operator) -> None:
-    managed, other = pair(operator, "propose"), _unmanaged_pair(operator, "bills")
-    before = everything(operator)
+    managed, other = make_source_and_dlq(operator, "propose"), _unmanaged_pair(operator, "bills")
+    before = read_account_state(operator)
     findings = operator.json("scan")["findings"]
-    assert everything(operator) == before
+    assert read_account_state(operator) == before
     said = {
-        arn: finding(findings, arn, "dlq_retention_too_short")["plan"]["would"]
+        arn: select_finding(findings, arn, "dlq_retention_too_short")["plan"]["would"]
         for arn in (managed, other)
     }
     assert said == {managed: "proposes", other: "could change"}
@@ -221,7 +226,7 @@ def _aws_refuses(code: str, operation: str) -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": "not now"}}, operation)
 
 
-class HalfDeployed(StandIn, frozen=True, dict=True):
+class HalfDeployed(FakeDeployedAccount, frozen=True, dict=True):
     """With a stack of which nobody can read the settings."""
 
     why: Any = None
@@ -246,10 +251,10 @@ def test_a_stack_that_cannot_be_read_costs_no_finding(
 ) -> None:
     made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=why)
     monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
-    dead = pair(operator, "heal")
+    dead = make_source_and_dlq(operator, "heal")
     said = operator.json("scan")
     assert said["not_seen"]["the stack Mendq"] == describe_error(why)
-    plan = finding(said["findings"], dead, "dlq_retention_too_short")["plan"]
+    plan = select_finding(said["findings"], dead, "dlq_retention_too_short")["plan"]
     assert plan["would"] == "could change"
 
 
@@ -271,7 +276,7 @@ def test_the_policy_that_it_prints_is_all_that_it_asks(alone: Operator) -> None:
     taken = {each.iam_action for each in list_scan_read_actions(needs)}
     assert allowed == taken | {"sqs:ListQueues", "tag:GetResources"}
     _unmanaged_pair(alone)
-    with noted() as asked:
+    with record_called_actions() as asked:
         CliRunner().invoke(app, ["scan"], catch_exceptions=False)
     assert {"sqs:GetQueueAttributes"} < asked <= allowed
 

@@ -7,8 +7,13 @@ from typing import Any
 
 from mendq.cases import items
 from mendq.heal.batch import heal_findings
-from tests.cli.conftest import Operator
-from tests.cli.scan.conftest import RETENTION, everything, finding, pair
+from tests.cli.builders import Operator
+from tests.cli.scan.builders import (
+    RETENTION,
+    make_source_and_dlq,
+    read_account_state,
+    select_finding,
+)
 from tests.scan.scanner import Scanner
 
 SYMPTOM = "dlq_retention_too_short"
@@ -16,10 +21,10 @@ SYMPTOM = "dlq_retention_too_short"
 
 def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[str, str]:
     """In words and why; the account is as it was."""
-    before = everything(operator)
+    before = read_account_state(operator)
     document = operator.json("scan", "--dry-run")
-    assert everything(operator) == before
-    found = finding(document["findings"], queue_arn, symptom)
+    assert read_account_state(operator) == before
+    found = select_finding(document["findings"], queue_arn, symptom)
     assert found["steps"] == []
     return found["would"], found["why"]
 
@@ -46,7 +51,7 @@ def _failing(operator: Operator, *names: str) -> list[str]:
 
 def test_a_person_s_value_is_retained(operator: Operator) -> None:
     operator.aws.later(hours=-2)
-    dead = pair(operator, "heal")
+    dead = make_source_and_dlq(operator, "heal")
     operator.aws.later(minutes=5)
     _heal(operator, dead)
     case_key = items.case_key(dead, SYMPTOM)

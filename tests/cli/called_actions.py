@@ -16,7 +16,9 @@ from tests.infra.aws_calls import Sent
 
 ROOT = Path(__file__).resolve().parents[2]
 # The IAM actions that each command declares, by the command as it is typed.
-RIGHTS: ActionsByCommand = {command.full_name: command.actions for command in list_commands()}
+ACTIONS_BY_COMMAND: ActionsByCommand = {
+    command.full_name: command.actions for command in list_commands()
+}
 _OURS = tuple(f"{ROOT / each}/" for each in ("mendq", "functions"))
 _TESTS = f"{ROOT / 'tests'}/"
 _OUTERMOST = f"{ROOT / 'mendq' / 'cli' / 'invocation.py'}"
@@ -24,14 +26,14 @@ _SEND = "_make_api_call"
 _send = vars(BaseClient)[_SEND]
 
 
-def command_of(arguments: Sequence[str]) -> str:
+def find_command_name(arguments: Sequence[str]) -> str:
     """`quarantine` has commands of its own."""
     names = (" ".join(arguments[:2]), *arguments[:1])
-    return next((each for each in names if each in RIGHTS), "")
+    return next((each for each in names if each in ACTIONS_BY_COMMAND), "")
 
 
 @contextmanager
-def noted() -> Iterator[set[str]]:
+def record_called_actions() -> Iterator[set[str]]:
     """Fills the set for as long as the block lasts."""
     actions: set[str] = set()
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
-
-from mendq.cli import output
-from mendq.cli.redrive import work
 from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
-from tests.cli.conftest import Operator
+from tests.cli.builders import Operator
 from tests.redrive.world import DIED_IN, Redriving, send
 
 
 @dataclass
-class Dlq(Redriving):
+class OrdersQueues(Redriving):
     """`messages` is what is worked on: the DLQ, or the quarantine."""
 
     operator: Operator = field(kw_only=True)
@@ -64,39 +59,26 @@ class Dlq(Redriving):
         self.redrives.release(self.dlq, "me")
 
 
-def died_in(queue_arn: str) -> dict[str, str]:
+def make_died_in_attribute(queue_arn: str) -> dict[str, str]:
     """The attribute that says so; "nobody" where SQS would not say."""
     return {DIED_IN: queue_arn}
 
 
-def quarantined(source: str, redrive_count: int = 2) -> dict[str, str]:
+def make_quarantine_marks(source: str, redrive_count: int = 2) -> dict[str, str]:
     """The attributes of a message that came back, as it lies in the quarantine of `source`."""
     counts = {"case": "case-7", "redrive_count": redrive_count}
     mark = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "source": source, **counts}
-    return {**died_in("nobody"), QUARANTINE_MARK_NAME: json.dumps(mark)}
+    return {**make_died_in_attribute("nobody"), QUARANTINE_MARK_NAME: json.dumps(mark)}
 
 
-def dlq(operator: Operator, *, fifo: bool = False, **attributes: str) -> Dlq:
+def make_orders_queues(
+    operator: Operator, *, fifo: bool = False, **attributes: str
+) -> OrdersQueues:
     """Two empty queues; whatever is held in them is hidden for long."""
     ending = ".fifo" if fifo else ""
     messages = operator.aws.queue(f"orders-dlq{ending}", tag=None, VisibilityTimeout="600")
     policy = {"RedrivePolicy": RedrivePolicy(messages, 3).text}
     source = operator.aws.queue(f"orders{ending}", tag=None, **policy, **attributes)
-    made = Dlq(operator.aws, source, messages, operator=operator, messages=messages)
+    made = OrdersQueues(operator.aws, source, messages, operator=operator, messages=messages)
     made.listen(operator.account.clients)
     return made
-
-
-@pytest.fixture(autouse=True)
-def somebody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever stands in for the question can be asked."""
-
-    def is_there() -> bool:
-        return vars(work)["confirm"] is not output.confirm or sys.stdin.isatty()
-
-    monkeypatch.setattr(output, "has_terminal", is_there)
-
-
-@pytest.fixture
-def queues(operator: Operator) -> Dlq:
-    return dlq(operator)

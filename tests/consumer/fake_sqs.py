@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 
 @dataclass
-class Sqs:
+class FakeSqs:
     """Takes every call, unless `codes` says otherwise of a handle; None is no answer at all.
 
     A failed entry of a batch carries `senders_fault` (left out if None), and no code if `codeless`.
@@ -58,5 +58,13 @@ class Sqs:
     delete_message_batch = partialmethod(_batch, "delete")
 
 
-def message(name: str = "a", handle: str = "") -> dict[str, str]:
+def make_message(name: str = "a", handle: str = "") -> dict[str, str]:
     return {"MessageId": name, "ReceiptHandle": handle or f"handle-{name}"}
+
+
+@dataclass
+class FakeClock:
+    now: float = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -1,0 +1,24 @@
+"""The queues, buckets, trails, rules, topics and roles of an account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def list_account_resources(client: Callable[[str], Any]) -> set[str]:
+    """The queues, buckets, trails, rules, topics and roles of an account."""
+    listed = {
+        "sqs.list_queues": ("QueueUrls", ""),
+        "s3.list_buckets": ("Buckets", "Name"),
+        "cloudtrail.describe_trails": ("trailList", "Name"),
+        "events.list_rules": ("Rules", "Arn"),
+        "sns.list_topics": ("Topics", "TopicArn"),
+        "iam.list_roles": ("Roles", "Arn"),
+    }
+    found = set[str]()
+    for does, (things, name) in listed.items():
+        service, operation = does.split(".")
+        answer = getattr(client(service), operation)()
+        found.update(each[name] if name else each for each in answer.get(things, ()))
+    return found
