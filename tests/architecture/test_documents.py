@@ -13,29 +13,17 @@ import pytest
 from infra.settings.deployment import read_deployment_settings
 from mendq.model.mode import Mode
 from tests.architecture.aws_commands import commands_in, mistake_in
+from tests.architecture.documents import CODE_BLOCK, PAGES, read_command_lines, read_inline_code
 from tests.source_files import ROOT, list_files
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *list_files("docs/*.md")]
 OTHERS = [ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
-_BLOCK = re.compile(r"^ *```[a-z]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-_CODE = re.compile(r"`([^`\n]+)`")
-
-
-def lines_of(page: Path) -> list[str]:
-    blocks = "\n".join(_BLOCK.findall(page.read_text())).replace("\\\n", " ")
-    return [re.split(r"(?<!\S)#", line)[0].strip() for line in blocks.splitlines()]
-
-
-def named_in(page: Path) -> list[str]:
-    """The code within a page's sentences and tables."""
-    return _CODE.findall(_BLOCK.sub("", page.read_text()))
 
 
 def _aws_commands() -> list[str]:
     found = {
         command
         for page in PAGES
-        for line in (*lines_of(page), *named_in(page))
+        for line in (*read_command_lines(page), *read_inline_code(page))
         for command in commands_in(line)
     }
     return sorted(found)
@@ -69,7 +57,7 @@ def test_settings_on_a_page_are_taken_and_those_to_begin_with_watch_and_log_no_c
 
 def links_of(text: str) -> set[str]:
     """Where a page leads within the repository: links and pictures, code left out."""
-    prose = re.sub(r"`[^`\n]*`", "", _BLOCK.sub("", text))
+    prose = re.sub(r"`[^`\n]*`", "", CODE_BLOCK.sub("", text))
     named = re.findall(r"\]\(([^)\s]+)\)", prose)
     shown = re.findall(r"<[^>]*?(?:src|srcset|href)=\"([^\"]+)\"", prose)
     return {each for each in (*named, *shown) if not re.match(r"[a-z]+:", each)}
@@ -79,7 +67,7 @@ def anchors_of(text: str) -> set[str]:
     """What a `#` may name on a page: its headings as GitHub spells them, and its own anchors."""
     seen: dict[str, int] = {}
     found = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
-    for heading in re.findall(r"^#{1,6} (.+?)\s*$", _BLOCK.sub("", text), re.MULTILINE):
+    for heading in re.findall(r"^#{1,6} (.+?)\s*$", CODE_BLOCK.sub("", text), re.MULTILINE):
         words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
         slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
         found.add(f"{slug}-{seen[slug]}" if slug in seen else slug)

@@ -19,7 +19,7 @@ from infra.alarms.alarm import add_region_option
 from mendq.cli.app import app
 from mendq.model.state import State
 from mendq.notifications.next_steps import list_next_step_lines
-from tests.architecture.test_documents import PAGES, lines_of
+from tests.architecture.documents import PAGES, read_command_lines
 from tests.notifications.pages import CASE
 from tests.source_files import list_files
 
@@ -30,7 +30,7 @@ _PLACE = "X"
 
 def _typed() -> Iterator[str]:
     """Whole commands, to be typed as they stand."""
-    shown = (line.removeprefix(".venv/bin/") for page in PAGES for line in lines_of(page))
+    shown = (line.removeprefix(".venv/bin/") for page in PAGES for line in read_command_lines(page))
     yield from (line for line in shown if line.startswith("mendq "))
     for state in State:
         lines = list_next_step_lines(replace(CASE, state=state), "")

@@ -11,7 +11,7 @@ from analytics.job import BadArguments, parse_arguments
 from infra.packaging.cdk_cli import CDK_CLI_PACKAGE
 from local_account.demo.story import read_stories
 from local_account.where import CannotStart
-from tests.architecture.test_documents import PAGES, lines_of, named_in
+from tests.architecture.documents import PAGES, read_command_lines, read_inline_code
 from tests.prove.__main__ import PROOFS
 from tests.source_files import ROOT
 
@@ -23,7 +23,7 @@ CDK = {"bootstrap", "deploy", "destroy", "diff", "ls", "synth"}
 # What people copy and run alone.
 ALONE = ROOT / "mendq" / "cli" / "deploy" / "record_failed_calls.py"
 STANDS_FOR = {"TODAY": "2026-11-10", "THIS_WEEK": "2026-W46"}
-TYPED = {each for page in PAGES for each in (*lines_of(page), *named_in(page))}
+TYPED = {each for page in PAGES for each in (*read_command_lines(page), *read_inline_code(page))}
 OURS = re.compile(r"make( |$)|(?:\.venv/bin/)?python (?!.*\|)|(npx aws-)?cdk[ @]")
 LINES = sorted({each.removesuffix(" ...") for each in TYPED if OURS.match(each)})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.architecture.test_documents import PAGES
+from tests.architecture.documents import PAGES
 from tests.infra.synthesized import template_of
 
 NAMED = re.compile(r"ResourceType=='([\w:]+)' && starts_with\(LogicalResourceId, '(\w+)'\)")

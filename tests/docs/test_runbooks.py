@@ -15,8 +15,13 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.restore_policy import FINDING_BY_REFUSING_POLICY
 from mendq.catalogue.symptom import Symptom
 from tests.architecture.aws_commands import commands_in
-from tests.architecture.test_documents import lines_of, named_in
-from tests.architecture.test_refusals import OVERVIEW, RUNBOOKS, emitted, explained
+from tests.architecture.documents import read_command_lines, read_inline_code
+from tests.architecture.explained_codes import (
+    OVERVIEW,
+    RUNBOOKS,
+    list_emitted_codes,
+    read_explained_codes,
+)
 from tests.source_files import ROOT
 
 PAGES = sorted({*RUNBOOKS.glob("*.md")} - {OVERVIEW})
@@ -56,7 +61,7 @@ def test_what_to_do_comes_first_and_fits_on_a_screen(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_a_runbook_says_to_type_names_the_region(page: Path) -> None:
     """The page or alarm does so, and whoever reads it has another region as the default."""
-    texts = (*lines_of(page), *named_in(page))
+    texts = (*read_command_lines(page), *read_inline_code(page))
     typed = [each for text in texts for each in commands_in(text) if " --" in each]
     regional = [each for each in typed if not each.startswith("aws iam ")]
     without = [command for command in regional if "--region REGION" not in command]
@@ -94,7 +99,9 @@ def _texts(function: FunctionType) -> set[str]:
 def _codes(symptom: Symptom) -> tuple[set[str], set[str]]:
     """What its plan may say: all codes, and those that open a case or page."""
     functions = _reached(symptom.plan, set())
-    codes = set().union(*map(_texts, functions)) & emitted() - NEVER.get(symptom.name, set())
+    codes = set().union(*map(_texts, functions)) & list_emitted_codes() - NEVER.get(
+        symptom.name, set()
+    )
     if symptom.name == "access_denied":
         codes |= {each.code for each in FINDING_BY_REFUSING_POLICY.values()}
     source = "".join(map(inspect.getsource, functions))
@@ -130,4 +137,4 @@ def test_every_code_of_the_guardrails_is_explained_in_the_overview() -> None:
     source = (ROOT / "mendq" / "heal" / "guardrails.py").read_text()
     codes = set(re.findall(r'(?:Ignore|Retry|Refuse|Escalate|Override)\(\s*"([a-z_]+)"', source))
     assert len(codes) >= 10
-    assert codes <= explained(OVERVIEW.read_text())
+    assert codes <= read_explained_codes(OVERVIEW.read_text())

@@ -18,7 +18,7 @@ from mendq.nightly.deliver import ReportNotDelivered
 from mendq.report.summary import MOST_SUMMARY_BYTES, SummaryUnreadable
 from tests.account.account import ACCOUNT, Account
 from tests.account.faults import KINDS, Fault, Killed
-from tests.functions.conftest import Context, Deploy, forget
+from tests.functions.builders import Deploy, LambdaContext, reset_to_cold_start
 from tests.nightly.mails import SENDER, recipients, sent, verify
 from tests.report.weeks import busy_week
 
@@ -49,7 +49,7 @@ class Lambda:
     def run(self, request_id: str = "request-1") -> dict[str, Any]:
         """One invocation; raises what it raises."""
         try:
-            context: Any = Context(request_id)
+            context: Any = LambdaContext(request_id)
             answer: dict[str, Any] = deliver_report.handler(EVENT, context)
             return answer
         finally:
@@ -173,7 +173,7 @@ def test_without_a_sender_the_verdict_alone_goes_out(
 ) -> None:
     for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
         monkeypatch.delenv(variable)
-    forget(deliver_report.handler)
+    reset_to_cold_start(deliver_report.handler)
     assert len(made.run()["sent_to"]) == 1
     assert (len(made.verdicts), sent(made.account)) == (1, [])
 
@@ -185,7 +185,7 @@ def test_a_member_sends_no_verdict_but_where_it_has_readers_of_its_own(
     monkeypatch.setenv("MENDQ_IS_MEMBER", "true")
     if not readers:
         monkeypatch.delenv("MENDQ_RECIPIENTS")
-    forget(deliver_report.handler)
+    reset_to_cold_start(deliver_report.handler)
     made.run()
     assert (len(made.verdicts), len(sent(made.account))) == (bool(readers), len(readers))
     assert made.metrics[0]["ReportsNotDelivered"] == [0]
@@ -217,7 +217,7 @@ def test_a_refused_address_costs_nobody_else_the_report(
     made: Lambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq/*.md")
-    forget(deliver_report.handler)
+    reset_to_cold_start(deliver_report.handler)
     refuse = _refusing(made, READERS[0])
     with pytest.raises(ReportNotDelivered, match="MessageRejected"):
         made.run()

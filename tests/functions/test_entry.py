@@ -10,13 +10,13 @@ from aws_lambda_powertools import Metrics
 
 from functions.entry import to_log_line
 from mendq.model.json_text import refuse_nan_constant
-from tests.functions.conftest import call_with
+from tests.functions.builders import make_invocation
 
 
 @pytest.mark.parametrize("odd", [nan, inf, -inf])
 def test_lambda_leaves_a_metric_out_that_is_no_finite_number(odd: float) -> None:
     metrics = Metrics(namespace="Test", service="test")
-    call = call_with(metrics)
+    call = make_invocation(metrics)
     call.measure("odd", odd, "Seconds")
     call.measure("usual", 7, "Count")
     (named,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]

@@ -17,7 +17,7 @@ from mendq.heal.batch import BatchResult
 from mendq.model.names import OwnMetric
 from tests.account.account import Account
 from tests.account.faults import calls_of
-from tests.functions.conftest import CONTEXT, Deploy, event_of, metrics
+from tests.functions.builders import LAMBDA_CONTEXT, Deploy, make_sqs_event, sum_metrics
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def _lambda(account: Account, deploy: Deploy) -> None:
 
 def deliver(bodies: dict[str, str]) -> list[str]:
     """The messages that are to come again."""
-    answer = heal.handler(event_of(bodies), CONTEXT)
+    answer = heal.handler(make_sqs_event(bodies), LAMBDA_CONTEXT)
     return sorted(each["itemIdentifier"] for each in answer["batchItemFailures"])
 
 
@@ -38,7 +38,7 @@ def test_junk_costs_itself_and_is_parked(
     junk = {"junk": "<html>", "nest": "[" * 9000, "empty": "{}"}
     assert deliver({**junk, **account.late_deletes(queue, "1", "2", "3")}) == ["junk", "nest"]
     assert account.visibility(queue) == 45
-    seen = metrics(capsys.readouterr().out)
+    seen = sum_metrics(capsys.readouterr().out)
     assert seen["FailedCallsSeen"] == 3
     (logged,) = (vars(record) for record in caplog.records if "reasons" in vars(record))
     assert logged["reasons"].total() == 2
@@ -63,7 +63,7 @@ def test_one_queue_that_cannot_be_looked_at_costs_itself(
     (logged,) = (each for each in caplog.records if each.levelname == "ERROR")
     assert logged.exc_info
     assert logged.exc_info[0] is ConnectionError
-    assert metrics(capsys.readouterr().out)["HealErrors"] == 1, "once for its three messages"
+    assert sum_metrics(capsys.readouterr().out)["HealErrors"] == 1, "once for its three messages"
 
 
 def test_an_unknown_code_is_counted_and_never_acted_on(
@@ -72,7 +72,7 @@ def test_an_unknown_code_is_counted_and_never_acted_on(
     queue = account.queue(VisibilityTimeout="30")
     assert deliver(account.late_deletes(queue, "1", "2", "3", errorCode="Teapot")) == []
     assert account.visibility(queue) == 30
-    assert metrics(capsys.readouterr().out)["UnknownErrorCodes"] == 3
+    assert sum_metrics(capsys.readouterr().out)["UnknownErrorCodes"] == 3
 
 
 def test_three_thousand_deliveries_are_one_write(account: Account) -> None:

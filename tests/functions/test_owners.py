@@ -13,7 +13,7 @@ from mendq.heal.owners import make_owner_request
 from mendq.model.limits import Bounds
 from mendq.model.state import State
 from tests.account.account import Account
-from tests.functions.conftest import CONTEXT, Deploy, metrics
+from tests.functions.builders import LAMBDA_CONTEXT, Deploy, sum_metrics
 from tests.heal.operators import ALICE, OWNERS, case_of, fail, move, outcomes, states
 from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
 from tests.heal.restoring import deploy as deploy_policy
@@ -37,7 +37,7 @@ def test_what_names_no_case_of_ours_is_the_callers_fault(
 ) -> None:
     deploy(owner.handler, account, bounds=Bounds())
     with pytest.raises(CaseUnreadable):
-        owner.handler(event, CONTEXT)
+        owner.handler(event, LAMBDA_CONTEXT)
     assert [vars(each)["blame"] for each in caplog.records] == ["a fault"]
     assert account.transitions() == []
 
@@ -49,7 +49,10 @@ def test_a_visibility_is_not_theirs_to_write(account: Account, deploy: Deploy, o
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     fail(account, queue)
     move(account, case_of(account), "approved")
-    assert owner.handler(make_owner_request(case_of(account)), CONTEXT)["code"] == "another_owner"
+    assert (
+        owner.handler(make_owner_request(case_of(account)), LAMBDA_CONTEXT)["code"]
+        == "another_owner"
+    )
     assert account.visibility(queue) == 30
     assert states(account)[-1] == "approved"
 
@@ -67,9 +70,9 @@ def test_an_approved_case_gets_its_pinned_policy_and_is_counted(
     deny(account, queue)
     move(account, case_of(account), "approved")
     capsys.readouterr()
-    answer = restore_policy.handler(make_owner_request(case_of(account)), CONTEXT)
+    answer = restore_policy.handler(make_owner_request(case_of(account)), LAMBDA_CONTEXT)
     assert (answer["state"], policy_of(account, queue)) == ("applied", GRANTS)
-    sent = metrics(capsys.readouterr().out)
+    sent = sum_metrics(capsys.readouterr().out)
     assert (sent["AutoFixes"], "Refusals" in sent) == (1, False)
 
 
@@ -80,13 +83,13 @@ def test_a_tick_answers_how_far_a_redrive_has_come_and_counts_messages(
         deploy(redrive.handler, world.account, **structs.asdict(world.run().settings))
         world.send(*"abcdefgh")
         request = make_owner_request(world.case(State.APPLIED))
-        answer = redrive.handler(request, CONTEXT)
+        answer = redrive.handler(request, LAMBDA_CONTEXT)
         assert (answer["state"], answer["stage"], answer["moved"]) == (None, "soak", 5)
         assert world.waiting(world.source) == 5
-        counted = metrics(capsys.readouterr().out)
+        counted = sum_metrics(capsys.readouterr().out)
         assert counted == {"RedrivenMessages": 5, "QuarantinedMessages": 0}
-        assert redrive.handler({**request, "cancel": True}, CONTEXT)["code"] == ""
-        assert metrics(capsys.readouterr().out)["RedrivenMessages"] == 0, "none were sent since"
+        assert redrive.handler({**request, "cancel": True}, LAMBDA_CONTEXT)["code"] == ""
+        assert sum_metrics(capsys.readouterr().out)["RedrivenMessages"] == 0, "none were sent since"
 
 
 @pytest.mark.parametrize("asked", [approve, rollback])
@@ -94,11 +97,11 @@ def test_a_request_without_a_case_or_a_case_store_is_refused(
     account: Account, deploy: Deploy, asked: Any
 ) -> None:
     deploy(asked.handler, account, owners=OWNERS)
-    assert asked.handler({"decision": "approve"}, CONTEXT)["error"] == "bad_request"
+    assert asked.handler({"decision": "approve"}, LAMBDA_CONTEXT)["error"] == "bad_request"
     unknown = {"case_id": "no-such", "decision": "close", "dry_run": False}
-    assert asked.handler(unknown, CONTEXT)["error"] == "not_found"
+    assert asked.handler(unknown, LAMBDA_CONTEXT)["error"] == "not_found"
     account.clients.dynamodb.delete_table(TableName="case_store")
-    answered = asked.handler(unknown, CONTEXT)
+    answered = asked.handler(unknown, LAMBDA_CONTEXT)
     assert answered["error"] == "unavailable"
     assert "ask again in two minutes" in answered["reason"]
 
@@ -109,8 +112,8 @@ def test_it_rolls_back_where_it_is_told_to(account: Account, deploy: Deploy) -> 
     fail(account, queue)
     event = {"case_id": case_of(account).case_id, "actor": ALICE}
     for dry in (event, {**event, "dry_run": True}, {**event, "dry_run": "false"}):
-        assert outcomes(rollback.handler(dry, CONTEXT)) == {"VisibilityTimeout": "undone"}
+        assert outcomes(rollback.handler(dry, LAMBDA_CONTEXT)) == {"VisibilityTimeout": "undone"}
         assert account.visibility(queue) == 45
-    assert rollback.handler({**event, "dry_run": False}, CONTEXT)["state"] == "rolled_back"
+    assert rollback.handler({**event, "dry_run": False}, LAMBDA_CONTEXT)["state"] == "rolled_back"
     assert account.visibility(queue) == 30
     assert case_of(account).actor == ALICE

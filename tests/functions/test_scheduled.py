@@ -15,7 +15,7 @@ from mendq.model.queue import RedriveAllowPolicy
 from mendq.probe.probe import PROBE_QUEUE_NAME, Probe
 from mendq.probe.send import ProbeRecord
 from tests.account.account import Account
-from tests.functions.conftest import CONTEXT, Context, Deploy, metrics
+from tests.functions.builders import LAMBDA_CONTEXT, Deploy, LambdaContext, sum_metrics
 from tests.heal.operators import OWNERS
 from tests.scan.scanner import Scanner, open_scanner
 
@@ -31,7 +31,7 @@ def _at(moment: datetime) -> dict[str, str]:
 
 @pytest.fixture
 def scanner(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner]:
-    monkeypatch.setattr(Context, "get_remaining_time_in_millis", lambda _: 900_000)
+    monkeypatch.setattr(LambdaContext, "get_remaining_time_in_millis", lambda _: 900_000)
     with open_scanner() as made:
         deploy(scan.handler, made.account, **structs.asdict(made.settings()))
         deploy(heal.handler, made.account)
@@ -47,18 +47,20 @@ def test_a_scan_says_what_it_found_and_heal_heals_it(
     source = scanner.account.queue("orders", tag=None, RedrivePolicy=policy)
     scanner.account.set(dlq_arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source,)).text)
     Pins(scanner.account.clients.dynamodb, "case_store").approve_source(dlq_arn, source)
-    answer = scan.handler({}, CONTEXT)
+    answer = scan.handler({}, LAMBDA_CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)
-    assert metrics(capsys.readouterr().out) == {}, "a scan without errors has no metric to pay for"
+    assert sum_metrics(capsys.readouterr().out) == {}, (
+        "a scan without errors has no metric to pay for"
+    )
     logged = [vars(record) for record in caplog.records]
     assert [line["totals"] for line in logged if "totals" in line] == [answer]
     assert len([line for line in logged if "finding" in line]) == answer["findings"] >= 1
     announced = [e for e in scanner.heal_requests if "dlq_retention_too_short" in json.dumps(e)]
-    assert heal.handler(announced[0], CONTEXT) == {"batchItemFailures": []}
+    assert heal.handler(announced[0], LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert scanner.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
-    assert metrics(capsys.readouterr().out)["AutoFixes"] >= 1
-    assert set(scan.handler({}, CONTEXT).values()) == {0}, "the round is done"
-    assert metrics(capsys.readouterr().out) == {}
+    assert sum_metrics(capsys.readouterr().out)["AutoFixes"] >= 1
+    assert set(scan.handler({}, LAMBDA_CONTEXT).values()) == {0}, "the round is done"
+    assert sum_metrics(capsys.readouterr().out) == {}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_a_scan_says_what_it_found_and_heal_heals_it(
     ],
 )
 def test_heal_reads_at_nothing_that_is_none_of_its_own(scanner: Scanner, found: object) -> None:
-    assert heal.handler({"found": found}, CONTEXT) == {"batchItemFailures": []}
+    assert heal.handler({"found": found}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert scanner.account.transitions() == []
 
 
@@ -90,7 +92,7 @@ def _known(account: Account) -> Probe:
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
 def test_a_time_to_come_does_not_end_the_probe(probed: Account, time: str) -> None:
-    probe.handler({"time": time}, CONTEXT)
+    probe.handler({"time": time}, LAMBDA_CONTEXT)
     known = _known(probed)
     assert known.scheduled_at <= datetime.now(UTC)
     following = known.next_probe(known.scheduled_at + HOUR, known.sent_at + HOUR)
@@ -102,9 +104,9 @@ def test_the_time_of_the_schedule_is_noted_and_how_many_were_lost_is_sent(
 ) -> None:
     for lost, hours_ago in enumerate((3, 2, 1)):
         scheduled_at = datetime.now(UTC).replace(microsecond=0) - hours_ago * HOUR
-        probe.handler(_at(scheduled_at), CONTEXT)
+        probe.handler(_at(scheduled_at), LAMBDA_CONTEXT)
         assert _known(probed).scheduled_at == scheduled_at
-        assert metrics(capsys.readouterr().out) == {"ProbesLostInARow": lost}
+        assert sum_metrics(capsys.readouterr().out) == {"ProbesLostInARow": lost}
 
 
 @pytest.fixture
@@ -116,7 +118,7 @@ def followed(account: Account, deploy: Deploy, capsys: Printed) -> Account:
     deploy(follow_up.handler, account, owners=OWNERS, most_days_ahead=15)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
-    follow_up.handler(_at(account.now), CONTEXT)
+    follow_up.handler(_at(account.now), LAMBDA_CONTEXT)
     capsys.readouterr()
     return account
 
@@ -126,8 +128,8 @@ def _counts(open_cases: int, moved: int = 0, errors: int = 0) -> dict[str, int]:
 
 
 def test_what_is_open_and_for_how_long(followed: Account, capsys: Printed) -> None:
-    assert follow_up.handler(_at(followed.now + 2 * HOUR), CONTEXT) == _counts(1)
-    sent = metrics(capsys.readouterr().out)
+    assert follow_up.handler(_at(followed.now + 2 * HOUR), LAMBDA_CONTEXT) == _counts(1)
+    sent = sum_metrics(capsys.readouterr().out)
     assert (sent["ProposedCasesOpen"], sent[AGE]) == (1, 2 * 3_600)
 
 
@@ -143,8 +145,8 @@ def test_deployed_nothing_lets_its_clock_be_put_forward(
     monkeypatch.delenv("MENDQ_MOST_DAYS_AHEAD")
     deploy(follow_up.handler, followed, owners=OWNERS)
     before = followed.case_store_items()
-    assert follow_up.handler(_at(followed.now + timedelta(days=days)), CONTEXT) == _counts(1)
-    assert metrics(capsys.readouterr().out)[AGE] < A_MINUTE
+    assert follow_up.handler(_at(followed.now + timedelta(days=days)), LAMBDA_CONTEXT) == _counts(1)
+    assert sum_metrics(capsys.readouterr().out)[AGE] < A_MINUTE
     assert followed.case_store_items() == before
 
 
@@ -155,5 +157,5 @@ def test_how_long_a_fix_took_is_sent_once_it_is_verified(
     queue = followed.queue("invoices", VisibilityTimeout="30")
     followed.heal(followed.late_deletes(queue, "a", "b", "c"))
     capsys.readouterr()
-    assert follow_up.handler(_at(followed.now + HOUR / 2), CONTEXT)["moved"] == 1
-    assert metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * A_MINUTE
+    assert follow_up.handler(_at(followed.now + HOUR / 2), LAMBDA_CONTEXT)["moved"] == 1
+    assert sum_metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * A_MINUTE

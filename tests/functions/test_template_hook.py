@@ -21,7 +21,7 @@ from mendq.lint import proposed
 from mendq.lint.proposed import MAXIMUM_WORK_STEPS, MOST_MESSAGE_CHARACTERS, check_proposed_resource
 from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
-from tests.functions.conftest import CONTEXT, forget
+from tests.functions.builders import LAMBDA_CONTEXT, reset_to_cold_start
 
 QUEUE, POLICY = "AWS::SQS::Queue", "AWS::SQS::QueuePolicy"
 INLINE = "AWS::SQS::QueueInlinePolicy"
@@ -61,11 +61,11 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
     monkeypatch.setattr(Clients, "for_lambda", lambda: SimpleNamespace(region="us-east-1"))
 
     def asked(event: Any, *, fails: bool = False, ignores: tuple[str, ...] = ()) -> dict[str, Any]:
-        forget(handler)
+        reset_to_cold_start(handler)
         settings = TemplateHookSettings(ACCOUNT, fails, ignores)
         for variable, text in settings.to_environment().items():
             monkeypatch.setenv(variable, text)
-        answer: dict[str, Any] = json.loads(json.dumps(handler(event, CONTEXT)))
+        answer: dict[str, Any] = json.loads(json.dumps(handler(event, LAMBDA_CONTEXT)))
         message, failed = answer["message"], answer["hookStatus"] == "FAILED"
         assert answer.keys() - {"errorCode"} == {"hookStatus", "message", "clientRequestToken"}
         assert answer["hookStatus"] in ("SUCCESS", "FAILED")
@@ -77,7 +77,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
         return answer
 
     yield asked
-    forget(handler)
+    reset_to_cold_start(handler)
 
 
 @pytest.mark.parametrize("action", ["CREATE", "UPDATE"])

@@ -22,7 +22,7 @@ from mendq.nightly.verdict import (
     make_nightly_counts_key,
 )
 from tests.account.account import ACCOUNT, Account
-from tests.functions.conftest import CONTEXT, Deploy, metrics
+from tests.functions.builders import LAMBDA_CONTEXT, Deploy, sum_metrics
 from tests.nightly.test_nightly_watch import ID, event
 
 DAY = date(2026, 11, 15)
@@ -79,14 +79,14 @@ class Lambda:
         asked = {"applicationId": ID, "jobRunId": RUN_ID}
         with Stubber(self.account.clients.emr) as emr:
             emr.add_response("get_job_run", {"jobRun": self.run(state, name)}, asked)
-            answer: dict[str, Any] = watch_nightly.handler(event(), CONTEXT)
+            answer: dict[str, Any] = watch_nightly.handler(event(), LAMBDA_CONTEXT)
             emr.assert_no_pending_responses()
         self.printed = self.capture.readouterr().out
         return answer
 
     @property
     def figures(self) -> dict[str, float]:
-        return {name: value for name, value in metrics(self.printed).items() if value}
+        return {name: value for name, value in sum_metrics(self.printed).items() if value}
 
     @property
     def said(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def test_a_good_nightly_is_reported_with_every_figure(watching: Lambda) -> None:
     watching.nightly(DAY, 9_000)
     watching.nightly(DAY + timedelta(days=1), 1, bytes_unreadable=99)
     assert watching.end("SUCCESS") == {"day": "2026-11-15", "verdict": "read"}
-    assert metrics(watching.printed) == {
+    assert sum_metrics(watching.printed) == {
         "NightlyRunsFailed": 0, "NightlyRunsWritten": 1, "NightlyRunsDoubtful": 0,
         "NightlyRecordsRead": 9_000, "ReportsMissing": 0,
     }  # fmt: skip
@@ -135,7 +135,7 @@ def test_event_that_names_no_run_of_ours_is_ignored_and_emr_is_not_asked(
     watching: Lambda, detail: object
 ) -> None:
     with Stubber(watching.account.clients.emr):
-        answer = watch_nightly.handler(event(detail), CONTEXT)
+        answer = watch_nightly.handler(event(detail), LAMBDA_CONTEXT)
     assert "names no run" in answer["ignored"]
     assert '"_aws"' not in watching.capture.readouterr().out
 
@@ -143,7 +143,7 @@ def test_event_that_names_no_run_of_ours_is_ignored_and_emr_is_not_asked(
 def test_run_that_emr_does_not_know_is_ignored_and_counts_as_nothing(watching: Lambda) -> None:
     with Stubber(watching.account.clients.emr) as emr:
         emr.add_client_error("get_job_run", "ResourceNotFoundException", "no such run", 404)
-        answer = watch_nightly.handler(event(), CONTEXT)
+        answer = watch_nightly.handler(event(), LAMBDA_CONTEXT)
     assert f"knows no run {RUN_ID}" in answer["ignored"]
     assert '"_aws"' not in watching.capture.readouterr().out
 
@@ -154,7 +154,7 @@ def test_emr_that_refuses_an_answer_fails_the_lambda_so_that_it_is_tried_again(
     with Stubber(watching.account.clients.emr) as emr:
         emr.add_client_error("get_job_run", "AccessDeniedException", "no", 403)
         with pytest.raises(ClientError):
-            watch_nightly.handler(event(), CONTEXT)
+            watch_nightly.handler(event(), LAMBDA_CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_week_is_well_where_it_was_summed_up(
 ) -> None:
     watching.put(f"summary/week={summed_up}/summary.json", b"{}")
     assert watching.end(state, "week-2026-W46") == {"week": "2026-W46", "verdict": verdict}
-    assert metrics(watching.printed) == {"WeeksFailed": verdict == "failed"}
+    assert sum_metrics(watching.printed) == {"WeeksFailed": verdict == "failed"}
     assert watching.said["level"] == level
     if verdict == "failed":
         assert watching.said["why"] == f"the run ended {state} and did not sum up 2026-W46"
@@ -250,7 +250,7 @@ def test_an_organization_that_refuses_costs_the_night_nothing(
     in_an_organization(watching, deploy, "nowhere")
     with pytest.raises(ClientError, match="NoSuchBucket"):
         watching.end("SUCCESS")
-    assert metrics(watching.capture.readouterr().out)["NightlyRunsWritten"] == 1
+    assert sum_metrics(watching.capture.readouterr().out)["NightlyRunsWritten"] == 1
 
 
 def test_a_night_without_tables_shares_nothing(watching: Lambda, deploy: Deploy) -> None:

@@ -22,7 +22,7 @@ from infra.packaging.emr import EmrPackage, build_archive, stage_job_code
 from infra.packaging.zips import LAMBDA_PLATFORM_OPTIONS, THIS_MACHINE_PLATFORM_OPTIONS
 from mendq.nightly.jobs import PACKAGES_FOLDER
 from tests.analytics.authored import Account, burst
-from tests.infra.test_packaging import AARCH64, processors
+from tests.infra.elf_files import AARCH64, read_processors
 
 # What EMR Serverless has of its own for certain; nothing else is in reach.
 EMRS_OWN = ("pyspark", "py4j")
@@ -54,7 +54,7 @@ def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
-    assert processors(for_emr) == {AARCH64}
+    assert read_processors(for_emr) == {AARCH64}
     libraries = [each for each in for_emr.rglob("*") if re.search(r"\.so(\.\d+)*$", each.name)]
     assert set(NATIVE) <= {each.relative_to(for_emr).parts[0] for each in libraries}
     for each in libraries:

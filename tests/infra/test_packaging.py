@@ -22,10 +22,10 @@ from infra.packaging.zips import (
     LambdaZip,
     stage_lambda_code,
 )
+from tests.infra.elf_files import AARCH64, read_processors
 from tests.infra.synthesized import REGION, asset_of
 from tests.report.weeks import busy_week
 
-AARCH64 = 183
 # What Lambda's runtime brings along: boto3 and what boto3 needs.
 RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
@@ -75,12 +75,6 @@ def on_host(tmp_path_factory: pytest.TempPathFactory) -> Mapping[LambdaZip, Path
     for contents, folder in staged.items():
         stage_lambda_code(folder, contents, THIS_MACHINE_PLATFORM_OPTIONS)
     return staged
-
-
-def processors(folder: Path) -> set[int]:
-    """What the libraries and programs below a folder are built for, by their ELF headers."""
-    heads = (each.read_bytes()[:20] for each in folder.rglob("*") if each.is_file())
-    return {int.from_bytes(each[18:], "little") for each in heads if each.startswith(b"\x7fELF")}
 
 
 def _shipped(contents: LambdaZip) -> Path:
@@ -158,7 +152,7 @@ def test_every_handler_is_shipped_once_with_what_it_takes_and_no_more(
     assert {each.name for each in (shipped / "functions").iterdir()} - SHARED == handlers
     assert rooms == ROOMS - without
     assert not [*shipped.rglob("__pycache__"), *(shipped / "functions").rglob("requirements.*")]
-    assert processors(shipped) == {AARCH64}
+    assert read_processors(shipped) == {AARCH64}
     names = {each.name for each in shipped.iterdir() if each.suffix != ".dist-info"}
     names -= {"mendq", "functions"}
     assert names == packages if contents is LAMBDAS_ZIP else names > packages

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -18,32 +17,15 @@ from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.state import FINAL_STATES, State
 from mendq.notifications.sent import NotificationText
 from tests.account.account import Account, account
-from tests.cases.json_schemas import load_validator
 from tests.heal.operators import context_of
+from tests.infra.pagerduty import ROUTING_KEY, PagerDutyService
 from tests.infra.synthesized import ACCOUNT, REGION, template_of, template_with
 
 __all__ = ["account"]
-KEY = "e93facc04764012d7bfb002500d5d1a6"
 SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:pagerduty-AbCdEf"
 
 
-@dataclass
-class Receiver:
-    """PagerDuty: a trigger opens an incident or joins the one that is open under its key."""
-
-    open_now: dict[str, list[Any]] = field(default_factory=dict)
-    resolved: list[str] = field(default_factory=list)
-
-    def take(self, body: str) -> None:
-        event = json.loads(body)
-        load_validator("pagerduty-event").validate(event)
-        if event["event_action"] == "trigger":
-            self.open_now.setdefault(event["dedup_key"], []).append(event["payload"])
-        elif self.open_now.pop(event["dedup_key"], None):
-            self.resolved.append(event["dedup_key"])
-
-
-def delivered(events: Iterable[Mapping[str, Any]], to: Receiver) -> int:
+def delivered(events: Iterable[Mapping[str, Any]], to: PagerDutyService) -> int:
     """Every event through the rules; the routing key is what the secret holds."""
     template, calls = template_of("named"), 0
     rules = template.all("AWS::Events::Rule")
@@ -58,20 +40,20 @@ def delivered(events: Iterable[Mapping[str, Any]], to: Receiver) -> int:
             if eventbridge._matches_pattern_view(json.dumps(rule["EventPattern"]), view):
                 (target,) = rule["Targets"]
                 said = eventbridge._apply_input_transformer(target["InputTransformer"], rule, view)
-                to.take(eventbridge._merge_body_parameters(said, {body["Key"]: KEY}))
+                to.receive(eventbridge._merge_body_parameters(said, {body["Key"]: ROUTING_KEY}))
                 calls += 1
     return calls
 
 
 def test_a_page_of_no_case_is_one_incident_however_often_it_comes(account: Account) -> None:
-    receiver, text = Receiver(), 'lost "two"\n\tprobes \\ <detail> {"a": 1}\x07'
+    receiver, text = PagerDutyService(), 'lost "two"\n\tprobes \\ <detail> {"a": 1}\x07'
     with account.bus() as events:
         for hour in range(2):
             page = NotificationText(f'the "probe" {hour}', text)
             context_of(account).notifier.send_about_account("probe", f"lost {hour}", page)
             account.later(hours=2)
     assert delivered(events, receiver) == 2
-    ((key, payloads),) = receiver.open_now.items()
+    ((key, payloads),) = receiver.open_incidents.items()
     assert key not in {"", None}
     assert [each["custom_details"]["text"] for each in payloads] == [text] * 2
     assert [each["summary"] for each in payloads] == ['the "probe" 0', 'the "probe" 1']
@@ -83,8 +65,8 @@ def test_what_is_not_over_or_never_paged_resolves_nothing(state: State) -> None:
         detail = json.dumps({"case_id": "c", "n": n, "to": state})
         return {"Source": EVENT_SOURCE, "DetailType": TRANSITION_EVENT, "Detail": detail}
 
-    assert delivered([event(1)], Receiver()) == 0
-    assert delivered([event(2)], Receiver()) == (state in FINAL_STATES)
+    assert delivered([event(1)], PagerDutyService()) == 0
+    assert delivered([event(2)], PagerDutyService()) == (state in FINAL_STATES)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +84,8 @@ def test_what_is_not_urgent_or_not_ours_opens_nothing(over: dict[str, str]) -> N
         "DetailType": NOTIFICATION_EVENT,
         "Detail": json.dumps(urgent),
     }
-    assert delivered([event], Receiver()) == 1
-    assert delivered([{**event, **over}], Receiver()) == 0
+    assert delivered([event], PagerDutyService()) == 1
+    assert delivered([{**event, **over}], PagerDutyService()) == 0
 
 
 def test_the_key_stands_in_no_template_and_the_region_of_the_service_is_chosen() -> None:

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from infra.settings.deployment import read_deployment_settings
-from tests.infra import test_nightly_grants
 from tests.infra.aws_calls import Call, Recorded, recording
 from tests.infra.case_runs import approving, following_up, healing, probing, rolling_back
 from tests.infra.named_calls import operations_named
@@ -58,13 +57,8 @@ LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
     "probe": probing,
     "template_hook": partial(recording, {}),  # it asks AWS nothing
 }
-# Asked in its own file, both ways too: Spark's answers take a while.
-ASKED_BY_SPARK = {
-    "nightly": (
-        test_nightly_grants.test_all_that_is_asked_is_granted,
-        test_nightly_grants.test_all_that_is_granted_is_asked,
-    )
-}
+# Roles whose calls need Spark, which is slow, by the file of tests that checks them both ways.
+TEST_FILE_BY_SPARK_ROLE = {"nightly": Path(__file__).with_name("test_nightly_grants.py")}
 
 
 def _scheduled() -> set[Call]:
@@ -194,7 +188,8 @@ ROLES = (*LAMBDAS, *BY_SERVICES)
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_every_role_has_its_run(settings: str) -> None:
     roles = set(_purposes(settings).values()) | OPTIONAL
-    assert roles == {*ROLES, *ASKED_BY_SPARK}
+    assert roles == {*ROLES, *TEST_FILE_BY_SPARK_ROLE}
+    assert all(path.exists() for path in TEST_FILE_BY_SPARK_ROLE.values())
     assert set(ROLES) >= {*_UNCALLED["granted"], *_UNCALLED["named"]}
 
 

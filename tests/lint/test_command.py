@@ -19,23 +19,19 @@ from mendq.cli.app import app
 from mendq.lint import rules
 from mendq.lint.judging import CONFIGURATION_SYMPTOMS
 from tests.infra.synthesized import folder_of
+from tests.lint.builders import (
+    FAULTY_OUTPUT,
+    FAULTY_TEMPLATE,
+    LINT_PAGE,
+    SOUND_TEMPLATE,
+    TOO_COSTLY_TEMPLATE,
+)
 from tests.lint.plans import change, plan, queue_there
+from tests.source_files import ROOT
 
 pytestmark = pytest.mark.usefixtures("no_account")
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "lint.md"
-
-# The page's own example: a finding, one that is ignored, and a place that is not judged.
-FAULTY, SHOWN = re.findall(
-    r"^```(?:yaml|text)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
-)[:2]
 GOLDEN = Path(__file__).parent
 NOT_THERE = yaml.safe_load((GOLDEN / "values.yaml").read_text())["not_there"]
-
-
-LONG = {"Fn::Join": ["x" * 10_000, ["y"] * 5_000]}
-REPEATING = {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": LONG}}
-COSTING_TOO_MUCH = json.dumps({"Resources": {"Q": REPEATING}})
 
 
 def _lint(*arguments: str, given: str | bytes = "") -> Result:
@@ -61,12 +57,12 @@ def test_the_pages_example_is_said_in_each_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "shop,100%.yaml").write_text(FAULTY)
+    (tmp_path / "shop,100%.yaml").write_text(FAULTY_TEMPLATE)
     result = _lint("shop,100%.yaml", "--format", form)
     assert (result.exit_code, result.stdout) == (1, (GOLDEN / f"faulty.{form}").read_text())
     if form == "json":
         assert _lint("shop,100%.yaml", "--json").stdout == result.stdout
-        (tmp_path / "sound.yaml").write_text(FAULTY.replace("Default: 20", "Default: 180"))
+        (tmp_path / "sound.yaml").write_text(SOUND_TEMPLATE)
         assert _lint("sound.yaml").exit_code == 0
 
 
@@ -127,9 +123,9 @@ def test_an_estate_that_is_there_ends_with_1_for_what_is_asked_alone(
 
 
 def test_an_error_ends_with_1_whatever_is_asked_of_warnings() -> None:
-    assert _lint("-", "--fail-on", "error", given=FAULTY).exit_code == 1
+    assert _lint("-", "--fail-on", "error", given=FAULTY_TEMPLATE).exit_code == 1
     ignoring = ("--ignore", VISIBILITY.name, "--json")
-    result = _lint("-", *ignoring, given=FAULTY)
+    result = _lint("-", *ignoring, given=FAULTY_TEMPLATE)
     document = json.loads(result.stdout)
     assert (result.exit_code, document["findings"], document["ignored"]) == (0, 0, 2)
 
@@ -152,7 +148,7 @@ def test_what_judges_does_without_what_decodes() -> None:
 
 @pytest.mark.parametrize("form", [[], ["--format", "github"], ["--format", "sarif"]])
 @pytest.mark.parametrize(
-    "given", [b"", b"Resources", b"Resources: []", b"\xff\xfe", COSTING_TOO_MUCH.encode()]
+    "given", [b"", b"Resources", b"Resources: []", b"\xff\xfe", TOO_COSTLY_TEMPLATE.encode()]
 )
 def test_what_cannot_be_judged_is_one_line_and_2(given: bytes, form: list[str]) -> None:
     result = _lint("-", *form, given=given)
@@ -184,9 +180,9 @@ def test_mendqs_own_stack_is_clean() -> None:
 
 
 def test_the_page_names_every_check_and_its_own_example_says_what_it_shows() -> None:
-    text = PAGE.read_text()
+    text = LINT_PAGE.read_text()
     for each in (*CONFIGURATION_SYMPTOMS, VISIBILITY):
         assert f"(runbooks/{each.name}.md)" in text
-    result = _lint("-", given=FAULTY)
+    result = _lint("-", given=FAULTY_TEMPLATE)
     assert result.exit_code == 1
-    assert " ".join(SHOWN.split()) in " ".join(result.stdout.split())
+    assert " ".join(FAULTY_OUTPUT.split()) in " ".join(result.stdout.split())

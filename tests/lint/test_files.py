@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,42 +10,33 @@ from mendq.lint.files import TemplateSource, list_template_sources
 from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
-
-UNKNOWN = "aws://unknown-account/unknown-region"
-
-
-def stack(file: object, environment: object = UNKNOWN) -> Any:
-    named = {"environment": environment, "properties": {"templateFile": file}}
-    return {"type": "aws:cloudformation:stack", **named}
-
-
-def _naming(folder: object) -> Any:
-    return {"type": "cdk:cloud-assembly", "properties": {"directoryName": folder}}
-
-
-def assembly(folder: Path, artifacts: object) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "manifest.json").write_text(json.dumps({"artifacts": artifacts}))
-    return folder
+from tests.lint.builders import (
+    UNKNOWN_ENVIRONMENT,
+    make_nested_assembly_artifact,
+    make_stack_artifact,
+    write_cloud_assembly,
+)
 
 
 def _all(path: Path) -> list[TemplateSource]:
     return list(list_template_sources(str(path)))
 
 
-@pytest.mark.parametrize("unknown", [UNKNOWN, None, 5, "aws://12345678901/\x1b[2J"])
+@pytest.mark.parametrize("unknown", [UNKNOWN_ENVIRONMENT, None, 5, "aws://12345678901/\x1b[2J"])
 def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
     tmp_path: Path, unknown: object
 ) -> None:
-    out = assembly(
+    out = write_cloud_assembly(
         tmp_path / "cdk.out",
         {
-            "Shop": stack("Shop.template.json", "aws://123456789012/eu-west-1"),
+            "Shop": make_stack_artifact("Shop.template.json", "aws://123456789012/eu-west-1"),
             "Assets": {"type": "cdk:asset-manifest"},
-            "Prod": _naming("assembly-Prod"),
+            "Prod": make_nested_assembly_artifact("assembly-Prod"),
         },
     )
-    inner = assembly(out / "assembly-Prod", {"Inner": stack("Inner.template.json", unknown)})
+    inner = write_cloud_assembly(
+        out / "assembly-Prod", {"Inner": make_stack_artifact("Inner.template.json", unknown)}
+    )
     (out / "Shop.template.json").write_text("{}")
     (out / "Old.template.json").write_text("{}")
     (inner / "Inner.template.json").write_text("[]")
@@ -60,8 +49,11 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
 @pytest.mark.parametrize(
     "artifacts",
     [
-        *({"A": stack(file)} for file in ("../outside.json", "/etc/passwd", "link.json", None, 5)),
-        *({"A": _naming(folder)} for folder in ("..", ".", "empty", "again")),
+        *(
+            {"A": make_stack_artifact(file)}
+            for file in ("../outside.json", "/etc/passwd", "link.json", None, 5)
+        ),
+        *({"A": make_nested_assembly_artifact(folder)} for folder in ("..", ".", "empty", "again")),
         {"A": {"type": "cdk:cloud-assembly", "properties": "x"}},
         *({"A": "x"}, {}, [], None),
     ],
@@ -70,7 +62,7 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
     tmp_path: Path, artifacts: object
 ) -> None:
     (tmp_path / "outside.json").write_text("{}")
-    out = assembly(tmp_path / "cdk.out", artifacts)
+    out = write_cloud_assembly(tmp_path / "cdk.out", artifacts)
     (out / "link.json").symlink_to(tmp_path / "outside.json")
     (out / "empty").mkdir()
     (out / "again").symlink_to(out)

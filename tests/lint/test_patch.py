@@ -23,8 +23,8 @@ from mendq.lint.patch import (
     WantedValues,
 )
 from mendq.lint.template import NotATemplate
+from tests.lint.builders import make_stack_artifact, write_cloud_assembly
 from tests.lint.plans import arn, change, plan, queue_there
-from tests.lint.test_files import assembly, stack
 
 YAML = """\
 Parameters:
@@ -234,8 +234,8 @@ def test_of_an_assembly_stack_and_environment_decide(tmp_path: Path) -> None:
     """Three stacks have the same logical id; one is of another region, one has another name."""
     here, there = "aws://123456789012/eu-west-1", "aws://123456789012/us-east-1"
     named = {"A": ("Shop", here), "B": ("Shop", there), "C": ("Other", here)}
-    stacks = {e: stack(f"{e}.json", at) for e, (_, at) in named.items()}
-    out = assembly(tmp_path / "cdk.out", stacks)
+    stacks = {e: make_stack_artifact(f"{e}.json", at) for e, (_, at) in named.items()}
+    out = write_cloud_assembly(tmp_path / "cdk.out", stacks)
     manifest = json.loads((out / "manifest.json").read_text())
     resource = {**_queue(), "Metadata": {"aws:cdk:path": "Shop/Orders/Resource"}}
     for name, (stack_name, _) in named.items():

@@ -17,10 +17,10 @@ from mendq.cli.app import app
 from mendq.cli.command_group import find_commands
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintSeverity
 from mendq.lint.rules import RULES, make_rule_id
-from tests.lint.test_command import COSTING_TOO_MUCH, FAULTY, ROOT
+from tests.lint.builders import FAULTY_TEMPLATE, SOUND_TEMPLATE, TOO_COSTLY_TEMPLATE
+from tests.source_files import ROOT
 
 OURS = {each.id: each for each in RULES}
-SOUND = FAULTY.replace("Default: 20", "Default: 180")
 
 
 def _cfn_lint(*asked: str) -> list[dict[str, Any]]:
@@ -36,9 +36,9 @@ def _cfn_lint(*asked: str) -> list[dict[str, Any]]:
 def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path) -> None:
     path = tmp_path / "shop.yaml"
     sound, costly = path.with_name("sound.yaml"), path.with_name("costly.json")
-    sound.write_text(SOUND)
-    costly.write_text(COSTING_TOO_MUCH)
-    path.write_text(FAULTY.replace("ignore: [tls_not_enforced]", "ignore: []"))
+    sound.write_text(SOUND_TEMPLATE)
+    costly.write_text(TOO_COSTLY_TEMPLATE)
+    path.write_text(FAULTY_TEMPLATE.replace("ignore: [tls_not_enforced]", "ignore: []"))
     linted = CliRunner().invoke(app, ["lint", str(path), "--json"]).stdout
     findings = json.loads(linted)["templates"][0]["findings"]
     assert len(findings) == 2
@@ -68,7 +68,9 @@ def test_each_symptom_has_a_rule_of_its_own_beyond_the_lines_of_custom_rules() -
     assert all(each.id[0] in "EW" and 9500 < int(each.id[1:]) < 10_000 for each in RULES)
 
 
-@pytest.mark.parametrize(("second", "code"), [(SOUND, 0), (FAULTY, 1), ("Resources", 2)])
+@pytest.mark.parametrize(
+    ("second", "code"), [(SOUND_TEMPLATE, 0), (FAULTY_TEMPLATE, 1), ("Resources", 2)]
+)
 def test_the_hook_runs_the_command_on_all_files_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str, code: int
 ) -> None:
@@ -80,7 +82,7 @@ def test_the_hook_runs_the_command_on_all_files_at_once(
     (extra,) = hook["additional_dependencies"]
     assert extra.removeprefix(".[").removesuffix("]") in project["optional-dependencies"]
     monkeypatch.chdir(tmp_path)
-    for name, text in (("a.yaml", SOUND), ("b.yaml", second)):
+    for name, text in (("a.yaml", SOUND_TEMPLATE), ("b.yaml", second)):
         Path(name).write_text(text)
     result = CliRunner().invoke(app, [command, "a.yaml", "b.yaml"])
     assert result.exit_code == code

@@ -16,8 +16,8 @@ from mendq.lint.judging import LintResult, lint
 from mendq.lint.template import MAXIMUM_NESTED_LEVELS, NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
+from tests.lint.builders import make_stack_artifact, write_cloud_assembly
 from tests.lint.plans import UNKNOWN, block, change, new_queue, of, plan, queue_there
-from tests.lint.test_files import assembly, stack
 
 TABLE = yaml.safe_load(Path(__file__).with_name("sources.yaml").read_text())
 CASES = {each["title"]: each for each in TABLE}
@@ -66,7 +66,9 @@ def test_the_same_queue_shows_the_same_from_each_source(tmp_path: Path, title: s
     case = CASES[title]
     root = _template(case)
     written = _linted(yaml.safe_dump(root).encode(), DeployTarget(*HERE.split("/")[2:]))
-    out = assembly(tmp_path / "cdk.out", {"Shop": stack("Shop.template.json", HERE)})
+    out = write_cloud_assembly(
+        tmp_path / "cdk.out", {"Shop": make_stack_artifact("Shop.template.json", HERE)}
+    )
     (out / "Shop.template.json").write_text(json.dumps(root))
     (source,) = list_template_sources(str(out))
     synthesized = lint(read_template(source.content), source.file, source.deploy_target)

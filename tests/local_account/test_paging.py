@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
+from tests.infra.pagerduty import ROUTING_KEY, PagerDutyService
 from tests.infra.synthesized import template_of
-from tests.infra.test_pagerduty import KEY, Receiver
 from tests.local_account.heal_role import remove_action_from_heal_role
 from tests.local_account.mendq_here import case_in, mendq_here
 from tests.local_account.queues import eventually, fail_late, new_queue
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.account
 
 
 @contextmanager
-def _listening(receiver: Receiver) -> Iterator[str]:
+def _listening(receiver: PagerDutyService) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            receiver.take(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            receiver.receive(self.rfile.read(int(self.headers["Content-Length"])).decode())
             self.send_response(202)
             self.end_headers()
 
@@ -47,7 +47,7 @@ def _connected(account: LocalAccount, url: str) -> Iterator[None]:
     """The stack's two rules, with the destination where the server listens."""
     events: Any = account.client("events")
     authorized = template_of("named").only("AWS::Events::Connection")["AuthParameters"]
-    authorized["InvocationHttpParameters"]["BodyParameters"][0]["Value"] = KEY
+    authorized["InvocationHttpParameters"]["BodyParameters"][0]["Value"] = ROUTING_KEY
     connection = events.create_connection(
         Name="paging", AuthorizationType="API_KEY", AuthParameters=authorized
     )
@@ -76,7 +76,7 @@ def _connected(account: LocalAccount, url: str) -> Iterator[None]:
 def test_two_cases_are_two_incidents_and_one_is_resolved_when_it_is_closed(
     account: LocalAccount,
 ) -> None:
-    receiver = Receiver()
+    receiver = PagerDutyService()
     with _listening(receiver) as url, _connected(account, url):
         tags = {"mendq": "heal"}
         queues = [new_queue(account, fifo=True, tags=tags, VisibilityTimeout="2") for _ in range(2)]
@@ -84,7 +84,7 @@ def test_two_cases_are_two_incidents_and_one_is_resolved_when_it_is_closed(
             for queue in queues:
                 fail_late(queue, times=4)
             first, second = (case_in(account, queue, "escalated") for queue in queues)
-        eventually(lambda: receiver.open_now.keys() == {first, second})
+        eventually(lambda: receiver.open_incidents.keys() == {first, second})
         assert mendq_here(account, "close", first, "--yes").exit_code == 0
-        eventually(lambda: receiver.resolved == [first])
-    assert [*receiver.open_now] == [second]
+        eventually(lambda: receiver.resolved_keys == [first])
+    assert [*receiver.open_incidents] == [second]

@@ -16,7 +16,7 @@ from unittest.mock import patch
 from functions import heal
 from mendq.aws.clients import CallRateLimit, Clients
 from tests.account.account import Account
-from tests.functions.conftest import Context, event_of, forget
+from tests.functions.builders import LambdaContext, make_sqs_event, reset_to_cold_start
 from tests.prove.calls import CountedCalls
 
 # infra/lambdas/heal.py: what the event source mapping hands over at once.
@@ -41,9 +41,9 @@ class HealLambda:
     def deliver(self, bodies: Mapping[str, str]) -> dict[str, str]:
         """The messages that are to come again."""
         self.invocations += 1
-        context = replace(Context(), aws_request_id=f"invocation-{self.invocations}")
+        context = replace(LambdaContext(), aws_request_id=f"invocation-{self.invocations}")
         with redirect_stdout(self.output):
-            answer = heal.handler(event_of(bodies), context)
+            answer = heal.handler(make_sqs_event(bodies), context)
         self.output.seek(0)
         self.output.truncate()
         failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
@@ -53,7 +53,7 @@ class HealLambda:
 @contextmanager
 def heal_lambda(account: Account) -> Iterator[HealLambda]:
     """What it logs and measures is counted and thrown away."""
-    forget(heal.handler)
+    reset_to_cold_start(heal.handler)
     output = io.StringIO()
     with (
         patch.dict(os.environ, account.settings.to_environment()),
@@ -63,7 +63,7 @@ def heal_lambda(account: Account) -> Iterator[HealLambda]:
         _, clients = heal.handler.settings_and_clients
         clients.__dict__["look_ups"] = CallRateLimit(None)
         yield HealLambda(account, CountedCalls(clients.session), output)
-    forget(heal.handler)
+    reset_to_cold_start(heal.handler)
 
 
 @dataclass

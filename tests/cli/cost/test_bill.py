@@ -20,7 +20,7 @@ from mendq.heal.batch import BatchResult
 from mendq.model import prices
 from mendq.model.names import GAUGE_METRICS, METRIC_NAMESPACE, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.settings import FULL_ALARMS
-from tests.functions.conftest import call_with
+from tests.functions.builders import make_invocation
 from tests.infra.synthesized import NIGHTLY_OFF, SETTINGS, template_of, template_with
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
@@ -87,7 +87,7 @@ def _names_sent(
     send_metrics: Callable[[LambdaInvocation[Any]], None], alarms: str = FULL_ALARMS
 ) -> frozenset[str]:
     metrics = EphemeralMetrics(namespace=METRIC_NAMESPACE)
-    call = call_with(metrics)
+    call = make_invocation(metrics)
     call.settings.alarms = alarms
     send_metrics(call)
     (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]

@@ -25,7 +25,7 @@ from mendq.model.state import FINAL_STATES, State
 from mendq.nightly.outcome import NightlyJobRun, describe_run
 from mendq.nightly.verdict import NATIVE_READER, NightlyCounts
 from mendq.probe.probe import Probe
-from tests.functions.conftest import call_with
+from tests.functions.builders import make_invocation
 from tests.infra.alarms.evaluator import Data, Evaluator, Series
 from tests.infra.synthesized import Template, template_of
 
@@ -229,7 +229,7 @@ _METRICS = Metrics(namespace=METRIC_NAMESPACE)
 def _emitted(listed: Sequence[OpenCase], minute: int) -> Sequence[tuple[str, float]]:
     """What the follow-up sends of these cases; nothing stays for who sends next in this process."""
     _METRICS.clear_metrics()
-    send_metrics(call_with(_METRICS), FollowUpResult(list(listed)), at(minute))
+    send_metrics(make_invocation(_METRICS), FollowUpResult(list(listed)), at(minute))
     sent = [(str(name), float(sum(each["Value"]))) for name, each in _METRICS.metric_set.items()]
     _METRICS.clear_metrics()
     return sent
