@@ -39,7 +39,7 @@ def where(call: Invocation) -> None:
 '''
 
 
-def test_nothing_is_missing_in_this_repository() -> None:
+def test_repository_has_every_part_that_an_addition_needs() -> None:
     assert list(missing()) == []
 
 
@@ -55,7 +55,9 @@ def test_nothing_is_missing_in_this_repository() -> None:
         (WHOLE_PAGE, ""),
     ],
 )
-def test_check_says_what_alarm_lacks(tmp_path: Path, page: str | None, says: str) -> None:
+def test_make_check_says_which_part_of_its_runbook_an_alarm_lacks(
+    tmp_path: Path, page: str | None, says: str
+) -> None:
     if page is not None:
         path = tmp_path / ALARM.runbook_path
         path.parent.mkdir(parents=True)
@@ -65,7 +67,7 @@ def test_check_says_what_alarm_lacks(tmp_path: Path, page: str | None, says: str
     assert says in "".join(found)
 
 
-def test_check_says_that_alarm_without_severity_reaches_nobody() -> None:
+def test_make_check_reports_an_alarm_that_notifies_nobody() -> None:
     silent = msgspec.structs.replace(TRAIL_BUSY_ALARM, severity=None, part="Parked")
     (sentence,) = missing_in_alarms([silent])
     assert "reaches nobody: give it a severity" in sentence
@@ -73,20 +75,20 @@ def test_check_says_that_alarm_without_severity_reaches_nobody() -> None:
     assert list(missing_in_alarms([joined])) == []
 
 
-def test_check_says_that_alarm_is_not_listed() -> None:
+def test_make_check_reports_an_alarm_missing_in_the_list_of_descriptions() -> None:
     (sentence,) = unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY_ALARM])
     assert "The alarm LOST is described and not listed: add it to `DESCRIPTIONS`" in sentence
     assert list(unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY_ALARM, ALARM])) == []
 
 
-def test_check_says_that_alarm_is_never_made() -> None:
+def test_make_check_reports_an_alarm_that_no_stack_creates() -> None:
     described = "LOST = AlarmDescription()\nDESCRIPTIONS = (\n    LOST,\n)\n"
     (sentence,) = unmade_alarms(["LOST"], [described])
     assert "add its `Watch` to infra/alarms/health.py" in sentence
     assert list(unmade_alarms(["LOST"], [described, "yield Watch(LOST)\n"])) == []
 
 
-def test_check_says_that_metric_is_never_counted() -> None:
+def test_make_check_reports_a_metric_that_no_code_counts() -> None:
     metric = OwnMetric.REFUSALS
     (sentence,) = uncounted_metrics([metric], ["OwnMetric.REFUSALS_OF_A_KIND"])
     assert "OwnMetric.REFUSALS is never counted" in sentence
@@ -102,7 +104,7 @@ def test_check_says_that_metric_is_never_counted() -> None:
         ("from mendq.cli.commands import command\n", True),
     ],
 )
-def test_check_says_that_command_cannot_be_read(
+def test_make_check_reports_a_command_declaration_that_help_cannot_read(
     tmp_path: Path, source: str, *, is_read: bool
 ) -> None:
     """The formatter breaks a long declaration into lines; help must still find the command."""
@@ -114,7 +116,7 @@ def test_check_says_that_command_cannot_be_read(
     assert all("mendq/cli/look/where.py declares a command" in each for each in found)
 
 
-def test_check_says_which_command_lacks_examples_or_a_test() -> None:
+def test_make_check_reports_a_command_without_examples_or_without_a_test() -> None:
     command = next(each for each in list_commands() if each.full_name == "doctor")
     (sentence,) = missing_in_commands([command], ['operator.mendq("cases")'])
     assert "No test runs `mendq doctor`: write tests/cli/commands/test_doctor.py" in sentence
@@ -129,7 +131,7 @@ def test_check_says_which_command_lacks_examples_or_a_test() -> None:
     assert "has 0 examples; write 2 or 3 below `Examples:`" in sentence
 
 
-def test_check_says_what_lambda_lacks() -> None:
+def test_make_check_reports_a_lambda_without_code_test_or_role_proof() -> None:
     assert list(missing_in_lambdas(["heal"])) == []
     code, test, role = missing_in_lambdas(["forecast"])
     assert "write functions/forecast.py" in code
@@ -150,7 +152,7 @@ class Section:
     """It does not say which."""
 
 
-def test_check_says_what_setting_lacks() -> None:
+def test_make_check_reports_a_setting_without_a_sentence_or_bounds() -> None:
     sentence, number, text = missing_in_settings(Section)
     assert "The setting Section.untold has no sentence: write one below the field" in sentence
     assert "The setting Section.any_number does not say which values it takes" in number

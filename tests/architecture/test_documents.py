@@ -33,7 +33,7 @@ COMMANDS = _aws_commands()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_aws_command_exists_and_takes_these_options(command: str) -> None:
+def test_every_aws_command_in_the_documents_exists_with_its_options(command: str) -> None:
     assert len(COMMANDS) >= 30
     assert mistake_in(command) == ""
 
@@ -44,7 +44,7 @@ def _settings_of(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_settings_on_a_page_are_taken_and_those_to_begin_with_watch_and_log_no_calls(
+def test_settings_in_the_documents_are_valid_and_the_first_ones_only_observe(
     page: Path,
 ) -> None:
     settings = [
@@ -88,7 +88,7 @@ def _leads(page: Path, text: str, link: str) -> bool:
 
 
 @pytest.mark.parametrize("page", [*OTHERS, *PAGES], ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_every_relative_link_of_a_document_has_a_target(page: Path) -> None:
     assert _dead(page, page.read_text()) == set()
 
 
@@ -97,7 +97,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")
 _LIBRARY_NAMES = {"sys.setprofile"}
 
 
-def test_contributing_names_only_what_the_code_has() -> None:
+def test_contributing_names_only_identifiers_that_exist_in_the_code() -> None:
     known_words = set(re.findall(r"\w+", " ".join(str(path) for path in list_files("*"))))
     for path in list_files("*.py"):
         tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)

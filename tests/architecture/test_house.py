@@ -61,19 +61,19 @@ RULES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_it_stands_where_it_may(rule: str) -> None:
+def test_environment_clock_iam_actions_and_boto3_are_used_only_in_allowed_files(rule: str) -> None:
     forbidden, allowed = RULES[rule]
     found = {name for name, text in FILES.items() if re.search(forbidden, text)}
     assert {name for name in found if not re.match("|".join(allowed), name)} == set()
 
 
-def test_no_room_no_file_and_no_class_is_a_drawer() -> None:
+def test_no_folder_file_or_class_has_a_catch_all_name_such_as_utils() -> None:
     names = {part for name in FILES for part in Path(name).with_suffix("").parts}
     names |= {each for text in FILES.values() for each in re.findall(r"(?m)^class (\w+)", text)}
     assert {name for name in names if DRAWER.fullmatch(name)} == set()
 
 
-def test_only_example_accounts_are_named() -> None:
+def test_only_example_aws_account_ids_appear_in_code_and_documents() -> None:
     """A real account's number would be somebody's."""
     for path in (*PATHS, *list_files("tests/*.py", ":(glob)*.md", "docs/*.md")):
         numbers = set(re.findall(r"(?<![0-9a-f-])[0-9]{12}(?![0-9a-f-])", path.read_text()))

@@ -96,13 +96,13 @@ def _about_nothing(mistake: str) -> bool:
     return bool(re.search(r"Missing (argument|option)|\nCommands:", mistake))
 
 
-def test_a_command_to_type_is_taken() -> None:
+def test_every_mendq_command_that_people_are_told_to_type_is_accepted() -> None:
     commands = {*_typed()}
     assert len(commands) > 50
     assert {each: said for each in commands if (said := _mistake_in(each))} == {}
 
 
-def test_a_command_in_a_sentence_is_one() -> None:
+def test_every_mendq_command_named_in_a_sentence_exists() -> None:
     said = {each: _mistake_in(each) for each in {*_named()}}
     assert len(said) > 50
     assert {each: no for each, no in said.items() if no and not _about_nothing(no)} == {}

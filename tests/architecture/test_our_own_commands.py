@@ -81,6 +81,6 @@ def _python(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_command_of_ours_is_one(line: str) -> None:
+def test_every_make_python_and_cdk_command_in_the_documents_is_valid(line: str) -> None:
     assert len(LINES) > 20
     assert _mistake_in(line) == ""

@@ -30,13 +30,13 @@ from tests.notifications.pages import CASE
 from tests.source_files import ROOT
 
 
-def test_every_refusal_s_code_is_explained_in_a_runbook() -> None:
+def test_every_refusal_code_is_explained_in_a_runbook() -> None:
     pages = "".join(each.read_text() for each in RUNBOOKS.glob("*.md") if each != OVERVIEW)
     named = set(re.findall(r"`([a-z_]+)`", pages))
     assert list_emitted_codes() - named - read_explained_codes(OVERVIEW.read_text()) == set()
 
 
-def test_the_overview_explains_no_code_that_is_never_given_and_none_twice() -> None:
+def test_runbook_overview_explains_only_codes_that_are_emitted_and_each_once() -> None:
     text = OVERVIEW.read_text()
     codes = [code for row in CODE_ROW.findall(text) for code in row.split(", ")]
     assert len(codes) == len(set(codes))
@@ -53,7 +53,7 @@ NAMES = {
 }
 
 
-def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has() -> None:
+def test_exactly_the_refusal_codes_that_a_case_can_open_with_have_a_next_step() -> None:
     opening = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
     sources = [each.read_text() for each in (ROOT / "mendq").rglob("*.py")]
     given = [each for source in sources for each in codes_given(source, opening)]
@@ -63,7 +63,7 @@ def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has()
     assert set(NEXT_STEP_BY_STATE) == set(State)
 
 
-def test_a_next_step_is_a_sentence_and_a_command_that_is_one() -> None:
+def test_next_step_of_each_refusal_code_has_a_sentence_and_a_valid_command() -> None:
     for code, (sentence, _) in NEXT_STEP_BY_REFUSAL_CODE.items():
         step = choose_next_step(replace(CASE, state=State.REFUSED, code=code))
         assert step["sentence"].endswith("."), code
@@ -74,12 +74,12 @@ def test_a_next_step_is_a_sentence_and_a_command_that_is_one() -> None:
         assert sentence in OVERVIEW.read_text(), code
 
 
-def test_every_symptom_s_runbook_leads_to_the_overview() -> None:
+def test_every_symptoms_runbook_links_the_runbook_overview() -> None:
     for entry in CATALOGUE:
         assert "](README.md)" in (ROOT / entry.runbook).read_text(), entry.name
 
 
-def test_the_report_has_words_for_every_reason_of_the_nightly() -> None:
+def test_report_explains_every_reason_why_the_nightly_job_opened_no_case() -> None:
     """Neither sees the other."""
     emitted = IGNORE_CODES | codes_returned(
         (ROOT / "analytics/incidents.py").read_text(), "_explain_missing_case"

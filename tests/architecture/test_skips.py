@@ -37,7 +37,7 @@ def test_expected_to_fail():
         ("records.json is not here", "true", 1),
     ],
 )
-def test_unlisted_skip_fails_only_where_ci_is_true(
+def test_unlisted_skip_fails_only_if_ci_is_true(
     reason: str, is_ci: str, exit_code: int, tmp_path: Path
 ) -> None:
     test_file = tmp_path / "test_skipped.py"
@@ -54,7 +54,7 @@ def test_unlisted_skip_fails_only_where_ci_is_true(
     assert ("1 failed, 1 xfailed, 1 error" in finished.stdout) == bool(exit_code)
 
 
-def test_find_unlisted_skip_says_what_to_do() -> None:
+def test_problem_of_an_unlisted_skip_names_the_reason_and_the_file_to_edit() -> None:
     problem = find_unlisted_skip("Skipped: records.json is not here", {"CI": "true"})
     assert problem is not None
     assert "'records.json is not here'" in problem

@@ -128,7 +128,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     return _installed(built, tmp_path_factory.mktemp("installed"), PROJECT["dependencies"])
 
 
-def test_it_contains_the_engine_alone_with_its_templates_and_types(built: Path) -> None:
+def test_sdist_and_wheel_contain_only_mendq_with_its_templates_and_types(built: Path) -> None:
     version = PROJECT["version"]
     assert {each.name for each in built.iterdir()} >= {
         f"mendq-{version}.tar.gz",
@@ -148,7 +148,7 @@ def test_it_contains_the_engine_alone_with_its_templates_and_types(built: Path) 
     assert times == {DAY}, "the day of the commit, not of the build"
 
 
-def test_the_packages_page_links_no_file_that_is_not_there(built: Path) -> None:
+def test_package_index_page_has_only_absolute_links(built: Path) -> None:
     with ZipFile(next(built.glob("*.whl"))) as wheel:
         page = wheel.read(f"mendq-{PROJECT['version']}.dist-info/METADATA").decode()
     links = re.findall(r"\]\(([^)]*)\)", page)
@@ -156,7 +156,7 @@ def test_the_packages_page_links_no_file_that_is_not_there(built: Path) -> None:
     assert (len(links) > 0, "mendq scan --policy" in page, "![" in page) == (True, True, False)
 
 
-def test_the_four_commands_run(installed: Installed) -> None:
+def test_installed_wheel_runs_version_help_scan_policy_and_explain(installed: Installed) -> None:
     assert installed.run("mendq", "--version") == (0, f"mendq {PROJECT['version']}\n", "")
     shown = installed.run("mendq", "--help")
     assert (shown.code, "rollback" in shown.out) == (0, True)
@@ -167,7 +167,9 @@ def test_the_four_commands_run(installed: Installed) -> None:
     assert '"not_failed"' in explained.out
 
 
-def test_backtest_names_the_extra_before_it_asks_for_anything(installed: Installed) -> None:
+def test_installed_wheel_backtest_without_pyspark_names_the_extra_to_install(
+    installed: Installed,
+) -> None:
     helped = installed.run("mendq", "backtest", "--help")
     assert (helped.code, "--trail" in helped.out) == (0, True)
     days = ("--from", "2026-11-02", "--to", "2026-11-03", "--region", "us-east-1")
@@ -177,7 +179,9 @@ def test_backtest_names_the_extra_before_it_asks_for_anything(installed: Install
 
 
 @pytest.mark.long
-def test_with_the_extra_it_runs_where_there_is_no_clone(built: Path, tmp_path: Path) -> None:
+def test_installed_wheel_backtest_with_the_nightly_extra_runs_without_a_clone(
+    built: Path, tmp_path: Path
+) -> None:
     extras = PROJECT["optional-dependencies"]
     _, *nightly = extras["nightly"]
     at = _installed(built, tmp_path, PROJECT["dependencies"] + extras["report"] + nightly)
@@ -192,14 +196,18 @@ def test_with_the_extra_it_runs_where_there_is_no_clone(built: Path, tmp_path: P
     assert "Had Mendq been there" in (at.folder / said["pages"][0]).read_text()
 
 
-def test_the_others_get_as_far_as_asking(installed: Installed) -> None:
+def test_installed_wheel_commands_without_credentials_exit_1_and_say_so(
+    installed: Installed,
+) -> None:
     """One after the other in one process: what one loads, nobody lacks."""
     ran = installed.run("python", "-c", ASK, "cases", "cost", "doctor", "report", "scan")
     assert (ran.code, ran.out.split()) == (0, ["1"] * 5), ran.error
     assert [each[:21] for each in ran.error.splitlines()] == ["mendq: no credentials"] * 5
 
 
-def test_what_draws_loads_when_it_is_asked_for(installed: Installed) -> None:
+def test_installed_wheel_imports_every_module_except_lint_and_report_without_extras(
+    installed: Installed,
+) -> None:
     """Every other module of the engine loads without an extra, the page of a scan's among them."""
     files = [path for path in list_files("mendq/*.py") if not path.name.startswith("_")]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]

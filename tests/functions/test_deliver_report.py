@@ -96,7 +96,7 @@ def made(
     return made
 
 
-def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda) -> None:
+def test_deliver_report_with_an_unreadable_summary_writes_and_sends_nothing(made: Lambda) -> None:
     made.put(json.dumps(busy_week()).encode() + b" " * MOST_SUMMARY_BYTES)
     with pytest.raises(SummaryUnreadable):
         made.run()
@@ -107,7 +107,9 @@ def test_a_summary_that_cannot_be_read_delivers_nothing(made: Lambda) -> None:
     assert made.metrics[0]["ReportsDelivered"] == [0]
 
 
-def test_a_week_that_is_not_over_gets_a_page_and_keeps_its_mails_for_later(made: Lambda) -> None:
+def test_report_of_an_unfinished_week_is_written_as_a_page_and_mailed_after_the_week_ends(
+    made: Lambda,
+) -> None:
     week = busy_week()
     running = {**week, "not_seen": {**week["not_seen"], "week_is_over": False}}
     made.put(json.dumps(running).encode())
@@ -124,7 +126,7 @@ def test_a_week_that_is_not_over_gets_a_page_and_keeps_its_mails_for_later(made:
 
 
 @pytest.mark.parametrize(("alias", "said"), [("orders-prod", "orders-prod"), (None, "")])
-def test_the_accounts_alias_is_told_where_it_may_be_read(
+def test_report_names_the_account_alias_only_if_iam_lets_the_lambda_read_it(
     made: Lambda, monkeypatch: pytest.MonkeyPatch, alias: str | None, said: str
 ) -> None:
     heres: list[Any] = []
@@ -151,7 +153,7 @@ class _Denied:
         raise self.error
 
 
-def test_the_event_twice_makes_the_page_twice_and_sends_once(made: Lambda) -> None:
+def test_second_event_for_the_same_summary_sends_no_second_report(made: Lambda) -> None:
     first, second = made.run("request-1"), made.run("request-2")
     assert first["sent_to"][1:] == list(READERS)
     assert second["sent_to"] == []
@@ -168,7 +170,7 @@ def _page(made: Lambda) -> str:
     return body
 
 
-def test_without_a_sender_the_verdict_alone_goes_out(
+def test_report_without_a_sender_address_is_published_to_sns_and_not_mailed(
     made: Lambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
@@ -179,7 +181,7 @@ def test_without_a_sender_the_verdict_alone_goes_out(
 
 
 @pytest.mark.parametrize("readers", [(), READERS])
-def test_a_member_sends_no_verdict_but_where_it_has_readers_of_its_own(
+def test_organization_member_sends_a_report_only_if_it_has_recipients_of_its_own(
     made: Lambda, monkeypatch: pytest.MonkeyPatch, readers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("MENDQ_IS_MEMBER", "true")
@@ -191,7 +193,9 @@ def test_a_member_sends_no_verdict_but_where_it_has_readers_of_its_own(
     assert made.metrics[0]["ReportsNotDelivered"] == [0]
 
 
-def test_a_verdict_that_sns_refuses_keeps_no_mail_back(made: Lambda) -> None:
+def test_report_is_mailed_even_if_sns_refuses_the_notification_and_the_retry_mails_nobody_twice(
+    made: Lambda,
+) -> None:
     made.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")
     with pytest.raises(ReportNotDelivered, match="NotFound"):
         made.run()
@@ -213,7 +217,7 @@ def _refusing(made: Lambda, *addresses: str, code: str = "MessageRejected") -> C
     return refuse
 
 
-def test_a_refused_address_costs_nobody_else_the_report(
+def test_report_reaches_other_recipients_if_ses_refuses_one_and_notifies_once_about_the_refusal(
     made: Lambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq/*.md")
@@ -240,7 +244,9 @@ def test_a_refused_address_costs_nobody_else_the_report(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_dead_at_any_call_the_retries_deliver_it_all(made: Lambda, kind: str) -> None:
+def test_lambda_killed_at_any_aws_call_delivers_the_whole_report_on_retry(
+    made: Lambda, kind: str
+) -> None:
     """Twice only where it may have been sent and nobody could note it: what is lost is worse."""
     twice_at = NOTING if kind == "killed_before" else SENDING
     for strike_at, name in enumerate(CALLS, 1):

@@ -14,7 +14,7 @@ from tests.functions.builders import make_invocation
 
 
 @pytest.mark.parametrize("odd", [nan, inf, -inf])
-def test_lambda_leaves_a_metric_out_that_is_no_finite_number(odd: float) -> None:
+def test_metric_that_is_nan_or_infinite_is_not_sent(odd: float) -> None:
     metrics = Metrics(namespace="Test", service="test")
     call = make_invocation(metrics)
     call.measure("odd", odd, "Seconds")
@@ -24,7 +24,7 @@ def test_lambda_leaves_a_metric_out_that_is_no_finite_number(odd: float) -> None
     metrics.clear_metrics()
 
 
-def test_log_line_with_a_nan_is_json() -> None:
+def test_log_line_with_a_nan_value_is_valid_json_with_null() -> None:
     line = to_log_line({"seconds": nan, "why": ValueError("x"), "queue": "a"})
     read = json.loads(line, parse_constant=refuse_nan_constant)
     assert read == {"seconds": None, "why": "x", "queue": "a"}

@@ -31,7 +31,7 @@ def deliver(bodies: dict[str, str]) -> list[str]:
     return sorted(each["itemIdentifier"] for each in answer["batchItemFailures"])
 
 
-def test_junk_costs_itself_and_is_parked(
+def test_heal_batch_with_unreadable_messages_returns_only_those_and_still_fixes_the_queue(
     account: Account, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -47,7 +47,7 @@ def test_junk_costs_itself_and_is_parked(
     assert not {"Refusals", "UnknownErrorCodes"} & seen.keys()
 
 
-def test_one_queue_that_cannot_be_looked_at_costs_itself(
+def test_heal_batch_retries_only_the_messages_of_a_queue_whose_attributes_cannot_be_read(
     account: Account, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, bad = account.queue(VisibilityTimeout="30"), account.queue("bad.fifo")
@@ -66,7 +66,7 @@ def test_one_queue_that_cannot_be_looked_at_costs_itself(
     assert sum_metrics(capsys.readouterr().out)["HealErrors"] == 1, "once for its three messages"
 
 
-def test_an_unknown_code_is_counted_and_never_acted_on(
+def test_failed_calls_with_an_unknown_error_code_are_counted_and_change_no_queue(
     account: Account, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -75,7 +75,7 @@ def test_an_unknown_code_is_counted_and_never_acted_on(
     assert sum_metrics(capsys.readouterr().out)["UnknownErrorCodes"] == 3
 
 
-def test_three_thousand_deliveries_are_one_write(account: Account) -> None:
+def test_heal_writes_a_queue_once_for_3000_failed_calls_in_three_batches(account: Account) -> None:
     """Grouped first: what a batch costs does not grow with its events."""
     queue, calls = account.queue(VisibilityTimeout="30"), calls_of(account)
     bodies = account.late_deletes(queue, *map(str, range(1000)))
@@ -86,7 +86,7 @@ def test_three_thousand_deliveries_are_one_write(account: Account) -> None:
     assert account.transitions()[0]["evidence"]["failed_calls"] == 1000
 
 
-def test_to_wait_to_be_unreadable_or_to_be_overtaken_is_no_error() -> None:
+def test_heal_errors_metric_ignores_retries_unreadable_events_and_lost_races() -> None:
     """Of two runs that read one burst one is faster."""
     gone = FactsUnavailable("orders")
     errors = (CaseMoved(), RetryLater(), EventUnreadable(), gone, gone)
@@ -127,7 +127,7 @@ print(json.dumps([sorted(of_the_sdk), loaded, gc.isenabled()]))
 """
 
 
-def test_a_cold_start_loads_what_is_listed() -> None:
+def test_heal_cold_start_imports_only_listed_packages() -> None:
     environment = {**os.environ, "PYTHONPATH": ROOT}
     told = subprocess.check_output([sys.executable, "-c", COLD_START], env=environment, text=True)
     of_the_sdk, loaded, collects = json.loads(told)

@@ -32,7 +32,7 @@ TAKES_UP = (attach_dlq, heal, redrive, restore_policy)
         {"case_id": "c", "queue_arn": "orders", "symptom": "dlq_missing"},
     ],
 )
-def test_what_names_no_case_of_ours_is_the_callers_fault(
+def test_case_request_without_a_valid_case_is_rejected_as_the_callers_fault(
     account: Account, deploy: Deploy, caplog: pytest.LogCaptureFixture, owner: Any, event: Any
 ) -> None:
     deploy(owner.handler, account, bounds=Bounds())
@@ -43,7 +43,9 @@ def test_what_names_no_case_of_ours_is_the_callers_fault(
 
 
 @pytest.mark.parametrize("owner", [attach_dlq, redrive, restore_policy])
-def test_a_visibility_is_not_theirs_to_write(account: Account, deploy: Deploy, owner: Any) -> None:
+def test_lambda_that_does_not_own_visibility_timeout_refuses_the_case_and_writes_nothing(
+    account: Account, deploy: Deploy, owner: Any
+) -> None:
     deploy(owner.handler, account, bounds=Bounds())
     account.later(minutes=-10)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
@@ -57,7 +59,7 @@ def test_a_visibility_is_not_theirs_to_write(account: Account, deploy: Deploy, o
     assert states(account)[-1] == "approved"
 
 
-def test_an_approved_case_gets_its_pinned_policy_and_is_counted(
+def test_restore_policy_writes_the_pinned_queue_policy_of_an_approved_case_and_counts_a_fix(
     account: Account, deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(restore_policy.handler, account)
@@ -76,7 +78,7 @@ def test_an_approved_case_gets_its_pinned_policy_and_is_counted(
     assert (sent["AutoFixes"], "Refusals" in sent) == (1, False)
 
 
-def test_a_tick_answers_how_far_a_redrive_has_come_and_counts_messages(
+def test_redrive_invocation_returns_its_progress_and_counts_only_newly_moved_messages(
     deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with redriving() as world:
@@ -93,7 +95,7 @@ def test_a_tick_answers_how_far_a_redrive_has_come_and_counts_messages(
 
 
 @pytest.mark.parametrize("asked", [approve, rollback])
-def test_a_request_without_a_case_or_a_case_store_is_refused(
+def test_approve_and_rollback_refuse_a_bad_request_an_unknown_case_and_a_missing_case_store(
     account: Account, deploy: Deploy, asked: Any
 ) -> None:
     deploy(asked.handler, account, owners=OWNERS)
@@ -106,7 +108,7 @@ def test_a_request_without_a_case_or_a_case_store_is_refused(
     assert "ask again in two minutes" in answered["reason"]
 
 
-def test_it_rolls_back_where_it_is_told_to(account: Account, deploy: Deploy) -> None:
+def test_rollback_writes_only_if_dry_run_is_false(account: Account, deploy: Deploy) -> None:
     deploy(rollback.handler, account, owners=OWNERS)
     queue = account.queue(VisibilityTimeout="30")
     fail(account, queue)

@@ -38,7 +38,7 @@ def scanner(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner
         yield made
 
 
-def test_a_scan_says_what_it_found_and_heal_heals_it(
+def test_scan_logs_its_findings_and_heal_fixes_the_announced_one(
     scanner: Scanner, caplog: pytest.LogCaptureFixture, capsys: Printed
 ) -> None:
     scanner.account.later(hours=-1)
@@ -72,7 +72,9 @@ def test_a_scan_says_what_it_found_and_heal_heals_it(
         [{"queue_arn": ORDERS.replace("1234", "4321"), "symptom": "dlq_retention_too_short"}],
     ],
 )
-def test_heal_reads_at_nothing_that_is_none_of_its_own(scanner: Scanner, found: object) -> None:
+def test_heal_ignores_a_scan_finding_that_names_no_queue_or_symptom_of_this_account(
+    scanner: Scanner, found: object
+) -> None:
     assert heal.handler({"found": found}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert scanner.account.transitions() == []
 
@@ -91,7 +93,9 @@ def _known(account: Account) -> Probe:
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
-def test_a_time_to_come_does_not_end_the_probe(probed: Account, time: str) -> None:
+def test_probe_invoked_with_a_future_time_still_counts_the_next_lost_probe(
+    probed: Account, time: str
+) -> None:
     probe.handler({"time": time}, LAMBDA_CONTEXT)
     known = _known(probed)
     assert known.scheduled_at <= datetime.now(UTC)
@@ -99,7 +103,7 @@ def test_a_time_to_come_does_not_end_the_probe(probed: Account, time: str) -> No
     assert following.lost_in_a_row == 1
 
 
-def test_the_time_of_the_schedule_is_noted_and_how_many_were_lost_is_sent(
+def test_probe_records_its_scheduled_time_and_counts_lost_probes_in_a_row(
     probed: Account, capsys: Printed
 ) -> None:
     for lost, hours_ago in enumerate((3, 2, 1)):
@@ -127,14 +131,16 @@ def _counts(open_cases: int, moved: int = 0, errors: int = 0) -> dict[str, int]:
     return {"open": open_cases, "moved": moved, "called": 0, "errors": errors}
 
 
-def test_what_is_open_and_for_how_long(followed: Account, capsys: Printed) -> None:
+def test_follow_up_sends_the_number_and_age_of_open_cases(
+    followed: Account, capsys: Printed
+) -> None:
     assert follow_up.handler(_at(followed.now + 2 * HOUR), LAMBDA_CONTEXT) == _counts(1)
     sent = sum_metrics(capsys.readouterr().out)
     assert (sent["ProposedCasesOpen"], sent[AGE]) == (1, 2 * 3_600)
 
 
 @pytest.mark.parametrize("days", [-400, 0.1, 2, 400])
-def test_deployed_nothing_lets_its_clock_be_put_forward(
+def test_follow_up_in_a_deployed_stack_ignores_a_past_or_future_time_in_its_event(
     followed: Account,
     deploy: Deploy,
     monkeypatch: pytest.MonkeyPatch,
@@ -150,7 +156,7 @@ def test_deployed_nothing_lets_its_clock_be_put_forward(
     assert followed.case_store_items() == before
 
 
-def test_how_long_a_fix_took_is_sent_once_it_is_verified(
+def test_follow_up_sends_time_to_heal_when_a_fix_is_verified(
     followed: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.follow_up.case_evidence.count_deleted_messages", lambda *_: 7)

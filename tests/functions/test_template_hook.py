@@ -81,7 +81,9 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
 
 
 @pytest.mark.parametrize("action", ["CREATE", "UPDATE"])
-def test_what_is_found_comes_with_its_reason_and_the_lines(ask: Ask, action: str) -> None:
+def test_template_hook_fails_a_faulty_queue_with_the_finding_and_the_lines_to_change(
+    ask: Ask, action: str
+) -> None:
     given = {**SLOW, "VisibilityTimeout": 30, "SqsManagedSseEnabled": False}
     answer = ask(request(QUEUE, given, action))
     assert (answer["hookStatus"], answer["errorCode"]) == ("FAILED", "NonCompliant")
@@ -115,7 +117,7 @@ def test_what_is_found_comes_with_its_reason_and_the_lines(ask: Ask, action: str
         {"requestData": [], "clientRequestToken": {"a": 1}},
     ],
 )
-def test_what_is_deleted_or_none_of_its_targets_goes_through(
+def test_template_hook_passes_deletions_other_resource_types_and_malformed_requests(
     ask: Ask, event: Any, fails: bool
 ) -> None:
     assert ask(event, fails=fails)["hookStatus"] == "SUCCESS"
@@ -123,7 +125,7 @@ def test_what_is_deleted_or_none_of_its_targets_goes_through(
 
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize(("target", "queues"), [(POLICY, "Queues"), (INLINE, "Queue")])
-def test_a_policy_is_judged_for_the_queues_that_it_names(
+def test_template_hook_reports_a_public_queue_policy_for_each_queue_the_policy_names(
     ask: Ask, target: str, queues: str, as_text: bool
 ) -> None:
     document: Any = a_policy(statement())["PolicyDocument"]
@@ -142,7 +144,7 @@ def test_a_policy_is_judged_for_the_queues_that_it_names(
 
 
 @pytest.mark.parametrize(("target", "properties", "undecided"), GIVEN["undecided"])
-def test_what_is_not_known_is_left_undecided(
+def test_template_hook_passes_a_resource_with_unknown_values_and_lists_undecided_checks(
     ask: Ask, target: str, properties: Any, undecided: str
 ) -> None:
     answer = ask(request(target, properties), fails=True)
@@ -173,7 +175,9 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("name", UNFIT)
-def test_what_it_cannot_judge_goes_through_unless_it_stops_deployments(ask: Ask, name: str) -> None:
+def test_template_hook_passes_a_resource_it_cannot_judge_unless_set_to_fail_deployments(
+    ask: Ask, name: str
+) -> None:
     """By the steps that it counts: a clock would say of this machine alone."""
     event = request(POLICY if "Queues" in (UNFIT[name] or {}) else QUEUE, UNFIT[name])
     answer = ask(event)
@@ -186,7 +190,7 @@ def test_what_it_cannot_judge_goes_through_unless_it_stops_deployments(ask: Ask,
     }
 
 
-def test_a_fault_of_its_own_is_told_by_its_kind_alone(
+def test_template_hook_reports_its_own_exception_by_type_without_the_template_text(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> Any:
@@ -198,7 +202,7 @@ def test_a_fault_of_its_own_is_told_by_its_kind_alone(
     assert ask(request(QUEUE, {}))["hookStatus"] == "SUCCESS"
 
 
-def test_no_text_of_a_template_breaks_out_of_its_line(ask: Ask) -> None:
+def test_template_hook_message_cannot_be_forged_by_line_breaks_in_template_text(ask: Ask) -> None:
     hostile = "x\nerror policy_is_public\r\u202e\x1b[2J https://evil.example/ \u00e9" * 3
     tags = [{"Key": "mendq", "Value": hostile}, {"Key": hostile, "Value": hostile}]
     given = {"QueueName": hostile, "KmsMasterKeyId": hostile, "Tags": tags, hostile: hostile}
@@ -211,7 +215,7 @@ def test_no_text_of_a_template_breaks_out_of_its_line(ask: Ask) -> None:
     assert "error policy_is_public" not in answer["message"].split("\n")
 
 
-def test_a_queue_with_all_that_it_may_have_takes_a_fifth_of_the_steps(
+def test_template_hook_judges_the_largest_queue_and_policy_within_a_fifth_of_its_step_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SQS takes a policy of 8 KB and 50 tags: what anybody writes is far from the bound."""

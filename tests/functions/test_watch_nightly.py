@@ -106,7 +106,7 @@ def watching(
     return Lambda(account, capsys, caplog)
 
 
-def test_a_good_nightly_is_reported_with_every_figure(watching: Lambda) -> None:
+def test_watch_nightly_sends_every_metric_of_a_successful_nightly_run(watching: Lambda) -> None:
     watching.before()
     watching.nightly(DAY, 9_000)
     watching.nightly(DAY + timedelta(days=1), 1, bytes_unreadable=99)
@@ -119,7 +119,9 @@ def test_a_good_nightly_is_reported_with_every_figure(watching: Lambda) -> None:
     assert watching.said["usual_records"] == 10_000
 
 
-def test_a_run_that_wrote_nothing_failed_and_says_so_in_one_line(watching: Lambda) -> None:
+def test_nightly_run_that_wrote_nothing_is_counted_as_failed_and_logged_once(
+    watching: Lambda,
+) -> None:
     watching.before()
     watching.nightly(DAY, 9_000, made_at=watching.created_at - timedelta(hours=1))
     assert watching.end("FAILED")["verdict"] == "failed"
@@ -131,7 +133,7 @@ def test_a_run_that_wrote_nothing_failed_and_says_so_in_one_line(watching: Lambd
 @pytest.mark.parametrize(
     "detail", [{"applicationId": "00f1another00app"}, {"jobRunId": None}, [], "SUCCESS", None]
 )
-def test_event_that_names_no_run_of_ours_is_ignored_and_emr_is_not_asked(
+def test_watch_nightly_ignores_an_event_of_another_emr_application_without_calling_emr(
     watching: Lambda, detail: object
 ) -> None:
     with Stubber(watching.account.clients.emr):
@@ -140,7 +142,9 @@ def test_event_that_names_no_run_of_ours_is_ignored_and_emr_is_not_asked(
     assert '"_aws"' not in watching.capture.readouterr().out
 
 
-def test_run_that_emr_does_not_know_is_ignored_and_counts_as_nothing(watching: Lambda) -> None:
+def test_watch_nightly_ignores_a_job_run_that_emr_does_not_know_and_sends_no_metric(
+    watching: Lambda,
+) -> None:
     with Stubber(watching.account.clients.emr) as emr:
         emr.add_client_error("get_job_run", "ResourceNotFoundException", "no such run", 404)
         answer = watch_nightly.handler(event(), LAMBDA_CONTEXT)
@@ -148,7 +152,7 @@ def test_run_that_emr_does_not_know_is_ignored_and_counts_as_nothing(watching: L
     assert '"_aws"' not in watching.capture.readouterr().out
 
 
-def test_emr_that_refuses_an_answer_fails_the_lambda_so_that_it_is_tried_again(
+def test_watch_nightly_raises_if_emr_denies_access_so_that_lambda_retries(
     watching: Lambda,
 ) -> None:
     with Stubber(watching.account.clients.emr) as emr:
@@ -167,7 +171,7 @@ def test_emr_that_refuses_an_answer_fails_the_lambda_so_that_it_is_tried_again(
         ("FAILED", "nightly-9999-12-31", "is no nightly run"),
     ],
 )
-def test_what_emr_says_of_the_run_counts_and_not_the_event(
+def test_watch_nightly_trusts_emrs_state_and_run_name_over_the_event(
     watching: Lambda, state: str, name: str | None, because: str
 ) -> None:
     assert because in watching.end(state, name)["ignored"]
@@ -183,7 +187,7 @@ def test_what_emr_says_of_the_run_counts_and_not_the_event(
         ("2026-W46", "FAILED", "summed_up", "INFO"),
     ],
 )
-def test_a_week_is_well_where_it_was_summed_up(
+def test_weekly_run_counts_as_failed_only_if_it_wrote_no_summary(
     watching: Lambda, summed_up: str, state: str, verdict: str, level: str
 ) -> None:
     watching.put(f"summary/week={summed_up}/summary.json", b"{}")
@@ -194,7 +198,9 @@ def test_a_week_is_well_where_it_was_summed_up(
         assert watching.said["why"] == f"the run ended {state} and did not sum up 2026-W46"
 
 
-def test_no_week_for_eight_days_is_a_report_that_is_missing(watching: Lambda) -> None:
+def test_report_counts_as_missing_after_eight_days_without_a_weekly_summary(
+    watching: Lambda,
+) -> None:
     """As long as the nightly runs go back; what was summed up this week ends it."""
     watching.before(7)
     watching.nightly(DAY, 9_000)
@@ -225,7 +231,7 @@ def in_an_organization(watching: Lambda, deploy: Deploy, bucket: str = "central"
             watching.put(f"{table}/dt={day}/{table}.parquet", f"{table} {day}".encode())
 
 
-def test_the_days_that_a_run_wrote_are_shared_below_its_own_prefix(
+def test_watch_nightly_copies_each_days_tables_to_the_organization_bucket_below_its_account_prefix(
     watching: Lambda, deploy: Deploy
 ) -> None:
     in_an_organization(watching, deploy)
@@ -243,7 +249,7 @@ def test_the_days_that_a_run_wrote_are_shared_below_its_own_prefix(
     }
 
 
-def test_an_organization_that_refuses_costs_the_night_nothing(
+def test_watch_nightly_sends_metrics_and_raises_if_the_organization_bucket_is_missing(
     watching: Lambda, deploy: Deploy
 ) -> None:
     """The event comes again and is parked, which an alarm tells of; the figures are sent."""
@@ -253,7 +259,9 @@ def test_an_organization_that_refuses_costs_the_night_nothing(
     assert sum_metrics(watching.capture.readouterr().out)["NightlyRunsWritten"] == 1
 
 
-def test_a_night_without_tables_shares_nothing(watching: Lambda, deploy: Deploy) -> None:
+def test_watch_nightly_copies_nothing_to_the_organization_if_the_run_wrote_no_tables(
+    watching: Lambda, deploy: Deploy
+) -> None:
     in_an_organization(watching, deploy)
     watching.account.clients.s3.create_bucket(Bucket="central")
     for day in (DAY - timedelta(days=1), DAY):

@@ -50,7 +50,9 @@ def _app(folder: Path, **context: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> None:
+def test_app_with_wrong_settings_prints_one_line_per_mistake_and_synthesizes_nothing(
+    tmp_path: Path,
+) -> None:
     done = _app(tmp_path, mendq={"mode": "Heal", "queues": ["*"], "nightly_runs": {}})
     assert done.returncode == 1
     paths = [line.split(":")[0] for line in done.stderr.splitlines()]
@@ -58,7 +60,7 @@ def test_every_mistake_is_a_line_and_nothing_is_synthesized(tmp_path: Path) -> N
     assert not list((tmp_path / "out").glob("*.template.json"))
 
 
-def test_a_boundary_is_on_every_role_and_a_qualifier_in_every_asset(
+def test_cdk_json_permissions_boundary_and_bootstrap_qualifier_reach_every_role_and_asset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As deploy.md has it: both stand in cdk.json beside the settings."""
@@ -78,14 +80,14 @@ def test_a_boundary_is_on_every_role_and_a_qualifier_in_every_asset(
 
 
 @pytest.mark.long
-def test_offline_and_without_credentials_it_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_app_offline_and_without_credentials_synthesizes_the_same_bytes(tmp_path: Path) -> None:
     done = _app(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     for name in ("Mendq.template.json", "Mendq.assets.json"):
         assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
 
 
-def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
+def test_app_without_node_or_fetchable_wheels_exits_with_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -104,7 +106,7 @@ def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
         runpy.run_path(str(ROOT / "app.py"))
 
 
-def test_a_file_that_make_synth_is_given_is_what_is_read(
+def test_make_synth_settings_option_makes_the_app_read_that_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "it is ours.json"
@@ -129,16 +131,18 @@ def test_a_file_that_make_synth_is_given_is_what_is_read(
         ("[]", r"\[\] is not an object"),
     ],
 )
-def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) -> None:
+def test_unreadable_settings_on_the_cdk_command_line_are_refused_with_a_hint(
+    said: str, line: str
+) -> None:
     with pytest.raises(SettingsRefused, match=rf"^mendq: {line}.*\Z"):
         read_deployment_settings(load_raw_settings(cdk.App(context={"mendq": said})))
 
 
-def test_load_raw_settings_returns_defaults_if_context_is_null() -> None:
+def test_null_settings_in_the_cdk_context_mean_the_defaults() -> None:
     assert load_raw_settings(cdk.App(context={"mendq": "null"})) == {}
 
 
-def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_be_read(
+def test_settings_come_from_the_command_line_or_cdk_json_and_broken_json_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert load_raw_settings(cdk.App(context={"mendq": '{"mode": "propose"}'})) == {
@@ -162,7 +166,7 @@ def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_b
         ('{"context": {"mendqq": {"mode": "heal"}}}', r"^context\.mendqq: .* mean mendq\?$"),
     ],
 )
-def test_settings_that_nobody_would_read_are_refused(
+def test_misplaced_or_misspelled_settings_key_in_cdk_json_is_refused(
     text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(synthesis, "CDK_JSON_FILE", tmp_path / "cdk.json")

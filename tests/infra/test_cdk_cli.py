@@ -22,7 +22,9 @@ from tests.infra.synthesized import whole_assembly
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-def test_the_two_commands_of_a_reader_synthesize_the_stack(tmp_path: Path) -> None:
+def test_pip_install_and_npx_cdk_synth_in_a_fresh_environment_give_the_template_of_app_py(
+    tmp_path: Path,
+) -> None:
     """In an environment of his own, activated, with a Node of his own and cdk.json as it stands."""
     environment, out = tmp_path / "environment", tmp_path / "cdk.out"
     venv.create(environment, with_pip=True)
@@ -47,7 +49,7 @@ def test_the_two_commands_of_a_reader_synthesize_the_stack(tmp_path: Path) -> No
     assert (out / template).read_text() == (whole_assembly() / template).read_text()
 
 
-def test_a_file_of_settings_is_passed_on_whole(tmp_path: Path) -> None:
+def test_cdk_settings_option_passes_a_multi_line_settings_file_unchanged(tmp_path: Path) -> None:
     """Over several lines, and with what shells and the CLI split at."""
     path = tmp_path / "it's prod.json"
     given = {"mode": "heal", "notifications": {"urgent": ["https://e.example.com/in?key=a=b"]}}
@@ -58,7 +60,7 @@ def test_a_file_of_settings_is_passed_on_whole(tmp_path: Path) -> None:
     assert load_raw_settings(cdk.App(context={name: text})) == given
 
 
-def test_a_file_without_settings_starts_nothing_and_without_one_the_cli_gets_what_was_typed(
+def test_cdk_command_with_a_missing_settings_file_exits_2_and_other_arguments_pass_unchanged(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--settings", str(tmp_path / "gone.json"), "deploy"]) == 2
@@ -68,7 +70,7 @@ def test_a_file_without_settings_starts_nothing_and_without_one_the_cli_gets_wha
 
 
 @pytest.mark.long
-def test_make_cdk_runs_the_pinned_version() -> None:
+def test_make_cdk_runs_the_pinned_cdk_cli_version() -> None:
     """As the README says it; npx fetches it where it is not there."""
     done = subprocess.run(
         [sys.executable, "-m", "infra.packaging.cdk_cli", "--version"],

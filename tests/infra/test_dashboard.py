@@ -20,7 +20,7 @@ def _widgets(settings: str = "default") -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("settings", ["default", "named"])
-def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
+def test_dashboard_shows_every_alarm_with_an_action_once(settings: str) -> None:
     shown = [
         arn
         for each in _widgets(settings)
@@ -36,7 +36,7 @@ def test_every_alarm_that_pages_is_on_it_once(settings: str) -> None:
     assert sorted(shown) == sorted(f"arn:{name}" for name in paging)
 
 
-def test_it_asks_three_questions_and_each_command_is_for_the_stacks_own_region() -> None:
+def test_dashboard_asks_three_questions_with_commands_for_its_own_region() -> None:
     for template in templates_of_three():
         body = json.loads(template.only(DASHBOARD)["DashboardBody"])
         region = template.only(DASHBOARD)["DashboardName"].removeprefix("mendq-")

@@ -88,23 +88,25 @@ def life(cli: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
         yield life
 
 
-def test_over_the_previous_version_the_same_table_and_buckets_go_on(life: Life) -> None:
+def test_deployment_over_the_previous_version_keeps_the_case_table_and_buckets(life: Life) -> None:
     assert life.retained("over") == life.retained("previous")
     assert life.outputs["previous"].keys() <= life.outputs["over"].keys()
 
 
-def test_a_second_deployment_changes_nothing(life: Life) -> None:
+def test_second_deployment_of_the_same_stack_changes_nothing(life: Life) -> None:
     assert "(no changes)" in life.said["again"]
 
 
-def test_destroying_leaves_the_table_and_the_buckets_and_what_they_hold(life: Life) -> None:
+def test_cdk_destroy_retains_the_case_table_the_buckets_and_their_items(life: Life) -> None:
     assert life.items["over"] == life.items["destroyed"] == life.items["anew"]
     assert len(life.items["over"]) == len(LEFT)
     names = {each["Name"] for each in life.account.client("s3").list_buckets()["Buckets"]}
     assert {life.outputs["over"][each] for each in RETAINED - {"CaseTable"}} <= names
 
 
-def test_where_they_are_is_printed(life: Life) -> None:
+def test_mendq_resources_lists_retained_resources_with_the_time_the_stack_was_destroyed(
+    life: Life,
+) -> None:
     retained = {each["name"]: each for each in life.resources["destroyed"]}
     assert retained.keys() == set(life.retained("over").values())
     assert all(each["destroyed_at"] for each in retained.values())
@@ -112,7 +114,9 @@ def test_where_they_are_is_printed(life: Life) -> None:
     assert set(life.retained("anew").values()) <= anew
 
 
-def test_deploying_again_works_beside_what_was_retained(life: Life) -> None:
+def test_deployment_after_destroy_succeeds_with_new_resources_beside_the_retained_ones(
+    life: Life,
+) -> None:
     assert status(life.account, STACK_NAME) == "CREATE_COMPLETE"
     assert status(life.account, "CDKToolkit") == "UPDATE_COMPLETE"
     before, after = life.retained("over"), life.retained("anew")

@@ -53,7 +53,9 @@ def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
+def test_compiled_libraries_of_the_emr_package_match_emrs_processor_glibc_and_python(
+    for_emr: Path,
+) -> None:
     assert read_processors(for_emr) == {AARCH64}
     libraries = [each for each in for_emr.rglob("*") if re.search(r"\.so(\.\d+)*$", each.name)]
     assert set(NATIVE) <= {each.relative_to(for_emr).parts[0] for each in libraries}
@@ -66,7 +68,9 @@ def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
         assert version is None or version[1] == "311", each
 
 
-def test_it_holds_nothing_but_what_runs_and_is_small_enough(for_emr: Path) -> None:
+def test_emr_package_holds_only_needed_libraries_and_stays_below_its_size_limits(
+    for_emr: Path,
+) -> None:
     names = {each.name for each in for_emr.iterdir()}
     assert names <= {*NATIVE, "numpy.libs", "dateutil", "pytz", "six.py", "tzdata"}
     assert build_archive(LAMBDA_PLATFORM_OPTIONS).name.endswith(".tgz"), (
@@ -137,7 +141,7 @@ def submit(
 
 
 @pytest.mark.long
-def test_the_package_alone_runs_the_nightly_on_a_small_cluster(
+def test_emr_package_without_the_checkout_runs_the_nightly_job_on_a_local_cluster(
     package: EmrPackage, tmp_path: Path
 ) -> None:
     """The executor is a process of its own here, so that what it needs has to travel."""
@@ -168,7 +172,7 @@ def _python(
     )
 
 
-def test_every_module_of_it_imports_alone_and_the_entry_point_is_a_script_beside_the_zip(
+def test_every_module_of_the_emr_package_imports_without_compiled_packages_and_the_entry_point_runs(
     package: EmrPackage, tmp_path: Path
 ) -> None:
     """Without the compiled packages too, which the job can do without."""

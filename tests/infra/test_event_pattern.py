@@ -60,7 +60,9 @@ KINDS = ({"Source": "aws.s3"}, {"Source": "drill"}, {"DetailType": "AWS Console 
 
 
 @pytest.mark.parametrize("event", [*OF_OURS, SUCCEEDED, *(PROBED | each for each in KINDS)])
-def test_our_own_calls_what_did_not_fail_and_other_events_stay_out(event: dict[str, Any]) -> None:
+def test_failed_calls_rule_ignores_mendqs_own_calls_successful_calls_and_other_events(
+    event: dict[str, Any],
+) -> None:
     assert not _starts("IntakeFailedCalls", event)
 
 
@@ -68,7 +70,9 @@ ANYONE = [_event(each) for each in (IAM_USER, OTHER_ROLE, {"type": "Root"}, {})]
 
 
 @pytest.mark.parametrize("event", [*ANYONE, PROBED, PROBED_TOO, *ALIKE])
-def test_a_call_of_anyone_else_comes_in_and_the_probes(event: dict[str, Any]) -> None:
+def test_failed_calls_rule_matches_failed_calls_of_other_principals_and_of_the_probe(
+    event: dict[str, Any],
+) -> None:
     assert _starts("IntakeFailedCalls", event)
 
 
@@ -79,7 +83,7 @@ def _written(key: str = "summary/week=2026-W46/summary.json", **changes: Any) ->
     return {"Source": "aws.s3", "DetailType": "Object Created", "Detail": detail, **changes}
 
 
-def test_only_a_summary_that_is_written_starts_the_report() -> None:
+def test_report_rule_matches_only_a_new_weekly_summary_in_the_report_bucket() -> None:
     """What it writes itself would go round and round."""
     assert _starts("DeliverReport", _written())
     week = "week=2026-W46"
@@ -98,7 +102,7 @@ def _health(**detail: Any) -> dict[str, Any]:
     return {"Source": "aws.health", "DetailType": "AWS Health Event", "Detail": told}
 
 
-def test_what_aws_health_tells_of_this_region_comes_in_and_nothing_else_of_it() -> None:
+def test_aws_health_rule_matches_only_issues_of_sqs_kms_and_lambda_in_this_region() -> None:
     for service in ("SQS", "KMS", "LAMBDA"):
         assert _starts("IntakeAwsHealth", _health(service=service))
     assert _starts("IntakeAwsHealth", _health(eventTypeCategory="investigation"))

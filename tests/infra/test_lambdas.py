@@ -27,7 +27,7 @@ def _function(name: str, settings: str = "default") -> Any:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_it_reads_its_settings_back_and_no_template_lets_a_clock_be_put_forward(
+def test_every_lambda_reads_its_settings_from_its_environment_and_no_stack_sets_most_days_ahead(
     settings: str,
 ) -> None:
     """Who may invoke follow_up would end cases days early."""
@@ -41,7 +41,7 @@ def test_it_reads_its_settings_back_and_no_template_lets_a_clock_be_put_forward(
         assert environment_variable_of("most_days_ahead") not in variables
 
 
-def test_stack_gives_each_lambda_every_field_of_its_settings() -> None:
+def test_stack_gives_each_lambda_every_field_of_its_settings_class() -> None:
     """A field with a default that the stack forgets would silently keep its default."""
     source = Path(environment.__file__).read_text()
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
@@ -70,7 +70,7 @@ def _argument_names(call: ast.Call) -> Iterator[str]:
             yield from shared[ast.unparse(keyword.value.func)]
 
 
-def test_whoever_a_person_asks_waits_longer_than_whom_it_asks() -> None:
+def test_approve_and_rollback_time_out_15_seconds_after_the_lambdas_they_invoke() -> None:
     for caller, owners in (
         ("Approve", ("Heal", "AttachDlq", "RestorePolicy", "Redrive")),
         ("Rollback", ("Redrive",)),
@@ -99,7 +99,7 @@ def _delivered(settings: OwnerSettings) -> None:
     set_environment(function, settings)
 
 
-def test_a_lambdas_environment_is_filled_to_the_last_character_and_no_further() -> None:
+def test_lambda_environment_at_exactly_4_kb_is_accepted_and_one_character_more_is_refused() -> None:
     short = _settings(queues=("q",)).to_environment()
     room = (
         1 + MAXIMUM_ENVIRONMENT_CHARACTERS - sum(len(name + value) for name, value in short.items())
@@ -112,7 +112,9 @@ def test_a_lambdas_environment_is_filled_to_the_last_character_and_no_further() 
         _delivered(_settings(queues=(topic.ref,) * 41))
 
 
-def test_too_many_names_are_one_mistake_that_names_the_setting_that_takes_most() -> None:
+def test_settings_that_exceed_a_lambdas_environment_are_refused_naming_the_largest_setting() -> (
+    None
+):
     calendars = tuple(f"{'c' * 400}{number}" for number in range(10))
     with pytest.raises(SettingsRefused, match=r"^freezeCalendars: .*; name fewer"):
         _delivered(_settings(queues=("q" * 100,), freeze_calendars=calendars))

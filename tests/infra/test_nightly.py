@@ -16,12 +16,14 @@ from tests.infra.synthesized import template_of, whole_assembly
 SPARK_OF = {"emr-7.14.0": "3.5.8"}
 
 
-def test_the_release_runs_the_spark_that_is_pinned_here() -> None:
+def test_pinned_emr_release_runs_the_pinned_pyspark_version() -> None:
     assert SPARK_OF[EMR_RELEASE] == version("pyspark")
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
-def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> None:
+def test_emr_application_capacity_fits_the_driver_and_executors_and_no_further_worker(
+    name: str,
+) -> None:
     most = template_of(name).only("AWS::EMRServerless::Application")["MaximumCapacity"]
     starting = template_of(name).only("AWS::Lambda::Function", "StartNightly")["Environment"]
     executors = StartNightlySettings.from_environment(starting["Variables"]).maximum_executors
@@ -35,7 +37,9 @@ def test_driver_and_executors_fill_the_application_and_no_more(name: str) -> Non
         assert 0 <= room < (1 if unit == "Disk" else each * 3), unit
 
 
-def test_the_assembly_ships_entry_point_modules_and_compiled_packages() -> None:
+def test_cloud_assembly_contains_the_nightly_jobs_entry_point_modules_and_compiled_packages() -> (
+    None
+):
     shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
     assert set(shipped) == {".py", ".tgz"}
     assert shipped[".py"].read_text() == emr.ENTRY_POINT_SCRIPT

@@ -125,14 +125,14 @@ def _asked_by_emr() -> Asked:
     }
 
 
-def test_all_that_is_asked_is_granted(asked: Asked) -> None:
+def test_nightly_role_allows_every_s3_call_of_a_nightly_and_weekly_run(asked: Asked) -> None:
     actions = {action for action, _ in asked}
     assert actions == {"s3:ListBucket", "s3:GetObject", "s3:PutObject", "s3:DeleteObject"}
     for action, resource in asked | _asked_by_emr():
         assert decision(_statements(), action, resource) == "Allow", (action, resource)
 
 
-def test_all_that_is_granted_is_asked(asked: Asked) -> None:
+def test_nightly_role_allows_no_s3_action_that_no_run_uses(asked: Asked) -> None:
     everything = asked | _asked_by_emr()
     for statement in _statements():
         for action, pattern in product(

@@ -48,7 +48,7 @@ def environment(template: Template, function: str) -> Mapping[str, str]:
     return dict(found)
 
 
-def test_the_hubs_bucket_takes_of_each_account_what_is_below_its_own_prefix() -> None:
+def test_organization_bucket_accepts_from_each_account_only_objects_below_its_own_prefix() -> None:
     hub = stack(OTHER)
     bucket = hub.only("AWS::S3::Bucket", "Organization")
     assert bucket["BucketName"] == BUCKET
@@ -64,7 +64,9 @@ def test_the_hubs_bucket_takes_of_each_account_what_is_below_its_own_prefix() ->
     )
 
 
-def test_a_member_makes_no_bucket_and_puts_below_its_own_prefix_alone() -> None:
+def test_organization_member_has_no_bucket_and_may_only_write_below_its_own_account_prefix() -> (
+    None
+):
     member = stack(ACCOUNT)
     assert not [each for each in member.all("AWS::S3::Bucket") if each.startswith("Organization")]
     statements = member.statements("WatchNightlyRole")
@@ -85,7 +87,7 @@ def test_a_member_makes_no_bucket_and_puts_below_its_own_prefix_alone() -> None:
     assert delivering.is_member
 
 
-def test_the_hubs_job_reads_what_all_shared() -> None:
+def test_organization_hubs_nightly_job_may_read_member_objects_and_not_write_them() -> None:
     hub = stack(OTHER)
     starting = StartNightlySettings.from_environment(environment(hub, "StartNightly"))
     name = (starting.organization_root or "").removeprefix("s3://")
@@ -98,7 +100,9 @@ def test_the_hubs_job_reads_what_all_shared() -> None:
     assert not delivering.is_member
 
 
-def test_where_one_trail_serves_all_the_hub_reads_every_accounts_cases() -> None:
+def test_hub_with_an_organization_trail_may_read_the_case_buckets_of_its_organization_only() -> (
+    None
+):
     hub = stack(OTHER, **ONE_TRAIL)
     starting = StartNightlySettings.from_environment(environment(hub, "StartNightly"))
     assert starting.case_root == f"s3://mendq-cases-{{account}}-{REGION}/cases"
@@ -114,7 +118,9 @@ def test_where_one_trail_serves_all_the_hub_reads_every_accounts_cases() -> None
     assert not [each for each in hub.all("AWS::S3::Bucket") if each.startswith("Organization")]
 
 
-def test_and_a_member_has_no_job_and_lets_the_hubs_read_its_cases() -> None:
+def test_member_with_an_organization_trail_has_no_nightly_job_and_lets_the_hub_read_its_cases() -> (
+    None
+):
     member = stack(ACCOUNT, **ONE_TRAIL)
     assert not member.all("AWS::EMRServerless::Application")
     bucket = member.only("AWS::S3::Bucket", "Cases")
@@ -128,7 +134,7 @@ def test_and_a_member_has_no_job_and_lets_the_hubs_read_its_cases() -> None:
 
 
 @pytest.mark.parametrize(("account", "mails"), [(OTHER, True), (ACCOUNT, False), (None, False)])
-def test_recipients_are_the_hubs_where_its_stack_has_the_same_settings(
+def test_report_recipients_apply_only_to_the_hub_if_hub_and_member_share_the_settings(
     account: str | None, *, mails: bool
 ) -> None:
     both = [{"account": each, "region": REGION} for each in (ACCOUNT, OTHER)]

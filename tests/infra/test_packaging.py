@@ -99,7 +99,7 @@ def _alone(script: str, given: object, *folders: Path) -> Any:
 
 
 @ZIPS
-def test_alone_with_boto3_every_module_imports_and_without_it_none_does(
+def test_every_module_of_a_lambda_zip_imports_with_nothing_but_boto3_beside_the_zip(
     on_host: Mapping[LambdaZip, Path], runtime: Path, contents: LambdaZip
 ) -> None:
     folder = on_host[contents]
@@ -114,7 +114,7 @@ def test_alone_with_boto3_every_module_imports_and_without_it_none_does(
         _alone(IMPORT, sorted(names), folder)
 
 
-def test_alone_with_boto3_the_report_is_drawn(
+def test_report_zip_draws_the_report_with_nothing_but_boto3_beside_the_zip(
     on_host: Mapping[LambdaZip, Path], runtime: Path
 ) -> None:
     drawn = _alone(DRAW, busy_week(), on_host[REPORT_ZIP], runtime)
@@ -144,7 +144,7 @@ def test_alone_with_boto3_the_report_is_drawn(
     ],
     ids=["lambdas", "report"],
 )
-def test_every_handler_is_shipped_once_with_what_it_takes_and_no_more(
+def test_lambda_zips_hold_each_handler_once_with_only_needed_packages_and_below_the_size_limit(
     contents: LambdaZip, handlers: set[str], without: set[str], packages: set[str], megabytes: range
 ) -> None:
     shipped = _shipped(contents)
@@ -160,7 +160,7 @@ def test_every_handler_is_shipped_once_with_what_it_takes_and_no_more(
     assert sum(sizes) // 1_000_000 in megabytes
 
 
-def test_without_wheels_or_with_those_of_another_lock_one_line_says_the_remedy(
+def test_staging_lambda_code_without_wheels_or_with_an_empty_wheels_folder_says_the_remedy(
     tmp_path: Path,
 ) -> None:
     wheels = tmp_path / ".wheels"
@@ -173,7 +173,7 @@ def test_without_wheels_or_with_those_of_another_lock_one_line_says_the_remedy(
         stage_lambda_code(tmp_path / "two", wheels_folder=wheels)
 
 
-def test_a_lock_that_cannot_be_fetched_keeps_what_was_there_and_is_one_line(
+def test_wheels_command_keeps_the_existing_wheels_and_prints_one_line_if_a_lock_cannot_be_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL"):
@@ -198,6 +198,6 @@ def test_a_lock_that_cannot_be_fetched_keeps_what_was_there_and_is_one_line(
 @pytest.mark.parametrize(
     "lock", wheels.PYTHON_VERSION_BY_LOCK_FILE, ids=lambda each: each.parent.name
 )
-def test_what_travels_is_what_was_tested(lock: Path) -> None:
+def test_shipped_packages_have_the_versions_that_the_tests_use(lock: Path) -> None:
     pinned = {line for line in lock.read_text().splitlines() if "==" in line}
     assert pinned <= set((ROOT / "requirements.txt").read_text().splitlines())

@@ -45,7 +45,9 @@ def delivered(events: Iterable[Mapping[str, Any]], to: PagerDutyService) -> int:
     return calls
 
 
-def test_a_page_of_no_case_is_one_incident_however_often_it_comes(account: Account) -> None:
+def test_repeated_notification_without_a_case_joins_one_pagerduty_incident(
+    account: Account,
+) -> None:
     receiver, text = PagerDutyService(), 'lost "two"\n\tprobes \\ <detail> {"a": 1}\x07'
     with account.bus() as events:
         for hour in range(2):
@@ -60,7 +62,9 @@ def test_a_page_of_no_case_is_one_incident_however_often_it_comes(account: Accou
 
 
 @pytest.mark.parametrize("state", State)
-def test_what_is_not_over_or_never_paged_resolves_nothing(state: State) -> None:
+def test_case_transition_resolves_a_pagerduty_incident_only_if_final_and_not_the_first(
+    state: State,
+) -> None:
     def event(n: int) -> dict[str, Any]:
         detail = json.dumps({"case_id": "c", "n": n, "to": state})
         return {"Source": EVENT_SOURCE, "DetailType": TRANSITION_EVENT, "Detail": detail}
@@ -77,7 +81,9 @@ def test_what_is_not_over_or_never_paged_resolves_nothing(state: State) -> None:
         {"Detail": json.dumps({"severity": "info", "dedup_key": "c"})},
     ],
 )
-def test_what_is_not_urgent_or_not_ours_opens_nothing(over: dict[str, str]) -> None:
+def test_event_that_is_not_an_urgent_mendq_notification_opens_no_pagerduty_incident(
+    over: dict[str, str],
+) -> None:
     urgent = {"severity": "urgent", "dedup_key": "c", "subject": "s", "symptom": "x"}
     event = {
         "Source": EVENT_SOURCE,
@@ -88,7 +94,9 @@ def test_what_is_not_urgent_or_not_ours_opens_nothing(over: dict[str, str]) -> N
     assert delivered([{**event, **over}], PagerDutyService()) == 0
 
 
-def test_the_key_stands_in_no_template_and_the_region_of_the_service_is_chosen() -> None:
+def test_pagerduty_template_resolves_the_key_from_secrets_manager_and_uses_the_eu_endpoint_if_set() -> (
+    None
+):
     template = template_of("named").raw
     assert f"{{{{resolve:secretsmanager:{SECRET}:SecretString:::}}}}" in json.dumps(template)
     given = {"secretArn": SECRET, "serviceRegion": "EU"}

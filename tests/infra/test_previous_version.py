@@ -62,13 +62,15 @@ def _after() -> Any:
     return copy.deepcopy(template_of("default").raw["Resources"])
 
 
-def test_nothing_that_is_retained_begins_anew_and_no_name_is_in_the_way() -> None:
+def test_update_from_the_previous_version_replaces_no_retained_resource_and_collides_with_no_name() -> (
+    None
+):
     assert list(lost(_before(), _after())) == []
     assert list(in_the_way(_before(), _after())) == []
     assert previous_version.template()["Outputs"].keys() <= template_of("default").outputs.keys()
 
 
-def test_this_version_reads_what_the_previous_one_wrote() -> None:
+def test_case_store_reads_items_that_the_previous_version_wrote() -> None:
     with moto_account() as account:
         for item in previous_version.case_store_items():
             account.clients.dynamodb.put_item(TableName=account.settings.case_table, Item=item)
@@ -81,7 +83,7 @@ def test_this_version_reads_what_the_previous_one_wrote() -> None:
         assert view.record_of(attribute).person_value == "2"
 
 
-def test_with_more_environments_the_first_stack_stays_the_same() -> None:
+def test_adding_environments_keeps_the_resources_of_the_single_stack() -> None:
     """But for permissions, of which a function may have two alike for a moment."""
     one = {name for name, each in _after().items() if each["Type"] != "AWS::Lambda::Permission"}
     for each in templates_of_three():

@@ -11,7 +11,7 @@ from tests.infra.synthesized import QUEUE_ARNS, template_of
 
 
 @pytest.mark.parametrize("name", ["default", "named"])
-def test_the_drill_that_the_deploying_page_asks_for_is_seen(name: str) -> None:
+def test_stacks_trail_logs_the_late_delete_of_a_drill_queue_and_of_no_other(name: str) -> None:
     """As the drill itself asks it; `named` logs other queues, and deletes alone of them."""
     given = template_of(name).only("AWS::CloudTrail::Trail")["AdvancedEventSelectors"]
     trail = Trail("mendq", tuple(given))

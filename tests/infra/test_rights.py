@@ -87,7 +87,7 @@ def _arn(template: Template, name: str) -> str:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row[:3] + row[4:]))
-def test_a_role_may_what_the_table_says(row: list[str]) -> None:
+def test_iam_decision_for_each_role_and_action_matches_rights_txt(row: list[str]) -> None:
     settings, roles, actions, names, calls, expected = row
     for setting, role, action, name, call in product(
         settings.split(), roles.split(), actions.split(), names.split(), calls.split(" / ")
@@ -133,7 +133,7 @@ def _statements(mode: str, raised: str) -> dict[str, list[dict[str, Any]]]:
     ),
 )
 @example(("propose", "observe"), "others", {MODE_TAG: "heal", MAX_VISIBILITY_TAG: "43200"})
-def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
+def test_iam_roles_may_write_exactly_the_queues_that_consent_allows(
     modes: tuple[str, str], name: str, tags: dict[str, str]
 ) -> None:
     mode, raised = modes
@@ -150,7 +150,7 @@ def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_our_own_queues_are_never_written(settings: str) -> None:
+def test_no_role_may_write_mendqs_own_queues(settings: str) -> None:
     """All that the template has: a new one is forbidden or fails here."""
     template = template_of(settings)
     own = template.all("AWS::SQS::Queue")
@@ -162,7 +162,7 @@ def test_our_own_queues_are_never_written(settings: str) -> None:
             assert decision(statements, action, f"{QUEUE_ARNS}{queue}", tags) == "Deny"
 
 
-def test_the_policies_fit_iam_however_many_queues_are_named() -> None:
+def test_iam_policies_for_200_named_queues_stay_below_iams_size_limits() -> None:
     """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
     names = [f"orders-{number:03}" for number in range(200)]
     template = template_with({"mode": "heal", "queues": names})

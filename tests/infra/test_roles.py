@@ -186,7 +186,7 @@ ROLES = (*LAMBDAS, *BY_SERVICES)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_every_role_has_its_run(settings: str) -> None:
+def test_every_role_of_the_stack_has_a_recorded_run(settings: str) -> None:
     roles = set(_purposes(settings).values()) | OPTIONAL
     assert roles == {*ROLES, *TEST_FILE_BY_SPARK_ROLE}
     assert all(path.exists() for path in TEST_FILE_BY_SPARK_ROLE.values())
@@ -194,20 +194,22 @@ def test_every_role_has_its_run(settings: str) -> None:
 
 
 @pytest.mark.parametrize("handler", LAMBDAS)
-def test_every_call_that_its_code_names_is_made_here(handler: str) -> None:
+def test_recorded_run_of_each_lambda_makes_every_aws_call_its_code_names(handler: str) -> None:
     named = operations_named(handler)
     assert named - _recorded(handler).operations == _uncalled("named", handler)
     assert _recorded(handler).operations <= named
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_every_call_is_allowed(role: str) -> None:
+def test_every_role_allows_each_aws_call_its_lambda_makes(role: str) -> None:
     statements = _statements(role, "named")
     assert [each for each in _calls(role) if not _allowed(statements, each)] == []
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_whatever_is_taken_away_a_call_fails_or_it_has_its_reason(role: str) -> None:
+def test_removing_any_grant_of_a_role_denies_a_call_unless_the_grant_has_a_listed_reason(
+    role: str,
+) -> None:
     there = [each for each in SETTINGS if role in _purposes(each).values()]
     unneeded = set().union(*(_unneeded(role, settings) for settings in there))
     found = {f"{action} {resource}" for action, resource in unneeded}

@@ -102,7 +102,7 @@ def test_the_stack_holds_what_it_held() -> None:
     )
 
 
-def test_without_the_nightly_job_nothing_of_emr_serverless_is_left() -> None:
+def test_stack_without_the_nightly_job_contains_nothing_of_emr_serverless() -> None:
     text = json.dumps(template_with(NIGHTLY_OFF).raw).lower()
     assert "emr-serverless" not in text
     assert "emrserverless" not in text
@@ -117,7 +117,9 @@ def _environments(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_no_queue_of_ours_is_managed_whatever_prefix_fits_it(settings: str) -> None:
+def test_mendqs_own_queues_are_not_managed_even_if_a_configured_prefix_matches(
+    settings: str,
+) -> None:
     queues = template_of(settings).all("AWS::SQS::Queue")
     assert len(queues) > 3
     for name, queue in queues.items():
@@ -127,7 +129,7 @@ def test_no_queue_of_ours_is_managed_whatever_prefix_fits_it(settings: str) -> N
         assert everything.mode_of(name, tags) is None
 
 
-def test_without_environments_the_account_stays_open_and_the_region_is_the_clis(
+def test_stack_without_environments_has_an_open_account_and_the_cdk_clis_region(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _environments(folder_of("default")) == {"Mendq": "aws://unknown-account/us-east-1"}
@@ -144,7 +146,7 @@ def test_without_environments_the_account_stays_open_and_the_region_is_the_clis(
         assert _environments(folder) == {"Mendq": environment}
 
 
-def test_each_environment_is_a_stack_named_mendq() -> None:
+def test_each_configured_environment_gives_a_stack_named_mendq_for_its_region() -> None:
     ids = {f"Mendq-{each['account']}-{each['region']}": each["region"] for each in THREE}
     assert _environments(folder_of_three()).keys() == ids.keys()
     for name, region in ids.items():

@@ -22,7 +22,7 @@ MEANT = json.loads(Path(__file__).with_name("findings.json").read_text())
 
 
 @pytest.mark.parametrize("name", ["named", pytest.param("existing trail", marks=pytest.mark.long)])
-def test_cfn_lint_finds_nothing(name: str) -> None:
+def test_cfn_lint_finds_nothing_in_the_synthesized_templates(name: str) -> None:
     text = (folder_of(name) / "Mendq.template.json").read_text()
     # W3005: CDK writes dependencies that references imply already.
     found = lint(text, config=ManualArgs(ignore_checks=["W3005"], regions=["us-east-1"]))
@@ -49,7 +49,7 @@ def _named(path: str) -> str:
     return within.removesuffix("/Role/DefaultPolicy")
 
 
-def test_cdk_nag_finds_only_what_we_mean_and_all_of_it(tmp_path: Path) -> None:
+def test_cdk_nag_findings_are_exactly_those_with_a_reason_in_findings_json(tmp_path: Path) -> None:
     """Each for a reason: findings.json."""
     found = set().union(*(_nag(tmp_path / name, name) for name in BOTH))
     meant = {each: [one for one in found if re.fullmatch(each, one)] for each in MEANT}

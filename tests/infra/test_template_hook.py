@@ -16,14 +16,16 @@ from tests.infra.synthesized import template_of, template_with
 HOOK = "AWS::CloudFormation::LambdaHook"
 
 
-def test_as_shipped_nothing_of_it_is_there() -> None:
+def test_default_stack_contains_nothing_of_the_template_hook() -> None:
     text = json.dumps(template_of("default").raw).lower()
     for each in ("lambdahook", "template-hook", "templatehook", "beforedeploy"):
         assert each not in text
     assert template_with({"templateHook": "off"}).raw == template_of("default").raw
 
 
-def test_a_word_warns_every_stack_but_its_own_about_what_is_made_or_changed() -> None:
+def test_template_hook_set_to_warn_covers_created_and_updated_resources_of_all_other_stacks() -> (
+    None
+):
     template = template_with({"templateHook": "warn"})
     hook = template.only(HOOK)
     assert hook["FailureMode"] == "WARN"
@@ -44,7 +46,7 @@ def test_a_word_warns_every_stack_but_its_own_about_what_is_made_or_changed() ->
     assert variables["MENDQ_HOOK_FAILS"] == "false"
 
 
-def test_its_lambda_may_write_its_log_and_nothing_else() -> None:
+def test_template_hook_lambda_role_may_only_write_its_own_log() -> None:
     (statement,) = template_of("named").statements("TemplateHookRole")
     assert set(statement["Action"]) == {"logs:CreateLogStream", "logs:PutLogEvents"}
     assert statement["Resource"].startswith("arn:TemplateHookLog")
@@ -52,7 +54,7 @@ def test_its_lambda_may_write_its_log_and_nothing_else() -> None:
     assert statement["Action"] == "lambda:InvokeFunction"
 
 
-def test_where_stacks_are_named_it_asks_about_those_alone() -> None:
+def test_template_hook_with_named_stacks_covers_only_those() -> None:
     hook = template_of("named").only(HOOK)
     assert hook["FailureMode"] == "FAIL"
     assert hook["StackFilters"]["StackNames"] == {"Include": ["orders-*"]}
@@ -62,7 +64,7 @@ def test_where_stacks_are_named_it_asks_about_those_alone() -> None:
     "name",
     ["Mendq-*", "Mendqs", "mendq", "M", "StackSet-orders-*", "StackSet-mendq", "StackSet-M*"],
 )
-def test_a_stack_that_is_called_nearly_so_is_another(name: str) -> None:
+def test_template_hook_may_name_stacks_whose_names_only_resemble_mendqs_own(name: str) -> None:
     assert read_deployment_settings(
         {"templateHook": {"mode": "fail", "stacks": [name]}}
     ).template_hook.is_on

@@ -11,6 +11,8 @@ from tests.infra.template_rules import RULES
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_every_template_keeps_the_rule(rule: Callable[[Template], Iterator[str]]) -> None:
+def test_template_of_every_example_settings_keeps_each_template_rule(
+    rule: Callable[[Template], Iterator[str]],
+) -> None:
     for template in (*map(template_of, SETTINGS), *templates_of_three()):
         assert list(rule(template)) == []

@@ -39,7 +39,7 @@ def _lint(*arguments: str, given: str | bytes = "") -> Result:
 
 
 @pytest.mark.parametrize(("there", "argument", "says"), NOT_THERE)
-def test_what_is_not_there_is_said_with_the_remedy(
+def test_lint_of_a_missing_file_or_template_exits_2_and_says_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, argument: str, says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def test_what_is_not_there_is_said_with_the_remedy(
 
 
 @pytest.mark.parametrize("form", ["json", "github", "sarif"])
-def test_the_pages_example_is_said_in_each_form(
+def test_lint_prints_the_documented_example_in_json_github_and_sarif_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -86,7 +86,7 @@ FORMS = [(named, form) for named in WITH_A_POLICY for form in ("text", "json", "
 
 
 @pytest.mark.parametrize(("named", "form"), [*FORMS, ("Own", "cfn-lint")])
-def test_a_policy_that_is_there_gets_a_statement_more_and_is_never_replaced(
+def test_lint_remedy_adds_a_tls_denial_to_an_existing_queue_policy_and_never_replaces_the_policy(
     named: str, form: str
 ) -> None:
     """Set in its place, the denial alone would take away what it grants."""
@@ -111,7 +111,7 @@ def test_a_policy_that_is_there_gets_a_statement_more_and_is_never_replaced(
         (["--ignore", "tls"], 2),
     ],
 )
-def test_an_estate_that_is_there_ends_with_1_for_what_is_asked_alone(
+def test_lint_exit_code_counts_only_findings_at_fail_on_severity_that_are_not_ignored(
     options: list[str], code: int
 ) -> None:
     result = _lint("-", *options, given=WITH_A_POLICY["Own"])
@@ -122,7 +122,7 @@ def test_an_estate_that_is_there_ends_with_1_for_what_is_asked_alone(
         assert "tls_not_enforced" in result.stdout, "shown, also where it does not count"
 
 
-def test_an_error_ends_with_1_whatever_is_asked_of_warnings() -> None:
+def test_lint_error_exits_1_even_with_fail_on_error_unless_ignored() -> None:
     assert _lint("-", "--fail-on", "error", given=FAULTY_TEMPLATE).exit_code == 1
     ignoring = ("--ignore", VISIBILITY.name, "--json")
     result = _lint("-", *ignoring, given=FAULTY_TEMPLATE)
@@ -130,7 +130,7 @@ def test_an_error_ends_with_1_whatever_is_asked_of_warnings() -> None:
     assert (result.exit_code, document["findings"], document["ignored"]) == (0, 0, 2)
 
 
-def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
+def test_lint_without_its_optional_packages_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delattr("mendq.lint.view", raising=False)
@@ -140,7 +140,7 @@ def test_without_its_extra_it_says_what_to_install_unless_no_file_is_there(
         assert (result.exit_code, says in result.stderr) == (2, True)
 
 
-def test_what_judges_does_without_what_decodes() -> None:
+def test_lint_judging_imports_neither_cfn_lint_nor_yaml() -> None:
     """So that a function may judge resolved properties: its zip holds neither."""
     code = "import sys, mendq.lint.judging; sys.exit(bool({'cfnlint', 'yaml'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
@@ -150,14 +150,16 @@ def test_what_judges_does_without_what_decodes() -> None:
 @pytest.mark.parametrize(
     "given", [b"", b"Resources", b"Resources: []", b"\xff\xfe", TOO_COSTLY_TEMPLATE.encode()]
 )
-def test_what_cannot_be_judged_is_one_line_and_2(given: bytes, form: list[str]) -> None:
+def test_lint_of_an_unreadable_template_exits_2_with_one_line_on_stderr(
+    given: bytes, form: list[str]
+) -> None:
     result = _lint("-", *form, given=given)
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert line.startswith("mendq: (standard input): ")
 
 
-def test_names_that_would_steer_a_terminal_are_spelled_out() -> None:
+def test_lint_output_escapes_terminal_control_characters_in_template_names() -> None:
     evil = "\x1b[2J\x1b]0;owned\x07\r::error::x\n"
     queue = {"Type": "AWS::SQS::Queue", "Properties": {"SqsManagedSseEnabled": False}}
     denied = {"Type": "AWS::SQS::QueuePolicy", "Properties": {**OWN, "Queues": [{"Ref": "B"}]}}
@@ -171,7 +173,7 @@ def test_names_that_would_steer_a_terminal_are_spelled_out() -> None:
         assert not re.search(r"^::error::x", result.output, re.MULTILINE)
 
 
-def test_mendqs_own_stack_is_clean() -> None:
+def test_lint_of_mendqs_own_stack_finds_nothing() -> None:
     result = _lint(str(folder_of("default")), "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
@@ -179,7 +181,7 @@ def test_mendqs_own_stack_is_clean() -> None:
     assert document["templates"][0]["queues"] > 5
 
 
-def test_the_page_names_every_check_and_its_own_example_says_what_it_shows() -> None:
+def test_lint_page_links_every_check_and_shows_the_real_output_of_its_example() -> None:
     text = LINT_PAGE.read_text()
     for each in (*CONFIGURATION_SYMPTOMS, VISIBILITY):
         assert f"(runbooks/{each.name}.md)" in text

@@ -23,7 +23,7 @@ def _all(path: Path) -> list[TemplateSource]:
 
 
 @pytest.mark.parametrize("unknown", [UNKNOWN_ENVIRONMENT, None, 5, "aws://12345678901/\x1b[2J"])
-def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
+def test_lint_reads_the_stacks_of_a_cloud_assembly_and_its_nested_stages(
     tmp_path: Path, unknown: object
 ) -> None:
     out = write_cloud_assembly(
@@ -58,7 +58,7 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
         *({"A": "x"}, {}, [], None),
     ],
 )
-def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
+def test_cloud_assembly_manifest_that_names_no_file_inside_its_folder_is_refused(
     tmp_path: Path, artifacts: object
 ) -> None:
     (tmp_path / "outside.json").write_text("{}")
@@ -71,7 +71,7 @@ def test_a_manifest_that_leads_nowhere_or_outside_is_refused(
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_no_more_is_read_than_it_takes_to_say_that_it_is_too_much(tmp_path: Path) -> None:
+def test_template_over_the_size_limit_is_read_only_one_byte_past_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
     path.write_bytes(b"#" * (MOST_PLAN_BYTES + 100))
     (only,) = _all(path)

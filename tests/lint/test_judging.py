@@ -72,7 +72,7 @@ def _of(resources: dict[str, Any], **sections: Any) -> LintResult:
 
 
 @pytest.mark.parametrize("title", CASES)
-def test_of_each_template_exactly_this_is_said(title: str) -> None:
+def test_lint_of_each_example_template_gives_exactly_the_listed_findings(title: str) -> None:
     case = CASES[title]
     result = _linted(_text(title), DeployTarget(*case.get("environment", ())))
     said = [f"{each.resource}: {each.severity} {each.symptom}" for each in result.findings]
@@ -90,7 +90,7 @@ def test_of_each_template_exactly_this_is_said(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", WRONG)
-def test_the_remedy_is_lines_of_a_template_after_which_it_is_found_no_more(title: str) -> None:
+def test_lint_finding_disappears_after_its_remedy_is_put_into_the_template(title: str) -> None:
     text = _text(title)
     result = _linted(text, DeployTarget(*CASES[title].get("environment", ())))
     annotations = "".join(list_github_commands([result]))
@@ -126,7 +126,7 @@ def _changed(text: str, name: str, lines: tuple[str, ...]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["dlq", "x" * 81, "with space", "\x1b[31m", ""])
-def test_a_name_that_is_none_or_twice_is_no_trouble(name: str) -> None:
+def test_lint_judges_queues_with_invalid_or_duplicate_names(name: str) -> None:
     named = {"Type": QUEUE, "Properties": {"QueueName": name}}
     assert len(_of({"A": named, "B": named, "\x1b[2J": {"Type": QUEUE}}).findings) == 3
 
@@ -141,7 +141,7 @@ TAGGED = st.dictionaries(
 
 @settings(deadline=None)
 @given(st.integers(0, 1_500) | st.integers(0, 43_200), TAGGED, FUNCTIONS)
-def test_lint_heal_and_scan_give_the_same_number(
+def test_lint_heal_and_scan_need_the_same_visibility_timeout(
     visibility: int, tags: dict[str, int], functions: list[tuple[int, int]]
 ) -> None:
     said = [e for e in _of(_consumed(visibility, tags, functions)).findings if e.symptom == NAME]
@@ -179,7 +179,7 @@ def _consumed(
     return made
 
 
-def test_advice_over_the_ceiling_is_told_without_a_number() -> None:
+def test_lint_warning_above_the_timeout_ceiling_offers_no_value() -> None:
     for visibility, remedy in ((449, "VisibilityTimeout: 450"), (450, "# over the ceiling of 900")):
         found = _of(_consumed(visibility, {}, [(300, 0)])).findings
         (said,) = (each for each in found if each.symptom == NAME)
@@ -194,13 +194,13 @@ def _many(count: int, **more: Any) -> dict[str, Any]:
     return {f"Q{n}": {"Type": QUEUE, **more} for n in range(count)}
 
 
-def test_a_template_of_more_resources_than_can_be_deployed_is_refused() -> None:
+def test_lint_refuses_a_template_with_more_than_2000_resources() -> None:
     with pytest.raises(NotATemplate, match="more than 2,000 resources"):
         _of(_many(2_001))
 
 
 @pytest.mark.parametrize("innermost", ["x", {"Ref": "x"}])
-def test_what_is_nested_as_deep_as_is_read_is_worked_out(innermost: Any) -> None:
+def test_lint_resolves_functions_nested_to_the_readable_depth(innermost: Any) -> None:
     deep = innermost
     for _ in range(MAXIMUM_NESTED_LEVELS // 3 - 2):
         deep = {"Fn::Sub": ["${a}", {"a": deep}]}
@@ -238,7 +238,7 @@ ODD_RESOURCE = st.fixed_dictionaries(
 
 @settings(deadline=None)
 @given(st.lists(ODD_RESOURCE, min_size=1, max_size=4), ODD)
-def test_whatever_stands_there_it_is_judged_or_said(
+def test_lint_of_arbitrary_resources_never_raises(
     resources: list[dict[str, Any]], odd: Any
 ) -> None:
     named = dict(zip(["Orders", "Dead", "Bill", "Sender"], resources, strict=False))

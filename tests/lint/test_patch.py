@@ -78,7 +78,7 @@ def _git_applies(diff: list[str], folder: Path) -> None:
     subprocess.run(["git", "apply", "-"], cwd=folder, input=given, text=True, check=True)
 
 
-def test_no_line_is_offered_that_would_make_the_template_too_long(
+def test_patch_that_would_make_the_template_too_long_is_left_to_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody could check what such a template says, so a person writes the line."""
@@ -92,7 +92,7 @@ def test_no_line_is_offered_that_would_make_the_template_too_long(
 
 @pytest.mark.parametrize("where", ["the root", "its folder", "no work tree"])
 @pytest.mark.parametrize("name", ["{}/infra/a.tf", "./infra/a.tf", "../shop/infra/a.tf", "linked"])
-def test_git_takes_the_path_however_the_file_was_named(
+def test_git_applies_the_patch_whatever_path_names_the_terraform_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str
 ) -> None:
     shop = tmp_path / "shop"
@@ -107,7 +107,7 @@ def test_git_takes_the_path_however_the_file_was_named(
     assert "visibility_timeout_seconds = 690" in path.read_text()
 
 
-def test_a_file_elsewhere_is_changed_in_its_own_folder(
+def test_patch_of_a_file_outside_the_current_folder_is_relative_to_the_files_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -117,7 +117,7 @@ def test_a_file_elsewhere_is_changed_in_its_own_folder(
     _git_applies(diff, tmp_path)
 
 
-def test_git_changes_no_other_file_than_the_template(tmp_path: Path) -> None:
+def test_git_apply_of_a_patch_changes_no_file_except_the_template(tmp_path: Path) -> None:
     """A name may end at a tab for git, and whatever is called `.git` makes no work tree."""
     (tmp_path / "t.tf").write_text(HCL)
     assert not _in_hcl(tmp_path / "t.tf\tcopy.tf", HCL).diff
@@ -138,7 +138,7 @@ SET = {"Bare": "Properties", "Inline": "Properties", "Orders": "VisibilityTimeou
     "text", [YAML, JSON, YAML.replace("\n", "\r\n")], ids=["yaml", "json", "crlf"]
 )
 @pytest.mark.parametrize("name", SET)
-def test_the_diff_is_applied_by_git_and_changes_that_alone(
+def test_git_applies_a_template_patch_that_changes_only_the_wanted_properties(
     tmp_path: Path, text: str, name: str
 ) -> None:
     path, values = tmp_path / "template", {"VisibilityTimeout": "690"}
@@ -155,7 +155,7 @@ def test_the_diff_is_applied_by_git_and_changes_that_alone(
     assert json.loads(json.dumps(properties)) == {**expected.get("Properties", {}), **own}
 
 
-def test_each_change_names_line_and_property_and_what_stands_there(tmp_path: Path) -> None:
+def test_patch_names_line_property_and_old_value_of_each_change(tmp_path: Path) -> None:
     values = {"MessageRetentionPeriod": "1209600", "VisibilityTimeout": "690"}
     values |= {"RedrivePolicy": json.dumps(REDRIVE), "Policy": POLICY}
     found = _patched(tmp_path / "t.yaml", YAML, **values).changes
@@ -180,7 +180,7 @@ def test_each_change_names_line_and_property_and_what_stands_there(tmp_path: Pat
         ({"requested_id": "Bare", "Policy": POLICY}, "no policy that is this queue's alone"),
     ],
 )
-def test_what_has_no_line_of_its_own_is_said_and_not_guessed(
+def test_patch_of_a_value_without_a_line_of_its_own_gives_a_note_and_no_diff(
     tmp_path: Path, over: dict[str, Any], note: str
 ) -> None:
     found = _patched(tmp_path / "t.yaml", YAML, **over)
@@ -192,7 +192,9 @@ def test_what_has_no_line_of_its_own_is_said_and_not_guessed(
 @pytest.mark.parametrize(
     "properties", ["{}", "", '{"Fn::Transform": {Name: x}}', "{Tags: [], VisibilityTimeout: 5}"]
 )
-def test_an_odd_shape_gets_lines_that_say_it_or_none(tmp_path: Path, properties: str) -> None:
+def test_patch_of_unusually_written_properties_is_correct_or_omitted(
+    tmp_path: Path, properties: str
+) -> None:
     text = f"Resources: {{'O': {{Type: AWS::SQS::Queue, Properties: {properties}}}}}\n"
     found = _patched(tmp_path / "t.yaml", text, requested_id="O")
     assert bool(found.diff) is (found.changes[0].note != NO_LINE_NOTE)
@@ -205,7 +207,9 @@ def _queue(**properties: Any) -> dict[str, Any]:
     return {"Type": "AWS::SQS::Queue", "Properties": properties}
 
 
-def test_tags_say_which_and_what_nothing_says_is_not_guessed(tmp_path: Path) -> None:
+def test_patch_finds_the_queue_by_its_cloudformation_tags_and_never_guesses_without_them(
+    tmp_path: Path,
+) -> None:
     text = json.dumps({"Resources": {"A": _queue(), "B": _queue()}})
     path, made = tmp_path / "t.json", "Shop-A-1ABCDEFGHIJKL"
     found = _patched(path, text, made, tagged_stack="Shop", tagged_logical_id="A").changes
@@ -220,7 +224,7 @@ def test_tags_say_which_and_what_nothing_says_is_not_guessed(tmp_path: Path) -> 
         _patched(path, "[]")
 
 
-def test_two_of_a_name_are_ambiguous_and_tags_are_surer_than_a_name(tmp_path: Path) -> None:
+def test_patch_refuses_two_queues_of_the_same_name_unless_tags_identify_one(tmp_path: Path) -> None:
     text = json.dumps({"Resources": {e: _queue(QueueName="orders") for e in "AB"}})
     with pytest.raises(
         SeveralQueuesFit, match=r"2 queues may be orders, say which by --resource: A \("
@@ -230,7 +234,9 @@ def test_two_of_a_name_are_ambiguous_and_tags_are_surer_than_a_name(tmp_path: Pa
     assert found.changes[0].resource == "B"
 
 
-def test_of_an_assembly_stack_and_environment_decide(tmp_path: Path) -> None:
+def test_patch_in_a_cloud_assembly_picks_the_queue_by_stack_name_account_and_region(
+    tmp_path: Path,
+) -> None:
     """Three stacks have the same logical id; one is of another region, one has another name."""
     here, there = "aws://123456789012/eu-west-1", "aws://123456789012/us-east-1"
     named = {"A": ("Shop", here), "B": ("Shop", there), "C": ("Other", here)}
@@ -251,7 +257,7 @@ def test_of_an_assembly_stack_and_environment_decide(tmp_path: Path) -> None:
     assert "construct Shop/Orders/Resource" in CliRunner().invoke(app, ["lint", str(out)]).output
 
 
-def test_of_a_plan_the_address_is_said_and_that_it_has_no_lines(tmp_path: Path) -> None:
+def test_patch_of_a_terraform_plan_gives_the_resource_address_and_no_diff(tmp_path: Path) -> None:
     text = json.dumps({**REDRIVE, "maxReceiveCount": 1})
     url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
     beside = change("aws_sqs_queue_redrive_policy.x", {"queue_url": url, "redrive_policy": text})
@@ -305,7 +311,7 @@ def _in_hcl(path: Path, text: str, name: str = "orders", **over: Any) -> PatchRe
     return PatchResult(*found)
 
 
-def test_a_file_of_terraforms_is_changed_in_the_block_that_sets_it(tmp_path: Path) -> None:
+def test_patch_of_a_terraform_file_changes_the_block_that_sets_each_value(tmp_path: Path) -> None:
     values = {"VisibilityTimeout": "690", "MessageRetentionPeriod": "1209600"}
     found = _in_hcl(tmp_path / "a.tf", HCL, **values, RedrivePolicy=json.dumps(REDRIVE))
     assert [(each.path, each.line) for each in found.changes] == [
@@ -327,7 +333,9 @@ def test_a_file_of_terraforms_is_changed_in_the_block_that_sets_it(tmp_path: Pat
     ]
 
 
-def test_of_a_name_that_is_worked_out_a_person_says_which(tmp_path: Path) -> None:
+def test_patch_of_a_terraform_queue_with_a_computed_name_needs_the_resource_option(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.tf"
     with pytest.raises(QueueNotFound, match=r"--resource if it is one of: aws_sqs_queue\.orders, "):
         _in_hcl(path, HCL, "prod-other")
@@ -346,13 +354,17 @@ def test_of_a_name_that_is_worked_out_a_person_says_which(tmp_path: Path) -> Non
         HCL.replace("var.seconds", "1\n  visibility_timeout_seconds = 2", 1),
     ],
 )
-def test_what_is_no_hcl_is_one_line(tmp_path: Path, text: str) -> None:
+def test_patch_of_a_file_that_is_not_hcl_is_refused_with_one_line(
+    tmp_path: Path, text: str
+) -> None:
     with pytest.raises(NotATemplate) as refused:
         _in_hcl(tmp_path / "a.tf", text)
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_what_would_be_no_terraform_or_another_queues_is_not_offered(tmp_path: Path) -> None:
+def test_patch_offers_no_change_that_is_invalid_terraform_or_changes_another_queue(
+    tmp_path: Path,
+) -> None:
     in_a_line = 'resource "aws_sqs_queue" "orders" { name = "orders" }\n'
     found = _in_hcl(tmp_path / "a.tf", in_a_line, VisibilityTimeout="690")
     assert ([each.note for each in found.changes], found.diff) == ([NO_LINE_NOTE], [])
@@ -362,7 +374,7 @@ def test_what_would_be_no_terraform_or_another_queues_is_not_offered(tmp_path: P
     assert [each.path for each in found.changes] == ["aws_sqs_queue.orders.redrive_policy"]
 
 
-def test_json_that_only_a_json_reader_takes_gets_no_line_and_says_what_to_set(
+def test_patch_of_json_that_yaml_cannot_read_gives_a_note_and_no_diff(
     tmp_path: Path,
 ) -> None:
     """Two halves of a character, as JSON writes it, are no YAML."""

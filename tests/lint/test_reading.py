@@ -48,7 +48,9 @@ def _comes_to(value: Any) -> Any:
         ("".join(f"k{n}: 1\n" for n in range(40000)), "steps"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(text: str, says: str) -> None:
+def test_malformed_or_oversized_template_text_is_refused_with_one_short_line(
+    text: str, says: str
+) -> None:
     with pytest.raises(NotATemplate) as refused:
         read_template(text.encode())
     assert says in str(refused.value)
@@ -60,19 +62,19 @@ def test_what_cannot_be_read_is_one_line(text: str, says: str) -> None:
     ("content", "says"),
     [(b"a\xff\xfe", "no UTF-8 at byte 1"), (b"#" * (MOST_TEMPLATE_BYTES + 1), "longer")],
 )
-def test_what_is_no_text_or_too_long_is_one_line(content: bytes, says: str) -> None:
+def test_template_that_is_not_utf8_or_too_long_is_refused(content: bytes, says: str) -> None:
     with pytest.raises(NotATemplate, match=says):
         read_template(content)
 
 
-def test_texts_stay_as_they_are_written_but_for_booleans_and_nothing() -> None:
+def test_template_scalars_stay_text_except_booleans_and_null() -> None:
     text = 'a: 2012-10-17\nb: 0123\nc: Yes\nd: "yes"\ne: ~\nf:\ng: 1_000\nh: FALSE\ni: yEs'
     values = ["2012-10-17", "0123", "true", "yes", None, None, "1_000", "false", "yEs"]
     assert list(_read(text).root.values()) == [{}, *values]
 
 
 @pytest.mark.parametrize("indent", [None, 1, "\t"])
-def test_json_has_lines_however_it_is_indented(indent: int | str | None) -> None:
+def test_json_template_keeps_line_numbers_with_any_indentation(indent: int | str | None) -> None:
     document = {"Resources": {}, "a": {"b": ["x", {"c": True}], "d": None, "e": 1.5}}
     template = read_template(json.dumps(document, indent=indent).encode())
     assert template.root["a"] == {"b": ["x", {"c": "true"}], "d": None, "e": "1.5"}
@@ -80,7 +82,9 @@ def test_json_has_lines_however_it_is_indented(indent: int | str | None) -> None
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]:,-&*!?<>|'\"ab \n\t#%@\\/", max_size=80))
-def test_any_bytes_are_a_template_or_one_line(content: bytes | str) -> None:
+def test_arbitrary_bytes_are_read_as_a_template_or_refused_with_one_line(
+    content: bytes | str,
+) -> None:
     try:
         read_template(content.encode() if isinstance(content, str) else content)
     except NotATemplate as refused:
@@ -88,12 +92,14 @@ def test_any_bytes_are_a_template_or_one_line(content: bytes | str) -> None:
 
 
 @pytest.mark.parametrize("case", VALUES["tells"], ids=str)
-def test_what_a_template_tells(case: dict[str, Any]) -> None:
+def test_value_resolver_resolves_refs_and_intrinsic_functions_of_a_template(
+    case: dict[str, Any],
+) -> None:
     assert _comes_to(case["value"]) == case["comes_to"]
 
 
 @pytest.mark.parametrize("value", [*VALUES["does_not_tell"], {"Fn::Sub": "${" * 1_000_000}])
-def test_what_it_does_not_tell_is_not_known(value: Any) -> None:
+def test_value_known_only_at_deployment_is_unknown_with_a_short_reason(value: Any) -> None:
     with pytest.raises(UnknownValue) as unknown:
         _comes_to(value)
     assert len(unknown.value.because) <= 600
@@ -116,6 +122,6 @@ def _nested_subs(levels: int, mentions: int, innermost: str) -> Any:
         _nested_subs(12, 10, "x"),
     ],
 )
-def test_a_small_template_cannot_come_to_a_large_text(value: Any) -> None:
+def test_template_whose_functions_expand_to_a_huge_text_is_refused(value: Any) -> None:
     with pytest.raises(NotATemplate, match="more than 8,000,000 steps"):
         _comes_to(value)

@@ -33,7 +33,9 @@ def _cfn_lint(*asked: str) -> list[dict[str, Any]]:
     return [each for each in said if each["Rule"]["Id"] in {*OURS, "I9500", "W9500"}]
 
 
-def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path) -> None:
+def test_cfn_lint_with_mendqs_rules_reports_the_findings_of_mendq_lint_on_the_same_lines(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "shop.yaml"
     sound, costly = path.with_name("sound.yaml"), path.with_name("costly.json")
     sound.write_text(SOUND_TEMPLATE)
@@ -61,7 +63,7 @@ def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path)
     assert _cfn_lint("--ignore-checks", *(each for each, _ in wanted), "-t", str(path)) == []
 
 
-def test_each_symptom_has_a_rule_of_its_own_beyond_the_lines_of_custom_rules() -> None:
+def test_each_checked_symptom_has_its_own_cfn_lint_rule_id_between_9501_and_9999() -> None:
     assert len(OURS) == len(RULES)
     assert {each.shortdesc for each in RULES} == {each.name for each in CHECKED_SYMPTOMS}
     assert len({each.id[1:] for each in RULES}) == len(CHECKED_SYMPTOMS)
@@ -71,7 +73,7 @@ def test_each_symptom_has_a_rule_of_its_own_beyond_the_lines_of_custom_rules() -
 @pytest.mark.parametrize(
     ("second", "code"), [(SOUND_TEMPLATE, 0), (FAULTY_TEMPLATE, 1), ("Resources", 2)]
 )
-def test_the_hook_runs_the_command_on_all_files_at_once(
+def test_pre_commit_hook_runs_mendq_lint_on_all_files_in_one_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str, code: int
 ) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())

@@ -62,7 +62,9 @@ def _said(result: LintResult) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("title", CASES)
-def test_the_same_queue_shows_the_same_from_each_source(tmp_path: Path, title: str) -> None:
+def test_same_queue_has_the_same_findings_in_template_cloud_assembly_and_terraform_plan(
+    tmp_path: Path, title: str
+) -> None:
     case = CASES[title]
     root = _template(case)
     written = _linted(yaml.safe_dump(root).encode(), DeployTarget(*HERE.split("/")[2:]))
@@ -98,7 +100,7 @@ def _reading(*, queue: Any, function: Any = None) -> dict[str, Any]:
     return block(READS, event_source_arn=queue, function_name=function or of(BILL["address"]))
 
 
-def test_what_is_made_together_is_found_by_a_sole_reference() -> None:
+def test_plan_links_a_new_event_source_mapping_to_its_new_queue_by_reference() -> None:
     root = {"resources": [block(ORDERS, name="orders"), _reading(queue=of(ORDERS))]}
     made = new_queue(ORDERS, name="orders"), BILL, change(READS, {"enabled": True}, NEW)
     assert _judged(*made, root=root) == (REMEDIES, {})
@@ -108,7 +110,9 @@ def _module(*resources: Any, **more: Any) -> dict[str, Any]:
     return {"module": {"resources": list(resources), **more.pop("of_module", {})}, **more}
 
 
-def test_it_is_found_through_variables_and_outputs_of_modules() -> None:
+def test_plan_links_an_event_source_mapping_to_its_queue_through_module_variables_and_outputs() -> (
+    None
+):
     queue = _module(
         block("aws_sqs_queue.this"),
         of_module={"outputs": {"arn": {"expression": {"references": of("aws_sqs_queue.this[0]")}}}},
@@ -143,7 +147,9 @@ def test_it_is_found_through_variables_and_outputs_of_modules() -> None:
         ["[" * 100_000],
     ],
 )
-def test_what_a_reference_leaves_open_is_not_judged(references: Any) -> None:
+def test_plan_with_an_ambiguous_queue_reference_leaves_the_checks_undecided(
+    references: Any,
+) -> None:
     root = {"resources": [block(ORDERS), _reading(queue=references)]}
     made = new_queue(ORDERS, name="orders"), BILL, change(READS, {"enabled": True}, NEW)
     found, not_judged = _judged(*made, root=root)
@@ -152,7 +158,7 @@ def test_what_a_reference_leaves_open_is_not_judged(references: Any) -> None:
     assert not_judged[READS] >= REMEDIES
 
 
-def test_circles_of_references_end() -> None:
+def test_plan_with_circular_module_references_is_judged_without_endless_loop() -> None:
     """A variable that a module hands to itself, an output that is its own."""
     inner: dict[str, Any] = {"outputs": {"a": {"expression": {"references": ["var.a"]}}}}
     calls = {"m": {"module": inner, "expressions": {"a": {"references": ["module.m.a"]}}}}
@@ -184,7 +190,7 @@ def _of_a_new_dlq(references: Any, beside: bool) -> tuple[set[str], dict[str, se
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_a_new_dlq_is_found_by_a_sole_reference_and_all_but_the_count_is_judged(
+def test_plan_links_a_new_dlq_by_reference_and_judges_all_but_max_receive_count(
     beside: bool,
 ) -> None:
     place = f"{BESIDE if beside else ORDERS}.redrive_policy"
@@ -196,12 +202,14 @@ def test_a_new_dlq_is_found_by_a_sole_reference_and_all_but_the_count_is_judged(
     "references",
     [[*of(DEAD), "var.n"], of(DEAD, "url"), of("aws_sqs_queue.x", "redrive_policy"), ["local.x"]],
 )
-def test_a_dlq_that_a_reference_leaves_open_leaves_open_what_turns_on_it(references: Any) -> None:
+def test_plan_with_an_ambiguous_dlq_reference_leaves_every_dlq_check_undecided(
+    references: Any,
+) -> None:
     open_ = {f"{ORDERS}.redrive_policy": ABOUT_A_DLQ}
     assert _of_a_new_dlq(references, beside=False) == (set(), open_)
 
 
-def test_unknown_values_are_left_undecided_and_unset_ones_are_not_set() -> None:
+def test_plan_leaves_values_known_after_apply_undecided() -> None:
     """A redrive policy that names a second resource is known after the apply, all of it."""
     made = (
         new_queue(ORDERS, redrive_policy=UNKNOWN, visibility_timeout_seconds=UNKNOWN),
@@ -227,7 +235,7 @@ def test_unknown_values_are_left_undecided_and_unset_ones_are_not_set() -> None:
     assert f"{ORDERS}.policy" in open_, "without its block nobody knows what is set"
 
 
-def test_a_redrive_policy_of_whichever_queue_leaves_each_open_that_has_none() -> None:
+def test_plan_with_a_redrive_policy_of_an_unknown_queue_leaves_dlq_missing_undecided() -> None:
     beside = change("aws_sqs_queue_redrive_policy.x", {}, ("queue_url", "redrive_policy"))
     made = new_queue(ORDERS), BILL, change(READS, {"enabled": True}, NEW)
     root = {
@@ -242,20 +250,20 @@ def test_a_redrive_policy_of_whichever_queue_leaves_each_open_that_has_none() ->
     assert "dlq_missing" in not_judged["aws_sqs_queue_redrive_policy.x.redrive_policy"]
 
 
-def test_a_policy_of_its_own_comes_before_what_the_provider_computed() -> None:
+def test_plan_prefers_an_aws_sqs_queue_policy_resource_over_the_computed_policy() -> None:
     url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
     own = change("aws_sqs_queue_policy.x", {"queue_url": url, "policy": json.dumps(TLS)})
     result = _linted(plan(queue_there(ORDERS, "orders", policy='{"Statement":[]}'), own))
     assert (result.findings, result.not_judged) == ([], [])
 
 
-def test_what_goes_and_what_is_only_read_is_no_queue() -> None:
+def test_plan_ignores_deleted_queues_and_data_sources() -> None:
     gone = {**queue_there(ORDERS, "orders"), "change": {"actions": ["delete"], "after": None}}
     data = {**queue_there("data.aws_sqs_queue.x", "x"), "mode": "data"}
     assert _linted(plan(gone, data)).queues == 0
 
 
-def test_a_remedy_is_hcl_of_the_queues_own_module() -> None:
+def test_plan_remedy_is_hcl_that_is_valid_in_the_queues_own_module() -> None:
     address = 'module.shop["a/b"].aws_sqs_queue.orders["a/b:c"]'
     root = {"module_calls": {"shop": _module(block(ORDERS))}}
     made = new_queue(address, fifo_queue=True, tags={"mendq:max-processing-seconds": "100"})
@@ -268,7 +276,7 @@ def test_a_remedy_is_hcl_of_the_queues_own_module() -> None:
 
 
 @pytest.mark.parametrize("key", ['a\\"b', "${file(1)}", "é", "a\x1b[2J", 'a"]\n} resource {'])
-def test_no_line_is_offered_where_a_key_cannot_be_written_whole(key: str) -> None:
+def test_plan_offers_no_remedy_for_a_for_each_key_that_hcl_cannot_quote(key: str) -> None:
     """Without some of its characters it would be the key of another queue."""
     root = {"resources": [block(ORDERS)]}
     linted = _linted(plan(new_queue(f'aws_sqs_queue.orders["{key}"]'), root=root))
@@ -301,7 +309,9 @@ FAR = {f"aws_sqs_queue.q{n}": change(f"aws_sqs_queue.q{n}", {}) for n in range(2
     ],
     ids=range(11),
 )
-def test_what_is_no_plan_or_too_much_is_one_line(content: str | bytes, says: str) -> None:
+def test_terraform_plan_that_is_malformed_or_too_large_is_refused_with_one_line(
+    content: str | bytes, says: str
+) -> None:
     with pytest.raises(NotATemplate) as refused:
         read_template(content.encode() if isinstance(content, str) else content)
     assert says in str(refused.value)
@@ -309,7 +319,9 @@ def test_what_is_no_plan_or_too_much_is_one_line(content: str | bytes, says: str
 
 
 @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [[]], {"a": {"b": 1}}, "\x1b[2J", "${x}"])
-def test_odd_parts_of_a_plan_end_in_no_traceback(odd: Any) -> None:
+def test_plan_with_an_unexpected_value_anywhere_is_judged_or_refused_with_one_line(
+    odd: Any,
+) -> None:
     """Each place in turn holds what nobody expects."""
     sound = new_queue(ORDERS, name="orders", tags={"a": "b"}), change(READS, {}, NEW)
     blocks = [block(ORDERS), _reading(queue=of(ORDERS))]
@@ -336,7 +348,7 @@ def _put(node: Any, path: tuple[Any, ...], value: Any) -> None:
     node[path[-1]] = value
 
 
-def test_an_instance_that_is_not_in_the_plan_is_no_other_one() -> None:
+def test_plan_reference_to_a_dlq_instance_outside_the_plan_leaves_its_retention_undecided() -> None:
     """As where a plan has a target."""
     queue = new_queue(ORDERS, redrive_policy=UNKNOWN)
     dlq = new_queue(f"{DEAD}[1]", message_retention_seconds=86_400)

@@ -53,7 +53,9 @@ def _words(name: str) -> AlarmDescription:
 
 
 @pytest.mark.parametrize("settings", FULL)
-def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str) -> None:
+def test_every_alarm_notifies_the_topic_of_its_severity_and_describes_impact_command_and_runbook(
+    settings: str,
+) -> None:
     """What pages tells one topic of its beginning and its end."""
     alarms = _properties(template_of(settings), ON_METRICS, PAGING)
     names = [each["AlarmName"] for each in alarms]
@@ -73,7 +75,7 @@ def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str
         assert said.endswith(f"\n{page}")
 
 
-def test_the_essential_alarms_are_few_and_each_reaches_people() -> None:
+def test_essential_alarms_are_exactly_those_declared_essential_and_each_notifies_a_topic() -> None:
     """None is joined: what would be says itself what it means, as urgently."""
     template = template_of(ESSENTIAL)
     assert not template.all(PAGING)
@@ -99,7 +101,9 @@ def _first_of(description: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
+def test_every_metric_alarm_notifies_directly_or_through_exactly_one_composite_alarm(
+    settings: str,
+) -> None:
     """All but what holds a page back, and what ends that."""
     template = template_of(settings)
     rules = [each["AlarmRule"] for each in _properties(template, PAGING) if "AlarmActions" in each]
@@ -110,7 +114,7 @@ def test_whatever_is_watched_reaches_people_by_one_page(settings: str) -> None:
 
 
 @pytest.mark.parametrize("settings", FULL)
-def test_every_queue_that_keeps_and_every_lambda_that_drops_what_was_given_up_is_watched(
+def test_every_dlq_and_every_lambda_without_a_failure_destination_has_an_alarm(
     settings: str,
 ) -> None:
     """Approve, rollback and the hook answer whoever asks; of the scan it is told anyway."""
@@ -137,7 +141,7 @@ def test_every_queue_that_keeps_and_every_lambda_that_drops_what_was_given_up_is
     assert watched - {name for name in watched if name.startswith(READ_BY_US)} == queues | functions
 
 
-def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
+def test_alarm_description_commands_name_the_account_and_region_of_their_stack() -> None:
     """Not on the profile's own region: `mendq freeze` would stop another healer."""
     for template in templates_of_three():
         alarms = _properties(template, ON_METRICS, PAGING)
@@ -150,7 +154,7 @@ def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
 @pytest.mark.parametrize(
     "announced", [*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES], ids=lambda announced: announced.name
 )
-def test_a_runbook_is_there_and_speaks_of_the_alarm(announced: AlarmDescription) -> None:
+def test_every_alarm_has_a_runbook_that_names_the_alarm(announced: AlarmDescription) -> None:
     page = ROOT / announced.runbook_path
     assert page.exists(), (
         f"write {announced.runbook_path}, as CONTRIBUTING says of a metric with an alarm"
@@ -173,7 +177,9 @@ def _named(name: str, template: Template) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("probe_minutes", [20, 1_430, 1_440])
-def test_a_probe_that_comes_late_is_seen_and_no_period_is_too_long(probe_minutes: int) -> None:
+def test_probe_lost_alarm_covers_a_late_probe_for_every_legal_probe_interval(
+    probe_minutes: int,
+) -> None:
     """At the ends of what is legal, and where a day is too short for one period."""
     template = _probed_every(probe_minutes)
     assert list(alarms_can_fire(template)) == []
@@ -184,7 +190,7 @@ def test_a_probe_that_comes_late_is_seen_and_no_period_is_too_long(probe_minutes
 
 @pytest.mark.parametrize("late_minutes", [0, 9])
 @pytest.mark.parametrize(("lost", "rings"), [((0, 0, 0, 0), False), ((0, 1, 2, 3), True)])
-def test_a_probe_a_day_rings_where_it_is_lost_alone(
+def test_probe_lost_alarm_with_a_daily_probe_fires_only_for_lost_probes(
     lost: tuple[int, ...], rings: bool, late_minutes: int
 ) -> None:
     alarm = MetricAlarm.read(_named("mendq-probe-lost", _probed_every(1_440)))

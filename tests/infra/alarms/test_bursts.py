@@ -90,7 +90,7 @@ def _waited_for(cases: Iterable[OpenCase], minute: int) -> float:
 
 @pytest.mark.parametrize("earlier", [[], EARLIER], ids=["", "after others"])
 @pytest.mark.parametrize("spacing", range(6))
-def test_a_healed_fault_pages_nobody_and_what_goes_on_pages_once_and_soon(
+def test_fixes_alarm_stays_silent_for_one_fault_and_pages_once_if_fixes_continue(
     spacing: int, earlier: list[int]
 ) -> None:
     for count in COUNTS:
@@ -110,7 +110,7 @@ def test_a_healed_fault_pages_nobody_and_what_goes_on_pages_once_and_soon(
 @given(st.lists(st.integers(0, A_FAULT), min_size=6, max_size=29), LATE, LATE, st.booleans())
 @example([0, 0, 0, 16, 16, 16], 0, 1, False)
 @example([5, 5, 5, 22, 22, 22], 0, 2, False)
-def test_however_the_fixes_of_a_fault_lie_it_pages_nobody(
+def test_fixes_alarm_stays_silent_for_any_spread_of_one_faults_fixes(
     minutes: list[int], fixes_late: int, verified_late: int, after_others: bool
 ) -> None:
     earlier = EARLIER if after_others else []
@@ -119,7 +119,7 @@ def test_however_the_fixes_of_a_fault_lie_it_pages_nobody(
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=20, max_size=40))
-def test_however_fixes_go_on_they_are_paged_a_period_after_they_ring_at_most(
+def test_continuing_fixes_page_within_one_alarm_period_after_the_threshold(
     gaps: list[int],
 ) -> None:
     fixes = [sum(gaps[:n]) for n in range(len(gaps) + 1)]
@@ -131,7 +131,7 @@ def test_however_fixes_go_on_they_are_paged_a_period_after_they_ring_at_most(
 
 @pytest.mark.parametrize("unsaid", [False, True], ids=["said too", "unsaid"])
 @pytest.mark.parametrize("spacing", [1, 3, 5])
-def test_whoever_says_that_fixes_are_verified_holds_the_page_back_no_longer_than_that(
+def test_forged_verification_metric_delays_the_fixes_page_by_at_most_the_suppression_limit(
     spacing: int, unsaid: bool
 ) -> None:
     """Begun whenever it may, all the time, every second minute, or with a minute left out."""

@@ -64,7 +64,7 @@ def _days(said: dict[str, Any]) -> Days:
 
 
 @pytest.mark.parametrize("title", STORIES)
-def test_people_are_told_what_happens(title: str) -> None:
+def test_simulated_days_give_exactly_the_notifications_and_alarms_of_days_toml(title: str) -> None:
     said = dict(STORIES[title])
     told, days, edge = said.pop("told"), said.pop("days"), said.pop("edge", 1e9)
     found = _days(said).run(days, edge)

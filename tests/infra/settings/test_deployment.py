@@ -18,14 +18,14 @@ from mendq.model.limits import Timing
 from mendq.model.mode import Mode
 
 
-def test_the_defaults_watch_and_change_nothing() -> None:
+def test_default_deployment_settings_observe_and_manage_no_queue() -> None:
     settings = read_deployment_settings({})
     assert settings == DeploymentSettings()
     assert settings.mode is settings.tag_may_raise_to is Mode.OBSERVE
     assert not {*settings.queues, *settings.autonomy, *settings.trail.queue_arn_prefixes}
 
 
-def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
+def test_timing_below_its_floor_is_refused_unless_floors_are_switched_off() -> None:
     _, timing = get_fields_by_name(DeploymentSettings)["timing"]
     low = {
         name: split_type_and_bounds(kind)[1].least
@@ -44,7 +44,7 @@ def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
     assert names == [f"timing.{name}" for name in low]
 
 
-def test_merging_goes_deep_and_replaces_lists() -> None:
+def test_merge_objects_merges_nested_objects_and_replaces_lists() -> None:
     base = {"mode": "observe", "queues": ["a"], "trail": {"create": True, "eventNames": ["x"]}}
     over = {"queues": ["b"], "trail": {"eventNames": []}, "nightly": {"hourUtc": 3}}
     assert merge_objects(base, over) == {
@@ -65,7 +65,9 @@ def test_merging_goes_deep_and_replaces_lists() -> None:
         ('["heal"]', "is not an object"),
     ],
 )
-def test_what_holds_no_settings_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
+def test_settings_file_that_is_missing_or_not_a_json_object_is_refused(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
     path = tmp_path / "prod.json"
     path.write_text('{\n  "mode": "heal"\n}\n')
     assert load_object(path) == {"mode": "heal"}

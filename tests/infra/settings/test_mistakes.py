@@ -17,7 +17,9 @@ ALONE = json.loads(Path(__file__).with_name("mistakes.json").read_text())
 
 
 @pytest.mark.parametrize(("raw", "path", "fault", "remedy"), ALONE)
-def test_a_mistake_alone(raw: dict[str, Any], path: str, fault: str, remedy: str) -> None:
+def test_each_wrong_setting_is_refused_with_field_fault_and_remedy(
+    raw: dict[str, Any], path: str, fault: str, remedy: str
+) -> None:
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings(raw)
     (mistake,) = refused.value.mistakes
@@ -27,13 +29,13 @@ def test_a_mistake_alone(raw: dict[str, Any], path: str, fault: str, remedy: str
     assert str(refused.value) == f"{path}: {mistake.fault}; {mistake.remedy}"
 
 
-def test_a_field_that_is_wrong_is_not_judged_against_others() -> None:
+def test_setting_of_the_wrong_type_is_reported_once_and_not_compared_with_other_settings() -> None:
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings({"trail": {"create": "false", "bucket": "our-logs"}})
     assert [mistake.path for mistake in refused.value.mistakes] == ["trail.create"]
 
 
-def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
+def test_autonomy_mode_for_a_symptom_without_a_fix_is_refused() -> None:
     never = {each.name: each.default_mode_text for each in CATALOGUE if not each.steps}
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings(
@@ -47,13 +49,13 @@ def test_what_only_pages_or_is_counted_takes_no_mode() -> None:
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
-def test_a_list_that_is_too_long_is_not_read_any_further() -> None:
+def test_settings_list_over_200_entries_is_refused_without_reading_its_entries() -> None:
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings({"queues": [f"orders-{n}!" for n in range(100_000)]})
     assert str(refused.value) == "queues: 100000 entries are too many; keep at most 200"
 
 
-def test_settings_nested_without_end_are_named(tmp_path: Path) -> None:
+def test_settings_file_nested_too_deeply_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text(f'{{"trail": {{}},\n"autonomy": {DEEP}}}')
     with pytest.raises(
@@ -62,7 +64,7 @@ def test_settings_nested_without_end_are_named(tmp_path: Path) -> None:
         load_object(file)
 
 
-def test_what_only_looks_deep_is_read() -> None:
+def test_settings_with_brackets_inside_texts_are_not_taken_for_deep_nesting() -> None:
     texts = ["[" * 100, '\\"[{' * 100]
     assert parse_json(json.dumps({"a": texts, "b": [[[[]]]] * 100})) == {
         "a": texts,
@@ -70,7 +72,7 @@ def test_what_only_looks_deep_is_read() -> None:
     }
 
 
-def test_duplicate_keys_are_named_with_all_else() -> None:
+def test_duplicate_settings_keys_are_reported_together_with_other_mistakes() -> None:
     raw = parse_json(
         """{"mode": "heal", "queues": ["a"], "mode": "heal", "zzz": 1, "autonomy":
         {"visibility_timeout_too_short": "heal", "visibility_timeout_too_short": "observe"},

@@ -21,7 +21,7 @@ ROWS = json.loads(Path(__file__).with_name("places.json").read_text())
 
 
 @pytest.mark.parametrize(("raw", "regions", "paths", "accounts"), ROWS["misplaced"])
-def test_what_a_stack_cannot_read_is_a_mistake(
+def test_setting_that_a_stacks_account_or_region_cannot_use_is_a_mistake(
     raw: dict[str, Any], regions: list[str], paths: list[str], accounts: list[str]
 ) -> None:
     found = list(find_unusable_settings(read_deployment_settings(raw), regions, accounts))
@@ -29,7 +29,9 @@ def test_what_a_stack_cannot_read_is_a_mistake(
     assert all("frozen for ever" in each.fault for each in found if "freeze" in each.path)
 
 
-def test_synth_refuses_it_and_writes_no_template(tmp_path: Path) -> None:
+def test_synth_with_a_log_bucket_in_another_region_is_refused_and_writes_no_template(
+    tmp_path: Path,
+) -> None:
     trail = {"create": False, "bucket": "our-logs", "bucketRegion": THERE}
     raw = {"trail": trail, "environments": [{"account": OWNER, "region": HERE}]}
     with pytest.raises(SettingsRefused, match=r"trail\.bucketRegion: is eu-west-1"):
@@ -38,7 +40,7 @@ def test_synth_refuses_it_and_writes_no_template(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("raw", "account", "begins"), ROWS["hardly meant"])
-def test_what_is_hardly_meant_is_a_line_each(
+def test_each_questionable_setting_gives_one_warning_line(
     raw: dict[str, Any], account: str | None, begins: list[str]
 ) -> None:
     assert [
@@ -47,14 +49,14 @@ def test_what_is_hardly_meant_is_a_line_each(
     ] == begins
 
 
-def test_what_every_queue_costs_is_a_months_sum() -> None:
+def test_logging_every_queue_warns_with_the_monthly_cloudtrail_cost() -> None:
     trail = {"queueArnPrefixes": ["arn:aws:sqs:"], "expectedEventsPerDay": 40_000_000}
     (line,) = list_warnings(read_deployment_settings({"trail": trail}), HERE, OWNER)
     assert "$1,200.00 a month for 40,000,000 calls a day" in line
 
 
 @pytest.mark.parametrize(("prefix", "place", "environments", "misses"), ROWS["prefixes"])
-def test_a_prefix_that_fits_no_stack_is_said(
+def test_queue_arn_prefix_that_matches_no_stack_gives_a_warning(
     prefix: str, place: list[str], environments: list[dict[str, str]], *, misses: bool
 ) -> None:
     """Beside one that fits. Environments are where the stacks go; what is not known fits any."""

@@ -74,12 +74,12 @@ def outputs(account: LocalAccount) -> dict[str, str]:
     return {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
 
 
-def test_every_role_carries_the_region_it_is_in(account: LocalAccount) -> None:
+def test_stack_set_role_names_contain_their_region(account: LocalAccount) -> None:
     roles = {each["RoleName"] for each in account.client("iam").list_roles()["Roles"]}
     assert {role_name(each, REGION) for each in ROLE_PURPOSES} <= roles
 
 
-def test_the_parameters_reach_the_lambdas_and_the_topics(
+def test_stack_set_parameters_reach_the_heal_lambda_and_the_topic_subscription(
     account: LocalAccount, outputs: Mapping[str, str]
 ) -> None:
     function = account.client("lambda").get_function_configuration(
@@ -95,7 +95,7 @@ def test_the_parameters_reach_the_lambdas_and_the_topics(
     assert told["Subscriptions"] == []
 
 
-def test_the_lambdas_run_and_the_nightly_job_s_code_is_where_they_look(
+def test_stack_set_lambdas_run_and_the_nightly_jobs_code_is_in_the_published_bucket(
     account: LocalAccount, outputs: Mapping[str, str]
 ) -> None:
     """The scan finds a queue that the settings name, and may not write one as long as it looks."""

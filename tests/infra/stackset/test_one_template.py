@@ -64,11 +64,15 @@ def named() -> dict[str, Any]:
     return template_in(folder_of("named"))
 
 
-def test_in_one_account_it_is_the_stack_that_its_settings_give(named: dict[str, Any]) -> None:
+def test_stack_set_template_deploys_the_same_stack_as_the_single_account_template(
+    named: dict[str, Any],
+) -> None:
     assert _comparable(Deployed(named).resources) == _of_one_account(template_of("named"))
 
 
-def test_while_watching_no_role_may_write_a_queue(named: dict[str, Any]) -> None:
+def test_stack_set_parameters_in_observe_mode_leave_no_role_that_may_write_a_queue(
+    named: dict[str, Any],
+) -> None:
     """IAM says so, not only the code; in the other modes one may."""
     for mode, raised, may in (
         ("observe", "observe", False),
@@ -90,7 +94,9 @@ def test_while_watching_no_role_may_write_a_queue(named: dict[str, Any]) -> None
 
 
 @pytest.mark.long
-def test_for_every_mode_it_is_the_stack_that_the_settings_give(tmp_path: Path) -> None:
+def test_stack_set_template_equals_the_single_account_template_in_every_mode(
+    tmp_path: Path,
+) -> None:
     settings = {"queues": ["orders-*", "pay"], "mode": "propose"}
     template = template_in(written(settings, tmp_path / "folder"))
     assert template["Parameters"]["Mode"]["Default"] == "propose"
@@ -100,7 +106,7 @@ def test_for_every_mode_it_is_the_stack_that_the_settings_give(tmp_path: Path) -
         assert _comparable(deployed.resources) == _of_one_account(alone)
 
 
-def test_an_address_that_is_given_is_subscribed_and_an_empty_one_is_not(
+def test_stack_set_mail_parameter_subscribes_the_address_only_if_it_is_not_empty(
     named: dict[str, Any],
 ) -> None:
     there = Deployed(named, UrgentMail="ops@example.com").resources
@@ -111,13 +117,15 @@ def test_an_address_that_is_given_is_subscribed_and_an_empty_one_is_not(
 
 
 @pytest.mark.long
-def test_cfn_lint_finds_nothing(named: dict[str, Any]) -> None:
+def test_cfn_lint_finds_nothing_in_the_stack_set_template(named: dict[str, Any]) -> None:
     # W3005: CDK writes dependencies that references imply already.
     asked = ManualArgs(ignore_checks=["W3005"], regions=["us-east-1", "eu-west-1"])
     assert [str(each) for each in lint(json.dumps(named), config=asked)] == []
 
 
-def test_it_needs_no_bootstrap_and_names_no_account_and_region(named: dict[str, Any]) -> None:
+def test_stack_set_template_needs_no_bootstrap_and_names_no_account_or_region(
+    named: dict[str, Any],
+) -> None:
     """Service-managed stack sets take no transform, and a template of a megabyte at most.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackSet.html
@@ -137,7 +145,9 @@ def test_it_needs_no_bootstrap_and_names_no_account_and_region(named: dict[str, 
     assert all('{"Ref": "AWS::Region"}' in each for each in names)
 
 
-def test_all_code_is_asked_of_the_region_s_bucket_and_is_there(named: dict[str, Any]) -> None:
+def test_stack_set_lambdas_take_their_code_from_the_regions_bucket_where_it_is_published(
+    named: dict[str, Any],
+) -> None:
     """The report's Lambda and the nightly job's package among it."""
     text = json.dumps(Deployed(named).resources)
     keys = {each.name for each in (folder_of("named") / "objects" / "mendq").iterdir()}
@@ -152,7 +162,7 @@ def test_all_code_is_asked_of_the_region_s_bucket_and_is_there(named: dict[str, 
 
 
 @pytest.mark.long
-def test_the_same_bytes_come_out_twice(tmp_path: Path) -> None:
+def test_stack_set_files_built_twice_are_byte_identical(tmp_path: Path) -> None:
     folders = [written(SETTINGS["default"], tmp_path / name) for name in ("one", "other")]
     one, other = (
         {path.relative_to(each): path.read_bytes() for path in each.rglob("*") if path.is_file()}
@@ -165,11 +175,11 @@ def test_the_same_bytes_come_out_twice(tmp_path: Path) -> None:
     "typed",
     ["our-mendq", "our-mendq-", BUCKET, "our-mendq-$${AWS::Region}"],
 )
-def test_a_bucket_s_name_is_taken_however_the_shell_left_it(typed: str) -> None:
+def test_stack_set_bucket_option_accepts_every_way_a_shell_passes_the_name(typed: str) -> None:
     assert make_bucket_name_pattern(typed) == BUCKET
 
 
-def test_the_region_s_place_may_be_elsewhere_in_the_name() -> None:
+def test_stack_set_bucket_name_may_have_the_region_in_the_middle() -> None:
     assert make_bucket_name_pattern("mendq-${AWS::Region}-prod") == "mendq-${AWS::Region}-prod"
 
 
@@ -177,7 +187,7 @@ def test_the_region_s_place_may_be_elsewhere_in_the_name() -> None:
     "typed",
     ["", "Our-Mendq", "our.mendq", "a" * 48, f"{BUCKET}-{BUCKET}", "x;id", "our-${AWS::AccountId}"],
 )
-def test_what_is_no_name_for_each_region_is_refused(typed: str) -> None:
+def test_invalid_stack_set_bucket_name_is_refused_with_an_example(typed: str) -> None:
     with pytest.raises(SettingsRefused, match=r"BUCKET: .*; say one such as our-mendq"):
         make_bucket_name_pattern(typed)
 
@@ -185,7 +195,7 @@ def test_what_is_no_name_for_each_region_is_refused(typed: str) -> None:
 TOPIC = "arn:aws:sns:${AWS::Region}:${AWS::AccountId}:on-call"
 
 
-def test_settings_may_say_each_stack_s_own_account_and_region() -> None:
+def test_stack_set_settings_may_use_account_and_region_placeholders() -> None:
     raw = {
         "notifications": {"topics": {"urgent": TOPIC}, "teams": {"payments": TOPIC}},
         "trail": {
@@ -209,7 +219,9 @@ def test_settings_may_say_each_stack_s_own_account_and_region() -> None:
         ({"mode": "${AWS::Region}"}, "mode"),
     ],
 )
-def test_what_one_place_alone_could_use_is_refused(raw: dict[str, Any], field: str) -> None:
+def test_stack_set_settings_tied_to_one_account_or_region_are_refused(
+    raw: dict[str, Any], field: str
+) -> None:
     with pytest.raises(SettingsRefused, match=rf"{field}: "):
         read_stack_set_settings(raw)
 
@@ -218,7 +230,9 @@ def test_what_one_place_alone_could_use_is_refused(raw: dict[str, Any], field: s
 @pytest.mark.parametrize(
     "names", [[f"{'q' * 60}-{n}" for n in range(60)], [f"orders-{n:06}" for n in range(200)]]
 )
-def test_more_queues_than_a_template_can_name_are_refused(names: list[str], tmp_path: Path) -> None:
+def test_stack_set_settings_with_too_many_queues_are_refused_and_write_no_folder(
+    names: list[str], tmp_path: Path
+) -> None:
     """By a Lambda's environment, or because CDK makes another policy for some modes alone."""
     with pytest.raises(SettingsRefused, match=r"queues: .*name fewer"):
         written({"mode": "heal", "queues": names}, tmp_path / "folder")
@@ -226,7 +240,7 @@ def test_more_queues_than_a_template_can_name_are_refused(names: list[str], tmp_
 
 
 @pytest.mark.parametrize(("scope", "has_one"), [("account", True), ("organization", False)])
-def test_where_the_hub_reads_one_trail_for_all_a_member_has_no_nightly_job(
+def test_stack_set_member_has_no_nightly_job_if_the_hub_reads_an_organization_trail(
     scope: str, *, has_one: bool
 ) -> None:
     hub = {"account": "444455556666", "region": REGION}

@@ -33,7 +33,7 @@ def _run(tmp_path: Path, answers: Answers, *arguments: str) -> Run:
     return Run(folder_of("named") / "publish.sh", tmp_path, {**OURS, **answers}, *arguments)
 
 
-def test_a_bucket_in_each_region_is_made_closed_and_filled(tmp_path: Path) -> None:
+def test_publish_script_creates_and_fills_a_bucket_in_each_region(tmp_path: Path) -> None:
     run = _run(tmp_path, {}, ORGANIZATION, "eu-west-1", "us-east-1")
     assert run.code == 0, run.refused
     european, american = run.of("create-bucket")
@@ -44,7 +44,9 @@ def test_a_bucket_in_each_region_is_made_closed_and_filled(tmp_path: Path) -> No
     assert targets == ["s3://our-mendq-eu-west-1", "s3://our-mendq-us-east-1"]
 
 
-def test_the_organization_reads_what_is_mendq_s_and_nobody_else_anything(tmp_path: Path) -> None:
+def test_published_bucket_policy_lets_only_the_organization_read_only_mendqs_files_over_tls(
+    tmp_path: Path,
+) -> None:
     put = _run(tmp_path, {}, ORGANIZATION, REGION).of("put-bucket-policy")[0]
     statements = json.loads(option(put, "--policy"))["Statement"]
     within = {"aws:PrincipalOrgID": ORGANIZATION, "aws:SecureTransport": "true"}
@@ -65,7 +67,7 @@ def test_the_organization_reads_what_is_mendq_s_and_nobody_else_anything(tmp_pat
         assert decision(asked, action, resource, keys=keys) == said, (action, resource, keys)
 
 
-def test_a_bucket_of_somebody_else_s_gets_nothing(tmp_path: Path) -> None:
+def test_publish_script_uploads_nothing_to_a_bucket_of_another_account(tmp_path: Path) -> None:
     """Whoever guesses the name could hand their code to every account."""
     taken = _run(tmp_path, {"create-bucket": "!BucketAlreadyExists"}, ORGANIZATION, REGION)
     readable = {"head-bucket": "", "put-public-access-block": "!AccessDenied"}
@@ -80,14 +82,14 @@ def test_a_bucket_of_somebody_else_s_gets_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [(), (ORGANIZATION,), ("123456789012", REGION), ("o-*", REGION)]
 )
-def test_without_an_organization_and_a_region_nothing_is_called(
+def test_publish_script_without_organization_and_region_exits_2_and_calls_nothing(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     run = _run(tmp_path, {}, *arguments)
     assert (run.code, run.calls) == (2, [])
 
 
-def test_what_fails_leaves_the_folder_that_was_there(
+def test_failed_stack_set_build_keeps_the_previous_folder_and_a_good_build_replaces_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody is about to publish it; what is of another version is gone once one is whole."""
@@ -151,7 +153,9 @@ GUARDED = (
 
 
 @pytest.mark.parametrize(("action", "resource"), GUARDED)
-def test_what_mendq_stands_on_is_changed_by_stack_sets_alone(action: str, resource: str) -> None:
+def test_guard_policy_denies_changes_to_mendqs_resources_except_by_stack_sets(
+    action: str, resource: str
+) -> None:
     assert _answer(action, resource, ADMINISTRATOR) == "Deny"
     assert _answer(action, resource, STACK_SETS) != "Deny"
 
@@ -181,12 +185,14 @@ def test_what_mendq_stands_on_is_changed_by_stack_sets_alone(action: str, resour
         ("sqs:PurgeQueue", f"arn:aws:sqs:{PLACE}:{STACK}-HealDlq-1", ADMINISTRATOR),
     ],
 )
-def test_it_denies_nothing_else(action: str, resource: str, principal: str) -> None:
+def test_guard_policy_does_not_deny_mendqs_own_work_or_similarly_named_resources(
+    action: str, resource: str, principal: str
+) -> None:
     """What Mendq and its operators do, and what is called in a similar way."""
     assert _answer(action, resource, principal) != "Deny"
 
 
-def test_all_that_has_a_name_of_its_own_is_guarded() -> None:
+def test_guard_policy_denies_deletion_of_every_explicitly_named_resource() -> None:
     there = Deployed(template_in(folder_of("named"))).resources.values()
 
     def names(kind: str, key: str) -> list[Any]:
@@ -222,13 +228,13 @@ def test_all_that_has_a_name_of_its_own_is_guarded() -> None:
         assert {_answer(action, arn + each, ADMINISTRATOR) for each in found} == {"Deny"}
 
 
-def test_it_is_no_longer_than_a_policy_may_be() -> None:
+def test_guard_policy_stays_below_the_service_control_policy_size_limit() -> None:
     """https://docs.aws.amazon.com/organizations/latest/userguide/orgs_reference_limits.html"""
     assert len(json.dumps(json.loads(fill_guard_policy()), separators=(",", ":"))) <= 5_120
 
 
 @pytest.mark.parametrize("typed", [BUCKET, "our-mendq", "our-mendq-$${AWS::Region}"])
-def test_make_hands_on_the_bucket_as_it_was_typed(typed: str) -> None:
+def test_make_stackset_passes_a_bucket_name_with_a_region_placeholder_unchanged(typed: str) -> None:
     """`make` takes ${..} for a variable of its own."""
     command = ["make", "--dry-run", "--always-make", "stackset", f"BUCKET={typed}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -61,7 +61,9 @@ def _started(run: Run) -> list[dict[str, Any]]:
     return [json.loads(option(each, name)) for each in run.calls if name in each]
 
 
-def test_canaries_come_first_and_then_each_wave_without_them(tmp_path: Path) -> None:
+def test_rollout_updates_canaries_first_and_then_each_wave_without_the_canaries(
+    tmp_path: Path,
+) -> None:
     run = _run(tmp_path, {}, "update")
     assert run.code == 0, run.refused
     kinds = [(tuple(e["OrganizationalUnitIds"]), e["AccountFilterType"]) for e in _started(run)]
@@ -74,7 +76,7 @@ def test_canaries_come_first_and_then_each_wave_without_them(tmp_path: Path) -> 
     assert "--regions" not in joining
 
 
-def test_every_wave_has_the_same_preferences_and_tolerates_no_failure(tmp_path: Path) -> None:
+def test_every_rollout_wave_runs_region_by_region_and_tolerates_no_failure(tmp_path: Path) -> None:
     """StackSets orders the regions and limits the accounts at once, for the canaries too."""
     for given, at_once in (({}, 5), ({"accountsAtOnce": 1}, 1)):
         *operations, joining = _run(tmp_path, {}, "update", **given).of("update-stack-set")
@@ -93,7 +95,7 @@ def test_every_wave_has_the_same_preferences_and_tolerates_no_failure(tmp_path: 
             assert option(operation, "--template-url") == url
 
 
-def test_preferences_are_those_that_the_aws_cli_takes(tmp_path: Path) -> None:
+def test_rollout_operation_preferences_are_valid_for_the_cloudformation_api(tmp_path: Path) -> None:
     run = _run(tmp_path, {}, "first")
     client = boto3.client("cloudformation", "eu-west-1")
     members = client.meta.service_model.shape_for("StackSetOperationPreferences").members
@@ -113,7 +115,9 @@ def test_preferences_are_those_that_the_aws_cli_takes(tmp_path: Path) -> None:
         (HEAL_ERRORS_ALARM.alarm_name(), ""),
     ],
 )
-def test_a_canary_that_gets_worse_halts_it(alarm: str, state: str, tmp_path: Path) -> None:
+def test_rollout_halts_if_a_canarys_alarm_fires_or_disappears(
+    alarm: str, state: str, tmp_path: Path
+) -> None:
     """At once where an alarm rings, else when the time is over."""
     # Two looks before the first wave, one for each region.
     looks = [_states(), _states(), *[_states(**{alarm.replace("-", "_"): state})] * 9]
@@ -123,14 +127,16 @@ def test_a_canary_that_gets_worse_halts_it(alarm: str, state: str, tmp_path: Pat
     assert len(_started(run)) == 1
 
 
-def test_a_canary_that_is_not_well_before_starts_nothing(tmp_path: Path) -> None:
+def test_rollout_with_a_canary_already_in_alarm_starts_nothing(tmp_path: Path) -> None:
     run = _run(tmp_path, {"describe-alarms": _states(mendq_probe_lost="ALARM")}, "update")
     assert run.code == 1
     assert not STARTS.intersection(run.operations)
 
 
 @pytest.mark.parametrize("state", ["FAILED", "STOPPED", ""])
-def test_an_operation_that_does_not_succeed_halts_it(state: str, tmp_path: Path) -> None:
+def test_rollout_halts_if_a_stack_set_operation_does_not_succeed(
+    state: str, tmp_path: Path
+) -> None:
     run = _run(tmp_path, {"describe-stack-set-operation": ["RUNNING", state]}, "update")
     assert run.code == 1
     assert f"wave 0 ended as {state or 'nothing'}" in run.refused
@@ -157,7 +163,7 @@ def _goes_on(run: Run, how: str) -> bool:
         ("first", "describe-alarms", [], "first 1"),
     ],
 )
-def test_a_call_that_fails_halts_it_and_the_way_on_is_said(
+def test_rollout_with_a_failed_aws_call_halts_and_prints_the_command_to_continue(
     how: str, operation: str, answers: list[str], again: str, tmp_path: Path
 ) -> None:
     """Such as a token that expires while it watches."""
@@ -167,7 +173,9 @@ def test_a_call_that_fails_halts_it_and_the_way_on_is_said(
     assert len(_started(run)) <= 2
 
 
-def test_how_long_it_takes_is_said_first_and_it_is_never_silent_for_long(tmp_path: Path) -> None:
+def test_rollout_prints_its_total_duration_first_and_progress_every_10_minutes(
+    tmp_path: Path,
+) -> None:
     running = {"describe-stack-set-operation": [*["RUNNING"] * 20, "SUCCEEDED"]}
     first, *said = _run(tmp_path, running, "first", soakMinutes=25).said.splitlines()
     assert "3 waves, watched for 1 h 15 min in all" in first
@@ -177,13 +185,15 @@ def test_how_long_it_takes_is_said_first_and_it_is_never_silent_for_long(tmp_pat
     ]
 
 
-def test_the_profile_of_another_account_starts_nothing(tmp_path: Path) -> None:
+def test_rollout_with_a_profile_of_another_account_starts_nothing(tmp_path: Path) -> None:
     run = _run(tmp_path, {"get-caller-identity": "444455556666"}, "update")
     assert "is of account 444455556666, not of 111122223333" in run.refused
     assert run.operations == ["get-caller-identity"]
 
 
-def test_at_first_the_set_is_made_which_goes_nowhere_by_itself(tmp_path: Path) -> None:
+def test_first_rollout_creates_the_stack_set_without_auto_deployment_and_halts_if_an_alarm_remains(
+    tmp_path: Path,
+) -> None:
     """Alarms that ring until the first probe halt nothing, and what still rings in the end does."""
     looks = [_states(mendq_probe_lost="ALARM")]
     run = _run(tmp_path, {"describe-alarms": looks}, "first")
@@ -197,7 +207,9 @@ def test_at_first_the_set_is_made_which_goes_nowhere_by_itself(tmp_path: Path) -
     assert len(well.of("create-stack-instances")) == 3
 
 
-def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
+def test_rollout_continues_at_the_given_wave_after_rechecking_the_previous_wave(
+    tmp_path: Path,
+) -> None:
     for how in ("first", "update"):
         # The wave before has marked the canaries' stacks so.
         run = _run(tmp_path, {"list-stack-instances": "OUTDATED"}, how, "2")
@@ -216,7 +228,9 @@ def test_it_goes_on_where_it_was_halted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["first", "update"])
 @pytest.mark.parametrize("start", ["1", "2", "3"])
-def test_what_the_canaries_have_not_goes_no_further(how: str, start: str, tmp_path: Path) -> None:
+def test_rollout_refuses_a_later_wave_with_a_version_that_the_canaries_do_not_have(
+    how: str, start: str, tmp_path: Path
+) -> None:
     """A version that was built again after a halt, or other parameters."""
     run = _run(tmp_path, {"describe-stack-set": "Mendq 0123456789abcdef"}, how, start)
     assert "begin with wave 0" in run.refused
@@ -224,7 +238,9 @@ def test_what_the_canaries_have_not_goes_no_further(how: str, start: str, tmp_pa
     assert not {*run.operations} & STARTS
 
 
-def test_a_canary_that_is_not_reached_halts(tmp_path: Path) -> None:
+def test_rollout_halts_if_a_canary_is_missing_from_the_stack_set_or_outdated(
+    tmp_path: Path,
+) -> None:
     """Outside the units its alarms are an older stack's, and StackSets calls it a success."""
     for state, start in (("", ["first"]), ("OUTDATED", ["update"]), ("", ["update", "2"])):
         run = _run(tmp_path, {"list-stack-instances": ["CURRENT", state]}, *start)
@@ -235,14 +251,14 @@ def test_a_canary_that_is_not_reached_halts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments", [(), ("deploy",), ("update", "x"), ("update", "1;id"), ("update", "4")]
 )
-def test_what_it_does_not_understand_calls_nothing(
+def test_rollout_with_unknown_arguments_exits_2_and_calls_nothing(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     run = _run(tmp_path, {}, *arguments)
     assert (run.code, run.calls) == (2, [])
 
 
-def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
+def test_rollout_script_does_not_execute_shell_text_from_the_waves_file(tmp_path: Path) -> None:
     """Whatever is in a value of a parameter, the shell does not read it."""
     hostile = "a'; touch hurt #$(touch hurt)@ALARMS@"
     url = "https://a/';touch${IFS}hurt;'@ALARMS@"
@@ -276,7 +292,7 @@ def test_what_a_file_says_stays_one_word(tmp_path: Path) -> None:
         ({"templateUrl": "http://a b"}, "templateUrl: .* is not an https URL"),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(
+def test_waves_file_with_a_wrong_value_is_refused_with_the_field_and_a_remedy(
     wrong: Mapping[str, Any], named: str, tmp_path: Path
 ) -> None:
     with pytest.raises(SettingsRefused, match=rf"^WAVES .*{named}"):
@@ -284,7 +300,7 @@ def test_a_file_that_cannot_be_meant_is_refused(
     assert not (tmp_path / "calls").exists()
 
 
-def test_every_mistake_of_a_file_is_named_at_once_and_what_cannot_be_read_as_what_it_is(
+def test_waves_file_reports_all_mistakes_at_once_and_an_unreadable_file_is_named(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "waves.json"
@@ -298,7 +314,7 @@ def test_every_mistake_of_a_file_is_named_at_once_and_what_cannot_be_read_as_wha
     assert named == [f"WAVES {each}" for each in wrong]
 
 
-def test_every_alarm_that_is_watched_is_there_whatever_alarms_says() -> None:
+def test_alarms_that_a_rollout_checks_exist_in_every_stack() -> None:
     essential = {
         each.alarm_name()
         for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
