@@ -94,9 +94,7 @@ def test_event_that_is_not_an_urgent_mendq_notification_opens_no_pagerduty_incid
     assert delivered([{**event, **over}], PagerDutyService()) == 0
 
 
-def test_pagerduty_template_resolves_the_key_from_secrets_manager_and_uses_the_eu_endpoint_if_set() -> (
-    None
-):
+def test_pagerduty_key_comes_from_secrets_manager_and_the_eu_endpoint_can_be_chosen() -> None:
     template = template_of("named").raw
     assert f"{{{{resolve:secretsmanager:{SECRET}:SecretString:::}}}}" in json.dumps(template)
     given = {"secretArn": SECRET, "serviceRegion": "EU"}

@@ -62,7 +62,7 @@ def _after() -> Any:
     return copy.deepcopy(template_of("default").raw["Resources"])
 
 
-def test_update_from_the_previous_version_replaces_no_retained_resource_and_collides_with_no_name() -> (
+def test_update_from_the_previous_version_replaces_no_retained_resource_and_reuses_no_name() -> (
     None
 ):
     assert list(lost(_before(), _after())) == []
