@@ -17,7 +17,7 @@ from tests.local_account.trail import TrailFiles
 @pytest.mark.account
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_it_reads_a_bucket_and_the_queues_as_they_stand(
+def test_backtest_of_a_trail_bucket_reports_the_late_deletes_and_respects_the_off_tag(
     account: LocalAccount, tmp_path: Path
 ) -> None:
     first = f"{datetime.now(UTC):%Y-%m-%d}"

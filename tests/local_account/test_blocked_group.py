@@ -65,7 +65,7 @@ def mendq_json(account: LocalAccount, *arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_nine_good_messages_that_die_with_a_poisoned_one_come_back_in_order(
+def test_leave_first_redrive_returns_nine_good_fifo_messages_in_order_and_leaves_the_poison(
     eager: LocalAccount,
 ) -> None:
     queue = new_queue(eager, fifo=True, tags={"mendq": "heal"}, VisibilityTimeout="2")

@@ -28,7 +28,7 @@ URL = "http://127.0.0.1:4566"
 ONE_QUEUE = "arn:aws:sqs:us-east-1:000000000000:orders"
 
 
-def test_without_a_file_it_observes_and_sees_every_call() -> None:
+def test_local_account_without_settings_file_observes_and_selects_every_call() -> None:
     settings = read_settings(merge_default_settings(""))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
@@ -37,7 +37,7 @@ def test_without_a_file_it_observes_and_sees_every_call() -> None:
     assert floor.startswith("timing.propagationSeconds: 0 instead of")
 
 
-def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected(
+def test_settings_file_is_merged_with_defaults_and_an_existing_trail_gets_no_selectors(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "settings.json"
@@ -67,7 +67,7 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
         ((), "cannot be made (Not a directory): see to"),
     ],
 )
-def test_a_start_that_cannot_be_is_one_line_and_2(
+def test_local_account_with_a_bad_option_or_setting_exits_2_with_one_line(
     arguments: tuple[str, ...],
     said: str,
     tmp_path: Path,
@@ -90,7 +90,7 @@ def _under(heading: str, text: str) -> list[str]:
     return text.partition(f"{heading}\n")[2].partition("\n\n")[0].splitlines()
 
 
-def test_the_exports_can_be_pasted_and_each_command_to_try_is_there(
+def test_shell_exports_can_be_pasted_and_every_suggested_command_exists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(where, "ACCOUNTS_FOLDER", Path("/with a space"))
@@ -120,7 +120,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["infra/new.py", "infra/stack.py", "cdk.json"])
-def test_what_goes_into_the_stack_and_its_settings_make_another_and_else_the_retained_is_taken(
+def test_cached_assembly_is_reused_unless_settings_or_stack_sources_changed(
     repository: Path, name: str
 ) -> None:
     before = make_assembly_name("{}")
@@ -133,7 +133,7 @@ def test_what_goes_into_the_stack_and_its_settings_make_another_and_else_the_ret
     assert make_assembly_name("{}") != before
 
 
-def test_a_synthesis_that_fails_leaves_nothing(
+def test_failed_synthesis_is_reported_and_leaves_no_assembly(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deployment, "SYNTHESIS_MODULE", "no_such_module")

@@ -36,7 +36,7 @@ def _scan(account: LocalAccount) -> None:
     assert invoked(account, "Scan", {})["findings"]
 
 
-def test_what_died_is_found_on_its_empty_source_approved_and_then_sent_back(
+def test_timeout_fix_is_proposed_from_the_dlq_of_an_empty_source_and_then_a_redrive_is_proposed(
     account: LocalAccount,
 ) -> None:
     source, dlq = source_and_dlq(account, {"mendq": "heal"})

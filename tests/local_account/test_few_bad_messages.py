@@ -73,7 +73,7 @@ def findings(account: LocalAccount) -> Iterator[Mapping[tuple[str, str], Any]]:
             queue.sqs.delete_queue(QueueUrl=queue.url)
 
 
-def test_scan_pages_and_proposes_no_dlq_while_nothing_is_finished(
+def test_scan_reports_consumer_failing_and_proposes_no_dlq_if_no_message_was_deleted(
     findings: Mapping[tuple[str, str], Any],
 ) -> None:
     said = findings["nothing is finished", FAILING]["because"]
@@ -81,7 +81,7 @@ def test_scan_pages_and_proposes_no_dlq_while_nothing_is_finished(
     assert not findings.get(("nothing is finished", MISSING), {}).get("steps")
 
 
-def test_scan_proposes_dlq_for_three_bad_messages(
+def test_scan_proposes_a_dlq_for_three_messages_that_are_never_deleted(
     findings: Mapping[tuple[str, str], Any],
 ) -> None:
     assert ("three are bad", FAILING) not in findings
@@ -89,7 +89,7 @@ def test_scan_proposes_dlq_for_three_bad_messages(
     assert "deleted 137; 3 messages are left" in finding["because"]
 
 
-def test_scan_proposes_limit_above_what_good_messages_need(
+def test_scan_proposes_max_receive_count_above_the_receives_that_good_messages_need(
     findings: Mapping[tuple[str, str], Any],
 ) -> None:
     assert ("given back eleven times", FAILING) not in findings
@@ -101,7 +101,7 @@ def test_scan_proposes_limit_above_what_good_messages_need(
     assert redrive.max_receive_count >= 3 * 12
 
 
-def test_scan_is_quiet_if_all_that_was_given_back_is_finished(
+def test_scan_finds_nothing_if_all_messages_that_were_given_back_are_finally_deleted(
     findings: Mapping[tuple[str, str], Any],
 ) -> None:
     symptoms = {symptom for name, symptom in findings if name == "half given back twice"}

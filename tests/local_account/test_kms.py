@@ -31,7 +31,7 @@ def _code(call: Any, **arguments: Any) -> str:
     return str(error.value.response["Error"]["Code"])
 
 
-def test_create_key_refuses_policy_that_locks_its_caller_out(tiny: LocalAccount) -> None:
+def test_create_key_refuses_a_policy_that_locks_its_caller_out(tiny: LocalAccount) -> None:
     arn, keys = user(tiny, allow(["kms:CreateKey", "kms:ListKeys"], "*"))
     other, _ = user(tiny)
     kms = tiny.client("kms", **keys)
@@ -46,7 +46,7 @@ def test_create_key_refuses_policy_that_locks_its_caller_out(tiny: LocalAccount)
     assert len(kms.list_keys()["Keys"]) == before + 2
 
 
-def test_create_key_refuses_policy_of_a_principal_that_does_not_exist(tiny: LocalAccount) -> None:
+def test_create_key_refuses_a_policy_that_names_a_missing_principal(tiny: LocalAccount) -> None:
     arn, keys = user(tiny, allow("kms:CreateKey", "*"))
     kms = tiny.client("kms", **keys)
     for missing in (f"arn:aws:iam::{ACCOUNT}:role/missing", arn.replace("user/", "user/path/")):
@@ -56,7 +56,7 @@ def test_create_key_refuses_policy_of_a_principal_that_does_not_exist(tiny: Loca
         assert code == "MalformedPolicyDocumentException"
 
 
-def test_create_key_with_tags_needs_the_right_to_tag(tiny: LocalAccount) -> None:
+def test_create_key_with_tags_is_denied_without_kms_tag_resource(tiny: LocalAccount) -> None:
     tags = [{"TagKey": "a", "TagValue": "b"}]
     _, keys = user(tiny, allow("kms:CreateKey", "*"))
     assert _code(tiny.client("kms", **keys).create_key, Tags=tags) == "AccessDeniedException"
@@ -64,7 +64,7 @@ def test_create_key_with_tags_needs_the_right_to_tag(tiny: LocalAccount) -> None
     tiny.client("kms", **keys).create_key(Tags=tags)
 
 
-def test_key_is_used_only_by_those_whom_its_policy_names(tiny: LocalAccount) -> None:
+def test_kms_key_allows_only_the_principal_and_actions_in_its_policy(tiny: LocalAccount) -> None:
     arn, keys = user(tiny, allow("kms:CreateKey", "*"))
     _, other_keys = user(tiny, allow("kms:*", "*"))
     policy = _key_policy(arn, "kms:PutKeyPolicy", "kms:DescribeKey", "kms:GetKeyPolicy")

@@ -37,7 +37,7 @@ def _handled(account: LocalAccount, *who: str) -> float:
     return float(sum(each["Sum"] for each in answer["Datapoints"]))
 
 
-def test_what_is_only_accepted_is_listed(tiny: LocalAccount) -> None:
+def test_resource_types_that_are_not_emulated_are_listed_in_the_log(tiny: LocalAccount) -> None:
     assert "AWS::CloudWatch::AnomalyDetector: accepted, not emulated" in tiny.not_emulated
     assert "AWS::CloudWatch::Alarm with metric math: accepted, not emulated" in tiny.not_emulated
     for deployed in ("AWS::SQS::Queue", "AWS::EMRServerless::Application"):
@@ -47,14 +47,16 @@ def test_what_is_only_accepted_is_listed(tiny: LocalAccount) -> None:
     assert tiny.outputs["Detector"]
 
 
-def test_a_lambda_sees_its_own_variables_and_its_zip(tiny: LocalAccount) -> None:
+def test_lambda_sees_only_its_own_environment_variables_and_packages(tiny: LocalAccount) -> None:
     error, seen = Function(tiny.client("lambda"), tiny.outputs["Function"]).invoke({})
     assert (error, seen["variables"]["OWN"]) == (None, "yes")
     assert not {"AUTH", "GATEWAY_PORT", "HOME", "VIRTUAL_ENV"} & seen["variables"].keys()
     assert not seen["aws_lambda_powertools"]
 
 
-def test_a_batch_waits_for_its_window_and_its_metrics_arrive(tiny: LocalAccount) -> None:
+def test_event_source_mapping_waits_for_its_batching_window_and_publishes_metrics(
+    tiny: LocalAccount,
+) -> None:
     queue = _queue(tiny)
     before, sent = _handled(tiny, "test"), time.monotonic()
     for _ in range(3):
@@ -64,7 +66,9 @@ def test_a_batch_waits_for_its_window_and_its_metrics_arrive(tiny: LocalAccount)
     assert (_handled(tiny), _handled(tiny, "nobody")) == (_handled(tiny, "test"), 0)
 
 
-def test_a_mapping_polls_nothing_that_its_role_may_not(tiny: LocalAccount) -> None:
+def test_event_source_mapping_receives_nothing_without_receive_message_permission(
+    tiny: LocalAccount,
+) -> None:
     iam, queue = tiny.client("iam"), _queue(tiny)
     named = {"RoleName": "tiny", "PolicyName": "polling"}
     before = iam.get_role_policy(**named)["PolicyDocument"]
@@ -80,7 +84,7 @@ def test_a_mapping_polls_nothing_that_its_role_may_not(tiny: LocalAccount) -> No
     eventually(lambda: queue.count() == 0)
 
 
-def test_an_exception_and_a_timeout_are_answers(tiny: LocalAccount) -> None:
+def test_lambda_exception_and_timeout_are_returned_as_function_errors(tiny: LocalAccount) -> None:
     function = new_function(tiny, Timeout=2)
     error, payload = function.invoke({"raise": "it broke"})
     assert (error, payload["errorMessage"]) == ("Unhandled", "it broke")
@@ -89,7 +93,7 @@ def test_an_exception_and_a_timeout_are_answers(tiny: LocalAccount) -> None:
     assert function.invoke({})[0] is None
 
 
-def test_an_event_that_fails_reaches_its_destination_if_the_role_may_send(
+def test_failed_async_event_reaches_its_failure_destination_only_if_the_role_may_send(
     tiny: LocalAccount,
 ) -> None:
     queue, closed = new_queue(tiny), new_queue(tiny)

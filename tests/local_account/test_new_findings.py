@@ -194,10 +194,14 @@ def made(account: LocalAccount) -> Iterator[Made]:
 
 
 @pytest.mark.parametrize(("of", "symptom", "told"), FOUND)
-def test_it_is_found(made: Made, of: str, symptom: str, told: str) -> None:
+def test_scan_finds_the_symptom_on_a_queue_that_shows_it(
+    made: Made, of: str, symptom: str, told: str
+) -> None:
     assert told in made.because(of, symptom)
 
 
 @pytest.mark.parametrize(("of", "symptom"), NOT_FOUND)
-def test_its_look_alike_is_not(made: Made, of: str, symptom: str) -> None:
+def test_scan_does_not_find_the_symptom_on_a_look_alike_queue(
+    made: Made, of: str, symptom: str
+) -> None:
     assert not made.because(of, symptom)

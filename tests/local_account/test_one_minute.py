@@ -32,7 +32,7 @@ def hasty() -> Iterator[LocalAccount]:
         yield running
 
 
-def test_a_slow_consumer_is_found_within_its_first_minutes_dry_and_deployed(
+def test_slow_consumer_is_found_by_dry_run_and_deployed_scan_within_minutes(
     hasty: LocalAccount,
 ) -> None:
     assert "timing.measuringMinutes: 1 instead of at least 60" in hasty.floors_lowered
@@ -74,7 +74,7 @@ def _worked_in_groups(queue: Queue) -> Callable[[], None]:
     return consume
 
 
-def test_a_stuck_group_among_five_that_flow_is_found_within_its_first_minutes(
+def test_scan_finds_a_blocked_fifo_group_beside_five_working_groups_within_minutes(
     hasty: LocalAccount,
 ) -> None:
     blocked, flows = (

@@ -249,7 +249,9 @@ def _schedule(stack: Stack, job: str) -> str:
     return found
 
 
-def test_each_account_has_its_state_and_its_sums(summary: Mapping[str, Any]) -> None:
+def test_organization_summary_shows_state_and_totals_of_each_account(
+    summary: Mapping[str, Any],
+) -> None:
     shown = ("state", "last_day", "incidents", "waiting", "rows_left_out", "files_unreadable")
     found = {each["account"]: tuple(each[it] for it in shown) for each in summary["members"]}
     assert found == {
@@ -266,7 +268,7 @@ def test_each_account_has_its_state_and_its_sums(summary: Mapping[str, Any]) -> 
     assert sums["failed_calls"] == sum(calls.values())
 
 
-def test_the_ten_that_need_somebody_are_the_most_pressing_and_none_is_a_lie(
+def test_organization_summary_lists_the_ten_most_urgent_queues_and_no_foreign_rows(
     summary: Mapping[str, Any],
 ) -> None:
     found = [(each["account"], each["queue_arn"].rpartition(":")[2]) for each in summary["queues"]]
@@ -274,7 +276,7 @@ def test_the_ten_that_need_somebody_are_the_most_pressing_and_none_is_a_lie(
     assert found == [(HUB, "orders"), (LATE, "orders"), *proposed]
 
 
-def test_page_and_one_mail_say_it_and_a_member_sends_none(
+def test_organization_report_is_one_page_and_one_mail_and_member_accounts_send_no_mail(
     stacks: Mapping[str, Stack], summary: Mapping[str, Any]
 ) -> None:
     hub, key = stacks[HUB], f"report/week={WEEK}/report.html"
@@ -303,7 +305,7 @@ def test_page_and_one_mail_say_it_and_a_member_sends_none(
 
 
 @pytest.mark.usefixtures("summary")
-def test_the_bucket_takes_of_a_role_what_is_below_its_own_account_alone(
+def test_organization_bucket_lets_a_member_role_write_only_below_its_own_account_prefix(
     stacks: Mapping[str, Stack],
 ) -> None:
     """Of one that may do all with S3 in its own account, so that the bucket alone decides."""
@@ -334,7 +336,7 @@ def test_the_bucket_takes_of_a_role_what_is_below_its_own_account_alone(
     }
 
 
-def test_a_member_of_the_stack_set_knows_the_bucket_and_is_known_there(
+def test_stack_set_member_deploys_watch_nightly_with_the_organization_bucket_and_role(
     stacks: Mapping[str, Stack],
 ) -> None:
     for account in (LATE, LIAR, SILENT):

@@ -73,7 +73,7 @@ def _connected(account: LocalAccount, url: str) -> Iterator[None]:
             events.delete_rule(Name=name)
 
 
-def test_two_cases_are_two_incidents_and_one_is_resolved_when_it_is_closed(
+def test_pagerduty_gets_one_incident_per_case_and_resolves_only_the_closed_one(
     account: LocalAccount,
 ) -> None:
     receiver = PagerDutyService()

@@ -106,7 +106,7 @@ def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -
 @pytest.mark.parametrize(
     "shape", ["as delivered", *(pytest.param(each, marks=pytest.mark.long) for each in LONG)]
 )
-def test_records_are_saved_placed_matched_and_explained(
+def test_recorder_saves_each_record_and_explain_matches_the_recorded_symptom(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
 ) -> None:
     monkeypatch.setattr(recorder, "POLL_PAUSE_SECONDS", 0.5)
@@ -206,7 +206,7 @@ def _own_key(account: LocalAccount, run: str) -> dict[str, Any]:
     return dict(metadata)
 
 
-def test_recorder_needs_only_the_record_policy_as_a_user(
+def test_recorder_succeeds_as_a_user_with_only_the_record_policy(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = list_account_resources(account.client)
@@ -221,7 +221,7 @@ def test_recorder_needs_only_the_record_policy_as_a_user(
     assert "ListKeys" not in asked
 
 
-def test_recorder_finds_lost_key_with_only_the_record_policy(
+def test_recorder_deletes_its_own_key_even_if_the_answer_to_create_key_was_lost(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, keys = user(account, *_record_policy())
@@ -245,7 +245,7 @@ def test_recorder_finds_lost_key_with_only_the_record_policy(
 
 
 @pytest.mark.parametrize("may_get_role", [True, False])
-def test_key_policy_names_role_with_its_path_if_the_role_may_be_read(
+def test_recorder_as_a_role_with_a_path_needs_iam_get_role_to_create_its_key(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_get_role: bool
 ) -> None:
     iam = account.client("iam")

@@ -107,7 +107,9 @@ def _lets_send(queue: Queue, who: str) -> dict[str, Any]:
     return {**allow("sqs:SendMessage", queue.arn), **to_whom}
 
 
-def test_what_a_deployment_overwrote_is_put_back_byte_for_byte(account: LocalAccount) -> None:
+def test_approved_case_restores_an_overwritten_queue_policy_byte_for_byte(
+    account: LocalAccount,
+) -> None:
     box, pinned = Mailbox.open(account), PinnedQueue.made(account)
     pinned.send()
     emptied, case_id = pinned.overwritten(), pinned.proposed()

@@ -79,7 +79,7 @@ def proposed(account: LocalAccount) -> tuple[Queue, str]:
     return queue, proposed_for(account, queue)
 
 
-def test_who_may_look_sees_all_and_changes_nothing(
+def test_look_policy_allows_every_read_command_and_no_change(
     looker: Person, proposed: tuple[Queue, str], tmp_path: Path
 ) -> None:
     queue, case_id = proposed
@@ -103,7 +103,7 @@ def test_who_may_look_sees_all_and_changes_nothing(
     assert looker.mendq("show", case_id)["state"] == "proposed"
 
 
-def test_who_may_steer_needs_nothing_else_and_all_of_it(
+def test_look_and_steer_policies_allow_every_operator_change_and_hold_no_unused_action(
     looker: Person, proposed: tuple[Queue, str]
 ) -> None:
     (queue, case_id), steerer = (

@@ -28,7 +28,7 @@ NOW = datetime(2026, 3, 28, 12, 30, tzinfo=UTC)  # a Saturday; Europe's clocks c
         ("cron(0 2 * * *)", "UTC", None),
     ],
 )
-def test_the_zone_decides_and_what_is_over_or_unreadable_never_comes_due(
+def test_next_time_of_a_schedule_follows_its_time_zone_and_is_none_if_past_or_unreadable(
     expression: str, zone: str, due: str | None
 ) -> None:
     schedule = {"ScheduleExpression": expression, "ScheduleExpressionTimezone": zone}
@@ -55,7 +55,9 @@ def _target(account: LocalAccount, queue: Queue) -> dict[str, str]:
 
 
 @pytest.mark.account
-def test_what_scheduler_could_not_invoke_is_not_fired(account: LocalAccount) -> None:
+def test_firing_a_schedule_is_refused_if_its_role_cannot_reach_the_target(
+    account: LocalAccount,
+) -> None:
     queue, closed, now = new_queue(account), new_queue(account), datetime.now(UTC)
     target = _target(account, queue)
     heals = "arn:aws:iam::000000000000:role/mendq-heal-us-east-1"
@@ -80,7 +82,7 @@ def _bodies(queue: Queue, how_many: int) -> list[str]:
 
 
 @pytest.mark.account
-def test_what_is_due_fires_by_itself_and_a_time_ahead_does_not_move_the_beat(
+def test_due_schedule_fires_automatically_and_firing_ahead_keeps_its_rhythm(
     account: LocalAccount,
 ) -> None:
     once, beat = new_queue(account), new_queue(account)

@@ -22,7 +22,9 @@ from tests.report.weeks import busy_week
 pytestmark = pytest.mark.account
 
 
-def test_only_the_queue_that_says_heal_gets_a_longer_visibility(account: LocalAccount) -> None:
+def test_stack_raises_the_visibility_timeout_only_of_the_queue_tagged_heal(
+    account: LocalAccount,
+) -> None:
     untagged, healed = (
         new_queue(account, fifo=True, tags=tags, VisibilityTimeout="2")
         for tags in ({}, {"mendq": "heal"})
@@ -33,7 +35,7 @@ def test_only_the_queue_that_says_heal_gets_a_longer_visibility(account: LocalAc
     assert untagged.attributes()["VisibilityTimeout"] == "2"
 
 
-def test_a_probe_comes_round_to_heal_and_opens_no_case(account: LocalAccount) -> None:
+def test_probe_failure_reaches_heal_is_recorded_and_opens_no_case(account: LocalAccount) -> None:
     """How AWS's CloudTrail spells the error is what the probe is there to tell."""
     now = datetime.now(UTC).replace(microsecond=0)
     record = ProbeRecord(account.client("dynamodb"), account.outputs["CaseTable"])
@@ -52,7 +54,7 @@ def test_a_probe_comes_round_to_heal_and_opens_no_case(account: LocalAccount) ->
     assert newest_case(account, Queue(account.client("sqs"), url, is_fifo=True)) == {}
 
 
-def test_a_summary_is_mailed_to_each_reader_once(account: LocalAccount) -> None:
+def test_weekly_summary_is_mailed_once_to_each_recipient(account: LocalAccount) -> None:
     s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
     body, week = json.dumps(busy_week()).encode(), "week=2026-W46"
     s3.put_object(Bucket=bucket, Key=f"summary/{week}/summary.json", Body=body)

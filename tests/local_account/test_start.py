@@ -38,14 +38,16 @@ COMMAND = [sys.executable, "-m", "local_account"]
 HERE = ("--assembly", str(TINY_ASSEMBLY))
 
 
-def test_a_signal_ends_it_while_it_begins(tmp_path: Path) -> None:
+def test_sigint_during_start_ends_the_local_account_with_exit_code_0(tmp_path: Path) -> None:
     with _running(tmp_path, *HERE) as process:
         _until(process, "listens on")
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 
 
-def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
+def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda(
+    tmp_path: Path,
+) -> None:
     """Neither a long poll nor a Lambda that somebody waits for."""
     with _running(tmp_path, *HERE) as process:
         ready = _until(process, "ready ")
@@ -82,7 +84,7 @@ def _ignoring_its_end(call: Callable[[], object]) -> bool:
     return True
 
 
-def test_the_end_of_whoever_started_it_breaks_off_synthesizing(tmp_path: Path) -> None:
+def test_local_account_stops_synthesizing_if_its_parent_process_ends(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"queues": [f"never-seen-{uuid.uuid4()}"]}))
     with _running(tmp_path, "--settings", str(settings), "--stop-with-parent") as process:
@@ -98,7 +100,7 @@ def test_the_end_of_whoever_started_it_breaks_off_synthesizing(tmp_path: Path) -
         assert not folder.exists()
 
 
-def test_what_was_killed_is_cleared_by_the_next_start_on_any_port(tmp_path: Path) -> None:
+def test_next_start_removes_files_and_processes_of_a_killed_local_account(tmp_path: Path) -> None:
     scratch, port = tmp_path / "scratch", _free_port()
     here = (*HERE, "--port", f"{port}")
     with _running(tmp_path, *here) as first:
@@ -131,7 +133,7 @@ def _free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def test_a_signal_to_make_alone_ends_it(tmp_path: Path) -> None:
+def test_sigint_to_make_alone_ends_the_local_account_and_removes_its_files(tmp_path: Path) -> None:
     """As in `kill -INT $(pidof make)`, which make does not hand on."""
     makefile = tmp_path / "Makefile"
     makefile.write_text(f"account:\n\t@{' '.join((*COMMAND, *HERE))}\n")

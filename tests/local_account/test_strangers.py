@@ -54,7 +54,7 @@ def _queues(account: LocalAccount) -> list[str]:
     return list(account.client("sqs").list_queues(QueueNamePrefix="stolen").get("QueueUrls", []))
 
 
-def test_a_call_that_is_signed_makes_what_it_says(tiny: LocalAccount) -> None:
+def test_signed_call_to_the_local_account_creates_the_queue(tiny: LocalAccount) -> None:
     """The near miss of each refusal below."""
     assert _status(tiny, CREATE, dict(_signed(tiny).headers)) == 200
     (url,) = _queues(tiny)
@@ -95,14 +95,14 @@ def _in_a_link(account: LocalAccount) -> tuple[str, Headers]:
         _in_a_link,
     ],
 )
-def test_any_other_call_is_refused_and_makes_nothing(
+def test_unsigned_or_forged_call_gets_403_and_creates_no_queue(
     tiny: LocalAccount, asked: Callable[[LocalAccount], tuple[str, Headers]]
 ) -> None:
     assert _status(tiny, *asked(tiny)) == 403
     assert _queues(tiny) == []
 
 
-def test_nothing_is_read_of_the_body_of_a_call_that_is_not_signed(tiny: LocalAccount) -> None:
+def test_unsigned_call_is_refused_before_its_body_is_read(tiny: LocalAccount) -> None:
     """It is answered though none of the body comes; without end it would fill the memory."""
     with closing(HTTPConnection(urlsplit(tiny.endpoint_url).netloc, timeout=5)) as connection:
         connection.putrequest("POST", "/")
@@ -111,7 +111,9 @@ def test_nothing_is_read_of_the_body_of_a_call_that_is_not_signed(tiny: LocalAcc
         assert connection.getresponse().status == 403
 
 
-def test_a_signed_body_is_bounded_by_what_its_service_takes(tiny: LocalAccount) -> None:
+def test_signed_body_above_the_size_limit_is_refused_for_sqs_and_taken_by_s3(
+    tiny: LocalAccount,
+) -> None:
     body = b" " * (MAXIMUM_BODY_BYTES + 1)
     with pytest.raises(ClientError, match="as long here"):
         tiny.client("sqs").create_queue(QueueName="stolen", tags={"a": body.decode()})
@@ -126,7 +128,7 @@ CALLS = (("sqs", "queues"), ("iam", "users"), ("s3", "buckets"), ("cloudwatch", 
 
 @pytest.mark.parametrize("access_key", ["test", "000000000000", OTHER_ACCOUNT, "AKIAUNKNOWN"])
 @pytest.mark.parametrize(("service", "things"), CALLS)
-def test_no_key_is_taken_that_the_account_did_not_issue(
+def test_access_key_that_the_account_did_not_issue_is_refused_by_every_protocol(
     tiny: LocalAccount, access_key: str, service: str, things: str
 ) -> None:
     """Whatever it is signed with: MiniStack takes all but the last for root users."""
@@ -138,7 +140,7 @@ def test_no_key_is_taken_that_the_account_did_not_issue(
         assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] in (400, 403)
 
 
-def test_what_it_issued_itself_is_taken_with_its_own_secret_alone(tiny: LocalAccount) -> None:
+def test_issued_access_key_works_only_with_its_own_secret(tiny: LocalAccount) -> None:
     arn, of_user = user(tiny, ALL_OF_SQS)
     of_role = session_of(tiny, new_role(tiny, {"AWS": "000000000000"}, ALL_OF_SQS))
     assert tiny.client("sts", **of_user).get_caller_identity()["Arn"] == arn
@@ -148,7 +150,7 @@ def test_what_it_issued_itself_is_taken_with_its_own_secret_alone(tiny: LocalAcc
             tiny.client("sqs", **{**keys, "aws_secret_access_key": "x"}).list_queues()
 
 
-def test_two_variables_are_all_that_a_shell_needs(
+def test_two_environment_variables_are_enough_to_use_both_accounts(
     tiny: LocalAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variables = make_operator_variables(tiny.endpoint_url)
@@ -169,7 +171,9 @@ def _as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user of the machine")
-def test_another_user_of_the_machine_reads_nothing_and_is_refused(tiny: LocalAccount) -> None:
+def test_another_user_of_the_machine_cannot_read_credentials_or_call_the_account(
+    tiny: LocalAccount,
+) -> None:
     file = Path(make_operator_variables(tiny.endpoint_url)["AWS_SHARED_CREDENTIALS_FILE"])
     assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
     scratch = (file.parent / "scratch").readlink()

@@ -56,7 +56,9 @@ def _visibility(queue: Queue) -> int:
     return int(queue.attributes()["VisibilityTimeout"])
 
 
-def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell, tmp_path: Path) -> None:
+def test_operator_lists_shows_exports_approves_and_rolls_back_a_proposal(
+    shell: Shell, tmp_path: Path
+) -> None:
     visibility = {"VisibilityTimeout": f"{TIMEOUT_SECONDS}"}
     queue = new_queue(shell.account, fifo=True, tags={"mendq": "propose"}, **visibility)
     case_id, name = proposed_for(shell.account, queue), queue.arn.rpartition(":")[2]
@@ -87,7 +89,7 @@ def test_a_proposal_is_seen_approved_and_taken_back(shell: Shell, tmp_path: Path
     assert shown.count(f"  by {person}\n") == 2  # approved and rolled back
 
 
-def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
+def test_drill_reports_its_stages_and_leaves_no_case_open_and_no_queue(shell: Shell) -> None:
     done = shell.json("drill", "--yes", "--minutes", "2")
     assert (done["done"], done["ended_as"]) == (True, "rolled_back"), done
     stages = [each["stage"] for each in done["stages"]]
@@ -98,7 +100,7 @@ def test_a_drill_is_timed_and_leaves_no_queue(shell: Shell) -> None:
     assert not sqs.list_queues(QueueNamePrefix="mendq-drill").get("QueueUrls")
 
 
-def test_a_doctor_sees_the_deployment_and_the_trail(shell: Shell) -> None:
+def test_doctor_reports_deployed_functions_and_queues_visible_in_the_trail(shell: Shell) -> None:
     queue = new_queue(shell.account, fifo=True, tags={"mendq": "observe"})
 
     def beats() -> bool:

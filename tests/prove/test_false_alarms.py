@@ -6,7 +6,7 @@ from mendq.catalogue import CATALOGUE
 from tests.prove.false_alarms import INDISTINCT, MARKED, PAGE
 
 
-def test_the_pages_name_every_symptom_and_what_is_indistinct() -> None:
+def test_false_alarm_page_lists_indistinct_symptoms_and_failure_modes_lists_every_symptom() -> None:
     text, modes = PAGE.read_text(), PAGE.with_name("failure-modes.md").read_text()
     assert MARKED.search(text)
     assert [each.name for each in CATALOGUE if f"(runbooks/{each.name}.md)" not in modes] == []

@@ -103,13 +103,13 @@ GUARDS = guards_in("made_up", SOURCE, [("made_up", "_unfit")])
 REFUSALS = [guard for guard in GUARDS if guard.is_refusal]
 
 
-def test_guards_are_found_and_named_without_line_numbers() -> None:
+def test_guards_are_named_by_function_and_code_without_line_numbers() -> None:
     assert [guard.name.removeprefix("made_up.") for guard in GUARDS] == NAMES
     moved = guards_in("made_up", f"\n\n\n{SOURCE}", [("made_up", "_unfit")])
     assert [guard.name for guard in moved] == [guard.name for guard in GUARDS]
 
 
-def test_guards_of_the_product_have_names_of_their_own_and_all_can_be_removed() -> None:
+def test_product_guards_have_unique_names_and_can_all_be_removed() -> None:
     guards = guards_of_product()
     assert len({guard.name for guard in guards}) == len(guards)
     names = {guard.name for guard in guards}
@@ -153,7 +153,7 @@ CALLS: dict[str, tuple[str, Any, Any]] = {
 
 
 @pytest.mark.parametrize("guard", REFUSALS, ids=lambda guard: guard.name)
-def test_removed_guard_gives_the_answer_of_code_without_it(guard: Guard) -> None:
+def test_code_with_a_removed_guard_answers_as_if_the_guard_were_not_written(guard: Guard) -> None:
     call, usual, otherwise = CALLS[guard.name.removeprefix("made_up.")]
     module = ModuleType("made_up")
     module.__dict__["fail"] = _raise
@@ -173,7 +173,7 @@ def test_removed_guard_gives_the_answer_of_code_without_it(guard: Guard) -> None
         assert reasons.isdisjoint({eval(call, module.__dict__).reason})  # noqa: S307
 
 
-def test_guard_that_is_not_in_the_source_cannot_be_removed() -> None:
+def test_removing_a_guard_that_is_not_in_the_source_raises_not_found_error() -> None:
     (guard,) = guards_in("made_up", "\n\ndef other():\n    return Ignore('a', 'b')\n")
     with pytest.raises(NotFoundError):
         with_removable(SOURCE, [guard])
@@ -192,7 +192,9 @@ def _line(text: str) -> int:
     return next(n for n, line in enumerate(SOURCE.splitlines(), 1) if text in line)
 
 
-def test_recording_tells_what_no_test_runs_and_what_runs_elsewhere_alone(tmp_path: Path) -> None:
+def test_recording_lists_guards_run_by_no_test_or_only_by_tests_of_other_packages(
+    tmp_path: Path,
+) -> None:
     guards = guards_in("mendq.heal.made_up", SOURCE)
     by_name = {guard.name.removeprefix("mendq.heal.made_up."): guard for guard in guards}
     frozen, once = _line('"frozen"'), _line('"once"')
@@ -220,11 +222,13 @@ def test_recording_tells_what_no_test_runs_and_what_runs_elsewhere_alone(tmp_pat
     assert within([slow, near], recording, 3, 2.0) == [slow]
 
 
-def test_test_that_names_the_code_is_chosen_before_tests_of_the_package(tmp_path: Path) -> None:
+def test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_package(
+    tmp_path: Path,
+) -> None:
     """This one names `frozen`."""
     guards = guards_in("mendq.heal.made_up", SOURCE)
     (guard,) = (each for each in guards if each.what == "Refuse frozen")
-    name = "test_test_that_names_the_code_is_chosen_before_tests_of_the_package"
+    name = "test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_package"
     here = f"{Path(__file__).relative_to(ROOT)}::{name}"
     near = "tests/heal/test_that_is_not_there.py::test_a"
     frozen = _line('"frozen"')
@@ -247,11 +251,11 @@ def _noticed(*without: str) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def test_gate_passes_if_every_guard_is_run_and_every_removal_noticed() -> None:
+def test_guard_gate_passes_if_every_guard_is_run_and_every_removal_noticed() -> None:
     assert _judged(Findings(answers=_noticed())) == []
 
 
-def test_gate_names_what_no_test_runs_and_what_no_test_notices() -> None:
+def test_guard_gate_names_guards_never_run_never_produced_or_removed_unnoticed() -> None:
     branch, unproduced, unnoticed = (
         "made_up.caught: except ValueError",
         "made_up.plain: Refuse frozen",
@@ -268,7 +272,7 @@ def test_gate_names_what_no_test_runs_and_what_no_test_notices() -> None:
     assert unproduced in left
 
 
-def test_gate_fails_if_a_removal_was_never_answered() -> None:
+def test_guard_gate_fails_if_a_removal_has_no_answer() -> None:
     name = "made_up.listed: Ignore b"
     (failure,) = _judged(Findings(answers=_noticed(name)))
     assert name in failure
@@ -277,12 +281,12 @@ def test_gate_fails_if_a_removal_was_never_answered() -> None:
 REASON = "The interpreter raises this only if the machine has no memory left."
 
 
-def test_entry_of_a_guard_that_is_gone_fails_with_a_sentence_that_says_so() -> None:
+def test_reviewed_list_entry_of_a_missing_guard_is_reported() -> None:
     (fault,) = faults_in([Entry("made_up.renamed: Refuse frozen", REASON)], GUARDS)
     assert "made_up.renamed: Refuse frozen, which is not in the code" in fault
 
 
-def test_list_takes_no_more_entries_than_allowed_none_twice_and_none_without_reason() -> None:
+def test_reviewed_list_rejects_duplicates_weak_reasons_and_more_than_15_entries() -> None:
     entry = Entry(GUARDS[2].name, REASON)
     assert list(faults_in([], GUARDS)) == []
     assert list(faults_in([entry], GUARDS)) == []
@@ -298,7 +302,7 @@ def test_list_takes_no_more_entries_than_allowed_none_twice_and_none_without_rea
     assert "at most 15" in fault
 
 
-def test_list_takes_no_refusal_whose_loss_changes_a_queue() -> None:
+def test_reviewed_list_rejects_refusals_that_protect_a_queue_from_changes() -> None:
     for package in NEVER_LISTED:
         refusal, other = guards_in(package, "def f():\n    return Ignore('a', 'b')\n"), GUARDS
         (fault,) = faults_in([Entry(refusal[0].name, REASON)], [*refusal, *other])
@@ -309,7 +313,7 @@ def test_list_takes_no_refusal_whose_loss_changes_a_queue() -> None:
     assert list(faults_in([Entry(branch[0].name, REASON)], branch)) == []
 
 
-def test_reviewed_list_fits_the_product_and_the_packages_in_the_rule_exist() -> None:
+def test_reviewed_list_and_its_package_rules_match_the_product() -> None:
     assert list(faults_in(load(), guards_of_product())) == []
     for package in NEVER_LISTED:
         path = ROOT / Path(*package.split("."))
@@ -349,7 +353,7 @@ found = {name: [answer.verdict, *answer.failed] for name, answer in nursery.answ
 """
 
 
-def test_nursery_tells_a_removal_that_tests_notice_from_one_that_they_do_not(
+def test_nursery_tells_noticed_unnoticed_and_endless_guard_removals_apart(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "made_up.py").write_text(SOURCE)

@@ -66,7 +66,7 @@ def _ordered(value: Any) -> Any:
     return sorted(value) if isinstance(value, list) else value
 
 
-def test_a_life_leaves_what_it_leaves_in_moto() -> None:
+def test_memory_account_gives_the_same_answers_and_items_as_moto_for_a_whole_case() -> None:
     with world() as theirs:
         queue = theirs.account.queue(NAME, "propose", VisibilityTimeout="30")
         attributes = theirs.account.attributes(queue)
@@ -86,7 +86,7 @@ def test_a_life_leaves_what_it_leaves_in_moto() -> None:
         assert _left(ours.items) == left
 
 
-def test_a_condition_that_does_not_hold_changes_nothing() -> None:
+def test_memory_account_write_whose_condition_fails_changes_no_item() -> None:
     with memory_account(MemoryAccount) as ours:
         store = context_of(ours.account).case_store
         key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
@@ -103,7 +103,9 @@ def test_a_condition_that_does_not_hold_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", BUSY_REASONS)
-def test_transaction_that_is_cancelled_changes_nothing(kind: str) -> None:
+def test_memory_account_cancelled_transaction_changes_no_item_and_retries_only_conflicts(
+    kind: str,
+) -> None:
     """A conflict is tried once more at once; whatever else made DynamoDB busy is not."""
     with memory_account(MemoryAccount) as ours:
         store = context_of(ours.account).case_store

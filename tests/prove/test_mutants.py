@@ -23,7 +23,7 @@ from tests.prove.proof import Proving
 
 
 @pytest.mark.parametrize("selection", SELECTIONS, ids=lambda each: each.tests[0])
-def test_every_mutant_can_be_applied_and_its_tests_are_there(selection: Selection) -> None:
+def test_every_mutant_quotes_existing_code_and_names_existing_tests(selection: Selection) -> None:
     for mutant in selection.mutants:
         try:
             mutated(mutant)
@@ -38,7 +38,7 @@ def test_every_mutant_can_be_applied_and_its_tests_are_there(selection: Selectio
         assert f"def {name}(" in (ROOT / file).read_text() if name else (ROOT / file).exists()
 
 
-def test_no_mutant_uses_a_name_that_its_module_does_not_have(tmp_path: Path) -> None:
+def test_no_mutant_uses_a_name_that_its_module_does_not_define(tmp_path: Path) -> None:
     """Such a mutant ends with a NameError, so any test kills it and it proves nothing."""
     hurts_by_file_name: dict[str, str] = {}
     for selection in SELECTIONS:
@@ -61,12 +61,12 @@ def test_no_mutant_uses_a_name_that_its_module_does_not_have(tmp_path: Path) -> 
     assert unknown_names == []
 
 
-def test_no_mutant_stands_twice() -> None:
+def test_no_two_mutants_plant_the_same_fault() -> None:
     mutants = [each for selection in SELECTIONS for each in selection.mutants]
     assert len({(each.module, each.function, each.fault) for each in mutants}) == len(mutants)
 
 
-def test_a_mutant_that_survives_fails_the_proof() -> None:
+def test_mutants_proof_fails_if_one_mutant_survives() -> None:
     killed = {"hurts": "a", "at": "m.f", "verdict": "killed", "by": "t", "seconds": "1"}
     proving = Proving()
     judge(proving, [{**killed, "hurts": str(n)} for n in range(90)])

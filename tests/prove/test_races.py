@@ -29,7 +29,7 @@ def _found(first: int, last: int) -> list[str]:
     return found
 
 
-def test_nothing_is_found_where_nothing_is_planted() -> None:
+def test_race_explorer_finds_no_fault_in_the_unchanged_product() -> None:
     assert _found(0, RACES) == []
 
 
@@ -76,7 +76,7 @@ PLANTED = (
 
 
 @pytest.mark.parametrize(("hurts", "place", "name", "answer", "says"), PLANTED)
-def test_a_planted_fault_is_found(  # noqa: PLR0917 - a row of a table
+def test_race_explorer_finds_each_planted_fault(  # noqa: PLR0917 - a row of a table
     hurts: str, place: Any, name: str, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, name, _always(answer))

@@ -12,7 +12,7 @@ from tests.prove.proof import Proving
 from tests.prove.redrive_faults import struck_everywhere
 
 
-def test_no_fault_loses_a_message() -> None:
+def test_redrive_loses_no_message_if_faults_strike_a_sample_of_its_calls() -> None:
     """At some of the calls of each scene; `make prove` strikes them all."""
     proving = Proving()
     struck_everywhere(proving, 0.025)
@@ -27,7 +27,7 @@ def _queue(name: str = "orders", **over: Any) -> MemoryQueue:
     return queue
 
 
-def test_a_queue_in_memory_is_as_sqs_has_it() -> None:
+def test_memory_queue_hides_received_messages_and_moves_them_to_the_dlq_as_sqs_does() -> None:
     dead = _queue("orders-dlq")
     queue, fifo = _queue(most_receives=2, dlq=dead), _queue("orders.fifo")
     assert [len(queue.receive(10, at, 30)) for at in (0, 29, 30, 60)] == [4, 0, 4, 0]

@@ -51,7 +51,7 @@ def _shown_of(tmp_path: Path, *proofs: Callable[[Proving], None]) -> tuple[dict[
     return json.loads(figures.read_text()), shown.read_text()
 
 
-def test_a_proof_holds_when_every_claim_was_asked_and_held(tmp_path: Path) -> None:
+def test_proof_holds_only_if_claims_were_made_and_all_held(tmp_path: Path) -> None:
     retained, shown = _shown_of(tmp_path, _fails, _asks_nothing, _crashes, _holds)
     assert retained["holds"] is False
     assert [each["holds"] for each in retained["proofs"]] == [False, False, False, True]
@@ -61,13 +61,13 @@ def test_a_proof_holds_when_every_claim_was_asked_and_held(tmp_path: Path) -> No
     assert "not so:" not in shown
 
 
-def test_run_of_a_proof_with_a_quick_part_runs_only_that_part() -> None:
+def test_quick_run_of_a_proof_runs_only_its_quick_part() -> None:
     proof = Proof("writes", "It holds.", _notes_whole_run, prove_quickly=_notes_quick_run)
     (result,) = run([proof], Console(quiet=True))
     assert result.figures["ran"] == "quickly"
 
 
-def test_run_for_evidence_runs_the_whole_proof_with_the_given_seed() -> None:
+def test_evidence_run_runs_the_whole_proof_with_the_given_seed() -> None:
     proof = Proof("writes", "It holds.", _notes_whole_run, prove_quickly=_notes_quick_run)
     (result,) = run([proof], Console(quiet=True), is_quick=False, seed=12)
     assert result.figures == {"ran": "whole", "seed": 12}

@@ -41,7 +41,7 @@ def lived(reason: str, strike_at: int, times: int) -> tuple[str, Counter[str]]:
 
 
 @pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError"])
-def test_redrive_delivers_each_message_once_whichever_call_dynamodb_refuses(reason: str) -> None:
+def test_redrive_delivers_each_message_once_if_dynamodb_refuses_any_one_call(reason: str) -> None:
     """All calls of a redrive's first ticks, in which it sends its canary and waits for it."""
     times = CONFLICTS if reason == "TransactionConflict" else 1
     struck = set[str]()
@@ -53,7 +53,9 @@ def test_redrive_delivers_each_message_once_whichever_call_dynamodb_refuses(reas
     assert "dynamodb.UpdateItem" in struck
 
 
-def test_conflict_that_passes_at_once_ends_no_tick(here: Redriving) -> None:
+def test_redrive_tick_continues_after_a_brief_dynamodb_transaction_conflict(
+    here: Redriving,
+) -> None:
     here.begun(*texts(MESSAGES))
     for strike_at in (1, 2, 3):
         busy = BusyCaseStore(here.account, "TransactionConflict", strike_at)
@@ -67,7 +69,7 @@ def test_conflict_that_passes_at_once_ends_no_tick(here: Redriving) -> None:
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_redrive_moves_nothing_while_it_cannot_write_down_what_it_does(
+def test_redrive_moves_no_message_while_the_case_store_takes_no_writes(
     here: Redriving, reason: str
 ) -> None:
     here.begun(*texts(MESSAGES))

@@ -55,7 +55,9 @@ def retention(world: Redriving) -> int:
     return int(world.account.attributes(world.dlq)["MessageRetentionPeriod"])
 
 
-def test_what_fits_is_taken_up_with_its_retention_and_no_message_is_moved(world: Redriving) -> None:
+def test_redrive_start_with_valid_queues_raises_dlq_retention_and_moves_no_message(
+    world: Redriving,
+) -> None:
     before = {each: world.account.attributes(each) for each in (world.source, world.dlq)}
     world.tasks[:] = [{"Status": each} for each in ("COMPLETED", "CANCELLED", "FAILED")]
     assert start(world, world.back()) is None
@@ -92,7 +94,9 @@ FAULTS: dict[str, Callable[[Redriving], object]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_what_does_not_fit_is_refused_and_nothing_is_changed(world: Redriving, fault: str) -> None:
+def test_redrive_start_with_unfit_queues_is_refused_and_changes_nothing(
+    world: Redriving, fault: str
+) -> None:
     FAULTS[fault](world)
     refusal = start(world)
     assert refusal is not None
@@ -101,7 +105,9 @@ def test_what_does_not_fit_is_refused_and_nothing_is_changed(world: Redriving, f
     assert retention(world) == DAYS_4
 
 
-def test_a_queue_that_changed_meanwhile_and_a_plan_of_nothing_are_left(world: Redriving) -> None:
+def test_redrive_start_is_refused_if_the_dlq_changed_since_the_plan_or_no_message_moves(
+    world: Redriving,
+) -> None:
     looked = seen(world)
     assert start(world, SetMessageRetention(DAYS_4, LONGEST)) is not None
     assert retention(world) == DAYS_4
@@ -117,7 +123,9 @@ def follow(here: Redriving, **later: float) -> None:
     assert follow_up(context_of(here.account), OWNERS, lambda: 60).errors == {}
 
 
-def test_each_minute_its_owner_is_called_and_nothing_else_moves_it(here: Redriving) -> None:
+def test_follow_up_calls_the_redrive_each_minute_and_leaves_its_case_applied(
+    here: Redriving,
+) -> None:
     case = here.case(State.APPLIED)
     for minute in range(1, 6):
         follow(here, minutes=1)
@@ -129,7 +137,9 @@ def test_each_minute_its_owner_is_called_and_nothing_else_moves_it(here: Redrivi
     assert here.newest() == case
 
 
-def test_a_page_that_is_held_back_keeps_no_message_waiting(here: Redriving) -> None:
+def test_follow_up_calls_the_redrive_even_if_the_case_bucket_takes_no_writes(
+    here: Redriving,
+) -> None:
     """Nor does a bucket that takes nothing."""
 
     def fail(**_: Any) -> None:
@@ -143,7 +153,9 @@ def test_a_page_that_is_held_back_keeps_no_message_waiting(here: Redriving) -> N
     assert len(here.asked) == 2
 
 
-def test_taken_back_it_is_stopped_first_and_left_alone_for_a_week(here: Redriving) -> None:
+def test_rollback_of_a_redrive_cancels_its_run_and_blocks_new_ones_for_7_days(
+    here: Redriving,
+) -> None:
     case = here.case(State.APPLIED)
     here.freeze()
     assert outcomes(undo(here.account, case.case_id, dry_run=True)) == {"Dlq": "undone"}
@@ -160,7 +172,9 @@ def test_taken_back_it_is_stopped_first_and_left_alone_for_a_week(here: Redrivin
 
 
 @pytest.mark.parametrize("code", ["claimed", "not_cancelled"])
-def test_what_could_not_be_stopped_is_not_said_to_be(here: Redriving, code: str) -> None:
+def test_rollback_of_a_redrive_that_could_not_be_cancelled_keeps_the_case_open(
+    here: Redriving, code: str
+) -> None:
     case = here.case(State.APPLIED)
     here.answers = {"state": None, "code": code, "reason": "another run is at work"}
     answered = undo(here.account, case.case_id)
@@ -177,7 +191,7 @@ def facts(account: Account, queue_arn: str) -> Facts:
     ("name", "quarantine"),
     [("orders", "orders-quarantine"), ("orders.fifo", "orders-quarantine.fifo")],
 )
-def test_a_quarantine_is_made_once_encrypted_without_tags_and_none_may_consume_it(
+def test_new_quarantine_is_encrypted_keeps_14_days_and_is_refused_if_a_lambda_consumes_it(
     account: Account, monkeypatch: pytest.MonkeyPatch, name: str, quarantine: str
 ) -> None:
     source = facts(account, account.queue(name))
@@ -196,7 +210,9 @@ def test_a_quarantine_is_made_once_encrypted_without_tags_and_none_may_consume_i
     assert "tidy consumes it" in str(prepare_quarantine(account.clients, source))
 
 
-def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account: Account) -> None:
+def test_existing_queue_with_short_retention_is_refused_as_quarantine_and_not_changed(
+    account: Account,
+) -> None:
     source = facts(account, account.queue("orders"))
     theirs = account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
     before = account.attributes(theirs)
@@ -207,7 +223,9 @@ def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account:
     assert account.attributes(theirs) == before
 
 
-def test_aws_that_does_not_answer_is_asked_again(here: Redriving) -> None:
+def test_quarantine_creation_raises_facts_unavailable_if_sqs_is_unavailable(
+    here: Redriving,
+) -> None:
     here.refuse("CreateQueue", "ServiceUnavailable")
     source = facts(here.account, here.source)
     with pytest.raises(FactsUnavailable, match="orders-quarantine"):

@@ -21,7 +21,9 @@ def verified(here: Redriving) -> int:
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
-def test_redrive_moves_nothing_before_the_calendar_opens(here: Redriving, state: str) -> None:
+def test_redrive_receives_and_moves_no_message_before_the_change_calendar_opens(
+    here: Redriving, state: str
+) -> None:
     here.begun(*texts(9))
     calendar, calls = ChangeCalendar(here.account, state), calls_of(here.account)
     answer = here.tick().document()
@@ -35,7 +37,7 @@ def test_redrive_moves_nothing_before_the_calendar_opens(here: Redriving, state:
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
-def test_redrive_under_way_waits_as_long_as_the_calendar_is_not_open(
+def test_running_redrive_waits_without_escalating_while_the_change_calendar_is_closed(
     here: Redriving, state: str
 ) -> None:
     """Much longer than its patience lasts, and nobody is paged for it."""
@@ -56,7 +58,9 @@ def test_redrive_under_way_waits_as_long_as_the_calendar_is_not_open(
     assert verified(here) == 9
 
 
-def test_only_true_stops_a_redrive_while_the_calendar_is_closed(here: Redriving) -> None:
+def test_cancel_true_and_no_other_value_halts_a_redrive_while_the_calendar_is_closed(
+    here: Redriving,
+) -> None:
     """To stop it changes no queue, so no calendar holds that up."""
     here.begun(*texts(9)).tick()
     ChangeCalendar(here.account)
@@ -71,7 +75,9 @@ def test_only_true_stops_a_redrive_while_the_calendar_is_closed(here: Redriving)
     assert len(here.bodies(here.dlq)) == 4
 
 
-def test_queue_tag_off_ends_a_redrive_while_the_calendar_is_closed(here: Redriving) -> None:
+def test_redrive_tag_off_on_the_source_escalates_at_once_while_the_calendar_is_closed(
+    here: Redriving,
+) -> None:
     """A person's no counts at once, and is not put off until the calendar opens."""
     here.begun(*texts(9)).tick()
     ChangeCalendar(here.account)

@@ -64,7 +64,7 @@ def exists(account: Account, queue_arn: str) -> bool:
     return any(url.endswith(f"/{queue_arn.rpartition(':')[2]}") for url in urls)
 
 
-def test_what_a_person_approved_is_attached_and_proven_by_standing_unfound(
+def test_approved_dlq_is_attached_and_verified_once_later_scans_find_nothing(
     scanner: Scanner, account: Account
 ) -> None:
     queue = approved(scanner)
@@ -82,7 +82,9 @@ def test_what_a_person_approved_is_attached_and_proven_by_standing_unfound(
         assert states(account)[-1] == state
 
 
-def test_an_approval_does_not_outlive_its_queue(scanner: Scanner, account: Account) -> None:
+def test_approval_to_attach_a_dlq_expires_if_the_queue_was_recreated(
+    scanner: Scanner, account: Account
+) -> None:
     queue = approved(scanner)
     account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
     account.later(minutes=5)
@@ -103,7 +105,7 @@ def attached(scanner: Scanner) -> str:
     return queue
 
 
-def test_taken_back_its_queue_is_retained_and_may_be_attached_again_after_the_silence(
+def test_rolled_back_dlq_is_detached_but_kept_and_may_be_attached_again_after_a_week(
     scanner: Scanner, account: Account
 ) -> None:
     """The queue that was kept is ours: nobody is overruled."""
@@ -135,7 +137,7 @@ def _delete(account: Account, queue: str) -> None:
 
 
 @pytest.mark.parametrize("theirs", [_detach, _delete])
-def test_a_person_who_takes_it_away_is_left_alone(
+def test_dlq_that_a_person_detached_or_deleted_is_not_proposed_again_for_a_week(
     scanner: Scanner, account: Account, theirs: Callable[[Account, str], None]
 ) -> None:
     queue = attached(scanner)

@@ -30,7 +30,7 @@ def grouped(drawn: list[tuple[str, int, bool]]) -> dict[str, GroupInDlq]:
 
 
 @given(DRAWN)
-def test_group_is_clear_only_if_it_died_together_alone_and_in_the_source(
+def test_fifo_group_is_clear_only_if_its_messages_died_together_alone_and_in_the_source(
     drawn: list[tuple[str, int, bool]],
 ) -> None:
     groups = grouped(drawn)
@@ -44,7 +44,7 @@ def test_group_is_clear_only_if_it_died_together_alone_and_in_the_source(
 
 
 @given(DRAWN)
-def test_group_that_a_person_names_is_unclear_only_for_what_lies_in_it(
+def test_named_fifo_group_is_judged_only_by_its_own_messages(
     drawn: list[tuple[str, int, bool]],
 ) -> None:
     groups = grouped(drawn)
@@ -56,7 +56,7 @@ def test_group_that_a_person_names_is_unclear_only_for_what_lies_in_it(
 
 
 @given(DRAWN)
-def test_first_message_is_the_one_that_sqs_returned_first(
+def test_first_message_of_a_fifo_group_is_the_first_one_sqs_returned(
     drawn: list[tuple[str, int, bool]],
 ) -> None:
     firsts = {name: group.first_message_id for name, group in grouped(drawn).items()}
@@ -64,6 +64,6 @@ def test_first_message_is_the_one_that_sqs_returned_first(
         assert first_id == f"m-{[of for of, _, _ in drawn].index(name)}"
 
 
-def test_group_of_which_nothing_goes_is_never_unclear() -> None:
+def test_no_fifo_group_is_unclear_if_none_is_to_be_redriven() -> None:
     groups = grouped([("a", 0, True), ("a", 300, True), ("b", 0, True)])
     assert find_unclear_groups(groups, groups, ()) == []

@@ -89,7 +89,9 @@ def returned(number: int) -> tuple[Any, ...]:
 @pytest.mark.parametrize(
     ("moved_so_far", "halts_at"), [(0, 1), (20, 1), (21, 2), (101, 6), (199, 10), (9_999, 10)]
 )
-def test_it_halts_at_five_in_a_hundred_or_at_ten(moved_so_far: int, halts_at: int) -> None:
+def test_redrive_halts_if_5_percent_or_10_messages_returned_to_the_dlq(
+    moved_so_far: int, halts_at: int
+) -> None:
     before = progress(moved=moved_so_far, returned=halts_at - 1)
     assert stage_of(before) is not Stage.HALTED
     halted = after(structs.replace(before, returned=halts_at))
@@ -99,13 +101,13 @@ def test_it_halts_at_five_in_a_hundred_or_at_ten(moved_so_far: int, halts_at: in
     assert Bounds(halt_returned=100).halt_threshold(140) == 7
 
 
-def test_what_should_be_left_is_counted_from_what_was_there_before_the_first_went() -> None:
+def test_expected_dlq_depth_is_taken_from_the_depth_before_the_first_message_moved() -> None:
     first = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
     assert after(first, waiting=70).current.expected == 70
     assert after(structs.replace(first, moved_at=NOW), waiting=70).current.expected == 1_000
 
 
-def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> None:
+def test_redrive_halts_after_three_ticks_in_a_row_without_result() -> None:
     """Dead while they looked, or without a message that they could take."""
     going = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
     for died in range(1, 4):
@@ -126,20 +128,20 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
     assert unknown.waits.fruitless == 2, "nobody knows whether any of the five went"
 
 
-def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
+def test_returned_messages_that_could_not_be_quarantined_still_halt_the_redrive() -> None:
     found = DlqSample(returned_messages=returned(6), quarantined_count=2)
     counted = progress().count_sample(found).count_quarantine(found)
     assert (counted.returned, counted.quarantined) == (2, 2)
     assert stage_of(counted, found) is Stage.HALTED
 
 
-def test_as_many_newly_dead_as_were_moved_or_ten_halt_it() -> None:
+def test_redrive_halts_if_newly_dead_messages_reach_the_moved_count_or_10() -> None:
     for before, halts_at in ((progress(moved=5), 5), (progress(moved=500), 10)):
         assert stage_of(before, DlqSample(newly_dead_count=halts_at - 1)) is not Stage.HALTED
         assert stage_of(before, DlqSample(newly_dead_count=halts_at)) is Stage.HALTED
 
 
-def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -> None:
+def test_fifo_redrive_halts_if_the_dlq_holds_more_messages_than_expected() -> None:
     fifo = f"{SOURCE}.fifo"
     assert stage_of(progress(), waiting=1_005) is Stage.RAMP
     unseen = after(progress(), waiting=1_005, source=fifo)
@@ -150,7 +152,7 @@ def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -
 
 
 @STAGES
-def test_a_sample_comes_first_and_not_while_somebody_else_is_at_it(stage: Stage) -> None:
+def test_tick_samples_the_dlq_first_unless_frozen_or_another_move_task_runs(stage: Stage) -> None:
     before, no = progress(stage), Blocker("no", is_for_good=True)
     assert decided(before, None) == (before.change_waits(fruitless=1), Action.TAKE_SAMPLE)
     for over, why in (
@@ -167,7 +169,7 @@ def test_a_sample_comes_first_and_not_while_somebody_else_is_at_it(stage: Stage)
     ("rate", "since", "messages"),
     [(50, 60, 300), (500, 60, 1_500), (0.5, 60, 3), (0.05, 58, 1), (0.05, 6, None), (50, 6, 30)],
 )
-def test_messages_go_back_at_a_tenth_of_what_is_deleted_and_one_a_minute(
+def test_ramp_sends_a_tenth_of_the_delete_rate_and_at_least_one_message_a_minute(
     rate: float, since: int, messages: int | None
 ) -> None:
     moved_at = NOW - timedelta(seconds=since)
@@ -177,7 +179,7 @@ def test_messages_go_back_at_a_tenth_of_what_is_deleted_and_one_a_minute(
     assert goes.current.in_flight == (messages or 0)
 
 
-def test_what_is_in_flight_is_written_down_before_it_goes() -> None:
+def test_messages_are_recorded_as_in_flight_before_they_are_sent() -> None:
     goes, then = decided(progress(Stage.CANARY, size=5, stage_moved=0, moved=0))
     assert (then, goes.current.in_flight) == (Action.SEND, 5)
     died = after(goes)
@@ -204,7 +206,7 @@ def test_what_is_in_flight_is_written_down_before_it_goes() -> None:
         ),
     ],
 )
-def test_what_the_mover_did_is_counted(
+def test_progress_counts_moved_copied_and_refused_messages_of_a_move(
     put: MoveResult, is_short: bool, stage_moved: int, is_refused: bool
 ) -> None:
     going = progress(Stage.CANARY, size=5, stage_moved=0, moved=0, in_flight=5, expected=10)
@@ -221,7 +223,7 @@ def test_what_the_mover_did_is_counted(
 
 
 @pytest.mark.parametrize(("stage_moved", "late"), [(80, NEARLY), (1, AN_HOUR)])
-def test_a_stage_that_is_over_soaks_for_as_long_as_poison_takes(
+def test_finished_stage_soaks_as_long_as_a_poison_message_needs_to_reach_the_dlq(
     stage_moved: int, late: timedelta
 ) -> None:
     going = progress(Stage.RAMP, stage_moved=stage_moved, stage_at=NOW - late)
@@ -240,7 +242,7 @@ def test_a_stage_that_is_over_soaks_for_as_long_as_poison_takes(
     ("visible", "deletes_since_send", "is_unread"),
     [(80, None, True), (80, 94, True), (80, 95, False), (0, 0, False)],
 )
-def test_what_stands_unread_in_the_source_proves_nothing(
+def test_redrive_waits_with_patience_while_sent_messages_are_unread_in_the_source(
     waiting: int, visible: int, deletes_since_send: int | None, *, is_unread: bool
 ) -> None:
     """Deletes from before the stage went keep the rate up; 100 stood there when it had gone."""
@@ -272,7 +274,7 @@ def _waits_with_patience(
 
 
 @STAGES
-def test_what_it_waits_for_halts_it_after_an_hour(stage: Stage) -> None:
+def test_redrive_halts_after_an_hour_without_deletes_or_blocked(stage: Stage) -> None:
     before, blind = progress(stage, stage_moved=0), Blocker("SQS does not answer")
     for rate in (None, 0):
         _waits_with_patience(before, NO_DELETES_REASON, "consumers_since", rate=rate)
@@ -280,7 +282,7 @@ def test_what_it_waits_for_halts_it_after_an_hour(stage: Stage) -> None:
         _waits_with_patience(before, blind.reason, "blocked_since", found, blocker=blind)
 
 
-def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
+def test_redrive_of_an_empty_dlq_soaks_then_finishes_with_a_summary() -> None:
     assert stage_of(progress(Stage.RAMP), waiting=0) is Stage.SOAK
     soaking = progress(soak_ends_at=NOW + timedelta(seconds=1))
     assert stage_of(soaking, waiting=0) is Stage.SOAK, "its soak still has to be over"
@@ -297,12 +299,12 @@ def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
     )
 
 
-def test_nothing_goes_on_for_longer_than_sqs_keeps_a_message() -> None:
+def test_redrive_halts_after_14_days() -> None:
     old = structs.replace(progress(Stage.RAMP), began_at=NOW - timedelta(days=14))
     assert stage_of(old) is Stage.HALTED
 
 
-def test_sqs_that_takes_nothing_halts_it_after_an_hour() -> None:
+def test_redrive_halts_if_sqs_refuses_every_send_for_an_hour() -> None:
     refused = {"refused_since": NOW - AN_HOUR, "is_refused": True, "because": "AccessDenied"}
     going = progress(Stage.RAMP, stage_moved=0, stage_at=NOW - 2 * AN_HOUR, **refused)
     halted = after(going)
@@ -314,7 +316,7 @@ def test_sqs_that_takes_nothing_halts_it_after_an_hour() -> None:
     assert stage_of(nearly) is Stage.RAMP
 
 
-def test_a_progress_comes_back_as_it_was_written() -> None:
+def test_redrive_progress_round_trips_and_ignores_unknown_fields() -> None:
     going = progress(Stage.RAMP, consumers_since=NOW, moved_at=NOW)
     newer = going.document() | {"unheard_of": 1}
     assert RedriveProgress.from_document(newer) == going
@@ -336,6 +338,6 @@ AT = {"began_at": "2026-11-21T12:00:00Z"}
         {"queues": {"source_arn": SOURCE}},
     ],
 )
-def test_what_is_damaged_or_lacks_a_beginning_is_no_progress(damage: dict[str, Any]) -> None:
+def test_damaged_redrive_progress_document_is_rejected(damage: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError)):
         RedriveProgress.from_document(progress(Stage.RAMP).document() | damage)

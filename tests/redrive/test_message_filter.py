@@ -61,7 +61,9 @@ FILTERS = json.loads(Path(__file__).with_name("filters.json").read_text())
 
 
 @pytest.mark.parametrize("expression", FILTERS["unknown"])
-def test_what_is_missing_or_of_another_kind_matches_neither_way(expression: str) -> None:
+def test_comparison_of_a_missing_or_mistyped_value_matches_neither_directly_nor_negated(
+    expression: str,
+) -> None:
     assert not matches(expression)
     assert not matches(f"!({expression})")
     assert not matches(f"!(!({expression}))")
@@ -72,19 +74,19 @@ def test_what_is_missing_or_of_another_kind_matches_neither_way(expression: str)
 
 
 @pytest.mark.parametrize("expression", FILTERS["holds"])
-def test_what_holds(expression: str) -> None:
+def test_true_filter_expression_matches_and_its_negation_does_not(expression: str) -> None:
     assert matches(expression)
     assert not matches(f"!({expression})")
 
 
-def test_only_true_matches_and_its_negation_does_not() -> None:
+def test_filter_whose_value_is_not_a_boolean_matches_nothing() -> None:
     for expression in ("body.error.code", "receive_count", "body.items", "`1`", "'x'"):
         assert not matches(expression)
         assert not matches(f"!{expression}")
     assert EVERY_MESSAGE_FILTER.match_message(MESSAGE, NOW).matches
 
 
-def test_an_error_does_not_match_and_is_said() -> None:
+def test_filter_that_fails_on_a_message_does_not_match_and_reports_the_error() -> None:
     for expression in ("contains(receive_count, 'x')", "!contains(receive_count, 'x')"):
         judged = parse_filter(f"!exists(body) || {expression}").match_message(MESSAGE, NOW)
         assert not judged.matches
@@ -92,7 +94,7 @@ def test_an_error_does_not_match_and_is_said() -> None:
     assert matches("type(body.error) == 'object' || contains(body.error, 'x')"), "not asked"
 
 
-def test_each_way_into_the_message_is_named_once_with_what_it_holds() -> None:
+def test_filter_match_lists_each_used_message_path_once_with_its_value() -> None:
     found = parse_filter(
         "attributes.type == 'a' || attributes.type == 'b' && exists(body.x) && "
         "!(body.items[0].\"a-b\" == 'c') && sort_by(body.items, &sku)[0].sku == 'x'"
@@ -106,7 +108,7 @@ def test_each_way_into_the_message_is_named_once_with_what_it_holds() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "plain text", "[1, 2", "NaN is no number", "1e999 of them"])
-def test_a_body_that_is_no_json_matches_no_path(body: str) -> None:
+def test_filter_on_a_body_path_never_matches_a_body_that_is_not_json(body: str) -> None:
     message = Message("m", body, NOW)
     for expression in ("body.a == 'X'", "!(body.a == 'X')", "exists(body.a)"):
         assert not matches(expression, message)
@@ -125,7 +127,7 @@ UNREADABLE_BODIES = {
 
 
 @pytest.mark.parametrize("body", UNREADABLE_BODIES)
-def test_filter_takes_no_message_whose_body_consumers_may_read_differently(body: str) -> None:
+def test_filter_never_matches_a_body_that_json_parsers_read_differently(body: str) -> None:
     """A consumer in Python sees the type, one in Go fails: no filter on the body may decide."""
     message = Message("m", body, NOW)
     for expression in (
@@ -144,7 +146,7 @@ def test_filter_takes_no_message_whose_body_consumers_may_read_differently(body:
     assert matches("receive_count == `1` && contains(body_text, '')", message), "not looked into"
 
 
-def test_filter_takes_no_message_if_nested_json_holds_nan() -> None:
+def test_filter_never_matches_if_the_nested_json_text_contains_nan() -> None:
     inner = '{"type": "order", "n": NaN}'
     message = Message("m", json.dumps({"Message": inner, "id": 1}), NOW)
     for expression in ("body.Message.type == 'order'", "!exists(body.Message.type)"):
@@ -168,7 +170,7 @@ def test_filter_takes_no_message_if_nested_json_holds_nan() -> None:
         "sort_by(body.a, &not_null(b, `{}`))[0].b == `1`",
     ],
 )
-def test_filter_with_a_literal_that_is_no_json_number_is_refused(
+def test_filter_with_a_literal_that_is_not_a_json_number_is_refused(
     expression: str, literal: str
 ) -> None:
     with pytest.raises(FilterUnreadable, match="no JSON number"):
@@ -214,7 +216,7 @@ def test_filter_with_a_literal_that_is_no_json_number_is_refused(
         ("avg(body.a) > `5`", {"a": [1e308, 1e308]}),
     ],
 )
-def test_filter_takes_neither_way_a_message_whose_types_differ_at_depth(
+def test_filter_matches_neither_directly_nor_negated_if_nested_json_types_differ(
     expression: str, body: object
 ) -> None:
     message = Message("m", json.dumps(body), NOW)
@@ -239,7 +241,9 @@ def test_filter_takes_neither_way_a_message_whose_types_differ_at_depth(
         ("to_string(body.ids) == '[1,true]'", {"ids": [1, True]}),
     ],
 )
-def test_filter_compares_arrays_and_objects_of_equal_types(expression: str, body: object) -> None:
+def test_filter_compares_arrays_and_objects_whose_json_types_are_equal(
+    expression: str, body: object
+) -> None:
     message = Message("m", json.dumps(body), NOW)
     assert matches(expression, message)
     assert not matches(f"!({expression})", message)
@@ -255,13 +259,15 @@ def test_filter_compares_arrays_and_objects_of_equal_types(expression: str, body
         ("n >= `1`", [{"n": True}]),
     ],
 )
-def test_filter_expression_selects_no_member_of_another_type(selected: str, items: object) -> None:
+def test_filter_projection_selects_no_array_member_of_another_json_type(
+    selected: str, items: object
+) -> None:
     message = Message("m", json.dumps({"items": items}), NOW)
     assert not matches(f"exists(body.items[?{selected}])", message)
     assert not matches(f"length(body.items[?{selected}]) > `0`", message)
 
 
-def test_filter_compares_bytes_with_nothing() -> None:
+def test_filter_comparison_with_a_binary_attribute_never_matches() -> None:
     for expression in (
         "to_string(attributes.photo) != 'x'",
         "contains(to_array(attributes.photo), attributes.photo)",
@@ -272,7 +278,7 @@ def test_filter_compares_bytes_with_nothing() -> None:
         assert not matches(f"!({expression})")
 
 
-def test_filter_parses_each_text_once_per_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filter_parses_each_json_text_once_per_message(monkeypatch: pytest.MonkeyPatch) -> None:
     inner = '{"a": 1, "b": 2}'
     message = Message("m", json.dumps({"Message": inner}), NOW)
     parsed = list[str]()
@@ -302,7 +308,7 @@ def test_filter_parses_each_text_once_per_message(monkeypatch: pytest.MonkeyPatc
         ("x" * (LONGEST_EXPRESSION_CHARACTERS + 1), "longer than"),
     ],
 )
-def test_what_is_no_filter_says_why(expression: str, says: str) -> None:
+def test_unreadable_filter_is_refused_with_the_reason(expression: str, says: str) -> None:
     with pytest.raises(FilterUnreadable) as misread:
         parse_filter(expression)
     assert says in str(misread.value)
@@ -378,7 +384,7 @@ PAIRS = st.tuples(JSON_VALUES, JSON_VALUES) | JSON_VALUES.map(
 
 
 @given(PAIRS)
-def test_filter_says_equal_exactly_if_a_strict_oracle_does(pair: tuple[object, object]) -> None:
+def test_filter_equality_agrees_with_strict_json_equality(pair: tuple[object, object]) -> None:
     mine, asked = pair
     message = Message("m", json.dumps({"a": mine, "list": [mine, "other"]}), NOW)
     literal = json.dumps(asked).replace("`", "\\u0060")
@@ -396,7 +402,9 @@ def test_filter_says_equal_exactly_if_a_strict_oracle_does(pair: tuple[object, o
 
 @given(TEXTS, MESSAGES)
 @example("attributes.type == 'x'", Message("m", "\ud800", NOW))
-def test_no_text_and_no_message_makes_it_raise(expression: str, message: Message) -> None:
+def test_arbitrary_filter_and_message_raise_nothing_except_filter_unreadable(
+    expression: str, message: Message
+) -> None:
     with suppress(FilterUnreadable):
         assert parse_filter(expression).match_message(message, NOW).matches in (True, False)
 
@@ -404,7 +412,9 @@ def test_no_text_and_no_message_makes_it_raise(expression: str, message: Message
 @given(st.sampled_from(ASKED), st.sampled_from(ASKED), MESSAGES)
 @example(ASKED[1], ASKED[2], Message("m", '{"a": ' + "9" * 9_000 + "}", NOW))
 @example(ASKED[2], ASKED[3], Message("m", '{"a": 1e99999999999}', NOW))
-def test_three_truths_keep_the_laws_of_two(one: str, other: str, message: Message) -> None:
+def test_filter_logic_obeys_de_morgan_and_never_matches_expression_and_negation(
+    one: str, other: str, message: Message
+) -> None:
     """Both an expression and its negation never hold; De Morgan's laws do."""
     both = matches(one, message), matches(f"!({one})", message)
     assert both != (True, True)
@@ -413,7 +423,7 @@ def test_three_truths_keep_the_laws_of_two(one: str, other: str, message: Messag
     assert matches(f"!({one} || {other})", message) is matches(f"!({one}) && !({other})", message)
 
 
-def test_what_a_filter_asks_of_the_redrive_it_may_ask_in_the_quarantine() -> None:
+def test_filter_on_the_redrive_mark_also_matches_the_quarantined_message() -> None:
     """There another attribute stands in the place of the redrive's."""
     quarantined = RedriveMarker(SOURCE, "case-1", b"key").mark_quarantined(
         MESSAGE, "came back", NOW
@@ -430,14 +440,14 @@ def test_what_a_filter_asks_of_the_redrive_it_may_ask_in_the_quarantine() -> Non
 @pytest.mark.parametrize(
     "step", ["[@,@]", "[@,@][]", "{a:@,b:@}", "join('',[@,@])", "to_string(@)", "[[@],[@]]"]
 )
-def test_filter_that_doubles_what_it_looks_at_again_and_again_is_refused(step: str) -> None:
+def test_filter_that_copies_its_input_exponentially_is_refused(step: str) -> None:
     """Each would take minutes or gigabytes for one small message."""
     doubled = " | ".join(["body.error.code", *[step] * 40])
     with pytest.raises(FilterUnreadable, match="copies of what it looks at"):
         parse_filter(f"({doubled}) == 'X'")
 
 
-def test_filter_that_repeats_something_a_few_times_is_read() -> None:
+def test_filter_with_hundreds_of_literals_or_alternatives_is_accepted() -> None:
     types = ", ".join(f"'t{number}'" for number in range(300))
     assert not matches(f"contains([{types}], attributes.type)")
     assert matches(f"contains([{types}, 'order'], attributes.type)")

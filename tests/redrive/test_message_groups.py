@@ -46,7 +46,7 @@ def by(way: str, sample: list[Message], *, bodies: bool = False) -> list[Message
 
 
 @given(SAMPLES, st.booleans())
-def test_the_filter_of_a_group_takes_exactly_its_messages(
+def test_filter_proposed_for_a_message_group_matches_exactly_the_messages_of_that_group(
     sample: list[Message], bodies: bool
 ) -> None:
     groups = group_messages(sample, NOW, should_group_by_text=bodies)
@@ -61,7 +61,9 @@ def test_the_filter_of_a_group_takes_exactly_its_messages(
 
 
 @given(SAMPLES, st.dictionaries(st.sampled_from("abc"), st.sampled_from(["s3cret", 73, None])))
-def test_no_value_of_a_body_is_in_a_group(sample: list[Message], secrets: dict[str, Any]) -> None:
+def test_message_groups_never_show_values_from_message_bodies(
+    sample: list[Message], secrets: dict[str, Any]
+) -> None:
     texts = ("s3cret", json.dumps(secrets), json.dumps({"Message": json.dumps(secrets)}))
     told = [structs.replace(message(text), attributes={}) for text in texts]
     for each in by(
@@ -91,7 +93,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("body", SHAPES)
-def test_bodies_are_alike_by_their_names_and_kinds(body: str) -> None:
+def test_messages_are_grouped_by_field_names_and_json_types_of_their_bodies(body: str) -> None:
     alone = group_messages([message("m", body=body)], NOW)[0]
     assert alone.what == SHAPES[body]
     assert alone.where.startswith("shape(body) == ")
@@ -100,7 +102,7 @@ def test_bodies_are_alike_by_their_names_and_kinds(body: str) -> None:
 
 
 @given(DOCUMENTS, DOCUMENTS)
-def test_a_filter_takes_no_other_shape_that_it_has_not_seen(one: Any, other: Any) -> None:
+def test_filter_of_a_body_shape_matches_no_body_of_another_shape(one: Any, other: Any) -> None:
     (first, second) = (
         group_messages([message("m", body=json.dumps(each))], NOW)[0] for each in (one, other)
     )
@@ -111,13 +113,13 @@ def test_a_filter_takes_no_other_shape_that_it_has_not_seen(one: Any, other: Any
     assert takes is (first.what == second.what)
 
 
-def test_a_shape_too_large_for_a_filter_has_none() -> None:
+def test_message_group_with_a_very_large_body_shape_gets_no_filter() -> None:
     large = json.dumps({f"a rather long name {n}": n for n in range(200)})
     sample = [message("large", body=large), message("small", body='{"a": 1}')]
     assert [bool(each.where) for each in by("body", sample)] == [False, True]
 
 
-def test_error_texts_are_alike_but_for_what_varies() -> None:
+def test_error_texts_that_differ_only_in_numbers_and_ids_form_one_group() -> None:
     def failing(n: int, text: str) -> Message:
         return message(f"m-{n}", attributes={"ERROR_MESSAGE": MessageAttribute("String", text)})
 

@@ -42,7 +42,7 @@ def retained(of: Message, why: str = "it came back") -> Message:
     return RedriveMarker(SOURCE, "case-1", b"").mark_quarantined(of, why, NOW)
 
 
-def test_every_way_back_is_counted_even_out_of_the_quarantine() -> None:
+def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None:
     twice = MARKER.mark_redriven(MARKER.mark_redriven(OLD))
     assert (MARKER.mark_redriven(OLD).redrive_count, twice.redrive_count) == (1, 2)
     apart = retained(twice)
@@ -62,7 +62,9 @@ def test_every_way_back_is_counted_even_out_of_the_quarantine() -> None:
         (b"3", "Binary"),
     ],
 )
-def test_a_senders_own_word_in_the_marks_place_is_no_count(value: object, data_type: str) -> None:
+def test_redrive_count_is_zero_if_the_mark_is_malformed_or_of_another_source(
+    value: object, data_type: str
+) -> None:
     assert bearing(REDRIVE_MARK_NAME, value, data_type).redrive_count == 0
     assert bearing(REDRIVE_MARK_NAME, SENT).redrive_count == 3
 
@@ -96,7 +98,9 @@ def under(mark: Message, body: str = "another", **over: Any) -> Message:
         (OLD, False),
     ],
 )  # fmt: skip
-def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_known: bool) -> None:
+def test_redrive_mark_is_recognized_only_for_its_own_queue_redrive_and_body(
+    of: Message, *, is_known: bool
+) -> None:
     """Who forwards attributes, or writes them, gets nobody's message taken for a returned one."""
     assert MARKER.recognizes(of) is is_known
     assert not sample([of]).returned_messages or is_known
@@ -108,7 +112,7 @@ def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_know
     | st.binary()
     | st.recursive(st.none() | st.integers(), st.lists).map(json.dumps)
 )
-def test_what_is_no_mark_is_taken_off_like_one(text: str | bytes) -> None:
+def test_malformed_quarantine_mark_is_ignored_and_removed_by_a_redrive(text: str | bytes) -> None:
     odd = bearing(QUARANTINE_MARK_NAME, text, "Binary" if isinstance(text, bytes) else "String")
     assert read_quarantine_mark(odd) is None
     back = MARKER.mark_redriven(odd)
@@ -119,7 +123,7 @@ def test_what_is_no_mark_is_taken_off_like_one(text: str | bytes) -> None:
     st.text(st.characters(codec="utf-8")),
     st.integers(0) | st.integers(MAXIMUM_COUNTED_REDRIVES - 1, MAXIMUM_COUNTED_REDRIVES + 1),
 )
-def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
+def test_quarantine_mark_round_trips_and_redrive_count_stops_at_its_maximum(
     why: str, redrive_count: int
 ) -> None:
     """Whoever may send to the quarantine may write any number there."""
@@ -163,7 +167,9 @@ TEN = {**NINE, "a9": NINE["a0"]}
     ],
 )
 @pytest.mark.parametrize("is_fifo", [False, True])
-def test_what_a_message_is_to_a_redrive(each: Message, standing: str, *, is_fifo: bool) -> None:
+def test_dlq_message_is_classified_as_waiting_newly_dead_returned_or_stuck(
+    each: Message, standing: str, *, is_fifo: bool
+) -> None:
     found = sample([each], is_fifo=is_fifo)
     counts = {
         "returned": len(found.returned_messages),
@@ -175,7 +181,7 @@ def test_what_a_message_is_to_a_redrive(each: Message, standing: str, *, is_fifo
     assert found.message_count == 1
 
 
-def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None:
+def test_fifo_messages_behind_a_stuck_message_stay_and_other_groups_are_sendable() -> None:
     messages = [
         message("a1", group_id="a", source_arn=None),
         message("b1", group_id="b"),
@@ -198,6 +204,6 @@ def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None
         {"why": "x" * 9_000},
     ],
 )
-def test_a_mark_that_is_not_ours_says_nothing(over: dict[str, object]) -> None:
+def test_quarantine_mark_with_invalid_fields_is_not_read(over: dict[str, object]) -> None:
     assert read_quarantine_mark(bearing(QUARANTINE_MARK_NAME, MARK)) is not None
     assert read_quarantine_mark(bearing(QUARANTINE_MARK_NAME, {**MARK, **over})) is None

@@ -94,7 +94,9 @@ def bodies(messages: list[Message]) -> list[str]:
     return [each.body for each in messages]
 
 
-def test_a_message_goes_whole_and_bears_the_mark(both: Redriving) -> None:
+def test_moved_message_keeps_body_attributes_and_group_and_gets_the_redrive_mark(
+    both: Redriving,
+) -> None:
     given = {
         "kind": MessageAttribute("String", "é\u2028"),
         "weight": MessageAttribute("Number.float", "1.50"),
@@ -112,7 +114,9 @@ def test_a_message_goes_whole_and_bears_the_mark(both: Redriving) -> None:
     assert left(both) == []
 
 
-def test_with_ten_attributes_it_goes_unmarked_and_is_counted(here: Redriving) -> None:
+def test_message_without_room_for_the_redrive_mark_is_moved_unmarked_and_counted(
+    here: Redriving,
+) -> None:
     given = {f"a{at}": MessageAttribute("String", "x").to_request() for at in range(10)}
     here.send("full", **given)
     here.send("x" * 1_048_576, "y" * (1_048_576 - 200))
@@ -124,7 +128,7 @@ def test_with_ten_attributes_it_goes_unmarked_and_is_counted(here: Redriving) ->
     assert moved.unmarked_count == 2
 
 
-def test_an_end_in_the_middle_releases_what_is_held(here: Redriving) -> None:
+def test_mover_that_ends_early_makes_unsent_messages_visible_again(here: Redriving) -> None:
     here.send(*texts(10))
     with mover_of(here) as mover:
         messages = mover.receive_new_messages(10)
@@ -134,7 +138,9 @@ def test_an_end_in_the_middle_releases_what_is_held(here: Redriving) -> None:
     assert (len(left(here)), len(arrived(here))) == (5, 3)
 
 
-def test_what_is_not_taken_is_visible_at_once_and_looked_at_once(both: Redriving) -> None:
+def test_mover_reads_each_message_once_and_makes_unchosen_messages_visible_at_once(
+    both: Redriving,
+) -> None:
     for at, text in enumerate(texts(35)):
         both.send(text, group=f"g{at % 9}")
     looked: Counter[str] = Counter()
@@ -148,7 +154,9 @@ def test_what_is_not_taken_is_visible_at_once_and_looked_at_once(both: Redriving
     assert (len(left(both)), len(arrived(both))) == (28, 7)
 
 
-def test_what_a_group_hides_behind_messages_that_stay_is_seen_up_to_ten(fifo: Redriving) -> None:
+def test_mover_reads_ten_messages_of_a_fifo_group_behind_messages_that_stay(
+    fifo: Redriving,
+) -> None:
     for group in "abc":
         fifo.send(*(f"{group} {at:02}" for at in range(14)), group=group)
     looked: list[str] = []
@@ -166,7 +174,9 @@ def test_what_a_group_hides_behind_messages_that_stay_is_seen_up_to_ten(fifo: Re
     assert len(left(fifo)) == 40
 
 
-def test_no_group_is_opened_once_that_has_to_end(fifo: Redriving) -> None:
+def test_mover_without_permission_to_open_fifo_groups_only_receives_each_message_once(
+    fifo: Redriving,
+) -> None:
     """To open a thousand groups is a thousand receives, of messages that were received before."""
     for group in range(15):
         fifo.send(*texts(12), group=str(group))
@@ -181,14 +191,16 @@ def test_no_group_is_opened_once_that_has_to_end(fifo: Redriving) -> None:
 
 
 @pytest.mark.parametrize(("remaining", "hidden"), [(60, 0), (5, 30)])
-def test_who_has_no_time_left_lets_nothing_go(here: Redriving, remaining: int, hidden: int) -> None:
+def test_mover_with_no_time_left_does_not_release_held_messages(
+    here: Redriving, remaining: int, hidden: int
+) -> None:
     here.send(*texts(30))
     with mover_of(here, remaining_seconds=lambda: remaining) as mover:
         mover.receive_new_messages(30)
     assert len(left(here)) == 30 - hidden
 
 
-def test_no_more_are_given_than_asked_for(fifo: Redriving) -> None:
+def test_mover_returns_at_most_the_requested_number_of_messages(fifo: Redriving) -> None:
     for group in range(6):
         fifo.send(*(f"{group} {at}" for at in range(6)), group=str(group))
     with mover_of(fifo) as mover:
@@ -196,7 +208,7 @@ def test_no_more_are_given_than_asked_for(fifo: Redriving) -> None:
     assert len(left(fifo)) == 36
 
 
-def test_what_stands_behind_a_fifo_message_that_failed_waits(fifo: Redriving) -> None:
+def test_mover_sends_nothing_behind_a_fifo_message_that_sqs_failed_to_take(fifo: Redriving) -> None:
     fifo.send(*texts(5), group="a")
     fifo.send("other 1", "other 2", group="b")
     digest = md5(b"message 001", usedforsecurity=False).hexdigest()
@@ -215,7 +227,7 @@ def test_what_stands_behind_a_fifo_message_that_failed_waits(fifo: Redriving) ->
     assert bodies(left(fifo)) == texts(5)[1:]
 
 
-def test_mover_sends_nothing_behind_a_fifo_message_that_failed_even_if_seen_later(
+def test_mover_sends_nothing_behind_a_failed_fifo_message_even_if_received_later(
     fifo: Redriving,
 ) -> None:
     """SQS shows what stands behind the first ten of a group only after some of those have gone."""
@@ -238,7 +250,7 @@ LASTING_CODES = ("AccessDenied", "InvalidMessageContents", "InvalidParameterValu
 
 @pytest.mark.parametrize("sender_fault", [True, False, None])
 @pytest.mark.parametrize("code", [*PASSING_CODES, *LASTING_CODES])
-def test_mover_keeps_a_refused_batch_entry_and_knows_if_the_refusal_passes(
+def test_mover_keeps_a_refused_batch_entry_and_tells_temporary_from_lasting_refusals(
     here: Redriving, code: str, *, sender_fault: bool | None
 ) -> None:
     """Only the other entry is sent. None stands for an answer that leaves SenderFault out."""
@@ -263,7 +275,7 @@ def test_mover_keeps_a_refused_batch_entry_and_knows_if_the_refusal_passes(
 
 
 @pytest.mark.parametrize("sender_fault", [True, False])
-def test_redrive_ends_only_if_the_refusal_of_its_message_lasts(
+def test_move_is_refused_for_good_only_if_sqs_blames_the_sender(
     here: Redriving, *, sender_fault: bool
 ) -> None:
     here.send("refused")
@@ -280,7 +292,9 @@ def test_redrive_ends_only_if_the_refusal_of_its_message_lasts(
 @pytest.mark.parametrize(
     ("code", "passes"), [("AccessDenied", False), ("RequestThrottled", True), ("lost", True)]
 )
-def test_a_refusal_of_everything_is_met_once(both: Redriving, code: str, *, passes: bool) -> None:
+def test_mover_stops_after_one_send_if_sqs_refuses_the_whole_batch(
+    both: Redriving, code: str, *, passes: bool
+) -> None:
     """What may have arrived is not sent again, nor what would be refused again."""
     calls = list[Any]()
     both.send(*texts(30))
@@ -303,14 +317,14 @@ def test_a_refusal_of_everything_is_met_once(both: Redriving, code: str, *, pass
     assert len(left(both)) == 30
 
 
-def test_a_copy_with_another_text_is_no_reason_to_delete(here: Redriving) -> None:
+def test_mover_keeps_the_original_if_sqs_reports_another_md5_for_the_copy(here: Redriving) -> None:
     here.send("dear")
     answers(here, lambda parsed: parsed["Successful"][0].update(MD5OfMessageBody="0" * 32))
     assert [each.code for each in move(here).unmoved_messages] == ["unanswered"]
     assert bodies(left(here)) == ["dear"]
 
 
-def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(here: Redriving) -> None:
+def test_sent_message_whose_delete_failed_is_deleted_when_received_again(here: Redriving) -> None:
     here.send("once")
     fails = [True, True]
 
@@ -331,7 +345,7 @@ def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(here: Re
     assert bodies(arrived(here)) == ["once"]
 
 
-def test_what_is_held_no_more_is_not_sent(here: Redriving) -> None:
+def test_message_whose_visibility_timeout_ended_is_not_sent(here: Redriving) -> None:
     here.send("late")
     with mover_of(here) as mover:
         messages = mover.receive_new_messages(1)
@@ -346,7 +360,7 @@ MESSAGES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([1, 300_0
 
 
 @given(MESSAGES, st.sets(st.integers(0, 20)), st.sampled_from(["", ".fifo"]), st.booleans())
-def test_within_a_group_nothing_goes_before_what_stands_in_front(
+def test_send_order_never_sends_a_fifo_message_before_earlier_ones_of_its_group(
     drawn: list[tuple[str, int]],
     failing_at: set[int],
     ending: str,
@@ -385,7 +399,7 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
         )
 
 
-def test_a_fifo_message_sent_again_by_the_same_run_is_one_and_by_another_is_two() -> None:
+def test_deduplication_id_is_stable_within_a_run_and_differs_between_runs() -> None:
     ids = {make_deduplication_id(run, each) for run in ("a", "b") for each in ("m-1", "m-2", "m-1")}
     assert len(ids) == 4
     assert make_deduplication_id("a", "bc") != make_deduplication_id("ab", "c")

@@ -41,7 +41,9 @@ class Hidden:
             raise ClientError(none, "GetQueueAttributes")
 
 
-def test_message_stays_in_the_dlq_until_its_quarantine_can_be_used(here: Redriving) -> None:
+def test_returned_message_stays_in_the_dlq_until_the_new_quarantine_queue_is_usable(
+    here: Redriving,
+) -> None:
     poison = came_back(here)
     hidden = Hidden(here)
     assert here.tick().quarantined_count == 0
@@ -55,7 +57,9 @@ def test_message_stays_in_the_dlq_until_its_quarantine_can_be_used(here: Redrivi
     assert poison not in here.bodies(here.dlq)
 
 
-def test_redrive_ends_if_its_quarantine_stays_out_of_reach(here: Redriving) -> None:
+def test_redrive_escalates_if_its_new_quarantine_queue_never_becomes_usable(
+    here: Redriving,
+) -> None:
     poison = came_back(here)
     Hidden(here)
     assert here.minutes(30).case is not None
@@ -64,7 +68,7 @@ def test_redrive_ends_if_its_quarantine_stays_out_of_reach(here: Redriving) -> N
     assert poison in here.bodies(here.dlq)
 
 
-def test_message_stays_in_the_dlq_if_its_quarantine_was_deleted_a_moment_ago(
+def test_returned_message_stays_in_the_dlq_while_sqs_blocks_the_name_of_a_deleted_quarantine(
     here: Redriving,
 ) -> None:
     poison = came_back(here)
@@ -77,7 +81,9 @@ def test_message_stays_in_the_dlq_if_its_quarantine_was_deleted_a_moment_ago(
     assert here.bodies(here.quarantine) == {poison}
 
 
-def test_redrive_ends_at_once_if_the_quarantine_is_another_queue(here: Redriving) -> None:
+def test_redrive_escalates_at_once_if_the_quarantine_name_belongs_to_another_queue(
+    here: Redriving,
+) -> None:
     """Asking again would not help, and a queue that is somebody's must get none of the messages."""
     poison = came_back(here)
     here.account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")

@@ -42,7 +42,7 @@ def untouched(here: Redriving) -> Iterator[None]:
     ("part", "other"), [("123456789012", "210987654321"), ("us-east-1", "eu-west-1")]
 )
 @pytest.mark.parametrize("more", [{}, {"cancel": True}])
-def test_redrive_refuses_a_dlq_of_another_account_or_region(
+def test_redrive_of_a_dlq_in_another_account_or_region_raises_and_calls_nothing(
     here: Redriving, part: str, other: str, more: dict[str, Any]
 ) -> None:
     """Even if the case store holds an applied case about it: whoever wrote that must not decide."""
@@ -68,7 +68,7 @@ def claim_as_another_run(here: Redriving) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"cancel": True}])
-def test_redrive_waits_while_another_run_works_on_the_queue(
+def test_redrive_is_refused_for_now_while_another_run_holds_the_claim(
     here: Redriving, more: dict[str, Any]
 ) -> None:
     here.begun(*texts(9))
@@ -81,7 +81,9 @@ def test_redrive_waits_while_another_run_works_on_the_queue(
     assert len(here.bodies(here.dlq)) == 9
 
 
-def test_redrive_waits_for_the_end_of_a_run_that_died_at_work(here: Redriving) -> None:
+def test_redrive_is_refused_while_an_expired_claim_of_a_dead_run_has_an_open_intent(
+    here: Redriving,
+) -> None:
     """Its claim has run out, and its intent says that it may have written. Follow-up ends that."""
     here.begun(*texts(9))
     claim_as_another_run(here)
@@ -92,7 +94,7 @@ def test_redrive_waits_for_the_end_of_a_run_that_died_at_work(here: Redriving) -
     assert refusal.code == "claimed"
 
 
-def test_redrive_waits_for_a_claim_that_says_not_what_for(here: Redriving) -> None:
+def test_redrive_is_refused_until_a_claim_without_intent_expires(here: Redriving) -> None:
     """Until it has run out: then nobody is at work, and nothing may have been written."""
     here.begun(*texts(9))
     until = int(here.account.now.timestamp()) + CLAIM_SECONDS
@@ -112,7 +114,7 @@ RETENTION = SetMessageRetention(345_600, 1_209_600)
 
 @pytest.mark.parametrize("state", [State.APPROVED, State.APPLIED])
 @pytest.mark.parametrize("more", [{}, {"cancel": True}])
-def test_redrive_leaves_a_case_of_another_owner_alone(
+def test_redrive_refuses_a_case_that_the_heal_lambda_owns_and_moves_nothing(
     here: Redriving, state: State, more: dict[str, Any]
 ) -> None:
     """The heal Lambda writes an attribute: redrive neither writes it nor moves the messages."""

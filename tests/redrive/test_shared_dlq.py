@@ -39,7 +39,9 @@ def cases(scanner: Scanner) -> list[dict[str, Any]]:
     return [each for each in scanner.account.transitions() if each["symptom"] == SYMPTOM]
 
 
-def test_six_sources_make_one_proposal_and_one_page(scanner: Scanner) -> None:
+def test_missing_dlq_of_six_source_queues_gives_one_proposal_and_one_notification(
+    scanner: Scanner,
+) -> None:
     queues, dead = sharing(scanner, [f"orders-{n:02}" for n in range(6)])
     scanner.scan()
     found = [e for e in scanner.read_findings()["findings"] if e["symptom"] == SYMPTOM]
@@ -55,7 +57,9 @@ def test_six_sources_make_one_proposal_and_one_page(scanner: Scanner) -> None:
     assert len(cases(scanner)) == 1
 
 
-def test_a_source_that_comes_later_is_told_of_the_open_case(scanner: Scanner) -> None:
+def test_finding_for_a_later_source_of_a_missing_dlq_refers_to_the_open_case(
+    scanner: Scanner,
+) -> None:
     queues, _ = sharing(scanner, "b")
     scanner.scan()
     (first,) = cases(scanner)
@@ -97,7 +101,9 @@ def _spoken_for(
 
 
 @given(_FINDINGS)
-def test_nothing_is_lost_and_no_missing_queue_is_reported_twice(findings: list[Finding]) -> None:
+def test_merged_findings_keep_every_finding_and_announce_each_missing_dlq_once(
+    findings: list[Finding],
+) -> None:
     retained = _spoken_for(findings)
     announced = [
         (each.symptom, each.missing_queue_arn) for each in retained if each.missing_queue_arn
@@ -112,7 +118,7 @@ def test_nothing_is_lost_and_no_missing_queue_is_reported_twice(findings: list[F
         assert each.queue_arn in by.source_arns
 
 
-def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
+def test_merged_finding_speaks_for_queue_with_open_case_then_heal_mode_then_lowest_name() -> None:
     findings = [
         Finding(arn, "lost", "gone", missing_queue_arn=f"{PREFIX}x") for arn in _arns("cba")
     ]
@@ -124,7 +130,7 @@ def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
     assert first.queue_arn == f"{PREFIX}a"
 
 
-def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
+def test_finding_reference_survives_the_round_trip_through_the_heal_request() -> None:
     finding = Finding(f"{PREFIX}z", "lost", "", other_queue_arns=_arns("abcde"))
     assert read_references(json.loads(make_request([finding]))) == [finding.reference]
     assert finding.reference.more == 2
@@ -140,7 +146,9 @@ def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
         | st.lists(st.text() | st.just(f"{PREFIX}a")),
     )
 )
-def test_what_heal_is_told_may_be_anything(document: dict[str, Any]) -> None:
+def test_finding_references_with_arbitrary_fields_are_read_without_error_and_bounded(
+    document: dict[str, Any],
+) -> None:
     about = {"queue_arn": f"{PREFIX}z", "symptom": "lost"}
     for read in read_references({"found": [{**about, **document}]}):
         assert len(read.others) <= MAXIMUM_NAMED_QUEUES

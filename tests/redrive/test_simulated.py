@@ -36,7 +36,7 @@ def to_its_end(world: RedrivenWorld) -> list[int]:
     return [after - before for before, after in pairwise(sent) if after > before]
 
 
-def test_good_messages_go_back_in_growing_stages(here: Cloud) -> None:
+def test_redrive_of_good_messages_sends_growing_stages_of_5_20_80_and_the_rest(here: Cloud) -> None:
     world = RedrivenWorld(here, Mix(good=200), seed=1)
     assert to_its_end(world) == [5, 20, 80, 95]
     assert world.progress is not None
@@ -44,7 +44,9 @@ def test_good_messages_go_back_in_growing_stages(here: Cloud) -> None:
     assert world.consumers.processed == Counter(world.names)
 
 
-def test_poison_is_retained_apart_and_the_rest_is_handled(here: Cloud) -> None:
+def test_redrive_moves_poison_messages_to_quarantine_and_consumers_process_the_others(
+    here: Cloud,
+) -> None:
     world = RedrivenWorld(here, Mix(good=180, poison=20, bounds=LATE), seed=1)
     to_its_end(world)
     assert world.ended is State.VERIFIED

@@ -17,7 +17,9 @@ WRITES = {"SetQueueAttributes", "TransactWriteItems", "UpdateItem", "PutItem", "
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_rollback_ends_nothing_if_the_owner_cannot_be_reached(here: Redriving, how: str) -> None:
+def test_rollback_of_a_redrive_changes_nothing_if_the_redrive_lambda_cannot_be_reached(
+    here: Redriving, how: str
+) -> None:
     case = here.begun(*texts(9)).newest()
     here.tick()
     items = here.account.case_store_items()
@@ -36,7 +38,9 @@ def test_rollback_ends_nothing_if_the_owner_cannot_be_reached(here: Redriving, h
     assert here.asked == [{**make_owner_request(case), "cancel": True}]
 
 
-def test_rollback_ends_nothing_if_this_deployment_has_no_owner(here: Redriving) -> None:
+def test_rollback_of_a_redrive_is_refused_if_the_deployment_has_no_redrive_lambda(
+    here: Redriving,
+) -> None:
     case = here.case(State.APPLIED)
     answer = answer_request(
         {"case_id": case.case_id, "actor": ALICE},
@@ -49,7 +53,7 @@ def test_rollback_ends_nothing_if_this_deployment_has_no_owner(here: Redriving) 
     assert here.newest() == case
 
 
-def test_dry_run_stops_no_redrive_and_writes_nothing(here: Redriving) -> None:
+def test_rollback_dry_run_neither_stops_the_redrive_nor_writes(here: Redriving) -> None:
     case = here.begun(*texts(9)).newest()
     here.tick()
     items, calls = here.account.case_store_items(), calls_of(here.account)

@@ -62,26 +62,28 @@ def describe_row(row: DecisionRow) -> str:
     ("stage", "rows"),
     [(Stage.CANARY, CANARY_ROWS), (Stage.SOAK, SOAK_ROWS), (Stage.RAMP, RAMP_ROWS)],
 )
-def test_table_lists_exactly_these_rows_of_stage(stage: Stage, rows: list[str]) -> None:
+def test_redrive_decision_table_has_exactly_the_listed_rows_for_each_stage(
+    stage: Stage, rows: list[str]
+) -> None:
     assert [describe_row(row) for row in DECISION_TABLE if stage in row.stages] == rows
 
 
-def test_table_has_no_row_for_ended_redrive() -> None:
+def test_redrive_decision_table_has_no_row_for_final_stages() -> None:
     assert not [row for row in DECISION_TABLE if set(row.stages) & set(FINAL_STAGES)]
 
 
-def test_table_has_no_two_rows_for_same_stage_and_condition() -> None:
+def test_redrive_decision_table_has_one_row_per_stage_and_condition() -> None:
     pairs = [(stage, row.condition) for row in DECISION_TABLE for stage in row.stages]
     assert len(set(pairs)) == len(pairs)
 
 
-def test_table_ends_each_stage_with_row_that_always_matches() -> None:
+def test_redrive_decision_table_ends_each_stage_with_a_row_that_always_matches() -> None:
     for stage in RUNNING_STAGES:
         conditions = [row.condition for row in DECISION_TABLE if stage in row.stages]
         assert conditions.index(Condition.ALWAYS) == len(conditions) - 1
 
 
-def test_table_reaches_each_stage_from_canary() -> None:
+def test_redrive_decision_table_reaches_every_stage_from_canary() -> None:
     reached = {Stage.CANARY}
     for _ in Stage:
         for row in DECISION_TABLE:
@@ -90,13 +92,13 @@ def test_table_reaches_each_stage_from_canary() -> None:
     assert reached == set(Stage)
 
 
-def test_table_uses_each_condition_and_each_action() -> None:
+def test_redrive_decision_table_uses_every_condition_and_every_action() -> None:
     assert {row.condition for row in DECISION_TABLE} == set(Condition) == set(CHECK_BY_CONDITION)
     assert {row.action for row in DECISION_TABLE} == set(Action) == set(CHANGE_BY_ACTION)
 
 
 @pytest.mark.parametrize("stage", FINAL_STAGES)
-def test_decide_raises_for_ended_redrive(stage: Stage) -> None:
+def test_decide_raises_no_decision_row_error_for_an_ended_redrive(stage: Stage) -> None:
     progress = begun().enter_stage(stage, NOW)
     with pytest.raises(NoDecisionRowError, match=stage):
         decide(make_situation(progress))
@@ -165,7 +167,9 @@ ROWS_BY_STAGE = [(stage, row) for row in DECISION_TABLE for stage in row.stages]
 @pytest.mark.parametrize(
     ("stage", "row"), ROWS_BY_STAGE, ids=[f"{s}-{r.condition.name}" for s, r in ROWS_BY_STAGE]
 )
-def test_decide_reaches_row_and_its_stage(stage: Stage, row: DecisionRow) -> None:
+def test_decide_selects_each_decision_row_and_enters_its_next_stage(
+    stage: Stage, row: DecisionRow
+) -> None:
     situation = make_matching_situation(stage, row.condition)
     matching = [
         other

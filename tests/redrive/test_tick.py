@@ -38,7 +38,7 @@ def poisoned(here: Redriving) -> frozenset[str]:
     return poison
 
 
-def test_the_first_tick_sends_a_canary_of_five_marked_messages(here: Redriving) -> None:
+def test_first_redrive_tick_sends_a_canary_of_five_marked_messages(here: Redriving) -> None:
     outcome = here.begun(*texts(9)).tick()
     assert (outcome.case, outcome.sent_back_count, outcome.quarantined_count) == (None, 5, 0)
     assert {each.redrive_count for each in here.seen(here.source)} == {1}
@@ -48,7 +48,9 @@ def test_the_first_tick_sends_a_canary_of_five_marked_messages(here: Redriving) 
     assert here.progress.current.soak_ends_at == here.account.now + timedelta(seconds=60)
 
 
-def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redriving) -> None:
+def test_one_returned_canary_message_halts_the_redrive_and_goes_to_quarantine(
+    here: Redriving,
+) -> None:
     here.begun(*texts(9)).tick()
     (poison, *_) = sorted(here.bodies(here.source))
     outcome = here.minutes(5, frozenset({poison}))
@@ -86,7 +88,9 @@ FORBIDS: dict[str, Callable[[Redriving], object]] = {
 
 
 @pytest.mark.parametrize("how", FORBIDS)
-def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None:
+def test_redrive_moves_nothing_if_frozen_tagged_off_source_gone_or_cause_unfixed(
+    here: Redriving, how: str
+) -> None:
     here.begun(*texts(9))
     FORBIDS[how](here)
     answer = here.tick()
@@ -100,7 +104,9 @@ def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None
         assert ended(here) is State.VERIFIED
 
 
-def test_a_stranger_that_names_the_dlq_halts_nothing(here: Redriving) -> None:
+def test_queue_of_another_owner_that_names_the_dlq_does_not_halt_the_redrive(
+    here: Redriving,
+) -> None:
     here.begun(*texts(9))
     here.account.queue("anybody", tag=None, RedrivePolicy=RedrivePolicy(here.dlq, 3).text)
     here.refuse("ListQueueTags", "AccessDenied", BY_THE_QUEUE, about="anybody")
@@ -108,7 +114,9 @@ def test_a_stranger_that_names_the_dlq_halts_nothing(here: Redriving) -> None:
     assert here.progress.moved == 9
 
 
-def test_only_true_stops_it_and_that_even_in_a_freeze(here: Redriving) -> None:
+def test_cancel_true_and_no_other_value_halts_a_redrive_even_during_a_freeze(
+    here: Redriving,
+) -> None:
     here.begun(*texts(9)).tick(cancel="true")
     assert not here.progress.is_over
     here.freeze()
@@ -118,7 +126,7 @@ def test_only_true_stops_it_and_that_even_in_a_freeze(here: Redriving) -> None:
     assert (here.progress.stage, len(here.bodies(here.dlq))) == (Stage.HALTED, 4)
 
 
-def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
+def test_redrive_tick_is_refused_while_another_tick_holds_the_claim(here: Redriving) -> None:
     here.begun(*texts(10))
     assert here.redrives.claim(here.dlq, "another", here.account.now) is not None
     for more in ({}, {"cancel": True}):
@@ -130,7 +138,9 @@ def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
     assert here.tick().sent_back_count == 5
 
 
-def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving) -> None:
+def test_redrive_tick_with_too_little_time_sends_nothing_and_hides_no_message(
+    here: Redriving,
+) -> None:
     here.begun(*texts(10))
     outcome = redrive(make_owner_request(here.newest()), here.run(remaining_seconds=20))
     assert isinstance(outcome, TickOutcome)
@@ -138,7 +148,9 @@ def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving
 
 
 @pytest.mark.parametrize("call", ["GetQueueAttributes", "ReceiveMessage", "ListMessageMoveTasks"])
-def test_what_cannot_be_looked_at_waits_and_is_reported(here: Redriving, call: str) -> None:
+def test_redrive_waits_then_escalates_if_an_sqs_read_stays_denied(
+    here: Redriving, call: str
+) -> None:
     here.begun(*texts(9)).tick()
     here.refuse(call, "AccessDenied", BY_IAM)
     here.account.later(minutes=5)
@@ -154,7 +166,7 @@ def test_what_cannot_be_looked_at_waits_and_is_reported(here: Redriving, call: s
 
 
 @pytest.mark.parametrize(("message", "is_soon"), [(BY_THE_QUEUE, True), (BY_IAM, False)])
-def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
+def test_redrive_escalates_if_the_quarantine_belongs_to_another_owner_and_counts_returns_once(
     here: Redriving, message: str, is_soon: bool
 ) -> None:
     here.begun(*texts(9), bounds=LATE).tick()
@@ -168,7 +180,9 @@ def test_somebody_s_quarantine_halts_it_and_nothing_counts_twice(
     assert here.progress.returned <= 3
 
 
-def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -> None:
+def test_redrive_escalates_if_sqs_always_refuses_one_message_and_moves_the_others(
+    here: Redriving,
+) -> None:
     here.begun(*texts(10), "bad")
     here.refuse("SendMessageBatch", "InvalidMessageContents", "U+FFFE", about="'bad'")
     assert ended(here) is State.ESCALATED
@@ -176,7 +190,7 @@ def test_one_message_that_sqs_always_refuses_is_reported_soon(here: Redriving) -
     assert "U+FFFE" in here.progress.because
 
 
-def test_a_source_deleted_in_the_middle_is_met_once_and_said_with_what_lies_where(
+def test_redrive_escalates_after_one_send_if_the_source_was_deleted_and_lists_where_messages_are(
     here: Redriving,
 ) -> None:
     here.begun(*texts(30)).tick()
@@ -198,7 +212,9 @@ def test_a_source_deleted_in_the_middle_is_met_once_and_said_with_what_lies_wher
 
 
 @pytest.mark.parametrize("name", ["orders-dlq", "orders"])
-def test_a_queue_that_was_made_again_is_another(here: Redriving, name: str) -> None:
+def test_redrive_escalates_if_the_dlq_or_source_was_deleted_and_made_again(
+    here: Redriving, name: str
+) -> None:
     here.begun(*texts(9)).tick()
     queue_arn = here.dlq if name.endswith("dlq") else here.source
     attributes = here.account.attributes(queue_arn)
@@ -222,7 +238,7 @@ VICTIM = "arn:aws:sqs:us-east-1:123456789012:victim"
         "{",
     ],
 )
-def test_a_damaged_progress_halts_it_with_a_page(
+def test_redrive_with_damaged_progress_in_the_case_store_escalates_with_one_notification(
     here: Redriving, over: dict[str, Any] | str
 ) -> None:
     here.begun(*texts(9)).tick()
@@ -246,7 +262,7 @@ def test_a_damaged_progress_halts_it_with_a_page(
 
 
 @pytest.mark.parametrize("states", [(State.PROPOSED,), (State.APPLIED, State.ROLLED_BACK)])
-def test_of_a_case_that_is_not_applied_no_message_goes(
+def test_redrive_of_a_case_that_is_not_applied_moves_no_message(
     here: Redriving, states: tuple[State, ...]
 ) -> None:
     here.send("a")

@@ -67,7 +67,7 @@ def opened(scanner: Scanner) -> list[dict[str, Any]]:
     return [each for each in scanner.account.transitions() if each["symptom"] == WAITING]
 
 
-def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
+def test_scan_sends_dlq_findings_to_heal_with_the_soonest_expiring_messages_first(
     scanner: Scanner,
 ) -> None:
     made = waiting(scanner, hours_old={"a": 3, "b": 5, "c": 4})
@@ -86,7 +86,9 @@ def test_heal_hears_of_the_most_urgent_first_and_the_round_says_how_urgent(
     assert not any("seconds_left" in each for each in others)
 
 
-def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanner: Scanner) -> None:
+def test_approved_redrive_starts_with_the_approved_steps_once_no_consumer_takes_dlq_messages(
+    scanner: Scanner,
+) -> None:
     """Else every approval would end as another plan."""
     waiting(scanner, days=5)
     settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
@@ -112,7 +114,7 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanner: Scan
     assert attributes["ApproximateNumberOfMessages"] == "2", "taking it up moves nothing"
 
 
-def test_approved_redrive_is_taken_up_only_once_the_calendar_opens(scanner: Scanner) -> None:
+def test_approved_redrive_starts_only_once_the_change_calendar_opens(scanner: Scanner) -> None:
     waiting(scanner, days=5)
     settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
     scanner.account.settings = settings
@@ -134,7 +136,7 @@ def test_approved_redrive_is_taken_up_only_once_the_calendar_opens(scanner: Scan
     assert outcome.case.state is State.APPLIED
 
 
-def test_redrive_that_settings_approved_ends_if_a_person_must_see_it_first_by_now(
+def test_redrive_approved_by_settings_expires_if_the_source_now_requires_a_proposal(
     scanner: Scanner,
 ) -> None:
     """Its steps are the same; the source's owner has asked for proposals meanwhile."""

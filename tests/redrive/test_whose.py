@@ -33,7 +33,9 @@ def verified(here: Redriving) -> None:
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_what_its_consumer_parks_in_the_dlq_has_come_back(here: Redriving, *, keeps: bool) -> None:
+def test_message_that_its_consumer_sends_to_the_dlq_counts_as_returned_if_still_marked(
+    here: Redriving, *, keeps: bool
+) -> None:
     """A new message, of which SQS says no source; without its attributes it is seen, and stays."""
     here.begun(*texts(30)).tick()
     parked = here.taken_away(here.source)
@@ -53,7 +55,7 @@ def test_what_its_consumer_parks_in_the_dlq_has_come_back(here: Redriving, *, ke
     assert len(here.bodies(here.dlq)) + here.progress.quarantined + outcome.sent_back_count == 30
 
 
-def test_others_messages_stay_and_can_be_seen_before_the_first_goes(here: Redriving) -> None:
+def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(here: Redriving) -> None:
     here.send(*texts(20), **{DIED_IN: text(BILLING)})
     here.send("by hand", **{DIED_IN: text(NOBODY)})
     here.begun("own")
@@ -71,7 +73,7 @@ def test_others_messages_stay_and_can_be_seen_before_the_first_goes(here: Redriv
 
 
 @pytest.mark.parametrize(("others", "seen", "halts"), [(20, 10, True), (9, 9, False)])
-def test_where_others_messages_fill_a_tick_it_halts_and_says_so(
+def test_redrive_halts_if_messages_of_other_sources_fill_the_whole_sample(
     here: Redriving, others: int, seen: int, *, halts: bool
 ) -> None:
     here.send(*texts(others), **{DIED_IN: text(BILLING)})
@@ -85,7 +87,7 @@ def test_where_others_messages_fill_a_tick_it_halts_and_says_so(
     assert because.endswith(f"; {seen} cannot go back there and stay: {seen} of billing")
 
 
-def test_a_freeze_stops_the_tick_that_is_under_way(here: Redriving) -> None:
+def test_freeze_stops_a_running_tick_after_its_current_batch(here: Redriving) -> None:
     here.begun(*texts(60), bounds=replace(LATE, canary=50))
     batches = list[object]()
 
@@ -104,7 +106,7 @@ def test_a_freeze_stops_the_tick_that_is_under_way(here: Redriving) -> None:
     assert here.tick().sent_back_count == 30
 
 
-def test_where_the_case_store_does_not_say_nothing_goes(here: Redriving) -> None:
+def test_redrive_sends_nothing_while_the_freeze_cannot_be_read(here: Redriving) -> None:
     here.begun(*texts(9))
 
     def fail(**_: object) -> None:
@@ -119,7 +121,9 @@ def test_where_the_case_store_does_not_say_nothing_goes(here: Redriving) -> None
     assert here.tick().sent_back_count == 5
 
 
-def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
+def test_redrive_escalates_after_three_runs_that_were_killed_while_receiving(
+    here: Redriving,
+) -> None:
     here.begun(*texts(9))
 
     def die(call: str, _: object) -> None:
@@ -141,7 +145,7 @@ def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
 
 
 @pytest.mark.parametrize(("minutes", "goes_on"), [(2, True), (60, False)])
-def test_messages_that_somebody_holds_are_waited_for_and_not_for_ever(
+def test_redrive_waits_for_messages_in_flight_elsewhere_and_escalates_after_its_patience(
     fifo: Redriving, minutes: int, *, goes_on: bool
 ) -> None:
     """As a run that died holds them for two minutes."""

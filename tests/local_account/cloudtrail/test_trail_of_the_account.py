@@ -33,7 +33,7 @@ def files(account: LocalAccount) -> TrailFiles:
 
 
 @pytest.mark.account
-def test_a_failed_call_reaches_file_and_bus_with_the_id_of_its_answer(
+def test_failed_call_reaches_the_trail_file_and_the_event_bus_as_the_same_record(
     account: LocalAccount, files: TrailFiles
 ) -> None:
     queue = new_queue(account)
@@ -52,7 +52,7 @@ def test_a_failed_call_reaches_file_and_bus_with_the_id_of_its_answer(
 
 
 @pytest.mark.account
-def test_a_success_is_recorded_too_and_what_a_message_says_stays_hidden(
+def test_successful_call_is_recorded_without_message_bodies_and_attributes(
     account: LocalAccount, files: TrailFiles
 ) -> None:
     queue = new_queue(account)
@@ -76,7 +76,9 @@ def test_a_success_is_recorded_too_and_what_a_message_says_stays_hidden(
 
 
 @pytest.mark.account
-def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFiles) -> None:
+def test_trail_record_names_the_iam_user_or_the_assumed_role_of_the_caller(
+    account: LocalAccount, files: TrailFiles
+) -> None:
     queue, (arn, keys) = new_queue(account), user(account)
     role = new_role(account, {"AWS": "*"})
     worker = session_of(account, role)
@@ -96,7 +98,7 @@ def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFil
 
 
 @pytest.mark.account
-def test_what_the_trail_does_not_log_reaches_neither_file_nor_bus(
+def test_call_made_while_logging_is_stopped_reaches_neither_trail_file_nor_event_bus(
     account: LocalAccount, files: TrailFiles
 ) -> None:
     """A rule that matches everything sees nothing of a trail that is switched off."""
@@ -135,13 +137,15 @@ def _record(arn: str = QUEUE, **changed: Any) -> dict[str, Any]:
         ({"StartsWith": ["x"], "EndsWith": ["orders"]}, QUEUE, "y"),
     ],
 )
-def test_each_operator_of_a_selector(field: dict[str, Any], takes: str, leaves: str) -> None:
+def test_field_selector_operator_includes_and_excludes_resource_arns(
+    field: dict[str, Any], takes: str, leaves: str
+) -> None:
     selectors = [{"FieldSelectors": [DATA, {"Field": "resources.ARN", **field}]}]
     assert not is_logged(_record(leaves), selectors)
     assert is_logged(_record(takes), selectors)
 
 
-def test_all_fields_of_one_selector_and_any_selector_of_many() -> None:
+def test_record_is_logged_if_all_fields_of_at_least_one_event_selector_match() -> None:
     reading = {"FieldSelectors": [DATA, {"Field": "readOnly", "Equals": ["true"]}]}
     deleting = {"FieldSelectors": [DATA, {"Field": "eventName", "Equals": ["DeleteMessage"]}]}
     management: Any = {"eventCategory": "Management", "managementEvent": True}
@@ -158,7 +162,7 @@ def test_all_fields_of_one_selector_and_any_selector_of_many() -> None:
 
 
 @pytest.mark.account
-def test_every_change_of_a_queue_is_looked_up_page_by_page(account: LocalAccount) -> None:
+def test_lookup_events_returns_every_change_of_a_queue_in_pages(account: LocalAccount) -> None:
     queue = new_queue(account)
     for seconds in ("31", "32", "33"):
         queue.set(VisibilityTimeout=seconds)

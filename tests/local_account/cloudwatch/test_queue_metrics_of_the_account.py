@@ -55,7 +55,9 @@ def _counts(sent: int = 0, received: int = 0, deleted: int = 0, empty: int = 0) 
     }
 
 
-def test_each_entry_and_each_delete_counts(account: LocalAccount) -> None:
+def test_queue_metrics_count_each_batch_entry_and_each_repeated_delete(
+    account: LocalAccount,
+) -> None:
     queue, quiet = new_queue(account), new_queue(account)
     entries = [{"Id": str(n), "MessageBody": "hello"} for n in range(3)]
     queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
@@ -77,7 +79,9 @@ def test_each_entry_and_each_delete_counts(account: LocalAccount) -> None:
     assert _series(account, quiet, *ALL, stat="Maximum") == {name: [0] for name in ALL}
 
 
-def test_a_message_that_redrive_moves_was_not_sent(account: LocalAccount) -> None:
+def test_message_that_sqs_moves_to_the_dlq_is_not_counted_as_sent_there(
+    account: LocalAccount,
+) -> None:
     dead = new_queue(account)
     redrive = {"deadLetterTargetArn": dead.arn, "maxReceiveCount": 1}
     queue = new_queue(account, RedrivePolicy=json.dumps(redrive))
@@ -90,7 +94,9 @@ def test_a_message_that_redrive_moves_was_not_sent(account: LocalAccount) -> Non
     assert _sums(account, queue) == _counts(sent=1, received=1, empty=1)
 
 
-def test_the_depths_are_those_of_now(account: LocalAccount) -> None:
+def test_queue_depth_metrics_show_the_current_visible_in_flight_and_delayed_counts(
+    account: LocalAccount,
+) -> None:
     queue, fifo = new_queue(account), new_queue(account, fifo=True)
     for _ in range(3):
         queue.send()

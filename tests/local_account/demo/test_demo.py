@@ -39,7 +39,9 @@ MESSAGES = {
 @pytest.mark.account
 @pytest.mark.long
 @pytest.mark.parametrize("name", STORIES)
-def test_it_ends_as_claimed_and_says_so_to_machines(name: str, tmp_path: Path) -> None:
+def test_demo_story_ends_as_claimed_and_writes_result_json_and_report(
+    name: str, tmp_path: Path
+) -> None:
     story, folder = STORIES[name], tmp_path / "build" / "demo"
     run = _run(name, tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
@@ -93,13 +95,15 @@ def _run(story: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_log_has_every_command_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_log_prints_a_long_command_on_one_unbroken_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     picture.print_all(picture.make_console(), *picture.draw_command("mendq x", 0, "aws " * 99))
     assert "aws " * 99 in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("wrong", ["", "life"])
-def test_all_are_run_and_written_down_as_one_and_one_that_is_wrong_is_enough(
+def test_demo_of_all_stories_writes_one_result_and_fails_if_one_story_failed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: str
 ) -> None:
     folder = tmp_path / "demo"

@@ -16,7 +16,7 @@ from local_account.where import REPOSITORY
 COMMAND = [sys.executable, "-m", "local_account.demo"]
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(
+def test_demo_exits_2_with_one_line_if_its_folder_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "build").touch()
@@ -26,7 +26,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert f"make demo: the folder {tmp_path / 'build' / 'demo'} cannot be written" in line
 
 
-def test_a_second_demo_does_not_write_into_the_firsts_folder(
+def test_second_demo_at_the_same_time_exits_2_instead_of_sharing_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "RESULT_PATH", tmp_path / "result.json")
@@ -42,7 +42,7 @@ def test_a_second_demo_does_not_write_into_the_firsts_folder(
         (("--story", "x"), "STORY 'x' is not known: give one of visibility, catalogue, life, "),
     ],
 )
-def test_a_value_that_is_none_is_one_line(
+def test_demo_with_an_invalid_port_or_story_exits_2_with_one_line(
     given: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert demo.main(given) == 2
@@ -52,7 +52,9 @@ def test_a_value_that_is_none_is_one_line(
 
 @pytest.mark.account
 @pytest.mark.parametrize("after", ["Mendq demo", pytest.param("failed", marks=pytest.mark.long)])
-def test_an_interrupt_is_one_line_and_leaves_nothing(tmp_path: Path, after: str) -> None:
+def test_interrupted_demo_prints_one_line_exits_130_and_leaves_no_files(
+    tmp_path: Path, after: str
+) -> None:
     with subprocess.Popen(
         COMMAND,
         cwd=tmp_path,

@@ -13,7 +13,7 @@ GOOD = {each["order_id"] for each in ORDERS} - POISON
 ONCE = dict.fromkeys(GOOD, 1)
 
 
-def test_every_message_is_somewhere() -> None:
+def test_demo_redrive_accounts_for_all_200_orders() -> None:
     counts, faults = locate_orders(GOOD | {"new-001"}, POISON | {"none"}, (), ONCE)
     assert (len(ORDERS), len(POISON), faults) == (200, 20, [])
     expected = {"messages": 200, "processed": 180, "quarantined": 20, "left": 0, "lost": 0}
@@ -29,7 +29,7 @@ def test_every_message_is_somewhere() -> None:
         (GOOD, POISON, (), ONCE | {"order-000": 2}, ["not charged exactly once"]),
     ],
 )
-def test_what_is_elsewhere_is_named(
+def test_demo_redrive_reports_orders_that_are_lost_misplaced_or_charged_twice(
     handled: set[str], quarantined: set[str], dead: Any, charged: Any, faults: list[str]
 ) -> None:
     found = locate_orders(handled, quarantined, dead, charged)[1]

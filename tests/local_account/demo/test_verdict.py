@@ -45,7 +45,7 @@ def _faults(
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_the_claimed_end_has_no_fault(name: str) -> None:
+def test_demo_verdict_has_no_fault_if_the_story_ended_as_claimed(name: str) -> None:
     assert _faults(STORIES[name]) == []
 
 
@@ -62,7 +62,9 @@ def test_the_claimed_end_has_no_fault(name: str) -> None:
         ("life refunds", {"cases": NOT_BACK}, "rolled_back .* 300 -> 60$"),
     ],
 )
-def test_an_end_that_was_not_claimed_is_a_fault(of: str, over: dict[str, Any], about: str) -> None:
+def test_demo_verdict_reports_a_queue_whose_end_differs_from_the_claim(
+    of: str, over: dict[str, Any], about: str
+) -> None:
     story, queue = of.split()
     (fault, *others) = _faults(STORIES[story], {queue: over})
     assert re.search(about, fault)
@@ -85,11 +87,13 @@ WITHOUT = [each for each in SENT if each is not OF_ORDERS]
         ([*WITHOUT, TO_OTHERS], "orders.fifo: notified urgent, expected info"),
     ],
 )
-def test_people_are_notified_exactly_as_claimed(sent: list[Message], about: str) -> None:
+def test_demo_verdict_reports_missing_repeated_or_unexpected_notifications(
+    sent: list[Message], about: str
+) -> None:
     assert _faults(CATALOGUE, sent=sent) == [about]
 
 
-def test_incidents_that_nobody_saw_or_found_and_fixes_that_were_not_claimed_are_faults() -> None:
+def test_demo_verdict_reports_invented_or_missing_incidents_and_unclaimed_fixes() -> None:
     invented = incidents(VISIBILITY, exports={"queue_arn": f"{SCOPE}other.fifo"})
     assert re.search("nobody saw: .*other.fifo", _faults(VISIBILITY, found=invented)[-1])
     (fault,) = _faults(VISIBILITY, found=incidents(VISIBILITY)[1:])

@@ -76,7 +76,9 @@ def _ended(account: LocalAccount, run_id: str) -> dict[str, Any]:
     return _run(account, run_id)
 
 
-def test_a_module_that_the_package_forgot_fails_the_run_and_is_said(jobs: LocalAccount) -> None:
+def test_job_run_that_imports_a_missing_module_fails_with_the_python_error(
+    jobs: LocalAccount,
+) -> None:
     listener = Listener(jobs, {"source": ["aws.emr-serverless"]})
     run = _ended(jobs, run_id := _start(jobs, "forgetful", name="nightly-2026-11-09"))
     assert run["state"] == "FAILED"
@@ -94,7 +96,9 @@ def _log(account: LocalAccount, run_id: str) -> str:
     return gzip.decompress(answer["Body"].read()).decode()
 
 
-def test_a_role_that_is_not_enough_fails_the_run(jobs: LocalAccount) -> None:
+def test_job_run_fails_if_its_role_is_missing_not_assumable_or_may_not_read_the_script(
+    jobs: LocalAccount,
+) -> None:
     for role, about in (
         ("closed", "s3://code/reader.py cannot be read"),
         ("foreign", "does not let emr-serverless.amazonaws.com assume it"),
@@ -104,7 +108,9 @@ def test_a_role_that_is_not_enough_fails_the_run(jobs: LocalAccount) -> None:
         assert (run["state"], about in run["stateDetails"]) == ("FAILED", True)
 
 
-def test_a_run_is_its_roles_session_and_one_token_is_one_run(jobs: LocalAccount) -> None:
+def test_job_run_has_credentials_of_its_role_and_a_client_token_starts_one_run(
+    jobs: LocalAccount,
+) -> None:
     token = str(uuid.uuid4())
     run_id = _start(jobs, "reader", clientToken=token)
     assert _start(jobs, "reader", clientToken=token) == run_id
@@ -114,7 +120,9 @@ def test_a_run_is_its_roles_session_and_one_token_is_one_run(jobs: LocalAccount)
     assert _log(jobs, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
 
 
-def test_the_second_run_waits_and_both_end_with_the_account(tmp_path: Path) -> None:
+def test_second_job_run_stays_pending_and_both_runs_end_with_the_local_account(
+    tmp_path: Path,
+) -> None:
     written = tmp_path / "process"
     with LocalAccount(options=("--assembly", str(TINY_ASSEMBLY))) as account:
         _prepare(account)

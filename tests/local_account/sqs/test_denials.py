@@ -38,7 +38,9 @@ def _refused(account: LocalAccount, queue: Queue, **credentials: str) -> Denial:
     return error_of(lambda: _send(account, queue, **credentials))
 
 
-def test_a_users_own_policies_are_silent_or_deny(account: LocalAccount) -> None:
+def test_denied_send_names_missing_or_explicit_deny_in_identity_based_policy(
+    account: LocalAccount,
+) -> None:
     queue, (nobody, key) = new_queue(account), user(account)
     assert _refused(account, queue, **key) == _denied(nobody, queue, NO_IDENTITY)
     deny = {"Effect": "Deny", "Action": SEND, "Resource": "*"}
@@ -48,7 +50,9 @@ def test_a_users_own_policies_are_silent_or_deny(account: LocalAccount) -> None:
     assert queue.count() == 0
 
 
-def test_the_queues_policy_denies_whoever_it_is(account: LocalAccount) -> None:
+def test_explicit_deny_in_a_queue_policy_refuses_user_and_root_and_is_recorded(
+    account: LocalAccount,
+) -> None:
     queue, (arn, key), files = new_queue(account), user(account, ALL_OF_SQS), TrailFiles(account)
     _send(account, queue, **key)
     queue.set(Policy=policy(_statement("Deny", queue)))
@@ -62,7 +66,9 @@ def test_the_queues_policy_denies_whoever_it_is(account: LocalAccount) -> None:
     assert recorded == {by_user, by_root}
 
 
-def test_across_accounts_both_have_to_allow(account: LocalAccount) -> None:
+def test_cross_account_send_needs_both_the_queue_policy_and_the_identity_policy(
+    account: LocalAccount,
+) -> None:
     queue, files = new_queue(account), TrailFiles(account)
     arn, key = user(account, ALL_OF_SQS, of=OTHER_ACCOUNT)
     poor_arn, poor_key = user(account, of=OTHER_ACCOUNT)

@@ -30,7 +30,9 @@ def _on(account: LocalAccount, error: str, queue: Queue) -> None:
     queue.sqs = account.client("sqs", config=ONCE)
 
 
-def test_a_mistake_is_one_line_and_changes_nothing(switched: LocalAccount) -> None:
+def test_invalid_error_switch_is_refused_with_one_line_and_keeps_the_current_switches(
+    switched: LocalAccount,
+) -> None:
     queue = new_queue(switched, fifo=True)
     _on(switched, "ThrottlingException", queue)
     for asked in (
@@ -47,7 +49,9 @@ def test_a_mistake_is_one_line_and_changes_nothing(switched: LocalAccount) -> No
     queue.send()
 
 
-def test_kms_throttles_until_the_key_is_used_for_longer(switched: LocalAccount) -> None:
+def test_switched_on_kms_throttling_ends_once_the_data_key_reuse_period_is_raised(
+    switched: LocalAccount,
+) -> None:
     given: dict[str, Any] = {"KmsMasterKeyId": "alias/orders", REUSE: "60"}
     queue, files = new_queue(switched, **given), TrailFiles(switched)
     _on(switched, "KmsThrottled", queue)

@@ -29,7 +29,9 @@ def _late(handle: str) -> tuple[str, str]:
     return _invalid(handle, "The receipt handle has expired.")
 
 
-def test_late_calls_on_fifo_fail_and_the_message_stays(account: LocalAccount) -> None:
+def test_late_delete_and_extension_on_a_fifo_queue_fail_and_keep_the_message(
+    account: LocalAccount,
+) -> None:
     queue = new_queue(account, fifo=True)
     handle = queue.expired_handle()
     assert error_of(lambda: queue.change(handle, 60))[0] == NOT_IN_FLIGHT
@@ -40,7 +42,7 @@ def test_late_calls_on_fifo_fail_and_the_message_stays(account: LocalAccount) ->
     assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
 
 
-def test_late_calls_on_standard_answer_200_until_somebody_else_holds_it(
+def test_late_delete_on_a_standard_queue_returns_200_and_late_extension_fails_once_received_again(
     account: LocalAccount,
 ) -> None:
     queue = new_queue(account)
@@ -58,7 +60,7 @@ def test_late_calls_on_standard_answer_200_until_somebody_else_holds_it(
     assert error_of(lambda: queue.change(latest, 60)) == _invalid(latest, gone)
 
 
-def test_batches_answer_200_with_what_failed(account: LocalAccount) -> None:
+def test_delete_batch_returns_200_and_lists_the_late_entry_as_failed(account: LocalAccount) -> None:
     queue = new_queue(account, fifo=True)
     late = queue.expired_handle()
     queue.send()
@@ -75,7 +77,7 @@ def test_batches_answer_200_with_what_failed(account: LocalAccount) -> None:
     assert answer["Failed"][0]["Code"] == INVALID
 
 
-def test_what_aws_was_recorded_to_say(account: LocalAccount) -> None:
+def test_sqs_error_codes_and_texts_equal_those_recorded_from_aws(account: LocalAccount) -> None:
     """The words that failed calls are matched by; each was seen from the real SQS."""
     queue, fifo = new_queue(account, MaximumMessageSize="1024"), new_queue(account, fifo=True)
     to_fifo = partial(queue.sqs.send_message, QueueUrl=fifo.url, MessageBody="x")

@@ -34,7 +34,9 @@ REFUSED: tuple[tuple[dict[str, str], str, str], ...] = (
 )
 
 
-def test_refused_attributes(account: LocalAccount) -> None:
+def test_invalid_queue_attribute_is_refused_with_the_sqs_error_and_changes_nothing(
+    account: LocalAccount,
+) -> None:
     queue, name = new_queue(account), f"test-{uuid.uuid4()}"
     before = queue.attributes()
     for attributes, code, message in REFUSED:
@@ -50,7 +52,9 @@ def _to(arn: str) -> str:
     return json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
 
 
-def test_a_dlq_has_to_fit(account: LocalAccount) -> None:
+def test_redrive_policy_is_refused_for_a_dlq_of_wrong_type_missing_or_not_allowed(
+    account: LocalAccount,
+) -> None:
     source, standard = new_queue(account, fifo=True), new_queue(account)
     fitting = new_queue(account, fifo=True)
     by_others = {"redrivePermission": "byQueue", "sourceQueueArns": [standard.arn]}

@@ -85,7 +85,9 @@ class Shop:
                 each.result()
 
 
-def test_a_poison_order_takes_no_neighbour_along(account: LocalAccount) -> None:
+def test_careful_consumer_handles_all_orders_except_the_poison_and_unreadable_ones(
+    account: LocalAccount,
+) -> None:
     shop, charges = Shop(account), Charges(ORDERS[3])
     for body in ("no JSON", "[]", "{}"):
         shop.queue.send(body)
@@ -95,7 +97,7 @@ def test_a_poison_order_takes_no_neighbour_along(account: LocalAccount) -> None:
     assert shop.left() == 4
 
 
-def test_what_stands_behind_a_failed_order_of_its_group_does_not_overtake_it(
+def test_careful_consumer_skips_fifo_messages_behind_a_failed_one_of_their_group(
     account: LocalAccount,
 ) -> None:
     shop, charges = Shop(account, fifo=True), Charges(ORDERS[1])
@@ -152,7 +154,7 @@ def _consume_until(consumer: Careful, happened: Callable[[], object]) -> None:
         consumer.consume()
 
 
-def test_order_of_a_crashed_consumer_is_done_once_and_not_a_dlq_message(
+def test_order_of_a_crashed_consumer_is_charged_once_and_does_not_reach_the_dlq(
     account: LocalAccount,
 ) -> None:
     """The claim of the dead consumer ends before SQS gives the message up."""
@@ -169,7 +171,7 @@ def test_order_of_a_crashed_consumer_is_done_once_and_not_a_dlq_message(
     lab.require_done_once()
 
 
-def test_order_is_done_once_though_the_second_consumer_crashes_before_it_begins(
+def test_order_is_charged_once_if_two_consumers_crash_one_after_the_other(
     account: LocalAccount,
 ) -> None:
     """Of three receives one is left, and that one holds the message until the claim is over."""
@@ -203,7 +205,7 @@ def _lose_answer(consumer: Careful, words: str) -> Event:
 
 
 @pytest.mark.parametrize("words", ["attribute_not_exists(held_until)", "if_not_exists(is_done"])
-def test_order_is_done_once_though_an_answer_of_dynamodb_is_lost(
+def test_order_is_charged_once_if_a_dynamodb_response_is_lost(
     account: LocalAccount, words: str
 ) -> None:
     """The answer to the claim, or to the record that the order is done."""
@@ -216,7 +218,9 @@ def test_order_is_done_once_though_an_answer_of_dynamodb_is_lost(
     lab.require_done_once()
 
 
-def test_order_is_done_once_though_the_answer_to_a_renewal_is_lost(account: LocalAccount) -> None:
+def test_order_is_charged_once_if_the_response_to_a_claim_renewal_is_lost(
+    account: LocalAccount,
+) -> None:
     lab = Lab(account)
 
     def work(order: Mapping[str, Any]) -> None:
@@ -230,7 +234,7 @@ def test_order_is_done_once_though_the_answer_to_a_renewal_is_lost(account: Loca
     lab.require_done_once()
 
 
-def test_order_of_a_slow_consumer_that_lost_its_message_is_done_once(
+def test_order_is_charged_once_if_a_slow_consumer_loses_its_message_to_another(
     account: LocalAccount,
 ) -> None:
     """The second consumer holds the message for longer than three visibility timeouts.
