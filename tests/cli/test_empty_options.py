@@ -31,7 +31,7 @@ from tests.cli.builders import Operator
     ],
     ids=" ".join,
 )
-def test_command_refuses_an_empty_value_and_does_nothing(
+def test_command_refuses_an_empty_option_value_and_invokes_no_lambda(
     operator: Operator,
     arguments: tuple[str, ...],
     empty: str,

@@ -61,7 +61,7 @@ def _refused(*arguments: str) -> tuple[int, str, str]:
         (_error("No", EVIL), 403, (1, "No"), "not \\x1b[2Jallowed \\u202eto\\x07 anybody"),
     ],
 )
-def test_what_cloudformation_says_is_one_line_and_a_document(
+def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_document(
     monkeypatch: pytest.MonkeyPatch,
     answer: dict[str, Any],
     status: int,
@@ -89,7 +89,7 @@ def test_what_cloudformation_says_is_one_line_and_a_document(
         (("--region", "us-east-1"), "AWS_ENDPOINT_URL"),
     ],
 )
-def test_what_names_no_account_is_one_line(
+def test_command_without_a_usable_region_profile_or_stack_prints_one_usage_line(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], names: str
 ) -> None:
     monkeypatch.delenv("AWS_REGION")
@@ -100,13 +100,17 @@ def test_what_names_no_account_is_one_line(
     assert names in line
 
 
-def test_the_environment_may_name_the_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mendq_stack_variable_that_is_blank_is_refused_as_an_empty_stack_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As stack sets call it otherwise, and what notifications print is to be typed as it stands."""
     monkeypatch.setenv("MENDQ_STACK", " ")
     assert "--stack is empty" in _refused("cases")[-1]
 
 
-def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custom_endpoint_that_never_answers_is_reported_in_one_line_after_a_short_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     most = cli_account._CUSTOM_ENDPOINT_CONFIGURATION
     assert most["connect_timeout"] + most["read_timeout"] < 3, "and it is asked once"
     assert most["retries"]["total_max_attempts"] == 1
@@ -122,7 +126,9 @@ def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPa
             assert url in line
 
 
-def test_a_web_page_that_answers_for_aws_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endpoint_that_answers_with_a_web_page_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     session = boto3.Session("key", "secret", region_name="us-east-1")
     page: Any = SimpleNamespace(status_code=200, headers={}, content=b"<html></html>")
     session.events.register("before-send", lambda **_: page)
@@ -130,7 +136,9 @@ def test_a_web_page_that_answers_for_aws_is_one_line(monkeypatch: pytest.MonkeyP
     assert all("what answers is not AWS" in _refused(each)[-1] for each in ("cases", "scan"))
 
 
-def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_aws_region_variable_wins_over_aws_default_region_and_the_region_option_over_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert Account.from_options(None, None, "Mendq").region == "eu-west-1"
@@ -142,7 +150,9 @@ def test_the_region_of_the_aws_cli_goes_before_botos(monkeypatch: pytest.MonkeyP
     )
 
 
-def test_what_is_no_request_is_a_document_with_json_and_changes_nothing(operator: Operator) -> None:
+def test_wrong_usage_with_json_prints_an_error_document_and_changes_nothing(
+    operator: Operator,
+) -> None:
     operator.aws.later(hours=-1)
     operator.aws.queue("orders", Policy=GRANTS)
     operator.aws.later(hours=1)
@@ -154,12 +164,12 @@ def test_what_is_no_request_is_a_document_with_json_and_changes_nothing(operator
     assert operator.aws.case_store_items() == {}
 
 
-def test_behind_two_dashes_json_is_an_argument() -> None:
+def test_json_behind_two_dashes_is_an_argument_and_not_the_option() -> None:
     result = CliRunner().invoke(app, ["explain", "--nonsense", "--", "--json"])
     assert (result.exit_code, result.stdout) == (2, "")
 
 
-def test_help_is_whole() -> None:
+def test_help_shows_the_whole_first_sentence_of_every_command() -> None:
     """A first sentence that the list of commands cuts is too long."""
     listed = CliRunner().invoke(app, ["--help"]).stdout
     for command in find_commands():
@@ -169,7 +179,7 @@ def test_help_is_whole() -> None:
 
 
 @pytest.mark.parametrize("each", list_commands(), ids=lambda each: each.full_name)
-def test_each_help_has_examples_that_the_command_takes(each: DeclaredCommand) -> None:
+def test_help_of_each_command_has_examples_that_its_parser_accepts(each: DeclaredCommand) -> None:
     shown = CliRunner().invoke(app, [*each.full_name.split(), "--help"]).stdout
     examples = list_examples(each.run_command.__doc__)
     assert 2 <= len(examples) <= 3
@@ -178,7 +188,7 @@ def test_each_help_has_examples_that_the_command_takes(each: DeclaredCommand) ->
         _require_taken(line, each.full_name)
 
 
-def test_the_first_help_has_examples_as_well() -> None:
+def test_help_of_mendq_itself_has_examples_that_the_parsers_accept() -> None:
     examples = list_examples(get_command(app).help)
     assert examples
     for line in examples:
@@ -203,7 +213,7 @@ def _require_taken(example: str, typed: str) -> None:
 # Where it writes: as a process of its own, with the shell's redirection behind it.
 
 
-def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal(
+def test_error_is_one_line_in_a_log_and_wraps_at_spaces_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = CommandError(
@@ -221,7 +231,7 @@ def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal
 
 
 @pytest.mark.parametrize("redirected", [">&-", "> /dev/full"])
-def test_where_nothing_can_be_written_one_line_says_so(redirected: str) -> None:
+def test_command_with_unwritable_standard_output_fails_with_one_line(redirected: str) -> None:
     ended = subprocess.run(
         ["sh", "-c", f'exec "$0" -m mendq.cli explain - --json {redirected}', sys.executable],
         cwd=Path(__file__).resolve().parents[2],
@@ -253,7 +263,9 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "n", ""])
-def test_everything_but_yes_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, typed: str) -> None:
+def test_confirm_refuses_every_answer_except_yes(
+    monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     confirm("Do it?", yes=False)
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
@@ -262,7 +274,7 @@ def test_everything_but_yes_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, ty
     assert stopped.value.code is Exit.USAGE
 
 
-def test_what_was_typed_before_the_question_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_confirm_ignores_keys_typed_before_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     keyboard, terminal = pty.openpty()
     asked = output._is_answer_yes
 
@@ -278,7 +290,9 @@ def test_what_was_typed_before_the_question_is_no_answer(monkeypatch: pytest.Mon
             confirm("Do it?", yes=False)
 
 
-def test_where_nobody_can_be_asked_it_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_without_a_terminal_is_refused_and_told_to_use_the_yes_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     with pytest.raises(CommandError, match="--yes confirms") as stopped:
         require_yes_or_terminal(yes=False)

@@ -21,7 +21,7 @@ def world(operator: Operator) -> Redriving:
 
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED])
-def test_one_that_is_over_is_shown_without_any_undo(
+def test_show_of_a_finished_redrive_case_offers_no_undo(
     operator: Operator, world: Redriving, state: State
 ) -> None:
     case = world.case(State.APPLIED, state)
@@ -32,7 +32,9 @@ def test_one_that_is_over_is_shown_without_any_undo(
         assert word not in said
 
 
-def test_it_is_stopped_once_a_person_said_so(operator: Operator, world: Redriving) -> None:
+def test_rollback_of_a_running_redrive_case_cancels_the_redrive_only_with_yes(
+    operator: Operator, world: Redriving
+) -> None:
     case = world.case(State.APPLIED)
     preview = operator.shown("rollback", case.case_id, "--dry-run")
     assert "stopped: the rest is held, and what went back stays there" in preview

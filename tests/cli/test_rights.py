@@ -42,7 +42,7 @@ _CALLED = {
 _READS = ("CheckNo", "Describe", "Get", "List", "Lookup", "Query", "Scan")
 
 
-def test_each_command_says_what_it_asks_once() -> None:
+def test_every_command_declares_its_iam_actions_in_exactly_one_group() -> None:
     typed = set()
     for name, command in cast("TyperGroup", get_command(app)).commands.items():
         within = command.commands if isinstance(command, TyperGroup) else [""]
@@ -61,7 +61,7 @@ def test_each_command_says_what_it_asks_once() -> None:
     ) == len(ACTIONS_BY_COMMAND)
 
 
-def test_help_tells_of_every_command_that_there_is_without_importing_one() -> None:
+def test_mendq_help_lists_every_command_without_importing_boto3() -> None:
     declared = (each.full_name.partition(" ")[0] for each in commands.list_commands())
     assert [*dict.fromkeys(declared)] == [*find_commands()]
     asked = "import sys; from mendq.cli import __main__; print('boto3' in sys.modules)"
@@ -69,7 +69,7 @@ def test_help_tells_of_every_command_that_there_is_without_importing_one() -> No
     assert said.stdout == "False\n"
 
 
-def test_a_commands_own_help_waits_for_nothing_that_asks_aws() -> None:
+def test_listing_the_commands_for_help_imports_no_aws_library() -> None:
     """boto3's imports are a third of a second before a help of half a page."""
     asked = (
         "import sys; from mendq.cli.commands import list_commands; list_commands();"
@@ -82,7 +82,7 @@ def test_a_commands_own_help_waits_for_nothing_that_asks_aws() -> None:
 @pytest.mark.parametrize(
     "command", [each for each in ACTIONS_BY_COMMAND if each not in OFFLINE_ACTIONS_BY_COMMAND]
 )
-def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
+def test_command_declares_only_iam_actions_that_its_code_calls(command: str) -> None:
     words = _words_behind(command)
     for action in ACTIONS_BY_COMMAND[command]:
         operation = action.partition(":")[2]
@@ -109,11 +109,11 @@ def _words_behind(command: str) -> frozenset[str]:
     )
 
 
-def test_who_reads_changes_nothing() -> None:
+def test_look_policy_allows_only_read_actions() -> None:
     actions = [each for one in make_look_policy()["Statement"] for each in one["Action"]]
     assert all(each.partition(":")[2].startswith(_READS) for each in actions)
 
 
-def test_who_steers_writes_to_mendqs_own_alone() -> None:
+def test_steer_policy_allows_actions_only_on_mendqs_own_resources() -> None:
     for statement in make_steer_policy()["Statement"]:
         assert all("endq-" in each for each in statement["Resource"])

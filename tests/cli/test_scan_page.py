@@ -14,13 +14,13 @@ PAGE = (Path(__file__).parents[2] / "docs" / "scan.md").read_text("utf-8")
 STANDARD, FIFO = (len(select_series(["every queue", *more])) for more in ([], ["FIFO"]))
 
 
-def test_what_a_suspect_costs() -> None:
+def test_scan_docs_state_the_metric_cost_of_one_suspect_queue() -> None:
     more = len(FUNCTION_METRIC_BY_KEY)
     row = f"| {STANDARD}; FIFO {FIFO}; {more} more for each Lambda function behind it | "
     assert f"{row}{METRIC_READ.cost(STANDARD):.5f} |" in PAGE
 
 
-def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
+def test_scan_docs_state_the_monthly_cost_of_100_suspects_and_of_the_metric_budget() -> None:
     of_a_round = 100 * STANDARD
     dollars = f"{estimate_monthly_dollars(of_a_round):.2f}"
     assert f"| {of_a_round * SCANS_PER_MONTH:,} | {dollars} |" in PAGE

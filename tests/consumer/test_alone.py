@@ -22,6 +22,6 @@ assert loaded <= {"consumer", "botocore", "dateutil", "jmespath", "six", "urllib
 """
 
 
-def test_whoever_takes_the_folder_needs_nothing_else(tmp_path: Path) -> None:
+def test_consumer_package_copied_alone_works_without_the_rest_of_mendq(tmp_path: Path) -> None:
     shutil.copytree(Path(consumer.__file__).parent, tmp_path / "consumer")
     subprocess.run([sys.executable, "-c", TAKEN], cwd=tmp_path, check=True, timeout=60)

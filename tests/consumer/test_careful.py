@@ -103,7 +103,9 @@ def table() -> Iterator[OrdersTable]:
         yield made
 
 
-def test_busy_order_is_neither_deleted_nor_done_and_stays_held(table: OrdersTable) -> None:
+def test_careful_consumer_keeps_a_message_claimed_elsewhere_hidden_and_handles_the_others(
+    table: OrdersTable,
+) -> None:
     shop = Shop(table)
     shop.claim_elsewhere("a")
     shop.send("a", "b")
@@ -115,7 +117,7 @@ def test_busy_order_is_neither_deleted_nor_done_and_stays_held(table: OrdersTabl
     assert shop.extended == [], "it is hidden for long: it was neither given back nor extended"
 
 
-def test_busy_order_that_is_done_elsewhere_is_deleted_and_not_done_again(
+def test_careful_consumer_deletes_a_message_whose_work_another_consumer_has_finished(
     table: OrdersTable,
 ) -> None:
     shop = Shop(table)
@@ -128,7 +130,9 @@ def test_busy_order_that_is_done_elsewhere_is_deleted_and_not_done_again(
     assert shop.count(hidden=True) + shop.count(hidden=False) == 0
 
 
-def test_busy_order_whose_claim_is_over_is_done(table: OrdersTable) -> None:
+def test_careful_consumer_does_the_work_of_a_message_once_the_other_claim_is_over(
+    table: OrdersTable,
+) -> None:
     shop = Shop(table)
     shop.claim_elsewhere("a")
     shop.send("a")
@@ -139,7 +143,7 @@ def test_busy_order_whose_claim_is_over_is_done(table: OrdersTable) -> None:
     assert shop.count(hidden=True) + shop.count(hidden=False) == 0
 
 
-def test_later_messages_of_a_busy_fifo_group_wait_and_keep_their_order(
+def test_careful_consumer_holds_later_messages_of_a_busy_fifo_group_in_order(
     table: OrdersTable,
 ) -> None:
     shop = Shop(table, is_fifo=True)
@@ -157,7 +161,9 @@ def test_later_messages_of_a_busy_fifo_group_wait_and_keep_their_order(
     assert shop.count(hidden=True) + shop.count(hidden=False) == 0
 
 
-def test_later_messages_of_a_failed_fifo_group_are_given_back(table: OrdersTable) -> None:
+def test_careful_consumer_releases_later_messages_of_a_fifo_group_whose_first_failed(
+    table: OrdersTable,
+) -> None:
     shop = Shop(table, is_fifo=True, fails={"a1"})
     shop.send("a1", "a2", group="a")
     shop.send("b1", group="b")
@@ -167,7 +173,9 @@ def test_later_messages_of_a_failed_fifo_group_are_given_back(table: OrdersTable
     assert [each["VisibilityTimeout"] for each in shop.extended] == [0]
 
 
-def test_group_that_was_busy_and_then_fails_is_not_overtaken(table: OrdersTable) -> None:
+def test_careful_consumer_never_overtakes_a_fifo_group_that_was_busy_and_then_failed(
+    table: OrdersTable,
+) -> None:
     shop = Shop(table, is_fifo=True, fails={"a1"})
     shop.claim_elsewhere("a1")
     shop.send("a1", "a2", group="a")
@@ -179,7 +187,7 @@ def test_group_that_was_busy_and_then_fails_is_not_overtaken(table: OrdersTable)
 
 
 @pytest.mark.parametrize("raised", [Busy, ClaimLost])
-def test_whatever_says_busy_deletes_nothing_and_runs_nothing_behind_it(
+def test_careful_consumer_deletes_and_runs_nothing_of_a_group_after_busy_or_claim_lost(
     table: OrdersTable, raised: type[Busy]
 ) -> None:
     """This includes a caller's own `Once`, and a claim that was lost while the work ran."""
@@ -201,7 +209,9 @@ def test_whatever_says_busy_deletes_nothing_and_runs_nothing_behind_it(
     assert shop.count(hidden=True) == 2
 
 
-def test_a_held_busy_message_is_extended_and_a_failed_one_is_not(table: OrdersTable) -> None:
+def test_careful_consumer_extends_the_visibility_of_a_busy_message_but_not_of_a_failed_one(
+    table: OrdersTable,
+) -> None:
     shop = Shop(table, seconds=2, claim_seconds=CLAIM_SECONDS, fails={"failed"})
     shop.claim_elsewhere("busy")
     shop.send("busy", "failed")
@@ -219,7 +229,9 @@ def test_a_held_busy_message_is_extended_and_a_failed_one_is_not(table: OrdersTa
     assert {each["VisibilityTimeout"] for each in shop.extended} == {2}
 
 
-def test_another_thread_finishes_what_one_thread_left_waiting(table: OrdersTable) -> None:
+def test_careful_consumer_finishes_in_one_thread_a_message_left_waiting_in_another(
+    table: OrdersTable,
+) -> None:
     shop = Shop(table)
     shop.claim_elsewhere("a")
     shop.send("a")
@@ -231,7 +243,9 @@ def test_another_thread_finishes_what_one_thread_left_waiting(table: OrdersTable
     assert shop.done == ["a"]
 
 
-def test_two_threads_of_one_consumer_do_each_order_once(table: OrdersTable) -> None:
+def test_careful_consumer_with_two_threads_does_the_work_of_a_duplicate_message_once(
+    table: OrdersTable,
+) -> None:
     """The order comes twice, and its second message is received while the first is worked on."""
     shop = Shop(table)
     works, may_end = Event(), Event()
@@ -256,7 +270,7 @@ def test_two_threads_of_one_consumer_do_each_order_once(table: OrdersTable) -> N
     assert shop.count(hidden=True) + shop.count(hidden=False) == 0
 
 
-def test_a_receive_that_fails_forgets_no_waiting_message(table: OrdersTable) -> None:
+def test_careful_consumer_keeps_its_waiting_messages_if_a_receive_fails(table: OrdersTable) -> None:
     shop = Shop(table)
     shop.claim_elsewhere("a")
     shop.send("a")
@@ -274,7 +288,7 @@ def test_a_receive_that_fails_forgets_no_waiting_message(table: OrdersTable) -> 
     assert shop.done == ["a"]
 
 
-def test_only_so_many_busy_messages_are_held(table: OrdersTable) -> None:
+def test_careful_consumer_holds_no_more_busy_messages_than_its_maximum(table: OrdersTable) -> None:
     """A body can be 1 MiB: what is beyond that comes again after its visibility timeout."""
     shop = Shop(table)
     shop.claim_elsewhere("a")
@@ -288,7 +302,7 @@ def test_only_so_many_busy_messages_are_held(table: OrdersTable) -> None:
     assert shop.count(hidden=True) == 10
 
 
-def test_queue_whose_retries_end_before_the_claim_is_refused_and_nothing_is_received(
+def test_careful_consumer_refuses_a_queue_whose_receives_end_before_a_claim_is_over(
     table: OrdersTable,
 ) -> None:
     shop = Shop(table, max_receive_count=5, claim_seconds=120, seconds=30)
@@ -300,7 +314,7 @@ def test_queue_whose_retries_end_before_the_claim_is_refused_and_nothing_is_rece
     assert shop.count(hidden=False) == 1
 
 
-def test_one_receive_before_the_dlq_is_refused(table: OrdersTable) -> None:
+def test_careful_consumer_refuses_a_queue_with_a_max_receive_count_of_1(table: OrdersTable) -> None:
     shop = Shop(table, max_receive_count=1, claim_seconds=20, seconds=30)
     shop.send("a")
     with pytest.raises(ValueError, match=r"leave 0 s .*set maxReceiveCount to at least 2$"):
@@ -309,7 +323,7 @@ def test_one_receive_before_the_dlq_is_refused(table: OrdersTable) -> None:
 
 
 @pytest.mark.parametrize(("max_receive_count", "claim_seconds"), [(5, 119), (2, 20), (0, 900)])
-def test_queue_whose_retries_outlast_the_claim_is_consumed(
+def test_careful_consumer_accepts_a_queue_whose_receives_outlast_a_claim(
     table: OrdersTable, max_receive_count: int, claim_seconds: int
 ) -> None:
     """0: without a DLQ a message comes again until it expires."""
@@ -319,7 +333,7 @@ def test_queue_whose_retries_outlast_the_claim_is_consumed(
     assert shop.done == ["a"]
 
 
-def test_consumer_that_may_not_read_the_queue_still_consumes_and_says_so_once(
+def test_careful_consumer_without_rights_to_read_the_queue_consumes_and_warns_once(
     table: OrdersTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     shop = Shop(table, max_receive_count=2, claim_seconds=900, seconds=30)
@@ -339,7 +353,9 @@ def test_consumer_that_may_not_read_the_queue_still_consumes_and_says_so_once(
     assert caplog.text.count("claim_seconds is not checked") == 1
 
 
-def test_failing_queue_check_is_made_again_until_sqs_answers(table: OrdersTable) -> None:
+def test_careful_consumer_repeats_a_throttled_queue_check_until_sqs_answers(
+    table: OrdersTable,
+) -> None:
     shop = Shop(table, max_receive_count=2, claim_seconds=900, seconds=30)
 
     def refuse(**_: Any) -> None:
@@ -354,7 +370,7 @@ def test_failing_queue_check_is_made_again_until_sqs_answers(table: OrdersTable)
         shop.consumer.consume()
 
 
-def test_message_whose_visibility_timeout_ran_out_is_neither_done_nor_deleted(
+def test_careful_consumer_skips_and_keeps_a_message_whose_visibility_timeout_ran_out(
     table: OrdersTable,
 ) -> None:
     """No extension gets through, and the first order takes longer than the visibility timeout."""
@@ -377,7 +393,9 @@ def test_message_whose_visibility_timeout_ran_out_is_neither_done_nor_deleted(
     assert shop.count(hidden=False) == 2
 
 
-def test_busy_message_is_extended_though_every_consume_is_short(table: OrdersTable) -> None:
+def test_careful_consumer_extends_a_busy_message_even_if_every_consume_call_is_short(
+    table: OrdersTable,
+) -> None:
     """On a queue that is never empty no `consume` lasts until the heartbeat's first beat."""
     shop = Shop(table, seconds=4, claim_seconds=CLAIM_SECONDS)
     shop.claim_elsewhere("busy")

@@ -32,7 +32,9 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def test_nothing_is_written_before_half_of_the_time_is_over(sqs: FakeSqs, clock: FakeClock) -> None:
+def test_heartbeat_extends_a_message_only_after_half_of_its_visibility_timeout(
+    sqs: FakeSqs, clock: FakeClock
+) -> None:
     held = visibility(sqs, clock, make_message())
     clock.now += SECONDS / 2 - 1
     held.keep()
@@ -47,7 +49,9 @@ def test_nothing_is_written_before_half_of_the_time_is_over(sqs: FakeSqs, clock:
     assert sqs.written[1:] == [("change", "handle-b", SECONDS)], "it was received a while ago"
 
 
-def test_a_receive_counts_from_before_it(sqs: FakeSqs, clock: FakeClock) -> None:
+def test_heartbeat_counts_the_visibility_timeout_from_before_the_receive_call(
+    sqs: FakeSqs, clock: FakeClock
+) -> None:
     """What SQS gave at once may have come back late."""
 
     def slow(**asked: Any) -> Mapping[str, Any]:
@@ -65,7 +69,7 @@ def test_a_receive_counts_from_before_it(sqs: FakeSqs, clock: FakeClock) -> None
 
 
 @pytest.mark.parametrize("asked", [{}, {"WaitTimeSeconds": 20}])
-def test_a_receive_that_may_outlast_the_visibility_is_not_made(
+def test_heartbeat_refuses_a_receive_that_may_wait_longer_than_the_visibility_timeout(
     sqs: FakeSqs, clock: FakeClock, asked: dict[str, int]
 ) -> None:
     with pytest.raises(ValueError, match="WaitTimeSeconds must be given, and be less than"):
@@ -73,7 +77,7 @@ def test_a_receive_that_may_outlast_the_visibility_is_not_made(
 
 
 @pytest.mark.parametrize(("seconds", "step"), [(SECONDS, 7.5), (30_000, 2_500)])
-def test_no_extension_reaches_beyond_twelve_hours(
+def test_heartbeat_never_extends_a_message_beyond_12_hours_after_its_receive(
     sqs: FakeSqs, clock: FakeClock, seconds: int, step: float
 ) -> None:
     ends = clock.now + LONGEST_HOLD_SECONDS
@@ -88,7 +92,9 @@ def test_no_extension_reaches_beyond_twelve_hours(
     assert sqs.written
 
 
-def test_a_visibility_that_ran_out_touches_nothing(sqs: FakeSqs, clock: FakeClock) -> None:
+def test_heartbeat_writes_nothing_for_a_message_whose_visibility_timeout_ran_out(
+    sqs: FakeSqs, clock: FakeClock
+) -> None:
     held = visibility(sqs, clock, make_message())
     clock.now += SECONDS
     held.keep()
@@ -105,7 +111,7 @@ GONE = ("AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValueExcep
 
 @pytest.mark.parametrize("code", GONE)
 @pytest.mark.parametrize("others", [(), (make_message("b"),)])
-def test_what_sqs_says_is_somebody_elses_is_lost_at_once(
+def test_heartbeat_counts_a_message_as_lost_if_sqs_says_its_handle_is_not_valid_any_more(
     sqs: FakeSqs, clock: FakeClock, code: str, others: tuple[Mapping[str, Any], ...]
 ) -> None:
     sqs.codes["handle-a"] = code
@@ -121,7 +127,7 @@ def test_what_sqs_says_is_somebody_elses_is_lost_at_once(
 
 
 @pytest.mark.parametrize("code", [None, "RequestThrottled", "AccessDenied", "InternalError"])
-def test_an_extension_that_failed_is_tried_again_until_the_time_is_over(
+def test_heartbeat_retries_a_failed_extension_until_the_visibility_timeout_is_over(
     sqs: FakeSqs, clock: FakeClock, code: str | None
 ) -> None:
     held = visibility(sqs, clock, make_message())
@@ -135,7 +141,7 @@ def test_an_extension_that_failed_is_tried_again_until_the_time_is_over(
     assert held.is_lost
 
 
-def test_one_that_fails_in_a_batch_keeps_no_other_from_being_extended(
+def test_heartbeat_extends_the_other_messages_if_one_entry_of_a_batch_fails(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
     names = [f"m{at}" for at in range(25)]
@@ -153,7 +159,9 @@ def test_one_that_fails_in_a_batch_keeps_no_other_from_being_extended(
     assert sqs.written == in_order
 
 
-def test_released_is_released(sqs: FakeSqs, clock: FakeClock) -> None:
+def test_heartbeat_neither_extends_nor_deletes_a_released_message(
+    sqs: FakeSqs, clock: FakeClock
+) -> None:
     held = visibility(sqs, clock, make_message(), make_message("b"))
     held.release("a")
     assert sqs.written == [("change", "handle-a", 0)]
@@ -165,7 +173,9 @@ def test_released_is_released(sqs: FakeSqs, clock: FakeClock) -> None:
     assert len(sqs.written) == 2
 
 
-def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: FakeSqs, clock: FakeClock) -> None:
+def test_heartbeat_delete_returns_the_deleted_ids_and_retries_an_internal_error_only(
+    sqs: FakeSqs, clock: FakeClock
+) -> None:
     sqs.codes = {"handle-b": "InternalError", "handle-c": "ReceiptHandleIsInvalid"}
     held = visibility(sqs, clock, *map(make_message, "abcd"))
     assert held.delete("a", "b", "c", "nobody's") == {"a"}
@@ -177,7 +187,9 @@ def test_deletes_what_it_is_told_to_and_says_what_is_gone(sqs: FakeSqs, clock: F
     assert "handle-d" not in deletes
 
 
-def test_received_again_it_is_held_by_its_newest_handle(sqs: FakeSqs, clock: FakeClock) -> None:
+def test_heartbeat_uses_the_newest_receipt_handle_of_a_message_received_again(
+    sqs: FakeSqs, clock: FakeClock
+) -> None:
     held = visibility(sqs, clock, make_message())
     clock.now += SECONDS
     assert held.is_lost
@@ -187,7 +199,9 @@ def test_received_again_it_is_held_by_its_newest_handle(sqs: FakeSqs, clock: Fak
     assert sqs.written == [("delete", "newer", None)]
 
 
-def test_what_an_answer_says_nothing_of_was_not_deleted(clock: FakeClock) -> None:
+def test_heartbeat_keeps_messages_that_the_answer_to_a_delete_does_not_mention(
+    clock: FakeClock,
+) -> None:
     class Forgetful(FakeSqs):
         def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
             return {"Successful": super().delete_message_batch(**asked)["Successful"][:1]}
@@ -200,7 +214,7 @@ def test_what_an_answer_says_nothing_of_was_not_deleted(clock: FakeClock) -> Non
 
 @pytest.mark.parametrize("verb", ["delete", "release", "stop_extending"])
 @pytest.mark.parametrize("given", [(), ("another queue's",)], ids=["no ids", "an unknown id"])
-def test_heartbeat_without_held_ids_writes_nothing_and_keeps_every_message(
+def test_heartbeat_delete_release_and_stop_extending_without_held_ids_write_nothing(
     sqs: FakeSqs, clock: FakeClock, verb: str, given: tuple[str, ...]
 ) -> None:
     """`delete(*succeeded)` must not delete ten untouched messages if nothing succeeded."""
@@ -212,7 +226,7 @@ def test_heartbeat_without_held_ids_writes_nothing_and_keeps_every_message(
     assert held.held == {*names}
 
 
-def test_delete_all_and_release_all_take_every_held_message_and_no_lost_one(
+def test_heartbeat_delete_all_and_release_all_take_held_messages_but_no_lost_message(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
     sqs.codes["handle-lost"] = "ReceiptHandleIsInvalid"
@@ -230,14 +244,16 @@ def test_delete_all_and_release_all_take_every_held_message_and_no_lost_one(
     assert sqs.written == [("change", "handle-c", 0), ("change", "handle-d", 0)]
 
 
-def test_delete_with_the_same_id_twice_deletes_it_once(sqs: FakeSqs, clock: FakeClock) -> None:
+def test_heartbeat_delete_or_release_with_the_same_id_twice_writes_once(
+    sqs: FakeSqs, clock: FakeClock
+) -> None:
     held = visibility(sqs, clock, make_message(), make_message("b"))
     assert held.delete("a", "a") == {"a"}
     held.release("b", "b")
     assert sqs.written == [("delete", "handle-a", None), ("change", "handle-b", 0)]
 
 
-def test_stop_extending_lets_a_message_time_out_and_does_not_count_it_as_lost(
+def test_heartbeat_stop_extending_lets_a_message_time_out_without_counting_it_as_lost(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
     held = visibility(sqs, clock, make_message(), make_message("b"))
@@ -258,7 +274,7 @@ PASSING_CODES += ["KMS.ThrottlingException", "a code of tomorrow", ""]
 
 @pytest.mark.parametrize("is_senders_fault", [True, False, None])
 @pytest.mark.parametrize("code", [*LOST_CODES, *PASSING_CODES])
-def test_failed_delete_entry_is_never_counted_as_gone(
+def test_heartbeat_failed_delete_entry_is_lost_or_retried_by_its_error_code(
     clock: FakeClock, code: str, is_senders_fault: bool | None
 ) -> None:
     """SenderFault says who is to blame. Only the code says whose the message is."""
@@ -279,7 +295,7 @@ def test_failed_delete_entry_is_never_counted_as_gone(
 
 @pytest.mark.parametrize("is_senders_fault", [True, False, None])
 @pytest.mark.parametrize("code", [*LOST_CODES, *PASSING_CODES])
-def test_failed_extension_entry_is_lost_or_tried_again_by_its_code(
+def test_heartbeat_failed_extension_entry_is_lost_or_retried_by_its_error_code(
     clock: FakeClock, code: str, is_senders_fault: bool | None
 ) -> None:
     sqs = FakeSqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
@@ -300,7 +316,9 @@ def test_failed_extension_entry_is_lost_or_tried_again_by_its_code(
     assert held.lost == ({"b"} if is_lost else frozenset())
 
 
-def test_entry_that_is_both_successful_and_failed_is_not_gone(clock: FakeClock) -> None:
+def test_heartbeat_keeps_a_message_that_the_answer_lists_as_both_successful_and_failed(
+    clock: FakeClock,
+) -> None:
     class Contradicting(FakeSqs):
         def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
             answer = super().delete_message_batch(**asked)
@@ -319,7 +337,7 @@ def test_entry_that_is_both_successful_and_failed_is_not_gone(clock: FakeClock) 
     [None, 0, False, ["a"], ("a",), {"a"}, (name for name in "a"), make_message("a")],
     ids=lambda ids: type(ids).__name__,
 )
-def test_heartbeat_refuses_what_is_no_message_id_and_writes_nothing(
+def test_heartbeat_refuses_values_that_are_no_message_ids_and_writes_nothing(
     sqs: FakeSqs, clock: FakeClock, verb: str, ids: Any
 ) -> None:
     held = visibility(sqs, clock, make_message("a"), make_message("b"))

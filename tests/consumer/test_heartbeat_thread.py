@@ -39,7 +39,7 @@ class Beating(FakeSqs):
         super()._write(verb, asked)
 
 
-def test_the_thread_extends_and_ends_with_the_block_and_deletes_nothing() -> None:
+def test_heartbeat_thread_extends_messages_and_ends_with_the_block_without_deleting() -> None:
     sqs = Beating()
     sqs.may_answer.set()
     held = holding(sqs, 1)
@@ -53,7 +53,7 @@ def test_the_thread_extends_and_ends_with_the_block_and_deletes_nothing() -> Non
     assert {verb for verb, *_ in sqs.written} == {"change"}
 
 
-def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
+def test_leaving_the_block_waits_for_at_most_one_call_of_the_heartbeat_thread() -> None:
     sqs = Beating()
     held = holding(sqs, 1)
     more = [{"MessageId": str(at), "ReceiptHandle": f"{at}"} for at in range(29)]
@@ -71,7 +71,7 @@ def test_whoever_leaves_the_block_waits_for_one_call_of_the_heart() -> None:
     assert sqs.sizes == [10]
 
 
-def test_no_extension_overtakes_a_release() -> None:
+def test_heartbeat_thread_never_extends_a_message_after_its_release() -> None:
     """The heart is in the middle of a call when the message is released."""
     sqs = Beating()
     with holding(sqs, 1) as held:
@@ -86,7 +86,7 @@ def test_no_extension_overtakes_a_release() -> None:
     assert [seconds for *_, seconds in sqs.written].count(0) == 1
 
 
-def test_several_threads_in_the_block_share_one_heart_until_the_last_leaves() -> None:
+def test_threads_in_one_block_share_one_heartbeat_thread_until_the_last_thread_leaves() -> None:
     """One consumer object may be used by several threads."""
     sqs = Beating()
     sqs.may_answer.set()

@@ -53,7 +53,7 @@ def fail() -> None:
     raise ZeroDivisionError
 
 
-def test_run_does_the_work_of_each_key_once(table: OrdersTable) -> None:
+def test_once_does_the_work_of_each_key_once(table: OrdersTable) -> None:
     assert once(table).run(KEY, table.work())
     assert not once(table).run(KEY, table.work())
     assert once(table).run("order-2", table.work("order-2"))
@@ -61,14 +61,16 @@ def test_run_does_the_work_of_each_key_once(table: OrdersTable) -> None:
     assert int(table.item()["expires_at"]["N"]) == table.now + REMEMBERED_SECONDS
 
 
-def test_failed_work_raises_its_error_and_frees_the_key_at_once(table: OrdersTable) -> None:
+def test_once_raises_the_error_of_failed_work_and_frees_the_key_at_once(table: OrdersTable) -> None:
     with pytest.raises(ZeroDivisionError):
         once(table).run(KEY, fail)
     assert "held_by" not in table.item()
     assert once(table).run(KEY, table.work())
 
 
-def test_claim_of_a_crashed_run_is_over_after_its_length(table: OrdersTable) -> None:
+def test_claim_of_a_crashed_run_blocks_the_key_until_claim_seconds_are_over(
+    table: OrdersTable,
+) -> None:
     with pytest.raises(Killed):
         once(table).run(KEY, die)
     for seconds in (0, CLAIM_SECONDS):
@@ -81,7 +83,7 @@ def test_claim_of_a_crashed_run_is_over_after_its_length(table: OrdersTable) -> 
     assert table.done == [KEY]
 
 
-def test_claim_outlives_its_length_while_the_work_runs(table: OrdersTable) -> None:
+def test_claim_is_renewed_while_slow_work_runs(table: OrdersTable) -> None:
     """A slow consumer keeps its claim: it is renewed by DynamoDB's time."""
 
     def work_slowly() -> None:
@@ -98,7 +100,9 @@ def test_claim_outlives_its_length_while_the_work_runs(table: OrdersTable) -> No
 
 
 @pytest.mark.parametrize("ends", [fail, die])
-def test_no_thread_renews_the_claim_after_the_work(table: OrdersTable, ends: Any) -> None:
+def test_claim_renewal_thread_ends_with_the_work_even_if_the_work_fails(
+    table: OrdersTable, ends: Any
+) -> None:
     with pytest.raises((ZeroDivisionError, Killed)):
         once(table, claim_seconds=1).run(KEY, ends)
     assert "claim" not in {thread.name for thread in threading.enumerate()}
@@ -110,7 +114,9 @@ def _outlast_claim(table: OrdersTable, another: Any) -> None:
     another()
 
 
-def test_run_that_lost_its_claim_says_so_and_takes_no_other_claim_away(table: OrdersTable) -> None:
+def test_run_that_lost_its_claim_raises_claim_lost_and_keeps_the_other_runs_record(
+    table: OrdersTable,
+) -> None:
     def slow() -> None:
         _outlast_claim(table, lambda: once(table).run(KEY, table.work("another")))
 
@@ -120,7 +126,7 @@ def test_run_that_lost_its_claim_says_so_and_takes_no_other_claim_away(table: Or
     assert table.done == ["another"]
 
 
-def test_work_that_is_done_after_its_claim_was_lost_is_not_done_again(table: OrdersTable) -> None:
+def test_work_that_ends_after_its_claim_was_lost_is_recorded_as_done(table: OrdersTable) -> None:
     """Another run took the claim and crashed. That the work is done is true all the same."""
 
     def another() -> None:
@@ -155,7 +161,9 @@ def test_work_that_fails_after_its_claim_was_lost_leaves_the_new_claim_alone(
         once(table).run(KEY, table.work())
 
 
-def test_claim_that_ran_out_and_was_not_taken_still_ends_in_done(table: OrdersTable) -> None:
+def test_work_that_outlasts_its_claim_is_recorded_as_done_if_no_other_run_took_the_claim(
+    table: OrdersTable,
+) -> None:
     def slow() -> None:
         table.now += 10 * CLAIM_SECONDS
         table.done.append(KEY)
@@ -165,7 +173,7 @@ def test_claim_that_ran_out_and_was_not_taken_still_ends_in_done(table: OrdersTa
     assert table.done == [KEY]
 
 
-def test_a_lost_claim_is_noticed_while_the_work_still_runs(
+def test_lost_claim_is_logged_while_the_work_still_runs(
     table: OrdersTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     def slow() -> None:
@@ -185,7 +193,9 @@ def test_a_lost_claim_is_noticed_while_the_work_still_runs(
     assert table.done == ["another"]
 
 
-def test_renewed_claim_is_not_taken_by_a_run_that_saw_the_old_one(table: OrdersTable) -> None:
+def test_claim_renewed_between_another_runs_read_and_write_is_not_taken_over(
+    table: OrdersTable,
+) -> None:
     """The owner renews between another run's look and its claim."""
     with pytest.raises(Killed):
         once(table).run(KEY, die)
@@ -210,7 +220,7 @@ def test_renewed_claim_is_not_taken_by_a_run_that_saw_the_old_one(table: OrdersT
     assert table.item()["held_by"] == owner
 
 
-def test_of_two_runs_at_the_same_moment_one_does_the_work(table: OrdersTable) -> None:
+def test_two_runs_that_both_read_before_claiming_do_the_work_once(table: OrdersTable) -> None:
     """Both look before either claims."""
     first, second = once(table), once(table)
 
@@ -228,7 +238,7 @@ ONE_ATTEMPT = {"retries": {"total_max_attempts": 1}}
 
 @pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
 @pytest.mark.parametrize("write", [CLAIM_OF_A_NEW_KEY, DONE])
-def test_a_lost_answer_neither_repeats_nor_refuses_the_work(
+def test_lost_dynamodb_answer_to_claim_or_done_neither_repeats_nor_refuses_the_work(
     table: OrdersTable, config: dict[str, Any], write: str
 ) -> None:
     runner = once(table, claim_seconds=1, **config)
@@ -240,7 +250,7 @@ def test_a_lost_answer_neither_repeats_nor_refuses_the_work(
 
 
 @pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
-def test_a_lost_answer_to_a_takeover_does_not_refuse_the_work(
+def test_lost_dynamodb_answer_to_a_claim_takeover_does_not_refuse_the_work(
     table: OrdersTable, config: dict[str, Any]
 ) -> None:
     with pytest.raises(Killed):
@@ -254,7 +264,7 @@ def test_a_lost_answer_to_a_takeover_does_not_refuse_the_work(
 
 
 @pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
-def test_lost_answers_to_renewals_do_not_end_the_claim(
+def test_lost_dynamodb_answers_to_claim_renewals_do_not_end_the_claim(
     table: OrdersTable, config: dict[str, Any]
 ) -> None:
     runner = once(table, claim_seconds=1, **config)
@@ -271,7 +281,7 @@ def test_lost_answers_to_renewals_do_not_end_the_claim(
 
 
 @pytest.mark.parametrize("config", [{}, ONE_ATTEMPT], ids=["SDK retries", "no retries"])
-def test_a_lost_answer_to_giving_back_hides_no_error_of_the_work(
+def test_lost_dynamodb_answer_to_the_claims_release_does_not_hide_the_error_of_the_work(
     table: OrdersTable, config: dict[str, Any]
 ) -> None:
     runner = once(table, **config)
@@ -282,7 +292,7 @@ def test_a_lost_answer_to_giving_back_hides_no_error_of_the_work(
     assert once(table).run(KEY, table.work())
 
 
-def test_record_that_cannot_be_written_is_raised_and_not_called_done(table: OrdersTable) -> None:
+def test_run_raises_if_the_done_record_cannot_be_written(table: OrdersTable) -> None:
     runner = once(table, claim_seconds=1, **ONE_ATTEMPT)
 
     def refuse(params: Any, **_: Any) -> None:
@@ -296,7 +306,7 @@ def test_record_that_cannot_be_written_is_raised_and_not_called_done(table: Orde
 
 @pytest.mark.parametrize("kind", ["before", "after"])
 @pytest.mark.parametrize("strike_at", range(1, 4))
-def test_run_killed_at_any_call_leaves_work_that_the_next_run_finishes(
+def test_next_run_finishes_the_work_of_a_run_killed_at_any_dynamodb_call(
     table: OrdersTable, strike_at: int, kind: str
 ) -> None:
     """The work is done twice only if the process dies between the work and its record."""
@@ -320,7 +330,7 @@ def test_run_killed_at_any_call_leaves_work_that_the_next_run_finishes(
 
 @pytest.mark.parametrize("second_off", [-5 * HOUR, 0, 5 * HOUR])
 @pytest.mark.parametrize("first_off", [-5 * HOUR, 0, 5 * HOUR])
-def test_wrong_local_clocks_change_nothing(
+def test_claims_do_not_depend_on_the_local_clocks_of_consumers(
     table: OrdersTable, monkeypatch: pytest.MonkeyPatch, first_off: float, second_off: float
 ) -> None:
     """The clock of either consumer may be hours ahead or behind."""
@@ -352,7 +362,7 @@ STEPS = st.tuples(
 
 @settings(max_examples=25)
 @given(st.lists(STEPS, max_size=12))
-def test_any_sequence_of_runs_does_each_key_at_most_once(steps: list[Any]) -> None:
+def test_any_sequence_of_runs_does_the_work_of_each_key_at_most_once(steps: list[Any]) -> None:
     """A run is refused exactly while the claim of a crashed run lasts."""
     with open_orders_table() as table:
         runner = once(table)
@@ -378,7 +388,7 @@ def test_any_sequence_of_runs_does_each_key_at_most_once(steps: list[Any]) -> No
         assert len(table.done) == len(set(table.done))
 
 
-def test_two_slow_runs_after_a_standstill_are_both_noticed(
+def test_two_runs_that_both_did_the_work_after_a_standstill_are_both_reported(
     table: OrdersTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The one case that cannot be excluded: it is said by both, and not done a third time."""
@@ -411,14 +421,16 @@ def test_two_slow_runs_after_a_standstill_are_both_noticed(
 
 
 @pytest.mark.parametrize("claim_seconds", [0, -1, 0.5, 1.5, float("nan"), float("inf")])
-def test_once_refuses_a_claim_that_is_no_whole_number_of_seconds(
+def test_once_refuses_claim_seconds_that_are_no_positive_whole_number(
     table: OrdersTable, claim_seconds: Any
 ) -> None:
     with pytest.raises(ValueError, match=f"claim_seconds is {claim_seconds}"):
         Once(table.client(), TABLE, claim_seconds=claim_seconds)
 
 
-def test_a_stored_claim_with_a_fraction_is_taken_over_once_it_is_over(table: OrdersTable) -> None:
+def test_stored_claim_with_fractional_seconds_is_taken_over_after_its_end(
+    table: OrdersTable,
+) -> None:
     """An earlier version stored it. Its order must not fail until the DLQ has it."""
     item = {"key": {"S": KEY}, "held_by": {"S": "x"}, "held_until": {"N": f"{table.now + 1.5}"}}
     table.client().put_item(TableName=TABLE, Item=item)
@@ -456,7 +468,7 @@ def test_claim_that_took_long_to_store_is_renewed_before_the_work(
     assert table.done == [KEY]
 
 
-def test_claim_that_another_run_took_while_it_was_stored_is_not_worked_on(
+def test_work_does_not_start_if_another_run_took_the_claim_while_storing_it_took_long(
     table: OrdersTable,
 ) -> None:
     slow = once(table)
@@ -475,7 +487,9 @@ def test_claim_that_another_run_took_while_it_was_stored_is_not_worked_on(
     assert table.done == ["another"]
 
 
-def test_work_waits_if_every_write_of_its_claim_takes_too_long(table: OrdersTable) -> None:
+def test_run_is_busy_and_does_no_work_if_every_write_of_its_claim_takes_too_long(
+    table: OrdersTable,
+) -> None:
     slow = once(table)
 
     def delay(**_: Any) -> None:
@@ -488,7 +502,7 @@ def test_work_waits_if_every_write_of_its_claim_takes_too_long(table: OrdersTabl
     assert once(table).run(KEY, table.work()), "the claim was given back"
 
 
-def test_one_strange_answer_to_a_renewal_does_not_end_the_claim(table: OrdersTable) -> None:
+def test_renewal_answer_without_a_date_does_not_end_the_claim(table: OrdersTable) -> None:
     slow = once(table, claim_seconds=1)
     reads: list[str] = []
 
@@ -517,7 +531,7 @@ def test_one_strange_answer_to_a_renewal_does_not_end_the_claim(table: OrdersTab
     max_receive_count=st.integers(1, 20),
     holds_busy=st.booleans(),
 )
-def test_a_claim_that_outlasts_the_redeliveries_is_refused_with_cures_that_work(
+def test_claim_longer_than_the_redeliveries_is_refused_with_suggestions_that_work(
     claim_seconds: int, visibility_seconds: int, max_receive_count: int, holds_busy: bool
 ) -> None:
     def refusal(claim_seconds: int, max_receive_count: int) -> str:
@@ -546,7 +560,7 @@ def test_a_claim_that_outlasts_the_redeliveries_is_refused_with_cures_that_work(
         assert not refusal(int(seconds[1]) - 1, max_receive_count)
 
 
-def test_the_defaults_fit_a_queue_with_the_default_visibility_timeout() -> None:
+def test_default_claim_seconds_fit_a_queue_with_the_default_visibility_timeout() -> None:
     for max_receive_count, holds_busy in ((2, True), (3, False), (5, False)):
         Once(None, TABLE).require_redeliveries(  # type: ignore[arg-type]
             visibility_seconds=30, max_receive_count=max_receive_count, holds_busy=holds_busy

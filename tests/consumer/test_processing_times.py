@@ -26,7 +26,9 @@ def publishing(clock: FakeClock, sink: Callable[[str], object]) -> ProcessingTim
     return ProcessingTimes(URL, sink=sink, every_seconds=60, clock=clock)
 
 
-def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: FakeClock) -> None:
+def test_processing_times_are_published_as_one_line_a_minute_of_at_most_100_values(
+    clock: FakeClock,
+) -> None:
     lines: list[str] = []
     times = publishing(clock, lines.append)
     for n in range(5_000):
@@ -43,7 +45,7 @@ def test_a_minute_is_one_line_of_at_most_a_hundred_values(clock: FakeClock) -> N
     assert len(lines) == 1, "nothing was counted since"
 
 
-def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: FakeClock) -> None:
+def test_processing_times_are_published_as_the_metric_that_a_scan_reads(clock: FakeClock) -> None:
     lines: list[str] = []
     times = publishing(clock, lines.append)
     for seconds in (0.25, 80.0):
@@ -56,7 +58,9 @@ def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: FakeClock) -> N
 
 
 @pytest.mark.parametrize("odd", [nan, inf, -inf, 10**400, None, "soon"])
-def test_processing_times_leave_out_what_is_no_finite_number(clock: FakeClock, odd: Any) -> None:
+def test_processing_times_leave_out_values_that_are_no_finite_number(
+    clock: FakeClock, odd: Any
+) -> None:
     """CloudWatch drops a whole line for one NaN, and the consumer's work must not fail for it."""
     lines: list[str] = []
     times = publishing(clock, lines.append)
@@ -69,7 +73,9 @@ def test_processing_times_leave_out_what_is_no_finite_number(clock: FakeClock, o
     assert json.loads(lines[0])["ProcessingSeconds"] == [2.5]
 
 
-def test_what_cannot_be_written_is_lost_and_nothing_else(clock: FakeClock) -> None:
+def test_processing_times_ignore_an_error_of_the_log_that_they_are_written_to(
+    clock: FakeClock,
+) -> None:
     def full(_line: str) -> None:
         raise OSError("no space left")
 
@@ -79,7 +85,9 @@ def test_what_cannot_be_written_is_lost_and_nothing_else(clock: FakeClock) -> No
     times.publish()
 
 
-def test_a_heartbeat_counts_what_it_deleted_from_its_receive_on(clock: FakeClock) -> None:
+def test_heartbeat_publishes_the_time_from_receive_to_delete_of_deleted_messages_only(
+    clock: FakeClock,
+) -> None:
     """Neither what is given back, which may be at once, nor what was lost or not taken."""
     lines: list[str] = []
     times = publishing(clock, lines.append)

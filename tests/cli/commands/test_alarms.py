@@ -56,14 +56,14 @@ def hour_long(days: int) -> Value:
     ],
     ids=["days alike", "two bad days", "mostly idle", "never of concern", "a bad hour a day"],
 )
-def test_the_narrowest_band_is_taken_that_rings_once_a_week(
+def test_alarm_limits_use_the_narrowest_anomaly_band_that_rings_at_most_once_a_week(
     value: Value, share: float, width: int | None, periods: int
 ) -> None:
     size = choose_alarm_limits(two_weeks(value, share), normal_value=30)
     assert (size.width, size.periods) == (width, periods)
 
 
-def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> None:
+def test_alarm_limits_without_enough_data_use_the_maximum_plus_two_standard_deviations() -> None:
     few = two_weeks(lambda at: 100 if at.hour else 40, share=0.2)
     size = choose_alarm_limits(few, normal_value=30)
     assert 120 < size.threshold < 130, "100 and two standard deviations"
@@ -74,7 +74,7 @@ def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> Non
 BANDED = make_alarm("orders.fifo", AGE_METRIC, AlarmLimits("it is so", 3, 4), TOPIC)
 
 
-def test_every_form_says_the_same() -> None:
+def test_alarm_is_the_same_in_cli_cloudformation_and_cdk_format() -> None:
     (line,) = render_lines(BANDED, "us-east-1", AlarmFormat.CLI)
     words = shlex.split(line)
     assert words[:3] == ["aws", "cloudwatch", "put-metric-alarm"]
@@ -115,11 +115,11 @@ resource "aws_cloudwatch_metric_alarm" "sqs_orders_fifo_oldest_message_age" {{
 }}"""
 
 
-def test_terraform_has_blocks_of_its_own() -> None:
+def test_alarm_in_terraform_format_has_metric_query_blocks() -> None:
     assert "\n".join(render_lines(BANDED, "us-east-1", AlarmFormat.TERRAFORM)) == TERRAFORM
 
 
-def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(
+def test_alarms_lists_the_missing_alarms_of_a_queue_until_a_person_creates_the_alarms(
     operator: Operator,
 ) -> None:
     dead = operator.aws.queue("orders-dlq")
@@ -141,7 +141,9 @@ def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(
     assert "is watched by alarms" in operator.shown("alarms", "orders")
 
 
-def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
+def test_alarms_of_a_dlq_prints_an_alarm_that_rings_at_the_first_message(
+    operator: Operator,
+) -> None:
     dead = operator.aws.queue("orders-dlq")
     operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     (missing,) = operator.json("alarms", "orders-dlq")["missing"]
@@ -153,7 +155,7 @@ def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
     assert FIRST_MESSAGE_ALARM.width is None
 
 
-def test_its_own_metrics_decide(operator: Operator) -> None:
+def test_alarms_takes_the_threshold_from_the_queues_own_metrics(operator: Operator) -> None:
     operator.aws.queue("orders", VisibilityTimeout="30")
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     operator.counted_by_sqs(
@@ -163,7 +165,7 @@ def test_its_own_metrics_decide(operator: Operator) -> None:
     assert (age["threshold"], age["width"]) == (700, None)
 
 
-def test_an_alarm_of_somebody_s_is_not_overwritten(operator: Operator) -> None:
+def test_alarms_chooses_another_name_if_an_alarm_of_that_name_exists(operator: Operator) -> None:
     operator.aws.queue("orders")
     first, *_ = (each["alarm"] for each in operator.json("alarms", "orders")["missing"])
     of_theirs = {**first, "MetricName": "NumberOfMessagesSent"}

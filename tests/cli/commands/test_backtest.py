@@ -70,7 +70,7 @@ def _would(judged: JudgedIncident) -> list[str]:
     return [judged.answers[mode].would.would for mode in Mode]
 
 
-def test_each_mode_does_what_heal_does_in_it(tmp_path: Path) -> None:
+def test_backtest_reports_for_each_mode_what_heal_would_do(tmp_path: Path) -> None:
     snapshot = _snapshot(tmp_path / "s.json", ["orders"])
     (found,) = _judged(snapshot, _incident("orders"))
     assert _would(found) == ["only notes", "proposes", "does"]
@@ -80,7 +80,9 @@ def test_each_mode_does_what_heal_does_in_it(tmp_path: Path) -> None:
     assert explain_queues_left_alone([found]) == {}
 
 
-def test_what_a_tag_or_too_little_evidence_leaves_alone_is_said(tmp_path: Path) -> None:
+def test_backtest_explains_queues_left_alone_by_tag_little_evidence_or_missing_snapshot(
+    tmp_path: Path,
+) -> None:
     off = _snapshot(tmp_path / "s.json", ["off", "few"], {"mendq": "off"})
     judged = _judged(off, _incident("off"), _incident("few", why="too_little_evidence"))
     alone = explain_queues_left_alone([*judged, *_judged(off, _incident("elsewhere"))])
@@ -90,7 +92,9 @@ def test_what_a_tag_or_too_little_evidence_leaves_alone_is_said(tmp_path: Path) 
     assert "cannot say: s.json does not have it" in alone[_arn("elsewhere")]
 
 
-def test_a_queue_that_says_what_none_does_costs_its_own_answer(tmp_path: Path) -> None:
+def test_backtest_cannot_judge_a_queue_with_malformed_attributes_but_judges_the_others(
+    tmp_path: Path,
+) -> None:
     known = read_configuration(_snapshot(tmp_path / "s.json", ["odd", "orders"]))
 
     def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
@@ -103,7 +107,9 @@ def test_a_queue_that_says_what_none_does_costs_its_own_answer(tmp_path: Path) -
     assert (_would(first)[2], _would(second)[2]) == ("cannot say", "does")
 
 
-def test_a_tag_lowers_the_mode_and_what_ships_as_propose_only_proposes(tmp_path: Path) -> None:
+def test_backtest_respects_a_lowering_mode_tag_and_only_proposes_propose_only_symptoms(
+    tmp_path: Path,
+) -> None:
     os.mkfifo(tmp_path / "nobody-waits-for-this.json")
     _snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
     (found,) = _judged(tmp_path, _incident("orders"))
@@ -113,7 +119,9 @@ def test_a_tag_lowers_the_mode_and_what_ships_as_propose_only_proposes(tmp_path:
     assert _would(found) == ["only notes", "proposes", "proposes"]
 
 
-def test_what_many_queues_show_at_once_is_one_notification_and_no_change(tmp_path: Path) -> None:
+def test_backtest_refuses_changes_for_a_mass_symptom_and_counts_one_notification(
+    tmp_path: Path,
+) -> None:
     names = [f"q{n}" for n in range(5)]
     snapshot = _snapshot(tmp_path / "s.json", names)
     judged = _judged(snapshot, *(_incident(name, n) for n, name in enumerate(names)))
@@ -124,7 +132,7 @@ def test_what_many_queues_show_at_once_is_one_notification_and_no_change(tmp_pat
     assert {each.answers[Mode.HEAL].would.would for each in apart} == {"does"}
 
 
-def test_how_far_a_symptom_had_spread_is_forgotten_in_time(
+def test_backtest_forgets_old_spread_notes_so_that_weeks_of_incidents_stay_fast(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each incident looks at what is remembered: of weeks it would be hours of work."""
@@ -143,7 +151,9 @@ def test_how_far_a_symptom_had_spread_is_forgotten_in_time(
     assert max(remembered) < 10
 
 
-def test_the_worst_hour_and_what_is_held_back_are_counted(tmp_path: Path) -> None:
+def test_backtest_counts_notifications_of_the_worst_hour_and_those_held_back(
+    tmp_path: Path,
+) -> None:
     snapshot = _snapshot(tmp_path / "s.json", ["orders"])
     many = [_incident("orders", n / 10) for n in range(25)]
     sent = count_notifications(_judged(snapshot, *many, _incident("orders", 600)), Mode.PROPOSE)
@@ -166,7 +176,7 @@ def _refused(*arguments: str) -> str:
         f'{{"queue_arn": "{_arn("orders")}", "attributes": {{"VisibilityTimeout": "x"}}}}',
     ],
 )
-def test_a_snapshot_that_is_none_is_told_before_the_trail_is_read(
+def test_backtest_refuses_a_malformed_queue_snapshot_before_reading_the_trail(
     tmp_path: Path, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "run_nightly_job", None)
@@ -174,7 +184,7 @@ def test_a_snapshot_that_is_none_is_told_before_the_trail_is_read(
     assert "--queues" in _refused("--queues", str(tmp_path / "s.json"))
 
 
-def test_without_spark_it_says_how_to_install_it(
+def test_backtest_without_spark_says_how_to_install_the_nightly_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nightly_run, "JOB_MODULE", "no_such_thing.job")
@@ -183,14 +193,14 @@ def test_without_spark_it_says_how_to_install_it(
     assert "no_such_thing is not installed: in a clone of Mendq, pip install '.[nightly]'" in said
 
 
-def test_a_folder_for_the_pages_that_is_none_is_told_before_the_trail_is_read(
+def test_backtest_refuses_a_missing_out_folder_before_reading_the_trail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "run_nightly_job", None)
     assert "is no folder that can be written to" in _refused("--out", str(tmp_path / "no"))
 
 
-def test_a_java_that_is_none_is_told_before_the_trail_is_read(
+def test_backtest_refuses_a_wrong_java_home_before_reading_the_trail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -198,7 +208,7 @@ def test_a_java_that_is_none_is_told_before_the_trail_is_read(
     assert f"there is no bin/java in JAVA_HOME, {tmp_path}: unset it" in _refused()
 
 
-def test_as_they_stand_now_it_reads_and_changes_nothing(
+def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     operator.aws.queue("orders", "heal")
@@ -225,7 +235,9 @@ def test_as_they_stand_now_it_reads_and_changes_nothing(
 
 
 @pytest.mark.timeout(600)
-def test_its_figures_are_those_that_an_outsider_counts(tmp_path: Path) -> None:
+def test_backtest_finds_the_same_incidents_as_an_independent_count_of_the_trail(
+    tmp_path: Path,
+) -> None:
     hostile = scene(tmp_path, 0, Size(bursts=15, chained=20, records_of_largest_file=24))
     counted = count(hostile.trail, tmp_path / "no" / "cases")
     every = [each for of in counted.incidents.values() for each in of]

@@ -14,7 +14,9 @@ from tests.heal.operators import case_of, move
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
 
 
-def test_cases_come_newest_first_each_by_its_newest_transition(operator: Operator) -> None:
+def test_cases_lists_newest_first_with_the_newest_transition_of_each_case(
+    operator: Operator,
+) -> None:
     assert operator.json("cases") == []
     assert operator.shown("cases") == "no case yet"
     older = operator.applied("older.fifo")
@@ -31,7 +33,7 @@ def test_cases_come_newest_first_each_by_its_newest_transition(operator: Operato
     assert [each["case_id"] for each in operator.json("cases", "--open")] == [older]
 
 
-def test_only_the_cases_that_are_asked_for_are_listed(operator: Operator) -> None:
+def test_cases_filters_by_queue_state_symptom_time_and_limit(operator: Operator) -> None:
     older = operator.applied("older.fifo")
     operator.aws.later(hours=3)
     newer = operator.applied("newer.fifo")
@@ -51,7 +53,7 @@ def test_only_the_cases_that_are_asked_for_are_listed(operator: Operator) -> Non
     operator.refused("cases", "--since", "yesterday", code=2)
 
 
-def test_a_case_is_known_by_its_queue_or_by_how_its_id_begins_where_one_is_open(
+def test_show_finds_the_open_case_by_queue_name_or_by_the_beginning_of_its_id(
     operator: Operator,
 ) -> None:
     case_id = operator.proposed()
@@ -65,7 +67,7 @@ def test_a_case_is_known_by_its_queue_or_by_how_its_id_begins_where_one_is_open(
     assert "fits 2 open cases" in operator.refused("show", "visibility_timeout", code=2)
 
 
-def test_a_proposal_says_until_when_it_can_be_approved_where_settings_can_be_read(
+def test_cases_shows_the_approval_deadline_of_a_proposal_or_that_the_deadline_is_not_known(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case_id = operator.proposed()
@@ -113,7 +115,9 @@ def _with_hostile_text(
         *("opened_at", "evidence", "steps", "steps.attribute", "steps.before", "steps.after"),
     ],
 )
-def test_no_field_of_a_case_does_anything_to_the_terminal(operator: Operator, path: str) -> None:
+def test_cases_escapes_terminal_codes_in_every_field_of_a_case(
+    operator: Operator, path: str
+) -> None:
     _with_hostile_text(operator, operator.proposed(), path)
     for arguments in (["cases"], ["cases", "--open"], ["cases", "--json"]):
         result = operator.mendq(*arguments)
@@ -138,7 +142,7 @@ def test_no_field_of_a_case_does_anything_to_the_terminal(operator: Operator, pa
         *(("steps.before", each) for each in (5, None, [HOSTILE], "9" * 300)),
     ],
 )
-def test_nor_does_what_show_draws_or_hands_over(
+def test_show_escapes_terminal_codes_in_next_step_evidence_and_steps(
     operator: Operator, path: str, hostile: object
 ) -> None:
     case_id = operator.proposed()

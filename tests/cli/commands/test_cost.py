@@ -61,7 +61,7 @@ def names(document: Any) -> set[str]:
     return {each["queue_arn"].rpartition(":")[2] for each in document["queues"]}
 
 
-def test_the_managed_queues_are_counted(operator: Operator) -> None:
+def test_cost_counts_the_calls_of_managed_queues_only(operator: Operator) -> None:
     found = operator.json("cost")
     assert names(found) == {"busy", "silent.fifo"}
     busy, silent = sorted(found["queues"], key=lambda each: each["queue_arn"])
@@ -72,7 +72,9 @@ def test_the_managed_queues_are_counted(operator: Operator) -> None:
     assert set(silent["dollars_per_month"].values()) == {None}
 
 
-def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None:
+def test_cost_prices_each_trail_choice_and_names_the_symptoms_that_would_stay_blind(
+    operator: Operator,
+) -> None:
     found = operator.json("cost")
     every, without, deletes, sends = found["choices"]
     prices = [each["dollars_per_month"] for each in (every, without, deletes, sends)]
@@ -81,7 +83,7 @@ def test_each_choice_has_its_price_and_what_it_shows(operator: Operator) -> None
     assert without["symptoms"]["blind"] == ["in_flight_limit"]
 
 
-def test_all_counts_every_queue_and_needs_no_stack(
+def test_cost_with_all_counts_every_queue_and_needs_no_stack(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(operator.account), "outputs", {})
@@ -95,7 +97,9 @@ def test_all_counts_every_queue_and_needs_no_stack(
     assert found["stack"]["dollars_per_month_without_dashboard"] is None
 
 
-def test_no_more_queues_than_asked_for(operator: Operator) -> None:
+def test_cost_with_most_counts_that_many_queues_and_says_that_more_exist(
+    operator: Operator,
+) -> None:
     found = operator.json("cost", "--most", "1")
     assert found["are_more_queues"] is True
     assert len(found["queues"]) == 1
@@ -103,7 +107,9 @@ def test_no_more_queues_than_asked_for(operator: Operator) -> None:
     assert "the first 1 were counted" in operator.mendq("cost", "--most", "1").stdout
 
 
-def test_calls_that_may_not_be_counted_are_not_free(operator: Operator) -> None:
+def test_cost_without_cloudwatch_rights_reports_unknown_prices_instead_of_zero(
+    operator: Operator,
+) -> None:
     deny(operator, "cloudwatch", "GetMetricData")
     found = operator.json("cost", code=1)
     assert [each["check"] for each in found["not_looked_at"]] == ["the calls of the queues"]

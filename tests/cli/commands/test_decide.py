@@ -9,7 +9,7 @@ LED_TO = {"approve": "applied", "decline": "declined", "close": "closed"}
 
 
 @pytest.mark.parametrize("word", LED_TO)
-def test_a_word_reaches_the_lambda_once_it_is_confirmed_with_who_said_it(
+def test_approve_decline_close_invoke_the_lambda_only_with_yes_and_send_the_callers_arn(
     operator: Operator, word: str
 ) -> None:
     case_id = operator.proposed()
@@ -26,7 +26,9 @@ def test_a_word_reaches_the_lambda_once_it_is_confirmed_with_who_said_it(
     assert event["actor"].startswith("arn:aws:")
 
 
-def test_a_refusal_of_the_lambda_with_json_carries_its_code(operator: Operator) -> None:
+def test_approve_with_json_returns_the_error_code_of_the_lambdas_refusal(
+    operator: Operator,
+) -> None:
     case_id = operator.proposed()
     operator.answers("ApproveFunction", {"error": "wrong_state", "reason": "it is declined"})
     refused = operator.json("approve", case_id, "--yes", code=1)["error"]
@@ -40,7 +42,7 @@ def test_a_refusal_of_the_lambda_with_json_carries_its_code(operator: Operator) 
 
 
 @pytest.mark.parametrize(("code", "waits"), [("frozen", "frozen"), ("", "owner_unavailable")])
-def test_approved_and_not_made_yet_is_recorded_and_waits(
+def test_approve_that_cannot_be_applied_yet_is_recorded_and_waits(
     operator: Operator, code: str, waits: str
 ) -> None:
     case_id = operator.proposed()
@@ -54,7 +56,9 @@ def test_approved_and_not_made_yet_is_recorded_and_waits(
 
 
 @pytest.mark.parametrize(("word", "state"), [("decline", "declined"), ("close", "closed")])
-def test_a_word_said_before_is_said_again(operator: Operator, word: str, state: str) -> None:
+def test_decline_or_close_of_an_already_ended_case_returns_its_state_without_the_lambda(
+    operator: Operator, word: str, state: str
+) -> None:
     case_id = operator.proposed()
     move(operator.aws, case_of(operator.aws), state)
     assert operator.json(word, case_id)["state"] == state
@@ -71,7 +75,7 @@ def test_a_word_said_before_is_said_again(operator: Operator, word: str, state: 
         ("close", "proposed"),
     ],
 )
-def test_a_wrong_state_is_refused_before_anybody_is_asked(
+def test_decision_that_does_not_fit_the_case_state_is_refused_without_the_lambda(
     operator: Operator, word: str, state: str
 ) -> None:
     case_id = operator.proposed()

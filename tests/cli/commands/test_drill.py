@@ -24,7 +24,9 @@ NAME = "orders.fifo"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) -> None:
+def test_drill_refuses_an_existing_queue_name_and_leaves_that_queue_unchanged(
+    operator: Operator,
+) -> None:
     theirs = operator.aws.queue(NAME, tag=None, VisibilityTimeout="2")
     with (
         pytest.raises(CommandError, match="is there already") as stopped,
@@ -45,7 +47,7 @@ def _ended(operator: Operator) -> DrillRun:
     return this
 
 
-def test_what_could_not_be_taken_back_is_said_and_what_somebody_overrode_is_closed(
+def test_drill_reports_a_case_that_it_cannot_roll_back_and_closes_an_overridden_case(
     operator: Operator,
 ) -> None:
     case_id = operator.applied()
@@ -68,7 +70,7 @@ def test_what_could_not_be_taken_back_is_said_and_what_somebody_overrode_is_clos
         (signal.SIGINT, "", []),
     ],
 )
-def test_a_signal_ends_the_drill_as_its_own_end_does(
+def test_drill_interrupted_by_a_signal_ends_its_case_and_deletes_its_queue(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, number: int, mode: str, ended: list[str]
 ) -> None:
     tags: dict[str, str] = {}

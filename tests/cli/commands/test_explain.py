@@ -39,21 +39,23 @@ def _explain(content: bytes, code: int = 0) -> Any:
     ],
     ids=["empty", "half", "broken", "corrupt", "bomb"],
 )
-def test_what_is_no_json_is_one_line(content: bytes, says: str) -> None:
+def test_explain_of_input_that_is_no_json_prints_one_line(content: bytes, says: str) -> None:
     result = CliRunner().invoke(app, ["explain", "-"], input=content)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert says in line
 
 
-def test_a_call_that_did_not_fail_and_a_code_that_nobody_listed() -> None:
+def test_explain_reports_a_successful_call_as_not_failed_and_an_unlisted_code_as_unknown() -> None:
     assert _explain(json.dumps(SUCCEEDED).encode())["unreadable"] == "not_failed"
     found = _explain(json.dumps({**RECORD, "errorCode": "Surprise"}).encode())
     assert (found["symptom"], found["match"]) == ("unknown:Surprise", None)
 
 
 @pytest.mark.parametrize("packed", [True, False])
-def test_a_trail_file(tmp_path: Path, packed: bool) -> None:
+def test_explain_of_a_trail_file_counts_the_records_and_explains_the_failed_calls(
+    tmp_path: Path, packed: bool
+) -> None:
     content = json.dumps({"Records": [RECORD, SUCCEEDED]}).encode()
     path = tmp_path / "trail.json.gz"
     path.write_bytes(gzip.compress(content) if packed else content)
@@ -63,7 +65,7 @@ def test_a_trail_file(tmp_path: Path, packed: bool) -> None:
     assert [each["symptom"] for each in found["explained"]] == ["visibility_timeout_too_short"]
 
 
-def test_a_record_and_an_event_around_it_as_scripts_and_people_read_it(
+def test_explain_prints_a_record_with_and_without_its_event_alike_as_json_and_as_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     golden = Path(__file__).parent / "explained"

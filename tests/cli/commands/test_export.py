@@ -16,7 +16,7 @@ STATEMENT = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue", "Re
 POLICY = {"Version": "2012-10-17", "Statement": [STATEMENT]}
 
 
-def test_a_second_run_changes_no_byte_and_nothing_is_removed(
+def test_export_run_again_rewrites_no_unchanged_file_and_removes_no_file(
     operator: Operator, tmp_path: Path
 ) -> None:
     (tmp_path / "gone.json").write_text("a queue that was")
@@ -37,7 +37,7 @@ def test_a_second_run_changes_no_byte_and_nothing_is_removed(
     assert not [each for each in found["attributes"] if "Approximate" in each or "Time" in each[:4]]
 
 
-def test_a_file_is_written_whole_or_not_at_all_and_through_no_link(
+def test_export_replaces_a_file_atomically_and_writes_through_no_symlink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, others = tmp_path / "orders.json", tmp_path / "others"
@@ -58,7 +58,7 @@ def test_a_file_is_written_whole_or_not_at_all_and_through_no_link(
     assert path.read_text() == "{}"
 
 
-def test_export_names_queue_that_is_gone_by_then_and_writes_the_others(
+def test_export_names_a_queue_deleted_meanwhile_and_writes_the_others(
     operator: Operator, tmp_path: Path
 ) -> None:
     gone = operator.aws.queue("gone")

@@ -19,7 +19,7 @@ def _frozen(operator: Operator) -> str | None:
     )
 
 
-def test_it_is_frozen_and_thawed_as_the_guardrails_read_it_and_once_it_is_confirmed(
+def test_freeze_and_thaw_take_effect_only_with_yes_and_thaw_ends_every_freeze(
     operator: Operator,
 ) -> None:
     """A second freeze adds its reason and author, and a thaw ends both."""
@@ -40,7 +40,9 @@ def test_it_is_frozen_and_thawed_as_the_guardrails_read_it_and_once_it_is_confir
     assert _frozen(operator) is None
 
 
-def test_a_reason_is_one_line_of_bounded_length(operator: Operator) -> None:
+def test_freeze_stores_its_reason_as_one_escaped_line_of_at_most_500_characters(
+    operator: Operator,
+) -> None:
     said = operator.json("freeze", "up\nand\x1b[2J down " + "x" * 9_000, "--yes")
     assert said["reason"].startswith("up and\\x1b[2J down xxx")
     assert len(said["reason"]) == 500
@@ -64,7 +66,7 @@ def _by_hand(operator: Operator, **item: Any) -> None:
         ({"freezes": {"S": "x"}}, "no reason given"),
     ],
 )
-def test_a_freeze_by_hand_holds_whatever_it_says_and_names_nobody(
+def test_freeze_item_put_by_hand_counts_whatever_its_fields_and_has_no_author(
     operator: Operator, item: dict[str, Any], reason: str
 ) -> None:
     _by_hand(operator, **item)
@@ -75,7 +77,7 @@ def test_a_freeze_by_hand_holds_whatever_it_says_and_names_nobody(
 
 
 @pytest.mark.parametrize("is_by_hand", [True, False])
-def test_a_freeze_that_nobody_was_shown_is_not_thawed(
+def test_thaw_keeps_all_freezes_if_another_freeze_came_after_the_question(
     operator: Operator, *, is_by_hand: bool
 ) -> None:
     if is_by_hand:

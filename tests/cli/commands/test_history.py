@@ -14,7 +14,9 @@ def _well(operator: Operator, arn: str, **tags: str) -> None:
     Baselines(aws.clients.dynamodb, "case_store").put(arn, describe_configuration(facts), aws.now)
 
 
-def test_what_changed_before_it_broke(operator: Operator) -> None:
+def test_history_lists_the_case_baselines_and_changes_of_a_queue_newest_first(
+    operator: Operator,
+) -> None:
     """Baselines, who changed it and its cases, newest first."""
     aws = operator.aws
     arn = aws.queue("orders.fifo", VisibilityTimeout="90")
@@ -41,7 +43,9 @@ def test_what_changed_before_it_broke(operator: Operator) -> None:
         assert words in shown
 
 
-def test_a_queue_that_no_scan_found_well_and_one_as_it_was(operator: Operator) -> None:
+def test_history_says_if_a_queue_has_no_baseline_or_has_not_changed_since(
+    operator: Operator,
+) -> None:
     arn = operator.aws.queue("orders", tag="heal")
     assert operator.json("history", arn)["changed_since_baseline"] is None
     assert "no baseline" in operator.shown("history", arn)
@@ -50,7 +54,7 @@ def test_a_queue_that_no_scan_found_well_and_one_as_it_was(operator: Operator) -
     assert "nothing differs now" in operator.shown("history", arn)
 
 
-def test_a_queue_that_is_gone_still_has_its_history(operator: Operator) -> None:
+def test_history_of_a_deleted_queue_is_still_shown(operator: Operator) -> None:
     arn = operator.aws.queue("orders")
     _well(operator, arn)
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(arn))
@@ -59,7 +63,7 @@ def test_a_queue_that_is_gone_still_has_its_history(operator: Operator) -> None:
     assert "the queue is gone" in operator.shown("history", arn)
 
 
-def test_what_strangers_wrote_cannot_steer_the_terminal(operator: Operator) -> None:
+def test_history_escapes_terminal_codes_in_queue_tags(operator: Operator) -> None:
     arn = operator.aws.queue("orders")
     _well(operator, arn, **{"team\x1b[2J": "\x1b[2J[bold]"})
     shown = operator.mendq("history", arn).stdout

@@ -29,7 +29,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "shop.yaml"
 
 
-def test_a_fix_is_lines_to_paste_and_nothing_is_edited(operator: Operator, file: str) -> None:
+def test_patch_prints_the_diff_of_a_fix_and_does_not_edit_the_template(
+    operator: Operator, file: str
+) -> None:
     case_id = operator.applied()
     after = case_of(operator.aws).steps[0]["after"]
     found = operator.json("patch", "orders.fifo", "--template", file)
@@ -49,7 +51,7 @@ def test_a_fix_is_lines_to_paste_and_nothing_is_edited(operator: Operator, file:
     assert operator.json("patch", case_id, "--template", file)["diff"] == []
 
 
-def test_what_waits_for_a_word_is_lines_too_and_said_to_be_not_made(
+def test_patch_of_a_proposal_prints_the_diff_and_says_that_the_change_is_not_made(
     operator: Operator, file: str
 ) -> None:
     case_id = operator.proposed()
@@ -58,7 +60,9 @@ def test_what_waits_for_a_word_is_lines_too_and_said_to_be_not_made(
     assert "proposed, not made" in operator.shown("patch", case_id, "--template", file)
 
 
-def test_a_persons_value_stays_and_no_line_is_offered(operator: Operator, file: str) -> None:
+def test_patch_offers_no_line_for_a_value_that_a_person_changed_since(
+    operator: Operator, file: str
+) -> None:
     case_id = operator.applied()
     operator.set_by_a_person(77)
     found = operator.json("patch", case_id, "--template", file, code=3)
@@ -67,7 +71,7 @@ def test_a_persons_value_stays_and_no_line_is_offered(operator: Operator, file: 
     assert "somebody has set 77 s since, which stays" in shown
 
 
-def test_what_was_rolled_back_is_nothing_to_patch(operator: Operator, file: str) -> None:
+def test_patch_of_a_rolled_back_case_offers_no_change(operator: Operator, file: str) -> None:
     case_id = operator.applied()
     operator.lambdas_answer()
     operator.mendq("rollback", case_id, "--yes")
@@ -88,7 +92,7 @@ def test_what_was_rolled_back_is_nothing_to_patch(operator: Operator, file: str)
         (None, 2, "cannot be read"),
     ],
 )
-def test_what_is_not_there_or_ambiguous_is_said(
+def test_patch_refuses_an_unreadable_template_or_one_without_exactly_one_matching_queue(
     operator: Operator, file: str, text: str | None, code: int, says: str
 ) -> None:
     case_id = operator.applied()
@@ -98,7 +102,7 @@ def test_what_is_not_there_or_ambiguous_is_said(
     assert says in operator.refused("patch", case_id, "--template", file, code=code)
 
 
-def test_what_has_to_be_written_by_hand_is_1_and_no_case_is_4(
+def test_patch_exits_with_1_if_lines_must_be_written_by_hand_and_with_4_without_a_case(
     operator: Operator, file: str
 ) -> None:
     case_id = operator.applied()
@@ -108,7 +112,7 @@ def test_what_has_to_be_written_by_hand_is_1_and_no_case_is_4(
     assert "no case" in operator.refused("patch", "gone", "--template", file, code=4)
 
 
-def test_names_that_would_steer_a_terminal_are_spelled_out(operator: Operator, file: str) -> None:
+def test_patch_escapes_control_characters_of_the_template(operator: Operator, file: str) -> None:
     case_id = operator.applied()
     evil = '      Tags: [{Key: a, Value: "\u202ex"}]\n'
     Path(file).write_text(TEMPLATE + evil, encoding="utf-8")
@@ -117,7 +121,7 @@ def test_names_that_would_steer_a_terminal_are_spelled_out(operator: Operator, f
     assert "\u202e" not in shown.output
 
 
-def test_without_the_extra_it_says_what_to_install(
+def test_patch_of_terraform_without_hcl2_says_to_install_the_lint_extra(
     operator: Operator, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case_id = operator.applied()
@@ -127,7 +131,7 @@ def test_without_the_extra_it_says_what_to_install(
     assert "pip install '.[lint]'" in says
 
 
-def test_patch_of_a_queue_that_is_gone_offers_no_line(operator: Operator, file: str) -> None:
+def test_patch_of_a_deleted_queue_offers_no_line(operator: Operator, file: str) -> None:
     case_id = operator.applied()
     sqs = operator.aws.clients.sqs
     sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))

@@ -34,7 +34,9 @@ def _pinned(operator: Operator) -> Pin:
     return found
 
 
-def test_it_shows_the_whole_policy_and_keeps_its_bytes(operator: Operator, queue: str) -> None:
+def test_policy_pin_shows_the_whole_policy_and_stores_its_exact_text(
+    operator: Operator, queue: str
+) -> None:
     result = operator.mendq("policy", "pin", queue, "--yes")
     shown = "".join(result.output.split())
     for line in json.dumps(json.loads(GRANTS), indent=2).splitlines():
@@ -48,7 +50,9 @@ def test_it_shows_the_whole_policy_and_keeps_its_bytes(operator: Operator, queue
     assert found.queue_modified_at.timestamp() == float(attributes["LastModifiedTimestamp"])
 
 
-def test_neither_no_policy_nor_one_that_was_just_changed_is_pinned(operator: Operator) -> None:
+def test_policy_pin_refuses_a_queue_without_policy_or_with_a_policy_changed_just_now(
+    operator: Operator,
+) -> None:
     operator.aws.later(hours=-1)
     operator.aws.queue("orders")
     operator.aws.later(hours=1)
@@ -59,7 +63,7 @@ def test_neither_no_policy_nor_one_that_was_just_changed_is_pinned(operator: Ope
 
 
 @pytest.mark.usefixtures("queue")
-def test_a_pin_that_another_made_meanwhile_is_retained(
+def test_policy_pin_is_refused_if_the_pin_or_the_policy_changed_during_the_question(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def look(*_: Any, **__: Any) -> None:
@@ -77,7 +81,7 @@ def test_a_pin_that_another_made_meanwhile_is_retained(
 
 
 @pytest.mark.usefixtures("queue")
-def test_a_new_pin_shows_what_differs_and_the_number_of_one_taken_away_stays_taken(
+def test_policy_pin_again_shows_the_difference_and_never_reuses_a_generation_number(
     operator: Operator,
 ) -> None:
     operator.json("policy", "pin", "orders", "--yes")
@@ -104,7 +108,9 @@ def _changed(operator: Operator, minutes_ago: int, policy: str, **over: Any) -> 
 
 
 @pytest.mark.usefixtures("queue")
-def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
+def test_policy_show_says_if_the_pinned_policy_is_in_force_and_who_overwrote_the_policy(
+    operator: Operator,
+) -> None:
     operator.json("policy", "pin", "orders", "--yes")
     found = operator.json("policy", "show", "orders")
     assert (found["stands"], found["good"], found["doubt"]) == (True, True, "")
@@ -129,7 +135,7 @@ def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
     assert "`mendq policy pin`" not in shown
 
 
-def test_what_a_reader_would_leave_out_is_shown_as_it_stands() -> None:
+def test_policy_with_duplicate_keys_is_shown_as_escaped_raw_text() -> None:
     twice = '{"Statement": [], "Statement": [{"Effect": "Allow"}], "Id": "\u202e\x1b"}'
     (line,) = command._format_policy(twice)
     assert json.loads(line) == twice
@@ -153,7 +159,7 @@ def _retained(operator: Operator) -> dict[str, Any]:
 
 @pytest.mark.parametrize("attributes", _UNREADABLE)
 @pytest.mark.usefixtures("queue")
-def test_one_that_cannot_be_read_is_said_and_taken_away(
+def test_policy_unpin_removes_an_unreadable_pin_and_show_and_pin_name_unpin_as_the_remedy(
     operator: Operator, attributes: dict[str, Any]
 ) -> None:
     item = _put(operator, attributes)
@@ -170,7 +176,7 @@ def test_one_that_cannot_be_read_is_said_and_taken_away(
 
 
 @pytest.mark.usefixtures("queue")
-def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
+def test_policy_unpin_keeps_an_unreadable_pin_that_was_repaired_during_the_question(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.json("policy", "pin", "orders", "--yes")
@@ -181,7 +187,9 @@ def test_what_somebody_has_put_right_meanwhile_is_not_taken_away(
     assert _retained(operator) == good
 
 
-def test_what_was_approved_for_a_source_is_listed_and_taken_back(operator: Operator) -> None:
+def test_policy_show_lists_the_approved_sources_of_a_dlq_and_unpin_removes_one_source(
+    operator: Operator,
+) -> None:
     dead, source = operator.aws.queue("orders-dlq"), operator.aws.queue("orders")
     assert operator.refused("policy", "unpin", dead, "--source", source, "--yes", code=4)
     pins = Pins(operator.aws.clients.dynamodb, "case_store")
@@ -194,7 +202,9 @@ def test_what_was_approved_for_a_source_is_listed_and_taken_back(operator: Opera
     assert "has no pin" in operator.refused("policy", "show", dead, code=4)
 
 
-def test_unpin_refuses_an_empty_source_and_keeps_the_pin(operator: Operator, queue: str) -> None:
+def test_policy_unpin_with_an_empty_source_is_refused_and_keeps_the_pin(
+    operator: Operator, queue: str
+) -> None:
     """An unset shell variable names no source. It must not stand for the whole pin."""
     operator.json("policy", "pin", "orders", "--yes")
     asked = ("policy", "unpin", queue, "--source", "", "--yes")

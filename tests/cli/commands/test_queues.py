@@ -36,7 +36,7 @@ def arn_of(name: str) -> str:
     return f"arn:aws:sqs:us-east-1:123456789012:{name}"
 
 
-def test_each_is_told_with_what_its_last_scan_thought(operator: Operator) -> None:
+def test_queues_lists_each_queue_with_the_result_of_its_last_scan(operator: Operator) -> None:
     for name in NAMES:
         operator.aws.queue(name, "observe")
     assert listed(operator)["a-well"]["last_scan"] is None, "nothing was scanned"
@@ -64,13 +64,13 @@ def test_each_is_told_with_what_its_last_scan_thought(operator: Operator) -> Non
     assert r"not or not wholly looked at: it \x1b[2J refuses us" in shown
 
 
-def test_open_cases_stand_at_their_queue(operator: Operator) -> None:
+def test_queues_lists_the_open_cases_of_each_queue(operator: Operator) -> None:
     case_id = operator.proposed()
     assert listed(operator)["orders.fifo"]["open_cases"] == [case_id]
     assert case_id in operator.shown("queues")
 
 
-def test_tags_that_mean_nothing_are_shown_and_those_that_are_off_counted(
+def test_queues_shows_tags_not_understood_and_counts_queues_tagged_off(
     operator: Operator,
 ) -> None:
     operator.aws.queue("billing", "Heal")
@@ -84,7 +84,7 @@ def test_tags_that_mean_nothing_are_shown_and_those_that_are_off_counted(
     assert "1 managed queue; off by tag: left" in operator.shown("queues")
 
 
-def test_what_could_not_be_listed_is_said(
+def test_queues_reports_name_patterns_whose_queues_could_not_be_listed(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.aws.queue("orders", "observe")
@@ -110,7 +110,9 @@ def test_what_could_not_be_listed_is_said(
         ("off", "; its tag says off", None),
     ],
 )
-def test_a_mode_is_explained(tag: str | None, why: str, mode: Mode | None) -> None:
+def test_queues_explains_the_mode_of_a_queue_by_settings_and_tag(
+    tag: str | None, why: str, mode: Mode | None
+) -> None:
     consent = Consent(Mode.PROPOSE, Mode.OBSERVE, ("orders*",))
     tags = {} if tag is None else {"mendq": tag}
     assert consent.why("orders-new", tags) == f"settings name it (orders*): propose{why}"

@@ -363,7 +363,7 @@ def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
     assert key in "".join(account.said)
 
 
-def test_drill_says_what_it_cannot_delete_and_tries_again_before_anything_new(
+def test_drill_names_resources_that_it_cannot_delete_and_retries_before_a_new_run(
     account: Account,
 ) -> None:
     account.at("cloudtrail.DeleteTrail", _refuse("DeleteTrail"))
@@ -401,7 +401,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
-def test_command_refuses_file_that_names_no_run_of_the_caller(
+def test_drill_record_refuses_unfinished_json_that_names_no_run_of_the_caller(
     quiet_account: Account, content: bytes
 ) -> None:
     file = quiet_account.plant(content)
@@ -427,7 +427,7 @@ def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: Accoun
     assert quiet_account.all() == quiet_account.before
 
 
-def test_command_refuses_file_that_cannot_be_read(
+def test_drill_record_refuses_unfinished_json_that_cannot_be_read(
     quiet_account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests may run as root, who may read every file, so the disk fails here."""
@@ -479,7 +479,7 @@ def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> 
 
 
 @pytest.mark.parametrize("here", [f"us-east-1:{ACCOUNT}", f"{REGION}:111111111111"])
-def test_drill_refuses_run_of_another_place_even_if_its_id_exists_here(
+def test_drill_refuses_a_run_of_another_account_or_region_even_if_its_id_exists_here(
     account: Account, here: str
 ) -> None:
     account.plant(json.dumps({"run": account.another.run_id, "here": here}))
@@ -537,7 +537,7 @@ OTHER_KEYS = {
 
 
 @pytest.mark.parametrize(("policy", "seconds"), OTHER_KEYS.values(), ids=OTHER_KEYS.keys())
-def test_drill_leaves_key_alone_if_one_of_three_answers_differs(
+def test_drill_leaves_key_alone_if_its_creation_time_or_key_policy_differs(
     quiet_account: Account,
     monkeypatch: pytest.MonkeyPatch,
     policy: str,
@@ -639,7 +639,7 @@ def _mendq(account: Account, *arguments: str) -> Any:
     return CliRunner().invoke(app, [*words, *arguments], env={"COLUMNS": "10000"})
 
 
-def test_command_changes_nothing_if_the_file_of_an_earlier_run_cannot_be_read(
+def test_drill_record_changes_nothing_if_the_file_of_an_earlier_run_is_malformed(
     quiet_account: Account,
 ) -> None:
     quiet_account.plant("torn")
@@ -650,7 +650,7 @@ def test_command_changes_nothing_if_the_file_of_an_earlier_run_cannot_be_read(
     assert quiet_account.is_unfinished, "the file is left for a person to look at"
 
 
-def test_command_asks_before_it_cleans_up(
+def test_drill_record_cleans_up_a_killed_run_only_with_yes(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account.kill_run(monkeypatch, "sns.Publish")
@@ -663,7 +663,7 @@ def test_command_asks_before_it_cleans_up(
     assert (account.all(), account.is_unfinished) == (account.before, False)
 
 
-def test_command_asks_first_then_leaves_nothing_and_needs_only_its_policy(
+def test_drill_record_leaves_no_resource_and_needs_only_the_actions_of_its_policy(
     account: Account,
 ) -> None:
     refused = _mendq(account)
@@ -735,7 +735,7 @@ def _lose_connection() -> NoReturn:
     ],
     ids=["refused", "unreachable"],
 )
-def test_file_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
+def test_record_script_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
     quiet_account: Account,
     main: Main,
     monkeypatch: pytest.MonkeyPatch,
@@ -752,7 +752,9 @@ def test_file_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
     assert quiet_account.is_unfinished
 
 
-def test_file_prints_one_line_if_dir_is_a_file(quiet_account: Account, main: Main) -> None:
+def test_record_script_prints_one_line_if_its_folder_argument_is_a_file(
+    quiet_account: Account, main: Main
+) -> None:
     quiet_account.folder.write_text("a person's")
     code, said, line = main("--yes")
     assert (code, said, len(line.splitlines())) == (1, "", 1)
@@ -761,7 +763,7 @@ def test_file_prints_one_line_if_dir_is_a_file(quiet_account: Account, main: Mai
     assert quiet_account.all() == quiet_account.before
 
 
-def test_file_names_the_cure_if_ctrl_c_ends_its_clean_up(
+def test_record_script_says_to_run_again_if_ctrl_c_interrupts_its_clean_up(
     quiet_account: Account, main: Main
 ) -> None:
     quiet_account.at("iam.DeleteRole", _interrupt)
@@ -778,7 +780,7 @@ def test_file_names_the_cure_if_ctrl_c_ends_its_clean_up(
     assert (quiet_account.all(), quiet_account.is_unfinished) == (quiet_account.before, False)
 
 
-def test_file_changes_nothing_if_ctrl_c_comes_before_a_run(
+def test_record_script_changes_nothing_if_ctrl_c_comes_before_the_run(
     quiet_account: Account, main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet_account.kill_run(monkeypatch, "sns.Publish")
@@ -791,7 +793,7 @@ def test_file_changes_nothing_if_ctrl_c_comes_before_a_run(
     assert quiet_account.is_unfinished
 
 
-def test_file_exits_with_2_if_it_refuses_unfinished_json(
+def test_record_script_exits_with_2_if_it_refuses_unfinished_json(
     quiet_account: Account, main: Main
 ) -> None:
     file = quiet_account.plant("torn")
@@ -803,14 +805,16 @@ def test_file_exits_with_2_if_it_refuses_unfinished_json(
     assert file.read_text() == "torn"
 
 
-def test_file_exits_with_2_if_nobody_can_say_yes(quiet_account: Account, main: Main) -> None:
+def test_record_script_exits_with_2_without_yes_and_without_a_terminal(
+    quiet_account: Account, main: Main
+) -> None:
     code, _, line = main()
     assert (code, len(line.splitlines())) == (2, 1)
     assert "not confirmed, nothing was changed" in line
     assert (quiet_account.all(), quiet_account.is_unfinished) == (quiet_account.before, False)
 
 
-def test_record_policy_gives_no_right_on_keys_but_making_and_listing() -> None:
+def test_record_policy_allows_only_creating_and_listing_kms_keys() -> None:
     assert RECORD_ACTIONS_BY_RESOURCE["*"] == ["kms:CreateKey", "kms:ListKeys"]
     for statement in make_record_policy()["Statement"]:
         (resource,) = statement["Resource"]
@@ -818,7 +822,7 @@ def test_record_policy_gives_no_right_on_keys_but_making_and_listing() -> None:
         assert not [action for action in statement["Action"] if "Tag" in action and "kms" in action]
 
 
-def test_file_runs_alone_on_an_older_python(
+def test_record_script_runs_without_mendq_on_python_3_9(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = Path(recorder.__file__).read_text()
@@ -841,7 +845,7 @@ def test_file_runs_alone_on_an_older_python(
     assert recorder.name_symptom({}) == "install mendq"
 
 
-def test_prefix_and_tags_are_the_ones_that_mendq_leaves_alone() -> None:
+def test_record_script_uses_the_queue_prefix_and_tags_that_mendq_ignores() -> None:
     """The file runs alone, so it cannot import Mendq's names."""
     assert recorder.NAME_PREFIX.startswith(DRILL_QUEUE_PREFIX)
     assert {MODE_TAG: MODE_OFF_VALUE, DRILL_TAG: "true"} == recorder.QUEUE_TAGS

@@ -38,7 +38,7 @@ def _deliver(
     _put(operator, f"summary/week={week}/summary.json", json.dumps(document).encode())
 
 
-def test_a_week_that_is_not_there_writes_nothing_and_names_those_that_are(
+def test_report_of_a_missing_week_writes_no_file_and_names_the_existing_weeks(
     operator: Operator, here: Path
 ) -> None:
     for number in range(30, 47):
@@ -50,7 +50,7 @@ def test_a_week_that_is_not_there_writes_nothing_and_names_those_that_are(
 
 
 @pytest.mark.parametrize("arguments", [(), ("--week", "2026-W46")])
-def test_a_week_that_is_summed_up_has_its_page_in_a_minute(
+def test_report_of_a_week_with_a_summary_but_no_page_yet_says_to_try_again(
     operator: Operator, here: Path, arguments: tuple[str, ...]
 ) -> None:
     _put(operator, "summary/week=2026-W46/summary.json", b"{}")
@@ -66,7 +66,9 @@ def test_a_week_that_is_summed_up_has_its_page_in_a_minute(
     assert "The page: mendq-report-2026-W45.html" in said
 
 
-def test_a_bucket_with_other_things_holds_no_report(operator: Operator) -> None:
+def test_report_ignores_other_objects_in_the_bucket_and_says_there_is_no_report(
+    operator: Operator,
+) -> None:
     for key in ("report/week=2026-W46.html", "report/week=new/report.html", "summary/x"):
         _put(operator, key, b"")
     for arguments in ((), ("--week", "2026-W46")):
@@ -74,7 +76,7 @@ def test_a_bucket_with_other_things_holds_no_report(operator: Operator) -> None:
         assert message.startswith("there is no report yet: the first comes when a week has ended")
 
 
-def test_without_the_nightly_job_it_says_why_there_is_no_report(
+def test_report_without_the_nightly_job_says_that_the_job_is_off(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(STACK_OUTPUTS, "NightlyApplication")
@@ -84,7 +86,7 @@ def test_without_the_nightly_job_it_says_why_there_is_no_report(
     assert off in operator.shown("report")
 
 
-def test_the_same_page_again_changes_nothing_and_another_is_not_overwritten_unasked(
+def test_report_keeps_an_identical_file_and_overwrites_a_different_file_only_with_yes(
     operator: Operator, here: Path
 ) -> None:
     _deliver(operator)
@@ -101,7 +103,7 @@ def test_the_same_page_again_changes_nothing_and_another_is_not_overwritten_unas
     assert (here / FILE).read_bytes() == PAGE
 
 
-def test_open_hands_the_file_to_the_browser_of_a_person(
+def test_report_with_open_starts_the_browser_except_with_json(
     operator: Operator, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -113,7 +115,9 @@ def test_open_hands_the_file_to_the_browser_of_a_person(
     assert asked == [(here / FILE).as_uri()]
 
 
-def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
+def test_report_prints_the_verdict_and_the_first_actions_on_the_terminal(
+    operator: Operator,
+) -> None:
     _deliver(operator)
     verdict, shown = operator.json("report")["verdict"].splitlines(), operator.shown("report")
     assert len(verdict) > 5
@@ -123,7 +127,7 @@ def test_the_verdict_is_on_the_terminal(operator: Operator) -> None:
         assert " ".join(line.split()) in shown
 
 
-def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:
+def test_report_escapes_terminal_codes_in_the_weekly_summary(operator: Operator) -> None:
     evil, document = "\x1b[2J\x07\u202e[bold]x\n\r", busy_week()
     for each in document["cases"]:
         each.update(dict.fromkeys(("queue_arn", "symptom", "why", "outcome"), evil))
@@ -137,7 +141,7 @@ def test_nothing_of_others_steers_the_terminal(operator: Operator) -> None:
 
 
 @pytest.mark.parametrize("summary", [b"", b'{"schema": 2}'])
-def test_a_summary_of_another_version_costs_the_verdict_alone(
+def test_report_with_an_unreadable_summary_writes_the_page_without_a_verdict(
     operator: Operator, here: Path, summary: bytes
 ) -> None:
     _deliver(operator)

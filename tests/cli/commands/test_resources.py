@@ -36,14 +36,14 @@ def stack(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Stubber:
     return stub
 
 
-def test_what_is_there_is_named_whole_and_nothing_else(operator: Operator) -> None:
+def test_resources_lists_only_the_stack_resources_that_still_exist(operator: Operator) -> None:
     shown = operator.mendq("resources").output
     place = "Mendq in account 123456789012, us-east-1, deployed"
     assert shown.startswith(f"\n{place}\n  bucket kept-bucket\nmake cdk ARGS=destroy leaves them")
 
 
 @pytest.mark.parametrize("listed", [(), ("kept-bucket-2",)])
-def test_where_the_bucket_is_another_accounts_by_now_nothing_is_left(
+def test_resources_does_not_list_a_bucket_that_now_belongs_to_another_account(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, listed: Sequence[str]
 ) -> None:
     answer = {"Buckets": [{"Name": each} for each in listed]}

@@ -18,7 +18,7 @@ def _answer(case_id: str, outcome: str, **over: Any) -> dict[str, Any]:
     return {"case_id": case_id, "state": "applied", "attributes": [attribute]}
 
 
-def test_times() -> None:
+def test_rollback_since_option_accepts_ages_and_times_in_utc() -> None:
     """A time is UTC unless it says otherwise."""
     minutes = {"2h": 120, "3d": 4_320, "30min": 30, "2026-11-16T11:00Z": 60}
     minutes |= {"2026-11-16T11:00": 60, "2026-11-16T12:00+01:00": 60}
@@ -30,7 +30,7 @@ def test_times() -> None:
     ("options", "code", "asked"),
     [((), 2, [True]), (("--dry-run", "--yes"), 0, [True]), (("--yes",), 0, [True, False])],
 )
-def test_nothing_is_undone_without_a_yes_and_a_dry_run_beats_it(
+def test_rollback_undoes_nothing_without_yes_or_with_dry_run(
     operator: Operator, options: tuple[str, ...], code: int, asked: list[bool]
 ) -> None:
     case_id = operator.applied()
@@ -55,7 +55,9 @@ def test_rollback_sends_messages_back_before_it_names_the_deletion_of_their_queu
     assert shown.index(back) < shown.index(warning) < shown.index(command)
 
 
-def test_since_takes_the_newest_first_and_nothing_older(operator: Operator) -> None:
+def test_rollback_since_undoes_the_newest_case_first_and_skips_older_cases(
+    operator: Operator,
+) -> None:
     operator.aws.now -= timedelta(hours=5)
     operator.applied("old.fifo")
     operator.aws.later(hours=4)
@@ -91,7 +93,7 @@ def _announced(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]
 
 
 @pytest.mark.parametrize("last", ["applied", "closed"])
-def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
+def test_rollback_dry_run_of_two_fixes_on_one_queue_announces_what_rollback_does(
     operator: Operator, last: str
 ) -> None:
     queue, earlier, later = _fixed_twice(operator, last)
@@ -113,7 +115,7 @@ def test_the_preview_of_two_fixes_on_one_queue_says_what_is_done_then(
 
 
 @pytest.mark.parametrize(("stood", "outcome", "code"), [("40", "kept", 3), ("30", "nothing", 0)])
-def test_what_stood_between_two_fixes_decides_and_not_what_hides_it(
+def test_rollback_dry_run_judges_an_earlier_fix_by_the_value_before_the_later_fix(
     operator: Operator, stood: str, outcome: str, code: int
 ) -> None:
     _, earlier, later = _fixed_twice(operator, "closed")
@@ -126,7 +128,9 @@ def test_what_stood_between_two_fixes_decides_and_not_what_hides_it(
     assert preview[1]["once_undone"] == [later]
 
 
-def test_a_persons_value_behind_a_fix_of_another_attribute_is_kept(operator: Operator) -> None:
+def test_rollback_keeps_a_persons_value_and_undoes_a_later_fix_of_another_attribute(
+    operator: Operator,
+) -> None:
     """The visibility timeout 30 -> 45, the key's reuse 300 -> 600, then a person's 99."""
     operator.aws.now -= timedelta(hours=3)
     key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": "300"}
@@ -152,7 +156,9 @@ def test_a_persons_value_behind_a_fix_of_another_attribute_is_kept(operator: Ope
     assert operator.aws.visibility(queue) == 99
 
 
-def test_nothing_is_undone_behind_a_value_of_a_person(operator: Operator) -> None:
+def test_rollback_undoes_no_earlier_fix_if_a_person_changed_the_value_of_the_later_fix(
+    operator: Operator,
+) -> None:
     queue, earlier, later = _fixed_twice(operator, "applied")
     operator.set_by_a_person(99)
     preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
@@ -165,7 +171,7 @@ def test_nothing_is_undone_behind_a_value_of_a_person(operator: Operator) -> Non
     assert operator.aws.visibility(queue) == 99
 
 
-def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
+def test_rollback_of_a_rolled_back_case_shows_the_current_value_and_changes_nothing(
     operator: Operator,
 ) -> None:
     case_id = operator.applied()
@@ -183,7 +189,7 @@ def test_what_was_rolled_back_before_shows_what_stands_there_and_asks_nothing(
     assert operator.aws.visibility("orders.fifo") == 77
 
 
-def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Operator) -> None:
+def test_rollback_that_aws_denies_prints_the_command_to_run_by_hand(operator: Operator) -> None:
     """As after going back to observe, where no role may write any more."""
     case_id = operator.applied()
     command = "aws sqs set-queue-attributes --attributes VisibilityTimeout=30"
@@ -203,7 +209,7 @@ def test_where_aws_does_not_let_it_the_command_to_type_is_printed(operator: Oper
     ("errors", "code"),
     [(("queue_gone", "queue_gone"), 4), (("queue_gone", "claimed"), 1), (("claimed", ""), 1)],
 )
-def test_what_could_not_be_done_goes_before_a_queue_that_is_gone(
+def test_rollback_exit_code_reports_a_failed_case_before_a_deleted_queue(
     operator: Operator, errors: tuple[str, str], code: int
 ) -> None:
     by_case = {

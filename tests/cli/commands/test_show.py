@@ -21,7 +21,9 @@ PERSON = (
 PLAN = "the visibility timeout of 30 s ends before its consumers are done"
 
 
-def test_a_case_nobody_has_changed_since(operator: Operator) -> None:
+def test_show_of_an_applied_case_has_timeline_evidence_plan_and_rollback_command(
+    operator: Operator,
+) -> None:
     case_id = operator.applied()
     found = operator.json("show", case_id)
     assert found["facts"]["VisibilityTimeout"] == "30"
@@ -36,7 +38,9 @@ def test_a_case_nobody_has_changed_since(operator: Operator) -> None:
     assert "until" not in shown
 
 
-def test_of_a_policy_aws_says_what_it_adds_to_the_one_that_stands(operator: Operator) -> None:
+def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_access(
+    operator: Operator,
+) -> None:
     """For whoever approves; where it may not be asked, that is said."""
     queue = pinned_queue(operator.aws)
     deploy(operator.aws, queue)
@@ -61,7 +65,7 @@ def test_of_a_policy_aws_says_what_it_adds_to_the_one_that_stands(operator: Oper
     assert operator.json("show", case_id)["new_access"] == ""
 
 
-def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:
+def test_show_of_a_case_found_by_a_scan_says_that_no_call_failed(operator: Operator) -> None:
     dead = make_source_and_dlq(operator, "heal")
     operator.aws.later(minutes=5)
     found = [{"queue_arn": dead, "symptom": "dlq_retention_too_short"}]
@@ -71,7 +75,7 @@ def test_what_a_scan_found_tells_of_no_call(operator: Operator) -> None:
     assert evidence == f"seen by a scan at {case.evidence['first_at']}; no call failed"
 
 
-def test_a_calls_own_words_are_shown_once_and_steer_no_terminal(operator: Operator) -> None:
+def test_show_escapes_the_callers_user_agent_and_prints_it_once(operator: Operator) -> None:
     queue = operator.aws.queue(VisibilityTimeout="30")
     agent = {"userAgent": "sdk\x1b[2J", "sourceIPAddress": "192.0.2.7"}
     operator.aws.heal(operator.aws.late_deletes(queue, "a", "b", "c", **agent))
@@ -85,7 +89,9 @@ def _section(shown: str, heading: str) -> str:
     return " ".join(shown.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())
 
 
-def test_the_picture_of_a_case_is_drawn_of_what_it_knows(operator: Operator) -> None:
+def test_show_draws_bars_of_processing_time_and_timeout_only_if_the_need_is_known(
+    operator: Operator,
+) -> None:
     """Nothing names the need of a queue without a tag or a function."""
     unnamed = operator.shown("show", operator.applied("guessed.fifo"))
     assert "first failure" in unnamed
@@ -106,7 +112,9 @@ def test_the_picture_of_a_case_is_drawn_of_what_it_knows(operator: Operator) -> 
 
 
 @pytest.mark.parametrize("word", ["approve", "decline"])
-def test_a_persons_word_and_the_plans_reason_are_both_said(operator: Operator, word: str) -> None:
+def test_show_has_both_the_reason_of_the_plan_and_the_persons_decision(
+    operator: Operator, word: str
+) -> None:
     case_id, said = operator.proposed(), f"a person {word}d"
     say(operator.aws, word, case_id, PERSON)
     shown = operator.mendq("show", case_id).stdout
@@ -121,7 +129,9 @@ def test_a_persons_word_and_the_plans_reason_are_both_said(operator: Operator, w
     assert PLAN in document["plan_reason"]
 
 
-def test_what_was_rolled_back_is_not_shown_as_planned(operator: Operator) -> None:
+def test_show_of_a_rolled_back_case_lists_the_steps_that_were_taken_back(
+    operator: Operator,
+) -> None:
     case_id = operator.applied()
     operator.lambdas_answer()
     operator.mendq("rollback", case_id, "--yes")
@@ -135,7 +145,9 @@ def test_what_was_rolled_back_is_not_shown_as_planned(operator: Operator) -> Non
     assert f"its plans wait for a person since case {case_id}" in operator.shown("show", case_id)
 
 
-def test_a_refused_case_shows_its_code_and_what_to_do_and_no_plan(operator: Operator) -> None:
+def test_show_of_a_refused_case_has_the_code_and_the_next_step_and_no_plan(
+    operator: Operator,
+) -> None:
     """The tag to set, with its number; it was planned by nobody."""
     tags = {"mendq:max-processing-seconds": "100", "mendq:max-visibility-seconds": "120"}
     arn = operator.aws.queue("orders.fifo", VisibilityTimeout="30")
@@ -161,7 +173,7 @@ def test_a_refused_case_shows_its_code_and_what_to_do_and_no_plan(operator: Oper
 
 
 @pytest.mark.parametrize("columns", ["80", "40", ""])
-def test_what_is_to_be_copied_is_never_broken(
+def test_show_and_cases_never_break_a_policy_or_arn_across_lines(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
     """At any width, and in a pipe."""
@@ -184,7 +196,7 @@ def test_what_is_to_be_copied_is_never_broken(
 @pytest.mark.parametrize(
     ("state", "words"), [("proposed", ("approve", "decline")), ("approved", ("decline",))]
 )
-def test_what_waits_says_until_when_and_what_a_person_may_say(
+def test_show_of_a_waiting_case_has_its_deadline_and_only_the_possible_decisions(
     operator: Operator, state: str, words: tuple[str, ...]
 ) -> None:
     case_id = operator.proposed()
@@ -201,7 +213,7 @@ def test_what_waits_says_until_when_and_what_a_person_may_say(
     assert operator.json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")
 
 
-def test_evidence_of_another_shape_is_named(operator: Operator) -> None:
+def test_show_names_the_malformed_part_of_a_cases_evidence_and_exits(operator: Operator) -> None:
     case_id = operator.applied()
     wrong: dict[str, Any] = {"failed_calls": {"failed_calls": "3"}, "principals": {"principals": 5}}
     wrong["requests"] = {"requests": [{"source_ip": []}]}
@@ -214,7 +226,7 @@ def test_evidence_of_another_shape_is_named(operator: Operator) -> None:
     assert operator.json("show", case_id)["evidence"] == {}
 
 
-def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> None:
+def test_show_and_cases_escape_terminal_codes_in_the_reason_of_a_case(operator: Operator) -> None:
     case_id = operator.applied()
     change_cases(operator.aws, reason="\x1b[2J[bold]")
     for command in (("cases",), ("show", case_id)):
@@ -231,7 +243,7 @@ def test_a_reason_from_outside_cannot_steer_the_terminal(operator: Operator) -> 
         (30, "nothing", "as before already"),
     ],
 )
-def test_undo_is_offered_where_what_it_wrote_stands(
+def test_show_offers_rollback_only_if_the_queue_still_has_the_value_that_mendq_wrote(
     operator: Operator, seconds: int, outcome: str, says: str
 ) -> None:
     case_id = operator.applied()
@@ -245,7 +257,7 @@ def test_undo_is_offered_where_what_it_wrote_stands(
     assert ("rollback" in shown) is bool(found["undo"]) is (outcome == "undone")
 
 
-def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None:
+def test_show_offers_no_rollback_if_the_queue_was_deleted(operator: Operator) -> None:
     case_id = operator.applied()
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
     found = operator.json("show", case_id)
@@ -257,7 +269,9 @@ def test_undo_is_not_offered_where_the_queue_is_gone(operator: Operator) -> None
     assert "rollback" not in shown
 
 
-def test_a_case_of_a_symptom_that_nobody_knows_can_be_closed(operator: Operator) -> None:
+def test_show_offers_close_for_a_case_of_a_symptom_that_mendq_does_not_know(
+    operator: Operator,
+) -> None:
     case_id = operator.applied()
     assert "mendq close" not in operator.mendq("show", case_id).stdout
     change_cases(operator.aws, symptom="gone_since")
@@ -265,7 +279,7 @@ def test_a_case_of_a_symptom_that_nobody_knows_can_be_closed(operator: Operator)
     assert shown == f"mendq close {case_id} --region us-east-1"
 
 
-def test_what_holds_an_approved_case_up_is_said(operator: Operator) -> None:
+def test_show_and_cases_report_what_holds_up_an_approved_case(operator: Operator) -> None:
     case_id = operator.proposed()
     operator.aws.later(hours=3)
     say(operator.aws, "approve", case_id)

@@ -23,7 +23,9 @@ def _bundle(operator: Operator, case_id: str, folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_it_holds_what_aws_support_asks_for(operator: Operator, tmp_path: Path) -> None:
+def test_support_bundle_holds_request_ids_attributes_and_metrics_of_the_case(
+    operator: Operator, tmp_path: Path
+) -> None:
     case_id = operator.applied()
     arn = case_of(operator.aws).queue_arn
     operator.counted_by_sqs("orders.fifo", "NumberOfMessagesSent", 7, operator.aws.now)
@@ -45,7 +47,7 @@ def test_it_holds_what_aws_support_asks_for(operator: Operator, tmp_path: Path) 
     assert (sent, metrics["since"] < first["at"] < metrics["until"]) == (7, True)
 
 
-def test_a_file_that_is_there_stays_unless_said_otherwise(
+def test_support_bundle_overwrites_an_existing_file_only_with_yes(
     operator: Operator, tmp_path: Path
 ) -> None:
     case_id, path = operator.applied(), tmp_path / "mine.json"
@@ -58,7 +60,9 @@ def test_a_file_that_is_there_stays_unless_said_otherwise(
     )
 
 
-def test_a_case_that_nobody_knows_writes_nothing(operator: Operator, tmp_path: Path) -> None:
+def test_support_bundle_of_an_unknown_case_writes_no_file(
+    operator: Operator, tmp_path: Path
+) -> None:
     path = tmp_path / "bundle.json"
     operator.refused("support-bundle", "none", "-o", str(path), code=4)
     assert not path.exists()

@@ -42,7 +42,7 @@ HOOK = "AWS::CloudFormation::LambdaHook"
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(name: str) -> None:
+def test_idle_stack_costs_less_than_its_ceiling_with_and_without_dashboard(name: str) -> None:
     """At list price."""
     deployed = BilledStack(template_of(name).raw)
     assert bill.list_unpriced_types(deployed) == sorted(deployed.resource_types & {HOOK}), (
@@ -60,25 +60,27 @@ def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(
 
 
 @pytest.mark.parametrize(("properties", "expected"), KNOWN["alarms"])
-def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected: float) -> None:
+def test_price_of_an_alarm_depends_on_the_metrics_that_it_reads(
+    properties: dict[str, Any], expected: float
+) -> None:
     assert bill.PRICING_FUNCTION_BY_TYPE[f"{CLOUDWATCH}Alarm"](
         stack(alarm(**properties))
     ).dollars == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("expression", "times"), KNOWN["schedules"].items())
-def test_schedules_are_counted(expression: str, times: float) -> None:
+def test_runs_a_month_of_rate_and_cron_schedules_are_counted(expression: str, times: float) -> None:
     assert count_runs_a_month(expression) == pytest.approx(times)
 
 
 @pytest.mark.parametrize("expression", KNOWN["uncountable"])
-def test_a_schedule_of_another_kind_is_refused(expression: str) -> None:
+def test_schedule_that_cannot_be_counted_is_refused_as_not_priced(expression: str) -> None:
     with pytest.raises(NotPriced, match="cannot be counted"):
         count_runs_a_month(expression)
 
 
 @pytest.mark.parametrize("template", ["Resources:\n", {}, {"Outputs": {}}])
-def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
+def test_template_without_resources_is_refused_as_not_priced(template: Any) -> None:
     with pytest.raises(NotPriced):
         _ = BilledStack(template).resource_types
 
@@ -94,7 +96,7 @@ def _names_sent(
     return frozenset(each["Name"] for each in sent["Metrics"])
 
 
-def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_nothing() -> None:
+def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs() -> None:
     now, followed = datetime(2026, 1, 1, tzinfo=UTC), FollowUpResult([])
     by_follow_up = _names_sent(lambda call: follow_up.send_metrics(call, followed, now))
     by_probe = _names_sent(lambda call: call.count(BatchResult().count_by_metric())) | {

@@ -51,7 +51,7 @@ BUSY = _queue(1, 2, 6, 3)
         (SENDS_CHOICE, 1),
     ],
 )
-def test_each_choice_pays_for_its_calls_and_is_a_setting(
+def test_trail_choice_costs_the_calls_that_it_logs_and_is_a_valid_setting(
     choice: TrailChoice, dollars: float
 ) -> None:
     assert choice in TRAIL_CHOICES
@@ -60,7 +60,7 @@ def test_each_choice_pays_for_its_calls_and_is_a_setting(
     assert set(trail.event_names or DATA_EVENT_NAMES) == choice.event_names
 
 
-def test_what_was_not_counted_is_not_known() -> None:
+def test_trail_cost_is_unknown_if_cloudwatch_counted_no_calls() -> None:
     assert QueueCalls(ARN).estimate_monthly_dollars(DATA_EVENT_NAMES) is None
     assert {"ChangeMessageVisibility", "GetQueueAttributes"} <= set(
         NO_RECEIVES_CHOICE.uncounted_calls
@@ -68,7 +68,7 @@ def test_what_was_not_counted_is_not_known() -> None:
     assert SENDS_CHOICE.uncounted_calls == []
 
 
-def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queues() -> None:
+def test_trail_choice_lists_each_symptom_by_its_worst_visibility_over_all_queues() -> None:
     for choice in TRAIL_CHOICES:
         shown = sort_symptoms_by_visibility(choice, [ARN, FIFO])
         seen = {*shown.wholly, *shown.in_part, *shown.blind}

@@ -83,12 +83,14 @@ def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
     return look
 
 
-def test_where_none_rings_or_what_holds_a_page_back_is_no_fault(looked: Looked) -> None:
+def test_doctor_is_ok_if_no_alarm_rings_or_only_alarms_about_fixes_ring(looked: Looked) -> None:
     fine = {"alarms": Check("alarms", Status.OK, "none rings")}
     assert looked("") == looked(KNOWN["no_faults"]) == fine
 
 
-def test_somebody_elses_alarm_of_such_a_name_is_none_of_ours(looked: Looked) -> None:
+def test_doctor_ignores_foreign_alarms_named_mendq_and_trusts_no_runbook_path_in_such_alarms(
+    looked: Looked,
+) -> None:
     theirs = {"AlarmName": "mendq-orders-depth", "StateUpdatedTimestamp": NOW}
     assert set(looked("", theirs)) == {"alarms"}
     strange = {**theirs, "AlarmDescription": "Runbook: ../../x\n", "AlarmActions": ["arn:x"]}
@@ -96,7 +98,7 @@ def test_somebody_elses_alarm_of_such_a_name_is_none_of_ours(looked: Looked) -> 
     assert (check.status, check.remedy) == (Status.WARN, "docs/alarms.md")
 
 
-def test_each_alarm_is_named_with_its_runbook_and_its_log(looked: Looked) -> None:
+def test_doctor_names_the_runbook_and_the_lambda_log_of_each_ringing_alarm(looked: Looked) -> None:
     functions = template_of("named").all(FUNCTION)
     logs = {each: Log(f"/log/{each}", Command("")) for each in functions}
     checks = looked(" ".join(_described()), **logs)
@@ -115,7 +117,7 @@ def test_each_alarm_is_named_with_its_runbook_and_its_log(looked: Looked) -> Non
 
 
 @pytest.mark.parametrize(("ringing", "statuses"), KNOWN["statuses"].items())
-def test_only_what_wakes_people_about_mendq_itself_fails(
+def test_doctor_fails_for_ringing_alarms_that_page_about_mendq_and_warns_for_others(
     looked: Looked, ringing: str, statuses: str
 ) -> None:
     checks = looked(ringing)
@@ -123,7 +125,7 @@ def test_only_what_wakes_people_about_mendq_itself_fails(
 
 
 @pytest.mark.parametrize(("name", "statuses"), KNOWN["young"].items())
-def test_what_rings_until_the_first_sign_is_no_fault_of_a_new_stack(
+def test_doctor_only_warns_on_a_new_stack_of_alarms_that_ring_until_the_first_probe_or_run(
     looked: Looked, name: str, statuses: str
 ) -> None:
     found = [looked(name, hours_old=hours)[name].status for hours in (1.3, 1.4)]

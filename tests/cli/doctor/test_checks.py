@@ -61,7 +61,7 @@ def _denied(message: str) -> ClientError:
         (CommandError("no output FollowUpFunction"), "deploy this version of Mendq"),
     ],
 )
-def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(
+def test_doctor_check_that_aws_refuses_is_unknown_with_a_remedy_and_keeps_earlier_results(
     error: Exception, remedy: str
 ) -> None:
     before, unknown = run_checks("trails", lambda: _raising(error))
@@ -69,7 +69,7 @@ def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(
 
 
 @pytest.mark.parametrize(("subscriptions", "status", "remedy"), KNOWN["subscriptions"])
-def test_whom_a_page_would_reach(
+def test_doctor_topic_check_reports_if_pages_reach_a_confirmed_subscriber(
     operator: Operator, subscriptions: str, status: str, remedy: str
 ) -> None:
     named = (each.partition(":") for each in subscriptions.split())
@@ -87,7 +87,9 @@ def test_whom_a_page_would_reach(
     ("marked", "named"),
     [("", ""), ("a", "orders-a"), ("abcde", "orders-a, orders-b, orders-c and 2 more")],
 )
-def test_the_queues_of_drills_are_named_whatever_the_tag_holds(marked: str, named: str) -> None:
+def test_doctor_names_up_to_three_leftover_drill_queues_and_prints_the_untag_command(
+    marked: str, named: str
+) -> None:
     every = [ManagedQueue(f"{ARN}-{each}", {DRILL_TAG: ""}) for each in marked]
     found = list(check_drill_tags([ManagedQueue(ARN, {"mendq": "heal"}), *every]))
     assert [each.sentence.rpartition(": ")[2] for each in found] == [named] * bool(marked)
@@ -105,7 +107,7 @@ def _command(check: Check) -> str:
 
 
 @pytest.mark.parametrize(("code", "region", "status", "says", "remedy"), KNOWN["buckets"])
-def test_where_the_trails_bucket_lies(  # noqa: PLR0917 - a row of the table
+def test_doctor_reports_the_region_of_the_trail_bucket_or_that_it_is_unknown(  # noqa: PLR0917 - a row of the table
     operator: Operator, code: str, region: str, status: str, says: str, remedy: str
 ) -> None:
     """S3 tells the region to strangers too, with `code`; silence is not known."""
@@ -126,7 +128,7 @@ def test_where_the_trails_bucket_lies(  # noqa: PLR0917 - a row of the table
         assert mistake_in(found.remedy) == ""
 
 
-def test_without_the_nightly_job_it_says_so_and_asks_for_no_bucket(
+def test_doctor_reports_a_disabled_nightly_job_as_ok_and_asks_for_no_trail_bucket(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(STACK_OUTPUTS, "NightlyApplication")
@@ -136,7 +138,7 @@ def test_without_the_nightly_job_it_says_so_and_asks_for_no_bucket(
 
 
 @pytest.mark.parametrize("row", KNOWN["parts"])
-def test_a_part_of_the_stack_is_well_or_what_mends_it_can_be_typed(
+def test_doctor_check_of_a_stack_resource_is_ok_or_fails_with_a_command_to_paste(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, row: list[Any]
 ) -> None:
     """Type, logical and physical id; what AWS is asked for it and answers; what is said, typed."""
@@ -153,7 +155,7 @@ def test_a_part_of_the_stack_is_well_or_what_mends_it_can_be_typed(
 
 
 @pytest.mark.parametrize("home", [HERE, THERE])
-def test_a_trail_that_is_switched_off_is_switched_on_where_it_was_made(
+def test_doctor_prints_start_logging_in_the_home_region_of_a_stopped_trail(
     operator: Operator, home: str
 ) -> None:
     boto3.client("s3", region_name=HERE).create_bucket(Bucket=BUCKET)
@@ -199,7 +201,9 @@ ORGANIZATION = _described("organization", "999999999999"), "TrailNotFoundExcepti
 OURS = _described("ours"), [{"Field": "resources.ARN", "Equals": [ARN]}]
 
 
-def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> None:
+def test_doctor_still_checks_the_other_trails_if_one_trail_cannot_be_read(
+    operator: Operator,
+) -> None:
     checks, found = _looked_at(operator, ORGANIZATION, OURS)
     assert [(each.name, each.status) for each in checks] == [
         ("trail organization", UNKNOWN), ("trail ours", OK), ("probe's trail", UNKNOWN),
@@ -226,7 +230,7 @@ def _doctored(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Trai
     return operator.json("doctor", code=1)
 
 
-def test_the_verdict_comes_first_and_what_is_well_only_where_it_is_asked_for(
+def test_doctor_prints_the_verdict_first_and_passed_checks_only_with_verbose(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = [
@@ -250,7 +254,7 @@ def test_the_verdict_comes_first_and_what_is_well_only_where_it_is_asked_for(
     assert operator.shown("doctor").startswith("1 UNKNOWN in 3 checks: "), "not well, not failed"
 
 
-def test_while_a_trail_cannot_be_read_nothing_is_advised_about_selectors(
+def test_doctor_advises_no_trail_selectors_while_one_trail_cannot_be_read(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.aws.queue("orders.fifo")
@@ -262,7 +266,7 @@ def test_while_a_trail_cannot_be_read_nothing_is_advised_about_selectors(
 
 
 @pytest.mark.parametrize(("is_logged", "field"), KNOWN["probe_logged"])
-def test_whether_an_existing_trail_logs_the_probe_is_told_as_cloudtrail_evaluates_it(
+def test_doctor_evaluates_trail_selectors_like_cloudtrail_to_see_if_the_probe_is_logged(
     operator: Operator, field: dict[str, Any], *, is_logged: bool
 ) -> None:
     (_, check), _ = _looked_at(operator, (_described("ours"), [field]))
@@ -271,7 +275,7 @@ def test_whether_an_existing_trail_logs_the_probe_is_told_as_cloudtrail_evaluate
 
 
 @pytest.mark.parametrize(("trails", "status", "says"), KNOWN["files"])
-def test_what_is_logged_and_lies_where_the_nightly_job_does_not_read_is_found(
+def test_doctor_warns_of_trail_files_outside_the_prefix_that_the_nightly_job_reads(
     operator: Operator, trails: list[list[str]], status: str, says: str
 ) -> None:
     """Each trail's place, and the type of resources that it logs or the code of a refusal."""
@@ -288,7 +292,7 @@ def test_what_is_logged_and_lies_where_the_nightly_job_does_not_read_is_found(
     assert ("trail.prefix" in check.remedy) is (status in {WARN, FAIL})
 
 
-def test_a_queue_that_is_logged_in_part_is_warned_of(
+def test_doctor_warns_of_a_queue_with_calls_that_no_trail_logs(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arn = operator.aws.queue("orders.fifo")
@@ -303,7 +307,7 @@ def test_a_queue_that_is_logged_in_part_is_warned_of(
     assert found["outside_selectors"] == []
 
 
-def test_topic_that_is_gone_fails_the_check_and_the_other_topic_is_still_asked(
+def test_doctor_fails_a_deleted_topic_and_still_checks_the_other_topic(
     operator: Operator,
 ) -> None:
     settings = operator.account.settings

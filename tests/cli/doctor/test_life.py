@@ -62,7 +62,7 @@ def _beat(
 
 
 @pytest.mark.parametrize(("runs", "errors", "status", "says"), KNOWN["heartbeats"])
-def test_a_run_that_ended_well_lasts_ten_minutes_and_what_is_wrong_is_said(
+def test_doctor_heartbeat_is_ok_for_ten_minutes_after_a_follow_up_run_without_error(
     operator: Operator, runs: str, errors: str, status: str, says: str
 ) -> None:
     check = _beat(operator, runs, errors)
@@ -71,7 +71,9 @@ def test_a_run_that_ended_well_lasts_ten_minutes_and_what_is_wrong_is_said(
     assert says in check.sentence
 
 
-def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
+def test_doctor_heartbeat_of_a_new_stack_fails_only_after_ten_minutes_without_a_run(
+    operator: Operator,
+) -> None:
     assert _beat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE - SECOND).status == "warn"
     assert _beat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE).status == "fail"
 
@@ -85,7 +87,7 @@ def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
         (PROBE_ARRIVAL_TIMEOUT, 1, "warn"),
     ],
 )
-def test_a_probe_that_was_not_seen(
+def test_doctor_probe_check_fails_for_an_overdue_probe_and_warns_of_lost_earlier_probes(
     operator: Operator, ago: timedelta, lost_in_a_row: int, status: str
 ) -> None:
     (check,) = check_probe(operator.account, NOW)
@@ -98,7 +100,7 @@ def test_a_probe_that_was_not_seen(
 
 
 @pytest.mark.parametrize(("answer", "owner", "status", "says", "remedy"), KNOWN["calendars"])
-def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of the table
+def test_doctor_calendar_check_does_not_report_an_unreadable_change_calendar_as_closed(  # noqa: PLR0917 - a row of the table
     operator: Operator, answer: str, owner: str, status: str, says: str, remedy: str
 ) -> None:
     """`answer` is the calendar's state, or the code of an error; ours may be denied to us alone."""
@@ -144,7 +146,7 @@ def _put(operator: Operator, at: datetime, **over: Any) -> None:
         ),
     ],
 )
-def test_a_round_is_read_as_it_was_put_down(
+def test_doctor_reads_the_last_complete_scan_and_skips_a_malformed_scan_result(
     operator: Operator, over: dict[str, Any], found: HourlyScan | None
 ) -> None:
     assert read_last_scan(operator.account) is None
@@ -159,7 +161,7 @@ def test_a_round_is_read_as_it_was_put_down(
 
 
 @pytest.mark.parametrize(("over", "status", "says", "remedy"), KNOWN["rounds"])
-def test_what_a_round_left_out(
+def test_doctor_scan_check_reports_what_the_last_scan_left_out_and_fails_after_three_hours(
     operator: Operator, over: dict[str, int], status: str, says: str, remedy: str
 ) -> None:
     found = changed(ROUND, **over)
@@ -173,7 +175,7 @@ def test_what_a_round_left_out(
     ("hours_old", "found"),
     [(1, ("warn", "ask again in an hour")), (100, ("fail", "see the log of scan"))],
 )
-def test_where_no_round_was_made(
+def test_doctor_scan_check_without_any_scan_warns_on_a_new_stack_and_fails_on_an_old_stack(
     operator: Operator, hours_old: int, found: tuple[str, str]
 ) -> None:
     account = structs.replace(operator.account, made_at=NOW - hours_old * HOUR)

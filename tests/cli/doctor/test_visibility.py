@@ -50,7 +50,9 @@ def _calls(name: str) -> Trail:
     ("is_logged", "fields"),
     [(word == "logged", each) for word, selectors in SELECTORS.items() for each in selectors],
 )
-def test_what_a_trails_selector_logs(*, is_logged: bool, fields: list[Any] | None) -> None:
+def test_trail_evaluates_advanced_event_selectors_like_cloudtrail(
+    *, is_logged: bool, fields: list[Any] | None
+) -> None:
     """A trail without any selector logs nothing."""
     trail = Trail("mendq", () if fields is None else ({"FieldSelectors": fields},))
     assert trail.is_logging(ORDERS, "DeleteMessage") is is_logged
@@ -63,7 +65,9 @@ def _sight(symptom: str, trails: list[Trail], *queue_arns: str) -> SymptomVisibi
     return found
 
 
-def test_a_queue_outside_is_blind_to_everything() -> None:
+def test_queue_outside_every_trail_selector_is_unlogged_and_blind_to_every_symptom_of_calls() -> (
+    None
+):
     trail = _trail(_field("resources.ARN", Equals=[ORDERS]))
     assert list_unlogged_queues([trail], [ORDERS, OTHERS]) == [OTHERS]
     for each in list_symptom_visibility([trail], [ORDERS, OTHERS]):
@@ -72,12 +76,12 @@ def test_a_queue_outside_is_blind_to_everything() -> None:
         assert set(each.blind.items()) <= {(OTHERS, UNLOGGED_QUEUE_REASON)}
 
 
-def test_what_only_fifo_queues_show_is_not_asked_of_others() -> None:
+def test_fifo_only_symptom_is_not_listed_as_blind_for_standard_queues() -> None:
     found = _sight("dedup_id_missing", [], ORDERS, OTHERS)
     assert (found.visible, found.partly, list(found.blind)) == ((), {}, [ORDERS])
 
 
-def test_calls_that_are_not_logged_are_named_and_where_none_is_the_symptom_is_blind() -> None:
+def test_symptom_names_unlogged_calls_and_is_blind_if_none_of_its_calls_is_logged() -> None:
     two = [_calls("DeleteMessage"), _calls("ChangeMessageVisibility")]
     found = _sight("visibility_timeout_too_short", two, ORDERS)
     batches = "ChangeMessageVisibilityBatch, DeleteMessageBatch"
@@ -85,7 +89,9 @@ def test_calls_that_are_not_logged_are_named_and_where_none_is_the_symptom_is_bl
     assert ORDERS in _sight("message_too_long", [_calls("ListQueueTags")], ORDERS).blind
 
 
-def test_a_late_delete_on_a_standard_queue_answers_200_and_the_scan_finds_the_race() -> None:
+def test_late_deletes_on_a_standard_queue_are_partly_visible_in_calls_and_found_by_the_scan() -> (
+    None
+):
     found = _sight("visibility_timeout_too_short", [_trail()], OTHERS)
     assert (found.partly, found.by_the_scan) == ({OTHERS: LATE_DELETES_REASON}, True)
     assert not [
@@ -94,7 +100,7 @@ def test_a_late_delete_on_a_standard_queue_answers_200_and_the_scan_finds_the_ra
     assert _sight("in_flight_limit", [_trail()], OTHERS).visible == (OTHERS,)
 
 
-def test_calls_that_no_trail_logs_are_said_by_queue() -> None:
+def test_find_unlogged_calls_lists_the_calls_of_each_queue_that_no_trail_logs() -> None:
     names = _field("eventName", NotEquals=["DeleteMessage"])
     most = _trail(_field("resources.ARN", Equals=[ORDERS]), names)
     found = find_unlogged_calls([most], [ORDERS, OTHERS])
@@ -125,7 +131,7 @@ def printed(
     return shown
 
 
-def test_before_a_queue_is_managed_the_symptoms_are_shown_and_what_only_the_scan_finds(
+def test_doctor_without_managed_queues_lists_every_symptom_as_seen_by_calls_or_by_scan(
     printed: Callable[..., str],
 ) -> None:
     table, _, scanned = printed().partition("What the scan finds")
@@ -148,7 +154,7 @@ def test_before_a_queue_is_managed_the_symptoms_are_shown_and_what_only_the_scan
         ("the log Mendq-a/more", None),
     ],
 )
-def test_a_command_of_ours_and_nothing_else_can_be_copied_from_80_columns(
+def test_doctor_prints_only_its_own_commands_unbroken_at_80_columns(
     printed: Callable[..., str], remedy: str, typed: str | None
 ) -> None:
     fine = Check("queue b", Status.OK, "0 message(s)", READ)

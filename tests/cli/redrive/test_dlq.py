@@ -37,7 +37,7 @@ def _groups(found: Any) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("named", ["orders", "orders-dlq"])
-def test_messages_are_seen_in_groups_and_their_commands_take_them(
+def test_dlq_groups_messages_and_the_command_of_each_group_matches_its_messages(
     queues: OrdersQueues, named: str
 ) -> None:
     ids = _filled(queues)
@@ -59,7 +59,9 @@ def test_messages_are_seen_in_groups_and_their_commands_take_them(
     assert queues.ids(queues.messages) == ids
 
 
-def test_what_expires_first_is_said_and_since_when_they_are_there(queues: OrdersQueues) -> None:
+def test_dlq_shows_which_messages_expire_first_and_when_messages_were_sent(
+    queues: OrdersQueues,
+) -> None:
     assert "about 0 messages, 0 looked at" in queues.said(*LOOK)
     _filled(queues)
     queues.configure(queues.messages, MessageRetentionPeriod="7200")
@@ -73,7 +75,9 @@ def test_what_expires_first_is_said_and_since_when_they_are_there(queues: Orders
     assert "about 19 messages, 19 looked at: given back at once, a receive more each" in shown
 
 
-def test_no_value_of_a_body_is_shown_unless_that_is_asked_for(queues: OrdersQueues) -> None:
+def test_dlq_shows_values_of_message_bodies_only_with_the_bodies_option(
+    queues: OrdersQueues,
+) -> None:
     queues.write({"card": "4111", "x": {"deep": "4111"}}, ErrorMessage="\x1b[31m bad\n")
     queues.write("4111 \x1b[31m plain")
     for words in (LOOK, (*LOOK, "--json")):
@@ -87,7 +91,7 @@ def test_no_value_of_a_body_is_shown_unless_that_is_asked_for(queues: OrdersQueu
     assert "4111 \\x1b[31m plain" in shown
 
 
-def test_a_queue_that_is_nobodys_dlq_is_looked_at_only_by_a_persons_word(
+def test_dlq_receives_from_a_queue_that_is_no_dlq_only_with_yes(
     queues: OrdersQueues,
 ) -> None:
     queues.write(queue=queues.account.queue("plain", tag=None))
@@ -99,7 +103,9 @@ def test_a_queue_that_is_nobodys_dlq_is_looked_at_only_by_a_persons_word(
     assert queues.operator.json("dlq", "nobodys", code=4)["error"]["code"] == "not_found"
 
 
-def test_a_dlq_that_moves_on_what_is_looked_at_is_not(queues: OrdersQueues) -> None:
+def test_dlq_that_has_a_dlq_itself_is_refused_so_that_no_receive_moves_a_message(
+    queues: OrdersQueues,
+) -> None:
     ids = _filled(queues)
     last = queues.account.queue("last", tag=None)
     queues.configure(queues.messages, RedrivePolicy=RedrivePolicy(last, 1).text)
@@ -108,7 +114,7 @@ def test_a_dlq_that_moves_on_what_is_looked_at_is_not(queues: OrdersQueues) -> N
     assert queues.ids(queues.messages) == ids
 
 
-def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(
+def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
     queues: OrdersQueues,
 ) -> None:
     _filled(queues)
@@ -123,7 +129,7 @@ def test_messages_of_a_source_that_is_gone_are_shown_the_way_to_another(
     )
 
 
-def test_a_quarantine_is_looked_at_and_its_groups_return_from_there(queues: OrdersQueues) -> None:
+def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQueues) -> None:
     quarantine = queues.account.queue("orders-quarantine", tag=None)
     queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))
     found = queues.operator.json("dlq", "orders-quarantine")
@@ -133,7 +139,7 @@ def test_a_quarantine_is_looked_at_and_its_groups_return_from_there(queues: Orde
 
 
 @pytest.mark.parametrize(("seconds", "says"), [("600", "died sooner"), ("0", "may have died")])
-def test_whether_they_can_have_died_for_want_of_time_is_said(
+def test_dlq_hints_if_messages_may_have_died_of_a_short_visibility_timeout(
     queues: OrdersQueues, seconds: str, says: str
 ) -> None:
     _filled(queues)
@@ -145,7 +151,9 @@ def test_whether_they_can_have_died_for_want_of_time_is_said(
     assert f"3 x {seconds} s" in hint
 
 
-def test_a_fifo_queues_groups_are_seen_and_go_on_in_order(operator: Operator) -> None:
+def test_dlq_reads_ten_messages_of_each_fifo_group_and_keeps_their_order(
+    operator: Operator,
+) -> None:
     queues = make_orders_queues(operator, fifo=True)
     for n in range(36):
         queues.write({"n": n}, group=f"g{n % 3}")

@@ -32,7 +32,9 @@ def _hold(queues: OrdersQueues, faults: list[str], stop: Event | None = None) ->
     return hold_dlq(queues.operator.account, queues.dlq, stop or Event(), faults)
 
 
-def test_it_holds_beat_by_beat_and_no_longer(quick: OrdersQueues) -> None:
+def test_hold_dlq_renews_its_claim_during_the_block_and_releases_the_dlq_afterwards(
+    quick: OrdersQueues,
+) -> None:
     faults = list[str]()
     with _hold(quick, faults):
         assert not quick.claimed()
@@ -45,7 +47,7 @@ def test_it_holds_beat_by_beat_and_no_longer(quick: OrdersQueues) -> None:
         assert faults == [], "of a source without a DLQ nothing is held"
 
 
-def test_a_redrive_under_way_is_not_held_up_and_one_that_is_over_is_no_hindrance(
+def test_hold_dlq_is_refused_during_a_redrive_and_possible_after_a_finished_redrive(
     quick: OrdersQueues,
 ) -> None:
     quick.redrive_in(Stage.RAMP)
@@ -86,7 +88,7 @@ def _failing(
 @pytest.mark.parametrize(
     "error", [each("silent") for each in (CaseStoreUnavailable, CaseStoreUnreadable, CommandError)]
 )
-def test_a_hold_that_is_lost_ends_the_run(
+def test_hold_dlq_stops_the_run_if_its_claim_cannot_be_renewed(
     quick: OrdersQueues, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)
@@ -97,7 +99,9 @@ def test_a_hold_that_is_lost_ends_the_run(
     assert [each.rpartition(" ")[2] for each in faults] == ["silent"]
 
 
-def test_it_is_shown_with_its_case(operator: Operator) -> None:
+def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
+    operator: Operator,
+) -> None:
     case_id = operator.applied("orders-dlq.fifo")
     messages, client = f"{DEAD}.fifo", operator.aws.clients.dynamodb
     change_cases(operator.aws, steps=[STEP])

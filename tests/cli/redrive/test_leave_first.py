@@ -124,7 +124,9 @@ def test_leave_first_shows_which_message_stays_and_asks(fifo: OrdersQueues) -> N
     assert len(fifo.ids(fifo.messages)) == 10
 
 
-def test_leave_first_refuses_groups_that_died_at_different_times(fifo: OrdersQueues) -> None:
+def test_leave_first_refuses_a_group_whose_messages_died_at_different_times(
+    fifo: OrdersQueues,
+) -> None:
     add_dlq_messages(fifo, "g", "older", hours=-3)
     add_dlq_messages(fifo, "g", "poison", *GOOD[:3])
     assert refused_with_commands(fifo, *LEAVE) == [
@@ -141,7 +143,7 @@ def test_leave_first_refuses_groups_that_died_at_different_times(fifo: OrdersQue
     assert "different times" in dry["message"]
 
 
-def test_leave_first_refuses_groups_that_died_in_one_batch_until_one_is_named(
+def test_leave_first_refuses_two_groups_that_died_in_one_batch_until_a_command_names_one(
     fifo: OrdersQueues,
 ) -> None:
     """A consumer that gives a whole batch back kills the good messages of other groups."""
@@ -155,7 +157,9 @@ def test_leave_first_refuses_groups_that_died_in_one_batch_until_one_is_named(
     assert take_bodies(fifo, fifo.messages) == ["poison", "b 1", "b 2"]
 
 
-def test_leave_first_refuses_a_group_beside_another_of_one_message(fifo: OrdersQueues) -> None:
+def test_leave_first_refuses_all_groups_if_another_group_has_a_single_message(
+    fifo: OrdersQueues,
+) -> None:
     """That one message may be the poisoned one, and the group of nine only its neighbours."""
     add_dlq_messages(fifo, "a", "poison")
     add_dlq_messages(fifo, "b", *GOOD)
@@ -163,7 +167,7 @@ def test_leave_first_refuses_a_group_beside_another_of_one_message(fifo: OrdersQ
     assert fifo.ids(fifo.source) == set()
 
 
-def test_leave_first_is_clear_beside_groups_that_died_at_another_time(fifo: OrdersQueues) -> None:
+def test_leave_first_accepts_two_groups_that_died_hours_apart(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "old", "old poison", "old 1", hours=-5)
     add_dlq_messages(fifo, "new", "new poison", "new 1")
     assert fifo.redrive(*LEAVE, "--yes")["moved"] == 2
@@ -181,7 +185,7 @@ def test_leave_first_refuses_a_group_with_messages_that_were_sent_by_hand(
     assert fifo.ids(fifo.source) == set()
 
 
-def test_leave_first_leaves_the_first_of_the_group_whatever_the_filter_takes(
+def test_leave_first_keeps_the_first_message_of_a_group_even_if_the_filter_does_not_match_it(
     fifo: OrdersQueues,
 ) -> None:
     add_dlq_messages(fifo, "g", "poison", "good 1", "other", "good 2")
@@ -191,7 +195,7 @@ def test_leave_first_leaves_the_first_of_the_group_whatever_the_filter_takes(
     assert take_bodies(fifo, fifo.messages) == ["poison", "other"]
 
 
-def test_leave_first_moves_nothing_of_a_group_whose_first_went_meanwhile(
+def test_leave_first_moves_nothing_of_a_group_whose_first_message_left_during_the_question(
     fifo: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody handled the poisoned message while the question stood open."""
@@ -219,7 +223,7 @@ def test_leave_first_moves_nothing_of_a_group_whose_first_went_meanwhile(
     assert take_bodies(fifo, fifo.messages) == [*GOOD[:3], "poison 2"]
 
 
-def test_leave_first_moves_nothing_that_came_while_somebody_thought(
+def test_leave_first_moves_no_message_that_arrives_during_the_question(
     fifo: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The preview did not show that group, so another message may have failed in it."""
@@ -230,7 +234,7 @@ def test_leave_first_moves_nothing_that_came_while_somebody_thought(
     assert take_bodies(fifo, fifo.messages) == ["poison", "poison 2", "good 2"]
 
 
-def test_leave_first_moves_no_more_than_it_showed_of_a_group_that_is_longer(
+def test_leave_first_moves_only_previewed_messages_of_a_group_longer_than_ten(
     fifo: OrdersQueues,
 ) -> None:
     """SQS shows the eleventh message of a group only once others have gone."""
@@ -242,7 +246,7 @@ def test_leave_first_moves_no_more_than_it_showed_of_a_group_that_is_longer(
     assert take_bodies(fifo, fifo.messages) == ["poison", "poison 2", "good 11"]
 
 
-def test_leave_first_stops_a_group_at_a_message_that_the_source_does_not_take(
+def test_leave_first_stops_a_group_at_a_message_that_is_too_long_for_the_source(
     fifo: OrdersQueues,
 ) -> None:
     add_dlq_messages(fifo, "g", "poison", "good 1", "x" * 2_000, "good 2")
@@ -253,19 +257,21 @@ def test_leave_first_stops_a_group_at_a_message_that_the_source_does_not_take(
     assert take_bodies(fifo, fifo.messages) == ["poison", "x" * 2_000, "good 2"]
 
 
-def test_leave_first_is_refused_for_a_queue_without_order(queues: OrdersQueues) -> None:
+def test_leave_first_is_refused_for_a_standard_queue(queues: OrdersQueues) -> None:
     ids = {queues.write(), queues.write()}
     assert "FIFO" in queues.redrive(*LEAVE, "--yes", code=2)["error"]["message"]
     assert queues.ids(queues.messages) == ids
 
 
-def test_leave_first_needs_a_choice_like_any_redrive(fifo: OrdersQueues) -> None:
+def test_leave_first_without_all_or_where_is_refused(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "g", "poison", "good")
     assert "either" in fifo.redrive("--leave-first", "--yes", code=2)["error"]["message"]
     assert len(fifo.ids(fifo.messages)) == 2
 
 
-def test_leave_first_works_after_the_dlq_was_taken_off_the_queue(fifo: OrdersQueues) -> None:
+def test_leave_first_works_with_to_and_from_after_the_redrive_policy_was_removed(
+    fifo: OrdersQueues,
+) -> None:
     """As a rollback leaves it: the DLQ keeps what is in it, and no queue names it."""
     add_dlq_messages(fifo, "g", "poison", "good 1", "good 2")
     fifo.configure(fifo.source, RedrivePolicy="")
@@ -275,7 +281,7 @@ def test_leave_first_works_after_the_dlq_was_taken_off_the_queue(fifo: OrdersQue
     assert fifo.bodies(fifo.messages) == {"poison"}
 
 
-def test_leave_first_prints_commands_for_the_queues_that_were_given(fifo: OrdersQueues) -> None:
+def test_leave_first_refusal_prints_commands_with_the_given_to_and_from(fifo: OrdersQueues) -> None:
     add_dlq_messages(fifo, "g", "older", hours=-3)
     add_dlq_messages(fifo, "g", "poison", "good")
     fifo.configure(fifo.source, RedrivePolicy="")

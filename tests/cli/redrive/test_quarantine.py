@@ -59,7 +59,9 @@ def _drop(queues: OrdersQueues, path: Path, code: int = 0) -> Any:
     return _quarantine(queues, "drop", *ALL, "--file", str(path), code=code)
 
 
-def test_the_quarantine_whose_messages_expire_first_is_listed_first(operator: Operator) -> None:
+def test_quarantine_list_begins_with_the_quarantine_whose_messages_expire_first(
+    operator: Operator,
+) -> None:
     aws, metric = operator.aws, "ApproximateAgeOfOldestMessage"
     aws.queue("strangers-quarantine", tag=None)
     assert operator.json("quarantine", "list") == []
@@ -80,7 +82,7 @@ def test_the_quarantine_whose_messages_expire_first_is_listed_first(operator: Op
     assert "not known" in shown[3]
 
 
-def test_a_peek_shows_why_and_no_body(queues: OrdersQueues) -> None:
+def test_quarantine_peek_shows_the_reason_of_each_message_and_no_body(queues: OrdersQueues) -> None:
     message_id = _keep(queues, {"card": "4111"})
     (found,) = _quarantine(queues, "peek")
     said = {"message_id": message_id, "why": "came back", "redrive_count": 1, "case_id": "case-7"}
@@ -94,7 +96,7 @@ def test_a_peek_shows_why_and_no_body(queues: OrdersQueues) -> None:
     assert queues.ids(queues.messages) == {message_id}, "it is visible again"
 
 
-def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(
+def test_quarantine_peek_with_bodies_escapes_bodies_and_says_if_the_reason_is_not_known(
     queues: OrdersQueues,
 ) -> None:
     queues.write(
@@ -107,7 +109,9 @@ def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(
     assert "not known" in shown
 
 
-def test_a_peek_counts_what_it_cannot_see(queues: OrdersQueues) -> None:
+def test_quarantine_peek_counts_hidden_messages_and_names_a_missing_kms_right(
+    queues: OrdersQueues,
+) -> None:
     for number in range(5):
         _keep(queues, {"n": number})
     peek = ("quarantine", "peek", "orders", "--limit", "1")
@@ -119,7 +123,9 @@ def test_a_peek_counts_what_it_cannot_see(queues: OrdersQueues) -> None:
     assert "kms:Decrypt" in _quarantine(queues, "peek", code=1)["error"]["message"]
 
 
-def test_what_is_missing_of_a_quarantine_is_said(queues: OrdersQueues) -> None:
+def test_quarantine_peek_and_return_say_that_the_quarantine_queue_does_not_exist_yet(
+    queues: OrdersQueues,
+) -> None:
     queues.account.queue("plain", tag=None)
     for named in ("nope-quarantine", "plain"):
         says = f"there is no queue {named.removesuffix('-quarantine')}-quarantine: it is made when"
@@ -127,7 +133,9 @@ def test_what_is_missing_of_a_quarantine_is_said(queues: OrdersQueues) -> None:
             assert says in queues.operator.json("quarantine", *words, code=4)["error"]["message"]
 
 
-def test_nothing_goes_unasked(queues: OrdersQueues, path: Path) -> None:
+def test_redrive_and_quarantine_commands_move_nothing_without_yes_or_with_dry_run(
+    queues: OrdersQueues, path: Path
+) -> None:
     ids = {_keep(queues)}
     queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
     for words in (("redrive",), ("quarantine", "return"), ("quarantine", "drop")):
@@ -141,7 +149,7 @@ def test_nothing_goes_unasked(queues: OrdersQueues, path: Path) -> None:
     assert not path.exists()
 
 
-def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(
+def test_quarantine_return_removes_the_mark_counts_the_redrive_and_skips_other_sources(
     queues: OrdersQueues,
 ) -> None:
     _keep(queues, {"n": 1}, redrive_count=2)
@@ -154,7 +162,7 @@ def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(
     assert arrived.redrive_count == 3
 
 
-def test_a_redrive_of_mendq_s_own_forbids_a_return_even_one_that_came_late(
+def test_quarantine_return_is_refused_if_a_redrive_began_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that dies again would be taken for one of those."""
@@ -166,7 +174,9 @@ def test_a_redrive_of_mendq_s_own_forbids_a_return_even_one_that_came_late(
     assert queues.ids(queues.messages) == ids
 
 
-def test_what_is_dropped_lies_in_a_file_whole(queues: OrdersQueues, path: Path) -> None:
+def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
+    queues: OrdersQueues, path: Path
+) -> None:
     for number in range(12):
         _keep(queues, {"n": number, "text": "é\u2028"})
     queues.write({"n": 12}, **make_died_in_attribute("nobody"))
@@ -191,7 +201,7 @@ def test_what_is_dropped_lies_in_a_file_whole(queues: OrdersQueues, path: Path) 
 
 
 @pytest.mark.parametrize("is_link", [False, True])
-def test_a_file_that_is_there_is_not_written_over(
+def test_quarantine_drop_refuses_to_overwrite_an_existing_file_or_link(
     queues: OrdersQueues, path: Path, is_link: bool
 ) -> None:
     ids = {_keep(queues)}
@@ -216,7 +226,7 @@ def _disk_of(most_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_is_full_half_way_is_said_and_keeps_whole_lines(
+def test_quarantine_drop_on_a_full_disk_deletes_only_the_messages_that_were_written(
     queues: OrdersQueues, path: Path
 ) -> None:
     ids = {_keep(queues, {"n": n, "text": "x" * 3_000}) for n in range(40)}
@@ -242,7 +252,7 @@ def _break(monkeypatch: pytest.MonkeyPatch, name: str, *, of_file: bool = True) 
     return broken
 
 
-def test_nothing_is_deleted_that_the_disk_did_not_take(
+def test_quarantine_drop_deletes_nothing_if_the_file_cannot_be_synced_to_disk(
     queues: OrdersQueues, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one"), _keep(queues, "two")}
@@ -255,7 +265,7 @@ def test_nothing_is_deleted_that_the_disk_did_not_take(
     os.close(broken[-1][0])
 
 
-def test_drop_deletes_nothing_and_leaves_no_file_if_its_folder_does_not_reach_the_disk(
+def test_quarantine_drop_deletes_nothing_and_leaves_no_file_if_its_folder_cannot_be_synced(
     queues: OrdersQueues, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = {_keep(queues, "one")}
@@ -269,7 +279,9 @@ def test_drop_deletes_nothing_and_leaves_no_file_if_its_folder_does_not_reach_th
     assert _drop(queues, path)["dropped"] == 1, "the same name can be used again"
 
 
-def test_a_freeze_is_said_and_holds_nobody(queues: OrdersQueues) -> None:
+def test_redrive_during_a_freeze_warns_the_operator_and_still_moves_messages(
+    queues: OrdersQueues,
+) -> None:
     queues.write("died", queue=queues.dlq)
     queues.operator.json("freeze", "a fire", "--yes")
     said = queues.said("redrive", "orders", *ALL)

@@ -52,7 +52,9 @@ def _asked(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> 
     monkeypatch.setattr(work, "confirm", lambda *_, **__: meanwhile())
 
 
-def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: OrdersQueues) -> None:
+def test_redrive_moves_matching_messages_up_to_the_limit_and_releases_the_rest_at_once(
+    queues: OrdersQueues,
+) -> None:
     _mixed(queues)
     ids = queues.ids(queues.messages)
     done = queues.redrive("--where", ORDERS, "--dry-run", "--yes")
@@ -69,7 +71,7 @@ def test_what_matches_goes_and_the_rest_is_visible_at_once(queues: OrdersQueues)
     assert len(queues.ids(queues.messages)) == 4
 
 
-def test_what_is_no_request_moves_nothing(queues: OrdersQueues) -> None:
+def test_redrive_with_wrong_options_is_refused_and_moves_nothing(queues: OrdersQueues) -> None:
     ids = {queues.write()}
     wrong: dict[tuple[str, ...], str] = {
         (): "either",
@@ -84,7 +86,7 @@ def test_what_is_no_request_moves_nothing(queues: OrdersQueues) -> None:
     _nothing_changed(queues, ids)
 
 
-def test_messages_of_another_source_stay(queues: OrdersQueues) -> None:
+def test_redrive_leaves_messages_of_another_source_in_a_shared_dlq(queues: OrdersQueues) -> None:
     policy = queues.account.attributes(queues.source)["RedrivePolicy"]
     queues.write(**make_died_in_attribute("nobody"))
     shown, native = queues.said(*SHOW), "aws sqs start-message-move-task"
@@ -104,7 +106,9 @@ def test_messages_of_another_source_stay(queues: OrdersQueues) -> None:
     assert "so it stays here. Whoever knows receives them and sends them there" in shown
 
 
-def test_a_queue_without_dlq_of_its_own(queues: OrdersQueues) -> None:
+def test_redrive_of_a_queue_without_a_dlq_is_refused_and_moves_nothing(
+    queues: OrdersQueues,
+) -> None:
     ids = {queues.write()}
     queues.account.queue("plain", tag=None)
     for named, code, says in (
@@ -141,7 +145,7 @@ FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
 
 
 @pytest.mark.parametrize("what", FORBIDS)
-def test_what_forbids_it_forbids_it_as_well_once_somebody_has_thought(
+def test_redrive_is_refused_if_a_guardrail_forbids_it_before_or_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     ids = {queues.write(**make_died_in_attribute("nobody")), *_numbered(queues, 11)}
@@ -157,7 +161,7 @@ def test_what_forbids_it_forbids_it_as_well_once_somebody_has_thought(
     _nothing_changed(queues, ids)
 
 
-def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
+def test_redrive_claims_the_dlq_while_moving_and_is_refused_during_another_runs_claim(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, put, found = {queues.write("one")}, MessageMover.move_messages, list[object]()
@@ -179,7 +183,7 @@ def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
     assert queues.claimed(), "and is free at once"
 
 
-def test_an_account_without_mendq_needs_no_hold(
+def test_redrive_without_a_stack_moves_messages_without_claiming_the_dlq(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_stack(*_: object) -> str:
@@ -190,7 +194,7 @@ def test_an_account_without_mendq_needs_no_hold(
     assert queues.redrive(*ALL)["moved"] == 1
 
 
-def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
+def test_redrive_moves_a_message_once_even_if_it_returns_to_the_dlq_during_the_run(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each that goes back is a DLQ message again before the next batch, under its new id."""
@@ -211,7 +215,7 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
     assert "25 of them were sent back before (mendq.redrive)" in queues.said(*SHOW)
 
 
-def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
+def test_redrive_neither_moves_nor_counts_messages_that_came_or_left_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("asked for")
@@ -225,7 +229,9 @@ def test_what_came_or_went_while_somebody_thought_is_neither_moved_nor_failed(
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
 
 
-def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Operator) -> None:
+def test_redrive_keeps_and_reports_a_message_that_is_too_long_for_the_source(
+    operator: Operator,
+) -> None:
     queues = make_orders_queues(operator, MaximumMessageSize="1024")
     queues.write("small")
     queues.write("x" * 2_000)
@@ -235,7 +241,7 @@ def test_a_message_that_the_source_does_not_take_stays_and_is_said(operator: Ope
     assert "must be shorter than 1024 bytes" in queues.said("redrive", "orders", *ALL, code=1)
 
 
-def test_no_body_and_no_part_of_one_is_shown_and_what_is_missing_is_counted(
+def test_redrive_dry_run_shows_no_body_and_counts_messages_without_a_filtered_field(
     queues: OrdersQueues,
 ) -> None:
     sample = queues.write({"secret": "s3cret"}, type="order")
@@ -252,7 +258,9 @@ def test_no_body_and_no_part_of_one_is_shown_and_what_is_missing_is_counted(
         assert says in " ".join(output.split())
 
 
-def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
+def test_redrive_of_a_fifo_dlq_reads_every_group_and_moves_messages_in_order(
+    operator: Operator,
+) -> None:
     queues = make_orders_queues(operator, fifo=True)
     _numbered(queues, 36, groups=3)
     queues.write("newer", queue=queues.source)
@@ -274,7 +282,7 @@ def test_a_fifo_queue_is_seen_to_its_end_in_order(operator: Operator) -> None:
         ("AccessDenied", "not allowed", "SendMessage on orders"),
     ],
 )
-def test_the_grant_that_is_missing_is_named(
+def test_redrive_names_the_missing_sqs_or_kms_right_and_moves_nothing(
     operator: Operator, code: str, message: str, says: str
 ) -> None:
     queues = make_orders_queues(operator, KmsMasterKeyId="alias/orders")
@@ -284,7 +292,7 @@ def test_the_grant_that_is_missing_is_named(
     _nothing_changed(queues, ids)
 
 
-def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: OrdersQueues) -> None:
+def test_redrive_is_refused_at_a_rate_that_would_let_messages_expire(queues: OrdersQueues) -> None:
     ids, slow = _numbered(queues, 20), (*ALL, "--rate", "0.001/s")
     queues.configure(queues.messages, MessageRetentionPeriod="3600")
     error = queues.redrive(*slow, code=1)["error"]
@@ -295,7 +303,9 @@ def test_at_a_rate_that_lets_them_expire_nothing_goes(queues: OrdersQueues) -> N
 
 
 @pytest.mark.parametrize("fifo", [False, True])
-def test_what_is_in_somebody_else_s_hand_is_said_and_left(operator: Operator, fifo: bool) -> None:
+def test_redrive_reports_in_flight_messages_of_another_consumer_and_leaves_those_in_the_dlq(
+    operator: Operator, fifo: bool
+) -> None:
     queues = make_orders_queues(operator, fifo=fifo)
     _numbered(queues, 12, groups=12)
     url = operator.aws.url(queues.messages)

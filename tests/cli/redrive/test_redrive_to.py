@@ -40,7 +40,9 @@ def _to(queues: OrdersQueues, *arguments: str, code: int = 0) -> Any:
     return queues.operator.json("redrive", "orders-dlq", "--to", *arguments, code=code)
 
 
-def test_those_whose_source_is_gone_go_and_say_where_they_died(renamed: OrdersQueues) -> None:
+def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_message_died(
+    renamed: OrdersQueues,
+) -> None:
     renamed.write("gone", type="order")
     renamed.write("of its own", **make_died_in_attribute(_arn(renamed, "orders-v2")))
     renamed.write("living", **make_died_in_attribute(_arn(renamed, "refunds")))
@@ -69,7 +71,9 @@ def test_those_whose_source_is_gone_go_and_say_where_they_died(renamed: OrdersQu
     assert renamed.bodies(renamed.messages) == {"living", "by hand", "elsewhere"}
 
 
-def test_a_source_that_is_there_is_left_only_by_its_name(queues: OrdersQueues) -> None:
+def test_redrive_to_moves_messages_of_an_existing_source_only_with_from(
+    queues: OrdersQueues,
+) -> None:
     queues.account.queue("orders-v2", tag=None)
     ids = {
         queues.write("one"),
@@ -89,7 +93,9 @@ def test_a_source_that_is_there_is_left_only_by_its_name(queues: OrdersQueues) -
 
 
 @pytest.mark.parametrize("empty", ["", " "])
-def test_redrive_refuses_an_empty_from_and_moves_nothing(renamed: OrdersQueues, empty: str) -> None:
+def test_redrive_to_with_an_empty_from_is_refused_and_moves_nothing(
+    renamed: OrdersQueues, empty: str
+) -> None:
     """An unset shell variable names no source. It must not stand for every source."""
     written = {renamed.write("one"), renamed.write("other")}
     asked = ("redrive", "orders-dlq", "--to", "orders-v2", "--from", empty, *ALL)
@@ -115,7 +121,7 @@ UNFIT: dict[str, tuple[str, Callable[[OrdersQueues], object]]] = {
 
 
 @pytest.mark.parametrize("says", UNFIT)
-def test_what_nobody_would_consume_or_somebody_forbids_is_refused(
+def test_redrive_to_refuses_an_unfit_or_forbidden_destination_and_moves_nothing(
     renamed: OrdersQueues, says: str
 ) -> None:
     ids = {renamed.write()}
@@ -126,14 +132,14 @@ def test_what_nobody_would_consume_or_somebody_forbids_is_refused(
     assert renamed.ids(renamed.messages) == ids
 
 
-def test_mendqs_own_redrives_wait_meanwhile(renamed: OrdersQueues) -> None:
+def test_redrive_to_is_refused_while_another_run_has_claimed_the_dlq(renamed: OrdersQueues) -> None:
     ids = {renamed.write()}
     assert renamed.claimed()
     assert "another run is at work" in _to(renamed, "orders-v2", *ALL, code=1)["error"]["message"]
     assert renamed.ids(renamed.messages) == ids
 
 
-def test_a_source_that_comes_back_while_somebody_thinks_gets_its_own(
+def test_redrive_to_is_refused_if_the_deleted_source_is_created_again_during_the_question(
     renamed: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, policy = {renamed.write()}, RedrivePolicy(renamed.dlq, 3).text
@@ -146,7 +152,7 @@ def test_a_source_that_comes_back_while_somebody_thinks_gets_its_own(
 
 @pytest.mark.parametrize("fifo", [False, True])
 @pytest.mark.parametrize("before", [0, 1, 2])
-def test_a_source_deleted_in_the_middle_ends_it_at_once_and_nothing_is_lost(
+def test_redrive_stops_without_loss_if_its_source_is_deleted_while_messages_move(
     operator: Operator, before: int, *, fifo: bool
 ) -> None:
     queues = make_orders_queues(operator, fifo=fifo)

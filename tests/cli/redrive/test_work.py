@@ -23,7 +23,7 @@ from tests.cli.redrive.builders import OrdersQueues
     ("rate", "batch"),
     [(0.5, 1), (3.0, 3), (500.0, MOST_MESSAGES_PER_SEND), (None, MOST_MESSAGES_PER_SEND)],
 )
-def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
+def test_redrive_never_moves_messages_faster_than_the_rate(rate: float | None, batch: int) -> None:
     """Over any while that begins with a batch, at most the rate, and one batch more."""
     now, sent = 0.0, list[float]()
 
@@ -78,7 +78,7 @@ def _at_the_second_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VisibilityHeartbeat, "release", pressed)
 
 
-def test_an_interrupted_look_lets_go_and_says_so_at_once(
+def test_redrive_interrupted_while_reading_releases_every_message_and_says_so_at_once(
     filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     take, announced = MessageMover.receive_new_messages, list[str]()
@@ -96,7 +96,7 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
     assert len(filled.ids(filled.messages)) == MESSAGES
 
 
-def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
+def test_redrive_interrupted_twice_reports_moved_messages_and_messages_still_hidden(
     filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = MessageMover.move_messages
@@ -117,7 +117,7 @@ def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidde
     assert len(filled.ids(filled.source)) == 10
 
 
-def test_redrive_that_is_interrupted_twice_before_it_begins_moves_nothing(
+def test_redrive_interrupted_twice_before_the_first_message_moves_nothing(
     filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once the question was answered, and before the first message is taken."""

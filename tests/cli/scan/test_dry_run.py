@@ -19,7 +19,7 @@ LONG = "no " * 200 + "do"
 Shown = Callable[[dict[Finding, ExpectedAction], int], str]
 
 
-def test_where_no_queue_is_managed_nothing_is_called_fine(operator: Operator) -> None:
+def test_dry_run_without_managed_queues_says_that_no_queue_was_checked(operator: Operator) -> None:
     shown = operator.shown("scan", "--dry-run")
     assert "no queue is managed, so none was looked at" in shown
     assert "nothing was found" not in shown
@@ -30,7 +30,7 @@ def test_where_no_queue_is_managed_nothing_is_called_fine(operator: Operator) ->
 @pytest.mark.parametrize(
     ("mode", "would"), [("observe", "only notes"), ("propose", "proposes"), ("heal", "does")]
 )
-def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
+def test_dry_run_reports_what_the_queues_mode_allows_and_changes_nothing(
     operator: Operator, mode: str, would: str
 ) -> None:
     dead = make_source_and_dlq(operator, mode)
@@ -57,7 +57,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     return said
 
 
-def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:
+def test_dry_run_prints_a_report_only_symptom_of_many_queues_as_one_block(shown: Shown) -> None:
     names = ("tls_not_enforced", "consumer_failing")
     would = ExpectedAction("pages", (), f"seen. {LONG}")
     found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
@@ -68,7 +68,7 @@ def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> 
     assert said.index("consumer_failing") < said.index("tls_not_enforced")
 
 
-def test_what_changes_something_is_never_sent(operator: Operator) -> None:
+def test_dry_run_clients_refuse_every_call_that_changes_something(operator: Operator) -> None:
     clients, queue = make_readonly_clients(operator.account.session), operator.aws.queue("orders")
     url = operator.aws.url(queue)
     sends: Mapping[str, Callable[[], object]] = {
@@ -86,7 +86,9 @@ def test_what_changes_something_is_never_sent(operator: Operator) -> None:
     assert operator.aws.case_store_items() == {}
 
 
-def test_own_change_that_can_be_the_cause_is_named_before_the_plan(operator: Operator) -> None:
+def test_dry_run_names_an_own_change_of_mendq_as_possible_cause_before_the_plan(
+    operator: Operator,
+) -> None:
     """Mendq raised the visibility timeout three hours ago; now messages are about to expire."""
     operator.aws.later(hours=-3)
     case_id = operator.applied("orders.fifo")

@@ -66,7 +66,9 @@ def _unmanaged_pair(operator: Operator, name: str = "orders") -> str:
     return arn["QueueArn"]
 
 
-def test_it_finds_what_is_wrong_without_a_stack_and_changes_nothing(alone: Operator) -> None:
+def test_scan_without_a_stack_reports_findings_with_commands_and_changes_nothing(
+    alone: Operator,
+) -> None:
     dead = _unmanaged_pair(alone)
     before = read_account_state(alone)
     said = alone.json("scan")
@@ -81,7 +83,7 @@ def test_it_finds_what_is_wrong_without_a_stack_and_changes_nothing(alone: Opera
     assert said["metrics_asked"] == 0
 
 
-def test_plan_that_needs_metrics_is_not_guessed_if_cloudwatch_refuses_them(
+def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_plan(
     alone: Operator,
 ) -> None:
     """What was found without metrics is reported all the same."""
@@ -99,7 +101,7 @@ def test_plan_that_needs_metrics_is_not_guessed_if_cloudwatch_refuses_them(
     assert (found["plan"]["steps"], found["plan"]["commands"]) == ([], [])
 
 
-def test_only_the_queues_that_were_asked_for_are_looked_at(alone: Operator) -> None:
+def test_scan_with_queue_and_prefix_options_reads_only_matching_queues(alone: Operator) -> None:
     for name in ("orders", "ordered", "bills"):
         alone.aws.clients.sqs.create_queue(QueueName=name)
 
@@ -127,14 +129,16 @@ def _refused(operator: Operator, whose: str) -> None:
     operator.account.session.events.register("before-call.sqs.GetQueueAttributes", refuse)
 
 
-def test_a_team_is_no_wrong_tag_where_nobody_knows_the_teams(alone: Operator) -> None:
+def test_scan_without_settings_does_not_report_a_notify_tag_with_an_unknown_team(
+    alone: Operator,
+) -> None:
     tags = {"mendq": "Heal", "mendq:notify": "payments"}
     alone.aws.clients.sqs.create_queue(QueueName="orders", tags=tags)
     found = alone.json("scan", "--queue", "orders")["findings"]
     assert "notify" not in select_finding(found, f"{ARN}orders", "tag_not_understood")["reason"]
 
 
-def test_what_could_not_be_judged_is_never_nothing_found(alone: Operator) -> None:
+def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen(alone: Operator) -> None:
     off, set_aside = alone.aws.queue("left-alone", "off"), alone.aws.queue("orders-quarantine")
     own = [alone.aws.queue(each, "off") for each in ("Mendq-Intake7A-XY", "mendq-probe.fifo")]
     dead = _unmanaged_pair(alone)
@@ -149,7 +153,7 @@ def test_what_could_not_be_judged_is_never_nothing_found(alone: Operator) -> Non
 
 
 @pytest.mark.parametrize("measuring_minutes", [60, 1])
-def test_a_queue_that_is_too_new_to_be_measured_is_no_healthy_one(
+def test_scan_reports_a_queue_too_new_for_metrics_as_not_measured(
     operator: Operator, measuring_minutes: int
 ) -> None:
     """Beside a stack it is measured as soon as that measures it."""
@@ -168,7 +172,7 @@ def test_a_queue_that_is_too_new_to_be_measured_is_no_healthy_one(
 @pytest.mark.parametrize(
     "odd", ["", "NaN", "1e999", "9" * 400, "<b>\x1b[31m\u202e", "{", "[" * 5_000]
 )
-def test_what_no_queue_says_costs_its_own_answer(
+def test_scan_with_malformed_queue_attributes_does_not_fail_and_escapes_the_attributes(
     operator: Operator, odd: str, tmp_path: Path
 ) -> None:
     """Attributes are somebody else's text; and they may change between two looks."""
@@ -189,7 +193,7 @@ def test_what_no_queue_says_costs_its_own_answer(
     assert "<b>" not in page
 
 
-def test_a_case_store_that_cannot_be_read_costs_no_finding(operator: Operator) -> None:
+def test_scan_reports_findings_if_the_case_store_cannot_be_read(operator: Operator) -> None:
     dead = make_source_and_dlq(operator, "heal")
 
     def refuse(**_: Any) -> None:
@@ -200,7 +204,7 @@ def test_a_case_store_that_cannot_be_read_costs_no_finding(operator: Operator) -
     assert found["plan"]["would"] == "cannot say"
 
 
-def test_where_nothing_can_be_seen_it_fails(alone: Operator) -> None:
+def test_scan_fails_if_no_queue_could_be_read(alone: Operator) -> None:
     _unmanaged_pair(alone)
 
     _refused(alone, "orders")
@@ -210,7 +214,9 @@ def test_where_nothing_can_be_seen_it_fails(alone: Operator) -> None:
     assert "orders, orders-dlq: AWS refused GetQueueAttributes: AccessDenied: not now" in shown
 
 
-def test_beside_a_stack_it_says_what_that_would_do(operator: Operator) -> None:
+def test_scan_beside_a_stack_says_what_the_stack_would_do_to_managed_queues(
+    operator: Operator,
+) -> None:
     managed, other = make_source_and_dlq(operator, "propose"), _unmanaged_pair(operator, "bills")
     before = read_account_state(operator)
     findings = operator.json("scan")["findings"]
@@ -246,7 +252,7 @@ UNREADABLE = (
 
 
 @pytest.mark.parametrize("why", UNREADABLE, ids=str)
-def test_a_stack_that_cannot_be_read_costs_no_finding(
+def test_scan_reports_findings_if_the_settings_of_the_stack_cannot_be_read(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, why: Exception
 ) -> None:
     made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=why)
@@ -258,7 +264,7 @@ def test_a_stack_that_cannot_be_read_costs_no_finding(
     assert plan["would"] == "could change"
 
 
-def test_who_may_not_ask_for_a_stack_is_told_nothing_of_one(
+def test_scan_without_the_describe_stacks_right_does_not_mention_a_stack(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     denied = _aws_refuses("AccessDenied", "DescribeStacks")
@@ -267,7 +273,9 @@ def test_who_may_not_ask_for_a_stack_is_told_nothing_of_one(
     assert operator.json("scan")["not_seen"] == {}
 
 
-def test_the_policy_that_it_prints_is_all_that_it_asks(alone: Operator) -> None:
+def test_scan_policy_option_prints_exactly_the_read_actions_that_a_scan_needs(
+    alone: Operator,
+) -> None:
     (statement,) = json.loads(alone.mendq("scan", "--policy").stdout)["Statement"]
     assert statement["Resource"] == ["*"]
     reads, allowed = ("Describe", "Get", "List"), set(statement["Action"])
@@ -281,7 +289,7 @@ def test_the_policy_that_it_prints_is_all_that_it_asks(alone: Operator) -> None:
     assert {"sqs:GetQueueAttributes"} < asked <= allowed
 
 
-def test_the_page_holds_every_finding_and_nobody_s_markup(alone: Operator, tmp_path: Path) -> None:
+def test_scan_html_page_has_every_finding_and_no_script(alone: Operator, tmp_path: Path) -> None:
     _unmanaged_pair(alone)
     path = tmp_path / "scan.html"
     said = alone.json("scan", "--html", str(path))
@@ -293,7 +301,7 @@ def test_the_page_holds_every_finding_and_nobody_s_markup(alone: Operator, tmp_p
 
 
 @pytest.mark.parametrize("name", ["pipe", "link", "folder", "no/scan.html", ""])
-def test_a_page_that_cannot_be_put_there_is_told_before_anything_is_asked(
+def test_scan_refuses_an_unwritable_html_path_before_it_calls_sqs(
     alone: Operator, tmp_path: Path, name: str
 ) -> None:
     """Whatever is there stays: a file put in a pipe's or a device's place would end it."""
@@ -313,7 +321,7 @@ MOST_SECONDS = 60
 
 
 @pytest.mark.long
-def test_a_thousand_queues_take_under_a_minute_of_what_aws_lets_one_ask(alone: Operator) -> None:
+def test_scan_of_1000_queues_needs_under_a_minute_at_its_call_rates(alone: Operator) -> None:
     """Counted calls over the paces that the scan keeps: no clock is asked."""
     sqs, calls = boto3.client("sqs", "us-east-1"), Counter[str]()
     for n in range(QUEUES):

@@ -49,7 +49,9 @@ def _failing(operator: Operator, *names: str) -> list[str]:
     return arns
 
 
-def test_a_person_s_value_is_retained(operator: Operator) -> None:
+def test_dry_run_says_that_heal_would_refuse_to_change_a_value_that_a_person_set_back(
+    operator: Operator,
+) -> None:
     operator.aws.later(hours=-2)
     dead = make_source_and_dlq(operator, "heal")
     operator.aws.later(minutes=5)
@@ -65,7 +67,9 @@ def test_a_person_s_value_is_retained(operator: Operator) -> None:
     assert "Mendq stays away" in why
 
 
-def test_what_many_show_is_not_this_queue_s(operator: Operator) -> None:
+def test_dry_run_says_that_heal_would_refuse_a_symptom_that_many_queues_show(
+    operator: Operator,
+) -> None:
     (failing,) = _failing(operator, "orders")
     assert _said(operator, failing, "consumer_failing")[0] == "pages"
     others = [operator.aws.queue(f"other-{n}", "heal") for n in range(3)]
@@ -75,7 +79,7 @@ def test_what_many_show_is_not_this_queue_s(operator: Operator) -> None:
     assert why.startswith("4 of 4 managed queues")
 
 
-def test_what_is_asked_is_asked_once_counted_and_capped(operator: Operator) -> None:
+def test_dry_run_reads_each_metric_once_and_never_more_than_max_metrics(operator: Operator) -> None:
     _failing(operator, "a", "b")
     asked: list[int] = []  # how many metrics each call to CloudWatch asks for
     note: Any = lambda params, **_: asked.append(len(params["MetricDataQueries"]))  # noqa: E731
