@@ -91,7 +91,7 @@ docs: .venv/.ready ## write the derived documents anew
 	@$(RUN) -m docs.derive
 
 docs-site: build/docs-venv/.ready build/docs-site/javascripts ## the documents as a site that can be searched, in build/site
-	@$(RUN) -c 'from tests.browser.reports import html_of; print(html_of("busy").replace("https://docs.example/mendq/", ""))' > build/docs-site/sample-report.html
+	@$(RUN) -c 'from tests.browser.reports import make_report_html; print(make_report_html("busy").replace("https://docs.example/mendq/", ""))' > build/docs-site/sample-report.html
 	@NO_MKDOCS_2_WARNING=1 build/docs-venv/bin/mkdocs build --clean
 	@echo "written to build/site/: open index.html"
 

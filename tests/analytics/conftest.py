@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics.session import start_session
-from tests.analytics.authored import Account
+from tests.analytics.builders import NightlyFolders
 
 HERE = Path(__file__).parent
 
@@ -44,5 +44,5 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def account(tmp_path: Path) -> Account:
-    return Account(tmp_path)
+def account(tmp_path: Path) -> NightlyFolders:
+    return NightlyFolders(tmp_path)

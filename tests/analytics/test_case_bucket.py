@@ -33,29 +33,23 @@ from analytics.week_cases import (
     make_open_case_fields,
     sum_harmed_messages,
 )
-from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.state import State
-from tests.analytics.authored import Account, at, transition
-from tests.analytics.week_authored import WEEK, life
+from tests.analytics.builders import (
+    NightlyFolders,
+    make_scan_document,
+    make_time,
+    make_transition,
+    write_scan,
+)
+from tests.analytics.week_builders import WEEK, make_timeline
 
 NOON = datetime(2026, 11, 10, 12, 1, 2, tzinfo=UTC)
 CASE = "visibility_timeout_too_short-0123456789ab"
 
 
-def document(moment: datetime = NOON, *queue_arns: str, whole: bool = True) -> dict[str, Any]:
-    """As the scan writes it."""
-    return add_managed_queues(ScanResult().document(moment), queue_arns, is_complete=whole)
-
-
-def scan(folder: Path, moment: datetime, *queue_arns: str) -> None:
-    path = folder / findings_key(moment)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document(moment, *queue_arns)))
-
-
 def test_a_scans_list_is_read_back() -> None:
-    written = json.dumps(document(NOON, "b", "a", whole=False)).encode()
+    written = json.dumps(make_scan_document(NOON, "b", "a", whole=False)).encode()
     assert read_queue_listing(written) == ScanListing(
         to_microseconds(NOON), ("a", "b"), is_complete=False
     )
@@ -69,12 +63,16 @@ def test_a_scans_list_is_read_back() -> None:
     ],
 )
 def test_a_list_with_one_wrong_field_says_nothing(field: str, value: object) -> None:
-    assert read_queue_listing(json.dumps(document()).encode()) is not None
-    assert read_queue_listing(json.dumps({**document(), field: value}).encode()) is None
+    assert read_queue_listing(json.dumps(make_scan_document(NOON)).encode()) is not None
+    assert (
+        read_queue_listing(json.dumps({**make_scan_document(NOON), field: value}).encode()) is None
+    )
 
 
 def test_only_a_plain_yes_is_a_whole_list() -> None:
-    odd = read_queue_listing(json.dumps({**document(), "managed_whole": "yes"}).encode())
+    odd = read_queue_listing(
+        json.dumps({**make_scan_document(NOON), "managed_whole": "yes"}).encode()
+    )
     assert odd is not None
     assert not odd.is_complete
 
@@ -84,7 +82,7 @@ def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_
     assert derive_findings_root("s3://bucket") is derive_findings_root("s3://bucket/") is None
     assert derive_findings_root("cases") == "findings"
     for day in ("11-08", "11-09", "11-18", "11-19"):
-        scan(tmp_path, at(f"{day} 12:00"), day)
+        write_scan(tmp_path, make_time(f"{day} 12:00"), day)
     noon = Days(NOON.date(), NOON.date())
     found = read_queue_listings(FolderStorage(str(tmp_path / "findings")), noon)
     assert [each.queue_arns for each in found] == [("11-09",), ("11-18",)]
@@ -95,10 +93,10 @@ def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_
 
 def step(n: int, state: str, day: str, case_id: str = CASE) -> dict[str, Any]:
     moment = f"{day} 10:00:00"
-    return transition(n, state, moment, first_at=moment, last_at=moment, case_id=case_id)
+    return make_transition(n, state, moment, first_at=moment, last_at=moment, case_id=case_id)
 
 
-def read(account: Account) -> CaseFiles:
+def read(account: NightlyFolders) -> CaseFiles:
     day = date(2026, 11, 12)
     return load_case_files(FolderStorage(str(account.cases)), Days(day, day))
 
@@ -111,7 +109,7 @@ def numbers(found: CaseFiles) -> dict[str, list[int]]:
 
 
 def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
-    account: Account,
+    account: NightlyFolders,
 ) -> None:
     account.record_transitions(
         step(1, "applied", "10-20", "long-1"),
@@ -134,7 +132,7 @@ class BrokenFolder(FolderStorage):
 
 
 def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
-    account: Account,
+    account: NightlyFolders,
 ) -> None:
     account.record_transitions(
         step(1, "applied", "11-10", "case-1"), step(2, "verified", "11-11", "case-1")
@@ -153,7 +151,9 @@ def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
     assert said == [f"the cases of {owner.split(':')[4]} are left out: 503 Slow Down"]
 
 
-def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(account: Account) -> None:
+def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(
+    account: NightlyFolders,
+) -> None:
     account.record_transitions(step(2, "applied", "10-20"), step(3, "ineffective", "11-11"))
     (account.cases / "dt=2026-10-19").mkdir()
     (account.cases / "dt=2026-10-19" / f"{CASE}-1.json").write_text("{")
@@ -175,7 +175,7 @@ def went(words: str) -> list[Transition]:
     seen = {"first_at": "11-10 09:00", "last_at": "11-10 09:05"}
     return [
         Transition.from_document(
-            transition(n, state.strip("!"), f"11-10 10:{n:02}", notified="!" in state, **seen)
+            make_transition(n, state.strip("!"), f"11-10 10:{n:02}", notified="!" in state, **seen)
         )
         for n, state in enumerate(words.split(), 1)
     ]
@@ -221,14 +221,14 @@ def test_a_case_has_ended_when_new_failures_open_another(states: str, ended_by: 
 
 
 def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> None:
-    older = life(("escalated", "11-10 09:00"), first_n=4)
+    older = make_timeline(("escalated", "11-10 09:00"), first_n=4)
     assert older.opening_transition is None
-    assert older.opened_at == at("11-08 08:00")
+    assert older.opened_at == make_time("11-08 08:00")
 
 
 def test_the_week_begins_and_ends_at_midnight_utc_and_only_true_is_a_page() -> None:
     moments = ("11-08 23:59:59", "11-09 00:00", "11-15 23:59:59", "11-16 00:00")
-    edges = life(*(("escalated", each) for each in moments), notified=(1, 2, 3, 4))
+    edges = make_timeline(*(("escalated", each) for each in moments), notified=(1, 2, 3, 4))
     assert [each.n for each in edges.list_notifications(DAYS)] == [2, 3]
     odds: tuple[Any, ...] = (1, "true", None)
     for odd in odds:
@@ -238,7 +238,7 @@ def test_the_week_begins_and_ends_at_midnight_utc_and_only_true_is_a_page() -> N
 
 @pytest.mark.parametrize(("failed_calls", "expected"), [(3, False), (False, False), (0, True)])
 def test_a_case_without_a_failed_call_is_a_scan_s(failed_calls: object, expected: bool) -> None:
-    case = life(("escalated", "11-10 09:00")).newest_transition
+    case = make_timeline(("escalated", "11-10 09:00")).newest_transition
     evidence = {**case.evidence, "failed_calls": failed_calls}
     assert CaseTimeline((replace(case, evidence=evidence),)).is_opened_without_calls is expected
 
@@ -269,7 +269,7 @@ JSON = st.recursive(
 
 
 def closed(**fields: Any) -> dict[str, Any]:
-    return transition(2, "closed", "11-10 09:00", **SEEN) | {"from": "watching"} | fields
+    return make_transition(2, "closed", "11-10 09:00", **SEEN) | {"from": "watching"} | fields
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_an_odd_transition_is_none(odd: dict[str, Any]) -> None:
 
 def test_what_is_no_step_is_passed_over() -> None:
     odd: Any = (None, "VisibilityTimeout", {"attribute": "A", "before": 1, "after": "2"}, {})
-    case = replace(life(("applied", "11-10 09:00")).newest_transition, steps=odd)
+    case = replace(make_timeline(("applied", "11-10 09:00")).newest_transition, steps=odd)
     assert read_steps(case) == []
 
 
@@ -319,7 +319,7 @@ def _taken(*documents: object) -> None:
 @example("reason", ["symptom_gone"], State.CLOSED)
 @example("at", "2026-11-10T09:00:00", State.CLOSED)
 def test_any_value_in_any_field_stops_nothing(field: str, odd: object, state: State) -> None:
-    opening = transition(1, "escalated", "11-10 08:30", notified=True, **SEEN)
+    opening = make_transition(1, "escalated", "11-10 08:30", notified=True, **SEEN)
     document = closed(to=state)
     _taken(document | {field: odd})
     _taken(opening, document, document | {field: odd})

@@ -24,8 +24,8 @@ from analytics.incidents import (
 )
 from analytics.trail import READING_SCHEMA
 from mendq.model.account_and_region import AccountAndRegion
-from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
-from tests.analytics.week_authored import arn, life
+from tests.analytics.builders import ACCOUNT, QUEUE_ARN, REGION, make_time, make_transition
+from tests.analytics.week_builders import make_queue_arn, make_timeline
 
 CALL = (
     "event_id string, micros bigint, error_code string, queue_arn string, account string, "
@@ -33,7 +33,7 @@ CALL = (
 )
 VISIBILITY = "visibility_timeout_too_short"
 HOME = AccountAndRegion(ACCOUNT, REGION)
-START = at("11-10 09:00")
+START = make_time("11-10 09:00")
 
 
 def call(seconds: float, **fields: Any) -> dict[str, Any]:
@@ -171,11 +171,11 @@ SCENE = yaml.safe_load(Path(__file__).with_name("joined.yaml").read_text())
 
 
 def micros(when: str) -> int:
-    return to_microseconds(at(f"11-{when}"))
+    return to_microseconds(make_time(f"11-{when}"))
 
 
 def incident(first: str, last: str, queue: str = "orders", **fields: Any) -> dict[str, Any]:
-    own = {"queue_arn": arn(queue), "symptom": VISIBILITY, "enough_evidence": True}
+    own = {"queue_arn": make_queue_arn(queue), "symptom": VISIBILITY, "enough_evidence": True}
     own |= {"account": ACCOUNT, "region": REGION, "ignored": None, "is_own_look": False}
     return {"first_failure": micros(first), "last_failure": micros(last), **own, **fields}
 
@@ -191,7 +191,7 @@ def case(
     first_at, last_at = (f"11-{each}" for each in evidence)
     seen = {"first_at": first_at, "last_at": last_at, "case_id": name, **fields}
     transitions = (
-        transition(n, state, f"11-{opened}", queue_arn=arn(queue), **seen)
+        make_transition(n, state, f"11-{opened}", queue_arn=make_queue_arn(queue), **seen)
         for n, state in enumerate(states.split(), 1)
     )
     return CaseTimeline.from_transitions(map(Transition.from_document, transitions))
@@ -202,7 +202,9 @@ def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) ->
     """Where nobody says whose scans they are, the queues on their lists do."""
     scans = [
         ScanListing(
-            micros(each["at"]), ("no ARN", *map(arn, each["managed"])), each.get("whole", True)
+            micros(each["at"]),
+            ("no ARN", *map(make_queue_arn, each["managed"])),
+            each.get("whole", True),
         )
         for each in SCENE["scans"]
     ]
@@ -238,16 +240,19 @@ SCANNED = {
 
 def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -> None:
     def scanned(name: str, **fields: Any) -> CaseTimeline:
-        return life(
+        return make_timeline(
             ("applied", "11-10 09:00"),
             ("verified", "11-10 09:10"),
             **{"case_id": name, "notified": (1,), "urgent": True, **SCANNED, **fields},
         )
 
-    about = arn("orders"), VISIBILITY
+    about = make_queue_arn("orders"), VISIBILITY
     at_nine = micros("10 09:00")
-    bursts = [Burst(*about, at_nine + 1, at_nine + 9), Burst(arn("q"), VISIBILITY, 0, 2 * at_nine)]
-    bursts += [Burst(arn("orders"), "other", at_nine, at_nine)]
+    bursts = [
+        Burst(*about, at_nine + 1, at_nine + 9),
+        Burst(make_queue_arn("q"), VISIBILITY, 0, 2 * at_nine),
+    ]
+    bursts += [Burst(make_queue_arn("orders"), "other", at_nine, at_nine)]
     alone = scanned("alone")
     of_calls = scanned("calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3})
     older = scanned("older", first_n=2)
@@ -277,8 +282,8 @@ def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -
 def test_failed_calls_of_more_than_a_week_later_are_another_incident() -> None:
     """However long what a scan opened gathers evidence."""
     grown = {**SCANNED["evidence"], "last_at": "2026-12-10T09:00:00Z"}
-    long_open = life(("escalated", "11-10 09:00"), evidence=grown)
-    at, week = micros("10 09:00"), 7 * 86_400 * 1_000_000
-    for first, rows in ((at + week, 0), (at + week + 1, 1)):
-        burst = Burst(arn("orders"), VISIBILITY, first, first)
+    long_open = make_timeline(("escalated", "11-10 09:00"), evidence=grown)
+    last_evidence, week = micros("10 09:00"), 7 * 86_400 * 1_000_000
+    for first, rows in ((last_evidence + week, 0), (last_evidence + week + 1, 1)):
+        burst = Burst(make_queue_arn("orders"), VISIBILITY, first, first)
         assert len(list_scan_incidents([long_open], [burst])) == rows

@@ -22,18 +22,18 @@ from analytics.tables import Tables
 from analytics.trail import MAXIMUM_DRIVER_BYTES, Reader
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyCounts
-from tests.analytics.authored import (
+from tests.analytics.builders import (
     SCHEMAS,
-    Account,
-    at,
-    burst,
-    content,
-    record,
-    transition,
+    NightlyFolders,
+    make_burst,
+    make_record,
+    make_time,
+    make_transition,
+    pack_records,
+    write_scan,
 )
-from tests.analytics.nasty_files import GOOD, unreadable
-from tests.analytics.test_case_bucket import scan
-from tests.analytics.week_authored import arn, file
+from tests.analytics.trail_file_examples import GOOD, make_unreadable_files
+from tests.analytics.week_builders import make_file_row, make_queue_arn
 from tests.real_records import read_cloudtrail_records
 
 DAY = date(2026, 11, 10)
@@ -41,14 +41,17 @@ NEXT = DAY + timedelta(days=1)
 ONE = Days(DAY, DAY)
 STRANGE = ("pipe.json.gz", "to-nothing.json.gz", "round.json.gz", "folder.json.gz")
 HOSTILE: dict[str, tuple[bytes, str | None]] = {
-    **{f"{name}.json.gz": unreadable()[name] for name in ("truncated", "html", "deep", "bomb")},
+    **{
+        f"{name}.json.gz": make_unreadable_files()[name]
+        for name in ("truncated", "html", "deep", "bomb")
+    },
     "empty.json.gz": (b"", "empty"),
     "_hidden.json.gz": (GOOD, "not_read"),
     "plain.json": (b'{"Records": []}', "not_json_gz"),
     "two-members.json.gz": (gzip.compress(b'{"Records"') + gzip.compress(b": []}"), None),
-    "types.json.gz": (content([None, 7, "x", [], {}, {"eventSource": 1}]), None),
+    "types.json.gz": (pack_records([None, 7, "x", [], {}, {"eventSource": 1}]), None),
     "surrogate.json.gz": (
-        content([record("11-10 10:00", errorCode="\ud800", awsRegion="\udfff")]),
+        pack_records([make_record("11-10 10:00", errorCode="\ud800", awsRegion="\udfff")]),
         None,
     ),
 }
@@ -56,7 +59,7 @@ HOSTILE: dict[str, tuple[bytes, str | None]] = {
 
 def run(
     spark: SparkSession,
-    account: Account,
+    account: NightlyFolders,
     first: str,
     last: str | None = None,
     reader: str = NATIVE_READER,
@@ -74,7 +77,7 @@ def run(
 
 
 def nightly_of(
-    spark: SparkSession, account: Account, home: AccountAndRegion | None = None
+    spark: SparkSession, account: NightlyFolders, home: AccountAndRegion | None = None
 ) -> NightlyRun:
     roots = (account.trail, account.cases, account.out)
     trail, cases, out = (FolderStorage(str(each)) for each in roots)
@@ -83,39 +86,49 @@ def nightly_of(
     return NightlyRun(tables, trail, cases, None, now, Reader(NATIVE_READER), home)
 
 
-def weekly(spark: SparkSession, account: Account) -> int:
+def weekly(spark: SparkSession, account: NightlyFolders) -> int:
     return job.run_command(
         parse_arguments(["weekly", "--week", "2026-W46", f"--out={account.out}"]), spark
     )
 
 
 @pytest.fixture(scope="module")
-def night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Account:
+def night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> NightlyFolders:
     """Written once: whoever runs it again writes the same."""
-    account = Account(tmp_path_factory.mktemp("night"))
-    good = account.publish("11-10", [*burst("11-10 09:00"), *read_cloudtrail_records()[:20]])
-    healed = [{"type": "AWS::SQS::Queue", "ARN": arn("healed")}]
-    account.publish("11-11", burst("11-10 23:59", calls=3, resources=healed))
+    account = NightlyFolders(tmp_path_factory.mktemp("night"))
+    good = account.publish("11-10", [*make_burst("11-10 09:00"), *read_cloudtrail_records()[:20]])
+    healed = [{"type": "AWS::SQS::Queue", "ARN": make_queue_arn("healed")}]
+    account.publish("11-11", make_burst("11-10 23:59", calls=3, resources=healed))
     for name, (written, _) in HOSTILE.items():
         account.publish("11-10", written, name=name)
     for kind in ("Digest", "Insight", "NetworkActivity", "Aggregated"):
-        account.publish("11-10", burst("11-10 11:00"), kind=f"CloudTrail-{kind}")
+        account.publish("11-10", make_burst("11-10 11:00"), kind=f"CloudTrail-{kind}")
     _put_strange_files(account, (account.trail / good).parent)
-    seen = {"first_at": "11-10 23:59", "last_at": "11-11 00:01", "queue_arn": arn("healed")}
+    seen = {
+        "first_at": "11-10 23:59",
+        "last_at": "11-11 00:01",
+        "queue_arn": make_queue_arn("healed"),
+    }
     account.record_transitions(
-        transition(2, "verified", "11-11 00:03", **seen),
-        transition(1, "applied", "11-11 00:02", **seen),
+        make_transition(2, "verified", "11-11 00:03", **seen),
+        make_transition(1, "applied", "11-11 00:02", **seen),
     )
     (account.cases / "dt=2026-11-11" / "x-1.json").write_text("{")
-    for hour, arns in ((8, ()), (10, ()), (11, [burst("11-10 09:00")[0]["resources"][0]["ARN"]])):
-        scan(account.folder, at(f"11-10 {hour:02}:01"), *arns)
+    for hour, arns in (
+        (8, ()),
+        (10, ()),
+        (11, [make_burst("11-10 09:00")[0]["resources"][0]["ARN"]]),
+    ):
+        write_scan(account.folder, make_time(f"11-10 {hour:02}:01"), *arns)
     assert run(spark, account, "11-10") == 3
     return account
 
 
-def _put_strange_files(account: Account, day: Path) -> None:
+def _put_strange_files(account: NightlyFolders, day: Path) -> None:
     """A reader of a pipe waits until somebody writes into it: for ever, if nobody does."""
-    (account.folder / "elsewhere.json.gz").write_bytes(content(burst("11-10 12:00", calls=4)))
+    (account.folder / "elsewhere.json.gz").write_bytes(
+        pack_records(make_burst("11-10 12:00", calls=4))
+    )
     (day / "linked.json.gz").symlink_to(account.folder / "elsewhere.json.gz")
     os.mkfifo(day / "pipe.json.gz")
     os.mkfifo(day / "pipe-of-another-name")
@@ -123,10 +136,10 @@ def _put_strange_files(account: Account, day: Path) -> None:
     (day / "round.json.gz").symlink_to("round.json.gz")
     (day / "folder.json.gz").mkdir()
     os.mkfifo(day / "folder.json.gz" / "pipe.json.gz")
-    (day / "folder.json.gz" / "deeper.json.gz").write_bytes(content(burst("11-10 15:00")))
+    (day / "folder.json.gz" / "deeper.json.gz").write_bytes(pack_records(make_burst("11-10 15:00")))
 
 
-def test_a_hostile_file_costs_itself_and_nothing_else(night: Account) -> None:
+def test_a_hostile_file_costs_itself_and_nothing_else(night: NightlyFolders) -> None:
     quality = {each["file"].rpartition("/")[2]: each for each in night.rows("quality", "11-10")}
     reasons = {name: each["reason"] for name, each in quality.items()}
     expected = {name: reason for name, (_, reason) in HOSTILE.items()}
@@ -139,7 +152,7 @@ def test_a_hostile_file_costs_itself_and_nothing_else(night: Account) -> None:
     ]
 
 
-def test_each_burst_is_one_incident_of_the_day_on_which_it_began(night: Account) -> None:
+def test_each_burst_is_one_incident_of_the_day_on_which_it_began(night: NightlyFolders) -> None:
     found = [
         (each["queue_arn"].rpartition(":")[2], each["symptom"], each["failed_calls"],
          each["outcome"], each["why"], each["seconds_to_heal"])
@@ -156,14 +169,14 @@ def test_each_burst_is_one_incident_of_the_day_on_which_it_began(night: Account)
     assert len(night.rows("failed_calls", "11-11")) == 2
 
 
-def test_a_nightly_run_says_what_it_read(night: Account) -> None:
+def test_a_nightly_run_says_what_it_read(night: NightlyFolders) -> None:
     quality = night.rows("quality", "11-10")
-    unreadable = [each for each in quality if each["reason"]]
+    unreadable_rows = [each for each in quality if each["reason"]]
     assert night.nightly("11-10") == {
         "schema": 1, "day": "2026-11-10", "reader": "native", "why_fallback": "",
-        "files": len(quality), "files_unreadable": len(unreadable),
+        "files": len(quality), "files_unreadable": len(unreadable_rows),
         "bytes": sum(each["bytes"] for each in quality),
-        "bytes_unreadable": sum(each["bytes"] for each in unreadable),
+        "bytes_unreadable": sum(each["bytes"] for each in unreadable_rows),
         "records": sum(each["records"] for each in quality), "failed_calls": 9, "incidents": 4,
     }  # fmt: skip
     assert {each.split("/")[0] for each in night.written()} - {"summary"} == {
@@ -172,7 +185,7 @@ def test_a_nightly_run_says_what_it_read(night: Account) -> None:
 
 
 def test_without_a_wheel_the_tables_are_the_same_byte_for_byte(
-    spark: SparkSession, night: Account, account: Account
+    spark: SparkSession, night: NightlyFolders, account: NightlyFolders
 ) -> None:
     """And so they are by the run of the day into which a burst goes on."""
     for name in ("trail", "cases", "findings"):
@@ -194,14 +207,14 @@ def test_without_a_wheel_the_tables_are_the_same_byte_for_byte(
 
 
 def test_late_files_join_bursts_and_what_expired_takes_nothing_back(
-    spark: SparkSession, account: Account, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    account.publish("11-10", burst("11-10 23:50", calls=1))
-    account.publish("11-11", burst("11-11 00:15", calls=1))
+    account.publish("11-10", make_burst("11-10 23:50", calls=1))
+    account.publish("11-11", make_burst("11-11 00:15", calls=1))
     assert run(spark, account, "11-09", "11-11") == 0
     assert [len(account.rows("incidents", day)) for day in ("11-10", "11-11")] == [1, 1]
     assert not (account.out / "nightly" / "dt=2026-11-09").exists(), "the trail had not begun"
-    late = account.publish("11-12", burst("11-11 00:02", calls=1))
+    late = account.publish("11-12", make_burst("11-11 00:02", calls=1))
     assert run(spark, account, "11-11") == 0
     assert [each["failed_calls"] for each in account.rows("incidents", "11-10")] == [3]
     assert account.rows("incidents", "11-11") == []
@@ -214,7 +227,7 @@ def test_late_files_join_bursts_and_what_expired_takes_nothing_back(
 
 
 def test_nothing_read_is_no_quiet_day(
-    spark: SparkSession, account: Account, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account.publish("11-10", [])
     assert run(spark, account, "11-12") == 4
@@ -228,13 +241,15 @@ def test_nothing_read_is_no_quiet_day(
 
 
 @pytest.mark.parametrize(
-    ("unreadable", "code"), [(0, 0), (1_000, 0), (1_001, 3), (50_000, 3), (100_000, 3)]
+    ("unreadable_bytes", "code"), [(0, 0), (1_000, 0), (1_001, 3), (50_000, 3), (100_000, 3)]
 )
 def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
-    tmp_path: Path, unreadable: int, code: int
+    tmp_path: Path, unreadable_bytes: int, code: int
 ) -> None:
     now = datetime(2026, 11, 11, 2, tzinfo=UTC)
-    nightly = NightlyCounts(DAY, now, NATIVE_READER, "", bytes=100_000, bytes_unreadable=unreadable)
+    nightly = NightlyCounts(
+        DAY, now, NATIVE_READER, "", bytes=100_000, bytes_unreadable=unreadable_bytes
+    )
     assert (
         job._choose_exit_code(NightlyRunResult((nightly,)), FolderStorage(str(tmp_path)), ONE)
         == code
@@ -244,20 +259,20 @@ def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
 # Which days are not to be written anew.
 
 
-def put(account: Account, day: date, quality: list[str], failed_calls: list[str]) -> None:
+def put(account: NightlyFolders, day: date, quality: list[str], failed_calls: list[str]) -> None:
     """A day whose tables name these files."""
     for name, files in (("quality", quality), ("failed_calls", failed_calls)):
         account.put(name, f"{day:%m-%d}", [{"file": each} for each in files])
 
 
 def retained(
-    spark: SparkSession, account: Account, *listed: str, days: Days = ONE
+    spark: SparkSession, account: NightlyFolders, *listed: str, days: Days = ONE
 ) -> dict[date, int]:
     return dict(nightly_of(spark, account).count_lost_files(days, frozenset(listed)))
 
 
 def test_a_day_is_written_anew_unless_files_of_it_or_of_the_day_before_are_gone(
-    spark: SparkSession, account: Account
+    spark: SparkSession, account: NightlyFolders
 ) -> None:
     """Into the day after, a burst may go on."""
     assert retained(spark, account) == {}, "a day without tables is written"
@@ -276,10 +291,12 @@ def test_a_day_is_written_anew_unless_files_of_it_or_of_the_day_before_are_gone(
     assert retained(spark, account) == {}, "a table that is none keeps nothing"
 
 
-def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Account) -> None:
+def test_what_is_no_table_is_said_and_left_out(
+    spark: SparkSession, account: NightlyFolders
+) -> None:
     said: list[str] = []
     tables = Tables(spark, FolderStorage(str(account.out)), said.append)
-    good = file("a")
+    good = make_file_row("a")
     account.put("quality", "11-10", [good])
     others = [pa.table({"file": ["a"]}), pa.table({name: [["x"]] for name in good})]
     for broken in (b"junk", b"", [{**good, "records": None}], *others):
@@ -294,7 +311,7 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
 
 
 @pytest.mark.parametrize("bound", ["MAXIMUM_DRIVER_CALLS", "MAXIMUM_DRIVER_SECONDS"])
-def test_much_work_is_left_to_spark(night: Account, monkeypatch: Any, bound: str) -> None:
+def test_much_work_is_left_to_spark(night: NightlyFolders, monkeypatch: Any, bound: str) -> None:
     monkeypatch.setattr(f"analytics.trail.{bound}", -1)
     files = [(f"{next(night.trail.rglob('*.gz'))}", 1)]
     assert Reader(NATIVE_READER).read_on_driver(FolderStorage("/"), files) is None

@@ -20,16 +20,23 @@ from analytics.week import WeekInput
 from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
 from mendq.nightly.verdict import make_shared_table_prefix, name_of_week
 from mendq.report.summary import read_summary
-from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
-from tests.analytics.week_authored import DAYS, MONDAY, WEEK, file, incident
+from tests.analytics.builders import (
+    ACCOUNT,
+    REGION,
+    SCHEMAS,
+    NightlyFolders,
+    make_burst,
+    make_transition,
+)
+from tests.analytics.week_builders import (
+    DAYS,
+    MONDAY,
+    WEEK,
+    make_account_incident,
+    make_file_row,
+)
 
 LIAR, SILENT, LATE, WHOLE, LISTED = (f"{each}" * 12 for each in "12345")
-
-
-def of(account: str, number: int = 1, **fields: Any) -> dict[str, Any]:
-    """An incident of that account's queue `orders`."""
-    queue = f"arn:aws:sqs:{REGION}:{account}:orders"
-    return incident(number, **{"account": account, "queue_arn": queue, **fields})
 
 
 class Central:
@@ -86,11 +93,16 @@ def by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_who_lies_is_silent_or_late_is_named(central: Central, spark: SparkSession) -> None:
-    waits = of(WHOLE, 2, outcome="escalated", urgent=True, failed_calls=7)
-    central.whole(WHOLE, of(WHOLE, outcome="healed"), waits)
-    true, of_another = of(LIAR, outcome="proposed"), of(WHOLE, 3, outcome="escalated")
-    elsewhere = of(LIAR, 4) | {"region": "eu-west-1"}
-    another_queue = of(LIAR, 5, outcome="escalated") | {"queue_arn": waits["queue_arn"]}
+    waits = make_account_incident(WHOLE, 2, outcome="escalated", urgent=True, failed_calls=7)
+    central.whole(WHOLE, make_account_incident(WHOLE, outcome="healed"), waits)
+    true, of_another = (
+        make_account_incident(LIAR, outcome="proposed"),
+        make_account_incident(WHOLE, 3, outcome="escalated"),
+    )
+    elsewhere = make_account_incident(LIAR, 4) | {"region": "eu-west-1"}
+    another_queue = make_account_incident(LIAR, 5, outcome="escalated") | {
+        "queue_arn": waits["queue_arn"]
+    }
     central.whole(LIAR, true, of_another, elsewhere, another_queue)
     for day in DAYS[:5]:
         central.put(LATE, day)
@@ -136,7 +148,7 @@ def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
     central: Central,
 ) -> None:
     for account in (WHOLE, LATE):
-        central.whole(account, of(account))
+        central.whole(account, make_account_incident(account))
         for weeks in range(1, 20):
             day = MONDAY - timedelta(weeks=weeks)
             central.put(account, day, week=name_of_week(day))
@@ -149,9 +161,11 @@ def test_a_file_that_cannot_be_read_costs_itself_alone(
     central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weekly, "MAXIMUM_TABLE_BYTES", 100_000)
-    central.whole(WHOLE, of(WHOLE))
-    central.whole(LIAR, of(LIAR))
-    torn, empty, large = (central.put(LIAR, day, of(LIAR, 2)) for day in DAYS[1:4])
+    central.whole(WHOLE, make_account_incident(WHOLE))
+    central.whole(LIAR, make_account_incident(LIAR))
+    torn, empty, large = (
+        central.put(LIAR, day, make_account_incident(LIAR, 2)) for day in DAYS[1:4]
+    )
     torn.write_bytes(torn.read_bytes()[:-9])
     empty.write_bytes(b"")
     large.write_bytes(large.read_bytes() + b"0" * 100_000)
@@ -177,14 +191,14 @@ def test_what_no_nightly_job_writes_is_left_out(central: Central, spark: SparkSe
         *({"failed_calls": calls} for calls in (-1, 2**62, None)),
         *({"account": None}, {"outcome": None}),
     ]
-    rows = (of(LIAR, number) | each for number, each in enumerate(odd, 2))
-    central.put(LIAR, MONDAY, of(LIAR), *rows)
+    rows = (make_account_incident(LIAR, number) | each for number, each in enumerate(odd, 2))
+    central.put(LIAR, MONDAY, make_account_incident(LIAR), *rows)
     (found,) = central.told(spark)["members"]
     assert (found["incidents"], found["rows_left_out"]) == (1, 5)
 
 
 def test_names_that_are_none_of_ours_are_passed_over(central: Central, spark: SparkSession) -> None:
-    path = central.put(WHOLE, MONDAY, of(WHOLE))
+    path = central.put(WHOLE, MONDAY, make_account_incident(WHOLE))
     strays = ("notes.txt", "2026-11-20.parquet", "2026-11-10.json", "x.parquet")
     for stray in strays:
         (path.parent / stray).write_bytes(b"stray")
@@ -208,8 +222,10 @@ def test_an_alias_is_one_or_none(
 
 
 def test_practice_is_nobodys_incident(central: Central, spark: SparkSession) -> None:
-    own = of(WHOLE) | {"queue_arn": f"arn:aws:sqs:{REGION}:{WHOLE}:mendq-probe.fifo"}
-    central.put(WHOLE, MONDAY, own, of(WHOLE, 2) | {"why": "own_look"})
+    own = make_account_incident(WHOLE) | {
+        "queue_arn": f"arn:aws:sqs:{REGION}:{WHOLE}:mendq-probe.fifo"
+    }
+    central.put(WHOLE, MONDAY, own, make_account_incident(WHOLE, 2) | {"why": "own_look"})
     (found,) = central.told(spark)["members"]
     assert (found["incidents"], found["rows_left_out"]) == (0, 0)
 
@@ -226,19 +242,26 @@ def test_most_are_listed_and_the_others_counted(
 ) -> None:
     monkeypatch.setattr(weekly, "MAXIMUM_LISTED_MEMBERS", 2)
     for account, outcome in ((LATE, "healed"), (LIAR, "healed"), (WHOLE, "escalated")):
-        central.whole(account, of(account, outcome=outcome))
+        central.whole(account, make_account_incident(account, outcome=outcome))
     told = central.told(spark)
     assert [each["account"] for each in told["members"]] == [WHOLE, LIAR]
     assert (told["members_left_out"], told["totals"]["incidents"]) == (1, 3)
 
 
-def test_one_trail_tells_of_all_accounts(account: Account, spark: SparkSession) -> None:
+def test_one_trail_tells_of_all_accounts(account: NightlyFolders, spark: SparkSession) -> None:
     """The tables are the hub's own: a row is its account's, whose files make its days."""
-    files = [file(each, account=each, region=REGION) for each in (WHOLE, LATE)]
+    files = [make_file_row(each, account=each, region=REGION) for each in (WHOLE, LATE)]
     quality = {day: files if day == MONDAY else files[:1] for day in DAYS}
-    quality[MONDAY - timedelta(days=9)] = [files[1], file("c", account=SILENT, region=REGION)]
+    quality[MONDAY - timedelta(days=9)] = [
+        files[1],
+        make_file_row("c", account=SILENT, region=REGION),
+    ]
     for day in DAYS:
-        account.put("incidents", f"{day:%m-%d}", [of(WHOLE), of(LATE)] if day == MONDAY else [])
+        account.put(
+            "incidents",
+            f"{day:%m-%d}",
+            [make_account_incident(WHOLE), make_account_incident(LATE)] if day == MONDAY else [],
+        )
     seen = WeekInput({}, quality)
     found = list_members_of_one_trail(WEEK, seen.quality_by_day)
     root = FolderStorage(str(account.out))
@@ -248,9 +271,9 @@ def test_one_trail_tells_of_all_accounts(account: Account, spark: SparkSession) 
 
 
 def test_the_weekly_job_sums_the_organization_up(
-    account: Account, central: Central, spark: SparkSession
+    account: NightlyFolders, central: Central, spark: SparkSession
 ) -> None:
-    central.whole(WHOLE, of(WHOLE, outcome="escalated"))
+    central.whole(WHOLE, make_account_incident(WHOLE, outcome="escalated"))
     central.call(WHOLE, "orders-prod")
     arguments = ["weekly", "--week", WEEK, "--out", str(account.out)]
     where = ["--organization", str(central.folder), "--expected", f"{LISTED},{WHOLE}"]
@@ -268,7 +291,7 @@ def test_the_weekly_job_sums_the_organization_up(
 
 
 def test_one_job_reads_the_cases_of_every_account_and_believes_none_about_another(
-    account: Account, spark: SparkSession
+    account: NightlyFolders, spark: SparkSession
 ) -> None:
     """Of a trail that serves all: one account's bucket is gone, one tells of another's queue.
 
@@ -277,13 +300,15 @@ def test_one_job_reads_the_cases_of_every_account_and_believes_none_about_anothe
     gone = "9" * 12
     for each in (ACCOUNT, LIAR, gone):
         where: Any = {"recipientAccountId": each}
-        path = account.trail / account.publish("11-10", burst("11-10 09:00", **where))
+        path = account.trail / account.publish("11-10", make_burst("11-10 09:00", **where))
         there = Path(str(path).replace(f"/{ACCOUNT}/", f"/{each}/"))
         there.parent.mkdir(parents=True, exist_ok=True)
         path.rename(there)
     times = {"first_at": "11-10 09:00", "last_at": "11-10 09:02"}
-    case = transition(1, "refused", "11-10 09:03", **times)
-    lie = transition(1, "escalated", "11-10 09:04", **times, case_id=f"{case['case_id'][:-1]}0")
+    case = make_transition(1, "refused", "11-10 09:03", **times)
+    lie = make_transition(
+        1, "escalated", "11-10 09:04", **times, case_id=f"{case['case_id'][:-1]}0"
+    )
     for each, told in ((ACCOUNT, case), (LIAR, lie)):
         path = account.folder / f"cases-{each}/cases/dt=2026-11-10/{told['case_id']}-1.json"
         path.parent.mkdir(parents=True)

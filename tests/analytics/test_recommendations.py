@@ -25,14 +25,14 @@ from analytics.recommendations import (
 from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.state import State
 from mendq.model.steps import CreateDlq, RedriveMessages
-from tests.analytics.week_authored import WEEK, arn, incident, life
+from tests.analytics.week_builders import WEEK, make_incident, make_queue_arn, make_timeline
 
 VISIBILITY = "visibility_timeout_too_short"
 RAISED = [("VisibilityTimeout", "45", "67")]
-MADE = (CreateDlq.attribute, "", arn("orders-dlq"))
+MADE = (CreateDlq.attribute, "", make_queue_arn("orders-dlq"))
 STEPS: dict[str, list[tuple[str, str, str]]] = {
     "none": [],
-    "messages": [(RedriveMessages.attribute, "held", arn("orders"))],
+    "messages": [(RedriveMessages.attribute, "held", make_queue_arn("orders"))],
     "made": [MADE],
     "made and attached": [MADE, ("RedrivePolicy", "", '{"maxReceiveCount":5}')],
     "fifo": [
@@ -58,7 +58,9 @@ BY_STATE = {
 
 @pytest.mark.parametrize("state", list(State))
 def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
-    found = of(life((state, "11-10 09:00"), next_step={"sentence": "Look.", "command": "ls"}))
+    found = of(
+        make_timeline((state, "11-10 09:00"), next_step={"sentence": "Look.", "command": "ls"})
+    )
     assert [it.kind for it in found] == [kind for kind, of_it in BY_STATE.items() if state in of_it]
     says = "Look." * (state in (State.REFUSED, State.INEFFECTIVE, State.ESCALATED))
     why = {"write_into_template": "verified", "watch": "applied"}
@@ -69,18 +71,20 @@ def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
 
 
 def test_a_recommendation_says_what_the_case_says() -> None:
-    case = life(
+    case = make_timeline(
         ("applied", "11-10 09:00", "it takes 38 s"), ("verified", "11-10 09:30", "it holds")
     )
     change = ("VisibilityTimeout", "30", "45")
-    asked = RecommendedTask("write_into_template", "verified", arn("orders"), VISIBILITY, *change)
+    asked = RecommendedTask(
+        "write_into_template", "verified", make_queue_arn("orders"), VISIBILITY, *change
+    )
     assert of(case) == [replace(asked, case_id=case.newest_transition.case_id, reason="it holds")]
 
 
 def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
     """Whatever else there is to do, and however many ask for the same."""
     values = [
-        life(
+        make_timeline(
             ("applied", f"{day} 09:00"),
             ("verified", f"{day} 10:00"),
             queue=f"q{n}",
@@ -88,7 +92,7 @@ def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
         )
         for n, day in enumerate(("11-10", "09-20", "11-09", "10-01", "11-11"))
     ]
-    waits = life(("proposed", "11-10 09:00"), queue="asked")
+    waits = make_timeline(("proposed", "11-10 09:00"), queue="asked")
     lives = [*values, waits]
     found = make_fields_of_values_still_set(
         recommend_for_cases(parse_week_days(WEEK), lives), lives
@@ -109,14 +113,16 @@ OWNERS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("evidence", "owner"), OWNERS)
 def test_the_owner_is_the_stack_of_the_queue(evidence: dict[str, Any], owner: str) -> None:
-    case = life(("observed", "11-10 09:00")).newest_transition
+    case = make_timeline(("observed", "11-10 09:00")).newest_transition
     known = replace(case, evidence={**case.evidence, **evidence})
     assert [each.owner for each in of(CaseTimeline((known,)))] == [owner]
 
 
 def test_the_template_says_what_stood_there_before_the_first_step() -> None:
-    first = life(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
-    second = life(("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED)
+    first = make_timeline(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
+    second = make_timeline(
+        ("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED
+    )
     (found,) = of(CaseTimeline((*first.transitions, *second.transitions)))
     assert (found.before, found.after) == ("30", "67")
 
@@ -125,7 +131,7 @@ def test_the_template_says_what_stood_there_before_the_first_step() -> None:
 def test_a_person_s_value_is_named_only_where_a_case_knows_it(
     came_from: str | None, theirs: str
 ) -> None:
-    (found,) = of(life(("overridden", "11-10 09:00"), came_from=came_from))
+    (found,) = of(make_timeline(("overridden", "11-10 09:00"), came_from=came_from))
     assert (found.before, found.after) == (theirs, "45")
 
 
@@ -138,7 +144,7 @@ def case(day: int, states: str, **fields: Any) -> CaseTimeline:
     own: dict[str, Any] = {"case_id": fields.pop("id", "a" if day == 10 else "b")}
     own |= {"steps": steps} if steps is not None else {} if day == 10 else {"steps": RAISED}
     own |= {"came_from": fields.pop("from")} if "from" in fields else {}
-    return life(
+    return make_timeline(
         *((each, when, reason) for each, when in zip(words, at, strict=True)), **own, **fields
     )
 
@@ -168,24 +174,24 @@ BUG: Any = {
 def test_only_many_are_worth_a_monday(
     fields: dict[str, Any], incidents: int, failed_calls: int, is_announced: bool
 ) -> None:
-    rows = [incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)]
+    rows = [make_incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)]
     assert bool(recommend_for_callers(rows)) is is_announced
 
 
 def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers() -> None:
     over = {**BUG, "error_codes": ["OverLimit"]}
     rows = [
-        incident(failed_calls=60, queue_arn=arn("a"), **BUG),
-        incident(failed_calls=10, queue_arn=arn("b"), **over),
-        incident(failed_calls=30, queue_arn=arn("b"), **BUG),
-        incident(failed_calls=500, principals=["p", "q"], **BUG),
-        incident(failed_calls=99, principals=["q"], **BUG),
-        incident(failed_calls=60, principals=["p"], queue_arn=arn("a"), **CODE),
-        incident(failed_calls=60, principals=["q"], queue_arn=arn("b"), **CODE),
+        make_incident(failed_calls=60, queue_arn=make_queue_arn("a"), **BUG),
+        make_incident(failed_calls=10, queue_arn=make_queue_arn("b"), **over),
+        make_incident(failed_calls=30, queue_arn=make_queue_arn("b"), **BUG),
+        make_incident(failed_calls=500, principals=["p", "q"], **BUG),
+        make_incident(failed_calls=99, principals=["q"], **BUG),
+        make_incident(failed_calls=60, principals=["p"], queue_arn=make_queue_arn("a"), **CODE),
+        make_incident(failed_calls=60, principals=["q"], queue_arn=make_queue_arn("b"), **CODE),
     ]
     alone, several, code = recommend_for_callers(rows)
     assert (alone.kind, alone.why, alone.owner) == ("fix_caller", "count_only", "p")
-    assert (alone.queue_arn, alone.queues) == (arn("b"), 2), "the worst is named"
+    assert (alone.queue_arn, alone.queues) == (make_queue_arn("b"), 2), "the worst is named"
     assert (alone.incidents, alone.failed_calls) == (3, 100)
     assert alone.reason == "EmptyBatchRequest, OverLimit"
     assert (several.owner, several.failed_calls) == ("", 500)
@@ -195,7 +201,7 @@ def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers()
 
 @pytest.mark.parametrize("why", [None, "unknown", "may_be_a_race"])
 def test_what_has_a_case_or_might_have_one_is_no_callers(why: str | None) -> None:
-    rows = [incident(n, failed_calls=500, **{**BUG, "why": why}) for n in range(20)]
+    rows = [make_incident(n, failed_calls=500, **{**BUG, "why": why}) for n in range(20)]
     assert recommend_for_callers(rows) == []
 
 
@@ -205,13 +211,13 @@ def test_what_has_a_case_or_might_have_one_is_no_callers(why: str | None) -> Non
 def asked(queue: str = "orders", **fields: Any) -> RecommendedTask:
     known: dict[str, Any] = {"kind": "approve", "why": "proposed", "symptom": VISIBILITY}
     known |= {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
-    return RecommendedTask(queue_arn=arn(queue), **{**known, **fields})
+    return RecommendedTask(queue_arn=make_queue_arn(queue), **{**known, **fields})
 
 
 def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[str, Any]]:
     """So many incidents of a queue, each of so many failed calls."""
     return [
-        incident(n, queue_arn=arn(queue), failed_calls=calls, symptom=symptom)
+        make_incident(n, queue_arn=make_queue_arn(queue), failed_calls=calls, symptom=symptom)
         for queue, number, calls in counts
         for n in range(number)
     ]
@@ -229,7 +235,7 @@ def test_more_than_three_queues_alike_are_said_as_one() -> None:
     incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
     every = [asked(each, case_id=each) for each in "abcd"]
     (found,) = make_to_do_fields(every, incidents)["do_this_week"]
-    assert (found["queue_arn"], found["case_id"], found["queues"]) == (arn("c"), "c", 4)
+    assert (found["queue_arn"], found["case_id"], found["queues"]) == (make_queue_arn("c"), "c", 4)
     assert (found["incidents"], found["failed_calls"]) == (4, 10)
     assert (found["before"], found["after"]) == ("30", "45")
     (differing,) = merge_alike_recommendations([asked(each, before=each) for each in "abcd"])
@@ -275,7 +281,7 @@ def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
     kinds = [("watch", "applied"), ("write_into_template", "verified"), ("decide", "overridden"),
              ("approve", "proposed"), ("fix", "escalated"), ("fix", "refused")]  # fmt: skip
     every = [
-        RecommendedTask(kind, why, arn(f"{n}"), VISIBILITY, incidents=9 - n)
+        RecommendedTask(kind, why, make_queue_arn(f"{n}"), VISIBILITY, incidents=9 - n)
         for n, (kind, why) in enumerate(kinds)
     ]
     found = [each["why"] for each in make_to_do_fields(every, [])["do_this_week"]]
@@ -283,10 +289,17 @@ def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
 
 
 def test_what_scans_alone_report_is_asked_for_behind_what_failed() -> None:
-    found = [(arn(f"q-{n}"), "alarm_missing", f"nothing watches q-{n}") for n in range(4)]
-    found += [(arn("q-1"), "tag_not_understood", "Heal"), (arn("q-2"), "tls_not_enforced", "no")]
+    found = [
+        (make_queue_arn(f"q-{n}"), "alarm_missing", f"nothing watches q-{n}") for n in range(4)
+    ]
+    found += [
+        (make_queue_arn("q-1"), "tag_not_understood", "Heal"),
+        (make_queue_arn("q-2"), "tls_not_enforced", "no"),
+    ]
     asked = recommend_for_findings(found)
-    caller = RecommendedTask("name_code", "unknown_code", arn("z"), "unknown:X", incidents=12)
+    caller = RecommendedTask(
+        "name_code", "unknown_code", make_queue_arn("z"), "unknown:X", incidents=12
+    )
     (first, *others) = make_to_do_fields([*asked, caller], [])["do_this_week"]
     assert first["kind"] == "name_code"
     assert [(each["kind"], each["queues"]) for each in others] == [

@@ -20,7 +20,7 @@ from analytics.storage import (
 )
 from analytics.trail import Reader
 from mendq.nightly.verdict import FALLBACK_READER
-from tests.analytics.nasty_files import GOOD
+from tests.analytics.trail_file_examples import GOOD
 
 
 class BucketInAFolder(ArrowStorage):

@@ -25,21 +25,27 @@ from analytics.trail_file import (
 )
 from mendq.model.failed_call import RefusedBy
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
-from tests.analytics.authored import QUEUE_ARN, WORKER, burst, content, record
-from tests.analytics.nasty_files import GOOD, LARGEST, readable, unreadable, zipped
+from tests.analytics.builders import QUEUE_ARN, WORKER, make_burst, make_record, pack_records
+from tests.analytics.trail_file_examples import (
+    GOOD,
+    LARGEST,
+    compress,
+    make_readable_files,
+    make_unreadable_files,
+)
 from tests.real_records import read_cloudtrail_records
 
 
 @pytest.mark.parametrize(
     ("written", "reason"),
     [
-        *unreadable().values(),
+        *make_unreadable_files().values(),
         (b"", "empty"),
         (b"\x1f", "not_gzip"),
         (b"\x1f\x8b", "truncated"),
-        (content([])[:-1], "truncated"),
-        (content([]) + b"\x1f\x8bgarbage", "corrupt_gzip"),
-        (zipped(b"\xff\xfe\xfd"), "not_json"),
+        (pack_records([])[:-1], "truncated"),
+        (pack_records([]) + b"\x1f\x8bgarbage", "corrupt_gzip"),
+        (compress(b"\xff\xfe\xfd"), "not_json"),
     ],
 )
 def test_an_unreadable_file_names_its_reason(written: bytes, reason: str) -> None:
@@ -48,11 +54,11 @@ def test_an_unreadable_file_names_its_reason(written: bytes, reason: str) -> Non
 
 
 def test_records_cost_themselves() -> None:
-    calls = burst("11-10 09:00", calls=2)
-    without_time = record("11-10 09:00", eventTime=None)
-    success = record("11-10 09:00", errorCode=None)
+    calls = make_burst("11-10 09:00", calls=2)
+    without_time = make_record("11-10 09:00", eventTime=None)
+    success = make_record("11-10 09:00", errorCode=None)
     text = json.dumps(calls[0])
-    reading = read_file(content([None, calls[0], text, without_time, success, calls[1]]))
+    reading = read_file(pack_records([None, calls[0], text, without_time, success, calls[1]]))
     assert [position for position, _ in reading.calls] == [1, 5]
     assert reading.record_count == 6
     assert reading.unreadable_count_by_reason == {"not_a_record": 2, "without_id_name_or_time": 1}
@@ -73,14 +79,14 @@ def test_records_cost_themselves() -> None:
 def test_a_look_of_mendqs_command_is_known_by_its_user_agent(
     event: str, agent: str | None, *, is_own: bool
 ) -> None:
-    made = record("11-10 09:00", eventName=event, userAgent=agent)
-    ((position, call),) = read_file(content([made])).calls
+    made = make_record("11-10 09:00", eventName=event, userAgent=agent)
+    ((position, call),) = read_file(pack_records([made])).calls
     assert make_call_row(position, call)["is_own_look"] is is_own
 
 
 def test_read_file_finds_no_failed_calls_in_real_records_of_other_services() -> None:
     records = read_cloudtrail_records()
-    reading = read_file(content(records))
+    reading = read_file(pack_records(records))
     assert reading.record_count == len(records) == 59
     assert (reading.calls, reading.unreadable_count_by_reason) == ((), {})
 
@@ -88,11 +94,11 @@ def test_read_file_finds_no_failed_calls_in_real_records_of_other_services() -> 
 def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
     """A file shows nothing of the one before."""
     native = make_file_reader()
-    for name, written in {**readable(), "torn": GOOD[:-9], "good": GOOD}.items():
+    for name, written in {**make_readable_files(), "torn": GOOD[:-9], "good": GOOD}.items():
         found = native(written)
         assert found.reason is None or name == "torn"
         assert found == read_file(written), name
-    for written, _ in unreadable().values():
+    for written, _ in make_unreadable_files().values():
         assert native(written) == read_file(written)
 
 
@@ -102,19 +108,19 @@ def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
 def test_any_bytes_give_the_same_reading(noise: bytes, cut: int, is_inside: bool) -> None:
     native = make_file_reader()
     text = zlib.decompress(GOOD, 31)
-    torn = zipped(text[:cut] + noise + text[cut:]) if is_inside else GOOD[:cut] + noise
-    for written in (noise, torn, zipped(noise)):
+    torn = compress(text[:cut] + noise + text[cut:]) if is_inside else GOOD[:cut] + noise
+    for written in (noise, torn, compress(noise)):
         assert native(written) == read_file(written)
 
 
 @pytest.mark.parametrize("more", [0, 1])
 def test_values_are_counted_alike(more: int) -> None:
     """Each record is an object with a list in it; the document and its list are two more."""
-    record = '{"eventSource":"a","b":[]},'
+    record_text = '{"eventSource":"a","b":[]},'
     odd = f'{{"eventSource":"{"[" * (1 + more)}"}}'
-    text = f'{{"Records":[{record * ((MAXIMUM_JSON_CONTAINERS - 3) // 2)}{odd}]}}'
+    text = f'{{"Records":[{record_text * ((MAXIMUM_JSON_CONTAINERS - 3) // 2)}{odd}]}}'
     assert text.count("[") + text.count("{") - MAXIMUM_JSON_CONTAINERS == more
-    native, written = make_file_reader()(zipped(text)), read_file(zipped(text))
+    native, written = make_file_reader()(compress(text)), read_file(compress(text))
     assert (native.reason, native.record_count) == (written.reason, written.record_count)
     assert (native.reason is None) is not bool(more)
 
@@ -181,9 +187,9 @@ def test_files_give_the_rows_of_the_standard_library(
 ) -> None:
     """What lies deeper is not read: no listing names it, so quality would not say its calls."""
     names = ("types", "surrogate", "codes", "many", "visibility", "utf-16")
-    files = {name: readable()[name] for name in names}
-    files |= {"refused": content([record("11-10 09:00", **REFUSED)])}
-    files |= {"torn": GOOD[:-9], "largest": zipped(LARGEST), "larger": zipped(LARGEST + b" ")}
+    files = {name: make_readable_files()[name] for name in names}
+    files |= {"refused": pack_records([make_record("11-10 09:00", **REFUSED)])}
+    files |= {"torn": GOOD[:-9], "largest": compress(LARGEST), "larger": compress(LARGEST + b" ")}
     for deeper in ("x", "day=1"):
         (tmp_path / FOLDER / deeper).mkdir(parents=True)
         (tmp_path / FOLDER / deeper / "b.json.gz").write_bytes(GOOD)

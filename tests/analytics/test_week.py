@@ -25,18 +25,18 @@ from mendq.catalogue import CATALOGUE
 from mendq.nightly.verdict import NightlyCounts
 from mendq.report import summary_parts as reports
 from mendq.report.summary import read_summary
-from tests.analytics.week_authored import (
+from tests.analytics.week_builders import (
     DAYS,
     MADE_AT,
     MONDAY,
     WEEK,
-    arn,
-    cases,
-    file,
-    incident,
-    life,
-    seen,
-    week_of,
+    make_case_files,
+    make_file_row,
+    make_incident,
+    make_queue_arn,
+    make_timeline,
+    make_week_input,
+    make_week_summary,
 )
 
 OF_CASES = {"reached_a_person", "open_now", "open_now_left_out", "impact", "earned",
@@ -44,7 +44,7 @@ OF_CASES = {"reached_a_person", "open_now", "open_now_left_out", "impact", "earn
 
 
 def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> None:
-    document = week_of({})
+    document = make_week_summary({})
     missing = document["not_seen"]["nightly_runs_missing"]
     assert [row["date"] for row in document["per_day"]] == missing
     assert {row["symptom"] for row in document["per_day"]} == {None}
@@ -53,7 +53,7 @@ def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> No
     assert not OF_CASES & set(document), "nobody looked at the cases, which is not to find none"
     assert "case_files_unreadable" not in document["not_seen"]
     assert not read_summary(to_json_bytes(document)).cases_were_read
-    document = week_of({}, cases=cases(unreadable=2))
+    document = make_week_summary({}, cases=make_case_files(unreadable=2))
     assert set(document) >= OF_CASES
     assert document["not_seen"]["case_files_unreadable"] == 2
     assert read_summary(to_json_bytes(document)).cases_were_read
@@ -62,14 +62,20 @@ def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> No
 def test_a_week_is_counted() -> None:
     """Of what a case paged, the week's own alone; what failed calls and scans found alike."""
     rows = [
-        incident(1),
-        incident(4, found_by="scan", failed_calls=0, error_codes=[], principals=[], urgent=True),
-        incident(2, outcome="refused", notified=True, queue_arn="q2", failed_calls=1),
-        incident(3, outcome="not_seen", symptom="unknown:Teapot", queue_arn="unresolved"),
+        make_incident(1),
+        make_incident(
+            4, found_by="scan", failed_calls=0, error_codes=[], principals=[], urgent=True
+        ),
+        make_incident(2, outcome="refused", notified=True, queue_arn="q2", failed_calls=1),
+        make_incident(3, outcome="not_seen", symptom="unknown:Teapot", queue_arn="unresolved"),
     ]
-    files = [file("a"), file("b", bytes=5, records=0, reason="truncated"), file("c", bytes=7)]
+    files = [
+        make_file_row("a"),
+        make_file_row("b", bytes=5, records=0, reason="truncated"),
+        make_file_row("c", bytes=7),
+    ]
     last_monday, stopped = date(2026, 11, 2), ("escalated", "11-10 09:00", "its consumer stopped")
-    paging = life(
+    paging = make_timeline(
         ("proposed", "11-08 09:00", "old"),
         ("applied", "11-09 09:00"),
         ("ineffective", "11-10 09:00", "it shows as before"),
@@ -79,42 +85,48 @@ def test_a_week_is_counted() -> None:
         queue="paging",
     )
     lives = [
-        life(stopped, failed_calls=0, symptom="s", notified=(1,), queue="stopped", urgent=True),
-        life(("escalated", "11-08 09:00"), ("closed", "11-10 09:00"), notified=(1,)),
-        life(("escalated", "11-16 00:00"), notified=(1,)),
+        make_timeline(
+            stopped, failed_calls=0, symptom="s", notified=(1,), queue="stopped", urgent=True
+        ),
+        make_timeline(("escalated", "11-08 09:00"), ("closed", "11-10 09:00"), notified=(1,)),
+        make_timeline(("escalated", "11-16 00:00"), notified=(1,)),
         paging,
-        life(("observed", "11-10 09:00"), failed_calls=0, queue="scanned"),
-        life(("verified", "11-10 09:00"), failed_calls=0, queue="found"),
-        life(("observed", "11-08 09:00"), failed_calls=0),
-        life(("observed", "11-10 09:00"), failed_calls=0, first_n=2, queue="begun-before"),
+        make_timeline(("observed", "11-10 09:00"), failed_calls=0, queue="scanned"),
+        make_timeline(("verified", "11-10 09:00"), failed_calls=0, queue="found"),
+        make_timeline(("observed", "11-08 09:00"), failed_calls=0),
+        make_timeline(("observed", "11-10 09:00"), failed_calls=0, first_n=2, queue="begun-before"),
     ]
-    document = week_of(
-        {MONDAY: rows, date(2026, 11, 11): [], last_monday: [incident(9, urgent=True)]},
+    document = make_week_summary(
+        {MONDAY: rows, date(2026, 11, 11): [], last_monday: [make_incident(9, urgent=True)]},
         {MONDAY: files, date(2026, 11, 11): [], last_monday: []},
-        cases=cases(*lives),
+        cases=make_case_files(*lives),
     )
     expected = json.loads(Path(__file__).with_name("week.json").read_text())
     assert json.loads(json.dumps(document)) == expected
     read_summary(to_json_bytes(document))
 
 
-DRILL = arn("mendq-drill-0123abcd.fifo")
+DRILL = make_queue_arn("mendq-drill-0123abcd.fifo")
 
 
 def test_what_is_our_own_is_counted_apart_and_nowhere_else() -> None:
     rows = [
-        incident(1),
-        incident(2, queue_arn=DRILL, outcome="escalated", symptom="drilled"),
-        incident(3, queue_arn=arn("x-mendq-drill-1")),
-        incident(4, queue_arn=arn("mendq-probe.fifo"), outcome="not_seen"),
-        incident(5, outcome="escalated", why="own_look"),
+        make_incident(1),
+        make_incident(2, queue_arn=DRILL, outcome="escalated", symptom="drilled"),
+        make_incident(3, queue_arn=make_queue_arn("x-mendq-drill-1")),
+        make_incident(4, queue_arn=make_queue_arn("mendq-probe.fifo"), outcome="not_seen"),
+        make_incident(5, outcome="escalated", why="own_look"),
     ]
-    found = cases(
-        life(("escalated", "11-10 09:00"), queue="mendq-drill-0123abcd.fifo", notified=(1,)),
-        life(("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0),
+    found = make_case_files(
+        make_timeline(
+            ("escalated", "11-10 09:00"), queue="mendq-drill-0123abcd.fifo", notified=(1,)
+        ),
+        make_timeline(
+            ("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0
+        ),
     )
     reads = {MONDAY: replace(READ, files=0, records=0, incidents=5)}
-    document = week_of(
+    document = make_week_summary(
         {MONDAY: rows, date(2026, 11, 2): rows}, cases=found, nightly_counts_by_day=reads
     )
     assert document["not_seen"]["own_incidents"] == 3
@@ -131,7 +143,7 @@ def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
     before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
-    document = week_of(dict.fromkeys(before[:5], ()), nightly_counts_by_day=reads)
+    document = make_week_summary(dict.fromkeys(before[:5], ()), nightly_counts_by_day=reads)
     assert [each["nightly_runs"] for each in document["previous_weeks"]] == [4]
 
 
@@ -152,7 +164,7 @@ def test_a_week_says_whether_it_is_over(
 ) -> None:
     ended = datetime(2026, 11, 16, tzinfo=UTC)
     scheduled = None if scheduled_at is None else ended + scheduled_at
-    there = seen({DAYS[6]: ()} if tables else {})
+    there = make_week_input({DAYS[6]: ()} if tables else {})
     document = make_summary(WEEK, there, ended + made_at, scheduled)
     assert document["not_seen"]["week_is_over"] is is_over
 
@@ -161,39 +173,43 @@ def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
-    document = make_summary(WEEK, seen({DAYS[6]: ()}, nightly_counts_by_day=reads), at)
+    document = make_summary(WEEK, make_week_input({DAYS[6]: ()}, nightly_counts_by_day=reads), at)
     assert document["not_seen"]["week_is_over"] is False
     assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
 
 def test_a_case_says_why_of_the_listed_incidents() -> None:
     seen_well = ("verified", "11-10 10:00", "r" * 2_000)
-    case = life(("applied", "11-10 09:00", "first"), seen_well, ("watching", "11-10 10:00", "on"))
+    case = make_timeline(
+        ("applied", "11-10 09:00", "first"), seen_well, ("watching", "11-10 10:00", "on")
+    )
     rows = [
-        incident(1, case_id=case.newest_transition.case_id),
-        incident(2, case_id="older"),
-        incident(3),
+        make_incident(1, case_id=case.newest_transition.case_id),
+        make_incident(2, case_id="older"),
+        make_incident(3),
     ]
     rows[2] |= {"outcome": "not_seen", "case_id": None}
-    documents = [week_of({MONDAY: rows}, cases=found) for found in (cases(case), None)]
+    documents = [
+        make_week_summary({MONDAY: rows}, cases=found) for found in (make_case_files(case), None)
+    ]
     told, unasked = ([each["reason"] for each in made["cases"]] for made in documents)
     assert (told, unasked) == (["", "r" * 997 + "...", ""], [""] * 3)
 
 
 def test_cases_are_worst_first_and_few() -> None:
-    rows = [incident(number, failed_calls=number) for number in range(60)]
+    rows = [make_incident(number, failed_calls=number) for number in range(60)]
     rows[7] |= {"outcome": "escalated"}
     rows[50] |= {"outcome": "escalated"}
     rows[8] |= {"outcome": "approved"}
-    document = week_of({MONDAY: rows})
+    document = make_week_summary({MONDAY: rows})
     # Of what waits the older first: no flood of louder ones hides it.
     assert [row["failed_calls"] for row in document["cases"][:4]] == [7, 50, 59, 58]
     scanned: dict[str, Any] = {"failed_calls": 0, "outcome": "escalated", "urgent": True}
     waiting: list[dict[str, Any]] = [
         {"outcome": each} for each in ("refused", "overridden", "proposed", "escalated")
     ]
-    rows = [incident(n, **each) for n, each in enumerate((*waiting, scanned))]
-    ranked = week_of({MONDAY: rows})["cases"]
+    rows = [make_incident(n, **each) for n, each in enumerate((*waiting, scanned))]
+    ranked = make_week_summary({MONDAY: rows})["cases"]
     assert [row["outcome"] for row in ranked] == [
         *("escalated", "escalated", "proposed", "overridden", "refused")
     ]
@@ -207,22 +223,22 @@ def test_cases_are_worst_first_and_few() -> None:
 
 
 def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
-    unresolved = incident(queue_arn="unresolved", outcome="not_seen")
-    fixed = incident(queue_arn="c", failed_calls=9, outcome="approved")
-    first = [incident(queue_arn="d"), fixed, incident(queue_arn="b"), unresolved]
-    found = week_of({DAYS[0]: first, DAYS[6]: [unresolved]})["queue_days"]["queues"]
+    unresolved = make_incident(queue_arn="unresolved", outcome="not_seen")
+    fixed = make_incident(queue_arn="c", failed_calls=9, outcome="approved")
+    first = [make_incident(queue_arn="d"), fixed, make_incident(queue_arn="b"), unresolved]
+    found = make_week_summary({DAYS[0]: first, DAYS[6]: [unresolved]})["queue_days"]["queues"]
     assert [each["queue_arn"] for each in found] == ["unresolved", "c", "b", "d"]
     assert found[0]["incidents"] == [1, 0, 0, 0, 0, 0, 1]
     assert [each["failed_calls"] for each in found] == [6, 9, 3, 3]
     assert [each["not_healed"] for each in found] == [2, 0, 0, 0]
-    many = [incident(queue_arn=arn(f"q{n:02}")) for n in range(23)]
-    beyond = week_of({DAYS[2]: many, DAYS[4]: many})["queue_days"]
+    many = [make_incident(queue_arn=make_queue_arn(f"q{n:02}")) for n in range(23)]
+    beyond = make_week_summary({DAYS[2]: many, DAYS[4]: many})["queue_days"]
     assert (beyond["queues_left_out"], beyond["incidents_left_out"]) == (3, 6)
 
 
 @pytest.mark.parametrize(("count", "p90"), [(0, None), (4, None), (5, 5), (11, 10), (100, 90)])
 def test_no_percentile_below_five(count: int, p90: int | None) -> None:
-    rows = [incident(seconds_to_heal=float(each)) for each in range(count, 0, -1)]
+    rows = [make_incident(seconds_to_heal=float(each)) for each in range(count, 0, -1)]
     for times in list_times_to_heal(rows):
         assert times["p90_seconds"] == p90
         assert times["median_seconds"] == ceil(count / 2)
@@ -231,10 +247,10 @@ def test_no_percentile_below_five(count: int, p90: int | None) -> None:
 
 def test_symptoms_with_most_come_first_and_only_what_was_healed_counts() -> None:
     rows = [
-        *(incident(symptom=each) for each in ("kms_throttled", "b", "b", "a", "a")),
-        incident(symptom="never_timed", seconds_to_heal=None),
-        incident(symptom="approved", outcome="approved"),
-        incident(symptom="a", outcome="applied"),
+        *(make_incident(symptom=each) for each in ("kms_throttled", "b", "b", "a", "a")),
+        make_incident(symptom="never_timed", seconds_to_heal=None),
+        make_incident(symptom="approved", outcome="approved"),
+        make_incident(symptom="a", outcome="applied"),
     ]
     found = [(each["symptom"], each["incidents"]) for each in list_times_to_heal(rows)]
     assert found == [("a", 2), ("b", 2), ("kms_throttled", 1)]
@@ -249,10 +265,13 @@ def test_a_sample_is_evenly_spaced_by_rank_with_both_ends() -> None:
 def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
     assert reports.OTHER_CODES_SYMPTOM == OTHER_CODES_SYMPTOM
-    codes = [incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
-    many = [incident(symptom="unknown:C105"), incident(symptom="unknown:C106", failed_calls=9)]
-    own = incident(symptom="visibility_timeout_too_short", failed_calls=1)
-    document = week_of({DAYS[0]: [*codes, own], DAYS[1]: many})
+    codes = [make_incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
+    many = [
+        make_incident(symptom="unknown:C105"),
+        make_incident(symptom="unknown:C106", failed_calls=9),
+    ]
+    own = make_incident(symptom="visibility_timeout_too_short", failed_calls=1)
+    document = make_week_summary({DAYS[0]: [*codes, own], DAYS[1]: many})
     listed = document["by_symptom"]
     assert {
         "visibility_timeout_too_short",
@@ -262,7 +281,7 @@ def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
     } < set(listed)
     assert ("unknown:C095" in listed, "unknown:C096" in listed) == (True, False)
     assert (document["symptoms_left_out"], listed[OTHER_CODES_SYMPTOM]) == (12, 12)
-    assert list_most_frequent_values([incident(account="x" * 99)], "account") == (
+    assert list_most_frequent_values([make_incident(account="x" * 99)], "account") == (
         ["x" * 61 + "..."],
         0,
     )
@@ -276,8 +295,8 @@ TWO_WEEKS_BEFORE = [MONDAY + timedelta(days=number) for number in range(-14, 0)]
 
 def files_of(read: NightlyCounts) -> list[dict[str, Any]]:
     """A quality table that agrees with what a nightly run says of itself."""
-    first = file("a", records=read.records, bytes=read.bytes)
-    return [first, *(file(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
+    first = make_file_row("a", records=read.records, bytes=read.bytes)
+    return [first, *(make_file_row(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
 
 
 def test_each_nightly_has_its_own_verdict() -> None:
@@ -288,8 +307,10 @@ def test_each_nightly_has_its_own_verdict() -> None:
     quality[DAYS[2]] = quality[DAYS[2]][:-1]
     for day, name in ((DAYS[3], "bytes"), (DAYS[4], "records")):
         quality[day] = [{**row, name: 7} for row in quality[day]]
-    incidents = {**dict.fromkeys(quality, ()), DAYS[5]: [incident()]}
-    found = week_of(incidents, quality, nightly_counts_by_day=reads)["not_seen"]["nightly_runs"]
+    incidents = {**dict.fromkeys(quality, ()), DAYS[5]: [make_incident()]}
+    found = make_week_summary(incidents, quality, nightly_counts_by_day=reads)["not_seen"][
+        "nightly_runs"
+    ]
     assert [each["verdict"] for each in found] == ["read", "far_fewer", *["torn"] * 4, "missing"]
     assert [each["usual_records"] for each in found] == [*[10_000] * 6, None]
     assert [each["day"] for each in found] == [str(day) for day in DAYS]

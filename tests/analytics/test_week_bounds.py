@@ -22,16 +22,16 @@ from mendq.model.state import State
 from mendq.nightly.verdict import NightlyCounts
 from mendq.report.html_page import make_page
 from mendq.report.summary import MOST_SUMMARY_BYTES, Summary, read_summary
-from tests.analytics.week_authored import (
+from tests.analytics.week_builders import (
     DAYS,
     MADE_AT,
     MONDAY,
     WEEK,
-    arn,
-    cases,
-    file,
-    incident,
-    life,
+    make_case_files,
+    make_file_row,
+    make_incident,
+    make_queue_arn,
+    make_timeline,
 )
 
 # What takes most bytes in JSON: six for one character.
@@ -49,13 +49,13 @@ def _incident(number: int) -> Row:
     """Each of another code, queue, account and region; half of them healed."""
     code = name(number, MAXIMUM_ERROR_CODE_LENGTH)
     principals = [name(each, MAXIMUM_PRINCIPAL_LENGTH) for each in range(10)]
-    return incident(
+    return make_incident(
         number,
         symptom=f"unknown:{code}",
         error_codes=[name(each, MAXIMUM_ERROR_CODE_LENGTH) for each in range(200)]
         if number < 100
         else [code],
-        queue_arn=arn(f"{LONG_NAME}{number:05}"),
+        queue_arn=make_queue_arn(f"{LONG_NAME}{number:05}"),
         account=f"{number:012}",
         region=name(number, 32),
         principals=principals if number < 100 else [],
@@ -70,12 +70,12 @@ def _incident(number: int) -> Row:
 def _file(number: int) -> Row:
     """On a disk, folders and files may bear any name of 255 bytes."""
     names = [name(number, 250)] * 6
-    return file("/".join(names), account=names[0], region=names[0], reason="corrupt_gzip")
+    return make_file_row("/".join(names), account=names[0], region=names[0], reason="corrupt_gzip")
 
 
 def _life(number: int) -> CaseTimeline:
     text = name(number, 9_000)
-    return life(
+    return make_timeline(
         ("escalated", f"11-1{number % 6} 09:00", text),
         notified=(1,),
         steps=[(text, text, text)],
@@ -97,7 +97,7 @@ def absurd() -> WeekInput:
     quality = dict.fromkeys([*days, *earlier], ()) | {MONDAY: [_file(n) for n in range(FILES)]}
     lives = [_life(number) for number in range(CASES)]
     reads = {day: replace(read_one, day=day) for day in DAYS}
-    found = cases(*lives, unreadable=10**6)
+    found = make_case_files(*lives, unreadable=10**6)
     return WeekInput(days | earlier, quality, found, reads, MONDAY)
 
 

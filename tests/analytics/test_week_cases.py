@@ -19,8 +19,8 @@ from analytics.week_cases import (
     make_picture_data,
     sum_harmed_messages,
 )
-from tests.analytics.authored import at
-from tests.analytics.week_authored import DAYS, WEEK, arn, incident, life
+from tests.analytics.builders import make_time
+from tests.analytics.week_builders import DAYS, WEEK, make_incident, make_queue_arn, make_timeline
 
 WEEK_DAYS = parse_week_days(WEEK)
 HOW_IT_STANDS = {"backlog": 7, "oldest_age_seconds": 90}
@@ -33,35 +33,42 @@ def ids(*lives: CaseTimeline) -> list[str]:
 def test_what_waits_is_most_pressing_first_and_nothing_else_is_listed() -> None:
     """Urgent ones before others, in each the older; what goes on by itself waits for nobody."""
     assert ids(
-        life(("overridden", "11-01 09:00"), case_id="f"),
-        life(("proposed", "11-02 09:00"), case_id="e"),
-        life(("escalated", "11-03 09:00"), case_id="d"),
-        life(("escalated", "11-05 09:00"), case_id="c", notified=(1,), urgent=True),
-        life(("escalated", "11-04 09:00"), case_id="b", notified=(1,), urgent=True),
-        *(life((state, "11-01 09:00")) for state in ("applied", "watching", "refused", "approved")),
-        life(("escalated", "11-01 09:00"), ("closed", "11-02 09:00"), urgent=True),
+        make_timeline(("overridden", "11-01 09:00"), case_id="f"),
+        make_timeline(("proposed", "11-02 09:00"), case_id="e"),
+        make_timeline(("escalated", "11-03 09:00"), case_id="d"),
+        make_timeline(("escalated", "11-05 09:00"), case_id="c", notified=(1,), urgent=True),
+        make_timeline(("escalated", "11-04 09:00"), case_id="b", notified=(1,), urgent=True),
+        *(
+            make_timeline((state, "11-01 09:00"))
+            for state in ("applied", "watching", "refused", "approved")
+        ),
+        make_timeline(("escalated", "11-01 09:00"), ("closed", "11-02 09:00"), urgent=True),
     ) == [*"bcdef"]
 
 
 def test_what_waits_says_since_when_and_how_its_queue_stands() -> None:
     step = {"sentence": "Raise it.", "command": "aws", "runbook": 7, "more": "x"}
     states = ("proposed", "11-08 08:30"), ("escalated", "11-09 09:00"), ("escalated", "11-10 09:00")
-    life_of = life(*states, code="over_ceiling", next_step=step)
-    (listed,) = make_open_case_fields([life_of], {arn("orders"): HOW_IT_STANDS})["open_now"]
+    life_of = make_timeline(*states, code="over_ceiling", next_step=step)
+    (listed,) = make_open_case_fields([life_of], {make_queue_arn("orders"): HOW_IT_STANDS})[
+        "open_now"
+    ]
     assert (listed["opened_at"], listed["since"]) == (
         "2026-11-08T08:30:00Z",
         "2026-11-09T09:00:00Z",
     )
     assert listed["next_step"] == {"sentence": "Raise it.", "command": "aws", "runbook": ""}
     assert {**listed, **HOW_IT_STANDS, "code": "over_ceiling", "urgent": False} == listed
-    (unknown,) = make_open_case_fields([life(*states, next_step=["x"], code=3)], {})["open_now"]
+    (unknown,) = make_open_case_fields([make_timeline(*states, next_step=["x"], code=3)], {})[
+        "open_now"
+    ]
     assert (unknown["backlog"], unknown["oldest_age_seconds"], unknown["code"]) == (None, None, "")
     assert set(unknown["next_step"].values()) == {""}
 
 
 def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -> None:
     states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
-    (listed,) = make_open_case_fields([life(*states)], {})["open_now"]
+    (listed,) = make_open_case_fields([make_timeline(*states)], {})["open_now"]
     assert [(each["state"], each["at"], each["says"]) for each in listed["timeline"]] == [
         ("first_failure", "2026-11-08T08:00:00Z", ""),
         ("evidence_complete", "2026-11-08T08:10:00Z", "3 failed calls"),
@@ -69,7 +76,7 @@ def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -
         ("escalated", "2026-11-09T09:00:00Z", ""),
     ]
     assert listed["visibility"] == []
-    knows = life(*states).newest_transition
+    knows = make_timeline(*states).newest_transition
     needs = [{"what": "x" * 999, "seconds": 9}, {"what": "\ud800", "seconds": 1}, "y"]
     odd = replace(knows, evidence={**knows.evidence, "needs": needs}, steps=({}, *knows.steps))
     named = make_picture_data(CaseTimeline((odd,)))["visibility"]
@@ -78,7 +85,7 @@ def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -
 
 
 def test_as_many_as_wait_are_listed_or_counted() -> None:
-    many = [life(("escalated", "11-10 09:00"), case_id=f"{n:02}") for n in range(53)]
+    many = [make_timeline(("escalated", "11-10 09:00"), case_id=f"{n:02}") for n in range(53)]
     found = make_open_case_fields(many, {})
     assert (len(found["open_now"]), found["open_now_left_out"]) == (50, 3)
 
@@ -92,15 +99,15 @@ def test_as_many_as_wait_are_listed_or_counted() -> None:
     ],
 )  # fmt: skip
 def test_nights_and_weekends_are_those_of_the_time_zone(when: str, is_out: bool) -> None:
-    paged = [life(("escalated", when), notified=(1,), urgent=True)]
+    paged = [make_timeline(("escalated", when), notified=(1,), urgent=True)]
     found = count_urgent_notifications(WEEK_DAYS, paged, ZoneInfo("Europe/Berlin"))
     assert found == {"urgent_notifications": 1, "out_of_hours": int(is_out)}
 
 
 def test_only_what_was_sent_urgently_in_the_week_is_an_urgent_notification() -> None:
     states = [("escalated", f"11-{day} 12:00") for day in ("08", "09", "10", "16")]
-    sent = life(*states, notified=(1, 2, 4), urgent=True)
-    quiet = life(*states, notified=(1, 2, 4))
+    sent = make_timeline(*states, notified=(1, 2, 4), urgent=True)
+    quiet = make_timeline(*states, notified=(1, 2, 4))
     found = count_urgent_notifications(WEEK_DAYS, [sent, quiet], ZoneInfo("UTC"))
     assert found == {"urgent_notifications": 1, "out_of_hours": 0}
 
@@ -108,7 +115,7 @@ def test_only_what_was_sent_urgently_in_the_week_is_an_urgent_notification() -> 
 def test_impact_sums_what_cases_know_and_believes_no_odd_number() -> None:
     def knows(case_id: str, messages: object) -> CaseTimeline:
         evidence = {"first_at": "2026-11-09T09:00:00Z", "last_at": "2026-11-09T09:00:00Z"}
-        return life(("closed", "11-10 09:00"), case_id=case_id,
+        return make_timeline(("closed", "11-10 09:00"), case_id=case_id,
                     evidence={**evidence, "messages": messages})  # fmt: skip
 
     odd: list[Any] = [-1, True, 1.5, "7", None, 10**13, [3]]
@@ -131,7 +138,7 @@ HELD = (("applied", "11-10 10:01"), ("verified", "11-10 11:00"), ("closed", "11-
 
 def answered(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
     """A proposal, and each state that came of the one before."""
-    lived = life(PROPOSED, *states, **fields).transitions
+    lived = make_timeline(PROPOSED, *states, **fields).transitions
     before = (None, *(each.state for each in lived))
     return CaseTimeline(
         tuple(replace(e, came_from=came) for e, came in zip(lived, before, strict=False))
@@ -141,9 +148,9 @@ def answered(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
 def test_five_approvals_of_five_have_earned_heal() -> None:
     lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
     assert find_candidates_for_heal(WEEK_DAYS, lives[1:]) == []
-    unanswered = life(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
+    unanswered = make_timeline(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, unanswered]) == [
-        {"queue_arn": arn("orders"), "symptom": "visibility_timeout_too_short",
+        {"queue_arn": make_queue_arn("orders"), "symptom": "visibility_timeout_too_short",
          "approved": 5, "asked": 5, "kind": "consider_heal"}
     ]  # fmt: skip
     elsewhere = answered(APPROVED, ("rolled_back", "11-11 09:00"), queue="other")
@@ -168,9 +175,17 @@ def test_what_was_answered_more_than_thirteen_weeks_ago_earns_nothing(
 
 
 def failed(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
-    first = at(f"11-{day:02} 09:00") + timedelta(minutes=minutes)
-    return incident(1, **{"first_failure": first, "last_failure": first + timedelta(seconds=60),
-                          "outcome": "observed", "seconds_to_heal": None, **fields})  # fmt: skip
+    first = make_time(f"11-{day:02} 09:00") + timedelta(minutes=minutes)
+    return make_incident(
+        1,
+        **{
+            "first_failure": first,
+            "last_failure": first + timedelta(seconds=60),
+            "outcome": "observed",
+            "seconds_to_heal": None,
+            **fields,
+        },
+    )
 
 
 def compared(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
@@ -180,7 +195,7 @@ def compared(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
 
 def test_what_is_fixed_stands_beside_what_recovered_untouched() -> None:
     fixed = [failed(9, outcome=word, seconds_to_heal=40.0) for word in ("healed", "approved")]
-    left = [failed(10, queue_arn=arn(word), outcome=word)
+    left = [failed(10, queue_arn=make_queue_arn(word), outcome=word)
             for word in ("observed", "proposed", "expired", "refused", "declined")]  # fmt: skip
     assert compared(*fixed, *left) == [[2, 40.0, 5, 5, 60.0]]
     others = [failed(10, outcome=word) for word in ("escalated", "not_seen", "applied")]
@@ -192,7 +207,7 @@ def test_what_is_fixed_stands_beside_what_recovered_untouched() -> None:
     ("minutes", "over", "recovered"),
     [
         (24 * 60 + 1, {}, 0), (24 * 60 + 2, {}, 1),
-        (60, {"queue_arn": arn("other")}, 1), (60, {"symptom": "other"}, 1),
+        (60, {"queue_arn": make_queue_arn("other")}, 1), (60, {"symptom": "other"}, 1),
     ],
 )  # fmt: skip
 def test_what_fails_again_within_a_day_has_not_recovered(

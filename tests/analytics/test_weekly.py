@@ -15,26 +15,33 @@ from analytics.tables import Tables
 from analytics.weekly import load_week_cases, to_json_bytes, write_week
 from mendq.nightly.verdict import NightlyCounts, make_nightly_counts_key
 from mendq.report.summary import read_summary
-from tests.analytics.authored import Account, transition
-from tests.analytics.week_authored import MADE_AT, MONDAY, WEEK, arn, file, incident
+from tests.analytics.builders import NightlyFolders, make_transition
+from tests.analytics.week_builders import (
+    MADE_AT,
+    MONDAY,
+    WEEK,
+    make_file_row,
+    make_incident,
+    make_queue_arn,
+)
 
 pytestmark = pytest.mark.usefixtures("spark")
 SUMMARY = f"summary/week={WEEK}/summary.json"
 READ = NightlyCounts(MONDAY, MADE_AT, "native", "", files=1, records=10_000)
 
 
-def put_nightly(account: Account, day: date, *incidents: dict[str, Any]) -> None:
+def put_nightly(account: NightlyFolders, day: date, *incidents: dict[str, Any]) -> None:
     account.put("incidents", f"{day:%m-%d}", incidents)
-    account.put("quality", f"{day:%m-%d}", [file("a")])
+    account.put("quality", f"{day:%m-%d}", [make_file_row("a")])
 
 
-def put_read(account: Account, read_of: NightlyCounts, **document: object) -> None:
+def put_read(account: NightlyFolders, read_of: NightlyCounts, **document: object) -> None:
     content = json.dumps(read_of.document() | document).encode()
     FolderStorage(str(account.out)).write(make_nightly_counts_key(read_of.day), content)
 
 
 def written(
-    account: Account, made_at: datetime = MADE_AT, scheduled_at: datetime | None = None
+    account: NightlyFolders, made_at: datetime = MADE_AT, scheduled_at: datetime | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """The document, and what was said."""
     cases = FolderStorage(str(account.cases)) if account.cases.exists() else None
@@ -53,10 +60,10 @@ def written(
 
 def paging(case_id: str, when: str, **fields: Any) -> dict[str, Any]:
     seen = {"first_at": "11-09 08:00", "last_at": "11-09 08:10"}
-    return transition(1, "escalated", when, **seen, case_id=case_id, notified=True) | fields
+    return make_transition(1, "escalated", when, **seen, case_id=case_id, notified=True) | fields
 
 
-def test_a_week_that_nothing_was_written_of(account: Account) -> None:
+def test_a_week_that_nothing_was_written_of(account: NightlyFolders) -> None:
     document, said = written(account)
     assert document["totals"]["incidents"] == 0
     assert {each["verdict"] for each in document["not_seen"]["nightly_runs"]} == {"missing"}
@@ -65,9 +72,9 @@ def test_a_week_that_nothing_was_written_of(account: Account) -> None:
     assert said == [f"{SUMMARY}: 0 incidents from 0 nightly runs"]
 
 
-def test_tables_cases_and_nightly_runs_meet_in_the_document(account: Account) -> None:
-    put_nightly(account, MONDAY, incident(1), incident(2, outcome="escalated"))
-    put_nightly(account, MONDAY - timedelta(days=7), incident(3))
+def test_tables_cases_and_nightly_runs_meet_in_the_document(account: NightlyFolders) -> None:
+    put_nightly(account, MONDAY, make_incident(1), make_incident(2, outcome="escalated"))
+    put_nightly(account, MONDAY - timedelta(days=7), make_incident(3))
     partial = MONDAY - timedelta(days=28)
     for day in (partial, partial + timedelta(days=1)):
         put_nightly(account, day)
@@ -89,8 +96,8 @@ def test_tables_cases_and_nightly_runs_meet_in_the_document(account: Account) ->
     assert {**again, "made_at": ""} == {**document, "made_at": ""}
 
 
-def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
-    put_nightly(account, date(2026, 11, 11), incident(1))
+def test_the_first_day_of_any_table_is_when_it_began(account: NightlyFolders) -> None:
+    put_nightly(account, date(2026, 11, 11), make_incident(1))
     (account.out / "quality" / "notes").mkdir()
     assert written(account)[0]["not_seen"]["began"] == "2026-11-11"
     put_read(account, replace(READ, day=date(2026, 11, 10), records=0))
@@ -102,7 +109,7 @@ def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
     assert verdicts[5:] == ["missing"] * 2, "what tells of another day is not believed"
 
 
-def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: Account) -> None:
+def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: NightlyFolders) -> None:
     sunday = datetime(2026, 11, 15, 12, tzinfo=UTC)
     document, said = written(account, sunday)
     assert said[-1] == "2026-W46 is not over: its report will be made, but not sent"
@@ -112,7 +119,7 @@ def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: Account) -> No
     assert document["not_seen"]["week_is_over"] is True
 
 
-def test_a_change_of_months_ago_that_stands_is_said_each_week(account: Account) -> None:
+def test_a_change_of_months_ago_that_stands_is_said_each_week(account: NightlyFolders) -> None:
     long_ago: dict[str, Any] = {
         "case_id": "old",
         "first_at": "08-19 08:00",
@@ -120,37 +127,48 @@ def test_a_change_of_months_ago_that_stands_is_said_each_week(account: Account) 
     }
     long_ago |= {"steps": [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]}
     for n, state in enumerate(("applied", "verified", "watching"), 1):
-        account.record_transitions(transition(n, state, f"08-19 1{n}:00", **long_ago))
+        account.record_transitions(make_transition(n, state, f"08-19 1{n}:00", **long_ago))
     (asked,) = written(account)[0]["do_this_week"]
     assert (asked["kind"], asked["why"]) == ("write_into_template", "stands")
     assert (asked["before"], asked["after"]) == ("30", "45")
 
 
 def test_how_the_queues_stand_that_wait_is_what_scans_of_the_last_day_measured(
-    account: Account,
+    account: NightlyFolders,
 ) -> None:
     findings, odd = FolderStorage(str(account.folder / "findings")), {"backlog": -1}
     account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     orders = {"backlog": 7, "oldest_age_seconds": 90}
     for at, queues in (
-        ("15/23", {arn("orders"): {"backlog": 1}}), ("17/01", {arn("orders"): orders}),
-        ("17/02", {arn("q"): orders}), ("17/03", [arn("orders")]), ("17/04", {arn("orders"): 3}),
-    ):  # fmt: skip
+        ("15/23", {make_queue_arn("orders"): {"backlog": 1}}),
+        ("17/01", {make_queue_arn("orders"): orders}),
+        ("17/02", {make_queue_arn("q"): orders}),
+        ("17/03", [make_queue_arn("orders")]),
+        ("17/04", {make_queue_arn("orders"): 3}),
+    ):
         findings.write(f"dt=2026-11-{at}.json", json.dumps({"queues": queues}).encode())
     for content in (b"{", b"[]", b"[" * 100_000):
         findings.write("dt=2026-11-17/05.json", content)
-        findings.write("notes/06.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
+        findings.write(
+            "notes/06.json", json.dumps({"queues": {make_queue_arn("orders"): odd}}).encode()
+        )
         (waiting,) = written(account)[0]["open_now"]
         assert waiting.items() >= orders.items()
     odd |= {"oldest_age_seconds": True, "more": 2}
-    findings.write("dt=2026-11-18/00.json", json.dumps({"queues": {arn("orders"): odd}}).encode())
+    findings.write(
+        "dt=2026-11-18/00.json", json.dumps({"queues": {make_queue_arn("orders"): odd}}).encode()
+    )
     (waiting,) = written(account)[0]["open_now"]
     assert (waiting["backlog"], waiting["oldest_age_seconds"]) == (None, None)
 
 
-def test_the_last_round_of_the_week_says_what_scans_report(account: Account) -> None:
+def test_the_last_round_of_the_week_says_what_scans_report(account: NightlyFolders) -> None:
     findings = FolderStorage(str(account.folder / "findings"))
-    found = {"queue_arn": arn("orders"), "symptom": "alarm_missing", "because": "none watches it"}
+    found = {
+        "queue_arn": make_queue_arn("orders"),
+        "symptom": "alarm_missing",
+        "because": "none watches it",
+    }
     account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     for at, listed in (("15/22", []), ("15/23", [found]), ("16/00", [])):
         document = {"schema": 1, "findings": listed}

@@ -19,7 +19,7 @@ from zipfile import ZipFile
 import pytest
 from packaging.requirements import Requirement
 
-from tests.analytics.outsider.scene import Size, scene
+from tests.analytics.recount.scene import SceneSize, write_scene
 from tests.source_files import ROOT, list_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -185,7 +185,7 @@ def test_installed_wheel_backtest_with_the_nightly_extra_runs_without_a_clone(
     extras = PROJECT["optional-dependencies"]
     _, *nightly = extras["nightly"]
     at = _installed(built, tmp_path, PROJECT["dependencies"] + extras["report"] + nightly)
-    there = scene(tmp_path, 0, Size(bursts=3, chained=3, records_of_largest_file=24))
+    there = write_scene(tmp_path, 0, SceneSize(bursts=3, chained=3, records_of_largest_file=24))
     known = {"queue_arn": f"{ARN}orders", "attributes": {"VisibilityTimeout": "30"}, "tags": {}}
     (at.folder / "s.json").write_text(json.dumps(known))
     days = ("--from", str(there.days[0]), "--to", str(there.days[-1]), "--queues", "s.json")

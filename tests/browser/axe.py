@@ -23,7 +23,7 @@ class AxeMissing(Exception):
     """It is not here and could not be fetched; says why."""
 
 
-def axe(folder: Path = FOLDER) -> str:
+def load_axe(folder: Path = FOLDER) -> str:
     """The script itself. Raises AxeMissing; a script of another content is an AssertionError."""
     script = folder / "node_modules" / "axe-core" / "axe.min.js"
     if not script.is_file():

@@ -131,7 +131,7 @@ class Chromium:
 
 
 @contextmanager
-def chromium(program: str, profile: Path) -> Iterator[Chromium]:
+def start_chromium(program: str, profile: Path) -> Iterator[Chromium]:
     """Start `program` with a fresh profile folder; it and its children have ended at the end."""
     their_reads, commands = _pipe()
     answers, their_writes = _pipe()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.chromium import Chromium, chromium
+from tests.browser.chromium import Chromium, start_chromium
 from tests.browser.reports import CONTEXT
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -19,7 +19,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     program = next((found for name in NAMES if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip(f"no browser is installed: none of {', '.join(NAMES)} is on the path")
-    with chromium(program, tmp_path_factory.mktemp("profile")) as started:
+    with start_chromium(program, tmp_path_factory.mktemp("profile")) as started:
         yield started
 
 

@@ -7,17 +7,17 @@ from functools import cache
 
 from mendq.report.html_page import make_page
 from mendq.report.mail import CHART_CONTENT_ID, OutgoingReport
-from tests.report.hostile import PAYLOADS, everywhere
+from tests.report.hostile import PAYLOADS, fill_every_text
 from tests.report.weeks import (
     DAYS,
     HERE,
-    busy_week,
-    earlier,
-    largest_week,
-    organization_week,
-    read,
-    scan_only_week,
-    week,
+    make_busy_week,
+    make_largest_week,
+    make_organization_week,
+    make_previous_weeks,
+    make_scan_only_week,
+    make_week,
+    read_document,
 )
 
 WIDE_NAME = "W" * 80
@@ -31,31 +31,33 @@ RIGHT_TO_LEFT = (
 
 MISSING = {"nightly_runs_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
 WEEKS = {
-    "busy": busy_week(),
-    "quiet": week(previous_weeks=earlier(3, 0)),
-    "scan-only": scan_only_week(),
-    "nothing-read": week(not_seen=MISSING),
-    "largest": largest_week(),
-    "organization": organization_week(),
-    "silent-organization": organization_week(members=3, previous_weeks=earlier(3, 0)),
-    "long-names": everywhere(WIDE_NAME),
-    "right-to-left": everywhere(*RIGHT_TO_LEFT),
-    "hostile": everywhere(*[each for each in PAYLOADS if each.isprintable()], HOSTILE),
+    "busy": make_busy_week(),
+    "quiet": make_week(previous_weeks=make_previous_weeks(3, 0)),
+    "scan-only": make_scan_only_week(),
+    "nothing-read": make_week(not_seen=MISSING),
+    "largest": make_largest_week(),
+    "organization": make_organization_week(),
+    "silent-organization": make_organization_week(
+        members=3, previous_weeks=make_previous_weeks(3, 0)
+    ),
+    "long-names": fill_every_text(WIDE_NAME),
+    "right-to-left": fill_every_text(*RIGHT_TO_LEFT),
+    "hostile": fill_every_text(*[each for each in PAYLOADS if each.isprintable()], HOSTILE),
 }
 CONTEXT, TABLET, PHONE = 1240, 768, 360
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"
 
 
 @cache
-def html_of(name: str) -> str:
-    return make_page(read(WEEKS[name]), HERE)
+def make_report_html(name: str) -> str:
+    return make_page(read_document(WEEKS[name]), HERE)
 
 
 @cache
-def mail_of(name: str) -> str:
+def make_mail_html(name: str) -> str:
     """The mail's HTML with its picture in it."""
     mail = OutgoingReport(
-        read(WEEKS[name]), "s3://reports/report.html", HERE, "reports@example.com"
+        read_document(WEEKS[name]), "s3://reports/report.html", HERE, "reports@example.com"
     )
     picture = f"data:image/png;base64,{b64encode(mail.picture or b'').decode()}"
     return mail.html.replace(f"cid:{CHART_CONTENT_ID}", picture)

@@ -10,8 +10,16 @@ from typing import Any
 import pytest
 
 from mendq.report.drawing import DARK_PALETTE, LIGHT_PALETTE
-from tests.browser.axe import PACKAGE, AxeMissing, axe
-from tests.browser.reports import CONTEXT, OPEN_ALL, PHONE, TABLET, WEEKS, html_of, mail_of
+from tests.browser.axe import PACKAGE, AxeMissing, load_axe
+from tests.browser.reports import (
+    CONTEXT,
+    OPEN_ALL,
+    PHONE,
+    TABLET,
+    WEEKS,
+    make_mail_html,
+    make_report_html,
+)
 
 pytestmark = pytest.mark.browser
 # Every kind in both lights and both widths, some of them in all.
@@ -34,7 +42,7 @@ RUN_AXE = """axe.run(document, {resultTypes: ['violations']}).then(found => ({
 @pytest.fixture(scope="session")
 def rules() -> str:
     try:
-        return axe()
+        return load_axe()
     except AxeMissing as missing:
         return f"throw '{PACKAGE} could not be fetched: {missing}'"
 
@@ -52,7 +60,7 @@ def _violations(shown: Any, rules: str) -> Any:
 def test_it_fits_and_is_within_its_policy_and_the_rules_of_accessibility(
     opened: Any, rules: str, name: str, width: int, dark: bool
 ) -> None:
-    shown = opened(html_of(name), width, dark=dark)
+    shown = opened(make_report_html(name), width, dark=dark)
     assert shown.stopped == [], "what a policy stopped, also in a style or a picture"
     shown.evaluate(OPEN_ALL)
     assert shown.evaluate("innerWidth") == width
@@ -67,7 +75,7 @@ def test_it_fits_and_is_within_its_policy_and_the_rules_of_accessibility(
 def test_a_mail_fits_and_keeps_the_rules_of_accessibility(
     opened: Any, rules: str, name: str, width: int, dark: bool
 ) -> None:
-    shown = opened(mail_of(name), width, dark=dark)
+    shown = opened(make_mail_html(name), width, dark=dark)
     assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert shown.evaluate(SPILLS) == []
     # A mail stands within the page of a mail program, whose landmarks are not its own.
@@ -76,10 +84,10 @@ def test_a_mail_fits_and_keeps_the_rules_of_accessibility(
 
 
 def test_a_quiet_week_is_one_card_and_what_waits_stands_above_the_headline(opened: Any) -> None:
-    quiet = opened(html_of("quiet"))
+    quiet = opened(make_report_html("quiet"))
     assert quiet.evaluate("document.querySelectorAll('.card, .tile, table').length") == 1
     assert "7 of 7 days read" in quiet.evaluate("document.querySelector('.card').textContent")
-    shown = opened(html_of("scan-only"))
+    shown = opened(make_report_html("scan-only"))
     tops = "['.open', 'h1', '.tiles', '#days'].map(it => document.querySelector(it).offsetTop)"
     found = shown.evaluate(tops)
     assert found == sorted(found)
@@ -103,7 +111,7 @@ def test_each_window_and_light_has_its_own_picture_and_the_phone_its_heads(opene
     chosen = set()
     for width, head in ((CONTEXT, "none"), (PHONE, '"Queue"')):
         for dark in (False, True):
-            shown = opened(html_of("busy"), width, dark=dark)
+            shown = opened(make_report_html("busy"), width, dark=dark)
             (one,) = shown.evaluate(SHOWN)
             chosen.add(one)
         assert shown.evaluate(HEAD) == head
@@ -114,7 +122,7 @@ IS_SHOWN = "document.querySelector('details.more table').checkVisibility()"
 
 
 def test_it_prints_on_a4_in_light_colours_and_whole(opened: Any, tmp_path: Path) -> None:
-    shown = opened(html_of("busy"), CONTEXT, dark=True)
+    shown = opened(make_report_html("busy"), CONTEXT, dark=True)
     path = tmp_path / "busy.pdf"
     shown.print_a4(path)
     assert b"/MediaBox [0 0 594.9" in path.read_bytes()
@@ -128,7 +136,7 @@ def test_it_prints_on_a4_in_light_colours_and_whole(opened: Any, tmp_path: Path)
         }
         & fills
     )
-    shown = opened(html_of("largest"))
+    shown = opened(make_report_html("largest"))
     assert not shown.evaluate(IS_SHOWN)
     shown.call("Emulation.setEmulatedMedia", media="print")
     assert shown.evaluate(IS_SHOWN)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.browser.reports import html_of
+from tests.browser.reports import make_report_html
 
 pytestmark = pytest.mark.browser
 
 
 def test_the_page_asks_for_nothing_but_itself(opened: Any) -> None:
-    asked = opened(html_of("busy")).fetched
+    asked = opened(make_report_html("busy")).fetched
     assert {each.partition(":")[0] for each in asked} == {"file", "data"}
     assert sum(each.startswith("file:") for each in asked) == 1
 
@@ -29,7 +29,7 @@ TITLE = "document.title"
 
 
 def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(opened: Any) -> None:
-    html = html_of("quiet").replace("</main>", PLANTED)
+    html = make_report_html("quiet").replace("</main>", PLANTED)
     shown = opened(html)
     assert shown.evaluate(TITLE).startswith("No incidents this week.")
     assert not [each for each in shown.fetched if "planted.png" in each]
@@ -40,7 +40,7 @@ def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(open
 
 
 def test_a_hostile_name_is_only_text(opened: Any) -> None:
-    shown = opened(html_of("hostile"))
+    shown = opened(make_report_html("hostile"))
     assert shown.evaluate("document.scripts.length") == 0
     assert shown.evaluate("[...document.images].every(each => each.src.startsWith('data:image'))")
     names = shown.evaluate("[...document.querySelectorAll('td code')].map(it => it.textContent)")

@@ -19,8 +19,8 @@ from mendq.report.summary import MOST_SUMMARY_BYTES, SummaryUnreadable
 from tests.account.account import ACCOUNT, Account
 from tests.account.faults import KINDS, Fault, Killed
 from tests.functions.builders import Deploy, LambdaContext, reset_to_cold_start
-from tests.nightly.mails import SENDER, recipients, sent, verify
-from tests.report.weeks import busy_week
+from tests.nightly.mails import SENDER, list_recipients, read_sent_mails, verify_identity
+from tests.report.weeks import make_busy_week
 
 KEY = "summary/week=2026-W46/summary.json"
 EVENT = {"detail-type": "Object Created", "detail": {"object": {"key": KEY}}}
@@ -90,19 +90,19 @@ def made(
         deliver_report, "make_page", lambda week, _here: f"<!doctype html>{week.made_at}"
     )
     monkeypatch.setattr("mendq.report.mail.make_png", lambda _: b"a picture")
-    verify(account)
+    verify_identity(account)
     made = Lambda(account, account.clients, capsys)
-    made.put(json.dumps(busy_week()).encode())
+    made.put(json.dumps(make_busy_week()).encode())
     return made
 
 
 def test_deliver_report_with_an_unreadable_summary_writes_and_sends_nothing(made: Lambda) -> None:
-    made.put(json.dumps(busy_week()).encode() + b" " * MOST_SUMMARY_BYTES)
+    made.put(json.dumps(make_busy_week()).encode() + b" " * MOST_SUMMARY_BYTES)
     with pytest.raises(SummaryUnreadable):
         made.run()
     listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
     assert listed["KeyCount"] == 0
-    assert (made.verdicts, sent(made.account)) == ([], [])
+    assert (made.verdicts, read_sent_mails(made.account)) == ([], [])
     assert made.metrics[0]["ReportsNotDelivered"] == [1]
     assert made.metrics[0]["ReportsDelivered"] == [0]
 
@@ -110,12 +110,12 @@ def test_deliver_report_with_an_unreadable_summary_writes_and_sends_nothing(made
 def test_report_of_an_unfinished_week_is_written_as_a_page_and_mailed_after_the_week_ends(
     made: Lambda,
 ) -> None:
-    week = busy_week()
+    week = make_busy_week()
     running = {**week, "not_seen": {**week["not_seen"], "week_is_over": False}}
     made.put(json.dumps(running).encode())
     assert made.run()["sent_to"] == []
     assert _page(made)
-    assert (made.verdicts, sent(made.account), _held(made)) == ([], [], False)
+    assert (made.verdicts, read_sent_mails(made.account), _held(made)) == ([], [], False)
     assert made.metrics[0]["ReportsDelivered"] == made.metrics[0]["ReportsNotDelivered"] == [0]
     listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
     assert [each["Key"] for each in listed["Contents"]] == ["report/week=2026-W46/report.html"]
@@ -158,7 +158,7 @@ def test_second_event_for_the_same_summary_sends_no_second_report(made: Lambda) 
     assert first["sent_to"][1:] == list(READERS)
     assert second["sent_to"] == []
     assert len(made.verdicts) == 1
-    assert recipients(made.account) == list(READERS)
+    assert list_recipients(made.account) == list(READERS)
     assert [each["ReportsDelivered"] for each in made.metrics] == [[1], [0]]
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[0], [0]]
 
@@ -177,7 +177,7 @@ def test_report_without_a_sender_address_is_published_to_sns_and_not_mailed(
         monkeypatch.delenv(variable)
     reset_to_cold_start(deliver_report.handler)
     assert len(made.run()["sent_to"]) == 1
-    assert (len(made.verdicts), sent(made.account)) == (1, [])
+    assert (len(made.verdicts), read_sent_mails(made.account)) == (1, [])
 
 
 @pytest.mark.parametrize("readers", [(), READERS])
@@ -189,7 +189,7 @@ def test_organization_member_sends_a_report_only_if_it_has_recipients_of_its_own
         monkeypatch.delenv("MENDQ_RECIPIENTS")
     reset_to_cold_start(deliver_report.handler)
     made.run()
-    assert (len(made.verdicts), len(sent(made.account))) == (bool(readers), len(readers))
+    assert (len(made.verdicts), len(read_sent_mails(made.account))) == (bool(readers), len(readers))
     assert made.metrics[0]["ReportsNotDelivered"] == [0]
 
 
@@ -199,11 +199,11 @@ def test_report_is_mailed_even_if_sns_refuses_the_notification_and_the_retry_mai
     made.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")
     with pytest.raises(ReportNotDelivered, match="NotFound"):
         made.run()
-    assert recipients(made.account) == list(READERS)
+    assert list_recipients(made.account) == list(READERS)
     assert made.metrics[0]["ReportsNotDelivered"] == [1]
     made.account.clients.sns.create_topic(Name="info")
     made.run()
-    assert (len(made.verdicts), len(sent(made.account))) == (1, 2)
+    assert (len(made.verdicts), len(read_sent_mails(made.account))) == (1, 2)
 
 
 def _refusing(made: Lambda, *addresses: str, code: str = "MessageRejected") -> Callable[..., None]:
@@ -225,7 +225,7 @@ def test_report_reaches_other_recipients_if_ses_refuses_one_and_notifies_once_ab
     refuse = _refusing(made, READERS[0])
     with pytest.raises(ReportNotDelivered, match="MessageRejected"):
         made.run()
-    assert recipients(made.account) == [READERS[1]]
+    assert list_recipients(made.account) == [READERS[1]]
     assert len(made.verdicts) == 2
     subject, announced = made.verdicts[1]
     assert subject == "Mendq: the report of week 2026-W46 was not mailed"
@@ -235,10 +235,10 @@ def test_report_reaches_other_recipients_if_ses_refuses_one_and_notifies_once_ab
     assert "\x1b" not in announced
     with pytest.raises(ReportNotDelivered):
         made.run()
-    assert (len(made.verdicts), len(sent(made.account))) == (2, 1)
+    assert (len(made.verdicts), len(read_sent_mails(made.account))) == (2, 1)
     made.clients.mail.meta.events.unregister("before-call.sesv2.SendEmail", refuse)
     made.run("by hand")
-    assert recipients(made.account) == [READERS[1], READERS[0]]
+    assert list_recipients(made.account) == [READERS[1], READERS[0]]
     assert len(made.verdicts) == 2
     assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
 
@@ -255,9 +255,9 @@ def test_lambda_killed_at_any_aws_call_delivers_the_whole_report_on_retry(
         assert made.invoke(), strike_at
         fault.leave()
         assert fault.call.endswith(f".{name}")
-        assert set(recipients(made.account)) == set(READERS), strike_at
+        assert set(list_recipients(made.account)) == set(READERS), strike_at
         assert made.verdicts, strike_at
-        count = len(made.verdicts) + len(sent(made.account))
+        count = len(made.verdicts) + len(read_sent_mails(made.account))
         assert count == 1 + len(READERS) + (strike_at in twice_at), strike_at
     _forget(made)
     fault = Fault(made.account, kind, len(CALLS) + 1, made.used)

@@ -23,7 +23,7 @@ from mendq.nightly.verdict import (
 )
 from tests.account.account import ACCOUNT, Account
 from tests.functions.builders import LAMBDA_CONTEXT, Deploy, sum_metrics
-from tests.nightly.test_nightly_watch import ID, event
+from tests.nightly.events import APPLICATION_ID, make_job_run_event
 
 DAY = date(2026, 11, 15)
 RUN_ID = "00f1cbn5g4bb0c01"
@@ -58,10 +58,13 @@ class Lambda:
             self.nightly(DAY - timedelta(days=n), 10_000, made_at=earlier)
 
     def run(self, state: str, name: str | None = "nightly-2026-11-15") -> dict[str, Any]:
-        arn = f"arn:aws:emr-serverless:us-east-1:123456789012:/applications/{ID}/jobruns/{RUN_ID}"
+        application_arn = (
+            f"arn:aws:emr-serverless:us-east-1:123456789012:/applications/{APPLICATION_ID}"
+        )
+        arn = f"{application_arn}/jobruns/{RUN_ID}"
         role = "arn:aws:iam::123456789012:role/mendq-nightly-us-east-1"
         return ({} if name is None else {"name": name}) | {
-            "applicationId": ID,
+            "applicationId": APPLICATION_ID,
             "jobRunId": RUN_ID,
             "arn": arn,
             "createdBy": role,
@@ -76,10 +79,10 @@ class Lambda:
 
     def end(self, state: str, name: str | None = "nightly-2026-11-15") -> dict[str, Any]:
         """The Lambda's answer to an event, which says nothing of how the run really ended."""
-        asked = {"applicationId": ID, "jobRunId": RUN_ID}
+        asked = {"applicationId": APPLICATION_ID, "jobRunId": RUN_ID}
         with Stubber(self.account.clients.emr) as emr:
             emr.add_response("get_job_run", {"jobRun": self.run(state, name)}, asked)
-            answer: dict[str, Any] = watch_nightly.handler(event(), LAMBDA_CONTEXT)
+            answer: dict[str, Any] = watch_nightly.handler(make_job_run_event(), LAMBDA_CONTEXT)
             emr.assert_no_pending_responses()
         self.printed = self.capture.readouterr().out
         return answer
@@ -102,7 +105,7 @@ def watching(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> Lambda:
-    deploy(watch_nightly.handler, account, application_id=ID, report_bucket="cases")
+    deploy(watch_nightly.handler, account, application_id=APPLICATION_ID, report_bucket="cases")
     return Lambda(account, capsys, caplog)
 
 
@@ -137,7 +140,7 @@ def test_watch_nightly_ignores_an_event_of_another_emr_application_without_calli
     watching: Lambda, detail: object
 ) -> None:
     with Stubber(watching.account.clients.emr):
-        answer = watch_nightly.handler(event(detail), LAMBDA_CONTEXT)
+        answer = watch_nightly.handler(make_job_run_event(detail), LAMBDA_CONTEXT)
     assert "names no run" in answer["ignored"]
     assert '"_aws"' not in watching.capture.readouterr().out
 
@@ -147,7 +150,7 @@ def test_watch_nightly_ignores_a_job_run_that_emr_does_not_know_and_sends_no_met
 ) -> None:
     with Stubber(watching.account.clients.emr) as emr:
         emr.add_client_error("get_job_run", "ResourceNotFoundException", "no such run", 404)
-        answer = watch_nightly.handler(event(), LAMBDA_CONTEXT)
+        answer = watch_nightly.handler(make_job_run_event(), LAMBDA_CONTEXT)
     assert f"knows no run {RUN_ID}" in answer["ignored"]
     assert '"_aws"' not in watching.capture.readouterr().out
 
@@ -158,7 +161,7 @@ def test_watch_nightly_raises_if_emr_denies_access_so_that_lambda_retries(
     with Stubber(watching.account.clients.emr) as emr:
         emr.add_client_error("get_job_run", "AccessDeniedException", "no", 403)
         with pytest.raises(ClientError):
-            watch_nightly.handler(event(), LAMBDA_CONTEXT)
+            watch_nightly.handler(make_job_run_event(), LAMBDA_CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +225,11 @@ def shared(watching: Lambda, bucket: str = "central") -> dict[str, bytes]:
 
 
 def in_an_organization(watching: Lambda, deploy: Deploy, bucket: str = "central") -> None:
-    over = {"application_id": ID, "report_bucket": "cases", "organization_bucket": bucket}
+    over = {
+        "application_id": APPLICATION_ID,
+        "report_bucket": "cases",
+        "organization_bucket": bucket,
+    }
     deploy(watch_nightly.handler, watching.account, **over)
     watching.before()
     for day in (DAY - timedelta(days=1), DAY):

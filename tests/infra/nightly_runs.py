@@ -19,9 +19,9 @@ from mendq.notifications.notification import ReportRedelivery
 from mendq.report.mail import OutgoingReport
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.synthesized import template_of
-from tests.nightly.test_nightly_watch import event as ended
+from tests.nightly.events import make_job_run_event
 from tests.report.weeks import HERE
-from tests.report.weeks import summary as quiet_week
+from tests.report.weeks import make_summary as quiet_week
 
 
 def starting_a_nightly() -> Recorded:
@@ -53,7 +53,7 @@ def watching_a_nightly() -> Recorded:
     )
     function = template_of("named").only("AWS::Lambda::Function", "WatchNightly")
     settings = WatchNightlySettings.from_environment(function["Environment"]["Variables"])
-    announced = ended(detail={"applicationId": settings.application_id})
+    announced = make_job_run_event({"applicationId": settings.application_id})
     assert isinstance(find_run_outcome(recorded.clients, settings, announced), NightlyRunOutcome)
     assert share_tables(recorded.clients, settings, [date(2026, 11, 20)]) == len(
         TABLES_SHARED_WITH_ORGANIZATION

@@ -21,7 +21,7 @@ from analytics.trail import MAXIMUM_DRIVER_BYTES
 from infra.packaging.emr import EmrPackage, build_archive, stage_job_code
 from infra.packaging.zips import LAMBDA_PLATFORM_OPTIONS, THIS_MACHINE_PLATFORM_OPTIONS
 from mendq.nightly.jobs import PACKAGES_FOLDER
-from tests.analytics.authored import Account, burst
+from tests.analytics.builders import NightlyFolders, make_burst
 from tests.infra.elf_files import AARCH64, read_processors
 
 # What EMR Serverless has of its own for certain; nothing else is in reach.
@@ -104,7 +104,7 @@ def bare_environment(tmp_path: Path) -> dict[str, str]:
 
 
 def submit(
-    package: EmrPackage, account: Account, environment: dict[str, str]
+    package: EmrPackage, account: NightlyFolders, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """As StartJobRun does: the package by pyFiles, the entry point with its arguments.
 
@@ -151,9 +151,9 @@ def test_emr_package_without_the_checkout_runs_the_nightly_job_on_a_local_cluste
     environment = bare_environment(tmp_path)
     bare = _python(tmp_path, environment, "-c", "import analytics")
     assert "No module named 'analytics'" in bare.stderr
-    account = Account(tmp_path)
+    account = NightlyFolders(tmp_path)
     for n in range(8):  # together too large for the driver to read them itself
-        padded = {"Records": burst(f"11-10 09:0{n}", 1), "": " " * (MAXIMUM_DRIVER_BYTES // 8)}
+        padded = {"Records": make_burst(f"11-10 09:0{n}", 1), "": " " * (MAXIMUM_DRIVER_BYTES // 8)}
         account.publish("11-10", gzip.compress(json.dumps(padded).encode(), compresslevel=0))
     done = submit(package, account, environment)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]

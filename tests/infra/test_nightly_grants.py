@@ -18,7 +18,7 @@ from analytics.job import parse_arguments
 from analytics.session import start_session
 from analytics.storage import STAGING_PREFIX, Storage, StorageEntry, open_root
 from mendq.model.settings import StartNightlySettings
-from tests.analytics.authored import Account, burst, transition
+from tests.analytics.builders import NightlyFolders, make_burst, make_transition
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, REGION, as_list, template_of
 
@@ -80,15 +80,15 @@ class Recording(Storage):
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
-    account = Account(tmp_path_factory.mktemp("account"))
-    calls = burst("11-10 09:00", recipientAccountId=ACCOUNT, awsRegion=REGION)
+    account = NightlyFolders(tmp_path_factory.mktemp("account"))
+    calls = make_burst("11-10 09:00", recipientAccountId=ACCOUNT, awsRegion=REGION)
     published = account.trail / account.publish("11-10", calls)
     there = Path(str(published).replace("/123456789012/", f"/{ACCOUNT}/"))
     there.parent.mkdir(parents=True)
     published.rename(there)
     first, last = "11-10 09:00", "11-10 09:02"
     account.record_transitions(
-        transition(1, "refused", "11-10 09:02", first_at=first, last_at=last)
+        make_transition(1, "refused", "11-10 09:02", first_at=first, last_at=last)
     )
     found = account.folder / "findings" / "dt=2026-11-10" / "09.json"
     found.parent.mkdir(parents=True)

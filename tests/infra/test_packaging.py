@@ -24,7 +24,7 @@ from infra.packaging.zips import (
 )
 from tests.infra.elf_files import AARCH64, read_processors
 from tests.infra.synthesized import REGION, asset_of
-from tests.report.weeks import busy_week
+from tests.report.weeks import make_busy_week
 
 # What Lambda's runtime brings along: boto3 and what boto3 needs.
 RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
@@ -117,7 +117,7 @@ def test_every_module_of_a_lambda_zip_imports_with_nothing_but_boto3_beside_the_
 def test_report_zip_draws_the_report_with_nothing_but_boto3_beside_the_zip(
     on_host: Mapping[LambdaZip, Path], runtime: Path
 ) -> None:
-    drawn = _alone(DRAW, busy_week(), on_host[REPORT_ZIP], runtime)
+    drawn = _alone(DRAW, make_busy_week(), on_host[REPORT_ZIP], runtime)
     assert drawn["outside"] == []
     assert drawn["page"].startswith("<!doctype html>")
     assert "data:image/svg+xml" in drawn["page"], "the chart"

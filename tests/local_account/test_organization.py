@@ -37,9 +37,8 @@ from mendq.nightly.verdict import (
     make_nightly_counts_key,
     make_shared_table_prefix,
 )
-from tests.analytics.authored import SCHEMAS, burst, content, transition
-from tests.analytics.test_organization import of
-from tests.analytics.week_authored import DAYS, MONDAY, WEEK
+from tests.analytics.builders import SCHEMAS, make_burst, make_transition, pack_records
+from tests.analytics.week_builders import DAYS, MONDAY, WEEK, make_account_incident
 from tests.local_account.accounts import REPORT_SENDER
 from tests.local_account.callers import Function, allow, new_role, policy, root, session_of
 from tests.local_account.queues import error_of, eventually
@@ -84,17 +83,17 @@ class Stack:
         """A file of its trail in which a consumer of `orders` came too late."""
         queue = f"arn:aws:sqs:{REGION}:{self.account}:orders"
         where = {"recipientAccountId": self.account, "resources": [_resource(queue)]}
-        records = burst(f"{day:%m-%d} 09:00", calls, seconds=30, **where)
+        records = make_burst(f"{day:%m-%d} 09:00", calls, seconds=30, **where)
         folder = f"AWSLogs/{self.account}/CloudTrail/{REGION}/{day:%Y/%m/%d}"
         stem = f"{self.account}_CloudTrail_{REGION}_{day:%Y%m%d}T1000Z_0123456789abcdef"
-        self.put("TrailBucket", f"{folder}/{stem}.json.gz", content(records))
+        self.put("TrailBucket", f"{folder}/{stem}.json.gz", pack_records(records))
 
     def escalates(self, day: date) -> None:
         """A case about it that waits for somebody."""
         times = {"first_at": f"{day:%m-%d} 09:00", "last_at": f"{day:%m-%d} 09:01"}
         queue = f"arn:aws:sqs:{REGION}:{self.account}:orders"
         whose: Any = {"queue_arn": queue, "account": self.account, "notified": True}
-        case = transition(1, "escalated", f"{day:%m-%d} 09:03", **times, **whose)
+        case = make_transition(1, "escalated", f"{day:%m-%d} 09:03", **times, **whose)
         key = f"cases/dt={day}/{case['case_id']}-1.json"
         self.put("CaseBucket", key, json.dumps(case).encode())
 
@@ -196,20 +195,27 @@ def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stack
 
 
 BEFORE = [MONDAY - timedelta(days=each) for each in range(7, 0, -1)]
-LIES = (of(LATE, 90, outcome="escalated", failed_calls=9_000), of(LIAR, 91, region="eu-west-1"))
-ANOTHERS = of(LIAR, 92, outcome="escalated") | {"queue_arn": of(LATE)["queue_arn"]}
+LIES = (
+    make_account_incident(LATE, 90, outcome="escalated", failed_calls=9_000),
+    make_account_incident(LIAR, 91, region="eu-west-1"),
+)
+ANOTHERS = make_account_incident(LIAR, 92, outcome="escalated") | {
+    "queue_arn": make_account_incident(LATE)["queue_arn"]
+}
 
 
 def _waiting(number: int) -> dict[str, Any]:
     arn = f"arn:aws:sqs:{REGION}:{LIAR}:queue-{number:02}"
-    return of(LIAR, number, queue_arn=arn, outcome="proposed", failed_calls=number)
+    return make_account_incident(
+        LIAR, number, queue_arn=arn, outcome="proposed", failed_calls=number
+    )
 
 
 @pytest.fixture(scope="module")
 def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     """The week: who lies, is silent and is late, and then the hub's own night and its week."""
     hub, late, central = stacks[HUB], stacks[LATE], hub_keys(stacks)
-    stacks[SILENT].wrote(BEFORE, of(SILENT))
+    stacks[SILENT].wrote(BEFORE, make_account_incident(SILENT))
     stacks[LIAR].wrote(DAYS, *map(_waiting, range(1, 13)), *LIES, ANOTHERS)
     late.wrote(BEFORE)
     shared_by_three = 3 * (7 * len(TABLES_SHARED_WITH_ORGANIZATION) + 1)

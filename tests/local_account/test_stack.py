@@ -17,7 +17,7 @@ from tests.local_account.accounts import REPORT_RECIPIENTS, REPORT_SENDER
 from tests.local_account.callers import invoked
 from tests.local_account.mendq_here import newest_case
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
-from tests.report.weeks import busy_week
+from tests.report.weeks import make_busy_week
 
 pytestmark = pytest.mark.account
 
@@ -56,7 +56,7 @@ def test_probe_failure_reaches_heal_is_recorded_and_opens_no_case(account: Local
 
 def test_weekly_summary_is_mailed_once_to_each_recipient(account: LocalAccount) -> None:
     s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
-    body, week = json.dumps(busy_week()).encode(), "week=2026-W46"
+    body, week = json.dumps(make_busy_week()).encode(), "week=2026-W46"
     s3.put_object(Bucket=bucket, Key=f"summary/{week}/summary.json", Body=body)
 
     def sent() -> int:

@@ -14,11 +14,11 @@ from tests.account.account import ACCOUNT, REGION, Account
 SENDER = "reports@example.com"
 
 
-def verify(account: Account, identity: str = SENDER) -> None:
+def verify_identity(account: Account, identity: str = SENDER) -> None:
     account.clients.mail.create_email_identity(EmailIdentity=identity)
 
 
-def sent(account: Account) -> list[EmailMessage]:
+def read_sent_mails(account: Account) -> list[EmailMessage]:
     """Every message, oldest first; `account` has to be in moto."""
     assert account.clients.region == REGION
     found: list[Any] = ses_backends[ACCOUNT][REGION].sent_messages
@@ -26,8 +26,8 @@ def sent(account: Account) -> list[EmailMessage]:
     return [_parsed(each) for each in found]
 
 
-def recipients(account: Account) -> list[str]:
-    return [str(each["To"]) for each in sent(account)]
+def list_recipients(account: Account) -> list[str]:
+    return [str(each["To"]) for each in read_sent_mails(account)]
 
 
 def _parsed(each: RawMessage) -> EmailMessage:

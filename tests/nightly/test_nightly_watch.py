@@ -19,13 +19,13 @@ from mendq.nightly.outcome import (
     read_run_id,
 )
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER, NightlyCounts, Verdict
+from tests.nightly.events import APPLICATION_ID, make_job_run_event
 
 DAY = date(2026, 11, 15)
 CREATED_AT = datetime(2026, 11, 16, 2, tzinfo=UTC)
 RUN = NightlyJobRun(
     "00f1", "nightly-2026-11-15", "SUCCESS", "", CREATED_AT, CREATED_AT + timedelta(minutes=9)
 )
-ID = "00f1982r1uukb925"
 
 
 def nightly(day: date = DAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
@@ -94,31 +94,24 @@ def test_a_day_that_was_not_over_yet_is_said() -> None:
     assert seen.explanation.endswith(f"records were read of {DAY}, which was not over yet")
 
 
-_OURS: dict[str, Any] = {}
-
-
-def event(detail: object = _OURS, **over: Any) -> dict[str, Any]:
-    """https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html"""
-    ours = {"jobRunId": "00f1cbn5g4bb0c01", "applicationId": ID, "state": "FAILED"}
-    return {
-        "version": "0",
-        "source": "aws.emr-serverless",
-        "detail-type": "EMR Serverless Job Run State Change",
-        "detail": {**ours, **detail} if isinstance(detail, dict) else detail,
-        **over,
-    }
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({}, [], None, "x", 7, {"detail": {}}, event(["x"]), event(None), event(7)),
-        event(source="drill"),
-        event(**{"detail-type": "EMR Serverless Application State Change"}),
-        *(event({"applicationId": each}) for each in ("00another", None)),
-        *(event({"jobRunId": each}) for each in (None, "../../x", "0" * 65, ["00f1"])),
+        *(
+            {},
+            [],
+            None,
+            "x",
+            7,
+            {"detail": {}},
+            *(make_job_run_event(detail) for detail in (["x"], None, 7)),
+        ),
+        make_job_run_event(source="drill"),
+        make_job_run_event(**{"detail-type": "EMR Serverless Application State Change"}),
+        *(make_job_run_event({"applicationId": each}) for each in ("00another", None)),
+        *(make_job_run_event({"jobRunId": each}) for each in (None, "../../x", "0" * 65, ["00f1"])),
     ],
 )
 def test_an_event_of_something_else_names_no_run(wrong: object) -> None:
-    assert read_run_id(event(), ID) == "00f1cbn5g4bb0c01"
-    assert read_run_id(wrong, ID) is None
+    assert read_run_id(make_job_run_event(), APPLICATION_ID) == "00f1cbn5g4bb0c01"
+    assert read_run_id(wrong, APPLICATION_ID) is None

@@ -17,13 +17,13 @@ from analytics.tables import Tables
 from analytics.trail import Reader
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
-from tests.analytics.outsider.compared import disagreements, tables
-from tests.analytics.outsider.plain_count import count
-from tests.analytics.outsider.scene import Scene, Size, scene
+from tests.analytics.recount.comparison import list_disagreements, read_tables
+from tests.analytics.recount.plain_count import count_incidents
+from tests.analytics.recount.scene import Scene, SceneSize, write_scene
 from tests.prove.proof import Proof, Proving
 
 SEEDS = (1, 2, 3)
-LARGE = Size(bursts=400, chained=290, records_of_largest_file=24)
+LARGE = SceneSize(bursts=400, chained=290, records_of_largest_file=24)
 MADE_AT = datetime(2026, 12, 24, tzinfo=UTC)
 OUTCOMES = (
     "healed applied approved observed refused proposed declined expired escalated overridden "
@@ -56,8 +56,8 @@ def prove(proving: Proving) -> None:
 
 def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> Counter[str]:
     """How much was compared."""
-    hostile = scene(folder, seed, LARGE)
-    counted = count(hostile.trail, hostile.cases)
+    hostile = write_scene(folder, seed, LARGE)
+    counted = count_incidents(hostile.trail, hostile.cases)
     rows = [each for of_day in counted.incidents.values() for each in of_day]
     for name, words in (("outcome", OUTCOMES), ("why", WHYS)):
         met = {each[name] for each in rows} - {None}
@@ -67,7 +67,7 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
     for name, (runs, reader) in orders(hostile).items():
         out = folder / name
         _run(spark, hostile, out, runs, reader)
-        differing, found = disagreements(out, counted), tables(out)
+        differing, found = list_disagreements(out, counted), read_tables(out)
         claim = f"seed {seed}, {name}, {reader.name}: what an outsider counts"
         proving.holds(claim, whether=not differing)
         proving.failures.extend(differing[:_SHOWN])
@@ -86,9 +86,9 @@ def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter
     _run(
         spark, hostile, out, [Days(hostile.days[0], hostile.days[-1])], Reader(NATIVE_READER), home
     )
-    counted = count(hostile.trail, hostile.cases, (home.account, home.region))
+    counted = count_incidents(hostile.trail, hostile.cases, (home.account, home.region))
     tally["rows_of_one_place"] += sum(map(len, counted.incidents.values()))
-    return disagreements(out, counted)[:_SHOWN]
+    return list_disagreements(out, counted)[:_SHOWN]
 
 
 def orders(hostile: Scene) -> dict[str, tuple[list[Days], Reader]]:
@@ -114,8 +114,8 @@ def _run(  # noqa: PLR0917 - a night's circumstances
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (hostile.trail, hostile.cases, hostile.findings, out)
     trail, cases, findings, into = (open_root(str(each), spark) for each in roots)
-    tables = Tables(spark, into, lambda _: None)
-    nightly = NightlyRun(tables, trail, cases, findings, MADE_AT, reader, home)
+    written_tables = Tables(spark, into, lambda _: None)
+    nightly = NightlyRun(written_tables, trail, cases, findings, MADE_AT, reader, home)
     for days in runs:
         nightly.write(days)
 

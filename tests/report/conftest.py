@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.report.weeks import without_pictures
+from tests.report.weeks import stub_pictures
 
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_pictures(monkeypatch)
+    stub_pictures(monkeypatch)

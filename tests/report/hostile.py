@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.report.weeks import PICTURED, Document, busy_week, recommendation
+from tests.report.weeks import PICTURED, Document, make_busy_week, make_recommendation
 
 PAYLOADS = (
     "<script>alert(1)</script>",
@@ -40,7 +40,7 @@ NAMED_BY_OTHERS = {"by_outcome", "by_symptom", "unknown_code", "habits"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def everywhere(*texts: str, retained: frozenset[str] = DATES) -> Document:
+def fill_every_text(*texts: str, retained: frozenset[str] = DATES) -> Document:
     """A document with one of `texts` for every string but those under `retained` and times."""
     theirs = cycle(texts)
 
@@ -55,17 +55,17 @@ def everywhere(*texts: str, retained: frozenset[str] = DATES) -> Document:
         is_text = isinstance(value, str) and not _TIME.match(value)
         return next(theirs) if is_text and name not in retained else value
 
-    document = busy_week()
+    document = make_busy_week()
     document["cases"][0] |= deepcopy(PICTURED)
     why = {"fix": "refused", "name_code": "unknown_code", "fix_caller": "count_only"}
-    asked = (recommendation(each, why=why.get(each, "verified")) for each in KINDS)
+    asked = (make_recommendation(each, why=why.get(each, "verified")) for each in KINDS)
     return {key: filled(each, key) for key, each in {**document, "do_this_week": [*asked]}.items()}
 
 
-def hostile_weeks() -> st.SearchStrategy[Document]:
+def make_hostile_weeks() -> st.SearchStrategy[Document]:
     texts = st.lists(TEXT, min_size=1, max_size=7)
     return st.builds(
-        lambda texts, retained: everywhere(*texts, retained=retained),
+        lambda texts, retained: fill_every_text(*texts, retained=retained),
         texts,
         st.sampled_from((DATES, OURS)),
     )

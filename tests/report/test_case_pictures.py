@@ -12,18 +12,18 @@ from mendq.report.html_page import make_page
 from mendq.report.summary import SummaryUnreadable, read_summary
 from tests.report.hostile import PAYLOADS
 from tests.report.page_parts import PageParts
-from tests.report.weeks import PICTURED, Document, incident, summary, week
+from tests.report.weeks import PICTURED, Document, make_incident, make_summary, make_week
 
 
 def drawn(**changes: object) -> list[LanePicture]:
     """The pictures of one case."""
-    (case,) = summary([incident(**{**deepcopy(PICTURED), **changes})]).cases
+    (case,) = make_summary([make_incident(**{**deepcopy(PICTURED), **changes})]).cases
     return list(make_case_pictures(case))
 
 
 def test_two_points_are_no_picture_and_what_nothing_names_is_not_drawn() -> None:
     assert drawn(timeline=PICTURED["timeline"][:2], visibility=[]) == []
-    assert "How it went" not in make_page(summary([incident()]))
+    assert "How it went" not in make_page(make_summary([make_incident()]))
 
 
 def test_each_time_is_beside_its_bar_and_each_bar_begins_where_the_one_before_ended() -> None:
@@ -65,10 +65,10 @@ def test_somebody_elses_words_are_text_in_a_picture() -> None:
     def of(text: str) -> Document:
         points = [{**each, "state": text, "says": text} for each in PICTURED["timeline"]]
         spans = [{**each, "what": text} for each in PICTURED["visibility"]]
-        return incident(timeline=points, visibility=spans)
+        return make_incident(timeline=points, visibility=spans)
 
     hostile, tame = (
-        PageParts(make_page(summary([of(each) for each in some])))
+        PageParts(make_page(make_summary([of(each) for each in some])))
         for some in (PAYLOADS, ["tame"] * len(PAYLOADS))
     )
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in tame.elements]
@@ -78,7 +78,7 @@ def test_somebody_elses_words_are_text_in_a_picture() -> None:
 def test_a_list_that_no_case_fills_is_refused(name: str, most: int) -> None:
     def with_many(count: int) -> Document:
         many: Document = {name: [PICTURED[name][0]] * count}
-        return week([incident(**many)])
+        return make_week([make_incident(**many)])
 
     read_summary(json.dumps(with_many(most)).encode())
     with pytest.raises(SummaryUnreadable):

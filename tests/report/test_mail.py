@@ -11,10 +11,9 @@ from msgspec.structs import replace
 
 from mendq.report.links import make_console_url, make_runbook_url
 from mendq.report.mail import CHART_CONTENT_ID, MAXIMUM_ATTACHED_CHARACTERS, make_message
-from tests.report.hostile import everywhere
+from tests.report.hostile import fill_every_text
 from tests.report.page_parts import PageParts
-from tests.report.test_page import outgoing
-from tests.report.weeks import HERE, arn, busy_week, week
+from tests.report.weeks import HERE, make_busy_week, make_outgoing_report, make_queue_arn, make_week
 
 PNG = b"\x89PNG\r\n\x1a\n" * 9_000
 SENDER, RECIPIENT = "reports@example.com", "ada@example.com"
@@ -27,7 +26,7 @@ def _parsed(made: bytes) -> EmailMessage:
 
 
 def test_it_has_a_picture_and_needs_nothing_else() -> None:
-    mail = outgoing(busy_week())
+    mail = make_outgoing_report(make_busy_week())
     assert mail.picture is not None
     assert mail.picture.startswith(b"\x89PNG\r\n\x1a\n")
     assert 10_000 < len(mail.picture) < 1_000_000
@@ -38,11 +37,16 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
     linked = {value for *place, value in PageParts(mail.html).values if place == ["a", "href"]}
     pages = ("dlq_messages_arriving", "visibility_timeout_too_short")
     assert linked == {
-        *(make_console_url(arn(each)) for each in ("invoices", "exports-dlq", "emails-dlq")),
+        *(
+            make_console_url(make_queue_arn(each))
+            for each in ("invoices", "exports-dlq", "emails-dlq")
+        ),
         *(make_runbook_url(f"docs/runbooks/{each}.md", HERE) for each in pages),
     }
     assert "prefers-color-scheme: dark" in mail.html
-    assert mail.message_to(RECIPIENT) == outgoing(busy_week()).message_to(RECIPIENT)
+    assert mail.message_to(RECIPIENT) == make_outgoing_report(make_busy_week()).message_to(
+        RECIPIENT
+    )
     first = mail.mail_text.partition("Do this week\n")[2].partition("\n2. ")[0]
     assert first.startswith("1. Set VisibilityTimeout of invoices to 690 s in its template.")
     shows = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
@@ -50,7 +54,7 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
 
 
 def test_a_quiet_week_has_no_picture_and_nothing_to_do() -> None:
-    quiet = outgoing(week())
+    quiet = make_outgoing_report(make_week())
     assert quiet.picture is None
     assert "<img" not in quiet.html
     assert "Do this week" not in quiet.html + quiet.mail_text
@@ -58,21 +62,21 @@ def test_a_quiet_week_has_no_picture_and_nothing_to_do() -> None:
 
 def test_the_longest_subject_fits_into_one_of_sns() -> None:
     names = ("incidents", "failed_calls", "queues", "healed", "notified")
-    totals = {**busy_week()["totals"], **dict.fromkeys(names, 10**12)}
-    assert len(outgoing(week(totals=totals)).subject) <= 100
+    totals = {**make_busy_week()["totals"], **dict.fromkeys(names, 10**12)}
+    assert len(make_outgoing_report(make_week(totals=totals)).subject) <= 100
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("worst", ["<" * 400, '"' * 400, "\N{ZERO WIDTH JOINER}" * 400])
 def test_the_longest_names_fit_into_what_mail_programs_show(worst: str) -> None:
-    document = everywhere(worst)
+    document = fill_every_text(worst)
     document["do_this_week"] = (document["do_this_week"] * 10)[:10]
-    assert len(outgoing(document).html.encode()) < 102 * 1024
-    assert len(outgoing(document).short_text.encode()) < 256 * 1024
+    assert len(make_outgoing_report(document).html.encode()) < 102 * 1024
+    assert len(make_outgoing_report(document).short_text.encode()) < 256 * 1024
 
 
 def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
-    made = outgoing(busy_week())
+    made = make_outgoing_report(make_busy_week())
     parsed = _parsed(made.message_to(RECIPIENT))
     kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
     assert [each.get_content_type() for each in parsed.walk()] == kinds
@@ -87,13 +91,13 @@ def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
     assert [parsed[it] for it in ("From", "To", "Subject")] == [SENDER, RECIPIENT, made.subject]
     # https://docs.aws.amazon.com/ses/latest/dg/quotas.html
     assert len(make_message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
-    quiet = _parsed(outgoing(week()).message_to(RECIPIENT))
+    quiet = _parsed(make_outgoing_report(make_week()).message_to(RECIPIENT))
     assert [each.get_content_type() for each in quiet.walk()] == [*kinds[:2], "text/html"]
 
 
 def test_the_page_comes_with_it_unless_it_is_too_large() -> None:
     page = "<!doctype html>\N{EN DASH}\ud800 --=_mendq-mixed--\n" * 9_000
-    made = outgoing(busy_week(), page)
+    made = make_outgoing_report(make_busy_week(), page)
     parsed = _parsed(made.message_to(RECIPIENT))
     body, attached = parsed.iter_parts()
     assert (parsed.get_content_type(), body.get_content_type()) == (
@@ -102,9 +106,11 @@ def test_the_page_comes_with_it_unless_it_is_too_large() -> None:
     assert attached.get_content_type() == "text/html"
     assert attached.get_filename() == "mendq-2026-W46.html"
     assert attached.get_content().splitlines() == page.replace("\ud800", "\\ud800").splitlines()
-    assert made.message_to(RECIPIENT) == outgoing(busy_week(), page).message_to(RECIPIENT)
+    assert made.message_to(RECIPIENT) == make_outgoing_report(make_busy_week(), page).message_to(
+        RECIPIENT
+    )
     assert "is attached, and opened by:" in made.html
-    large = outgoing(busy_week(), "x" * (MAXIMUM_ATTACHED_CHARACTERS + 1))
+    large = make_outgoing_report(make_busy_week(), "x" * (MAXIMUM_ATTACHED_CHARACTERS + 1))
     assert _parsed(large.message_to(RECIPIENT)).get_content_type() == "multipart/alternative"
     assert "is attached" not in large.html
 
@@ -117,7 +123,7 @@ HOSTILE = ("", "ada", "a@b\nBcc: c@d.io", "a@b\r\n\r\nbody", "a@b.io, c@d.io", "
 def test_what_is_no_address_is_none(address: str) -> None:
     for sender, recipient in ((address, RECIPIENT), (SENDER, address)):
         with pytest.raises(ValueError, match=r"^no e-mail address"):
-            replace(outgoing(week()), sender=sender).message_to(recipient)
+            replace(make_outgoing_report(make_week()), sender=sender).message_to(recipient)
 
 
 @pytest.mark.parametrize("subject", ["a\nBcc: c@d.io", "a\r\nX-Evil: 1", "a\rb"])

@@ -10,7 +10,14 @@ from mendq.notifications.next_steps import runbook_path
 from mendq.report.links import ReportedAccount, make_case_anchor, make_console_url, make_runbook_url
 from mendq.report.open_now import group_waiting_cases
 from tests.report.hostile import PAYLOADS
-from tests.report.weeks import ACCOUNT, HERE, arn, open_case, read, week
+from tests.report.weeks import (
+    ACCOUNT,
+    HERE,
+    make_open_case,
+    make_queue_arn,
+    make_week,
+    read_document,
+)
 
 # As every transition names it.
 KMS = runbook_path("kms_denied")
@@ -22,7 +29,9 @@ TAG = f"aws sqs tag-queue --queue-url {URL} --tags mendq:max-visibility-seconds=
 
 def _command(command: str = "", **fields: Any) -> str:
     step = {"sentence": "So.", "command": command, "runbook": ""}
-    (kind,) = group_waiting_cases(read(week(open_now=[open_case(next_step=step, **fields)])), HERE)
+    (kind,) = group_waiting_cases(
+        read_document(make_week(open_now=[make_open_case(next_step=step, **fields)])), HERE
+    )
     return kind.cases[0].command
 
 
@@ -56,7 +65,7 @@ def test_what_is_not_known_to_be_harmless_is_not_handed_over(odd: str) -> None:
         *(TAG, SHOWN, TAG.replace("1380", "SECONDS"), f"mendq rollback {CASE}"),
         "mendq policy show invoices --region us-east-1",
         "mendq dlq invoices --region us-east-1",
-        f"aws lambda list-event-source-mappings --event-source-arn {arn('invoices')}",
+        f"aws lambda list-event-source-mappings --event-source-arn {make_queue_arn('invoices')}",
         "mendq redrive invoices --all --dry-run --region us-east-1",
         f"aws sqs get-queue-attributes --queue-url {URL} --attribute-names Policy",
     ],
@@ -67,7 +76,7 @@ def test_the_cases_own_next_step_is(harmless: str) -> None:
 
 def test_without_one_the_case_is_approved_or_shown_where_it_is_one_of_here() -> None:
     assert _command(case_id="x; id") == _command(queue_arn="unresolved") == ""
-    assert _command(TAG, queue_arn=arn("invoices").replace(ACCOUNT, "9" * 12)) == ""
+    assert _command(TAG, queue_arn=make_queue_arn("invoices").replace(ACCOUNT, "9" * 12)) == ""
     assert _command(symptom="kms_denied") == ""
     assert _command(state="proposed") == f"mendq approve {CASE} --region us-east-1"
     assert _command() == SHOWN
@@ -77,9 +86,18 @@ def test_without_one_the_case_is_approved_or_shown_where_it_is_one_of_here() -> 
     "odd",
     [
         *PAYLOADS,
-        *("unresolved", "orders", arn("a/b"), arn("q" * 81), f"{arn('orders')}\n"),
-        *(arn("a").replace("us-east-1", each) for each in ("evil.example", "x", "us-east-1.evil")),
-        arn("a").replace("arn:aws", "arn:aws-iso"),
+        *(
+            "unresolved",
+            "orders",
+            make_queue_arn("a/b"),
+            make_queue_arn("q" * 81),
+            f"{make_queue_arn('orders')}\n",
+        ),
+        *(
+            make_queue_arn("a").replace("us-east-1", each)
+            for each in ("evil.example", "x", "us-east-1.evil")
+        ),
+        make_queue_arn("a").replace("arn:aws", "arn:aws-iso"),
     ],
 )
 def test_what_is_no_queue_of_a_known_console_is_no_link(odd: str) -> None:
@@ -96,8 +114,10 @@ def test_what_is_no_name_of_a_runbook_is_no_link(odd: str) -> None:
 def test_a_queue_leads_to_its_console_a_case_to_its_place_and_a_runbook_to_the_docs() -> None:
     there = f"https%3A%2F%2Fsqs.us-east-1.amazonaws.com%2F{ACCOUNT}%2Forders.fifo"
     at = "console.aws.amazon.com/sqs/v3/home?region=us-east-1#/queues"
-    assert make_console_url(arn("orders.fifo")) == f"https://us-east-1.{at}/{there}"
-    china = arn("a").replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-north-1")
+    assert make_console_url(make_queue_arn("orders.fifo")) == f"https://us-east-1.{at}/{there}"
+    china = (
+        make_queue_arn("a").replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-north-1")
+    )
     assert make_console_url(china).startswith("https://cn-north-1.console.amazonaws.cn/")
     assert "sqs.cn-north-1.amazonaws.com.cn" in make_console_url(china)
     assert make_case_anchor(CASE) == f"case-{CASE}"

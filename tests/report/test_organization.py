@@ -17,15 +17,25 @@ from mendq.report.verdict import (
 )
 from mendq.report.words import remove_marks
 from tests.report.hostile import PAYLOADS
-from tests.report.weeks import HERE, earlier, member, organization_week, read, standing, summary
+from tests.report.weeks import (
+    HERE,
+    make_member,
+    make_organization_week,
+    make_previous_weeks,
+    make_standing_value,
+    make_summary,
+    read_document,
+)
 
 
 def outgoing(document: dict[str, Any]) -> OutgoingReport:
-    return OutgoingReport(read(document), "s3://reports/report.html", HERE, "reports@example.com")
+    return OutgoingReport(
+        read_document(document), "s3://reports/report.html", HERE, "reports@example.com"
+    )
 
 
 def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
-    found = read(organization_week()).organization
+    found = read_document(make_organization_week()).organization
     assert found
     assert describe_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
     said, liar = (
@@ -34,8 +44,8 @@ def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
     )
     odd = "of another account, region or queue, or not as Mendq writes them"
     assert said == [
-        f"team-2-prod ({member(2)['account']}), eu-west-1 reported nothing.",
-        f"{member(1)['account']}, eu-west-1 reported some days only.",
+        f"team-2-prod ({make_member(2)['account']}), eu-west-1 reported nothing.",
+        f"{make_member(1)['account']}, eu-west-1 reported some days only.",
         f"{liar} shared 3 rows, left out: {odd}.",
         f"{liar} had tables that could not be read.",
     ]
@@ -45,7 +55,7 @@ def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
 
 
 def test_one_mail_tells_of_all_accounts_first() -> None:
-    mail = outgoing(organization_week())
+    mail = outgoing(make_organization_week())
     assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 of 266 incidents need somebody")
     assert len(mail.subject) <= MOST_SUBJECT_CHARACTERS
     text = make_verdict_text(mail.summary)
@@ -53,28 +63,28 @@ def test_one_mail_tells_of_all_accounts_first() -> None:
 
 
 def test_without_an_organization_nothing_is_said_of_one() -> None:
-    html = make_page(summary(), HERE)
+    html = make_page(make_summary(), HERE)
     assert "hub" not in html
     assert "Set by Mendq" not in html
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_an_accounts_own_words_are_nothing_but_text(payload: str) -> None:
-    document = organization_week(members=3, cases=[])  # no pictures: none shows these words
+    document = make_organization_week(members=3, cases=[])  # no pictures: none shows these words
     words = {"alias": payload, "account": payload, "region": payload}
     every = document["organization"]
-    every["members"] = [member(0, **words, state=payload, rows_left_out=1)]
+    every["members"] = [make_member(0, **words, state=payload, rows_left_out=1)]
     every["queues"][0] |= {**words, "symptom": payload, "outcome": payload}
     del every["queues"][0]["alias"]
     every["unreadable_files"] = [{"file": payload, "reason": payload}]
-    document["standing"] = [standing(owner=payload, attribute=payload, after=payload)]
+    document["standing"] = [make_standing_value(owner=payload, attribute=payload, after=payload)]
     mail = outgoing(document)
     for html in (make_page(mail.summary, HERE), mail.html):
         assert not [each for each in ("<script", "<img src=x", "<svg onload") if each in html]
 
 
 def test_a_value_that_stands_has_its_age_and_its_command() -> None:
-    week = read(organization_week())
+    week = read_document(make_organization_week())
     (first, *_) = list_drift(week, HERE)
     assert remove_marks(first.change) == "VisibilityTimeout from 30 s to 690 s"
     assert first.age == "45 d 21 h"
@@ -84,7 +94,9 @@ def test_a_value_that_stands_has_its_age_and_its_command() -> None:
 
 
 def test_a_quiet_week_shows_what_stands_as_well() -> None:
-    week = read(organization_week(members=3, previous_weeks=earlier(3, 0)))
+    week = read_document(
+        make_organization_week(members=3, previous_weeks=make_previous_weeks(3, 0))
+    )
     assert week.is_quiet
     assert "VisibilityTimeout" in make_page(week, HERE)
 
@@ -98,11 +110,11 @@ def test_a_quiet_week_shows_what_stands_as_well() -> None:
     ],
 )
 def test_a_command_is_printed_for_what_is_here_and_ours_alone(odd: dict[str, Any]) -> None:
-    document = organization_week() | {"standing": [standing(**odd)]}
-    (found,) = list_drift(read(document), HERE)
+    document = make_organization_week() | {"standing": [make_standing_value(**odd)]}
+    (found,) = list_drift(read_document(document), HERE)
     assert found.command == ""
 
 
 def test_when_it_was_set_may_not_be_known() -> None:
-    document = organization_week() | {"standing": [standing(set_at="")]}
-    assert list_drift(read(document), HERE)[0].age == "not known"
+    document = make_organization_week() | {"standing": [make_standing_value(set_at="")]}
+    assert list_drift(read_document(document), HERE)[0].age == "not known"

@@ -10,24 +10,25 @@ from hypothesis import HealthCheck, example, given, settings
 
 from mendq.report.html_page import make_page
 from mendq.report.mail import CHART_CONTENT_ID, OutgoingReport
-from tests.report.hostile import PAYLOADS, everywhere, hostile_weeks
+from tests.report.hostile import PAYLOADS, fill_every_text, make_hostile_weeks
 from tests.report.page_parts import PageParts
 from tests.report.weeks import (
     DAYS,
     HERE,
+    REPORT_URI,
     Document,
-    arn,
-    busy_week,
-    incident,
-    largest_week,
-    read,
-    recommendation,
-    week,
+    make_busy_week,
+    make_incident,
+    make_largest_week,
+    make_outgoing_report,
+    make_queue_arn,
+    make_recommendation,
+    make_week,
+    read_document,
 )
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-PLACE = "s3://reports/report/week=2026-W46/report.html"
 NOTHING = {"nightly_runs_missing": [f"{it}" for it in DAYS], "files_read": 0, "bytes_read": 0}
 # Messages that no other text in a test uses, for the characters that mean something in HTML.
 TAMED = str.maketrans("<>&\"'", "\U00010400\U00010401\U00010402\U00010403\U00010404")
@@ -67,11 +68,7 @@ def _tamed(value: Any) -> Any:
 
 
 def parts_of(document: Document) -> PageParts:
-    return PageParts(make_page(read(document), HERE))
-
-
-def outgoing(document: Document, attached: str = "") -> OutgoingReport:
-    return OutgoingReport(read(document), PLACE, HERE, "reports@example.com", attached)
+    return PageParts(make_page(read_document(document), HERE))
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -79,8 +76,12 @@ def outgoing(document: Document, attached: str = "") -> OutgoingReport:
     max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(document=hostile_weeks())
-@example(document=week([incident(symptom=it, why=it, queue_arn=arn(it)) for it in PAYLOADS]))
+@given(document=make_hostile_weeks())
+@example(
+    document=make_week(
+        [make_incident(symptom=it, why=it, queue_arn=make_queue_arn(it)) for it in PAYLOADS]
+    )
+)
 def test_no_name_becomes_markup_a_link_or_a_header(document: Document) -> None:
     """The page's elements and attributes are those of the same week in tame messages, one by one.
 
@@ -91,13 +92,13 @@ def test_no_name_becomes_markup_a_link_or_a_header(document: Document) -> None:
     assert {each for each in parts.elements if each[0] == "wbr"} <= {("wbr", ())}
     assert parts.alone == []
     _refuse_what_acts(parts)
-    _require_a_mail_of_ours(outgoing(document))
+    _require_a_mail_of_ours(make_outgoing_report(document))
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_each_payload_in_every_place_of_a_mail(payload: str) -> None:
-    _require_a_mail_of_ours(outgoing(everywhere(payload)))
+    _require_a_mail_of_ours(make_outgoing_report(fill_every_text(payload)))
 
 
 def _unbroken(parts: PageParts) -> list[tuple[str, tuple[str, ...]]]:
@@ -128,7 +129,7 @@ def _require_a_mail_of_ours(mail: OutgoingReport) -> None:
     addresses = {value for _, name, value in parts.values if name in ("src", "href", "srcset")}
     assert all(each == f"cid:{CHART_CONTENT_ID}" or LINKED.fullmatch(each) for each in addresses)
     for says in (parts.text, mail.mail_text):
-        assert not _LINK.search(says.replace(PLACE, ""))
+        assert not _LINK.search(says.replace(REPORT_URI, ""))
         assert not _UNSEEN.search(says)
     assert len(mail.html.encode()) < 102 * 1024, "Gmail cuts there"
     assert re.fullmatch(r"Mendq 2026-W46: [ -~]+", mail.subject)
@@ -141,24 +142,28 @@ def _require_a_mail_of_ours(mail: OutgoingReport) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_names_from_right_to_left_stand_apart_and_no_mark_of_ours_is_left() -> None:
     name = "\u05d0\u05d1\u05d2"
-    html = make_page(read(week([incident(name, symptom=name, why=name, outcome="a_word")] * 3)))
+    html = make_page(
+        read_document(
+            make_week([make_incident(name, symptom=name, why=name, outcome="a_word")] * 3)
+        )
+    )
     body = html.partition("<body>")[2]
     alone = re.sub(rf'<bdi( class="[a-z]+")?>{name}</bdi>|alt="[^"]*"', "", body)
     around = [alone[max(0, it.start() - 40) : it.end() + 9] for it in re.finditer(name, alone)]
     assert name in body
     assert all("<bdi" in each for each in around), around
-    assert not re.search("[\ue000-\uf8ff]", html + make_page(read(busy_week())))
+    assert not re.search("[\ue000-\uf8ff]", html + make_page(read_document(make_busy_week())))
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_name_is_shown_as_it_is_written() -> None:
-    text = parts_of(week([incident('<b>"orders" & co</b>', why="{{ 7 * 7 }}")])).text
+    text = parts_of(make_week([make_incident('<b>"orders" & co</b>', why="{{ 7 * 7 }}")])).text
     assert '<b>"orders" & co</b>' in text
     assert "{{ 7 * 7 }}" in text
 
 
 def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None:
-    html = make_page(read(busy_week()))
+    html = make_page(read_document(make_busy_week()))
     parts = PageParts(html)
     _refuse_what_acts(parts)
     (policy,) = (value for _, _, value in parts.values if value.startswith("default-src"))
@@ -167,14 +172,16 @@ def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None
     assert not re.search(
         r"url\(|@import|https?://", re.sub(r'base64,[\w+/=]+|href="[^"]*"', "", html)
     )
-    assert make_page(read(busy_week())) == html
+    assert make_page(read_document(make_busy_week())) == html
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
     over = "the need is above the ceiling of 900 s"
-    cases = [incident("a 5 s", outcome="refused", reason=over)]
-    html = make_page(read(week(cases, do_this_week=[recommendation(queue="9 s")])), HERE)
+    cases = [make_incident("a 5 s", outcome="refused", reason=over)]
+    html = make_page(
+        read_document(make_week(cases, do_this_week=[make_recommendation(queue="9 s")])), HERE
+    )
     assert over.replace("900 s", f"900{NO_BREAK}s") in html
     assert f"to 690{NO_BREAK}s in its template" in html
     assert "<bdi>a 5 s</bdi>" in html
@@ -182,5 +189,5 @@ def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
 
 def test_the_largest_week_is_a_page_that_a_mail_program_could_carry() -> None:
     """500 queues, 10,000 incidents, and of everything as much as a summary lists."""
-    html = make_page(read(largest_week()))
+    html = make_page(read_document(make_largest_week()))
     assert len(html.encode()) < 1_500_000

@@ -32,8 +32,13 @@ from mendq.report.times import (
     make_time_strips,
 )
 from tests.report.hostile import PAYLOADS
-from tests.report.weeks import incident, notified, reached_a_person, summary
-from tests.report.weeks import times as times_of
+from tests.report.weeks import (
+    make_incident,
+    make_notified_case,
+    make_reached_a_person,
+    make_summary,
+)
+from tests.report.weeks import make_times_to_heal as times_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -51,14 +56,19 @@ def _texts(week: IncidentsPerDay, size: ChartSize = WIDE_CHART_SIZE) -> list[str
 
 
 def _week(cases: list[Any], **changes: object) -> IncidentsPerDay:
-    return make_incidents_per_day(summary(cases, **changes))
+    return make_incidents_per_day(make_summary(cases, **changes))
 
 
 @pytest.mark.parametrize(
     ("size", "look"), [(WIDE_CHART_SIZE, LIGHT_PALETTE), (NARROW_CHART_SIZE, DARK_PALETTE)]
 )
 def test_a_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
-    cases = [incident(), incident(), incident(symptom="access_denied"), incident(day=2)]
+    cases = [
+        make_incident(),
+        make_incident(),
+        make_incident(symptom="access_denied"),
+        make_incident(day=2),
+    ]
     chart = make_days_chart(_week(cases), size, look)
     bars = [
         each for each in _drawn(chart).iter(f"{SVG}path") if each.get("fill") in look.series_colours
@@ -75,9 +85,11 @@ def test_a_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
 def test_every_day_has_its_number_and_its_mark_and_a_day_not_read_has_none() -> None:
     at = ["2026-11-10T09:00:00Z", *["2026-11-13T14:02:31Z"] * 3, *["2026-11-15T23:59:59Z"] * 4]
     week = _week(
-        [incident(day=each) for each in (0, 0, 0, 0, 0, 2)],
+        [make_incident(day=each) for each in (0, 0, 0, 0, 0, 2)],
         not_seen={"nightly_runs_missing": ["2026-11-10"]},
-        reached_a_person=reached_a_person(*(notified(notified_at=each) for each in at)),
+        reached_a_person=make_reached_a_person(
+            *(make_notified_case(notified_at=each) for each in at)
+        ),
     )
     texts = _texts(week)
     assert texts[-14:] == [*"5?10000", "", "◆ 1", "", "", "◆ 3", "", "◆ 4"]
@@ -164,8 +176,8 @@ def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> N
 
 
 def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
-    cases = [incident(symptom=each) for each in ("b", "b", "a")]
-    week = summary(cases, times_to_heal=[times_of("a", 1), times_of("b", 2)])
+    cases = [make_incident(symptom=each) for each in ("b", "b", "a")]
+    week = make_summary(cases, times_to_heal=[times_of("a", 1), times_of("b", 2)])
     found = make_time_strips(week, make_incidents_per_day(week))
     pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]
     assert len({each.width for each in pictures}) == 1

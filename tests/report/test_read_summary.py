@@ -17,16 +17,16 @@ from mendq.report import summary
 from mendq.report.summary import MOST_SUMMARY_BYTES, SummaryUnreadable
 from tests.report.weeks import (
     Document,
-    busy_week,
-    earlier,
-    incident,
-    notified,
-    open_case,
-    reached_a_person,
-    read,
-    recommendation,
-    week,
-    without_newer,
+    drop_newer_fields,
+    make_busy_week,
+    make_incident,
+    make_notified_case,
+    make_open_case,
+    make_previous_weeks,
+    make_reached_a_person,
+    make_recommendation,
+    make_week,
+    read_document,
 )
 
 # Where, what stands there, and what is said of it.
@@ -58,7 +58,7 @@ COMPARISON = {
 )
 def test_another_schema_is_refused_in_one_sentence(schema: object, says: str) -> None:
     with pytest.raises(SummaryUnreadable, match=rf"^{re.escape(says)}.*$"):
-        read(week(schema=schema))
+        read_document(make_week(schema=schema))
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_what_is_no_json_object_is_refused(content: bytes, says: str) -> None:
 
 
 def _everything() -> Document:
-    people = reached_a_person(notified(ended_at="2026-11-12T15:00:00Z"))
+    people = make_reached_a_person(make_notified_case(ended_at="2026-11-12T15:00:00Z"))
     unread = {"unreadable_files": [{"file": "a", "reason": "b"}], "unknown_code": {"a": 1}}
-    made = week(
-        [incident()],
+    made = make_week(
+        [make_incident()],
         reached_a_person=people,
-        do_this_week=[recommendation()],
-        previous_weeks=earlier(1, nightly_runs=6),
-        open_now=[open_case()],
+        do_this_week=[make_recommendation()],
+        previous_weeks=make_previous_weeks(1, nightly_runs=6),
+        open_now=[make_open_case()],
         earned=[{"queue_arn": "q", "symptom": "s", "approved": 5, "asked": 5}],
         does_it_help=[COMPARISON],
         not_seen=unread,
@@ -109,7 +109,7 @@ def _put(document: Document, path: str, value: object) -> Document:
 @pytest.mark.parametrize(("path", "value", "says"), MISTAKES)
 def test_a_mistake_is_named_with_its_place(path: str, value: object, says: str) -> None:
     with pytest.raises(SummaryUnreadable, match=re.escape(f"summary.json: {says}")):
-        read(_put(_everything(), path, value))
+        read_document(_put(_everything(), path, value))
 
 
 @pytest.mark.parametrize("path", MOST)
@@ -121,39 +121,43 @@ def test_no_part_is_longer_than_a_week_has_it(path: str) -> None:
     place[last] = {f"{n}": one for n in range(size)} if isinstance(whole, dict) else [one] * size
     said = rf"{last}: Expected `(array|object)` of length <= {MOST[path]}$"
     with pytest.raises(SummaryUnreadable, match=said):
-        read(document)
+        read_document(document)
 
 
-@pytest.mark.parametrize("field", list(without_newer(week())))
+@pytest.mark.parametrize("field", list(drop_newer_fields(make_week())))
 def test_a_field_that_is_missing_is_named(field: str) -> None:
-    document = week()
+    document = make_week()
     del document[field]
     with pytest.raises(SummaryUnreadable, match=rf"^summary\.json.* (schema None|`{field}`)"):
-        read(document)
+        read_document(document)
 
 
 def test_a_hostile_value_stays_on_one_line_of_plain_characters() -> None:
     with pytest.raises(SummaryUnreadable) as caught:
-        read(week(by_outcome={"a\nb\N{RIGHT-TO-LEFT OVERRIDE}" * 40: "\x1b[31m" * 1000}))
+        read_document(
+            make_week(by_outcome={"a\nb\N{RIGHT-TO-LEFT OVERRIDE}" * 40: "\x1b[31m" * 1000})
+        )
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1200
 
 
 def test_an_older_document_lacks_the_newer_parts_and_a_newer_ones_are_passed_over() -> None:
-    older = read(without_newer(busy_week()))
+    older = read_document(drop_newer_fields(make_busy_week()))
     assert (older.cases_were_read, older.not_seen.week_is_over) == (False, True)
-    assert read(busy_week()).cases_were_read
-    assert read(week(owner="billing")) == read(week())
+    assert read_document(make_busy_week()).cases_were_read
+    assert read_document(make_week(owner="billing")) == read_document(make_week())
 
 
 def test_times_are_in_utc() -> None:
-    assert f"{read(week(made_at='2026-11-16T08:00:00+02:00')).made_at:%H:%M}" == "06:00"
+    assert (
+        f"{read_document(make_week(made_at='2026-11-16T08:00:00+02:00')).made_at:%H:%M}" == "06:00"
+    )
 
 
 def test_a_heap_of_bytes_is_refused_unread() -> None:
-    whole = json.dumps(busy_week()).encode()
+    whole = json.dumps(make_busy_week()).encode()
     most = whole + b" " * (MOST_SUMMARY_BYTES - len(whole))
-    assert summary.read_summary(most) == read(busy_week())
+    assert summary.read_summary(most) == read_document(make_busy_week())
     with pytest.raises(SummaryUnreadable, match="larger than 5,000,000 bytes"):
         summary.read_summary(most + b" ")
 
@@ -167,7 +171,7 @@ def test_a_heap_of_bytes_is_refused_unread() -> None:
     ],
 )
 def test_half_a_character_is_one_that_nobody_sees(written: str, read_as: str) -> None:
-    document = json.dumps(week(accounts=["NAME"])).replace("NAME", written)
+    document = json.dumps(make_week(accounts=["NAME"])).replace("NAME", written)
     assert summary.read_summary(document.encode()).accounts == (read_as,)
 
 
@@ -196,4 +200,4 @@ PATHS = [
 @given(st.sampled_from(PATHS), ODD)
 def test_anything_anywhere_is_read_or_refused(path: str, odd: object) -> None:
     with suppress(SummaryUnreadable):
-        assert read(_put(_everything(), path, odd)).week == "2026-W46" or path == "week"
+        assert read_document(_put(_everything(), path, odd)).week == "2026-W46" or path == "week"

@@ -16,14 +16,14 @@ from mendq.report.html_page import make_page
 from mendq.report.mail import OutgoingReport
 from tests.report.weeks import (
     HERE,
-    busy_week,
-    incident,
-    largest_week,
-    read,
-    scan_only_week,
-    week,
-    without_newer,
-    without_pictures,
+    drop_newer_fields,
+    make_busy_week,
+    make_incident,
+    make_largest_week,
+    make_scan_only_week,
+    make_week,
+    read_document,
+    stub_pictures,
 )
 
 SENTENCES = Path(__file__).parent / "sentences"
@@ -46,7 +46,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "places": ("heat", "cases"),
     "whole": (),
 }
-WEEKS = {"busy": busy_week, "scan-only": scan_only_week, "largest": largest_week}
+WEEKS = {"busy": make_busy_week, "scan-only": make_scan_only_week, "largest": make_largest_week}
 LINES = {"p", "li", "h1", "h2", "tr", "summary", "img"}
 # Classes that carry a meaning of their own.
 MEANINGFUL = ("note", "pill", "heat-", "swatch")
@@ -96,10 +96,10 @@ def _stands_apart(given: dict[str, str]) -> bool:
 
 
 def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
-    incidents = [incident(**each) for each in entry["incidents"]]
+    incidents = [make_incident(**each) for each in entry["incidents"]]
     known = WEEKS.get(entry.get("week", ""))
-    document = known() if known else week(incidents, **entry["changes"])
-    summary = read(without_newer(document) if entry.get("older") else document)
+    document = known() if known else make_week(incidents, **entry["changes"])
+    summary = read_document(drop_newer_fields(document) if entry.get("older") else document)
     lines = _Sections(make_page(summary, HERE)).lines
     mail = OutgoingReport(summary, "PLACE", HERE, "")
     lines["mail"] = [f"Subject: {mail.subject}", *mail.short_text.splitlines()]
@@ -135,5 +135,5 @@ def _laid_out(entries: list[dict[str, Any]]) -> str:
 
 if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch:
-        without_pictures(patch)
+        stub_pictures(patch)
         _write()

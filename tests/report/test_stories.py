@@ -10,7 +10,14 @@ from mendq.model.case import Severity
 from mendq.report.mail import OutgoingReport
 from mendq.report.tiles import make_tiles
 from mendq.report.verdict import describe_not_healed, make_headline
-from tests.report.weeks import HERE, Document, incident, reached_a_person, read, week
+from tests.report.weeks import (
+    HERE,
+    Document,
+    make_incident,
+    make_reached_a_person,
+    make_week,
+    read_document,
+)
 
 STORIES = read_stories("all")
 # What each story's week says: its subject, its headline, whom its cases reached.
@@ -45,7 +52,7 @@ SAID = {
 
 def _row(bad: BadQueue) -> Document:
     calls = {"found_by": "scan", "failed_calls": 0, "principals": [], "error_codes": []}
-    return incident(
+    return make_incident(
         bad.name,
         symptom=bad.symptom,
         outcome=bad.outcome or str(bad.states[-1]),
@@ -56,11 +63,11 @@ def _row(bad: BadQueue) -> Document:
 
 
 def _mail(story: Story) -> OutgoingReport:
-    made = week([_row(bad) for bad in story.queues])
+    made = make_week([_row(bad) for bad in story.queues])
     urgent = sum(bad.notifies is Severity.URGENT for bad in story.queues)
     made["totals"] |= {"urgent_notifications": urgent}
-    made["reached_a_person"] = reached_a_person(left_out=story.notifications)
-    return OutgoingReport(read(made), "PLACE", HERE, "")
+    made["reached_a_person"] = make_reached_a_person(left_out=story.notifications)
+    return OutgoingReport(read_document(made), "PLACE", HERE, "")
 
 
 @pytest.mark.parametrize("name", SAID)

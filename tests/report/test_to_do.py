@@ -21,20 +21,28 @@ from mendq.report.mail import OutgoingReport
 from mendq.report.to_do import list_to_do
 from tests.report.hostile import KINDS, PAYLOADS, TEXT
 from tests.report.page_parts import PageParts
-from tests.report.weeks import ACCOUNT, HERE, Document, arn, read, recommendation, week
+from tests.report.weeks import (
+    ACCOUNT,
+    HERE,
+    Document,
+    make_queue_arn,
+    make_recommendation,
+    make_week,
+    read_document,
+)
 
 CASE = "visibility_timeout_too_short-0a1b2c3d4e5f"
 COMMAND = re.compile(
     r"mendq (queues|alarms arn:[a-z0-9:-]+:[A-Za-z0-9_.-]{1,80}|"
     r"(approve|show) [a-z_]{1,64}-[0-9a-f]{12}) --region us-east-1"
 )
-OF_FINDINGS = {"add_alarms": f"alarms {arn('orders')}", "correct_tags": "queues"}
+OF_FINDINGS = {"add_alarms": f"alarms {make_queue_arn('orders')}", "correct_tags": "queues"}
 PLACE = "s3://reports/report/week=2026-W46/report.html"
 
 
 def _copied(**over: object) -> str:
-    asked = recommendation(**{"case_id": CASE, **over})  # type: ignore[arg-type]
-    (found,) = list_to_do(read(week(do_this_week=[asked])), HERE)
+    asked = make_recommendation(**{"case_id": CASE, **over})  # type: ignore[arg-type]
+    (found,) = list_to_do(read_document(make_week(do_this_week=[asked])), HERE)
     return found.command
 
 
@@ -55,24 +63,68 @@ def test_the_cases_own_next_step_is_what_to_run() -> None:
     ("name", "odd"),
     [
         *(("kind", each) for each in ("approve; true", "drop", "rollback", "")),
-        *(("case_id", each) for each in (
-            f"{CASE}; curl x", f"{CASE}\n", f"{CASE}0", CASE[:-1], CASE.upper(), "", "--yes",
-            "kms_throttled-0a1b2c3d4e5f", f"$(id){CASE}", f"-{CASE}")),
-        *(("queue_arn", each) for each in (
-            "unresolved", "orders", arn("orders;id"), arn("q" * 81), f"{arn('orders')}\n",
-            arn("orders").replace(ACCOUNT, "9" * 12), arn("orders").replace("us-east", "eu-west"),
-            arn("orders").replace("sqs", "sns"))),
+        *(
+            ("case_id", each)
+            for each in (
+                f"{CASE}; curl x",
+                f"{CASE}\n",
+                f"{CASE}0",
+                CASE[:-1],
+                CASE.upper(),
+                "",
+                "--yes",
+                "kms_throttled-0a1b2c3d4e5f",
+                f"$(id){CASE}",
+                f"-{CASE}",
+            )
+        ),
+        *(
+            ("queue_arn", each)
+            for each in (
+                "unresolved",
+                "orders",
+                make_queue_arn("orders;id"),
+                make_queue_arn("q" * 81),
+                f"{make_queue_arn('orders')}\n",
+                make_queue_arn("orders").replace(ACCOUNT, "9" * 12),
+                make_queue_arn("orders").replace("us-east", "eu-west"),
+                make_queue_arn("orders").replace("sqs", "sns"),
+            )
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_has_another_form_has_no_command(name: str, odd: str) -> None:
     assert _copied(**{name: odd}) == ""
     assert COMMAND.fullmatch(_copied())
 
 
-_FIELDS = ("queue_arn", "symptom", "attribute", "before", "after", "owner", "why", "reason",
-           "case_id", "kind", "remedy", "command", "template_line")  # fmt: skip
-_NEAR = st.sampled_from((CASE, arn("orders"), "approve", "visibility_timeout_too_short", "690",
-                         "mendq drop orders", "VisibilityTimeout", *PAYLOADS))  # fmt: skip
+_FIELDS = (
+    "queue_arn",
+    "symptom",
+    "attribute",
+    "before",
+    "after",
+    "owner",
+    "why",
+    "reason",
+    "case_id",
+    "kind",
+    "remedy",
+    "command",
+    "template_line",
+)
+_NEAR = st.sampled_from(
+    (
+        CASE,
+        make_queue_arn("orders"),
+        "approve",
+        "visibility_timeout_too_short",
+        "690",
+        "mendq drop orders",
+        "VisibilityTimeout",
+        *PAYLOADS,
+    )
+)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -88,7 +140,9 @@ _NEAR = st.sampled_from((CASE, arn("orders"), "approve", "visibility_timeout_too
     )
 )
 def test_no_text_of_a_summary_is_a_command_a_link_or_a_script(asked: list[Document]) -> None:
-    summary = read(week(do_this_week=[recommendation() | each for each in asked]))
+    summary = read_document(
+        make_week(do_this_week=[make_recommendation() | each for each in asked])
+    )
     html, mail = make_page(summary, HERE), OutgoingReport(summary, PLACE, HERE, "ada@example.com")
     elements = {tag for made in (html, mail.html) for tag, _ in PageParts(made).elements}
     assert not {"a", "script", "form", "iframe", "link"} & elements
@@ -107,7 +161,12 @@ def test_a_queue_is_one_where_the_engine_takes_it_for_one(text: str) -> None:
 
 def test_every_symptoms_case_can_be_named() -> None:
     now = datetime(2026, 11, 9, tzinfo=UTC)
-    about: dict[str, Any] = {"queue_arn": arn("orders"), "steps": (), "reason": "", "actor": "heal"}
+    about: dict[str, Any] = {
+        "queue_arn": make_queue_arn("orders"),
+        "steps": (),
+        "reason": "",
+        "actor": "heal",
+    }
     about |= {"evidence": Evidence((Sighting.from_scan(now),)), "now": now}
     for symptom in (each.name for each in CATALOGUE):
         case_id = start_case(State.PROPOSED, symptom=symptom, **about).case_id

@@ -21,7 +21,7 @@ from mendq.report.to_do import (
 )
 from mendq.report.verdict import describe_not_healed, make_headline
 from mendq.report.words import WORDS_BY_OUTCOME, remove_marks
-from tests.report.weeks import summary
+from tests.report.weeks import make_summary
 
 
 def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
@@ -72,7 +72,7 @@ def test_whatever_the_outcomes_the_clauses_sum_to_the_incidents(
     incidents = sum(by_outcome.values())
     totals = {"failed_calls": 1, "queues": 1, "incidents": incidents}
     totals |= {"healed": by_outcome.get("healed", 0), "notified": min(notified, incidents)}
-    week = summary(by_outcome=by_outcome, totals=totals)
+    week = make_summary(by_outcome=by_outcome, totals=totals)
     said = remove_marks(describe_not_healed(week)).partition(";")[0].partition(": ")[2].rstrip(".")
     clauses = [int(each.split(" ")[0].replace(",", "")) for each in said.split(", ") if each]
     assert sum(clauses) + _healed_of(make_headline(week), incidents) == incidents
@@ -82,7 +82,7 @@ def test_healed_before_a_page_is_said_only_where_the_pages_fit_those_not_healed(
     def said(urgent: int) -> str:
         totals = {"failed_calls": 1, "queues": 1, "incidents": 3, "healed": 2}
         totals |= {"urgent": urgent, "notified": urgent}
-        return make_headline(summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals))
+        return make_headline(make_summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals))
 
     assert said(2) == said(3) == "3 incidents, 2 healed."
     assert said(1) == "3 incidents, 2 healed before anyone was paged."

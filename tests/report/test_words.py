@@ -23,7 +23,7 @@ from mendq.report.words import (
     split_at_marks,
 )
 from tests.report.hostile import TEXT
-from tests.report.weeks import arn
+from tests.report.weeks import make_queue_arn
 
 FIRST = datetime(2026, 11, 12, 23, 50, tzinfo=UTC)
 SIX_DAYS = timedelta(days=6)
@@ -63,7 +63,7 @@ def test_any_text_becomes_characters_that_can_be_seen(text: str) -> None:
 
 
 def test_a_sentence_falls_into_its_parts() -> None:
-    sentence = f"Set {mark_name('a')} of {mark_queue(arn('q'))}: {mark_quote('so')}."
+    sentence = f"Set {mark_name('a')} of {mark_queue(make_queue_arn('q'))}: {mark_quote('so')}."
     pieces = [("text", "Set "), ("name", "a"), ("text", " of "), ("name", "q"), ("text", ": ")]
     assert list(split_at_marks(sentence)) == [*pieces, ("quote", "so"), ("text", ".")]
     assert remove_marks(sentence) == "Set a of q: so."

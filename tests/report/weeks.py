@@ -17,6 +17,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import NotifiedSymptom
 from mendq.report.drawing import Picture
 from mendq.report.links import ReportedAccount
+from mendq.report.mail import OutgoingReport
 from mendq.report.summary import Summary
 from mendq.report.summary import read_summary as read_whole
 
@@ -24,6 +25,7 @@ MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
 ACCOUNT = "123456789012"
 HERE = ReportedAccount("us-east-1", ACCOUNT, docs_url="https://docs.example/mendq/*.html")
+REPORT_URI = "s3://reports/report/week=2026-W46/report.html"
 Document = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 # A whole part of each kind, an empty week, and one with most things that a page can have.
@@ -40,11 +42,11 @@ NEWER = {"times_to_heal", "queue_days", "reached_a_person", "do_this_week", "hab
          "does_it_help", "found_by", "urgent", "timeline", "visibility"}  # fmt: skip
 
 
-def arn(queue: str) -> str:
+def make_queue_arn(queue: str) -> str:
     return f"arn:aws:sqs:us-east-1:{ACCOUNT}:{queue}"
 
 
-def incident(
+def make_incident(
     queue: str = "orders", *, day: int = 0, outcome: str = "healed", **fields: object
 ) -> Document:
     """A case of the summary; healed ones took 40 s unless told."""
@@ -52,7 +54,7 @@ def incident(
     symptom = fields.get("symptom", "visibility_timeout_too_short")
     made = {
         "incident_id": f"{queue}-{symptom}-{day}",
-        "queue_arn": arn(queue),
+        "queue_arn": make_queue_arn(queue),
         "first_failure": f"{first:%FT%TZ}",
         "last_failure": f"{first + timedelta(minutes=7):%FT%TZ}",
         "principals": [f"arn:aws:iam::{ACCOUNT}:role/{queue}-consumer"],
@@ -65,36 +67,36 @@ def incident(
     return deepcopy(_SAMPLES["incident"]) | made | fields
 
 
-def notified(queue: str = "invoices", **fields: object) -> Document:
+def make_notified_case(queue: str = "invoices", **fields: object) -> Document:
     """A case that reached a person on Thursday and is still open."""
-    return _SAMPLES["notified"] | {"queue_arn": arn(queue)} | fields
+    return _SAMPLES["notified"] | {"queue_arn": make_queue_arn(queue)} | fields
 
 
-def open_case(queue: str = "invoices", **fields: object) -> Document:
+def make_open_case(queue: str = "invoices", **fields: object) -> Document:
     """A case that paged urgently on Thursday and waits for a person."""
-    return deepcopy(_SAMPLES["open_case"]) | {"queue_arn": arn(queue)} | fields
+    return deepcopy(_SAMPLES["open_case"]) | {"queue_arn": make_queue_arn(queue)} | fields
 
 
-def recommendation(
+def make_recommendation(
     kind: str = "write_into_template", queue: str = "orders", **fields: object
 ) -> Document:
     """A visibility timeout that Mendq raised and no template knows of."""
     case_id = f"visibility_timeout_too_short-{sha256(queue.encode()).hexdigest()[:12]}"
-    made = {"kind": kind, "queue_arn": arn(queue), "case_id": case_id}
+    made = {"kind": kind, "queue_arn": make_queue_arn(queue), "case_id": case_id}
     return _SAMPLES["recommendation"] | made | fields
 
 
-def nightly(day: date, **fields: object) -> Document:
+def make_nightly_run(day: date, **fields: object) -> Document:
     """A nightly run like the ones before it."""
     return _SAMPLES["nightly"] | {"day": f"{day}"} | fields
 
 
-def earlier(
-    *incidents: int, healed: int = 0, notified: int = 0, median_seconds: float | None = None,
+def make_previous_weeks(
+    *incidents: int, healed: int = 0, notified_count: int = 0, median_seconds: float | None = None,
     nightly_runs: int = 7,
 ) -> list[Document]:  # fmt: skip
     """Weeks before this one, the last of `incidents` being last week's."""
-    sums = {"healed": healed, "notified": notified, "nightly_runs": nightly_runs}
+    sums = {"healed": healed, "notified": notified_count, "nightly_runs": nightly_runs}
     sums |= {"healed_with_time": 0 if median_seconds is None else healed}
     weeks = ({"incidents": count, "failed_calls": 10 * count} for count in incidents)
     first = MONDAY - timedelta(days=7 * len(incidents))
@@ -106,18 +108,18 @@ def earlier(
     ]
 
 
-def reached_a_person(*cases: Document, left_out: int = 0) -> Document:
+def make_reached_a_person(*cases: Document, left_out: int = 0) -> Document:
     return {"cases": [*cases], "cases_left_out": left_out, "total": len(cases) + left_out}
 
 
-def times(symptom: str, *seconds: float) -> Document:
+def make_times_to_heal(symptom: str, *seconds: float) -> Document:
     """A symptom's times to heal."""
     rows = ({"outcome": "healed", "symptom": symptom, "seconds_to_heal": it} for it in seconds)
     (made,) = week_parts.list_times_to_heal(rows)
     return made
 
 
-def queue_days(cases: Rows) -> Document:
+def make_queue_days(cases: Rows) -> Document:
     """The queues of `cases`, day by day."""
     return week_parts.make_queue_days(_by_day(cases))
 
@@ -128,7 +130,7 @@ def _by_day(cases: Rows) -> dict[date, Rows]:
     }
 
 
-def week(cases: Rows = (), **changes: object) -> Document:
+def make_week(cases: Rows = (), **changes: object) -> Document:
     """A whole summary.json around `cases`; `changes` replace fields, `not_seen` is merged.
 
     Nobody was paged and there is nothing to do, unless told.
@@ -147,27 +149,33 @@ def week(cases: Rows = (), **changes: object) -> Document:
         ],
         "cases": [dict(each) for each in cases],
         "times_to_heal": week_parts.list_times_to_heal(cases),
-        "queue_days": queue_days(cases),
+        "queue_days": make_queue_days(cases),
     }
-    document["not_seen"]["nightly_runs"] = [nightly(each) for each in DAYS]
+    document["not_seen"]["nightly_runs"] = [make_nightly_run(each) for each in DAYS]
     changes["not_seen"] = document["not_seen"] | dict(changes.get("not_seen", {}))  # type: ignore[call-overload]
     return document | changes
 
 
-def read(document: Document) -> Summary:
+def read_document(document: Document) -> Summary:
     return read_whole(json.dumps(document).encode())
 
 
-def summary(cases: Rows = (), **changes: object) -> Summary:
-    return read(week(cases, **changes))
+def make_outgoing_report(document: Document, attached: str = "") -> OutgoingReport:
+    """Return the mail of a summary; `attached` is the HTML page that goes with the mail."""
+    summary = read_document(document)
+    return OutgoingReport(summary, REPORT_URI, HERE, "reports@example.com", attached)
 
 
-def busy_week() -> Document:
+def make_summary(cases: Rows = (), **changes: object) -> Summary:
+    return read_document(make_week(cases, **changes))
+
+
+def make_busy_week() -> Document:
     """Most things that can be on the page, at once."""
     return deepcopy(_SAMPLES["busy_week"]) | {"habits": HABITS}
 
 
-def member(number: int, **fields: object) -> Document:
+def make_member(number: int, **fields: object) -> Document:
     """A stack of an organization that told of every day."""
     counts = {"incidents": 12 - number % 12, "failed_calls": 90, "healed": 3, "urgent": 0}
     odd = {"waiting": 0, "rows_left_out": 0, "files_unreadable": 0}
@@ -176,14 +184,14 @@ def member(number: int, **fields: object) -> Document:
     return {**named, **told, **counts, **odd, **fields}
 
 
-def organization_week(members: int = 40, **changes: Any) -> Document:
+def make_organization_week(members: int = 40, **changes: Any) -> Document:
     """Of so many accounts one lies, one is silent, one is late; the hub's own week is `changes`."""
     nothing = dict.fromkeys(("incidents", "failed_calls", "healed"), 0)
     told = [
-        member(0, waiting=2, urgent=1, rows_left_out=3, files_unreadable=1),
-        member(1, alias="", state="late", last_day=f"{DAYS[3]}"),
-        member(2, state="silent", last_day=None, **nothing),
-        *map(member, range(3, members)),
+        make_member(0, waiting=2, urgent=1, rows_left_out=3, files_unreadable=1),
+        make_member(1, alias="", state="late", last_day=f"{DAYS[3]}"),
+        make_member(2, state="silent", last_day=None, **nothing),
+        *map(make_member, range(3, members)),
     ]
     named = {"account": told[0]["account"], "region": "eu-west-1"}
     queues = [
@@ -204,12 +212,15 @@ def organization_week(members: int = 40, **changes: Any) -> Document:
     file = "account=111111111111/region=eu-west-1/incidents/week=2026-W46/2026-11-10.parquet"
     unreadable = [{"file": file, "reason": "unreadable"}]
     of_all = {"totals": totals, "members": told, "members_left_out": 0}
-    document = week(**changes) if changes else busy_week()
+    document = make_week(**changes) if changes else make_busy_week()
     lists = {"queues": queues, "unreadable_files": unreadable}
-    return document | {"organization": of_all | lists, "standing": [*map(standing, range(3))]}
+    return document | {
+        "organization": of_all | lists,
+        "standing": [*map(make_standing_value, range(3))],
+    }
 
 
-def standing(number: int = 0, **fields: object) -> Document:
+def make_standing_value(number: int = 0, **fields: object) -> Document:
     """A value that Mendq set so many weeks ago."""
     queue = f"orders-{number}"
     set_at = datetime(2026, 11, 12, 9, tzinfo=UTC) - timedelta(weeks=3 * (2 - number))
@@ -218,10 +229,16 @@ def standing(number: int = 0, **fields: object) -> Document:
         "case_id": f"visibility_timeout_too_short-{number:012x}",
     }
     value = {"attribute": "VisibilityTimeout", "before": "30", "after": "690", "owner": ""}
-    return {"queue_arn": arn(queue), **case, **value, "set_at": set_at.isoformat(), **fields}
+    return {
+        "queue_arn": make_queue_arn(queue),
+        **case,
+        **value,
+        "set_at": set_at.isoformat(),
+        **fields,
+    }
 
 
-def scan_only_week() -> Document:
+def make_scan_only_week() -> Document:
     """Three cases that scans opened, one of which paged at night; no call failed."""
     found: Document = {
         "found_by": "scan", "failed_calls": 0, "error_codes": [], "principals": [],
@@ -230,54 +247,73 @@ def scan_only_week() -> Document:
     reason = "40 messages are there and no cause is known"
     names = ("orders", "exports", "emails")
     cases = [
-        incident(each, outcome="escalated", day=n, urgent=not n, reason=reason, **found)
+        make_incident(each, outcome="escalated", day=n, urgent=not n, reason=reason, **found)
         | {"case_id": f"dlq_messages_waiting-{n:012x}"}
         for n, each in enumerate(names)
     ]
     waiting = [
-        open_case(f"{name}-dlq", symptom="dlq_messages_waiting", code="", urgent=not n,
-                  reason=reason, case_id=f"dlq_messages_waiting-{n:012x}", backlog=40 + n,
-                  next_step={"sentence": "Read one of the messages.", "command": "",
-                             "runbook": "docs/runbooks/dlq_messages_waiting.md"})
+        make_open_case(
+            f"{name}-dlq",
+            symptom="dlq_messages_waiting",
+            code="",
+            urgent=not n,
+            reason=reason,
+            case_id=f"dlq_messages_waiting-{n:012x}",
+            backlog=40 + n,
+            next_step={
+                "sentence": "Read one of the messages.",
+                "command": "",
+                "runbook": "docs/runbooks/dlq_messages_waiting.md",
+            },
+        )
         for n, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     paged = [
-        notified(f"{name}-dlq", symptom="dlq_messages_waiting", reason=reason, scanned=True,
-                 case_id=f"dlq_messages_waiting-{n:012x}")
+        make_notified_case(
+            f"{name}-dlq",
+            symptom="dlq_messages_waiting",
+            reason=reason,
+            scanned=True,
+            case_id=f"dlq_messages_waiting-{n:012x}",
+        )
         for n, name in enumerate(names)
-    ]  # fmt: skip
-    made = week(cases, open_now=waiting, previous_weeks=earlier(3, 2, notified=2))
-    made["reached_a_person"] = reached_a_person(*paged)
+    ]
+    made = make_week(
+        cases, open_now=waiting, previous_weeks=make_previous_weeks(3, 2, notified_count=2)
+    )
+    made["reached_a_person"] = make_reached_a_person(*paged)
     made["totals"] |= {"urgent_notifications": 1, "out_of_hours": 1}
     return made
 
 
-def without_newer(value: Any) -> Any:
+def drop_newer_fields(value: Any) -> Any:
     """A document as an older Mendq wrote it."""
     if isinstance(value, list):
-        return [without_newer(each) for each in value]
+        return [drop_newer_fields(each) for each in value]
     if not isinstance(value, dict):
         return value
     old = value.keys() - NEWER - ({"reason"} if "incident_id" in value else set())
-    return {name: without_newer(value[name]) for name in value if name in old}
+    return {name: drop_newer_fields(value[name]) for name in value if name in old}
 
 
-def largest_week() -> Document:
+def make_largest_week() -> Document:
     """50 incidents with long names of 10,000, and of everything as much as a summary lists."""
     long = "a-queue-whose-name-uses-all-of-the-80-characters-that-sqs-lets-a-queue-s-name-"
     names = [f"{long}{n:02}" for n in range(20)]
     why = "the need of 1,380 s is above the ceiling of 900 s; " * 8
     outcomes = ["escalated", "refused", "healed", "not_seen", "observed"] * 10
     cases = [
-        incident(
+        make_incident(
             names[n % 20], day=n % 7, outcome=outcome, reason=f"{n}: {why}", failed_calls=9_000 - n
         )
         for n, outcome in enumerate(outcomes)
     ]
     ends = [None] * 14 + ["2026-11-13T09:00:00Z"] * 36
-    paged = (notified(names[n % 20], reason=why, ended_at=end) for n, end in enumerate(ends))
+    paged = (
+        make_notified_case(names[n % 20], reason=why, ended_at=end) for n, end in enumerate(ends)
+    )
     symptoms = [f"unknown:A{n}" * 4 for n in range(32)]
-    return week(
+    return make_week(
         cases,
         cases_left_out=9_950,
         per_day=[
@@ -286,22 +322,25 @@ def largest_week() -> Document:
             for n, symptom in enumerate(symptoms)
         ],
         times_to_heal=[
-            times(each, *((10 + n * 97) ** 1.7 for n in range(200))) for each in symptoms
+            make_times_to_heal(each, *((10 + n * 97) ** 1.7 for n in range(200)))
+            for each in symptoms
         ],
-        reached_a_person=reached_a_person(*paged, left_out=350),
+        reached_a_person=make_reached_a_person(*paged, left_out=350),
         do_this_week=[
-            recommendation("fix", each, reason=why, why="refused") for each in names[:10]
+            make_recommendation("fix", each, reason=why, why="refused") for each in names[:10]
         ],
         do_this_week_left_out=312,
         open_now=[
-            open_case(names[n % 20], reason=why, case_id=f"visibility_timeout_too_short-{n:012x}")
+            make_open_case(
+                names[n % 20], reason=why, case_id=f"visibility_timeout_too_short-{n:012x}"
+            )
             for n in range(50)
         ],
         open_now_left_out=350,
     )
 
 
-def without_pictures(patch: pytest.MonkeyPatch) -> None:
+def stub_pictures(patch: pytest.MonkeyPatch) -> None:
     """Pictures hold no name, as their own tests show, and drawing them takes longest."""
     blank = Picture("data:image/svg+xml;base64,QQ==", 1, 1)
     patch.setattr("mendq.report.drawing.make_picture", lambda _: blank)

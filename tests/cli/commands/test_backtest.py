@@ -32,8 +32,6 @@ from mendq.cli.look import backtest as command
 from mendq.model.evidence import Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.mode import Mode
-from tests.analytics.outsider.plain_count import count
-from tests.analytics.outsider.scene import Size, scene
 from tests.cli.builders import Operator
 from tests.cli.scan.builders import read_account_state
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.builders import STACK_OUTPUTS, Operator
-from tests.report.weeks import busy_week
+from tests.report.weeks import make_busy_week
 
 FILE = "mendq-report-2026-W46.html"
 PAGE = b"<!doctype html>\xc3\xbc"
@@ -32,7 +32,7 @@ def _put(operator: Operator, key: str, body: bytes) -> None:
 def _deliver(
     operator: Operator, week: str = "2026-W46", page: bytes = PAGE, **changes: object
 ) -> None:
-    document: Mapping[str, Any] = {**busy_week(), "week": week, **changes}
+    document: Mapping[str, Any] = {**make_busy_week(), "week": week, **changes}
     _put(operator, f"report/week={week}/report.html", page)
     _put(operator, f"report/week={week}/delivered/verdict.json", b"{}")
     _put(operator, f"summary/week={week}/summary.json", json.dumps(document).encode())

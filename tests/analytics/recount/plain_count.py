@@ -10,9 +10,9 @@ from typing import Any
 
 from mendq.catalogue import find_symptom_of
 from mendq.model.failed_call import FailedCall
-from tests.analytics.outsider.plain_cases import Case, cases
-from tests.analytics.outsider.plain_scans import Round, announced, scans
-from tests.analytics.outsider.plain_trail import failed_calls
+from tests.analytics.recount.plain_cases import Case, cases
+from tests.analytics.recount.plain_scans import Round, announced, scans
+from tests.analytics.recount.plain_trail import failed_calls
 
 LONGEST_GAP = timedelta(seconds=900)
 AROUND = timedelta(days=7)
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Count:
+class IncidentCount:
     """`incidents` without their identifiers, and how many failed calls, of each day."""
 
     incidents: dict[date, list[Row]]
@@ -51,7 +51,9 @@ class Known:
         return any(start in arn for each in self.scans for arn in each.managed)
 
 
-def count(trail: Path, case_bucket: Path, home: tuple[str, str] | None = None) -> Count:
+def count_incidents(
+    trail: Path, case_bucket: Path, home: tuple[str, str] | None = None
+) -> IncidentCount:
     calls = failed_calls(trail, home)
     known = Known(cases(case_bucket), scans(case_bucket.parent / "findings"), home)
     rows: dict[date, list[Row]] = defaultdict(list)
@@ -61,7 +63,7 @@ def count(trail: Path, case_bucket: Path, home: tuple[str, str] | None = None) -
     for case in known.cases:
         if case.is_opened_by_scan and not any(belongs(each, case) for each in bursts(calls)):
             rows[case.opened_at.date()].append(found_by_scan(case))
-    return Count(dict(rows), dict(Counter(each.event_time.date() for each in calls)))
+    return IncidentCount(dict(rows), dict(Counter(each.event_time.date() for each in calls)))
 
 
 def bursts(calls: list[FailedCall]) -> list[tuple[Key, list[FailedCall]]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.analytics.outsider.plain_trail import OUR_PARTS
+from tests.analytics.recount.plain_trail import OUR_PARTS
 
 Record = dict[str, Any]
 ACCOUNTS = ("111122223333", "444455556666", "999999999999")

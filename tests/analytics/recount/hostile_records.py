@@ -9,7 +9,7 @@ from random import Random
 
 import yaml
 
-from tests.analytics.outsider.hostile_callers import Place, Record, identity
+from tests.analytics.recount.hostile_callers import Place, Record, identity
 
 TABLES = yaml.safe_load(Path(__file__).with_name("hostile.yaml").read_text())
 ERRORS = [tuple(each) for each in TABLES["errors"]]

@@ -10,7 +10,7 @@ from typing import Any
 from analytics.cases import CaseFiles, CaseTimeline, Transition, read_transition
 from analytics.week import WeekInput, make_summary
 from analytics.week_parts import RowsByDay
-from tests.analytics.authored import ACCOUNT, REGION, at, sample, transition
+from tests.analytics.builders import ACCOUNT, REGION, copy_sample, make_time, make_transition
 
 MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
 WEEK = "2026-W46"
@@ -19,37 +19,45 @@ DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
 VISIBILITY = ("VisibilityTimeout", "30", "45")
 
 
-def arn(name: str) -> str:
+def make_queue_arn(name: str) -> str:
     return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
 
 
-def incident(number: int = 1, **fields: Any) -> dict[str, Any]:
-    first = at("11-09 09:00") + timedelta(seconds=number)
-    own = {"first_failure": first, "last_failure": at("11-09 10:00")}
-    return {"incident_id": f"i{number:03}", **sample("incident"), **own, **fields}
+def make_incident(number: int = 1, **fields: Any) -> dict[str, Any]:
+    first = make_time("11-09 09:00") + timedelta(seconds=number)
+    own = {"first_failure": first, "last_failure": make_time("11-09 10:00")}
+    return {"incident_id": f"i{number:03}", **copy_sample("incident"), **own, **fields}
 
 
-def file(name: str, **fields: Any) -> dict[str, Any]:
-    return {"file": name, **sample("file"), **fields}
+def make_account_incident(account: str, number: int = 1, **fields: Any) -> dict[str, Any]:
+    """Return an incident of the queue `orders` of `account`."""
+    queue_arn = f"arn:aws:sqs:{REGION}:{account}:orders"
+    return make_incident(number, **{"account": account, "queue_arn": queue_arn, **fields})
 
 
-def seen(incidents: RowsByDay, quality: RowsByDay | None = None, **fields: Any) -> WeekInput:
+def make_file_row(name: str, **fields: Any) -> dict[str, Any]:
+    return {"file": name, **copy_sample("file"), **fields}
+
+
+def make_week_input(
+    incidents: RowsByDay, quality: RowsByDay | None = None, **fields: Any
+) -> WeekInput:
     """Days with incidents, and without files unless those are given."""
     return WeekInput(incidents, quality or dict.fromkeys(incidents, ()), **fields)
 
 
-def week_of(
+def make_week_summary(
     incidents: RowsByDay, quality: RowsByDay | None = None, **fields: Any
 ) -> dict[str, Any]:
     """The document of a week in which that was seen."""
-    return make_summary(WEEK, seen(incidents, quality, **fields), MADE_AT)
+    return make_summary(WEEK, make_week_input(incidents, quality, **fields), MADE_AT)
 
 
-def cases(*lives: CaseTimeline, unreadable: int = 0) -> CaseFiles:
+def make_case_files(*lives: CaseTimeline, unreadable: int = 0) -> CaseFiles:
     return CaseFiles(MONDAY, [*lives], unreadable)
 
 
-def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> CaseTimeline:
+def make_timeline(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> CaseTimeline:
     """A case of `orders` that went through `states`: each a word, a time and perhaps its reason.
 
     It raised the visibility timeout, unless `steps`, of (attribute, before, after), tell otherwise;
@@ -60,7 +68,7 @@ def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> Case
     queue: str = fields.pop("queue", "orders")
     return CaseTimeline(
         tuple(
-            _transition(n, each, arn(queue), notified=n in notified, **fields)
+            _transition(n, each, make_queue_arn(queue), notified=n in notified, **fields)
             for n, each in enumerate(states, first_n)
         )
     )
@@ -76,7 +84,7 @@ def _transition(  # noqa: PLR0917 - as a transition has it
     **fields: Any,
 ) -> Transition:
     word, when, *reason = state
-    document = transition(n, word, when, first_at="11-08 08:00", last_at="11-08 08:10")
+    document = make_transition(n, word, when, first_at="11-08 08:00", last_at="11-08 08:10")
     document["evidence"] |= {"failed_calls": failed_calls}
     named = [dict(zip(("attribute", "before", "after"), each, strict=True)) for each in steps]
     document |= {"queue_arn": queue_arn, "reason": "".join(reason), "steps": named, **fields}

@@ -10,13 +10,13 @@ from datetime import date, timedelta
 from pathlib import Path
 from random import Random
 
-from tests.analytics.outsider.hostile_callers import ACCOUNTS, REGIONS, Place
-from tests.analytics.outsider.hostile_calls import DAYS, Published, hostile_calls, midnight
-from tests.analytics.outsider.hostile_cases import write_cases
-from tests.analytics.outsider.hostile_contents import NEIGHBOURS, odd_but_readable, unreadable
-from tests.analytics.outsider.hostile_files import folder, write_trail
-from tests.analytics.outsider.hostile_records import ERRORS, failed
-from tests.analytics.outsider.hostile_scans import write_scans
+from tests.analytics.recount.hostile_callers import ACCOUNTS, REGIONS, Place
+from tests.analytics.recount.hostile_calls import DAYS, Published, hostile_calls, midnight
+from tests.analytics.recount.hostile_cases import write_cases
+from tests.analytics.recount.hostile_contents import NEIGHBOURS, odd_but_readable, unreadable
+from tests.analytics.recount.hostile_files import folder, write_trail
+from tests.analytics.recount.hostile_records import ERRORS, failed
+from tests.analytics.recount.hostile_scans import write_scans
 
 FIRST_DAYS = (date(2026, 11, 10), date(2025, 12, 30), date(2024, 2, 28), date(2026, 3, 30))
 
@@ -35,7 +35,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Size:
+class SceneSize:
     """How much there is; a chain of more than 96 calls lasts longer than a day."""
 
     bursts: int
@@ -43,7 +43,7 @@ class Size:
     records_of_largest_file: int
 
 
-def scene(root: Path, seed: int, size: Size) -> Scene:
+def write_scene(root: Path, seed: int, size: SceneSize) -> Scene:
     """Write one: the same seed and size write the same bytes."""
     random = Random(seed)  # noqa: S311 - the same hostile days again, no secret
     first_day = FIRST_DAYS[seed % len(FIRST_DAYS)]

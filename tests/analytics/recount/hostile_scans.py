@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.analytics.outsider.hostile_calls import midnight
+from tests.analytics.recount.hostile_calls import midnight
 
 HOURS = range(14, 52)
 MISSING_HOURS = frozenset({20, 30, 31})

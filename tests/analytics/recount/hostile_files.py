@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.analytics.outsider.hostile_calls import Published
+from tests.analytics.recount.hostile_calls import Published
 
 KEYS = re.compile(r'"(errorCode|eventID|eventSource|eventTime|Records)":')
 

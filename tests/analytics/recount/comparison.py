@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.analytics.outsider.plain_count import Count, Row
+from tests.analytics.recount.plain_count import IncidentCount, Row
 
 MOST_PRINCIPALS = 10
 
 
-def tables(out: Path) -> dict[str, dict[date, list[Row]]]:
+def read_tables(out: Path) -> dict[str, dict[date, list[Row]]]:
     """Each table's written days."""
     return {
         name: {
@@ -26,9 +26,9 @@ def tables(out: Path) -> dict[str, dict[date, list[Row]]]:
     }
 
 
-def disagreements(out: Path, counted: Count) -> list[str]:
+def list_disagreements(out: Path, counted: IncidentCount) -> list[str]:
     """What the nightly job wrote other than was counted, of the days that it wrote."""
-    found = tables(out)
+    found = read_tables(out)
     differing = [
         f"{day}: {len(rows)} failed calls, and not {counted.failed_calls.get(day, 0)}"
         for day, rows in found["failed_calls"].items()

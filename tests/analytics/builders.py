@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from analytics.incidents import COLUMN_TYPES_BY_TABLE
+from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -38,19 +39,19 @@ SCHEMAS = {
 }
 
 
-def sample(name: str) -> dict[str, Any]:
+def copy_sample(name: str) -> dict[str, Any]:
     """One of rows.yaml, to be changed at will."""
     return copy.deepcopy(_SAMPLES[name])
 
 
-def at(text: str) -> datetime:
+def make_time(text: str) -> datetime:
     """`11-10 23:59:59` of 2026, in UTC."""
     return datetime.fromisoformat(f"2026-{text}").replace(tzinfo=UTC)
 
 
-def record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> dict[str, Any]:
+def make_record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> dict[str, Any]:
     """A failed extension of a visibility timeout: `visibility_timeout_too_short`."""
-    moment = at(when) if isinstance(when, str) else when
+    moment = make_time(when) if isinstance(when, str) else when
     identity = {
         "type": "AssumedRole",
         "arn": f"{role_arn.replace(':iam:', ':sts:').replace(':role/', ':assumed-role/')}/me",
@@ -58,37 +59,40 @@ def record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> di
         "sessionContext": {"sessionIssuer": {"type": "Role", "arn": role_arn}},
     }
     own = {"userIdentity": identity, "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    return {**sample("record"), **own, "eventID": f"event-{next(_numbers)}", **fields}
+    return {**copy_sample("record"), **own, "eventID": f"event-{next(_numbers)}", **fields}
 
 
-def burst(start: str, calls: int = 3, seconds: int = 60, **fields: Any) -> list[dict[str, Any]]:
+def make_burst(
+    start: str, calls: int = 3, seconds: int = 60, **fields: Any
+) -> list[dict[str, Any]]:
     """Failed calls `seconds` apart."""
     return [
-        record(at(start) + timedelta(seconds=number * seconds), **fields) for number in range(calls)
+        make_record(make_time(start) + timedelta(seconds=number * seconds), **fields)
+        for number in range(calls)
     ]
 
 
-def content(records: list[Any]) -> bytes:
+def pack_records(records: list[Any]) -> bytes:
     """A file as CloudTrail writes it: no spaces, and each record's version first."""
     text = json.dumps({"Records": records}, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 
 
-def transition(
+def make_transition(
     n: int, state: str, when: str, *, first_at: str, last_at: str, **fields: Any
 ) -> dict[str, Any]:
     """A transition as the case bucket holds it."""
     evidence = {"first_at": _text(first_at), "last_at": _text(last_at)}
     own = {"n": n, "at": _text(when), "to": state, "evidence": evidence}
-    return {**sample("transition"), **own, **fields}
+    return {**copy_sample("transition"), **own, **fields}
 
 
 def _text(when: str) -> str:
-    return at(when).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return make_time(when).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass
-class Account:
+class NightlyFolders:
     """A trail, a case bucket and the nightly job's tables, each a folder."""
 
     folder: Path
@@ -115,13 +119,13 @@ class Account:
         kind: str = "CloudTrail",
     ) -> str:
         """Write a file into the publish folder of `day` (`11-10`); its path below the trail."""
-        published = at(f"{day} 00:00")
+        published = make_time(f"{day} 00:00")
         unique = f"{next(self._file_numbers):016}"
         stem = f"{ACCOUNT}_{kind}_{self.region}_{published:%Y%m%dT%H%MZ}_{unique}.json.gz"
         folder = f"AWSLogs/{ACCOUNT}/{kind}/{self.region}/{published:%Y/%m/%d}"
         path = self.trail / folder / (name or stem)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(records if isinstance(records, bytes) else content(records))
+        path.write_bytes(records if isinstance(records, bytes) else pack_records(records))
         return f"{folder}/{path.name}"
 
     def record_transitions(self, *transitions: dict[str, Any]) -> None:
@@ -166,3 +170,14 @@ class Account:
         if path.name == "nightly.json":
             return self.nightly(path.parent.name.removeprefix("dt=2026-"))
         return path.read_bytes()
+
+
+def make_scan_document(moment: datetime, *queue_arns: str, whole: bool = True) -> dict[str, Any]:
+    """Return the findings document of an hourly scan that lists `queue_arns` as managed."""
+    return add_managed_queues(ScanResult().document(moment), queue_arns, is_complete=whole)
+
+
+def write_scan(folder: Path, moment: datetime, *queue_arns: str) -> None:
+    path = folder / findings_key(moment)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(make_scan_document(moment, *queue_arns)))

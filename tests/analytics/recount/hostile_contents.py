@@ -8,7 +8,7 @@ MEGABYTE = 1_000_000
 
 
 def unreadable(text: bytes) -> dict[str, bytes]:
-    """Files that hold records which nobody may count; `nasty_files` has more, one by one."""
+    """Files that hold records which nobody may count; `trail_file_examples` has more."""
     whole = _zipped(text)
     return {
         "truncated.json.gz": whole[: len(whole) // 2],

@@ -10,9 +10,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.analytics.outsider.hostile_callers import ACCOUNTS, REGIONS, Place
-from tests.analytics.outsider.hostile_calls import Published, midnight
-from tests.analytics.outsider.hostile_records import ERRORS, TABLES, failed, named
+from tests.analytics.recount.hostile_callers import ACCOUNTS, REGIONS, Place
+from tests.analytics.recount.hostile_calls import Published, midnight
+from tests.analytics.recount.hostile_records import ERRORS, TABLES, failed, named
 
 
 @dataclass(frozen=True)

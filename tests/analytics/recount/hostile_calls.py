@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
 
-from tests.analytics.outsider.hostile_callers import ACCOUNTS, REGIONS, Place, Record, ours
-from tests.analytics.outsider.hostile_records import ERRORS, failed, later, named, noise
+from tests.analytics.recount.hostile_callers import ACCOUNTS, REGIONS, Place, Record, ours
+from tests.analytics.recount.hostile_records import ERRORS, failed, later, named, noise
 
 GAPS_SECONDS = (0, 0.001, 1, 59, 600, 899, 900, 900, 900.5, 901, 901, 1800)
 DAYS = 3
