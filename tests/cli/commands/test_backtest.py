@@ -236,8 +236,8 @@ def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
 def test_backtest_finds_the_same_incidents_as_an_independent_count_of_the_trail(
     tmp_path: Path,
 ) -> None:
-    hostile = scene(tmp_path, 0, Size(bursts=15, chained=20, records_of_largest_file=24))
-    counted = count(hostile.trail, tmp_path / "no" / "cases")
+    hostile = write_scene(tmp_path, 0, SceneSize(bursts=15, chained=20, records_of_largest_file=24))
+    counted = count_incidents(hostile.trail, tmp_path / "no" / "cases")
     every = [each for of in counted.incidents.values() for each in of]
     rows = [each for each in every if not is_own_queue(each["queue_arn"])]
     names = {each["queue_arn"].rpartition(":")[2] for each in rows if ":" in each["queue_arn"]}

@@ -128,7 +128,7 @@ def test_report_prints_the_verdict_and_the_first_actions_on_the_terminal(
 
 
 def test_report_escapes_terminal_codes_in_the_weekly_summary(operator: Operator) -> None:
-    evil, document = "\x1b[2J\x07\u202e[bold]x\n\r", busy_week()
+    evil, document = "\x1b[2J\x07\u202e[bold]x\n\r", make_busy_week()
     for each in document["cases"]:
         each.update(dict.fromkeys(("queue_arn", "symptom", "why", "outcome"), evil))
     for each in document["do_this_week"]:
