@@ -32,6 +32,8 @@ from mendq.cli.look import backtest as command
 from mendq.model.evidence import Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.mode import Mode
+from tests.analytics.recount.plain_count import count_incidents
+from tests.analytics.recount.scene import SceneSize, write_scene
 from tests.cli.builders import Operator
 from tests.cli.scan.builders import read_account_state
 
