@@ -364,14 +364,14 @@ class CaseFiles:
     """The cases that were read from the case bucket.
 
     Attributes:
-        first_complete_day: The first day whose files were all read. Of older days, only the files
+        first_fully_read_day: The first day whose files were all read. Of older days, only the files
             of cases with a newer transition were read.
         timelines: A timeline for each case.
         unreadable_file_count: The number of files that hold no transition.
         findings: Queue ARN, symptom and sentence of each finding of the last scan. Empty if the
             scans were not read.
-        figures_by_queue: The last measured figures of each queue, such as the backlog, by queue ARN
-            and figure name. Empty if the scans were not read.
+        measured_figures_by_queue: The last measured figures of each queue, such as the backlog, by
+            queue ARN and figure name. Empty if the scans were not read.
     """
 
     first_fully_read_day: date

@@ -53,7 +53,7 @@ class Days:
         return Days(first_day, last_day)
 
     def widen(self, days_before: int, days_after: int) -> Days:
-        """Return these days with `before` days added in front of them and `after` behind them."""
+        """Return a longer span: `days_before` and `days_after` are the numbers of added days."""
         return Days(self.first_day - days_before * ONE_DAY, self.last_day + days_after * ONE_DAY)
 
     @property

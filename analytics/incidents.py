@@ -129,7 +129,8 @@ def select_failed_calls(
     The rows have the columns of the table `failed_calls` and those that `group_into_bursts` needs.
 
     Args:
-        readings: A row for each file, with the columns of `READING_COLUMNS` (analytics/trail.py).
+        file_readings: A row for each file, with the columns of `READING_COLUMNS`
+            (analytics/trail.py).
         account_and_region: Only calls of this account and region are returned. None: all calls.
     """
     calls = file_readings.transform(_split_into_calls)
@@ -457,7 +458,7 @@ class CaseIndex:
 
     Attributes:
         timelines_by_queue: The cases of each queue, by queue ARN.
-        listing_times_by_queue: The times of the scans that listed a queue, by queue ARN.
+        scan_times_by_listed_queue: The times of the scans that listed a queue, by queue ARN.
         complete_scan_times: The times of the scans that listed every managed queue.
         scanned_accounts_and_regions: The accounts and regions that the scans look at. The scans say
             nothing about queues in others.

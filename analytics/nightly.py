@@ -106,8 +106,8 @@ class NightlyRunResult:
     """The days that a run wrote, and those that it did not change.
 
     Attributes:
-        nightly_runs: The counts of each day whose tables were written.
-        retained_days: The days whose tables were not changed, because log files were deleted
+        counts_of_written_days: The counts of each day whose tables were written.
+        unchanged_days: The days whose tables were not changed, because log files were deleted
             (rule 5).
         evidence_by_incident: The first failed calls that were enough evidence for heal, by incident
             id. Empty unless the caller asked for them.
@@ -437,7 +437,7 @@ def _group_rows_by_day(dated_rows: Iterable[tuple[date, Row]], days: Days) -> Ro
 
 
 def _count_files(quality_rows: Sequence[Row]) -> dict[str, int]:
-    """Return the fields of a NightlyRead that count a day's log files, their bytes and records."""
+    """Return the fields of a NightlyCounts about a day's log files, their bytes and records."""
     unreadable_rows = [row for row in quality_rows if row["reason"] is not None]
     return {
         "files": len(quality_rows),

@@ -188,7 +188,7 @@ def make_fields_of_values_still_set(
 ) -> dict[str, Any]:
     """Return the summary's fields about values that Mendq set and that are still in the queues.
 
-    `standing` has at most MAXIMUM_STANDING_VALUES values, the oldest first. `standing_left_out` is
+    `standing` has at most MAXIMUM_VALUES_STILL_SET values, the oldest first. `standing_left_out` is
     the number of the others. A deployment may overwrite such a value. Mendq cannot see if a
     template has the value by now, so the value is listed until its case is too old to be read, a
     newer case overrules it, or the queue is deleted.
@@ -521,7 +521,7 @@ def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[Recommende
     """Return recommendations for findings of a scan for which Mendq opens no case.
 
     Each finding is a queue ARN, a symptom and a sentence. Findings of symptoms that are not in
-    _KIND_BY_FINDING are left out.
+    _TASK_KIND_BY_FINDING_SYMPTOM are left out.
     """
     recommendations: list[RecommendedTask] = []
     for queue_arn, symptom, finding_sentence in findings:

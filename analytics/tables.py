@@ -52,7 +52,7 @@ class Tables:
 
     Attributes:
         spark: The session that reads and writes them.
-        out: The root.
+        table_storage: The root.
         say: Prints a line for people, such as the name of a table that cannot be read.
     """
 

@@ -281,9 +281,9 @@ class Reader:
     Attributes:
         name: NATIVE_READER, or FALLBACK_READER for the standard library.
         why_not_native: The reason why the native reader cannot run here. Empty if it can.
-        driver_bytes: This process reads files if they have at most this number of compressed bytes
-            in all. For the slower reader, the limit is this number divided by SLOW_READER_FACTOR.
-            Above the limit, Spark reads them.
+        maximum_driver_bytes: This process reads files if they have at most this number of
+            compressed bytes in all. For the slower reader, the limit is this number divided by
+            SLOW_READER_FACTOR. Above the limit, Spark reads them.
     """
 
     name: str
@@ -313,7 +313,7 @@ class Reader:
 
         Args:
             trail: The trail.
-            files: The path of each file, and its size when it was listed (rule 5).
+            paths_and_sizes: The path of each file, and its size when it was listed (rule 5).
 
         Returns:
             A row for each file, with the columns of READING_COLUMNS. Files that were deleted

@@ -10,7 +10,7 @@ nightly job's tables.
 
 Rules:
 
-1. No file stops the run. For any bytes the result is a `Reading`, and no exception is raised. A
+1. No file stops the run. For any bytes the result is a `FileReading`, and no exception is raised. A
    broken file has a reason and no calls, not even those before the broken place: half of a file
    must not look like a whole file with few calls. A broken record in a good file is counted by its
    reason; the other records are read.

@@ -85,7 +85,7 @@ class WeekInput:
         quality_by_day: The rows of the table `quality`, by day, for the same days.
         cases: The cases of the case bucket. None if they were not read; then the summary has no
             fields about cases.
-        nightly_read_by_day: The counts that each nightly run wrote in its `nightly.json`, by day.
+        nightly_counts_by_day: The counts that each nightly run wrote in its `nightly.json`, by day.
         first_day: The first day for which a nightly run wrote something. None if there is none.
     """
 

@@ -97,7 +97,7 @@ def make_open_case_fields(
 
     Args:
         timelines: All cases.
-        figures_by_queue: The last measured figures of each queue, by queue ARN.
+        measured_figures_by_queue: The last measured figures of each queue, by queue ARN.
     """
     waiting_timelines = [
         timeline for timeline in timelines if timeline.newest_transition.state in WAITING_STATES
@@ -292,7 +292,7 @@ def _compare_symptom(
         symptom: The symptom.
         symptom_incidents: The incidents of the symptom.
         failure_times_by_queue_and_symptom: The times of the first failures of all incidents.
-        read_days: The days that were read.
+        days_with_tables: The days that were read.
     """
     fixed_count = 0
     untouched_count = 0

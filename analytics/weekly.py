@@ -148,7 +148,7 @@ def write_backtest_incidents(
     Args:
         tables: The tables of the backtest.
         requested_days: The days of the backtest.
-        run_result: The result of its nightly run, with evidence.
+        nightly_run_result: The result of its nightly run, with evidence.
         made_at: The time now.
     """
     weeks = sorted({name_of_week(day) for day in requested_days})

@@ -109,7 +109,7 @@ def measure_variants(  # noqa: PLR0913 - a measure has as many sides
         title: The title for people.
         variants: The variants.
         counted_rounds: The number of rounds that count.
-        floor_position: The position in `variants` of the variant with which the others are
+        baseline_position: The position in `variants` of the variant with which the others are
             compared.
         dropped_rounds: The number of rounds before those that count. 0 for variants that start a
             whole process, which has nothing to warm up.

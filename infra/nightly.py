@@ -40,7 +40,7 @@ class JobCodeUris(Struct, frozen=True):
 
 
 class JobRoots(Struct, frozen=True):
-    """S3 URIs of the roots that a job run reads (`trail`, `cases`) and writes (`out`, `logs`)."""
+    """S3 URIs that a job run reads (`trail`, `cases`) and writes (`output_root`, `logs`)."""
 
     trail: str
     cases: str

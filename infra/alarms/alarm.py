@@ -43,7 +43,7 @@ class AlarmDescription(Struct, frozen=True):
 
     Attributes:
         name: the alarm's name in words, with underscores.
-        when: the condition under which the alarm fires, in words.
+        firing_condition: the condition under which the alarm fires, in words.
         impact: the effect on users, in words.
         command: the command that a person should run first.
         runbook: name of the runbook's page, if it is not the alarm's own name.
@@ -97,10 +97,10 @@ class FiringRule(Struct, frozen=True):
 
     Attributes:
         threshold: the value that the metric is compared with.
-        missing_data: how missing data is treated.
+        missing_data_treatment: how missing data is treated.
         breaching_periods: the number of periods that must breach the threshold.
         watched_periods: the number of newest periods that are looked at.
-        operator: how the metric is compared with the threshold.
+        comparison_operator: how the metric is compared with the threshold.
     """
 
     threshold: float

@@ -52,7 +52,8 @@ def fill_wheels_folder(
     If a package cannot be downloaded, raise WheelsUnavailable and leave `wheels_folder` unchanged.
 
     Args:
-        python_by_lock: the lock files, each with the version of Python at AWS that it is for.
+        python_version_by_lock_file: the lock files, each with the version of Python at AWS that it
+            is for.
         wheels_folder: the folder of packages.
     """
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels_folder.parent) as folder:

@@ -29,7 +29,7 @@ class LambdaZip(Struct, frozen=True):
     """The contents of a Lambda zip.
 
     Attributes:
-        lock: the lock file whose packages the zip contains.
+        lock_file: the lock file whose packages the zip contains.
         own_source_paths: files and folders of this repository that the zip contains.
         excluded_paths: files and folders below `own_source_paths` that the zip does not contain.
     """
@@ -141,7 +141,7 @@ def install_packages(
 
     Args:
         folder: the folder to install into.
-        lock: the lock file.
+        lock_file: the lock file.
         platform_options: options of `uv pip install` for the platform that the packages run on.
         wheels_folder: the folder of downloaded packages.
 

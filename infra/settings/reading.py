@@ -97,8 +97,8 @@ def make_text_bounds(
         description: a description of the text.
         pattern: a regular expression that must match the whole text.
         example: a valid text.
-        near_miss_remedies: patterns of wrong texts that people may write, each with its remedy. The
-            first pattern that is found in the text gives the remedy.
+        wrong_text_patterns_and_remedies: patterns of wrong texts that people may write, each with
+            its remedy. The first pattern that is found in the text gives the remedy.
     """
     patterns_and_remedies = (*wrong_text_patterns_and_remedies, ("", f"say one such as {example}"))
     return Meta(
@@ -491,8 +491,8 @@ def load_object(path: Path, makefile_variable_name: str = "SETTINGS") -> dict[st
 
     Args:
         path: the file.
-        make_variable: the variable of `make` that names the file; the mistake's path begins with
-            it.
+        makefile_variable_name: the variable of `make` that names the file; the mistake's path
+            begins with it.
     """
     fault = "is not an object"
     remedy = "write it as {..}"

@@ -56,7 +56,7 @@ def _get_event_seconds(record: Record) -> float:
 
 
 class EventHistory:
-    """The newest MAXIMUM_EVENTS management events of all accounts and Regions, oldest first."""
+    """The newest management events of all accounts and Regions, oldest first."""
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque(maxlen=MAXIMUM_STORED_EVENTS)

@@ -28,7 +28,7 @@ def list_claims(
 
     Args:
         story: The story.
-        watch: The observations of the account.
+        watcher: The observations of the account.
         messages: All notifications of this account except the weekly report's.
         incidents: All incidents that the nightly job wrote for this account.
     """
@@ -179,7 +179,7 @@ def _describe_incident(symptom: str, outcome: str, failed_calls: int, *, was_not
 def make_result(watcher: AccountWatcher, other_fields: Mapping[str, Any]) -> Result:
     """Return the result of one story for result.json.
 
-    `other_fields` has the fields that `watch` does not know.
+    `other_fields` has the fields that `watcher` does not know.
     """
     queues = [
         {
@@ -229,8 +229,8 @@ def _compute_seconds_to_heal(watcher: AccountWatcher) -> float | None:
     """Return the seconds from a case's first failed call until the case was verified.
 
     The case is the first one that was verified. If no case was verified, return
-    `Observation.seconds_to_heal` of the first changed queue of the story, or None if no queue was
-    changed.
+    `QueueObservation.seconds_to_heal` of the first changed queue of the story, or None if no queue
+    was changed.
     """
     for transition in watcher.case_transitions:
         if transition["to"] == State.VERIFIED:

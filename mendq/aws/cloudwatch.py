@@ -276,8 +276,8 @@ def _iterate_alarms(
 
     Args:
         clients: The AWS clients.
-        selection_arguments: Further arguments of DescribeAlarms, to select alarms. Without them,
-            yield all.
+        alarm_selection_arguments: Further arguments of DescribeAlarms, to select alarms. Without
+            them, yield all.
     """
     with translate_aws_errors("the account's alarms"):
         for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(
@@ -328,7 +328,7 @@ def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def add_alarmed_metrics_of_queue_and_dlq(facts: Facts, alarmed_metrics: AlarmedMetrics) -> Facts:
-    """Return the facts with the metrics that alarms watch, in the field `alarmed`.
+    """Return the facts with the metrics that alarms watch, in the field `alarmed_metrics`.
 
     The field is set for the queue, and for its DLQ if the DLQ exists.
     """
@@ -341,7 +341,7 @@ def add_alarmed_metrics_of_queue_and_dlq(facts: Facts, alarmed_metrics: AlarmedM
 def _add_alarmed_metrics(
     queue_facts: _QueueFactsT, alarmed_metrics: AlarmedMetrics
 ) -> _QueueFactsT:
-    """Return the queue with `alarmed`, its metrics that at least one alarm watches."""
+    """Return the queue with `alarmed_metrics`, its metrics that at least one alarm watches."""
     no_metrics = frozenset[str]()
     return replace(
         queue_facts,

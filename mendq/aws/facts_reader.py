@@ -68,8 +68,8 @@ class FactsReader(Struct, frozen=True):
         now: The present time.
         timing: The account's waiting times.
         list_open_symptoms: Returns the symptoms with an open case on one of the queues.
-        read_noted_moves: Returns the ARNs of queues that a scan saw as the named destination of a
-            redrive.
+        read_noted_move_destinations: Returns the ARNs of queues that a scan saw as the named
+            destination of a redrive.
         list_newest_cases: Returns the newest case of each symptom on the queues, open or ended.
         consent: The settings that say which queues Mendq manages.
         has_made_dlq: Returns True if Mendq made the DLQ for the source.
@@ -110,8 +110,8 @@ class FactsReader(Struct, frozen=True):
     ) -> ReadResult:
         """Call `read_function`, a function of `mendq.aws`, and return its result.
 
-        `read_function` gets the clients first, then `arguments`. `ScanReader` overrides this method
-        to cache results.
+        `read_function` gets the clients first, then `read_arguments`. `ScanReader` overrides this
+        method to cache results.
         """
         return read_function(self.clients, *read_arguments)
 

@@ -114,7 +114,7 @@ class QueueListing(Struct, frozen=True):
         queues: The managed queues, in order of their names.
         error_by_pattern: The error for each name or prefix of the settings whose queues could not
             be listed.
-        off_arns: The ARNs of listed queues whose `mendq` tag is `off`.
+        arns_tagged_off: The ARNs of listed queues whose `mendq` tag is `off`.
     """
 
     queues: tuple[ManagedQueue, ...]

@@ -58,8 +58,9 @@ class Notification(Struct, frozen=True):
             is notified.
         next_command: The command that the refusal itself names. If it is empty, `next_step` chooses
             one by the case's code or state.
-        first_advice: Commands or sentences to show before the plan.
-        later_advice: Commands or sentences to show after the plan, for what else a person may do.
+        advice_before_change: Commands or sentences to show before the plan.
+        advice_after_change: Commands or sentences to show after the plan, for what else a person
+            may do.
         new_records: The records of attributes to store with the transition, by attribute name. They
             are stored even if nobody is notified.
         news_distinction: Extra part of the key by which repeats are recognized. Two notifications

@@ -115,7 +115,7 @@ def make_code_patterns(
     """Return one pattern for each error code that `failed_call.py` lists for a symptom.
 
     Args:
-        name: The symptom's name, a key of `CODES_BY_SYMPTOM` in `mendq/model/failed_call.py`.
+        name: The symptom's name, a key of `ERROR_CODES_BY_SYMPTOM` in `mendq/model/failed_call.py`.
         fits_queue: A condition on the queue's ARN, the same for all patterns.
     """
     return tuple(

@@ -80,7 +80,7 @@ class Output(Struct, frozen=True, dict=True):
         self._people_console.file.write(_TRAILING_BLANKS_PATTERN.sub("", capture.get()))
 
     def say(self, line: str, style: str = "") -> None:
-        """Print a sentence for people as `plain` returns it, cut at 2,000 characters.
+        """Print a sentence for people as `to_plain_text` returns it, cut at 2,000 characters.
 
         So line breaks, links and control characters in it have no effect.
         """

@@ -63,9 +63,10 @@ class FollowUpResult(Struct):
     Args:
         open_cases: The open cases when the run began.
         moved_cases: The cases that got a new transition.
-        called_cases: The cases whose owner (the Lambda that makes their next write) was called.
-        unknown_cases: The cases of symptoms that this version of Mendq does not know. They wait for
-            a version that does, or for a person who closes them.
+        cases_with_called_owner: The cases whose owner (the Lambda that makes their next write) was
+            called.
+        cases_of_unknown_symptoms: The cases of symptoms that this version of Mendq does not know.
+            They wait for a version that does, or for a person who closes them.
         errors: The errors, by case id. The keys of errors about filing begin with "filing".
     """
 

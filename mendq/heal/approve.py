@@ -54,8 +54,8 @@ TRANSITION_BY_DECISION: Mapping[str, OtherTransition] = MappingProxyType(
 class OperatorRequest(Struct, frozen=True):
     """An operator's request about one case.
 
-    `actor` is the name that the caller states, in the form that `plain` returns. Mendq does not
-    check it, because IAM decides who may call.
+    `actor` is the name that the caller states, in the form that `to_plain_text` returns. Mendq does
+    not check it, because IAM decides who may call.
     """
 
     case_id: str

@@ -359,8 +359,8 @@ def _make_timeout_remedy(
     Args:
         declared_queues: The template's queues.
         timeout_seconds: The declared timeout.
-        goal_seconds: The timeout that heal would write.
-        ceiling_seconds: The longest timeout that heal may write.
+        goal_timeout_seconds: The timeout that heal would write.
+        timeout_ceiling_seconds: The longest timeout that heal may write.
     """
     longest_timeout_seconds = SetVisibilityTimeout.maximum
     if goal_timeout_seconds > longest_timeout_seconds:

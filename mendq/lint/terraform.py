@@ -542,7 +542,7 @@ class _PlanReader:
     ) -> Any:
         """Return a CloudFormation reference to the resource to which an expression refers.
 
-        Variables and outputs of modules are followed, at most _MOST_FOLLOWED_REFERENCES of them.
+        Variables and outputs of modules are followed, at most _MAXIMUM_FOLLOWED_REFERENCES of them.
         None if the expression has several references, or if none leads to a resource of the plan.
         """
         module_path = resource.declaring_block[0]

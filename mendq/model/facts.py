@@ -129,7 +129,7 @@ class Need(Enum):
     )
     RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY_READ_ACTION,)
     MEASUREMENTS = ("measurement",), (_METRICS_READ_ACTION, _METRIC_LIST_READ_ACTION)
-    ALARMS = ("alarmed",), (_ALARMS_READ_ACTION,)
+    ALARMS = ("alarmed_metrics",), (_ALARMS_READ_ACTION,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ_ACTION,)
     DLQ_SOURCES = (
         ("dlq_sources", "unconfirmed_sources"),
@@ -220,12 +220,12 @@ class QueueFacts:
         attributes: The queue's attributes, spelled as SQS does; empty if there is no such queue or
             they were not read.
         tags: The queue's tags; empty if there is no such queue or they were not read.
-        reader_visibility_seconds: The smallest visibility timeout that the failed calls themselves
-            asked for; None unless every failed call asked for one.
+        smallest_requested_visibility_seconds: The smallest visibility timeout that the failed calls
+            themselves asked for; None unless every failed call asked for one.
         principals: The callers of the failed calls.
         event_names: The failed calls by name, such as `SendMessage`.
         refused_by: The policies that refused the failed calls.
-        alarmed: The queue's metrics that an alarm watches; None if alarms were not read.
+        alarmed_metrics: The queue's metrics that an alarm watches; None if alarms were not read.
     """
 
     queue_arn: str
@@ -356,8 +356,8 @@ class Facts(QueueFacts):
     Attributes:
         lambda_consumers: The Lambda functions that receive from the queue.
         dlq: The queue that the RedrivePolicy names; None if there is none or it was not read.
-        person_visibility_seconds: The visibility timeout that a person set last, even if Mendq has
-            changed it since; None if it was not read.
+        visibility_seconds_set_by_person: The visibility timeout that a person set last, even if
+            Mendq has changed it since; None if it was not read.
         stopped_consumers: The ARNs of functions whose event source mapping is disabled.
         measurement: The queue's metrics; None if they were not read or CloudWatch has no data.
         move_task_running: True if SQS's own redrive (a message movement task) moves messages into
@@ -490,7 +490,7 @@ def list_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
 def list_scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
     """Return the IAM actions that a scan needs to read these facts.
 
-    These are the `read_actions` without the action to read who changed a queue last: a scan sends
-    no notifications.
+    These are the `list_read_actions` without the action to read who changed a queue last: a scan
+    sends no notifications.
     """
     return list_read_actions(needs) - {_LAST_CHANGE_READ_ACTION}

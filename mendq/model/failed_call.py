@@ -301,7 +301,7 @@ def read(record: object) -> FailedCall | UnreadableRecord:
     """Return the failed call in a CloudTrail record, or the reason why it could not be read.
 
     `record` is a CloudTrail record or the EventBridge event around it, as a mapping or as JSON.
-    Any other input gives an Unreadable too; no input raises an error.
+    Any other input gives an UnreadableRecord too; no input raises an error.
     """
     try:
         return _parse_record(record)

@@ -90,16 +90,17 @@ class Harm:
     """The harm that one kind of step can do to queues.
 
     Attributes:
-        did: The change in words, with placeholders such as `{queue}` and `{after}`
+        change_text: The change in words, with placeholders such as `{queue}` and `{after}`
             (`make_own_change` fills them).
         effect: The effect of the change in words, with the same placeholders.
         here: The symptoms that the change can cause on the changed queue.
-        at_dlq: The symptoms that the change can cause on the DLQ of the changed queue.
-        at_target: The symptoms that a redrive can cause on the queue that gets the messages back.
+        symptoms_at_dlq: The symptoms that the change can cause on the DLQ of the changed queue.
+        symptoms_at_redrive_target: The symptoms that a redrive can cause on the queue that gets the
+            messages back.
         sign: The measurement that shows harm; None if no measurement shows it.
         why_no_symptom: The reason why the change can cause no symptom; empty if it can cause one.
         why_no_sign: The reason why no measurement shows harm; empty if there is a `sign`.
-        take_back: Text before the command `mendq rollback`.
+        rollback_introduction: Text before the command `mendq rollback`.
     """
 
     change_text: str
@@ -472,8 +473,9 @@ class HarmMeasurements:
     Attributes:
         queue: The measurement of the changed queue; None if it has no data or was not measured.
         dlq: The measurement of the DLQ; None in the same cases.
-        dlq_waiting: The number of messages in the DLQ now; 0 if it was not read. If the change
-            created the DLQ and no producer sends to it, all of them count as arrived since then.
+        dlq_message_count: The number of messages in the DLQ now; 0 if it was not read. If the
+            change created the DLQ and no producer sends to it, all of them count as arrived since
+            then.
     """
 
     queue: Measurement | None = None

@@ -42,7 +42,7 @@ def find_ignore_reason(
     Args:
         call: The failed call.
         symptom: The catalogue's entry for the call (`find_symptom_of`), or None if there is none.
-        own_location: The account and region in which Mendq runs and manages queues.
+        mendq_location: The account and region in which Mendq runs and manages queues.
     """
     may_be_consumer_race = call.may_be_a_race
     if mendq_location.purpose_of(call.principal_arn) is not None:

@@ -238,13 +238,15 @@ class Measurement:
         received: The number of receives. A message that is received twice counts twice.
         deleted: The number of deletes.
         empty_receives: Receive calls that returned no message; 0 if that was not read.
-        before: The gauges at the beginning. If `began_silent`, the first ones that SQS reported.
+        before: The gauges at the beginning. If `was_unreported_at_start`, the first ones that SQS
+            reported.
         now: The gauges at the end.
-        least_visible: The smallest number of visible messages of any minute; 0 without data.
-        began_silent: True if SQS did not report the queue at the beginning, because the queue was
-            unused and empty.
-        deleted_unsure: Deletes that may have come after the last backlog was measured.
-        deleted_lately: Deletes of the last 15 minutes.
+        fewest_visible_messages: The smallest number of visible messages of any minute; 0 without
+            data.
+        was_unreported_at_start: True if SQS did not report the queue at the beginning, because the
+            queue was unused and empty.
+        deletes_after_last_backlog: Deletes that may have come after the last backlog was measured.
+        deletes_of_last_15_minutes: Deletes of the last 15 minutes.
         hours_with_deletes: The number of hours with deletes, counted back from `until`.
         recent: Counts about the end of the measured time.
         processing_p99_seconds: The 99th percentile of the time that consumers need per message, in
@@ -255,8 +257,8 @@ class Measurement:
             deleted.
         received_since_delete: Receives after the minute of the last delete; 0 in the same case.
         pause: The time since the last delete; 0 if nothing was deleted.
-        longest_pause: The longest time between a delete and the next one; 0 if all deletes were in
-            one minute.
+        longest_pause_between_deletes: The longest time between a delete and the next one; 0 if all
+            deletes were in one minute.
     """
 
     since: datetime
@@ -296,7 +298,7 @@ class Measurement:
         """The number of deletes minus the number of messages that left the queue.
 
         Each message needs one delete. A positive number means that messages were deleted twice, a
-        negative one that messages left without a delete. `deleted_unsure` is left out.
+        negative one that messages left without a delete. `deletes_after_last_backlog` is left out.
         """
         certain_deletes = self.deleted - self.deletes_after_last_backlog
         return certain_deletes + (self.now.backlog - self.before.backlog) - self.sent
@@ -306,7 +308,8 @@ class Measurement:
         """The number of messages that arrived without a send, minus those that left undeleted.
 
         In a DLQ, SQS moved the arrived messages there. SQS reports a queue as long as it contains
-        messages. So if the measurement `began_silent`, the queue was empty at the beginning.
+        messages. So if the measurement `was_unreported_at_start`, the queue was empty at the
+        beginning.
         """
         return self.surplus_deletes + (self.before.backlog if self.was_unreported_at_start else 0)
 
@@ -314,7 +317,7 @@ class Measurement:
     def visible_growth(self) -> int:
         """The number of visible messages now, minus the number at the beginning.
 
-        If the measurement `began_silent`, the number at the beginning is 0.
+        If the measurement `was_unreported_at_start`, the number at the beginning is 0.
         """
         return self.now.visible - (0 if self.was_unreported_at_start else self.before.visible)
 
@@ -421,12 +424,12 @@ class Measurement:
         """Return how many messages SQS moved from this queue to its DLQ.
 
         This is the number of messages that left the queue without a delete. Return 0 if there were
-        too few receives without a delete for `receives` receives of each of these messages
+        too few receives without a delete for `max_receive_count` receives of each of these messages
         (LEAST_COUNTED_SHARE_OF_RECEIVES): then they expired or were purged. Return 0 also if
         inexact counters can explain the number.
 
         Args:
-            receives: The queue's maxReceiveCount; 0 if it has none.
+            max_receive_count: The queue's maxReceiveCount; 0 if it has none.
         """
         messages_gone_undeleted = (
             -self.messages_arrived_without_send - self.deletes_after_last_backlog

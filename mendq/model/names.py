@@ -137,7 +137,7 @@ def count_fixes_being_verified(
     does not count.
 
     Args:
-        cases: State and opening time of every open case.
+        states_and_opening_times: State and opening time of every open case.
         now: The present time.
         limits: The account's limits.
 

@@ -14,10 +14,11 @@ class OwnChange:
         case_id: The case that made the change.
         queue_arn: The queue that Mendq changed. The fault may be on its DLQ.
         written_at: When Mendq wrote the change.
-        did: The change in words, such as "attached the DLQ ...": the part of a sentence that
-            follows "Mendq".
+        change_text: The change in words, such as "attached the DLQ ...": the part of a sentence
+            that follows "Mendq".
         effect: The effect of the change in words, as a part of a sentence. The effect may be harm.
-        take_back: Text before the command `mendq rollback`, such as "To take the change back".
+        rollback_introduction: Text before the command `mendq rollback`, such as "To take the change
+            back".
         is_reported: True if people were already notified, by the case itself, that this change may
             do harm.
     """

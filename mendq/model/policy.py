@@ -37,10 +37,13 @@ class Statement:
         allows: True for Allow, False for Deny.
         principals: Principals by kind (`AWS`, `Service`, `Federated`, ...). `"Principal": "*"` is
             ALL_PRINCIPALS of kind `AWS`.
-        actions: The actions. If `excepting` contains `Action`: the actions that are left out.
-        resources: The resources. If `excepting` contains `Resource`: those that are left out.
+        actions: The actions. If `negated_elements` contains `Action`: the actions that are left
+            out.
+        resources: The resources. If `negated_elements` contains `Resource`: those that are left
+            out.
         conditions: Values by operator and key.
-        excepting: The elements that the policy spells as NotPrincipal, NotAction or NotResource.
+        negated_elements: The elements that the policy spells as NotPrincipal, NotAction or
+            NotResource.
         sid: The statement's id; empty without one.
     """
 
@@ -419,7 +422,7 @@ class QueueChange:
         principal_arn: The role or user that made it, or an AWS service; "unknown" if CloudTrail
             names nobody.
         attributes: The attributes that it set.
-        of_policy: True if it may have changed the policy.
+        may_change_policy: True if it may have changed the policy.
         by_cloudformation: True if AWS itself records CloudFormation as the caller.
         earlier: Some changes before this change, newest first. Empty unless the caller asked only
             for the last change.

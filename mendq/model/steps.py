@@ -42,8 +42,8 @@ class AttributeStep:
         is_permanent: True if a rollback never undoes the step.
         has_value_in_queue: True if the written value can be read from the queue. Mendq then sees
             if another caller replaces it.
-        most_a_day: How often Mendq may make the step in a day; None if only the account's limit
-            counts.
+        most_writes_per_day: How often Mendq may make the step in a day; None if only the account's
+            limit counts.
     """
 
     before: int | str

@@ -43,7 +43,8 @@ class QueueTag:
         key: The tag's key: `mendq`, or a text that begins with `mendq:`.
         values: The kind of value.
         meaning: What the tag does: sentences for docs/symptoms.md.
-        words: The values of a tag of kind `TagValues.WORD`. Any other value counts as the last one.
+        words: The values of a tag of kind `TagValueKind.WORD`. Any other value counts as the last
+            one.
     """
 
     key: str

@@ -33,7 +33,7 @@ class ReportBucket(Struct, frozen=True):
     name: str
 
     def read_summary(self, key: str, maximum_bytes: int) -> bytes:
-        """Return the first `most_bytes` bytes of a summary. `key` is the key in an S3 event."""
+        """Return the first `maximum_bytes` bytes of a summary. `key` is the key in an S3 event."""
         return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(maximum_bytes)
 
     def put_page(self, week: str, page_html: str) -> str:

@@ -183,7 +183,7 @@ def describe_run(
     Args:
         run: The run.
         day: The day that the run had to read.
-        counts_by_day: The stored counts of that day and of the days before it.
+        nightly_counts_by_day: The stored counts of that day and of the days before it.
         summed_up_at: The time of the newest weekly summary. None if there is no summary; then the
             oldest stored counts tell for how long the report is missing.
     """

@@ -5,7 +5,7 @@ trail that has stopped, or that lost its log files, gives a table that looks lik
 each day's counts are compared with those of the days before. `watch_nightly` sends metrics about
 the verdict, which alarms use, and the weekly report shows the verdict.
 
-Rules of `judge`; the first one that fits decides:
+Rules of `judge_nightly_run`; the first one that fits decides:
 
 1. Nothing was stored: `failed` if the run failed, otherwise `missing` (the trail began later, or an
    earlier run has read the day).
@@ -71,7 +71,7 @@ _YEAR_AFTER_POSSIBLE_DAYS = 9000
 
 
 class Verdict(StrEnum):
-    """The result of `judge`. The module's docstring explains each value.
+    """The result of `judge_nightly_run`. The module's docstring explains each value.
 
     Only code that knows how the run ended, such as `watch_nightly`, can find `failed`.
     """
@@ -189,10 +189,10 @@ def judge_nightly_run(
     """Judge what a nightly run read of a day.
 
     Args:
-        nightly: The counts of the day, or None if nothing was stored.
-        other_days: The counts of other days, in any order. Only earlier days matter.
+        nightly_counts: The counts of the day, or None if nothing was stored.
+        counts_of_other_days: The counts of other days, in any order. Only earlier days matter.
         has_run_failed: True if the run that should have stored the counts failed.
-        is_torn: True if the day's tables do not have as many rows as were counted.
+        has_wrong_counts: True if the day's tables do not have as many rows as were counted.
     """
     if nightly_counts is None:
         return NightlyJudgement(Verdict.FAILED if has_run_failed else Verdict.MISSING)
@@ -248,8 +248,8 @@ def is_week_over(last_day: date, made_at: datetime, *, may_last_run_still_come: 
     Args:
         last_day: The week's last day.
         made_at: The time at which the summary is made.
-        may_last_run_come: True if the week's last nightly run is missing and may still come. The
-            week then counts as over only LAST_NIGHTLY_RUN_DELAY after its end.
+        may_last_run_still_come: True if the week's last nightly run is missing and may still come.
+            The week then counts as over only LAST_NIGHTLY_RUN_DELAY after its end.
     """
     week_end = datetime.combine(last_day + _ONE_DAY, time(), UTC)
     if may_last_run_still_come:

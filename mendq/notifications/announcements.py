@@ -3,11 +3,11 @@
 The module is pure. `Announcements` holds the last notification about one symptom of one queue, and
 the time. Each of its methods returns an `Announcement`, and the caller acts on it:
 
-- `decide_news`: a case has moved, or has waited for an hour. `mendq.cases.record` stores the
+- `decide_case_news`: a case has moved, or has waited for an hour. `mendq.cases.record` stores the
   notification and sends it.
-- `decide_stored`: a run looks at a case whose notification is stored. `mendq.cases.outbox` sends
-  or drops it, and `mendq.follow_up` looks at the case again or takes it out of the index of open
-  cases.
+- `decide_stored_notification`: a run looks at a case whose notification is stored.
+  `mendq.cases.outbox` sends or drops it, and `mendq.follow_up` looks at the case again or takes it
+  out of the index of open cases.
 - `decide_account_news`: the news is about the account, not about one queue (a mass symptom, a
   flood, held back notifications, a lost probe). `mendq.cases.outbox` sends it.
 
@@ -246,7 +246,7 @@ class Announcements(Struct, frozen=True):
     def decide_account_news(self, key: str, least_pause: timedelta) -> Announcement:
         """Decide whether to announce news about the account: rule 11.
 
-        `key` is the key of the news, `pause` the least time between two different news.
+        `key` is the key of the news, `least_pause` the least time between two different news.
         """
         if self.decide_stored_notification(None) is Announcement.SEND_STORED:
             return Announcement.SEND_STORED
@@ -277,9 +277,10 @@ class HourlyBudget(Struct, frozen=True):
     """The number of notifications of one severity that may be sent in one hour: rule 7.
 
     Args:
-        for_all: While fewer notifications than this were sent, any notification may be sent.
-        for_new_callers: After that, while fewer than this were sent, a notification may be sent
-            only if it names a caller that no other notification named in this hour.
+        most_for_all_callers: While fewer notifications than this were sent, any notification may be
+            sent.
+        most_for_new_callers: After that, while fewer than this were sent, a notification may be
+            sent only if it names a caller that no other notification named in this hour.
     """
 
     most_for_all_callers: int

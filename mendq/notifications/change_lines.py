@@ -219,9 +219,9 @@ def _find_overruled_attributes(case: Case, attributes: Mapping[str, str]) -> lis
 def describe_template_values(case: Case, facts: Facts) -> tuple[Section, ...]:
     """Return a section with template lines, if a case is about an overridden value.
 
-    For each of the first _MOST_STEPS attributes there are lines for two values: Mendq's value, and
-    the value that someone else has set. If the case is not about an overridden value, the result is
-    empty.
+    For each of the first _MOST_SHOWN_STEPS attributes there are lines for two values: Mendq's
+    value, and the value that someone else has set. If the case is not about an overridden value,
+    the result is empty.
     """
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()

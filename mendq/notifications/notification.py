@@ -95,13 +95,14 @@ class CaseDetails(Struct, frozen=True):
         refusal_command: The command that the refusal itself names. If it is empty,
             `choose_next_step` chooses a command by the case's code or state.
         baselines: Configurations with which a scan found the queue healthy, newest first.
-        first_advice: Lines about things to do before the change.
-        later_advice: Lines about things to do after the change.
+        advice_before_change: Lines about things to do before the change.
+        advice_after_change: Lines about things to do after the change.
         always_shown_attributes: Names of attributes to show even if they are not set.
         symptom_sections: Further sections, which the symptom adds.
         aws_health: Lines about open events of AWS Health. They come just after the first line.
         timeline: The case's timeline.
-        named_spans: Names with seconds: the time that consumers need, and the time that they have.
+        named_time_spans: Names with seconds: the time that consumers need, and the time that they
+            have.
     """
 
     sentence: str
@@ -215,8 +216,8 @@ def make_first_line(fact_sentence: str, *reader_requests: str) -> str:
 def make_subject(subject_beginning: str, name: str, account_and_region_text: str = "") -> str:
     """Return a subject of at most MOST_SUBJECT_CHARACTERS.
 
-    The form is `BEGINNING NAME in PLACE`, without `in PLACE` if `place_text` is empty. If `name` is
-    too long, its middle is left out, because long names differ at their ends.
+    The form is `BEGINNING NAME in PLACE`, without `in PLACE` if `account_and_region_text` is empty.
+    If `name` is too long, its middle is left out, because long names differ at their ends.
     """
     account_and_region_ending = f" in {account_and_region_text}" if account_and_region_text else ""
     most_name_characters = (
@@ -235,7 +236,7 @@ def format_account_and_region(account: str, region: str) -> str:
 
 
 def _clean_advice(advice_line: str) -> str:
-    """Return a line of advice: unchanged if it is printable, otherwise made safe by `plain`."""
+    """Return a line of advice, made safe by `to_plain_text` if it is not printable."""
     return (
         advice_line
         if command_or_note(advice_line) == advice_line
@@ -283,7 +284,7 @@ def describe_mass_symptom(
         queue_arns: The queues, in the order in which they are named.
         managed_queue_count: The number of managed queues; 0 if they were not counted.
         now: The time of the notification.
-        place_text: The account and region, from `format_account_and_region`.
+        account_and_region_text: The account and region, from `format_account_and_region`.
     """
     symptom_text = symptom_name_in_words(symptom.name)
     queue_count_text = f"{len(queue_arns)}"
@@ -329,7 +330,7 @@ def describe_call_flood(
         callers_and_counts: Pairs of a caller and the number of unmanaged queue names in its calls
             that Mendq left out.
         now: The time of the notification.
-        place_text: The account and region, from `format_account_and_region`.
+        account_and_region_text: The account and region, from `format_account_and_region`.
     """
     opening_lines = (
         make_first_line(

@@ -1,6 +1,6 @@
 """Lines about a queue for notifications: failed calls, configuration, changes, the timeline.
 
-Every text that another party may have written goes through `plain` or `format_value`.
+Every text that another party may have written goes through `to_plain_text` or `format_value`.
 """
 
 from __future__ import annotations
@@ -295,8 +295,8 @@ def format_timeline(
 def draw_time_bars(named_time_spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
     """Return the name, and the seconds with a bar, for each time span. All bars have one scale.
 
-    `named_spans` are pairs of a name and a number of seconds: the time that consumers need, and the
-    time that they have.
+    `named_time_spans` are pairs of a name and a number of seconds: the time that consumers need,
+    and the time that they have.
     """
     if not named_time_spans:
         return []

@@ -42,7 +42,7 @@ def to_plain_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) ->
 
 
 def to_visible_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `text` as `plain` does, but with unchanged links. This is for terminals."""
+    """Return `text` as `to_plain_text` does, but with unchanged links. This is for terminals."""
     return _cut_text(_escape_text(text), most_characters)
 
 
@@ -63,7 +63,7 @@ def _cut_text(text: str, most_characters: int) -> str:
 
 
 def format_value(value: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `value` as text, as `plain` does, in quotes if it is empty or contains a space.
+    """Return `value` as `to_plain_text` does, in quotes if it is empty or contains a space.
 
     The quotes show where the value ends.
     """
@@ -120,7 +120,7 @@ def format_duration(duration: timedelta) -> str:
 
 
 def to_printable_json(document: Any, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return a document as compact JSON, made printable and cut by `plain`.
+    """Return a document as compact JSON, made printable and cut by `to_plain_text`.
 
     The result may not be valid JSON any more.
     """

@@ -40,7 +40,7 @@ class GroupInDlq(Struct):
         first_message_id: The id of the first message.
         first_arrived_at: The time when the earliest message came to the DLQ.
         last_arrived_at: The time when the latest message came to the DLQ.
-        has_other_sources: True if a message did not come from the source queue.
+        has_messages_of_other_sources: True if a message did not come from the source queue.
     """
 
     first_message_id: str

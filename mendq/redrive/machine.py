@@ -226,7 +226,7 @@ def decide(situation: RedriveSituation) -> Decision:
     """Return the new progress and the action of the first row of `DECISION_TABLE` that matches.
 
     Raises:
-        NoRowError: The redrive has ended already, or the table has a gap.
+        NoDecisionRowError: The redrive has ended already, or the table has a gap.
     """
     situation = situation.correct_progress_after_crash()
     stage = situation.progress.stage

@@ -125,8 +125,8 @@ class MessageFilter(Struct, frozen=True):
 
     Attributes:
         tree: The parsed expression; None for a filter that matches every message.
-        path_by_text: The paths into the message that the expression uses, by their text such as
-            `body.type`.
+        node_by_path_text: The paths into the message that the expression uses, by their text such
+            as `body.type`.
     """
 
     tree: ExpressionNode | None = None

@@ -110,7 +110,7 @@ class SendResult(Struct):
         copy_id_by_message_id: The new message id by the old one, for each message that SQS
             accepted.
         unsent_messages: Messages that SQS did not accept, each with the reason.
-        would_all_be_refused: True if SQS would now refuse any other message too.
+        would_all_messages_be_refused: True if SQS would now refuse any other message too.
     """
 
     copy_id_by_message_id: dict[str, str] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class SendOrder:
             batch: The messages that `choose_next_batch` returned.
             moved_message_ids: Ids of the messages that were sent and deleted. If a message is not
                 among them, the later messages of its group are not tried.
-            would_all_be_refused: True if no other message should be tried.
+            would_all_messages_be_refused: True if no other message should be tried.
         """
         for message in batch:
             send_order_key = self._get_send_order_key(message)
@@ -253,8 +253,8 @@ class MessageMover:
         group could not be sent, no later message of the group is returned.
 
         Args:
-            most_messages: The number of messages to return. Fewer are returned only if SQS returns
-                no other.
+            maximum_message_count: The number of messages to return. Fewer are returned only if SQS
+                returns no other.
 
         Raises:
             FactsUnavailable: SQS does not answer, or returns an error.
@@ -359,7 +359,7 @@ class MessageMover:
         return int(response["Attributes"][attribute_name]) > 0
 
     def _call_receive_message(self, maximum_message_count: int) -> list[Message]:
-        """Receive up to `most_messages` messages, ten at most, with all their attributes."""
+        """Receive up to `maximum_message_count` messages, ten at most, with all attributes."""
         with translate_aws_errors(f"messages in {self._queue_url}"):
             messages = self._heartbeat.receive(
                 MaxNumberOfMessages=min(maximum_message_count, MOST_MESSAGES_PER_RECEIVE),

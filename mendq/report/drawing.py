@@ -121,7 +121,7 @@ def make_sparkline_chart(
 
     Args:
         weekly_figures: The figures of the weeks, this week's last.
-        highlighted_figures: Parts of these figures that are drawn over the bars in the colour for
+        bad_news_figures: Parts of these figures that are drawn over the bars in the colour for
             bad news. Empty, or as long as `weekly_figures`.
         palette: The colours.
     """

@@ -240,7 +240,7 @@ def make_message(
         subject: The subject, on one line.
         plain_text: The plain-text part.
         html_text: The HTML part.
-        picture: A PNG that the HTML part shows by CHART_CONTENT_ID. None for no picture.
+        chart_png: A PNG that the HTML part shows by CHART_CONTENT_ID. None for no picture.
 
     Raises:
         ValueError: The subject has a line break.

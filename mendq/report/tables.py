@@ -159,7 +159,7 @@ def compare_symptoms(summary: Summary, maximum_rows: int) -> list[dict[str, str]
     """Compare, for each symptom, the incidents that Mendq fixed with those it left untouched.
 
     Returns:
-        At most `most_rows` rows, the symptoms with most incidents first. Each row has the keys
+        At most `maximum_rows` rows, the symptoms with most incidents first. Each row has the keys
         `title`; `fixed`, the number of fixed incidents; and `untouched`, the number of untouched
         incidents that recovered (`2 of 5`). The median time is added to both if it is known.
     """

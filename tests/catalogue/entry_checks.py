@@ -49,7 +49,8 @@ def missing_in_entry(entry: Symptom) -> Iterator[str]:
     unknown_codes = sorted({way.error_code for way in entry.seen_as} - KNOWN_ERROR_CODES)
     if unknown_codes:
         yield (
-            f"`seen_as` names the error code {', '.join(unknown_codes)}, which CODES_BY_SYMPTOM in "
+            f"`seen_as` names the error code {', '.join(unknown_codes)}, which "
+            "ERROR_CODES_BY_SYMPTOM in "
             "mendq/model/failed_call.py does not have: add it there under the symptom's name."
         )
     sqs = botocore.session.get_session().get_service_model("sqs")

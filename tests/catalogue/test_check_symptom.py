@@ -30,12 +30,12 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.queue import number_in
-from mendq.model.tags import QueueTag, TagUnreadable, TagValues, read_seconds_tag
+from mendq.model.queue import read_number_attribute
+from mendq.model.tags import QueueTag, TagUnreadable, TagValueKind, read_seconds_tag
 
 MAX_DELAY = QueueTag(
     key="mendq:max-delay-seconds",
-    values=TagValues.SECONDS,
+    values=TagValueKind.SECONDS,
     meaning="The longest that a message may wait before consumers can receive it.",
 )
 
@@ -46,7 +46,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         allowed = read_seconds_tag(facts.tags, MAX_DELAY.key)
     except TagUnreadable:
         return None
-    delay = number_in(facts.attributes, "DelaySeconds")
+    delay = read_number_attribute(facts.attributes, "DelaySeconds")
     if allowed is None or delay <= allowed:
         return None
     return DetectedFault(f"SQS delays messages by {delay:,} s, and the tag allows {allowed:,} s")
@@ -75,10 +75,10 @@ DELAY_TOO_LONG = ReportedSymptom(
 
 # What `make docs` does, for the two pages that the check reads.
 DERIVE_TWO_PAGES = """
-from docs.derive import ROOT, fill_marks
+from docs.derive import ROOT, fill_derived_parts
 for name in ("symptoms.md", "runbooks/README.md"):
     page = ROOT / "docs" / name
-    page.write_text(fill_marks(page.read_text()))
+    page.write_text(fill_derived_parts(page.read_text()))
 """
 
 WHOLE_RUNBOOK = """# delay_too_long: every message is delayed longer than the tag allows

@@ -114,8 +114,12 @@ def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
 
 def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
     """An outage may begin between a proposal and its approval, which would carry it out."""
-    stopped = {"sent_since_delete": 40, "received_since_delete": 160, "deleted_lately": 90}
-    steady = {"pause": timedelta(minutes=5), "longest_pause": timedelta(minutes=1)}
+    stopped = {
+        "sent_since_delete": 40,
+        "received_since_delete": 160,
+        "deletes_of_last_15_minutes": 90,
+    }
+    steady = {"pause": timedelta(minutes=5), "longest_pause_between_deletes": timedelta(minutes=1)}
     facts = counts(1_040, 1_160, 1_000, 40, **stopped, **steady)
     for refusal in (answer(facts), plan_named_dlq(facts, DLQ_ARN, "because")):
         assert isinstance(refusal, Refuse)
@@ -279,7 +283,7 @@ COUNTED = st.fixed_dictionaries(
         "backlog_before": MESSAGES,
         "backlog_now": MESSAGES,
         "in_flight_now": st.just(0) | MESSAGES,
-        "deleted_lately": st.integers(0, 9),
+        "deletes_of_last_15_minutes": st.integers(0, 9),
         "sent_since_delete": MESSAGES,
         "groups_in_flight_now": st.sampled_from([None, 0, 1, 2]),
         "oldest_age_seconds_now": st.sampled_from([0, 60, 21_600]),

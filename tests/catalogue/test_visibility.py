@@ -100,7 +100,7 @@ def test_a_plan_rises_and_keeps_every_bound(
     visibility: int, person: int | None, tagged: int | None, read_by: list[Any], in_flight: int
 ) -> None:
     over: dict[str, Any] = {
-        "person_visibility_seconds": person,
+        "visibility_seconds_set_by_person": person,
         "RedrivePolicy": '{"deadLetterTargetArn":"arn:x","maxReceiveCount":"5"}',
         "ApproximateNumberOfMessagesNotVisible": in_flight,
     }

@@ -221,7 +221,7 @@ def test_template_hook_judges_the_largest_queue_and_policy_within_a_fifth_of_its
     """SQS takes a policy of 8 KB and 50 tags: what anybody writes is far from the bound."""
     mine = {"AWS": [f"arn:aws:iam::{ACCOUNT}:role/orders-{n}" for n in range(20)]}
     where = DeployTarget(ACCOUNT, "us-east-1")
-    monkeypatch.setattr(proposed, "MOST_STEPS", MAXIMUM_WORK_STEPS // 5)
+    monkeypatch.setattr(proposed, "MAXIMUM_WORK_STEPS", MAXIMUM_WORK_STEPS // 5)
     most = a_policy(*[statement(Principal=mine)] * 7, queues=[f"{URL}{n}" for n in range(3)])
     tags = [{"Key": f"{n}" * 60, "Value": "x" * 256} for n in range(50)]
     for target, given in ((POLICY, most), (QUEUE, {**SLOW, "Tags": tags})):

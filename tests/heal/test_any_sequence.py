@@ -68,7 +68,7 @@ class Account(RuleBasedStateMachine):
         before = self._now(name)
         healed = self.account.heal(bodies)
         assert all(
-            type(each).__name__ == "ComeAgain" for each in healed.error_by_message_id.values()
+            type(each).__name__ == "RetryLater" for each in healed.error_by_message_id.values()
         )
         after = self._now(name)
         written = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}

@@ -118,7 +118,7 @@ def test_recorder_saves_each_record_and_explain_matches_the_recorded_symptom(
         _reshaped(session, SHAPES[shape])
         return session
 
-    monkeypatch.setattr(cli_account, "operator_session", reshaped_session)
+    monkeypatch.setattr(cli_account, "make_operator_session", reshaped_session)
     before = list_account_resources(account.client)
     minutes = 0.5 if shape == "bare" else 0.25
     words = ("drill", "--record", f"{tmp_path}", "--minutes", f"{minutes}", "--yes", "--json")

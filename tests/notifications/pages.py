@@ -97,10 +97,10 @@ def every_page() -> dict[str, NotificationText]:
     theirs = {**ATTRIBUTES, "VisibilityTimeout": "31"}
     first = ["aws sqs set-queue-attributes --queue-url 'a b' --attributes A=1", "x\nNEXT"]
     advised: dict[str, Any] = {
-        "first_advice": first,
-        "later_advice": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"],
+        "advice_before_change": first,
+        "advice_after_change": [str(SetVisibilityTimeout(45, 240)), "x\nNEXT"],
     }
-    advised["named_spans"] = [("tag mendq:max-processing-seconds", 60), ("timeout before", 30)]
+    advised["named_time_spans"] = [("tag mendq:max-processing-seconds", 60), ("timeout before", 30)]
     before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
     same = Baseline(WELL.at, ATTRIBUTES | TAGS)
     unchanged = {"baselines": (same,), "last_change": last}

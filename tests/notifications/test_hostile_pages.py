@@ -63,11 +63,13 @@ BESIDE = st.fixed_dictionaries(
     {
         **dict.fromkeys(("sentence", "refusal_command"), MADE),
         **dict.fromkeys(("attributes", "tags"), TEXTS),
-        **dict.fromkeys(("first_advice", "later_advice"), st.lists(MADE, max_size=9)),
+        **dict.fromkeys(
+            ("advice_before_change", "advice_after_change"), st.lists(MADE, max_size=9)
+        ),
         "event_names": st.lists(TEXT, max_size=9),
         "baselines": st.lists(st.builds(Baseline, TIMES, TEXTS), max_size=3).map(tuple),
         "last_change": st.none() | TEXT | CHANGES,
-        "named_spans": st.lists(st.tuples(TEXT, st.integers(1, 10**6)), max_size=7),
+        "named_time_spans": st.lists(st.tuples(TEXT, st.integers(1, 10**6)), max_size=7),
         "always_shown_attributes": st.lists(KEYS, max_size=9),
     }
 )
@@ -108,8 +110,8 @@ DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
     beside={
         "attributes": WIDE,
         "baselines": KNOWN,
-        "first_advice": ["v" * 900] * 9,
-        "later_advice": ["w" * 900] * 9,
+        "advice_before_change": ["v" * 900] * 9,
+        "advice_after_change": ["w" * 900] * 9,
         "always_shown_attributes": [*WIDE],
     },
 )

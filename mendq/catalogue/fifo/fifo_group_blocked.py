@@ -178,8 +178,8 @@ def _make_queue_with_blocked_group(
 
     Args:
         receives_in_vain: Receives without a delete in the first of every four minutes.
-        share_before: Share of the receives without a delete before these minutes; None if not
-            measured.
+        failing_receive_share_before: Share of the receives without a delete before these minutes;
+            None if not measured.
         overrides: Other values for the 65 minutes.
     """
     standstill_counts = {

@@ -97,7 +97,7 @@ def _make_example_queue(**overrides: int) -> Facts:
         "noisy_groups_now": 1,
         "quiet_visible_now": 900,
         "quiet_oldest_age_seconds_now": 2_700,
-        "deleted_lately": 300,
+        "deletes_of_last_15_minutes": 300,
         **overrides,
     }
     return standard_queue(ApproximateNumberOfMessages=9_000, **metric_counts)

@@ -45,12 +45,12 @@ class VisibilityNeed:
 
     Attributes:
         minimum_goal_seconds: The timeout to set if AWS's advice is over the ceiling.
-        sufficient_seconds: A current timeout of at least this value covers the need.
+        sufficient_timeout_seconds: A current timeout of at least this value covers the need.
         source_text: The source of the need, in words for people.
         recommended_seconds: The timeout that AWS advises, 0 if there is no advice.
         work_seconds: How long the work takes, 0 if it is not known.
         is_measured: True if Lambda measured `work_seconds`. A tag's value is not measured.
-        is_guess: True if no source names a need.
+        is_guessed: True if no source names a need.
         highest_mode: The highest mode in which a plan for this need may be carried out.
     """
 

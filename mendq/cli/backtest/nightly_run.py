@@ -101,7 +101,7 @@ def summarize_week_with_mendq(
     """Return a week's summary in which each incident has the outcome that Mendq would have given.
 
     Args:
-        content: The week's summary.json.
+        summary_json: The week's summary.json.
         judged_incidents: All decided incidents, also of other weeks.
         mode: The mode of the account that is assumed.
     """

@@ -114,7 +114,7 @@ def _find_written_values(case_history: Sequence[Case]) -> dict[str, str]:
     """Return the values that the case wrote, or would write, by attribute.
 
     A case that has written nothing would write the values of its plan, but only while it is in a
-    state of _STATES_WITHOUT_CHANGE. In other states, and after a rollback, the result is empty.
+    state of _STATES_BEFORE_CHANGE. In other states, and after a rollback, the result is empty.
     Attributes whose value cannot be read from the queue are left out.
     """
     case = case_history[-1]

@@ -95,10 +95,10 @@ class _DlqClaim(Struct, frozen=True):
         require_no_redrive(redrive_claim.progress)
 
     def renew_until(self, renewal_end_event: Event) -> None:
-        """Renew the claim every RENEWAL_SECONDS until `end_event` is set or the claim is lost.
+        """Renew the claim regularly until `renewal_end_event` is set or the claim is lost.
 
-        If the case store does not answer, try again, and give up RENEWAL_SECONDS before the claim
-        ends: then the claim counts as lost.
+        If the case store does not answer, try again, and give up CLAIM_RENEWAL_SECONDS before the
+        claim ends: then the claim counts as lost.
         """
         last_renewed_at = monotonic()
         while not renewal_end_event.wait(CLAIM_RENEWAL_SECONDS):

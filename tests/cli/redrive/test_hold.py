@@ -24,7 +24,7 @@ STEP = {"attribute": "Dlq", "before": "held", "after": SOURCE}
 
 @pytest.fixture
 def quick(queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch) -> OrdersQueues:
-    monkeypatch.setattr(hold, "RENEWAL_SECONDS", 0.01)
+    monkeypatch.setattr(hold, "CLAIM_RENEWAL_SECONDS", 0.01)
     return queues
 
 
