@@ -64,12 +64,13 @@ account: .venv/.ready ## an AWS account on this machine with the stack deployed 
 test: .venv/.ready ## the tests (COVERAGE=1 records which lines each one runs, for `make prove`)
 	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not long' $(if $(COVERAGE),$(WITH_COVERAGE))
 
-check: .venv/.ready ## lint, types, the layers between packages, what an addition lacks, stale documents
+check: .venv/.ready ## lint, types, the layers between packages, what an addition lacks, stale documents, golden files that differ
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
 	@$(RUN) -m tests.architecture.additions
 	@$(RUN) -m docs.derive --check
+	@$(RUN) -m tests.golden
 	@$(RUN) -m tests.architecture.style --summary
 
 style: .venv/.ready ## how readable the code is, beside fixed thresholds (NAMES="loop-names comments" WORST=40 for the worst places, ONLY=mendq/heal for one folder)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.nightly.verdict import NightlyCounts
 from mendq.report import summary_parts as reports
 from mendq.report.summary import read_summary
+from tests.analytics.counted_week import WEEK_FILE, count_week
 from tests.analytics.week_builders import (
     DAYS,
     MADE_AT,
@@ -38,6 +38,7 @@ from tests.analytics.week_builders import (
     make_week_input,
     make_week_summary,
 )
+from tests.golden.checks import fail_if_stale
 
 OF_CASES = {"reached_a_person", "open_now", "open_now_left_out", "impact", "earned",
             "do_this_week", "do_this_week_left_out"}  # fmt: skip
@@ -61,49 +62,8 @@ def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> No
 
 def test_a_week_is_counted() -> None:
     """Of what a case paged, the week's own alone; what failed calls and scans found alike."""
-    rows = [
-        make_incident(1),
-        make_incident(
-            4, found_by="scan", failed_calls=0, error_codes=[], principals=[], urgent=True
-        ),
-        make_incident(2, outcome="refused", notified=True, queue_arn="q2", failed_calls=1),
-        make_incident(3, outcome="not_seen", symptom="unknown:Teapot", queue_arn="unresolved"),
-    ]
-    files = [
-        make_file_row("a"),
-        make_file_row("b", bytes=5, records=0, reason="truncated"),
-        make_file_row("c", bytes=7),
-    ]
-    last_monday, stopped = date(2026, 11, 2), ("escalated", "11-10 09:00", "its consumer stopped")
-    paging = make_timeline(
-        ("proposed", "11-08 09:00", "old"),
-        ("applied", "11-09 09:00"),
-        ("ineffective", "11-10 09:00", "it shows as before"),
-        ("escalated", "11-11 09:00", "no further step"),
-        ("closed", "11-17 09:00", "a person closed it"),
-        notified=(1, 3, 4),
-        queue="paging",
-    )
-    lives = [
-        make_timeline(
-            stopped, failed_calls=0, symptom="s", notified=(1,), queue="stopped", urgent=True
-        ),
-        make_timeline(("escalated", "11-08 09:00"), ("closed", "11-10 09:00"), notified=(1,)),
-        make_timeline(("escalated", "11-16 00:00"), notified=(1,)),
-        paging,
-        make_timeline(("observed", "11-10 09:00"), failed_calls=0, queue="scanned"),
-        make_timeline(("verified", "11-10 09:00"), failed_calls=0, queue="found"),
-        make_timeline(("observed", "11-08 09:00"), failed_calls=0),
-        make_timeline(("observed", "11-10 09:00"), failed_calls=0, first_n=2, queue="begun-before"),
-    ]
-    document = make_week_summary(
-        {MONDAY: rows, date(2026, 11, 11): [], last_monday: [make_incident(9, urgent=True)]},
-        {MONDAY: files, date(2026, 11, 11): [], last_monday: []},
-        cases=make_case_files(*lives),
-    )
-    expected = json.loads(Path(__file__).with_name("week.json").read_text())
-    assert json.loads(json.dumps(document)) == expected
-    read_summary(to_json_bytes(document))
+    fail_if_stale(WEEK_FILE)
+    read_summary(to_json_bytes(count_week()))
 
 
 DRILL = make_queue_arn("mendq-drill-0123abcd.fifo")

@@ -29,10 +29,6 @@ def golden(name: str) -> Any:
     return json.loads((_FOLDER / f"{name}.json").read_text())
 
 
-def write_golden(name: str, document: Any) -> None:
-    (_FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
-
-
 def call_examples_of(entry: Symptom) -> list[CallExample]:
     """The entry's examples of calls that it matches."""
     return [each for each in entry.examples() if isinstance(each, CallExample)]

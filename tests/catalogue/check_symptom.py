@@ -26,7 +26,10 @@ COLUMNS = 100
 MOST_SHARED_LINES = 0.5
 _NAME = re.compile(r"[a-z][a-z_]{0,63}")
 _DERIVE = "Run `make docs`."
-_RECORD = "Run `.venv/bin/python -m tests.catalogue.test_catalogue` and read the diff."
+_RECORD = (
+    "Read the difference: `.venv/bin/python -m tests.golden`. If it is right: "
+    "`.venv/bin/python -m tests.golden accept tests/catalogue/sentences.json`."
+)
 _RULES = ("catalogue/test_catalogue.py", "catalogue/test_tags.py", "docs/test_runbooks.py")
 
 

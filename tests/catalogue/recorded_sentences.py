@@ -1,12 +1,15 @@
-"""What people read of each entry, and what `sentences.json` has recorded of it."""
+"""What people read of each entry, and what the golden file `sentences.json` has of it."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from mendq.catalogue import examples
+from mendq.catalogue import CATALOGUE, examples
 from mendq.catalogue.symptom import CallNearMiss, QueueNearMiss, Symptom
 from tests.catalogue.asking import answer_to, facts_of, golden, words_of
+
+SENTENCES_FILE = "tests/catalogue/sentences.json"
 
 
 def sentences_of(entry: Symptom) -> dict[str, Any]:
@@ -33,3 +36,9 @@ def recorded(entry: Symptom) -> dict[str, Any] | None:
     """Return what `sentences.json` says of the entry, or None if it does not have it."""
     sentences: dict[str, Any] | None = golden("sentences").get(entry.name)
     return sentences
+
+
+def render_sentences() -> str:
+    """Return the text of `sentences.json` as the catalogue is now."""
+    sentences = {entry.name: sentences_of(entry) for entry in CATALOGUE}
+    return json.dumps(sentences, indent=1) + "\n"

@@ -36,10 +36,10 @@ from tests.catalogue.asking import (
     facts_of,
     keep_read_facts,
     queue_examples_of,
-    write_golden,
 )
 from tests.catalogue.entry_checks import missing_in_entry
-from tests.catalogue.recorded_sentences import recorded, sentences_of
+from tests.catalogue.recorded_sentences import SENTENCES_FILE, recorded, sentences_of
+from tests.golden.checks import fail_if_different
 from tests.model.builders import make_record
 
 ROOT = Path(__file__).parents[2]
@@ -217,9 +217,6 @@ def test_one_entry_alone_claims_an_example(entry: Symptom, example: CallExample)
 
 @_entries(CATALOGUE)
 def test_people_read_what_is_recorded(entry: Symptom) -> None:
-    """`python -m tests.catalogue.test_catalogue` records anew what entries say."""
-    assert sentences_of(entry) == recorded(entry)
-
-
-if __name__ == "__main__":
-    write_golden("sentences", {entry.name: sentences_of(entry) for entry in CATALOGUE})
+    fail_if_different(
+        SENTENCES_FILE, {entry.name: recorded(entry)}, {entry.name: sentences_of(entry)}
+    )

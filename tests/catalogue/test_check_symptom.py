@@ -241,10 +241,11 @@ def test_three_files_and_the_named_commands_make_it_complete(
     add(entry=WHOLE_ENTRY, line=True, runbook=WHOLE_RUNBOOK)
     code, said = _said(tree)
     assert code == 1
-    assert "-m tests.catalogue.test_catalogue` and read the diff" in said
+    assert "`.venv/bin/python -m tests.golden accept tests/catalogue/sentences.json`" in said
     assert "docs/symptoms.md is stale. Run `make docs`." in said
     assert "docs/runbooks/README.md is stale. Run `make docs`." in said
-    for arguments in (["-m", "tests.catalogue.test_catalogue"], ["-c", DERIVE_TWO_PAGES]):
+    accept = ["-m", "tests.golden", "accept", "tests/catalogue/sentences.json"]
+    for arguments in (accept, ["-c", DERIVE_TWO_PAGES]):
         subprocess.run([sys.executable, *arguments], cwd=tree, check=True)
     code, said = _said(tree)
     assert (code, said.partition(" has everything")[0]) == (0, "delay_too_long")

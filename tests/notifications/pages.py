@@ -18,10 +18,19 @@ from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
 from mendq.notifications import notification
+from mendq.notifications.commands import (
+    delete_queue_command,
+    get_attributes_command,
+    list_consumers_command,
+    list_quotas_command,
+)
 from mendq.notifications.configuration import Baseline
 from mendq.notifications.notification import MassSymptom, ReportRedelivery
 from mendq.notifications.sent import NotificationText
+from tests.golden.files import SECTION_MARK, split_sections
 
+PAGES_FILE = "tests/notifications/pages.txt"
+COMMANDS_FILE = "tests/notifications/commands.txt"
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 EXAMPLE_TEXT = NotificationText("Mendq: something", "is the matter\n")
 FLOODER = "arn:aws:iam::123456789012:role/stranger"
@@ -145,3 +154,36 @@ def every_page() -> dict[str, NotificationText]:
             "2026-W46", {"a@example.com": WHY}, AGAIN
         ),
     }
+
+
+def read_recorded_pages() -> dict[str, str]:
+    """Return the sections of the golden file `pages.txt` by their titles."""
+    return split_sections(Path(__file__).with_name("pages.txt").read_text())
+
+
+def render_pages() -> str:
+    """Return the text of `pages.txt` as notifications are now."""
+    return "".join(
+        f"{SECTION_MARK}{title}\n{render_page(page)}" for title, page in every_page().items()
+    )
+
+
+def render_page(page: NotificationText) -> str:
+    """Return a notification as `pages.txt` holds it."""
+    return f"Subject: {page.subject}\n\n{page.body}\n"
+
+
+def list_commands() -> tuple[str, ...]:
+    """Return one example of each command that notifications print about a queue."""
+    return (
+        get_attributes_command(QUEUE_ARN, "Policy", "KmsMasterKeyId"),
+        list_consumers_command(QUEUE_ARN),
+        delete_queue_command(DLQ_ARN),
+        list_quotas_command("kms", QUEUE_ARN, "rate"),
+        list_quotas_command("sqs", QUEUE_ARN),
+    )
+
+
+def render_commands() -> str:
+    """Return the text of `commands.txt` as the commands are now."""
+    return "".join(f"{command}\n" for command in list_commands())

