@@ -32,7 +32,7 @@ def _bucket_down(account: Account, calls: list[int]) -> Iterator[None]:
         events.unregister("before-call.s3.PutObject", unique_id="down")
 
 
-def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Account) -> None:
+def test_case_bucket_outage_stops_no_fix_and_loses_no_transition(account: Account) -> None:
     """An older case of the same queue is owed when the fix is written down."""
     queue = account.queue(tag="observe", VisibilityTimeout="30")
     account.later(minutes=5)
@@ -49,7 +49,9 @@ def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Acc
     assert context_of(account).open_cases.list_unfiled_transitions(account.now) == []
 
 
-def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(account: Account) -> None:
+def test_follow_up_moves_cases_in_a_case_bucket_outage_and_tries_the_backlog_once(
+    account: Account,
+) -> None:
     queues = [account.queue(f"{n}.fifo", "propose", VisibilityTimeout="30") for n in range(3)]
     account.later(minutes=5)
     calls: list[int] = []

@@ -13,7 +13,9 @@ EARLY = '[{"at": "0001-01-01T00:00:00+14:00", "attributes": {}}]'
 
 
 @pytest.mark.parametrize("text", ["{", "[3]", '[{"at": 1}]', "[" * 100_000, EARLY])
-def test_what_nobody_can_read_is_no_baseline_and_is_put_anew(account: Account, text: str) -> None:
+def test_unreadable_baselines_load_as_empty_and_can_be_replaced(
+    account: Account, text: str
+) -> None:
     baselines = Baselines(account.clients.dynamodb, "case_store")
     item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
@@ -22,7 +24,7 @@ def test_what_nobody_can_read_is_no_baseline_and_is_put_anew(account: Account, t
     assert len(baselines.load("arn:q")) == 1
 
 
-def test_a_time_of_no_zone_can_be_compared(account: Account) -> None:
+def test_baseline_time_without_a_zone_can_be_compared(account: Account) -> None:
     text = '[{"at": "2026-01-01T00:00:00", "attributes": {}}]'
     item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
@@ -30,7 +32,9 @@ def test_a_time_of_no_zone_can_be_compared(account: Account) -> None:
     assert known.at < account.now
 
 
-def test_the_oldest_make_room_and_the_newest_stays(account: Account) -> None:
+def test_oldest_baselines_are_dropped_at_the_size_limit_and_the_newest_is_kept(
+    account: Account,
+) -> None:
     baselines = Baselines(account.clients.dynamodb, "case_store")
     for n in range(4):
         policy = f"{n}" * (MAXIMUM_BASELINE_BYTES // 3)

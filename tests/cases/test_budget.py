@@ -80,7 +80,9 @@ def hour(account: Account) -> Sender:
 
 @tried(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(callers=st.lists(st.integers(0, 14), min_size=1, max_size=40))
-def test_a_caller_who_had_no_page_has_one_while_any_is_left(callers: list[int]) -> None:
+def test_caller_without_a_notification_this_hour_gets_one_while_any_is_left(
+    callers: list[int],
+) -> None:
     """Whatever the others did; one who had one has another only of those that are for all."""
     with moto_account() as account:
         hour, sent, had_one = Sender(account), 0, set[int]()
@@ -92,7 +94,9 @@ def test_a_caller_who_had_no_page_has_one_while_any_is_left(callers: list[int]) 
         assert len(account.pages("urgent")) == sent <= NOTIFICATIONS_PER_HOUR
 
 
-def test_a_stranger_with_many_queues_leaves_the_first_page_of_others(hour: Sender) -> None:
+def test_caller_with_many_queues_does_not_use_up_other_callers_first_notification(
+    hour: Sender,
+) -> None:
     assert all(hour.sends(f"junk-{n}", "stranger") for n in range(OPEN))
     assert not hour.sends("known", "known-worker", heard_of=True)
     assert hour.sends("payments", "payments-worker")
@@ -102,13 +106,15 @@ def test_a_stranger_with_many_queues_leaves_the_first_page_of_others(hour: Sende
     assert not hour.sends("found-too")
 
 
-def test_of_what_waits_each_caller_is_named_once(hour: Sender) -> None:
+def test_summary_of_held_back_notifications_names_each_caller_once(hour: Sender) -> None:
     junk = ["stranger"] * 30
     said = hour.said_to_wait(*junk, "payments-worker", *junk)
     assert said == [f"  {role(each)}" for each in ("stranger", "payments-worker")]
 
 
-def test_a_sum_names_so_many_callers_and_counts_the_others(hour: Sender) -> None:
+def test_summary_of_held_back_notifications_counts_the_callers_beyond_its_limit(
+    hour: Sender,
+) -> None:
     """The one whose page brings the sum is none of those that are only counted."""
     said = hour.said_to_wait("payments", *(f"caller-{n}" for n in range(MOST_NAMED_CALLERS + 1)))
     assert len(said) == MOST_NAMED_CALLERS + 1
@@ -116,7 +122,7 @@ def test_a_sum_names_so_many_callers_and_counts_the_others(hour: Sender) -> None
 
 
 @pytest.mark.parametrize(("state", "sums"), [(State.ESCALATED, 12), (State.PROPOSED, 2)])
-def test_a_sum_is_said_every_ten_minutes_and_of_what_can_wait_every_hour(
+def test_summary_of_held_back_notifications_is_sent_every_ten_minutes_or_hourly_for_proposals(
     hour: Sender, state: State, sums: int
 ) -> None:
     for _ in range(2 * 60 // 5):

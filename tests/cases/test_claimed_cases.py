@@ -70,7 +70,7 @@ def _is_claimed(account: Account, queue_arn: str) -> bool:
 
 
 @pytest.mark.parametrize("word", ["decline", "close"])
-def test_nobody_ends_a_case_between_the_write_and_its_record(
+def test_decline_or_close_between_a_write_and_its_record_is_refused(
     account: Account, approved: Case, word: str
 ) -> None:
     said: list[Any] = []
@@ -81,7 +81,7 @@ def test_nobody_ends_a_case_between_the_write_and_its_record(
     assert account.visibility(approved.queue_arn) == 45
 
 
-def test_who_looked_before_the_claim_cannot_record_behind_it(
+def test_decline_that_read_the_case_before_heals_claim_is_not_recorded(
     account: Account, approved: Case
 ) -> None:
     """A decline that is slower than heal's claim."""
@@ -98,7 +98,7 @@ def test_who_looked_before_the_claim_cannot_record_behind_it(
     assert states(account)[-1] == "applied"
 
 
-def test_a_write_whose_run_died_is_settled_before_a_person_ends_its_case(
+def test_write_of_a_run_that_died_is_recorded_before_a_person_can_decline_the_case(
     account: Account, approved: Case
 ) -> None:
     with _at_the_write(account, _die):
@@ -115,7 +115,7 @@ def test_a_write_whose_run_died_is_settled_before_a_person_ends_its_case(
     assert not _is_claimed(account, approved.queue_arn)
 
 
-def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Account) -> None:
+def test_follow_up_records_a_rollback_of_a_closed_case_whose_run_died(account: Account) -> None:
     queue = failing(account)
     case = case_of(account)
     move(account, case, "closed")
@@ -141,7 +141,7 @@ def _forward(account: Account, **by: float) -> FollowUpResult:
 
 
 @pytest.mark.parametrize("days", [0.1, 1.5, 14])
-def test_a_clock_put_forward_ends_no_claim_that_still_runs(
+def test_follow_up_with_its_clock_put_forward_ends_no_valid_claim(
     account: Account, approved: Case, days: float
 ) -> None:
     """Between heal's claim and its write: the case would expire, and the write go untold."""
@@ -162,7 +162,7 @@ def test_a_clock_put_forward_ends_no_claim_that_still_runs(
     assert not _is_claimed(account, approved.queue_arn)
 
 
-def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
+def test_follow_up_with_its_clock_put_forward_records_nothing_after_a_claim_taken_meanwhile(
     account: Account, approved: Case
 ) -> None:
     """follow_up has looked, heal claims, follow_up records that the approval has run out."""

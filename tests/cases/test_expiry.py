@@ -142,7 +142,7 @@ WRITERS: list[Callable[[Account], None]] = [a_fix, evidence, a_scan, a_person, o
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_each_kind_of_item_expires_when_it_should_or_never(
+def test_case_store_items_of_each_kind_expire_after_their_listed_lifetime(
     account: Account, write: Callable[[Account], None]
 ) -> None:
     write(account)
@@ -151,7 +151,7 @@ def test_each_kind_of_item_expires_when_it_should_or_never(
     assert found == {kind: {LASTS[kind]} for kind in found}
 
 
-def test_metrics_of_a_day_are_counted_until_that_day_is_long_over(account: Account) -> None:
+def test_daily_metrics_item_expires_two_to_three_days_after_its_day(account: Account) -> None:
     a_scan(account)
     table = account.case_store_items()
     days = {sort: item for (_, sort), item in table.items() if sort.startswith("metrics#")}
@@ -162,7 +162,7 @@ def test_metrics_of_a_day_are_counted_until_that_day_is_long_over(account: Accou
         assert int(item["expires_at"]["N"]) <= (noted_on + 3 * DAY).timestamp()
 
 
-def test_every_kind_of_item_is_written_by_one_of_these_tests(account: Account) -> None:
+def test_lifetime_tests_write_every_kind_of_case_store_item(account: Account) -> None:
     written = set[tuple[str, str]]()
     for write in WRITERS:
         write(account)
@@ -170,7 +170,7 @@ def test_every_kind_of_item_is_written_by_one_of_these_tests(account: Account) -
     assert written | {("queue", "measured")} == LASTS.keys()
 
 
-def test_a_queue_is_measured_again_after_an_hour(scanner: Scanner) -> None:
+def test_measurement_item_of_a_queue_expires_after_an_hour(scanner: Scanner) -> None:
     """Failed extensions have a queue measured, which is billed: anybody can make calls fail."""
     account = scanner.account
     queue = account.queue("orders")
@@ -185,7 +185,9 @@ def test_a_queue_is_measured_again_after_an_hour(scanner: Scanner) -> None:
     assert find_lifetimes(account)["queue", "measured"] == {LASTS["queue", "measured"]}
 
 
-def test_a_claim_makes_nothing_expire_that_was_there_before(account: Account) -> None:
+def test_claim_and_release_leave_snapshot_and_attribute_record_without_expiry(
+    account: Account,
+) -> None:
     """A rollback needs the snapshot and the attribute's record, however late it comes."""
     fail(account, account.queue(VisibilityTimeout="30"))
     before = find_lifetimes(account)
@@ -201,7 +203,7 @@ def test_a_claim_makes_nothing_expire_that_was_there_before(account: Account) ->
     assert "expires_at" not in kept
 
 
-def test_a_repeated_write_lets_the_item_last_from_then_on(account: Account) -> None:
+def test_repeated_write_restarts_the_lifetime_of_a_case_store_item(account: Account) -> None:
     evidence(account)
     account.later(minutes=50)
     evidence(account)

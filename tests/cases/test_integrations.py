@@ -39,7 +39,9 @@ def details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [json.loads(each["Detail"]) for each in events if each["DetailType"] == kind]
 
 
-def test_a_transition_and_its_page_are_an_event_each_as_the_schemas_say(account: Account) -> None:
+def test_transition_and_its_notification_are_each_put_as_an_event_that_fits_its_schema(
+    account: Account,
+) -> None:
     with account.bus() as events:
         _escalate(account)
         assert details(events, TRANSITION_EVENT) == [], "nobody who is failing waits for it"
@@ -55,7 +57,9 @@ def test_a_transition_and_its_page_are_an_event_each_as_the_schemas_say(account:
     assert [each["DetailType"] for each in events] == [NOTIFICATION_EVENT, TRANSITION_EVENT]
 
 
-def test_a_page_of_no_case_has_a_key_of_its_own_place(account: Account) -> None:
+def test_notification_event_without_a_case_has_a_dedup_key_of_account_and_region(
+    account: Account,
+) -> None:
     with account.bus() as events:
         context_of(account).notifier.send_about_account("probe", "lost", EXAMPLE_TEXT)
     (page,) = details(events, NOTIFICATION_EVENT)
@@ -64,7 +68,7 @@ def test_a_page_of_no_case_has_a_key_of_its_own_place(account: Account) -> None:
     assert page["dedup_key"] == f"{ACCOUNT}/{REGION}/probe"
 
 
-def test_a_transition_whose_event_is_refused_is_put_once_it_is_taken(account: Account) -> None:
+def test_transition_event_that_eventbridge_refused_is_put_later(account: Account) -> None:
     with account.bus(failing=2) as events:
         _escalate(account)
         assert len(account.transitions()) == 1, "in the case bucket all the same"
@@ -74,7 +78,7 @@ def test_a_transition_whose_event_is_refused_is_put_once_it_is_taken(account: Ac
     assert details(events, TRANSITION_EVENT) == account.transitions()
 
 
-def test_a_page_without_its_event_reaches_people_once_until_the_event_is_put(
+def test_notification_whose_event_is_refused_reaches_people_once_and_only_the_event_is_retried(
     account: Account,
 ) -> None:
     account.clients.sns.create_topic(Name="payments")
@@ -88,7 +92,7 @@ def test_a_page_without_its_event_reaches_people_once_until_the_event_is_put(
     assert len(account.pages("urgent")) == 1
 
 
-def test_a_page_left_unsent_reaches_people_although_no_event_is_ever_taken(
+def test_notification_that_sns_refused_is_sent_later_although_no_event_can_be_put(
     account: Account,
 ) -> None:
     with account.bus(failing=1_000), Stubber(account.clients.sns) as sns:
@@ -101,7 +105,7 @@ def test_a_page_left_unsent_reaches_people_although_no_event_is_ever_taken(
     assert len(account.pages("urgent")) == 1
 
 
-def test_no_more_reach_people_in_an_hour_while_no_event_is_taken(account: Account) -> None:
+def test_hourly_notification_limit_holds_while_no_event_can_be_put(account: Account) -> None:
     account.now = account.now.replace(minute=1, second=0)
     record = NotificationRecord.create(None, "lost", EXAMPLE_TEXT, urgent=False, at=account.now)
     with account.bus(failing=1_000):
@@ -119,7 +123,7 @@ def teams(account: Account) -> Account:
 
 
 @pytest.mark.parametrize(("tag", "pages"), [("payments", 1), ("Payments", 0), (TEAM, 0), ("", 0)])
-def test_a_team_of_the_settings_has_the_page_beside_everybody(
+def test_notification_goes_to_the_tagged_team_and_to_the_usual_topic(
     teams: Account, tag: str, pages: int
 ) -> None:
     _escalate(teams, **{"mendq:notify": tag})
@@ -128,14 +132,16 @@ def test_a_team_of_the_settings_has_the_page_beside_everybody(
     assert [teams.pages(USUAL)[0]] * pages == teams.pages(PAYMENTS)
 
 
-def test_a_teams_topic_that_takes_nothing_is_said_in_everybodys_page(teams: Account) -> None:
+def test_failure_of_a_teams_topic_is_mentioned_in_the_usual_topics_notification(
+    teams: Account,
+) -> None:
     teams.clients.sns.delete_topic(TopicArn=TEAM)
     _escalate(teams, **{"mendq:notify": PAYMENTS})
     ((_, body),) = teams.pages(USUAL)
     assert f"The topic of team {PAYMENTS} did not take it: " in body.splitlines()[-1]
 
 
-def test_a_page_that_was_left_unsent_still_goes_to_its_team(teams: Account) -> None:
+def test_notification_that_sns_refused_is_sent_later_to_the_team_too(teams: Account) -> None:
     with Stubber(teams.clients.sns) as sns:
         for _ in range(2):
             sns.add_client_error("publish", "InternalError")
@@ -148,7 +154,7 @@ def test_a_page_that_was_left_unsent_still_goes_to_its_team(teams: Account) -> N
 HOSTILE = '``` <!channel> <https://evil.example|click> @here &lt; \x00\u202e "quoted"\n*bold*'
 
 
-def test_chat_gets_amazon_qs_schema_and_mail_the_plain_text() -> None:
+def test_publish_for_chat_sends_amazon_qs_schema_to_chat_and_plain_text_to_mail() -> None:
     page = {"subject": f"on {HOSTILE}", "text": f"WHO\n  {HOSTILE}\n", "dedup_key": "kms_denied-1"}
     message = make_publish_arguments(
         {**page, "queue_arn": "arn:aws:sqs:r:a:orders"}, is_for_chat=True
@@ -169,7 +175,7 @@ def test_chat_gets_amazon_qs_schema_and_mail_the_plain_text() -> None:
 
 
 @pytest.mark.parametrize(("chat", "form"), [((), None), ((Severity.URGENT,), "json")])
-def test_a_page_takes_the_form_that_its_topic_is_set_to(
+def test_notification_is_published_as_json_only_if_chat_is_set_for_its_severity(
     account: Account, chat: tuple[Severity, ...], form: str | None
 ) -> None:
     account.settings = structs.replace(account.settings, chat=chat)
@@ -192,7 +198,7 @@ def test_a_page_takes_the_form_that_its_topic_is_set_to(
         ("https://docs.example/*/", "https://docs.example/runbooks/kms_denied/"),
     ],
 )
-def test_a_page_links_to_its_runbook_where_settings_say_where(
+def test_notification_links_to_its_runbook_under_the_configured_docs_url(
     account: Account, docs_url: str, link: str
 ) -> None:
     account.settings = structs.replace(account.settings, docs_url=docs_url)
@@ -203,6 +209,6 @@ def test_a_page_links_to_its_runbook_where_settings_say_where(
     assert links == [f"  runbook: {link}"]
 
 
-def test_an_event_that_is_refused_is_an_error_of_aws(account: Account) -> None:
+def test_put_event_raises_client_error_if_eventbridge_refuses_the_entry(account: Account) -> None:
     with account.bus(failing=1), pytest.raises(ClientError, match="ThrottlingException"):
         put_event(account.clients, NOTIFICATION_EVENT, {})

@@ -25,7 +25,7 @@ def _pin(account: Account, generation: int = 1, policy: str = POLICY) -> Pin:
     return Pin(QUEUE, policy, digest_of_policy(policy), generation, account.now, "ada", then, then)
 
 
-def test_a_pin_is_retained_byte_for_byte(account: Account) -> None:
+def test_pin_is_stored_byte_for_byte_and_can_be_put_twice(account: Account) -> None:
     pins, pin = _pins(account), _pin(account)
     assert pins.load(QUEUE) is None
     assert pins.load_last_generation(QUEUE) == 0
@@ -36,7 +36,7 @@ def test_a_pin_is_retained_byte_for_byte(account: Account) -> None:
 
 
 @pytest.mark.parametrize("generation", [1, 2, 4])
-def test_a_pin_that_was_decided_on_another_is_not_retained(
+def test_pin_whose_generation_does_not_follow_the_stored_one_is_not_stored(
     account: Account, generation: int
 ) -> None:
     pins = _pins(account)
@@ -48,7 +48,7 @@ def test_a_pin_that_was_decided_on_another_is_not_retained(
     assert (found.generation, found.pinned_by) == (2, "ada")
 
 
-def test_a_pin_that_is_taken_away_leaves_its_number(account: Account) -> None:
+def test_generation_of_a_removed_pin_is_not_used_again(account: Account) -> None:
     pins, pin = _pins(account), _pin(account)
     pins.put(pin)
     assert pins.remove(pin)

@@ -47,7 +47,7 @@ def _unsent(account: Account) -> str:
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal"])
-def test_what_is_only_observed_or_was_fixed_pages_nobody(account: Account, tag: str) -> None:
+def test_observed_or_applied_case_notifies_nobody(account: Account, tag: str) -> None:
     fail(account, account.queue(tag=tag, VisibilityTimeout="30"))
     (case,) = account.transitions()
     assert case["notified"] is case["urgent"] is False
@@ -55,13 +55,15 @@ def test_what_is_only_observed_or_was_fixed_pages_nobody(account: Account, tag: 
 
 
 @pytest.mark.parametrize("tag", ["observe", "propose"])
-def test_in_observe_mode_nobody_is_told_of_a_refusal(account: Account, tag: str) -> None:
+def test_refused_case_notifies_people_in_propose_mode_but_not_in_observe_mode(
+    account: Account, tag: str
+) -> None:
     fail(account, account.queue(tag=tag, VisibilityTimeout="601"))
     assert states(account) == ["refused"]
     assert len(account.pages("info")) == (tag == "propose")
 
 
-def test_the_same_refusal_is_reported_once_a_day_however_often_it_is_written_down(
+def test_refusal_that_is_recorded_every_four_hours_is_notified_once_a_day(
     account: Account,
 ) -> None:
     queue = account.queue(VisibilityTimeout="601")
@@ -74,7 +76,7 @@ def test_the_same_refusal_is_reported_once_a_day_however_often_it_is_written_dow
     assert len(account.pages("info")) == 2
 
 
-def test_a_page_that_sns_does_not_take_is_sent_when_the_events_come_again(
+def test_notification_that_sns_refused_is_sent_at_the_next_delivery_of_the_failed_calls(
     proposing: Account,
 ) -> None:
     queue = _unsent(proposing)
@@ -89,14 +91,14 @@ def test_a_page_that_sns_does_not_take_is_sent_when_the_events_come_again(
     assert "body" not in _page_item(proposing, queue)
 
 
-def test_a_page_on_its_way_is_not_sent_by_another_run(proposing: Account) -> None:
+def test_notification_being_sent_by_another_run_is_not_sent_twice(proposing: Account) -> None:
     queue = _unsent(proposing)
     proposing.later(seconds=30)
     fail(proposing, queue)
     assert proposing.pages("info") == []
 
 
-def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) -> None:
+def test_stored_notification_older_than_a_day_is_not_sent(proposing: Account) -> None:
     """Each try to send it is noted; the news is as old as it was."""
     queue = _unsent(proposing)
     for _ in range(3):
@@ -117,7 +119,7 @@ def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) 
     assert proposing.pages("info") == []
 
 
-def test_beyond_the_pages_of_an_hour_people_are_told_so_and_the_rest_comes_later(
+def test_notifications_beyond_the_hourly_limit_are_announced_and_sent_later(
     account: Account,
 ) -> None:
     count = NOTIFICATIONS_PER_HOUR + 3
@@ -141,7 +143,9 @@ def _by(role: str) -> dict[str, Any]:
     return {**KMS_DENIED, "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": role}}}}
 
 
-def test_a_page_about_a_stranger_is_not_held_back_by_an_older_case(account: Account) -> None:
+def test_new_caller_of_an_open_case_is_notified_although_people_heard_of_the_case(
+    account: Account,
+) -> None:
     queue = account.queue(KmsMasterKeyId="alias/orders")
     fail(account, queue, **KMS_DENIED)
     account.later(hours=2)
@@ -159,7 +163,7 @@ def test_a_page_about_a_stranger_is_not_held_back_by_an_older_case(account: Acco
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal"])
-def test_what_only_pages_opens_as_escalated_and_pages_somebody_now(
+def test_symptom_without_a_fix_escalates_and_notifies_urgently_even_in_a_freeze(
     account: Account, tag: str
 ) -> None:
     account.freeze()

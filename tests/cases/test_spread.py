@@ -19,19 +19,19 @@ def noted(spread: Spread, now: datetime, *queues: str) -> Spread:
     return Spread.from_texts(texts | set(spread.make_new_notes(queues, now)))
 
 
-def test_what_is_over_an_hour_old_counts_no_more() -> None:
+def test_spread_forgets_a_queue_after_about_an_hour() -> None:
     spread = noted(Spread(), NOW, "a")
     assert spread.list_queue_arns(NOW + timedelta(minutes=64)) == {"a"}
     assert spread.list_queue_arns(NOW + timedelta(minutes=75)) == frozenset()
 
 
-def test_the_same_queue_is_noted_once_in_two_slots() -> None:
+def test_spread_notes_a_queue_at_most_once_in_fifteen_minutes() -> None:
     spread = noted(Spread(), NOW, "a")
     assert spread.make_new_notes(["a"], NOW + timedelta(minutes=14)) == []
     assert len(spread.make_new_notes(["a"], NOW + timedelta(minutes=15))) == 1
 
 
-def test_a_symptom_that_lasts_never_reads_small() -> None:
+def test_spread_of_a_lasting_symptom_counts_every_queue_at_any_minute() -> None:
     """Forty queues that fail all the time, two in a batch: none of them may look alone."""
     spread, queues = Spread(), [f"q{n}" for n in range(40)]
     for minute in range(600):
@@ -42,7 +42,7 @@ def test_a_symptom_that_lasts_never_reads_small() -> None:
     assert len(spread.notes) <= 2 * 40
 
 
-def test_notes_never_outgrow_their_item() -> None:
+def test_spread_stores_no_more_notes_than_the_maximum() -> None:
     spread = noted(Spread(), NOW, *(f"q{n}" for n in range(MAXIMUM_NOTED_QUEUES + 5)))
     assert len(spread.notes) == MAXIMUM_NOTED_QUEUES
     spread = noted(
@@ -51,11 +51,11 @@ def test_notes_never_outgrow_their_item() -> None:
     assert len(spread.notes) <= MAXIMUM_NOTED_QUEUES
 
 
-def test_a_note_that_cannot_be_read_is_none() -> None:
+def test_spread_ignores_unreadable_notes() -> None:
     assert Spread.from_texts(["", "soon a", "2026-11-16T09:00:00 naive"]).notes == frozenset()
 
 
-def test_a_persons_value_stays_known_through_our_writes_and_a_later_one_starts_anew() -> None:
+def test_attribute_record_keeps_a_persons_value_through_mendqs_writes_until_a_newer_one() -> None:
     record = AttributeRecord().add_write("30", "45", HEAL_NOW)
     again = record.add_write("45", "68", HEAL_NOW)
     assert again.person_value == again.find_person_value("68") == "30"
@@ -63,7 +63,7 @@ def test_a_persons_value_stays_known_through_our_writes_and_a_later_one_starts_a
     assert record.add_write("10", "15", HEAL_NOW).person_value == "10"
 
 
-def test_old_writes_are_forgotten_but_not_the_budget() -> None:
+def test_attribute_record_drops_writes_older_than_two_days() -> None:
     record = AttributeRecord(writes=written(49, 23, 1))
     assert [each.at for each in record.add_write("30", "45", HEAL_NOW).writes] == [
         *(each.at for each in written(23, 1)),

@@ -40,7 +40,7 @@ def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
         *({"opened_at": {"NULL": True}}, {"state": {"S": "x"}}, {"case_id": {"N": "7"}}),
     ],
 )
-def test_a_listed_case_that_is_none_of_ours_hides_no_other(
+def test_follow_up_moves_the_other_cases_beside_an_unreadable_listed_case(
     account: Account, proposed: str, fields: dict[str, Any]
 ) -> None:
     good = account.case_store_items()[proposed, f"case#{SYMPTOM}"]
@@ -64,7 +64,7 @@ def test_a_listed_case_that_is_none_of_ours_hides_no_other(
         (f"page#{SYMPTOM}", {"announced": {"S": "[]"}}),
     ],
 )
-def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
+def test_unreadable_case_store_item_makes_rollback_refuse_and_heal_change_nothing(
     account: Account, proposed: str, sort: str, fields: dict[str, Any]
 ) -> None:
     _put(account, proposed, sort, **fields)
@@ -77,7 +77,7 @@ def test_what_is_looked_at_and_none_of_ours_is_said_to_be_so(
     assert account.attributes(proposed) == before
 
 
-def test_a_case_is_begun_only_where_two_hung_calls_of_it_fit(account: Account) -> None:
+def test_follow_up_reserves_time_for_two_hung_calls_per_case(account: Account) -> None:
     config: Any = account.clients.dynamodb.meta.config
     tries = config.retries["total_max_attempts"]
     hung_seconds = tries * (config.connect_timeout + config.read_timeout)

@@ -84,7 +84,7 @@ class World:
         return (found.code, found.reason) if found else None
 
 
-def test_a_fix_that_helps_is_verified_watched_and_closed(world: World) -> None:
+def test_fix_that_helps_is_verified_watched_and_closed(world: World) -> None:
     world.fixed()
     world.deletes = 7
     world.minutes(15)
@@ -98,7 +98,7 @@ def test_a_fix_that_helps_is_verified_watched_and_closed(world: World) -> None:
     assert world.follow().open_cases == []
 
 
-def test_a_fix_that_does_not_help_gets_the_next_bounded_step(world: World) -> None:
+def test_fix_that_does_not_help_is_followed_by_the_next_step(world: World) -> None:
     queue = world.fixed()
     world.fails_on(queue)
     assert world.account.visibility(queue) == 45
@@ -111,7 +111,9 @@ def test_a_fix_that_does_not_help_gets_the_next_bounded_step(world: World) -> No
     assert world.account.attribute_item(queue)["person_value"] == {"S": "30"}
 
 
-def test_a_write_late_in_a_long_run_is_not_blamed_for_what_failed_before(world: World) -> None:
+def test_failed_calls_from_before_a_late_write_do_not_make_the_fix_ineffective(
+    world: World,
+) -> None:
     """A batch of many queues takes most of a minute: the change stands since it was made."""
     queue = world.account.queue(VisibilityTimeout="30")
     begun, written = world.account.now, world.account.now + timedelta(seconds=55)
@@ -134,7 +136,7 @@ def test_a_write_late_in_a_long_run_is_not_blamed_for_what_failed_before(world: 
     assert world.states()[:2] == ["applied", "ineffective"]
 
 
-def test_the_next_step_waits_for_the_cooldown(world: World) -> None:
+def test_next_step_of_an_ineffective_fix_waits_for_the_cooldown(world: World) -> None:
     queue = world.fixed()
     world.fails_on(queue, 5)
     world.minutes(20)
@@ -149,7 +151,9 @@ def test_the_next_step_waits_for_the_cooldown(world: World) -> None:
     assert world.held_up(queue) is None, "it has moved"
 
 
-def test_a_persons_newer_value_is_overridden_and_retained(world: World) -> None:
+def test_value_that_a_person_set_after_a_fix_is_kept_and_the_case_is_overridden(
+    world: World,
+) -> None:
     queue = world.fixed()
     world.account.set_visibility(queue, 40)
     world.fails_on(queue, 45)
@@ -161,7 +165,7 @@ def test_a_persons_newer_value_is_overridden_and_retained(world: World) -> None:
 @pytest.mark.parametrize(
     ("tag", "ends"), [("off", "closed"), ("observe", "escalated"), ("propose", "escalated")]
 )
-def test_a_queue_that_is_no_longer_to_be_healed_is_left_alone(
+def test_next_step_is_not_written_if_the_queue_left_heal_mode(
     world: World, tag: str, ends: str
 ) -> None:
     queue = world.fixed()
@@ -172,7 +176,7 @@ def test_a_queue_that_is_no_longer_to_be_healed_is_left_alone(
     assert world.states()[-1] == ends
 
 
-def test_an_approval_that_came_to_nothing_is_reported_though_not_at_once(world: World) -> None:
+def test_expired_approval_is_reported_once_sns_accepts_the_notification(world: World) -> None:
     """A person said yes and believes that it is done; nobody else comes by once it has ended."""
     world.fixed(tag="propose")
     world.heal_is_up = False
@@ -191,7 +195,7 @@ def test_an_approval_that_came_to_nothing_is_reported_though_not_at_once(world: 
     assert context_of(world.account).open_cases.list_unsettled() == []
 
 
-def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
+def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or the alarm on a follow-up that fails would ring until somebody closes the case."""
@@ -214,7 +218,7 @@ def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(
     ("old", "new", "code"),
     [("", "", "moved_on"), ("us-east-1", "eu-west-1", "elsewhere"), ("1234", "4321", "elsewhere")],
 )
-def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(
+def test_continue_case_refuses_a_case_that_moved_on_or_is_of_another_region_or_account(
     world: World, old: str, new: str, code: str
 ) -> None:
     queue = world.fixed()
@@ -225,7 +229,9 @@ def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(
     assert world.account.case_store_items() == before
 
 
-def test_a_deployment_without_the_owner_leaves_the_case_waiting(world: World) -> None:
+def test_ineffective_case_waits_if_the_lambda_of_its_next_step_is_not_deployed(
+    world: World,
+) -> None:
     queue = world.fixed()
     world.fails_on(queue)
     (error,) = follow_up(context_of(world.account), {}, lambda: 60).errors.values()
@@ -250,7 +256,7 @@ def take_away(account: Account, queue: str, how: str) -> str:
 
 @pytest.mark.parametrize("how", ["off", "untagged", "gone"])
 @pytest.mark.parametrize("state", ["applied", "watching"])
-def test_what_nobody_listens_for_is_never_said_to_have_stayed_away(
+def test_fix_on_a_deleted_or_unmanaged_queue_is_closed_and_never_verified(
     world: World, state: str, how: str
 ) -> None:
     queue = world.fixed()
@@ -268,7 +274,9 @@ def test_what_nobody_listens_for_is_never_said_to_have_stayed_away(
 
 
 @pytest.mark.parametrize("how", ["off", "untagged", "gone"])
-def test_an_escalation_ends_with_what_it_is_about(world: World, how: str) -> None:
+def test_escalated_case_is_closed_if_its_queue_is_deleted_or_unmanaged(
+    world: World, how: str
+) -> None:
     account = world.account
     queue = account.queue(KmsMasterKeyId="alias/orders")
     fail(account, queue, eventName="SendMessage", errorCode="KMS.AccessDeniedException")
@@ -281,7 +289,7 @@ def test_an_escalation_ends_with_what_it_is_about(world: World, how: str) -> Non
     assert len(account.pages("urgent")) == 1
 
 
-def test_a_next_step_is_stopped_as_one_of_many_too(world: World) -> None:
+def test_next_steps_of_many_queues_at_once_are_stopped_as_a_mass_symptom(world: World) -> None:
     queues = []
     for n in range(5):
         queues.append(world.fixed(f"q{n}.fifo"))
@@ -292,7 +300,7 @@ def test_a_next_step_is_stopped_as_one_of_many_too(world: World) -> None:
     assert sum(world.account.visibility(queue) > 45 for queue in queues) <= 3
 
 
-def test_what_waits_an_hour_to_be_written_is_reported_once(world: World) -> None:
+def test_step_that_waits_an_hour_for_a_freeze_to_end_is_reported_once(world: World) -> None:
     """A cooldown passes by itself; a freeze that somebody has forgotten does not."""
     account = world.account
     queue = world.fixed()

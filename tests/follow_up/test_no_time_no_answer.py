@@ -100,7 +100,9 @@ def cases_in_store(account: Account) -> dict[tuple[str, str], Any]:
     return {key: item for key, item in items.items() if key[1].startswith("case#")}
 
 
-def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Account) -> None:
+def test_follow_up_with_too_little_time_leaves_every_case_for_the_next_run(
+    account: Account,
+) -> None:
     make_escalated_cases(account)
     before = account.case_store_items()
     followed = follow(account, lambda: LONGEST_SECONDS_PER_CASE - 1)
@@ -112,7 +114,9 @@ def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Acco
     assert count_closed_cases(account) == 3
 
 
-def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Account) -> None:
+def test_follow_up_that_runs_out_of_time_leaves_the_remaining_cases_unchanged(
+    account: Account,
+) -> None:
     """No case is begun that there may be no time to finish."""
     make_escalated_cases(account)
     before = cases_in_store(account)
@@ -126,7 +130,9 @@ def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Accoun
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_follow_up_moves_the_others_if_one_case_cannot_be_read(account: Account, how: str) -> None:
+def test_follow_up_moves_the_other_cases_if_one_case_cannot_be_read(
+    account: Account, how: str
+) -> None:
     first, *_ = make_escalated_cases(account)
     look = "dynamodb.TransactGetItems"
     with silent(account.clients.dynamodb, look, how, about=first.queue_arn):
@@ -139,7 +145,7 @@ def test_follow_up_moves_the_others_if_one_case_cannot_be_read(account: Account,
     assert count_closed_cases(account) == 3
 
 
-def test_follow_up_finds_a_case_where_it_was_if_it_cannot_even_be_postponed(
+def test_follow_up_retries_a_case_in_the_next_minute_if_it_can_be_neither_read_nor_postponed(
     account: Account,
 ) -> None:
     first, *_ = make_escalated_cases(account)
@@ -159,7 +165,9 @@ def test_follow_up_finds_a_case_where_it_was_if_it_cannot_even_be_postponed(
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_follow_up_says_so_if_the_open_cases_cannot_be_listed(account: Account, how: str) -> None:
+def test_follow_up_raises_case_store_unavailable_if_the_open_cases_cannot_be_listed(
+    account: Account, how: str
+) -> None:
     make_escalated_cases(account)
     before = account.case_store_items()
     with (
@@ -205,7 +213,7 @@ CALLS = {
 
 @pytest.mark.parametrize("how", SILENCE)
 @pytest.mark.parametrize("what", CALLS)
-def test_follow_up_verifies_nothing_that_it_cannot_look_at(
+def test_follow_up_does_not_verify_a_fix_whose_queue_or_metrics_cannot_be_read(
     account: Account, what: str, how: str
 ) -> None:
     """It waits for an answer, and meanwhile the other queue's fix is verified."""
@@ -235,7 +243,7 @@ def not_filed(account: Account) -> list[str]:
     return queues
 
 
-def test_follow_up_without_time_files_nothing_and_the_next_run_does(account: Account) -> None:
+def test_follow_up_with_too_little_time_files_transitions_in_the_next_run(account: Account) -> None:
     not_filed(account)
     left = iter([60.0])
     before = account.case_store_items()
@@ -247,7 +255,9 @@ def test_follow_up_without_time_files_nothing_and_the_next_run_does(account: Acc
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_follow_up_tries_a_silent_bucket_once_and_files_later(account: Account, how: str) -> None:
+def test_follow_up_tries_a_failing_case_bucket_once_and_files_transitions_later(
+    account: Account, how: str
+) -> None:
     not_filed(account)
     with silent(account.clients.s3, "s3.PutObject", how) as unanswered:
         followed = follow(account)
@@ -259,7 +269,7 @@ def test_follow_up_tries_a_silent_bucket_once_and_files_later(account: Account, 
 
 
 @pytest.mark.parametrize("unfiled", NAMES[:2])
-def test_follow_up_files_the_others_if_one_case_cannot_be_filed(
+def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one(
     account: Account, unfiled: str
 ) -> None:
     """The bucket refuses one key every time: it makes way, wherever it is in the order."""
@@ -277,7 +287,9 @@ def test_follow_up_files_the_others_if_one_case_cannot_be_filed(
     assert states(account) == ["applied", "applied"]
 
 
-def test_follow_up_says_so_if_what_is_to_be_filed_cannot_be_listed(account: Account) -> None:
+def test_follow_up_reports_an_error_if_unfiled_transitions_cannot_be_listed(
+    account: Account,
+) -> None:
     """The cases themselves were moved before."""
     make_escalated_cases(account)
     with silent(
@@ -289,7 +301,9 @@ def test_follow_up_says_so_if_what_is_to_be_filed_cannot_be_listed(account: Acco
     assert count_closed_cases(account) == 3
 
 
-def test_follow_up_leaves_alone_what_another_run_has_just_claimed(account: Account) -> None:
+def test_follow_up_does_not_change_a_case_that_another_run_has_just_claimed(
+    account: Account,
+) -> None:
     """It was due when it was listed; by the time it is read, heal is about to write."""
     queue = failing(account, "propose")
     move(account, case_of(account), "approved")
@@ -358,7 +372,7 @@ def claims(account: Account) -> dict[tuple[str, str], Any]:
 
 
 @pytest.mark.parametrize("how", [each for each in SILENCE if each != "forbidden"])
-def test_dead_run_stays_to_be_recovered_while_sqs_does_not_answer(
+def test_write_of_a_run_that_died_is_not_recorded_until_sqs_answers(
     account: Account, how: str
 ) -> None:
     """Only SQS can say whether the dead run wrote. No Lambda function may guess it."""
@@ -383,7 +397,7 @@ def test_dead_run_stays_to_be_recovered_while_sqs_does_not_answer(
     assert claims(account) == {}
 
 
-def test_dead_run_is_not_recovered_without_time(account: Account) -> None:
+def test_write_of_a_run_that_died_is_not_recorded_with_too_little_time(account: Account) -> None:
     queue = dead(account)
     before, calls = account.case_store_items(), calls_of(account)
     bodies = account.late_deletes(queue, "7", "8", "9")
@@ -397,7 +411,7 @@ def test_dead_run_is_not_recovered_without_time(account: Account) -> None:
     assert account.visibility(queue) == 45
 
 
-def test_dead_run_of_a_case_that_nobody_knows_stays_for_whoever_does(
+def test_claim_of_a_run_that_died_on_an_unknown_symptom_waits_for_a_version_that_knows_it(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A newer Mendq's case, while an older one is deployed again."""
@@ -425,7 +439,7 @@ def rewrite_intent(account: Account, queue: str, **over: Any) -> None:
     )
 
 
-def test_claim_without_a_step_is_nobodys_to_guess(account: Account) -> None:
+def test_claim_without_a_step_is_refused_as_unreadable_and_writes_nothing(account: Account) -> None:
     """As somebody with access to the table can write one."""
     queue = dead(account)
     rewrite_intent(account, queue, steps=[])
@@ -438,7 +452,7 @@ def test_claim_without_a_step_is_nobodys_to_guess(account: Account) -> None:
     assert states(account) == ["proposed", "approved"]
 
 
-def test_claim_for_a_symptom_that_nobody_knows_is_left_and_nothing_is_written(
+def test_claim_for_an_unknown_symptom_is_kept_and_nothing_is_written(
     account: Account,
 ) -> None:
     queue = dead(account)
@@ -452,7 +466,9 @@ def test_claim_for_a_symptom_that_nobody_knows_is_left_and_nothing_is_written(
     assert "SetQueueAttributes" not in calls
 
 
-def test_claim_for_another_symptom_of_the_queue_is_settled_as_that_case(account: Account) -> None:
+def test_claim_for_another_symptom_of_the_queue_is_recorded_as_that_symptoms_case(
+    account: Account,
+) -> None:
     """Two symptoms are fixed by one attribute: whichever comes by next records the write."""
     queue, other = dead(account), "visibility_timeout_default"
     rewrite_intent(account, queue, symptom=other, case_id=f"{other}-0123456789ab")
@@ -465,7 +481,7 @@ def test_claim_for_another_symptom_of_the_queue_is_settled_as_that_case(account:
 
 
 @pytest.mark.parametrize("what", ["tags", "attributes"])
-def test_value_that_a_person_set_is_never_reported_as_a_verified_fix(
+def test_value_that_a_person_set_is_never_recorded_as_a_verified_fix(
     account: Account, what: str
 ) -> None:
     """Messages are deleted again, because of what the person did, and SQS does not answer."""

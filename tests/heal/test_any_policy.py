@@ -181,12 +181,12 @@ def _written_along(stages: Iterable[Stage]) -> list[str]:
         return made.known.written
 
 
-def test_the_way_leads_to_a_write() -> None:
+def test_undisturbed_approval_restores_the_pinned_policy() -> None:
     """A property that never comes to one would hold of anything."""
     assert _written_along(WAY) == [POLICIES[0]]
 
 
-def test_a_person_who_comes_between_is_never_overruled() -> None:
+def test_restore_policy_never_overwrites_a_persons_edit_at_any_stage() -> None:
     for place, record in enumerate((*PERSONS[1:], PERSONS[0]), 1):
         between = ("a_person_sets_the_policy", POLICIES[2], record)
         assert _written_along((*WAY[: min(place, 3)], between, *WAY[min(place, 3) :])) == []
@@ -196,7 +196,9 @@ def test_a_person_who_comes_between_is_never_overruled() -> None:
 @given(
     strategies.lists(strategies.tuples(strategies.integers(0, len(WAY)), DISTURBANCES), max_size=3)
 )
-def test_no_path_writes_a_policy_that_is_not_pinned(disturbances: list[tuple[int, Stage]]) -> None:
+def test_restore_policy_writes_only_the_pinned_policy_in_any_order_of_events(
+    disturbances: list[tuple[int, Stage]],
+) -> None:
     stages = list(WAY)
     for place, stage in sorted(disturbances, key=lambda each: each[0], reverse=True):
         stages.insert(place, stage)

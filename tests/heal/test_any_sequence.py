@@ -105,7 +105,7 @@ class Account(RuleBasedStateMachine):
                     assert now == chosen
 
 
-def test_any_sequence_of_events_and_changes() -> None:
+def test_heal_writes_only_bounded_values_to_managed_queues_in_any_order_of_events() -> None:
     run_state_machine_as_test(
         Account,
         settings=settings(

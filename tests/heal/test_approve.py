@@ -46,7 +46,9 @@ def proposed(account: Account, heal: Heal) -> Case:
 
 
 @pytest.mark.parametrize("word", ["", "Approve", "approved", "apply", None, ["approve"]])
-def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) -> None:
+def test_decision_with_an_unknown_word_is_a_bad_request_and_changes_nothing(
+    account: Account, proposed: Case, word: object
+) -> None:
     answered = unchanged(account, proposed.queue_arn, lambda: say(account, word, proposed.case_id))
     assert answered["error"] == "bad_request"
 
@@ -54,14 +56,18 @@ def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) 
 @pytest.mark.parametrize(
     ("actor", "retained"), [("\n\t", UNNAMED_ACTOR), ("a\nb\u202e", "a b\\u202e")]
 )
-def test_the_actor_is_cleaned(actor: str, retained: str) -> None:
+def test_operator_request_escapes_control_characters_in_the_actor(
+    actor: str, retained: str
+) -> None:
     request = OperatorRequest.of({"case_id": "c", "actor": actor})
     assert isinstance(request, OperatorRequest)
     assert request.actor == retained
 
 
 @pytest.mark.parametrize("word", ["approve", "decline"])
-def test_what_was_applied_is_no_proposal(account: Account, word: str) -> None:
+def test_approve_or_decline_of_an_applied_case_is_refused_as_wrong_state(
+    account: Account, word: str
+) -> None:
     queue = account.queue(VisibilityTimeout="30")
     fail(account, queue)
     case_id = case_of(account).case_id
@@ -70,7 +76,9 @@ def test_what_was_applied_is_no_proposal(account: Account, word: str) -> None:
     assert f"is applied; to {word} takes a case that is proposed" in answered["reason"]
 
 
-def test_a_proposal_runs_out(account: Account, proposed: Case, heal: Heal) -> None:
+def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(
+    account: Account, proposed: Case, heal: Heal
+) -> None:
     account.later(hours=23, minutes=55)
     queue, case_id = proposed.queue_arn, proposed.case_id
     answered = unchanged(account, queue, lambda: say(account, "approve", case_id))
@@ -78,7 +86,9 @@ def test_a_proposal_runs_out(account: Account, proposed: Case, heal: Heal) -> No
     assert heal.asked == []
 
 
-def test_an_approved_plan_is_carried_out(account: Account, proposed: Case, heal: Heal) -> None:
+def test_approve_raises_the_visibility_timeout_and_records_who_approved(
+    account: Account, proposed: Case, heal: Heal
+) -> None:
     answered = say(account, "approve", proposed.case_id)
     assert account.visibility(proposed.queue_arn) == 45
     assert answered["state"] == "applied"
@@ -89,7 +99,7 @@ def test_an_approved_plan_is_carried_out(account: Account, proposed: Case, heal:
     assert heal.asked == [make_owner_request(proposed)]
 
 
-def test_another_plan_than_the_approved_one_is_not_carried_out(
+def test_approve_expires_the_case_if_a_person_changed_the_value_since_the_proposal(
     account: Account, proposed: Case
 ) -> None:
     account.set_visibility(proposed.queue_arn, 40)
@@ -98,7 +108,7 @@ def test_another_plan_than_the_approved_one_is_not_carried_out(
     assert (answered["state"], answered["code"]) == ("expired", "plan_changed")
 
 
-def test_of_a_queue_that_is_gone_the_approval_ends_and_nothing_is_to_be_done(
+def test_approve_of_a_deleted_queue_expires_the_case_and_asks_people_for_nothing(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
     gone = {"QueueUrl": account.url(proposed.queue_arn)}
@@ -113,7 +123,7 @@ def test_of_a_queue_that_is_gone_the_approval_ends_and_nothing_is_to_be_done(
     assert not [line for line in page.splitlines() if line.strip().startswith(("aws ", "mendq "))]
 
 
-def test_what_a_person_may_not_ask_for_any_more_ends_in_other_words(
+def test_approve_of_a_queue_tagged_off_expires_the_case_with_its_own_reason(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
     heal.before = lambda: account.tag(proposed.queue_arn, mendq="off")
@@ -122,7 +132,7 @@ def test_what_a_person_may_not_ask_for_any_more_ends_in_other_words(
     assert "aws sqs get-queue-attributes" in account.pages()[-1][1]
 
 
-def test_where_heal_cannot_do_it_the_case_stays_approved(
+def test_approve_keeps_the_case_approved_if_the_heal_lambda_fails(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
     heal.fails = True
@@ -138,7 +148,7 @@ def test_where_heal_cannot_do_it_the_case_stays_approved(
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_approval_stands_if_the_owner_cannot_be_reached(
+def test_approve_keeps_the_case_approved_if_the_owner_lambda_does_not_answer(
     account: Account, proposed: Case, how: str
 ) -> None:
     speak = silence_owners(account, how)
@@ -153,7 +163,9 @@ def test_approval_stands_if_the_owner_cannot_be_reached(
 
 
 @pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
-def test_of_two_words_at_once_one_counts(account: Account, proposed: Case, at: str) -> None:
+def test_approve_and_decline_at_the_same_time_only_the_first_decision_counts(
+    account: Account, proposed: Case, at: str
+) -> None:
     """Alice's comes before Bob's run looks at the case store, or before it writes there."""
     answers: list[dict[str, Any]] = []
     come_between(
@@ -173,7 +185,7 @@ def test_of_two_words_at_once_one_counts(account: Account, proposed: Case, at: s
 @pytest.mark.parametrize(
     ("word", "state"), [("decline", ""), ("close", "escalated"), ("close", "overridden")]
 )
-def test_a_person_ends_a_case_and_whoever_says_so_second_hears_who_did(
+def test_second_decline_or_close_answers_who_ended_the_case_first(
     account: Account, proposed: Case, word: str, state: str
 ) -> None:
     if state:
@@ -189,7 +201,7 @@ def test_a_person_ends_a_case_and_whoever_says_so_second_hears_who_did(
     assert heard == first
 
 
-def test_an_approval_can_be_taken_back_while_it_waits(account: Account) -> None:
+def test_decline_ends_an_approval_that_waits_for_a_freeze_to_end(account: Account) -> None:
     """Frozen, it would be carried out by itself as soon as changes are let through."""
     account.settings = make_settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
     queue = account.queue(VisibilityTimeout="30")
@@ -217,7 +229,7 @@ def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
 
 
 @pytest.mark.parametrize("state", ["proposed", "escalated"])
-def test_a_case_of_a_symptom_that_nobody_knows_any_more_can_be_closed(
+def test_case_of_an_unknown_symptom_can_be_closed_but_not_approved(
     account: Account, proposed: Case, state: str
 ) -> None:
     case, pages = _of_another_mendq(account, proposed, state), account.pages()

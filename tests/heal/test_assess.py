@@ -16,7 +16,7 @@ from tests.account.faults import come_between
 from tests.heal.builders import list_refusal_codes, make_late_deletes
 
 
-def test_an_untagged_queue_is_never_touched(account: Account) -> None:
+def test_heal_of_an_untagged_queue_changes_and_records_nothing(account: Account) -> None:
     queue = account.queue(tag=None, VisibilityTimeout="2")
     before = account.attributes(queue)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", "4"))
@@ -27,7 +27,9 @@ def test_an_untagged_queue_is_never_touched(account: Account) -> None:
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal ", "HEAL", ""])
-def test_an_observed_queue_keeps_its_value_and_gets_a_case(account: Account, tag: str) -> None:
+def test_heal_with_an_observe_or_invalid_tag_only_records_an_observed_case(
+    account: Account, tag: str
+) -> None:
     queue = account.queue(tag=tag, VisibilityTimeout="2")
     before = account.attributes(queue)
     account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -37,7 +39,7 @@ def test_an_observed_queue_keeps_its_value_and_gets_a_case(account: Account, tag
     assert case["steps"] == [{"attribute": "VisibilityTimeout", "before": "2", "after": "3"}]
 
 
-def test_evidence_is_counted_across_batches(account: Account) -> None:
+def test_heal_counts_failed_calls_across_batches(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
     for event_id in ("1", "2", "3"):
         account.heal(account.late_deletes(queue, event_id))
@@ -49,7 +51,7 @@ def test_evidence_is_counted_across_batches(account: Account) -> None:
     assert not [sk for _, sk in account.case_store_items() if sk.startswith("evidence")]
 
 
-def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Account) -> None:
+def test_fix_records_a_transition_and_a_snapshot_and_releases_its_claim(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     (case,) = account.transitions()
@@ -65,7 +67,7 @@ def test_a_healed_queue_has_a_transition_a_snapshot_and_no_claim(account: Accoun
     assert attribute["person_value"] == {"S": "30"}
 
 
-def test_our_own_failing_calls_change_nothing(account: Account) -> None:
+def test_failed_calls_by_mendqs_own_role_are_ignored(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
     role = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}"
     own = {"sessionContext": {"sessionIssuer": {"arn": role}}}
@@ -74,7 +76,9 @@ def test_our_own_failing_calls_change_nothing(account: Account) -> None:
     assert healed.ignore_codes == ["own_call"] * 3
 
 
-def test_a_value_that_another_principal_set_is_overridden_and_retained(account: Account) -> None:
+def test_visibility_timeout_that_a_person_set_after_a_fix_is_never_written_again(
+    account: Account,
+) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     account.set_visibility(queue, 10)
@@ -89,7 +93,7 @@ def test_a_value_that_another_principal_set_is_overridden_and_retained(account: 
     assert account.transitions()[-1]["to"] == "overridden"
 
 
-def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
+def test_queue_beyond_the_writes_per_minute_limit_is_fixed_at_its_next_failed_call(
     account: Account,
 ) -> None:
     account.settings = make_settings(limits=Limits(writes_per_minute=2))
@@ -103,7 +107,7 @@ def test_over_the_writes_of_a_minute_a_queue_waits_for_its_next_failed_call(
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
-def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) -> None:
+def test_fourth_queue_with_the_symptom_within_an_hour_is_not_fixed(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
     account.heal(make_late_deletes(account, queues[:3]))
     account.later(minutes=59)
@@ -133,7 +137,7 @@ def test_mass_symptom_over_several_batches_changes_no_queue_and_notifies_people_
     assert len(account.pages("urgent") + account.pages("info")) == 1
 
 
-def test_tagged_queues_of_a_stranger_dilute_no_mass_symptom(account: Account) -> None:
+def test_mass_symptom_ignores_healthy_queues_tagged_observe(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     for n in range(80):
         account.queue(f"of-a-stranger-{n}", tag="observe")
@@ -143,7 +147,9 @@ def test_tagged_queues_of_a_stranger_dilute_no_mass_symptom(account: Account) ->
     assert [account.visibility(queue) for queue in queues] == [10] * 4
 
 
-def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
+def test_heal_without_the_case_store_changes_nothing_and_retries_the_events(
+    account: Account,
+) -> None:
     account.settings = replace(account.settings, case_table="gone")
     queue = account.queue(VisibilityTimeout="10")
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -154,7 +160,9 @@ def test_without_the_case_store_nothing_is_changed(account: Account) -> None:
 
 
 @pytest.mark.parametrize("named", [(), ("gone.fifo",)])
-def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ...]) -> None:
+def test_failed_calls_to_a_deleted_queue_cause_no_error_and_no_case(
+    account: Account, named: tuple[str, ...]
+) -> None:
     account.settings = make_settings(queues=named, mode=Mode.HEAL)
     gone = f"arn:aws:sqs:{REGION}:{ACCOUNT}:gone.fifo"
     healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
@@ -162,7 +170,9 @@ def test_a_queue_that_is_gone_is_no_error(account: Account, named: tuple[str, ..
     assert account.transitions() == []
 
 
-def test_a_queue_that_is_made_anew_while_it_is_looked_at_keeps_its_value(account: Account) -> None:
+def test_heal_does_not_write_if_the_queue_is_recreated_between_read_and_claim(
+    account: Account,
+) -> None:
     queue = account.queue(VisibilityTimeout="30")
 
     def remake() -> None:
@@ -189,7 +199,7 @@ def _noted(account: Account, queue: str) -> str:
 
 
 @pytest.mark.parametrize(("between", "comes_again"), [(1, False), (2, True)])
-def test_a_failed_call_is_noted_though_another_run_comes_in_between(
+def test_failed_call_after_a_fix_is_stored_despite_concurrent_runs(
     account: Account, between: int, comes_again: bool
 ) -> None:
     """Once it looks again; for more than that the call comes again, and is not lost."""
@@ -214,7 +224,7 @@ def test_a_failed_call_is_noted_though_another_run_comes_in_between(
     assert all(f"other-{n}" in _noted(account, queue) for n in range(between))
 
 
-def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Account) -> None:
+def test_drill_queue_is_not_counted_in_a_mass_symptom(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     account.tag(queues[0], **{DRILL_TAG: "true"})
     account.heal(make_late_deletes(account, queues))
@@ -222,7 +232,9 @@ def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Acco
     assert account.pages("urgent") == []
 
 
-def test_drills_are_counted_among_themselves(account: Account) -> None:
+def test_more_drills_at_once_than_the_maximum_fix_no_queue_and_notify_nobody(
+    account: Account,
+) -> None:
     """Else a tag on every queue would be a way round the guardrail; it is nobody's page."""
     names = (f"q{n}.fifo" for n in range(MAXIMUM_DRILLS + 1))
     queues = [account.queue(name, VisibilityTimeout="10") for name in names]

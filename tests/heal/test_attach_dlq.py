@@ -54,7 +54,9 @@ def names(account: Account) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
-def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name: str) -> None:
+def test_attach_dlq_creates_a_dlq_with_the_sources_type_and_key_and_attaches_it(
+    account: Account, name: str
+) -> None:
     queue = account.queue(name, KmsMasterKeyId="alias/orders")
     account.tag(queue, team="billing")
     assert taken(account, queue, plan_for(queue)) is None
@@ -69,7 +71,9 @@ def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name
     assert not tags.get("Tags"), "neither our own nor anybody's are copied"
 
 
-def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
+def test_attach_dlq_retried_after_a_failed_attach_uses_the_dlq_already_created(
+    account: Account,
+) -> None:
     queue = account.queue("orders")
     away = ConnectTimeoutError(endpoint_url="sqs")
     let_through = deny_operation(
@@ -85,7 +89,7 @@ def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
 
 
 @pytest.mark.parametrize("is_reached", [True, False])
-def test_source_is_left_as_it_was_if_its_dlq_cannot_be_made(
+def test_source_queue_is_unchanged_if_create_queue_of_its_dlq_fails(
     account: Account, *, is_reached: bool
 ) -> None:
     """A source that names a queue that is not there would lose its failing messages' way out."""
@@ -104,7 +108,7 @@ def test_source_is_left_as_it_was_if_its_dlq_cannot_be_made(
     assert taken(account, queue, plan_for(queue)) is None, "it may be tried again"
 
 
-def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
+def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
     account: Account,
 ) -> None:
     queue, theirs = account.queue("orders"), account.queue("theirs")
@@ -127,7 +131,7 @@ def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
         {"KmsMasterKeyId": "alias/theirs"},
     ],
 )
-def test_a_queue_of_that_name_with_other_attributes_is_somebodys(
+def test_attach_dlq_refuses_an_existing_queue_with_other_attributes(
     account: Account, theirs: dict[str, str]
 ) -> None:
     queue, taken_name = account.queue("orders"), account.queue("orders-dlq", **theirs)
@@ -137,7 +141,7 @@ def test_a_queue_of_that_name_with_other_attributes_is_somebodys(
     assert account.attributes(taken_name) == before
 
 
-def test_a_queue_of_that_name_with_a_policy_is_somebodys(account: Account) -> None:
+def test_attach_dlq_refuses_an_existing_queue_with_a_policy(account: Account) -> None:
     """CreateQueue does not compare it; messages in a queue that is open to others would leak."""
     queue = account.queue("orders")
     assert taken(account, queue, plan_for(queue)[:1]) is not None, "nothing names it yet"
@@ -149,7 +153,9 @@ def test_a_queue_of_that_name_with_a_policy_is_somebodys(account: Account) -> No
     assert not account.attributes(queue).get("RedrivePolicy")
 
 
-def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) -> None:
+def test_attach_dlq_retries_later_if_a_queue_of_the_dlqs_name_was_just_deleted(
+    account: Account,
+) -> None:
     queue = account.queue("orders")
     recently: Any = {"Error": {"Code": "AWS.SimpleQueueService.QueueDeletedRecently"}}
     error = ClientError(recently, "CreateQueue")
@@ -193,7 +199,7 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("reads_too_early", [0, 1, 2])
-def test_attach_waits_until_the_dlq_just_made_can_be_read(
+def test_attach_dlq_waits_until_the_new_dlq_can_be_read(
     account: Account, slept: list[float], reads_too_early: int
 ) -> None:
     """SQS: "You must wait at least one second after the queue is created"."""
@@ -205,7 +211,7 @@ def test_attach_waits_until_the_dlq_just_made_can_be_read(
     assert AttachDlq.value_in(account.attributes(queue)) == RedrivePolicy(arn_of_dlq(queue), 5).text
 
 
-def test_attach_names_no_dlq_that_cannot_be_read_and_takes_it_up_again_later(
+def test_attach_dlq_attaches_no_dlq_that_cannot_be_read_yet_and_retries_later(
     account: Account, slept: list[float]
 ) -> None:
     """Whether that queue is fit for the source's messages is not known yet."""
@@ -233,7 +239,9 @@ def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, s
 
 
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
-def test_a_queue_that_is_gone_is_made_again_under_its_name(account: Account, name: str) -> None:
+def test_deleted_dlq_is_recreated_under_its_name_without_changing_the_source(
+    account: Account, name: str
+) -> None:
     queue, named = _naming_what_is_gone(account, name)
     before = account.attributes(queue)
     account.later(minutes=1)
@@ -243,7 +251,9 @@ def test_a_queue_that_is_gone_is_made_again_under_its_name(account: Account, nam
     assert account.attributes(queue) == before, "the source is not written"
 
 
-def test_what_the_source_does_not_name_is_not_made(account: Account) -> None:
+def test_create_dlq_refuses_a_name_that_the_sources_redrive_policy_does_not_name(
+    account: Account,
+) -> None:
     queue, _ = _naming_what_is_gone(account)
     another = CreateDlq("", arn_of_dlq(queue))
     assert code_of(taken(account, queue, (another,))) == "dlq_unfit"
@@ -251,7 +261,9 @@ def test_what_the_source_does_not_name_is_not_made(account: Account) -> None:
 
 
 @pytest.mark.parametrize("target", ["orders-dlq.fifo", "orders", OTHER_ACCOUNT])
-def test_what_does_not_fit_is_refused_however_it_was_planned(account: Account, target: str) -> None:
+def test_attach_dlq_refuses_a_fifo_mismatch_the_queue_itself_and_another_accounts_queue(
+    account: Account, target: str
+) -> None:
     queue = account.queue("orders")
     arn = target if target.startswith("arn:") else f"{queue.rpartition(':')[0]}:{target}"
     for steps in (plan_for(queue, arn), plan_for(queue, arn)[1:]):
@@ -261,7 +273,7 @@ def test_what_does_not_fit_is_refused_however_it_was_planned(account: Account, t
 
 
 @pytest.mark.parametrize(("redrive_count", "comes_round"), [(1, True), (3, True), (6, False)])
-def test_messages_that_would_come_round_or_go_on_without_an_end_are_refused(
+def test_attach_dlq_refuses_a_dlq_cycle_and_a_too_long_chain_of_dlqs(
     account: Account, redrive_count: int, comes_round: bool
 ) -> None:
     queue = account.queue("orders")
@@ -283,7 +295,7 @@ def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]
     return messages, AllowRedriveFrom(others.text, wanted.text)
 
 
-def test_a_source_is_let_in_beside_the_others(account: Account) -> None:
+def test_allow_redrive_step_adds_a_source_to_the_redrive_allow_policy(account: Account) -> None:
     messages, _ = _letting_in(account)
     queue = account.queue("orders", RedrivePolicy=RedrivePolicy(messages, 5).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(messages))
@@ -299,7 +311,7 @@ def test_a_source_is_let_in_beside_the_others(account: Account) -> None:
         ("orders.fifo", "cannot be a source: it names a queue of the other type"),
     ],
 )
-def test_whoever_does_not_name_it_or_does_not_fit_is_not_let_in(
+def test_allow_redrive_step_refuses_a_queue_that_is_no_source_of_the_dlq(
     account: Account, name: str, because: str
 ) -> None:
     messages, step = _letting_in(account, account.queue(name))
@@ -310,7 +322,7 @@ def test_whoever_does_not_name_it_or_does_not_fit_is_not_let_in(
     assert account.attributes(messages)["RedriveAllowPolicy"] == step.before
 
 
-def test_steps_of_others_are_not_taken(account: Account) -> None:
+def test_attach_dlq_writer_refuses_a_visibility_timeout_step(account: Account) -> None:
     queue = account.queue("orders", VisibilityTimeout="30")
     assert code_of(taken(account, queue, (SetVisibilityTimeout(30, 45),))) == "dlq_unfit"
     assert account.visibility(queue) == 30

@@ -29,7 +29,7 @@ def said(lines: list[str]) -> list[str]:
     return [each for each in lines if "AWS Health" in each or "health.aws.amazon.com" in each]
 
 
-def test_while_one_is_open_it_is_said_first_and_once(account: Account) -> None:
+def test_notification_begins_with_the_open_aws_health_event_once(account: Account) -> None:
     another_page = told(account, detail={"page": "2", "totalPages": "2"})
     healed = heal_hears(account, told(account), told(account), another_page)
     assert (
@@ -49,26 +49,30 @@ def test_while_one_is_open_it_is_said_first_and_once(account: Account) -> None:
     assert lines[3].startswith("What: ")
 
 
-def test_once_it_is_closed_nothing_is_said_whatever_comes_late(account: Account) -> None:
+def test_closed_aws_health_event_is_not_mentioned_even_if_an_older_update_arrives_late(
+    account: Account,
+) -> None:
     heal_hears(account, told(account))
     heal_hears(account, told(account, updated=5, detail={"statusCode": "closed"}))
     heal_hears(account, told(account))
     assert said(page_about(account)) == []
 
 
-def test_one_that_nobody_closed_is_forgotten(account: Account) -> None:
+def test_aws_health_event_that_was_never_closed_is_forgotten_after_its_lifetime(
+    account: Account,
+) -> None:
     heal_hears(account, told(account))
     account.later(seconds=EVENT_LIFETIME.total_seconds())
     assert said(page_about(account)) == []
 
 
-def test_what_is_to_come_is_not_going_on(account: Account) -> None:
+def test_aws_health_event_that_starts_in_the_future_is_not_mentioned(account: Account) -> None:
     soon = mail_time(account.now + timedelta(hours=1))
     heal_hears(account, told(account, detail={"startTime": soon}))
     assert said(page_about(account)) == []
 
 
-def test_an_event_of_kms_concerns_queues_with_a_key(account: Account) -> None:
+def test_aws_health_event_of_kms_is_mentioned_only_for_encrypted_queues(account: Account) -> None:
     heal_hears(account, told(account, detail={"service": "KMS"}))
     assert said(page_about(account, "plain")) == []
     assert len(said(page_about(account, "secret", KmsMasterKeyId="alias/orders"))) == 2
@@ -88,7 +92,7 @@ def mass_symptom(account: Account) -> list[str]:
 
 
 @pytest.mark.parametrize("service", ["SQS", "KMS"])
-def test_mass_symptom_notification_says_first_that_aws_has_an_open_event(
+def test_mass_symptom_notification_begins_with_the_open_aws_health_event(
     account: Account, service: str
 ) -> None:
     """One cause for many queues is often AWS's; some of many queues may have a key."""
@@ -101,7 +105,7 @@ def test_mass_symptom_notification_says_first_that_aws_has_an_open_event(
     assert lines.index(event) == 1, "behind the first line, before what Mendq makes of it"
 
 
-def test_mass_symptom_notification_names_no_event_that_is_over_or_of_elsewhere(
+def test_mass_symptom_notification_mentions_no_closed_event_and_none_of_another_region(
     account: Account,
 ) -> None:
     heal_hears(account, told(account))
@@ -111,7 +115,7 @@ def test_mass_symptom_notification_names_no_event_that_is_over_or_of_elsewhere(
     assert said(mass_symptom(account)) == []
 
 
-def test_mass_symptom_notification_goes_out_without_events_that_cannot_be_read(
+def test_mass_symptom_notification_is_sent_without_unreadable_aws_health_events(
     account: Account,
 ) -> None:
     key = {"pk": {"S": "account"}, "sk": {"S": "aws_health"}}
@@ -120,7 +124,9 @@ def test_mass_symptom_notification_goes_out_without_events_that_cannot_be_read(
     assert said(mass_symptom(account)) == []
 
 
-def test_three_are_named_and_only_the_newest_kept(account: Account) -> None:
+def test_notification_names_three_aws_health_events_and_the_store_keeps_the_newest(
+    account: Account,
+) -> None:
     many = [
         told(account, updated=n, detail={"eventArn": f"{ARN}{n}"})
         for n in range(MAXIMUM_EVENTS + 2)
@@ -145,14 +151,16 @@ def test_three_are_named_and_only_the_newest_kept(account: Account) -> None:
         {"detail": {"lastUpdatedTime": None}},
     ],
 )
-def test_what_is_no_such_event_of_ours_is_not_noted(account: Account, over: dict[str, Any]) -> None:
+def test_foreign_or_malformed_aws_health_event_is_not_stored(
+    account: Account, over: dict[str, Any]
+) -> None:
     body = told(account, **over)
     assert read_health(body, ACCOUNT, REGION) is None
     assert heal_hears(account, body).error_by_message_id == {}
     assert ("account", "aws_health") not in account.case_store_items()
 
 
-def test_one_that_would_never_be_over_is_not_noted(account: Account) -> None:
+def test_aws_health_event_with_a_far_future_update_time_is_not_stored(account: Account) -> None:
     """Nor do many of them push out what AWS has open."""
     never = {"lastUpdatedTime": "Fri, 31 Dec 9999 23:59:59 GMT"}
     forged = [
@@ -164,11 +172,11 @@ def test_one_that_would_never_be_over_is_not_noted(account: Account) -> None:
 
 
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
-def test_whatever_comes_is_read_or_not(body: str) -> None:
+def test_read_health_returns_none_for_any_other_text(body: str) -> None:
     assert read_health(body, ACCOUNT, REGION) is None
 
 
-def test_a_case_store_that_fails_lets_it_come_again(
+def test_aws_health_event_is_retried_if_the_case_store_fails(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(**_: Any) -> None:

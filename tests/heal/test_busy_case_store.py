@@ -181,7 +181,9 @@ def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) ->
 
 
 @pytest.mark.parametrize("operation", sorted(TRANSACTIONS))
-def test_conflict_that_passes_at_once_is_no_error(account: Account, operation: str) -> None:
+def test_single_transaction_conflict_is_retried_without_an_error(
+    account: Account, operation: str
+) -> None:
     act = heals(account)
     busy = BusyCaseStore(account, "TransactionConflict", 1, operations=frozenset({operation}))
     assert act().error_by_message_id == {}  # type: ignore[attr-defined]
@@ -190,7 +192,9 @@ def test_conflict_that_passes_at_once_is_no_error(account: Account, operation: s
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_claim_that_dynamodb_cancels_for_good_writes_nothing(account: Account, reason: str) -> None:
+def test_heal_writes_nothing_if_dynamodb_keeps_cancelling_its_claim(
+    account: Account, reason: str
+) -> None:
     """Without its claim in the case store no run writes to a queue."""
     act, calls = heals(account), calls_of(account)
     writing = frozenset({"TransactWriteItems"})
@@ -204,7 +208,7 @@ def test_claim_that_dynamodb_cancels_for_good_writes_nothing(account: Account, r
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_operator_is_told_to_ask_again_while_the_case_store_is_busy(
+def test_approve_asks_the_operator_to_retry_while_the_case_store_is_busy(
     account: Account, reason: str
 ) -> None:
     act = approves(account)
@@ -221,7 +225,7 @@ def test_operator_is_told_to_ask_again_while_the_case_store_is_busy(
     assert account.visibility(queue_arn) == 45
 
 
-def test_update_that_meets_a_transaction_is_tried_again(account: Account) -> None:
+def test_update_of_a_failed_call_is_retried_after_a_transaction_conflict(account: Account) -> None:
     """One failed call is too little to act on, and is kept with an update of one item."""
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
@@ -233,7 +237,9 @@ def test_update_that_meets_a_transaction_is_tried_again(account: Account) -> Non
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_failed_call_that_cannot_be_kept_comes_again(account: Account, reason: str) -> None:
+def test_failed_call_that_cannot_be_stored_is_redelivered_and_counted(
+    account: Account, reason: str
+) -> None:
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     busy = BusyCaseStore(account, reason, 1, times=CONFLICTS, operations=UPDATES)

@@ -17,7 +17,7 @@ def failing(account: Account, name: str = "orders.fifo") -> tuple[str, dict[str,
     return queue, account.late_deletes(queue, *(f"{name}-{n}" for n in range(3)))
 
 
-def test_a_queue_is_fixed_in_ten_calls(account: Account) -> None:
+def test_fix_of_one_queue_makes_ten_aws_calls_in_order(account: Account) -> None:
     queue, bodies = failing(account)
     made = calls_of(account)
     account.heal(bodies)
@@ -34,7 +34,7 @@ def test_a_queue_is_fixed_in_ten_calls(account: Account) -> None:
     assert account.visibility(queue) == 45
 
 
-def test_a_case_that_is_open_costs_two_reads(account: Account) -> None:
+def test_heal_of_a_queue_with_an_open_case_makes_two_reads(account: Account) -> None:
     _, bodies = failing(account)
     account.heal(bodies)
     made = calls_of(account)
@@ -42,7 +42,9 @@ def test_a_case_that_is_open_costs_two_reads(account: Account) -> None:
     assert made == ["ListQueueTags", "TransactGetItems"]
 
 
-def test_a_healthy_queue_costs_four(account: Account) -> None:
+def test_heal_of_a_queue_changed_since_its_failed_calls_makes_four_aws_calls(
+    account: Account,
+) -> None:
     """What failed is from before it became what it is."""
     queue = account.queue(VisibilityTimeout="30")
     bodies = account.late_deletes(queue, "1", "2", "3")
@@ -55,7 +57,7 @@ def test_a_healthy_queue_costs_four(account: Account) -> None:
     assert account.visibility(queue) == 45
 
 
-def test_of_two_queues_that_show_it_how_far_it_has_spread_is_read_once(account: Account) -> None:
+def test_heal_reads_the_spread_of_a_symptom_once_for_two_queues(account: Account) -> None:
     _, bodies = failing(account)
     _, others = failing(account, "other.fifo")
     made = calls_of(account)

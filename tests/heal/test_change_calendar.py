@@ -48,7 +48,7 @@ def writes(calls: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
-def test_failed_calls_in_heal_mode_write_nothing_until_the_calendar_opens(
+def test_failed_calls_in_heal_mode_write_nothing_until_the_change_calendar_opens(
     account: Account, close: Callable[..., ChangeCalendar], state: str
 ) -> None:
     queue_arn = account.queue(VisibilityTimeout="30")
@@ -89,7 +89,7 @@ def find(account: Account, queue_arn: str) -> BatchResult:
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
-def test_finding_in_heal_mode_writes_nothing_until_the_calendar_opens(
+def test_finding_in_heal_mode_writes_nothing_until_the_change_calendar_opens(
     lambdas: World, close: Callable[..., ChangeCalendar], state: str
 ) -> None:
     account = lambdas.account
@@ -107,7 +107,7 @@ def test_finding_in_heal_mode_writes_nothing_until_the_calendar_opens(
 
 
 @pytest.mark.parametrize(("tag", "opens"), [("propose", "proposed"), ("observe", "observed")])
-def test_closed_calendar_stops_no_proposal_and_is_not_asked_for_one(
+def test_closed_change_calendar_is_not_read_for_a_proposal_and_does_not_stop_it(
     account: Account, close: Callable[..., ChangeCalendar], tag: str, opens: str
 ) -> None:
     """Only writes wait; people still hear what is wrong."""
@@ -118,14 +118,16 @@ def test_closed_calendar_stops_no_proposal_and_is_not_asked_for_one(
 
 
 @pytest.mark.parametrize(("tag", "opens"), [("propose", "proposed"), ("observe", "observed")])
-def test_freeze_stops_no_proposal(account: Account, tag: str, opens: str) -> None:
+def test_freeze_does_not_stop_a_proposal_or_an_observed_case(
+    account: Account, tag: str, opens: str
+) -> None:
     account.freeze()
     failing(account, tag)
     assert states(account) == [opens]
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
-def test_approved_case_waits_while_closed_and_is_written_once_it_opens(
+def test_approved_case_is_written_only_once_the_change_calendar_opens(
     lambdas: World, close: Callable[..., ChangeCalendar], state: str
 ) -> None:
     account = lambdas.account
@@ -149,7 +151,7 @@ def test_approved_case_waits_while_closed_and_is_written_once_it_opens(
     assert writes(calls) == ["SetQueueAttributes"]
 
 
-def test_approval_that_waits_a_day_for_the_calendar_ends_and_says_why(
+def test_approval_expires_with_the_reason_after_a_day_of_a_closed_change_calendar(
     lambdas: World, close: Callable[..., ChangeCalendar]
 ) -> None:
     account = lambdas.account
@@ -167,7 +169,7 @@ def test_approval_that_waits_a_day_for_the_calendar_ends_and_says_why(
     assert account.visibility(ended.queue_arn) == 30, "what has expired is not written any more"
 
 
-def test_next_step_of_a_fix_that_did_not_help_waits_for_the_calendar(
+def test_next_step_of_an_ineffective_fix_waits_for_the_change_calendar(
     lambdas: World, close: Callable[..., ChangeCalendar]
 ) -> None:
     account = lambdas.account
@@ -186,7 +188,7 @@ def test_next_step_of_a_fix_that_did_not_help_waits_for_the_calendar(
     assert account.visibility(queue_arn) == 68
 
 
-def test_approved_policy_is_not_restored_while_the_calendar_is_closed(
+def test_approved_policy_is_not_restored_while_the_change_calendar_is_closed(
     account: Account, close: Callable[..., ChangeCalendar]
 ) -> None:
     """Every owner of a write asks: here the one that restores policies."""
@@ -206,7 +208,7 @@ def test_approved_policy_is_not_restored_while_the_calendar_is_closed(
     assert policy_of(account, queue_arn) == GRANTS
 
 
-def test_closed_calendar_does_not_stop_a_rollback(
+def test_closed_change_calendar_does_not_stop_a_rollback(
     account: Account, close: Callable[..., ChangeCalendar]
 ) -> None:
     queue_arn = failing(account)

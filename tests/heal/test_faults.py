@@ -11,7 +11,9 @@ from tests.prove.scenes import SCENES
 STRUCK = {"heal, fixed", "rollback", "approve, and heal's write"}
 
 
-def test_they_end_the_same() -> None:
+def test_fix_rollback_and_approval_end_the_same_after_a_kill_or_lost_answer_at_an_aws_call() -> (
+    None
+):
     proving = Proving()
     singly(proving, share=1 / 8, scenes=[each for each in SCENES if each.name in STRUCK])
     assert proving.figures["scenes"] == len(STRUCK)

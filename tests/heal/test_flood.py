@@ -57,7 +57,7 @@ def looked_at(account: Account, bodies: Mapping[str, str]) -> int:
 
 @pytest.mark.parametrize("over", [{}, MISSING], ids=["late", "missing"])
 @pytest.mark.parametrize("callers", [1, 100])
-def test_a_real_queue_is_fixed_behind_a_flood_of_names(
+def test_queue_is_fixed_within_a_flood_of_calls_to_unknown_queue_names(
     account: Account, over: dict[str, str], callers: int
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -71,14 +71,16 @@ def test_a_real_queue_is_fixed_behind_a_flood_of_names(
     assert about <= {"account", queue, *(each for each in about if each.startswith("case#"))}
 
 
-def test_managed_queues_are_looked_at_however_many_they_are(account: Account) -> None:
+def test_heal_reads_every_managed_queue_beyond_the_limit_for_unknown_names(
+    account: Account,
+) -> None:
     queues = [account.queue(f"q{n}.fifo") for n in range(MAXIMUM_UNKNOWN_NAMES + 30)]
     bodies = {f"{n}": call(account, each, f"{n}", "worker") for n, each in enumerate(queues)}
     assert looked_at(account, bodies) == len(queues)
     assert account.pages("urgent") == []
 
 
-def test_the_callers_take_turns_so_that_one_leaves_the_others_theirs(account: Account) -> None:
+def test_flood_by_one_caller_leaves_other_callers_queue_names_their_share(account: Account) -> None:
     """Settings name `gone`, and nothing `tagged`, which was made since the last listing."""
     account.settings = make_settings(queues=("gone",))
     account.heal(junk(account, names(A_FLOOD), "stranger"))
@@ -96,7 +98,9 @@ def test_the_callers_take_turns_so_that_one_leaves_the_others_theirs(account: Ac
     assert symptoms == {"visibility_timeout_too_short", "queue_missing"}
 
 
-def test_a_stranger_who_calls_a_queue_too_takes_no_turn_of_its_own_caller(account: Account) -> None:
+def test_queue_is_read_for_its_own_caller_although_a_flooding_caller_names_it_too(
+    account: Account,
+) -> None:
     account.heal(junk(account, names(A_FLOOD), "stranger"))
     queue = account.queue("tagged.fifo", VisibilityTimeout="30")
     theirs = {f"s{n}": call(account, queue, f"s{n}", "stranger") for n in range(3)}
@@ -107,7 +111,9 @@ def test_a_stranger_who_calls_a_queue_too_takes_no_turn_of_its_own_caller(accoun
     assert account.visibility(queue) == 45
 
 
-def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> None:
+def test_skipped_queue_names_are_counted_by_caller_and_reported_once_a_day(
+    account: Account,
+) -> None:
     flood = junk(account, names(A_FLOOD), "stranger", "other")
     healed = account.heal(flood)
     each = (A_FLOOD - MAXIMUM_UNKNOWN_NAMES) // 2
@@ -121,7 +127,7 @@ def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> No
 
 
 @pytest.mark.parametrize("names_it", [False, True])
-def test_calls_to_a_queue_that_was_never_seen_are_nobodys_news_unless_settings_name_it(
+def test_missing_queue_that_was_never_seen_is_reported_only_if_the_settings_name_it(
     account: Account, *, names_it: bool
 ) -> None:
     """Anybody can call made-up names, and Mendq would report each of them as missing."""
@@ -136,12 +142,14 @@ def test_calls_to_a_queue_that_was_never_seen_are_nobodys_news_unless_settings_n
         assert arn("made-up") not in about
 
 
-def test_a_listing_that_fails_costs_the_bound_and_no_event(account: Account) -> None:
+def test_heal_reads_every_named_queue_if_the_managed_queues_cannot_be_listed(
+    account: Account,
+) -> None:
     deny_operation(account.clients.tagging, "GetResources")
     assert looked_at(account, junk(account, names(A_FLOOD), "stranger")) == A_FLOOD
 
 
-def test_a_listing_is_asked_for_once_in_a_while_however_long_the_flood(account: Account) -> None:
+def test_managed_queues_are_listed_every_five_minutes_during_a_flood(account: Account) -> None:
     asked: list[object] = []
     account.clients.tagging.meta.events.register("before-call", lambda **it: asked.append(it))
     for minute in range(12):
@@ -150,7 +158,7 @@ def test_a_listing_is_asked_for_once_in_a_while_however_long_the_flood(account: 
     assert len(asked) == 3, f"at 0, 5 and 10 minutes: each is good for {QUEUE_LIST_LIFETIME}"
 
 
-def test_a_mass_symptoms_page_names_one_queue_of_each_caller_first(account: Account) -> None:
+def test_mass_symptom_notification_names_one_queue_of_each_caller_first(account: Account) -> None:
     """Those of one stranger, earlier in the alphabet, hide no other's."""
     denied = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": ""}
     bodies: dict[str, str] = {}

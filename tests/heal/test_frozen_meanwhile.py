@@ -53,7 +53,7 @@ def code_of(outcome: Outcome) -> str:
     return outcome.refusal.code if outcome.refusal else ""
 
 
-def test_failing_queue_is_not_fixed_if_a_freeze_is_set_just_before_the_claim(
+def test_fix_is_not_written_if_a_freeze_is_set_just_before_the_claim(
     account: Account,
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -84,7 +84,7 @@ def test_waiting_case_is_not_written_if_a_freeze_is_set_just_before_the_claim(
     assert claims_and_snapshots(account) == held
 
 
-def test_rollback_goes_on_if_a_freeze_is_set_just_before_its_claim(account: Account) -> None:
+def test_rollback_continues_if_a_freeze_is_set_just_before_its_claim(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     fail(account, queue)

@@ -47,7 +47,7 @@ def code(refusal: Refusal | None) -> str | None:
     return refusal.code if refusal else None
 
 
-def test_overridden_refuses_plan_if_a_person_owns_any_of_its_attributes() -> None:
+def test_overridden_guardrail_refuses_a_plan_if_a_person_owns_any_of_its_attributes() -> None:
     other = SetMessageRetention(345_600, 1_209_600)
     owned, _ = proposal(overridden_until=NOW + timedelta(seconds=1))
     for steps in ((STEP, other), (other, STEP)):
@@ -56,7 +56,7 @@ def test_overridden_refuses_plan_if_a_person_owns_any_of_its_attributes() -> Non
     assert guardrails.refuse_if_overridden(owned, Plan((other,), "because")) is None
 
 
-def test_a_quiet_account_refuses_nothing() -> None:
+def test_guardrails_refuse_nothing_on_a_queue_without_history() -> None:
     assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation()) is None
     observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(freeze_reason="drill"))
     assert guardrails.refuse_if_frozen(observed) is None
@@ -66,7 +66,9 @@ def test_a_quiet_account_refuses_nothing() -> None:
 @pytest.mark.parametrize(
     ("age_seconds", "fresh"), [(3600, True), (3601, False), (-300, True), (-301, False)]
 )
-def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) -> None:
+def test_failed_call_is_fresh_from_one_hour_ago_until_five_minutes_ahead(
+    age_seconds: float, fresh: bool
+) -> None:
     made_at = NOW - timedelta(seconds=age_seconds)
     call = replace(examples.failed_call("DeleteMessage", "MessageNotInflight"), event_time=made_at)
     assert is_fresh(call, NOW) is fresh
@@ -91,14 +93,16 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
         ({"view": CaseStoreView(case=case(State.APPLIED))}, "case_already_open"),
     ],
 )
-def test_cases(over: dict[str, Any], expected: str) -> None:
+def test_guardrails_before_reading_refuse_with_the_first_code_that_applies(
+    over: dict[str, Any], expected: str
+) -> None:
     assert (
         code(guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation(**over)))
         == expected
     )
 
 
-def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
+def test_waiting_case_is_refused_as_claimed_before_frozen() -> None:
     held = CaseStoreView(freeze_reason="drill", record_by_attribute={VISIBILITY: HELD_BY})
     decision = decide(situation(waiting_case=case(State.APPROVED), view=held))
     assert isinstance(decision, KeepWaiting)
@@ -106,7 +110,7 @@ def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
 
 
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))
-def test_a_case_that_ended_stops_nothing(state: State) -> None:
+def test_case_in_a_final_state_does_not_stop_a_new_case(state: State) -> None:
     view = CaseStoreView(case=case(state))
     assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation(view=view)) is None
 
@@ -114,7 +118,9 @@ def test_a_case_that_ended_stops_nothing(state: State) -> None:
 @pytest.mark.parametrize(
     ("state", "hours"), [(State.PROPOSED, 24), (State.APPLIED, 48), (State.WATCHING, 48)]
 )
-def test_what_time_ends_has_ended_even_if_nobody_says_so(state: State, hours: int) -> None:
+def test_overdue_case_does_not_stop_a_new_case_from_an_hour_after_its_time_limit(
+    state: State, hours: int
+) -> None:
     almost = CaseStoreView(case=case(state, timedelta(hours=hours + 1, seconds=-1)))
     over = CaseStoreView(case=case(state, timedelta(hours=hours + 1)))
     assert guardrails.refuse_if_case_already_open(situation(view=almost))
@@ -122,7 +128,7 @@ def test_what_time_ends_has_ended_even_if_nobody_says_so(state: State, hours: in
 
 
 @pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
-def test_what_a_person_has_to_end_time_does_not(state: State) -> None:
+def test_escalated_or_overridden_case_stops_a_new_case_however_old(state: State) -> None:
     view = CaseStoreView(case=case(state, timedelta(days=100)))
     assert guardrails.refuse_if_case_already_open(situation(view=view))
 
@@ -131,7 +137,7 @@ def test_what_a_person_has_to_end_time_does_not(state: State) -> None:
     ("owner", "seconds_left", "expected"),
     [("another", 1, "claimed"), ("another", 0, None), ("me", 60, None)],
 )
-def test_somebody_elses_claim_holds_until_it_runs_out(
+def test_claim_of_another_run_refuses_a_write_until_the_claim_expires(
     owner: str, seconds_left: float, expected: str | None
 ) -> None:
     until = NOW + timedelta(seconds=seconds_left)
@@ -171,7 +177,9 @@ def redriven(*hours_ago: float, **record: Any) -> Given:
         (redriven(24, overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
     ],
 )
-def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
+def test_guardrails_about_a_plan_refuse_with_a_code_and_a_case_state(
+    given: Given, expected: str | None, becomes: str | None
+) -> None:
     refusal = on_plan(given)
     assert code(refusal) == expected
     assert (refusal.case_state if refusal else None) == becomes
@@ -196,7 +204,7 @@ def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
         ({HEAL: 3, OBSERVE: 18}, {HEAL: 3, OBSERVE: 3_000}, "21 of 3003 managed queues"),
     ],
 )
-def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
+def test_mass_symptom_share_in_heal_mode_is_not_diluted_by_observed_queues(
     showing: dict[Mode, int], managed: dict[Mode, int], expected: str | None
 ) -> None:
     """Of a queue in heal mode, where so many in each mode show it."""
@@ -209,7 +217,7 @@ def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 
 
-def test_queues_that_have_left_are_none_of_many() -> None:
+def test_mass_symptom_does_not_count_queues_that_are_no_longer_managed() -> None:
     """The notes of the last hour outlive the queues that they were made of."""
     managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
     reach = Reach.count_among(frozenset({"left", "stays"}), managed, HEAL)
@@ -217,7 +225,9 @@ def test_queues_that_have_left_are_none_of_many() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [(14.9, "too_little_time"), (15, None)])
-def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
+def test_write_is_refused_if_less_than_fifteen_seconds_remain(
+    seconds: float, expected: str | None
+) -> None:
     given, plan = proposal()
     given = structs.replace(given, remaining_seconds=seconds)
     assert code(guardrails.refuse_if_too_little_time(given, plan)) == expected
@@ -227,7 +237,7 @@ def _hours_ago(*hours: float) -> tuple[datetime, ...]:
     return tuple(NOW - timedelta(hours=each) for each in hours)
 
 
-def test_the_sixth_change_of_a_day_pages() -> None:
+def test_sixth_change_of_a_queue_within_a_day_escalates() -> None:
     changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
     assert len(changes) == MINIMUM_FREQUENT_CHANGES
     refusal = guardrails.refuse_if_keeps_changing(situation(excusing_change_times=changes))

@@ -20,7 +20,7 @@ from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
 from tests.scan.scanner import deny_operation
 
 
-def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account) -> None:
+def test_queues_beyond_the_remaining_time_are_not_begun_and_are_retried(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([*[60.0] * 12, *[5.0] * 50])
     run = structs.replace(account.run(), remaining_seconds=lambda: next(clock))
@@ -31,7 +31,7 @@ def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account
     assert len(account.transitions()) == raised
 
 
-def test_a_forged_event_does_not_poison_the_good_ones(account: Account) -> None:
+def test_record_with_invalid_unicode_does_not_stop_later_failed_calls(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "\ud800", requestID="\udfff"))
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -46,7 +46,9 @@ def _keep_out(account: Account, ending: str = "") -> None:
 
 
 @pytest.mark.parametrize("ending", ["", f": arn:aws:sqs:{REGION}:{ACCOUNT}:orders.fifo"])
-def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str) -> None:
+def test_queue_whose_policy_denies_mendq_is_refused_without_a_retry(
+    account: Account, ending: str
+) -> None:
     queue = account.queue(VisibilityTimeout="30")
     _keep_out(account, ending)
     healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -54,7 +56,9 @@ def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str)
     assert healed.error_by_message_id == {}
 
 
-def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) -> None:
+def test_queue_whose_policy_denies_its_attributes_is_neither_changed_nor_recorded(
+    account: Account,
+) -> None:
     """The policy lets Mendq read the tags, and nothing by which a change could be planned."""
     queue = account.queue(VisibilityTimeout="30")
     before, items = account.attributes(queue), account.case_store_items()
@@ -74,7 +78,7 @@ def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) 
 
 
 @pytest.mark.parametrize(("named", "pages"), [((), 0), (("orders.fifo",), 1)])
-def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_queue(
+def test_queue_policy_that_denies_everyone_is_reported_only_if_the_settings_name_the_queue(
     account: Account, named: tuple[str, ...], pages: int
 ) -> None:
     account.settings = make_settings(queues=named)
@@ -89,7 +93,7 @@ def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_q
     assert len(account.pages("urgent")) == pages
 
 
-def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
+def test_claim_without_an_expiry_does_not_stop_a_fix(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     key = {"pk": {"S": queue}, "sk": {"S": "attribute#VisibilityTimeout"}}
     claimed = {**key, "claim_owner": {"S": "nobody"}}
@@ -98,7 +102,7 @@ def test_a_claim_without_an_end_has_run_out(account: Account) -> None:
     assert account.visibility(queue) == 45
 
 
-def test_a_case_says_which_stack_deploys_its_queue(account: Account) -> None:
+def test_case_evidence_names_the_cloudformation_stack_and_resource(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     of_a_stack = {"stack-name": "shop", "logical-id": "Orders"}
     account.tag(queue, **{f"aws:cloudformation:{each}": of_a_stack[each] for each in of_a_stack})
@@ -107,7 +111,7 @@ def test_a_case_says_which_stack_deploys_its_queue(account: Account) -> None:
     assert (evidence["stack"], evidence["resource"]) == ("shop", "Orders")
 
 
-def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
+def test_failed_calls_after_a_fix_are_stored_at_most_every_five_minutes() -> None:
     applied, known, notes = case(State.APPLIED), Evidence(), 0
     for second in range(3_600):
         call = make_failures(FAILURES_COUNT_FROM + timedelta(seconds=second))
@@ -119,6 +123,6 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
     assert notes == EVENTS_SUFFICIENT_FOR_CASE + 3_600 // FAILURE_NOTES_PAUSE.seconds - 1
 
 
-def test_calls_from_before_are_not_noted() -> None:
+def test_failed_calls_from_before_the_fix_are_not_stored() -> None:
     early = make_failures(FAILURES_COUNT_FROM - timedelta(seconds=1))
     assert merge_failures(case(State.APPLIED), Evidence(), early, TIMING) is None

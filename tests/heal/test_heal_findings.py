@@ -52,7 +52,7 @@ def noted(scanner: Scanner, queue: str) -> list[bool]:
     return [each.is_measured for each in view.failures.sightings]
 
 
-def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanner: Scanner) -> None:
+def test_finding_of_an_open_case_is_recorded_once_a_day(scanner: Scanner) -> None:
     queue = make_short_retention_dlq(scanner, tag="propose")
     scanner.account.settings = structs.replace(
         scanner.account.settings,
@@ -65,7 +65,7 @@ def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanner: Scanner)
     assert noted(scanner, queue) == [True]
 
 
-def test_what_is_reported_again_of_a_waiting_case_is_not_measured(
+def test_finding_of_a_proposed_case_does_not_read_its_facts_again(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = make_short_retention_dlq(scanner, tag="propose")
@@ -76,7 +76,9 @@ def test_what_is_reported_again_of_a_waiting_case_is_not_measured(
     assert became(healed) == ["case_already_open"]
 
 
-def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanner: Scanner) -> None:
+def test_finding_whose_proposal_expired_is_proposed_again_only_after_a_month(
+    scanner: Scanner,
+) -> None:
     make_short_retention_dlq(scanner, tag="propose")
     assert round_and_heal(scanner) == ["proposed"]
     scanner.account.later(hours=25)
@@ -110,7 +112,9 @@ def found_and_healed(scanner: Scanner) -> tuple[list[str], list[str]]:
     return became(healed), calls
 
 
-def test_finding_that_nobody_answered_is_not_looked_at_again(scanner: Scanner) -> None:
+def test_finding_whose_proposal_expired_makes_no_metric_and_no_source_calls(
+    scanner: Scanner,
+) -> None:
     """Each look costs calls, and the answer would be the same."""
     unanswered(scanner)
     outcomes, calls = found_and_healed(scanner)
@@ -119,7 +123,7 @@ def test_finding_that_nobody_answered_is_not_looked_at_again(scanner: Scanner) -
     assert {"GetMetricData", "ListDeadLetterSourceQueues"}.isdisjoint(calls)
 
 
-def test_finding_that_nobody_answered_is_looked_at_again_if_the_queue_was_changed(
+def test_finding_whose_proposal_expired_is_proposed_again_if_the_queue_was_changed(
     scanner: Scanner,
 ) -> None:
     queue = unanswered(scanner)
@@ -129,7 +133,7 @@ def test_finding_that_nobody_answered_is_looked_at_again_if_the_queue_was_change
     assert "ListDeadLetterSourceQueues" in calls
 
 
-def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
+def test_finding_of_a_queue_changed_since_the_scan_is_not_stored_and_waits_for_the_next_scan(
     scanner: Scanner,
 ) -> None:
     queue = make_short_retention_dlq(scanner)
@@ -145,7 +149,7 @@ def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
     assert round_and_heal(scanner) == ["applied"]
 
 
-def test_heal_can_gather_whatever_an_entry_detects_by(scanner: Scanner) -> None:
+def test_heal_gathers_the_facts_of_every_symptom_that_a_scan_detects(scanner: Scanner) -> None:
     queue = make_short_retention_dlq(scanner)
     names = [each.name for each in CATALOGUE if each.plan and each.detection]
     scanner.heal_requests = [{"found": [{"queue_arn": queue, "symptom": each}]} for each in names]
@@ -178,7 +182,7 @@ def raced(scanner: Scanner, queue: str) -> None:
         scanner.put_metrics(queue, scanner.account.now - timedelta(minutes=minutes), **counts)
 
 
-def test_an_extension_that_a_delete_crossed_is_measured_once_an_hour_and_writes_nothing(
+def test_failed_visibility_extensions_are_measured_once_an_hour_and_write_nothing(
     scanner: Scanner,
 ) -> None:
     queue, measured = working(scanner, "orders"), list[str]()
@@ -194,7 +198,9 @@ def test_an_extension_that_a_delete_crossed_is_measured_once_an_hour_and_writes_
     assert (scanner.account.visibility(queue), scanner.account.transitions()) == (30, [])
 
 
-def test_what_is_measured_then_is_fixed_like_what_a_scan_finds(scanner: Scanner) -> None:
+def test_failed_visibility_extension_with_confirming_metrics_is_fixed_like_a_finding(
+    scanner: Scanner,
+) -> None:
     queue = working(scanner, "orders")
     raced(scanner, queue)
     assert crossed(scanner, queue, "1") == ["applied"]
@@ -214,7 +220,9 @@ def declined_after_measuring(scanner: Scanner) -> str:
     return queue
 
 
-def test_plan_that_a_person_declined_is_not_proposed_again_for_a_week(scanner: Scanner) -> None:
+def test_measured_plan_that_a_person_declined_is_not_proposed_again_for_a_week(
+    scanner: Scanner,
+) -> None:
     account, queue = scanner.account, declined_after_measuring(scanner)
     transitions, pages = account.transitions(), account.pages("info")
     for days in (1, 2, 3):
@@ -229,7 +237,9 @@ def test_plan_that_a_person_declined_is_not_proposed_again_for_a_week(scanner: S
     assert account.visibility(queue) == 30
 
 
-def test_on_fifo_and_on_a_queue_that_nobody_manages_it_is_only_counted(scanner: Scanner) -> None:
+def test_failed_visibility_extensions_on_fifo_or_unmanaged_queues_change_nothing(
+    scanner: Scanner,
+) -> None:
     fifo, strange = working(scanner, "orders.fifo"), scanner.account.queue("others", tag=None)
     raced(scanner, fifo)
     assert crossed(scanner, fifo, "1", "2", "3") == []

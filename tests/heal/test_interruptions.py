@@ -38,7 +38,7 @@ def _redeliver(account: Account, queue: str) -> None:
     account.heal(bodies)
 
 
-def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> None:
+def test_value_that_a_person_sets_between_read_and_write_is_kept(account: Account) -> None:
     queue = _settled_queue(account)
     come_between(
         account, "sqs.GetQueueAttributes", lambda: account.set_visibility(queue, 20), nth=2
@@ -52,7 +52,7 @@ def test_a_person_between_look_and_write_keeps_the_value(account: Account) -> No
     assert account.transitions() == []
 
 
-def test_a_lost_answer_is_not_sent_again_over_a_persons_value(account: Account) -> None:
+def test_write_whose_answer_was_lost_is_not_repeated_over_a_persons_value(account: Account) -> None:
     queue = _settled_queue(account)
 
     def lose(**_: Any) -> None:
@@ -69,7 +69,7 @@ def test_a_lost_answer_is_not_sent_again_over_a_persons_value(account: Account) 
     assert account.transitions()[-1]["to"] == "overridden"
 
 
-def test_no_freeze_hides_a_write_of_a_run_that_died(account: Account) -> None:
+def test_write_of_a_run_that_died_is_recorded_even_during_a_freeze(account: Account) -> None:
     """While its claim runs nothing is said; then what stands there is told, frozen or not."""
     queue = _settled_queue(account)
     _die(account, queue, "killed_after", WRITE)
@@ -84,7 +84,7 @@ def test_no_freeze_hides_a_write_of_a_run_that_died(account: Account) -> None:
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> None:
+def test_write_that_sqs_refuses_escalates_the_case_and_releases_the_claim(account: Account) -> None:
     queue = _settled_queue(account)
     with Stubber(account.clients.sqs_for_writing) as sqs:
         sqs.add_client_error("set_queue_attributes", "InvalidAttributeValue")
@@ -103,7 +103,7 @@ def test_a_write_that_sqs_refuses_is_a_case_for_a_person(account: Account) -> No
         ({"DelaySeconds": "1"}, 45),
     ],
 )
-def test_who_changes_a_queue_that_a_dead_run_wrote_to_is_not_overruled(
+def test_queue_changed_after_a_run_died_at_its_write_is_overridden_and_not_written_again(
     account: Account, change: dict[str, str], stands: int
 ) -> None:
     """Whose 45 it is cannot be known: nothing is forgotten, and nothing more is written."""
@@ -120,7 +120,7 @@ def test_who_changes_a_queue_that_a_dead_run_wrote_to_is_not_overruled(
 
 
 @pytest.mark.parametrize("tag", ["off", "observe"])
-def test_what_a_dead_run_wrote_is_reported_even_if_the_queue_is_taken_away(
+def test_write_of_a_run_that_died_is_recorded_even_if_the_queue_left_heal_mode(
     account: Account, tag: str
 ) -> None:
     queue = _settled_queue(account)
@@ -132,7 +132,7 @@ def test_what_a_dead_run_wrote_is_reported_even_if_the_queue_is_taken_away(
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-def test_an_intent_that_was_never_carried_out_leaves_nothing(account: Account) -> None:
+def test_claim_of_a_run_that_died_before_its_write_leaves_no_record(account: Account) -> None:
     queue = _settled_queue(account)
     _die(account, queue, "killed_after", CLAIM)
     account.tag(queue, mendq="off")
@@ -147,7 +147,7 @@ def test_an_intent_that_was_never_carried_out_leaves_nothing(account: Account) -
     assert "person_value" not in account.attribute_item(queue)
 
 
-def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
+def test_release_by_another_run_keeps_the_snapshot_of_the_case(account: Account) -> None:
     queue = _settled_queue(account)
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     (case,) = account.transitions()
@@ -158,7 +158,7 @@ def test_a_release_takes_nobody_elses_snapshot(account: Account) -> None:
     assert account.case_store_items() == before
 
 
-def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
+def test_two_concurrent_runs_write_a_queue_once(account: Account) -> None:
     queue = _settled_queue(account)
     bodies = account.late_deletes(queue, "1", "2", "3")
     come_between(account, "dynamodb.TransactWriteItems", lambda: account.heal(bodies))
@@ -167,7 +167,7 @@ def test_of_two_runs_that_both_looked_one_writes(account: Account) -> None:
     assert len(account.transitions()) == 1
 
 
-def test_a_claim_that_still_runs_keeps_the_other_out(account: Account) -> None:
+def test_run_does_not_write_while_another_runs_claim_is_valid(account: Account) -> None:
     """The other run looked before the claim was taken, so only the case store can stop it."""
     queue = _settled_queue(account)
     bodies = account.late_deletes(queue, "1", "2", "3")
@@ -181,7 +181,7 @@ def test_a_claim_that_still_runs_keeps_the_other_out(account: Account) -> None:
     assert account.transitions() == []
 
 
-def test_evidence_that_two_runs_bring_together_is_acted_on(account: Account) -> None:
+def test_failed_calls_that_two_concurrent_runs_store_add_up_to_a_fix(account: Account) -> None:
     queue = _settled_queue(account)
     account.heal(account.late_deletes(queue, "1"))
     other = account.late_deletes(queue, "2")

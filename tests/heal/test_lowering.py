@@ -21,7 +21,7 @@ def scanner(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner]:
         yield made
 
 
-def test_it_goes_down_when_a_person_agrees_and_back_when_one_takes_it_back(
+def test_too_long_visibility_timeout_is_lowered_only_after_approval_and_restored_by_rollback(
     scanner: Scanner,
 ) -> None:
     account = scanner.account

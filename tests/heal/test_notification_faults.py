@@ -20,7 +20,9 @@ from tests.notifications.pages import EXAMPLE_TEXT
 from tests.scan.scanner import deny_operation
 
 
-def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
+def test_stored_notification_is_sent_although_dynamodbs_answer_to_its_claim_was_lost(
+    account: Account,
+) -> None:
     """Left unsent by a run that died before it could send it."""
     record = NotificationRecord.create(None, "lost", EXAMPLE_TEXT, urgent=True, at=account.now)
     assert context_of(account).notifier.store(notification_key("account", "probe"), record, None)
@@ -40,7 +42,9 @@ def follow(account: Account, *, minutes: int) -> None:
         follow_up(context_of(account), OWNERS, lambda: 60)
 
 
-def test_a_page_about_what_was_declined_meanwhile_is_never_sent(account: Account) -> None:
+def test_notification_of_a_proposal_declined_before_sns_recovers_is_never_sent(
+    account: Account,
+) -> None:
     move_to_start_of_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     let_through = deny_operation(account.clients.sns, "Publish")
@@ -59,7 +63,7 @@ def test_a_page_about_what_was_declined_meanwhile_is_never_sent(account: Account
     assert declined.case_id not in body
 
 
-def test_a_page_sent_slowly_leaves_the_newer_one_to_be_sent(account: Account) -> None:
+def test_slow_notification_does_not_stop_the_newer_one_from_being_sent(account: Account) -> None:
     """One run is publishing a proposal while it is approved and comes to nothing."""
     move_to_start_of_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
@@ -86,7 +90,7 @@ def test_a_page_sent_slowly_leaves_the_newer_one_to_be_sent(account: Account) ->
     ]
 
 
-def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Account) -> None:
+def test_notifications_that_sns_refused_do_not_use_up_the_hourly_budget(account: Account) -> None:
     move_to_start_of_hour(account)
     notifier = context_of(account).notifier
     record = NotificationRecord.create(None, "down", EXAMPLE_TEXT, urgent=True, at=account.now)

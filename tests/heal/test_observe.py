@@ -68,7 +68,7 @@ def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None
     return decision.case, decision.notification
 
 
-def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported() -> None:
+def test_observe_mode_notifies_only_about_symptoms_that_people_alone_can_fix() -> None:
     every = (
         _announced(facts, entry) for entry in CATALOGUE if entry.plan for facts in _facts_of(entry)
     )
@@ -83,7 +83,7 @@ def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported() -> 
     assert remedied == REMEDY_OF_NO_USE
 
 
-def test_what_only_pages_is_reported_in_every_mode() -> None:
+def test_symptoms_that_only_notify_escalate_in_every_mode() -> None:
     for entry in CATALOGUE:
         if entry.plan is None or not entry.notifies_anyway:
             continue
@@ -93,7 +93,7 @@ def test_what_only_pages_is_reported_in_every_mode() -> None:
         assert not any(each.silent_in_observe for each in refusals), entry.name
 
 
-def test_a_queue_that_is_touched_again_and_again_wakes_nobody(account: Account) -> None:
+def test_queue_rewritten_six_times_a_day_notifies_nobody_in_observe_mode(account: Account) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="30")
     assert fail_calls_before_each_rewrite(account, queue, 6, minutes=4) == [
         "before_last_change"
@@ -112,7 +112,9 @@ def _many(account: Account, tag: str, **attributes: str) -> list[str]:
     return [account.queue(f"q{n}.fifo", tag=tag, **attributes) for n in range(4)]
 
 
-def test_that_many_queues_show_what_mendq_would_fix_wakes_nobody(account: Account) -> None:
+def test_mass_symptom_that_mendq_could_fix_notifies_nobody_in_observe_mode(
+    account: Account,
+) -> None:
     queues = _many(account, "observe", VisibilityTimeout="10")
     assert (
         list_refusal_codes(account.heal(make_late_deletes(account, queues))) == ["mass_symptom"] * 4
@@ -129,7 +131,7 @@ def test_that_many_queues_show_what_mendq_would_fix_wakes_nobody(account: Accoun
 @pytest.mark.parametrize(
     ("code", "reuse_seconds"), [("KmsThrottled", "3600"), ("KmsAccessDenied", "300")]
 )
-def test_that_many_queues_show_what_people_alone_can_fix_is_one_page(
+def test_mass_symptom_that_only_people_can_fix_sends_one_urgent_notification_in_observe_mode(
     account: Account, code: str, reuse_seconds: str
 ) -> None:
     key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": reuse_seconds}

@@ -32,7 +32,7 @@ def throttled_by_kms(account: Account, queue: str) -> dict[str, object]:
     return account.transitions()[-1]
 
 
-def test_failed_calls_after_a_change_name_it_and_the_fix_waits_for_a_person(
+def test_fix_of_failed_calls_after_mendqs_own_change_names_that_change_and_needs_approval(
     account: Account,
 ) -> None:
     queue, case_id = made_faster(account)
@@ -49,7 +49,9 @@ def test_failed_calls_after_a_change_name_it_and_the_fix_waits_for_a_person(
     assert f"FIRST\n  decide first: To take the change back:\n  mendq rollback {case_id}" in page
 
 
-def test_failed_calls_after_a_rollback_are_fixed_as_ever(account: Account) -> None:
+def test_failed_calls_after_a_rollback_of_mendqs_change_are_fixed_automatically(
+    account: Account,
+) -> None:
     queue, case_id = made_faster(account)
     assert undo(account, case_id)["state"] == "rolled_back"
     account.later(minutes=20)
@@ -58,7 +60,9 @@ def test_failed_calls_after_a_rollback_are_fixed_as_ever(account: Account) -> No
     assert case_id not in str(case["reason"])
 
 
-def test_failed_calls_after_the_watch_time_are_fixed_as_ever(account: Account) -> None:
+def test_failed_calls_after_the_watch_time_of_mendqs_change_are_fixed_automatically(
+    account: Account,
+) -> None:
     queue, case_id = made_faster(account)
     account.later(hours=account.settings.timing.watch_hours, minutes=1)
     case = throttled_by_kms(account, queue)

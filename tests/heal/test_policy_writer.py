@@ -94,9 +94,7 @@ def get_refusal_reason(
     return refusal.reason
 
 
-def test_writer_restores_the_pinned_text_if_nothing_speaks_against_it(
-    account: Account, queue: str
-) -> None:
+def test_policy_writer_restores_the_pinned_text(account: Account, queue: str) -> None:
     """Without this, the refusals below could all have the same unrelated cause."""
     seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     assert write_steps(account, seen) is None
@@ -115,7 +113,9 @@ def put_pin_item(account: Account, queue: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 30_000, "{}", "", "null"])
-def test_writer_refuses_if_the_pin_cannot_be_read(account: Account, queue: str, text: str) -> None:
+def test_policy_writer_refuses_a_pin_that_cannot_be_read(
+    account: Account, queue: str, text: str
+) -> None:
     seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     put_pin_item(account, queue, text)
     assert "its pin cannot be read" in get_refusal_reason(account, seen)
@@ -132,7 +132,7 @@ def test_writer_refuses_if_the_pin_cannot_be_read(account: Account, queue: str, 
         (AllowRedriveFrom("", GRANTS),),
     ],
 )
-def test_writer_refuses_whatever_is_not_one_policy_step(
+def test_policy_writer_refuses_anything_but_exactly_one_policy_step(
     account: Account, queue: str, steps: tuple[AttributeStep, ...]
 ) -> None:
     seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
@@ -163,7 +163,7 @@ MEANWHILE: dict[str, Callable[[Account, str], None]] = {
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-def test_writer_refuses_if_the_pin_was_changed_or_taken_away_meanwhile(
+def test_policy_writer_refuses_if_the_pin_was_changed_or_removed_since_the_plan(
     account: Account, queue: str, meanwhile: str
 ) -> None:
     seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
@@ -173,7 +173,7 @@ def test_writer_refuses_if_the_pin_was_changed_or_taken_away_meanwhile(
 
 @pytest.mark.parametrize("is_pinned", [True, False])
 @pytest.mark.parametrize("known", [None, CheckedPin(None)])
-def test_writer_refuses_if_the_plan_knew_no_pin(
+def test_policy_writer_refuses_a_plan_made_without_a_pin(
     account: Account, queue: str, known: CheckedPin | None, is_pinned: bool
 ) -> None:
     if not is_pinned:
@@ -183,7 +183,7 @@ def test_writer_refuses_if_the_plan_knew_no_pin(
     )
 
 
-def test_writer_refuses_if_the_plan_knew_a_doubt(account: Account, queue: str) -> None:
+def test_policy_writer_refuses_a_plan_whose_pin_was_doubtful(account: Account, queue: str) -> None:
     doubtful = CheckedPin(pin_of(account, queue), "alice has changed it since")
     assert "alice has changed it since" in get_refusal_reason(
         account, facts_of(account, queue, doubtful)
@@ -214,7 +214,7 @@ DOUBTS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)
-def test_writer_refuses_a_doubtful_pin_although_the_plan_saw_no_doubt(
+def test_policy_writer_refuses_an_invalid_pin_although_the_plan_accepted_it(
     account: Account, queue: str, doubt: str
 ) -> None:
     over, later, because = DOUBTS[doubt]
@@ -228,7 +228,7 @@ def test_writer_refuses_a_doubtful_pin_although_the_plan_saw_no_doubt(
 @pytest.mark.parametrize(
     "text", [policy_for("*"), policy_for(WORKER, Effect="Deny"), GRANTS + " ", "", "{}"]
 )
-def test_writer_refuses_another_text_than_the_pinned_one(
+def test_policy_writer_refuses_another_text_than_the_pinned_one(
     account: Account, queue: str, text: str
 ) -> None:
     seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
@@ -242,7 +242,7 @@ def make_pin_unreadable(account: Account, queue: str) -> None:
 
 @pytest.mark.usefixtures("analyzer")
 @pytest.mark.parametrize("act", [pin_again, take_pin_away, make_pin_unreadable])
-def test_approved_restore_ends_unwritten_if_the_pin_changes_after_the_claim(
+def test_approved_restore_expires_unwritten_if_the_pin_changes_just_before_the_claim(
     account: Account, act: Callable[[Account, str], None]
 ) -> None:
     """The same through the door of the Lambda: the plan was good when it looked."""

@@ -27,7 +27,7 @@ def found_again(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> 
     return repeats(opens, last, after, fresh_sightings=(Sighting.from_scan(NOW),))
 
 
-def test_failed_calls_repeat_within_a_cooldown_what_is_found_within_a_day() -> None:
+def test_observed_case_is_a_repeat_within_the_cooldown_for_calls_and_a_day_for_findings() -> None:
     observed = case(State.OBSERVED)
     assert not repeats(observed, None, timedelta())
     for minutes, calls, scan in ((29, True, True), (31, False, True), (24 * 60, False, False)):
@@ -47,7 +47,7 @@ def test_failed_calls_repeat_within_a_cooldown_what_is_found_within_a_day() -> N
         (replace(case(State.DECLINED), steps=()), timedelta()),
     ],
 )
-def test_what_a_person_left_as_it_is_is_left_alone_for_a_while(
+def test_finding_that_a_person_declined_or_closed_is_a_repeat_for_a_while(
     ended: Case, quiet: timedelta
 ) -> None:
     assert found_again(ended, quiet * 0.99) is bool(quiet)

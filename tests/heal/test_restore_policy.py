@@ -47,7 +47,9 @@ def _approved(account: Account) -> str:
     return queue
 
 
-def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analyzer) -> None:
+def test_approved_restore_writes_the_pinned_policy_byte_for_byte(
+    account: Account, analyzer: Analyzer
+) -> None:
     queue = _approved(account)
     outcome = restore(account)
     assert outcome.case is not None
@@ -58,7 +60,7 @@ def test_approved_it_is_put_back_byte_for_byte(account: Account, analyzer: Analy
     assert outcome.case.reason.endswith("finds what stands there not public")
 
 
-def test_what_is_found_public_once_it_stands_there_is_a_persons(
+def test_restored_policy_that_access_analyzer_finds_public_escalates(
     account: Account, analyzer: Analyzer
 ) -> None:
     queue = _approved(account)
@@ -78,7 +80,7 @@ def test_what_is_found_public_once_it_stands_there_is_a_persons(
 @pytest.mark.parametrize(
     "words", ["a service control policy", "a resource-based policy"], ids=["silent", "kept out"]
 )
-def test_policy_that_cannot_be_read_once_it_was_put_back_stays_and_the_case_says_so(
+def test_restored_policy_that_mendq_cannot_read_back_stays_and_the_case_says_so(
     account: Account, analyzer: Analyzer, words: str
 ) -> None:
     """The pinned policy itself can be what keeps Mendq from reading it."""
@@ -103,7 +105,7 @@ def test_policy_that_cannot_be_read_once_it_was_put_back_stays_and_the_case_says
 
 
 @pytest.mark.parametrize("result", ["FAIL", "", "pass"])
-def test_a_check_that_does_not_pass_writes_nothing(
+def test_restore_writes_nothing_if_the_public_access_check_does_not_pass(
     account: Account, analyzer: Analyzer, result: str
 ) -> None:
     queue = _approved(account)
@@ -123,7 +125,7 @@ def test_a_check_that_does_not_pass_writes_nothing(
         (400, "ValidationException", State.EXPIRED),
     ],
 )
-def test_a_check_that_does_not_answer_writes_nothing_and_one_that_may_later_is_waited_for(
+def test_restore_without_a_public_access_check_writes_nothing_and_waits_on_temporary_errors(
     account: Account, analyzer: Analyzer, status: int, named: str, ends: State
 ) -> None:
     queue = _approved(account)
@@ -139,7 +141,9 @@ def test_a_check_that_does_not_answer_writes_nothing_and_one_that_may_later_is_w
 
 
 @pytest.mark.usefixtures("analyzer")
-def test_a_person_s_edit_between_the_look_and_the_write_is_retained(account: Account) -> None:
+def test_restore_keeps_a_policy_that_a_person_sets_between_check_and_write(
+    account: Account,
+) -> None:
     queue = _approved(account)
     persons = policy_for(DEPLOYS)
     edited = account.clients.access_analyzer.meta.events
@@ -159,7 +163,7 @@ def test_a_person_s_edit_between_the_look_and_the_write_is_retained(account: Acc
     assert case_of(account).state is State.EXPIRED
 
 
-def test_a_person_s_revocation_is_never_undone(account: Account) -> None:
+def test_restore_never_undoes_a_persons_revocation(account: Account) -> None:
     """T3: pinned, a person takes the grant away, and whoever lost it makes refused calls."""
     queue = pinned_queue(account, "heal")
     account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
@@ -176,7 +180,7 @@ def test_a_person_s_revocation_is_never_undone(account: Account) -> None:
 
 @pytest.mark.usefixtures("analyzer")
 @pytest.mark.parametrize("minutes", [30, 600])
-def test_whatever_settings_say_a_person_approves_what_it_adds(
+def test_restore_that_grants_access_needs_approval_even_in_heal_mode(
     account: Account, minutes: int
 ) -> None:
     """T3: a revocation that CloudTrail never tells of is known to whoever made it."""
@@ -203,7 +207,9 @@ def test_whatever_settings_say_a_person_approves_what_it_adds(
     assert policy_of(account, queue) == GRANTS
 
 
-def test_what_was_shown_is_what_is_written_or_nothing(account: Account, analyzer: Analyzer) -> None:
+def test_approved_restore_expires_if_the_policy_changed_since_the_proposal(
+    account: Account, analyzer: Analyzer
+) -> None:
     """Between the proposal and its approval a deployment denies: that was shown to nobody."""
     queue = _proposed(account)
     denies = policy_for(WORKER, Effect="Deny")
@@ -216,7 +222,7 @@ def test_what_was_shown_is_what_is_written_or_nothing(account: Account, analyzer
     assert analyzer.asked == []
 
 
-def test_a_pin_that_cannot_be_read_pages_and_is_never_silence(account: Account) -> None:
+def test_pin_that_cannot_be_read_escalates_and_restores_nothing(account: Account) -> None:
     """As somebody with access to the table can write one."""
     queue = pinned_queue(account)
     deploy(account, queue)

@@ -34,21 +34,23 @@ def fixed(account: Account) -> str:
     return failing(account)
 
 
-def test_a_case_that_wrote_nothing_has_nothing_to_undo(account: Account) -> None:
+def test_rollback_of_a_case_that_wrote_nothing_is_refused(account: Account) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="30")
     fail(account, queue)
     answered = unchanged(account, queue, lambda: undo(account, case_of(account).case_id))
     assert answered["error"] == "nothing_written"
 
 
-def test_a_case_of_another_account_is_not_touched(account: Account, fixed: str) -> None:
+def test_rollback_of_another_accounts_case_is_refused_and_changes_nothing(
+    account: Account, fixed: str
+) -> None:
     case_id = case_of(account).case_id
     account.settings = replace(account.settings, account="999999999999")
     answered = unchanged(account, fixed, lambda: undo(account, case_id))
     assert answered["error"] == "elsewhere"
 
 
-def test_a_dry_run_says_what_would_be_done_and_changes_nothing(
+def test_rollback_dry_run_reports_the_undo_and_changes_nothing(
     account: Account, fixed: str
 ) -> None:
     case_id = case_of(account).case_id
@@ -59,7 +61,9 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(
     assert outcomes(undo(account, case_id)) == outcomes(dry)
 
 
-def test_the_value_from_before_stands_there_again(account: Account, fixed: str) -> None:
+def test_rollback_restores_the_value_from_before_the_fix_and_records_the_operator(
+    account: Account, fixed: str
+) -> None:
     before = account.attributes(fixed)
     case = case_of(account)
     answered = undo(account, case.case_id)
@@ -79,7 +83,7 @@ def test_the_value_from_before_stands_there_again(account: Account, fixed: str) 
 
 
 @pytest.mark.parametrize(("stands", "outcome"), [(44, "kept"), (90, "kept"), (30, "nothing")])
-def test_a_persons_value_is_retained(
+def test_rollback_keeps_a_value_that_a_person_set_after_the_fix(
     account: Account, fixed: str, stands: int, outcome: str
 ) -> None:
     account.set_visibility(fixed, stands)
@@ -90,7 +94,7 @@ def test_a_persons_value_is_retained(
 @pytest.mark.parametrize(
     ("stands", "outcome"), [(30, "undone"), (45, "kept"), (44, "kept"), (90, "kept")]
 )
-def test_asked_again_it_says_what_is_true_now(
+def test_second_rollback_reports_the_current_value_and_changes_nothing(
     account: Account, fixed: str, stands: int, outcome: str
 ) -> None:
     case_id = case_of(account).case_id
@@ -102,7 +106,9 @@ def test_asked_again_it_says_what_is_true_now(
     assert [(each["now"], each["command"]) for each in again["attributes"]] == [(str(stands), "")]
 
 
-def test_neither_freeze_nor_budget_nor_tag_stops_it(account: Account, fixed: str) -> None:
+def test_rollback_works_in_a_freeze_without_write_budget_and_without_tag(
+    account: Account, fixed: str
+) -> None:
     account.freeze()
     account.settings = replace(account.settings, limits=Limits(writes_per_minute=0))
     account.clients.sqs.untag_queue(QueueUrl=account.url(fixed), TagKeys=["mendq"])
@@ -110,7 +116,9 @@ def test_neither_freeze_nor_budget_nor_tag_stops_it(account: Account, fixed: str
     assert account.visibility(fixed) == 30
 
 
-def test_a_run_that_has_slept_does_not_write(account: Account, fixed: str) -> None:
+def test_rollback_with_too_little_time_left_writes_nothing_and_keeps_no_claim(
+    account: Account, fixed: str
+) -> None:
     case_id = case_of(account).case_id
     answered = undo(account, case_id, remaining_seconds=5)
     assert answered["error"] == "too_little_time"
@@ -119,7 +127,9 @@ def test_a_run_that_has_slept_does_not_write(account: Account, fixed: str) -> No
     assert undo(account, case_id)["state"] == "rolled_back"
 
 
-def test_what_aws_refuses_is_answered_and_leaves_no_claim(account: Account, fixed: str) -> None:
+def test_rollback_that_sqs_refuses_answers_the_command_to_run_and_keeps_no_claim(
+    account: Account, fixed: str
+) -> None:
     case_id = case_of(account).case_id
     with Stubber(account.clients.sqs_for_writing) as sqs:
         sqs.add_client_error("set_queue_attributes", "AccessDenied", "not tagged", 403)
@@ -135,7 +145,9 @@ def test_what_aws_refuses_is_answered_and_leaves_no_claim(account: Account, fixe
     assert states(account) == ["applied"]
 
 
-def test_another_run_at_work_is_not_disturbed(account: Account, fixed: str) -> None:
+def test_rollback_is_refused_while_another_run_holds_the_claim(
+    account: Account, fixed: str
+) -> None:
     case_id = case_of(account).case_id
     _die(account, case_id, at=CLAIM)
     answered = unchanged(account, fixed, lambda: undo(account, case_id))
@@ -144,7 +156,9 @@ def test_another_run_at_work_is_not_disturbed(account: Account, fixed: str) -> N
     assert dry["error"] == "claimed"
 
 
-def test_another_open_case_of_the_queue_comes_first(account: Account, fixed: str) -> None:
+def test_rollback_is_refused_while_a_newer_case_of_the_queue_is_open(
+    account: Account, fixed: str
+) -> None:
     first = case_of(account)
     move(account, first, "closed")
     account.later(hours=1)
@@ -166,7 +180,9 @@ def _die(account: Account, case_id: str, at: int) -> None:
     fault.strike_at = -1
 
 
-def test_a_person_after_a_dead_rollback_is_not_overruled(account: Account, fixed: str) -> None:
+def test_value_that_a_person_sets_after_a_rollback_died_is_kept(
+    account: Account, fixed: str
+) -> None:
     case_id = case_of(account).case_id
     _die(account, case_id, WRITE)
     account.later(minutes=2)
@@ -176,7 +192,9 @@ def test_a_person_after_a_dead_rollback_is_not_overruled(account: Account, fixed
     assert account.visibility(fixed) == 45
 
 
-def test_for_a_week_heal_stays_away_and_says_so_once(account: Account, fixed: str) -> None:
+def test_heal_leaves_a_rolled_back_queue_alone_for_a_week_and_reports_once(
+    account: Account, fixed: str
+) -> None:
     undo(account, case_of(account).case_id)
     account.later(hours=1)
     fail(account, fixed, "again-")
@@ -207,7 +225,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("at", [CLAIM, WRITE])
-def test_dry_run_settles_nothing_that_a_dead_run_left(
+def test_rollback_dry_run_does_not_finish_a_rollback_that_died(
     account: Account, fixed: str, at: int
 ) -> None:
     """To look must change nothing, although the next call would finish what was begun."""
@@ -223,14 +241,14 @@ def test_dry_run_settles_nothing_that_a_dead_run_left(
     assert account.visibility(fixed) == 30
 
 
-def test_dry_run_makes_no_call_that_writes(account: Account, fixed: str) -> None:
+def test_rollback_dry_run_makes_no_writing_aws_call(account: Account, fixed: str) -> None:
     calls = calls_of(account)
     undo(account, case_of(account).case_id, dry_run=True)
     assert {"GetQueueAttributes", "TransactGetItems"} <= {*calls}
     assert WRITES.isdisjoint(calls)
 
 
-def test_case_of_a_symptom_that_nobody_knows_any_more_is_not_rolled_back(
+def test_rollback_of_a_case_of_an_unknown_symptom_is_refused(
     account: Account, fixed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = case_of(account)
@@ -240,7 +258,9 @@ def test_case_of_a_symptom_that_nobody_knows_any_more_is_not_rolled_back(
     assert "`mendq close`" in answered["reason"]
 
 
-def test_rollback_looks_again_if_the_case_has_just_moved(account: Account, fixed: str) -> None:
+def test_rollback_reads_the_case_again_if_its_state_changed_meanwhile(
+    account: Account, fixed: str
+) -> None:
     """Between the two reads of the case store: what it decides on is the newer state."""
     case = case_of(account)
     come_between(account, "dynamodb.TransactGetItems", lambda: move(account, case, "escalated"))
@@ -250,7 +270,7 @@ def test_rollback_looks_again_if_the_case_has_just_moved(account: Account, fixed
     assert (undone.n, undone.came_from) == (3, "escalated")
 
 
-def test_rollback_gives_up_if_the_case_keeps_moving(account: Account, fixed: str) -> None:
+def test_rollback_is_refused_if_the_case_state_keeps_changing(account: Account, fixed: str) -> None:
     case = case_of(account)
     for nth, state in enumerate(("escalated", "overridden", "closed"), start=1):
         come_between(
@@ -265,7 +285,7 @@ def test_rollback_gives_up_if_the_case_keeps_moving(account: Account, fixed: str
     assert states(account) == ["applied", "escalated", "overridden", "closed"]
 
 
-def test_rollback_of_a_queue_that_is_gone_says_so_and_changes_nothing(
+def test_rollback_of_a_deleted_queue_is_refused_and_changes_nothing(
     account: Account, fixed: str
 ) -> None:
     case_id = case_of(account).case_id
@@ -279,7 +299,7 @@ def test_rollback_of_a_queue_that_is_gone_says_so_and_changes_nothing(
     assert states(account) == ["applied"]
 
 
-def test_rollback_of_a_queue_whose_policy_keeps_mendq_out_says_so_and_changes_nothing(
+def test_rollback_of_a_queue_whose_policy_denies_mendq_is_refused_and_changes_nothing(
     account: Account, fixed: str
 ) -> None:
     case_id = case_of(account).case_id

@@ -26,7 +26,9 @@ def _notified(account: Account, queue: str) -> str:
     return body
 
 
-def test_what_changed_is_told_with_who_and_from_where_it_fails(account: Account) -> None:
+def test_notification_lists_changes_since_the_baseline_with_principal_and_source_address(
+    account: Account,
+) -> None:
     queue = account.queue(tag="propose", VisibilityTimeout="90")
     account.tag(queue, team="shop")
     at = account.now
@@ -47,14 +49,16 @@ def test_what_changed_is_told_with_who_and_from_where_it_fails(account: Account)
     ]
 
 
-def test_nothing_changed_is_said_and_so_is_nothing_known(account: Account) -> None:
+def test_notification_says_that_nothing_changed_since_the_baseline(account: Account) -> None:
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     _well(account, queue, {"mendq": "propose"})
     (line,) = section(_notified(account, queue), "SINCE IT WORKED")
     assert line.endswith("; nothing changed since of its attributes, tags")
 
 
-def test_a_change_that_a_scan_took_for_well_is_told_all_the_same(account: Account) -> None:
+def test_notification_lists_a_change_that_a_later_scan_accepted_as_baseline(
+    account: Account,
+) -> None:
     """Calls may begin to fail hours after it."""
     queue = account.queue(tag="propose", VisibilityTimeout="90")
     _well(account, queue, {"mendq": "propose"})
@@ -66,6 +70,8 @@ def test_a_change_that_a_scan_took_for_well_is_told_all_the_same(account: Accoun
     assert lines[2] == "VisibilityTimeout: 90 -> 30"
 
 
-def test_a_queue_that_was_never_well_says_nothing_of_it(account: Account) -> None:
+def test_notification_of_a_queue_without_a_baseline_has_no_since_it_worked_section(
+    account: Account,
+) -> None:
     body = _notified(account, account.queue(tag="propose", VisibilityTimeout="30"))
     assert section(body, "SINCE IT WORKED") == []

@@ -83,7 +83,7 @@ def ends(account: Account, queue: str, state: State, code: str) -> str:
     return ended.reason
 
 
-def test_approved_case_is_written_if_nothing_has_changed(
+def test_approved_case_is_written_if_the_plan_has_not_changed(
     account: Account, planned: Planned
 ) -> None:
     """Without this, the refusals below could all have the same unrelated cause."""
@@ -93,14 +93,14 @@ def test_approved_case_is_written_if_nothing_has_changed(
     assert (account.visibility(queue), case_of(account).state) == (45, State.APPLIED)
 
 
-def test_ineffective_case_gets_its_next_step(account: Account, planned: Planned) -> None:
+def test_next_step_of_an_ineffective_case_is_written(account: Account, planned: Planned) -> None:
     queue = ineffective(account)
     planned.says(RAISE_AGAIN)
     assert taken_up(account).refusal is None
     assert (account.visibility(queue), case_of(account).state) == (68, State.APPLIED)
 
 
-def test_approved_case_ends_if_the_queue_has_what_it_needs(
+def test_approved_case_expires_if_the_queue_is_healthy_by_now(
     account: Account, planned: Planned
 ) -> None:
     queue = approved(account)
@@ -109,7 +109,7 @@ def test_approved_case_ends_if_the_queue_has_what_it_needs(
     assert reason == "the queue has what it needs by now"
 
 
-def test_ineffective_case_goes_to_a_person_if_the_queue_has_what_it_needs(
+def test_ineffective_case_escalates_if_the_queue_is_healthy_and_no_step_is_left(
     account: Account, planned: Planned
 ) -> None:
     """Calls fail all the same, so somebody has to look."""
@@ -131,7 +131,7 @@ def make_again(account: Account, queue: str) -> None:
     ("waits", "step", "state"),
     [(approved, RAISE, State.EXPIRED), (ineffective, RAISE, State.ESCALATED)],
 )
-def test_case_ends_if_another_queue_has_the_name_by_now(
+def test_waiting_case_ends_unwritten_if_the_queue_was_recreated(
     account: Account,
     planned: Planned,
     waits: Callable[[Account], str],
@@ -153,7 +153,7 @@ def test_case_ends_if_another_queue_has_the_name_by_now(
         (RAISE, CreateDlq("", arn_of_dlq("arn:aws:sqs:us-east-1:123456789012:orders.fifo"))),
     ],
 )
-def test_approved_case_ends_if_the_plan_is_not_exactly_the_one_that_was_shown(
+def test_approved_case_expires_if_the_plan_differs_from_the_approved_one(
     account: Account, planned: Planned, steps: tuple[AttributeStep, ...]
 ) -> None:
     queue = approved(account)
@@ -162,7 +162,7 @@ def test_approved_case_ends_if_the_plan_is_not_exactly_the_one_that_was_shown(
 
 
 @pytest.mark.parametrize("tag", ["off", "observe", "anything"])
-def test_approved_case_ends_if_mendq_may_not_change_the_queue_any_more(
+def test_approved_case_expires_if_the_queue_is_off_or_only_observed_by_now(
     account: Account, planned: Planned, tag: str
 ) -> None:
     queue = approved(account)
@@ -173,7 +173,7 @@ def test_approved_case_ends_if_mendq_may_not_change_the_queue_any_more(
 
 
 @pytest.mark.parametrize("tag", ["off", "observe", "propose"])
-def test_next_step_goes_to_a_person_if_mendq_may_not_write_by_itself_any_more(
+def test_ineffective_case_escalates_if_the_queue_left_heal_mode(
     account: Account, planned: Planned, tag: str
 ) -> None:
     queue = ineffective(account)
@@ -183,7 +183,7 @@ def test_next_step_goes_to_a_person_if_mendq_may_not_write_by_itself_any_more(
 
 
 @pytest.mark.parametrize("at_most", [Mode.OBSERVE, Mode.PROPOSE])
-def test_next_step_goes_to_a_person_if_its_plan_is_one_that_a_person_must_see_first(
+def test_ineffective_case_escalates_if_its_next_step_needs_approval(
     account: Account, planned: Planned, at_most: Mode
 ) -> None:
     queue = ineffective(account)
@@ -192,7 +192,7 @@ def test_next_step_goes_to_a_person_if_its_plan_is_one_that_a_person_must_see_fi
     assert "a person has to see this step first" in reason
 
 
-def test_plan_that_a_person_must_see_first_is_written_once_a_person_approved_it(
+def test_plan_that_needs_approval_is_written_once_a_person_approved_its_case(
     account: Account, planned: Planned
 ) -> None:
     queue = approved(account)
@@ -201,7 +201,7 @@ def test_plan_that_a_person_must_see_first_is_written_once_a_person_approved_it(
     assert account.visibility(queue) == 45
 
 
-def test_next_step_that_another_lambda_owns_goes_to_a_person(
+def test_ineffective_case_escalates_if_another_lambda_owns_its_next_step(
     account: Account, planned: Planned
 ) -> None:
     """Heal's role may not make queues, and heal does not try."""
@@ -211,7 +211,9 @@ def test_next_step_that_another_lambda_owns_goes_to_a_person(
     assert "attach_dlq would take the next step" in reason
 
 
-def test_case_is_not_written_by_a_lambda_that_does_not_own_its_step(account: Account) -> None:
+def test_approved_case_is_refused_and_unchanged_by_a_lambda_that_does_not_own_its_step(
+    account: Account,
+) -> None:
     queue = approved(account)
     before, items = account.attributes(queue), account.case_store_items()
     outcome = continue_case(make_owner_request(case_of(account)), run_of("access_denied", account))
@@ -223,7 +225,7 @@ def test_case_is_not_written_by_a_lambda_that_does_not_own_its_step(account: Acc
 @pytest.mark.parametrize(
     ("waits", "state"), [(approved, State.EXPIRED), (ineffective, State.ESCALATED)]
 )
-def test_case_ends_if_its_symptom_is_only_counted_by_now(
+def test_waiting_case_ends_if_its_symptom_has_no_plan_by_now(
     account: Account,
     monkeypatch: pytest.MonkeyPatch,
     waits: Callable[[Account], str],
@@ -236,7 +238,7 @@ def test_case_ends_if_its_symptom_is_only_counted_by_now(
 
 
 @pytest.mark.parametrize("waits", [approved, ineffective])
-def test_case_goes_on_waiting_if_its_plan_says_so(
+def test_waiting_case_keeps_waiting_if_its_plan_is_to_retry(
     account: Account, planned: Planned, waits: Callable[[Account], str]
 ) -> None:
     queue = waits(account)

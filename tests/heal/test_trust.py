@@ -33,7 +33,7 @@ def _a_week_later(account: Account, queue: str, word: str) -> None:
 
 
 @pytest.mark.parametrize("failed", [_rolled_back, _ineffective])
-def test_after_a_fix_that_did_not_help_the_next_is_proposed(
+def test_fix_after_an_ineffective_or_rolled_back_fix_is_only_proposed(
     account: Account, fixed: str, failed: object
 ) -> None:
     first = case_of(account).case_id
@@ -47,7 +47,9 @@ def test_after_a_fix_that_did_not_help_the_next_is_proposed(
     assert case.evidence[MODE_LOWERED_BY_CASE_KEY] == first
 
 
-def test_calls_that_a_stranger_forges_raise_nothing(account: Account, fixed: str) -> None:
+def test_unanswered_proposals_after_a_rollback_never_lead_back_to_automatic_fixes(
+    account: Account, fixed: str
+) -> None:
     """However often: each proposal that nobody answers hands the doubt on to the next."""
     first = case_of(account).case_id
     _rolled_back(account)
@@ -58,7 +60,9 @@ def test_calls_that_a_stranger_forges_raise_nothing(account: Account, fixed: str
         move(account, case_of(account), "expired")
 
 
-def test_once_a_person_has_approved_one_it_heals_again(account: Account, fixed: str) -> None:
+def test_fix_is_automatic_again_once_a_person_approved_a_proposal(
+    account: Account, fixed: str
+) -> None:
     _rolled_back(account)
     _a_week_later(account, fixed, "b-")
     Heal(account)
@@ -73,7 +77,9 @@ def test_once_a_person_has_approved_one_it_heals_again(account: Account, fixed: 
     assert MODE_LOWERED_BY_CASE_KEY not in case_of(account).evidence
 
 
-def test_another_queue_of_that_name_begins_anew(account: Account, fixed: str) -> None:
+def test_recreated_queue_is_fixed_automatically_despite_an_earlier_rollback(
+    account: Account, fixed: str
+) -> None:
     _rolled_back(account)
     account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
     account.later(days=8)

@@ -74,7 +74,7 @@ def visibility(seconds: str) -> dict[str, str]:
     return {"VisibilityTimeout": seconds}
 
 
-def test_ours_goes_back_to_before_the_first_write() -> None:
+def test_undo_restores_the_value_from_before_mendqs_first_write() -> None:
     first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
     undone = found(history, visibility("68"))
@@ -83,12 +83,12 @@ def test_ours_goes_back_to_before_the_first_write() -> None:
     assert only(found(history, visibility("45")))[0] is UndoOutcome.KEPT
 
 
-def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
+def test_undo_restores_no_value_older_than_a_persons_choice() -> None:
     history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(60, 90), n=2)]
     assert only(found(history, visibility("90"))) == (UndoOutcome.UNDONE, "60", "90", "90")
 
 
-def test_what_was_overridden_since_may_be_a_persons() -> None:
+def test_undo_keeps_the_value_after_an_overridden_transition() -> None:
     fix = case(SetVisibilityTimeout(30, 45))
     history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
     assert only(found(history, visibility("45")))[0] is UndoOutcome.KEPT
@@ -99,7 +99,7 @@ def test_what_was_overridden_since_may_be_a_persons() -> None:
 @pytest.mark.parametrize(
     ("later_writes", "outcome"), [(["45"], "undone"), ([], "undone"), (["45", "68"], "kept")]
 )
-def test_ours_only_where_no_later_write_of_ours_was_overruled(
+def test_undo_keeps_the_value_if_a_later_write_of_mendq_was_overwritten(
     later_writes: list[str], outcome: str
 ) -> None:
     record = AttributeRecord()
@@ -111,7 +111,7 @@ def test_ours_only_where_no_later_write_of_ours_was_overruled(
     assert bool(list_undo_steps(undone)) == (outcome == "undone")
 
 
-def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
+def test_undo_keeps_the_value_of_a_queue_recreated_since() -> None:
     history = [case(SetVisibilityTimeout(30, 45))]
     made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
     same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
@@ -119,7 +119,7 @@ def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
     assert [only(each)[0] for each in (same, other)] == [UndoOutcome.UNDONE, UndoOutcome.KEPT]
 
 
-def test_what_was_absent_goes_back_to_what_that_means() -> None:
+def test_undo_restores_the_default_of_an_attribute_that_was_not_set() -> None:
     history = [case(SetKmsDataKeyReusePeriod(300, 3600))]
     reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
     undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
@@ -127,7 +127,7 @@ def test_what_was_absent_goes_back_to_what_that_means() -> None:
     assert only(found(history, {}))[0] is UndoOutcome.ALREADY_UNDONE
 
 
-def test_the_snapshot_decides_what_was_before() -> None:
+def test_undo_takes_the_earlier_value_from_the_snapshot() -> None:
     history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(45, 68), n=3)]
     undone = found(history, visibility("68"), {1: visibility("20"), 3: visibility("45")})
     assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 20),)
@@ -141,7 +141,7 @@ def test_the_snapshot_decides_what_was_before() -> None:
         (("FromALaterMendq", "1", "2"), "FromALaterMendq=1"),
     ],
 )
-def test_what_is_never_written_is_printed(
+def test_undo_prints_the_command_for_an_attribute_that_it_never_writes(
     values: tuple[str, str, str], change: str | dict[str, str]
 ) -> None:
     attribute, before, after = values
@@ -167,7 +167,7 @@ REDRIVE = RedriveMessages(
 RAISED = SetMessageRetention(345_600, 1_209_600)
 
 
-def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_written() -> None:
+def test_undo_of_a_running_redrive_stops_the_redrive_and_writes_nothing() -> None:
     undone = found([case(REDRIVE, RAISED)], RETENTION)
     messages, retention = undone
     assert only((messages,)) == (
@@ -185,7 +185,7 @@ def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_writte
 
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
-def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(state: State) -> None:
+def test_undo_of_a_finished_redrive_does_nothing_and_prints_no_command(state: State) -> None:
     undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
     assert only(undone) == (
         UndoOutcome.ALREADY_UNDONE,

@@ -95,14 +95,14 @@ def test_drill_or_news_without_severity_is_never_announced(
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_only_escalated_and_expired_are_news_for_each_case(state: State) -> None:
+def test_only_escalated_and_expired_news_keys_differ_between_cases(state: State) -> None:
     one = replace(CASE, state=state)
     another = replace(one, case_id="another")
     same_key = make_transition_news(one, None).key == make_transition_news(another, None).key
     assert same_key is (state not in (State.ESCALATED, State.EXPIRED))
 
 
-def test_code_and_distinction_make_other_news_but_the_reason_does_not() -> None:
+def test_news_key_depends_on_code_and_distinction_but_not_on_the_reason() -> None:
     def key(distinction: str = "", **over: Any) -> str:
         return make_transition_news(replace(CASE, **over), None, distinction=distinction).key
 
@@ -139,13 +139,13 @@ WAIT = make_waiting_case_news(CASE, Severity.INFO)
         (told(MOMENT), Announcement.ANNOUNCE_NOW),
     ],
 )
-def test_wait_is_reported_once_and_a_stored_report_counts(
+def test_waiting_case_is_reported_once_and_a_stored_report_counts(
     last: NotificationRecord, expected: Announcement
 ) -> None:
     assert Announcements(last, NOW).decide_case_news(WAIT) is expected
 
 
-def test_wait_is_reported_from_an_hour_on() -> None:
+def test_waiting_case_is_reported_after_one_hour() -> None:
     assert not must_report_waiting_case(NOW - REPORT_WAITING_CASE_AFTER + MOMENT, NOW)
     assert must_report_waiting_case(NOW - REPORT_WAITING_CASE_AFTER, NOW)
 
@@ -279,7 +279,7 @@ def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_sum_is_sent_every_ten_minutes_only_if_an_escalation_waits(state: State) -> None:
+def test_summary_pause_is_ten_minutes_only_if_an_escalation_is_held_back(state: State) -> None:
     expected = (
         RETRY_HELD_BACK_NOTIFICATION_AFTER if state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
     )
@@ -288,7 +288,7 @@ def test_sum_is_sent_every_ten_minutes_only_if_an_escalation_waits(state: State)
 
 @pytest.mark.parametrize("hours", [0, 7])
 @pytest.mark.parametrize("state", list(State))
-def test_notified_case_is_looked_at_after_two_minutes_and_silent_final_case_never(
+def test_notified_case_is_checked_after_two_minutes_and_a_silent_final_case_never(
     state: State, hours: int
 ) -> None:
     silent = replace(CASE, state=state, notified=False)

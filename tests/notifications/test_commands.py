@@ -45,7 +45,7 @@ def attributes_of(command: str) -> Any:
 
 @settings(max_examples=60)
 @given(values=st.dictionaries(st.text(min_size=1), st.text(), min_size=1, max_size=3))
-def test_no_value_leaves_its_argument(values: dict[str, str]) -> None:
+def test_queue_commands_quote_any_attribute_value_as_one_argument(values: dict[str, str]) -> None:
     for given_values in (values, {"KmsMasterKeyId": "alias/a,b=c"}, {"RedrivePolicy": EVIL}):
         for command in (
             set_attributes_command(QUEUE_ARN, given_values),
@@ -58,7 +58,7 @@ def test_no_value_leaves_its_argument(values: dict[str, str]) -> None:
             assert "://evil" not in command
 
 
-def test_the_commands_are_exactly_these_and_exist() -> None:
+def test_queue_commands_match_the_golden_file_and_exist_in_the_aws_cli() -> None:
     fail_if_stale(COMMANDS_FILE)
     assert {command: mistake_in(command) for command in list_commands()} == dict.fromkeys(
         list_commands(), ""
@@ -74,12 +74,12 @@ def test_the_commands_are_exactly_these_and_exist() -> None:
         lambda arn: set_attributes_command(arn, {"A": "1"}),
     ],
 )
-def test_what_is_no_queue_gets_into_no_command(command: Any) -> None:
+def test_queue_command_for_a_text_that_is_no_queue_arn_raises_value_error(command: Any) -> None:
     with pytest.raises(ValueError, match="not the ARN"):
         command(f"{QUEUE_ARN}; ls")
 
 
-def test_a_new_dlq_is_open_to_its_source_and_made_before_it_is_attached() -> None:
+def test_change_commands_create_the_dlq_for_its_source_before_attaching_it() -> None:
     change = section(notified(steps=DLQ_STEPS).body, "CHANGE")
     make, attach = (attributes_of(each) for each in change if each.startswith("aws sqs"))
     assert make["RedriveAllowPolicy"] == RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text
@@ -87,7 +87,7 @@ def test_a_new_dlq_is_open_to_its_source_and_made_before_it_is_attached() -> Non
 
 
 @pytest.mark.parametrize(("attribute", "text", "cloudformation", "terraform"), VALUES)
-def test_a_value_in_both_languages(
+def test_template_lines_show_the_value_in_cloudformation_and_terraform(
     attribute: str, text: str, cloudformation: str, terraform: str
 ) -> None:
     steps = ({"attribute": attribute, "before": "", "after": text},)
@@ -99,19 +99,19 @@ def test_a_value_in_both_languages(
 
 
 @pytest.mark.parametrize("text", ["", json.dumps({"Id": "x" * 400}), "x" * 100_000])
-def test_a_line_of_a_template_is_whole_or_empty(text: str) -> None:
+def test_template_lines_omit_a_value_that_is_too_long(text: str) -> None:
     assert not any("x" * 100 in line for line in make_template_lines("its", "Policy", text))
 
 
 @settings(max_examples=60)
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_no_text_leaves_its_line(attribute: str, text: str) -> None:
+def test_template_line_is_one_printable_ascii_line_for_any_text(attribute: str, text: str) -> None:
     line = "".join(make_template_lines("its", attribute, text)) + name_terraform_argument(attribute)
     assert line.isascii()
     assert line.isprintable()
 
 
-def test_units() -> None:
+def test_attribute_value_in_whole_days_also_shows_the_days() -> None:
     assert format_attribute_value("MessageRetentionPeriod", "1209600") == "1209600 s (14 d)"
     assert format_attribute_value("MessageRetentionPeriod", "90000") == "90000 s"
     assert format_attribute_value("MaximumMessageSize", "1024") == "1024"

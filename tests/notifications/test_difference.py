@@ -26,7 +26,7 @@ def policy(*statements: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("entry", WRITTEN)
-def test_differences_are_said_so(entry: dict[str, Any]) -> None:
+def test_configuration_differences_match_the_golden_file(entry: dict[str, Any]) -> None:
     assert list(describe_differences(entry["known"], entry["now"])) == entry["says"]
     assert bool(describe_differences(entry["now"], entry["known"])) is bool(entry["says"])
 
@@ -34,14 +34,14 @@ def test_differences_are_said_so(entry: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("depth", "begins"), [(600, "RedrivePolicy"), (20_000, "RedrivePolicy: {")]
 )
-def test_documents_deeper_than_anybody_reads_are_compared_as_text(depth: int, begins: str) -> None:
+def test_documents_nested_too_deeply_to_parse_are_compared_as_text(depth: int, begins: str) -> None:
     """How deep that is depends on the stack that is left: near it, either way will do."""
     deep, deeper = ('{"a":' * each + "1" + "}" * each for each in (depth, depth + 1))
     (line,) = describe_differences({"RedrivePolicy": deep}, {"RedrivePolicy": deeper})
     assert line.startswith(begins)
 
 
-def test_what_is_configured_is_what_somebody_chose() -> None:
+def test_select_configuration_keeps_only_attributes_that_were_set() -> None:
     others = {"QueueArn": "arn", "KmsMasterKeyId": "", "ApproximateNumberOfMessagesDelayed": "0"}
     assert select_configuration({"VisibilityTimeout": "30", **others}) == {
         "VisibilityTimeout": "30"
@@ -59,7 +59,7 @@ DOCUMENTS = st.recursive(
 
 @settings(max_examples=60)
 @given(text=st.text(), other=st.text(), more=DOCUMENTS)
-def test_a_document_does_not_differ_from_itself_and_one_member_more_is_always_seen(
+def test_document_equals_itself_and_differs_from_one_with_an_added_member(
     text: str, other: str, more: Any
 ) -> None:
     for name in ("Policy", "RedrivePolicy", "VisibilityTimeout"):
@@ -80,19 +80,21 @@ def test_a_document_does_not_differ_from_itself_and_one_member_more_is_always_se
         ("RedriveAllowPolicy", '{"redrivePermission":"denyAll"}', "a policy (sha256 "),
     ],
 )
-def test_in_a_sentence_a_policy_is_a_length_and_a_digest(name: str, text: str, said: str) -> None:
+def test_summary_of_a_policy_shows_its_statement_count_and_digest(
+    name: str, text: str, said: str
+) -> None:
     assert summarize_attribute_value(name, text).startswith(said)
     assert len(summarize_attribute_value(name, text)) < 60
 
 
 @given(st.text(), st.text())
-def test_two_policies_are_said_apart(one: str, other: str) -> None:
+def test_summaries_of_two_policies_are_equal_only_if_the_policies_are(one: str, other: str) -> None:
     assert (
         summarize_attribute_value("Policy", one) == summarize_attribute_value("Policy", other)
     ) is (one == other)
 
 
-def test_policy_too_deep_to_write_as_json_is_left_to_be_shown_as_text() -> None:
+def test_format_policy_returns_none_for_a_policy_nested_too_deeply_to_write_as_json() -> None:
     """Python 3.11 reads policies that are one or two levels too deep for it to write.
 
     How deep that is depends on the stack that is left, so every depth is asked. Later versions of

@@ -119,7 +119,9 @@ DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
     fields={"state": State.PROPOSED},
     beside={"attributes": DEEP, "always_shown_attributes": ["Policy"]},
 )
-def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -> None:
+def test_case_notification_keeps_its_shape_for_any_text_in_any_field(
+    fields: dict[str, Any], beside: dict[str, Any]
+) -> None:
     one = notified(beside, **fields)
     assert_fit_for_sns(one)
     headings = assert_in_shape(one)
@@ -127,7 +129,7 @@ def test_any_text_in_any_field(fields: dict[str, Any], beside: dict[str, Any]) -
     assert one.body.startswith("orders.fifo: ")
 
 
-def test_what_is_cut_is_counted_and_the_end_stays() -> None:
+def test_too_long_notification_counts_its_cut_lines_and_keeps_its_runbook() -> None:
     principals = {**CASE.evidence, "principals": ["p" * 900] * 10}
     long = notified({"attributes": WIDE, "baselines": KNOWN}, reason="x" * 900, evidence=principals)
     assert len(long.body) > sent.MOST_NOTIFICATION_BYTES - 500
@@ -137,7 +139,7 @@ def test_what_is_cut_is_counted_and_the_end_stays() -> None:
 
 @settings(max_examples=60)
 @given(texts=st.tuples(*[MADE] * 5), names=st.lists(TEXT, max_size=30), queues=st.integers(0, 99))
-def test_any_text_in_the_other_pages(
+def test_mass_symptom_flood_and_mail_notifications_keep_their_shape_for_any_text(
     texts: tuple[str, str, str, str, str], names: list[str], queues: int
 ) -> None:
     *of_symptom, account = texts

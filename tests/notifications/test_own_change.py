@@ -29,12 +29,12 @@ def page(*changes: OwnChange) -> str:
     return describe_mass_symptom(of, [CHANGE.queue_arn], 40, NOW, "here").body
 
 
-def test_page_about_many_queues_names_the_newest_own_change_and_counts_the_others() -> None:
+def test_mass_symptom_notification_names_the_newest_own_change_and_counts_the_others() -> None:
     text = page(EARLIER, CHANGE, CHANGE)
     assert "\nMendq attached the DLQ orders-dlq to orders 5 min ago (case dlq_missing-0123" in text
     assert "mendq rollback dlq_missing-0123456789ab --region us-east-1. 1 other change by" in text
     assert text.index("Mendq attached") < text.index("Why: ")
 
 
-def test_page_about_many_queues_names_no_change_if_there_is_none() -> None:
+def test_mass_symptom_notification_without_own_changes_offers_no_rollback() -> None:
     assert "rollback" not in page()

@@ -43,19 +43,19 @@ RECORDED_PAGES = read_recorded_pages()
 
 
 @pytest.mark.parametrize("title", PAGES)
-def test_a_page_says_exactly_this(title: str) -> None:
+def test_notification_text_matches_the_golden_file(title: str) -> None:
     recorded = {title: RECORDED_PAGES.get(title)}
     fail_if_different(PAGES_FILE, recorded, {title: render_page(PAGES[title])})
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - notification.NOTIFIED_STATES))
-def test_other_states_are_never_paged(state: State) -> None:
+def test_describe_case_raises_value_error_for_a_state_that_is_never_notified(state: State) -> None:
     with pytest.raises(ValueError, match="never paged"):
         notified(state=state)
 
 
 @pytest.mark.parametrize("state", sorted(notification.NOTIFIED_STATES))
-def test_the_first_line_and_the_subject_are_enough_for_a_phone(state: State) -> None:
+def test_subject_and_first_line_fit_their_limits_and_name_queue_and_symptom(state: State) -> None:
     short, long = (
         notified(state=state, symptom=LONGEST_SYMPTOM, queue_arn=arn)
         for arn in (CASE.queue_arn, LONG_ARN)
@@ -72,7 +72,7 @@ def test_the_first_line_and_the_subject_are_enough_for_a_phone(state: State) -> 
     assert len(long.subject) == sent.MOST_SUBJECT_CHARACTERS
 
 
-def test_a_long_policy_is_cut_and_a_reason_is_read_to_its_end() -> None:
+def test_notification_cuts_a_long_policy_but_shows_a_reason_of_two_thousand_characters() -> None:
     policy = json.dumps({"Statement": [{"Sid": "x" * 3_000}]})
     page = notified({"attributes": {"Policy": policy}, "always_shown_attributes": ["Policy"]}).body
     (line, *_) = section(page, "QUEUE NOW")
@@ -86,20 +86,20 @@ def _typed(verb: str) -> list[str]:
     return [each for each in lines if each.startswith(f"{verb} ")]
 
 
-def test_an_operators_command_is_one_that_mendq_has() -> None:
+def test_mendq_commands_in_notifications_exist() -> None:
     verbs = {each.split()[1] for each in _typed("mendq")}
     assert verbs == {"approve", "decline", "close", "rollback", "show", "redrive", "cases"}
     assert verbs <= set(find_commands())
 
 
-def test_every_aws_command_is_one() -> None:
+def test_aws_commands_in_notifications_are_valid() -> None:
     commands = {each for each in _typed("aws") if not re.search(r"'a b'|aws sqs x", each)}
     assert len(commands) > 10
     assert {each: mistake_in(each) for each in commands if mistake_in(each)} == {}
 
 
 @pytest.mark.parametrize("key", [AGAIN.key, "summary/week=x'; rm -rf ~ #/summary.json"])
-def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
+def test_report_redelivery_command_quotes_the_reports_s3_key(key: str) -> None:
     page = describe_refused_mail("x", {"a@b.io": "why"}, ReportRedelivery("f", "eu-west-1", key))
     (line,) = (each for each in page.body.splitlines() if "lambda invoke" in each)
     words = shlex.split(line)
@@ -108,7 +108,7 @@ def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
     assert event == {"detail": {"object": {"key": key}}}
 
 
-def test_what_came_so_far_fits_a_terminal_and_two_points_are_no_picture() -> None:
+def test_timeline_section_fits_a_terminal_and_is_omitted_for_two_points() -> None:
     tried = [replace(CASE, state=State.APPLIED), replace(CASE, n=2, **TRIED)]
     tried[1] = replace(tried[1], at=NOW + timedelta(days=40, hours=7))
     points = build_timeline(tried, Timing())
@@ -135,7 +135,7 @@ def _reasons() -> Iterator[tuple[str, str]]:
                 yield entry.name, entry.plan(example.facts, Limits()).reason
 
 
-def test_page_shows_every_reason_of_the_catalogue_to_its_end() -> None:
+def test_notification_shows_every_reason_of_the_catalogue_to_its_end() -> None:
     """The end of a proposal says what a person has to know before they approve."""
     reasons = dict.fromkeys(_reasons())
     assert max(len(reason) for _, reason in reasons) > 1_000, "long ones are among them"

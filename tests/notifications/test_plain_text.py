@@ -36,14 +36,14 @@ ANY = st.text(st.characters(exclude_categories=[]))
         ("", ""),
     ],
 )
-def test_plain(text: str, expected: str) -> None:
+def test_plain_text_escapes_control_characters_and_defuses_links(text: str, expected: str) -> None:
     assert to_plain_text(text) == expected
     assert to_visible_text(text) == expected.replace("[//]", "//").replace("[.]", ".")
 
 
 @settings(max_examples=60)
 @given(text=ANY, most=st.integers(8, 40), document=st.dictionaries(st.text(), st.text()))
-def test_whatever_is_said_is_one_bounded_line_that_can_be_seen(
+def test_formatted_text_is_one_bounded_printable_line_for_any_text(
     text: str, most: int, document: dict[str, str]
 ) -> None:
     for shown in (to_plain_text(text, most), format_value(text, most)):
@@ -58,7 +58,7 @@ def test_whatever_is_said_is_one_bounded_line_that_can_be_seen(
     assert "://" not in typed
 
 
-def test_what_is_cut_says_so() -> None:
+def test_cut_texts_and_lists_show_that_they_were_cut() -> None:
     assert to_plain_text("x" * 9, 9) == "x" * 9
     assert to_plain_text("x" * 10, 9) == "x" * 6 + "..."
     assert (format_value("one"), format_value('two "words"'), format_value("")) == (
@@ -74,13 +74,13 @@ def test_what_is_cut_says_so() -> None:
     "command",
     ["aws sqs list-queues\nrm x", "aws \u202ex", "", "aws " + "x" * MOST_COMMAND_CHARACTERS],
 )
-def test_a_command_is_shown_as_it_is_and_never_in_part(command: str) -> None:
+def test_command_is_shown_whole_or_replaced_by_a_note(command: str) -> None:
     assert command_or_note(command).startswith("(not shown")
     whole = "aws sqs list-queues --queue-name-prefix 'a  b'"
     assert command_or_note(whole) == whole
 
 
-def test_a_long_body_loses_the_ends_of_its_longest_sections_but_for_what_may_not_be_cut() -> None:
+def test_long_body_is_cut_at_its_longest_sections_except_those_that_must_stay() -> None:
     last = Section("LAST", ("x" * 50,) * 3, can_be_cut=False)
     sections = (Section("ONE", ("x" * 50,) * 20), Section("TWO", ("short",)), last)
     text = make_body(("first",), sections, 500)

@@ -51,12 +51,12 @@ def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -
         {"event_name": "DeleteMessage"},
     ],
 )
-def test_the_roles_own_call_on_its_queue_is_a_probe_and_no_other(over: dict[str, Any]) -> None:
+def test_only_the_probe_roles_send_to_the_probe_queue_is_a_probe(over: dict[str, Any]) -> None:
     assert not is_probe(replace(CALL, **over), HOME)
     assert is_probe(replace(CALL, error_code="Whatever"), HOME), "however the error is spelled"
 
 
-def test_a_probe_whose_record_names_no_queue_is_one_and_nobody_elses_is() -> None:
+def test_probe_roles_send_without_a_queue_in_its_record_is_a_probe() -> None:
     nowhere = replace(CALL, queue_arn=None)
     assert is_probe(nowhere, HOME)
     assert not is_probe(replace(nowhere, principal_arn=f"{ROLE}-of-others"), HOME)
@@ -75,11 +75,13 @@ def test_a_probe_whose_record_names_no_queue_is_one_and_nobody_elses_is() -> Non
         (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE - MOMENT), False),
     ],
 )
-def test_what_came_in_time_was_seen(probe: Probe, *, was_seen: bool) -> None:
+def test_probe_counts_as_seen_only_within_the_arrival_timeout(
+    probe: Probe, *, was_seen: bool
+) -> None:
     assert probe.was_seen is was_seen
 
 
-def test_a_time_is_judged_once_and_not_while_the_probe_may_still_be_seen() -> None:
+def test_next_probe_judges_each_scheduled_probe_once_and_not_before_the_arrival_timeout() -> None:
     lost = SENT.next_probe(AT + AN_HOUR, AT + AN_HOUR)
     assert lost.next_probe(AT + AN_HOUR, AT + AN_HOUR + MINUTE) == lost
     assert lost.next_probe(AT, AT + 2 * AN_HOUR) == lost, "nor does one that comes after the next"
@@ -92,7 +94,9 @@ def test_a_time_is_judged_once_and_not_while_the_probe_may_still_be_seen() -> No
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.booleans()), max_size=30))
-def test_it_pages_exactly_when_two_in_a_row_were_lost(ticks: list[tuple[int, bool]]) -> None:
+def test_lost_probes_are_reported_exactly_if_two_in_a_row_were_lost(
+    ticks: list[tuple[int, bool]],
+) -> None:
     probe, sent, now = SENT, [], AT
     for minutes, seen in ticks:
         if seen and not probe.was_seen:
@@ -105,7 +109,7 @@ def test_it_pages_exactly_when_two_in_a_row_were_lost(ticks: list[tuple[int, boo
             assert lost == (sent[-2:] == [False, False])
 
 
-def test_the_page_says_what_is_at_stake_since_when_and_what_to_do() -> None:
+def test_lost_probe_notification_says_how_many_since_when_and_what_to_do() -> None:
     lost = _seen(SENT, timedelta(minutes=25)).next_probe(AT + AN_HOUR, AT + AN_HOUR)
     lost = lost.next_probe(AT + 2 * AN_HOUR, AT)
     page = describe_lost_probes(lost, "123456789012", "us-gov-northwest-12")

@@ -76,7 +76,9 @@ def heart(account: Account) -> Heart:
     return Heart(account, settings, queue_arn)
 
 
-def test_whatever_but_the_expected_refusal_is_a_fault_of_ours(heart: Heart) -> None:
+def test_send_probe_raises_probe_not_sent_for_any_answer_but_the_expected_refusal(
+    heart: Heart,
+) -> None:
     nowhere = ConnectTimeoutError(endpoint_url="https://nowhere")
     fix = deny_operation(heart.account.clients.sqs, "SendMessage", unreachable=nowhere)
     with pytest.raises(ProbeNotSent, match="could not be reached"):
@@ -92,7 +94,9 @@ def test_whatever_but_the_expected_refusal_is_a_fault_of_ours(heart: Heart) -> N
         heart.beat()
 
 
-def test_a_probe_is_noted_before_it_is_made_or_not_made(heart: Heart) -> None:
+def test_send_probe_stores_the_probe_before_sending_and_sends_nothing_if_it_cannot(
+    heart: Heart,
+) -> None:
     noted: list[Probe | None] = []
     heart.account.clients.sqs.meta.events.register(
         "before-call.*.SendMessage", lambda **_: noted.append(heart.record.read())
@@ -113,7 +117,7 @@ NO_QUEUE: dict[str, Any] = {"resources": None, "requestParameters": None}
 
 @pytest.mark.parametrize("issuer", ISSUERS)
 @pytest.mark.parametrize(("over", "without_queue"), [({}, False), (NO_QUEUE, True)])
-def test_a_probe_is_seen_however_its_issuer_is_spelled_and_without_a_queue(
+def test_heal_recognizes_a_probe_by_role_or_session_arn_and_without_a_queue(
     heart: Heart, issuer: str, over: dict[str, Any], *, without_queue: bool
 ) -> None:
     heart.beat()
@@ -134,7 +138,7 @@ def test_a_probe_is_seen_however_its_issuer_is_spelled_and_without_a_queue(
     assert not heart.known.without_queue, "the newest that was seen says"
 
 
-def test_a_probe_that_cannot_be_noted_comes_again_and_takes_nobody_elses_calls(
+def test_probe_that_cannot_be_recorded_is_retried_and_other_failed_calls_are_handled(
     heart: Heart,
 ) -> None:
     queue = heart.account.queue("orders.fifo", VisibilityTimeout="30")
@@ -150,7 +154,7 @@ def test_a_probe_that_cannot_be_noted_comes_again_and_takes_nobody_elses_calls(
     assert heart.known.was_seen
 
 
-def test_two_lost_in_a_row_page_once_until_one_is_seen_again(heart: Heart) -> None:
+def test_two_lost_probes_in_a_row_notify_once_until_a_probe_is_seen_again(heart: Heart) -> None:
     announced = [heart.beat(hours=1) and heart.pages() for _ in range(26)]
     assert announced == [0, 0, *[1] * 24], "nor does the next day tell it again"
     (subject, body) = heart.account.pages("urgent")[0]
@@ -160,7 +164,7 @@ def test_two_lost_in_a_row_page_once_until_one_is_seen_again(heart: Heart) -> No
     assert [heart.beat(hours=1) and heart.pages() for _ in range(4)] == [1, 1, 2, 2]
 
 
-def test_people_are_paged_though_the_call_itself_cannot_be_made(heart: Heart) -> None:
+def test_lost_probes_are_notified_even_if_the_probe_queue_is_deleted(heart: Heart) -> None:
     heart.beat()
     heart.delete_queue()
     for _ in range(2):
@@ -169,7 +173,7 @@ def test_people_are_paged_though_the_call_itself_cannot_be_made(heart: Heart) ->
     assert heart.pages() == 1
 
 
-def test_two_runs_of_one_time_note_it_once_and_a_page_on_its_own_probe(heart: Heart) -> None:
+def test_probe_of_one_schedule_is_stored_once_by_two_runs(heart: Heart) -> None:
     earlier = heart.beat()
     first = earlier.next_probe(heart.account.now + HOUR, heart.account.now + HOUR)
     assert heart.record.store_sent_probe(first)
