@@ -151,7 +151,8 @@ def test_follow_up_with_its_clock_put_forward_ends_no_valid_claim(
         return [key for key in account.case_store_items() if key[1].startswith("snapshot#")]
 
     def follow() -> None:
-        before, followed = snapshots(), _forward(account, days=days)
+        before = snapshots()
+        followed = _forward(account, days=days)
         found.append((followed.moved_cases, followed.errors, snapshots() == before != []))
 
     with _at_the_write(account, follow, "before"):

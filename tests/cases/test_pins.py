@@ -26,7 +26,8 @@ def _pin(account: Account, generation: int = 1, policy: str = POLICY) -> Pin:
 
 
 def test_pin_is_stored_byte_for_byte_and_can_be_put_twice(account: Account) -> None:
-    pins, pin = _pins(account), _pin(account)
+    pins = _pins(account)
+    pin = _pin(account)
     assert pins.load(QUEUE) is None
     assert pins.load_last_generation(QUEUE) == 0
     assert pins.put(pin)
@@ -49,7 +50,8 @@ def test_pin_whose_generation_does_not_follow_the_stored_one_is_not_stored(
 
 
 def test_generation_of_a_removed_pin_is_not_used_again(account: Account) -> None:
-    pins, pin = _pins(account), _pin(account)
+    pins = _pins(account)
+    pin = _pin(account)
     pins.put(pin)
     assert pins.remove(pin)
     assert pins.load(QUEUE) is None

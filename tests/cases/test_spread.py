@@ -33,7 +33,8 @@ def test_spread_notes_a_queue_at_most_once_in_fifteen_minutes() -> None:
 
 def test_spread_of_a_lasting_symptom_counts_every_queue_at_any_minute() -> None:
     """Forty queues that fail all the time, two in a batch: none of them may look alone."""
-    spread, queues = Spread(), [f"q{n}" for n in range(40)]
+    spread = Spread()
+    queues = [f"q{n}" for n in range(40)]
     for minute in range(600):
         now = NOW + timedelta(minutes=minute)
         spread = noted(spread, now, *queues[minute * 2 % 40 :][:2])

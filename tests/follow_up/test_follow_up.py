@@ -116,7 +116,8 @@ def test_failed_calls_from_before_a_late_write_do_not_make_the_fix_ineffective(
 ) -> None:
     """A batch of many queues takes most of a minute: the change stands since it was made."""
     queue = world.account.queue(VisibilityTimeout="30")
-    begun, written = world.account.now, world.account.now + timedelta(seconds=55)
+    begun = world.account.now
+    written = world.account.now + timedelta(seconds=55)
     slow = replace(world.account.run(), clock=lambda: written)
     assert not heal_failed_calls(
         world.account.late_deletes(queue, "a", "b", "c"), slow
@@ -262,7 +263,8 @@ def test_fix_on_a_deleted_or_unmanaged_queue_is_closed_and_never_verified(
     queue = world.fixed()
     world.deletes = 7
     world.minutes(19 if state == "watching" else 1)
-    why, before = take_away(world.account, queue, how), world.states()
+    why = take_away(world.account, queue, how)
+    before = world.states()
     assert before[-1] == state
     for _ in range(5):
         if how != "gone":

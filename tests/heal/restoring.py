@@ -99,11 +99,13 @@ def pins_of(account: Account) -> Pins:
 def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
     """What stands there now, as `mendq policy pin` keeps it."""
     attributes = account.attributes(queue)
-    facts, policy = Facts(queue, attributes, {}), attributes.get("Policy", "")
+    facts = Facts(queue, attributes, {})
+    policy = attributes.get("Policy", "")
     assert facts.created_at is not None
     assert facts.modified_at is not None
     pins = pins_of(account)
-    made, modified = facts.created_at, facts.modified_at
+    made = facts.created_at
+    modified = facts.modified_at
     of = (
         digest_of_policy(policy),
         pins.load_last_generation(queue) + 1,

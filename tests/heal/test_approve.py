@@ -80,7 +80,8 @@ def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
     account.later(hours=23, minutes=55)
-    queue, case_id = proposed.queue_arn, proposed.case_id
+    queue = proposed.queue_arn
+    case_id = proposed.case_id
     answered = unchanged(account, queue, lambda: say(account, "approve", case_id))
     assert answered["error"] == "expired"
     assert heal.asked == []
@@ -196,7 +197,8 @@ def test_second_decline_or_close_answers_who_ended_the_case_first(
     assert (first["state"], first["by"]) == (f"{word}d", ALICE)
     ended = case_of(account)
     assert (ended.state, ended.actor, ended.n) == (f"{word}d", ALICE, case.n + 1)
-    queue, case_id = proposed.queue_arn, proposed.case_id
+    queue = proposed.queue_arn
+    case_id = proposed.case_id
     heard = unchanged(account, queue, lambda: say(account, word, case_id, BOB))
     assert heard == first
 
@@ -232,7 +234,8 @@ def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
 def test_case_of_an_unknown_symptom_can_be_closed_but_not_approved(
     account: Account, proposed: Case, state: str
 ) -> None:
-    case, pages = _of_another_mendq(account, proposed, state), account.pages()
+    case = _of_another_mendq(account, proposed, state)
+    pages = account.pages()
     account.later(minutes=1)
     assert say(account, "approve", case.case_id)["error"] == "unknown_symptom"
     assert say(account, "close", case.case_id, BOB)["state"] == "closed"

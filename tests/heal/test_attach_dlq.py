@@ -94,7 +94,8 @@ def test_source_queue_is_unchanged_if_create_queue_of_its_dlq_fails(
 ) -> None:
     """A source that names a queue that is not there would lose its failing messages' way out."""
     queue = account.queue("orders")
-    before, calls = account.attributes(queue), calls_of(account)
+    before = account.attributes(queue)
+    calls = calls_of(account)
     away = ConnectTimeoutError(endpoint_url="sqs")
     busy: Any = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
     error = ClientError(busy, "CreateQueue") if is_reached else away
@@ -111,7 +112,8 @@ def test_source_queue_is_unchanged_if_create_queue_of_its_dlq_fails(
 def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
     account: Account,
 ) -> None:
-    queue, theirs = account.queue("orders"), account.queue("theirs")
+    queue = account.queue("orders")
+    theirs = account.queue("theirs")
     looked_at = seen(account, queue)
     policy = RedrivePolicy(theirs, 9).text
     account.set(queue, RedrivePolicy=policy)
@@ -134,7 +136,8 @@ def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
 def test_attach_dlq_refuses_an_existing_queue_with_other_attributes(
     account: Account, theirs: dict[str, str]
 ) -> None:
-    queue, taken_name = account.queue("orders"), account.queue("orders-dlq", **theirs)
+    queue = account.queue("orders")
+    taken_name = account.queue("orders-dlq", **theirs)
     before = account.attributes(taken_name)
     assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
     assert "RedrivePolicy" not in account.attributes(queue)
@@ -174,7 +177,9 @@ class NotYetVisible:
     """SQS answers about a queue just made as if there were none, so many times."""
 
     def __init__(self, account: Account, queue_arn: str, times: int) -> None:
-        self.url, self.left, self.is_made = account.url(queue_arn), times, False
+        self.url = account.url(queue_arn)
+        self.left = times
+        self.is_made = False
         account.clients.sqs.meta.events.register_first(
             "before-call.sqs.GetQueueAttributes", self._answer
         )
@@ -232,7 +237,8 @@ def test_attach_dlq_attaches_no_dlq_that_cannot_be_read_yet_and_retries_later(
 def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:
     """A queue, and its DLQ that somebody deleted."""
     ending = ".fifo" if name.endswith(".fifo") else ""
-    queue, named = account.queue(name), account.queue(f"any-name{ending}")
+    queue = account.queue(name)
+    named = account.queue(f"any-name{ending}")
     account.set(queue, RedrivePolicy=RedrivePolicy(named, 3).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(named))
     return queue, named

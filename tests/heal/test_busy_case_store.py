@@ -164,7 +164,8 @@ def play_story(story: Story, reason: str, strike_at: int, times: int = 1) -> tup
 
 @pytest.mark.parametrize("name", STORIES)
 def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) -> None:
-    story, reasons = STORIES[name], sorted(BUSY)
+    story = STORIES[name]
+    reasons = sorted(BUSY)
     _, undisturbed = play_story(story, reasons[0], 0)
     assert undisturbed.states == story.states
     assert undisturbed.visibility == story.visibility
@@ -196,7 +197,8 @@ def test_heal_writes_nothing_if_dynamodb_keeps_cancelling_its_claim(
     account: Account, reason: str
 ) -> None:
     """Without its claim in the case store no run writes to a queue."""
-    act, calls = heals(account), calls_of(account)
+    act = heals(account)
+    calls = calls_of(account)
     writing = frozenset({"TransactWriteItems"})
     BusyCaseStore(account, reason, 1, times=1_000, operations=writing)
     healed: Any = act()

@@ -53,7 +53,8 @@ def test_failed_calls_in_heal_mode_write_nothing_until_the_change_calendar_opens
 ) -> None:
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
-    calendar, calls = close(account, state), calls_of(account)
+    calendar = close(account, state)
+    calls = calls_of(account)
     fail(account, queue_arn)
     assert account.visibility(queue_arn) == 30
     assert writes(calls) == []
@@ -94,7 +95,8 @@ def test_finding_in_heal_mode_writes_nothing_until_the_change_calendar_opens(
 ) -> None:
     account = lambdas.account
     dlq = short_dlq(account)
-    calendar, calls = close(account, state), calls_of(account)
+    calendar = close(account, state)
+    calls = calls_of(account)
     find(account, dlq)
     assert account.attributes(dlq)["MessageRetentionPeriod"] == str(A_DAY_SECONDS)
     assert writes(calls) == []
@@ -133,7 +135,8 @@ def test_approved_case_is_written_only_once_the_change_calendar_opens(
     account = lambdas.account
     case_id = waiting_case(lambdas)
     queue_arn = case_of(account).queue_arn
-    calendar, calls = close(account, state), calls_of(account)
+    calendar = close(account, state)
+    calls = calls_of(account)
     answered = say(account, "approve", case_id)
     assert (answered["state"], answered["code"]) == ("approved", "frozen")
     assert NOT_OPEN[state] in answered["reason"]

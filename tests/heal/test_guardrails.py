@@ -29,7 +29,8 @@ from mendq.model.steps import (
 )
 from tests.heal.situations import HELD_BY, NOW, STEP, case, evidence, situation, written
 
-HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
+HEAL = Mode.HEAL
+OBSERVE = Mode.OBSERVE
 VISIBILITY = SetVisibilityTimeout.attribute
 Given = tuple[Situation, Plan]
 

@@ -61,7 +61,8 @@ def test_queue_whose_policy_denies_its_attributes_is_neither_changed_nor_recorde
 ) -> None:
     """The policy lets Mendq read the tags, and nothing by which a change could be planned."""
     queue = account.queue(VisibilityTimeout="30")
-    before, items = account.attributes(queue), account.case_store_items()
+    before = account.attributes(queue)
+    items = account.case_store_items()
     let_in = deny_operation(
         account.clients.sqs, "GetQueueAttributes", words="a resource-based policy"
     )
@@ -112,13 +113,16 @@ def test_case_evidence_names_the_cloudformation_stack_and_resource(account: Acco
 
 
 def test_failed_calls_after_a_fix_are_stored_at_most_every_five_minutes() -> None:
-    applied, known, notes = case(State.APPLIED), Evidence(), 0
+    applied = case(State.APPLIED)
+    known = Evidence()
+    notes = 0
     for second in range(3_600):
         call = make_failures(FAILURES_COUNT_FROM + timedelta(seconds=second))
         event = replace(call.sightings[0], event_id=f"event-{second}")
         noted = merge_failures(applied, known, Evidence((event,)), TIMING)
         if noted is not None:
-            notes, known = notes + 1, noted
+            notes = notes + 1
+            known = noted
     assert known.is_sufficient
     assert notes == EVENTS_SUFFICIENT_FOR_CASE + 3_600 // FAILURE_NOTES_PAUSE.seconds - 1
 

@@ -185,7 +185,8 @@ def raced(scanner: Scanner, queue: str) -> None:
 def test_failed_visibility_extensions_are_measured_once_an_hour_and_write_nothing(
     scanner: Scanner,
 ) -> None:
-    queue, measured = working(scanner, "orders"), list[str]()
+    queue = working(scanner, "orders")
+    measured = list[str]()
     events = scanner.account.clients.cloudwatch.meta.events
     events.register("before-call.*.GetMetricData", lambda model, **_: measured.append(model.name))
     assert crossed(scanner, queue, "1", "2", "3") == ["not_found"]
@@ -223,8 +224,10 @@ def declined_after_measuring(scanner: Scanner) -> str:
 def test_measured_plan_that_a_person_declined_is_not_proposed_again_for_a_week(
     scanner: Scanner,
 ) -> None:
-    account, queue = scanner.account, declined_after_measuring(scanner)
-    transitions, pages = account.transitions(), account.pages("info")
+    account = scanner.account
+    queue = declined_after_measuring(scanner)
+    transitions = account.transitions()
+    pages = account.pages("info")
     for days in (1, 2, 3):
         account.later(days=days)
         raced(scanner, queue)
@@ -240,7 +243,8 @@ def test_measured_plan_that_a_person_declined_is_not_proposed_again_for_a_week(
 def test_failed_visibility_extensions_on_fifo_or_unmanaged_queues_change_nothing(
     scanner: Scanner,
 ) -> None:
-    fifo, strange = working(scanner, "orders.fifo"), scanner.account.queue("others", tag=None)
+    fifo = working(scanner, "orders.fifo")
+    strange = scanner.account.queue("others", tag=None)
     raced(scanner, fifo)
     assert crossed(scanner, fifo, "1", "2", "3") == []
     assert crossed(scanner, strange, "4", "5", "6") == ["not_managed"]

@@ -67,7 +67,8 @@ def test_slow_notification_does_not_stop_the_newer_one_from_being_sent(account: 
     """One run is publishing a proposal while it is approved and comes to nothing."""
     move_to_start_of_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
-    heal, published = Heal(account), list[str]()
+    heal = Heal(account)
+    published = list[str]()
 
     def publish(**_: Any) -> None:
         published.append("")

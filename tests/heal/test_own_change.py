@@ -8,7 +8,8 @@ from mendq.model.mode import Mode
 from tests.account.account import Account
 from tests.heal.operators import fail, undo
 
-FASTER, KMS = "fifo_throttled", "kms_throttled"
+FASTER = "fifo_throttled"
+KMS = "kms_throttled"
 
 
 def made_faster(account: Account) -> tuple[str, str]:

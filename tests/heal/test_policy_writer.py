@@ -83,7 +83,8 @@ def get_refusal_reason(
     now: datetime | None = None,
 ) -> str:
     """Return the refusal's reason, after checking that nothing was written or asked of AWS."""
-    before, calls = account.attributes(seen.queue_arn), calls_of(account)
+    before = account.attributes(seen.queue_arn)
+    calls = calls_of(account)
     refusal = write_steps(account, seen, steps, now)
     assert refusal is not None
     assert refusal.code == "pin_not_good"

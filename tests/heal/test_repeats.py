@@ -16,7 +16,8 @@ from mendq.model.state import State
 from tests.heal.situations import NOW, case, situation
 
 A_DAY = timedelta(days=1)
-PROPOSED, CLOSED = case(State.PROPOSED), case(State.CLOSED)
+PROPOSED = case(State.PROPOSED)
+CLOSED = case(State.CLOSED)
 
 
 def repeats(opens: Case, last: Case | None, after: timedelta, **over: Any) -> bool:

@@ -129,7 +129,8 @@ def test_restore_without_a_public_access_check_writes_nothing_and_waits_on_tempo
     account: Account, analyzer: Analyzer, status: int, named: str, ends: State
 ) -> None:
     queue = _approved(account)
-    analyzer.fails_with, analyzer.fails_as = status, named
+    analyzer.fails_with = status
+    analyzer.fails_as = named
     restore(account)
     assert policy_of(account, queue) == EMPTIED
     assert case_of(account).state is ends

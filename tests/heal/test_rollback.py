@@ -25,7 +25,8 @@ from tests.scan.scanner import deny_operation
 
 WEEK_SECONDS = 7 * 24 * 3600
 # The calls of a rollback, in order; the write is the seventh.
-CLAIM, WRITE = 5, 7
+CLAIM = 5
+WRITE = 7
 
 
 @pytest.fixture
@@ -202,7 +203,8 @@ def test_heal_leaves_a_rolled_back_queue_alone_for_a_week_and_reports_once(
     ((subject, body),) = account.pages("info")
     assert subject.startswith("Mendq refused: visibility timeout too short on orders.fifo in ")
     assert "it shows again since VisibilityTimeout was rolled back" in body
-    transitions, pages = account.transitions(), account.pages("info")
+    transitions = account.transitions()
+    pages = account.pages("info")
     account.later(hours=-1)
     for day in range(6):
         account.later(days=1)
@@ -290,7 +292,8 @@ def test_rollback_of_a_deleted_queue_is_refused_and_changes_nothing(
 ) -> None:
     case_id = case_of(account).case_id
     account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
-    items, calls = account.case_store_items(), calls_of(account)
+    items = account.case_store_items()
+    calls = calls_of(account)
     answered = undo(account, case_id)
     assert answered["error"] == "queue_gone"
     assert answered["reason"] == f"there is no queue {fixed} any more"
@@ -305,7 +308,8 @@ def test_rollback_of_a_queue_whose_policy_denies_mendq_is_refused_and_changes_no
     case_id = case_of(account).case_id
     words = "a resource-based policy"
     let_in = deny_operation(account.clients.sqs, "GetQueueAttributes", words=words)
-    items, calls = account.case_store_items(), calls_of(account)
+    items = account.case_store_items()
+    calls = calls_of(account)
     answered = undo(account, case_id)
     assert answered["error"] == "queue_refuses_us"
     assert f"with an explicit deny in {words}" in answered["reason"]

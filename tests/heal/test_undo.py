@@ -75,7 +75,8 @@ def visibility(seconds: str) -> dict[str, str]:
 
 
 def test_undo_restores_the_value_from_before_mendqs_first_write() -> None:
-    first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
+    first = SetVisibilityTimeout(30, 45)
+    again = SetVisibilityTimeout(45, 68)
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
     undone = found(history, visibility("68"))
     assert only(undone) == (UndoOutcome.UNDONE, "30", "68", "68")

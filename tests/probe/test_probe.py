@@ -26,7 +26,9 @@ ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
 HOME = AccountAndRegion("123456789012", "us-east-1")
 QUEUE = f"arn:aws:sqs:us-east-1:123456789012:{PROBE_QUEUE_NAME}"
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
-AN_HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
+AN_HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+MOMENT = timedelta(seconds=1)
 SENT = Probe(scheduled_at=AT, sent_at=AT + timedelta(seconds=3))
 
 
@@ -97,12 +99,15 @@ def test_next_probe_judges_each_scheduled_probe_once_and_not_before_the_arrival_
 def test_lost_probes_are_reported_exactly_if_two_in_a_row_were_lost(
     ticks: list[tuple[int, bool]],
 ) -> None:
-    probe, sent, now = SENT, [], AT
+    probe = SENT
+    sent = []
+    now = AT
     for minutes, seen in ticks:
         if seen and not probe.was_seen:
             probe = _seen(probe, timedelta(minutes=1))
         now += timedelta(minutes=minutes)
-        before, probe = probe, probe.next_probe(now, now)
+        before = probe
+        probe = probe.next_probe(now, now)
         if probe != before:
             sent.append(before.was_seen)
             lost = probe.lost_in_a_row >= LOST_PROBES_TO_REPORT

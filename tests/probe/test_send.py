@@ -20,7 +20,8 @@ from mendq.probe.send import ProbeRecord, send_probe
 from tests.account.account import ACCOUNT, PROBE_ROLE, Account
 from tests.scan.scanner import deny_operation
 
-MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 TEXT = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"

@@ -52,7 +52,8 @@ class Sender:
         move_to_start_of_hour(account)
 
     def sends(self, queue: str, *callers: str, heard_of: bool = False) -> bool:
-        about, text = case(queue, *callers), NotificationText(f"about {queue}", "body")
+        about = case(queue, *callers)
+        text = NotificationText(f"about {queue}", "body")
         record = NotificationRecord.create(None, "down", text, urgent=True, at=self.account.now)
         if heard_of:
             record = structs.replace(record, announced=record.mark_sent().announced)
@@ -85,7 +86,9 @@ def test_caller_without_a_notification_this_hour_gets_one_while_any_is_left(
 ) -> None:
     """Whatever the others did; one who had one has another only of those that are for all."""
     with moto_account() as account:
-        hour, sent, had_one = Sender(account), 0, set[int]()
+        hour = Sender(account)
+        sent = 0
+        had_one = set[int]()
         for n, caller in enumerate(callers):
             expected = sent < OPEN or (sent < NOTIFICATIONS_PER_HOUR and caller not in had_one)
             assert hour.sends(f"q{n}", f"caller-{caller}") is expected

@@ -24,7 +24,8 @@ from tests.notifications.pages import EXAMPLE_TEXT
 
 # What others document.
 TEAM = f"arn:aws:sns:{REGION}:{ACCOUNT}:payments"
-USUAL, PAYMENTS = "urgent", "payments"
+USUAL = "urgent"
+PAYMENTS = "payments"
 
 
 def _escalate(account: Account, name: str = "orders", **tags: str) -> None:
@@ -48,7 +49,8 @@ def test_transition_and_its_notification_are_each_put_as_an_event_that_fits_its_
         for _ in range(2):
             account.later(minutes=1)
             assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
-    (transition,), (page,) = details(events, TRANSITION_EVENT), details(events, NOTIFICATION_EVENT)
+    (transition,) = details(events, TRANSITION_EVENT)
+    (page,) = details(events, NOTIFICATION_EVENT)
     load_validator("case-transition").validate(transition)
     load_validator("notification").validate(page)
     assert [transition] == account.transitions()

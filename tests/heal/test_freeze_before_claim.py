@@ -59,7 +59,8 @@ def test_fix_is_not_written_if_a_freeze_is_set_just_before_the_claim(
     queue = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     bodies = account.late_deletes(queue, "1", "2", "3")
-    before, calls = account.attributes(queue), calls_of(account)
+    before = account.attributes(queue)
+    calls = calls_of(account)
     come_between(account, CLAIM, account.freeze)
     (outcome,) = account.heal(bodies).outcome_by_group.values()
     assert code_of(outcome) == "frozen"
@@ -74,7 +75,9 @@ def test_waiting_case_is_not_written_if_a_freeze_is_set_just_before_the_claim(
     account: Account, waits: Callable[[Account], str]
 ) -> None:
     queue = waits(account)
-    before, case, held = account.attributes(queue), case_of(account), claims_and_snapshots(account)
+    before = account.attributes(queue)
+    case = case_of(account)
+    held = claims_and_snapshots(account)
     calls = calls_of(account)
     come_between(account, CLAIM, account.freeze)
     assert code_of(taken_up(account)) == "frozen"

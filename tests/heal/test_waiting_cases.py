@@ -70,7 +70,8 @@ def taken_up(account: Account) -> Outcome:
 
 def ends(account: Account, queue: str, state: State, code: str) -> str:
     """Take the case up: it ends for this reason, and no queue is written; the reason in words."""
-    before, calls = account.attributes(queue), calls_of(account)
+    before = account.attributes(queue)
+    calls = calls_of(account)
     outcome = taken_up(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == code
@@ -215,7 +216,8 @@ def test_approved_case_is_refused_and_unchanged_by_a_lambda_that_does_not_own_it
     account: Account,
 ) -> None:
     queue = approved(account)
-    before, items = account.attributes(queue), account.case_store_items()
+    before = account.attributes(queue)
+    items = account.case_store_items()
     outcome = continue_case(make_owner_request(case_of(account)), run_of("access_denied", account))
     assert outcome.refusal is not None
     assert outcome.refusal.code == "another_owner"
@@ -243,7 +245,8 @@ def test_waiting_case_keeps_waiting_if_its_plan_is_to_retry(
 ) -> None:
     queue = waits(account)
     planned.answers(Retry("too_soon", "in a moment"))
-    before, case = account.attributes(queue), case_of(account)
+    before = account.attributes(queue)
+    case = case_of(account)
     outcome = taken_up(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == "too_soon"

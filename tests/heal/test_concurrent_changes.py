@@ -14,7 +14,8 @@ from tests.account.faults import Fault, Killed, come_between
 from tests.heal.builders import list_refusal_codes
 
 # The calls of a fixed queue, in order; the write is the eighth.
-CLAIM, WRITE = 6, 8
+CLAIM = 6
+WRITE = 8
 
 
 def _settled_queue(account: Account, visibility: int = 30) -> str:

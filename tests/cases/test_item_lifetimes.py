@@ -30,7 +30,8 @@ from tests.scan.scanner import Scanner
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 SYMPTOM = "visibility_timeout_too_short"
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 # By kind: what an item's partition is, and the first word of its sort key.
 LASTS: Mapping[tuple[str, str], timedelta | None] = {
     # A case's newest transition, what was written to a queue and the snapshot before it: a person
@@ -192,7 +193,8 @@ def test_claim_and_release_leave_snapshot_and_attribute_record_without_expiry(
     fail(account, account.queue(VisibilityTimeout="30"))
     before = find_lifetimes(account)
     assert before["queue", "snapshot"] == before["queue", "attribute"] == {None}
-    case, context = case_of(account), context_of(account)
+    case = case_of(account)
+    context = context_of(account)
     view = context.case_store.look(case.queue_arn, SYMPTOM, ("VisibilityTimeout",))
     claim = Claim(intent=case, owner="another run", view=view)
     assert context.case_store.claim(claim, {}, writes_per_minute=100) is None

@@ -377,8 +377,10 @@ def test_write_of_a_run_that_died_is_not_recorded_until_sqs_answers(
 ) -> None:
     """Only SQS can say whether the dead run wrote. No Lambda function may guess it."""
     dead(account)
-    before, items = claims(account), cases_in_store(account)
-    case, calls = case_of(account), calls_of(account)
+    before = claims(account)
+    items = cases_in_store(account)
+    case = case_of(account)
+    calls = calls_of(account)
     bodies = account.late_deletes(case.queue_arn, "7", "8", "9")
     with silent(account.clients.sqs, "sqs.GetQueueAttributes", how):
         healed = account.heal(bodies)
@@ -399,7 +401,8 @@ def test_write_of_a_run_that_died_is_not_recorded_until_sqs_answers(
 
 def test_write_of_a_run_that_died_is_not_recorded_with_too_little_time(account: Account) -> None:
     queue = dead(account)
-    before, calls = account.case_store_items(), calls_of(account)
+    before = account.case_store_items()
+    calls = calls_of(account)
     bodies = account.late_deletes(queue, "7", "8", "9")
     healed = account.heal(bodies, remaining_seconds=10)
     assert {type(error) for error in healed.error_by_message_id.values()} == {RetryLater}
@@ -416,7 +419,8 @@ def test_claim_of_a_run_that_died_on_an_unknown_symptom_waits_for_a_version_that
 ) -> None:
     """A newer Mendq's case, while an older one is deployed again."""
     dead(account)
-    before, known = claims(account), SYMPTOM_BY_NAME[SYMPTOM]
+    before = claims(account)
+    known = SYMPTOM_BY_NAME[SYMPTOM]
     monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
     followed = follow(account)
     assert [each.symptom for each in followed.cases_of_unknown_symptoms] == [SYMPTOM]
@@ -457,7 +461,8 @@ def test_claim_for_an_unknown_symptom_is_kept_and_nothing_is_written(
 ) -> None:
     queue = dead(account)
     rewrite_intent(account, queue, symptom="from_a_newer_mendq")
-    before, calls = claims(account), calls_of(account)
+    before = claims(account)
+    calls = calls_of(account)
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
     assert {type(error) for error in healed.error_by_message_id.values()} == {CaseStoreUnavailable}
     (error,) = follow(account).errors.values()
@@ -470,7 +475,8 @@ def test_claim_for_another_symptom_of_the_queue_is_recorded_as_that_symptoms_cas
     account: Account,
 ) -> None:
     """Two symptoms are fixed by one attribute: whichever comes by next records the write."""
-    queue, other = dead(account), "visibility_timeout_default"
+    queue = dead(account)
+    other = "visibility_timeout_default"
     rewrite_intent(account, queue, symptom=other, case_id=f"{other}-0123456789ab")
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
     assert healed.error_by_message_id == {}

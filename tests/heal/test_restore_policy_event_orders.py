@@ -69,7 +69,8 @@ class Account:
         self.account = self.stack.enter_context(moto_account())
         self.account.settings = make_settings(autonomy={"access_denied": Mode.HEAL})
         self.analyzer = Analyzer(self.account)
-        self.known, self.events = Known(), 0
+        self.known = Known()
+        self.events = 0
         self.account.later(days=-20)
         self.queue = self.account.queue("orders", "heal", Policy=POLICIES[0])
         self.account.later(hours=1)
@@ -161,7 +162,8 @@ WAY: tuple[Stage, ...] = (
     ("somebody_says", "approve"),
     ("a_minute_passes",),
 )
-_just, _one_of = strategies.just, strategies.sampled_from
+_just = strategies.just
+_one_of = strategies.sampled_from
 DISTURBANCES = strategies.one_of(
     strategies.tuples(_just("a_person_sets_the_policy"), _one_of(POLICIES), _one_of(PERSONS)),
     strategies.tuples(_just("a_deployment_sets_the_policy"), _one_of(POLICIES), _one_of(MACHINES)),
