@@ -1,4 +1,4 @@
-"""What becomes of a case: each row of the table, near-misses first, and that every life ends."""
+"""Test the follow-up's transitions of a case: each row of the table, and that every case ends."""
 
 from __future__ import annotations
 
@@ -28,41 +28,55 @@ from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages, SetKmsDataKeyReusePeriod
 from tests.model.builders import FAILURES_COUNT_FROM, NOW, TIMING, make_case, make_failures
 
-HOUR, MOMENT = timedelta(hours=1), timedelta(seconds=1)
+HOUR = timedelta(hours=1)
+MOMENT = timedelta(seconds=1)
 
 
-def thrice(at: datetime) -> Evidence:
+def make_three_failures(at: datetime) -> Evidence:
     return make_failures(at, at + MOMENT, at + 2 * MOMENT)
 
 
-def measured(at: datetime) -> Evidence:
+def make_measured_failure(at: datetime) -> Evidence:
     return Evidence((Sighting.from_scan(at),))
 
 
-def measured_case(state: State) -> Case:
-    """One that a scan found; no call ever failed."""
-    return replace(make_case(state), evidence=measured(NOW - timedelta(minutes=5)).document())
+def make_measured_case(state: State) -> Case:
+    """Make a case that a scan opened: its evidence is a measurement, and no call failed."""
+    return replace(
+        make_case(state), evidence=make_measured_failure(NOW - timedelta(minutes=5)).document()
+    )
 
 
-def became(given_case: Case, now: datetime, **evidence_since: object) -> State | None:
+def find_next_state(given_case: Case, now: datetime, **evidence_since: object) -> State | None:
     moved = make_next_transition(given_case, VerificationEvidence(TIMING, **evidence_since), now)  # type: ignore[arg-type]
     return moved.state if moved else None
 
 
-EITHER = pytest.mark.parametrize("opened", [make_case, measured_case])
-Opened = Callable[[State], Case]
+FOR_CALLS_AND_MEASUREMENTS = pytest.mark.parametrize("make", [make_case, make_measured_case])
+MakeCase = Callable[[State], Case]
 
 
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))
-def test_what_has_ended_stays_ended(state: State) -> None:
-    assert became(make_case(state), NOW + 999 * HOUR, failures=thrice(NOW), deletes=9) is None
-
-
-def test_failures_of_messages_received_before_the_change_count_for_nothing() -> None:
-    early = thrice(FAILURES_COUNT_FROM - 3 * MOMENT)
-    assert became(make_case(State.APPLIED), FAILURES_COUNT_FROM, failures=early) is None
+def test_case_in_a_final_state_never_moves_again(state: State) -> None:
     assert (
-        became(make_case(State.APPLIED), FAILURES_COUNT_FROM, failures=thrice(FAILURES_COUNT_FROM))
+        find_next_state(
+            make_case(state), NOW + 999 * HOUR, failures=make_three_failures(NOW), deletes=9
+        )
+        is None
+    )
+
+
+def test_failed_calls_for_messages_received_before_the_fix_do_not_make_the_fix_ineffective() -> (
+    None
+):
+    early = make_three_failures(FAILURES_COUNT_FROM - 3 * MOMENT)
+    assert find_next_state(make_case(State.APPLIED), FAILURES_COUNT_FROM, failures=early) is None
+    assert (
+        find_next_state(
+            make_case(State.APPLIED),
+            FAILURES_COUNT_FROM,
+            failures=make_three_failures(FAILURES_COUNT_FROM),
+        )
         is State.INEFFECTIVE
     )
     step = SetKmsDataKeyReusePeriod(60, 300).document()
@@ -75,59 +89,71 @@ def test_failures_of_messages_received_before_the_change_count_for_nothing() -> 
 @pytest.mark.parametrize(
     ("state", "hours"), [(State.APPLIED, 48), (State.UNVERIFIED, 168), (State.WATCHING, 48)]
 )
-def test_calls_that_fail_now_and_then_to_the_end_are_a_persons(state: State, hours: int) -> None:
+def test_case_with_occasional_failures_until_its_time_limit_is_escalated(
+    state: State, hours: int
+) -> None:
     ends = NOW + hours * HOUR
     assert (
-        became(make_case(state), ends, failures=make_failures(ends - HOUR), deletes=9)
+        find_next_state(make_case(state), ends, failures=make_failures(ends - HOUR), deletes=9)
         is State.ESCALATED
     )
 
 
 @pytest.mark.parametrize(
-    ("opened", "quiet"), [(make_case, CLOUDTRAIL_LAG), (measured_case, SCAN_INTERVAL_AND_WINDOW)]
+    ("make", "quiet"),
+    [(make_case, CLOUDTRAIL_LAG), (make_measured_case, SCAN_INTERVAL_AND_WINDOW)],
 )
 @pytest.mark.parametrize(
     ("deletes", "expected"), [(5, State.VERIFIED), (0, State.UNVERIFIED), (None, State.UNVERIFIED)]
 )
-def test_silence_proves_something_only_where_messages_were_deleted(
-    opened: Opened, quiet: timedelta, deletes: int | None, expected: State
+def test_quiet_period_verifies_a_fix_only_if_messages_were_deleted_meanwhile(
+    make: MakeCase, quiet: timedelta, deletes: int | None, expected: State
 ) -> None:
-    """What was measured is verified by measuring as long again."""
-    found, now = opened(State.APPLIED), FAILURES_COUNT_FROM + quiet
-    seen = {"deletes": deletes, "queue_status": QueueStatus.OURS}
-    assert became(found, now - MOMENT, **seen) is None
-    assert became(found, now, **seen) is expected
+    """A case of measurements needs a quiet scan interval, one of failed calls CloudTrail's lag."""
+    case = make(State.APPLIED)
+    now = FAILURES_COUNT_FROM + quiet
+    evidence_since = {"deletes": deletes, "queue_status": QueueStatus.OURS}
+    assert find_next_state(case, now - MOMENT, **evidence_since) is None
+    assert find_next_state(case, now, **evidence_since) is expected
     hourly = NOW + timedelta(hours=1)
-    assert due_at(found, VerificationEvidence(TIMING), NOW) == min(now, hourly), "harm is measured"
+    assert due_at(case, VerificationEvidence(TIMING), NOW) == min(now, hourly), "harm is measured"
 
 
-@EITHER
+@FOR_CALLS_AND_MEASUREMENTS
 @pytest.mark.parametrize("state", [State.APPLIED, State.UNVERIFIED, State.WATCHING])
-def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(
-    state: State, opened: Opened
+def test_fix_is_ineffective_after_one_measured_fault_from_after_the_change(
+    state: State, make: MakeCase
 ) -> None:
-    begins, one = find_start_of_counted_failures(make_case(state), TIMING), opened(state)
-    later, early = begins + 2 * HOUR, measured(begins - MOMENT)
-    assert became(one, later, failures=measured(later), deletes=5) is State.INEFFECTIVE
-    assert became(one, begins, failures=early, deletes=5) is not State.INEFFECTIVE
+    case = make(state)
+    start = find_start_of_counted_failures(make_case(state), TIMING)
+    later = start + 2 * HOUR
+    late_fault = make_measured_failure(later)
+    assert find_next_state(case, later, failures=late_fault, deletes=5) is State.INEFFECTIVE
+    early_fault = make_measured_failure(start - MOMENT)
+    assert find_next_state(case, start, failures=early_fault, deletes=5) is not State.INEFFECTIVE
 
 
-@EITHER
-def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget(opened: Opened) -> None:
-    found, called_at = opened(State.APPLIED), FAILURES_COUNT_FROM + timedelta(minutes=10)
-    once, forgotten = make_failures(called_at), called_at + 24 * HOUR
-    seen = {"failures": once, "deletes": 5, "queue_status": QueueStatus.OURS}
-    assert became(found, forgotten - MOMENT, **seen) is None
-    assert became(found, forgotten, **seen) is State.VERIFIED
+@FOR_CALLS_AND_MEASUREMENTS
+def test_fix_with_one_late_failed_call_is_verified_only_after_24_quiet_hours(
+    make: MakeCase,
+) -> None:
+    case = make(State.APPLIED)
+    called_at = FAILURES_COUNT_FROM + timedelta(minutes=10)
+    one_failure = make_failures(called_at)
+    evidence_since = {"failures": one_failure, "deletes": 5, "queue_status": QueueStatus.OURS}
+    a_day_later = called_at + 24 * HOUR
+    assert find_next_state(case, a_day_later - MOMENT, **evidence_since) is None
+    assert find_next_state(case, a_day_later, **evidence_since) is State.VERIFIED
 
 
-@EITHER
+@FOR_CALLS_AND_MEASUREMENTS
 @pytest.mark.parametrize("state", [State.APPLIED, State.UNVERIFIED])
-def test_fix_that_nobody_could_look_at_is_not_verified(state: State, opened: Opened) -> None:
-    """Messages are deleted, and whether what Mendq wrote still stands is not known."""
-    found, late = opened(state), FAILURES_COUNT_FROM + 24 * HOUR
-    assert became(found, late, deletes=5, queue_status=None) is not State.VERIFIED
-    assert became(found, late, deletes=5, queue_status=QueueStatus.OURS) is State.VERIFIED
+def test_fix_is_not_verified_while_the_queue_cannot_be_read(state: State, make: MakeCase) -> None:
+    """Consumers delete messages, but it is unknown if the queue still has Mendq's value."""
+    case = make(state)
+    late = FAILURES_COUNT_FROM + 24 * HOUR
+    assert find_next_state(case, late, deletes=5, queue_status=None) is not State.VERIFIED
+    assert find_next_state(case, late, deletes=5, queue_status=QueueStatus.OURS) is State.VERIFIED
 
 
 @pytest.mark.parametrize(
@@ -142,55 +168,63 @@ def test_fix_that_nobody_could_look_at_is_not_verified(state: State, opened: Ope
         (State.OVERRIDDEN, 168, State.CLOSED),
     ],
 )
-def test_what_time_alone_ends(state: State, hours: int, expected: State) -> None:
-    assert became(make_case(state), NOW + hours * HOUR - MOMENT) is None
-    assert became(make_case(state), NOW + hours * HOUR) is expected
+def test_state_without_news_ends_exactly_at_its_time_limit(
+    state: State, hours: int, expected: State
+) -> None:
+    assert find_next_state(make_case(state), NOW + hours * HOUR - MOMENT) is None
+    assert find_next_state(make_case(state), NOW + hours * HOUR) is expected
 
 
 @pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
-@pytest.mark.parametrize("seen", [make_failures, measured])
-def test_what_a_person_has_to_end_lasts_while_it_shows(
-    state: State, seen: Callable[[datetime], Evidence]
+@pytest.mark.parametrize("make_evidence", [make_failures, make_measured_failure])
+def test_case_left_to_a_person_stays_open_for_a_week_after_the_last_failure(
+    state: State, make_evidence: Callable[[datetime], Evidence]
 ) -> None:
-    lately = seen(NOW + timedelta(days=5))
-    assert became(make_case(state), NOW + timedelta(days=8), failures=lately) is None
-    assert became(make_case(state), NOW + timedelta(days=12), failures=lately) is State.CLOSED
+    lately = make_evidence(NOW + timedelta(days=5))
+    assert find_next_state(make_case(state), NOW + timedelta(days=8), failures=lately) is None
+    assert (
+        find_next_state(make_case(state), NOW + timedelta(days=12), failures=lately) is State.CLOSED
+    )
 
 
-def test_what_comes_back_while_it_is_watched_was_not_fixed() -> None:
-    watched, at = make_case(State.WATCHING), NOW + 3 * HOUR
-    moved = make_next_transition(watched, VerificationEvidence(TIMING, failures=thrice(at)), at)
+def test_failures_during_the_watch_time_make_the_fix_ineffective_and_join_the_evidence() -> None:
+    watched = make_case(State.WATCHING)
+    at = NOW + 3 * HOUR
+    moved = make_next_transition(
+        watched, VerificationEvidence(TIMING, failures=make_three_failures(at)), at
+    )
     assert moved is not None
     assert (moved.state, moved.came_from, moved.n) == (State.INEFFECTIVE, State.WATCHING, 2)
     assert moved.evidence["failed_calls"] == watched.evidence["failed_calls"] + 3
     assert moved.evidence["first_at"] == watched.evidence["first_at"] < moved.evidence["last_at"]
 
 
-def test_every_row_leaves_an_open_state_and_every_open_state_has_a_row() -> None:
+def test_transition_table_has_a_row_out_of_every_open_state_and_of_no_final_state() -> None:
     assert {state for row in FOLLOW_UP_TRANSITIONS for state in row.out_of} == set(
         State
     ) - FINAL_STATES
     assert all(row.because and row.into not in row.out_of for row in FOLLOW_UP_TRANSITIONS)
 
 
-@EITHER
+@FOR_CALLS_AND_MEASUREMENTS
 @pytest.mark.parametrize("state", sorted(set(State) - FINAL_STATES))
-def test_what_is_due_is_moved_or_is_due_later(state: State, opened: Opened) -> None:
-    """A case that is due and stays would be looked at every minute for ever."""
-    evidence_since, one = VerificationEvidence(TIMING), opened(state)
-    due = due_at(one, evidence_since, NOW) + MOMENT
+def test_due_case_moves_or_gets_a_later_due_time(state: State, make: MakeCase) -> None:
+    """Otherwise follow-up would read the case every minute for ever."""
+    evidence_since = VerificationEvidence(TIMING)
+    case = make(state)
+    due = due_at(case, evidence_since, NOW) + MOMENT
     for _ in range(3):
-        if make_next_transition(one, evidence_since, due) is not None:
+        if make_next_transition(case, evidence_since, due) is not None:
             return
-        later = due_at(one, evidence_since, due)
+        later = due_at(case, evidence_since, due)
         assert later > due
         due = later
 
 
-SEEN: dict[str, Callable[[datetime], Evidence]] = {
+EVIDENCE_BY_KIND: dict[str, Callable[[datetime], Evidence]] = {
     "nothing": lambda _at: Evidence(),
-    "calls": thrice,
-    "measurement": measured,
+    "calls": make_three_failures,
+    "measurement": make_measured_failure,
 }
 
 
@@ -198,70 +232,80 @@ SEEN: dict[str, Callable[[datetime], Evidence]] = {
     st.sampled_from(sorted(set(State) - FINAL_STATES)),
     st.lists(
         st.tuples(
-            st.integers(1, 60 * 24), st.sampled_from(sorted(SEEN)), st.none() | st.integers(0, 3)
+            st.integers(1, 60 * 24),
+            st.sampled_from(sorted(EVIDENCE_BY_KIND)),
+            st.none() | st.integers(0, 3),
         ),
         max_size=40,
     ),
-    st.sampled_from([make_case, measured_case]),
+    st.sampled_from([make_case, make_measured_case]),
 )
-def test_every_life_ends(
-    state: State, history: list[tuple[int, str, int | None]], opened: Opened
+def test_every_case_ends_in_a_final_state_after_any_history_without_a_person(
+    state: State, history: list[tuple[int, str, int | None]], make: MakeCase
 ) -> None:
-    """Whatever is seen for a while; then silence. Nobody approves and heal is down."""
-    life, now = opened(state), NOW
-    for minutes, seen, deletes in [*history, *[(60 * 24, "nothing", None)] * 20]:
+    """Any evidence at first, then 20 quiet days. No person approves, and heal does not run."""
+    case = make(state)
+    now = NOW
+    quiet_days = [(60 * 24, "nothing", None)] * 20
+    for minutes, evidence_kind, deletes in [*history, *quiet_days]:
         now += timedelta(minutes=minutes)
-        failures = SEEN[seen](now - timedelta(minutes=1))
-        moved = make_next_transition(
-            life, VerificationEvidence(TIMING, failures=failures, deletes=deletes), now
-        )
-        assert moved is None or moved.n == life.n + 1
-        life = moved or life
-    assert life.state in FINAL_STATES
+        failures = EVIDENCE_BY_KIND[evidence_kind](now - timedelta(minutes=1))
+        evidence_since = VerificationEvidence(TIMING, failures=failures, deletes=deletes)
+        next_case = make_next_transition(case, evidence_since, now)
+        if next_case is not None:
+            assert next_case.n == case.n + 1
+            case = next_case
+    assert case.state in FINAL_STATES
 
 
 @pytest.mark.parametrize(
-    ("stands", "of_configuration", "expected"),
+    ("queue_status", "of_configuration", "expected"),
     [
         (QueueStatus.OURS, True, State.VERIFIED),
         (QueueStatus.OURS, False, State.UNVERIFIED),
         (None, True, State.UNVERIFIED),
     ],
 )
-def test_a_configuration_is_proven_by_standing_unfound(
-    stands: QueueStatus | None, of_configuration: bool, expected: State
+def test_configuration_fix_is_verified_without_deletes_if_the_value_stands_and_no_fault_is_found(
+    queue_status: QueueStatus | None, of_configuration: bool, expected: State
 ) -> None:
-    found, now = measured_case(State.APPLIED), FAILURES_COUNT_FROM + SCAN_INTERVAL_AND_WINDOW
-    evidence_since = {"queue_status": stands, "of_configuration": of_configuration}
-    assert became(found, now - MOMENT, **evidence_since) is None
-    assert became(found, now, **evidence_since) is expected
+    case = make_measured_case(State.APPLIED)
+    now = FAILURES_COUNT_FROM + SCAN_INTERVAL_AND_WINDOW
+    evidence_since = {"queue_status": queue_status, "of_configuration": of_configuration}
+    assert find_next_state(case, now - MOMENT, **evidence_since) is None
+    assert find_next_state(case, now, **evidence_since) is expected
 
 
-def redriving(state: State = State.APPLIED) -> Case:
+def make_redriving_case(state: State = State.APPLIED) -> Case:
     step = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, "arn:aws:sqs:us-east-1:123456789012:orders")
     return replace(make_case(state), steps=(step.document(),))
 
 
 @pytest.mark.parametrize("hours", [0, 47, 48, 24 * 30])
-def test_nothing_but_the_queue_s_end_ends_what_goes_on(hours: int) -> None:
+def test_redriving_case_closes_only_if_the_queue_is_deleted(hours: int) -> None:
     now = NOW + hours * HOUR
-    for stands in (None, QueueStatus.OURS, QueueStatus.OVERRULED, QueueStatus.UNMANAGED):
-        seen = {"deletes": 100, "queue_status": stands, "of_configuration": True}
-        assert became(redriving(), now, **seen) is None
-    assert became(redriving(), now, queue_status=QueueStatus.GONE) is State.CLOSED
-    assert redriving().is_open(now, TIMING)
+    for status in (None, QueueStatus.OURS, QueueStatus.OVERRULED, QueueStatus.UNMANAGED):
+        evidence_since = {"deletes": 100, "queue_status": status, "of_configuration": True}
+        assert find_next_state(make_redriving_case(), now, **evidence_since) is None
+    assert (
+        find_next_state(make_redriving_case(), now, queue_status=QueueStatus.GONE) is State.CLOSED
+    )
+    assert make_redriving_case().is_open(now, TIMING)
 
 
-def test_what_goes_on_is_due_at_once_and_then_within_every_minute() -> None:
-    nothing, later = VerificationEvidence(TIMING), NOW + timedelta(minutes=7)
-    assert due_at(redriving(), nothing, NOW) == NOW
-    assert later < due_at(redriving(), nothing, later) < later + timedelta(minutes=1)
+def test_due_at_of_a_redriving_case_is_at_once_then_within_every_minute() -> None:
+    nothing = VerificationEvidence(TIMING)
+    later = NOW + timedelta(minutes=7)
+    assert due_at(make_redriving_case(), nothing, NOW) == NOW
+    assert later < due_at(make_redriving_case(), nothing, later) < later + timedelta(minutes=1)
 
 
-@pytest.mark.parametrize("verified", [make_case(State.VERIFIED), redriving(State.VERIFIED)])
-def test_what_is_verified_is_watched_at_once_as_any_other(verified: Case) -> None:
+@pytest.mark.parametrize(
+    "verified", [make_case(State.VERIFIED), make_redriving_case(State.VERIFIED)]
+)
+def test_verified_case_moves_to_watching_at_once_also_after_a_redrive(verified: Case) -> None:
     assert not verified.is_redriving
-    assert became(verified, NOW) is State.WATCHING
+    assert find_next_state(verified, NOW) is State.WATCHING
 
 
 @pytest.mark.parametrize("state", STATES_THAT_CALL_OWNER)

@@ -1,4 +1,4 @@
-"""A case and its document; and, for others, a case about an example queue."""
+"""Test the case: its JSON document, what repeats it, and when it stops being open."""
 
 from __future__ import annotations
 
@@ -15,29 +15,34 @@ from tests.model.builders import make_case
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_a_transition_survives_its_document(state: State) -> None:
-    one = replace(make_case(state), came_from=State.APPLIED, n=2)
-    document = json.loads(json.dumps(one.document()))
-    assert Case.from_document(document, opened_at=one.opened_at) == one
+def test_case_round_trips_through_its_json_document_in_every_state(state: State) -> None:
+    case = replace(make_case(state), came_from=State.APPLIED, n=2)
+    document = json.loads(json.dumps(case.document()))
+    assert Case.from_document(document, opened_at=case.opened_at) == case
     assert document["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
-    assert one.key() == f"cases/dt=2026-11-16/{one.case_id}-2.json"
+    assert case.key() == f"cases/dt=2026-11-16/{case.case_id}-2.json"
 
 
-def test_saying_the_same_is_state_code_and_steps() -> None:
-    one = make_case(State.REFUSED)
-    assert one.is_repeated_by(make_case(State.REFUSED, timedelta(hours=1)))
-    assert one.is_repeated_by(replace(one, reason="because of 41 queues", code="over_ceiling"))
+def test_case_is_repeated_only_by_a_case_with_the_same_state_code_and_steps() -> None:
+    refused = make_case(State.REFUSED)
+    assert refused.is_repeated_by(make_case(State.REFUSED, timedelta(hours=1)))
+    assert refused.is_repeated_by(
+        replace(refused, reason="because of 41 queues", code="over_ceiling")
+    )
     observed = make_case(State.OBSERVED)
     assert not observed.is_repeated_by(replace(observed, steps=()))
-    assert not one.is_repeated_by(observed)
+    assert not refused.is_repeated_by(observed)
 
 
 @pytest.mark.parametrize(
     "state", [State.PROPOSED, State.APPLIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE]
 )
-def test_a_follow_up_that_is_down_keeps_no_case_open_for_ever(state: State) -> None:
-    """`verified` has a longest stay for this alone: no row of the table waits in it."""
-    longest, one = find_state_time_limit(state, Timing()), make_case(state)
-    assert longest is not None
-    assert one.is_open(one.at + longest, Timing())
-    assert not one.is_open(one.at + longest + TIME_LIMIT_GRACE, Timing())
+def test_case_is_closed_after_the_time_limit_of_its_state_even_if_follow_up_never_ran(
+    state: State,
+) -> None:
+    """Only for this does `verified` have a time limit: follow-up leaves that state at once."""
+    time_limit = find_state_time_limit(state, Timing())
+    assert time_limit is not None
+    case = make_case(state)
+    assert case.is_open(case.at + time_limit, Timing())
+    assert not case.is_open(case.at + time_limit + TIME_LIMIT_GRACE, Timing())

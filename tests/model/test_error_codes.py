@@ -1,4 +1,4 @@
-"""Every documented code in every known spelling, and what it means by itself."""
+"""Test that each documented error code is recognised in each spelling of SQS's two protocols."""
 
 from __future__ import annotations
 
@@ -26,21 +26,32 @@ DOCUMENTED = json.loads(Path(__file__).with_name("error_codes.json").read_text()
 @pytest.mark.parametrize(
     "unknown",
     [
-        *("Teapot", "TeapotException", "", "aws.simplequeueservice.X"),
-        *("KMS.", "Exception", QUERY, "#", "KMS.Exception"),
+        "Teapot",
+        "TeapotException",
+        "",
+        "aws.simplequeueservice.X",
+        "KMS.",
+        "Exception",
+        QUERY,
+        "#",
+        "KMS.Exception",
     ],
 )
-def test_an_unknown_code_stays_unknown_and_unlabelled(unknown: str) -> None:
+def test_unknown_error_code_matches_no_known_code_and_no_symptom(unknown: str) -> None:
     assert make_canonical_error_code(unknown) not in KNOWN_ERROR_CODES
     assert find_symptom_of(examples.failed_call("SendMessage", unknown)) is None
 
 
-@pytest.mark.parametrize("documented", DOCUMENTED, ids=lambda each: f"{each[0]}-{each[1]}")
-def test_every_spelling_has_one_code_and_its_label(documented: list[str]) -> None:
-    """Both protocols' names, bare, with the SDKs' suffix, and with the shapes' namespaces."""
+@pytest.mark.parametrize(
+    "documented", DOCUMENTED, ids=[f"{code}-{event_name}" for code, event_name, *_ in DOCUMENTED]
+)
+def test_every_spelling_of_an_error_code_gives_one_canonical_code_and_one_symptom(
+    documented: list[str],
+) -> None:
+    """Spellings: both protocols' names, bare, with the SDKs' suffix, and with a namespace."""
     code, event_name, label, query_code, json_name = documented
     bare = query_code.removeprefix(QUERY)
-    suffixed = {f"{each.removesuffix('Exception')}Exception" for each in (query_code, json_name)}
+    suffixed = {f"{name.removesuffix('Exception')}Exception" for name in (query_code, json_name)}
     spaces = ("com.amazonaws.sqs", "com.amazon.coral.service")
     namespaced = {f"{space}#{json_name}" for space in spaces}
     for spelling in {query_code, json_name, bare, f"{QUERY}{bare}", *suffixed, *namespaced}:
@@ -50,19 +61,20 @@ def test_every_spelling_has_one_code_and_its_label(documented: list[str]) -> Non
         assert symptom.name == label, spelling
 
 
-def test_every_code_is_documented_known_to_the_api_s_model_and_seen_by_its_entry() -> None:
-    assert {each[0] for each in DOCUMENTED} == KNOWN_ERROR_CODES
+def test_known_error_codes_cover_botocores_sqs_errors_and_each_belongs_to_a_symptom() -> None:
+    assert {code for code, *_ in DOCUMENTED} == KNOWN_ERROR_CODES
     assert len(KNOWN_ERROR_CODES) == sum(map(len, ERROR_CODES_BY_SYMPTOM.values()))
     model = botocore.session.get_session().get_service_model("sqs")
     modelled = {shape.name for shape in model.error_shapes}
     assert len(modelled) >= 28
-    assert {
-        each for each in modelled if make_canonical_error_code(each) not in KNOWN_ERROR_CODES
-    } == set()
+    unknown = {
+        name for name in modelled if make_canonical_error_code(name) not in KNOWN_ERROR_CODES
+    }
+    assert unknown == set()
     for label, codes in ERROR_CODES_BY_SYMPTOM.items():
-        assert {*codes} <= {way.error_code for way in SYMPTOM_BY_NAME[label].seen_as}
+        assert {*codes} <= {pattern.error_code for pattern in SYMPTOM_BY_NAME[label].seen_as}
 
 
 @given(st.text(max_size=200))
-def test_reading_a_code_never_raises(raw_error_code: str) -> None:
+def test_canonical_error_code_never_raises_for_any_text(raw_error_code: str) -> None:
     assert make_canonical_error_code(make_canonical_error_code(raw_error_code)) is not None

@@ -1,4 +1,4 @@
-"""What SQS and IAM say in their messages, and what callers may do to them."""
+"""Test the reading of SQS's and IAM's error messages, which contain text that callers chose."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NO_ID = (
 )
 
 
-def message(handle: str, reason: str = EXPIRED) -> str:
+def make_receipt_handle_message(handle: str, reason: str = EXPIRED) -> str:
     return f"Value {handle} for parameter ReceiptHandle is invalid. Reason: {reason}"
 
 
 @pytest.mark.parametrize(("text", "reason"), table("reasons"))
-def test_sqs_s_reason_is_read_behind_whatever_a_caller_writes(
+def test_refusal_reason_is_sqss_own_whatever_text_the_caller_put_into_the_parameter(
     text: str, reason: str | None
 ) -> None:
     assert find_parameter_refusal_reason(text, "ReceiptHandle") == reason
@@ -39,7 +39,9 @@ def test_sqs_s_reason_is_read_behind_whatever_a_caller_writes(
 @pytest.mark.parametrize(
     "number", ["01024", "-1", "1,024", "1" * 10, "\u0661\u0660", "1024 bytes.\n"]
 )
-def test_sqs_s_size_limit_is_read_and_nothing_like_it(number: str) -> None:
+def test_size_limit_is_read_from_sqss_message_and_not_from_forged_or_truncated_ones(
+    number: str,
+) -> None:
     for limit in (1, 1_024, 1_048_576, 999_999_999):
         assert find_size_limit_bytes(TOO_LONG.replace("1024", str(limit))) == limit
     assert find_size_limit_bytes(TOO_LONG.replace("1024", number)) is None
@@ -49,7 +51,7 @@ def test_sqs_s_size_limit_is_read_and_nothing_like_it(number: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", NO_ID[1:], NO_ID[:-1], f"{NO_ID}\n", f"Value {NO_ID}"])
-def test_another_sentence_asks_for_no_deduplication_id(text: str) -> None:
+def test_missing_deduplication_id_is_recognised_only_in_sqss_exact_message(text: str) -> None:
     assert is_missing_deduplication_id_message(NO_ID)
     assert not is_missing_deduplication_id_message(text)
 
@@ -59,42 +61,44 @@ ROLE = "arn:aws:sts::123456789012:assumed-role/orders-worker/i-0abc"
 ACTION = "sqs:sendmessage"
 
 
-def refusal(ending: str, user: str = ROLE, resource: str = f" on resource: {QUEUE}") -> str:
+def make_refusal(ending: str, user: str = ROLE, resource: str = f" on resource: {QUEUE}") -> str:
     return f"User: {user} is not authorized to perform: {ACTION}{resource}{ending}"
 
 
-def silent(kind: str) -> str:
+def make_missing_allow_ending(kind: str) -> str:
     return f" because no {kind} allows the {ACTION} action"
 
 
-def denies(kind: str, article: str = "a") -> str:
+def make_deny_ending(kind: str, article: str = "a") -> str:
     return f" with an explicit deny in {article} {kind}"
 
 
-OWN, QUEUES = silent("identity-based policy"), silent("resource-based policy")
-FORGED = denies("resource-based policy")
+OWN = make_missing_allow_ending("identity-based policy")
+FORGED = make_deny_ending("resource-based policy")
 
 
 @pytest.mark.parametrize("text", table("no policy named"))
-def test_what_names_no_policy_of_ours_says_nothing(text: str) -> None:
+def test_access_denied_message_without_a_documented_policy_names_no_policy(text: str) -> None:
     assert find_refusing_policy("AccessDenied", text) is RefusedBy.POLICY_NOT_NAMED
 
 
 @pytest.mark.parametrize(("ending", "policy"), table("endings"))
-def test_aws_s_documented_endings_name_the_policy(ending: str, policy: str) -> None:
+def test_documented_ending_of_an_access_denied_message_names_the_refusing_policy(
+    ending: str, policy: str
+) -> None:
     for resource in ("", f" on resource: {QUEUE}", f' on resource: "{QUEUE}"'):
-        text = refusal(ending, resource=resource)
+        text = make_refusal(ending, resource=resource)
         assert find_refusing_policy("AccessDenied", text) is RefusedBy[policy]
         assert find_refusing_policy("KmsAccessDenied", text) is None, "another code is no denial"
 
 
-def test_a_call_through_a_vpc_endpoint_says_it_with_its_code() -> None:
+def test_vpce_access_denied_code_names_the_vpc_endpoint_policy() -> None:
     assert find_refusing_policy("VpceAccessDenied", "") is RefusedBy.VPC_ENDPOINT_POLICY
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
-def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None:
-    text = refusal(OWN, user=f"{ROLE}{name}")
+def test_caller_cannot_change_the_refusing_policy_by_the_name_of_its_session(name: str) -> None:
+    text = make_refusal(OWN, user=f"{ROLE}{name}")
     assert find_refusing_policy("AccessDenied", text) in {
         RefusedBy.IDENTITY_POLICY,
         RefusedBy.POLICY_NOT_NAMED,
@@ -105,8 +109,10 @@ def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None
     ("length", "policy"),
     [(1_023, RefusedBy.RESOURCE_POLICY_DENIES), (1_024, RefusedBy.POLICY_NOT_NAMED)],
 )
-def test_a_message_that_may_be_cut_says_nothing(length: int, policy: RefusedBy) -> None:
-    named = refusal(f"{FORGED}: arn:", user="u" * 512, resource=f" on resource: {'r' * 256}")
+def test_message_of_1024_characters_names_no_policy_because_cloudtrail_may_have_cut_it(
+    length: int, policy: RefusedBy
+) -> None:
+    named = make_refusal(f"{FORGED}: arn:", user="u" * 512, resource=f" on resource: {'r' * 256}")
     assert find_refusing_policy("AccessDenied", named + "p" * (length - len(named))) is policy
 
 
@@ -124,15 +130,16 @@ BEGUN = f"User: x is not authorized to perform: {ACTION}"
         (f"{BEGUN} with an explicit deny in a b", ": arn:c"),
     ],
 )
-def test_twice_the_text_takes_less_than_three_times_as_long(head: str, repeated: str) -> None:
-    """As long as a message that is not cut can be; CPU time, the best of several."""
+def test_reading_an_access_denied_message_takes_linear_time(head: str, repeated: str) -> None:
+    """Quadratic time would let a caller stall heal. CPU time, the best of seven runs."""
 
-    def seconds(length: int) -> float:
+    def measure_cpu_seconds(length: int) -> float:
         text = f"{head}{(repeated * length)[: length - len(head) - 1]}\n"
         started = time.process_time()
         for _ in range(200):
             find_refusing_policy("AccessDenied", text)
         return time.process_time() - started
 
-    once, twice = (min(seconds(length) for _ in range(7)) for length in (500, 1_000))
-    assert twice < 3 * once + 0.0005
+    half = min(measure_cpu_seconds(500) for _ in range(7))
+    whole = min(measure_cpu_seconds(1_000) for _ in range(7))
+    assert whole < 3 * half + 0.0005

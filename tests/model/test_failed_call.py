@@ -1,4 +1,4 @@
-"""Whatever comes in, a value comes out."""
+"""Test that CloudTrail records, broken or not, are read as a failed call or as unreadable."""
 
 from __future__ import annotations
 
@@ -26,38 +26,40 @@ ACCOUNT = "123456789012"
 ARN = f"arn:aws:sqs:eu-west-1:{ACCOUNT}:orders"
 
 
-def call(**over: Any) -> FailedCall:
-    got = read(make_record(**over))
-    assert isinstance(got, FailedCall), got
-    return got
+def read_failed_call(**fields: Any) -> FailedCall:
+    failed_call = read(make_record(**fields))
+    assert isinstance(failed_call, FailedCall), failed_call
+    return failed_call
 
 
-@pytest.mark.parametrize(("over", "reason"), table("not failed"))
-def test_what_is_no_failed_call_says_why(over: dict[str, Any], reason: str) -> None:
-    assert read(make_record(**over)) == UnreadableRecord(reason)
+@pytest.mark.parametrize(("fields", "reason"), table("not failed"))
+def test_read_of_a_record_without_a_failed_sqs_call_gives_the_reason(
+    fields: dict[str, Any], reason: str
+) -> None:
+    assert read(make_record(**fields)) == UnreadableRecord(reason)
 
 
 @pytest.mark.parametrize(
     "junk", [b"", b"\xff\xfe", b"<html>", b"[]", b"3", b"null", b"NaN", "", None, 3, [], object()]
 )
-def test_junk_is_unreadable(junk: object) -> None:
+def test_read_of_bytes_text_or_objects_that_are_no_record_gives_unreadable(junk: object) -> None:
     assert isinstance(read(junk), UnreadableRecord)
 
 
-def test_what_is_nested_too_deep_or_more_than_an_event_may_be_is_unreadable() -> None:
+def test_read_rejects_deep_nesting_and_events_above_256_kib() -> None:
     assert read("[" * 100_000 + "]" * 100_000) == UnreadableRecord("malformed")
     assert read(b" " * (MAXIMUM_EVENT_BYTES + 1)) == UnreadableRecord("too_large")
     assert MAXIMUM_EVENT_BYTES == 256 * 1_024
 
 
-def test_a_bare_record_its_bytes_and_its_envelope_read_the_same() -> None:
+def test_read_of_a_record_its_bytes_or_its_eventbridge_envelope_gives_the_same_call() -> None:
     bare = make_record()
     envelope = {"detail-type": "AWS API Call via CloudTrail", "account": ACCOUNT, "detail": bare}
     assert read(bare) == read(json.dumps(bare).encode()) == read(json.dumps(envelope))
 
 
-def test_the_fields_of_a_failed_call() -> None:
-    assert call() == FailedCall(
+def test_read_fills_every_field_of_a_failed_call_from_the_cloudtrail_record() -> None:
+    assert read_failed_call() == FailedCall(
         event_id="e-1",
         event_time=datetime(2026, 11, 7, 23, 59, 11, tzinfo=UTC),
         event_name="DeleteMessage",
@@ -75,71 +77,86 @@ def test_the_fields_of_a_failed_call() -> None:
     )
 
 
-@pytest.mark.parametrize(("over", "expected"), table("queues"))
-def test_the_queue_comes_from_the_first_place_that_names_one(
-    over: dict[str, Any], expected: str | None
+@pytest.mark.parametrize(("fields", "expected"), table("queues"))
+def test_read_takes_the_queue_arn_from_the_first_field_that_names_a_queue(
+    fields: dict[str, Any], expected: str | None
 ) -> None:
-    assert call(**{"resources": None, **over}).queue_arn == expected
+    assert read_failed_call(**{"resources": None, **fields}).queue_arn == expected
 
 
-OTHERS = "111111111111"
-STRANGER = {"type": "AWSAccount", "principalId": "AROAX:s", "accountId": OTHERS}
+OTHER_ACCOUNT = "111111111111"
+CALLER_OF_OTHER_ACCOUNT = {
+    "type": "AWSAccount",
+    "principalId": "AROAX:s",
+    "accountId": OTHER_ACCOUNT,
+}
 
 
-def _refused(caller: str, identity: dict[str, Any] = STRANGER, **over: Any) -> str:
-    said = (
+def _read_principal_of_refused_call(
+    caller: str, identity: dict[str, Any] = CALLER_OF_OTHER_ACCOUNT, **fields: Any
+) -> str:
+    message = (
         f"User: {caller} is not authorized to perform: sqs:sendmessage on resource: {ARN} "
         "because no resource-based policy allows the sqs:sendmessage action"
     )
-    refused = {"errorCode": "AccessDenied", "errorMessage": said, "recipientAccountId": ACCOUNT}
-    return call(userIdentity=identity, **{**refused, **over}).principal_arn
+    refusal = {"errorCode": "AccessDenied", "errorMessage": message, "recipientAccountId": ACCOUNT}
+    return read_failed_call(userIdentity=identity, **{**refusal, **fields}).principal_arn
 
 
-USER = f"arn:aws:iam::{OTHERS}:user/ann"
+USER = f"arn:aws:iam::{OTHER_ACCOUNT}:user/ann"
 
 
-def test_of_another_account_s_caller_iam_s_refusal_says_who() -> None:
+def test_principal_of_a_caller_in_another_account_is_read_from_iams_error_message() -> None:
     own_session = {"arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/<script>"}
-    assert call(userIdentity=own_session).principal_arn == f"arn:aws:iam::{ACCOUNT}:role/worker"
-    session = f"arn:aws:sts::{OTHERS}:assumed-role/billing/<script>"
-    assert _refused(session) == f"arn:aws:iam::{OTHERS}:role/billing"
-    assert _refused(USER) == USER
-    own = {**STRANGER, "arn": f"arn:aws:iam::{OTHERS}:user/ben"}
-    assert _refused(USER, own) == own["arn"], "the ARN that CloudTrail gives is the one"
+    assert (
+        read_failed_call(userIdentity=own_session).principal_arn
+        == f"arn:aws:iam::{ACCOUNT}:role/worker"
+    )
+    session = f"arn:aws:sts::{OTHER_ACCOUNT}:assumed-role/billing/<script>"
+    assert _read_principal_of_refused_call(session) == f"arn:aws:iam::{OTHER_ACCOUNT}:role/billing"
+    assert _read_principal_of_refused_call(USER) == USER
+    own = {**CALLER_OF_OTHER_ACCOUNT, "arn": f"arn:aws:iam::{OTHER_ACCOUNT}:user/ben"}
+    assert _read_principal_of_refused_call(USER, own) == own["arn"], "CloudTrail's ARN wins"
 
 
 @pytest.mark.parametrize(("arn", "role"), table("roles"))
-def test_a_role_has_one_arn_however_a_record_spells_it(arn: str, role: str) -> None:
+def test_role_arn_is_the_same_for_every_spelling_of_a_role_in_cloudtrail(
+    arn: str, role: str
+) -> None:
     """AWS's published SQS record spells a session's issuer as an assumed role."""
     assert role_arn(arn) == role
     issuer = {"sessionContext": {"sessionIssuer": {"type": "Role", "arn": arn}}}
     session = {"arn": "arn:aws:sts::1:assumed-role/worker/me", **issuer}
-    assert call(userIdentity=session).principal_arn == (role or "arn:aws:iam::1:role/worker")
+    assert read_failed_call(userIdentity=session).principal_arn == (
+        role or "arn:aws:iam::1:role/worker"
+    )
 
 
 @pytest.mark.parametrize(
-    ("caller", "over"),
+    ("caller", "fields"),
     [
         ("arn:aws:iam::444455556666:user/ann", {}),
         ("ann", {}),
         (USER, {"errorCode": "InvalidParameterValue"}),
-        (USER, {"recipientAccountId": OTHERS}),
+        (USER, {"recipientAccountId": OTHER_ACCOUNT}),
         (USER, {"errorMessage": None}),
-        (USER, {"identity": {**STRANGER, "accountId": None}}),
+        (USER, {"identity": {**CALLER_OF_OTHER_ACCOUNT, "accountId": None}}),
     ],
 )
-def test_a_caller_whom_cloudtrail_s_account_does_not_confirm_is_not_named(
-    caller: str, over: dict[str, Any]
+def test_principal_in_an_error_message_is_ignored_if_cloudtrails_account_id_differs(
+    caller: str, fields: dict[str, Any]
 ) -> None:
-    assert _refused(caller, **over) == "AROAX", "the name of its session is its own text"
+    assert _read_principal_of_refused_call(caller, **fields) == "AROAX", (
+        "the name of its session is its own text"
+    )
 
 
 @given(
-    st.dictionaries(st.sampled_from(sorted(RECORD)), JSON).map(lambda over: make_record(**over))
+    st.dictionaries(st.sampled_from(sorted(RECORD)), JSON).map(lambda fields: make_record(**fields))
     | st.binary(max_size=400)
     | JSON
 )
-def test_any_value_in_any_field_is_read_or_declined(junk: object) -> None:
+def test_read_never_raises_for_any_json_value_in_any_field(junk: object) -> None:
     assert isinstance(read(junk), FailedCall | UnreadableRecord)
 
 
@@ -156,16 +173,18 @@ def test_read_accepts_real_failed_records_whose_source_is_changed_to_sqs() -> No
     ("asked", "read_as"),
     [(0, 0), (43_200, 43_200), (43_201, None), (-1, None), (True, None), ("30", None), (1.5, None)],
 )
-def test_a_visibility_timeout_that_sqs_would_take_is_read(
+def test_requested_visibility_timeout_is_read_only_if_sqs_would_accept_the_value(
     asked: object, read_as: int | None
 ) -> None:
-    got = call(requestParameters={"visibilityTimeout": asked})
+    got = read_failed_call(requestParameters={"visibilityTimeout": asked})
     assert got.requested_visibility_seconds == read_as
 
 
-def test_a_long_text_is_cut_and_half_a_character_replaced() -> None:
-    got = call(errorMessage="x" * 100_000, requestID="\ud800", eventTime="2026-11-07T23:59:11+0000")
-    assert got.event_time == call().event_time, "AWS spells it in both ways"
+def test_read_truncates_long_error_messages_and_replaces_lone_surrogates() -> None:
+    got = read_failed_call(
+        errorMessage="x" * 100_000, requestID="\ud800", eventTime="2026-11-07T23:59:11+0000"
+    )
+    assert got.event_time == read_failed_call().event_time, "AWS spells it in both ways"
     assert got.error_message == "x" * 2_048
     assert got.request_id == "?"
 
@@ -174,5 +193,5 @@ def test_a_long_text_is_cut_and_half_a_character_replaced() -> None:
     ("given", "read_as"),
     [(None, ""), (7, ""), ("x" * 2_000, "x" * MAXIMUM_USER_AGENT_LENGTH), ("a\ud800", "a?")],
 )
-def test_a_user_agent_is_the_callers_text_and_is_bounded(given: object, read_as: str) -> None:
-    assert call(userAgent=given).user_agent == read_as
+def test_user_agent_is_truncated_and_made_valid_text(given: object, read_as: str) -> None:
+    assert read_failed_call(userAgent=given).user_agent == read_as

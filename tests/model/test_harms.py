@@ -1,4 +1,4 @@
-"""The table of harms: every step has a row, every row is tried, and near misses name nothing."""
+"""Test the table of harms that a step can do: each row, and faults that no step caused."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ from mendq.notifications.own_change import describe_own_change
 
 TIMING = Timing()
 FIVE_MINUTES = timedelta(minutes=5)
-MAKE, ATTACH = CreateDlq("", DLQ_ARN), AttachDlq("", RedrivePolicy(DLQ_ARN, 5).text)
+CREATE = CreateDlq("", DLQ_ARN)
+ATTACH = AttachDlq("", RedrivePolicy(DLQ_ARN, 5).text)
 OTHER_ARN = f"{STANDARD_ARN}-2"
 # One step of each kind as a plan has it.
 EXAMPLES: dict[type[AttributeStep], AttributeStep] = {
@@ -74,7 +75,7 @@ EXAMPLES: dict[type[AttributeStep], AttributeStep] = {
     DeduplicateByContent: DeduplicateByContent("false", "true"),
     DeduplicateByGroup: DeduplicateByGroup("queue", "messageGroup"),
     LimitThroughputByGroup: LimitThroughputByGroup("perQueue", "perMessageGroupId"),
-    CreateDlq: MAKE,
+    CreateDlq: CREATE,
     AttachDlq: ATTACH,
     AllowRedriveFrom: AllowRedriveFrom(
         RedriveAllowPolicy("byQueue", (OTHER_ARN,)).text,
@@ -83,22 +84,30 @@ EXAMPLES: dict[type[AttributeStep], AttributeStep] = {
     RestorePolicy: RestorePolicy("", '{"Statement": []}'),
     RedriveMessages: RedriveMessages("held", STANDARD_ARN),
 }
-# What each step's sign looks like, and what only resembles it.
-LONGER, SHOWN = {"in_flight_before": 10, "oldest_age_seconds_before": 20}, "shown"
-SHOWS: dict[HarmSign, list[tuple[str, dict[str, Any], bool]]] = {
+# Counts that show each sign of harm, and counts that only look like it.
+BEFORE_GROWTH = {"in_flight_before": 10, "oldest_age_seconds_before": 20}
+SIGN_EXAMPLES: dict[HarmSign, list[tuple[str, dict[str, Any], bool]]] = {
     HarmSign.DLQ_ARRIVALS: [
         ("three arrived", {"backlog_now": 3, "visible_now": 3}, True),
         ("one arrived", {"backlog_now": 1, "visible_now": 1}, True),
-        ("it was empty, and nothing came", {}, False),
-        ("the only ones were there before", {"backlog_before": 3, "backlog_now": 3}, False),
-        ("somebody sends straight to it", {"backlog_now": 3, "sent": 3}, False),
+        ("the DLQ was empty, and nothing arrived", {}, False),
+        ("all messages were there before", {"backlog_before": 3, "backlog_now": 3}, False),
+        ("a producer sends straight to the DLQ", {"backlog_now": 3, "sent": 3}, False),
         ("counters that are not exact", {"backlog_now": 22, "sent": 3}, False),
     ],
     HarmSign.HELD_LONGER: [
         ("half the quota", {"in_flight_now": 60_000}, True),
-        ("more, and older", {**LONGER, "in_flight_now": 900, "oldest_age_seconds_now": 900}, True),
+        (
+            "more, and older",
+            {**BEFORE_GROWTH, "in_flight_now": 900, "oldest_age_seconds_now": 900},
+            True,
+        ),
         ("just below half the quota", {"in_flight_now": 59_999}, False),
-        ("more, and as old", {**LONGER, "in_flight_now": 900, "oldest_age_seconds_now": 40}, False),
+        (
+            "more, and as old",
+            {**BEFORE_GROWTH, "in_flight_now": 900, "oldest_age_seconds_now": 40},
+            False,
+        ),
         (
             "a quiet queue, and much older",
             {"in_flight_before": 2, "in_flight_now": 15, "oldest_age_seconds_now": 20_000},
@@ -111,7 +120,7 @@ SHOWS: dict[HarmSign, list[tuple[str, dict[str, Any], bool]]] = {
         ),
         (
             "as many, and older",
-            {**LONGER, "in_flight_now": 12, "oldest_age_seconds_now": 900},
+            {**BEFORE_GROWTH, "in_flight_now": 12, "oldest_age_seconds_now": 900},
             False,
         ),
     ],
@@ -138,10 +147,10 @@ SHOWS: dict[HarmSign, list[tuple[str, dict[str, Any], bool]]] = {
 }
 
 
-def case_with(
+def make_case_with_steps(
     *steps: AttributeStep, symptom: str = "dlq_missing", queue_arn: str = STANDARD_ARN
 ) -> Case:
-    """A case that has just written these steps."""
+    """Make a case that has just written these steps."""
     return start_case(
         State.APPLIED,
         queue_arn=queue_arn,
@@ -155,31 +164,33 @@ def case_with(
 
 
 @pytest.mark.parametrize(("age_seconds", "is_shown"), [(3_601, True), (3_600, False)])
-def test_a_long_timeout_hides_no_message_that_grows_older(
+def test_raised_visibility_timeout_is_reported_as_harm_if_the_oldest_message_is_over_an_hour(
     age_seconds: int, *, is_shown: bool
 ) -> None:
-    """The oldest message need not be older than twelve hours before a person hears of it."""
-    case = case_with(SetVisibilityTimeout(30, 43_200))
-    seen = measurement(in_flight_now=40, oldest_age_seconds_now=age_seconds)
-    assert bool(describe_measured_harm(case, HarmMeasurements(queue=seen))) is is_shown
+    """With a timeout of 12 hours, people need not wait 12 hours for the report."""
+    case = make_case_with_steps(SetVisibilityTimeout(30, 43_200))
+    measured = measurement(in_flight_now=40, oldest_age_seconds_now=age_seconds)
+    assert bool(describe_measured_harm(case, HarmMeasurements(queue=measured))) is is_shown
 
 
-def document_of(kind: type[AttributeStep]) -> dict[str, str]:
+def make_step_document(kind: type[AttributeStep]) -> dict[str, str]:
     return EXAMPLES[kind].document()
 
 
 @pytest.mark.parametrize(
     "kind", [*STEP_CLASSES, LowerVisibilityTimeout], ids=lambda kind: kind.__name__
 )
-def test_every_step_has_a_row_of_its_own(kind: type[AttributeStep]) -> None:
+def test_every_step_class_has_its_own_row_in_the_table_of_harms(kind: type[AttributeStep]) -> None:
     assert kind in HARM_BY_STEP_CLASS, (
         f"say in mendq/model/harms.py what harm {kind.__name__} can do"
     )
-    assert find_harm(document_of(kind)) is HARM_BY_STEP_CLASS[kind]
+    assert find_harm(make_step_document(kind)) is HARM_BY_STEP_CLASS[kind]
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> None:
+def test_row_of_harms_has_symptoms_and_a_sign_or_says_why_there_is_none(
+    kind: type[AttributeStep],
+) -> None:
     harm = HARM_BY_STEP_CLASS[kind]
     assert bool(harm.symptoms) != bool(harm.why_no_symptom)
     assert (harm.sign is not None) != bool(harm.why_no_sign)
@@ -187,7 +198,9 @@ def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> No
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_a_row_offers_what_rollback_does(kind: type[AttributeStep]) -> None:
+def test_row_of_harms_offers_rollback_only_if_rollback_can_undo_the_step(
+    kind: type[AttributeStep],
+) -> None:
     expected = ROLLBACK_INTRODUCTION
     if kind.is_permanent or kind.attribute in MANUAL_ATTRIBUTES:
         expected = (
@@ -196,7 +209,7 @@ def test_a_row_offers_what_rollback_does(kind: type[AttributeStep]) -> None:
     assert HARM_BY_STEP_CLASS[kind].rollback_introduction == expected
 
 
-def test_no_step_causes_on_its_queue_what_it_fixes() -> None:
+def test_no_step_lists_the_symptom_it_fixes_as_its_own_harm() -> None:
     """Both visibility timeout steps write one attribute: each causes what the other fixes."""
     fixes = {
         (entry.name, kind)
@@ -209,16 +222,17 @@ def test_no_step_causes_on_its_queue_what_it_fixes() -> None:
     assert "visibility_timeout_too_long" not in HARM_BY_STEP_CLASS[LowerVisibilityTimeout].here
 
 
-CAUSED = [
+PLACES = ("here", "symptoms_at_dlq", "symptoms_at_redrive_target")
+HARM_CASES = [
     (kind, place, symptom)
     for kind, harm in HARM_BY_STEP_CLASS.items()
-    for place in ("here", "symptoms_at_dlq", "symptoms_at_redrive_target")
+    for place in PLACES
     for symptom in sorted(getattr(harm, place))
 ]
 
 
-def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
-    """A case with that step and the queue that its harm shows on, as both stand then."""
+def make_harmed_queue(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
+    """Make a case with that step, and the facts of the queue that its harm shows on."""
     step = EXAMPLES[kind]
     fixed = [entry.name for entry in SYMPTOM_BY_NAME.values() if kind in entry.steps]
     symptom = fixed[0] if fixed else "visibility_timeout_too_long"
@@ -229,32 +243,36 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
     )
     if place == "symptoms_at_dlq":
         sources = (source(**written),)
-        return case_with(step, symptom=symptom), queue(queue_arn=DLQ_ARN, dlq_sources=sources)
+        return make_case_with_steps(step, symptom=symptom), queue(
+            queue_arn=DLQ_ARN, dlq_sources=sources
+        )
     if place == "symptoms_at_redrive_target":
-        named = RedrivePolicy(DLQ_ARN, 5).text
-        at = case_with(step, symptom=symptom, queue_arn=DLQ_ARN)
-        return at, queue(queue_arn=STANDARD_ARN, RedrivePolicy=named)
-    return case_with(step, symptom=symptom), replace_values(
+        case = make_case_with_steps(step, symptom=symptom, queue_arn=DLQ_ARN)
+        policy = RedrivePolicy(DLQ_ARN, 5).text
+        return case, queue(queue_arn=STANDARD_ARN, RedrivePolicy=policy)
+    return make_case_with_steps(step, symptom=symptom), replace_values(
         queue(queue_arn=STANDARD_ARN), **written
     )
 
 
-def named(
+def find_change_before(
     symptom: str, facts: Facts, *history: Case, after: timedelta = FIVE_MINUTES
 ) -> OwnChange | None:
     return find_causing_change(symptom, facts, [history], EXAMPLE_TIME + after, TIMING)
 
 
 @pytest.mark.parametrize(
-    ("kind", "place", "symptom"), CAUSED, ids=[f"{k.__name__} {p} {s}" for k, p, s in CAUSED]
+    ("kind", "place", "symptom"),
+    HARM_CASES,
+    ids=[f"{k.__name__} {p} {s}" for k, p, s in HARM_CASES],
 )
-def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
+def test_fault_listed_as_a_steps_harm_names_the_case_and_the_rollback_command(
     kind: type[AttributeStep], place: str, symptom: str
 ) -> None:
-    case, facts = faulty(kind, place)
+    case, facts = make_harmed_queue(kind, place)
     if case.symptom == symptom and case.queue_arn == facts.queue_arn:
         case = replace(case, symptom="another")
-    change = named(symptom, facts, case)
+    change = find_change_before(symptom, facts, case)
     assert change is not None
     sentence = describe_own_change(change, EXAMPLE_TIME + FIVE_MINUTES)
     assert sentence.startswith("Mendq ")
@@ -264,24 +282,24 @@ def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_a_fault_that_a_step_cannot_cause_names_nothing(kind: type[AttributeStep]) -> None:
-    for place in ("here", "symptoms_at_dlq", "symptoms_at_redrive_target"):
-        case, facts = faulty(kind, place)
+def test_fault_not_listed_as_a_steps_harm_names_no_change(kind: type[AttributeStep]) -> None:
+    for place in PLACES:
+        case, facts = make_harmed_queue(kind, place)
         for symptom in SYMPTOM_BY_NAME.keys() - HARM_BY_STEP_CLASS[kind].symptoms:
-            assert named(symptom, facts, case) is None, symptom
+            assert find_change_before(symptom, facts, case) is None, symptom
 
 
-ATTACHED = case_with(MAKE, ATTACH)
+ATTACHED = make_case_with_steps(CREATE, ATTACH)
 ARRIVING = "dlq_messages_arriving"
 
 
-def taking(*sources: QueueFacts, **over: Any) -> Facts:
-    """Facts of a DLQ with these source queues."""
+def make_dlq_facts(*sources: QueueFacts, **over: Any) -> Facts:
+    """Make the facts of a DLQ with these source queues."""
     return queue(queue_arn=DLQ_ARN, dlq_sources=sources or (source(),), **over)
 
 
-def test_a_dlq_that_was_attached_five_minutes_ago_is_named_in_one_sentence() -> None:
-    change = named(ARRIVING, taking(), ATTACHED)
+def test_dlq_attached_five_minutes_ago_is_described_in_one_sentence_with_its_rollback() -> None:
+    change = find_change_before(ARRIVING, make_dlq_facts(), ATTACHED)
     assert change is not None
     assert describe_own_change(change, EXAMPLE_TIME + FIVE_MINUTES) == (
         f"Mendq attached the DLQ orders-dlq to orders 5 min ago (case {ATTACHED.case_id}): "
@@ -290,15 +308,17 @@ def test_a_dlq_that_was_attached_five_minutes_ago_is_named_in_one_sentence() -> 
     )
 
 
-def test_a_change_that_a_person_approved_is_named_all_the_same() -> None:
+def test_causing_change_is_found_after_an_approved_write_and_not_before_it() -> None:
     proposed = replace(ATTACHED, state=State.PROPOSED)
     approved = proposed.move_to(State.APPROVED, "a person approved the plan", EXAMPLE_TIME)
     applied = approved.move_to(State.APPLIED, "made up", EXAMPLE_TIME, actor="attach_dlq")
-    assert named(ARRIVING, taking(), proposed, approved, applied) is not None
-    assert named(ARRIVING, taking(), proposed, approved) is None, "nothing was written yet"
+    assert find_change_before(ARRIVING, make_dlq_facts(), proposed, approved, applied) is not None
+    assert find_change_before(ARRIVING, make_dlq_facts(), proposed, approved) is None, (
+        "nothing was written yet"
+    )
 
 
-def test_a_change_is_named_for_the_watch_time_after_its_write() -> None:
+def test_causing_change_is_found_only_within_the_watch_time_after_its_write() -> None:
     watching = ATTACHED.move_to(State.VERIFIED, "", EXAMPLE_TIME).move_to(
         State.WATCHING, "", EXAMPLE_TIME
     )
@@ -306,41 +326,48 @@ def test_a_change_is_named_for_the_watch_time_after_its_write() -> None:
     watch_time = timedelta(hours=TIMING.watch_hours)
     beyond = watch_time + timedelta(seconds=1)
     for history in ((ATTACHED,), (ATTACHED, watching), (ATTACHED, watching, closed)):
-        assert named(ARRIVING, taking(), *history, after=watch_time) is not None
-        assert named(ARRIVING, taking(), *history, after=beyond) is None
-    assert named(ARRIVING, taking(), ATTACHED, after=-timedelta(seconds=1)) is None, "it is later"
+        assert (
+            find_change_before(ARRIVING, make_dlq_facts(), *history, after=watch_time) is not None
+        )
+        assert find_change_before(ARRIVING, make_dlq_facts(), *history, after=beyond) is None
+    assert (
+        find_change_before(ARRIVING, make_dlq_facts(), ATTACHED, after=-timedelta(seconds=1))
+        is None
+    ), "it is later"
 
 
 @pytest.mark.parametrize("state", [State.ROLLED_BACK, State.OVERRIDDEN])
-def test_a_change_that_was_taken_back_or_overruled_is_not_named(state: State) -> None:
+def test_rolled_back_or_overridden_change_is_not_named_as_the_cause(state: State) -> None:
     ended = ATTACHED.move_to(state, "made up", EXAMPLE_TIME)
-    assert named(ARRIVING, taking(), ATTACHED, ended) is None
+    assert find_change_before(ARRIVING, make_dlq_facts(), ATTACHED, ended) is None
     closed = ended.move_to(State.CLOSED, "it stayed away", EXAMPLE_TIME)
-    assert named(ARRIVING, taking(), ATTACHED, ended, closed) is None
+    assert find_change_before(ARRIVING, make_dlq_facts(), ATTACHED, ended, closed) is None
 
 
-def test_a_change_that_does_not_stand_any_more_is_not_named() -> None:
-    """A person has set another maxReceiveCount, or made the queue anew, before Mendq noticed."""
-    theirs = source(RedrivePolicy=RedrivePolicy(DLQ_ARN, 50).text)
-    assert named(ARRIVING, taking(theirs), ATTACHED) is None
-    anew = source(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
-    assert named(ARRIVING, taking(anew), ATTACHED) is None
-    made_anew = taking(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
-    assert named(ARRIVING, made_anew, ATTACHED) is None
+def test_change_whose_value_or_queue_was_replaced_is_not_named_as_the_cause() -> None:
+    """A person set another maxReceiveCount, or recreated a queue, before Mendq noticed."""
+    other_policy = source(RedrivePolicy=RedrivePolicy(DLQ_ARN, 50).text)
+    assert find_change_before(ARRIVING, make_dlq_facts(other_policy), ATTACHED) is None
+    recreated_source = source(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
+    assert find_change_before(ARRIVING, make_dlq_facts(recreated_source), ATTACHED) is None
+    recreated_dlq = make_dlq_facts(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
+    assert find_change_before(ARRIVING, recreated_dlq, ATTACHED) is None
 
 
-def test_a_case_about_a_queue_that_is_no_source_is_not_named() -> None:
+def test_change_on_a_queue_that_is_no_source_of_the_dlq_is_not_named_as_the_cause() -> None:
     other = source()
     strange = QueueFacts(OTHER_ARN, other.attributes)
-    assert named(ARRIVING, taking(strange), ATTACHED) is None
-    assert named(ARRIVING, taking(other, strange), ATTACHED) is not None, "one of two sources"
+    assert find_change_before(ARRIVING, make_dlq_facts(strange), ATTACHED) is None
+    assert find_change_before(ARRIVING, make_dlq_facts(other, strange), ATTACHED) is not None, (
+        "one of two sources"
+    )
 
 
-def test_the_newest_of_several_changes_is_named() -> None:
+def test_newest_of_several_changes_is_named_as_the_cause() -> None:
     later = EXAMPLE_TIME + timedelta(minutes=2)
     lower = LowerVisibilityTimeout(14_400, 180)
-    lowered = replace(case_with(lower, symptom="visibility_timeout_too_long"), at=later)
-    facts = taking(source(VisibilityTimeout="180"))
+    lowered = replace(make_case_with_steps(lower, symptom="visibility_timeout_too_long"), at=later)
+    facts = make_dlq_facts(source(VisibilityTimeout="180"))
     change = find_causing_change(
         ARRIVING, facts, [[lowered], [ATTACHED]], EXAMPLE_TIME + FIVE_MINUTES, TIMING
     )
@@ -348,44 +375,48 @@ def test_the_newest_of_several_changes_is_named() -> None:
     assert change.case_id == lowered.case_id
 
 
-def test_a_case_that_reported_its_own_harm_says_so() -> None:
+def test_causing_change_is_marked_as_reported_if_its_case_escalated_its_own_harm() -> None:
     told = ATTACHED.move_to(State.ESCALATED, "it may do harm", EXAMPLE_TIME, code="own_change")
-    change = named(ARRIVING, taking(), ATTACHED, told)
+    change = find_change_before(ARRIVING, make_dlq_facts(), ATTACHED, told)
     assert change is not None
     assert change.is_reported
 
 
-SIGNS = [
-    (kind, title, counts, shows)
+SIGN_CASES = [
+    (kind, title, counts, is_shown)
     for kind, harm in HARM_BY_STEP_CLASS.items()
     if harm.sign is not None
-    for title, counts, shows in SHOWS[harm.sign]
+    for title, counts, is_shown in SIGN_EXAMPLES[harm.sign]
 ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "title", "counts", "shows"), SIGNS, ids=[f"{k.__name__}: {t}" for k, t, *_ in SIGNS]
+    ("kind", "title", "counts", "is_shown"),
+    SIGN_CASES,
+    ids=[f"{kind.__name__}: {title}" for kind, title, _, _ in SIGN_CASES],
 )
-def test_verification_sees_the_sign_of_a_step(
-    kind: type[AttributeStep], title: str, counts: dict[str, Any], shows: bool
+def test_measured_harm_is_described_only_if_the_counts_show_the_steps_sign(
+    kind: type[AttributeStep], title: str, counts: dict[str, Any], is_shown: bool
 ) -> None:
-    case, since = case_with(EXAMPLES[kind]), measurement(**counts)
+    case = make_case_with_steps(EXAMPLES[kind])
+    since = measurement(**counts)
     is_at_dlq = HARM_BY_STEP_CLASS[kind].sign is HarmSign.DLQ_ARRIVALS
     signs = HarmMeasurements(dlq=since) if is_at_dlq else HarmMeasurements(queue=since)
     assert find_harm_sign(case) is HARM_BY_STEP_CLASS[kind].sign
-    assert bool(describe_measured_harm(case, signs)) is shows, title
+    assert bool(describe_measured_harm(case, signs)) is is_shown, title
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_what_was_not_measured_shows_nothing(kind: type[AttributeStep]) -> None:
-    assert describe_measured_harm(case_with(EXAMPLES[kind]), HarmMeasurements()) == ""
+def test_measured_harm_is_empty_without_measurements(kind: type[AttributeStep]) -> None:
+    assert describe_measured_harm(make_case_with_steps(EXAMPLES[kind]), HarmMeasurements()) == ""
 
 
-def test_messages_in_a_dlq_that_was_made_are_arrivals_before_cloudwatch_counts_them() -> None:
+def test_messages_in_a_dlq_that_mendq_created_count_as_arrivals_without_cloudwatch() -> None:
     assert (
         describe_measured_harm(ATTACHED, HarmMeasurements(dlq_message_count=60))
         == "60 messages moved to the DLQ orders-dlq"
     )
     assert (
-        describe_measured_harm(case_with(ATTACH), HarmMeasurements(dlq_message_count=60)) == ""
+        describe_measured_harm(make_case_with_steps(ATTACH), HarmMeasurements(dlq_message_count=60))
+        == ""
     ), "they may be from before"

@@ -1,4 +1,4 @@
-"""How many messages a symptom has hit, as far as the facts tell."""
+"""Test the count of messages that a symptom has affected."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ TOO_SHORT = "visibility_timeout_too_short"
         ("kms_throttled", Facts(standard_queue().queue_arn, {}, {}, measurement=RACE), {}),
     ],
 )
-def test_what_the_facts_tell_and_nothing_beside(
+def test_affected_messages_are_counted_only_from_the_facts_that_show_the_symptom(
     symptom: str, facts: Facts, messages: dict[str, int]
 ) -> None:
     assert count_affected_messages(symptom, facts) == messages
 
 
-def test_messages_that_died_of_receives_are_counted_where_the_receives_were() -> None:
-    died = measurement(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
+def test_messages_moved_to_the_dlq_are_counted_only_if_receives_reach_max_receive_count() -> None:
+    many_receives = measurement(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
     facts = queue_with_dlq(3)
     assert count_affected_messages(
-        TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=died)
+        TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=many_receives)
     ) == {"dead": 400}
-    few = measurement(backlog_before=500, backlog_now=100, received=100, deleted=0)
+    few_receives = measurement(backlog_before=500, backlog_now=100, received=100, deleted=0)
     assert (
         count_affected_messages(
-            TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=few)
+            TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=few_receives)
         )
         == {}
     )

@@ -1,4 +1,4 @@
-"""JSON that every parser reads, whatever was measured, and JSON that no two parsers read alike."""
+"""Test that Mendq writes JSON that strict parsers read, and rejects NaN and infinity on reading."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans())
-def test_to_json_writes_json_that_a_strict_parser_reads(value: Any, is_compact: bool) -> None:
+def test_to_json_of_any_value_is_read_by_a_strict_json_parser(value: Any, is_compact: bool) -> None:
     written = to_json({"value": value}, is_compact=is_compact, sort_keys=True)
     read = json.loads(written, parse_constant=refuse_nan_constant)
     assert to_json(read, is_compact=is_compact, sort_keys=True) == written
@@ -40,7 +40,7 @@ def test_to_json_writes_null_for_nan_that_default_returns() -> None:
     assert json.loads(written) == [["x", None], None]
 
 
-def test_command_output_of_a_nan_is_still_one_json_document(
+def test_command_prints_null_for_nan_in_its_json_output(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Output(as_json=True).print_json({"measured": nan, "fixed": 2})
@@ -50,7 +50,7 @@ def test_command_output_of_a_nan_is_still_one_json_document(
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
 @pytest.mark.parametrize("read", [parse_json_object, parse_statements])
-def test_attribute_with_what_is_no_json_number_is_unreadable(
+def test_queue_attribute_with_nan_infinity_or_overflow_is_unreadable(
     read: Callable[[str], object], number: str
 ) -> None:
     document = {"Statement": [{"Effect": "Allow", "Condition": {"NumericLessThan": {"k": 7}}}]}

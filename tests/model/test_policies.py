@@ -1,4 +1,4 @@
-"""A policy is a person's text: read whole or not at all, and never with an error."""
+"""Test the reading of queue policies: completely, or as unreadable, and never with an error."""
 
 from __future__ import annotations
 
@@ -21,41 +21,47 @@ ALLOW = {
 }
 
 
-def _only(**over: object) -> Statement:
+def _read_only_statement(**over: object) -> Statement:
     (found,) = parse_statements(json.dumps({"Statement": [{**ALLOW, **over}]})) or ()
     return found
 
 
-def test_one_value_and_a_list_of_one_are_the_same() -> None:
-    listed = _only(Principal={"AWS": [WORKER]}, Action=["sqs:SendMessage"], Resource=[QUEUE])
+def test_policy_element_reads_the_same_as_a_value_or_a_list_of_one_value() -> None:
+    listed = _read_only_statement(
+        Principal={"AWS": [WORKER]}, Action=["sqs:SendMessage"], Resource=[QUEUE]
+    )
     wanted = Statement(True, {"AWS": (WORKER,)}, ("sqs:SendMessage",), (QUEUE,))
-    assert listed == _only() == wanted
+    assert listed == _read_only_statement() == wanted
     assert parse_statements(json.dumps({"Statement": ALLOW})) == (wanted,)
 
 
 @pytest.mark.parametrize("principal", ["*", {"AWS": "*"}, {"AWS": [WORKER, "*"]}])
-def test_everybody_is_spelled_in_two_ways(principal: object) -> None:
-    assert _only(Principal=principal).is_for_everybody
-    assert ALL_PRINCIPALS in _only(Principal=principal).principals["AWS"]
-    assert not _only().is_for_everybody
+def test_statement_is_for_everybody_for_each_spelling_of_all_principals(principal: object) -> None:
+    assert _read_only_statement(Principal=principal).is_for_everybody
+    assert ALL_PRINCIPALS in _read_only_statement(Principal=principal).principals["AWS"]
+    assert not _read_only_statement().is_for_everybody
 
 
-def test_what_is_given_by_what_it_is_not_is_said() -> None:
-    but = {"NotPrincipal": {"AWS": WORKER}, "NotAction": "sqs:SendMessage", "NotResource": QUEUE}
-    (statement,) = (
-        parse_statements(json.dumps({"Statement": {"Sid": "Guard", "Effect": "Deny", **but}})) or ()
-    )
+def test_statement_with_not_principal_not_action_or_not_resource_is_marked_as_negated() -> None:
+    negated = {
+        "Sid": "Guard",
+        "Effect": "Deny",
+        "NotPrincipal": {"AWS": WORKER},
+        "NotAction": "sqs:SendMessage",
+        "NotResource": QUEUE,
+    }
+    (statement,) = parse_statements(json.dumps({"Statement": negated})) or ()
     assert statement.negated_elements == {"Principal", "Action", "Resource"}
     assert (statement.allows, statement.sid) == (False, "Guard")
 
 
-def test_a_condition_s_value_means_its_text() -> None:
-    found = _only(Condition={"Bool": {"aws:SecureTransport": False}})
+def test_boolean_condition_value_is_read_as_text() -> None:
+    found = _read_only_statement(Condition={"Bool": {"aws:SecureTransport": False}})
     assert found.conditions == {"Bool": {"aws:SecureTransport": ("false",)}}
 
 
 @pytest.mark.parametrize("text", table("unreadable policies"))
-def test_what_is_no_policy_is_unreadable_as_a_whole(text: str) -> None:
+def test_policy_with_any_invalid_statement_or_of_too_large_size_is_unreadable(text: str) -> None:
     assert parse_statements(text) is None
     assert parse_statements("") == (), "no policy, no statement"
     for endless in ("[" * 100_000, '{"Statement": []}' + " " * 30_000):
@@ -66,6 +72,7 @@ JSON = any_json("Statement", "Effect", "Allow", "Action", "Principal", "Conditio
 
 
 @given(st.text(max_size=200) | JSON.map(json.dumps))
-def test_no_text_raises(text: str) -> None:
-    found = parse_statements(text)
-    assert found is None or all(isinstance(each, Statement) for each in found)
+def test_parse_statements_never_raises_for_any_text(text: str) -> None:
+    statements = parse_statements(text)
+    if statements is not None:
+        assert all(isinstance(statement, Statement) for statement in statements)

@@ -1,4 +1,4 @@
-"""How long the alarm on many fixes may wait for them."""
+"""Test how long the alarm on many fixes waits while Mendq still verifies them."""
 
 from __future__ import annotations
 
@@ -15,26 +15,28 @@ from tests.model.tables import table
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LIMITS = Limits()
 MINUTE = timedelta(minutes=1)
-# With these an alarm may ring, and they are too young to have made it ring for long.
+# Enough fixes for the alarm to ring, too recent for it to have rung for long.
 EARLIER = [(State.WATCHING, 20.0)] * FEWEST_FIXES_TO_ALARM
 
 
-def waited_for(*cases: tuple[State, float]) -> int:
-    """By state and the minutes since each was opened."""
+def count_waited_for(*cases: tuple[State, float]) -> int:
+    """Count the fixes that the alarm waits for. A case is its state and its age in minutes."""
     opened = [(State(state), NOW - minutes * MINUTE) for state, minutes in cases]
     return count_fixes_being_verified(opened, NOW, LIMITS)
 
 
-def test_no_fix_proves_good_before_the_wait_is_over() -> None:
-    """Or what is healed would page as soon as that is proven."""
+def test_fixes_alarm_period_is_no_longer_than_the_cloudtrail_lag() -> None:
+    """Otherwise the alarm would page as soon as a fix is verified."""
     assert FIXES_ALARM_PERIOD <= CLOUDTRAIL_LAG
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - {State.APPLIED}))
-def test_what_is_not_being_verified_is_not_waited_for(state: State) -> None:
-    assert waited_for(*EARLIER, (state, 1)) == 0
+def test_fixes_alarm_does_not_wait_for_a_fix_outside_the_applied_state(state: State) -> None:
+    assert count_waited_for(*EARLIER, (state, 1)) == 0
 
 
 @pytest.mark.parametrize(("cases", "waits"), table("waits"))
-def test_which_fixes_are_waited_for(cases: list[tuple[State, float]], waits: int) -> None:
-    assert waited_for(*cases) == waits
+def test_fixes_alarm_waits_for_the_recent_applied_fixes_within_the_limits(
+    cases: list[tuple[State, float]], waits: int
+) -> None:
+    assert count_waited_for(*cases) == waits
