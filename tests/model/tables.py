@@ -1,4 +1,4 @@
-"""Long tables of what is read and made of it, in `tables.json`; and whatever JSON can hold."""
+"""Read the tables of test cases in `tables.json`, and generate arbitrary JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def table(name: str) -> list[Any]:
 
 
 def any_json(*words: str, max_leaves: int = 12) -> st.SearchStrategy[Any]:
-    """Any value of JSON, in which these words come up as texts and as keys."""
+    """Generate any JSON value, in which these words occur as texts and as keys."""
     texts = st.text(max_size=8) | st.sampled_from([*words, ""])
     return st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | texts,

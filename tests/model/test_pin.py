@@ -1,4 +1,4 @@
-"""A pin holds for one queue, thirty days, until somebody decides anew; a doubt ends it."""
+"""Test when a pinned policy may be restored, and which doubts forbid it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ MODIFIED = datetime(2026, 11, 2, 9, tzinfo=UTC)
 PINNED = datetime(2026, 11, 2, 9, 10, tzinfo=UTC)
 CHANGED = datetime(2026, 11, 9, 12, tzinfo=UTC)
 NOW = CHANGED + timedelta(minutes=30)
-MOMENT, HOUR = timedelta(seconds=1), timedelta(hours=1)
+MOMENT = timedelta(seconds=1)
+HOUR = timedelta(hours=1)
 POLICY = '{"Statement": []}'
 PIN = Pin(
     QUEUE,
@@ -50,12 +51,13 @@ BY_ALICE = QueueChange(CHANGED, "SetQueueAttributes", ALICE)
 VISIBILITY = replace(BY_ALICE, at=CHANGED + MOMENT, may_change_policy=False)
 
 
-def good(*changes: QueueChange, pin: Pin = PIN, now: datetime = NOW) -> bool:
-    """Whether the pin may be restored after these, the last of which SQS knows of as well."""
-    return check_pin(pin, changes, max(each.at for each in changes), now).is_good
+def is_restorable(*changes: QueueChange, pin: Pin = PIN, now: datetime = NOW) -> bool:
+    """Return True if the pin may be restored after these changes of the queue."""
+    modified_at = max(change.at for change in changes)
+    return check_pin(pin, changes, modified_at, now).is_good
 
 
-def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() -> None:
+def test_pin_round_trips_through_its_document_and_its_digest_covers_every_byte() -> None:
     assert read_pin(json.dumps(PIN.document())) == PIN
     assert PIN.document()["expires_at"] == "2026-12-02T09:10:00.000Z"
     assert (
@@ -77,7 +79,7 @@ def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() ->
         (PIN, QUEUE, CREATED, PINNED - timedelta(minutes=6), "future"),
     ],
 )
-def test_what_is_wrong_with_a_pin_itself(
+def test_pin_is_doubted_if_its_digest_queue_creation_time_or_age_does_not_fit(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime, doubt: str | None
 ) -> None:
     found = find_pin_doubt_without_history(pin, queue_arn, created_at, now)
@@ -85,54 +87,59 @@ def test_what_is_wrong_with_a_pin_itself(
 
 
 @pytest.mark.parametrize("event_name", ["SetQueueAttributes", "AddPermission", "DeleteQueue"])
-def test_anybody_s_change_of_the_policy_ends_it(event_name: str) -> None:
+def test_pin_is_not_restored_over_a_persons_change_of_the_policy(event_name: str) -> None:
     found = check_pin(PIN, [replace(BY_ALICE, event_name=event_name)], CHANGED, NOW + HOUR)
     assert (found.is_good, found.passes) == (False, False)
     assert f"{ALICE} has changed it since ({event_name}, 2026-11-09 12:00:00 UTC)" in found.doubt
 
 
-def test_a_deployment_does_not_end_it_nor_do_other_attributes() -> None:
-    by_role, before = replace(BY_ALICE, principal_arn=DEPLOYS), replace(DEPLOYED, at=CHANGED - HOUR)
+def test_pin_is_restored_after_a_deployment_or_a_change_of_another_attribute() -> None:
+    by_role = replace(BY_ALICE, principal_arn=DEPLOYS)
+    before = replace(DEPLOYED, at=CHANGED - HOUR)
     assert check_pin(PIN, [DEPLOYED], CHANGED, NOW).changed == DEPLOYED
-    assert good(by_role)
-    assert good(DEPLOYED, before)
-    assert good(DEPLOYED, VISIBILITY)
-    assert not good(by_role, pin=replace(PIN, automation=()))
+    assert is_restorable(by_role)
+    assert is_restorable(DEPLOYED, before)
+    assert is_restorable(DEPLOYED, VISIBILITY)
+    assert not is_restorable(by_role, pin=replace(PIN, automation=()))
     between = replace(BY_ALICE, at=CHANGED - HOUR / 2)
-    assert not good(DEPLOYED, between, before), "a person between two deployments"
+    assert not is_restorable(DEPLOYED, between, before), "a person between two deployments"
     alone = check_pin(PIN, [VISIBILITY], VISIBILITY.at, NOW)
     assert "knows nobody who changed it" in alone.doubt
 
 
 @pytest.mark.parametrize("principal", [f"{DEPLOYS}2", DEPLOYS.upper(), "cloudformation", ""])
-def test_a_name_like_a_deployment_s_is_none(principal: str) -> None:
-    assert not good(replace(BY_ALICE, principal_arn=principal))
+def test_pin_is_not_restored_if_the_principal_only_resembles_a_deployment_role(
+    principal: str,
+) -> None:
+    assert not is_restorable(replace(BY_ALICE, principal_arn=principal))
 
 
-def test_the_change_that_stood_when_it_was_pinned_does_not_count() -> None:
-    assert good(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW), DEPLOYED)
-    assert not good(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW + MOMENT), DEPLOYED)
+def test_pin_ignores_changes_from_before_the_policy_was_pinned() -> None:
+    assert is_restorable(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW), DEPLOYED)
+    assert not is_restorable(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW + MOMENT), DEPLOYED)
 
 
 @pytest.mark.parametrize("seconds", [2, 4, 300])
-def test_a_change_that_cloudtrail_has_not_said_of_yet_is_waited_for_and_never_overruled(
+def test_pin_waits_20_minutes_for_a_change_that_cloudtrail_does_not_list_and_never_overrules(
     seconds: int,
 ) -> None:
-    """T3: somebody revokes right after a deployment, and only that is told of."""
-    a_person_after_it = CHANGED + timedelta(seconds=seconds)
+    """Threat T3: a person revokes a grant right after a deployment, and CloudTrail lists only that.
+
+    `passes` is True while the doubt may still pass.
+    """
+    modified_at = CHANGED + timedelta(seconds=seconds)
     for changes in ([], [DEPLOYED]):
         for minutes, passes in ((19, True), (20, False)):
-            at = a_person_after_it + timedelta(minutes=minutes)
-            found = check_pin(PIN, changes, a_person_after_it, at)
-            assert (found.is_good, found.passes) == (False, passes)
+            check = check_pin(PIN, changes, modified_at, modified_at + timedelta(minutes=minutes))
+            assert (check.is_good, check.passes) == (False, passes)
 
 
-def test_a_deployment_that_may_go_on_is_waited_for() -> None:
+def test_pin_waits_for_cloudtrail_delivery_after_a_deployment() -> None:
     announced = CHANGED + CLOUDTRAIL_DELIVERY_TIME
     soon = check_pin(PIN, [DEPLOYED], CHANGED, announced - MOMENT)
     assert (soon.is_good, soon.passes) == (False, True)
     assert "2026-11-09 12:20:00 UTC" in soon.doubt
-    assert good(DEPLOYED, now=announced)
+    assert is_restorable(DEPLOYED, now=announced)
 
 
 NO_TEXTS: Sequence[object] = (None, 5, [], {}, "\ud800")
@@ -148,33 +155,33 @@ WRONG: dict[str, Sequence[object]] = {
 
 
 @pytest.mark.parametrize("field", WRONG)
-def test_what_is_no_document_of_a_pin_is_none(field: str) -> None:
+def test_read_pin_raises_for_a_document_with_a_wrong_or_missing_field(field: str) -> None:
     whole: dict[str, Any] = PIN.document()
     for given_instead in WRONG[field]:
         with pytest.raises(ValueError):
             read_pin(json.dumps({**whole, field: given_instead}))
     if field != "automation":
         with pytest.raises(ValueError, match=field):
-            read_pin(json.dumps({name: each for name, each in whole.items() if name != field}))
+            read_pin(json.dumps({name: whole[name] for name in whole if name != field}))
 
 
-def test_what_is_not_known_is_no_good() -> None:
+def test_pin_is_not_restored_if_cloudtrail_or_the_modification_time_is_unavailable() -> None:
     unknown = check_pin(PIN, "CloudTrail did not say", CHANGED, NOW)
     assert "CloudTrail did not say" in unknown.doubt
     assert not unknown.passes
     assert not check_pin(PIN, [DEPLOYED], None, NOW).is_good
 
 
-def test_the_history_is_asked_for_by_sqs_s_clock_and_not_further_back_than_it_goes() -> None:
+def test_pin_history_begins_at_sqss_modification_time_but_at_most_a_day_before_the_pin() -> None:
     assert PIN.since == MODIFIED
     years_ago = replace(PIN, queue_modified_at=datetime(2020, 1, 1, tzinfo=UTC))
     assert years_ago.since == PINNED - timedelta(days=1)
 
 
-SINCE_THEN = st.timedeltas(timedelta(), NOW - MODIFIED).map(lambda each: MODIFIED + each)
+TIMES_SINCE_PIN = st.timedeltas(timedelta(), NOW - MODIFIED).map(lambda elapsed: MODIFIED + elapsed)
 CHANGES = st.builds(
     QueueChange,
-    at=SINCE_THEN,
+    at=TIMES_SINCE_PIN,
     event_name=st.just("AddPermission"),
     principal_arn=st.sampled_from((ALICE, DEPLOYS)),
     may_change_policy=st.booleans(),
@@ -182,15 +189,15 @@ CHANGES = st.builds(
 )
 
 
-@given(st.lists(CHANGES, max_size=5), SINCE_THEN)
-def test_a_good_pin_was_only_overwritten_by_deployments(
+@given(st.lists(CHANGES, max_size=5), TIMES_SINCE_PIN)
+def test_restorable_pin_was_changed_only_by_deployments_for_any_history(
     changes: list[QueueChange], modified_at: datetime
 ) -> None:
     found = check_pin(PIN, changes, modified_at, NOW)
     if not found.is_good:
         return
     assert found.changed in changes
-    for each in changes:
-        if each.may_change_policy and each.at > MODIFIED + CLOCK_SKEW:
-            assert each.by_cloudformation or each.principal_arn == DEPLOYS
-    assert max(each.at for each in changes) >= modified_at - CLOCK_SKEW
+    for change in changes:
+        if change.may_change_policy and change.at > MODIFIED + CLOCK_SKEW:
+            assert change.by_cloudformation or change.principal_arn == DEPLOYS
+    assert max(change.at for change in changes) >= modified_at - CLOCK_SKEW

@@ -1,4 +1,4 @@
-"""Names, ARNs and URLs of queues, their policies of redrive, and what is made beside them."""
+"""Test queue names, ARNs, URLs and redrive policies, and the DLQs and quarantines Mendq makes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.model.tables import any_json, table
 
 PREFIX = STANDARD_ARN.removesuffix("orders")
 POLICIES = any_json(
-    *("deadLetterTargetArn", "maxReceiveCount", "redrivePermission", "sourceQueueArns", "byQueue")
+    "deadLetterTargetArn", "maxReceiveCount", "redrivePermission", "sourceQueueArns", "byQueue"
 )
 NAMES = st.builds(
     lambda name, fifo: name + ".fifo" * fifo,
@@ -46,14 +46,17 @@ NAMES = st.builds(
 
 
 @given(NAMES, NAMES)
-def test_what_is_made_beside_a_queue_is_legal_fits_and_is_its_own(one: str, other: str) -> None:
-    for made in (arn_of_dlq, arn_of_quarantine):
-        beside = made(PREFIX + one)
-        assert queue_arn_or_none(beside) == beside
-        assert why_unfit_as_dlq(PREFIX + one, beside) is None
-        assert (beside == made(PREFIX + other)) == (one == other)
-    assert arn_of_dlq(PREFIX + one) != arn_of_quarantine(PREFIX + one)
-    assert is_quarantine(parse_queue_arn(arn_of_quarantine(PREFIX + one)).name)
+def test_arns_of_dlq_and_quarantine_are_valid_and_unique_to_their_queue(
+    name: str, other_name: str
+) -> None:
+    source_arn = PREFIX + name
+    for make_arn in (arn_of_dlq, arn_of_quarantine):
+        arn = make_arn(source_arn)
+        assert queue_arn_or_none(arn) == arn
+        assert why_unfit_as_dlq(source_arn, arn) is None
+        assert (arn == make_arn(PREFIX + other_name)) == (name == other_name)
+    assert arn_of_dlq(source_arn) != arn_of_quarantine(source_arn)
+    assert is_quarantine(parse_queue_arn(arn_of_quarantine(source_arn)).name)
 
 
 @pytest.mark.parametrize(
@@ -66,84 +69,87 @@ def test_what_is_made_beside_a_queue_is_legal_fits_and_is_its_own(one: str, othe
         ("o" * 80, None, None),
     ],
 )
-def test_a_name_that_fits_is_retained_whole(
+def test_dlq_and_quarantine_names_keep_the_whole_source_name_if_80_characters_allow(
     source: str, dlq: str | None, quarantine: str | None
 ) -> None:
-    for made, name in ((arn_of_dlq, dlq), (arn_of_quarantine, quarantine)):
-        found = parse_queue_arn(made(PREFIX + source)).name
-        assert (found == name) if name else (len(found) == 80)
+    for make_arn, expected in ((arn_of_dlq, dlq), (arn_of_quarantine, quarantine)):
+        name = parse_queue_arn(make_arn(PREFIX + source)).name
+        assert (name == expected) if expected else (len(name) == 80)
     assert not is_quarantine(f"{source.removesuffix('.fifo')[:60]}-quarantine-2")
 
 
 @pytest.mark.parametrize(("dlq_arn", "because"), table("unfit"))
-def test_two_queues_that_do_not_fit_say_why(dlq_arn: str, because: str) -> None:
+def test_unfit_dlq_is_explained_by_region_account_type_or_name(dlq_arn: str, because: str) -> None:
     assert because in (why_unfit_as_dlq(STANDARD_ARN, dlq_arn) or "")
 
 
-KEPT = {"MessageRetentionPeriod": "1209600"}
-GOOD = {**KEPT, "SqsManagedSseEnabled": "true"}
+LONGEST_RETENTION = {"MessageRetentionPeriod": "1209600"}
+SAFE_ATTRIBUTES = {**LONGEST_RETENTION, "SqsManagedSseEnabled": "true"}
 
 
-def test_a_new_queue_keeps_messages_as_long_and_as_safe_as_can_be() -> None:
+def test_new_dlq_and_quarantine_get_the_longest_retention_and_the_sources_encryption() -> None:
     source = queue(KmsMasterKeyId="alias/orders", ContentBasedDeduplication="true")
-    encrypted = {**KEPT, "KmsMasterKeyId": "alias/orders", "FifoQueue": "true"}
+    encrypted = {**LONGEST_RETENTION, "KmsMasterKeyId": "alias/orders", "FifoQueue": "true"}
     by_content = {"ContentBasedDeduplication": "true"}
     allowed = {"RedriveAllowPolicy": RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text}
     assert make_dlq_attributes(source, arn_of_dlq(QUEUE_ARN)) == encrypted | by_content | allowed
     assert make_quarantine_attributes(source) == encrypted
-    again = queue(queue_arn=STANDARD_ARN, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
-    assert make_dlq_attributes(again, DLQ_ARN) == GOOD, "it stays open to others"
-    assert make_quarantine_attributes(again) == GOOD
+    with_dlq = queue(queue_arn=STANDARD_ARN, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
+    assert make_dlq_attributes(with_dlq, DLQ_ARN) == SAFE_ATTRIBUTES, "other sources keep access"
+    assert make_quarantine_attributes(with_dlq) == SAFE_ATTRIBUTES
 
 
 QUARANTINES = json.loads(Path(__file__).with_name("quarantines.json").read_text())
 
 
 @pytest.mark.parametrize(("key", "attributes", "because"), QUARANTINES)
-def test_which_queue_of_a_quarantine_s_name_keeps_messages_safe(
+def test_existing_queue_with_a_quarantine_name_is_used_only_if_messages_are_safe_there(
     key: str, attributes: dict[str, Any], because: str | None
 ) -> None:
-    """By the source's key; `because` is part of why it is not used."""
+    """`key` is the source's KMS key. `because` is part of the reason not to use the queue."""
     policy = attributes.get("Policy")
     if isinstance(policy, dict):
         statement = {"Action": "sqs:*", "Resource": "*", **policy}
         attributes = {**attributes, "Policy": json.dumps({"Statement": [statement]})}
     source = queue(queue_arn=STANDARD_ARN, KmsMasterKeyId=key)
-    reason = why_unfit_as_quarantine(source, GOOD | attributes)
+    reason = why_unfit_as_quarantine(source, SAFE_ATTRIBUTES | attributes)
     assert (because in str(reason)) if because else (reason is None)
 
 
 @pytest.mark.parametrize("source_arn", [STANDARD_ARN, QUEUE_ARN])
 @pytest.mark.parametrize("key", ["", "alias/orders"])
-def test_one_of_our_making_fits_until_a_function_consumes_it(source_arn: str, key: str) -> None:
+def test_quarantine_that_mendq_made_is_fit_until_a_lambda_function_consumes_it(
+    source_arn: str, key: str
+) -> None:
     source = queue(queue_arn=source_arn, KmsMasterKeyId=key)
     assert why_unfit_as_quarantine(source, make_quarantine_attributes(source)) is None
     reader = "arn:aws:lambda:us-east-1:123456789012:function:tidy"
-    assert "tidy consumes it" in str(why_unfit_as_quarantine(source, GOOD, [reader]))
+    assert "tidy consumes it" in str(why_unfit_as_quarantine(source, SAFE_ATTRIBUTES, [reader]))
 
 
 @given(st.text() | POLICIES.map(json.dumps))
-def test_no_text_makes_a_reader_raise(text: str) -> None:
-    redrive, allowed = parse_redrive_policy(text), parse_redrive_allow_policy(text)
+def test_redrive_policy_parsers_never_raise_and_round_trip_what_they_read(text: str) -> None:
+    redrive = parse_redrive_policy(text)
     assert redrive is None or parse_redrive_policy(redrive.text) == redrive
+    allowed = parse_redrive_allow_policy(text)
     assert allowed is None or parse_redrive_allow_policy(allowed.text) == allowed
 
 
 @pytest.mark.parametrize(("text", "read"), table("redrive counts"))
-def test_a_redrive_policy_s_count_is_a_number_or_its_text(text: str, read: int | None) -> None:
+def test_max_receive_count_is_read_from_a_number_or_its_text(text: str, read: int | None) -> None:
     assert parse_redrive_policy("[" * 100_000) is None
     assert parse_redrive_policy(text) == (None if read is None else RedrivePolicy("a", read))
 
 
 @pytest.mark.parametrize(("text", "allows"), table("who may name it"))
-def test_who_may_name_it_and_what_cannot_be_read_is_not_guessed(
+def test_redrive_allow_policy_allows_its_sources_and_an_unreadable_one_gives_none(
     text: str, allows: bool | None
 ) -> None:
     allowed = parse_redrive_allow_policy(text)
     assert (allowed and allowed.allows(STANDARD_ARN)) is allows
 
 
-def test_defaults_are_what_sqs_says_of_a_new_queue() -> None:
+def test_default_attributes_equal_those_of_a_new_queue_in_moto() -> None:
     with moto_account() as account:
         made = account.attributes(account.queue("plain", tag=None))
     announced = {name: int(made[name]) for name in DEFAULT_NUMBER_BY_ATTRIBUTE if name in made}
@@ -155,7 +161,9 @@ def test_defaults_are_what_sqs_says_of_a_new_queue() -> None:
     ("partition", "region", "host"),
     [("aws", "eu-west-1", "amazonaws.com"), ("aws-cn", "cn-north-1", "amazonaws.com.cn")],
 )
-def test_a_public_url_leads_back_to_its_queue(partition: str, region: str, host: str) -> None:
+def test_public_queue_url_of_each_partition_maps_back_to_the_queue_arn(
+    partition: str, region: str, host: str
+) -> None:
     arn = f"arn:{partition}:sqs:{region}:123456789012:orders"
     assert make_public_queue_url(arn) == f"https://sqs.{region}.{host}/123456789012/orders"
     assert arn_of_url(make_public_queue_url(arn), region) == arn

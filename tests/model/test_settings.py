@@ -1,4 +1,4 @@
-"""What infra writes into a Lambda's environment, and how the Lambda reads it."""
+"""Test that settings survive the way from infra through a Lambda's environment variables."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ SILENT = DeliverReportSettings("123456789012", "reports", "arn:topic")
     "written",
     [FULL, LEAST, APPROVING, SILENT, replace(SILENT, sender="a@example.com", recipients=("b@x",))],
 )
-def test_what_infra_writes_the_lambda_reads_back(written: LambdaSettings) -> None:
+def test_settings_round_trip_through_environment_variables(written: LambdaSettings) -> None:
     assert type(written).from_environment(written.to_environment()) == written
 
 
-def test_what_is_not_set_has_no_variable_and_observes() -> None:
+def test_settings_left_out_have_no_variable_and_default_to_observe() -> None:
     assert "MENDQ_SENDER" not in SILENT.to_environment()
-    names = [f"MENDQ_{each.upper()}" for each in REQUIRED]
+    names = [f"MENDQ_{name.upper()}" for name in REQUIRED]
     least = {name: LEAST.to_environment()[name] for name in names}
     read = OwnerSettings.from_environment(least)
     assert read.consent == Consent(Mode.OBSERVE, Mode.OBSERVE, ())
@@ -78,14 +78,16 @@ def test_what_is_not_set_has_no_variable_and_observes() -> None:
         ("OWNERS", ('{"rollback": "f"}', '{"heal": ""}', '{"heal": 3}', '["heal"]')),
     ],
 )
-def test_a_variable_that_cannot_be_read_is_named(variable: str, texts: tuple[str, ...]) -> None:
+def test_unreadable_environment_variable_is_named_in_the_error(
+    variable: str, texts: tuple[str, ...]
+) -> None:
     whole = APPROVING if variable == "OWNERS" else FULL
     for text in texts:
         with pytest.raises(SettingsUnreadable, match=f"MENDQ_{variable} is not readable"):
             type(whole).from_environment({**whole.to_environment(), f"MENDQ_{variable}": text})
 
 
-def test_a_key_that_is_there_twice_is_named() -> None:
+def test_duplicate_key_in_a_settings_variable_is_named_in_the_error() -> None:
     twice = '{"mode": "heal", "queues": [], "mode": "observe"}'
     with pytest.raises(SettingsUnreadable, match="MENDQ_CONSENT is not readable: 'mode' is there"):
         OwnerSettings.from_environment({**FULL.to_environment(), "MENDQ_CONSENT": twice})
@@ -99,7 +101,7 @@ MEMORY_OF_TWO_VCPU = range(4, 17)
     ("vcpu", "memory_gb", "workers"),
     [(16, 64, 8), (4, 3_000, 2), (400, 16, 2), (5, 21, 2), (16, 48, 6), (400, 3_000, 200)],
 )
-def test_what_ends_first_bounds_workers_of_one_of_emrs_sizes(
+def test_worker_count_is_bounded_by_vcpu_or_memory_whichever_ends_first(
     vcpu: int, memory_gb: int, workers: int
 ) -> None:
     assert count_workers_within(vcpu, memory_gb) == workers

@@ -1,4 +1,4 @@
-"""What a time line shows of a case, and what it leaves out because nobody knows it."""
+"""Test the points of a case's timeline, and the points left out because their time is unknown."""
 
 from __future__ import annotations
 
@@ -14,58 +14,61 @@ from tests.model.builders import NOW, make_case
 
 TIMING = Timing()
 BEFORE = ["first_failure", "evidence_complete"]
-# Propagation of 60 s, and the longer of the visibility timeouts.
-ARRIVED = NOW + timedelta(seconds=105)
+# 60 s until the change has propagated, plus the longer of the visibility timeouts.
+PROPAGATED_AT = NOW + timedelta(seconds=105)
 
 
-def went(*after: tuple[State, timedelta]) -> list[Case]:
-    """A fix that was applied at once, and what came so long after it."""
-    moved = [make_case(State.APPLIED)]
-    for state, later in after:
-        moved.append(moved[-1].move_to(state, "because", NOW + later))
-    return moved
+def make_transitions(*states: tuple[State, timedelta]) -> list[Case]:
+    """Make an applied fix that reaches each state at this time after the write."""
+    transitions = [make_case(State.APPLIED)]
+    for state, later in states:
+        transitions.append(transitions[-1].move_to(state, "because", NOW + later))
+    return transitions
 
 
-def what(transitions: list[Case], timing: Timing | None = TIMING) -> list[str]:
-    return [each.what for each in build_timeline(transitions, timing)]
+def name_points(transitions: list[Case], timing: Timing | None = TIMING) -> list[str]:
+    return [point.what for point in build_timeline(transitions, timing)]
 
 
-def test_what_is_not_known_is_left_out() -> None:
-    verified = went((State.VERIFIED, timedelta(hours=1)))
-    assert what(verified, None) == [*BEFORE, "applied", "verified"], "nobody says when it arrived"
-    assert what(went()) == [*BEFORE, "applied"], "it is to arrive"
-    early = went((State.ESCALATED, timedelta(seconds=104)))
-    assert "propagated" not in what(early), "it came to nothing before"
-    assert what(verified[1:]) == ["first_failure", "opened", "verified"]
-    assert what([replace(verified[1], opened_at=None)]) == ["first_failure", "verified"]
+def test_timeline_leaves_out_points_whose_time_is_unknown() -> None:
+    verified = make_transitions((State.VERIFIED, timedelta(hours=1)))
+    assert name_points(verified, None) == [*BEFORE, "applied", "verified"], (
+        "nobody says when it arrived"
+    )
+    assert name_points(make_transitions()) == [*BEFORE, "applied"], "it is to arrive"
+    early = make_transitions((State.ESCALATED, timedelta(seconds=104)))
+    assert "propagated" not in name_points(early), "it came to nothing before"
+    assert name_points(verified[1:]) == ["first_failure", "opened", "verified"]
+    assert name_points([replace(verified[1], opened_at=None)]) == ["first_failure", "verified"]
     nothing = replace(verified[0], evidence={"failed_calls": 0})
-    assert what([nothing]) == ["applied"]
+    assert name_points([nothing]) == ["applied"]
 
 
-def test_each_thing_that_happened_is_a_point_with_its_numbers() -> None:
-    points = build_timeline(went((State.VERIFIED, timedelta(hours=1))), TIMING)
-    assert [(each.words, each.says) for each in points] == [
+def test_timeline_has_one_point_per_event_with_its_figures_and_time() -> None:
+    points = build_timeline(make_transitions((State.VERIFIED, timedelta(hours=1))), TIMING)
+    assert [(point.words, point.says) for point in points] == [
         ("first failure", ""),
         ("evidence complete", "3 failed calls"),
         ("applied", "VisibilityTimeout 30 -> 45"),
         ("propagated", ""),
         ("verified", ""),
     ]
-    seconds = [(each.at - NOW).total_seconds() for each in points]
-    assert seconds == [-3, -1, 0, (ARRIVED - NOW).total_seconds(), 3_600]
+    seconds = [(point.at - NOW).total_seconds() for point in points]
+    assert seconds == [-3, -1, 0, (PROPAGATED_AT - NOW).total_seconds(), 3_600]
 
 
-def test_what_a_scan_found_failed_no_call() -> None:
+def test_timeline_of_a_case_found_by_a_scan_begins_with_the_scan() -> None:
     at = format_time(datetime(2026, 11, 16, 9, tzinfo=NOW.tzinfo))
     found = replace(make_case(State.PROPOSED), evidence={"failed_calls": 0, "first_at": at})
-    assert what([found]) == ["found_by_scan", "proposed"]
+    assert name_points([found]) == ["found_by_scan", "proposed"]
 
 
-def test_a_long_life_keeps_its_beginning_and_its_end() -> None:
+def test_timeline_of_a_long_case_keeps_the_first_and_last_points() -> None:
     states = (State.INEFFECTIVE, State.APPLIED) * 10
-    lived = [*went(*((each, timedelta(days=n)) for n, each in enumerate(states, 1)))]
+    lived = make_transitions(*[(state, timedelta(days=n)) for n, state in enumerate(states, 1)])
     points = build_timeline(lived, None)
     assert len(points) == MAXIMUM_TIMELINE_POINTS
-    assert [each.what for each in points[:4]] == [*BEFORE, "applied", "ineffective"]
+    assert [point.what for point in points[:4]] == [*BEFORE, "applied", "ineffective"]
     assert points[-1].at == lived[-1].at
-    assert [it.at for it in build_timeline(lived, is_whole=True)[2:]] == [it.at for it in lived]
+    whole = build_timeline(lived, is_whole=True)
+    assert [point.at for point in whole[2:]] == [transition.at for transition in lived]
