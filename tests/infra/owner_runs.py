@@ -193,7 +193,7 @@ def _dlq_to_attach(account: Account) -> str:
     queue, scans = account.queue("orders"), Scanner(account)
     for client in (account.clients.functions, account.clients.sqs):
         events: Any = client.meta.events
-        events.register("before-call", scans.answer)
+        events.register("before-call", scans.answer_call)
     account.clients.sqs.send_message(QueueUrl=account.url(queue), MessageBody="poison")
     account.later(days=1)
     scans.put_metrics_of_returning_message(queue)

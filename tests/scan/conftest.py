@@ -1,4 +1,4 @@
-"""A scan in an account of moto's."""
+"""The fixture `scanner`: a scan in a moto account."""
 
 from tests.scan.scanner import scanner
 

@@ -1,4 +1,4 @@
-"""A scan in an account of moto's: what it is told of the queues, and what heal is told by it."""
+"""Run hourly scans in a moto account, and make the queues, metrics and symptoms that they find."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ class _Answer:
 
 @dataclass
 class Scanner:
-    """`announced` is what heal was called with, `moved` the redrives of each DLQ."""
+    """Scans in a moto account.
+
+    `heal_requests` holds the requests that the scans sent to heal, and `move_tasks` the message
+    move tasks of each DLQ, which moto does not emulate.
+    """
 
     account: Account
     heal_requests: list[dict[str, Any]] = field(default_factory=list)
@@ -71,26 +75,27 @@ class Scanner:
         return scan_hourly(self.context(), symptoms)
 
     def run_due_scan(self, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult:
-        """A scan that had something to do."""
-        done = self.scan(symptoms)
-        assert done is not None
-        return done
+        """Run a scan that must be due."""
+        result = self.scan(symptoms)
+        assert result is not None
+        return result
 
     def list_announced_faults(self) -> list[tuple[str, str]]:
-        """Queue and symptom of everything that heal was told."""
+        """Return queue and symptom of each finding that was sent to heal."""
         return [
-            (e["queue_arn"], e["symptom"])
-            for announced in self.heal_requests
-            for e in announced["found"]
+            (finding["queue_arn"], finding["symptom"])
+            for request in self.heal_requests
+            for finding in request["found"]
         ]
 
     def heal(self) -> list[BatchResult]:
-        """Let heal do what it was told, once."""
-        announced, self.heal_requests = self.heal_requests, []
-        return [heal_findings(each, self.account.run()) for each in announced]
+        """Let heal handle the requests so far, once."""
+        requests = self.heal_requests
+        self.heal_requests = []
+        return [heal_findings(request, self.account.run()) for request in requests]
 
     def put_metrics(self, queue_arn: str, at: datetime, **values: float) -> None:
-        """What SQS would have sent CloudWatch of one minute, by what its series are called."""
+        """Send one minute's metrics of a queue to CloudWatch, by the names of Mendq's series."""
         names = {key: name for key, (name, *_) in select_series(["every queue", "FIFO"]).items()}
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
@@ -106,20 +111,20 @@ class Scanner:
         )
 
     def put_metrics_of_returning_message(self, queue_arn: str) -> None:
-        """Two hours in which one message was received again and again, and never deleted."""
+        """Send metrics of two hours in which one message was received again and never deleted."""
         for minutes in (60, 90, 120):
             at = self.account.now - timedelta(minutes=minutes)
             self.put_metrics(queue_arn, at, received=4, visible=1, sent=int(minutes == 120))
 
     def read_findings(self, at: datetime | None = None) -> dict[str, Any]:
-        """The round's object in the case bucket."""
+        """Return the findings document of this hour's scan from the case bucket."""
         hour = (at or self.account.now).strftime("dt=%Y-%m-%d/%H")
         answer = self.account.clients.s3.get_object(Bucket="cases", Key=f"findings/{hour}.json")
         document: dict[str, Any] = json.loads(answer["Body"].read())
         return document
 
-    def answer(self, params: Any, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
-        """What moto has no answer for."""
+    def answer_call(self, params: Any, model: Any, **_: Any) -> tuple[_Answer, Any] | None:
+        """Answer the calls that moto does not emulate."""
         if model.name == "Invoke":
             if self.is_heal_unreachable:
                 raise EndpointConnectionError(endpoint_url="lambda")
@@ -132,7 +137,7 @@ class Scanner:
 
 
 def start_next_hour(account: Account) -> datetime:
-    """The beginning of the next hour."""
+    """Set the clock to the beginning of the next hour."""
     account.now = (account.now + timedelta(hours=1)).replace(minute=0, second=0)
     return account.now
 
@@ -149,7 +154,10 @@ def make_faulty_dlq(scanner: Scanner) -> str:
 
 
 def attach_lambda_consumer(scanner: Scanner, queue_arn: str, **over: Any) -> None:
-    """A Lambda function consumes the queue, which moto would have to run; `over` its mapping's."""
+    """Answer as if a Lambda function consumed the queue. `over` changes its event source mapping.
+
+    With a real mapping, moto would run the function.
+    """
     arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
     mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled", **over}
     answers: dict[str, dict[str, Any]] = {
@@ -174,7 +182,10 @@ def deny_operation(
     words: str = "a service control policy",
     unreachable: Exception | None = None,
 ) -> Callable[[], None]:
-    """Until the answer is called nobody may do that, at these queues or at any, or can."""
+    """Make AWS deny an operation on these queues, or on all. Call the result to end it.
+
+    With `unreachable`, the operation fails with this error instead.
+    """
 
     def refuse(params: Any, **_: Any) -> None:
         if not urls or json.loads(params["body"])["QueueUrl"] in urls:
@@ -185,7 +196,8 @@ def deny_operation(
             denial: Any = {"Error": {"Code": "AccessDenied", "Message": message}}
             raise unreachable or ClientError(denial, operation)
 
-    events, name = client.meta.events, f"before-call.*.{operation}"
+    events = client.meta.events
+    name = f"before-call.*.{operation}"
     events.register_first(name, refuse)
     return lambda: events.unregister(name, refuse)
 
@@ -193,52 +205,65 @@ def deny_operation(
 def deny_queue_attributes(
     scanner: Scanner, *queue_arns: str, words: str = "a service control policy"
 ) -> Callable[[], None]:
-    """Until the answer is called nobody may read the attributes of these queues, or of any."""
-    urls = [scanner.account.url(each) for each in queue_arns]
+    """Deny reading the attributes of these queues, or of all. Call the result to end it."""
+    urls = [scanner.account.url(queue_arn) for queue_arn in queue_arns]
     return deny_operation(scanner.account.clients.sqs, "GetQueueAttributes", urls, words)
 
 
 @contextmanager
 def open_scanner() -> Iterator[Scanner]:
     with moto_account() as account:
-        made = Scanner(account)
-        events = (account.clients.functions.meta.events, account.clients.sqs.meta.events)
-        for each in events:
-            # What a handler returns here is the answer, which the stubs' type does not say.
-            each.register("before-call", cast("Callable[..., None]", made.answer))
-        yield made
+        scanner = Scanner(account)
+        # A handler's return value is the answer to the call, which the stubs' types do not allow.
+        answer_call = cast("Callable[..., None]", scanner.answer_call)
+        account.clients.functions.meta.events.register("before-call", answer_call)
+        account.clients.sqs.meta.events.register("before-call", answer_call)
+        yield scanner
 
 
 @pytest.fixture
 def scanner() -> Iterator[Scanner]:
-    with open_scanner() as made:
-        yield made
+    with open_scanner() as opened_scanner:
+        yield opened_scanner
 
 
 def make_short_retention_dlq(
     scanner: Scanner, name: str = "orders", tag: str | None = "heal"
 ) -> str:
-    """A DLQ that keeps messages no longer than its source, which a person approved; its ARN."""
-    arn = scanner.account.queue(f"{name}-dlq", tag=tag, MessageRetentionPeriod=str(A_DAY_SECONDS))
-    naming = arn.removesuffix("-dlq")
-    scanner.account.set(arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (naming,)).text)
-    Pins(scanner.account.clients.dynamodb, "case_store").approve_source(arn, naming)
-    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
+    """Make a DLQ that keeps messages shorter than its source queue does. Return its ARN.
+
+    A person has approved the source queue.
+    """
+    dlq_arn = scanner.account.queue(
+        f"{name}-dlq", tag=tag, MessageRetentionPeriod=str(A_DAY_SECONDS)
+    )
+    source_arn = dlq_arn.removesuffix("-dlq")
+    scanner.account.set(
+        dlq_arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source_arn,)).text
+    )
+    Pins(scanner.account.clients.dynamodb, "case_store").approve_source(dlq_arn, source_arn)
+    policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
     source = {"MessageRetentionPeriod": str(4 * A_DAY_SECONDS), "RedrivePolicy": policy}
     scanner.account.queue(name, tag=None, **source)
     scanner.account.later(minutes=5)
-    return arn
+    return dlq_arn
 
 
 def make_slow_symptom(
     name: str = "slow", *, of_configuration: bool = False, **over: Any
 ) -> NotifiedSymptom:
-    """Seen on every queue that was measured, or on every one; `over` is its detection's."""
+    """Make a symptom that every queue with measurements shows, or every queue at all.
+
+    Args:
+        name: The symptom's name.
+        of_configuration: True if every queue shows the symptom, also without measurements.
+        over: Fields of the symptom's `Detection`.
+    """
     detection = Detection(
         lambda facts: (
             DetectedFault("it is slow") if of_configuration or facts.measurement else None
         ),
-        frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
+        frozenset({Need.QUEUE} if of_configuration else {Need.QUEUE, Need.MEASUREMENTS}),
         is_of_configuration=of_configuration,
     )
     return NotifiedSymptom(
@@ -253,9 +278,9 @@ def make_slow_symptom(
 
 
 def make_measured_queues(scanner: Scanner, how_many: int) -> list[str]:
-    """Queues that were as they are for a day, of which CloudWatch knows something."""
+    """Make queues that were unchanged for two days and have metrics. Return their ARNs."""
     queues = [scanner.account.queue(f"slow-{n:02}") for n in range(how_many)]
     scanner.account.now = (scanner.account.now + timedelta(days=2)).replace(hour=0, minute=30)
-    for each in queues:
-        scanner.put_metrics(each, scanner.account.now - timedelta(minutes=30), sent=1)
+    for queue in queues:
+        scanner.put_metrics(queue, scanner.account.now - timedelta(minutes=30), sent=1)
     return queues

@@ -1,4 +1,4 @@
-"""How queues are that a scan finds well: put once, and again only where it is new."""
+"""Test that a scan stores the configuration of healthy queues as baselines, once per change."""
 
 from __future__ import annotations
 
@@ -25,42 +25,46 @@ FAULTY = make_slow_symptom("faulty", of_configuration=True)
 QUIET: list[Symptom] = []
 
 
-def _queue(scanner: Scanner, name: str = "orders", **attributes: str) -> str:
-    """One that stood as it is for a while."""
+def _make_queue(scanner: Scanner, name: str = "orders", **attributes: str) -> str:
+    """Make a queue that was unchanged for two hours."""
     queue = scanner.account.queue(name, **attributes)
     scanner.account.later(hours=2)
     return queue
 
 
-def _of(scanner: Scanner, queue: str) -> tuple[Baseline, ...]:
+def _load_baselines(scanner: Scanner, queue: str) -> tuple[Baseline, ...]:
     return Baselines(scanner.account.clients.dynamodb, "case_store").load(queue)
 
 
-def _writes(scanner: Scanner) -> list[str]:
-    """Fills with the items of baselines that are written."""
+def _record_baseline_writes(scanner: Scanner) -> list[str]:
+    """Return a list that fills with the keys of the baseline items that the scan writes."""
     written = list[str]()
 
     def note(params: Any, **_: Any) -> None:
         key = json.loads(params["body"])["Key"]
-        written.extend(each["S"] for each in key.values() if "baselines" in each["S"])
+        written.extend(value["S"] for value in key.values() if "baselines" in value["S"])
 
     events = scanner.account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.UpdateItem", note)
     return written
 
 
-def test_a_well_queue_is_put_once_with_tags_and_consumers(scanner: Scanner) -> None:
-    queue = _queue(scanner, VisibilityTimeout="90")
+def test_baseline_of_a_healthy_queue_with_tags_and_consumers_is_stored_once_until_it_changes(
+    scanner: Scanner,
+) -> None:
+    queue = _make_queue(scanner, VisibilityTimeout="90")
     scanner.account.tag(queue, team="")
     attach_lambda_consumer(scanner, queue)
-    written, at = _writes(scanner), scanner.account.now
+    written = _record_baseline_writes(scanner)
+    at = scanner.account.now
     assert scanner.run_due_scan(QUIET).error_by_target == {}
-    (first,) = _of(scanner, queue)
+    (first,) = _load_baselines(scanner, queue)
     assert first.at == at.replace(microsecond=at.microsecond // 1000 * 1000)
     assert first.attributes["VisibilityTimeout"] == "90"
     assert first.attributes["tag team"] == '""'
     assert first.attributes["consumer bill"] == "timeout 30 s, batching window 0 s"
-    assert not [each for each in first.attributes if "Number" in each or "Timestamp" in each]
+    changing = [name for name in first.attributes if "Number" in name or "Timestamp" in name]
+    assert changing == [], "these change without a change of the configuration"
     assert len(written) == 2, "the queue's item, and the digest of what it holds"
     for _ in range(3):
         start_next_hour(scanner.account)
@@ -71,32 +75,36 @@ def test_a_well_queue_is_put_once_with_tags_and_consumers(scanner: Scanner) -> N
     assert len(written) == 2, "nothing is written where nothing has changed"
 
 
-def test_what_could_not_be_measured_is_not_called_well(scanner: Scanner) -> None:
-    """Suspect, and CloudWatch knows nothing; or nobody may look."""
+def test_baseline_is_not_stored_if_the_queue_could_not_be_measured_or_read(
+    scanner: Scanner,
+) -> None:
     suspect = scanner.account.queue("orders")
     scanner.account.later(days=2)
     healthy = make_slow_symptom(detect=lambda _: None)
     done = scanner.run_due_scan([healthy])
-    assert (done.suspects, _of(scanner, suspect)) == (1, ())
+    assert (done.suspects, _load_baselines(scanner, suspect)) == (1, ())
     start_next_hour(scanner.account)
     deny_queue_attributes(scanner, suspect)
     scanner.run_due_scan(QUIET)
-    assert _of(scanner, suspect) == ()
+    assert _load_baselines(scanner, suspect) == ()
 
 
-def test_a_queue_that_was_changed_just_now_may_yet_show_what_is_wrong(scanner: Scanner) -> None:
+def test_baseline_is_not_stored_within_an_hour_of_a_change(scanner: Scanner) -> None:
     queue = scanner.account.queue("orders")
     scanner.account.later(minutes=59)
     scanner.run_due_scan(QUIET)
-    assert _of(scanner, queue) == ()
+    assert _load_baselines(scanner, queue) == ()
     scanner.account.later(hours=1)
     scanner.run_due_scan(QUIET)
-    assert len(_of(scanner, queue)) == 1
+    assert len(_load_baselines(scanner, queue)) == 1
 
 
-def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanner: Scanner) -> None:
-    """Else a queue without a DLQ would have no history, or its fault be taken for well."""
-    old, young = (_queue(scanner, each) for each in ("old", "young"))
+def test_baseline_is_stored_with_an_old_configuration_fault_but_not_with_a_new_one(
+    scanner: Scanner,
+) -> None:
+    """Otherwise a queue without a DLQ would never have a baseline."""
+    old = _make_queue(scanner, "old")
+    young = _make_queue(scanner, "young")
     odd = make_slow_symptom(
         "odd",
         of_configuration=True,
@@ -107,45 +115,49 @@ def test_a_fault_that_it_works_with_is_none_but_one_that_came_since_is(scanner: 
         ),
     )
     scanner.run_due_scan([odd])
-    for each in (old, young):
-        scanner.account.set_visibility(each, 31)
+    scanner.account.set_visibility(old, 31)
+    scanner.account.set_visibility(young, 31)
     scanner.account.later(days=1)
     scanner.run_due_scan([odd])
-    stood = [
-        [each.attributes["VisibilityTimeout"] for each in _of(scanner, queue)]
-        for queue in (old, young)
-    ]
-    assert stood == [["31", "30"], ["30"]]
+
+    def list_timeouts(queue: str) -> list[str]:
+        baselines = _load_baselines(scanner, queue)
+        return [baseline.attributes["VisibilityTimeout"] for baseline in baselines]
+
+    assert list_timeouts(old) == ["31", "30"]
+    assert list_timeouts(young) == ["30"]
 
 
 @pytest.mark.parametrize("of_cost", [True, False])
-def test_what_is_found_wrong_is_no_baseline_but_what_only_costs_money(
+def test_baseline_is_stored_despite_a_finding_that_only_costs_money_and_not_otherwise(
     scanner: Scanner, *, of_cost: bool
 ) -> None:
     (queue,) = make_measured_queues(scanner, 1)
     assert scanner.run_due_scan([make_slow_symptom(is_measured_last=of_cost)]).findings
-    assert len(_of(scanner, queue)) == of_cost
+    assert len(_load_baselines(scanner, queue)) == of_cost
 
 
 @pytest.mark.parametrize("mode", ["heal", "observe"])
-def test_neither_an_open_case_nor_one_observed_today_is_a_good_time(
+def test_baseline_is_not_stored_during_an_open_case_or_a_case_observed_today(
     scanner: Scanner, mode: str
 ) -> None:
     account = scanner.account
-    queue = _queue(scanner, "orders.fifo", tag=mode, VisibilityTimeout="30")
+    queue = _make_queue(scanner, "orders.fifo", tag=mode, VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
     for _ in range(2):
         scanner.run_due_scan(QUIET)
-        assert _of(scanner, queue) == ()
+        assert _load_baselines(scanner, queue) == ()
         account.later(hours=20)
     scanner.run_due_scan(QUIET)
-    assert len(_of(scanner, queue)) == (mode == "observe"), "a day has gone by without a call"
+    assert len(_load_baselines(scanner, queue)) == (mode == "observe"), (
+        "a day has gone by without a call"
+    )
 
 
-def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(
+def test_scan_counts_one_failure_and_continues_if_the_case_store_refuses_baselines(
     scanner: Scanner,
 ) -> None:
-    queue = _queue(scanner)
+    queue = _make_queue(scanner)
     client = scanner.account.clients.dynamodb
 
     def refuse(params: Any, **_: Any) -> None:
@@ -159,4 +171,4 @@ def test_a_case_store_that_fails_is_a_failure_of_the_scan_and_not_its_end(
     client.meta.events.unregister("before-call.dynamodb.UpdateItem", refuse)
     start_next_hour(scanner.account)
     assert scanner.run_due_scan(QUIET).error_by_target == {}
-    assert len(_of(scanner, queue)) == 1, "it is put by the next"
+    assert len(_load_baselines(scanner, queue)) == 1, "it is put by the next"

@@ -1,4 +1,4 @@
-"""A scan while the case store is throttled: what it says, and what it leaves undone.
+"""Test the scan while DynamoDB throttles the case store.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 """
@@ -18,10 +18,10 @@ from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom
 from mendq.model.facts import Need
 from mendq.model.plan import Escalate
-from tests.scan.own_changes import ARRIVING, arrive, attached
+from tests.scan.own_changes import ARRIVING, make_queue_with_attached_dlq, move_messages_to_dlq
 from tests.scan.scanner import Scanner, deny_operation, make_faulty_dlq, start_next_hour
 
-# Seen on every queue of which CloudWatch knows something.
+# A symptom that every queue with metrics shows.
 MEASURED = NotifiedSymptom(
     name="measured",
     sentence="It was measured.",
@@ -37,11 +37,11 @@ MEASURED = NotifiedSymptom(
 
 
 def throttle(scanner: Scanner, *sort_keys: str) -> Callable[[], None]:
-    """Have DynamoDB throttle what is about such a sort key, or everything; the answer ends it."""
+    """Make DynamoDB throttle calls with these sort keys, or all. Call the result to end it."""
 
     def refuse(params: dict[str, Any], **_: Any) -> None:
-        asked = str(params)
-        if not sort_keys or any(f"'S': '{each}" in asked for each in sort_keys):
+        request = str(params)
+        if not sort_keys or any(f"'S': '{sort_key}" in request for sort_key in sort_keys):
             busy: Any = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
             raise ClientError(busy, "UpdateItem")
 
@@ -50,36 +50,39 @@ def throttle(scanner: Scanner, *sort_keys: str) -> Callable[[], None]:
     return lambda: events.unregister("before-parameter-build.dynamodb", refuse)
 
 
-def items(scanner: Scanner) -> dict[tuple[str, str], Any]:
+def read_case_store(scanner: Scanner) -> dict[tuple[str, str], Any]:
     return scanner.account.case_store_items()
 
 
 def has_findings(scanner: Scanner) -> bool:
-    found = scanner.account.clients.s3.list_objects_v2(Bucket="cases", Prefix="findings/")
-    return any(each["Key"].endswith(".json") for each in found.get("Contents", []))
+    listing = scanner.account.clients.s3.list_objects_v2(Bucket="cases", Prefix="findings/")
+    return any(stored["Key"].endswith(".json") for stored in listing.get("Contents", []))
 
 
-def test_scan_that_cannot_claim_its_hour_looks_at_nothing(scanner: Scanner) -> None:
+def test_scan_that_cannot_claim_its_hour_in_a_busy_case_store_reads_no_queue(
+    scanner: Scanner,
+) -> None:
     dlq_arn = make_faulty_dlq(scanner)
-    before, looked = items(scanner), list[str]()
+    before = read_case_store(scanner)
+    sqs_calls = list[str]()
     scanner.account.clients.sqs.meta.events.register(
-        "before-call.sqs", lambda model, **_: looked.append(model.name)
+        "before-call.sqs", lambda model, **_: sqs_calls.append(model.name)
     )
     available = throttle(scanner)
     with pytest.raises(CaseStoreUnavailable, match="Rate exceeded"):
         scanner.scan([DLQ_RETENTION_TOO_SHORT])
-    assert (looked, scanner.heal_requests, has_findings(scanner)) == ([], [], False)
+    assert (sqs_calls, scanner.heal_requests, has_findings(scanner)) == ([], [], False)
     available()
-    assert items(scanner) == before
+    assert read_case_store(scanner) == before
     scanner.run_due_scan([DLQ_RETENTION_TOO_SHORT])
     assert scanner.list_announced_faults() == [(dlq_arn, "dlq_retention_too_short")]
 
 
 @pytest.mark.parametrize("step", ["said_of_configuration", "spread#", "metrics#"])
-def test_scan_that_cannot_note_what_it_found_tells_nobody_and_begins_again(
+def test_scan_that_cannot_store_its_findings_reports_none_and_repeats_the_same_queues(
     scanner: Scanner, step: str
 ) -> None:
-    """Else a finding that nobody counts escapes the limits on what people are told, and on cost."""
+    """A finding that is not counted would escape the limits on notifications and on cost."""
     dlq_arn = make_faulty_dlq(scanner)
     is_measured = step != "said_of_configuration"
     symptoms = [MEASURED if is_measured else DLQ_RETENTION_TOO_SHORT]
@@ -93,7 +96,7 @@ def test_scan_that_cannot_note_what_it_found_tells_nobody_and_begins_again(
         scanner.scan(symptoms)
     assert (scanner.heal_requests, has_findings(scanner)) == ([], False)
     if step == "metrics#":
-        assert billed == [], "what is not counted is not asked"
+        assert billed == [], "no metric is read before its cost is counted"
     available()
     scanner.account.later(minutes=10)
     done = scanner.run_due_scan(symptoms)
@@ -103,7 +106,7 @@ def test_scan_that_cannot_note_what_it_found_tells_nobody_and_begins_again(
 
 
 @pytest.mark.parametrize("step", ["baselines", "baselines#"])
-def test_scan_that_cannot_keep_baselines_counts_one_failure_and_tells_all_it_found(
+def test_scan_that_cannot_store_baselines_counts_one_failure_and_reports_all_findings(
     scanner: Scanner, step: str
 ) -> None:
     dlq_arn = make_faulty_dlq(scanner)
@@ -115,17 +118,19 @@ def test_scan_that_cannot_keep_baselines_counts_one_failure_and_tells_all_it_fou
     assert count_faults(done) == 1, "an alarm hears of it"
     assert scanner.read_findings()["failed"] == 1
     assert scanner.list_announced_faults() == [(dlq_arn, "dlq_retention_too_short")]
-    assert not [sort for _, sort in items(scanner) if sort.startswith("baselines#")]
+    assert not [sort for _, sort in read_case_store(scanner) if sort.startswith("baselines#")]
     available()
     start_next_hour(scanner.account)
     assert scanner.run_due_scan([DLQ_RETENTION_TOO_SHORT]).error_by_target == {}
-    assert [sort for _, sort in items(scanner) if sort.startswith("baselines#")], "an hour later"
+    assert [sort for _, sort in read_case_store(scanner) if sort.startswith("baselines#")], (
+        "an hour later"
+    )
 
 
-def test_scan_reports_why_it_failed_although_the_case_store_is_busy_at_its_end(
+def test_failed_scan_raises_its_own_error_even_if_the_case_store_is_busy_at_the_end(
     scanner: Scanner,
 ) -> None:
-    """Its claim then runs out by itself."""
+    """The scan's claim of the hour then expires automatically."""
     dlq_arn = make_faulty_dlq(scanner)
     let_in = deny_operation(scanner.account.clients.tagging, "GetResources")
     undo = list[Callable[[], None]]()
@@ -138,8 +143,8 @@ def test_scan_reports_why_it_failed_although_the_case_store_is_busy_at_its_end(
     with pytest.raises(FactsUnavailable):
         scanner.scan([DLQ_RETENTION_TOO_SHORT])
     events.unregister("before-parameter-build.*.GetResources", begin_to_throttle)
-    for each in (let_in, *undo):
-        each()
+    for stop in (let_in, *undo):
+        stop()
     scanner.account.later(minutes=10)
     assert scanner.scan([DLQ_RETENTION_TOO_SHORT]) is None, "its claim still runs"
     scanner.account.later(minutes=6)
@@ -147,13 +152,13 @@ def test_scan_reports_why_it_failed_although_the_case_store_is_busy_at_its_end(
     assert scanner.list_announced_faults() == [(dlq_arn, "dlq_retention_too_short")]
 
 
-def test_scan_leaves_out_made_dlq_and_scans_the_others_if_the_case_store_is_busy(
+def test_scan_with_a_busy_case_store_skips_a_dlq_that_mendq_made_and_scans_other_queues(
     scanner: Scanner,
 ) -> None:
     """Only the case store knows that Mendq made the DLQ, which has no tag of its own."""
-    source, dlq, _ = attached(scanner, "payments")
+    source, dlq, _ = make_queue_with_attached_dlq(scanner, "payments")
     faulty_dlq = make_faulty_dlq(scanner)
-    arrive(scanner, dlq, 3)
+    move_messages_to_dlq(scanner, dlq, 3)
     available = throttle(scanner, "attribute#DeadLetterQueue")
     done = scanner.run_due_scan()
     orders = faulty_dlq.removesuffix("-dlq")

@@ -14,13 +14,13 @@ from tests.heal.operators import say, undo
 from tests.scan.own_changes import (
     ARRIVING,
     MISSING,
-    a_round,
-    arrive,
-    attached,
-    follow,
+    make_queue_with_attached_dlq,
+    move_messages_to_dlq,
+    read_urgent_pages,
     reason_of,
+    run_follow_up,
+    scan_and_heal,
     states_of,
-    urgent,
 )
 from tests.scan.scanner import Scanner, deny_operation, make_faulty_dlq, start_next_hour
 
@@ -37,35 +37,35 @@ def two_hours_later(scanner: Scanner) -> None:
 
 
 def test_page_about_arrivals_names_the_case_that_attached_the_dlq_first(scanner: Scanner) -> None:
-    _, dlq, case_id = attached(scanner)
+    _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
     assert reason_of(scanner, ARRIVING).startswith(FIRST.format(case_id))
-    (page,) = urgent(scanner)
+    (page,) = read_urgent_pages(scanner)
     assert f"\nWhy: Escalated (own_change): {FIRST.format(case_id)}" in page
     assert f"\n  {rollback_of(case_id)}\n" in page, "a line that can be pasted"
     assert "no_known_cause" not in page
 
 
 def test_rollback_that_the_page_offers_takes_the_dlq_off(scanner: Scanner) -> None:
-    queue, dlq, case_id = attached(scanner)
+    queue, dlq, case_id = make_queue_with_attached_dlq(scanner)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
     assert undo(scanner.account, case_id)["state"] == "rolled_back"
     assert "RedrivePolicy" not in scanner.account.attributes(queue)
     assert scanner.account.attributes(dlq)["ApproximateNumberOfMessages"] == "3", "kept"
 
 
 def test_arrivals_after_the_watch_time_name_no_change(scanner: Scanner) -> None:
-    _, dlq, case_id = attached(scanner)
+    _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     say_nothing_until_closed(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
     assert "no open case says why" in reason_of(scanner, ARRIVING)
     assert case_id not in reason_of(scanner, ARRIVING)
@@ -74,26 +74,26 @@ def test_arrivals_after_the_watch_time_name_no_change(scanner: Scanner) -> None:
 def say_nothing_until_closed(scanner: Scanner) -> None:
     for _ in range(8):
         scanner.account.later(hours=12)
-        follow(scanner)
+        run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "closed"
 
 
 def test_arrivals_after_a_person_set_another_policy_name_no_change(scanner: Scanner) -> None:
-    queue, dlq, case_id = attached(scanner)
+    queue, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     scanner.account.set(queue, RedrivePolicy=RedrivePolicy(dlq, 50).text)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
     assert case_id not in reason_of(scanner, ARRIVING)
 
 
 def test_attached_dlq_is_not_verified_while_messages_arrive(scanner: Scanner) -> None:
-    _, dlq, case_id = attached(scanner)
+    _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.later(hours=1, minutes=30)
-    arrive(scanner, dlq, 1)
-    follow(scanner)
+    move_messages_to_dlq(scanner, dlq, 1)
+    run_follow_up(scanner)
     assert states_of(scanner, MISSING) == ["proposed", "approved", "applied", "escalated"]
     assert reason_of(scanner, MISSING) == (
         f"Mendq attached the DLQ orders-dlq to orders 1 h 30 min ago (case {case_id}): messages "
@@ -103,93 +103,93 @@ def test_attached_dlq_is_not_verified_while_messages_arrive(scanner: Scanner) ->
         "the change back. If it fails at every try, the change does what it is for: "
         f"`mendq close {case_id} --region us-east-1` ends the case"
     )
-    (page,) = urgent(scanner)
+    (page,) = read_urgent_pages(scanner)
     assert f"\n  {rollback_of(case_id)}\n" in page
     scanner.account.later(hours=40)
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "escalated"
     assert say(scanner.account, "close", case_id)["state"] == "closed", "a person decides"
 
 
 def test_attached_dlq_that_stays_empty_is_verified(scanner: Scanner) -> None:
-    attached(scanner)
+    make_queue_with_attached_dlq(scanner)
     for _ in range(9):
         scanner.account.later(hours=1)
-        follow(scanner)
+        run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-2:] == ["verified", "watching"]
-    assert urgent(scanner) == []
+    assert read_urgent_pages(scanner) == []
 
 
 def test_arrivals_while_the_case_is_watched_are_reported(scanner: Scanner) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     for _ in range(9):
         scanner.account.later(hours=1)
-        follow(scanner)
-    arrive(scanner, dlq, 2)
+        run_follow_up(scanner)
+    move_messages_to_dlq(scanner, dlq, 2)
     scanner.account.later(hours=1)
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-2:] == ["watching", "escalated"]
-    assert len(urgent(scanner)) == 1
+    assert len(read_urgent_pages(scanner)) == 1
 
 
 def test_messages_that_a_person_took_out_of_the_dlq_count_as_arrivals(scanner: Scanner) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.later(hours=3)
     for minutes, visible, deleted in ((20, 4, 0), (10, 4, 0), (8, 0, 4), (5, 0, 0)):
         at = scanner.account.now - timedelta(minutes=minutes)
         scanner.put_metrics(dlq, at, visible=visible, deleted=deleted)
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "escalated"
 
 
 def test_change_that_a_person_took_back_while_watched_is_not_blamed(scanner: Scanner) -> None:
-    queue, dlq, _ = attached(scanner)
+    queue, dlq, _ = make_queue_with_attached_dlq(scanner)
     for _ in range(9):
         scanner.account.later(hours=1)
-        follow(scanner)
+        run_follow_up(scanner)
     scanner.account.set(queue, RedrivePolicy="")
-    arrive(scanner, dlq, 2)
+    move_messages_to_dlq(scanner, dlq, 2)
     scanner.account.later(hours=1)
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "watching"
 
 
 def test_dlq_that_cannot_be_read_is_not_verified(scanner: Scanner) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     url = scanner.account.url(dlq)
     let_in = deny_operation(scanner.account.clients.sqs, "GetQueueAttributes", [url])
     for _ in range(9):
         scanner.account.later(hours=1)
-        follow(scanner)
+        run_follow_up(scanner)
     assert "verified" not in states_of(scanner, MISSING)
     let_in()
     for _ in range(9):
         scanner.account.later(hours=1)
-        follow(scanner)
+        run_follow_up(scanner)
     assert "verified" in states_of(scanner, MISSING)
 
 
 def test_people_hear_once_if_the_scan_comes_first(scanner: Scanner) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
-    follow(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "escalated"
-    assert len(urgent(scanner)) == 1
+    assert len(read_urgent_pages(scanner)) == 1
 
 
 def test_people_hear_once_if_follow_up_comes_first(scanner: Scanner) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    follow(scanner)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    run_follow_up(scanner)
+    scan_and_heal(scanner)
     assert states_of(scanner, MISSING)[-1] == "escalated"
     assert states_of(scanner, ARRIVING) == []
-    assert len(urgent(scanner)) == 1
+    assert len(read_urgent_pages(scanner)) == 1
 
 
 def looked_at(scanner: Scanner) -> int:
@@ -197,21 +197,21 @@ def looked_at(scanner: Scanner) -> int:
 
 
 def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanner: Scanner) -> None:
-    _, dlq, case_id = attached(scanner)
+    _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
     (finding,) = (e for e in scanner.read_findings()["findings"] if e["symptom"] == ARRIVING)
     assert finding["queue_arn"] == dlq
     assert states_of(scanner, ARRIVING) == ["escalated"]
     assert reason_of(scanner, ARRIVING).startswith(FIRST.format(case_id))
-    assert len(urgent(scanner)) == 1
+    assert len(read_urgent_pages(scanner)) == 1
     scanner.account.later(hours=2)
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"], "it is looked after with its source"
     scanner.account.tag(dlq, mendq="off")
     scanner.account.later(hours=2)
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, ARRIVING)[-1] == "closed", "a person may end that"
 
 
@@ -219,20 +219,20 @@ def test_case_about_a_made_dlq_stays_open_if_the_tags_of_its_source_cannot_be_re
     scanner: Scanner,
 ) -> None:
     """Whether the source is still managed nobody knows then, so nothing is closed."""
-    queue, dlq, _ = attached(scanner)
+    queue, dlq, _ = make_queue_with_attached_dlq(scanner)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
     scanner.account.later(hours=2)
     sqs, source_url = scanner.account.clients.sqs, scanner.account.url(queue)
     let_in = deny_operation(sqs, "ListQueueTags", [source_url])
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
     let_in()
     scanner.account.clients.sqs.untag_queue(QueueUrl=source_url, TagKeys=["mendq"])
     scanner.account.later(hours=2)
-    follow(scanner)
+    run_follow_up(scanner)
     assert states_of(scanner, ARRIVING)[-1] == "closed", "now it is known"
 
 
@@ -240,9 +240,9 @@ def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
     scanner: Scanner,
 ) -> None:
     """CloudWatch has counted the messages; nobody can look at them any more."""
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
+    move_messages_to_dlq(scanner, dlq, 3)
     account = scanner.account
     url, deleted = account.url(dlq), list[str]()
 
@@ -251,19 +251,19 @@ def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
         deleted.append(url)
 
     come_between(account, "cloudwatch.GetMetricData", delete)
-    follow(scanner)
+    run_follow_up(scanner)
     assert deleted
     assert states_of(scanner, MISSING)[-1] == "escalated"
     assert "3 messages moved to the DLQ orders-dlq" in reason_of(scanner, MISSING)
-    assert len(urgent(scanner)) == 1
+    assert len(read_urgent_pages(scanner)) == 1
 
 
 def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanner: Scanner) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="off")
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
-    a_round(scanner)
+    move_messages_to_dlq(scanner, dlq, 3)
+    scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == []
 
 
@@ -271,9 +271,9 @@ def test_scan_reports_made_dlq_whose_tags_cannot_be_read_and_scans_the_other_que
     scanner: Scanner,
 ) -> None:
     """The DLQ's own tag may be `off`, so nothing is read of the DLQ until its tags are known."""
-    _, dlq, _ = attached(scanner, "payments")
+    _, dlq, _ = make_queue_with_attached_dlq(scanner, "payments")
     faulty_dlq = make_faulty_dlq(scanner)
-    arrive(scanner, dlq, 3)
+    move_messages_to_dlq(scanner, dlq, 3)
     let_in = deny_operation(
         scanner.account.clients.sqs, "ListQueueTags", [scanner.account.url(dlq)]
     )
@@ -294,13 +294,13 @@ def test_dlq_that_a_person_made_is_not_scanned_without_a_tag(scanner: Scanner) -
     dlq = scanner.account.queue("orders-dlq", tag=None)
     scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
+    move_messages_to_dlq(scanner, dlq, 3)
     assert looked_at(scanner) == 1
     assert scanner.heal_requests == []
 
 
 def test_dlq_is_scanned_once_with_its_source_if_both_are_managed(scanner: Scanner) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     two_hours_later(scanner)
     assert looked_at(scanner) == 2
@@ -310,7 +310,7 @@ def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanner
     dlq = scanner.account.queue("orders-dlq", tag=None)
     scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
+    move_messages_to_dlq(scanner, dlq, 3)
     request = {"found": [{"queue_arn": dlq, "symptom": ARRIVING}]}
     healed = heal_findings(request, scanner.account.run())
     (outcome,) = healed.outcome_by_group.values()
@@ -328,9 +328,9 @@ def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanner
 def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
     scanner: Scanner, moment: str, code: str
 ) -> None:
-    _, dlq, _ = attached(scanner)
+    _, dlq, _ = make_queue_with_attached_dlq(scanner)
     two_hours_later(scanner)
-    arrive(scanner, dlq, 3)
+    move_messages_to_dlq(scanner, dlq, 3)
     scanner.run_due_scan()
     assert scanner.list_announced_faults() == [(dlq, ARRIVING)]
     account = scanner.account
