@@ -29,7 +29,8 @@ from mendq.model.names import HEARTBEAT_METRIC, OwnMetric
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADINGS = ("Impact", "Do now", "Verify", "Undo", "Why")
-FEWEST_EXAMPLES, MOST_EXAMPLES = 2, 3
+FEWEST_EXAMPLES = 2
+MOST_EXAMPLES = 3
 _DECORATOR = re.compile(r"^@command\(", re.MULTILINE)
 _DESCRIPTIONS_LIST = re.compile(r"^DESCRIPTIONS = \(\n.*?^\)", re.MULTILINE | re.DOTALL)
 

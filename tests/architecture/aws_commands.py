@@ -1,11 +1,11 @@
-"""What is wrong with an `aws` command, by botocore's models of the services; nothing is run."""
+"""Find mistakes in `aws` commands with botocore's models of the services, without running them."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import botocore.session
@@ -13,19 +13,19 @@ from botocore import xform_name
 from botocore.model import ListShape, OperationModel, ServiceModel, Shape
 from botocore.validate import ParamValidator
 
-# What the AWS CLI calls a service otherwise than its model.
+# The model of each service whose name differs in the AWS CLI.
 SERVICES = {"s3api": "s3"}
 GLOBAL_OPTIONS = {"region", "profile", "query", "output", "endpoint-url", "cli-binary-format"}
 _START = re.compile(r"(?<![\w./-])aws (?=[a-z0-9-]+ [a-z0-9-]+)")
 _PUNCTUATION = set("();<>|&")
-# What a reader fills in, or a shell does.
-_PLACE = re.compile(r"[A-Z][A-Z_]*|.*\$.*")
+# A placeholder: the reader or the shell fills it in.
+_PLACEHOLDER = re.compile(r"[A-Z][A-Z_]*|.*\$.*")
 
 
-def commands_in(line: str) -> Iterator[str]:
-    """Each command of a line of a shell, also within `$(..)` and behind variables."""
-    for found in _START.finditer(line):
-        lexer = shlex.shlex(line[found.start() :], posix=True, punctuation_chars=True)
+def list_commands_in(line: str) -> Iterator[str]:
+    """Yield each `aws` command of a shell line, also within `$(..)` and after variables."""
+    for start in _START.finditer(line):
+        lexer = shlex.shlex(line[start.start() :], posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         words = []
         for word in lexer:
@@ -35,45 +35,63 @@ def commands_in(line: str) -> Iterator[str]:
         yield shlex.join(words)
 
 
-def mistake_in(command: str) -> str:
-    """Empty where service, operation, options and what can be judged of their values are right."""
+def find_mistake(command: str) -> str:
+    """Return what is wrong with the command, or an empty text.
+
+    Checks the service, the operation, the options, and the values as far as the model tells.
+    """
     _, service, operation, *words = shlex.split(command)
-    model = _service(SERVICES.get(service, service))
-    operations = {xform_name(each, "-"): each for each in model.operation_names}
+    model = _load_service_model(SERVICES.get(service, service))
+    operations = {xform_name(name, "-"): name for name in model.operation_names}
     if operation not in operations:
         return f"{service} has no {operation}"
-    return "; ".join(_mistakes(model.operation_model(operations[operation]), words))
+    return "; ".join(_list_mistakes(model.operation_model(operations[operation]), words))
 
 
 @cache
-def _service(name: str) -> ServiceModel:
+def _load_service_model(name: str) -> ServiceModel:
     return botocore.session.get_session().get_service_model(name)
 
 
-def _mistakes(operation: OperationModel, words: Sequence[str]) -> Iterator[str]:
-    shape = operation.input_shape
-    members = {xform_name(name, "-"): name for name in shape.members} if shape else {}
-    given = _options(words)
-    for written, values in given.items():
-        off = written.removeprefix("no-")
-        is_switch = shape and off in members and shape.members[members[off]].type_name == "boolean"
-        option = off if is_switch else written
-        if option in members and shape:
-            yield from _values(option, shape.members[members[option]], values)
-        elif option not in GLOBAL_OPTIONS:
-            yield f"{operation.name} takes no --{option}"
-    if given and "cli-binary-format" not in given:
-        for option in given.keys() & members.keys() if shape else ():
-            if shape and shape.members[members[option]].type_name == "blob":
+def _list_mistakes(operation: OperationModel, words: Sequence[str]) -> Iterator[str]:
+    options = _read_options(words)
+    members = _list_members(operation)
+    for option, values in options.items():
+        yield from _check_option(operation.name, option, values, members)
+    # A command without options is only a mention of its name.
+    if not options:
+        return
+    if "cli-binary-format" not in options:
+        for option in options.keys() & members.keys():
+            if members[option].type_name == "blob":
                 yield f"--{option} is taken for base64 without --cli-binary-format"
-    # Without any option a command is only named.
-    for name in shape.required_members if shape and given else ():
+    required_members = operation.input_shape.required_members if operation.input_shape else ()
+    for name in required_members:
         option = xform_name(name, "-")
-        if not given.keys() & {option, f"no-{option}"}:
+        if not options.keys() & {option, f"no-{option}"}:
             yield f"{operation.name} wants --{option}"
 
 
-def _options(words: Sequence[str]) -> dict[str, list[str]]:
+def _list_members(operation: OperationModel) -> dict[str, Shape]:
+    """Return the shape of each option that the operation takes."""
+    if not operation.input_shape:
+        return {}
+    return {xform_name(name, "-"): shape for name, shape in operation.input_shape.members.items()}
+
+
+def _check_option(
+    operation_name: str, option: str, values: Sequence[str], members: Mapping[str, Shape]
+) -> Iterator[str]:
+    switched_off = option.removeprefix("no-")
+    if switched_off in members and members[switched_off].type_name == "boolean":
+        return
+    if option in members:
+        yield from _check_values(option, members[option], values)
+    elif option not in GLOBAL_OPTIONS:
+        yield f"{operation_name} takes no --{option}"
+
+
+def _read_options(words: Sequence[str]) -> dict[str, list[str]]:
     options: dict[str, list[str]] = {}
     for word in words:
         if word.startswith("--"):
@@ -83,37 +101,37 @@ def _options(words: Sequence[str]) -> dict[str, list[str]]:
     return options
 
 
-def _values(option: str, shape: Shape, values: Sequence[str]) -> Iterator[str]:
+def _check_values(option: str, shape: Shape, values: Sequence[str]) -> Iterator[str]:
     if shape.type_name == "boolean":
         return
     if not values:
         yield f"--{option} without a value"
     elif len(values) == 1 and values[0][:1] in "{[" and shape.type_name != "string":
-        yield from _json(option, shape, values[0])
+        yield from _check_json(option, shape, values[0])
     elif isinstance(shape, ListShape):
-        for each in values:
-            yield from _scalar(option, shape.member, each)
+        for value in values:
+            yield from _check_scalar(option, shape.member, value)
     elif shape.type_name in {"string", "integer", "long"}:
         if len(values) > 1:
             yield f"--{option} with more than one value"
-        yield from _scalar(option, shape, values[0])
+        yield from _check_scalar(option, shape, values[0])
 
 
-def _json(option: str, shape: Shape, text: str) -> Iterator[str]:
+def _check_json(option: str, shape: Shape, text: str) -> Iterator[str]:
     try:
-        found = ParamValidator().validate(json.loads(text), shape)
+        report = ParamValidator().validate(json.loads(text), shape)
     except ValueError as error:
         yield f"--{option} is no JSON: {error}"
     else:
-        if found.has_errors():
-            yield f"--{option}: {found.generate_report()}"
+        if report.has_errors():
+            yield f"--{option}: {report.generate_report()}"
 
 
-def _scalar(option: str, shape: Shape, value: str) -> Iterator[str]:
-    if _PLACE.fullmatch(value):
+def _check_scalar(option: str, shape: Shape, value: str) -> Iterator[str]:
+    if _PLACEHOLDER.fullmatch(value):
         return
-    known = getattr(shape, "enum", None)
-    if known and value not in known:
+    allowed_values = getattr(shape, "enum", None)
+    if allowed_values and value not in allowed_values:
         yield f"--{option} knows no {value}"
     if shape.type_name in {"integer", "long"} and not value.isdecimal():
         yield f"--{option} wants a number, not {value}"

@@ -62,9 +62,9 @@ def test_make_check_says_which_part_of_its_runbook_an_alarm_lacks(
         path = tmp_path / ALARM.runbook_path
         path.parent.mkdir(parents=True)
         path.write_text(page)
-    found = list(missing_in_alarms([ALARM], tmp_path))
-    assert len(found) == bool(says)
-    assert says in "".join(found)
+    sentences = list(missing_in_alarms([ALARM], tmp_path))
+    assert len(sentences) == bool(says)
+    assert says in "".join(sentences)
 
 
 def test_make_check_reports_an_alarm_that_notifies_nobody() -> None:
@@ -111,13 +111,13 @@ def test_make_check_reports_a_command_declaration_that_help_cannot_read(
     for panel in HELP_PANELS:
         (tmp_path / panel).mkdir()
     (tmp_path / HELP_PANELS[0] / "where.py").write_text(source)
-    found = list(unread_commands(tmp_path))
-    assert len(found) == (not is_read)
-    assert all("mendq/cli/look/where.py declares a command" in each for each in found)
+    sentences = list(unread_commands(tmp_path))
+    assert len(sentences) == (not is_read)
+    assert all("mendq/cli/look/where.py declares a command" in sentence for sentence in sentences)
 
 
 def test_make_check_reports_a_command_without_examples_or_without_a_test() -> None:
-    command = next(each for each in list_commands() if each.full_name == "doctor")
+    command = next(declared for declared in list_commands() if declared.full_name == "doctor")
     (sentence,) = missing_in_commands([command], ['operator.mendq("cases")'])
     assert "No test runs `mendq doctor`: write tests/cli/commands/test_doctor.py" in sentence
     assert list(missing_in_commands([command], ['operator.mendq("doctor")'])) == []

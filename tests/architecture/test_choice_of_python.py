@@ -58,7 +58,7 @@ class Machine:
         stub.write_text(f"#!/bin/sh\necho '{name}: command not found' >&2\nexit 127\n")
         stub.chmod(0o755)
 
-    def make(self, *words: str) -> str:
+    def run_make(self, *words: str) -> str:
         """Return what `make demo` says on standard error. The stubs end it early."""
         made = subprocess.run(
             [MAKE, "demo", *words],
@@ -95,13 +95,13 @@ def test_make_takes_first_python_that_is_new_enough(
 ) -> None:
     for name, version in installed.items():
         machine.install(name, version)
-    assert f"{taken} makes the environment" in machine.make()
+    assert f"{taken} makes the environment" in machine.run_make()
 
 
 def test_make_skips_python_that_does_not_run(machine: Machine) -> None:
     machine.install_broken("python3.11")
     machine.install("python3.12", "3.12.4")
-    said = machine.make()
+    said = machine.run_make()
     assert "python3.12 makes the environment" in said
     assert "command not found" not in said
 
@@ -112,7 +112,7 @@ def test_make_without_new_enough_python_says_what_to_install(
 ) -> None:
     for name, version in installed.items():
         machine.install(name, version)
-    said = machine.make()
+    said = machine.run_make()
     assert f"{NONE_FOUND} {REMEDY}" in said
     assert "makes the environment" not in said
     assert not (machine.root / ".venv").exists()
@@ -121,20 +121,20 @@ def test_make_without_new_enough_python_says_what_to_install(
 def test_make_takes_python_that_is_named_before_those_it_finds(machine: Machine) -> None:
     machine.install("python3.11", "3.11.7")
     named = machine.install("a python", "3.12.4")
-    assert "a python makes the environment" in machine.make(f"PYTHON={named}")
+    assert "a python makes the environment" in machine.run_make(f"PYTHON={named}")
 
 
 def test_make_refuses_named_python_that_is_too_old(machine: Machine) -> None:
     machine.install("python3.11", "3.11.7")
     machine.install("python3.10", "3.10.9")
-    said = machine.make("PYTHON=python3.10")
+    said = machine.run_make("PYTHON=python3.10")
     assert f"PYTHON=python3.10 is not Python 3.11 or later. {REMEDY}" in said
     assert "makes the environment" not in said
 
 
 def test_make_refuses_named_python_that_is_not_there(machine: Machine) -> None:
     machine.install("python3.11", "3.11.7")
-    assert f"PYTHON=/not/there is not Python 3.11 or later. {REMEDY}" in machine.make(
+    assert f"PYTHON=/not/there is not Python 3.11 or later. {REMEDY}" in machine.run_make(
         "PYTHON=/not/there"
     )
 
@@ -146,5 +146,5 @@ def test_make_leaves_no_half_made_environment(machine: Machine) -> None:
     (machine.path / "mkdir").symlink_to(shutil.which("mkdir") or "/bin/mkdir")
     (machine.path / "chmod").symlink_to(shutil.which("chmod") or "/bin/chmod")
     stub.write_text(stub.read_text().replace("exit 1\n", f"{half_made}\nexit 1\n"))
-    assert "python3.11 makes the environment" in machine.make()
+    assert "python3.11 makes the environment" in machine.run_make()
     assert not (machine.root / ".venv").exists()

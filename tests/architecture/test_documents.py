@@ -1,4 +1,4 @@
-"""What the documents say to type is what the tools take."""
+"""The commands, settings, links and names in the documents are valid."""
 
 from __future__ import annotations
 
@@ -12,35 +12,33 @@ import pytest
 
 from infra.settings.deployment import read_deployment_settings
 from mendq.model.mode import Mode
-from tests.architecture.aws_commands import commands_in, mistake_in
+from tests.architecture.aws_commands import find_mistake, list_commands_in
 from tests.architecture.documents import CODE_BLOCK, PAGES, read_command_lines, read_inline_code
 from tests.source_files import ROOT, list_files
 
-OTHERS = [ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
+OTHER_PAGES = [ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 
 
-def _aws_commands() -> list[str]:
-    found = {
-        command
-        for page in PAGES
-        for line in (*read_command_lines(page), *read_inline_code(page))
-        for command in commands_in(line)
-    }
-    return sorted(found)
+def _list_aws_commands() -> list[str]:
+    commands: set[str] = set()
+    for page in PAGES:
+        for line in (*read_command_lines(page), *read_inline_code(page)):
+            commands.update(list_commands_in(line))
+    return sorted(commands)
 
 
-COMMANDS = _aws_commands()
+COMMANDS = _list_aws_commands()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_aws_command_in_the_documents_exists_with_its_options(command: str) -> None:
     assert len(COMMANDS) >= 30
-    assert mistake_in(command) == ""
+    assert find_mistake(command) == ""
 
 
-def _settings_of(page: Path) -> list[str]:
+def _read_settings_blocks(page: Path) -> list[str]:
     blocks = re.findall(r"^```json\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [each for each in blocks if each.startswith('"mendq": ')]
+    return [block for block in blocks if block.startswith('"mendq": ')]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -48,48 +46,49 @@ def test_settings_in_the_documents_are_valid_and_the_first_ones_only_observe(
     page: Path,
 ) -> None:
     settings = [
-        read_deployment_settings(json.loads(f"{{{each}}}")["mendq"]) for each in _settings_of(page)
+        read_deployment_settings(json.loads(f"{{{block}}}")["mendq"])
+        for block in _read_settings_blocks(page)
     ]
     if page in (ROOT / "README.md", ROOT / "docs" / "deploy.md"):
         assert settings[0].mode is Mode.OBSERVE
-        assert not settings[0].trail.queue_arn_prefixes, "the scan first"
+        assert not settings[0].trail.queue_arn_prefixes, (
+            "a new user runs the scan first and logs no calls"
+        )
 
 
-def links_of(text: str) -> set[str]:
-    """Where a page leads within the repository: links and pictures, code left out."""
+def read_links(text: str) -> set[str]:
+    """Return the links and pictures of a page that lead into the repository, without code."""
     prose = re.sub(r"`[^`\n]*`", "", CODE_BLOCK.sub("", text))
-    named = re.findall(r"\]\(([^)\s]+)\)", prose)
-    shown = re.findall(r"<[^>]*?(?:src|srcset|href)=\"([^\"]+)\"", prose)
-    return {each for each in (*named, *shown) if not re.match(r"[a-z]+:", each)}
+    links = re.findall(r"\]\(([^)\s]+)\)", prose)
+    pictures = re.findall(r"<[^>]*?(?:src|srcset|href)=\"([^\"]+)\"", prose)
+    return {link for link in (*links, *pictures) if not re.match(r"[a-z]+:", link)}
 
 
-def anchors_of(text: str) -> set[str]:
-    """What a `#` may name on a page: its headings as GitHub spells them, and its own anchors."""
-    seen: dict[str, int] = {}
-    found = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
+def read_anchors(text: str) -> set[str]:
+    """Return a page's anchors: its headings as GitHub spells them, and its explicit anchors."""
+    count_by_slug: dict[str, int] = {}
+    anchors = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
     for heading in re.findall(r"^#{1,6} (.+?)\s*$", CODE_BLOCK.sub("", text), re.MULTILINE):
         words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
         slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
-        found.add(f"{slug}-{seen[slug]}" if slug in seen else slug)
-        seen[slug] = seen.get(slug, 0) + 1
-    return found
+        anchors.add(f"{slug}-{count_by_slug[slug]}" if slug in count_by_slug else slug)
+        count_by_slug[slug] = count_by_slug.get(slug, 0) + 1
+    return anchors
 
 
-def _dead(page: Path, text: str) -> set[str]:
-    return {link for link in links_of(text) if not _leads(page, text, link)}
-
-
-def _leads(page: Path, text: str, link: str) -> bool:
+def _has_target(page: Path, text: str, link: str) -> bool:
     path, _, anchor = link.partition("#")
     target = page.parent / path if path else page
     if not target.exists():
         return False
-    return not anchor or anchor in anchors_of(text if target == page else target.read_text())
+    return not anchor or anchor in read_anchors(text if target == page else target.read_text())
 
 
-@pytest.mark.parametrize("page", [*OTHERS, *PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*OTHER_PAGES, *PAGES], ids=lambda page: page.name)
 def test_every_relative_link_of_a_document_has_a_target(page: Path) -> None:
-    assert _dead(page, page.read_text()) == set()
+    text = page.read_text()
+    dead_links = {link for link in read_links(text) if not _has_target(page, text, link)}
+    assert dead_links == set()
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.]*(?:\(\))?")

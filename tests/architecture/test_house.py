@@ -1,4 +1,4 @@
-"""What may stand where: reading the environment, the clock, IAM actions, AWS's client library."""
+"""Rules about where the source may use the environment, the clock, IAM actions and boto3."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ EXAMPLE_ACCOUNTS = {
     *(digit * 12 for digit in "01239"),
     *("111122223333", "123456789012", "210987654321", "444455556666"),
 }
-DRAWER = re.compile(r"utils?|helpers?|common|manager|processor|data|info|misc|my.*")
+CATCH_ALL_NAME = re.compile(r"utils?|helpers?|common|manager|processor|data|info|misc|my.*")
 
 
-# What is looked for, and where it may stand.
+# By rule, the pattern and the paths in which the source may contain it.
 RULES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "the environment": (
         r"os\.environ|os\.getenv",
@@ -30,15 +30,15 @@ RULES: Mapping[str, tuple[str, tuple[str, ...]]] = {
             "infra/",
             "local_account/",
             r"mendq/cli/account\.py",
-            # Handed on to the process that reads a trail.
+            # Passed on to the process that reads a trail.
             r"mendq/cli/backtest/nightly_run\.py",
-            # Spark's own start, and the region and endpoint of the buckets.
+            # Starts Spark and reads the region and endpoint of the buckets.
             r"analytics/(session|storage)\.py",
         ),
     ),
     "the clock": (
         r"datetime\.now|time\.time\(|utcnow",
-        # The job is told its day; its entry point alone says when a document was made.
+        # The job gets its day as an argument. Only its entry point reads the clock.
         ("functions/", "local_account/", "mendq/cli/", r"analytics/job\.py"),
     ),
     "SQS actions of IAM": (
@@ -46,7 +46,7 @@ RULES: Mapping[str, tuple[str, tuple[str, ...]]] = {
         (
             r"mendq/model/(steps|facts|message_calls)\.py",
             "local_account/",
-            r"mendq/cli/",  # what people need who type `mendq`
+            r"mendq/cli/",  # the permissions that the commands need
             r"infra/schedules\.py",  # EventBridge Scheduler's own DLQ messages
         ),
     ),
@@ -62,19 +62,23 @@ RULES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("rule", RULES)
 def test_environment_clock_iam_actions_and_boto3_are_used_only_in_allowed_files(rule: str) -> None:
-    forbidden, allowed = RULES[rule]
-    found = {name for name, text in FILES.items() if re.search(forbidden, text)}
-    assert {name for name in found if not re.match("|".join(allowed), name)} == set()
+    pattern, allowed = RULES[rule]
+    names = {name for name, text in FILES.items() if re.search(pattern, text)}
+    assert {name for name in names if not re.match("|".join(allowed), name)} == set()
 
 
 def test_no_folder_file_or_class_has_a_catch_all_name_such_as_utils() -> None:
     names = {part for name in FILES for part in Path(name).with_suffix("").parts}
-    names |= {each for text in FILES.values() for each in re.findall(r"(?m)^class (\w+)", text)}
-    assert {name for name in names if DRAWER.fullmatch(name)} == set()
+    names |= {
+        class_name
+        for text in FILES.values()
+        for class_name in re.findall(r"(?m)^class (\w+)", text)
+    }
+    assert {name for name in names if CATCH_ALL_NAME.fullmatch(name)} == set()
 
 
 def test_only_example_aws_account_ids_appear_in_code_and_documents() -> None:
-    """A real account's number would be somebody's."""
+    """Any other number could be the account of a real customer."""
     for path in (*PATHS, *list_files("tests/*.py", ":(glob)*.md", "docs/*.md")):
         numbers = set(re.findall(r"(?<![0-9a-f-])[0-9]{12}(?![0-9a-f-])", path.read_text()))
         assert numbers <= EXAMPLE_ACCOUNTS, path

@@ -1,4 +1,4 @@
-"""Every `mendq` command that a document, a page or a message names is one that `mendq` takes."""
+"""Every `mendq` command in a document, a report page or a message is valid."""
 
 from __future__ import annotations
 
@@ -24,85 +24,99 @@ from tests.notifications.pages import CASE
 from tests.source_files import list_files
 
 _INLINE = re.compile(r"`(?:\.venv/bin/)?(mendq [^`\n]+)`")
-_SAID = re.compile("(?<!from )(?<!import )mendq ")
-_PLACE = "X"
+_MENTION = re.compile("(?<!from )(?<!import )mendq ")
+_PLACEHOLDER = "X"
 
 
-def _typed() -> Iterator[str]:
-    """Whole commands, to be typed as they stand."""
-    shown = (line.removeprefix(".venv/bin/") for page in PAGES for line in read_command_lines(page))
-    yield from (line for line in shown if line.startswith("mendq "))
+def _list_complete_commands() -> Iterator[str]:
+    """Yield the commands that people type as they are shown."""
+    command_lines = (
+        line.removeprefix(".venv/bin/") for page in PAGES for line in read_command_lines(page)
+    )
+    yield from (line for line in command_lines if line.startswith("mendq "))
     for state in State:
         lines = list_next_step_lines(replace(CASE, state=state), "")
         yield from (line for line in lines if line.startswith("mendq "))
     yield from (
-        add_region_option(each.command, "eu-west-1")
-        for each in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
+        add_region_option(alarm.command, "eu-west-1")
+        for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
     )
-    for text in _texts():
+    for text in _read_product_texts():
         command = text.removeprefix(".venv/bin/").partition("#")[0].strip()
         if re.match(r"mendq [a-z]", command) and command != "mendq drill":
             yield command
 
 
-def _named() -> Iterator[str]:
-    """Named in a sentence, perhaps without what they are about."""
+def _list_mentioned_commands() -> Iterator[str]:
+    """Yield the commands that a sentence mentions, perhaps without their arguments."""
     for page in PAGES:
         yield from _INLINE.findall(page.read_text())
-    for text in _texts():
+    for text in _read_product_texts():
         yield from _INLINE.findall(text)
 
 
 @cache
-def _texts() -> tuple[str, ...]:
-    """What the code says to people, where it names Mendq; X stands for what it fills in."""
+def _read_product_texts() -> tuple[str, ...]:
+    """Return the texts of the code that mention Mendq. X stands for a value of the run."""
     paths = list_files("functions/*.py", "infra/*.py", "local_account/*.py", "mendq/*.py")
     sources = [path.read_text() for path in paths]
-    return tuple(text for source in sources if _SAID.search(source) for text in _texts_in(source))
+    texts: list[str] = []
+    for source in sources:
+        if _MENTION.search(source):
+            texts += _read_texts(source)
+    return tuple(texts)
 
 
-def _texts_in(source: str) -> Iterator[str]:
+def _read_texts(source: str) -> Iterator[str]:
     inner = set[int]()
-    for node in ast.walk(ast.parse(source)):  # what holds another comes before it
-        inner.update(map(id, _parts(node)))
+    for node in ast.walk(ast.parse(source)):  # a parent comes before its children
+        inner.update(map(id, _list_ignored_children(node)))
         if id(node) in inner:
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
         if isinstance(node, ast.JoinedStr):
             yield "".join(
-                str(getattr(each, "value", _PLACE)) if isinstance(each, ast.Constant) else _PLACE
-                for each in node.values
+                str(getattr(part, "value", _PLACEHOLDER))
+                if isinstance(part, ast.Constant)
+                else _PLACEHOLDER
+                for part in node.values
             )
 
 
-def _parts(node: ast.AST) -> list[ast.expr]:
-    """Of a longer text, and docstrings, which nobody types from."""
+def _list_ignored_children(node: ast.AST) -> list[ast.expr]:
+    """Return the parts of an f-string, and docstrings, which hold no commands to type."""
     if isinstance(node, ast.JoinedStr):
         return node.values
     return [node.value] if isinstance(node, ast.Expr) else []
 
 
-def _mistake_in(command: str) -> str:
-    """What `mendq` says against the arguments, up to a redirection; nothing is run."""
+def _find_mistake(command: str) -> str:
+    """Return what `mendq` says against the arguments, or an empty text. The command is not run."""
     words = shlex.split(command.replace("[", "").replace("]", ""))
-    _, *arguments = takewhile(lambda each: each not in {"<", ">"}, words)
+    _, *arguments = takewhile(lambda word: word not in {"<", ">"}, words)
     with patch.object(TyperCommand, "invoke", lambda *_: None):
         result = CliRunner().invoke(app, arguments)
     return "" if result.exit_code == 0 else result.output
 
 
-def _about_nothing(mistake: str) -> bool:
+def _is_only_incomplete(mistake: str) -> bool:
     return bool(re.search(r"Missing (argument|option)|\nCommands:", mistake))
 
 
 def test_every_mendq_command_that_people_are_told_to_type_is_accepted() -> None:
-    commands = {*_typed()}
+    commands = set(_list_complete_commands())
     assert len(commands) > 50
-    assert {each: said for each in commands if (said := _mistake_in(each))} == {}
+    mistakes = {command: _find_mistake(command) for command in commands}
+    assert {command: mistake for command, mistake in mistakes.items() if mistake} == {}
 
 
 def test_every_mendq_command_named_in_a_sentence_exists() -> None:
-    said = {each: _mistake_in(each) for each in {*_named()}}
-    assert len(said) > 50
-    assert {each: no for each, no in said.items() if no and not _about_nothing(no)} == {}
+    mistakes = {command: _find_mistake(command) for command in set(_list_mentioned_commands())}
+    assert len(mistakes) > 50
+    wrong = {
+        command: mistake
+        for command, mistake in mistakes.items()
+        if mistake and not _is_only_incomplete(mistake)
+    }
+    assert wrong == {}

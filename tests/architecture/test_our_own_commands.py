@@ -1,4 +1,4 @@
-"""What the documents say to type of Mendq's own, beside `mendq`: make, python, the CDK CLI."""
+"""The `make`, `python` and CDK commands in the documents are valid."""
 
 from __future__ import annotations
 
@@ -17,70 +17,76 @@ from tests.source_files import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 RECIPES = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE))
-# Those that are given on the command line; what the CDK CDK_CLI_PACKAGE takes, it says itself.
+# The make variables that a user may set on the command line.
 VARIABLES = set(re.findall(r"^([A-Z]+) \?=", MAKEFILE, re.MULTILINE)) | {"ARGS"}
-CDK = {"bootstrap", "deploy", "destroy", "diff", "ls", "synth"}
-# What people copy and run alone.
-ALONE = ROOT / "mendq" / "cli" / "deploy" / "record_failed_calls.py"
-STANDS_FOR = {"TODAY": "2026-11-10", "THIS_WEEK": "2026-W46"}
-TYPED = {each for page in PAGES for each in (*read_command_lines(page), *read_inline_code(page))}
-OURS = re.compile(r"make( |$)|(?:\.venv/bin/)?python (?!.*\|)|(npx aws-)?cdk[ @]")
-LINES = sorted({each.removesuffix(" ...") for each in TYPED if OURS.match(each)})
+CDK_COMMANDS = {"bootstrap", "deploy", "destroy", "diff", "ls", "synth"}
+# A script that people copy and run without Mendq.
+STANDALONE_SCRIPT = ROOT / "mendq" / "cli" / "deploy" / "record_failed_calls.py"
+EXAMPLE_BY_PLACEHOLDER = {"TODAY": "2026-11-10", "THIS_WEEK": "2026-W46"}
+SHOWN_CODE = {
+    line for page in PAGES for line in (*read_command_lines(page), *read_inline_code(page))
+}
+OWN_COMMAND = re.compile(r"make( |$)|(?:\.venv/bin/)?python (?!.*\|)|(npx aws-)?cdk[ @]")
+LINES = sorted({line.removesuffix(" ...") for line in SHOWN_CODE if OWN_COMMAND.match(line)})
 
 
-def _mistake_in(line: str) -> str:
-    """What is wrong with a `make`, a `python` or a `cdk`, as far as it can be told."""
+def _find_mistake(line: str) -> str:
+    """Return what is wrong with a `make`, `python` or `cdk` command, or an empty text."""
     try:
         name, *words = shlex.split(line)
         if name == "make":
-            _make(words)
+            _check_make(words)
         elif name.endswith("python"):
-            _python(words)
+            _check_python(words)
         else:
-            _cdk(words)
+            _check_cdk(words)
     except (AssertionError, LookupError, ValueError, BadArguments, CannotStart) as mistake:
         return repr(mistake)
     return ""
 
 
-def _make(words: list[str]) -> None:
-    given = dict(each.split("=", 1) for each in words if "=" in each)
-    recipes = "".join(RECIPES[each] for each in words if "=" not in each)
-    assert given.keys() <= VARIABLES, "no such variable"
-    taken = set(re.findall(r"\$\((?:value )?([A-Z]+)\)", recipes))
-    assert given.keys() - {"PYTHON"} <= taken, "it takes no such"
-    read_stories(given.get("STORY", "visibility"))
-    assert set(given.get("NAMES", "").split()) <= {each.name for each in PROOFS}, "no such proof"
-    assert given.get("SETTINGS", ".json").endswith(".json"), "a file, not what stands in it"
-    if "ARGS" in given:
-        _cdk(shlex.split(given["ARGS"]))
+def _check_make(words: list[str]) -> None:
+    variables = dict(word.split("=", 1) for word in words if "=" in word)
+    recipes = "".join(RECIPES[word] for word in words if "=" not in word)
+    assert variables.keys() <= VARIABLES, "no such variable"
+    used_variables = set(re.findall(r"\$\((?:value )?([A-Z]+)\)", recipes))
+    assert variables.keys() - {"PYTHON"} <= used_variables, "the target does not use this variable"
+    read_stories(variables.get("STORY", "visibility"))
+    assert set(variables.get("NAMES", "").split()) <= {proof.name for proof in PROOFS}, (
+        "no such proof"
+    )
+    assert variables.get("SETTINGS", ".json").endswith(".json"), "SETTINGS is the path of a file"
+    if "ARGS" in variables:
+        _check_cdk(shlex.split(variables["ARGS"]))
 
 
-def _cdk(words: list[str]) -> None:
+def _check_cdk(words: list[str]) -> None:
     first, *rest = words
     if first.startswith("aws-cdk@"):
         assert first == CDK_CLI_PACKAGE, "another version"
         first, *rest = rest
-    assert first in CDK, "no such command of the CDK CDK_CLI_PACKAGE"
-    assert not any(each.startswith("mendq=") for each in rest), "make cdk SETTINGS=file.json"
+    assert first in CDK_COMMANDS, "no such command of the CDK CLI"
+    assert not any(word.startswith("mendq=") for word in rest), "make cdk SETTINGS=file.json"
 
 
-def _python(words: list[str]) -> None:
+def _check_python(words: list[str]) -> None:
     script = words[1] if words[0] == "-m" else words[0]
     if script == "pytest":
-        assert all((ROOT / each).exists() for each in words[2:] if not each.startswith("-"))
+        assert all((ROOT / word).exists() for word in words[2:] if not word.startswith("-"))
         return
-    if script == ALONE.name:
-        options = {each for each in words if each.startswith("--")}
-        assert options <= set(re.findall(r'"(--[a-z]+)"', ALONE.read_text())), "no such option"
+    if script == STANDALONE_SCRIPT.name:
+        options = {word for word in words if word.startswith("--")}
+        assert options <= set(re.findall(r'"(--[a-z]+)"', STANDALONE_SCRIPT.read_text())), (
+            "no such option"
+        )
         return
     path = ROOT / script.removesuffix(".py").replace(".", "/")
     assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
     if script == "analytics.job":
-        parse_arguments([STANDS_FOR.get(each, each) for each in words[2:]])
+        parse_arguments([EXAMPLE_BY_PLACEHOLDER.get(word, word) for word in words[2:]])
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_make_python_and_cdk_command_in_the_documents_is_valid(line: str) -> None:
     assert len(LINES) > 20
-    assert _mistake_in(line) == ""
+    assert _find_mistake(line) == ""

@@ -1,4 +1,4 @@
-"""Whoever meets a refusal's code, or the nightly job's reason, finds it explained."""
+"""Every refusal code and every reason of the nightly job is explained to people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mendq.notifications.next_steps import (
     choose_next_step,
 )
 from mendq.report.words import WORDS_BY_NO_CASE_REASON
-from tests.architecture.aws_commands import mistake_in
+from tests.architecture.aws_commands import find_mistake
 from tests.architecture.explained_codes import (
     CODE_ROW,
     IGNORE_CODES,
@@ -31,9 +31,9 @@ from tests.source_files import ROOT
 
 
 def test_every_refusal_code_is_explained_in_a_runbook() -> None:
-    pages = "".join(each.read_text() for each in RUNBOOKS.glob("*.md") if each != OVERVIEW)
-    named = set(re.findall(r"`([a-z_]+)`", pages))
-    assert list_emitted_codes() - named - read_explained_codes(OVERVIEW.read_text()) == set()
+    pages = "".join(page.read_text() for page in RUNBOOKS.glob("*.md") if page != OVERVIEW)
+    mentioned = set(re.findall(r"`([a-z_]+)`", pages))
+    assert list_emitted_codes() - mentioned - read_explained_codes(OVERVIEW.read_text()) == set()
 
 
 def test_runbook_overview_explains_only_codes_that_are_emitted_and_each_once() -> None:
@@ -43,8 +43,8 @@ def test_runbook_overview_explains_only_codes_that_are_emitted_and_each_once() -
     assert read_explained_codes(text) <= list_emitted_codes() | IGNORE_CODES
 
 
-# By the names that stand in the place of a code; what they stand for is known elsewhere.
-NAMES = {
+# The constants and attributes that the source uses in place of a literal code.
+CODE_NAMES = {
     "AWS_REFUSED",
     "OWN_CHANGE_CODE",
     "QUEUE_DELETED_CODE",
@@ -54,11 +54,11 @@ NAMES = {
 
 
 def test_exactly_the_refusal_codes_that_a_case_can_open_with_have_a_next_step() -> None:
-    opening = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
-    sources = [each.read_text() for each in (ROOT / "mendq").rglob("*.py")]
-    given = [each for source in sources for each in codes_given(source, opening)]
-    assert {ast.unparse(each) for each in given if not isinstance(each, ast.Constant)} == NAMES
-    codes = {code for source in sources for code in codes_spelled_out(source, opening)}
+    makers = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
+    sources = [path.read_text() for path in (ROOT / "mendq").rglob("*.py")]
+    given = [code for source in sources for code in codes_given(source, makers)]
+    assert {ast.unparse(code) for code in given if not isinstance(code, ast.Constant)} == CODE_NAMES
+    codes = {code for source in sources for code in codes_spelled_out(source, makers)}
     assert set(NEXT_STEP_BY_REFUSAL_CODE) == codes | list_codes_behind_names()
     assert set(NEXT_STEP_BY_STATE) == set(State)
 
@@ -70,7 +70,7 @@ def test_next_step_of_each_refusal_code_has_a_sentence_and_a_valid_command() -> 
         assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
         tool = step["command"].partition(" ")[0]
         assert tool in {"aws", "mendq"} or code == QUEUE_DELETED_CODE, code
-        assert tool != "aws" or mistake_in(step["command"].replace("=SECONDS", "=1")) == ""
+        assert tool != "aws" or find_mistake(step["command"].replace("=SECONDS", "=1")) == ""
         assert sentence in OVERVIEW.read_text(), code
 
 
@@ -80,11 +80,11 @@ def test_every_symptoms_runbook_links_the_runbook_overview() -> None:
 
 
 def test_report_explains_every_reason_why_the_nightly_job_opened_no_case() -> None:
-    """Neither sees the other."""
-    emitted = IGNORE_CODES | codes_returned(
+    """The report and the nightly job share no code, so nothing else keeps them in step."""
+    reasons = IGNORE_CODES | codes_returned(
         (ROOT / "analytics/incidents.py").read_text(), "_explain_missing_case"
     )
-    assert {"unknown_code", "case_open"} <= emitted
-    assert emitted - {"own_call"} | {"unknown"} <= set(WORDS_BY_NO_CASE_REASON), (
-        "our own calls are no incidents"
+    assert {"unknown_code", "case_open"} <= reasons
+    assert reasons - {"own_call"} | {"unknown"} <= set(WORDS_BY_NO_CASE_REASON), (
+        "Mendq's own calls are no incidents"
     )

@@ -1,4 +1,4 @@
-"""A skip that is not on the short list fails where CI=true."""
+"""A skip that is not on the list in tests/skips.py fails if CI=true."""
 
 from __future__ import annotations
 

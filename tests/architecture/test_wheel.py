@@ -1,4 +1,4 @@
-"""What `make release` builds, installed into an environment that has nothing but what it names."""
+"""The wheel of `make release` works in an environment with only its declared dependencies."""
 
 from __future__ import annotations
 
@@ -27,9 +27,17 @@ UV = str(Path(sys.executable).with_name("uv"))
 RECORD = '{"eventSource": "sqs.amazonaws.com", "eventName": "DeleteMessage"}'
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 DAY = 1_767_225_600
-# What no command asks for before it is told to draw, to read a template or to start Spark.
-HEAVY = ("altair", "cfnlint", "css_inline", "pandas", "pyarrow", "pyspark", "vl_convert")
-ASK = """
+# Packages that only drawing, reading templates and Spark need.
+OPTIONAL_PACKAGES = (
+    "altair",
+    "cfnlint",
+    "css_inline",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "vl_convert",
+)
+RUN_COMMANDS_SCRIPT = """
 import sys
 from mendq.cli.app import app
 for command in sys.argv[1:]:
@@ -38,7 +46,7 @@ for command in sys.argv[1:]:
     except SystemExit as ended:
         print(ended.code)
 """
-LOAD = """
+IMPORT_SCRIPT = """
 import importlib, sys
 for name in sys.argv[1:]:
     try:
@@ -48,45 +56,49 @@ for name in sys.argv[1:]:
 """
 
 
-class Ran(NamedTuple):
-    """What came of a command."""
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
 
     code: int
     out: str
     error: str
 
 
-class Installed(NamedTuple):
+class Installation(NamedTuple):
     """The environment, and an empty folder to work in."""
 
     environment: Path
     folder: Path
 
-    def run(self, program: str, *words: str) -> Ran:
-        """Without the repository, credentials or a network to ask for some."""
+    def run(self, program: str, *words: str) -> CommandResult:
+        """Run a program without the repository, credentials and the metadata service."""
         bare = {"HOME": str(self.folder), "PATH": "/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "1"}
         command = [str(self.environment / "bin" / program), *words]
         ended = subprocess.run(
             command, cwd=self.folder, env=bare, capture_output=True, check=False, text=True
         )
-        return Ran(ended.returncode, ended.stdout, ended.stderr)
+        return CommandResult(ended.returncode, ended.stdout, ended.stderr)
 
 
-def _distributions(names: list[str], found: set[str]) -> Iterator[Path]:
-    """What the lock has put into this environment for these, and for what they need."""
-    for each in map(Requirement, names):
-        if each.name in found or (each.marker and not each.marker.evaluate({"extra": ""})):
+def _list_package_paths(names: list[str], listed: set[str]) -> Iterator[Path]:
+    """Yield the paths of these packages and their dependencies in this environment.
+
+    `listed` holds the names of the packages already yielded.
+    """
+    for requirement in map(Requirement, names):
+        marker = requirement.marker
+        if requirement.name in listed or (marker and not marker.evaluate({"extra": ""})):
             continue
-        found.add(each.name)
-        there = distribution(each.name)
-        for top in {file.parts[0] for file in there.files or ()} - {"..", "__pycache__"}:
-            yield Path(str(there.locate_file(top)))
-        yield from _distributions(there.requires or [], found)
+        listed.add(requirement.name)
+        package = distribution(requirement.name)
+        for top in {file.parts[0] for file in package.files or ()} - {"..", "__pycache__"}:
+            yield Path(str(package.locate_file(top)))
+        yield from _list_package_paths(package.requires or [], listed)
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sdist of the files that git tracks or would add, and the wheel made of the sdist."""
+def release_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the sdist of the files in git and the wheel made from the sdist."""
     folder = tmp_path_factory.mktemp("built")
     for path in list_files("mendq", "analytics", ":(glob)*"):
         copy = folder / "source" / path.relative_to(ROOT)
@@ -101,119 +113,147 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "dist"
 
 
-def _installed(built: Path, at: Path, names: list[str]) -> Installed:
-    """The wheel in an environment at `at`, and of the lock's packages no others than `names`."""
+def _install(release_folder: Path, at: Path, names: list[str]) -> Installation:
+    """Install the wheel into an environment at `at` that has only the packages `names`."""
     environment = at / "venv"
     uv = (UV, "--quiet", "--offline")
     subprocess.run([*uv, "venv", "--python", sys.executable, str(environment)], check=True)
     (libraries,) = environment.glob("lib/python*/site-packages")
-    for each in _distributions(names, set()):
-        if each.suffix == ".dist-info":  # uv counts no links
-            shutil.copytree(each, libraries / each.name)
+    for path in _list_package_paths(names, set()):
+        if path.suffix == ".dist-info":  # uv ignores symbolic links
+            shutil.copytree(path, libraries / path.name)
         else:
-            (libraries / each.name).symlink_to(each)
+            (libraries / path.name).symlink_to(path)
     python = ("--python", str(environment / "bin" / "python"))
-    (wheel,) = built.glob("*.whl")
+    (wheel,) = release_folder.glob("*.whl")
     subprocess.run([*uv, "pip", "install", *python, "--no-deps", str(wheel)], check=True)
     subprocess.run([*uv, "pip", "check", *python], check=True)
     folder = environment.with_name("empty")
     folder.mkdir()
     (folder / "record.json").write_text(RECORD)
-    return Installed(environment, folder)
+    return Installation(environment, folder)
 
 
 @pytest.fixture(scope="module")
-def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """With what it names without an extra."""
-    return _installed(built, tmp_path_factory.mktemp("installed"), PROJECT["dependencies"])
+def installation(release_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The wheel with its dependencies and without extras."""
+    return _install(release_folder, tmp_path_factory.mktemp("installed"), PROJECT["dependencies"])
 
 
-def test_sdist_and_wheel_contain_only_mendq_with_its_templates_and_types(built: Path) -> None:
+def test_sdist_and_wheel_contain_only_mendq_with_its_templates_and_types(
+    release_folder: Path,
+) -> None:
     version = PROJECT["version"]
-    assert {each.name for each in built.iterdir()} >= {
+    assert {path.name for path in release_folder.iterdir()} >= {
         f"mendq-{version}.tar.gz",
         f"mendq-{version}-py3-none-any.whl",
     }
-    with tarfile.open(built / f"mendq-{version}.tar.gz") as sdist:
+    with tarfile.open(release_folder / f"mendq-{version}.tar.gz") as sdist:
         inside = {name.partition("/")[2] for name in sdist.getnames()}
-        times = {each.mtime for each in sdist.getmembers()}
+        times = {member.mtime for member in sdist.getmembers()}
     assert {name.split("/")[0] for name in inside} == {
         *("mendq", "analytics", "CHANGELOG.md", "LICENSE", "README.md", "PKG-INFO"),
         *(".gitignore", "pyproject.toml"),
     }
-    with ZipFile(next(built.glob("*.whl"))) as wheel:
+    with ZipFile(next(release_folder.glob("*.whl"))) as wheel:
         tops = {name.partition("/")[0] for name in wheel.namelist()}
-    assert tops == {"mendq", f"mendq-{version}.dist-info"}, "no package called analytics"
+    assert tops == {"mendq", f"mendq-{version}.dist-info"}, (
+        "the wheel must not install a package called analytics"
+    )
     assert {"mendq/py.typed", "mendq/report/template/page.html.j2"} <= inside
-    assert times == {DAY}, "the day of the commit, not of the build"
+    assert times == {DAY}, "file times come from the commit, not from the build"
 
 
-def test_package_index_page_has_only_absolute_links(built: Path) -> None:
-    with ZipFile(next(built.glob("*.whl"))) as wheel:
+def test_package_index_page_has_only_absolute_links(release_folder: Path) -> None:
+    with ZipFile(next(release_folder.glob("*.whl"))) as wheel:
         page = wheel.read(f"mendq-{PROJECT['version']}.dist-info/METADATA").decode()
     links = re.findall(r"\]\(([^)]*)\)", page)
-    assert [each for each in links if not each.startswith("https://")] == []
-    assert (len(links) > 0, "mendq scan --policy" in page, "![" in page) == (True, True, False)
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert links
+    assert "mendq scan --policy" in page
+    assert "![" not in page
 
 
-def test_installed_wheel_runs_version_help_scan_policy_and_explain(installed: Installed) -> None:
-    assert installed.run("mendq", "--version") == (0, f"mendq {PROJECT['version']}\n", "")
-    shown = installed.run("mendq", "--help")
-    assert (shown.code, "rollback" in shown.out) == (0, True)
-    policy = installed.run("mendq", "scan", "--policy")
-    assert (policy.code, policy.error) == (0, "")
+def test_installed_wheel_runs_version_help_scan_policy_and_explain(
+    installation: Installation,
+) -> None:
+    assert installation.run("mendq", "--version") == (0, f"mendq {PROJECT['version']}\n", "")
+    shown = installation.run("mendq", "--help")
+    assert shown.code == 0
+    assert "rollback" in shown.out
+    policy = installation.run("mendq", "scan", "--policy")
+    assert policy.code == 0
+    assert policy.error == ""
     assert json.loads(policy.out)["Version"] == "2012-10-17"
-    explained = installed.run("mendq", "explain", "record.json", "--json")
+    explained = installation.run("mendq", "explain", "record.json", "--json")
     assert '"not_failed"' in explained.out
 
 
 def test_installed_wheel_backtest_without_pyspark_names_the_extra_to_install(
-    installed: Installed,
+    installation: Installation,
 ) -> None:
-    helped = installed.run("mendq", "backtest", "--help")
-    assert (helped.code, "--trail" in helped.out) == (0, True)
+    shown = installation.run("mendq", "backtest", "--help")
+    assert shown.code == 0
+    assert "--trail" in shown.out
     days = ("--from", "2026-11-02", "--to", "2026-11-03", "--region", "us-east-1")
-    ran = installed.run("mendq", "backtest", "--trail", "none", *days)
-    says = "mendq: pyspark is not installed: in a clone of Mendq, pip install '.[nightly]'\n"
-    assert ran == (2, "", says)
+    ran = installation.run("mendq", "backtest", "--trail", "none", *days)
+    message = "mendq: pyspark is not installed: in a clone of Mendq, pip install '.[nightly]'\n"
+    assert ran == (2, "", message)
 
 
 @pytest.mark.long
 def test_installed_wheel_backtest_with_the_nightly_extra_runs_without_a_clone(
-    built: Path, tmp_path: Path
+    release_folder: Path, tmp_path: Path
 ) -> None:
     extras = PROJECT["optional-dependencies"]
     _, *nightly = extras["nightly"]
-    at = _installed(built, tmp_path, PROJECT["dependencies"] + extras["report"] + nightly)
-    there = write_scene(tmp_path, 0, SceneSize(bursts=3, chained=3, records_of_largest_file=24))
+    with_extras = _install(
+        release_folder, tmp_path, PROJECT["dependencies"] + extras["report"] + nightly
+    )
+    trail_scene = write_scene(
+        tmp_path, 0, SceneSize(bursts=3, chained=3, records_of_largest_file=24)
+    )
     known = {"queue_arn": f"{ARN}orders", "attributes": {"VisibilityTimeout": "30"}, "tags": {}}
-    (at.folder / "s.json").write_text(json.dumps(known))
-    days = ("--from", str(there.days[0]), "--to", str(there.days[-1]), "--queues", "s.json")
-    ran = at.run("mendq", "backtest", "--trail", str(there.trail), *days, "--json")
+    (with_extras.folder / "s.json").write_text(json.dumps(known))
+    days = (
+        "--from",
+        str(trail_scene.days[0]),
+        "--to",
+        str(trail_scene.days[-1]),
+        "--queues",
+        "s.json",
+    )
+    ran = with_extras.run("mendq", "backtest", "--trail", str(trail_scene.trail), *days, "--json")
     assert ran.code in {0, 3}, ran.error
-    said = json.loads(ran.out)
-    assert (len(said["incidents"]) > 3, len(said["pages"])) == (True, 1)
-    assert "Had Mendq been there" in (at.folder / said["pages"][0]).read_text()
+    document = json.loads(ran.out)
+    assert len(document["incidents"]) > 3
+    assert len(document["pages"]) == 1
+    page = with_extras.folder / document["pages"][0]
+    assert "Had Mendq been there" in page.read_text()
 
 
 def test_installed_wheel_commands_without_credentials_exit_1_and_say_so(
-    installed: Installed,
+    installation: Installation,
 ) -> None:
-    """One after the other in one process: what one loads, nobody lacks."""
-    ran = installed.run("python", "-c", ASK, "cases", "cost", "doctor", "report", "scan")
-    assert (ran.code, ran.out.split()) == (0, ["1"] * 5), ran.error
-    assert [each[:21] for each in ran.error.splitlines()] == ["mendq: no credentials"] * 5
+    """All commands run in one process, so one import of a package serves all of them."""
+    ran = installation.run(
+        "python", "-c", RUN_COMMANDS_SCRIPT, "cases", "cost", "doctor", "report", "scan"
+    )
+    assert ran.code == 0, ran.error
+    assert ran.out.split() == ["1"] * 5, ran.error
+    assert [line[:21] for line in ran.error.splitlines()] == ["mendq: no credentials"] * 5
 
 
 def test_installed_wheel_imports_every_module_except_lint_and_report_without_extras(
-    installed: Installed,
+    installation: Installation,
 ) -> None:
-    """Every other module of the engine loads without an extra, the page of a scan's among them."""
+    """The module of the scan's page is among those that import without extras."""
     files = [path for path in list_files("mendq/*.py") if not path.name.startswith("_")]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]
-    ran = installed.run("python", "-c", LOAD, *names)
-    assert (ran.code, len(names) > 150) == (0, True), ran.error
-    lacking = dict(line.split() for line in ran.out.splitlines())
-    assert {name.rpartition(".")[0] for name in lacking} == {"mendq.lint", "mendq.report"}
-    assert set(lacking.values()) <= {*HEAVY, "yaml", "hcl2"}
-    assert "mendq.report.verdict" not in lacking
+    ran = installation.run("python", "-c", IMPORT_SCRIPT, *names)
+    assert ran.code == 0, ran.error
+    assert len(names) > 150
+    missing_by_module = dict(line.split() for line in ran.out.splitlines())
+    assert {name.rpartition(".")[0] for name in missing_by_module} == {"mendq.lint", "mendq.report"}
+    assert set(missing_by_module.values()) <= {*OPTIONAL_PACKAGES, "yaml", "hcl2"}
+    assert "mendq.report.verdict" not in missing_by_module

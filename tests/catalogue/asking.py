@@ -13,7 +13,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep
-from tests.architecture.aws_commands import mistake_in
+from tests.architecture.aws_commands import find_mistake
 
 LIMITS = Limits()
 _FOLDER = Path(__file__).parent
@@ -91,7 +91,7 @@ def expect_refusal(entry: Symptom, facts: Facts) -> Refusal:
     assert isinstance(answer, Refusal), answer
     assert answer.reason
     if answer.next_command.startswith("aws "):
-        assert mistake_in(answer.next_command) == ""
+        assert find_mistake(answer.next_command) == ""
     return answer
 
 

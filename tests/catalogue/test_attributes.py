@@ -15,7 +15,7 @@ from mendq.catalogue.messages.message_too_long import MESSAGE_TOO_LONG
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore
-from tests.architecture.aws_commands import mistake_in
+from tests.architecture.aws_commands import find_mistake
 from tests.catalogue.asking import expect_plan, expect_refusal, golden, only_step_of
 
 FULL = "1048576"
@@ -65,7 +65,7 @@ def test_a_dlq_in_the_way_makes_it_a_proposal(facts: Facts, because: str, comman
     assert "rm -rf" not in answer.reason
     (first,) = answer.first
     assert f"{command}-queue-attributes" in first
-    assert mistake_in(first) == ""
+    assert find_mistake(first) == ""
 
 
 @given(st.integers(1_024, 1_048_576), st.text(max_size=80))

@@ -26,7 +26,7 @@ from mendq.model.failed_call import FailedCall, read
 from mendq.model.plan import Escalate, Plan, owner_of_case
 from mendq.model.steps import STEP_CLASSES, AttributeStep, Owner, SetMessageRetention
 from mendq.scan.scan import NEEDS_OF_PLANS, NEEDS_READ_FOR_SUSPECTS
-from tests.architecture.aws_commands import mistake_in
+from tests.architecture.aws_commands import find_mistake
 from tests.catalogue.asking import (
     answer_to,
     call_examples_of,
@@ -91,7 +91,7 @@ def test_an_entry_is_whole(entry: Symptom) -> None:
 def test_advice_for_many_queues_is_short_and_its_command_can_be_typed(entry: Symptom) -> None:
     assert len(entry.advice_if_many.sentence) < 600
     if command := entry.advice_if_many.make_command(examples.QUEUE_ARN):
-        assert mistake_in(command) == ""
+        assert find_mistake(command) == ""
 
 
 def _steps(example: CallExample | QueueExample) -> tuple[AttributeStep, ...]:

@@ -19,7 +19,7 @@ from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import parse_statements
 from mendq.notifications.text import MOST_COMMAND_CHARACTERS
-from tests.architecture.aws_commands import commands_in, mistake_in
+from tests.architecture.aws_commands import find_mistake, list_commands_in
 
 STRANGER = "arn:aws:iam::210987654321:role/sender"
 RECEIVES = ["ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
@@ -164,8 +164,8 @@ def test_every_command_is_one(entry: Any) -> None:
     for key in (KEY_ARN, "alias/orders"):
         for section in entry.extra_sections(called("SendMessage", KmsMasterKeyId=key)):
             for line in section.lines:
-                for command in commands_in(line):
-                    assert mistake_in(command) == ""
+                for command in list_commands_in(line):
+                    assert find_mistake(command) == ""
 
 
 @given(st.text(max_size=400), st.text(max_size=200), st.lists(st.text(max_size=80), max_size=4))

@@ -14,7 +14,7 @@ import pytest
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.restore_policy import FINDING_BY_REFUSING_POLICY
 from mendq.catalogue.symptom import Symptom
-from tests.architecture.aws_commands import commands_in
+from tests.architecture.aws_commands import list_commands_in
 from tests.architecture.documents import read_command_lines, read_inline_code
 from tests.architecture.explained_codes import (
     OVERVIEW,
@@ -62,7 +62,7 @@ def test_what_to_do_comes_first_and_fits_on_a_screen(page: Path) -> None:
 def test_what_a_runbook_says_to_type_names_the_region(page: Path) -> None:
     """The page or alarm does so, and whoever reads it has another region as the default."""
     texts = (*read_command_lines(page), *read_inline_code(page))
-    typed = [each for text in texts for each in commands_in(text) if " --" in each]
+    typed = [each for text in texts for each in list_commands_in(text) if " --" in each]
     regional = [each for each in typed if not each.startswith("aws iam ")]
     without = [command for command in regional if "--region REGION" not in command]
     assert without == [], f"{page.name}: write `--region REGION` into these commands"

@@ -1,4 +1,4 @@
-"""A summary lands: its page is made, and it goes once to everybody, whatever fails in between."""
+"""The deliver_report Lambda writes a weekly report and sends it once to every recipient."""
 
 from __future__ import annotations
 
@@ -25,39 +25,42 @@ from tests.report.weeks import make_busy_week
 KEY = "summary/week=2026-W46/summary.json"
 EVENT = {"detail-type": "Object Created", "detail": {"object": {"key": KEY}}}
 READERS = ("ada@example.com", "grace@example.com")
-# The summary, the page; then a verdict and two mails, each of them taken, sent, and noted.
+# The AWS calls of one delivery. The SNS notification and both mails are claimed (PutObject), sent,
+# and marked as sent (PutObject).
 CALLS = (
     *("GetObject", "PutObject"),
     *("PutObject", "Publish", "PutObject"),
     *(2 * ("PutObject", "SendEmail", "PutObject")),
 )
-SENDING, NOTING = {4, 7, 10}, {5, 8, 11}
+# The positions in CALLS, from 1, of what sends and of what marks as sent.
+SEND_CALLS = {4, 7, 10}
+MARK_CALLS = {5, 8, 11}
 
 
 @dataclass
-class Lambda:
-    """The Lambda with its own clients, and what it told CloudWatch."""
+class ReportLambda:
+    """The deliver_report Lambda, its AWS clients and the metrics that it printed."""
 
     account: Account
     clients: Clients
     capture: pytest.CaptureFixture[str]
     metrics: list[dict[str, Any]] = field(default_factory=list)
 
-    def put(self, document: bytes) -> None:
+    def put_summary(self, document: bytes) -> None:
         self.account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=document)
 
     def run(self, request_id: str = "request-1") -> dict[str, Any]:
-        """One invocation; raises what it raises."""
+        """Invoke the Lambda once. Raises what the handler raises."""
         try:
             context: Any = LambdaContext(request_id)
             answer: dict[str, Any] = deliver_report.handler(EVENT, context)
             return answer
         finally:
             lines = self.capture.readouterr().out.splitlines()
-            self.metrics += [json.loads(each) for each in lines if '"_aws"' in each]
+            self.metrics += [json.loads(line) for line in lines if '"_aws"' in line]
 
-    def invoke(self, request_id: str = "request-1") -> bool:
-        """As Lambda does for an event: two more tries; whether one went through."""
+    def run_with_retries(self, request_id: str = "request-1") -> bool:
+        """Invoke up to three times, as Lambda does for an event. Return True if one succeeds."""
         for _ in range(3):
             try:
                 self.run(request_id)
@@ -67,221 +70,246 @@ class Lambda:
         return False
 
     @property
-    def verdicts(self) -> list[tuple[str, str]]:
+    def notifications(self) -> list[tuple[str, str]]:
         return self.account.pages("info")
 
     @property
-    def used(self) -> tuple[Any, ...]:
+    def clients_in_use(self) -> tuple[Any, ...]:
         return (self.clients.s3, self.clients.sns_once, self.clients.mail)
 
 
 @pytest.fixture
-def made(
+def report_lambda(
     account: Account,
     deploy: Deploy,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-) -> Lambda:
+) -> ReportLambda:
     topic = account.clients.sns.create_topic(Name="info")["TopicArn"]
-    over = {"report_bucket": "cases", "topic_arn": topic}
-    deploy(deliver_report.handler, account, **over, sender=SENDER, recipients=READERS)
-    # Drawing takes a second, and is tested where it is done.
+    settings = {"report_bucket": "cases", "topic_arn": topic, "sender": SENDER}
+    deploy(deliver_report.handler, account, **settings, recipients=READERS)
+    # Drawing takes a second. tests/report tests it.
     monkeypatch.setattr(
         deliver_report, "make_page", lambda week, _here: f"<!doctype html>{week.made_at}"
     )
     monkeypatch.setattr("mendq.report.mail.make_png", lambda _: b"a picture")
     verify_identity(account)
-    made = Lambda(account, account.clients, capsys)
-    made.put(json.dumps(make_busy_week()).encode())
-    return made
+    report_lambda = ReportLambda(account, account.clients, capsys)
+    report_lambda.put_summary(json.dumps(make_busy_week()).encode())
+    return report_lambda
 
 
-def test_deliver_report_with_an_unreadable_summary_writes_and_sends_nothing(made: Lambda) -> None:
-    made.put(json.dumps(make_busy_week()).encode() + b" " * MOST_SUMMARY_BYTES)
+def test_deliver_report_with_an_unreadable_summary_writes_and_sends_nothing(
+    report_lambda: ReportLambda,
+) -> None:
+    report_lambda.put_summary(json.dumps(make_busy_week()).encode() + b" " * MOST_SUMMARY_BYTES)
     with pytest.raises(SummaryUnreadable):
-        made.run()
-    listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
+        report_lambda.run()
+    listed = report_lambda.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
     assert listed["KeyCount"] == 0
-    assert (made.verdicts, read_sent_mails(made.account)) == ([], [])
-    assert made.metrics[0]["ReportsNotDelivered"] == [1]
-    assert made.metrics[0]["ReportsDelivered"] == [0]
+    assert report_lambda.notifications == []
+    assert read_sent_mails(report_lambda.account) == []
+    assert report_lambda.metrics[0]["ReportsNotDelivered"] == [1]
+    assert report_lambda.metrics[0]["ReportsDelivered"] == [0]
 
 
 def test_report_of_an_unfinished_week_is_written_as_a_page_and_mailed_after_the_week_ends(
-    made: Lambda,
+    report_lambda: ReportLambda,
 ) -> None:
     week = make_busy_week()
     running = {**week, "not_seen": {**week["not_seen"], "week_is_over": False}}
-    made.put(json.dumps(running).encode())
-    assert made.run()["sent_to"] == []
-    assert _page(made)
-    assert (made.verdicts, read_sent_mails(made.account), _held(made)) == ([], [], False)
-    assert made.metrics[0]["ReportsDelivered"] == made.metrics[0]["ReportsNotDelivered"] == [0]
-    listed = made.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
-    assert [each["Key"] for each in listed["Contents"]] == ["report/week=2026-W46/report.html"]
+    report_lambda.put_summary(json.dumps(running).encode())
+    assert report_lambda.run()["sent_to"] == []
+    assert _read_page(report_lambda)
+    assert report_lambda.notifications == []
+    assert read_sent_mails(report_lambda.account) == []
+    assert not _has_claim(report_lambda)
+    assert report_lambda.metrics[0]["ReportsDelivered"] == [0]
+    assert report_lambda.metrics[0]["ReportsNotDelivered"] == [0]
+    listed = report_lambda.clients.s3.list_objects_v2(Bucket="cases", Prefix="report/")
+    assert [entry["Key"] for entry in listed["Contents"]] == ["report/week=2026-W46/report.html"]
     running["not_seen"]["week_is_over"] = True
-    made.put(json.dumps(running).encode())
-    assert made.run("on Monday")["sent_to"][1:] == list(READERS)
-    assert len(made.verdicts) == 1
+    report_lambda.put_summary(json.dumps(running).encode())
+    assert report_lambda.run("on Monday")["sent_to"][1:] == list(READERS)
+    assert len(report_lambda.notifications) == 1
 
 
-@pytest.mark.parametrize(("alias", "said"), [("orders-prod", "orders-prod"), (None, "")])
+@pytest.mark.parametrize(("alias", "named_alias"), [("orders-prod", "orders-prod"), (None, "")])
 def test_report_names_the_account_alias_only_if_iam_lets_the_lambda_read_it(
-    made: Lambda, monkeypatch: pytest.MonkeyPatch, alias: str | None, said: str
+    report_lambda: ReportLambda,
+    monkeypatch: pytest.MonkeyPatch,
+    alias: str | None,
+    named_alias: str,
 ) -> None:
-    heres: list[Any] = []
+    places: list[Any] = []
 
-    def page(_: object, here: object) -> str:
-        heres.append(here)
+    def page(_: object, place: object) -> str:
+        places.append(place)
         return "<!doctype html>"
 
     monkeypatch.setattr(deliver_report, "make_page", page)
     if alias:
-        made.account.clients.iam.create_account_alias(AccountAlias=alias)
+        report_lambda.account.clients.iam.create_account_alias(AccountAlias=alias)
     else:
         denied = ClientError({"Error": {"Code": "AccessDenied"}}, "ListAccountAliases")
-        monkeypatch.setattr("mendq.aws.clients.Clients.iam", _Denied(denied))
-    assert made.run()["sent_to"][1:] == list(READERS)
-    assert [(each.alias, each.account) for each in heres] == [(said, ACCOUNT)]
+        monkeypatch.setattr("mendq.aws.clients.Clients.iam", _DeniedIam(denied))
+    assert report_lambda.run()["sent_to"][1:] == list(READERS)
+    assert [(place.alias, place.account) for place in places] == [(named_alias, ACCOUNT)]
 
 
 @dataclass
-class _Denied:
+class _DeniedIam:
     error: ClientError
 
     def list_account_aliases(self) -> None:
         raise self.error
 
 
-def test_second_event_for_the_same_summary_sends_no_second_report(made: Lambda) -> None:
-    first, second = made.run("request-1"), made.run("request-2")
+def test_second_event_for_the_same_summary_sends_no_second_report(
+    report_lambda: ReportLambda,
+) -> None:
+    first = report_lambda.run("request-1")
+    second = report_lambda.run("request-2")
     assert first["sent_to"][1:] == list(READERS)
     assert second["sent_to"] == []
-    assert len(made.verdicts) == 1
-    assert list_recipients(made.account) == list(READERS)
-    assert [each["ReportsDelivered"] for each in made.metrics] == [[1], [0]]
-    assert [each["ReportsNotDelivered"] for each in made.metrics] == [[0], [0]]
+    assert len(report_lambda.notifications) == 1
+    assert list_recipients(report_lambda.account) == list(READERS)
+    assert [document["ReportsDelivered"] for document in report_lambda.metrics] == [[1], [0]]
+    assert [document["ReportsNotDelivered"] for document in report_lambda.metrics] == [[0], [0]]
 
 
-def _page(made: Lambda) -> str:
+def _read_page(report_lambda: ReportLambda) -> str:
     key = "report/week=2026-W46/report.html"
-    body = made.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read().decode()
+    body = report_lambda.clients.s3.get_object(Bucket="cases", Key=key)["Body"].read().decode()
     assert body.startswith("<!doctype html>")
     return body
 
 
 def test_report_without_a_sender_address_is_published_to_sns_and_not_mailed(
-    made: Lambda, monkeypatch: pytest.MonkeyPatch
+    report_lambda: ReportLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("MENDQ_SENDER", "MENDQ_RECIPIENTS"):
         monkeypatch.delenv(variable)
     reset_to_cold_start(deliver_report.handler)
-    assert len(made.run()["sent_to"]) == 1
-    assert (len(made.verdicts), read_sent_mails(made.account)) == (1, [])
+    assert len(report_lambda.run()["sent_to"]) == 1
+    assert len(report_lambda.notifications) == 1
+    assert read_sent_mails(report_lambda.account) == []
 
 
 @pytest.mark.parametrize("readers", [(), READERS])
 def test_organization_member_sends_a_report_only_if_it_has_recipients_of_its_own(
-    made: Lambda, monkeypatch: pytest.MonkeyPatch, readers: tuple[str, ...]
+    report_lambda: ReportLambda, monkeypatch: pytest.MonkeyPatch, readers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("MENDQ_IS_MEMBER", "true")
     if not readers:
         monkeypatch.delenv("MENDQ_RECIPIENTS")
     reset_to_cold_start(deliver_report.handler)
-    made.run()
-    assert (len(made.verdicts), len(read_sent_mails(made.account))) == (bool(readers), len(readers))
-    assert made.metrics[0]["ReportsNotDelivered"] == [0]
+    report_lambda.run()
+    assert len(report_lambda.notifications) == bool(readers)
+    assert len(read_sent_mails(report_lambda.account)) == len(readers)
+    assert report_lambda.metrics[0]["ReportsNotDelivered"] == [0]
 
 
 def test_report_is_mailed_even_if_sns_refuses_the_notification_and_the_retry_mails_nobody_twice(
-    made: Lambda,
+    report_lambda: ReportLambda,
 ) -> None:
-    made.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")
+    report_lambda.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")
     with pytest.raises(ReportNotDelivered, match="NotFound"):
-        made.run()
-    assert list_recipients(made.account) == list(READERS)
-    assert made.metrics[0]["ReportsNotDelivered"] == [1]
-    made.account.clients.sns.create_topic(Name="info")
-    made.run()
-    assert (len(made.verdicts), len(read_sent_mails(made.account))) == (1, 2)
+        report_lambda.run()
+    assert list_recipients(report_lambda.account) == list(READERS)
+    assert report_lambda.metrics[0]["ReportsNotDelivered"] == [1]
+    report_lambda.account.clients.sns.create_topic(Name="info")
+    report_lambda.run()
+    assert len(report_lambda.notifications) == 1
+    assert len(read_sent_mails(report_lambda.account)) == 2
 
 
-def _refusing(made: Lambda, *addresses: str, code: str = "MessageRejected") -> Callable[..., None]:
+def _refuse_mails(
+    report_lambda: ReportLambda, *addresses: str, code: str = "MessageRejected"
+) -> Callable[..., None]:
     def refuse(params: dict[str, Any], **_: Any) -> None:
-        if any(each in str(params["body"]) for each in addresses):
+        if any(address in str(params["body"]) for address in addresses):
             error = {"Code": code, "Message": "Email address is not verified. \x1b[2J"}
             metadata = {"HTTPStatusCode": 400}
             raise ClientError({"Error": error, "ResponseMetadata": metadata}, "SendEmail")  # type: ignore[typeddict-item]
 
-    made.clients.mail.meta.events.register("before-call.sesv2.SendEmail", refuse)
+    report_lambda.clients.mail.meta.events.register("before-call.sesv2.SendEmail", refuse)
     return refuse
 
 
 def test_report_reaches_other_recipients_if_ses_refuses_one_and_notifies_once_about_the_refusal(
-    made: Lambda, monkeypatch: pytest.MonkeyPatch
+    report_lambda: ReportLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq/*.md")
     reset_to_cold_start(deliver_report.handler)
-    refuse = _refusing(made, READERS[0])
+    refuse = _refuse_mails(report_lambda, READERS[0])
     with pytest.raises(ReportNotDelivered, match="MessageRejected"):
-        made.run()
-    assert list_recipients(made.account) == [READERS[1]]
-    assert len(made.verdicts) == 2
-    subject, announced = made.verdicts[1]
+        report_lambda.run()
+    assert list_recipients(report_lambda.account) == [READERS[1]]
+    assert len(report_lambda.notifications) == 2
+    subject, text = report_lambda.notifications[1]
     assert subject == "Mendq: the report of week 2026-W46 was not mailed"
-    assert READERS[0] in announced
-    assert READERS[1] not in announced
-    assert "runbook: https://wiki.example/mendq/runbooks/report_not_mailed.md\n" in announced
-    assert "\x1b" not in announced
+    assert READERS[0] in text
+    assert READERS[1] not in text
+    assert "runbook: https://wiki.example/mendq/runbooks/report_not_mailed.md\n" in text
+    assert "\x1b" not in text
     with pytest.raises(ReportNotDelivered):
-        made.run()
-    assert (len(made.verdicts), len(read_sent_mails(made.account))) == (2, 1)
-    made.clients.mail.meta.events.unregister("before-call.sesv2.SendEmail", refuse)
-    made.run("by hand")
-    assert list_recipients(made.account) == [READERS[1], READERS[0]]
-    assert len(made.verdicts) == 2
-    assert [each["ReportsNotDelivered"] for each in made.metrics] == [[1], [1], [0]]
+        report_lambda.run()
+    assert len(report_lambda.notifications) == 2
+    assert len(read_sent_mails(report_lambda.account)) == 1
+    report_lambda.clients.mail.meta.events.unregister("before-call.sesv2.SendEmail", refuse)
+    report_lambda.run("by hand")
+    assert list_recipients(report_lambda.account) == [READERS[1], READERS[0]]
+    assert len(report_lambda.notifications) == 2
+    assert [document["ReportsNotDelivered"] for document in report_lambda.metrics] == [
+        [1],
+        [1],
+        [0],
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_lambda_killed_at_any_aws_call_delivers_the_whole_report_on_retry(
-    made: Lambda, kind: str
+    report_lambda: ReportLambda, kind: str
 ) -> None:
-    """Twice only where it may have been sent and nobody could note it: what is lost is worse."""
-    twice_at = NOTING if kind == "killed_before" else SENDING
+    """A report is sent twice only if the Lambda may have sent it and could not mark it as sent.
+
+    A lost report would be worse.
+    """
+    sent_twice = MARK_CALLS if kind == "killed_before" else SEND_CALLS
     for strike_at, name in enumerate(CALLS, 1):
-        _forget(made)
-        fault = Fault(made.account, kind, strike_at, made.used)
-        assert made.invoke(), strike_at
+        _undo_delivery(report_lambda)
+        fault = Fault(report_lambda.account, kind, strike_at, report_lambda.clients_in_use)
+        assert report_lambda.run_with_retries(), strike_at
         fault.leave()
         assert fault.call.endswith(f".{name}")
-        assert set(list_recipients(made.account)) == set(READERS), strike_at
-        assert made.verdicts, strike_at
-        count = len(made.verdicts) + len(read_sent_mails(made.account))
-        assert count == 1 + len(READERS) + (strike_at in twice_at), strike_at
-    _forget(made)
-    fault = Fault(made.account, kind, len(CALLS) + 1, made.used)
-    assert made.invoke()
+        assert set(list_recipients(report_lambda.account)) == set(READERS), strike_at
+        assert report_lambda.notifications, strike_at
+        count = len(report_lambda.notifications) + len(read_sent_mails(report_lambda.account))
+        assert count == 1 + len(READERS) + (strike_at in sent_twice), strike_at
+    _undo_delivery(report_lambda)
+    fault = Fault(report_lambda.account, kind, len(CALLS) + 1, report_lambda.clients_in_use)
+    assert report_lambda.run_with_retries()
     fault.leave()
-    assert not fault.struck, "there are more calls than these"
+    assert not fault.struck, "the Lambda makes more calls than CALLS"
 
 
-def _held(made: Lambda) -> bool:
-    """Whether a mark says that somebody is sending."""
-    s3 = made.account.clients.s3
+def _has_claim(report_lambda: ReportLambda) -> bool:
+    """Return True if an object in S3 says that an invocation is sending."""
+    s3 = report_lambda.account.clients.s3
     listed = s3.list_objects_v2(Bucket="cases", Prefix="report/week=2026-W46/delivered/")
-    bodies = (
-        s3.get_object(Bucket="cases", Key=each["Key"])["Body"].read()
-        for each in listed.get("Contents", [])
-    )
-    return any(json.loads(each)["state"] == "taken" for each in bodies)
+    for entry in listed.get("Contents", []):
+        body = s3.get_object(Bucket="cases", Key=entry["Key"])["Body"].read()
+        if json.loads(body)["state"] == "taken":
+            return True
+    return False
 
 
-def _forget(made: Lambda) -> None:
-    """As before the week's first delivery."""
-    s3 = made.account.clients.s3
-    for each in s3.list_objects_v2(Bucket="cases", Prefix="report/").get("Contents", []):
-        s3.delete_object(Bucket="cases", Key=each["Key"])
+def _undo_delivery(report_lambda: ReportLambda) -> None:
+    """Remove the page, the claims, the mails and the notifications of the week."""
+    s3 = report_lambda.account.clients.s3
+    for entry in s3.list_objects_v2(Bucket="cases", Prefix="report/").get("Contents", []):
+        s3.delete_object(Bucket="cases", Key=entry["Key"])
     ses_backends[ACCOUNT]["us-east-1"].sent_messages.clear()
     sns_backends[ACCOUNT]["us-east-1"].topics[
         f"arn:aws:sns:us-east-1:{ACCOUNT}:info"

@@ -1,4 +1,4 @@
-"""What every Lambda writes: log lines and metrics that their readers can read."""
+"""Every Lambda writes valid log lines and metrics."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mendq.model.json_text import refuse_nan_constant
 from tests.functions.builders import make_invocation
 
 
-@pytest.mark.parametrize("odd", [nan, inf, -inf])
-def test_metric_that_is_nan_or_infinite_is_not_sent(odd: float) -> None:
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+def test_metric_that_is_nan_or_infinite_is_not_sent(value: float) -> None:
     metrics = Metrics(namespace="Test", service="test")
     call = make_invocation(metrics)
-    call.measure("odd", odd, "Seconds")
+    call.measure("not_finite", value, "Seconds")
     call.measure("usual", 7, "Count")
-    (named,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
-    assert [each["Name"] for each in named["Metrics"]] == ["usual"]
+    (group,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
+    assert [metric["Name"] for metric in group["Metrics"]] == ["usual"]
     metrics.clear_metrics()
 
 

@@ -1,4 +1,4 @@
-"""The Lambdas that own a write, as approve and follow_up call them; and what a person asks of."""
+"""The Lambdas that write queue attributes, and the two through which people decide about cases."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
 from tests.heal.restoring import deploy as deploy_policy
 from tests.redrive.world import redriving
 
-TAKES_UP = (attach_dlq, heal, redrive, restore_policy)
+CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
 
 
-@pytest.mark.parametrize("owner", TAKES_UP)
+@pytest.mark.parametrize("owner", CASE_LAMBDAS)
 @pytest.mark.parametrize(
     "event",
     [
@@ -38,7 +38,7 @@ def test_case_request_without_a_valid_case_is_rejected_as_the_callers_fault(
     deploy(owner.handler, account, bounds=Bounds())
     with pytest.raises(CaseUnreadable):
         owner.handler(event, LAMBDA_CONTEXT)
-    assert [vars(each)["blame"] for each in caplog.records] == ["a fault"]
+    assert [vars(record)["blame"] for record in caplog.records] == ["a fault"]
     assert account.transitions() == []
 
 
@@ -73,9 +73,11 @@ def test_restore_policy_writes_the_pinned_queue_policy_of_an_approved_case_and_c
     move(account, case_of(account), "approved")
     capsys.readouterr()
     answer = restore_policy.handler(make_owner_request(case_of(account)), LAMBDA_CONTEXT)
-    assert (answer["state"], policy_of(account, queue)) == ("applied", GRANTS)
-    sent = sum_metrics(capsys.readouterr().out)
-    assert (sent["AutoFixes"], "Refusals" in sent) == (1, False)
+    assert answer["state"] == "applied"
+    assert policy_of(account, queue) == GRANTS
+    metrics = sum_metrics(capsys.readouterr().out)
+    assert metrics["AutoFixes"] == 1
+    assert "Refusals" not in metrics
 
 
 def test_redrive_invocation_returns_its_progress_and_counts_only_newly_moved_messages(
@@ -86,26 +88,32 @@ def test_redrive_invocation_returns_its_progress_and_counts_only_newly_moved_mes
         world.send(*"abcdefgh")
         request = make_owner_request(world.case(State.APPLIED))
         answer = redrive.handler(request, LAMBDA_CONTEXT)
-        assert (answer["state"], answer["stage"], answer["moved"]) == (None, "soak", 5)
+        assert answer["state"] is None
+        assert answer["stage"] == "soak"
+        assert answer["moved"] == 5
         assert world.waiting(world.source) == 5
-        counted = sum_metrics(capsys.readouterr().out)
-        assert counted == {"RedrivenMessages": 5, "QuarantinedMessages": 0}
+        metrics = sum_metrics(capsys.readouterr().out)
+        assert metrics == {"RedrivenMessages": 5, "QuarantinedMessages": 0}
         assert redrive.handler({**request, "cancel": True}, LAMBDA_CONTEXT)["code"] == ""
-        assert sum_metrics(capsys.readouterr().out)["RedrivenMessages"] == 0, "none were sent since"
+        assert sum_metrics(capsys.readouterr().out)["RedrivenMessages"] == 0, (
+            "no message was moved since"
+        )
 
 
-@pytest.mark.parametrize("asked", [approve, rollback])
+@pytest.mark.parametrize("decision_lambda", [approve, rollback])
 def test_approve_and_rollback_refuse_a_bad_request_an_unknown_case_and_a_missing_case_store(
-    account: Account, deploy: Deploy, asked: Any
+    account: Account, deploy: Deploy, decision_lambda: Any
 ) -> None:
-    deploy(asked.handler, account, owners=OWNERS)
-    assert asked.handler({"decision": "approve"}, LAMBDA_CONTEXT)["error"] == "bad_request"
+    deploy(decision_lambda.handler, account, owners=OWNERS)
+    assert (
+        decision_lambda.handler({"decision": "approve"}, LAMBDA_CONTEXT)["error"] == "bad_request"
+    )
     unknown = {"case_id": "no-such", "decision": "close", "dry_run": False}
-    assert asked.handler(unknown, LAMBDA_CONTEXT)["error"] == "not_found"
+    assert decision_lambda.handler(unknown, LAMBDA_CONTEXT)["error"] == "not_found"
     account.clients.dynamodb.delete_table(TableName="case_store")
-    answered = asked.handler(unknown, LAMBDA_CONTEXT)
-    assert answered["error"] == "unavailable"
-    assert "ask again in two minutes" in answered["reason"]
+    answer = decision_lambda.handler(unknown, LAMBDA_CONTEXT)
+    assert answer["error"] == "unavailable"
+    assert "ask again in two minutes" in answer["reason"]
 
 
 def test_rollback_writes_only_if_dry_run_is_false(account: Account, deploy: Deploy) -> None:
@@ -113,8 +121,10 @@ def test_rollback_writes_only_if_dry_run_is_false(account: Account, deploy: Depl
     queue = account.queue(VisibilityTimeout="30")
     fail(account, queue)
     event = {"case_id": case_of(account).case_id, "actor": ALICE}
-    for dry in (event, {**event, "dry_run": True}, {**event, "dry_run": "false"}):
-        assert outcomes(rollback.handler(dry, LAMBDA_CONTEXT)) == {"VisibilityTimeout": "undone"}
+    for dry_run in (event, {**event, "dry_run": True}, {**event, "dry_run": "false"}):
+        assert outcomes(rollback.handler(dry_run, LAMBDA_CONTEXT)) == {
+            "VisibilityTimeout": "undone"
+        }
         assert account.visibility(queue) == 45
     assert rollback.handler({**event, "dry_run": False}, LAMBDA_CONTEXT)["state"] == "rolled_back"
     assert account.visibility(queue) == 30

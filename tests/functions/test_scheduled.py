@@ -1,4 +1,4 @@
-"""scan, follow_up and probe as their schedules call them: their clock, their metrics."""
+"""The scan, follow_up and probe Lambdas, invoked as their schedules invoke them."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from tests.heal.operators import OWNERS
 from tests.scan.scanner import Scanner, open_scanner
 
 AGE = "OldestOpenCaseAgeSeconds"
-A_MINUTE, HOUR = 60, timedelta(hours=1)
+MINUTE_SECONDS = 60
+HOUR = timedelta(hours=1)
 ORDERS = "arn:aws:sqs:us-east-1:123456789012:orders"
 Printed = pytest.CaptureFixture[str]
 
 
-def _at(moment: datetime) -> dict[str, str]:
+def _make_schedule_event(moment: datetime) -> dict[str, str]:
     return {"time": f"{moment:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 @pytest.fixture
 def scanner(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner]:
     monkeypatch.setattr(LambdaContext, "get_remaining_time_in_millis", lambda _: 900_000)
-    with open_scanner() as made:
-        deploy(scan.handler, made.account, **structs.asdict(made.settings()))
-        deploy(heal.handler, made.account)
-        yield made
+    with open_scanner() as scanner:
+        deploy(scan.handler, scanner.account, **structs.asdict(scanner.settings()))
+        deploy(heal.handler, scanner.account)
+        yield scanner
 
 
 def test_scan_logs_its_findings_and_heal_fixes_the_announced_one(
@@ -55,16 +56,22 @@ def test_scan_logs_its_findings_and_heal_fixes_the_announced_one(
     logged = [vars(record) for record in caplog.records]
     assert [line["totals"] for line in logged if "totals" in line] == [answer]
     assert len([line for line in logged if "finding" in line]) == answer["findings"] >= 1
-    announced = [e for e in scanner.heal_requests if "dlq_retention_too_short" in json.dumps(e)]
-    assert heal.handler(announced[0], LAMBDA_CONTEXT) == {"batchItemFailures": []}
+    requests = [
+        request
+        for request in scanner.heal_requests
+        if "dlq_retention_too_short" in json.dumps(request)
+    ]
+    assert heal.handler(requests[0], LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert scanner.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
     assert sum_metrics(capsys.readouterr().out)["AutoFixes"] >= 1
-    assert set(scan.handler({}, LAMBDA_CONTEXT).values()) == {0}, "the round is done"
+    assert set(scan.handler({}, LAMBDA_CONTEXT).values()) == {0}, (
+        "the scan of this hour is complete"
+    )
     assert sum_metrics(capsys.readouterr().out) == {}
 
 
 @pytest.mark.parametrize(
-    "found",
+    "findings",
     [
         [None, 1, "x", [], {}, {"queue_arn": 1, "symptom": "dlq_retention_too_short"}],
         [{"queue_arn": "orders", "symptom": "dlq_retention_too_short"}],
@@ -73,95 +80,104 @@ def test_scan_logs_its_findings_and_heal_fixes_the_announced_one(
     ],
 )
 def test_heal_ignores_a_scan_finding_that_names_no_queue_or_symptom_of_this_account(
-    scanner: Scanner, found: object
+    scanner: Scanner, findings: object
 ) -> None:
-    assert heal.handler({"found": found}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
+    assert heal.handler({"found": findings}, LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert scanner.account.transitions() == []
 
 
 @pytest.fixture
-def probed(account: Account, deploy: Deploy) -> Account:
+def probe_account(account: Account, deploy: Deploy) -> Account:
     url = account.url(account.queue(PROBE_QUEUE_NAME, tag=None))
     deploy(probe.handler, account, probe_queue_url=url)
     return account
 
 
-def _known(account: Account) -> Probe:
-    known = ProbeRecord(account.clients.dynamodb, "case_store").read()
-    assert known is not None
-    return known
+def _read_probe_record(account: Account) -> Probe:
+    record = ProbeRecord(account.clients.dynamodb, "case_store").read()
+    assert record is not None
+    return record
 
 
 @pytest.mark.parametrize("time", ["2099-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
 def test_probe_invoked_with_a_future_time_still_counts_the_next_lost_probe(
-    probed: Account, time: str
+    probe_account: Account, time: str
 ) -> None:
     probe.handler({"time": time}, LAMBDA_CONTEXT)
-    known = _known(probed)
-    assert known.scheduled_at <= datetime.now(UTC)
-    following = known.next_probe(known.scheduled_at + HOUR, known.sent_at + HOUR)
-    assert following.lost_in_a_row == 1
+    record = _read_probe_record(probe_account)
+    assert record.scheduled_at <= datetime.now(UTC)
+    next_record = record.next_probe(record.scheduled_at + HOUR, record.sent_at + HOUR)
+    assert next_record.lost_in_a_row == 1
 
 
 def test_probe_records_its_scheduled_time_and_counts_lost_probes_in_a_row(
-    probed: Account, capsys: Printed
+    probe_account: Account, capsys: Printed
 ) -> None:
     for lost, hours_ago in enumerate((3, 2, 1)):
         scheduled_at = datetime.now(UTC).replace(microsecond=0) - hours_ago * HOUR
-        probe.handler(_at(scheduled_at), LAMBDA_CONTEXT)
-        assert _known(probed).scheduled_at == scheduled_at
+        probe.handler(_make_schedule_event(scheduled_at), LAMBDA_CONTEXT)
+        assert _read_probe_record(probe_account).scheduled_at == scheduled_at
         assert sum_metrics(capsys.readouterr().out) == {"ProbesLostInARow": lost}
 
 
 @pytest.fixture
-def followed(account: Account, deploy: Deploy, capsys: Printed) -> Account:
-    """With a case that is proposed; as the local account lets it, the time may be put forward.
+def account_with_case(account: Account, deploy: Deploy, capsys: Printed) -> Account:
+    """An account with a proposed case, whose event was already published.
 
-    The event of it is put already.
+    As in the local account, the event of follow_up may name a time up to 15 days ahead.
     """
     deploy(follow_up.handler, account, owners=OWNERS, most_days_ahead=15)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "a", "b", "c"))
-    follow_up.handler(_at(account.now), LAMBDA_CONTEXT)
+    follow_up.handler(_make_schedule_event(account.now), LAMBDA_CONTEXT)
     capsys.readouterr()
     return account
 
 
-def _counts(open_cases: int, moved: int = 0, errors: int = 0) -> dict[str, int]:
+def _make_answer(open_cases: int, moved: int = 0, errors: int = 0) -> dict[str, int]:
     return {"open": open_cases, "moved": moved, "called": 0, "errors": errors}
 
 
 def test_follow_up_sends_the_number_and_age_of_open_cases(
-    followed: Account, capsys: Printed
+    account_with_case: Account, capsys: Printed
 ) -> None:
-    assert follow_up.handler(_at(followed.now + 2 * HOUR), LAMBDA_CONTEXT) == _counts(1)
+    assert follow_up.handler(
+        _make_schedule_event(account_with_case.now + 2 * HOUR), LAMBDA_CONTEXT
+    ) == _make_answer(1)
     sent = sum_metrics(capsys.readouterr().out)
     assert (sent["ProposedCasesOpen"], sent[AGE]) == (1, 2 * 3_600)
 
 
 @pytest.mark.parametrize("days", [-400, 0.1, 2, 400])
 def test_follow_up_in_a_deployed_stack_ignores_a_past_or_future_time_in_its_event(
-    followed: Account,
+    account_with_case: Account,
     deploy: Deploy,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Printed,
     days: float,
 ) -> None:
-    """Anybody who may invoke it names a time."""
+    """Every caller who may invoke follow_up can put a time into the event."""
     monkeypatch.delenv("MENDQ_MOST_DAYS_AHEAD")
-    deploy(follow_up.handler, followed, owners=OWNERS)
-    before = followed.case_store_items()
-    assert follow_up.handler(_at(followed.now + timedelta(days=days)), LAMBDA_CONTEXT) == _counts(1)
-    assert sum_metrics(capsys.readouterr().out)[AGE] < A_MINUTE
-    assert followed.case_store_items() == before
+    deploy(follow_up.handler, account_with_case, owners=OWNERS)
+    before = account_with_case.case_store_items()
+    assert follow_up.handler(
+        _make_schedule_event(account_with_case.now + timedelta(days=days)), LAMBDA_CONTEXT
+    ) == _make_answer(1)
+    assert sum_metrics(capsys.readouterr().out)[AGE] < MINUTE_SECONDS
+    assert account_with_case.case_store_items() == before
 
 
 def test_follow_up_sends_time_to_heal_when_a_fix_is_verified(
-    followed: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
+    account_with_case: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.follow_up.case_evidence.count_deleted_messages", lambda *_: 7)
-    queue = followed.queue("invoices", VisibilityTimeout="30")
-    followed.heal(followed.late_deletes(queue, "a", "b", "c"))
+    queue = account_with_case.queue("invoices", VisibilityTimeout="30")
+    account_with_case.heal(account_with_case.late_deletes(queue, "a", "b", "c"))
     capsys.readouterr()
-    assert follow_up.handler(_at(followed.now + HOUR / 2), LAMBDA_CONTEXT)["moved"] == 1
-    assert sum_metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * A_MINUTE
+    assert (
+        follow_up.handler(_make_schedule_event(account_with_case.now + HOUR / 2), LAMBDA_CONTEXT)[
+            "moved"
+        ]
+        == 1
+    )
+    assert sum_metrics(capsys.readouterr().out)["TimeToHeal"] == 30 * MINUTE_SECONDS

@@ -1,4 +1,4 @@
-"""Terraform plans as `terraform show -json` writes them, of what the provider is told.
+"""Terraform plans as `terraform show -json` writes them.
 
 https://developer.hashicorp.com/terraform/internals/json-format
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-# What the provider says of a queue of which nothing is set, and computes when it is made.
+# The provider's defaults for a queue without arguments.
 _DEFAULTS = {
     "visibility_timeout_seconds": 30,
     "message_retention_seconds": 345_600,
@@ -19,70 +19,103 @@ _DEFAULTS = {
     "kms_master_key_id": None,
     "tags": None,
 }
+# The attributes that the provider computes when it makes a queue.
 _COMPUTED = (
     *("arn", "id", "url", "policy", "redrive_policy", "redrive_allow_policy"),
     *("sqs_managed_sse_enabled", "kms_data_key_reuse_period_seconds", "name_prefix"),
 )
-
-
-def change(
-    address: str, after: dict[str, Any], unknown: tuple[str, ...] = (), *actions: str
-) -> dict[str, Any]:
-    """One of `resource_changes`; `unknown` are known after the apply."""
-    within, _, own = address.rpartition(".aws_") if address.startswith("module.") else ("", "", "")
-    kind, _, name = (f"aws_{own}" if own else address).partition("[")[0].partition(".")
-    said = {"actions": list(actions) or ["create"], "before": None, "after": after}
-    return {
-        "address": address,
-        **({"module_address": within} if within else {}),
-        "mode": "managed",
-        "type": kind,
-        "name": name,
-        "change": {**said, "after_unknown": dict.fromkeys(unknown, True)},
-    }
-
-
-def new_queue(address: str, **set_: Any) -> dict[str, Any]:
-    """A queue that is to be made: what nobody sets is known after the apply."""
-    unknown = tuple(each for each in _COMPUTED if each not in set_)
-    given = {name: value for name, value in set_.items() if value is not UNKNOWN}
-    defaults = {name: value for name, value in _DEFAULTS.items() if name not in set_}
-    found = change(address, {**defaults, **given}, unknown)
-    found["change"]["after_unknown"] |= {n: True for n, v in set_.items() if v is UNKNOWN}
-    return found
-
-
+# Stands for a value that is known only after the apply.
 UNKNOWN = object()
 
 
-def queue_there(address: str, name: str, **set_: Any) -> dict[str, Any]:
-    """A queue that is there: all of it is known."""
+def make_change(
+    address: str, after: dict[str, Any], unknown: tuple[str, ...] = (), *actions: str
+) -> dict[str, Any]:
+    """Return an entry of `resource_changes`. `unknown` names attributes known after the apply."""
+    module_address = ""
+    own_address = address
+    if address.startswith("module."):
+        module_address, _, own_address = address.rpartition(".aws_")
+        own_address = f"aws_{own_address}"
+    kind, _, name = own_address.partition("[")[0].partition(".")
+    entry: dict[str, Any] = {"address": address}
+    if module_address:
+        entry["module_address"] = module_address
+    return {
+        **entry,
+        "mode": "managed",
+        "type": kind,
+        "name": name,
+        "change": {
+            "actions": list(actions) or ["create"],
+            "before": None,
+            "after": after,
+            "after_unknown": dict.fromkeys(unknown, True),
+        },
+    }
+
+
+def make_new_queue(address: str, **arguments: Any) -> dict[str, Any]:
+    """Return the change that creates a queue. UNKNOWN marks an argument known after the apply."""
+    unknown = [name for name in _COMPUTED if name not in arguments]
+    after = {name: value for name, value in _DEFAULTS.items() if name not in arguments}
+    for name, value in arguments.items():
+        if value is UNKNOWN:
+            unknown.append(name)
+        else:
+            after[name] = value
+    return make_change(address, after, tuple(unknown))
+
+
+def make_existing_queue(address: str, name: str, **attributes: Any) -> dict[str, Any]:
+    """Return the change of an existing queue, whose attributes are all known."""
     url = f"https://sqs.eu-west-1.amazonaws.com/123456789012/{name}"
-    own: dict[str, Any] = {"name": name, "arn": arn(name), "url": url, "id": url, "policy": ""}
-    own |= {"redrive_policy": "", "redrive_allow_policy": "", "sqs_managed_sse_enabled": True}
-    return change(address, {**_DEFAULTS, **own, **set_}, (), "no-op")
+    after = {
+        **_DEFAULTS,
+        "name": name,
+        "arn": make_arn(name),
+        "url": url,
+        "id": url,
+        "policy": "",
+        "redrive_policy": "",
+        "redrive_allow_policy": "",
+        "sqs_managed_sse_enabled": True,
+        **attributes,
+    }
+    return make_change(address, after, (), "no-op")
 
 
-def arn(name: str, service: str = "sqs") -> str:
+def make_arn(name: str, service: str = "sqs") -> str:
     return f"arn:aws:{service}:eu-west-1:123456789012:{name}"
 
 
-def block(address: str, **expressions: Any) -> dict[str, Any]:
-    """A resource's block: of each argument the references, or a value that is written out."""
+def make_block(address: str, **expressions: Any) -> dict[str, Any]:
+    """Return a resource's block. An argument is a list of references or a constant value."""
     kind, _, name = address.partition(".")
-    said = {
-        n: {"references": v} if isinstance(v, list) else {"constant_value": v}
-        for n, v in expressions.items()
+    arguments = {}
+    for argument, value in expressions.items():
+        key = "references" if isinstance(value, list) else "constant_value"
+        arguments[argument] = {key: value}
+    return {
+        "address": address,
+        "mode": "managed",
+        "type": kind,
+        "name": name,
+        "expressions": arguments,
     }
-    return {"address": address, "mode": "managed", "type": kind, "name": name, "expressions": said}
 
 
-def of(address: str, attribute: str = "arn") -> list[str]:
-    """The references of an argument that is another resource's attribute."""
+def make_references(address: str, attribute: str = "arn") -> list[str]:
+    """Return the references of an argument that is an attribute of another resource."""
     return [f"{address}.{attribute}", address]
 
 
-def plan(*changes: dict[str, Any], root: dict[str, Any] | None = None) -> bytes:
-    document = {"format_version": "1.2", "terraform_version": "1.9.8"}
-    parts = {"resource_changes": list(changes), "configuration": {"root_module": root or {}}}
-    return json.dumps({**document, **parts}).encode()
+def make_plan(*changes: dict[str, Any], root: dict[str, Any] | None = None) -> bytes:
+    """Return the plan as JSON. `root` is the configuration's root module."""
+    plan = {
+        "format_version": "1.2",
+        "terraform_version": "1.9.8",
+        "resource_changes": list(changes),
+        "configuration": {"root_module": root or {}},
+    }
+    return json.dumps(plan).encode()

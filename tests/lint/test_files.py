@@ -1,4 +1,4 @@
-"""Which templates an argument stands for; a manifest may be anybody's."""
+"""The template files that an argument of `mendq lint` names, also through an untrusted manifest."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from tests.lint.builders import (
 )
 
 
-def _all(path: Path) -> list[TemplateSource]:
+def _list_sources(path: Path) -> list[TemplateSource]:
     return list(list_template_sources(str(path)))
 
 
-@pytest.mark.parametrize("unknown", [UNKNOWN_ENVIRONMENT, None, 5, "aws://12345678901/\x1b[2J"])
+@pytest.mark.parametrize(
+    "unknown_environment", [UNKNOWN_ENVIRONMENT, None, 5, "aws://12345678901/\x1b[2J"]
+)
 def test_lint_reads_the_stacks_of_a_cloud_assembly_and_its_nested_stages(
-    tmp_path: Path, unknown: object
+    tmp_path: Path, unknown_environment: object
 ) -> None:
     out = write_cloud_assembly(
         tmp_path / "cdk.out",
@@ -35,12 +37,13 @@ def test_lint_reads_the_stacks_of_a_cloud_assembly_and_its_nested_stages(
         },
     )
     inner = write_cloud_assembly(
-        out / "assembly-Prod", {"Inner": make_stack_artifact("Inner.template.json", unknown)}
+        out / "assembly-Prod",
+        {"Inner": make_stack_artifact("Inner.template.json", unknown_environment)},
     )
     (out / "Shop.template.json").write_text("{}")
     (out / "Old.template.json").write_text("{}")
     (inner / "Inner.template.json").write_text("[]")
-    outer, staged = _all(out)
+    outer, staged = _list_sources(out)
     assert outer.deploy_target == DeployTarget("123456789012", "eu-west-1")
     assert staged.content == b"[]"
     assert staged.deploy_target == DeployTarget()
@@ -53,7 +56,10 @@ def test_lint_reads_the_stacks_of_a_cloud_assembly_and_its_nested_stages(
             {"A": make_stack_artifact(file)}
             for file in ("../outside.json", "/etc/passwd", "link.json", None, 5)
         ),
-        *({"A": make_nested_assembly_artifact(folder)} for folder in ("..", ".", "empty", "again")),
+        *(
+            {"A": make_nested_assembly_artifact(folder)}
+            for folder in ("..", ".", "empty", "circular")
+        ),
         {"A": {"type": "cdk:cloud-assembly", "properties": "x"}},
         *({"A": "x"}, {}, [], None),
     ],
@@ -65,14 +71,14 @@ def test_cloud_assembly_manifest_that_names_no_file_inside_its_folder_is_refused
     out = write_cloud_assembly(tmp_path / "cdk.out", artifacts)
     (out / "link.json").symlink_to(tmp_path / "outside.json")
     (out / "empty").mkdir()
-    (out / "again").symlink_to(out)
+    (out / "circular").symlink_to(out)
     with pytest.raises(NotATemplate) as refused:
-        _all(out)
+        _list_sources(out)
     assert len(str(refused.value).splitlines()) == 1
 
 
 def test_template_over_the_size_limit_is_read_only_one_byte_past_the_limit(tmp_path: Path) -> None:
     path = tmp_path / "long.yaml"
     path.write_bytes(b"#" * (MOST_PLAN_BYTES + 100))
-    (only,) = _all(path)
-    assert len(only.content) == MOST_PLAN_BYTES + 1
+    (source,) = _list_sources(path)
+    assert len(source.content) == MOST_PLAN_BYTES + 1

@@ -1,4 +1,4 @@
-"""The catalogue's checks on what is declared: near-misses, findings, and what nobody can say."""
+"""The findings of `mendq lint` in CloudFormation templates, near-misses and undecided checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
 from mendq.lint.decode import read_template
-from mendq.lint.judging import LintResult, LintSeverity, lint
+from mendq.lint.judging import LintFinding, LintResult, LintSeverity, lint
 from mendq.lint.queues import EVENT_SOURCE_MAPPING_TYPE
 from mendq.lint.template import MAXIMUM_NESTED_LEVELS, NotATemplate
 from mendq.lint.values import DeployTarget
@@ -30,13 +30,14 @@ from mendq.model.plan import Plan
 from tests.catalogue.asking import answer_to, only_step_of
 
 CASES = {
-    each["title"]: each
-    for each in yaml.safe_load(Path(__file__).with_name("templates.yaml").read_text())
+    case["title"]: case
+    for case in yaml.safe_load(Path(__file__).with_name("templates.yaml").read_text())
 }
-WRONG = [title for title, each in CASES.items() if "findings" in each]
-# Which queue is the last, and which is to be of the other type, is for people to say.
-IN_WORDS = {"redrive_cycle", "tag_not_understood", "dlq_type_mismatch"}
-QUEUE, NAME = "AWS::SQS::Queue", TOO_SHORT.name
+TITLES_WITH_FINDINGS = [title for title, case in CASES.items() if "findings" in case]
+# A person must choose the queue to change, so the remedy is text and no template lines.
+SYMPTOMS_WITH_TEXT_REMEDY = {"redrive_cycle", "tag_not_understood", "dlq_type_mismatch"}
+QUEUE = "AWS::SQS::Queue"
+TOO_SHORT_NAME = TOO_SHORT.name
 SECTIONS = "Parameters: {Open: {Type: String}, Days: {Type: Number, Default: 60}}\nResources:\n"
 TLS = """
 {0}Tls:
@@ -50,34 +51,41 @@ TLS = """
 """
 
 
-def _text(title: str) -> str:
-    """The case as a template, with TLS seen to where the case does not."""
+def _write_template(title: str) -> str:
+    """Return the example as a template. It gets a TLS policy if it has no policy."""
     resources = CASES[title]["resources"]
-    found = read_template(f"{SECTIONS}{_indented(resources)}".encode())
-    if not list(found.list_resources("AWS::SQS::QueuePolicy")) and "as_it_is" not in CASES[title]:
-        resources += "".join(TLS.format(each.logical_id) for each in found.list_resources(QUEUE))
-    return f"{SECTIONS}{_indented(resources)}"
+    template = read_template(f"{SECTIONS}{_indent(resources)}".encode())
+    if (
+        not list(template.list_resources("AWS::SQS::QueuePolicy"))
+        and "as_it_is" not in CASES[title]
+    ):
+        resources += "".join(
+            TLS.format(queue.logical_id) for queue in template.list_resources(QUEUE)
+        )
+    return f"{SECTIONS}{_indent(resources)}"
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
 
 
-def _linted(text: str, environment: DeployTarget | None = None) -> LintResult:
+def _lint_text(text: str, environment: DeployTarget | None = None) -> LintResult:
     return lint(read_template(text.encode()), "template.yaml", environment or DeployTarget())
 
 
-def _of(resources: dict[str, Any], **sections: Any) -> LintResult:
-    return _linted(json.dumps({**sections, "Resources": resources}))
+def _lint_resources(resources: dict[str, Any], **sections: Any) -> LintResult:
+    return _lint_text(json.dumps({**sections, "Resources": resources}))
 
 
 @pytest.mark.parametrize("title", CASES)
 def test_lint_of_each_example_template_gives_exactly_the_listed_findings(title: str) -> None:
     case = CASES[title]
-    result = _linted(_text(title), DeployTarget(*case.get("environment", ())))
-    said = [f"{each.resource}: {each.severity} {each.symptom}" for each in result.findings]
-    assert said == case.get("findings", [])
-    not_judged = [{each.path: each.because} for each in result.not_judged]
+    result = _lint_text(_write_template(title), DeployTarget(*case.get("environment", ())))
+    findings = [
+        f"{finding.resource}: {finding.severity} {finding.symptom}" for finding in result.findings
+    ]
+    assert findings == case.get("findings", [])
+    not_judged = [{place.path: place.because} for place in result.not_judged]
     assert not_judged == case.get("not_judged", [])
     if "remedy" in case:
         (finding,) = result.findings
@@ -86,128 +94,137 @@ def test_lint_of_each_example_template_gives_exactly_the_listed_findings(title: 
     shown = json.dumps(make_document([result]))
     assert "000000000000" not in shown
     assert "any-region" not in shown
-    assert all(each.line for each in result.findings)
+    assert all(finding.line for finding in result.findings)
 
 
-@pytest.mark.parametrize("title", WRONG)
+@pytest.mark.parametrize("title", TITLES_WITH_FINDINGS)
 def test_lint_finding_disappears_after_its_remedy_is_put_into_the_template(title: str) -> None:
-    text = _text(title)
-    result = _linted(text, DeployTarget(*CASES[title].get("environment", ())))
+    text = _write_template(title)
+    result = _lint_text(text, DeployTarget(*CASES[title].get("environment", ())))
     annotations = "".join(list_github_commands([result]))
-    for each in result.findings:
-        assert "%0A".join(each.remedy) in annotations, "each line as far in as it is"
-        if each.symptom in IN_WORDS:
-            assert each.remedy
+    for finding in result.findings:
+        assert "%0A".join(finding.remedy) in annotations, "the annotation keeps the indentation"
+        if finding.symptom in SYMPTOMS_WITH_TEXT_REMEDY:
+            assert finding.remedy
         else:
-            again = _of(_changed(text, each.resource, each.remedy))
-            found = [(one.resource, one.symptom) for one in again.findings]
-            assert (each.resource, each.symptom) not in found
+            result_after = _lint_resources(_apply_remedy(text, finding.resource, finding.remedy))
+            remaining = [(other.resource, other.symptom) for other in result_after.findings]
+            assert (finding.resource, finding.symptom) not in remaining
 
 
-def _changed(text: str, name: str, lines: tuple[str, ...]) -> dict[str, Any]:
+def _apply_remedy(text: str, name: str, lines: tuple[str, ...]) -> dict[str, Any]:
     resources = read_template(text.encode()).root["Resources"]
-    own = resources[name]
-    left_out = {line.split()[2] for line in lines if line.startswith("# leave ")}
-    written = own.get("Properties", {}).items()
-    properties = {key: each for key, each in written if key not in left_out}
-    new, said = {}, yaml.safe_load("\n".join(lines)) or {}
-    if isinstance(said, list):
+    resource = resources[name]
+    removed = {line.split()[2] for line in lines if line.startswith("# leave ")}
+    properties = {
+        key: value for key, value in resource.get("Properties", {}).items() if key not in removed
+    }
+    new_resources = {}
+    remedy = yaml.safe_load("\n".join(lines)) or {}
+    if isinstance(remedy, list):
         policy = resources[lines[0].removeprefix("# add to the Statement of ")]
-        policy["Properties"]["PolicyDocument"]["Statement"] += said
-        said = {}
-    for key, each in said.items():
-        if isinstance(each, dict) and "Type" in each:
-            new[key] = each
+        policy["Properties"]["PolicyDocument"]["Statement"] += remedy
+        remedy = {}
+    for key, value in remedy.items():
+        if isinstance(value, dict) and "Type" in value:
+            new_resources[key] = value
         elif key == "maxReceiveCount":
-            properties["RedrivePolicy"] = {**properties["RedrivePolicy"], key: each}
+            properties["RedrivePolicy"] = {**properties["RedrivePolicy"], key: value}
         else:
-            properties[key] = each
-    return {**resources, **new, name: {**own, "Properties": properties}}
+            properties[key] = value
+    return {**resources, **new_resources, name: {**resource, "Properties": properties}}
 
 
 @pytest.mark.parametrize("name", ["dlq", "x" * 81, "with space", "\x1b[31m", ""])
 def test_lint_judges_queues_with_invalid_or_duplicate_names(name: str) -> None:
     named = {"Type": QUEUE, "Properties": {"QueueName": name}}
-    assert len(_of({"A": named, "B": named, "\x1b[2J": {"Type": QUEUE}}).findings) == 3
+    assert len(_lint_resources({"A": named, "B": named, "\x1b[2J": {"Type": QUEUE}}).findings) == 3
 
 
-# One number of lint, of heal after failed calls and of a scan's finding.
-
-FUNCTIONS = st.lists(st.tuples(st.integers(1, 900), st.integers(0, 300)), max_size=3)
-TAGGED = st.dictionaries(
+LAMBDA_CONSUMERS = st.lists(st.tuples(st.integers(1, 900), st.integers(0, 300)), max_size=3)
+NEED_TAGS = st.dictionaries(
     st.sampled_from([MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG]), st.integers(1, 43_200), max_size=2
 )
 
 
 @settings(deadline=None)
-@given(st.integers(0, 1_500) | st.integers(0, 43_200), TAGGED, FUNCTIONS)
+@given(st.integers(0, 1_500) | st.integers(0, 43_200), NEED_TAGS, LAMBDA_CONSUMERS)
 def test_lint_heal_and_scan_need_the_same_visibility_timeout(
     visibility: int, tags: dict[str, int], functions: list[tuple[int, int]]
 ) -> None:
-    said = [e for e in _of(_consumed(visibility, tags, functions)).findings if e.symptom == NAME]
-    consumers = tuple(LambdaConsumer("arn:f", *each) for each in functions)
-    words = {name: str(each) for name, each in tags.items()}
-    facts = queue(words, VisibilityTimeout=visibility, lambda_consumers=consumers)
-    for asked in (facts, replace(facts, found="messages were handled twice")):
-        answer = answer_to(TOO_SHORT, asked)
-        finding = next(iter(said), None)
-        if isinstance(answer, Plan):
-            guessed = not tags.get(MAX_PROCESSING_TAG) and not functions
-            lines = (f"VisibilityTimeout: {only_step_of(answer).after}",)
-            assert finding is None if guessed else finding and finding.remedy == lines
-        elif answer.code == "over_ceiling" and (tags.get(MAX_PROCESSING_TAG) or functions):
-            (wanted,) = finding.remedy if finding else ("",)
-            (seconds,) = re.findall(r"(\d+) s are needed", answer.reason.replace(",", ""))
-            longest = "# no visibility timeout is longer than 43200 s"
-            assert wanted == f"VisibilityTimeout: {seconds}" or wanted.startswith(longest)
-        elif answer.code in ("need_already_met", "race_without_named_need"):
-            assert finding is None or finding.severity is LintSeverity.WARNING
+    result = _lint_resources(_make_consumed_queue(visibility, tags, functions))
+    findings = [finding for finding in result.findings if finding.symptom == TOO_SHORT_NAME]
+    consumers = tuple(LambdaConsumer("arn:f", *function) for function in functions)
+    tag_texts = {name: str(seconds) for name, seconds in tags.items()}
+    facts = queue(tag_texts, VisibilityTimeout=visibility, lambda_consumers=consumers)
+    finding = next(iter(findings), None)
+    is_need_known = bool(tags.get(MAX_PROCESSING_TAG) or functions)
+    for queue_facts in (facts, replace(facts, found="messages were handled twice")):
+        _check_finding(finding, answer_to(TOO_SHORT, queue_facts), is_need_known=is_need_known)
 
 
-def _consumed(
+def _check_finding(finding: LintFinding | None, answer: Any, *, is_need_known: bool) -> None:
+    """Check that lint wants the visibility timeout that heal or a scan would set."""
+    if isinstance(answer, Plan):
+        if not is_need_known:
+            assert finding is None, "lint does not guess a processing time"
+            return
+        assert finding is not None
+        assert finding.remedy == (f"VisibilityTimeout: {only_step_of(answer).after}",)
+    elif answer.code == "over_ceiling" and is_need_known:
+        (line,) = finding.remedy if finding else ("",)
+        (seconds,) = re.findall(r"(\d+) s are needed", answer.reason.replace(",", ""))
+        longest = "# no visibility timeout is longer than 43200 s"
+        assert line == f"VisibilityTimeout: {seconds}" or line.startswith(longest)
+    elif answer.code in ("need_already_met", "race_without_named_need"):
+        assert finding is None or finding.severity is LintSeverity.WARNING
+
+
+def _make_consumed_queue(
     visibility: int, tags: Mapping[str, int], functions: list[tuple[int, int]]
 ) -> dict[str, Any]:
-    listed = [{"Key": name, "Value": str(each)} for name, each in tags.items()]
-    made: dict[str, Any] = {
-        "Q": {"Type": QUEUE, "Properties": {"VisibilityTimeout": visibility, "Tags": listed}}
+    tag_list = [{"Key": name, "Value": str(seconds)} for name, seconds in tags.items()]
+    resources: dict[str, Any] = {
+        "Q": {"Type": QUEUE, "Properties": {"VisibilityTimeout": visibility, "Tags": tag_list}}
     }
     for n, (timeout, window) in enumerate(functions):
-        reads = {"EventSourceArn": {"Fn::GetAtt": ["Q", "Arn"]}, "FunctionName": {"Ref": f"F{n}"}}
-        reads["MaximumBatchingWindowInSeconds"] = window
-        made[f"F{n}"] = {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": timeout}}
-        made[f"M{n}"] = {"Type": EVENT_SOURCE_MAPPING_TYPE, "Properties": reads}
-    return made
+        mapping = {
+            "EventSourceArn": {"Fn::GetAtt": ["Q", "Arn"]},
+            "FunctionName": {"Ref": f"F{n}"},
+            "MaximumBatchingWindowInSeconds": window,
+        }
+        resources[f"F{n}"] = {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": timeout}}
+        resources[f"M{n}"] = {"Type": EVENT_SOURCE_MAPPING_TYPE, "Properties": mapping}
+    return resources
 
 
 def test_lint_warning_above_the_timeout_ceiling_offers_no_value() -> None:
     for visibility, remedy in ((449, "VisibilityTimeout: 450"), (450, "# over the ceiling of 900")):
-        found = _of(_consumed(visibility, {}, [(300, 0)])).findings
-        (said,) = (each for each in found if each.symptom == NAME)
-        assert (said.severity, said.because[-22:]) == ("warning", "AWS recommends 1,800 s")
-        assert said.remedy[0].startswith(remedy)
+        findings = _lint_resources(_make_consumed_queue(visibility, {}, [(300, 0)])).findings
+        (warning,) = (finding for finding in findings if finding.symptom == TOO_SHORT_NAME)
+        assert warning.severity == "warning"
+        assert warning.because.endswith("AWS recommends 1,800 s")
+        assert warning.remedy[0].startswith(remedy)
 
 
-# Hostile templates.
-
-
-def _many(count: int, **more: Any) -> dict[str, Any]:
+def _make_queues(count: int, **more: Any) -> dict[str, Any]:
     return {f"Q{n}": {"Type": QUEUE, **more} for n in range(count)}
 
 
 def test_lint_refuses_a_template_with_more_than_2000_resources() -> None:
     with pytest.raises(NotATemplate, match="more than 2,000 resources"):
-        _of(_many(2_001))
+        _lint_resources(_make_queues(2_001))
 
 
 @pytest.mark.parametrize("innermost", ["x", {"Ref": "x"}])
 def test_lint_resolves_functions_nested_to_the_readable_depth(innermost: Any) -> None:
-    deep = innermost
+    nested = innermost
     for _ in range(MAXIMUM_NESTED_LEVELS // 3 - 2):
-        deep = {"Fn::Sub": ["${a}", {"a": deep}]}
-    assert _of({"Q": {"Type": QUEUE, "Properties": {"QueueName": deep}}}).queues == 1
+        nested = {"Fn::Sub": ["${a}", {"a": nested}]}
+    assert _lint_resources({"Q": {"Type": QUEUE, "Properties": {"QueueName": nested}}}).queues == 1
 
 
-ODD = st.recursive(
+ANY_VALUE = st.recursive(
     st.sampled_from(["", "x", "*", "Orders", "-1", "9" * 30, None, True, 5, "\x1b[2J", "Allow"]),
     lambda inner: (
         st.lists(inner, max_size=3)
@@ -228,19 +245,19 @@ TYPES = """
     SQS::Queue SQS::QueuePolicy SQS::QueueInlinePolicy Lambda::Function Lambda::Alias
     Lambda::EventSourceMapping
 """
-ODD_RESOURCE = st.fixed_dictionaries(
+ANY_RESOURCE = st.fixed_dictionaries(
     {
-        "Type": st.sampled_from([f"AWS::{each}" for each in TYPES.split()]),
-        "Properties": st.dictionaries(st.sampled_from(KEYS.split()), ODD, max_size=4),
+        "Type": st.sampled_from([f"AWS::{name}" for name in TYPES.split()]),
+        "Properties": st.dictionaries(st.sampled_from(KEYS.split()), ANY_VALUE, max_size=4),
     }
 )
 
 
 @settings(deadline=None)
-@given(st.lists(ODD_RESOURCE, min_size=1, max_size=4), ODD)
+@given(st.lists(ANY_RESOURCE, min_size=1, max_size=4), ANY_VALUE)
 def test_lint_of_arbitrary_resources_never_raises(
-    resources: list[dict[str, Any]], odd: Any
+    resources: list[dict[str, Any]], value: Any
 ) -> None:
     named = dict(zip(["Orders", "Dead", "Bill", "Sender"], resources, strict=False))
-    sections = {"Parameters": {"x": odd}, "Mappings": odd, "Transform": odd}
-    assert isinstance(_of({**named, "Odd": odd}, **sections), LintResult)
+    sections = {"Parameters": {"x": value}, "Mappings": value, "Transform": value}
+    assert isinstance(_lint_resources({**named, "Odd": value}, **sections), LintResult)

@@ -1,4 +1,4 @@
-"""The lines for a queue's owner: which resource, which line, what it says and is to say."""
+"""The change that `mendq patch` proposes in a template, a Terraform file or a Terraform plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mendq.lint.patch import (
 )
 from mendq.lint.template import NotATemplate
 from tests.lint.builders import make_stack_artifact, write_cloud_assembly
-from tests.lint.plans import arn, change, plan, queue_there
+from tests.lint.plans import make_arn, make_change, make_existing_queue, make_plan
 
 YAML = """\
 Parameters:
@@ -52,28 +52,28 @@ Resources:
     Properties: {Queues: [!Ref Inline, !Ref Bare], PolicyDocument: {Statement: []}}
 """
 JSON = json.dumps(json.loads(json.dumps(read_template(YAML.encode()).root)), indent=2)
-REDRIVE = {"deadLetterTargetArn": arn("dead"), "maxReceiveCount": 10}
+REDRIVE = {"deadLetterTargetArn": make_arn("dead"), "maxReceiveCount": 10}
 POLICY = '{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"*"}]}'
 
 
-def _patched(path: Path, text: str, name: str = "orders", **over: Any) -> PatchResult:
-    owner = {
-        each: over.pop(each)
-        for each in ("tagged_stack", "tagged_logical_id", "requested_id")
-        if each in over
-    }
-    values = over or {"VisibilityTimeout": "690"}
+def _make_patch(path: Path, text: str, name: str = "orders", **wanted: Any) -> PatchResult:
+    """Patch a template. `wanted` are attributes, or fields of WantedValues that name the owner."""
+    owner = {}
+    for field in ("tagged_stack", "tagged_logical_id", "requested_id"):
+        if field in wanted:
+            owner[field] = wanted.pop(field)
+    values = wanted or {"VisibilityTimeout": "690"}
     path.write_bytes(text.encode())
-    return patch.make_patch(str(path), WantedValues(arn(name), values, **owner))
+    return patch.make_patch(str(path), WantedValues(make_arn(name), values, **owner))
 
 
-def _applied(path: Path, found: PatchResult) -> Any:
-    """The template once the diff is applied, as git does it."""
-    _git_applies(found.diff, path.parent)
+def _apply_patch(path: Path, patched: PatchResult) -> Any:
+    """Let git apply the diff and return the template."""
+    _run_git_apply(patched.diff, path.parent)
     return read_template(path.read_bytes()).root
 
 
-def _git_applies(diff: list[str], folder: Path) -> None:
+def _run_git_apply(diff: list[str], folder: Path) -> None:
     given = "\n".join(diff) + "\n"
     subprocess.run(["git", "apply", "-"], cwd=folder, input=given, text=True, check=True)
 
@@ -81,12 +81,13 @@ def _git_applies(diff: list[str], folder: Path) -> None:
 def test_patch_that_would_make_the_template_too_long_is_left_to_people(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody could check what such a template says, so a person writes the line."""
+    """Mendq cannot read such a template again to check the change, so a person writes the line."""
     value = {"VisibilityTimeout": "690"}
-    assert _patched(tmp_path / "fits.yaml", YAML, "inline", **value).diff
+    assert _make_patch(tmp_path / "fits.yaml", YAML, "inline", **value).diff
     monkeypatch.setattr("mendq.lint.decode.MOST_TEMPLATE_BYTES", len(YAML.encode()))
-    (change,), diff = _patched(tmp_path / "full.yaml", YAML, "inline", **value)
-    assert (change.note, change.is_left_to_people) == (NO_LINE_NOTE, True)
+    (change,), diff = _make_patch(tmp_path / "full.yaml", YAML, "inline", **value)
+    assert change.note == NO_LINE_NOTE
+    assert change.is_left_to_people
     assert diff == []
 
 
@@ -101,9 +102,10 @@ def test_git_applies_the_patch_whatever_path_names_the_terraform_file(
     if where != "no work tree":
         subprocess.run(["git", "init", "-q", shop], check=True)
     monkeypatch.chdir(shop)
-    diff = _in_hcl(path := Path(name.format(shop)), HCL).diff
+    path = Path(name.format(shop))
+    diff = _make_hcl_patch(path, HCL).diff
     assert diff[0] == "diff --git a/infra/a.tf b/infra/a.tf"
-    _git_applies(diff, shop / "infra" if where == "its folder" else shop)
+    _run_git_apply(diff, shop / "infra" if where == "its folder" else shop)
     assert "visibility_timeout_seconds = 690" in path.read_text()
 
 
@@ -112,81 +114,90 @@ def test_patch_of_a_file_outside_the_current_folder_is_relative_to_the_files_fol
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    diff = _in_hcl(tmp_path / "a.tf", HCL).diff
+    diff = _make_hcl_patch(tmp_path / "a.tf", HCL).diff
     assert diff[1:3] == ["--- a/a.tf", "+++ b/a.tf"]
-    _git_applies(diff, tmp_path)
+    _run_git_apply(diff, tmp_path)
 
 
 def test_git_apply_of_a_patch_changes_no_file_except_the_template(tmp_path: Path) -> None:
-    """A name may end at a tab for git, and whatever is called `.git` makes no work tree."""
+    """Git cuts a file name at a tab, and a file or folder called `.git` alone is no work tree."""
     (tmp_path / "t.tf").write_text(HCL)
-    assert not _in_hcl(tmp_path / "t.tf\tcopy.tf", HCL).diff
+    assert not _make_hcl_patch(tmp_path / "t.tf\tcopy.tf", HCL).diff
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    for planted in (Path.mkdir, Path.touch):
-        folder = tmp_path / planted.__name__
+    for make_entry in (Path.mkdir, Path.touch):
+        folder = tmp_path / make_entry.__name__
         folder.mkdir()
-        planted(folder / ".git")
-        _git_applies(_in_hcl(folder / "t.tf", HCL).diff, tmp_path)
+        make_entry(folder / ".git")
+        _run_git_apply(_make_hcl_patch(folder / "t.tf", HCL).diff, tmp_path)
         assert "visibility_timeout_seconds = 690" in (folder / "t.tf").read_text()
     assert (tmp_path / "t.tf").read_text() == HCL
 
 
-SET = {"Bare": "Properties", "Inline": "Properties", "Orders": "VisibilityTimeout"}
+QUEUE_IDS = {"Bare": "Properties", "Inline": "Properties", "Orders": "VisibilityTimeout"}
 
 
 @pytest.mark.parametrize(
     "text", [YAML, JSON, YAML.replace("\n", "\r\n")], ids=["yaml", "json", "crlf"]
 )
-@pytest.mark.parametrize("name", SET)
+@pytest.mark.parametrize("name", QUEUE_IDS)
 def test_git_applies_a_template_patch_that_changes_only_the_wanted_properties(
     tmp_path: Path, text: str, name: str
 ) -> None:
-    path, values = tmp_path / "template", {"VisibilityTimeout": "690"}
-    values |= {"RedrivePolicy": json.dumps(REDRIVE), "KmsDataKeyReusePeriodSeconds": "300"}
-    found = _patched(path, text, requested_id=name, **values)
-    assert path.read_bytes().decode() == text, "edits nothing"
-    assert not any(each.note for each in found.changes)
+    path = tmp_path / "template"
+    values = {
+        "VisibilityTimeout": "690",
+        "RedrivePolicy": json.dumps(REDRIVE),
+        "KmsDataKeyReusePeriodSeconds": "300",
+    }
+    patched = _make_patch(path, text, requested_id=name, **values)
+    assert path.read_bytes().decode() == text, "make_patch must not edit the file"
+    assert not any(change.note for change in patched.changes)
     if "\r" in text:
-        return  # git apply wants the line endings, which a diff on a terminal has not
-    properties = _applied(path, found)["Resources"][name]["Properties"]
+        return  # the printed diff has no CRLF, so git cannot apply it
+    properties = _apply_patch(path, patched)["Resources"][name]["Properties"]
     expected = json.loads(json.dumps(read_template(text.encode()).root))["Resources"][name]
-    own: dict[str, Any] = {"VisibilityTimeout": "690", "KmsDataKeyReusePeriodSeconds": "300"}
-    own["RedrivePolicy"] = {**REDRIVE, "maxReceiveCount": "10"}
-    assert json.loads(json.dumps(properties)) == {**expected.get("Properties", {}), **own}
+    assert json.loads(json.dumps(properties)) == {
+        **expected.get("Properties", {}),
+        "VisibilityTimeout": "690",
+        "KmsDataKeyReusePeriodSeconds": "300",
+        "RedrivePolicy": {**REDRIVE, "maxReceiveCount": "10"},
+    }
 
 
 def test_patch_names_line_property_and_old_value_of_each_change(tmp_path: Path) -> None:
     values = {"MessageRetentionPeriod": "1209600", "VisibilityTimeout": "690"}
     values |= {"RedrivePolicy": json.dumps(REDRIVE), "Policy": POLICY}
-    found = _patched(tmp_path / "t.yaml", YAML, **values).changes
+    changes = _make_patch(tmp_path / "t.yaml", YAML, **values).changes
     own = "Resources.Orders.Properties"
-    assert [(e.path, e.line) for e in found] == [
+    assert [(change.path, change.line) for change in changes] == [
         (f"{own}.MessageRetentionPeriod", 7),
         (f"{own}.VisibilityTimeout", 8),
         (f"{own}.RedrivePolicy", 9),
         ("Resources.Own.Properties.PolicyDocument", 20),
     ]
-    retention, visibility, redrive, policy = found
-    assert (retention.old, visibility.old, policy.old) == (None, "!Ref Timeout", "{Statement: []}")
+    retention, visibility, redrive, policy = changes
+    assert retention.old is None
+    assert visibility.old == "!Ref Timeout"
+    assert policy.old == "{Statement: []}"
     assert str(redrive.old).startswith("deadLetterTargetArn: !ImportValue orders-dead")
 
 
 @pytest.mark.parametrize(
-    ("over", "note"),
+    ("wanted", "note"),
     [
         ({"VisibilityTimeout": "20"}, ALREADY_SET_NOTE),
-        ({"DeadLetterQueue": arn("made")}, NEW_QUEUE_NOTE),
+        ({"DeadLetterQueue": make_arn("made")}, NEW_QUEUE_NOTE),
         ({"requested_id": "Inline", "Policy": POLICY}, "no policy that is this queue's alone"),
         ({"requested_id": "Bare", "Policy": POLICY}, "no policy that is this queue's alone"),
     ],
 )
 def test_patch_of_a_value_without_a_line_of_its_own_gives_a_note_and_no_diff(
-    tmp_path: Path, over: dict[str, Any], note: str
+    tmp_path: Path, wanted: dict[str, Any], note: str
 ) -> None:
-    found = _patched(tmp_path / "t.yaml", YAML, **over)
-    (said,) = found.changes
-    assert note in said.note
-    assert not found.diff
+    patched = _make_patch(tmp_path / "t.yaml", YAML, **wanted)
+    (change,) = patched.changes
+    assert note in change.note
+    assert not patched.diff
 
 
 @pytest.mark.parametrize(
@@ -196,87 +207,110 @@ def test_patch_of_unusually_written_properties_is_correct_or_omitted(
     tmp_path: Path, properties: str
 ) -> None:
     text = f"Resources: {{'O': {{Type: AWS::SQS::Queue, Properties: {properties}}}}}\n"
-    found = _patched(tmp_path / "t.yaml", text, requested_id="O")
-    assert bool(found.diff) is (found.changes[0].note != NO_LINE_NOTE)
-    if found.diff:
-        root = _applied(tmp_path / "t.yaml", found)
+    patched = _make_patch(tmp_path / "t.yaml", text, requested_id="O")
+    assert bool(patched.diff) is (patched.changes[0].note != NO_LINE_NOTE)
+    if patched.diff:
+        root = _apply_patch(tmp_path / "t.yaml", patched)
         assert root["Resources"]["O"]["Properties"]["VisibilityTimeout"] == "690"
 
 
-def _queue(**properties: Any) -> dict[str, Any]:
+def _make_queue(**properties: Any) -> dict[str, Any]:
     return {"Type": "AWS::SQS::Queue", "Properties": properties}
 
 
 def test_patch_finds_the_queue_by_its_cloudformation_tags_and_never_guesses_without_them(
     tmp_path: Path,
 ) -> None:
-    text = json.dumps({"Resources": {"A": _queue(), "B": _queue()}})
-    path, made = tmp_path / "t.json", "Shop-A-1ABCDEFGHIJKL"
-    found = _patched(path, text, made, tagged_stack="Shop", tagged_logical_id="A").changes
-    assert [(each.resource, each.found_by) for each in found] == [("A", "its tags")]
+    text = json.dumps({"Resources": {"A": _make_queue(), "B": _make_queue()}})
+    path = tmp_path / "t.json"
+    generated_name = "Shop-A-1ABCDEFGHIJKL"
+    changes = _make_patch(
+        path, text, generated_name, tagged_stack="Shop", tagged_logical_id="A"
+    ).changes
+    assert [(change.resource, change.found_by) for change in changes] == [("A", "its tags")]
     with pytest.raises(QueueNotFound, match=r"say which by --resource if it is one of: A, B"):
-        _patched(path, text, made)
+        _make_patch(path, text, generated_name)
     with pytest.raises(QueueNotFound, match="known to be C"):
-        _patched(path, text, made, requested_id="C", tagged_logical_id="A")
+        _make_patch(path, text, generated_name, requested_id="C", tagged_logical_id="A")
     with pytest.raises(QueueNotFound, match="declares none"):
-        _patched(path, '{"Resources": {}}')
+        _make_patch(path, '{"Resources": {}}')
     with pytest.raises(NotATemplate, match=f"{path}: "):
-        _patched(path, "[]")
+        _make_patch(path, "[]")
 
 
 def test_patch_refuses_two_queues_of_the_same_name_unless_tags_identify_one(tmp_path: Path) -> None:
-    text = json.dumps({"Resources": {e: _queue(QueueName="orders") for e in "AB"}})
+    text = json.dumps(
+        {"Resources": {logical_id: _make_queue(QueueName="orders") for logical_id in "AB"}}
+    )
     with pytest.raises(
         SeveralQueuesFit, match=r"2 queues may be orders, say which by --resource: A \("
     ):
-        _patched(tmp_path / "t.json", text)
-    found = _patched(tmp_path / "t.json", text, tagged_stack="Shop", tagged_logical_id="B")
-    assert found.changes[0].resource == "B"
+        _make_patch(tmp_path / "t.json", text)
+    patched = _make_patch(tmp_path / "t.json", text, tagged_stack="Shop", tagged_logical_id="B")
+    assert patched.changes[0].resource == "B"
 
 
 def test_patch_in_a_cloud_assembly_picks_the_queue_by_stack_name_account_and_region(
     tmp_path: Path,
 ) -> None:
-    """Three stacks have the same logical id; one is of another region, one has another name."""
-    here, there = "aws://123456789012/eu-west-1", "aws://123456789012/us-east-1"
-    named = {"A": ("Shop", here), "B": ("Shop", there), "C": ("Other", here)}
-    stacks = {e: make_stack_artifact(f"{e}.json", at) for e, (_, at) in named.items()}
+    """Three stacks have a queue of this logical id: one in another region, one of another name."""
+    queues_region = "aws://123456789012/eu-west-1"
+    other_region = "aws://123456789012/us-east-1"
+    named = {
+        "A": ("Shop", queues_region),
+        "B": ("Shop", other_region),
+        "C": ("Other", queues_region),
+    }
+    stacks = {
+        name: make_stack_artifact(f"{name}.json", environment)
+        for name, (_, environment) in named.items()
+    }
     out = write_cloud_assembly(tmp_path / "cdk.out", stacks)
     manifest = json.loads((out / "manifest.json").read_text())
-    resource = {**_queue(), "Metadata": {"aws:cdk:path": "Shop/Orders/Resource"}}
+    resource = {**_make_queue(), "Metadata": {"aws:cdk:path": "Shop/Orders/Resource"}}
     for name, (stack_name, _) in named.items():
         manifest["artifacts"][name]["properties"]["stackName"] = stack_name
         (out / f"{name}.json").write_text(json.dumps({"Resources": {"Orders": resource}}, indent=1))
     (out / "manifest.json").write_text(json.dumps(manifest))
-    wanted = WantedValues(arn("x"), {"VisibilityTimeout": "690"}, "Shop", "Orders")
-    (said,), diff = patch.make_patch(str(out), wanted)
-    assert said.file == str(out / "A.json")
-    assert said.line
-    assert "Shop/Orders/Resource" in said.note
-    assert not diff, "cdk synth would write over it"
+    wanted = WantedValues(make_arn("x"), {"VisibilityTimeout": "690"}, "Shop", "Orders")
+    (change,), diff = patch.make_patch(str(out), wanted)
+    assert change.file == str(out / "A.json")
+    assert change.line
+    assert "Shop/Orders/Resource" in change.note
+    assert not diff, "the next cdk synth would overwrite the change"
     assert "construct Shop/Orders/Resource" in CliRunner().invoke(app, ["lint", str(out)]).output
 
 
 def test_patch_of_a_terraform_plan_gives_the_resource_address_and_no_diff(tmp_path: Path) -> None:
     text = json.dumps({**REDRIVE, "maxReceiveCount": 1})
     url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
-    beside = change("aws_sqs_queue_redrive_policy.x", {"queue_url": url, "redrive_policy": text})
+    redrive_policy = make_change(
+        "aws_sqs_queue_redrive_policy.x", {"queue_url": url, "redrive_policy": text}
+    )
     elsewhere = dict.fromkeys(("url", "id"), "https://elsewhere")
-    other = queue_there("aws_sqs_queue.z", "orders", arn=arn("orders") + "-2", **elsewhere)
-    content = plan(queue_there("module.m.aws_sqs_queue.q[0]", "orders"), beside, other).decode()
+    other = make_existing_queue(
+        "aws_sqs_queue.z", "orders", arn=make_arn("orders") + "-2", **elsewhere
+    )
+    content = make_plan(
+        make_existing_queue("module.m.aws_sqs_queue.q[0]", "orders"), redrive_policy, other
+    ).decode()
     values = {"VisibilityTimeout": "690", "RedrivePolicy": json.dumps(REDRIVE)}
-    visibility, redrive = _patched(tmp_path / "plan.json", content, **values).changes
+    visibility, redrive = _make_patch(tmp_path / "plan.json", content, **values).changes
     assert visibility.path == "module.m.aws_sqs_queue.q[0].visibility_timeout_seconds"
-    assert (visibility.old, visibility.new, visibility.line) == ("30", "690", None)
+    assert visibility.old == "30"
+    assert visibility.new == "690"
+    assert visibility.line is None
     assert redrive.path == "aws_sqs_queue_redrive_policy.x.redrive_policy"
     assert json.loads(str(redrive.old))["maxReceiveCount"] == "1"
     assert redrive.new.startswith('jsonencode({"deadLetterTargetArn": "arn:')
     assert ".tf" in visibility.note
     reference: Any = {"Condition": {"StringEquals": {"Ref": "aws_iam_role.admin"}}}
-    (said,) = _patched(tmp_path / "plan.json", content, Policy=json.dumps(reference)).changes
-    assert said.new == f"jsonencode({json.dumps(reference)})", "what AWS says is no reference"
+    (change,) = _make_patch(tmp_path / "plan.json", content, Policy=json.dumps(reference)).changes
+    assert change.new == f"jsonencode({json.dumps(reference)})", (
+        "AWS's Ref is no Terraform reference"
+    )
     with pytest.raises(QueueNotFound, match="say which"):
-        _patched(tmp_path / "plan.json", plan(other).decode())
+        _make_patch(tmp_path / "plan.json", make_plan(other).decode())
 
 
 HCL = """\
@@ -303,25 +337,29 @@ resource "aws_sqs_queue_redrive_policy" "orders" {
 """
 
 
-def _in_hcl(path: Path, text: str, name: str = "orders", **over: Any) -> PatchResult:
-    named, values = over.pop("named", ""), over or {"VisibilityTimeout": "690"}
+def _make_hcl_patch(path: Path, text: str, name: str = "orders", **wanted: Any) -> PatchResult:
+    """Patch a Terraform file. `requested_id` names the resource, the rest are attributes."""
+    requested_id = wanted.pop("requested_id", "")
+    values = wanted or {"VisibilityTimeout": "690"}
     path.write_text(text)
-    found = hcl.make_patch(str(path), WantedValues(arn(name), values, requested_id=named))
-    assert path.read_text() == text, "edits nothing"
-    return PatchResult(*found)
+    patched = hcl.make_patch(
+        str(path), WantedValues(make_arn(name), values, requested_id=requested_id)
+    )
+    assert path.read_text() == text, "make_patch must not edit the file"
+    return PatchResult(*patched)
 
 
 def test_patch_of_a_terraform_file_changes_the_block_that_sets_each_value(tmp_path: Path) -> None:
     values = {"VisibilityTimeout": "690", "MessageRetentionPeriod": "1209600"}
-    found = _in_hcl(tmp_path / "a.tf", HCL, **values, RedrivePolicy=json.dumps(REDRIVE))
-    assert [(each.path, each.line) for each in found.changes] == [
+    patched = _make_hcl_patch(tmp_path / "a.tf", HCL, **values, RedrivePolicy=json.dumps(REDRIVE))
+    assert [(change.path, change.line) for change in patched.changes] == [
         ("aws_sqs_queue.orders.visibility_timeout_seconds", 5),
         ("aws_sqs_queue.orders.message_retention_seconds", 2),
         ("aws_sqs_queue_redrive_policy.orders.redrive_policy", 16),
     ]
-    assert found.changes[0].old == "var.seconds"
-    changed = [each for each in found.diff[3:] if each[0] in "+-"]
-    assert changed == [
+    assert patched.changes[0].old == "var.seconds"
+    changed_lines = [line for line in patched.diff[3:] if line[0] in "+-"]
+    assert changed_lines == [
         "+  message_retention_seconds = 1209600",
         "-  visibility_timeout_seconds = var.seconds # slow",
         "+  visibility_timeout_seconds = 690 # slow",
@@ -338,12 +376,14 @@ def test_patch_of_a_terraform_queue_with_a_computed_name_needs_the_resource_opti
 ) -> None:
     path = tmp_path / "a.tf"
     with pytest.raises(QueueNotFound, match=r"--resource if it is one of: aws_sqs_queue\.orders, "):
-        _in_hcl(path, HCL, "prod-other")
-    (said,) = _in_hcl(path, HCL, "prod-other", named="aws_sqs_queue.empty").changes
-    assert (said.line, said.old) == (12, None)
-    (said,) = _in_hcl(path, HCL, VisibilityTimeout="690").changes
-    again = HCL.replace("var.seconds", "690")
-    assert [e.note for e in _in_hcl(path, again).changes] == [ALREADY_SET_NOTE]
+        _make_hcl_patch(path, HCL, "prod-other")
+    (change,) = _make_hcl_patch(path, HCL, "prod-other", requested_id="aws_sqs_queue.empty").changes
+    assert change.line == 12
+    assert change.old is None
+    assert len(_make_hcl_patch(path, HCL, VisibilityTimeout="690").changes) == 1
+    already_set = HCL.replace("var.seconds", "690")
+    (change,) = _make_hcl_patch(path, already_set).changes
+    assert change.note == ALREADY_SET_NOTE
 
 
 @pytest.mark.parametrize(
@@ -358,31 +398,33 @@ def test_patch_of_a_file_that_is_not_hcl_is_refused_with_one_line(
     tmp_path: Path, text: str
 ) -> None:
     with pytest.raises(NotATemplate) as refused:
-        _in_hcl(tmp_path / "a.tf", text)
+        _make_hcl_patch(tmp_path / "a.tf", text)
     assert len(str(refused.value).splitlines()) == 1
 
 
 def test_patch_offers_no_change_that_is_invalid_terraform_or_changes_another_queue(
     tmp_path: Path,
 ) -> None:
-    in_a_line = 'resource "aws_sqs_queue" "orders" { name = "orders" }\n'
-    found = _in_hcl(tmp_path / "a.tf", in_a_line, VisibilityTimeout="690")
-    assert ([each.note for each in found.changes], found.diff) == ([NO_LINE_NOTE], [])
-    either = HCL.replace("aws_sqs_queue.orders.id", 'aws_sqs_queue.orders.id == "" ? "" : "x"')
-    assert either != HCL
-    found = _in_hcl(tmp_path / "a.tf", either, RedrivePolicy=json.dumps(REDRIVE))
-    assert [each.path for each in found.changes] == ["aws_sqs_queue.orders.redrive_policy"]
+    one_line = 'resource "aws_sqs_queue" "orders" { name = "orders" }\n'
+    patched = _make_hcl_patch(tmp_path / "a.tf", one_line, VisibilityTimeout="690")
+    assert [change.note for change in patched.changes] == [NO_LINE_NOTE]
+    assert patched.diff == []
+    conditional = HCL.replace("aws_sqs_queue.orders.id", 'aws_sqs_queue.orders.id == "" ? "" : "x"')
+    assert conditional != HCL
+    patched = _make_hcl_patch(tmp_path / "a.tf", conditional, RedrivePolicy=json.dumps(REDRIVE))
+    assert [change.path for change in patched.changes] == ["aws_sqs_queue.orders.redrive_policy"]
 
 
 def test_patch_of_json_that_yaml_cannot_read_gives_a_note_and_no_diff(
     tmp_path: Path,
 ) -> None:
-    """Two halves of a character, as JSON writes it, are no YAML."""
-    path, template = tmp_path / "template.json", json.loads(JSON)
+    """JSON writes an emoji as two surrogates, which YAML cannot read."""
+    path = tmp_path / "template.json"
+    template = json.loads(JSON)
     template["Description"] = "\U0001f600"
-    found = _patched(path, json.dumps(template, indent=2), requested_id="Orders")
-    assert [change.note for change in found.changes] == [NO_LINE_NOTE]
-    assert found.diff == []
+    patched = _make_patch(path, json.dumps(template, indent=2), requested_id="Orders")
+    assert [change.note for change in patched.changes] == [NO_LINE_NOTE]
+    assert patched.diff == []
     template["Description"] = "plain"
-    found = _patched(path, json.dumps(template, indent=2), requested_id="Orders")
-    assert [change.note for change in found.changes] == [""]
+    patched = _make_patch(path, json.dumps(template, indent=2), requested_id="Orders")
+    assert [change.note for change in patched.changes] == [""]

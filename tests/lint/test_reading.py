@@ -1,4 +1,4 @@
-"""Somebody else's text becomes a tree and its values, or one line that says why not."""
+"""The template reader and its value resolver, for untrusted text."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ IN_MAP = VALUES["in_map"] | {"big": "x" * 100_000}
 KNOWN = {"AWS::Region": "eu-west-1", "Queue": "url", "Queue.Arn": "arn"}
 
 
-def _in_map(key: str) -> Any:
+def _make_find_in_map(key: str) -> Any:
     return {"Fn::FindInMap": ["Visibilities", "prod", key]}
 
 
-def _read(text: str) -> Template:
+def _read_text(text: str) -> Template:
     return read_template(f"Resources: {{}}\n{text}".encode())
 
 
-def _comes_to(value: Any) -> Any:
+def _resolve(value: Any) -> Any:
     sections = {"Parameters": PARAMETERS, "Mappings": {"Visibilities": {"prod": IN_MAP}}}
     template = read_template(json.dumps({**sections, "Resources": {}, "value": value}).encode())
     return ValueResolver(template, KNOWN).resolve(template.root["value"])
@@ -70,7 +70,7 @@ def test_template_that_is_not_utf8_or_too_long_is_refused(content: bytes, says: 
 def test_template_scalars_stay_text_except_booleans_and_null() -> None:
     text = 'a: 2012-10-17\nb: 0123\nc: Yes\nd: "yes"\ne: ~\nf:\ng: 1_000\nh: FALSE\ni: yEs'
     values = ["2012-10-17", "0123", "true", "yes", None, None, "1_000", "false", "yEs"]
-    assert list(_read(text).root.values()) == [{}, *values]
+    assert list(_read_text(text).root.values()) == [{}, *values]
 
 
 @pytest.mark.parametrize("indent", [None, 1, "\t"])
@@ -95,21 +95,21 @@ def test_arbitrary_bytes_are_read_as_a_template_or_refused_with_one_line(
 def test_value_resolver_resolves_refs_and_intrinsic_functions_of_a_template(
     case: dict[str, Any],
 ) -> None:
-    assert _comes_to(case["value"]) == case["comes_to"]
+    assert _resolve(case["value"]) == case["comes_to"]
 
 
 @pytest.mark.parametrize("value", [*VALUES["does_not_tell"], {"Fn::Sub": "${" * 1_000_000}])
 def test_value_known_only_at_deployment_is_unknown_with_a_short_reason(value: Any) -> None:
     with pytest.raises(UnknownValue) as unknown:
-        _comes_to(value)
+        _resolve(value)
     assert len(unknown.value.because) <= 600
 
 
-def _nested_subs(levels: int, mentions: int, innermost: str) -> Any:
-    found: Any = innermost
+def _make_nested_subs(levels: int, mentions: int, innermost: str) -> Any:
+    value: Any = innermost
     for _ in range(levels):
-        found = {"Fn::Sub": ["${a}" * mentions, {"a": found}]}
-    return found
+        value = {"Fn::Sub": ["${a}" * mentions, {"a": value}]}
+    return value
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def _nested_subs(levels: int, mentions: int, innermost: str) -> Any:
         {"Fn::Sub": "${Big}" * 2_000},
         {"Fn::Join": ["x" * 10_000, ["y"] * 5_000]},
         [{"Ref": "Big"}] * 2_000,
-        [_in_map("big")] * 2_000,
-        _nested_subs(12, 10, "x"),
+        [_make_find_in_map("big")] * 2_000,
+        _make_nested_subs(12, 10, "x"),
     ],
 )
 def test_template_whose_functions_expand_to_a_huge_text_is_refused(value: Any) -> None:
     with pytest.raises(NotATemplate, match="more than 8,000,000 steps"):
-        _comes_to(value)
+        _resolve(value)

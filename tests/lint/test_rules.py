@@ -1,4 +1,4 @@
-"""The same findings for who runs cfn-lint itself, and before each commit."""
+"""The findings of `mendq lint` as rules of cfn-lint and as a pre-commit hook."""
 
 from __future__ import annotations
 
@@ -20,54 +20,66 @@ from mendq.lint.rules import RULES, make_rule_id
 from tests.lint.builders import FAULTY_TEMPLATE, SOUND_TEMPLATE, TOO_COSTLY_TEMPLATE
 from tests.source_files import ROOT
 
-OURS = {each.id: each for each in RULES}
+RULE_BY_ID = {rule.id: rule for rule in RULES}
 
 
-def _cfn_lint(*asked: str) -> list[dict[str, Any]]:
-    """What cfn-lint says with our rules beside its own, of ours alone."""
-    asked = ("-a", "mendq.lint.rules", "--format", "json", *asked)
+def _run_cfn_lint(*options: str) -> list[dict[str, Any]]:
+    """Run cfn-lint with Mendq's rules added and return only the matches of Mendq's rules."""
+    options = ("-a", "mendq.lint.rules", "--format", "json", *options)
     program = Path(sys.executable).with_name("cfn-lint")
-    run = subprocess.run((program, *asked), capture_output=True, text=True, check=False)
-    said = json.loads(run.stdout)
-    assert not [each for each in said if each["Rule"]["Id"] == "E0002"], "no rule of ours fails"
-    return [each for each in said if each["Rule"]["Id"] in {*OURS, "I9500", "W9500"}]
+    run = subprocess.run((program, *options), capture_output=True, text=True, check=False)
+    matches = json.loads(run.stdout)
+    assert not [match for match in matches if match["Rule"]["Id"] == "E0002"], (
+        "a rule of Mendq raised an exception"
+    )
+    return [match for match in matches if match["Rule"]["Id"] in {*RULE_BY_ID, "I9500", "W9500"}]
+
+
+def _select_matches(matches: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
+    return [match for match in matches if match["Filename"] == str(file)]
+
+
+def _list_rule_ids(matches: list[dict[str, Any]], file: Path) -> list[str]:
+    return [match["Rule"]["Id"] for match in _select_matches(matches, file)]
 
 
 def test_cfn_lint_with_mendqs_rules_reports_the_findings_of_mendq_lint_on_the_same_lines(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "shop.yaml"
-    sound, costly = path.with_name("sound.yaml"), path.with_name("costly.json")
+    sound = path.with_name("sound.yaml")
+    costly = path.with_name("costly.json")
     sound.write_text(SOUND_TEMPLATE)
     costly.write_text(TOO_COSTLY_TEMPLATE)
     path.write_text(FAULTY_TEMPLATE.replace("ignore: [tls_not_enforced]", "ignore: []"))
     linted = CliRunner().invoke(app, ["lint", str(path), "--json"]).stdout
     findings = json.loads(linted)["templates"][0]["findings"]
     assert len(findings) == 2
-    wanted = {
-        (make_rule_id(each["symptom"], LintSeverity(each["severity"])), each["line"])
-        for each in findings
+    expected = {
+        (make_rule_id(finding["symptom"], LintSeverity(finding["severity"])), finding["line"])
+        for finding in findings
     }
-    files = ("-t", *map(str, (sound, path, costly)))
-    every = _cfn_lint("--include-checks", "I9500", *files)
-    found, of_sound, (too_costly,) = (
-        [each for each in every if each["Filename"] == str(file)] for file in (path, sound, costly)
-    )
-    assert [each["Rule"]["Id"] for each in of_sound] == ["I9500"]
-    said = {(each["Rule"]["Id"], each["Location"]["Start"]["LineNumber"]) for each in found}
-    assert said == wanted | {("I9500", 9)}
-    (error,) = (each["Message"] for each in found if each["Level"] == "Error")
-    assert "VisibilityTimeout: 180" in error
-    assert too_costly["Rule"]["Id"] == "W9500"
-    assert "takes more than" in too_costly["Message"]
-    assert _cfn_lint("--ignore-checks", *(each for each, _ in wanted), "-t", str(path)) == []
+    files = ("-t", str(sound), str(path), str(costly))
+    matches = _run_cfn_lint("--include-checks", "I9500", *files)
+    assert _list_rule_ids(matches, sound) == ["I9500"]
+    assert _list_rule_ids(matches, costly) == ["W9500"]
+    assert "takes more than" in _select_matches(matches, costly)[0]["Message"]
+    faulty = _select_matches(matches, path)
+    rules_and_lines = {
+        (match["Rule"]["Id"], match["Location"]["Start"]["LineNumber"]) for match in faulty
+    }
+    assert rules_and_lines == expected | {("I9500", 9)}
+    (error,) = (match for match in faulty if match["Level"] == "Error")
+    assert "VisibilityTimeout: 180" in error["Message"]
+    rule_ids = [rule_id for rule_id, _ in expected]
+    assert _run_cfn_lint("--ignore-checks", *rule_ids, "-t", str(path)) == []
 
 
 def test_each_checked_symptom_has_its_own_cfn_lint_rule_id_between_9501_and_9999() -> None:
-    assert len(OURS) == len(RULES)
-    assert {each.shortdesc for each in RULES} == {each.name for each in CHECKED_SYMPTOMS}
-    assert len({each.id[1:] for each in RULES}) == len(CHECKED_SYMPTOMS)
-    assert all(each.id[0] in "EW" and 9500 < int(each.id[1:]) < 10_000 for each in RULES)
+    assert len(RULE_BY_ID) == len(RULES)
+    assert {rule.shortdesc for rule in RULES} == {symptom.name for symptom in CHECKED_SYMPTOMS}
+    assert len({rule.id[1:] for rule in RULES}) == len(CHECKED_SYMPTOMS)
+    assert all(rule.id[0] in "EW" and 9500 < int(rule.id[1:]) < 10_000 for rule in RULES)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +91,8 @@ def test_pre_commit_hook_runs_mendq_lint_on_all_files_in_one_call(
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     program, command = hook["entry"].split()
-    assert (hook["id"], program in project["scripts"]) == ("mendq-lint", True)
+    assert hook["id"] == "mendq-lint"
+    assert program in project["scripts"]
     assert command in find_commands()
     (extra,) = hook["additional_dependencies"]
     assert extra.removeprefix(".[").removesuffix("]") in project["optional-dependencies"]

@@ -27,7 +27,7 @@ from mendq.notifications.commands import (
     list_quotas_command,
     set_attributes_command,
 )
-from tests.architecture.aws_commands import mistake_in
+from tests.architecture.aws_commands import find_mistake
 from tests.golden.checks import fail_if_stale
 from tests.notifications.pages import COMMANDS_FILE, DLQ_STEPS, list_commands, notified, section
 
@@ -60,7 +60,7 @@ def test_queue_commands_quote_any_attribute_value_as_one_argument(values: dict[s
 
 def test_queue_commands_match_the_golden_file_and_exist_in_the_aws_cli() -> None:
     fail_if_stale(COMMANDS_FILE)
-    assert {command: mistake_in(command) for command in list_commands()} == dict.fromkeys(
+    assert {command: find_mistake(command) for command in list_commands()} == dict.fromkeys(
         list_commands(), ""
     )
 

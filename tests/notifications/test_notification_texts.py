@@ -20,7 +20,7 @@ from mendq.model.timeline import build_timeline
 from mendq.notifications import notification, sent
 from mendq.notifications.notification import ReportRedelivery, describe_refused_mail
 from mendq.notifications.text import to_plain_text
-from tests.architecture.aws_commands import mistake_in
+from tests.architecture.aws_commands import find_mistake
 from tests.golden.checks import fail_if_different
 from tests.notifications.pages import (
     AGAIN,
@@ -95,7 +95,7 @@ def test_mendq_commands_in_notifications_exist() -> None:
 def test_aws_commands_in_notifications_are_valid() -> None:
     commands = {each for each in _typed("aws") if not re.search(r"'a b'|aws sqs x", each)}
     assert len(commands) > 10
-    assert {each: mistake_in(each) for each in commands if mistake_in(each)} == {}
+    assert {each: find_mistake(each) for each in commands if find_mistake(each)} == {}
 
 
 @pytest.mark.parametrize("key", [AGAIN.key, "summary/week=x'; rm -rf ~ #/summary.json"])

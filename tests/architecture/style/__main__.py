@@ -24,6 +24,7 @@ from tests.architecture.style.exceptions import (
 )
 from tests.architecture.style.measures import MEASURES
 from tests.architecture.style.table import (
+    Cell,
     measure_areas,
     summary_line,
     table_lines,
@@ -59,15 +60,21 @@ def main(
     cells = measure_areas(areas, files)
     failing = [cell for cell in cells if cell.fails_check]
     faults = list(describe_unneeded_exceptions(exceptions, files))
-    if options.summary:
-        lines = [summary_line(cells), *worst_lines(failing, _MEASURE_NAMES, PLACES_SHOWN)]
-    else:
-        lines = [*table_lines(cells)]
-        if options.names or options.worst:
-            names = options.names or _MEASURE_NAMES
-            lines += worst_lines(cells, names, options.worst or PLACES_SHOWN)
+    lines = _make_lines(options, cells)
     sys.stdout.writelines(f"{line}\n" for line in [*lines, *faults])
     return 1 if failing or faults else 0
+
+
+def _make_lines(options: argparse.Namespace, cells: Sequence[Cell]) -> list[str]:
+    """Return the lines to print: the summary and missed gates, or the table and worst places."""
+    if options.summary:
+        failing = [cell for cell in cells if cell.fails_check]
+        return [summary_line(cells), *worst_lines(failing, _MEASURE_NAMES, PLACES_SHOWN)]
+    lines = [*table_lines(cells)]
+    if options.names or options.worst:
+        names = options.names or _MEASURE_NAMES
+        lines += worst_lines(cells, names, options.worst or PLACES_SHOWN)
+    return lines
 
 
 def _make_parser() -> argparse.ArgumentParser:

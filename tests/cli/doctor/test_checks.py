@@ -29,7 +29,7 @@ from mendq.cli.doctor.visibility import (
 )
 from mendq.cli.exit_codes import CommandError
 from mendq.model.tags import DRILL_TAG
-from tests.architecture.aws_commands import mistake_in
+from tests.architecture.aws_commands import find_mistake
 from tests.cli.builders import STACK_OUTPUTS, Operator
 from tests.cli.doctor.builders import SQS_DATA_EVENTS
 
@@ -102,7 +102,7 @@ def _command(check: Check) -> str:
     """What is to be typed, which the AWS CLI takes; empty where nothing is."""
     if check.remedy:
         assert isinstance(check.remedy, Command)
-        assert mistake_in(check.remedy) == ""
+        assert find_mistake(check.remedy) == ""
     return check.remedy
 
 
@@ -125,7 +125,7 @@ def test_doctor_reports_the_region_of_the_trail_bucket_or_that_it_is_unknown(  #
     assert (found.status, found.sentence[: len(says)]) == (status, says)
     assert found.remedy.startswith(remedy)
     if remedy.startswith("aws "):
-        assert mistake_in(found.remedy) == ""
+        assert find_mistake(found.remedy) == ""
 
 
 def test_doctor_reports_a_disabled_nightly_job_as_ok_and_asks_for_no_trail_bucket(
