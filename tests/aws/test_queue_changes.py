@@ -20,7 +20,13 @@ from mendq.model.policy import QueueChange
 from mendq.model.queue import make_public_queue_url
 from tests.account.account import ACCOUNT, REGION, Account
 from tests.account.answers import answer_instead
-from tests.heal.policy_events import ALICE, DEPLOYS, by_cloudformation, event, identity_of
+from tests.heal.policy_events import (
+    ALICE,
+    DEPLOYS,
+    cloudformation_fields,
+    make_identity,
+    make_policy_event,
+)
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 
@@ -31,7 +37,7 @@ def _since(account: Account) -> Any:
 
 def _changed(account: Account, event_name: str = "SetQueueAttributes", **over: Any) -> QueueChange:
     """The one change that this event is taken for."""
-    account.history = [event(account, QUEUE, event_name, **over)]
+    account.history = [make_policy_event(account, QUEUE, event_name, **over)]
     (found,) = _since(account)
     assert isinstance(found, QueueChange)
     return found
@@ -54,7 +60,7 @@ def test_every_other_change_may_be_one_of_the_policy(account: Account, event_nam
     ],
 )
 def test_what_changed_nothing_of_this_queue(account: Account, over: dict[str, Any]) -> None:
-    account.history = [event(account, QUEUE, **over)]
+    account.history = [make_policy_event(account, QUEUE, **over)]
     assert _since(account) == ()
 
 
@@ -85,10 +91,10 @@ def test_what_may_be_one_of_this_queue_s_policy_is_taken_for_one(
 @pytest.mark.parametrize(
     ("over", "is_cloudformation"),
     [
-        (by_cloudformation(), True),
+        (cloudformation_fields(), True),
         ({"userAgent": "cloudformation.amazonaws.com"}, False),
-        ({"userIdentity": identity_of(f"{ALICE}/cloudformation.amazonaws.com")}, False),
-        ({"userIdentity": identity_of(ALICE, userName="cloudformation.amazonaws.com")}, False),
+        ({"userIdentity": make_identity(f"{ALICE}/cloudformation.amazonaws.com")}, False),
+        ({"userIdentity": make_identity(ALICE, userName="cloudformation.amazonaws.com")}, False),
         ({"sourceIPAddress": "cloudformation.amazonaws.com.example.org"}, False),
         ({"invokedBy": "cloudformation.amazonaws.com"}, False),
     ],
@@ -101,7 +107,7 @@ def test_cloudformation_is_recognised_by_what_aws_writes_and_no_caller_can(
 
 def test_a_role_is_named_by_its_arn_and_not_by_its_session(account: Account) -> None:
     session = f"arn:aws:sts::{ACCOUNT}:assumed-role/operators/{DEPLOYS}"
-    found = _changed(account, userIdentity=identity_of(ALICE, arn=session))
+    found = _changed(account, userIdentity=make_identity(ALICE, arn=session))
     assert found.principal_arn == ALICE
 
 
@@ -128,9 +134,9 @@ def test_all_pages_of_every_kind_are_read_from_that_moment_on(account: Account) 
         for name in sorted(QUEUE_CHANGE_CALLS):
             kind = [{"AttributeKey": "EventName", "AttributeValue": name}]
             asked = {"LookupAttributes": kind, "StartTime": since, "MaxResults": 50}
-            more = {"Events": [event(account, QUEUE, name)], "NextToken": "more"}
+            more = {"Events": [make_policy_event(account, QUEUE, name)], "NextToken": "more"}
             stub.add_response("lookup_events", more, asked)
-            last = {"Events": [event(account, QUEUE, name)]}
+            last = {"Events": [make_policy_event(account, QUEUE, name)]}
             stub.add_response("lookup_events", last, {**asked, "NextToken": "more"})
         assert len(_since(account)) == 2 * len(QUEUE_CHANGE_CALLS)
 
@@ -153,17 +159,17 @@ def _last(account: Account, queue_arn: str = QUEUE) -> Any:
 
 
 def test_reads_of_our_own_do_not_hide_who_changed_a_queue_last(account: Account) -> None:
-    read = event(account, QUEUE, eventName="ListMessageMoveTasks", readOnly=True)
-    account.history = [*[read] * 300, event(account, QUEUE)]
+    read = make_policy_event(account, QUEUE, eventName="ListMessageMoveTasks", readOnly=True)
+    account.history = [*[read] * 300, make_policy_event(account, QUEUE)]
     assert _last(account) == QueueChange(account.now, "SetQueueAttributes", ALICE, ("Policy",))
 
 
 def test_the_newest_of_every_kind_is_named_behind_what_cannot_be_read(account: Account) -> None:
-    made = event(
+    made = make_policy_event(
         account, QUEUE, "CreateQueue", responseElements={"queueUrl": make_public_queue_url(QUEUE)}
     )
     account.later(minutes=1)
-    changed = event(account, QUEUE, userIdentity={})
+    changed = make_policy_event(account, QUEUE, userIdentity={})
     unreadable = [{"EventTime": account.now, "CloudTrailEvent": text} for text in ("", "null")]
     account.history = [*unreadable, {}, changed, made]
     found = _last(account)
@@ -175,20 +181,20 @@ def test_the_newest_of_every_kind_is_named_behind_what_cannot_be_read(account: A
 
 def test_a_change_that_older_ones_may_follow_is_not_called_the_last(account: Account) -> None:
     """101 changes of another queue hide those before; the making of this one is older still."""
-    made = event(account, QUEUE, "CreateQueue")
+    made = make_policy_event(account, QUEUE, "CreateQueue")
     account.later(minutes=1)
-    others = [event(account, f"{QUEUE}2") for _ in range(101)]
+    others = [make_policy_event(account, f"{QUEUE}2") for _ in range(101)]
     account.history = [*others, made]
     assert _last(account) == "not among the newest 101 changes of this account's queues"
     account.later(minutes=1)
-    account.history.insert(0, event(account, QUEUE, "AddPermission"))
+    account.history.insert(0, make_policy_event(account, QUEUE, "AddPermission"))
     assert _last(account).event_name == "AddPermission"
 
 
 def test_queues_that_others_make_hide_no_change_of_this_one(account: Account) -> None:
-    changed = event(account, QUEUE, "SetQueueAttributes")
+    changed = make_policy_event(account, QUEUE, "SetQueueAttributes")
     account.later(minutes=1)
-    made = [event(account, f"{QUEUE}2", "CreateQueue") for _ in range(101)]
+    made = [make_policy_event(account, f"{QUEUE}2", "CreateQueue") for _ in range(101)]
     account.history = [*made, changed]
     assert _last(account).event_name == "SetQueueAttributes"
 
@@ -202,7 +208,7 @@ def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
     asked = list[Any]()
     events = account.clients.cloudtrail.meta.events
     events.register("before-call.cloudtrail.LookupEvents", lambda **_: asked.append(1))
-    account.history = [event(account, QUEUE)]
+    account.history = [make_policy_event(account, QUEUE)]
     recent = RecentQueueChanges(account.clients)
     assert [recent.find_last_change(each) is None for each in (QUEUE, f"{QUEUE}2", QUEUE)] == [
         0,
@@ -215,7 +221,7 @@ def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
 
 def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
     for _ in range(6):
-        account.history.insert(0, event(account, QUEUE))
+        account.history.insert(0, make_policy_event(account, QUEUE))
         account.later(hours=1)
     last = RecentQueueChanges(account.clients).find_last_change(QUEUE)
     assert isinstance(last, QueueChange)

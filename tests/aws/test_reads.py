@@ -22,7 +22,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.mode import Mode
 from tests.account.faults import calls_of
 from tests.catalogue.asking import keep_read_facts
-from tests.heal.operators import fail
+from tests.heal.operators import fail_calls
 from tests.scan.scanner import Scanner, open_scanner
 
 
@@ -46,7 +46,7 @@ def with_dlq(seen: Scanner) -> tuple[str, str]:
 def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanner) -> None:
     """By that the catalogue's examples are cut down to what a scan would know."""
     both = with_dlq(seen)
-    fail(seen.account, both[0])
+    fail_calls(seen.account, both[0])
     seen.account.later(hours=7)
     at = seen.account.now - timedelta(minutes=30)
     seen.put_metrics(both[1], at, sent=1)
@@ -91,7 +91,7 @@ def test_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanner) -> None:
     open_ones, newest = Need.OPEN_CASES, Need.SOURCE_CASES
     before = facts(seen, messages, Need.DLQ_SOURCES, open_ones, newest)
     assert (before.open_symptoms, before.source_cases) == (frozenset(), ())
-    fail(seen.account, source)
+    fail_calls(seen.account, source)
     after = facts(seen, messages, Need.DLQ_SOURCES, open_ones, newest)
     (case,) = after.source_cases
     assert after.open_symptoms == {case.symptom} == {"visibility_timeout_too_short"}

@@ -9,11 +9,11 @@ from botocore.exceptions import ClientError
 
 from mendq.follow_up.follow_up import follow_up
 from tests.account.account import Account
-from tests.heal.operators import OWNERS, context_of, fail, states
+from tests.heal.operators import OWNERS, fail_calls, list_states, make_context
 
 
 def _followed(account: Account) -> None:
-    assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
+    assert follow_up(make_context(account), OWNERS, lambda: 60).errors == {}
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def test_case_bucket_outage_stops_no_fix_and_loses_no_transition(account: Accoun
     queue = account.queue(tag="observe", VisibilityTimeout="30")
     account.later(minutes=5)
     with _bucket_down(account, []):
-        fail(account, queue, "observed")
+        fail_calls(account, queue, "observed")
         account.tag(queue, mendq="heal")
         account.later(minutes=40)
         healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -45,8 +45,8 @@ def test_case_bucket_outage_stops_no_fix_and_loses_no_transition(account: Accoun
     assert account.visibility(queue) == 45
     account.later(minutes=1)
     _followed(account)
-    assert states(account) == ["observed", "applied"]
-    assert context_of(account).open_cases.list_unfiled_transitions(account.now) == []
+    assert list_states(account) == ["observed", "applied"]
+    assert make_context(account).open_cases.list_unfiled_transitions(account.now) == []
 
 
 def test_follow_up_moves_cases_in_a_case_bucket_outage_and_tries_the_backlog_once(
@@ -57,14 +57,14 @@ def test_follow_up_moves_cases_in_a_case_bucket_outage_and_tries_the_backlog_onc
     calls: list[int] = []
     with _bucket_down(account, calls):
         for queue in queues:
-            fail(account, queue, queue)
+            fail_calls(account, queue, queue)
         account.later(hours=25)
         calls.clear()
-        followed = follow_up(context_of(account), OWNERS, lambda: 60)
+        followed = follow_up(make_context(account), OWNERS, lambda: 60)
     assert [each.state for each in followed.moved_cases] == ["expired"] * 3
     assert len(followed.errors) == 1
     # One owed transition for all, and each that was new.
     assert len(calls) == 1 + 3
     account.later(minutes=6)
     _followed(account)
-    assert sorted(states(account)) == ["expired"] * 3 + ["proposed"] * 3
+    assert sorted(list_states(account)) == ["expired"] * 3 + ["proposed"] * 3

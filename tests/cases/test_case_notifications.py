@@ -13,7 +13,7 @@ from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, Announcement, Announcements
 from tests.account.account import WORKER, Account, make_settings
-from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail, states
+from tests.heal.operators import KMS_DENIED, OWNERS, fail_calls, list_states, make_context
 
 SYMPTOM = "visibility_timeout_too_short"
 PROPOSING = {SYMPTOM: Mode.PROPOSE}
@@ -27,7 +27,7 @@ def proposing(account: Account) -> Account:
 
 
 def look(account: Account, queue: str) -> CaseStoreView:
-    return context_of(account).case_store.look(queue, SYMPTOM, ())
+    return make_context(account).case_store.look(queue, SYMPTOM, ())
 
 
 def _page_item(account: Account, queue: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def _unsent(account: Account) -> str:
 
 @pytest.mark.parametrize("tag", ["observe", "heal"])
 def test_observed_or_applied_case_notifies_nobody(account: Account, tag: str) -> None:
-    fail(account, account.queue(tag=tag, VisibilityTimeout="30"))
+    fail_calls(account, account.queue(tag=tag, VisibilityTimeout="30"))
     (case,) = account.transitions()
     assert case["notified"] is case["urgent"] is False
     assert account.pages("info") == account.pages("urgent") == []
@@ -58,8 +58,8 @@ def test_observed_or_applied_case_notifies_nobody(account: Account, tag: str) ->
 def test_refused_case_notifies_people_in_propose_mode_but_not_in_observe_mode(
     account: Account, tag: str
 ) -> None:
-    fail(account, account.queue(tag=tag, VisibilityTimeout="601"))
-    assert states(account) == ["refused"]
+    fail_calls(account, account.queue(tag=tag, VisibilityTimeout="601"))
+    assert list_states(account) == ["refused"]
     assert len(account.pages("info")) == (tag == "propose")
 
 
@@ -68,11 +68,11 @@ def test_refusal_that_is_recorded_every_four_hours_is_notified_once_a_day(
 ) -> None:
     queue = account.queue(VisibilityTimeout="601")
     for hour in range(0, 24, 4):
-        fail(account, queue, str(hour))
+        fail_calls(account, queue, str(hour))
         account.later(hours=4)
     assert [each["notified"] for each in account.transitions()] == [True, *[False] * 5]
     assert len(account.pages("info")) == 1
-    fail(account, queue, "another day")
+    fail_calls(account, queue, "another day")
     assert len(account.pages("info")) == 2
 
 
@@ -80,7 +80,7 @@ def test_notification_that_sns_refused_is_sent_at_the_next_delivery_of_the_faile
     proposing: Account,
 ) -> None:
     queue = _unsent(proposing)
-    assert states(proposing) == ["proposed"]
+    assert list_states(proposing) == ["proposed"]
     assert "VisibilityTimeout" in _page_item(proposing, queue)["body"]["S"]
     proposing.later(minutes=6)
     for _ in range(2):
@@ -94,7 +94,7 @@ def test_notification_that_sns_refused_is_sent_at_the_next_delivery_of_the_faile
 def test_notification_being_sent_by_another_run_is_not_sent_twice(proposing: Account) -> None:
     queue = _unsent(proposing)
     proposing.later(seconds=30)
-    fail(proposing, queue)
+    fail_calls(proposing, queue)
     assert proposing.pages("info") == []
 
 
@@ -109,11 +109,11 @@ def test_stored_notification_older_than_a_day_is_not_sent(proposing: Account) ->
         )
         assert announcement is Announcement.SEND_STORED
         assert seen.notification is not None
-        assert context_of(proposing).notifier.take_over(queue, SYMPTOM, seen.notification)
+        assert make_context(proposing).notifier.take_over(queue, SYMPTOM, seen.notification)
     proposing.later(hours=7)
     record = look(proposing, queue).notification
     assert record is not None
-    notifier = context_of(proposing).notifier
+    notifier = make_context(proposing).notifier
     announcement = notifier.send_left_unsent(queue, SYMPTOM, record, None)
     assert announcement is Announcement.NOTHING_TO_ANNOUNCE
     assert proposing.pages("info") == []
@@ -125,16 +125,16 @@ def test_notifications_beyond_the_hourly_limit_are_announced_and_sent_later(
     count = NOTIFICATIONS_PER_HOUR + 3
     account.settings = make_settings(autonomy=PROPOSING, limits=LIMITS)
     for n in range(count):
-        fail(account, account.queue(f"q{n}.fifo", VisibilityTimeout="30"), str(n))
-    assert states(account) == ["proposed"] * count
+        fail_calls(account, account.queue(f"q{n}.fifo", VisibilityTimeout="30"), str(n))
+    assert list_states(account) == ["proposed"] * count
     assert len(account.pages("info")) == NOTIFICATIONS_PER_HOUR
     ((_, announced),) = account.pages("urgent")
     assert str(NOTIFICATIONS_PER_HOUR) in announced
-    fail(account, account.queue("down", KmsMasterKeyId="alias/orders"), **KMS_DENIED)
+    fail_calls(account, account.queue("down", KmsMasterKeyId="alias/orders"), **KMS_DENIED)
     assert "down" in account.pages("urgent")[-1][0], "proposals take no urgent page away"
     account.later(hours=1)
     for _ in range(3):
-        follow_up(context_of(account), OWNERS, lambda: 60)
+        follow_up(make_context(account), OWNERS, lambda: 60)
     assert len(account.pages("info")) == count
     assert len(account.pages("urgent")) == 2
 
@@ -147,15 +147,15 @@ def test_new_caller_of_an_open_case_is_notified_although_people_heard_of_the_cas
     account: Account,
 ) -> None:
     queue = account.queue(KmsMasterKeyId="alias/orders")
-    fail(account, queue, **KMS_DENIED)
+    fail_calls(account, queue, **KMS_DENIED)
     account.later(hours=2)
-    fail(account, queue, "known", **KMS_DENIED)
+    fail_calls(account, queue, "known", **KMS_DENIED)
     assert len(account.pages("urgent")) == 1
     other = WORKER.replace("orders-worker", "billing")
     account.heal(account.late_deletes(queue, "one", **_by(other)))
     account.later(minutes=1)
-    fail(account, queue, "other", **_by(other))
-    assert states(account) == ["escalated", "escalated"]
+    fail_calls(account, queue, "other", **_by(other))
+    assert list_states(account) == ["escalated", "escalated"]
     newest = account.transitions()[-1]
     assert newest["n"] == 2
     assert set(newest["evidence"]["principals"]) == {WORKER, other}
@@ -167,7 +167,7 @@ def test_symptom_without_a_fix_escalates_and_notifies_urgently_even_in_a_freeze(
     account: Account, tag: str
 ) -> None:
     account.freeze()
-    fail(account, account.queue(tag=tag, KmsMasterKeyId="alias/orders"), **KMS_DENIED)
+    fail_calls(account, account.queue(tag=tag, KmsMasterKeyId="alias/orders"), **KMS_DENIED)
     (case,) = account.transitions()
     assert (case["to"], case["steps"], case["notified"]) == ("escalated", [], True)
     assert case["urgent"] is True

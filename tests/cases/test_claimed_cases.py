@@ -19,19 +19,29 @@ from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from tests.account.account import Account
 from tests.account.faults import Killed
-from tests.heal.operators import OWNERS, Heal, case_of, context_of, failing, move, say, states, undo
+from tests.heal.operators import (
+    OWNERS,
+    Heal,
+    list_states,
+    load_newest_case,
+    make_context,
+    make_failing_queue,
+    move_case,
+    roll_back,
+    send_decision,
+)
 
 
 @pytest.fixture
 def approved(account: Account) -> Case:
     """30 -> 45, which heal has not done yet."""
-    failing(account, "propose")
+    make_failing_queue(account, "propose")
     heal = Heal(account)
     heal.fails = True
-    say(account, "approve", case_of(account).case_id)
+    send_decision(account, "approve", load_newest_case(account).case_id)
     heal.fails = False
     account.later(minutes=6)
-    return case_of(account)
+    return load_newest_case(account)
 
 
 @contextmanager
@@ -60,7 +70,7 @@ def _take_up(account: Account, case: Case) -> None:
 
 
 def _follow(account: Account) -> FollowUpResult:
-    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    followed = follow_up(make_context(account), OWNERS, lambda: 60)
     assert followed.errors == {}
     return followed
 
@@ -74,10 +84,12 @@ def test_decline_or_close_between_a_write_and_its_record_is_refused(
     account: Account, approved: Case, word: str
 ) -> None:
     said: list[Any] = []
-    with _at_the_write(account, lambda: said.append(say(account, word, approved.case_id))):
+    with _at_the_write(
+        account, lambda: said.append(send_decision(account, word, approved.case_id))
+    ):
         _take_up(account, approved)
     assert said[0]["error"] == ("claimed" if word == "decline" else "wrong_state")
-    assert states(account)[-1] == "applied"
+    assert list_states(account)[-1] == "applied"
     assert account.visibility(approved.queue_arn) == 45
 
 
@@ -89,13 +101,13 @@ def test_decline_that_read_the_case_before_heals_claim_is_not_recorded(
 
     def decline() -> None:
         with pytest.raises(CaseMoved) as moved:
-            move(account, approved, "declined")
+            move_case(account, approved, "declined")
         refused.append(moved.value)
 
     with _at_the_write(account, decline):
         _take_up(account, approved)
     assert refused
-    assert states(account)[-1] == "applied"
+    assert list_states(account)[-1] == "applied"
 
 
 def test_write_of_a_run_that_died_is_recorded_before_a_person_can_decline_the_case(
@@ -105,37 +117,37 @@ def test_write_of_a_run_that_died_is_recorded_before_a_person_can_decline_the_ca
         _take_up(account, approved)
     before = account.case_store_items()
     account.later(seconds=30)
-    assert say(account, "decline", approved.case_id)["error"] == "claimed"
+    assert send_decision(account, "decline", approved.case_id)["error"] == "claimed"
     account.later(seconds=90)
-    assert say(account, "decline", approved.case_id)["error"] == "claimed"
+    assert send_decision(account, "decline", approved.case_id)["error"] == "claimed"
     assert account.case_store_items() == before
     _follow(account)
-    assert say(account, "decline", approved.case_id)["error"] == "wrong_state"
-    assert states(account)[-1] == "applied"
+    assert send_decision(account, "decline", approved.case_id)["error"] == "wrong_state"
+    assert list_states(account)[-1] == "applied"
     assert not _is_claimed(account, approved.queue_arn)
 
 
 def test_follow_up_records_a_rollback_of_a_closed_case_whose_run_died(account: Account) -> None:
-    queue = failing(account)
-    case = case_of(account)
-    move(account, case, "closed")
-    assert context_of(account).open_cases.list_unsettled() == []
+    queue = make_failing_queue(account)
+    case = load_newest_case(account)
+    move_case(account, case, "closed")
+    assert make_context(account).open_cases.list_unsettled() == []
     with _at_the_write(account, _die), suppress(Killed):
-        undo(account, case.case_id)
-    assert states(account) == ["applied", "closed"]
+        roll_back(account, case.case_id)
+    assert list_states(account) == ["applied", "closed"]
     account.later(minutes=3)
     _follow(account)
     assert account.visibility(queue) == 30
-    assert states(account) == ["applied", "closed", "rolled_back"]
+    assert list_states(account) == ["applied", "closed", "rolled_back"]
     assert not _is_claimed(account, queue)
     account.later(minutes=3)
     _follow(account)
-    assert context_of(account).open_cases.list_unsettled() == []
+    assert make_context(account).open_cases.list_unsettled() == []
 
 
 def _forward(account: Account, **by: float) -> FollowUpResult:
     """follow_up whose clock was put forward; the time is what it is."""
-    context = context_of(account)
+    context = make_context(account)
     later = replace(context, now=account.now + timedelta(**by), real_now=account.now)
     return follow_up(later, OWNERS, lambda: 60)
 
@@ -158,7 +170,7 @@ def test_follow_up_with_its_clock_put_forward_ends_no_valid_claim(
     with _at_the_write(account, follow, "before"):
         _take_up(account, approved)
     assert found == [([], {}, True)]
-    assert states(account)[-1] == "applied"
+    assert list_states(account)[-1] == "applied"
     assert account.visibility(approved.queue_arn) == 45
     assert not _is_claimed(account, approved.queue_arn)
 
@@ -182,5 +194,5 @@ def test_follow_up_with_its_clock_put_forward_records_nothing_after_a_claim_take
         followed = _forward(account, days=1.5)
     assert looked
     assert (followed.moved_cases, followed.errors) == ([], {})
-    assert states(account)[-1] == "approved"
+    assert list_states(account)[-1] == "approved"
     assert _is_claimed(account, approved.queue_arn)

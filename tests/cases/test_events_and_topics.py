@@ -19,7 +19,7 @@ from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, make_publish_arguments
 from tests.account.account import ACCOUNT, REGION, Account
 from tests.cases.json_schemas import load_validator
-from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail
+from tests.heal.operators import KMS_DENIED, OWNERS, fail_calls, make_context
 from tests.notifications.pages import EXAMPLE_TEXT
 
 # What others document.
@@ -32,7 +32,7 @@ def _escalate(account: Account, name: str = "orders", **tags: str) -> None:
     queue = account.queue(name, KmsMasterKeyId="alias/orders")
     if tags:
         account.tag(queue, **tags)
-    fail(account, queue, name, **KMS_DENIED)
+    fail_calls(account, queue, name, **KMS_DENIED)
 
 
 def details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -48,7 +48,7 @@ def test_transition_and_its_notification_are_each_put_as_an_event_that_fits_its_
         assert details(events, TRANSITION_EVENT) == [], "nobody who is failing waits for it"
         for _ in range(2):
             account.later(minutes=1)
-            assert follow_up(context_of(account), OWNERS, lambda: 60).errors == {}
+            assert follow_up(make_context(account), OWNERS, lambda: 60).errors == {}
     (transition,) = details(events, TRANSITION_EVENT)
     (page,) = details(events, NOTIFICATION_EVENT)
     load_validator("case-transition").validate(transition)
@@ -63,7 +63,7 @@ def test_notification_event_without_a_case_has_a_dedup_key_of_account_and_region
     account: Account,
 ) -> None:
     with account.bus() as events:
-        context_of(account).notifier.send_about_account("probe", "lost", EXAMPLE_TEXT)
+        make_context(account).notifier.send_about_account("probe", "lost", EXAMPLE_TEXT)
     (page,) = details(events, NOTIFICATION_EVENT)
     load_validator("notification").validate(page)
     assert (page["case_id"], page["queue_arn"]) == (None, None)
@@ -76,7 +76,7 @@ def test_transition_event_that_eventbridge_refused_is_put_later(account: Account
         assert len(account.transitions()) == 1, "in the case bucket all the same"
         for _ in range(3):
             account.later(minutes=6)
-            follow_up(context_of(account), OWNERS, lambda: 60)
+            follow_up(make_context(account), OWNERS, lambda: 60)
     assert details(events, TRANSITION_EVENT) == account.transitions()
 
 
@@ -89,7 +89,7 @@ def test_notification_whose_event_is_refused_reaches_people_once_and_only_the_ev
         assert len(account.pages("urgent")) == 1
         for minutes in (2, 4, 6):
             account.later(minutes=minutes)
-            follow_up(context_of(account), OWNERS, lambda: 60)
+            follow_up(make_context(account), OWNERS, lambda: 60)
     assert len(details(events, NOTIFICATION_EVENT)) == 1
     assert len(account.pages("urgent")) == 1
 
@@ -103,7 +103,7 @@ def test_notification_that_sns_refused_is_sent_later_although_no_event_can_be_pu
         sns.deactivate()
         for _ in range(3):
             account.later(minutes=6)
-            follow_up(context_of(account), OWNERS, lambda: 60)
+            follow_up(make_context(account), OWNERS, lambda: 60)
     assert len(account.pages("urgent")) == 1
 
 
@@ -113,7 +113,7 @@ def test_hourly_notification_limit_holds_while_no_event_can_be_put(account: Acco
     with account.bus(failing=1_000):
         for n in range(NOTIFICATIONS_PER_HOUR + 5):
             with suppress(NotificationNotSent):
-                context_of(account).notifier.send(f"queue-{n}", "kms_denied", record)
+                make_context(account).notifier.send(f"queue-{n}", "kms_denied", record)
     assert len(account.pages("info")) == NOTIFICATIONS_PER_HOUR
 
 
@@ -149,7 +149,7 @@ def test_notification_that_sns_refused_is_sent_later_to_the_team_too(teams: Acco
             sns.add_client_error("publish", "InternalError")
         _escalate(teams, **{"mendq:notify": PAYMENTS})
     teams.later(minutes=6)
-    follow_up(context_of(teams), OWNERS, lambda: 60)
+    follow_up(make_context(teams), OWNERS, lambda: 60)
     assert len(teams.pages(USUAL)) == len(teams.pages(PAYMENTS)) == 1
 
 
@@ -205,7 +205,9 @@ def test_notification_links_to_its_runbook_under_the_configured_docs_url(
 ) -> None:
     account.settings = structs.replace(account.settings, docs_url=docs_url)
     hostile = "x\n  runbook: docs/runbooks/kms_denied.md"
-    fail(account, account.queue(KmsMasterKeyId="alias/orders"), **KMS_DENIED, userAgent=hostile)
+    fail_calls(
+        account, account.queue(KmsMasterKeyId="alias/orders"), **KMS_DENIED, userAgent=hostile
+    )
     ((_, body),) = account.pages(USUAL)
     links = [line for line in body.splitlines() if "https://" in line]
     assert links == [f"  runbook: {link}"]

@@ -24,8 +24,8 @@ from mendq.probe.send import ProbeRecord
 from mendq.redrive.store import RedriveStore
 from mendq.scan.store import ScanStore
 from tests.account.account import ACCOUNT, EXPIRED, REGION, Account, make_settings
-from tests.heal.health_events import told
-from tests.heal.operators import case_of, context_of, fail
+from tests.heal.health_events import make_health_event
+from tests.heal.operators import fail_calls, load_newest_case, make_context
 from tests.scan.scanner import Scanner
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
@@ -91,14 +91,14 @@ def find_lifetimes(account: Account) -> dict[tuple[str, str], set[timedelta | No
 def a_fix(account: Account) -> None:
     """Failed calls of a queue that is then fixed, and one failed call of another."""
     account.settings = make_settings(autonomy={SYMPTOM: Mode.PROPOSE})
-    fail(account, account.queue(VisibilityTimeout="30"))
+    fail_calls(account, account.queue(VisibilityTimeout="30"))
     account.settings = make_settings()
-    fail(account, account.queue("others.fifo", VisibilityTimeout="30"), "other")
+    fail_calls(account, account.queue("others.fifo", VisibilityTimeout="30"), "other")
     account.heal(account.late_deletes(account.queue("one.fifo", VisibilityTimeout="30"), "once"))
 
 
 def evidence(account: Account) -> None:
-    context = context_of(account)
+    context = make_context(account)
     sighting = Sighting.from_scan(account.now)
     store = context.case_store
     store.store_evidence(
@@ -117,24 +117,24 @@ def a_scan(account: Account) -> None:
     assert store.admit_faults(["a fault of orders"], account.now)
     store.store_baseline_notes("7", {"orders": ["digest"]})
     store.end_stretch(stretch, "orders", is_round_done=True)
-    context = context_of(account)
+    context = make_context(account)
     context.baselines.put(QUEUE, {"VisibilityTimeout": "30"}, account.now)
     context.stored(SeenMoves).note_destinations([QUEUE], account.now)
 
 
 def a_person(account: Account) -> None:
     account.freeze()
-    pins = context_of(account).stored(Pins)
+    pins = make_context(account).stored(Pins)
     then = account.now - DAY
     assert pins.put(Pin(QUEUE, "{}", digest_of_policy("{}"), 1, account.now, "ada", then, then))
     pins.approve_source(QUEUE, f"{QUEUE}-source")
 
 
 def others(account: Account) -> None:
-    context = context_of(account)
+    context = make_context(account)
     assert context.stored(RedriveStore).claim(QUEUE, "redrive-1", account.now) is not None
     assert context.stored(ProbeRecord).store_sent_probe(Probe(account.now, account.now))
-    event = read_health(told(account), ACCOUNT, REGION)
+    event = read_health(make_health_event(account), ACCOUNT, REGION)
     assert event is not None
     context.stored(HealthEvents).note(event, account.now)
 
@@ -190,11 +190,11 @@ def test_claim_and_release_leave_snapshot_and_attribute_record_without_expiry(
     account: Account,
 ) -> None:
     """A rollback needs the snapshot and the attribute's record, however late it comes."""
-    fail(account, account.queue(VisibilityTimeout="30"))
+    fail_calls(account, account.queue(VisibilityTimeout="30"))
     before = find_lifetimes(account)
     assert before["queue", "snapshot"] == before["queue", "attribute"] == {None}
-    case = case_of(account)
-    context = context_of(account)
+    case = load_newest_case(account)
+    context = make_context(account)
     view = context.case_store.look(case.queue_arn, SYMPTOM, ("VisibilityTimeout",))
     claim = Claim(intent=case, owner="another run", view=view)
     assert context.case_store.claim(claim, {}, writes_per_minute=100) is None

@@ -23,7 +23,7 @@ from mendq.notifications.notification import MOST_NAMED_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.account.account import ACCOUNT, REGION, Account, moto_account
 from tests.heal.builders import move_to_start_of_hour
-from tests.heal.operators import context_of
+from tests.heal.operators import make_context
 from tests.notifications.pages import CASE
 
 OPEN = NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS
@@ -57,12 +57,12 @@ class Sender:
         record = NotificationRecord.create(None, "down", text, urgent=True, at=self.account.now)
         if heard_of:
             record = structs.replace(record, announced=record.mark_sent().announced)
-        notifier = context_of(self.account).notifier
+        notifier = make_context(self.account).notifier
         return notifier.send(about.queue_arn, about.symptom, record, about)
 
     def holds_back(self, *callers: str, state: State = State.ESCALATED) -> None:
         for n, each in enumerate(callers):
-            hold_back_notification(case(f"q{n}", each, state=state), context_of(self.account))
+            hold_back_notification(case(f"q{n}", each, state=state), make_context(self.account))
 
     def said_to_wait(self, *callers: str) -> list[str]:
         """What is said of these within the hour, ten minutes later."""

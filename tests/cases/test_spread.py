@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.spread import MAXIMUM_NOTED_QUEUES, Spread
 from tests.heal.situations import NOW as HEAL_NOW
-from tests.heal.situations import written
+from tests.heal.situations import make_writes
 
 NOW = datetime(2026, 11, 16, 9, 5, tzinfo=UTC)
 
@@ -65,8 +65,8 @@ def test_attribute_record_keeps_a_persons_value_through_mendqs_writes_until_a_ne
 
 
 def test_attribute_record_drops_writes_older_than_two_days() -> None:
-    record = AttributeRecord(writes=written(49, 23, 1))
+    record = AttributeRecord(writes=make_writes(49, 23, 1))
     assert [each.at for each in record.add_write("30", "45", HEAL_NOW).writes] == [
-        *(each.at for each in written(23, 1)),
+        *(each.at for each in make_writes(23, 1)),
         HEAL_NOW,
     ]

@@ -11,7 +11,13 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases import open_case_index
 from mendq.follow_up.follow_up import LONGEST_SECONDS_PER_CASE, follow_up
 from tests.account.account import ACCOUNT, REGION, Account
-from tests.heal.operators import OWNERS, case_of, context_of, failing, undo
+from tests.heal.operators import (
+    OWNERS,
+    load_newest_case,
+    make_context,
+    make_failing_queue,
+    roll_back,
+)
 
 SYMPTOM = "visibility_timeout_too_short"
 BAD = f"arn:aws:sqs:{REGION}:{ACCOUNT}:bad.fifo"
@@ -21,7 +27,7 @@ NESTED = "[" * 100_000 + "]" * 100_000
 
 @pytest.fixture
 def proposed(account: Account) -> str:
-    return failing(account, "propose")
+    return make_failing_queue(account, "propose")
 
 
 def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
@@ -47,7 +53,7 @@ def test_follow_up_moves_the_other_cases_beside_an_unreadable_listed_case(
     item = {**good, "pk": {"S": BAD}, "case_id": {"S": "bad"}, **fields}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     account.later(hours=25)
-    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    followed = follow_up(make_context(account), OWNERS, lambda: 60)
     assert [(each.queue_arn, each.state) for each in followed.moved_cases] == [
         (proposed, "expired")
     ]
@@ -69,8 +75,8 @@ def test_unreadable_case_store_item_makes_rollback_refuse_and_heal_change_nothin
 ) -> None:
     _put(account, proposed, sort, **fields)
     with pytest.raises(CaseStoreUnreadable):
-        context_of(account).case_store.look(proposed, SYMPTOM, ("VisibilityTimeout",))
-    assert undo(account, case_of(account).case_id)["error"] == "case_store_unreadable"
+        make_context(account).case_store.look(proposed, SYMPTOM, ("VisibilityTimeout",))
+    assert roll_back(account, load_newest_case(account).case_id)["error"] == "case_store_unreadable"
     before = account.attributes(proposed)
     healed = account.heal(account.late_deletes(proposed, "x", "y", "z"))
     assert healed.error_by_message_id == {}

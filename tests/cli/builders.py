@@ -19,7 +19,7 @@ from mendq.cli.app import app
 from mendq.model.settings import OwnerSettings
 from tests.account.account import Account
 from tests.cli.called_actions import ACTIONS_BY_COMMAND, find_command_name, record_called_actions
-from tests.heal.operators import say, undo
+from tests.heal.operators import roll_back, send_decision
 
 STACK_OUTPUTS = {
     "CaseTable": "case_store",
@@ -95,8 +95,10 @@ class Operator:
     def lambdas_answer(self) -> None:
         """As those of approve and rollback do."""
         aws, answers = self.aws, self.account.lambdas
-        answers["RollbackFunction"] = lambda e: undo(aws, e["case_id"], dry_run=e["dry_run"])
-        answers["ApproveFunction"] = lambda e: say(aws, e["decision"], e["case_id"], e["actor"])
+        answers["RollbackFunction"] = lambda e: roll_back(aws, e["case_id"], dry_run=e["dry_run"])
+        answers["ApproveFunction"] = lambda e: send_decision(
+            aws, e["decision"], e["case_id"], e["actor"]
+        )
 
     def set_by_a_person(self, seconds: int, queue: str = "orders.fifo") -> None:
         self.aws.set_visibility(queue, seconds)

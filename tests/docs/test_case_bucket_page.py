@@ -13,7 +13,7 @@ from mendq.catalogue import examples
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.state import State
 from mendq.model.tags import find_cloudformation_resource
-from tests.heal.situations import case
+from tests.heal.situations import make_case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")
 _ROW = re.compile(r"^\| (`.+?`) \|", re.MULTILINE)
@@ -34,7 +34,7 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
 @pytest.mark.parametrize(
     ("part", "written"),
     [
-        (TRANSITION, case(State.APPLIED).document()),
+        (TRANSITION, make_case(State.APPLIED).document()),
         (
             EVIDENCE,
             {

@@ -18,7 +18,14 @@ from mendq.heal.batch import heal_failed_calls
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from tests.account.account import Account
-from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
+from tests.heal.operators import (
+    OWNERS,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_context,
+    move_case,
+)
 
 GET = "before-call.cloudwatch.GetMetricData"
 SYMPTOM = "visibility_timeout_too_short"
@@ -57,15 +64,15 @@ class World:
     def fixed(self, name: str = "orders.fifo", tag: str = "heal") -> str:
         """A queue whose calls have failed: fixed from 30 to 45, or proposed so."""
         queue = self.account.queue(name, tag, VisibilityTimeout="30")
-        fail(self.account, queue, name)
+        fail_calls(self.account, queue, name)
         return queue
 
     def fails_on(self, queue: str, after_minutes: float = 40) -> None:
         self.account.later(minutes=after_minutes)
-        fail(self.account, queue, f"{self.account.now}")
+        fail_calls(self.account, queue, f"{self.account.now}")
 
     def follow(self) -> FollowUpResult:
-        return follow_up(context_of(self.account), OWNERS, lambda: 60)
+        return follow_up(make_context(self.account), OWNERS, lambda: 60)
 
     def minutes(self, count: int) -> None:
         for _ in range(count):
@@ -76,11 +83,11 @@ class World:
         self.account.later(hours=count)
         assert self.follow().errors == {}
 
-    def states(self) -> list[str]:
-        return states(self.account)
+    def list_states(self) -> list[str]:
+        return list_states(self.account)
 
     def held_up(self, queue: str) -> tuple[str, str] | None:
-        found = context_of(self.account).case_store.look(queue, SYMPTOM, ()).hold_up
+        found = make_context(self.account).case_store.look(queue, SYMPTOM, ()).hold_up
         return (found.code, found.reason) if found else None
 
 
@@ -88,11 +95,11 @@ def test_fix_that_helps_is_verified_watched_and_closed(world: World) -> None:
     world.fixed()
     world.deletes = 7
     world.minutes(15)
-    assert world.states() == ["applied"]
+    assert world.list_states() == ["applied"]
     world.minutes(4)
-    assert world.states() == ["applied", "verified", "watching"]
+    assert world.list_states() == ["applied", "verified", "watching"]
     world.hours(48)
-    assert world.states() == ["applied", "verified", "watching", "closed"]
+    assert world.list_states() == ["applied", "verified", "watching", "closed"]
     assert world.called == []
     assert world.account.pages("info") == world.account.pages("urgent") == []
     assert world.follow().open_cases == []
@@ -104,7 +111,7 @@ def test_fix_that_does_not_help_is_followed_by_the_next_step(world: World) -> No
     assert world.account.visibility(queue) == 45
     world.minutes(1)
     assert world.account.visibility(queue) == 68
-    assert world.states() == ["applied", "ineffective", "applied"]
+    assert world.list_states() == ["applied", "ineffective", "applied"]
     first, _, again = world.account.transitions()
     assert (again["case_id"], again["n"]) == (first["case_id"], 3)
     assert again["evidence"]["failed_calls"] == 6
@@ -129,12 +136,12 @@ def test_failed_calls_from_before_a_late_write_do_not_make_the_fix_ineffective(
         world.account.now = begun + timedelta(seconds=seconds)
         world.fails_on(queue, 0)
         world.minutes(1)
-    assert world.states() == ["applied"]
+    assert world.list_states() == ["applied"]
     assert world.account.visibility(queue) == 45
     world.fails_on(queue, 0)
     world.fails_on(queue)
     world.minutes(1)
-    assert world.states()[:2] == ["applied", "ineffective"]
+    assert world.list_states()[:2] == ["applied", "ineffective"]
 
 
 def test_next_step_of_an_ineffective_fix_waits_for_the_cooldown(world: World) -> None:
@@ -142,7 +149,7 @@ def test_next_step_of_an_ineffective_fix_waits_for_the_cooldown(world: World) ->
     world.fails_on(queue, 5)
     world.minutes(20)
     assert world.account.visibility(queue) == 45
-    assert world.states() == ["applied", "ineffective"]
+    assert world.list_states() == ["applied", "ineffective"]
     assert 1 < len(world.called) <= 5
     held_up = world.held_up(queue)
     assert held_up is not None
@@ -160,7 +167,7 @@ def test_value_that_a_person_set_after_a_fix_is_kept_and_the_case_is_overridden(
     world.fails_on(queue, 45)
     world.minutes(1)
     assert world.account.visibility(queue) == 40
-    assert world.states() == ["applied", "overridden"]
+    assert world.list_states() == ["applied", "overridden"]
 
 
 @pytest.mark.parametrize(
@@ -174,26 +181,26 @@ def test_next_step_is_not_written_if_the_queue_left_heal_mode(
     world.account.tag(queue, mendq=tag)
     world.minutes(1)
     assert world.account.visibility(queue) == 45
-    assert world.states()[-1] == ends
+    assert world.list_states()[-1] == ends
 
 
 def test_expired_approval_is_reported_once_sns_accepts_the_notification(world: World) -> None:
     """A person said yes and believes that it is done; nobody else comes by once it has ended."""
     world.fixed(tag="propose")
     world.heal_is_up = False
-    move(world.account, case_of(world.account), "approved")
+    move_case(world.account, load_newest_case(world.account), "approved")
     world.account.later(hours=25)
     with Stubber(world.account.clients.sns) as sns:
         sns.add_client_error("publish", "InternalError")
         assert [type(each) for each in world.follow().errors.values()] == [NotificationNotSent]
-    assert world.states() == ["proposed", "approved", "expired"]
+    assert world.list_states() == ["proposed", "approved", "expired"]
     assert len(world.account.pages("info")) == 1
     world.hours(0.1)
     _, (subject, body) = world.account.pages("info")
     assert subject.startswith("Mendq expired: visibility timeout too short on orders.fifo in ")
     assert "Why: it was approved and could not be done in time" in body
     assert world.account.pages("urgent") == []
-    assert context_of(world.account).open_cases.list_unsettled() == []
+    assert make_context(world.account).open_cases.list_unsettled() == []
 
 
 def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(
@@ -212,7 +219,7 @@ def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(
     assert world.follow().cases_of_unknown_symptoms == [], "it is not due again within the minute"
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
     world.hours(1.1)
-    assert world.states() == ["applied", "verified"]
+    assert world.list_states() == ["applied", "verified"]
 
 
 @pytest.mark.parametrize(
@@ -223,7 +230,7 @@ def test_continue_case_refuses_a_case_that_moved_on_or_is_of_another_region_or_a
     world: World, old: str, new: str, code: str
 ) -> None:
     queue = world.fixed()
-    asked = make_owner_request(case_of(world.account))
+    asked = make_owner_request(load_newest_case(world.account))
     before = world.account.case_store_items()
     asked["queue_arn"] = queue.replace(old, new, 1)
     assert getattr(continue_case(asked, world.account.run()).refusal, "code", "") == code
@@ -235,9 +242,9 @@ def test_ineffective_case_waits_if_the_lambda_of_its_next_step_is_not_deployed(
 ) -> None:
     queue = world.fixed()
     world.fails_on(queue)
-    (error,) = follow_up(context_of(world.account), {}, lambda: 60).errors.values()
+    (error,) = follow_up(make_context(world.account), {}, lambda: 60).errors.values()
     assert isinstance(error, OwnerUnavailable)
-    assert world.states() == ["applied", "ineffective"]
+    assert world.list_states() == ["applied", "ineffective"]
 
 
 UNMANAGED = "the queue is not managed any more"
@@ -264,15 +271,15 @@ def test_fix_on_a_deleted_or_unmanaged_queue_is_closed_and_never_verified(
     world.deletes = 7
     world.minutes(19 if state == "watching" else 1)
     why = take_away(world.account, queue, how)
-    before = world.states()
+    before = world.list_states()
     assert before[-1] == state
     for _ in range(5):
         if how != "gone":
             world.fails_on(queue, 1)
         world.hours(10)
-    closed = case_of(world.account)
+    closed = load_newest_case(world.account)
     assert (closed.came_from, closed.state, closed.reason) == (state, "closed", why)
-    assert "verified" not in world.states()[len(before) :]
+    assert "verified" not in world.list_states()[len(before) :]
 
 
 @pytest.mark.parametrize("how", ["off", "untagged", "gone"])
@@ -281,13 +288,13 @@ def test_escalated_case_is_closed_if_its_queue_is_deleted_or_unmanaged(
 ) -> None:
     account = world.account
     queue = account.queue(KmsMasterKeyId="alias/orders")
-    fail(account, queue, eventName="SendMessage", errorCode="KMS.AccessDeniedException")
+    fail_calls(account, queue, eventName="SendMessage", errorCode="KMS.AccessDeniedException")
     world.hours(2)
-    assert world.states() == ["escalated"]
+    assert world.list_states() == ["escalated"]
     why = take_away(account, queue, how)
     world.hours(1)
-    assert world.states() == ["escalated", "closed"]
-    assert case_of(account).reason == why
+    assert world.list_states() == ["escalated", "closed"]
+    assert load_newest_case(account).reason == why
     assert len(account.pages("urgent")) == 1
 
 
@@ -310,7 +317,7 @@ def test_step_that_waits_an_hour_for_a_freeze_to_end_is_reported_once(world: Wor
     world.fails_on(queue)
     for _ in range(6):
         world.hours(1 / 6)
-    assert world.states()[-1] == "ineffective"
+    assert world.list_states()[-1] == "ineffective"
     assert account.pages("info") == []
     assert world.held_up(queue) == ("frozen", "changes are frozen: Black Friday")
     for _ in range(12):

@@ -27,7 +27,15 @@ from mendq.model.case import Case
 from mendq.model.state import State
 from tests.account.account import Account
 from tests.account.faults import Killed, calls_of, come_between
-from tests.heal.operators import OWNERS, case_of, context_of, fail, failing, move, states
+from tests.heal.operators import (
+    OWNERS,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_context,
+    make_failing_queue,
+    move_case,
+)
 
 NAMES = ("a.fifo", "b.fifo", "c.fifo")
 SYMPTOM = "visibility_timeout_too_short"
@@ -74,7 +82,7 @@ def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[s
 
 
 def follow(account: Account, seconds: Callable[[], float] = lambda: 60) -> FollowUpResult:
-    return follow_up(context_of(account), OWNERS, seconds)
+    return follow_up(make_context(account), OWNERS, seconds)
 
 
 def make_escalated_cases(account: Account) -> list[Case]:
@@ -82,9 +90,9 @@ def make_escalated_cases(account: Account) -> list[Case]:
     cases = []
     for name in NAMES:
         queue = account.queue(name, VisibilityTimeout="30")
-        fail(account, queue, name)
-        move(account, case_of(account), "escalated")
-        cases.append(case_of(account))
+        fail_calls(account, queue, name)
+        move_case(account, load_newest_case(account), "escalated")
+        cases.append(load_newest_case(account))
         account.later(seconds=1)
         account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
     account.later(hours=2)
@@ -92,7 +100,7 @@ def make_escalated_cases(account: Account) -> list[Case]:
 
 
 def count_closed_cases(account: Account) -> int:
-    return states(account).count("closed")
+    return list_states(account).count("closed")
 
 
 def cases_in_store(account: Account) -> dict[tuple[str, str], Any]:
@@ -197,7 +205,7 @@ def two_fixed(account: Account) -> list[str]:
     queues = []
     for name in NAMES[:2]:
         queue = account.queue(name, VisibilityTimeout="30")
-        fail(account, queue, name)
+        fail_calls(account, queue, name)
         queues.append(queue)
     account.later(minutes=20)
     Deletes(account)
@@ -236,7 +244,7 @@ def not_filed(account: Account) -> list[str]:
     with silent(account.clients.s3, "s3.PutObject", "broken"):
         for name in NAMES[:2]:
             queue = account.queue(name, VisibilityTimeout="30")
-            fail(account, queue, name)
+            fail_calls(account, queue, name)
             queues.append(queue)
     account.later(minutes=3)
     assert account.transitions() == []
@@ -251,7 +259,7 @@ def test_follow_up_with_too_little_time_files_transitions_in_the_next_run(accoun
     assert account.transitions() == []
     assert account.case_store_items() == before
     assert follow(account).errors == {}
-    assert states(account) == ["applied", "applied"]
+    assert list_states(account) == ["applied", "applied"]
 
 
 @pytest.mark.parametrize("how", SILENCE)
@@ -265,7 +273,7 @@ def test_follow_up_tries_a_failing_case_bucket_once_and_files_transitions_later(
     assert len(unanswered) == 1
     account.later(minutes=6)
     assert follow(account).errors == {}
-    assert states(account) == ["applied", "applied"]
+    assert list_states(account) == ["applied", "applied"]
 
 
 @pytest.mark.parametrize("unfiled", NAMES[:2])
@@ -284,7 +292,7 @@ def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one(
     assert unfiled not in filed["queue_arn"]
     account.later(minutes=6)
     assert follow(account).errors == {}
-    assert states(account) == ["applied", "applied"]
+    assert list_states(account) == ["applied", "applied"]
 
 
 def test_follow_up_reports_an_error_if_unfiled_transitions_cannot_be_listed(
@@ -305,12 +313,12 @@ def test_follow_up_does_not_change_a_case_that_another_run_has_just_claimed(
     account: Account,
 ) -> None:
     """It was due when it was listed; by the time it is read, heal is about to write."""
-    queue = failing(account, "propose")
-    move(account, case_of(account), "approved")
+    queue = make_failing_queue(account, "propose")
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=10)
     assert follow_and_file(account) == ["proposed", "approved"]
     account.later(minutes=10)
-    request = make_owner_request(case_of(account))
+    request = make_owner_request(load_newest_case(account))
 
     def heal_claims_it() -> None:
         die_after(
@@ -332,7 +340,7 @@ def follow_and_file(account: Account) -> list[str]:
     """A minute of follow_up in which heal is not there; the states of the case."""
     followed = follow(account)
     assert {type(error) for error in followed.errors.values()} <= {OwnerUnavailable}
-    return states(account)
+    return list_states(account)
 
 
 def die_after(account: Account, client: Any, call: str, act: Callable[[], object]) -> None:
@@ -350,10 +358,10 @@ def die_after(account: Account, client: Any, call: str, act: Callable[[], object
 
 def dead(account: Account) -> str:
     """A queue for which a fix was written by a run that died before it could say so."""
-    queue = failing(account, "propose")
-    move(account, case_of(account), "approved")
+    queue = make_failing_queue(account, "propose")
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=6)
-    request = make_owner_request(case_of(account))
+    request = make_owner_request(load_newest_case(account))
     die_after(
         account,
         account.clients.sqs_for_writing,
@@ -361,7 +369,7 @@ def dead(account: Account) -> str:
         lambda: continue_case(request, account.run()),
     )
     assert account.visibility(queue) == 45
-    assert states(account) == ["proposed", "approved"]
+    assert list_states(account) == ["proposed", "approved"]
     account.later(minutes=6)
     return queue
 
@@ -379,7 +387,7 @@ def test_write_of_a_run_that_died_is_not_recorded_until_sqs_answers(
     dead(account)
     before = claims(account)
     items = cases_in_store(account)
-    case = case_of(account)
+    case = load_newest_case(account)
     calls = calls_of(account)
     bodies = account.late_deletes(case.queue_arn, "7", "8", "9")
     with silent(account.clients.sqs, "sqs.GetQueueAttributes", how):
@@ -392,10 +400,10 @@ def test_write_of_a_run_that_died_is_not_recorded_until_sqs_answers(
     assert [*map(type, followed.errors.values())] == [FactsUnavailable]
     assert claims(account).keys() == before.keys()
     assert "SetQueueAttributes" not in calls
-    assert states(account) == ["proposed", "approved"]
+    assert list_states(account) == ["proposed", "approved"]
     account.later(minutes=6)
     assert follow(account).errors == {}
-    assert states(account) == ["proposed", "approved", "applied"]
+    assert list_states(account) == ["proposed", "approved", "applied"]
     assert claims(account) == {}
 
 
@@ -410,7 +418,7 @@ def test_write_of_a_run_that_died_is_not_recorded_with_too_little_time(account: 
     assert account.case_store_items() == before
     assert "GetQueueAttributes" not in calls
     assert account.heal(bodies).error_by_message_id == {}
-    assert states(account) == ["proposed", "approved", "applied"]
+    assert list_states(account) == ["proposed", "approved", "applied"]
     assert account.visibility(queue) == 45
 
 
@@ -428,7 +436,7 @@ def test_claim_of_a_run_that_died_on_an_unknown_symptom_waits_for_a_version_that
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
     account.later(hours=1.1)
     assert follow(account).errors == {}
-    assert states(account) == ["proposed", "approved", "applied"]
+    assert list_states(account) == ["proposed", "approved", "applied"]
 
 
 def rewrite_intent(account: Account, queue: str, **over: Any) -> None:
@@ -453,7 +461,7 @@ def test_claim_without_a_step_is_refused_as_unreadable_and_writes_nothing(accoun
     assert outcome.refusal.code == "case_store_unreadable"
     assert [*map(type, follow(account).errors.values())] == [CaseStoreUnreadable]
     assert account.visibility(queue) == 45
-    assert states(account) == ["proposed", "approved"]
+    assert list_states(account) == ["proposed", "approved"]
 
 
 def test_claim_for_an_unknown_symptom_is_kept_and_nothing_is_written(

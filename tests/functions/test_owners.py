@@ -14,9 +14,23 @@ from mendq.model.limits import Bounds
 from mendq.model.state import State
 from tests.account.account import Account
 from tests.functions.builders import LAMBDA_CONTEXT, Deploy, sum_metrics
-from tests.heal.operators import ALICE, OWNERS, case_of, fail, move, outcomes, states
-from tests.heal.restoring import GRANTS, Analyzer, deny, pinned_queue, policy_of
-from tests.heal.restoring import deploy as deploy_policy
+from tests.heal.operators import (
+    ALICE,
+    OWNERS,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    move_case,
+    outcomes_by_attribute,
+)
+from tests.heal.restoring import (
+    GRANTS,
+    Analyzer,
+    deny_calls,
+    deploy_policy,
+    make_pinned_queue,
+    policy_of,
+)
 from tests.redrive.world import redriving
 
 CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
@@ -49,14 +63,14 @@ def test_lambda_that_does_not_own_visibility_timeout_refuses_the_case_and_writes
     deploy(owner.handler, account, bounds=Bounds())
     account.later(minutes=-10)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
-    fail(account, queue)
-    move(account, case_of(account), "approved")
+    fail_calls(account, queue)
+    move_case(account, load_newest_case(account), "approved")
     assert (
-        owner.handler(make_owner_request(case_of(account)), LAMBDA_CONTEXT)["code"]
+        owner.handler(make_owner_request(load_newest_case(account)), LAMBDA_CONTEXT)["code"]
         == "another_owner"
     )
     assert account.visibility(queue) == 30
-    assert states(account)[-1] == "approved"
+    assert list_states(account)[-1] == "approved"
 
 
 def test_restore_policy_writes_the_pinned_queue_policy_of_an_approved_case_and_counts_a_fix(
@@ -65,14 +79,14 @@ def test_restore_policy_writes_the_pinned_queue_policy_of_an_approved_case_and_c
     deploy(restore_policy.handler, account)
     Analyzer(account)
     account.later(minutes=-27)
-    queue = pinned_queue(account)
+    queue = make_pinned_queue(account)
     account.later(hours=3)
     deploy_policy(account, queue)
     account.later(minutes=25)
-    deny(account, queue)
-    move(account, case_of(account), "approved")
+    deny_calls(account, queue)
+    move_case(account, load_newest_case(account), "approved")
     capsys.readouterr()
-    answer = restore_policy.handler(make_owner_request(case_of(account)), LAMBDA_CONTEXT)
+    answer = restore_policy.handler(make_owner_request(load_newest_case(account)), LAMBDA_CONTEXT)
     assert answer["state"] == "applied"
     assert policy_of(account, queue) == GRANTS
     metrics = sum_metrics(capsys.readouterr().out)
@@ -119,13 +133,13 @@ def test_approve_and_rollback_refuse_a_bad_request_an_unknown_case_and_a_missing
 def test_rollback_writes_only_if_dry_run_is_false(account: Account, deploy: Deploy) -> None:
     deploy(rollback.handler, account, owners=OWNERS)
     queue = account.queue(VisibilityTimeout="30")
-    fail(account, queue)
-    event = {"case_id": case_of(account).case_id, "actor": ALICE}
+    fail_calls(account, queue)
+    event = {"case_id": load_newest_case(account).case_id, "actor": ALICE}
     for dry_run in (event, {**event, "dry_run": True}, {**event, "dry_run": "false"}):
-        assert outcomes(rollback.handler(dry_run, LAMBDA_CONTEXT)) == {
+        assert outcomes_by_attribute(rollback.handler(dry_run, LAMBDA_CONTEXT)) == {
             "VisibilityTimeout": "undone"
         }
         assert account.visibility(queue) == 45
     assert rollback.handler({**event, "dry_run": False}, LAMBDA_CONTEXT)["state"] == "rolled_back"
     assert account.visibility(queue) == 30
-    assert case_of(account).actor == ALICE
+    assert load_newest_case(account).actor == ALICE

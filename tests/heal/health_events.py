@@ -12,11 +12,11 @@ from tests.account.account import ACCOUNT, REGION, Account
 ARN = f"arn:aws:health:{REGION}::event/SQS/AWS_SQS_OPERATIONAL_ISSUE/AWS_SQS_OPERATIONAL_ISSUE_1"
 
 
-def mail_time(at: datetime) -> str:
+def format_mail_time(at: datetime) -> str:
     return at.strftime("%a, %d %b %Y %H:%M:%S GMT")
 
 
-def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
+def make_health_event(account: Account, /, *, updated: float = 0, **over: Any) -> str:
     """An AWS Health event as AWS documents it, last updated `updated` minutes from now."""
     detail = {
         "eventArn": ARN,
@@ -25,8 +25,8 @@ def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
         "eventTypeCategory": "issue",
         "eventScopeCode": "PUBLIC",
         "communicationId": "4826e1b01e4eed2b-1",
-        "startTime": mail_time(account.now - timedelta(minutes=30)),
-        "lastUpdatedTime": mail_time(account.now + timedelta(minutes=updated)),
+        "startTime": format_mail_time(account.now - timedelta(minutes=30)),
+        "lastUpdatedTime": format_mail_time(account.now + timedelta(minutes=updated)),
         "statusCode": "open",
         "eventRegion": REGION,
         "eventDescription": [{"language": "en_US", "latestDescription": "Errors are elevated."}],
@@ -51,5 +51,5 @@ def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
     )
 
 
-def heal_hears(account: Account, *bodies: str) -> BatchResult:
+def deliver_health_events(account: Account, *bodies: str) -> BatchResult:
     return account.heal({f"health-{n}": each for n, each in enumerate(bodies)})

@@ -61,10 +61,10 @@ class Heal:
     def _document(self, asked: dict[str, str]) -> dict[str, Any]:
         if self.fails:
             raise TimeoutError("it ran out of time")
-        return continue_case(asked, run_of(asked["symptom"], self.account)).document()
+        return continue_case(asked, make_owner_run(asked["symptom"], self.account)).document()
 
 
-def context_of(account: Account) -> ManagingContext:
+def make_context(account: Account) -> ManagingContext:
     """An invocation of its own."""
     account.deliveries += 1
     owner = f"invocation-{account.deliveries}"
@@ -73,7 +73,7 @@ def context_of(account: Account) -> ManagingContext:
     )
 
 
-def run_of(symptom: str, account: Account) -> FixContext:
+def make_owner_run(symptom: str, account: Account) -> FixContext:
     """An invocation of the Lambda that owns the symptom's steps."""
     run = account.run()
     pins = Pins(account.clients.dynamodb, account.settings.case_table)
@@ -87,14 +87,16 @@ def run_of(symptom: str, account: Account) -> FixContext:
     return replace(run, write_steps=ways.get(owner, run.write_steps), writer=owner)
 
 
-def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> JsonDocument:
+def send_decision(account: Account, word: object, case_id: str, actor: str = ALICE) -> JsonDocument:
     """Approve, decline or close."""
-    context = context_of(account)
+    context = make_context(account)
     asked = {"case_id": case_id, "actor": actor}
     return answer_request(asked, lambda request: act_on_decision(request, word, context, OWNERS))
 
 
-def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> JsonDocument:
+def roll_back(
+    account: Account, case_id: str, *, dry_run: bool = False, **over: float
+) -> JsonDocument:
     context = account.run(**over)
     return answer_request(
         {"case_id": case_id, "actor": ALICE},
@@ -102,44 +104,44 @@ def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float
     )
 
 
-def outcomes(document: JsonDocument) -> dict[str, str]:
+def outcomes_by_attribute(document: JsonDocument) -> dict[str, str]:
     """By attribute."""
     return {each["attribute"]: each["outcome"] for each in document["attributes"]}
 
 
-def fail(account: Account, queue: str, word: str = "", **over: Any) -> None:
+def fail_calls(account: Account, queue: str, word: str = "", **over: Any) -> None:
     """As many failed calls as heal believes."""
     account.heal(account.late_deletes(queue, f"{word}1", f"{word}2", f"{word}3", **over))
 
 
-def failing(account: Account, tag: str = "heal") -> str:
+def make_failing_queue(account: Account, tag: str = "heal") -> str:
     """A queue whose calls failed a while ago: 30 -> 45 was done about it, or proposed."""
     queue = account.queue(tag=tag, VisibilityTimeout="30")
     account.later(minutes=5)
-    fail(account, queue)
+    fail_calls(account, queue)
     account.later(minutes=5)
     return queue
 
 
-def case_of(account: Account) -> Case:
+def load_newest_case(account: Account) -> Case:
     """The newest transition."""
     return Case.from_document(account.transitions()[-1])
 
 
-def states(account: Account) -> list[str]:
+def list_states(account: Account) -> list[str]:
     return [each["to"] for each in account.transitions()]
 
 
-def move(account: Account, case: Case, to: str) -> None:
+def move_case(account: Account, case: Case, to: str) -> None:
     """As follow_up would, had it come to that."""
-    context = context_of(account)
+    context = make_context(account)
     view = context.case_store.look(case.queue_arn, case.symptom, ())
     symptom = SYMPTOM_BY_NAME[case.symptom]
     moved = case.move_to(State(to), "it came to that", account.now)
     record_transition(moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context)
 
 
-def unchanged(account: Account, queue: str, act: Callable[[], Any]) -> Any:
+def call_without_effect(account: Account, queue: str, act: Callable[[], Any]) -> Any:
     """What it answers, having changed nothing."""
     before = account.attributes(queue), account.case_store_items(), account.transitions()
     answered = act()

@@ -12,7 +12,7 @@ ALICE = f"arn:aws:iam::{ACCOUNT}:role/operators"
 DEPLOYS = f"arn:aws:iam::{ACCOUNT}:role/deploys"
 
 
-def identity_of(role_arn: str, **over: Any) -> dict[str, Any]:
+def make_identity(role_arn: str, **over: Any) -> dict[str, Any]:
     """A session of a role."""
     name = role_arn.rpartition("/")[2]
     return {
@@ -23,7 +23,7 @@ def identity_of(role_arn: str, **over: Any) -> dict[str, Any]:
     }
 
 
-def event(
+def make_policy_event(
     account: Account, queue_arn: str, event_name: str = "SetQueueAttributes", **over: Any
 ) -> dict[str, Any]:
     """One that Alice made now, of the queue's policy; `over` is of the record."""
@@ -31,7 +31,7 @@ def event(
         "eventName": event_name,
         "eventSource": "sqs.amazonaws.com",
         "awsRegion": REGION,
-        "userIdentity": identity_of(ALICE),
+        "userIdentity": make_identity(ALICE),
         "sourceIPAddress": "192.0.2.7",
         "userAgent": "aws-cli/2",
         "requestParameters": {
@@ -44,11 +44,11 @@ def event(
     return {"EventTime": account.now, "CloudTrailEvent": json.dumps(record)}
 
 
-def by_cloudformation(role_arn: str = ALICE) -> dict[str, Any]:
+def cloudformation_fields(role_arn: str = ALICE) -> dict[str, Any]:
     """What AWS writes of a call that CloudFormation made for a role."""
     invoked = "cloudformation.amazonaws.com"
     return {
-        "userIdentity": identity_of(role_arn, invokedBy=invoked),
+        "userIdentity": make_identity(role_arn, invokedBy=invoked),
         "sourceIPAddress": invoked,
         "userAgent": invoked,
     }

@@ -20,8 +20,8 @@ from mendq.model.facts import Facts
 from mendq.model.policy import Pin, digest_of_policy
 from tests.account.account import ACCOUNT, REGION, WORKER, Account
 from tests.account.answers import answered
-from tests.heal.operators import case_of, run_of
-from tests.heal.policy_events import by_cloudformation, event
+from tests.heal.operators import load_newest_case, make_owner_run
+from tests.heal.policy_events import cloudformation_fields, make_policy_event
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 REFUSED = (
@@ -31,7 +31,7 @@ REFUSED = (
 )
 
 
-def policy_for(*principals: str, **over: Any) -> str:
+def make_policy(*principals: str, **over: Any) -> str:
     """A text that lets them send, spelled as moto spells every policy anew."""
     statement = {
         "Sid": "Senders",
@@ -44,8 +44,8 @@ def policy_for(*principals: str, **over: Any) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
-GRANTS = policy_for(WORKER)
-EMPTIED = policy_for(f"arn:aws:iam::{ACCOUNT}:role/billing")
+GRANTS = make_policy(WORKER)
+EMPTIED = make_policy(f"arn:aws:iam::{ACCOUNT}:role/billing")
 
 
 @dataclass
@@ -82,12 +82,12 @@ class Analyzer:
         )
 
 
-def pinned_queue(account: Account, tag: str = "propose") -> str:
+def make_pinned_queue(account: Account, tag: str = "propose") -> str:
     """A queue of some hours with a policy that a person pinned."""
     account.later(hours=-5)
     queue = account.queue("orders", tag, Policy=GRANTS)
     account.later(hours=1)
-    assert pin(account, queue)
+    assert pin_current_policy(account, queue)
     account.later(hours=1)
     return queue
 
@@ -96,7 +96,7 @@ def pins_of(account: Account) -> Pins:
     return Pins(account.clients.dynamodb, account.settings.case_table)
 
 
-def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
+def pin_current_policy(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
     """What stands there now, as `mendq policy pin` keeps it."""
     attributes = account.attributes(queue)
     facts = Facts(queue, attributes, {})
@@ -120,15 +120,15 @@ def pin(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
 def set_policy(account: Account, queue: str, policy: str, **record: Any) -> None:
     """By Alice, unless the record says otherwise."""
     account.set(queue, Policy=policy)
-    account.history.insert(0, event(account, queue, **record))
+    account.history.insert(0, make_policy_event(account, queue, **record))
 
 
-def deploy(account: Account, queue: str, policy: str = EMPTIED) -> None:
+def deploy_policy(account: Account, queue: str, policy: str = EMPTIED) -> None:
     """By CloudFormation."""
-    set_policy(account, queue, policy, **by_cloudformation())
+    set_policy(account, queue, policy, **cloudformation_fields())
 
 
-def deny(account: Account, queue: str, word: str = "denied", calls: int = 3) -> None:
+def deny_calls(account: Account, queue: str, word: str = "denied", calls: int = 3) -> None:
     """As many refused calls as heal believes."""
     bodies = account.late_deletes(
         queue,
@@ -141,25 +141,25 @@ def deny(account: Account, queue: str, word: str = "denied", calls: int = 3) -> 
     account.heal(bodies)
 
 
-def emptied_queue(account: Account) -> str:
+def make_queue_with_emptied_policy(account: Account) -> str:
     """One whose pinned policy a deployment overwrote, so that calls are refused."""
-    queue = pinned_queue(account)
-    deploy(account, queue)
+    queue = make_pinned_queue(account)
+    deploy_policy(account, queue)
     account.later(minutes=25)
-    deny(account, queue)
+    deny_calls(account, queue)
     return queue
 
 
-def restoring_run(account: Account) -> FixContext:
+def make_restore_run(account: Account) -> FixContext:
     """An invocation of restore_policy."""
-    return run_of("access_denied", account)
+    return make_owner_run("access_denied", account)
 
 
-def restore(account: Account, case: Case | None = None) -> Outcome:
+def restore_policy(account: Account, case: Case | None = None) -> Outcome:
     """Asked to take up the newest case."""
-    run = restoring_run(account)
+    run = make_restore_run(account)
     return check_restored_policy(
-        continue_case(make_owner_request(case or case_of(account)), run), run
+        continue_case(make_owner_request(case or load_newest_case(account)), run), run
     )
 
 

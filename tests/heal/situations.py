@@ -22,20 +22,20 @@ NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 STEP = SetVisibilityTimeout(30, 45)
 
 
-def evidence(*seconds_ago: float) -> Evidence:
+def make_evidence(*seconds_ago: float) -> Evidence:
     return Evidence.of(
         Sighting(NOW - timedelta(seconds=seconds), f"e{n}", "r", "p")
         for n, seconds in enumerate(seconds_ago)
     )
 
 
-def case(state: State, age: timedelta = timedelta()) -> Case:
+def make_case(state: State, age: timedelta = timedelta()) -> Case:
     return start_case(
         state,
         queue_arn=examples.QUEUE_ARN,
         symptom="visibility_timeout_too_short",
         reason="because",
-        evidence=evidence(1, 2, 3),
+        evidence=make_evidence(1, 2, 3),
         steps=(STEP,),
         now=NOW - age,
         actor="heal",
@@ -45,7 +45,7 @@ def case(state: State, age: timedelta = timedelta()) -> Case:
 HELD_BY = AttributeRecord(claim_owner="another", claim_until=NOW + timedelta(seconds=60))
 
 
-def situation(**over: Any) -> Situation:
+def make_situation(**over: Any) -> Situation:
     """A queue that was not read yet, about which no guardrail objects."""
     fields: dict[str, Any] = {
         "symptom": CATALOGUE[0],
@@ -57,17 +57,17 @@ def situation(**over: Any) -> Situation:
         "writer": Owner.HEAL,
         "limits": Limits(),
         "timing": Timing(),
-        "evidence": evidence(1, 2, 3),
-        "fresh_sightings": evidence(1, 2, 3).sightings,
+        "evidence": make_evidence(1, 2, 3),
+        "fresh_sightings": make_evidence(1, 2, 3).sightings,
     }
     return Situation(**{**fields, **over})
 
 
-def read_situation(**over: Any) -> Situation:
+def make_read_situation(**over: Any) -> Situation:
     """The same after its queue was read and was found to be the only one with the symptom."""
-    return situation(is_read=True, reach=Reach(), **over)
+    return make_situation(is_read=True, reach=Reach(), **over)
 
 
-def written(*hours_ago: float) -> tuple[AttributeWrite, ...]:
+def make_writes(*hours_ago: float) -> tuple[AttributeWrite, ...]:
     """Mendq's writes of 30 over 20, this many hours ago."""
     return tuple(AttributeWrite(NOW - timedelta(hours=hours), "20", "30") for hours in hours_ago)

@@ -19,14 +19,14 @@ from tests.account.owners import SILENCE, silence_owners
 from tests.heal.operators import (
     ALICE,
     Heal,
-    case_of,
-    context_of,
-    fail,
-    failing,
-    move,
-    say,
-    states,
-    unchanged,
+    call_without_effect,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_context,
+    make_failing_queue,
+    move_case,
+    send_decision,
 )
 
 BOB = ALICE.replace("alice", "bob")
@@ -41,15 +41,17 @@ def heal(account: Account) -> Heal:
 @pytest.fixture
 def proposed(account: Account, heal: Heal) -> Case:
     """30 -> 45 is proposed for a queue that nobody has touched for a while."""
-    failing(account, "propose")
-    return case_of(account)
+    make_failing_queue(account, "propose")
+    return load_newest_case(account)
 
 
 @pytest.mark.parametrize("word", ["", "Approve", "approved", "apply", None, ["approve"]])
 def test_decision_with_an_unknown_word_is_a_bad_request_and_changes_nothing(
     account: Account, proposed: Case, word: object
 ) -> None:
-    answered = unchanged(account, proposed.queue_arn, lambda: say(account, word, proposed.case_id))
+    answered = call_without_effect(
+        account, proposed.queue_arn, lambda: send_decision(account, word, proposed.case_id)
+    )
     assert answered["error"] == "bad_request"
 
 
@@ -69,9 +71,9 @@ def test_approve_or_decline_of_an_applied_case_is_refused_as_wrong_state(
     account: Account, word: str
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
-    fail(account, queue)
-    case_id = case_of(account).case_id
-    answered = unchanged(account, queue, lambda: say(account, word, case_id))
+    fail_calls(account, queue)
+    case_id = load_newest_case(account).case_id
+    answered = call_without_effect(account, queue, lambda: send_decision(account, word, case_id))
     assert answered["error"] == "wrong_state"
     assert f"is applied; to {word} takes a case that is proposed" in answered["reason"]
 
@@ -82,7 +84,9 @@ def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(
     account.later(hours=23, minutes=55)
     queue = proposed.queue_arn
     case_id = proposed.case_id
-    answered = unchanged(account, queue, lambda: say(account, "approve", case_id))
+    answered = call_without_effect(
+        account, queue, lambda: send_decision(account, "approve", case_id)
+    )
     assert answered["error"] == "expired"
     assert heal.asked == []
 
@@ -90,11 +94,11 @@ def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(
 def test_approve_raises_the_visibility_timeout_and_records_who_approved(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
-    answered = say(account, "approve", proposed.case_id)
+    answered = send_decision(account, "approve", proposed.case_id)
     assert account.visibility(proposed.queue_arn) == 45
     assert answered["state"] == "applied"
     assert answered["steps"] == list(proposed.steps)
-    assert states(account) == ["proposed", "approved", "applied"]
+    assert list_states(account) == ["proposed", "approved", "applied"]
     approved = account.transitions()[1]
     assert (approved["n"], approved["actor"], approved["steps"]) == (2, ALICE, answered["steps"])
     assert heal.asked == [make_owner_request(proposed)]
@@ -104,7 +108,7 @@ def test_approve_expires_the_case_if_a_person_changed_the_value_since_the_propos
     account: Account, proposed: Case
 ) -> None:
     account.set_visibility(proposed.queue_arn, 40)
-    answered = say(account, "approve", proposed.case_id)
+    answered = send_decision(account, "approve", proposed.case_id)
     assert account.visibility(proposed.queue_arn) == 40
     assert (answered["state"], answered["code"]) == ("expired", "plan_changed")
 
@@ -114,8 +118,8 @@ def test_approve_of_a_deleted_queue_expires_the_case_and_asks_people_for_nothing
 ) -> None:
     gone = {"QueueUrl": account.url(proposed.queue_arn)}
     heal.before = lambda: account.clients.sqs.delete_queue(**gone)
-    say(account, "approve", proposed.case_id)
-    ended = case_of(account)
+    send_decision(account, "approve", proposed.case_id)
+    ended = load_newest_case(account)
     assert (ended.state, ended.reason) == ("expired", "the queue is gone")
     assert ended.next_step["command"] == ""
     *_, (_, page) = account.pages()
@@ -128,8 +132,8 @@ def test_approve_of_a_queue_tagged_off_expires_the_case_with_its_own_reason(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
     heal.before = lambda: account.tag(proposed.queue_arn, mendq="off")
-    say(account, "approve", proposed.case_id)
-    assert case_of(account).reason == "Mendq may no longer change this queue"
+    send_decision(account, "approve", proposed.case_id)
+    assert load_newest_case(account).reason == "Mendq may no longer change this queue"
     assert "aws sqs get-queue-attributes" in account.pages()[-1][1]
 
 
@@ -137,15 +141,15 @@ def test_approve_keeps_the_case_approved_if_the_heal_lambda_fails(
     account: Account, proposed: Case, heal: Heal
 ) -> None:
     heal.fails = True
-    answered = say(account, "approve", proposed.case_id)
+    answered = send_decision(account, "approve", proposed.case_id)
     assert answered["state"] == "approved"
     assert "it ran out of time" in answered["reason"]
     assert "follow_up calls heal again" in answered["reason"]
     assert account.visibility(proposed.queue_arn) == 30
     heal.fails = False
     account.later(minutes=1)
-    assert say(account, "approve", proposed.case_id)["state"] == "applied"
-    assert states(account) == ["proposed", "approved", "applied"]
+    assert send_decision(account, "approve", proposed.case_id)["state"] == "applied"
+    assert list_states(account) == ["proposed", "approved", "applied"]
 
 
 @pytest.mark.parametrize("how", SILENCE)
@@ -153,14 +157,14 @@ def test_approve_keeps_the_case_approved_if_the_owner_lambda_does_not_answer(
     account: Account, proposed: Case, how: str
 ) -> None:
     speak = silence_owners(account, how)
-    answered = say(account, "approve", proposed.case_id)
+    answered = send_decision(account, "approve", proposed.case_id)
     assert answered["state"] == "approved"
     assert "the case stays approved, and follow_up calls heal again" in answered["reason"]
     assert account.visibility(proposed.queue_arn) == 30
     speak()
     account.later(minutes=1)
-    assert say(account, "approve", proposed.case_id)["state"] == "applied"
-    assert states(account) == ["proposed", "approved", "applied"]
+    assert send_decision(account, "approve", proposed.case_id)["state"] == "applied"
+    assert list_states(account) == ["proposed", "approved", "applied"]
 
 
 @pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
@@ -170,9 +174,11 @@ def test_approve_and_decline_at_the_same_time_only_the_first_decision_counts(
     """Alice's comes before Bob's run looks at the case store, or before it writes there."""
     answers: list[dict[str, Any]] = []
     come_between(
-        account, at, lambda: answers.append(say(account, "approve", proposed.case_id, ALICE))
+        account,
+        at,
+        lambda: answers.append(send_decision(account, "approve", proposed.case_id, ALICE)),
     )
-    answered = say(account, "decline", proposed.case_id, BOB)
+    answered = send_decision(account, "decline", proposed.case_id, BOB)
     assert (answers[0]["state"], answers[0]["by"]) == ("applied", ALICE)
     assert answered["error"] == "wrong_state"
     assert account.visibility(proposed.queue_arn) == 45
@@ -190,16 +196,16 @@ def test_second_decline_or_close_answers_who_ended_the_case_first(
     account: Account, proposed: Case, word: str, state: str
 ) -> None:
     if state:
-        move(account, proposed, state)
+        move_case(account, proposed, state)
     account.later(minutes=1)
-    case = case_of(account)
-    first = say(account, word, proposed.case_id, ALICE)
+    case = load_newest_case(account)
+    first = send_decision(account, word, proposed.case_id, ALICE)
     assert (first["state"], first["by"]) == (f"{word}d", ALICE)
-    ended = case_of(account)
+    ended = load_newest_case(account)
     assert (ended.state, ended.actor, ended.n) == (f"{word}d", ALICE, case.n + 1)
     queue = proposed.queue_arn
     case_id = proposed.case_id
-    heard = unchanged(account, queue, lambda: say(account, word, case_id, BOB))
+    heard = call_without_effect(account, queue, lambda: send_decision(account, word, case_id, BOB))
     assert heard == first
 
 
@@ -207,24 +213,24 @@ def test_decline_ends_an_approval_that_waits_for_a_freeze_to_end(account: Accoun
     """Frozen, it would be carried out by itself as soon as changes are let through."""
     account.settings = make_settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
     queue = account.queue(VisibilityTimeout="30")
-    fail(account, queue)
-    case_id = case_of(account).case_id
+    fail_calls(account, queue)
+    case_id = load_newest_case(account).case_id
     account.freeze()
     Heal(account)
-    answered = say(account, "approve", case_id)
+    answered = send_decision(account, "approve", case_id)
     assert (answered["state"], answered["code"]) == ("approved", "frozen")
     assert "Black Friday" in answered["reason"]
-    assert say(account, "decline", case_id)["state"] == "declined"
+    assert send_decision(account, "decline", case_id)["state"] == "declined"
     assert account.visibility(queue) == 30
 
 
 def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
     """The case, as a Mendq left it that knew one symptom more."""
     if state != "proposed":
-        move(account, proposed, state)
-    newest = context_of(account).open_cases.list_transitions(proposed.case_id)[-1]
+        move_case(account, proposed, state)
+    newest = make_context(account).open_cases.list_transitions(proposed.case_id)[-1]
     gone = replace(newest, case_id="queue_asleep-000000000000", symptom="queue_asleep")
-    context = context_of(account)
+    context = make_context(account)
     view = context.case_store.look(gone.queue_arn, gone.symptom, ())
     record_transition(gone, view, Notification(None, Facts(gone.queue_arn, {}, {})), context)
     return gone
@@ -237,13 +243,13 @@ def test_case_of_an_unknown_symptom_can_be_closed_but_not_approved(
     case = _of_another_mendq(account, proposed, state)
     pages = account.pages()
     account.later(minutes=1)
-    assert say(account, "approve", case.case_id)["error"] == "unknown_symptom"
-    assert say(account, "close", case.case_id, BOB)["state"] == "closed"
-    closed = context_of(account).open_cases.list_transitions(case.case_id)[-1]
+    assert send_decision(account, "approve", case.case_id)["error"] == "unknown_symptom"
+    assert send_decision(account, "close", case.case_id, BOB)["state"] == "closed"
+    closed = make_context(account).open_cases.list_transitions(case.case_id)[-1]
     assert (closed.came_from, closed.actor, closed.notified) == (state, BOB, False)
     assert closed.document() in account.transitions()
-    unsettled = context_of(account).open_cases.list_unsettled()
+    unsettled = make_context(account).open_cases.list_unsettled()
     assert case.case_id not in [each.case_id for each in unsettled]
     assert account.pages() == pages
     assert account.visibility(proposed.queue_arn) == 30
-    assert say(account, "close", case.case_id)["by"] == BOB
+    assert send_decision(account, "close", case.case_id)["by"] == BOB

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mendq.cases.aws_health import EVENT_LIFETIME, MAXIMUM_EVENTS, read_health
 from tests.account.account import ACCOUNT, REGION, Account
-from tests.heal.health_events import ARN, heal_hears, mail_time, told
+from tests.heal.health_events import ARN, deliver_health_events, format_mail_time, make_health_event
 
 DENIED = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": "no"}
 
@@ -30,8 +30,10 @@ def said(lines: list[str]) -> list[str]:
 
 
 def test_notification_begins_with_the_open_aws_health_event_once(account: Account) -> None:
-    another_page = told(account, detail={"page": "2", "totalPages": "2"})
-    healed = heal_hears(account, told(account), told(account), another_page)
+    another_page = make_health_event(account, detail={"page": "2", "totalPages": "2"})
+    healed = deliver_health_events(
+        account, make_health_event(account), make_health_event(account), another_page
+    )
     assert (
         healed.error_by_message_id,
         healed.unreadable_by_message_id,
@@ -52,28 +54,30 @@ def test_notification_begins_with_the_open_aws_health_event_once(account: Accoun
 def test_closed_aws_health_event_is_not_mentioned_even_if_an_older_update_arrives_late(
     account: Account,
 ) -> None:
-    heal_hears(account, told(account))
-    heal_hears(account, told(account, updated=5, detail={"statusCode": "closed"}))
-    heal_hears(account, told(account))
+    deliver_health_events(account, make_health_event(account))
+    deliver_health_events(
+        account, make_health_event(account, updated=5, detail={"statusCode": "closed"})
+    )
+    deliver_health_events(account, make_health_event(account))
     assert said(page_about(account)) == []
 
 
 def test_aws_health_event_that_was_never_closed_is_forgotten_after_its_lifetime(
     account: Account,
 ) -> None:
-    heal_hears(account, told(account))
+    deliver_health_events(account, make_health_event(account))
     account.later(seconds=EVENT_LIFETIME.total_seconds())
     assert said(page_about(account)) == []
 
 
 def test_aws_health_event_that_starts_in_the_future_is_not_mentioned(account: Account) -> None:
-    soon = mail_time(account.now + timedelta(hours=1))
-    heal_hears(account, told(account, detail={"startTime": soon}))
+    soon = format_mail_time(account.now + timedelta(hours=1))
+    deliver_health_events(account, make_health_event(account, detail={"startTime": soon}))
     assert said(page_about(account)) == []
 
 
 def test_aws_health_event_of_kms_is_mentioned_only_for_encrypted_queues(account: Account) -> None:
-    heal_hears(account, told(account, detail={"service": "KMS"}))
+    deliver_health_events(account, make_health_event(account, detail={"service": "KMS"}))
     assert said(page_about(account, "plain")) == []
     assert len(said(page_about(account, "secret", KmsMasterKeyId="alias/orders"))) == 2
 
@@ -96,7 +100,7 @@ def test_mass_symptom_notification_begins_with_the_open_aws_health_event(
     account: Account, service: str
 ) -> None:
     """One cause for many queues is often AWS's; some of many queues may have a key."""
-    heal_hears(account, told(account, detail={"service": service}))
+    deliver_health_events(account, make_health_event(account, detail={"service": service}))
     lines = mass_symptom(account)
     event, where = said(lines)
     assert f"AWS Health: {service} has an open event in this region since" in event
@@ -108,9 +112,14 @@ def test_mass_symptom_notification_begins_with_the_open_aws_health_event(
 def test_mass_symptom_notification_mentions_no_closed_event_and_none_of_another_region(
     account: Account,
 ) -> None:
-    heal_hears(account, told(account))
-    heal_hears(account, told(account, updated=1, detail={"statusCode": "closed"}))
-    heal_hears(account, told(account, detail={"eventRegion": "eu-west-1", "eventArn": f"{ARN}2"}))
+    deliver_health_events(account, make_health_event(account))
+    deliver_health_events(
+        account, make_health_event(account, updated=1, detail={"statusCode": "closed"})
+    )
+    deliver_health_events(
+        account,
+        make_health_event(account, detail={"eventRegion": "eu-west-1", "eventArn": f"{ARN}2"}),
+    )
     account.later(minutes=2)
     assert said(mass_symptom(account)) == []
 
@@ -128,10 +137,10 @@ def test_notification_names_three_aws_health_events_and_the_store_keeps_the_newe
     account: Account,
 ) -> None:
     many = [
-        told(account, updated=n, detail={"eventArn": f"{ARN}{n}"})
+        make_health_event(account, updated=n, detail={"eventArn": f"{ARN}{n}"})
         for n in range(MAXIMUM_EVENTS + 2)
     ]
-    heal_hears(account, *many)
+    deliver_health_events(account, *many)
     item = account.case_store_items()["account", "aws_health"]
     assert len(json.loads(item["events"]["S"])) == MAXIMUM_EVENTS
     assert int(item["expires_at"]["N"]) == int((account.now + EVENT_LIFETIME).timestamp())
@@ -154,9 +163,9 @@ def test_notification_names_three_aws_health_events_and_the_store_keeps_the_newe
 def test_foreign_or_malformed_aws_health_event_is_not_stored(
     account: Account, over: dict[str, Any]
 ) -> None:
-    body = told(account, **over)
+    body = make_health_event(account, **over)
     assert read_health(body, ACCOUNT, REGION) is None
-    assert heal_hears(account, body).error_by_message_id == {}
+    assert deliver_health_events(account, body).error_by_message_id == {}
     assert ("account", "aws_health") not in account.case_store_items()
 
 
@@ -164,10 +173,15 @@ def test_aws_health_event_with_a_far_future_update_time_is_not_stored(account: A
     """Nor do many of them push out what AWS has open."""
     never = {"lastUpdatedTime": "Fri, 31 Dec 9999 23:59:59 GMT"}
     forged = [
-        told(account, detail={**never, "eventArn": f"{ARN}{n}", "eventTypeCode": "x\n\x1b" * 80})
+        make_health_event(
+            account, detail={**never, "eventArn": f"{ARN}{n}", "eventTypeCode": "x\n\x1b" * 80}
+        )
         for n in range(MAXIMUM_EVENTS + 1)
     ]
-    assert heal_hears(account, told(account), *forged).error_by_message_id == {}
+    assert (
+        deliver_health_events(account, make_health_event(account), *forged).error_by_message_id
+        == {}
+    )
     assert len(said(page_about(account))) == 2
 
 
@@ -184,5 +198,7 @@ def test_aws_health_event_is_retried_if_the_case_store_fails(
 
     with monkeypatch.context() as patched:
         patched.setattr(account.clients.dynamodb, "update_item", fails)
-        assert [*heal_hears(account, told(account)).error_by_message_id] == ["health-0"]
-    assert heal_hears(account, told(account)).error_by_message_id == {}
+        assert [
+            *deliver_health_events(account, make_health_event(account)).error_by_message_id
+        ] == ["health-0"]
+    assert deliver_health_events(account, make_health_event(account)).error_by_message_id == {}

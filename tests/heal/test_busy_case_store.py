@@ -25,14 +25,14 @@ from tests.account.faults import BUSY, TRANSACTIONS, BusyCaseStore, calls_of
 from tests.heal.operators import (
     OWNERS,
     Heal,
-    case_of,
-    context_of,
-    fail,
-    failing,
-    move,
-    say,
-    states,
-    undo,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_context,
+    make_failing_queue,
+    move_case,
+    roll_back,
+    send_decision,
 )
 
 # As often as a conflict is tried at once before it is left for the next run.
@@ -76,31 +76,31 @@ def heals(account: Account) -> Callable[[], object]:
 def approves(account: Account) -> Callable[[], object]:
     account.settings = make_settings(tag_may_raise_to=Mode.PROPOSE)
     Heal(account)
-    failing(account, "propose")
-    case_id = case_of(account).case_id
-    return lambda: say(account, "approve", case_id)
+    make_failing_queue(account, "propose")
+    case_id = load_newest_case(account).case_id
+    return lambda: send_decision(account, "approve", case_id)
 
 
 def declines(account: Account) -> Callable[[], object]:
-    failing(account, "propose")
-    case_id = case_of(account).case_id
-    return lambda: say(account, "decline", case_id)
+    make_failing_queue(account, "propose")
+    case_id = load_newest_case(account).case_id
+    return lambda: send_decision(account, "decline", case_id)
 
 
 def rolls_back(account: Account) -> Callable[[], object]:
-    failing(account)
-    case_id = case_of(account).case_id
-    return lambda: undo(account, case_id)
+    make_failing_queue(account)
+    case_id = load_newest_case(account).case_id
+    return lambda: roll_back(account, case_id)
 
 
 def follow(account: Account) -> None:
     """A minute of follow_up; one bad case is no reason to raise."""
-    follow_up(context_of(account), OWNERS, lambda: 60)
+    follow_up(make_context(account), OWNERS, lambda: 60)
 
 
 def verifies(account: Account) -> Callable[[], object]:
     """A fix after which messages are deleted again."""
-    failing(account)
+    make_failing_queue(account)
     deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [account.now]}
     events: Any = account.clients.cloudwatch.meta.events
     answer = SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
@@ -111,9 +111,9 @@ def verifies(account: Account) -> Callable[[], object]:
 
 def takes_the_next_step(account: Account) -> Callable[[], object]:
     """A fix that did not help: follow_up calls heal, which writes again."""
-    queue = failing(account)
+    queue = make_failing_queue(account)
     account.later(minutes=40)
-    fail(account, queue, "again-")
+    fail_calls(account, queue, "again-")
     events: Any = account.clients.functions.meta.events
 
     def answer_invoke(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
@@ -155,7 +155,7 @@ def play_story(story: Story, reason: str, strike_at: int, times: int = 1) -> tup
         queues = [key[0] for key in items if key[1].startswith("case#")]
         return busy.call, FinalState(
             visibility=account.visibility(queues[0]),
-            states=states(account),
+            states=list_states(account),
             writes=calls.count("SetQueueAttributes"),
             subjects=[subject for subject, _ in account.pages("urgent") + account.pages("info")],
             claims=[key for key, item in items.items() if "claim_owner" in item],
@@ -189,7 +189,7 @@ def test_single_transaction_conflict_is_retried_without_an_error(
     busy = BusyCaseStore(account, "TransactionConflict", 1, operations=frozenset({operation}))
     assert act().error_by_message_id == {}  # type: ignore[attr-defined]
     assert busy.call.endswith(operation)
-    assert states(account) == ["applied"]
+    assert list_states(account) == ["applied"]
 
 
 @pytest.mark.parametrize("reason", BUSY)
@@ -214,14 +214,14 @@ def test_approve_asks_the_operator_to_retry_while_the_case_store_is_busy(
     account: Account, reason: str
 ) -> None:
     act = approves(account)
-    queue_arn = case_of(account).queue_arn
+    queue_arn = load_newest_case(account).queue_arn
     busy = BusyCaseStore(account, reason, 1, times=1_000, operations=TRANSACTIONS)
     answered: Any = act()
     assert answered["error"] == "unavailable"
     assert "ask again in two minutes" in answered["reason"]
     assert account.visibility(queue_arn) == 30
     busy.leave()
-    assert states(account) == ["proposed"]
+    assert list_states(account) == ["proposed"]
     answered = act()
     assert answered["state"] == "applied"
     assert account.visibility(queue_arn) == 45
@@ -258,23 +258,23 @@ def test_follow_up_moves_the_other_cases_if_one_meets_a_busy_case_store(account:
     cases = []
     for name in ("a.fifo", "b.fifo", "c.fifo"):
         queue_arn = account.queue(name, VisibilityTimeout="30")
-        fail(account, queue_arn, name)
-        cases.append(case_of(account))
+        fail_calls(account, queue_arn, name)
+        cases.append(load_newest_case(account))
         account.later(seconds=1)
     for case in cases:
-        move(account, case, "escalated")
+        move_case(account, case, "escalated")
     account.later(hours=2)
     for case in cases:
         account.clients.sqs.delete_queue(QueueUrl=account.url(case.queue_arn))
     busy = BusyCaseStore(
         account, "ThrottlingError", 1, operations=frozenset({"TransactWriteItems"})
     )
-    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    followed = follow_up(make_context(account), OWNERS, lambda: 60)
     assert busy.struck
     assert len(followed.errors) == 1
     assert len(followed.moved_cases) == 2
     account.later(minutes=6)
-    followed = follow_up(context_of(account), OWNERS, lambda: 60)
+    followed = follow_up(make_context(account), OWNERS, lambda: 60)
     assert followed.errors == {}
     assert len(followed.moved_cases) == 1
-    assert states(account).count("closed") == 3
+    assert list_states(account).count("closed") == 3

@@ -14,8 +14,24 @@ from mendq.model.state import State
 from tests.account.account import Account
 from tests.account.change_calendar import CLOSED_BECAUSE, NOT_OPEN, ChangeCalendar
 from tests.account.faults import calls_of
-from tests.heal.operators import case_of, fail, failing, move, outcomes, say, states, undo
-from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, emptied_queue, policy_of, restore
+from tests.heal.operators import (
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_failing_queue,
+    move_case,
+    outcomes_by_attribute,
+    roll_back,
+    send_decision,
+)
+from tests.heal.restoring import (
+    EMPTIED,
+    GRANTS,
+    Analyzer,
+    make_queue_with_emptied_policy,
+    policy_of,
+    restore_policy,
+)
 from tests.prove.openings import FOLLOWED_EVERY_MINUTES, approve, queue, waiting_case
 from tests.prove.world import World, world
 
@@ -55,7 +71,7 @@ def test_failed_calls_in_heal_mode_write_nothing_until_the_change_calendar_opens
     account.later(minutes=5)
     calendar = close(account, state)
     calls = calls_of(account)
-    fail(account, queue_arn)
+    fail_calls(account, queue_arn)
     assert account.visibility(queue_arn) == 30
     assert writes(calls) == []
     (refused,) = account.transitions()
@@ -64,9 +80,9 @@ def test_failed_calls_in_heal_mode_write_nothing_until_the_change_calendar_opens
     assert "writes" not in account.attribute_item(queue_arn), "no budget is spent"
     calendar.state = "OPEN"
     account.later(hours=1)
-    fail(account, queue_arn, "again-")
+    fail_calls(account, queue_arn, "again-")
     assert account.visibility(queue_arn) == 45
-    assert states(account) == ["refused", "applied"]
+    assert list_states(account) == ["refused", "applied"]
 
 
 def short_dlq(account: Account) -> str:
@@ -105,7 +121,7 @@ def test_finding_in_heal_mode_writes_nothing_until_the_change_calendar_opens(
     account.later(hours=25)
     find(account, dlq)
     assert int(account.attributes(dlq)["MessageRetentionPeriod"]) > A_DAY_SECONDS
-    assert states(account) == ["refused", "applied"]
+    assert list_states(account) == ["refused", "applied"]
 
 
 @pytest.mark.parametrize(("tag", "opens"), [("propose", "proposed"), ("observe", "observed")])
@@ -114,8 +130,8 @@ def test_closed_change_calendar_is_not_read_for_a_proposal_and_does_not_stop_it(
 ) -> None:
     """Only writes wait; people still hear what is wrong."""
     calendar = close(account)
-    failing(account, tag)
-    assert states(account) == [opens]
+    make_failing_queue(account, tag)
+    assert list_states(account) == [opens]
     assert calendar.asked == 0
 
 
@@ -124,8 +140,8 @@ def test_freeze_does_not_stop_a_proposal_or_an_observed_case(
     account: Account, tag: str, opens: str
 ) -> None:
     account.freeze()
-    failing(account, tag)
-    assert states(account) == [opens]
+    make_failing_queue(account, tag)
+    assert list_states(account) == [opens]
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
@@ -134,22 +150,22 @@ def test_approved_case_is_written_only_once_the_change_calendar_opens(
 ) -> None:
     account = lambdas.account
     case_id = waiting_case(lambdas)
-    queue_arn = case_of(account).queue_arn
+    queue_arn = load_newest_case(account).queue_arn
     calendar = close(account, state)
     calls = calls_of(account)
-    answered = say(account, "approve", case_id)
+    answered = send_decision(account, "approve", case_id)
     assert (answered["state"], answered["code"]) == ("approved", "frozen")
     assert NOT_OPEN[state] in answered["reason"]
     for _ in range(3):
         account.later(minutes=FOLLOWED_EVERY_MINUTES)
         assert lambdas.minute()
-    assert states(account) == ["proposed", "approved"]
+    assert list_states(account) == ["proposed", "approved"]
     assert account.visibility(queue_arn) == 30
     assert writes(calls) == []
     calendar.state = "OPEN"
     account.later(minutes=FOLLOWED_EVERY_MINUTES)
     assert lambdas.minute()
-    assert states(account) == ["proposed", "approved", "applied"]
+    assert list_states(account) == ["proposed", "approved", "applied"]
     assert account.visibility(queue_arn) == 45
     assert writes(calls) == ["SetQueueAttributes"]
 
@@ -163,7 +179,7 @@ def test_approval_expires_with_the_reason_after_a_day_of_a_closed_change_calenda
     assert lambdas.minute()
     account.later(hours=25)
     assert lambdas.minute()
-    ended = case_of(account)
+    ended = load_newest_case(account)
     assert ended.state is State.EXPIRED
     assert CLOSED_BECAUSE in ended.reason
     calendar.state = "OPEN"
@@ -177,13 +193,13 @@ def test_next_step_of_an_ineffective_fix_waits_for_the_change_calendar(
 ) -> None:
     account = lambdas.account
     queue_arn = queue(lambdas)
-    fail(account, queue_arn)
+    fail_calls(account, queue_arn)
     account.later(minutes=40)
     calendar = close(account)
-    fail(account, queue_arn, "again-")
+    fail_calls(account, queue_arn, "again-")
     account.later(minutes=1)
     assert lambdas.minute()
-    assert states(account) == ["applied", "ineffective"]
+    assert list_states(account) == ["applied", "ineffective"]
     assert account.visibility(queue_arn) == 45
     calendar.state = "OPEN"
     account.later(minutes=FOLLOWED_EVERY_MINUTES)
@@ -196,27 +212,27 @@ def test_approved_policy_is_not_restored_while_the_change_calendar_is_closed(
 ) -> None:
     """Every owner of a write asks: here the one that restores policies."""
     Analyzer(account)
-    queue_arn = emptied_queue(account)
-    move(account, case_of(account), "approved")
+    queue_arn = make_queue_with_emptied_policy(account)
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=1)
     calendar = close(account)
-    outcome = restore(account)
+    outcome = restore_policy(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == "frozen"
     assert policy_of(account, queue_arn) == EMPTIED
-    assert case_of(account).state is State.APPROVED
+    assert load_newest_case(account).state is State.APPROVED
     calendar.state = "OPEN"
     account.later(minutes=6)
-    restore(account)
+    restore_policy(account)
     assert policy_of(account, queue_arn) == GRANTS
 
 
 def test_closed_change_calendar_does_not_stop_a_rollback(
     account: Account, close: Callable[..., ChangeCalendar]
 ) -> None:
-    queue_arn = failing(account)
+    queue_arn = make_failing_queue(account)
     calendar = close(account)
-    answered = undo(account, case_of(account).case_id)
-    assert outcomes(answered) == {"VisibilityTimeout": "undone"}
+    answered = roll_back(account, load_newest_case(account).case_id)
+    assert outcomes_by_attribute(answered) == {"VisibilityTimeout": "undone"}
     assert account.visibility(queue_arn) == 30
     assert calendar.asked == 0

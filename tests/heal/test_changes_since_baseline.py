@@ -7,8 +7,8 @@ from mendq.model.facts import Facts
 from mendq.model.queue import make_public_queue_url
 from mendq.notifications.queue_lines import describe_configuration
 from tests.account.account import Account
-from tests.heal.policy_events import ALICE, event
-from tests.notifications.pages import section
+from tests.heal.policy_events import ALICE, make_policy_event
+from tests.notifications.pages import list_section_lines
 
 
 def _well(account: Account, queue: str, tags: dict[str, str]) -> None:
@@ -36,14 +36,14 @@ def test_notification_lists_changes_since_the_baseline_with_principal_and_source
     account.later(days=1)
     account.set_visibility(queue, 30)
     asked = {"queueUrl": make_public_queue_url(queue), "attributes": {"VisibilityTimeout": "30"}}
-    account.history = [event(account, queue, requestParameters=asked)]
+    account.history = [make_policy_event(account, queue, requestParameters=asked)]
     body = _notified(account, queue)
-    well, *changed = section(body, "SINCE IT WORKED")
+    well, *changed = list_section_lines(body, "SINCE IT WORKED")
     assert f"well at {at:%Y-%m-%d %H:%M:%S} UTC; changed since, of its attributes, tags:" in well
     assert changed == ["VisibilityTimeout: 90 -> 30", "tag team: till -> shop"]
-    who, when = section(body, "CHANGED LAST BY")
+    who, when = list_section_lines(body, "CHANGED LAST BY")
     assert (who, when[-17:]) == (ALICE, "VisibilityTimeout")
-    assert section(body, "EVIDENCE")[-2:] == [
+    assert list_section_lines(body, "EVIDENCE")[-2:] == [
         "from address 192.0.2.7",
         'with "Boto3/1.40.0 exec-env/AWS_Lambda_x"',
     ]
@@ -52,7 +52,7 @@ def test_notification_lists_changes_since_the_baseline_with_principal_and_source
 def test_notification_says_that_nothing_changed_since_the_baseline(account: Account) -> None:
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     _well(account, queue, {"mendq": "propose"})
-    (line,) = section(_notified(account, queue), "SINCE IT WORKED")
+    (line,) = list_section_lines(_notified(account, queue), "SINCE IT WORKED")
     assert line.endswith("; nothing changed since of its attributes, tags")
 
 
@@ -65,7 +65,7 @@ def test_notification_lists_a_change_that_a_later_scan_accepted_as_baseline(
     account.later(days=3)
     account.set_visibility(queue, 30)
     _well(account, queue, {"mendq": "propose"})
-    lines = section(_notified(account, queue), "SINCE IT WORKED")
+    lines = list_section_lines(_notified(account, queue), "SINCE IT WORKED")
     assert "nothing changed since" in lines[0]
     assert lines[2] == "VisibilityTimeout: 90 -> 30"
 
@@ -74,4 +74,4 @@ def test_notification_of_a_queue_without_a_baseline_has_no_since_it_worked_secti
     account: Account,
 ) -> None:
     body = _notified(account, account.queue(tag="propose", VisibilityTimeout="30"))
-    assert section(body, "SINCE IT WORKED") == []
+    assert list_section_lines(body, "SINCE IT WORKED") == []

@@ -11,7 +11,15 @@ from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from tests.account.account import Account
 from tests.account.faults import calls_of, come_between
-from tests.heal.operators import case_of, fail, failing, move, run_of, states, undo
+from tests.heal.operators import (
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_failing_queue,
+    make_owner_run,
+    move_case,
+    roll_back,
+)
 
 # The claim is the first transaction that writes.
 CLAIM = "dynamodb.TransactWriteItems"
@@ -29,24 +37,24 @@ def claims_and_snapshots(account: Account) -> list[tuple[str, str]]:
 
 def approved(account: Account) -> str:
     """A queue for which a person approved 30 -> 45 a while ago."""
-    queue = failing(account, "propose")
-    move(account, case_of(account), "approved")
+    queue = make_failing_queue(account, "propose")
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=5)
     return queue
 
 
 def ineffective(account: Account) -> str:
     """A queue for which heal wrote 30 -> 45, which did not help."""
-    queue = failing(account)
+    queue = make_failing_queue(account)
     account.later(hours=1)
-    move(account, case_of(account), "ineffective")
+    move_case(account, load_newest_case(account), "ineffective")
     account.later(minutes=5)
     return queue
 
 
 def taken_up(account: Account) -> Outcome:
-    case = case_of(account)
-    return continue_case(make_owner_request(case), run_of(case.symptom, account))
+    case = load_newest_case(account)
+    return continue_case(make_owner_request(case), make_owner_run(case.symptom, account))
 
 
 def code_of(outcome: Outcome) -> str:
@@ -66,7 +74,7 @@ def test_fix_is_not_written_if_a_freeze_is_set_just_before_the_claim(
     assert code_of(outcome) == "frozen"
     assert "SetQueueAttributes" not in calls
     assert account.attributes(queue) == before
-    assert "applied" not in states(account)
+    assert "applied" not in list_states(account)
     assert claims_and_snapshots(account) == []
 
 
@@ -76,22 +84,22 @@ def test_waiting_case_is_not_written_if_a_freeze_is_set_just_before_the_claim(
 ) -> None:
     queue = waits(account)
     before = account.attributes(queue)
-    case = case_of(account)
+    case = load_newest_case(account)
     held = claims_and_snapshots(account)
     calls = calls_of(account)
     come_between(account, CLAIM, account.freeze)
     assert code_of(taken_up(account)) == "frozen"
     assert "SetQueueAttributes" not in calls
     assert account.attributes(queue) == before
-    assert case_of(account) == case, "it goes on waiting"
+    assert load_newest_case(account) == case, "it goes on waiting"
     assert claims_and_snapshots(account) == held
 
 
 def test_rollback_continues_if_a_freeze_is_set_just_before_its_claim(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
-    fail(account, queue)
+    fail_calls(account, queue)
     account.later(minutes=5)
     come_between(account, CLAIM, account.freeze)
-    assert undo(account, case_of(account).case_id)["state"] == "rolled_back"
+    assert roll_back(account, load_newest_case(account).case_id)["state"] == "rolled_back"
     assert account.visibility(queue) == 30

@@ -27,7 +27,15 @@ from mendq.model.steps import (
     SetMessageRetention,
     SetVisibilityTimeout,
 )
-from tests.heal.situations import HELD_BY, NOW, STEP, case, evidence, situation, written
+from tests.heal.situations import (
+    HELD_BY,
+    NOW,
+    STEP,
+    make_case,
+    make_evidence,
+    make_situation,
+    make_writes,
+)
 
 HEAL = Mode.HEAL
 OBSERVE = Mode.OBSERVE
@@ -37,7 +45,7 @@ Given = tuple[Situation, Plan]
 
 def proposal(step: AttributeStep = STEP, **record: Any) -> Given:
     view = CaseStoreView(record_by_attribute={step.attribute: AttributeRecord(**record)})
-    return situation(view=view), Plan((step,), "because")
+    return make_situation(view=view), Plan((step,), "because")
 
 
 def on_plan(given: Given) -> Refusal | None:
@@ -58,8 +66,8 @@ def test_overridden_guardrail_refuses_a_plan_if_a_person_owns_any_of_its_attribu
 
 
 def test_guardrails_refuse_nothing_on_a_queue_without_history() -> None:
-    assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation()) is None
-    observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(freeze_reason="drill"))
+    assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, make_situation()) is None
+    observed = make_situation(mode=Mode.OBSERVE, view=CaseStoreView(freeze_reason="drill"))
     assert guardrails.refuse_if_frozen(observed) is None
     assert on_plan(proposal()) is None
 
@@ -89,31 +97,33 @@ def test_failed_call_is_fresh_from_one_hour_ago_until_five_minutes_ahead(
             "claimed",
         ),
         ({"fresh_sightings": ()}, "stale_or_future"),
-        ({"evidence": evidence(1, 2)}, "too_little_evidence"),
-        ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
-        ({"view": CaseStoreView(case=case(State.APPLIED))}, "case_already_open"),
+        ({"evidence": make_evidence(1, 2)}, "too_little_evidence"),
+        ({"evidence": make_evidence(1, 2, 700)}, "too_little_evidence"),
+        ({"view": CaseStoreView(case=make_case(State.APPLIED))}, "case_already_open"),
     ],
 )
 def test_guardrails_before_reading_refuse_with_the_first_code_that_applies(
     over: dict[str, Any], expected: str
 ) -> None:
     assert (
-        code(guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation(**over)))
+        code(guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, make_situation(**over)))
         == expected
     )
 
 
 def test_waiting_case_is_refused_as_claimed_before_frozen() -> None:
     held = CaseStoreView(freeze_reason="drill", record_by_attribute={VISIBILITY: HELD_BY})
-    decision = decide(situation(waiting_case=case(State.APPROVED), view=held))
+    decision = decide(make_situation(waiting_case=make_case(State.APPROVED), view=held))
     assert isinstance(decision, KeepWaiting)
     assert decision.refusal.code == "claimed"
 
 
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_case_in_a_final_state_does_not_stop_a_new_case(state: State) -> None:
-    view = CaseStoreView(case=case(state))
-    assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation(view=view)) is None
+    view = CaseStoreView(case=make_case(state))
+    assert (
+        guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, make_situation(view=view)) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -122,16 +132,16 @@ def test_case_in_a_final_state_does_not_stop_a_new_case(state: State) -> None:
 def test_overdue_case_does_not_stop_a_new_case_from_an_hour_after_its_time_limit(
     state: State, hours: int
 ) -> None:
-    almost = CaseStoreView(case=case(state, timedelta(hours=hours + 1, seconds=-1)))
-    over = CaseStoreView(case=case(state, timedelta(hours=hours + 1)))
-    assert guardrails.refuse_if_case_already_open(situation(view=almost))
-    assert guardrails.refuse_if_case_already_open(situation(view=over)) is None
+    almost = CaseStoreView(case=make_case(state, timedelta(hours=hours + 1, seconds=-1)))
+    over = CaseStoreView(case=make_case(state, timedelta(hours=hours + 1)))
+    assert guardrails.refuse_if_case_already_open(make_situation(view=almost))
+    assert guardrails.refuse_if_case_already_open(make_situation(view=over)) is None
 
 
 @pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
 def test_escalated_or_overridden_case_stops_a_new_case_however_old(state: State) -> None:
-    view = CaseStoreView(case=case(state, timedelta(days=100)))
-    assert guardrails.refuse_if_case_already_open(situation(view=view))
+    view = CaseStoreView(case=make_case(state, timedelta(days=100)))
+    assert guardrails.refuse_if_case_already_open(make_situation(view=view))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +154,7 @@ def test_claim_of_another_run_refuses_a_write_until_the_claim_expires(
     until = NOW + timedelta(seconds=seconds_left)
     record = AttributeRecord(claim_owner=owner, claim_until=until)
     refusal = guardrails.refuse_if_claimed(
-        situation(view=CaseStoreView(record_by_attribute={VISIBILITY: record}))
+        make_situation(view=CaseStoreView(record_by_attribute={VISIBILITY: record}))
     )
     assert code(refusal) == expected
     assert refusal is None or refusal.is_retried
@@ -163,15 +173,19 @@ def redriven(*hours_ago: float, **record: Any) -> Given:
 @pytest.mark.parametrize(
     ("given", "expected", "becomes"),
     [
-        (proposal(SetVisibilityTimeout(10, 15), writes=written(30)), "overridden", "overridden"),
+        (
+            proposal(SetVisibilityTimeout(10, 15), writes=make_writes(30)),
+            "overridden",
+            "overridden",
+        ),
         (proposal(overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
-        (proposal(overridden_until=NOW, writes=written(200)), None, None),
+        (proposal(overridden_until=NOW, writes=make_writes(200)), None, None),
         (proposal(SetVisibilityTimeout(30, 43_201)), "out_of_bounds", "refused"),
         (proposal(SetVisibilityTimeout(30, 29)), "out_of_bounds", "refused"),
-        (proposal(writes=written(0.49)), "too_soon", "refused"),
-        (proposal(writes=written(0.5)), None, None),
-        (proposal(writes=written(23.9, 12, 0.6)), "too_often", "escalated"),
-        (proposal(writes=written(24, 12, 0.6)), None, None),
+        (proposal(writes=make_writes(0.49)), "too_soon", "refused"),
+        (proposal(writes=make_writes(0.5)), None, None),
+        (proposal(writes=make_writes(23.9, 12, 0.6)), "too_often", "escalated"),
+        (proposal(writes=make_writes(24, 12, 0.6)), None, None),
         (redriven(24), None, None),
         (redriven(23.99), "too_often", "refused"),
         (redriven(0.4), "too_soon", "refused"),
@@ -212,7 +226,7 @@ def test_mass_symptom_share_in_heal_mode_is_not_diluted_by_observed_queues(
     modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
     spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
     refusal = guardrails.refuse_if_mass_symptom(
-        situation(reach=Reach.count_among(spread, modes, HEAL))
+        make_situation(reach=Reach.count_among(spread, modes, HEAL))
     )
     assert code(refusal) == ("mass_symptom" if expected else None)
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
@@ -241,11 +255,11 @@ def _hours_ago(*hours: float) -> tuple[datetime, ...]:
 def test_sixth_change_of_a_queue_within_a_day_escalates() -> None:
     changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
     assert len(changes) == MINIMUM_FREQUENT_CHANGES
-    refusal = guardrails.refuse_if_keeps_changing(situation(excusing_change_times=changes))
+    refusal = guardrails.refuse_if_keeps_changing(make_situation(excusing_change_times=changes))
     assert refusal is not None
     assert (refusal.code, refusal.case_state) == ("keeps_changing", State.ESCALATED)
     assert "6 times within 24 hours" in refusal.reason
     for few in (changes[1:], changes[:5] * 2, (*changes[:5], *_hours_ago(24))):
-        assert guardrails.refuse_if_keeps_changing(situation(excusing_change_times=few)) is None, (
-            "each counts once, and for a day"
-        )
+        assert (
+            guardrails.refuse_if_keeps_changing(make_situation(excusing_change_times=few)) is None
+        ), "each counts once, and for a day"

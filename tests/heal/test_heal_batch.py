@@ -15,7 +15,7 @@ from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, Evidence
 from mendq.model.state import State
 from tests.account.account import ACCOUNT, REGION, WORKER, Account, make_settings
 from tests.heal.builders import list_refusal_codes, make_late_deletes
-from tests.heal.situations import case
+from tests.heal.situations import make_case
 from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
 from tests.scan.scanner import deny_operation
 
@@ -113,7 +113,7 @@ def test_case_evidence_names_the_cloudformation_stack_and_resource(account: Acco
 
 
 def test_failed_calls_after_a_fix_are_stored_at_most_every_five_minutes() -> None:
-    applied = case(State.APPLIED)
+    applied = make_case(State.APPLIED)
     known = Evidence()
     notes = 0
     for second in range(3_600):
@@ -129,4 +129,4 @@ def test_failed_calls_after_a_fix_are_stored_at_most_every_five_minutes() -> Non
 
 def test_failed_calls_from_before_the_fix_are_not_stored() -> None:
     early = make_failures(FAILURES_COUNT_FROM - timedelta(seconds=1))
-    assert merge_failures(case(State.APPLIED), Evidence(), early, TIMING) is None
+    assert merge_failures(make_case(State.APPLIED), Evidence(), early, TIMING) is None

@@ -16,7 +16,7 @@ from mendq.heal.batch import BatchResult
 from mendq.model.mode import Mode
 from tests.account.account import EXPIRED, Account, make_settings
 from tests.account.faults import calls_of
-from tests.heal.operators import OWNERS, Heal, case_of, context_of, say
+from tests.heal.operators import OWNERS, Heal, load_newest_case, make_context, send_decision
 from tests.scan.scanner import Scanner, make_short_retention_dlq, open_scanner, start_next_hour
 
 NAME = DLQ_RETENTION_TOO_SHORT.name
@@ -82,8 +82,8 @@ def test_finding_whose_proposal_expired_is_proposed_again_only_after_a_month(
     make_short_retention_dlq(scanner, tag="propose")
     assert round_and_heal(scanner) == ["proposed"]
     scanner.account.later(hours=25)
-    assert follow_up(context_of(scanner.account), OWNERS, lambda: 60).errors == {}
-    assert case_of(scanner.account).state == "expired"
+    assert follow_up(make_context(scanner.account), OWNERS, lambda: 60).errors == {}
+    assert load_newest_case(scanner.account).state == "expired"
     for days in (1, 10, 17):
         scanner.account.later(days=days)
         assert round_and_heal(scanner) == ["said_already"]
@@ -97,8 +97,8 @@ def unanswered(scanner: Scanner) -> str:
     queue = make_short_retention_dlq(scanner, tag="propose")
     assert round_and_heal(scanner) == ["proposed"]
     scanner.account.later(hours=25)
-    assert follow_up(context_of(scanner.account), OWNERS, lambda: 60).errors == {}
-    assert case_of(scanner.account).state == "expired"
+    assert follow_up(make_context(scanner.account), OWNERS, lambda: 60).errors == {}
+    assert load_newest_case(scanner.account).state == "expired"
     scanner.account.later(days=1)
     return queue
 
@@ -217,7 +217,9 @@ def declined_after_measuring(scanner: Scanner) -> str:
     queue = working(scanner, "orders")
     raced(scanner, queue)
     assert crossed(scanner, queue, "1") == ["proposed"]
-    assert say(account, "decline", case_of(account).case_id)["state"] == "declined"
+    assert (
+        send_decision(account, "decline", load_newest_case(account).case_id)["state"] == "declined"
+    )
     return queue
 
 

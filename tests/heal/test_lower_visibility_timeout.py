@@ -8,7 +8,14 @@ from datetime import timedelta
 import pytest
 
 from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
-from tests.heal.operators import Heal, case_of, outcomes, say, states, undo
+from tests.heal.operators import (
+    Heal,
+    list_states,
+    load_newest_case,
+    outcomes_by_attribute,
+    roll_back,
+    send_decision,
+)
 from tests.scan.scanner import Scanner, attach_lambda_consumer, open_scanner, start_next_hour
 
 
@@ -35,11 +42,13 @@ def test_too_long_visibility_timeout_is_lowered_only_after_approval_and_restored
     start_next_hour(account)
     scanner.scan([VISIBILITY_TIMEOUT_TOO_LONG])
     scanner.heal()
-    assert (states(account), account.visibility(queue)) == (["proposed"], 14_400), "never by itself"
-    case_id = case_of(account).case_id
-    say(account, "approve", case_id)
+    assert (list_states(account), account.visibility(queue)) == (["proposed"], 14_400), (
+        "never by itself"
+    )
+    case_id = load_newest_case(account).case_id
+    send_decision(account, "approve", case_id)
     assert len(heal.asked) == 1
-    assert (states(account)[-1], account.visibility(queue)) == ("applied", 180)
+    assert (list_states(account)[-1], account.visibility(queue)) == ("applied", 180)
     account.later(minutes=40)
-    assert outcomes(undo(account, case_id)) == {"VisibilityTimeout": "undone"}
+    assert outcomes_by_attribute(roll_back(account, case_id)) == {"VisibilityTimeout": "undone"}
     assert account.visibility(queue) == 14_400

@@ -6,42 +6,51 @@ import pytest
 
 from mendq.model.case import MODE_LOWERED_BY_CASE_KEY
 from tests.account.account import Account
-from tests.heal.operators import Heal, case_of, fail, failing, move, say, states, undo
+from tests.heal.operators import (
+    Heal,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_failing_queue,
+    move_case,
+    roll_back,
+    send_decision,
+)
 
 
 @pytest.fixture
 def fixed(account: Account) -> str:
     """A queue that heal has fixed by itself, 30 -> 45."""
-    return failing(account)
+    return make_failing_queue(account)
 
 
 def _rolled_back(account: Account) -> None:
-    undo(account, case_of(account).case_id)
+    roll_back(account, load_newest_case(account).case_id)
 
 
 def _ineffective(account: Account) -> None:
     """Nobody had a further step, and a person closed it."""
-    move(account, case_of(account), "ineffective")
-    move(account, case_of(account), "escalated")
+    move_case(account, load_newest_case(account), "ineffective")
+    move_case(account, load_newest_case(account), "escalated")
     account.later(hours=1)
-    say(account, "close", case_of(account).case_id)
+    send_decision(account, "close", load_newest_case(account).case_id)
 
 
 def _a_week_later(account: Account, queue: str, word: str) -> None:
     account.later(days=8)
-    fail(account, queue, word)
+    fail_calls(account, queue, word)
 
 
 @pytest.mark.parametrize("failed", [_rolled_back, _ineffective])
 def test_fix_after_an_ineffective_or_rolled_back_fix_is_only_proposed(
     account: Account, fixed: str, failed: object
 ) -> None:
-    first = case_of(account).case_id
+    first = load_newest_case(account).case_id
     assert callable(failed)
     failed(account)
     before = account.visibility(fixed)
     _a_week_later(account, fixed, "again-")
-    case = case_of(account)
+    case = load_newest_case(account)
     assert (case.state, account.visibility(fixed)) == ("proposed", before), "and nothing changed"
     assert f"case {first} did not help or was taken back" in case.reason
     assert case.evidence[MODE_LOWERED_BY_CASE_KEY] == first
@@ -51,13 +60,13 @@ def test_unanswered_proposals_after_a_rollback_never_lead_back_to_automatic_fixe
     account: Account, fixed: str
 ) -> None:
     """However often: each proposal that nobody answers hands the doubt on to the next."""
-    first = case_of(account).case_id
+    first = load_newest_case(account).case_id
     _rolled_back(account)
     for word in ("b-", "c-", "d-"):
         _a_week_later(account, fixed, word)
-        assert (case_of(account).state, account.visibility(fixed)) == ("proposed", 30)
-        assert case_of(account).evidence[MODE_LOWERED_BY_CASE_KEY] == first
-        move(account, case_of(account), "expired")
+        assert (load_newest_case(account).state, account.visibility(fixed)) == ("proposed", 30)
+        assert load_newest_case(account).evidence[MODE_LOWERED_BY_CASE_KEY] == first
+        move_case(account, load_newest_case(account), "expired")
 
 
 def test_fix_is_automatic_again_once_a_person_approved_a_proposal(
@@ -67,14 +76,14 @@ def test_fix_is_automatic_again_once_a_person_approved_a_proposal(
     _a_week_later(account, fixed, "b-")
     Heal(account)
     account.later(hours=1)
-    say(account, "approve", case_of(account).case_id)
-    assert (states(account)[-1], account.visibility(fixed)) == ("applied", 45)
+    send_decision(account, "approve", load_newest_case(account).case_id)
+    assert (list_states(account)[-1], account.visibility(fixed)) == ("applied", 45)
     for state in ("verified", "watching", "closed"):
         account.later(hours=1)
-        move(account, case_of(account), state)
+        move_case(account, load_newest_case(account), state)
     _a_week_later(account, fixed, "c-")
-    assert (states(account)[-1], account.visibility(fixed)) == ("applied", 68), "by itself"
-    assert MODE_LOWERED_BY_CASE_KEY not in case_of(account).evidence
+    assert (list_states(account)[-1], account.visibility(fixed)) == ("applied", 68), "by itself"
+    assert MODE_LOWERED_BY_CASE_KEY not in load_newest_case(account).evidence
 
 
 def test_recreated_queue_is_fixed_automatically_despite_an_earlier_rollback(
@@ -85,5 +94,5 @@ def test_recreated_queue_is_fixed_automatically_despite_an_earlier_rollback(
     account.later(days=8)
     queue = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
-    fail(account, queue, "b-")
-    assert case_of(account).state == "applied"
+    fail_calls(account, queue, "b-")
+    assert load_newest_case(account).state == "applied"

@@ -15,7 +15,15 @@ from mendq.notifications.sent import NotificationRecord
 from tests.account.account import Account
 from tests.account.faults import Fault
 from tests.heal.builders import move_to_start_of_hour
-from tests.heal.operators import OWNERS, Heal, case_of, context_of, fail, say, states
+from tests.heal.operators import (
+    OWNERS,
+    Heal,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_context,
+    send_decision,
+)
 from tests.notifications.pages import EXAMPLE_TEXT
 from tests.scan.scanner import deny_operation
 
@@ -25,10 +33,10 @@ def test_stored_notification_is_sent_although_dynamodbs_answer_to_its_claim_was_
 ) -> None:
     """Left unsent by a run that died before it could send it."""
     record = NotificationRecord.create(None, "lost", EXAMPLE_TEXT, urgent=True, at=account.now)
-    assert context_of(account).notifier.store(notification_key("account", "probe"), record, None)
+    assert make_context(account).notifier.store(notification_key("account", "probe"), record, None)
     account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
-    notifier = context_of(account).notifier
+    notifier = make_context(account).notifier
     announcement = notifier.send_left_unsent("account", "probe", record, None)
     assert announcement is Announcement.ALREADY_ANNOUNCED
     assert fault.call == "dynamodb.UpdateItem"
@@ -39,7 +47,7 @@ def follow(account: Account, *, minutes: int) -> None:
     """Each minute; what cannot be sent is tried again by itself."""
     for _ in range(minutes):
         account.later(minutes=1)
-        follow_up(context_of(account), OWNERS, lambda: 60)
+        follow_up(make_context(account), OWNERS, lambda: 60)
 
 
 def test_notification_of_a_proposal_declined_before_sns_recovers_is_never_sent(
@@ -48,18 +56,18 @@ def test_notification_of_a_proposal_declined_before_sns_recovers_is_never_sent(
     move_to_start_of_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     let_through = deny_operation(account.clients.sns, "Publish")
-    fail(account, queue, "a")
-    declined = case_of(account)
-    say(account, "decline", declined.case_id)
+    fail_calls(account, queue, "a")
+    declined = load_newest_case(account)
+    send_decision(account, "decline", declined.case_id)
     follow(account, minutes=3)
     let_through()
     follow(account, minutes=37)
     assert account.pages("info") == []
-    fail(account, queue, "b")
+    fail_calls(account, queue, "b")
     follow(account, minutes=10)
-    assert states(account) == ["proposed", "declined", "proposed"]
+    assert list_states(account) == ["proposed", "declined", "proposed"]
     ((_, body),) = account.pages("info")
-    assert f"mendq approve {case_of(account).case_id}" in body
+    assert f"mendq approve {load_newest_case(account).case_id}" in body
     assert declined.case_id not in body
 
 
@@ -75,15 +83,15 @@ def test_slow_notification_does_not_stop_the_newer_one_from_being_sent(account: 
         if len(published) == 1:
             account.later(seconds=5)
             account.set_visibility(queue, 60)
-            say(account, "approve", case_of(account).case_id)
+            send_decision(account, "approve", load_newest_case(account).case_id)
         elif len(published) == 2:
             raise ClientError({"Error": {"Code": "InternalError"}}, "Publish")
 
     events: Any = account.clients.sns.meta.events
     events.register("before-call.sns.Publish", publish)
-    fail(account, queue, "a")
+    fail_calls(account, queue, "a")
     assert len(heal.asked) == 1
-    assert states(account) == ["proposed", "approved", "expired"]
+    assert list_states(account) == ["proposed", "approved", "expired"]
     follow(account, minutes=10)
     assert [subject.partition(":")[0] for subject, _ in account.pages("info")] == [
         "Mendq proposed",
@@ -93,7 +101,7 @@ def test_slow_notification_does_not_stop_the_newer_one_from_being_sent(account: 
 
 def test_notifications_that_sns_refused_do_not_use_up_the_hourly_budget(account: Account) -> None:
     move_to_start_of_hour(account)
-    notifier = context_of(account).notifier
+    notifier = make_context(account).notifier
     record = NotificationRecord.create(None, "down", EXAMPLE_TEXT, urgent=True, at=account.now)
     let_through = deny_operation(account.clients.sns, "Publish")
     for _ in range(NOTIFICATIONS_PER_HOUR + 1):

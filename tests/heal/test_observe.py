@@ -24,7 +24,7 @@ from tests.heal.builders import (
     list_refusal_codes,
     make_late_deletes,
 )
-from tests.heal.situations import NOW, read_situation
+from tests.heal.situations import NOW, make_read_situation
 
 # What ships with a remedy, and pages all the same where that is used up or in somebody's hands.
 REMEDY_OF_NO_USE = {
@@ -55,7 +55,7 @@ def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None
     """What is decided to be written down, and told, while Mendq only watches."""
     found = (Sighting.from_scan(NOW),)
     decision = decide(
-        read_situation(
+        make_read_situation(
             symptom=entry,
             facts=facts,
             evidence=Evidence(found),

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from mendq.model.mode import Mode
 from tests.account.account import Account
-from tests.heal.operators import fail, undo
+from tests.heal.operators import fail_calls, roll_back
 
 FASTER = "fifo_throttled"
 KMS = "kms_throttled"
@@ -21,7 +21,7 @@ def made_faster(account: Account) -> tuple[str, str]:
     )
     account.later(hours=1)
     throttled = {"eventName": "SendMessage", "errorMessage": "Rate exceeded"}
-    fail(account, queue, "fifo", errorCode="ThrottlingException", **throttled)
+    fail_calls(account, queue, "fifo", errorCode="ThrottlingException", **throttled)
     (case,) = account.transitions()
     assert (case["symptom"], case["to"]) == (FASTER, "applied")
     return queue, str(case["case_id"])
@@ -29,7 +29,7 @@ def made_faster(account: Account) -> tuple[str, str]:
 
 def throttled_by_kms(account: Account, queue: str) -> dict[str, object]:
     """The newest case after calls failed because KMS throttles."""
-    fail(account, queue, "kms", eventName="SendMessage", errorCode="KMS.ThrottlingException")
+    fail_calls(account, queue, "kms", eventName="SendMessage", errorCode="KMS.ThrottlingException")
     return account.transitions()[-1]
 
 
@@ -54,7 +54,7 @@ def test_failed_calls_after_a_rollback_of_mendqs_change_are_fixed_automatically(
     account: Account,
 ) -> None:
     queue, case_id = made_faster(account)
-    assert undo(account, case_id)["state"] == "rolled_back"
+    assert roll_back(account, case_id)["state"] == "rolled_back"
     account.later(minutes=20)
     case = throttled_by_kms(account, queue)
     assert (case["symptom"], case["to"]) == (KMS, "applied")

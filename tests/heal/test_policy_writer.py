@@ -22,19 +22,19 @@ from mendq.model.state import State
 from mendq.model.steps import AllowRedriveFrom, AttributeStep, RestorePolicy, SetVisibilityTimeout
 from tests.account.account import WORKER, Account
 from tests.account.faults import calls_of, come_between
-from tests.heal.operators import case_of, move
+from tests.heal.operators import load_newest_case, move_case
 from tests.heal.restoring import (
     EMPTIED,
     GRANTS,
     Analyzer,
-    deploy,
-    emptied_queue,
-    pin,
-    pinned_queue,
+    deploy_policy,
+    make_pinned_queue,
+    make_policy,
+    make_queue_with_emptied_policy,
+    pin_current_policy,
     pins_of,
-    policy_for,
     policy_of,
-    restore,
+    restore_policy,
 )
 
 RESTORE = RestorePolicy(EMPTIED, GRANTS)
@@ -49,8 +49,8 @@ def analyzer(account: Account) -> Analyzer:
 def queue(account: Account, analyzer: Analyzer) -> str:
     """A queue whose pinned policy a deployment overwrote; Access Analyzer reports nothing."""
     assert analyzer.results == {}
-    queue_arn = pinned_queue(account)
-    deploy(account, queue_arn)
+    queue_arn = make_pinned_queue(account)
+    deploy_policy(account, queue_arn)
     account.later(minutes=25)
     return queue_arn
 
@@ -148,7 +148,7 @@ def pin_again(account: Account, queue: str) -> None:
 
 
 def pin_another_text(account: Account, queue: str) -> None:
-    assert pin(account, queue)
+    assert pin_current_policy(account, queue)
     assert pin_of(account, queue).policy == policy_of(account, queue) != GRANTS
 
 
@@ -227,7 +227,7 @@ def test_policy_writer_refuses_an_invalid_pin_although_the_plan_accepted_it(
 
 
 @pytest.mark.parametrize(
-    "text", [policy_for("*"), policy_for(WORKER, Effect="Deny"), GRANTS + " ", "", "{}"]
+    "text", [make_policy("*"), make_policy(WORKER, Effect="Deny"), GRANTS + " ", "", "{}"]
 )
 def test_policy_writer_refuses_another_text_than_the_pinned_one(
     account: Account, queue: str, text: str
@@ -247,14 +247,17 @@ def test_approved_restore_expires_unwritten_if_the_pin_changes_just_before_the_c
     account: Account, act: Callable[[Account, str], None]
 ) -> None:
     """The same through the door of the Lambda: the plan was good when it looked."""
-    queue = emptied_queue(account)
-    move(account, case_of(account), "approved")
+    queue = make_queue_with_emptied_policy(account)
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=1)
     come_between(account, "dynamodb.TransactWriteItems", lambda: act(account, queue))
-    outcome = restore(account)
+    outcome = restore_policy(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == "pin_not_good"
     assert policy_of(account, queue) == EMPTIED
-    assert (case_of(account).state, case_of(account).code) == (State.EXPIRED, "pin_not_good")
+    assert (load_newest_case(account).state, load_newest_case(account).code) == (
+        State.EXPIRED,
+        "pin_not_good",
+    )
     held = [key for key, item in account.case_store_items().items() if "claim_owner" in item]
     assert held == [], "the claim is released"

@@ -13,15 +13,15 @@ from mendq.heal.repeats import is_repeat
 from mendq.model.case import Case
 from mendq.model.evidence import Sighting
 from mendq.model.state import State
-from tests.heal.situations import NOW, case, situation
+from tests.heal.situations import NOW, make_case, make_situation
 
 A_DAY = timedelta(days=1)
-PROPOSED = case(State.PROPOSED)
-CLOSED = case(State.CLOSED)
+PROPOSED = make_case(State.PROPOSED)
+CLOSED = make_case(State.CLOSED)
 
 
 def repeats(opens: Case, last: Case | None, after: timedelta, **over: Any) -> bool:
-    return is_repeat(situation(view=CaseStoreView(case=last), now=NOW + after, **over), opens)
+    return is_repeat(make_situation(view=CaseStoreView(case=last), now=NOW + after, **over), opens)
 
 
 def found_again(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> bool:
@@ -29,7 +29,7 @@ def found_again(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> 
 
 
 def test_observed_case_is_a_repeat_within_the_cooldown_for_calls_and_a_day_for_findings() -> None:
-    observed = case(State.OBSERVED)
+    observed = make_case(State.OBSERVED)
     assert not repeats(observed, None, timedelta())
     for minutes, calls, scan in ((29, True, True), (31, False, True), (24 * 60, False, False)):
         after = timedelta(minutes=minutes)
@@ -40,12 +40,12 @@ def test_observed_case_is_a_repeat_within_the_cooldown_for_calls_and_a_day_for_f
 @pytest.mark.parametrize(
     ("ended", "quiet"),
     [
-        (case(State.DECLINED), timedelta(days=7)),
-        (case(State.EXPIRED), A_DAY),
+        (make_case(State.DECLINED), timedelta(days=7)),
+        (make_case(State.EXPIRED), A_DAY),
         (replace(CLOSED, came_from=State.ESCALATED), A_DAY),
         (replace(CLOSED, came_from=State.WATCHING), timedelta()),
-        (case(State.ROLLED_BACK), timedelta()),
-        (replace(case(State.DECLINED), steps=()), timedelta()),
+        (make_case(State.ROLLED_BACK), timedelta()),
+        (replace(make_case(State.DECLINED), steps=()), timedelta()),
     ],
 )
 def test_finding_that_a_person_declined_or_closed_is_a_repeat_for_a_while(

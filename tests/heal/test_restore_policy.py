@@ -11,19 +11,19 @@ from msgspec.structs import replace
 from mendq.model.mode import Mode
 from mendq.model.state import State
 from tests.account.account import ACCOUNT, WORKER, Account
-from tests.heal.operators import case_of, move, states
+from tests.heal.operators import list_states, load_newest_case, move_case
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (
     EMPTIED,
     GRANTS,
     Analyzer,
-    deny,
-    deploy,
-    emptied_queue,
-    pinned_queue,
-    policy_for,
+    deny_calls,
+    deploy_policy,
+    make_pinned_queue,
+    make_policy,
+    make_queue_with_emptied_policy,
     policy_of,
-    restore,
+    restore_policy,
     set_policy,
 )
 from tests.scan.scanner import deny_operation
@@ -35,14 +35,14 @@ def analyzer(account: Account) -> Analyzer:
 
 
 def _proposed(account: Account) -> str:
-    queue = emptied_queue(account)
-    assert states(account) == ["proposed"]
+    queue = make_queue_with_emptied_policy(account)
+    assert list_states(account) == ["proposed"]
     return queue
 
 
 def _approved(account: Account) -> str:
     queue = _proposed(account)
-    move(account, case_of(account), "approved")
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=1)
     return queue
 
@@ -51,7 +51,7 @@ def test_approved_restore_writes_the_pinned_policy_byte_for_byte(
     account: Account, analyzer: Analyzer
 ) -> None:
     queue = _approved(account)
-    outcome = restore(account)
+    outcome = restore_policy(account)
     assert outcome.case is not None
     assert (outcome.case.state, outcome.case.actor) == (State.APPLIED, "restore_policy")
     assert policy_of(account, queue) == GRANTS
@@ -65,8 +65,8 @@ def test_restored_policy_that_access_analyzer_finds_public_escalates(
 ) -> None:
     queue = _approved(account)
     analyzer.then = {"results": {"CheckNoPublicAccess": "FAIL"}}
-    outcome = restore(account)
-    case = case_of(account)
+    outcome = restore_policy(account)
+    case = load_newest_case(account)
     assert case.state is State.ESCALATED
     assert "as it stands there the policy does not pass CheckNoPublicAccess" in case.reason
     assert outcome.case is not None
@@ -92,7 +92,7 @@ def test_restored_policy_that_mendq_cannot_read_back_stays_and_the_case_says_so(
 
     events: Any = account.clients.sqs_for_writing.meta.events
     events.register("after-call.sqs.SetQueueAttributes", shut)
-    outcome = restore(account)
+    outcome = restore_policy(account)
     let_in[0]()
     assert outcome.refusal is None
     assert outcome.case is not None
@@ -101,7 +101,7 @@ def test_restored_policy_that_mendq_cannot_read_back_stays_and_the_case_says_so(
     assert "not public" not in outcome.case.reason, "nobody has looked"
     assert [check for check, _ in analyzer.asked] == ["CheckNoPublicAccess"]
     assert policy_of(account, queue) == GRANTS
-    assert case_of(account).state is State.APPLIED
+    assert load_newest_case(account).state is State.APPLIED
 
 
 @pytest.mark.parametrize("result", ["FAIL", "", "pass"])
@@ -110,10 +110,10 @@ def test_restore_writes_nothing_if_the_public_access_check_does_not_pass(
 ) -> None:
     queue = _approved(account)
     analyzer.results["CheckNoPublicAccess"] = result
-    restore(account)
+    restore_policy(account)
     assert policy_of(account, queue) == EMPTIED
-    assert case_of(account).state is State.EXPIRED
-    assert "does not pass CheckNoPublicAccess: as it is" in case_of(account).reason
+    assert load_newest_case(account).state is State.EXPIRED
+    assert "does not pass CheckNoPublicAccess: as it is" in load_newest_case(account).reason
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_restore_without_a_public_access_check_writes_nothing_and_waits_on_tempo
     queue = _approved(account)
     analyzer.fails_with = status
     analyzer.fails_as = named
-    restore(account)
+    restore_policy(account)
     assert policy_of(account, queue) == EMPTIED
-    assert case_of(account).state is ends
+    assert load_newest_case(account).state is ends
     assert not any("claim_owner" in each for each in account.case_store_items().values())
     account.later(minutes=30)
     analyzer.fails_with = None
-    restore(account)
+    restore_policy(account)
     assert (policy_of(account, queue) == GRANTS) is (ends is State.APPROVED)
 
 
@@ -146,35 +146,35 @@ def test_restore_keeps_a_policy_that_a_person_sets_between_check_and_write(
     account: Account,
 ) -> None:
     queue = _approved(account)
-    persons = policy_for(DEPLOYS)
+    persons = make_policy(DEPLOYS)
     edited = account.clients.access_analyzer.meta.events
 
     def edit(**_: object) -> None:
         set_policy(account, queue, persons)
 
     edited.register("before-call.accessanalyzer.CheckNoPublicAccess", edit)
-    outcome = restore(account)
+    outcome = restore_policy(account)
     assert policy_of(account, queue) == persons
     assert outcome.refusal is not None
     assert outcome.refusal.code == "changed_meanwhile"
-    assert case_of(account).state is State.APPROVED
+    assert load_newest_case(account).state is State.APPROVED
     account.later(minutes=25)
-    restore(account)
+    restore_policy(account)
     assert policy_of(account, queue) == persons
-    assert case_of(account).state is State.EXPIRED
+    assert load_newest_case(account).state is State.EXPIRED
 
 
 def test_restore_never_undoes_a_persons_revocation(account: Account) -> None:
     """T3: pinned, a person takes the grant away, and whoever lost it makes refused calls."""
-    queue = pinned_queue(account, "heal")
+    queue = make_pinned_queue(account, "heal")
     account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
     set_policy(account, queue, EMPTIED)
     for attempt in range(4):
         account.later(minutes=40)
-        deny(account, queue, f"again-{attempt}")
+        deny_calls(account, queue, f"again-{attempt}")
     assert policy_of(account, queue) == EMPTIED
-    assert states(account) == ["escalated"]
-    assert "has changed it since" in case_of(account).reason
+    assert list_states(account) == ["escalated"]
+    assert "has changed it since" in load_newest_case(account).reason
     ((_, body),) = account.pages("urgent")
     assert "is not put back" in body
 
@@ -185,26 +185,26 @@ def test_restore_that_grants_access_needs_approval_even_in_heal_mode(
     account: Account, minutes: int
 ) -> None:
     """T3: a revocation that CloudTrail never tells of is known to whoever made it."""
-    queue = pinned_queue(account, "heal")
+    queue = make_pinned_queue(account, "heal")
     account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
-    set_policy(account, queue, policy_for(DEPLOYS))
+    set_policy(account, queue, make_policy(DEPLOYS))
     account.history.clear()
     account.later(hours=3)
-    deploy(account, queue)
+    deploy_policy(account, queue)
     account.later(minutes=minutes)
-    deny(account, queue)
-    assert states(account) == ["proposed"]
-    assert "a person decides" in case_of(account).reason
+    deny_calls(account, queue)
+    assert list_states(account) == ["proposed"]
+    assert "a person decides" in load_newest_case(account).reason
     ((_, body),) = account.pages("info")
     worker, billing = (
         f"arn:aws:iam::{ACCOUNT}:role/{each}" for each in ("orders-worker", "billing")
     )
     assert f"Principal AWS: {worker} is new" in body
     assert f"Principal AWS: {billing} is gone" in body
-    restore(account)
+    restore_policy(account)
     assert policy_of(account, queue) == EMPTIED
-    move(account, case_of(account), "approved")
-    restore(account)
+    move_case(account, load_newest_case(account), "approved")
+    restore_policy(account)
     assert policy_of(account, queue) == GRANTS
 
 
@@ -213,25 +213,25 @@ def test_approved_restore_expires_if_the_policy_changed_since_the_proposal(
 ) -> None:
     """Between the proposal and its approval a deployment denies: that was shown to nobody."""
     queue = _proposed(account)
-    denies = policy_for(WORKER, Effect="Deny")
-    deploy(account, queue, denies)
-    move(account, case_of(account), "approved")
+    denies = make_policy(WORKER, Effect="Deny")
+    deploy_policy(account, queue, denies)
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=25)
-    restore(account)
+    restore_policy(account)
     assert policy_of(account, queue) == denies
-    assert case_of(account).state is State.EXPIRED
+    assert load_newest_case(account).state is State.EXPIRED
     assert analyzer.asked == []
 
 
 def test_pin_that_cannot_be_read_escalates_and_restores_nothing(account: Account) -> None:
     """As somebody with access to the table can write one."""
-    queue = pinned_queue(account)
-    deploy(account, queue)
+    queue = make_pinned_queue(account)
+    deploy_policy(account, queue)
     account.later(minutes=25)
     nonsense = {"pk": {"S": queue}, "sk": {"S": "pin"}, "pin": {"S": "[" * 30_000}}
     account.clients.dynamodb.put_item(TableName=account.settings.case_table, Item=nonsense)
-    deny(account, queue)
-    assert states(account) == ["escalated"]
-    assert "its pin cannot be read" in case_of(account).reason
+    deny_calls(account, queue)
+    assert list_states(account) == ["escalated"]
+    assert "its pin cannot be read" in load_newest_case(account).reason
     assert len(account.pages("urgent")) == 1
     assert policy_of(account, queue) == EMPTIED

@@ -18,37 +18,37 @@ from mendq.model.mode import Mode
 from mendq.model.policy import Pin
 from tests.account.account import ACCOUNT, WORKER, make_settings, moto_account
 from tests.account.answers import answered
-from tests.heal.operators import OWNERS, case_of, context_of, say, undo
-from tests.heal.policy_events import ALICE, DEPLOYS, by_cloudformation, identity_of
+from tests.heal.operators import OWNERS, load_newest_case, make_context, roll_back, send_decision
+from tests.heal.policy_events import ALICE, DEPLOYS, cloudformation_fields, make_identity
 from tests.heal.restoring import (
     QUEUE,
     Analyzer,
-    deny,
-    pin,
+    deny_calls,
+    make_policy,
+    make_restore_run,
+    pin_current_policy,
     pins_of,
-    policy_for,
-    restoring_run,
     set_policy,
 )
 
 BILLING = f"arn:aws:iam::{ACCOUNT}:role/billing"
 POLICIES = (
-    policy_for(WORKER),
-    policy_for(WORKER, BILLING),
-    policy_for(BILLING),
-    policy_for("*"),
-    policy_for(WORKER, Effect="Deny"),
+    make_policy(WORKER),
+    make_policy(WORKER, BILLING),
+    make_policy(BILLING),
+    make_policy("*"),
+    make_policy(WORKER, Effect="Deny"),
 )
 # Who changes a policy, as CloudTrail tells: a person in four disguises, and two that deploy.
 PERSONS: tuple[dict[str, Any], ...] = (
     {},
     {"userAgent": "cloudformation.amazonaws.com"},
-    {"userIdentity": identity_of(BILLING)},
-    {"userIdentity": identity_of(ALICE, userName=DEPLOYS)},
+    {"userIdentity": make_identity(BILLING)},
+    {"userIdentity": make_identity(ALICE, userName=DEPLOYS)},
 )
 MACHINES: tuple[dict[str, Any], ...] = (
-    by_cloudformation(),
-    {"userIdentity": identity_of(DEPLOYS)},
+    cloudformation_fields(),
+    {"userIdentity": make_identity(DEPLOYS)},
 )
 
 
@@ -98,7 +98,7 @@ class Account:
 
     def _invoked(self, request: Any, **_: Any) -> Any:
         asked = json.loads(str(request.body, "utf-8"))
-        run = restoring_run if "restore_policy" in request.url else lambda each: each.run()
+        run = make_restore_run if "restore_policy" in request.url else lambda each: each.run()
         try:
             return answered(request, continue_case(asked, run(self.account)).document())
         except (StepFailed, ReadTimeoutError) as error:
@@ -108,7 +108,7 @@ class Account:
     def somebody_pins(self, automation: bool) -> None:
         self.account.later(minutes=2)
         if self.account.attributes(self.queue).get("Policy"):
-            assert pin(self.account, self.queue, [DEPLOYS] if automation else [])
+            assert pin_current_policy(self.account, self.queue, [DEPLOYS] if automation else [])
             self.known = Known(pins_of(self.account).load(QUEUE), written=self.known.written)
 
     def somebody_takes_the_pin_away(self) -> None:
@@ -130,19 +130,19 @@ class Account:
 
     def calls_are_refused(self) -> None:
         self.events += 1
-        deny(self.account, self.queue, f"refused-{self.events}")
+        deny_calls(self.account, self.queue, f"refused-{self.events}")
 
     def somebody_says(self, word: str) -> None:
         if self.account.transitions():
-            say(self.account, word, case_of(self.account).case_id)
+            send_decision(self.account, word, load_newest_case(self.account).case_id)
 
     def somebody_rolls_back(self) -> None:
         if self.account.transitions():
-            undo(self.account, case_of(self.account).case_id)
+            roll_back(self.account, load_newest_case(self.account).case_id)
 
     def a_minute_passes(self) -> None:
         self.account.later(minutes=1)
-        follow_up(context_of(self.account), OWNERS, lambda: 60)
+        follow_up(make_context(self.account), OWNERS, lambda: 60)
 
     def access_analyzer_says_no(self) -> None:
         self.analyzer.results = {"CheckNoPublicAccess": "FAIL"}

@@ -12,14 +12,14 @@ from tests.account.account import Account
 from tests.account.faults import Fault, Killed, calls_of, come_between
 from tests.heal.operators import (
     ALICE,
-    case_of,
-    fail,
-    failing,
-    move,
-    outcomes,
-    states,
-    unchanged,
-    undo,
+    call_without_effect,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_failing_queue,
+    move_case,
+    outcomes_by_attribute,
+    roll_back,
 )
 from tests.scan.scanner import deny_operation
 
@@ -32,48 +32,50 @@ WRITE = 7
 @pytest.fixture
 def fixed(account: Account) -> str:
     """A queue that heal has fixed, 30 -> 45, a while ago."""
-    return failing(account)
+    return make_failing_queue(account)
 
 
 def test_rollback_of_a_case_that_wrote_nothing_is_refused(account: Account) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="30")
-    fail(account, queue)
-    answered = unchanged(account, queue, lambda: undo(account, case_of(account).case_id))
+    fail_calls(account, queue)
+    answered = call_without_effect(
+        account, queue, lambda: roll_back(account, load_newest_case(account).case_id)
+    )
     assert answered["error"] == "nothing_written"
 
 
 def test_rollback_of_another_accounts_case_is_refused_and_changes_nothing(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
+    case_id = load_newest_case(account).case_id
     account.settings = replace(account.settings, account="999999999999")
-    answered = unchanged(account, fixed, lambda: undo(account, case_id))
+    answered = call_without_effect(account, fixed, lambda: roll_back(account, case_id))
     assert answered["error"] == "elsewhere"
 
 
 def test_rollback_dry_run_reports_the_undo_and_changes_nothing(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
-    dry = unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    case_id = load_newest_case(account).case_id
+    dry = call_without_effect(account, fixed, lambda: roll_back(account, case_id, dry_run=True))
     assert (dry["case_id"], dry["state"]) == (case_id, "applied")
     values = {"before": "30", "after": "45", "now": "45", "command": ""}
     assert dry["attributes"] == [{"attribute": "VisibilityTimeout", "outcome": "undone", **values}]
-    assert outcomes(undo(account, case_id)) == outcomes(dry)
+    assert outcomes_by_attribute(roll_back(account, case_id)) == outcomes_by_attribute(dry)
 
 
 def test_rollback_restores_the_value_from_before_the_fix_and_records_the_operator(
     account: Account, fixed: str
 ) -> None:
     before = account.attributes(fixed)
-    case = case_of(account)
-    answered = undo(account, case.case_id)
+    case = load_newest_case(account)
+    answered = roll_back(account, case.case_id)
     assert answered["state"] == "rolled_back"
     assert answered["attributes"][0]["now"] == "30"
     now = account.attributes(fixed)
     assert now.pop("LastModifiedTimestamp") != before.pop("LastModifiedTimestamp")
     assert now == {**before, "VisibilityTimeout": "30"}
-    undone = case_of(account)
+    undone = load_newest_case(account)
     assert (undone.n, undone.came_from, undone.actor) == (2, "applied", ALICE)
     assert undone.steps == ({"attribute": "VisibilityTimeout", "before": "45", "after": "30"},)
     item = account.attribute_item(fixed)
@@ -88,8 +90,13 @@ def test_rollback_keeps_a_value_that_a_person_set_after_the_fix(
     account: Account, fixed: str, stands: int, outcome: str
 ) -> None:
     account.set_visibility(fixed, stands)
-    answered = unchanged(account, fixed, lambda: undo(account, case_of(account).case_id))
-    assert (answered["state"], outcomes(answered)) == ("applied", {"VisibilityTimeout": outcome})
+    answered = call_without_effect(
+        account, fixed, lambda: roll_back(account, load_newest_case(account).case_id)
+    )
+    assert (answered["state"], outcomes_by_attribute(answered)) == (
+        "applied",
+        {"VisibilityTimeout": outcome},
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,12 +105,15 @@ def test_rollback_keeps_a_value_that_a_person_set_after_the_fix(
 def test_second_rollback_reports_the_current_value_and_changes_nothing(
     account: Account, fixed: str, stands: int, outcome: str
 ) -> None:
-    case_id = case_of(account).case_id
-    undo(account, case_id)
+    case_id = load_newest_case(account).case_id
+    roll_back(account, case_id)
     account.later(minutes=5)
     account.set_visibility(fixed, stands)
-    again = unchanged(account, fixed, lambda: undo(account, case_id))
-    assert (again["state"], outcomes(again)) == ("rolled_back", {"VisibilityTimeout": outcome})
+    again = call_without_effect(account, fixed, lambda: roll_back(account, case_id))
+    assert (again["state"], outcomes_by_attribute(again)) == (
+        "rolled_back",
+        {"VisibilityTimeout": outcome},
+    )
     assert [(each["now"], each["command"]) for each in again["attributes"]] == [(str(stands), "")]
 
 
@@ -113,28 +123,28 @@ def test_rollback_works_in_a_freeze_without_write_budget_and_without_tag(
     account.freeze()
     account.settings = replace(account.settings, limits=Limits(writes_per_minute=0))
     account.clients.sqs.untag_queue(QueueUrl=account.url(fixed), TagKeys=["mendq"])
-    assert undo(account, case_of(account).case_id)["state"] == "rolled_back"
+    assert roll_back(account, load_newest_case(account).case_id)["state"] == "rolled_back"
     assert account.visibility(fixed) == 30
 
 
 def test_rollback_with_too_little_time_left_writes_nothing_and_keeps_no_claim(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
-    answered = undo(account, case_id, remaining_seconds=5)
+    case_id = load_newest_case(account).case_id
+    answered = roll_back(account, case_id, remaining_seconds=5)
     assert answered["error"] == "too_little_time"
     assert account.visibility(fixed) == 45
     assert "claim_owner" not in account.attribute_item(fixed)
-    assert undo(account, case_id)["state"] == "rolled_back"
+    assert roll_back(account, case_id)["state"] == "rolled_back"
 
 
 def test_rollback_that_sqs_refuses_answers_the_command_to_run_and_keeps_no_claim(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
+    case_id = load_newest_case(account).case_id
     with Stubber(account.clients.sqs_for_writing) as sqs:
         sqs.add_client_error("set_queue_attributes", "AccessDenied", "not tagged", 403)
-        answered = undo(account, case_id)
+        answered = roll_back(account, case_id)
     assert answered["error"] == "aws_refused"
     assert "not tagged" in answered["reason"]
     (by_person,) = answered["attributes"]
@@ -143,52 +153,52 @@ def test_rollback_that_sqs_refuses_answers_the_command_to_run_and_keeps_no_claim
     assert by_person["command"].endswith(" --attributes VisibilityTimeout=30")
     assert account.visibility(fixed) == 45
     assert "claim_owner" not in account.attribute_item(fixed)
-    assert states(account) == ["applied"]
+    assert list_states(account) == ["applied"]
 
 
 def test_rollback_is_refused_while_another_run_holds_the_claim(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
+    case_id = load_newest_case(account).case_id
     _die(account, case_id, at=CLAIM)
-    answered = unchanged(account, fixed, lambda: undo(account, case_id))
+    answered = call_without_effect(account, fixed, lambda: roll_back(account, case_id))
     assert answered["error"] == "claimed"
-    dry = unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    dry = call_without_effect(account, fixed, lambda: roll_back(account, case_id, dry_run=True))
     assert dry["error"] == "claimed"
 
 
 def test_rollback_is_refused_while_a_newer_case_of_the_queue_is_open(
     account: Account, fixed: str
 ) -> None:
-    first = case_of(account)
-    move(account, first, "closed")
+    first = load_newest_case(account)
+    move_case(account, first, "closed")
     account.later(hours=1)
-    fail(account, fixed, "b")
-    newer = case_of(account)
+    fail_calls(account, fixed, "b")
+    newer = load_newest_case(account)
     assert newer.case_id != first.case_id
-    answered = unchanged(account, fixed, lambda: undo(account, first.case_id))
+    answered = call_without_effect(account, fixed, lambda: roll_back(account, first.case_id))
     assert answered["error"] == "wrong_state"
     assert newer.case_id in answered["reason"]
-    assert undo(account, newer.case_id)["attributes"][0]["now"] == "45"
-    assert undo(account, first.case_id)["attributes"][0]["now"] == "30"
+    assert roll_back(account, newer.case_id)["attributes"][0]["now"] == "45"
+    assert roll_back(account, first.case_id)["attributes"][0]["now"] == "30"
     assert account.visibility(fixed) == 30
 
 
 def _die(account: Account, case_id: str, at: int) -> None:
     fault = Fault(account, "killed_after", at)
     with pytest.raises(Killed):
-        undo(account, case_id)
+        roll_back(account, case_id)
     fault.strike_at = -1
 
 
 def test_value_that_a_person_sets_after_a_rollback_died_is_kept(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
+    case_id = load_newest_case(account).case_id
     _die(account, case_id, WRITE)
     account.later(minutes=2)
     account.set_visibility(fixed, 45)
-    answered = undo(account, case_id)
+    answered = roll_back(account, case_id)
     assert answered["state"] == "overridden"
     assert account.visibility(fixed) == 45
 
@@ -196,10 +206,10 @@ def test_value_that_a_person_sets_after_a_rollback_died_is_kept(
 def test_heal_leaves_a_rolled_back_queue_alone_for_a_week_and_reports_once(
     account: Account, fixed: str
 ) -> None:
-    undo(account, case_of(account).case_id)
+    roll_back(account, load_newest_case(account).case_id)
     account.later(hours=1)
-    fail(account, fixed, "again-")
-    assert states(account) == ["applied", "rolled_back", "refused"]
+    fail_calls(account, fixed, "again-")
+    assert list_states(account) == ["applied", "rolled_back", "refused"]
     ((subject, body),) = account.pages("info")
     assert subject.startswith("Mendq refused: visibility timeout too short on orders.fifo in ")
     assert "it shows again since VisibilityTimeout was rolled back" in body
@@ -208,15 +218,15 @@ def test_heal_leaves_a_rolled_back_queue_alone_for_a_week_and_reports_once(
     account.later(hours=-1)
     for day in range(6):
         account.later(days=1)
-        fail(account, fixed, f"day{day}-")
+        fail_calls(account, fixed, f"day{day}-")
     account.later(hours=23, minutes=59)
-    fail(account, fixed, "last-")
+    fail_calls(account, fixed, "last-")
     assert account.visibility(fixed) == 30
     assert account.transitions() == transitions
     assert account.pages("info") == pages
     account.later(minutes=1)
-    fail(account, fixed, "after-")
-    assert states(account) == ["applied", "rolled_back", "refused", "proposed"]
+    fail_calls(account, fixed, "after-")
+    assert list_states(account) == ["applied", "rolled_back", "refused", "proposed"]
     assert account.visibility(fixed) == 30, "what was taken back waits for a person"
 
 
@@ -231,21 +241,21 @@ def test_rollback_dry_run_does_not_finish_a_rollback_that_died(
     account: Account, fixed: str, at: int
 ) -> None:
     """To look must change nothing, although the next call would finish what was begun."""
-    case_id = case_of(account).case_id
+    case_id = load_newest_case(account).case_id
     _die(account, case_id, at)
     account.later(minutes=3)
     calls = calls_of(account)
-    dry = unchanged(account, fixed, lambda: undo(account, case_id, dry_run=True))
+    dry = call_without_effect(account, fixed, lambda: roll_back(account, case_id, dry_run=True))
     assert dry["error"] == "claimed"
     assert "ask again in two minutes" in dry["reason"]
     assert WRITES.isdisjoint(calls)
-    assert undo(account, case_id)["state"] == "rolled_back"
+    assert roll_back(account, case_id)["state"] == "rolled_back"
     assert account.visibility(fixed) == 30
 
 
 def test_rollback_dry_run_makes_no_writing_aws_call(account: Account, fixed: str) -> None:
     calls = calls_of(account)
-    undo(account, case_of(account).case_id, dry_run=True)
+    roll_back(account, load_newest_case(account).case_id, dry_run=True)
     assert {"GetQueueAttributes", "TransactGetItems"} <= {*calls}
     assert WRITES.isdisjoint(calls)
 
@@ -253,9 +263,9 @@ def test_rollback_dry_run_makes_no_writing_aws_call(account: Account, fixed: str
 def test_rollback_of_a_case_of_an_unknown_symptom_is_refused(
     account: Account, fixed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = case_of(account)
+    case = load_newest_case(account)
     monkeypatch.delitem(SYMPTOM_BY_NAME, case.symptom)
-    answered = unchanged(account, fixed, lambda: undo(account, case.case_id))
+    answered = call_without_effect(account, fixed, lambda: roll_back(account, case.case_id))
     assert answered["error"] == "unknown_symptom"
     assert "`mendq close`" in answered["reason"]
 
@@ -264,57 +274,59 @@ def test_rollback_reads_the_case_again_if_its_state_changed_meanwhile(
     account: Account, fixed: str
 ) -> None:
     """Between the two reads of the case store: what it decides on is the newer state."""
-    case = case_of(account)
-    come_between(account, "dynamodb.TransactGetItems", lambda: move(account, case, "escalated"))
-    assert undo(account, case.case_id)["state"] == "rolled_back"
+    case = load_newest_case(account)
+    come_between(
+        account, "dynamodb.TransactGetItems", lambda: move_case(account, case, "escalated")
+    )
+    assert roll_back(account, case.case_id)["state"] == "rolled_back"
     assert account.visibility(fixed) == 30
-    undone = case_of(account)
+    undone = load_newest_case(account)
     assert (undone.n, undone.came_from) == (3, "escalated")
 
 
 def test_rollback_is_refused_if_the_case_state_keeps_changing(account: Account, fixed: str) -> None:
-    case = case_of(account)
+    case = load_newest_case(account)
     for nth, state in enumerate(("escalated", "overridden", "closed"), start=1):
         come_between(
             account,
             "dynamodb.TransactGetItems",
-            lambda state=state: move(account, case_of(account), state),  # type: ignore[misc]
+            lambda state=state: move_case(account, load_newest_case(account), state),  # type: ignore[misc]
             nth=2 * nth - 1,
         )
-    answered = undo(account, case.case_id)
+    answered = roll_back(account, case.case_id)
     assert answered["error"] == "claimed"
     assert account.visibility(fixed) == 45
-    assert states(account) == ["applied", "escalated", "overridden", "closed"]
+    assert list_states(account) == ["applied", "escalated", "overridden", "closed"]
 
 
 def test_rollback_of_a_deleted_queue_is_refused_and_changes_nothing(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
+    case_id = load_newest_case(account).case_id
     account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
     items = account.case_store_items()
     calls = calls_of(account)
-    answered = undo(account, case_id)
+    answered = roll_back(account, case_id)
     assert answered["error"] == "queue_gone"
     assert answered["reason"] == f"there is no queue {fixed} any more"
     assert WRITES.isdisjoint(calls)
     assert account.case_store_items() == items
-    assert states(account) == ["applied"]
+    assert list_states(account) == ["applied"]
 
 
 def test_rollback_of_a_queue_whose_policy_denies_mendq_is_refused_and_changes_nothing(
     account: Account, fixed: str
 ) -> None:
-    case_id = case_of(account).case_id
+    case_id = load_newest_case(account).case_id
     words = "a resource-based policy"
     let_in = deny_operation(account.clients.sqs, "GetQueueAttributes", words=words)
     items = account.case_store_items()
     calls = calls_of(account)
-    answered = undo(account, case_id)
+    answered = roll_back(account, case_id)
     assert answered["error"] == "queue_refuses_us"
     assert f"with an explicit deny in {words}" in answered["reason"]
     assert WRITES.isdisjoint(calls)
     assert account.case_store_items() == items
     let_in()
     assert account.visibility(fixed) == 45
-    assert undo(account, case_id)["state"] == "rolled_back"
+    assert roll_back(account, case_id)["state"] == "rolled_back"

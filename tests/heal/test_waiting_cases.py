@@ -19,7 +19,7 @@ from mendq.model.state import State
 from mendq.model.steps import AttributeStep, CreateDlq, SetVisibilityTimeout
 from tests.account.account import Account
 from tests.account.faults import calls_of
-from tests.heal.operators import case_of, failing, move, run_of
+from tests.heal.operators import load_newest_case, make_failing_queue, make_owner_run, move_case
 
 SYMPTOM = "visibility_timeout_too_short"
 RAISE = SetVisibilityTimeout(30, 45)
@@ -48,24 +48,24 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
 
 def approved(account: Account) -> str:
     """A queue for which a person approved 30 -> 45 a while ago."""
-    queue = failing(account, "propose")
-    move(account, case_of(account), "approved")
+    queue = make_failing_queue(account, "propose")
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=5)
     return queue
 
 
 def ineffective(account: Account) -> str:
     """A queue for which heal wrote 30 -> 45, which did not help."""
-    queue = failing(account)
+    queue = make_failing_queue(account)
     account.later(hours=1)
-    move(account, case_of(account), "ineffective")
+    move_case(account, load_newest_case(account), "ineffective")
     account.later(minutes=5)
     return queue
 
 
 def taken_up(account: Account) -> Outcome:
-    case = case_of(account)
-    return continue_case(make_owner_request(case), run_of(case.symptom, account))
+    case = load_newest_case(account)
+    return continue_case(make_owner_request(case), make_owner_run(case.symptom, account))
 
 
 def ends(account: Account, queue: str, state: State, code: str) -> str:
@@ -77,7 +77,7 @@ def ends(account: Account, queue: str, state: State, code: str) -> str:
     assert outcome.refusal.code == code
     assert WRITES.isdisjoint(calls)
     assert account.attributes(queue) == before
-    ended = case_of(account)
+    ended = load_newest_case(account)
     assert (ended.state, ended.code) == (state, code)
     held = [key for key, item in account.case_store_items().items() if "claim_owner" in item]
     assert held == []
@@ -91,14 +91,14 @@ def test_approved_case_is_written_if_the_plan_has_not_changed(
     queue = approved(account)
     planned.says(RAISE)
     assert taken_up(account).refusal is None
-    assert (account.visibility(queue), case_of(account).state) == (45, State.APPLIED)
+    assert (account.visibility(queue), load_newest_case(account).state) == (45, State.APPLIED)
 
 
 def test_next_step_of_an_ineffective_case_is_written(account: Account, planned: Planned) -> None:
     queue = ineffective(account)
     planned.says(RAISE_AGAIN)
     assert taken_up(account).refusal is None
-    assert (account.visibility(queue), case_of(account).state) == (68, State.APPLIED)
+    assert (account.visibility(queue), load_newest_case(account).state) == (68, State.APPLIED)
 
 
 def test_approved_case_expires_if_the_queue_is_healthy_by_now(
@@ -218,7 +218,9 @@ def test_approved_case_is_refused_and_unchanged_by_a_lambda_that_does_not_own_it
     queue = approved(account)
     before = account.attributes(queue)
     items = account.case_store_items()
-    outcome = continue_case(make_owner_request(case_of(account)), run_of("access_denied", account))
+    outcome = continue_case(
+        make_owner_request(load_newest_case(account)), make_owner_run("access_denied", account)
+    )
     assert outcome.refusal is not None
     assert outcome.refusal.code == "another_owner"
     assert (account.attributes(queue), account.case_store_items()) == (before, items)
@@ -246,8 +248,8 @@ def test_waiting_case_keeps_waiting_if_its_plan_is_to_retry(
     queue = waits(account)
     planned.answers(Retry("too_soon", "in a moment"))
     before = account.attributes(queue)
-    case = case_of(account)
+    case = load_newest_case(account)
     outcome = taken_up(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == "too_soon"
-    assert (account.attributes(queue), case_of(account)) == (before, case)
+    assert (account.attributes(queue), load_newest_case(account)) == (before, case)

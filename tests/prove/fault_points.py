@@ -19,7 +19,7 @@ from unittest.mock import patch
 from mendq.cases.table import OpenCases
 from tests.account.account import ACCOUNT, REGION
 from tests.account.faults import KINDS, AtCall, Killed, fault_of
-from tests.heal.operators import context_of
+from tests.heal.operators import make_context
 from tests.prove.endings import Ending, ending_of
 from tests.prove.openings import Scene, Turn
 from tests.prove.proof import Proof, Proving
@@ -239,7 +239,7 @@ def _filed(made: World, faults: Sequence[AtCall]) -> bool:
 def _unfiled(made: World, faults: Sequence[AtCall]) -> bool:
     """Whether anything is, also where its next try is to come."""
     with _unheard(faults):
-        open_cases = context_of(made.account).open_cases
+        open_cases = make_context(made.account).open_cases
         return bool(open_cases.list_unfiled_transitions(made.account.now + A_DAY))
 
 

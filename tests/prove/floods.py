@@ -24,7 +24,7 @@ from mendq.model.limits import Limits
 from mendq.model.settings import OwnerSettings
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from tests.account.account import ACCOUNT, REGION, Account, make_settings, moto_account
-from tests.heal.operators import OWNERS, context_of
+from tests.heal.operators import OWNERS, make_context
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 from tests.prove.proof import BEGINS_AT, Proof, Proving
 from tests.prove.quick_case_store import quick_case_store
@@ -95,7 +95,7 @@ class _Noise:
             if len(self.heard) == len(REAL):
                 return
             self.account.later(minutes=FOLLOWED_EVERY_MINUTES)
-            follow_up(context_of(self.account), OWNERS, lambda: 60)
+            follow_up(make_context(self.account), OWNERS, lambda: 60)
 
 
 def _starved(proving: Proving, hours: int, callers: Sequence[str], within_minutes: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.heal.owners import make_owner_request
 from tests.catalogue.asking import call_examples_of
-from tests.heal.operators import case_of, fail, say
+from tests.heal.operators import fail_calls, load_newest_case, send_decision
 from tests.prove.world import World
 
 Turn = Callable[[], bool]
@@ -57,7 +57,7 @@ def call_of(symptom: str) -> Mapping[str, str]:
 
 def asked_of_owner(world: World) -> Turn:
     """The owner of its write, called with the case until it says what became of it."""
-    case = case_of(world.account)
+    case = load_newest_case(world.account)
 
     def turn() -> bool:
         world.continue_case(make_owner_request(case))
@@ -74,12 +74,12 @@ def approved(world: World) -> Turn:
 def approve(world: World, case_id: str) -> None:
     """A person does, and nobody carries it out until the follow-up comes by."""
     world.heal_is_up = False
-    say(world.account, "approve", case_id)
+    send_decision(world.account, "approve", case_id)
     world.heal_is_up = True
     world.account.later(minutes=FOLLOWED_EVERY_MINUTES)
 
 
 def waiting_case(world: World) -> str:
-    fail(world.account, queue(world, "propose"))
+    fail_calls(world.account, queue(world, "propose"))
     world.account.later(minutes=5)
-    return case_of(world.account).case_id
+    return load_newest_case(world.account).case_id

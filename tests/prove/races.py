@@ -35,7 +35,7 @@ from mendq.model.limits import Limits
 from mendq.model.state import SILENT_DAYS
 from tests.account.account import make_settings
 from tests.account.faults import Killed
-from tests.heal.operators import OWNERS, context_of, say, undo
+from tests.heal.operators import OWNERS, make_context, roll_back, send_decision
 from tests.prove.endings import unlisted
 from tests.prove.memory_account import FREEZE, MemoryAccount, memory_account
 from tests.prove.proof import Proof, Proving
@@ -209,7 +209,7 @@ class Race:
         self._heard(self.account.heal(dict(self.bodies)).error_by_message_id.values())
 
     def _follow_up(self) -> None:
-        followed = follow_up(context_of(self.account), OWNERS, lambda: 60)
+        followed = follow_up(make_context(self.account), OWNERS, lambda: 60)
         self._heard(followed.errors.values())
         waiting, self.world.invoked = self.world.invoked, []
         for request in waiting:
@@ -237,11 +237,11 @@ class Race:
         return str(self.random.choice([*newest, "none"][:2]))
 
     def _rollback(self) -> None:
-        undo(self.account, self._case_id())
+        roll_back(self.account, self._case_id())
 
     def _say(self, word: str) -> None:
         self.approved |= word == "approve"
-        say(self.account, word, self._case_id())
+        send_decision(self.account, word, self._case_id())
 
     _approve, _decline = partialmethod(_say, "approve"), partialmethod(_say, "decline")
     _close = partialmethod(_say, "close")

@@ -24,7 +24,7 @@ from mendq.redrive.reads import RedriveRun
 from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import RedriveStore
 from tests.account.faults import Killed
-from tests.heal.operators import context_of
+from tests.heal.operators import make_context
 from tests.prove.memory_cloud import Cloud
 from tests.prove.memory_queue import MemoryQueue, Message
 from tests.prove.memory_sqs import MemorySqs
@@ -187,7 +187,7 @@ class RedrivenWorld:
     def state(self) -> State:
         """As the case store says."""
         with self.cloud.calls.run():
-            context = context_of(self.cloud.account)
+            context = make_context(self.cloud.account)
             case = context.case_store.look(self.dead.arn, SYMPTOM, ()).case
         assert case is not None
         return case.state

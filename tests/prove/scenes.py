@@ -13,8 +13,8 @@ from mendq.model.mode import Mode
 from mendq.model.queue import RedrivePolicy
 from tests.account.account import make_settings
 from tests.account.faults import REDELIVERED_AFTER_MINUTES
-from tests.heal.operators import case_of, fail, say, undo
-from tests.heal.restoring import deny, deploy, pinned_queue
+from tests.heal.operators import fail_calls, load_newest_case, roll_back, send_decision
+from tests.heal.restoring import deny_calls, deploy_policy, make_pinned_queue
 from tests.prove import amiss
 from tests.prove.openings import (
     ASKED_EVERY_MINUTES,
@@ -62,9 +62,9 @@ def _ineffective(world: World, **tags: str) -> None:
     """Fixed, and the calls fail as before."""
     queue_arn = queue(world)
     world.account.tag(queue_arn, mendq="heal", **tags)
-    fail(world.account, queue_arn)
+    fail_calls(world.account, queue_arn)
     world.account.later(minutes=40)
-    fail(world.account, queue_arn, "again")
+    fail_calls(world.account, queue_arn, "again")
     world.account.later(minutes=1)
 
 
@@ -79,7 +79,7 @@ def _next_step(world: World) -> Turn:
 
 def _verified(world: World) -> Turn:
     queue_arn = queue(world)
-    fail(world.account, queue_arn)
+    fail_calls(world.account, queue_arn)
     world.account.later(minutes=20)
     world.deletes(queue_arn)
     return world.minute
@@ -109,16 +109,16 @@ def _nobody_acted(world: World) -> Turn:
 def _said(word: str) -> Callable[[World], Turn]:
     def begin(world: World) -> Turn:
         case_id = waiting_case(world)
-        return lambda: bool(say(world.account, word, case_id))
+        return lambda: bool(send_decision(world.account, word, case_id))
 
     return begin
 
 
 def _roll_back(world: World) -> Turn:
-    fail(world.account, queue(world))
+    fail_calls(world.account, queue(world))
     world.account.later(minutes=5)
-    case_id = case_of(world.account).case_id
-    return lambda: bool(undo(world.account, case_id))
+    case_id = load_newest_case(world.account).case_id
+    return lambda: bool(roll_back(world.account, case_id))
 
 
 DLQ = "dlq_missing"
@@ -128,7 +128,7 @@ def _approved_to(world: World, symptom: str, queue_arn: str) -> None:
     """A scan found it and a person approved; nobody has carried it out."""
     world.find(queue_arn, symptom)
     world.account.later(minutes=5)
-    approve(world, case_of(world.account).case_id)
+    approve(world, load_newest_case(world.account).case_id)
 
 
 def _without_dlq(world: World) -> str:
@@ -162,19 +162,19 @@ def _detached(world: World) -> Turn:
     turn = _made_and_attached(world)
     assert turn()
     world.account.later(minutes=5)
-    case_id = case_of(world.account).case_id
-    return lambda: bool(undo(world.account, case_id))
+    case_id = load_newest_case(world.account).case_id
+    return lambda: bool(roll_back(world.account, case_id))
 
 
 def _put_back(world: World) -> Turn:
     """A deployment overwrote the pinned policy and a person approved."""
     account = world.account
-    queue_arn = pinned_queue(account)
-    deploy(account, queue_arn)
+    queue_arn = make_pinned_queue(account)
+    deploy_policy(account, queue_arn)
     account.later(minutes=25)
-    deny(account, queue_arn)
+    deny_calls(account, queue_arn)
     account.later(minutes=5)
-    approve(world, case_of(account).case_id)
+    approve(world, load_newest_case(account).case_id)
     return asked_of_owner(world)
 
 
@@ -189,7 +189,7 @@ def _messages_of_a_fixed_cause(world: World) -> str:
     )
     account.clients.sqs.send_message(QueueUrl=account.url(dead), MessageBody="message")
     account.later(days=1)
-    fail(account, source)
+    fail_calls(account, source)
     account.later(minutes=20)
     world.deletes(source)
     assert world.minute()

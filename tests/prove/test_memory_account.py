@@ -13,7 +13,7 @@ from mendq.aws import errors
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
 from tests.account.account import Account
-from tests.heal.operators import OWNERS, context_of, fail, say, undo
+from tests.heal.operators import OWNERS, fail_calls, make_context, roll_back, send_decision
 from tests.prove.memory_account import MemoryAccount, memory_account
 from tests.prove.struck_calls import BUSY_REASONS
 from tests.prove.world import world
@@ -28,26 +28,26 @@ def _life(account: Account, queue: str, case_id: Any) -> Iterator[Any]:
 
     def minutes(later: int) -> list[str]:
         account.later(minutes=later)
-        done = follow_up(context_of(account), OWNERS, lambda: 60)
+        done = follow_up(make_context(account), OWNERS, lambda: 60)
         return [repr(each) for each in (*done.moved_cases, *done.errors.values())]
 
     account.later(minutes=5)
-    fail(account, queue, "a")
+    fail_calls(account, queue, "a")
     yield minutes(3)
-    yield say(account, "approve", case_id())
-    yield undo(account, case_id(), dry_run=True)
-    yield say(account, "approve", case_id())
+    yield send_decision(account, "approve", case_id())
+    yield roll_back(account, case_id(), dry_run=True)
+    yield send_decision(account, "approve", case_id())
     account.later(minutes=5)
-    fail(account, queue, "b")
+    fail_calls(account, queue, "b")
     yield minutes(31)
-    yield undo(account, case_id())
+    yield roll_back(account, case_id())
     account.later(days=9)
-    fail(account, queue, "c")
+    fail_calls(account, queue, "c")
     account.set(queue, VisibilityTimeout="20")
     yield minutes(60)
     account.freeze()
     account.later(days=9)
-    fail(account, queue, "d")
+    fail_calls(account, queue, "d")
     yield minutes(3)
     yield account.visibility(queue)
 
@@ -88,7 +88,7 @@ def test_memory_account_gives_the_same_answers_and_items_as_moto_for_a_whole_cas
 
 def test_memory_account_write_whose_condition_fails_changes_no_item() -> None:
     with memory_account(MemoryAccount) as ours:
-        store = context_of(ours.account).case_store
+        store = make_context(ours.account).case_store
         key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
         assert store.change(key, "SET n = :n", "attribute_not_exists(pk)", n=1)
         assert not store.change(key, "SET n = :n", "attribute_not_exists(pk)", n=2)
@@ -108,7 +108,7 @@ def test_memory_account_cancelled_transaction_changes_no_item_and_retries_only_c
 ) -> None:
     """A conflict is tried once more at once; whatever else made DynamoDB busy is not."""
     with memory_account(MemoryAccount) as ours:
-        store = context_of(ours.account).case_store
+        store = make_context(ours.account).case_store
         put = {"Put": {"Item": {"pk": {"S": "c"}, "sk": {"S": "d"}}}}
         calls = range(1, 5)
         with (

@@ -27,7 +27,7 @@ from mendq.model.queue import parse_queue_arn
 from tests.account.account import REGION, Account, moto_account
 from tests.account.answers import answered
 from tests.account.faults import Killed
-from tests.heal.operators import OWNERS, context_of, run_of
+from tests.heal.operators import OWNERS, make_context, make_owner_run
 from tests.heal.restoring import Analyzer
 from tests.prove.proof import BEGINS_AT
 
@@ -51,11 +51,11 @@ class World:
 
     def minute(self) -> bool:
         """follow_up, then what it asked of heal; whether all of it went through."""
-        followed = follow_up(context_of(self.account), OWNERS, lambda: LAMBDA_SECONDS)
+        followed = follow_up(make_context(self.account), OWNERS, lambda: LAMBDA_SECONDS)
         return all([not followed.errors, *map(self._answer, self._taken())])
 
     def continue_case(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return continue_case(request, run_of(request["symptom"], self.account)).document()
+        return continue_case(request, make_owner_run(request["symptom"], self.account)).document()
 
     def case_id(self, queue_arn: str) -> str:
         """Of the newest case about its visibility timeout; a word that names none where there is

@@ -25,7 +25,7 @@ from mendq.model.steps import (
 from mendq.redrive.reads import RedriveStart
 from mendq.redrive.redrive import prepare_quarantine
 from tests.account.account import ACCOUNT, REGION, Account
-from tests.heal.operators import OWNERS, context_of, outcomes, undo
+from tests.heal.operators import OWNERS, make_context, outcomes_by_attribute, roll_back
 from tests.redrive.world import LONGEST, Redriving, redriving
 
 DAYS_4 = 345_600
@@ -120,7 +120,7 @@ def test_redrive_start_is_refused_if_the_dlq_changed_since_the_plan_or_no_messag
 
 def follow(here: Redriving, **later: float) -> None:
     here.account.later(**later)
-    assert follow_up(context_of(here.account), OWNERS, lambda: 60).errors == {}
+    assert follow_up(make_context(here.account), OWNERS, lambda: 60).errors == {}
 
 
 def test_follow_up_calls_the_redrive_each_minute_and_leaves_its_case_applied(
@@ -149,7 +149,7 @@ def test_follow_up_calls_the_redrive_even_if_the_case_bucket_takes_no_writes(
     here.account.clients.s3.meta.events.register("before-call.s3.PutObject", fail)
     for _ in range(2):
         here.account.later(minutes=1)
-        follow_up(context_of(here.account), OWNERS, lambda: 60)
+        follow_up(make_context(here.account), OWNERS, lambda: 60)
     assert len(here.asked) == 2
 
 
@@ -158,14 +158,19 @@ def test_rollback_of_a_redrive_cancels_its_run_and_blocks_new_ones_for_7_days(
 ) -> None:
     case = here.case(State.APPLIED)
     here.freeze()
-    assert outcomes(undo(here.account, case.case_id, dry_run=True)) == {"Dlq": "undone"}
+    assert outcomes_by_attribute(roll_back(here.account, case.case_id, dry_run=True)) == {
+        "Dlq": "undone"
+    }
     assert (here.asked, here.newest()) == ([], case), "a dry run says so and stops nothing"
-    answered = undo(here.account, case.case_id)
-    assert (answered["state"], outcomes(answered)) == ("rolled_back", {"Dlq": "undone"})
+    answered = roll_back(here.account, case.case_id)
+    assert (answered["state"], outcomes_by_attribute(answered)) == (
+        "rolled_back",
+        {"Dlq": "undone"},
+    )
     assert here.newest().state is State.ROLLED_BACK
-    assert undo(here.account, case.case_id) == answered, "done twice it answers the same"
+    assert roll_back(here.account, case.case_id) == answered, "done twice it answers the same"
     assert here.asked == [{**make_owner_request(case), "cancel": True}]
-    view = context_of(here.account).case_store.look(here.dlq, case.symptom, ("Dlq",))
+    view = make_context(here.account).case_store.look(here.dlq, case.symptom, ("Dlq",))
     until = view.record_of("Dlq").overridden_until
     assert until is not None
     assert (until - here.account.now).days == 7
@@ -177,7 +182,7 @@ def test_rollback_of_a_redrive_that_could_not_be_cancelled_keeps_the_case_open(
 ) -> None:
     case = here.case(State.APPLIED)
     here.answers = {"state": None, "code": code, "reason": "another run is at work"}
-    answered = undo(here.account, case.case_id)
+    answered = roll_back(here.account, case.case_id)
     assert answered["error"] == "claimed"
     assert here.answers["reason"] in answered["reason"]
     assert here.newest() == case

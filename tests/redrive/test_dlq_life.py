@@ -13,7 +13,16 @@ from mendq.heal.resume import continue_case
 from mendq.model.queue import MOST_RECEIVES_BEFORE_DLQ, RedrivePolicy
 from mendq.model.steps import AttachDlq
 from tests.account.account import Account
-from tests.heal.operators import OWNERS, case_of, context_of, outcomes, run_of, say, states, undo
+from tests.heal.operators import (
+    OWNERS,
+    list_states,
+    load_newest_case,
+    make_context,
+    make_owner_run,
+    outcomes_by_attribute,
+    roll_back,
+    send_decision,
+)
 from tests.scan.scanner import Scanner
 
 MISSING = "dlq_missing"
@@ -42,17 +51,24 @@ def found(scanner: Scanner) -> None:
 def approved(scanner: Scanner) -> str:
     queue = without_dlq(scanner)
     found(scanner)
-    assert say(scanner.account, "approve", case_of(scanner.account).case_id)["state"] == "approved"
+    assert (
+        send_decision(scanner.account, "approve", load_newest_case(scanner.account).case_id)[
+            "state"
+        ]
+        == "approved"
+    )
     scanner.account.later(minutes=1)
     return queue
 
 
 def taken_up(account: Account) -> Outcome:
-    return continue_case(make_owner_request(case_of(account)), run_of(MISSING, account))
+    return continue_case(
+        make_owner_request(load_newest_case(account)), make_owner_run(MISSING, account)
+    )
 
 
 def followed(account: Account) -> FollowUpResult:
-    return follow_up(context_of(account), OWNERS, lambda: 60)
+    return follow_up(make_context(account), OWNERS, lambda: 60)
 
 
 def redrive_of(account: Account, queue: str) -> str:
@@ -79,7 +95,7 @@ def test_approved_dlq_is_attached_and_verified_once_later_scans_find_nothing(
     for hours, state in ((6, "applied"), (2.5, "verified")):
         account.later(hours=hours)
         followed(account)
-        assert states(account)[-1] == state
+        assert list_states(account)[-1] == state
 
 
 def test_approval_to_attach_a_dlq_expires_if_the_queue_was_recreated(
@@ -91,7 +107,7 @@ def test_approval_to_attach_a_dlq_expires_if_the_queue_was_recreated(
     account.queue("orders", VisibilityTimeout="30")
     account.later(minutes=2)
     assert taken_up(account).refusal
-    assert states(account)[-1] == "expired"
+    assert list_states(account)[-1] == "expired"
     assert "another queue" in account.transitions()[-1]["reason"]
     assert redrive_of(account, queue) == ""
     assert not exists(account, f"{queue}-dlq")
@@ -100,7 +116,7 @@ def test_approval_to_attach_a_dlq_expires_if_the_queue_was_recreated(
 def attached(scanner: Scanner) -> str:
     queue = approved(scanner)
     taken_up(scanner.account)
-    assert states(scanner.account)[-1] == "applied"
+    assert list_states(scanner.account)[-1] == "applied"
     scanner.account.later(minutes=10)
     return queue
 
@@ -110,17 +126,20 @@ def test_rolled_back_dlq_is_detached_but_kept_and_may_be_attached_again_after_a_
 ) -> None:
     """The queue that was kept is ours: nobody is overruled."""
     queue = attached(scanner)
-    document = undo(account, case_of(account).case_id)
-    assert outcomes(document) == {"DeadLetterQueue": "printed", "RedrivePolicy": "undone"}
+    document = roll_back(account, load_newest_case(account).case_id)
+    assert outcomes_by_attribute(document) == {
+        "DeadLetterQueue": "printed",
+        "RedrivePolicy": "undone",
+    }
     assert (redrive_of(account, queue), exists(account, f"{queue}-dlq")) == ("", True)
-    assert states(account)[-1] == "rolled_back"
+    assert list_states(account)[-1] == "rolled_back"
     account.later(days=8)
     scanner.put_metrics_of_returning_message(queue)
     found(scanner)
-    say(account, "approve", case_of(account).case_id)
+    send_decision(account, "approve", load_newest_case(account).case_id)
     account.later(minutes=1)
     taken_up(account)
-    assert states(account)[-2:] == ["approved", "applied"]
+    assert list_states(account)[-2:] == ["approved", "applied"]
     assert (
         redrive_of(account, queue) == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
     )
@@ -144,7 +163,7 @@ def test_dlq_that_a_person_detached_or_deleted_is_not_proposed_again_for_a_week(
     theirs(account, queue)
     account.later(hours=8)
     assert followed(account).errors == {}
-    assert states(account)[-1] == "overridden"
+    assert list_states(account)[-1] == "overridden"
     scanner.put_metrics_of_returning_message(queue)
     found(scanner)
-    assert states(account)[-1] == "overridden", "and silent for a week"
+    assert list_states(account)[-1] == "overridden", "and silent for a week"

@@ -14,7 +14,7 @@ from mendq.heal.owners import make_owner_request
 from mendq.model.state import State
 from mendq.model.steps import SetMessageRetention
 from mendq.redrive.redrive import redrive
-from tests.heal.operators import context_of
+from tests.heal.operators import make_context
 from tests.redrive.world import SYMPTOM, Redriving, texts
 
 
@@ -59,7 +59,7 @@ def test_redrive_of_a_dlq_in_another_account_or_region_raises_and_calls_nothing(
 
 def claim_as_another_run(here: Redriving) -> None:
     """Claim the case's attribute, as a run does that writes or takes something back."""
-    store = context_of(here.account).case_store
+    store = make_context(here.account).case_store
     attributes = (here.back().attribute,)
     view, case = store.look(here.dlq, SYMPTOM, attributes), here.newest()
     intent = case.move_to(State.ROLLED_BACK, "a person took it back", here.account.now)

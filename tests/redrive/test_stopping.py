@@ -10,7 +10,7 @@ from mendq.heal.rollback import rollback
 from mendq.model.state import State
 from tests.account.faults import calls_of
 from tests.account.owners import SILENCE, silence_owners
-from tests.heal.operators import ALICE, outcomes, undo
+from tests.heal.operators import ALICE, outcomes_by_attribute, roll_back
 from tests.redrive.world import Redriving, texts
 
 WRITES = {"SetQueueAttributes", "TransactWriteItems", "UpdateItem", "PutItem", "PutObject"}
@@ -24,7 +24,7 @@ def test_rollback_of_a_redrive_changes_nothing_if_the_redrive_lambda_cannot_be_r
     here.tick()
     items = here.account.case_store_items()
     speak, calls = silence_owners(here.account, how), calls_of(here.account)
-    answer = undo(here.account, case.case_id)
+    answer = roll_back(here.account, case.case_id)
     assert answer["error"] == "unavailable"
     assert "ask again: it goes on meanwhile" in answer["reason"]
     assert here.newest() == case
@@ -33,8 +33,8 @@ def test_rollback_of_a_redrive_changes_nothing_if_the_redrive_lambda_cannot_be_r
     assert here.pages == []
     speak()
     here.asked.clear()
-    answer = undo(here.account, case.case_id)
-    assert (answer["state"], outcomes(answer)) == ("rolled_back", {"Dlq": "undone"})
+    answer = roll_back(here.account, case.case_id)
+    assert (answer["state"], outcomes_by_attribute(answer)) == ("rolled_back", {"Dlq": "undone"})
     assert here.asked == [{**make_owner_request(case), "cancel": True}]
 
 
@@ -57,8 +57,8 @@ def test_rollback_dry_run_neither_stops_the_redrive_nor_writes(here: Redriving) 
     case = here.begun(*texts(9)).newest()
     here.tick()
     items, calls = here.account.case_store_items(), calls_of(here.account)
-    answer = undo(here.account, case.case_id, dry_run=True)
-    assert outcomes(answer) == {"Dlq": "undone"}
+    answer = roll_back(here.account, case.case_id, dry_run=True)
+    assert outcomes_by_attribute(answer) == {"Dlq": "undone"}
     assert "Invoke" not in calls
     assert WRITES.isdisjoint(calls)
     assert (here.newest(), here.account.case_store_items()) == (case, items)

@@ -18,7 +18,7 @@ from mendq.model.mode import Mode
 from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from tests.account.change_calendar import CLOSED_BECAUSE, ChangeCalendar
-from tests.heal.operators import run_of
+from tests.heal.operators import make_owner_run
 from tests.scan.scanner import Scanner
 
 WAITING = "dlq_messages_waiting"
@@ -99,11 +99,11 @@ def test_approved_redrive_starts_with_the_approved_steps_once_no_consumer_takes_
     dead, now = made["queue_arn"], scanner.account.now
     scanner.put_metrics(dead, now - timedelta(minutes=5), deleted=1, visible=2)
     request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
-    outcome = continue_case(request, run_of(WAITING, scanner.account))
+    outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
     assert outcome.refusal is not None
     assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None), "it waits"
     scanner.account.later(minutes=16)
-    outcome = continue_case(request, run_of(WAITING, scanner.account))
+    outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
     assert outcome.refusal is None
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
@@ -124,14 +124,14 @@ def test_approved_redrive_starts_only_once_the_change_calendar_opens(scanner: Sc
     request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
     before = scanner.account.attributes(made["queue_arn"])
     calendar = ChangeCalendar(scanner.account)
-    outcome = continue_case(request, run_of(WAITING, scanner.account))
+    outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
     assert outcome.refusal is not None
     assert (outcome.refusal.code, outcome.case) == ("frozen", None)
     assert CLOSED_BECAUSE in outcome.refusal.reason
     assert scanner.account.attributes(made["queue_arn"]) == before
     assert len(opened(scanner)) == 1
     calendar.state = "OPEN"
-    outcome = continue_case(request, run_of(WAITING, scanner.account))
+    outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
 
@@ -150,7 +150,7 @@ def test_redrive_approved_by_settings_expires_if_the_source_now_requires_a_propo
     scanner.account.tag(source, mendq="propose")
     before = scanner.account.attributes(dead)
     request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
-    outcome = continue_case(request, run_of(WAITING, scanner.account))
+    outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_by_itself"
     assert outcome.case is not None

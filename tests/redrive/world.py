@@ -42,7 +42,7 @@ from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import RedriveStore
 from tests.account.account import Account, moto_account
 from tests.account.answers import answered
-from tests.heal.operators import context_of
+from tests.heal.operators import make_context
 
 SYMPTOM = "dlq_messages_waiting"
 LONGEST = SetMessageRetention.maximum
@@ -88,7 +88,7 @@ class Redriving:
         return recorded(self.account, states, steps or (self.back(),), **about)
 
     def newest(self) -> Case:
-        case = context_of(self.account).case_store.look(self.dlq, SYMPTOM, ("Dlq",)).case
+        case = make_context(self.account).case_store.look(self.dlq, SYMPTOM, ("Dlq",)).case
         assert case is not None
         return case
 
@@ -245,7 +245,7 @@ def run_of(
     account: Account, bounds: Bounds, clients: Clients | None = None, remaining_seconds: float = 60
 ) -> RedriveRun:
     """An invocation of the redrive Lambda."""
-    context, settings = context_of(account), account.settings
+    context, settings = make_context(account), account.settings
     return RedriveRun(
         clients=clients or context.clients,
         settings=RedriveSettings(**structs.asdict(settings), bounds=bounds),
@@ -261,7 +261,7 @@ def recorded(
     account: Account, states: Sequence[State], steps: tuple[AttributeStep, ...], **about: Any
 ) -> Case:
     """A case that went through these states, as the case store holds it."""
-    context, case = context_of(account), None
+    context, case = make_context(account), None
     queue_arn, symptom = about["queue_arn"], about["symptom"]
     for state in states:
         view = context.case_store.look(queue_arn, symptom, ())

@@ -7,7 +7,7 @@ from datetime import timedelta
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.resume import continue_case
 from mendq.model.queue import arn_of_dlq
-from tests.heal.operators import OWNERS, context_of, run_of, say
+from tests.heal.operators import OWNERS, make_context, make_owner_run, send_decision
 from tests.scan.scanner import Scanner, attach_lambda_consumer, start_next_hour
 
 MISSING = "dlq_missing"
@@ -34,9 +34,9 @@ def make_queue_with_attached_dlq(scanner: Scanner, name: str = "orders") -> tupl
     ]
     case_id = str(proposal["case_id"])
     assert proposal["to"] == "proposed"
-    say(account, "approve", case_id)
+    send_decision(account, "approve", case_id)
     request = {"case_id": case_id, "queue_arn": queue, "symptom": MISSING}
-    outcome = continue_case(request, run_of(MISSING, account))
+    outcome = continue_case(request, make_owner_run(MISSING, account))
     assert outcome.case is not None
     return queue, arn_of_dlq(queue), case_id
 
@@ -60,7 +60,7 @@ def scan_and_heal(scanner: Scanner) -> None:
 
 def run_follow_up(scanner: Scanner) -> FollowUpResult:
     """Run follow-up as its Lambda function does every minute."""
-    result = follow_up(context_of(scanner.account), OWNERS, lambda: 60)
+    result = follow_up(make_context(scanner.account), OWNERS, lambda: 60)
     assert result.errors == {}
     return result
 

@@ -35,8 +35,8 @@ from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy, make_public_que
 from mendq.model.state import State
 from tests.account.answers import answer_instead
 from tests.catalogue.asking import answer_to, detect_fault, facts_of, queue_examples_of
-from tests.heal.operators import say, states
-from tests.heal.situations import read_situation
+from tests.heal.operators import list_states, send_decision
+from tests.heal.situations import make_read_situation
 from tests.scan.scanner import Scanner, start_next_hour
 
 A_DAY = 86_400
@@ -64,7 +64,7 @@ def after_a_round(scanner: Scanner, queue_arn: str) -> tuple[str, set[str], list
     there = {each["symptom"] for each in found if each["queue_arn"] == queue_arn}
     about = {NAME, UNCONFIRMED} & there
     retention = scanner.account.attributes(queue_arn)["MessageRetentionPeriod"]
-    return retention, about, states(scanner.account)
+    return retention, about, list_states(scanner.account)
 
 
 def test_a_stranger_s_queue_raises_nothing_and_is_reported(scanner: Scanner) -> None:
@@ -98,12 +98,12 @@ def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanner: Scan
     dead, naming = named(scanner, "heal")
     pins = Pins(scanner.account.clients.dynamodb, "case_store")
     assert after_a_round(scanner, dead) == ("60", {NAME}, ["proposed"])
-    say(scanner.account, "decline", scanner.account.transitions()[-1]["case_id"])
+    send_decision(scanner.account, "decline", scanner.account.transitions()[-1]["case_id"])
     assert pins.load_approved_sources(dead) == frozenset()
     scanner.account.later(days=8)
     after_a_round(scanner, dead)
     case_id = scanner.account.transitions()[-1]["case_id"]
-    assert say(scanner.account, "approve", case_id)["state"] == "approved"
+    assert send_decision(scanner.account, "approve", case_id)["state"] == "approved"
     assert pins.load_approved_sources(dead) == {naming}
     other = scanner.account.queue("other-dlq", MessageRetentionPeriod="60")
     scanner.account.set(naming, RedrivePolicy=RedrivePolicy(other, 5).text)
@@ -137,7 +137,7 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
     entry = VISIBILITY_TIMEOUT_TOO_SHORT
     facts = facts_of(entry, queue_examples_of(entry)[0])
     seen = Evidence((Sighting.from_scan(EXAMPLE_TIME),))
-    given = read_situation(
+    given = make_read_situation(
         symptom=entry, facts=facts, evidence=seen, fresh_sightings=seen.sightings, now=EXAMPLE_TIME
     )
     written = decide(given)

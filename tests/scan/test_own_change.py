@@ -10,7 +10,7 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.heal.batch import heal_findings
 from mendq.model.queue import RedrivePolicy
 from tests.account.faults import come_between
-from tests.heal.operators import say, undo
+from tests.heal.operators import roll_back, send_decision
 from tests.scan.own_changes import (
     ARRIVING,
     MISSING,
@@ -55,7 +55,7 @@ def test_rollback_that_the_page_offers_takes_the_dlq_off(scanner: Scanner) -> No
     two_hours_later(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
-    assert undo(scanner.account, case_id)["state"] == "rolled_back"
+    assert roll_back(scanner.account, case_id)["state"] == "rolled_back"
     assert "RedrivePolicy" not in scanner.account.attributes(queue)
     assert scanner.account.attributes(dlq)["ApproximateNumberOfMessages"] == "3", "kept"
 
@@ -108,7 +108,7 @@ def test_attached_dlq_is_not_verified_while_messages_arrive(scanner: Scanner) ->
     scanner.account.later(hours=40)
     run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "escalated"
-    assert say(scanner.account, "close", case_id)["state"] == "closed", "a person decides"
+    assert send_decision(scanner.account, "close", case_id)["state"] == "closed", "a person decides"
 
 
 def test_attached_dlq_that_stays_empty_is_verified(scanner: Scanner) -> None:

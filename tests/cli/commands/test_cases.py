@@ -9,7 +9,7 @@ import pytest
 
 from mendq.cli.exit_codes import CommandError
 from tests.cli.builders import FakeDeployedAccount, Operator
-from tests.heal.operators import case_of, move
+from tests.heal.operators import load_newest_case, move_case
 
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
 
@@ -28,7 +28,7 @@ def test_cases_lists_newest_first_with_the_newest_transition_of_each_case(
     assert found[0]["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
     assert found[0]["state"] == "applied"
     assert found[0]["opened_at"] > found[1]["opened_at"]
-    move(operator.aws, case_of(operator.aws), "closed")
+    move_case(operator.aws, load_newest_case(operator.aws), "closed")
     assert [each["state"] for each in operator.json("cases")] == ["closed", "applied"]
     assert [each["case_id"] for each in operator.json("cases", "--open")] == [older]
 
@@ -72,7 +72,7 @@ def test_cases_shows_the_approval_deadline_of_a_proposal_or_that_the_deadline_is
 ) -> None:
     case_id = operator.proposed()
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
-    ends_at, shown = case_of(operator.aws).at + hours, operator.shown("cases")
+    ends_at, shown = load_newest_case(operator.aws).at + hours, operator.shown("cases")
     assert "not made: VisibilityTimeout: 30 s -> 45 s" in shown
     assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.builders import Operator
-from tests.heal.operators import case_of, move
+from tests.heal.operators import load_newest_case, move_case
 
 LED_TO = {"approve": "applied", "decline": "declined", "close": "closed"}
 
@@ -14,7 +14,7 @@ def test_approve_decline_close_invoke_the_lambda_only_with_yes_and_send_the_call
 ) -> None:
     case_id = operator.proposed()
     if word == "close":
-        move(operator.aws, case_of(operator.aws), "escalated")
+        move_case(operator.aws, load_newest_case(operator.aws), "escalated")
     unconfirmed = operator.mendq(word, case_id)
     assert (unconfirmed.exit_code, operator.account.invoked) == (2, [])
     assert "--yes" in unconfirmed.stderr
@@ -60,7 +60,7 @@ def test_decline_or_close_of_an_already_ended_case_returns_its_state_without_the
     operator: Operator, word: str, state: str
 ) -> None:
     case_id = operator.proposed()
-    move(operator.aws, case_of(operator.aws), state)
+    move_case(operator.aws, load_newest_case(operator.aws), state)
     assert operator.json(word, case_id)["state"] == state
     assert operator.account.invoked == []
 
@@ -80,7 +80,7 @@ def test_decision_that_does_not_fit_the_case_state_is_refused_without_the_lambda
 ) -> None:
     case_id = operator.proposed()
     if state != "proposed":
-        move(operator.aws, case_of(operator.aws), state)
+        move_case(operator.aws, load_newest_case(operator.aws), state)
     error = operator.json(word, case_id, code=1)["error"]
     assert error["code"] == "wrong_state"
     assert f"is {state}" in error["message"]

@@ -18,7 +18,7 @@ from mendq.cli.invocation import Invocation
 from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
 from tests.cli.builders import Operator
-from tests.heal.operators import case_of, move, states
+from tests.heal.operators import list_states, load_newest_case, move_case
 
 NAME = "orders.fifo"
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -41,7 +41,7 @@ def test_drill_refuses_an_existing_queue_name_and_leaves_that_queue_unchanged(
 
 def _ended(operator: Operator) -> DrillRun:
     made: Any = SimpleNamespace(visibility_timeout_seconds=operator.aws.visibility(NAME))
-    this = DrillRun(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
+    this = DrillRun(Invocation(), made, "", Mode.HEAL, case=load_newest_case(operator.aws))
     made.visibility_timeout_seconds = 30
     this.end_case()
     return this
@@ -56,7 +56,7 @@ def test_drill_reports_a_case_that_it_cannot_roll_back_and_closes_an_overridden_
     this = _ended(operator)
     assert this.case_ending_fault == f"{case_id} stays applied: another run is at work"
     assert this.stages == []
-    move(operator.aws, case_of(operator.aws), "overridden")
+    move_case(operator.aws, load_newest_case(operator.aws), "overridden")
     operator.lambdas_answer()
     assert [each["stage"] for each in _ended(operator).stages] == ["case ended: closed"]
 
@@ -97,6 +97,6 @@ def test_drill_interrupted_by_a_signal_ends_its_case_and_deletes_its_queue(
     assert line.startswith("mendq: interrupted: ")
     assert f"{said}; queue mendq-drill-" in line
     assert tags == {"mendq": "heal", DRILL_TAG: "true"}
-    assert states(operator.aws) == ended
+    assert list_states(operator.aws) == ended
     assert "QueueUrls" not in operator.aws.clients.sqs.list_queues()
     assert [signal.getsignal(each) for each in SIGNALS] == handlers

@@ -5,7 +5,7 @@ from mendq.model.facts import Facts
 from mendq.model.queue import make_public_queue_url
 from mendq.notifications.queue_lines import describe_configuration
 from tests.cli.builders import Operator
-from tests.heal.policy_events import ALICE, event
+from tests.heal.policy_events import ALICE, make_policy_event
 
 
 def _well(operator: Operator, arn: str, **tags: str) -> None:
@@ -24,7 +24,7 @@ def test_history_lists_the_case_baselines_and_changes_of_a_queue_newest_first(
     aws.later(days=1)
     aws.set_visibility(arn, 60)
     asked = {"queueUrl": make_public_queue_url(arn), "attributes": {"VisibilityTimeout": "60"}}
-    aws.history = [event(aws, arn, requestParameters=asked)]
+    aws.history = [make_policy_event(aws, arn, requestParameters=asked)]
     aws.later(hours=1)
     _well(operator, arn)
     aws.later(days=1)

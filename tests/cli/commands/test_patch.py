@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.builders import Operator
-from tests.heal.operators import case_of
+from tests.heal.operators import load_newest_case
 
 BEFORE = "      VisibilityTimeout: "
 TEMPLATE = """\
@@ -33,7 +33,7 @@ def test_patch_prints_the_diff_of_a_fix_and_does_not_edit_the_template(
     operator: Operator, file: str
 ) -> None:
     case_id = operator.applied()
-    after = case_of(operator.aws).steps[0]["after"]
+    after = load_newest_case(operator.aws).steps[0]["after"]
     found = operator.json("patch", "orders.fifo", "--template", file)
     (change,) = found["changes"]
     assert (found["case_id"], found["state"], found["is_made"]) == (case_id, "applied", True)

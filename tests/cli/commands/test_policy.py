@@ -14,8 +14,8 @@ from mendq.cli.decide import policy as command
 from mendq.model.policy import Pin, digest_of_policy
 from tests.account.account import WORKER
 from tests.cli.builders import Operator
-from tests.heal.policy_events import DEPLOYS, by_cloudformation
-from tests.heal.restoring import EMPTIED, GRANTS, QUEUE, policy_for, set_policy
+from tests.heal.policy_events import DEPLOYS, cloudformation_fields
+from tests.heal.restoring import EMPTIED, GRANTS, QUEUE, make_policy, set_policy
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_policy_pin_again_shows_the_difference_and_never_reuses_a_generation_num
 ) -> None:
     operator.json("policy", "pin", "orders", "--yes")
     operator.aws.later(hours=-1)
-    set_policy(operator.aws, QUEUE, policy_for(WORKER, DEPLOYS, "*"))
+    set_policy(operator.aws, QUEUE, make_policy(WORKER, DEPLOYS, "*"))
     operator.aws.later(hours=1)
     shown = operator.shown("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
     for said in ("it may let everybody in", "Different from generation 1", "is new"):
@@ -115,10 +115,10 @@ def test_policy_show_says_if_the_pinned_policy_is_in_force_and_who_overwrote_the
     found = operator.json("policy", "show", "orders")
     assert (found["stands"], found["good"], found["doubt"]) == (True, True, "")
     assert found["policy"] == GRANTS
-    found = _changed(operator, 25, EMPTIED, **by_cloudformation())
+    found = _changed(operator, 25, EMPTIED, **cloudformation_fields())
     assert (found["stands"], found["good"]) == (False, True)
     assert found["overwritten_by"] == "CloudFormation"
-    found = _changed(operator, 8, policy_for(DEPLOYS))
+    found = _changed(operator, 8, make_policy(DEPLOYS))
     assert (found["stands"], found["good"], found["passes"]) == (False, False, False)
     assert "has changed it since" in found["doubt"]
     # What stands now is never offered without the difference.

@@ -7,7 +7,7 @@ import pytest
 
 from mendq.cli.undo.rollback import parse_time_option
 from tests.cli.builders import Operator
-from tests.heal.operators import ALICE, case_of, fail, move
+from tests.heal.operators import ALICE, fail_calls, load_newest_case, move_case
 
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
@@ -74,14 +74,14 @@ def _fixed_twice(operator: Operator, last: str) -> tuple[str, str, str]:
     """A queue that two cases have raised, the earlier of them closed; its ARN and their ids."""
     operator.aws.now -= timedelta(hours=3)
     earlier = operator.applied()
-    first = case_of(operator.aws)
-    move(operator.aws, first, "closed")
+    first = load_newest_case(operator.aws)
+    move_case(operator.aws, first, "closed")
     operator.aws.later(hours=1)
-    fail(operator.aws, first.queue_arn, "again")
-    later = case_of(operator.aws)
+    fail_calls(operator.aws, first.queue_arn, "again")
+    later = load_newest_case(operator.aws)
     assert (str(later.state), later.steps[0]["before"]) == ("applied", first.steps[0]["after"])
     if last != later.state:
-        move(operator.aws, later, last)
+        move_case(operator.aws, later, last)
     operator.lambdas_answer()
     return first.queue_arn, earlier, later.case_id
 
@@ -136,12 +136,12 @@ def test_rollback_keeps_a_persons_value_and_undoes_a_later_fix_of_another_attrib
     key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": "300"}
     queue = operator.aws.queue("orders.fifo", VisibilityTimeout="30", **key)
     operator.aws.later(seconds=200)
-    fail(operator.aws, queue)
-    visibility = case_of(operator.aws).case_id
+    fail_calls(operator.aws, queue)
+    visibility = load_newest_case(operator.aws).case_id
     operator.aws.later(hours=1)
     throttled = {"eventName": "SendMessage", "errorCode": "KMS.ThrottlingException"}
-    fail(operator.aws, queue, "kms", **throttled, errorMessage="Rate exceeded")
-    reuse = case_of(operator.aws)
+    fail_calls(operator.aws, queue, "kms", **throttled, errorMessage="Rate exceeded")
+    reuse = load_newest_case(operator.aws)
     assert (str(reuse.state), reuse.steps[0]["after"]) == ("applied", "600")
     operator.set_by_a_person(99)
     operator.lambdas_answer()
@@ -165,7 +165,7 @@ def test_rollback_undoes_no_earlier_fix_if_a_person_changed_the_value_of_the_lat
     assert preview[0]["attributes"][0]["outcome"] == "kept"
     assert (preview[1]["case_id"], preview[1]["error"]["code"]) == (earlier, "wrong_state")
     assert later in preview[1]["error"]["message"]
-    move(operator.aws, case_of(operator.aws), "closed")
+    move_case(operator.aws, load_newest_case(operator.aws), "closed")
     done = operator.json("rollback", "--since", "5h", "--yes", code=3)
     assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
     assert operator.aws.visibility(queue) == 99

@@ -11,8 +11,15 @@ from mendq.heal.batch import heal_findings
 from tests.account.account import WORKER
 from tests.cli.builders import Operator, change_cases
 from tests.cli.scan.builders import make_source_and_dlq
-from tests.heal.operators import case_of, context_of, say
-from tests.heal.restoring import EMPTIED, GRANTS, Analyzer, deny, deploy, pinned_queue
+from tests.heal.operators import load_newest_case, make_context, send_decision
+from tests.heal.restoring import (
+    EMPTIED,
+    GRANTS,
+    Analyzer,
+    deny_calls,
+    deploy_policy,
+    make_pinned_queue,
+)
 
 PERSON = (
     "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO_AdministratorAccess_0123456789abcdef/"
@@ -42,11 +49,11 @@ def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_acces
     operator: Operator,
 ) -> None:
     """For whoever approves; where it may not be asked, that is said."""
-    queue = pinned_queue(operator.aws)
-    deploy(operator.aws, queue)
+    queue = make_pinned_queue(operator.aws)
+    deploy_policy(operator.aws, queue)
     operator.aws.later(minutes=25)
-    deny(operator.aws, queue)
-    case_id = case_of(operator.aws).case_id
+    deny_calls(operator.aws, queue)
+    case_id = load_newest_case(operator.aws).case_id
     analyzer = Analyzer(cast("Any", operator.account), {"CheckNoNewAccess": "FAIL"})
     shown = operator.shown("show", case_id)
     assert "Access Analyzer, beside what stands: FAIL: as it is; so it is" in shown
@@ -61,7 +68,7 @@ def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_acces
     assert "so it is" in operator.mendq("approve", case_id).output
     analyzer.fails_with = 403
     assert "CheckNoNewAccess did not answer" in operator.json("show", case_id)["new_access"]
-    say(operator.aws, "decline", case_id)
+    send_decision(operator.aws, "decline", case_id)
     assert operator.json("show", case_id)["new_access"] == ""
 
 
@@ -70,7 +77,7 @@ def test_show_of_a_case_found_by_a_scan_says_that_no_call_failed(operator: Opera
     operator.aws.later(minutes=5)
     found = [{"queue_arn": dead, "symptom": "dlq_retention_too_short"}]
     heal_findings({"found": found}, operator.aws.run())
-    case = case_of(operator.aws)
+    case = load_newest_case(operator.aws)
     evidence = _section(operator.mendq("show", case.case_id).stdout, "Evidence")
     assert evidence == f"seen by a scan at {case.evidence['first_at']}; no call failed"
 
@@ -79,7 +86,7 @@ def test_show_escapes_the_callers_user_agent_and_prints_it_once(operator: Operat
     queue = operator.aws.queue(VisibilityTimeout="30")
     agent = {"userAgent": "sdk\x1b[2J", "sourceIPAddress": "192.0.2.7"}
     operator.aws.heal(operator.aws.late_deletes(queue, "a", "b", "c", **agent))
-    shown = operator.mendq("show", case_of(operator.aws).case_id).stdout
+    shown = operator.mendq("show", load_newest_case(operator.aws).case_id).stdout
     line = "InvalidParameterValueException from 192.0.2.7 with sdk\\x1b[2J"
     assert _section(shown, "Evidence").count(line) == 1
 
@@ -116,7 +123,7 @@ def test_show_has_both_the_reason_of_the_plan_and_the_persons_decision(
     operator: Operator, word: str
 ) -> None:
     case_id, said = operator.proposed(), f"a person {word}d"
-    say(operator.aws, word, case_id, PERSON)
+    send_decision(operator.aws, word, case_id, PERSON)
     shown = operator.mendq("show", case_id).stdout
     assert PLAN in _section(shown, "Plan")
     for ended in (said, "it can be approved"):
@@ -154,7 +161,7 @@ def test_show_of_a_refused_case_has_the_code_and_the_next_step_and_no_plan(
     operator.aws.tag(arn, **tags)
     operator.aws.later(seconds=200)
     operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
-    case_id = case_of(operator.aws).case_id
+    case_id = load_newest_case(operator.aws).case_id
     shown = operator.shown("show", case_id)
     assert "planned because" not in shown
     assert "Not changed (over_ceiling): 150 s are needed" in shown
@@ -185,7 +192,7 @@ def test_show_and_cases_never_break_a_policy_or_arn_across_lines(
     arn = f"arn:aws:iam::123456789012:role/{'deployer-of-orders/' * 6}x"
     policy = '{"Statement":[{"Effect":"Allow","Principal":{"AWS":"' + arn + '"}}]}'
     change_cases(operator.aws, reason=f"somebody has set {policy} for {arn} since, as it seems")
-    for command in (("show", case_of(operator.aws).case_id), ("cases",)):
+    for command in (("show", load_newest_case(operator.aws).case_id), ("cases",)):
         shown = operator.mendq(*command).stdout
         assert policy in shown
         assert f" {arn} " in shown.replace("\n", " ")
@@ -202,9 +209,9 @@ def test_show_of_a_waiting_case_has_its_deadline_and_only_the_possible_decisions
     case_id = operator.proposed()
     if state == "approved":
         operator.aws.later(hours=3)
-        say(operator.aws, "approve", case_id)
+        send_decision(operator.aws, "approve", case_id)
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
-    ends_at = case_of(operator.aws).at + hours
+    ends_at = load_newest_case(operator.aws).at + hours
     shown = operator.mendq("show", case_id).stdout
     assert f"{state}, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
     assert ("it can be approved until" in _section(shown, "Plan")) is (state == "proposed")
@@ -282,15 +289,15 @@ def test_show_offers_close_for_a_case_of_a_symptom_that_mendq_does_not_know(
 def test_show_and_cases_report_what_holds_up_an_approved_case(operator: Operator) -> None:
     case_id = operator.proposed()
     operator.aws.later(hours=3)
-    say(operator.aws, "approve", case_id)
+    send_decision(operator.aws, "approve", case_id)
     since = operator.aws.now
     hold_up = HoldUp(since, "frozen", "changes are frozen: Black Friday")
-    context_of(operator.aws).open_cases.store_hold_up(case_of(operator.aws), hold_up)
+    make_context(operator.aws).open_cases.store_hold_up(load_newest_case(operator.aws), hold_up)
     line = f"held up since {since:%Y-%m-%d %H:%M} UTC: changes are frozen: Black Friday"
     for command in (("show", case_id), ("cases",)):
         assert line in " ".join(operator.mendq(*command).stdout.split())
     said = operator.json("show", case_id)["held_up"]
     assert (said["code"], said["reason"]) == ("frozen", "changes are frozen: Black Friday")
-    say(operator.aws, "decline", case_id)
+    send_decision(operator.aws, "decline", case_id)
     assert operator.json("show", case_id)["held_up"] is None
     assert "held up" not in operator.mendq("cases").stdout

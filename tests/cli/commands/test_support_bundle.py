@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.builders import Operator
-from tests.heal.operators import case_of
+from tests.heal.operators import load_newest_case
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_support_bundle_holds_request_ids_attributes_and_metrics_of_the_case(
     operator: Operator, tmp_path: Path
 ) -> None:
     case_id = operator.applied()
-    arn = case_of(operator.aws).queue_arn
+    arn = load_newest_case(operator.aws).queue_arn
     operator.counted_by_sqs("orders.fifo", "NumberOfMessagesSent", 7, operator.aws.now)
     found = _bundle(operator, case_id, tmp_path)
     assert [each["request_id"] for each in found["requests"]] == [
