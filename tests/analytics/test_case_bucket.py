@@ -48,7 +48,7 @@ NOON = datetime(2026, 11, 10, 12, 1, 2, tzinfo=UTC)
 CASE = "visibility_timeout_too_short-0123456789ab"
 
 
-def test_a_scans_list_is_read_back() -> None:
+def test_queue_listing_of_a_scan_is_read_as_the_scan_wrote_it() -> None:
     written = json.dumps(make_scan_document(NOON, "b", "a", whole=False)).encode()
     assert read_queue_listing(written) == ScanListing(
         to_microseconds(NOON), ("a", "b"), is_complete=False
@@ -62,14 +62,16 @@ def test_a_scans_list_is_read_back() -> None:
         *(("managed", each) for each in (None, [7], ["\ud800"], "", "arn", {}, {"arn": 1})),
     ],
 )
-def test_a_list_with_one_wrong_field_says_nothing(field: str, value: object) -> None:
+def test_queue_listing_with_a_malformed_time_or_queue_list_is_ignored(
+    field: str, value: object
+) -> None:
     assert read_queue_listing(json.dumps(make_scan_document(NOON)).encode()) is not None
     assert (
         read_queue_listing(json.dumps({**make_scan_document(NOON), field: value}).encode()) is None
     )
 
 
-def test_only_a_plain_yes_is_a_whole_list() -> None:
+def test_queue_listing_is_complete_only_if_its_flag_is_true() -> None:
     odd = read_queue_listing(
         json.dumps({**make_scan_document(NOON), "managed_whole": "yes"}).encode()
     )
@@ -77,7 +79,9 @@ def test_only_a_plain_yes_is_a_whole_list() -> None:
     assert not odd.is_complete
 
 
-def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_path: Path) -> None:
+def test_queue_listings_are_read_from_one_day_before_to_eight_days_after_the_night(
+    tmp_path: Path,
+) -> None:
     assert derive_findings_root("s3://bucket/some/cases/") == "s3://bucket/some/findings"
     assert derive_findings_root("s3://bucket") is derive_findings_root("s3://bucket/") is None
     assert derive_findings_root("cases") == "findings"
@@ -108,7 +112,7 @@ def numbers(found: CaseFiles) -> dict[str, list[int]]:
     }
 
 
-def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
+def test_case_with_a_recent_transition_is_read_from_its_first_transition_weeks_earlier(
     account: NightlyFolders,
 ) -> None:
     account.record_transitions(
@@ -151,7 +155,7 @@ def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
     assert said == [f"the cases of {owner.split(':')[4]} are left out: 503 Slow Down"]
 
 
-def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(
+def test_case_with_an_unreadable_first_transition_keeps_its_later_transitions(
     account: NightlyFolders,
 ) -> None:
     account.record_transitions(step(2, "applied", "10-20"), step(3, "ineffective", "11-11"))
@@ -188,13 +192,13 @@ def went(words: str) -> list[Transition]:
         *WENT["outcomes"].items(),
     ],
 )
-def test_the_latest_transition_decides(states: str, word: str) -> None:
+def test_case_outcome_follows_from_its_latest_transition(states: str, word: str) -> None:
     assert CaseTimeline(tuple(went(states))).outcome == word
 
 
 @pytest.mark.parametrize("because", [QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON])
 @pytest.mark.parametrize(("states", "word"), WENT["left_behind"].items())
-def test_what_nobody_listens_for_any_more_is_not_called_healed(
+def test_case_closed_because_its_queue_is_gone_or_unmanaged_is_not_counted_as_healed(
     states: str, word: str, because: str
 ) -> None:
     *before, closed = went(f"{states} closed")
@@ -202,7 +206,9 @@ def test_what_nobody_listens_for_any_more_is_not_called_healed(
     assert CaseTimeline((*before, left)).outcome == word
 
 
-def test_a_case_is_one_row_with_the_first_fix_whatever_the_order_of_its_files() -> None:
+def test_transitions_in_any_file_order_give_one_timeline_with_the_seconds_to_the_first_fix() -> (
+    None
+):
     cases = went("applied verified watching")
     (found,) = group_transitions_by_case([cases[2], cases[0], cases[1]])
     assert found.transitions == tuple(cases)
@@ -214,19 +220,21 @@ def test_a_case_is_one_row_with_the_first_fix_whatever_the_order_of_its_files() 
 
 
 @pytest.mark.parametrize(("states", "ended_by"), WENT["ended_by"].items())
-def test_a_case_has_ended_when_new_failures_open_another(states: str, ended_by: int | None) -> None:
+def test_case_ends_at_its_first_state_in_which_new_failures_open_another_case(
+    states: str, ended_by: int | None
+) -> None:
     transitions = went(states)
     ended_at = ended_by and transitions[ended_by - 1].at
     assert CaseTimeline(tuple(transitions)).ended_at == ended_at
 
 
-def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> None:
+def test_case_without_its_first_transition_opens_at_its_first_failed_call() -> None:
     older = make_timeline(("escalated", "11-10 09:00"), first_n=4)
     assert older.opening_transition is None
     assert older.opened_at == make_time("11-08 08:00")
 
 
-def test_the_week_begins_and_ends_at_midnight_utc_and_only_true_is_a_page() -> None:
+def test_notifications_of_a_week_start_and_end_at_midnight_utc_and_need_notified_true() -> None:
     moments = ("11-08 23:59:59", "11-09 00:00", "11-15 23:59:59", "11-16 00:00")
     edges = make_timeline(*(("escalated", each) for each in moments), notified=(1, 2, 3, 4))
     assert [each.n for each in edges.list_notifications(DAYS)] == [2, 3]
@@ -237,13 +245,15 @@ def test_the_week_begins_and_ends_at_midnight_utc_and_only_true_is_a_page() -> N
 
 
 @pytest.mark.parametrize(("failed_calls", "expected"), [(3, False), (False, False), (0, True)])
-def test_a_case_without_a_failed_call_is_a_scan_s(failed_calls: object, expected: bool) -> None:
+def test_case_with_zero_failed_calls_counts_as_opened_by_a_scan(
+    failed_calls: object, expected: bool
+) -> None:
     case = make_timeline(("escalated", "11-10 09:00")).newest_transition
     evidence = {**case.evidence, "failed_calls": failed_calls}
     assert CaseTimeline((replace(case, evidence=evidence),)).is_opened_without_calls is expected
 
 
-def test_texts_are_bounded_and_can_be_spelled() -> None:
+def test_shorten_limits_the_length_and_escapes_lone_surrogates() -> None:
     greek = "\N{GREEK SMALL LETTER ALPHA}" * 10
     for whole in ("ten letter", "", greek):
         assert shorten(whole, 10) == whole
@@ -282,12 +292,12 @@ def closed(**fields: Any) -> dict[str, Any]:
     ],
     ids=lambda odd: next(iter(odd)),
 )
-def test_an_odd_transition_is_none(odd: dict[str, Any]) -> None:
+def test_transition_with_a_malformed_time_or_reason_is_ignored(odd: dict[str, Any]) -> None:
     assert read_transition(json.dumps(closed()).encode()) is not None
     assert read_transition(json.dumps(closed(**odd)).encode()) is None
 
 
-def test_what_is_no_step_is_passed_over() -> None:
+def test_malformed_steps_of_a_transition_are_skipped() -> None:
     odd: Any = (None, "VisibilityTimeout", {"attribute": "A", "before": 1, "after": "2"}, {})
     case = replace(make_timeline(("applied", "11-10 09:00")).newest_transition, steps=odd)
     assert read_steps(case) == []
@@ -318,7 +328,9 @@ def _taken(*documents: object) -> None:
 @given(st.sampled_from(sorted(closed())), JSON, st.sampled_from(State))
 @example("reason", ["symptom_gone"], State.CLOSED)
 @example("at", "2026-11-10T09:00:00", State.CLOSED)
-def test_any_value_in_any_field_stops_nothing(field: str, odd: object, state: State) -> None:
+def test_any_value_in_any_transition_field_never_stops_the_nightly_or_weekly_job(
+    field: str, odd: object, state: State
+) -> None:
     opening = make_transition(1, "escalated", "11-10 08:30", notified=True, **SEEN)
     document = closed(to=state)
     _taken(document | {field: odd})
@@ -326,5 +338,7 @@ def test_any_value_in_any_field_stops_nothing(field: str, odd: object, state: St
 
 
 @given(st.dictionaries(st.sampled_from(sorted(closed())), JSON) | JSON)
-def test_any_document_stops_nothing(document: object) -> None:
+def test_any_json_value_as_a_transition_never_stops_the_nightly_or_weekly_job(
+    document: object,
+) -> None:
     _taken(document)

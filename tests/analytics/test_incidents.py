@@ -52,13 +52,17 @@ def found(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:
     return calls.transform(group_into_bursts).select("*", after).collect()
 
 
-def test_nine_hundred_seconds_join_and_one_more_splits(spark: SparkSession) -> None:
+def test_failed_calls_up_to_900_seconds_apart_are_one_burst_and_later_calls_start_another(
+    spark: SparkSession,
+) -> None:
     rows = found(spark, *map(call, (0, 900, 1801, 2701, 3601.000001)))
     bursts = sorted((each["after"], each["failed_calls"]) for each in rows)
     assert bursts == [(0, 2), (1801_000_000, 2), (3601_000_001, 1)]
 
 
-def test_each_part_of_the_key_has_its_own_bursts(spark: SparkSession) -> None:
+def test_failed_calls_of_another_account_region_queue_or_symptom_are_another_burst(
+    spark: SparkSession,
+) -> None:
     others = [
         {"account": "999999999999"},
         {"region": "eu-west-1"},
@@ -73,7 +77,9 @@ def test_each_part_of_the_key_has_its_own_bursts(spark: SparkSession) -> None:
     assert earlier[0]["incident_id"] not in {row["incident_id"] for row in rows}
 
 
-def test_principals_and_codes_are_sorted_and_few(spark: SparkSession) -> None:
+def test_burst_lists_its_error_codes_and_ten_principals_in_alphabetical_order(
+    spark: SparkSession,
+) -> None:
     [row] = found(
         spark, *(call(n, principal_arn=f"p{20 - n:02}", error_code=f"c{n % 2}") for n in range(12))
     )
@@ -81,14 +87,16 @@ def test_principals_and_codes_are_sorted_and_few(spark: SparkSession) -> None:
     assert row["error_codes"] == ["c0", "c1"]
 
 
-def test_enough_evidence_is_what_heal_asks_for(spark: SparkSession) -> None:
+def test_burst_has_enough_evidence_if_three_calls_failed_within_600_seconds(
+    spark: SparkSession,
+) -> None:
     times = {"a": (0, 300), "b": (0, 300, 601), "c": (0, 300, 600), "d": (0, 800, 1000, 1400)}
     rows = [call(each, queue_arn=name) for name, every in times.items() for each in every]
     enough = {row["queue_arn"]: row["enough_evidence"] for row in found(spark, *rows)}
     assert enough == {"a": False, "b": False, "c": True, "d": True}
 
 
-def test_what_heal_does_not_take_up_is_no_evidence_and_told_where_it_takes_up_nothing(
+def test_failed_calls_that_heal_ignores_are_counted_in_a_burst_but_are_no_evidence(
     spark: SparkSession,
 ) -> None:
     """Refused looks at a queue, and calls of new sessions, are dropped by design."""
@@ -131,7 +139,7 @@ def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame
     return spark.createDataFrame([read], READING_SCHEMA)
 
 
-def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) -> None:
+def test_failed_call_delivered_in_two_trail_files_is_counted_once(spark: SparkSession) -> None:
     """The first by the file's own name tells it, wherever the files lie."""
     late, early = reading(spark, "a/2.json.gz", {}, {}), reading(spark, "b/1.json.gz", {})
     rows = select_failed_calls(late.union(early)).collect()
@@ -140,7 +148,7 @@ def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) 
     ]  # fmt: skip
 
 
-def test_an_incident_is_the_operators_own_where_every_call_of_it_is(spark: SparkSession) -> None:
+def test_incident_is_an_operators_own_look_only_if_all_its_calls_are(spark: SparkSession) -> None:
     calls = [call(n, queue_arn=name, is_own_look=own) for name, some in {
         "own": (True, True), "mixed": (True, False),
     }.items() for n, own in enumerate(some)]  # fmt: skip
@@ -154,7 +162,7 @@ def test_an_incident_is_the_operators_own_where_every_call_of_it_is(spark: Spark
     assert [(each["why"], each["case_id"]) for each in became] == [("own_look", "c"), (None, "c")]
 
 
-def test_own_calls_and_other_places_are_left_out_and_what_heal_ignores_is_not(
+def test_failed_calls_exclude_mendqs_own_and_other_accounts_and_keep_calls_that_heal_ignores(
     spark: SparkSession,
 ) -> None:
     calls = [{"ignored": each} for each in ("own_call", "no_evidence", None)]
@@ -198,7 +206,9 @@ def case(
 
 
 @pytest.mark.parametrize("home", [HOME, None])
-def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) -> None:
+def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
+    home: AccountAndRegion | None,
+) -> None:
     """Where nobody says whose scans they are, the queues on their lists do."""
     scans = [
         ScanListing(
@@ -221,7 +231,7 @@ def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) ->
     assert touched["seconds_to_heal"] == 600
 
 
-def test_scans_that_list_nothing_speak_of_where_they_are_said_to_look() -> None:
+def test_empty_scan_listings_mean_not_managed_only_if_the_scanned_account_is_known() -> None:
     scans = [ScanListing(micros(each), (), is_complete=True) for each in ("15 03:00", "15 04:00")]
     row = incident("15 03:10", "15 03:50")
     whys = [
@@ -238,7 +248,7 @@ SCANNED = {
 }
 
 
-def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -> None:
+def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> None:
     def scanned(name: str, **fields: Any) -> CaseTimeline:
         return make_timeline(
             ("applied", "11-10 09:00"),
@@ -279,7 +289,7 @@ def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -
         assert list_scan_incidents([alone], [joining]) == []
 
 
-def test_failed_calls_of_more_than_a_week_later_are_another_incident() -> None:
+def test_failed_calls_over_a_week_after_a_scan_opened_a_case_are_another_incident() -> None:
     """However long what a scan opened gathers evidence."""
     grown = {**SCANNED["evidence"], "last_at": "2026-12-10T09:00:00Z"}
     long_open = make_timeline(("escalated", "11-10 09:00"), evidence=grown)

@@ -46,7 +46,7 @@ ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
         ),
     ],
 )
-def test_a_mistake_is_one_line_that_names_the_argument(
+def test_job_with_a_bad_argument_exits_2_and_prints_one_line_that_names_the_argument(
     arguments: str, names: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = arguments.replace("ROOTS", " ".join(ROOTS)).split()
@@ -58,7 +58,7 @@ def test_a_mistake_is_one_line_that_names_the_argument(
     assert printed.err.count("\n") == 1
 
 
-def test_what_is_given_is_taken() -> None:
+def test_job_arguments_of_scheduled_jobs_are_parsed_into_days_roots_and_time_zone() -> None:
     parsed = parse_arguments(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
     assert parsed.account_and_region is None
@@ -75,7 +75,7 @@ def test_what_is_given_is_taken() -> None:
     ).account_and_region == AccountAndRegion("123456789012", "us-east-1")
 
 
-def test_a_trail_that_is_none_is_a_bad_argument(
+def test_nightly_job_whose_trail_root_is_no_trail_exits_2_and_writes_nothing(
     spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roots = [f"--{name}={tmp_path / name}" for name in ("trail", "cases", "out")]
@@ -95,12 +95,12 @@ WEEKS = (
 
 
 @pytest.mark.parametrize("week", WEEKS)
-def test_no_such_week(week: str) -> None:
+def test_week_that_does_not_exist_is_refused(week: str) -> None:
     with pytest.raises(ValueError):
         parse_week_days(week)
 
 
-def test_weeks_begin_on_monday_and_cross_years() -> None:
+def test_iso_weeks_start_on_monday_and_cross_the_year() -> None:
     assert parse_week_days("2026-W46") == Days(date(2026, 11, 9), date(2026, 11, 15))
     assert list_weeks_before("2027-W02")[-4:] == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
 
@@ -112,7 +112,7 @@ JUNK = (
 )  # fmt: skip
 
 
-def test_a_trail_begins_with_its_first_day_whatever_folders_lie_in_it(tmp_path: Path) -> None:
+def test_first_publish_day_of_a_trail_ignores_folders_that_are_no_dates(tmp_path: Path) -> None:
     region = tmp_path / "AWSLogs/123456789012/CloudTrail/us-east-1"
     for each in JUNK:
         (region / each).mkdir(parents=True)

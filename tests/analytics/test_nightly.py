@@ -139,7 +139,9 @@ def _put_strange_files(account: NightlyFolders, day: Path) -> None:
     (day / "folder.json.gz" / "deeper.json.gz").write_bytes(pack_records(make_burst("11-10 15:00")))
 
 
-def test_a_hostile_file_costs_itself_and_nothing_else(night: NightlyFolders) -> None:
+def test_nightly_run_skips_unreadable_trail_files_and_records_the_reason_of_each(
+    night: NightlyFolders,
+) -> None:
     quality = {each["file"].rpartition("/")[2]: each for each in night.rows("quality", "11-10")}
     reasons = {name: each["reason"] for name, each in quality.items()}
     expected = {name: reason for name, (_, reason) in HOSTILE.items()}
@@ -152,7 +154,7 @@ def test_a_hostile_file_costs_itself_and_nothing_else(night: NightlyFolders) -> 
     ]
 
 
-def test_each_burst_is_one_incident_of_the_day_on_which_it_began(night: NightlyFolders) -> None:
+def test_burst_across_midnight_is_one_incident_of_the_day_it_began(night: NightlyFolders) -> None:
     found = [
         (each["queue_arn"].rpartition(":")[2], each["symptom"], each["failed_calls"],
          each["outcome"], each["why"], each["seconds_to_heal"])
@@ -169,7 +171,9 @@ def test_each_burst_is_one_incident_of_the_day_on_which_it_began(night: NightlyF
     assert len(night.rows("failed_calls", "11-11")) == 2
 
 
-def test_a_nightly_run_says_what_it_read(night: NightlyFolders) -> None:
+def test_nightly_run_document_counts_its_files_bytes_records_failed_calls_and_incidents(
+    night: NightlyFolders,
+) -> None:
     quality = night.rows("quality", "11-10")
     unreadable_rows = [each for each in quality if each["reason"]]
     assert night.nightly("11-10") == {
@@ -184,7 +188,7 @@ def test_a_nightly_run_says_what_it_read(night: NightlyFolders) -> None:
     }  # fmt: skip
 
 
-def test_without_a_wheel_the_tables_are_the_same_byte_for_byte(
+def test_fallback_reader_writes_the_same_tables_byte_for_byte_as_the_native_reader(
     spark: SparkSession, night: NightlyFolders, account: NightlyFolders
 ) -> None:
     """And so they are by the run of the day into which a burst goes on."""
@@ -206,7 +210,7 @@ def test_without_a_wheel_the_tables_are_the_same_byte_for_byte(
             ]
 
 
-def test_late_files_join_bursts_and_what_expired_takes_nothing_back(
+def test_late_trail_file_joins_two_bursts_and_its_later_deletion_changes_no_table(
     spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account.publish("11-10", make_burst("11-10 23:50", calls=1))
@@ -226,7 +230,7 @@ def test_late_files_join_bursts_and_what_expired_takes_nothing_back(
     assert "2026-11-11: not changed, because 1 of its files were deleted" in capsys.readouterr().out
 
 
-def test_nothing_read_is_no_quiet_day(
+def test_nightly_run_that_reads_nothing_after_the_trail_began_exits_4(
     spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account.publish("11-10", [])
@@ -243,7 +247,7 @@ def test_nothing_read_is_no_quiet_day(
 @pytest.mark.parametrize(
     ("unreadable_bytes", "code"), [(0, 0), (1_000, 0), (1_001, 3), (50_000, 3), (100_000, 3)]
 )
-def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
+def test_nightly_run_exits_3_if_more_than_one_percent_of_the_bytes_is_unreadable(
     tmp_path: Path, unreadable_bytes: int, code: int
 ) -> None:
     now = datetime(2026, 11, 11, 2, tzinfo=UTC)
@@ -271,7 +275,7 @@ def retained(
     return dict(nightly_of(spark, account).count_lost_files(days, frozenset(listed)))
 
 
-def test_a_day_is_written_anew_unless_files_of_it_or_of_the_day_before_are_gone(
+def test_day_is_not_rewritten_if_trail_files_of_that_day_or_the_day_before_were_deleted(
     spark: SparkSession, account: NightlyFolders
 ) -> None:
     """Into the day after, a burst may go on."""
@@ -291,7 +295,7 @@ def test_a_day_is_written_anew_unless_files_of_it_or_of_the_day_before_are_gone(
     assert retained(spark, account) == {}, "a table that is none keeps nothing"
 
 
-def test_what_is_no_table_is_said_and_left_out(
+def test_unusable_parquet_file_of_a_day_is_reported_and_the_other_days_are_read(
     spark: SparkSession, account: NightlyFolders
 ) -> None:
     said: list[str] = []
@@ -311,7 +315,9 @@ def test_what_is_no_table_is_said_and_left_out(
 
 
 @pytest.mark.parametrize("bound", ["MAXIMUM_DRIVER_CALLS", "MAXIMUM_DRIVER_SECONDS"])
-def test_much_work_is_left_to_spark(night: NightlyFolders, monkeypatch: Any, bound: str) -> None:
+def test_driver_above_its_limit_of_calls_or_seconds_leaves_the_trail_to_spark(
+    night: NightlyFolders, monkeypatch: Any, bound: str
+) -> None:
     monkeypatch.setattr(f"analytics.trail.{bound}", -1)
     files = [(f"{next(night.trail.rglob('*.gz'))}", 1)]
     assert Reader(NATIVE_READER).read_on_driver(FolderStorage("/"), files) is None

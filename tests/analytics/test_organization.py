@@ -92,7 +92,9 @@ def by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {each["account"]: each for each in told["members"]}
 
 
-def test_who_lies_is_silent_or_late_is_named(central: Central, spark: SparkSession) -> None:
+def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_about_others(
+    central: Central, spark: SparkSession
+) -> None:
     waits = make_account_incident(WHOLE, 2, outcome="escalated", urgent=True, failed_calls=7)
     central.whole(WHOLE, make_account_incident(WHOLE, outcome="healed"), waits)
     true, of_another = (
@@ -157,7 +159,7 @@ def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
     assert len(bucket.listed_files) == 1 + 3 * 2
 
 
-def test_a_file_that_cannot_be_read_costs_itself_alone(
+def test_unreadable_table_of_a_member_account_is_reported_and_its_other_days_are_counted(
     central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weekly, "MAXIMUM_TABLE_BYTES", 100_000)
@@ -186,7 +188,9 @@ def test_a_file_that_cannot_be_read_costs_itself_alone(
     assert found[LIAR]["state"] == "reported"
 
 
-def test_what_no_nightly_job_writes_is_left_out(central: Central, spark: SparkSession) -> None:
+def test_organization_summary_leaves_out_rows_with_impossible_values(
+    central: Central, spark: SparkSession
+) -> None:
     odd: list[dict[str, Any]] = [
         *({"failed_calls": calls} for calls in (-1, 2**62, None)),
         *({"account": None}, {"outcome": None}),
@@ -197,7 +201,9 @@ def test_what_no_nightly_job_writes_is_left_out(central: Central, spark: SparkSe
     assert (found["incidents"], found["rows_left_out"]) == (1, 5)
 
 
-def test_names_that_are_none_of_ours_are_passed_over(central: Central, spark: SparkSession) -> None:
+def test_organization_summary_ignores_foreign_files_and_folders_in_the_shared_bucket(
+    central: Central, spark: SparkSession
+) -> None:
     path = central.put(WHOLE, MONDAY, make_account_incident(WHOLE))
     strays = ("notes.txt", "2026-11-20.parquet", "2026-11-10.json", "x.parquet")
     for stray in strays:
@@ -213,7 +219,7 @@ def test_names_that_are_none_of_ours_are_passed_over(central: Central, spark: Sp
     ("alias", "shown"),
     [("orders-prod", "orders-prod"), ("<b>x</b>", ""), ("a" * 64, ""), (["a"], ""), ("a\n", "")],
 )
-def test_an_alias_is_one_or_none(
+def test_account_alias_that_is_no_valid_iam_alias_is_shown_as_empty(
     central: Central, spark: SparkSession, alias: object, shown: str
 ) -> None:
     central.put(WHOLE, MONDAY)
@@ -221,7 +227,9 @@ def test_an_alias_is_one_or_none(
     assert central.told(spark)["members"][0]["alias"] == shown
 
 
-def test_practice_is_nobodys_incident(central: Central, spark: SparkSession) -> None:
+def test_organization_summary_excludes_incidents_of_the_probe_and_operators_own_looks(
+    central: Central, spark: SparkSession
+) -> None:
     own = make_account_incident(WHOLE) | {
         "queue_arn": f"arn:aws:sqs:{REGION}:{WHOLE}:mendq-probe.fifo"
     }
@@ -230,14 +238,16 @@ def test_practice_is_nobodys_incident(central: Central, spark: SparkSession) -> 
     assert (found["incidents"], found["rows_left_out"]) == (0, 0)
 
 
-def test_who_joins_in_the_week_owes_no_day_before(central: Central, spark: SparkSession) -> None:
+def test_member_account_that_joins_during_the_week_is_not_late(
+    central: Central, spark: SparkSession
+) -> None:
     for day in DAYS[3:]:
         central.put(WHOLE, day)
     (found,) = central.told(spark)["members"]
     assert found["state"] == "reported"
 
 
-def test_most_are_listed_and_the_others_counted(
+def test_organization_summary_lists_members_up_to_its_limit_and_counts_the_rest(
     central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weekly, "MAXIMUM_LISTED_MEMBERS", 2)
@@ -248,7 +258,9 @@ def test_most_are_listed_and_the_others_counted(
     assert (told["members_left_out"], told["totals"]["incidents"]) == (1, 3)
 
 
-def test_one_trail_tells_of_all_accounts(account: NightlyFolders, spark: SparkSession) -> None:
+def test_organization_trail_gives_each_account_its_state_and_incidents(
+    account: NightlyFolders, spark: SparkSession
+) -> None:
     """The tables are the hub's own: a row is its account's, whose files make its days."""
     files = [make_file_row(each, account=each, region=REGION) for each in (WHOLE, LATE)]
     quality = {day: files if day == MONDAY else files[:1] for day in DAYS}
@@ -270,7 +282,7 @@ def test_one_trail_tells_of_all_accounts(account: NightlyFolders, spark: SparkSe
     assert states == {WHOLE: ("reported", 1), LATE: ("late", 1), SILENT: ("silent", 0)}
 
 
-def test_the_weekly_job_sums_the_organization_up(
+def test_weekly_job_with_an_organization_writes_its_members_into_the_summary(
     account: NightlyFolders, central: Central, spark: SparkSession
 ) -> None:
     central.whole(WHOLE, make_account_incident(WHOLE, outcome="escalated"))
@@ -290,7 +302,7 @@ def test_the_weekly_job_sums_the_organization_up(
     assert told.members[0].alias == "orders-prod"
 
 
-def test_one_job_reads_the_cases_of_every_account_and_believes_none_about_another(
+def test_nightly_job_ignores_a_case_that_an_account_wrote_about_another_accounts_queue(
     account: NightlyFolders, spark: SparkSession
 ) -> None:
     """Of a trail that serves all: one account's bucket is gone, one tells of another's queue.

@@ -57,7 +57,7 @@ BY_STATE = {
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
+def test_case_state_gives_at_most_one_recommendation_of_its_kind(state: State) -> None:
     found = of(
         make_timeline((state, "11-10 09:00"), next_step={"sentence": "Look.", "command": "ls"})
     )
@@ -70,7 +70,7 @@ def test_each_state_asks_for_one_thing_or_none(state: State) -> None:
     )
 
 
-def test_a_recommendation_says_what_the_case_says() -> None:
+def test_recommendation_carries_the_change_and_reason_of_its_case() -> None:
     case = make_timeline(
         ("applied", "11-10 09:00", "it takes 38 s"), ("verified", "11-10 09:30", "it holds")
     )
@@ -81,7 +81,7 @@ def test_a_recommendation_says_what_the_case_says() -> None:
     assert of(case) == [replace(asked, case_id=case.newest_transition.case_id, reason="it holds")]
 
 
-def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
+def test_values_that_mendq_set_are_all_listed_oldest_first() -> None:
     """Whatever else there is to do, and however many ask for the same."""
     values = [
         make_timeline(
@@ -112,13 +112,15 @@ OWNERS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("evidence", "owner"), OWNERS)
-def test_the_owner_is_the_stack_of_the_queue(evidence: dict[str, Any], owner: str) -> None:
+def test_recommendation_owner_is_the_cloudformation_stack_of_the_queue(
+    evidence: dict[str, Any], owner: str
+) -> None:
     case = make_timeline(("observed", "11-10 09:00")).newest_transition
     known = replace(case, evidence={**case.evidence, **evidence})
     assert [each.owner for each in of(CaseTimeline((known,)))] == [owner]
 
 
-def test_the_template_says_what_stood_there_before_the_first_step() -> None:
+def test_template_recommendation_of_two_fixes_shows_the_value_before_the_first_one() -> None:
     first = make_timeline(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
     second = make_timeline(
         ("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED
@@ -128,7 +130,7 @@ def test_the_template_says_what_stood_there_before_the_first_step() -> None:
 
 
 @pytest.mark.parametrize(("came_from", "theirs"), [(None, "30"), ("applied", ""), ("verified", "")])
-def test_a_person_s_value_is_named_only_where_a_case_knows_it(
+def test_overridden_recommendation_names_a_persons_value_only_if_its_case_recorded_it(
     came_from: str | None, theirs: str
 ) -> None:
     (found,) = of(make_timeline(("overridden", "11-10 09:00"), came_from=came_from))
@@ -150,7 +152,7 @@ def case(day: int, states: str, **fields: Any) -> CaseTimeline:
 
 
 @pytest.mark.parametrize("title", LEFT)
-def test_what_cases_leave_to_people(title: str) -> None:
+def test_cases_give_the_expected_recommendations(title: str) -> None:
     lives = [case(**each) for each in LEFT[title]["cases"]]
     found = [f"{each.kind} {each.attribute} {each.after}".strip() for each in of(*lives)]
     assert found == LEFT[title]["asks"]
@@ -171,14 +173,14 @@ BUG: Any = {
     [(10, 1, True), (9, 1, False), (1, 100, True), (1, 99, False), (2, 49, False)],
 )
 @pytest.mark.parametrize("fields", [CODE, BUG])
-def test_only_many_are_worth_a_monday(
+def test_caller_recommendation_needs_ten_incidents_or_100_failed_calls(
     fields: dict[str, Any], incidents: int, failed_calls: int, is_announced: bool
 ) -> None:
     rows = [make_incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)]
     assert bool(recommend_for_callers(rows)) is is_announced
 
 
-def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers() -> None:
+def test_caller_recommendations_merge_queues_of_a_caller_and_callers_of_an_unknown_code() -> None:
     over = {**BUG, "error_codes": ["OverLimit"]}
     rows = [
         make_incident(failed_calls=60, queue_arn=make_queue_arn("a"), **BUG),
@@ -200,7 +202,9 @@ def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers()
 
 
 @pytest.mark.parametrize("why", [None, "unknown", "may_be_a_race"])
-def test_what_has_a_case_or_might_have_one_is_no_callers(why: str | None) -> None:
+def test_incident_that_has_or_may_have_a_case_gives_no_caller_recommendation(
+    why: str | None,
+) -> None:
     rows = [make_incident(n, failed_calls=500, **{**BUG, "why": why}) for n in range(20)]
     assert recommend_for_callers(rows) == []
 
@@ -223,14 +227,14 @@ def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[
     ]
 
 
-def test_incidents_of_the_queue_and_the_symptom_count_unless_they_were_counted() -> None:
+def test_recommendation_counts_incidents_of_its_queue_and_symptom_unless_already_counted() -> None:
     incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), symptom="kms_throttled")]
     for each, counts in ((asked(), (2, 10, 1)), (asked(incidents=4, queues=3), (4, 0, 3))):
         (found,) = make_to_do_fields([each], incidents)["do_this_week"]
         assert (found["incidents"], found["failed_calls"], found["queues"]) == counts
 
 
-def test_more_than_three_queues_alike_are_said_as_one() -> None:
+def test_same_recommendation_for_more_than_three_queues_is_merged_into_one() -> None:
     assert len(merge_alike_recommendations([asked(each) for each in "abc"])) == 3
     incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
     every = [asked(each, case_id=each) for each in "abcd"]
@@ -243,7 +247,7 @@ def test_more_than_three_queues_alike_are_said_as_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["after", "attribute", "symptom", "kind", "why", "owner"])
-def test_what_is_not_the_same_change_is_not_folded(name: str) -> None:
+def test_recommendation_that_differs_in_one_field_is_not_merged(name: str) -> None:
     assert (
         len(merge_alike_recommendations([*map(asked, "abc"), asked("d", **{name: "other"})])) == 4
     )
@@ -262,7 +266,7 @@ ASKED = st.lists(
 
 
 @given(ASKED, st.randoms())
-def test_the_ten_that_would_have_prevented_most_in_any_order(
+def test_to_do_list_has_the_ten_recommendations_with_most_incidents_for_any_input_order(
     every: list[RecommendedTask], random: Any
 ) -> None:
     one = merge_alike_recommendations(every)
@@ -277,7 +281,7 @@ def test_the_ten_that_would_have_prevented_most_in_any_order(
     assert make_to_do_fields(turned, incidents[::-1]) == document
 
 
-def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
+def test_to_do_list_puts_cases_that_wait_for_a_person_first() -> None:
     kinds = [("watch", "applied"), ("write_into_template", "verified"), ("decide", "overridden"),
              ("approve", "proposed"), ("fix", "escalated"), ("fix", "refused")]  # fmt: skip
     every = [
@@ -288,7 +292,7 @@ def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
     assert found == ["escalated", "proposed", "overridden", "verified", "refused", "applied"]
 
 
-def test_what_scans_alone_report_is_asked_for_behind_what_failed() -> None:
+def test_to_do_list_puts_scan_findings_after_failed_calls_and_merges_them_by_kind() -> None:
     found = [
         (make_queue_arn(f"q-{n}"), "alarm_missing", f"nothing watches q-{n}") for n in range(4)
     ]

@@ -47,7 +47,9 @@ def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
         yield BucketInAFolder(folder)
 
 
-def test_what_is_put_is_read_and_listed(root: Storage) -> None:
+def test_storage_reads_and_lists_files_that_it_wrote_even_with_colons_in_names(
+    root: Storage,
+) -> None:
     """Hadoop would take what stands before a colon for a scheme."""
     assert (root.list_folders("x"), root.list_file_sizes("x"), root.read("x/y")) == ([], {}, None)
     root.write("t:1/dt=1/t.parquet", b"old and longer")
@@ -62,13 +64,15 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
     assert root.list_file_sizes("t:1") == {}
 
 
-def test_a_log_file_that_grows_costs_what_was_listed(root: Storage) -> None:
+def test_log_file_that_grows_after_listing_is_read_up_to_its_listed_size(root: Storage) -> None:
     root.write("t/grown", GOOD * 2)
     [row] = Reader(FALLBACK_READER).read_on_driver(root, [("t/grown", len(GOOD))]) or []
     assert (row["reason"], row["records"]) == (None, 3)
 
 
-def test_what_goes_or_has_no_name_costs_itself(tmp_path: Path, monkeypatch: Any) -> None:
+def test_folder_storage_skips_files_that_vanish_and_folders_with_undecodable_names(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     """The folder is not taken for one that is not there, and Java is told no name that is none."""
     (tmp_path / "d" / "\udcff").mkdir(parents=True)
     (tmp_path / "d" / "stays").write_bytes(b"1")
@@ -78,7 +82,9 @@ def test_what_goes_or_has_no_name_costs_itself(tmp_path: Path, monkeypatch: Any)
     assert (looked.list_file_sizes("d"), looked.list_folders("d")) == ({"d/stays": 1}, [])
 
 
-def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSession) -> None:
+def test_staged_files_are_complete_and_removed_after_staging(
+    root: Storage, spark: SparkSession
+) -> None:
     root.write("t/y", b"2")
     with root.staging() as stage:
         spark.range(3).coalesce(1).write.parquet(f"{stage.make_spark_root([])}n")
@@ -89,7 +95,9 @@ def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSessio
     assert root.read("t/y") == b"2"
 
 
-def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: SparkSession) -> None:
+def test_spark_paths_below_a_storage_root_equal_the_storage_paths(
+    root: Storage, spark: SparkSession
+) -> None:
     root.write("d/x.json.gz", b"<html>")
     assert root.read("d/x.json.gz") == b"<html>", "as it is, though its name says gzip"
     spark_root = root.make_spark_root(["d"])
@@ -99,7 +107,7 @@ def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: Sp
 
 
 @pytest.mark.parametrize("spelled", ["x/../trail", "./trail", "trail/", "trail//", "link"])
-def test_a_root_is_spelled_as_spark_spells_it(
+def test_folder_root_with_dots_or_links_is_resolved_as_spark_resolves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelled: str
 ) -> None:
     for name in ("x", "trail"):
@@ -109,7 +117,7 @@ def test_a_root_is_spelled_as_spark_spells_it(
     assert FolderStorage(spelled).make_spark_root([]) == f"file:{tmp_path.resolve()}/trail/"
 
 
-def test_what_cannot_be_written_to_stays_as_it_is(tmp_path: Path) -> None:
+def test_failed_write_to_folder_storage_changes_nothing_and_leaves_no_file(tmp_path: Path) -> None:
     """And nothing is left beside it."""
     storage = FolderStorage(str(tmp_path))
     storage.write("t/a", b"1")
@@ -124,7 +132,7 @@ def test_what_cannot_be_written_to_stays_as_it_is(tmp_path: Path) -> None:
     assert storage.read("t/a") == b"1"
 
 
-def test_where_nothing_can_be_read_no_file_is_taken_for_missing(
+def test_hadoop_storage_that_cannot_read_raises_and_does_not_report_the_file_missing(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A whole night would else be without its files."""

@@ -48,12 +48,12 @@ from tests.real_records import read_cloudtrail_records
         (compress(b"\xff\xfe\xfd"), "not_json"),
     ],
 )
-def test_an_unreadable_file_names_its_reason(written: bytes, reason: str) -> None:
+def test_unreadable_trail_file_gives_its_reason_and_no_calls(written: bytes, reason: str) -> None:
     reading = read_file(written)
     assert (reading.reason, reading.record_count, reading.calls) == (reason, 0, ())
 
 
-def test_records_cost_themselves() -> None:
+def test_malformed_trail_record_is_counted_and_the_other_records_of_the_file_are_read() -> None:
     calls = make_burst("11-10 09:00", calls=2)
     without_time = make_record("11-10 09:00", eventTime=None)
     success = make_record("11-10 09:00", errorCode=None)
@@ -76,7 +76,7 @@ def test_records_cost_themselves() -> None:
         ("ReceiveMessage", None, False),
     ],
 )
-def test_a_look_of_mendqs_command_is_known_by_its_user_agent(
+def test_call_is_an_operators_own_look_if_a_read_api_was_called_by_the_mendq_cli(
     event: str, agent: str | None, *, is_own: bool
 ) -> None:
     made = make_record("11-10 09:00", eventName=event, userAgent=agent)
@@ -91,7 +91,7 @@ def test_read_file_finds_no_failed_calls_in_real_records_of_other_services() -> 
     assert (reading.calls, reading.unreadable_count_by_reason) == ((), {})
 
 
-def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
+def test_native_reader_agrees_with_the_standard_library_reader_on_every_example_file() -> None:
     """A file shows nothing of the one before."""
     native = make_file_reader()
     for name, written in {**make_readable_files(), "torn": GOOD[:-9], "good": GOOD}.items():
@@ -105,7 +105,9 @@ def test_native_code_is_of_no_other_opinion_file_after_file() -> None:
 @given(st.binary(max_size=300), st.integers(0, 400), st.booleans())
 @settings(deadline=None)
 @example(b"", 0, False)
-def test_any_bytes_give_the_same_reading(noise: bytes, cut: int, is_inside: bool) -> None:
+def test_native_and_standard_library_reader_agree_on_any_bytes(
+    noise: bytes, cut: int, is_inside: bool
+) -> None:
     native = make_file_reader()
     text = zlib.decompress(GOOD, 31)
     torn = compress(text[:cut] + noise + text[cut:]) if is_inside else GOOD[:cut] + noise
@@ -114,7 +116,9 @@ def test_any_bytes_give_the_same_reading(noise: bytes, cut: int, is_inside: bool
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_values_are_counted_alike(more: int) -> None:
+def test_both_readers_refuse_a_trail_file_above_the_same_number_of_json_containers(
+    more: int,
+) -> None:
     """Each record is an object with a list in it; the document and its list are two more."""
     record_text = '{"eventSource":"a","b":[]},'
     odd = f'{{"eventSource":"{"[" * (1 + more)}"}}'
@@ -125,14 +129,16 @@ def test_values_are_counted_alike(more: int) -> None:
     assert (native.reason is None) is not bool(more)
 
 
-def test_the_native_reader_is_chosen_where_its_wheels_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_native_reader_is_chosen_only_if_its_wheels_can_be_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert Reader.choose_for_this_process() == Reader(NATIVE_READER)
     monkeypatch.setattr(trail, "WHY_NO_ARROW", "cannot import pyarrow")
     assert Reader.choose_for_this_process() == Reader(FALLBACK_READER, "cannot import pyarrow")
 
 
 @pytest.mark.parametrize("wheel", ["isal", "msgspec", "numpy"])
-def test_without_a_wheel_the_standard_library_reads_in_its_place(
+def test_standard_library_reads_the_trail_if_a_wheel_is_missing(
     monkeypatch: pytest.MonkeyPatch, wheel: str
 ) -> None:
     """A module of its own, so that no other test sees it."""
@@ -182,7 +188,7 @@ def row(name: str, reading: FileReading) -> dict[str, Any]:
     return own | {"records": reading.record_count, "unreadable_records": faults, "calls": calls}
 
 
-def test_files_give_the_rows_of_the_standard_library(
+def test_spark_reads_trail_files_into_the_rows_of_the_standard_library_reader(
     spark: SparkSession, tmp_path: Path, reader: Reader
 ) -> None:
     """What lies deeper is not read: no listing names it, so quality would not say its calls."""

@@ -44,7 +44,7 @@ OF_CASES = {"reached_a_person", "open_now", "open_now_left_out", "impact", "earn
             "do_this_week", "do_this_week_left_out"}  # fmt: skip
 
 
-def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> None:
+def test_week_without_nightly_runs_or_cases_reports_them_missing_and_counts_nothing() -> None:
     document = make_week_summary({})
     missing = document["not_seen"]["nightly_runs_missing"]
     assert [row["date"] for row in document["per_day"]] == missing
@@ -60,7 +60,7 @@ def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> No
     assert read_summary(to_json_bytes(document)).cases_were_read
 
 
-def test_a_week_is_counted() -> None:
+def test_week_summary_of_incidents_cases_and_files_equals_the_stored_document() -> None:
     """Of what a case paged, the week's own alone; what failed calls and scans found alike."""
     fail_if_stale(WEEK_FILE)
     read_summary(to_json_bytes(count_week()))
@@ -69,7 +69,7 @@ def test_a_week_is_counted() -> None:
 DRILL = make_queue_arn("mendq-drill-0123abcd.fifo")
 
 
-def test_what_is_our_own_is_counted_apart_and_nowhere_else() -> None:
+def test_incidents_of_drills_probe_and_own_looks_are_counted_only_as_own_incidents() -> None:
     rows = [
         make_incident(1),
         make_incident(2, queue_arn=DRILL, outcome="escalated", symptom="drilled"),
@@ -99,7 +99,7 @@ def test_what_is_our_own_is_counted_apart_and_nowhere_else() -> None:
     assert "drilled" not in document["by_symptom"]
 
 
-def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
+def test_previous_week_counts_only_its_complete_nightly_runs() -> None:
     before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
@@ -119,7 +119,7 @@ def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
         (timedelta(hours=6), timedelta(hours=-9), True, False),
     ],
 )
-def test_a_week_says_whether_it_is_over(
+def test_week_is_over_once_sunday_has_ended_and_its_table_exists_or_three_hours_passed(
     made_at: timedelta, scheduled_at: timedelta | None, *, tables: bool, is_over: bool
 ) -> None:
     ended = datetime(2026, 11, 16, tzinfo=UTC)
@@ -129,7 +129,7 @@ def test_a_week_says_whether_it_is_over(
     assert document["not_seen"]["week_is_over"] is is_over
 
 
-def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
+def test_week_with_a_sunday_table_written_before_sunday_ended_is_not_over() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
@@ -138,7 +138,7 @@ def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
     assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
 
-def test_a_case_says_why_of_the_listed_incidents() -> None:
+def test_listed_incident_shows_the_shortened_reason_of_its_case() -> None:
     seen_well = ("verified", "11-10 10:00", "r" * 2_000)
     case = make_timeline(
         ("applied", "11-10 09:00", "first"), seen_well, ("watching", "11-10 10:00", "on")
@@ -156,7 +156,7 @@ def test_a_case_says_why_of_the_listed_incidents() -> None:
     assert (told, unasked) == (["", "r" * 997 + "...", ""], [""] * 3)
 
 
-def test_cases_are_worst_first_and_few() -> None:
+def test_week_lists_its_50_worst_incidents_first_and_counts_the_rest() -> None:
     rows = [make_incident(number, failed_calls=number) for number in range(60)]
     rows[7] |= {"outcome": "escalated"}
     rows[50] |= {"outcome": "escalated"}
@@ -197,7 +197,9 @@ def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
 
 
 @pytest.mark.parametrize(("count", "p90"), [(0, None), (4, None), (5, 5), (11, 10), (100, 90)])
-def test_no_percentile_below_five(count: int, p90: int | None) -> None:
+def test_times_to_heal_have_a_p90_only_for_five_or_more_incidents(
+    count: int, p90: int | None
+) -> None:
     rows = [make_incident(seconds_to_heal=float(each)) for each in range(count, 0, -1)]
     for times in list_times_to_heal(rows):
         assert times["p90_seconds"] == p90
@@ -205,7 +207,7 @@ def test_no_percentile_below_five(count: int, p90: int | None) -> None:
         assert times["incidents"] == count
 
 
-def test_symptoms_with_most_come_first_and_only_what_was_healed_counts() -> None:
+def test_times_to_heal_rank_symptoms_by_healed_incidents_and_ignore_other_outcomes() -> None:
     rows = [
         *(make_incident(symptom=each) for each in ("kms_throttled", "b", "b", "a", "a")),
         make_incident(symptom="never_timed", seconds_to_heal=None),
@@ -216,13 +218,15 @@ def test_symptoms_with_most_come_first_and_only_what_was_healed_counts() -> None
     assert found == [("a", 2), ("b", 2), ("kms_throttled", 1)]
 
 
-def test_a_sample_is_evenly_spaced_by_rank_with_both_ends() -> None:
+def test_pick_evenly_spaces_its_sample_by_rank_and_keeps_both_ends() -> None:
     sample = pick_evenly(range(1_000), 200)
     assert {later - earlier for earlier, later in pairwise(sample)} == {5, 6}
     assert (len(sample), sample[0], sample[-1]) == (200, 0, 999)
 
 
-def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
+def test_unknown_error_codes_above_the_symptom_limit_are_merged_and_catalogue_symptoms_kept() -> (
+    None
+):
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
     assert reports.OTHER_CODES_SYMPTOM == OTHER_CODES_SYMPTOM
     codes = [make_incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
@@ -259,7 +263,7 @@ def files_of(read: NightlyCounts) -> list[dict[str, Any]]:
     return [first, *(make_file_row(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
 
 
-def test_each_nightly_has_its_own_verdict() -> None:
+def test_nightly_run_of_a_week_is_torn_if_its_tables_differ_from_its_counts() -> None:
     """Tables that are not what the nightly run counted are torn."""
     reads = {day: replace(READ, day=day) for day in [*TWO_WEEKS_BEFORE, *DAYS[:6]]}
     reads[DAYS[1]] = replace(READ, day=DAYS[1], records=1_999)

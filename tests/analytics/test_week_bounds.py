@@ -111,11 +111,11 @@ def read_again(content: bytes) -> Summary:
     return read_summary(content)
 
 
-def test_it_is_small_enough_to_be_read(content: bytes) -> None:
+def test_summary_of_the_largest_week_is_small_enough_for_the_report_to_read(content: bytes) -> None:
     assert MOST_SUMMARY_BYTES / 3 < len(content) < MOST_SUMMARY_BYTES * 0.95
 
 
-def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
+def test_sums_of_the_largest_week_cover_all_incidents_and_failed_calls(read_again: Summary) -> None:
     counts = (read_again.by_symptom, read_again.by_outcome)
     assert [sum(each.values()) for each in counts] == [INCIDENTS] * 2
     assert read_again.totals.incidents == INCIDENTS
@@ -127,7 +127,9 @@ def test_nothing_is_lost_from_the_sums(read_again: Summary) -> None:
     assert healed == read_again.totals.healed_with_time
 
 
-def test_what_is_left_out_is_said(read_again: Summary) -> None:
+def test_summary_of_the_largest_week_counts_the_rows_that_its_lists_leave_out(
+    read_again: Summary,
+) -> None:
     assert len(read_again.by_symptom) == len(read_again.not_seen.unknown_code) == MAXIMUM_SYMPTOMS
     assert read_again.symptoms_left_out == INCIDENTS - MAXIMUM_SYMPTOMS + 1
     assert read_again.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_SYMPTOMS
@@ -142,7 +144,9 @@ def test_what_is_left_out_is_said(read_again: Summary) -> None:
     assert (len(read_again.open_now), read_again.open_now_left_out) == (50, CASES - 50)
 
 
-def test_the_order_of_rows_changes_no_byte(absurd: WeekInput, content: bytes) -> None:
+def test_summary_has_the_same_bytes_for_rows_in_any_order(
+    absurd: WeekInput, content: bytes
+) -> None:
     turned, files = (
         {day: rows[::-1] for day, rows in [*table.items()][::-1]}
         for table in (absurd.incidents_by_day, absurd.quality_by_day)
@@ -151,7 +155,7 @@ def test_the_order_of_rows_changes_no_byte(absurd: WeekInput, content: bytes) ->
     assert to_json_bytes(make_summary(WEEK, other, MADE_AT)) == content
 
 
-def test_a_page_is_made_of_it(read_again: Summary) -> None:
+def test_report_page_of_the_largest_week_shows_its_totals(read_again: Summary) -> None:
     made = make_page(read_again)
     assert "15,000 accounts in 15,000 regions" in made
     assert f"{INCIDENTS - 4:,} other symptoms" in made

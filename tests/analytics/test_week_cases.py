@@ -30,7 +30,7 @@ def ids(*lives: CaseTimeline) -> list[str]:
     return [each["case_id"] for each in make_open_case_fields(lives, {})["open_now"]]
 
 
-def test_what_waits_is_most_pressing_first_and_nothing_else_is_listed() -> None:
+def test_open_cases_that_wait_for_a_person_are_listed_urgent_first_then_oldest_first() -> None:
     """Urgent ones before others, in each the older; what goes on by itself waits for nobody."""
     assert ids(
         make_timeline(("overridden", "11-01 09:00"), case_id="f"),
@@ -46,7 +46,7 @@ def test_what_waits_is_most_pressing_first_and_nothing_else_is_listed() -> None:
     ) == [*"bcdef"]
 
 
-def test_what_waits_says_since_when_and_how_its_queue_stands() -> None:
+def test_open_case_shows_since_when_it_waits_its_next_step_and_its_queue_backlog() -> None:
     step = {"sentence": "Raise it.", "command": "aws", "runbook": 7, "more": "x"}
     states = ("proposed", "11-08 08:30"), ("escalated", "11-09 09:00"), ("escalated", "11-10 09:00")
     life_of = make_timeline(*states, code="over_ceiling", next_step=step)
@@ -66,7 +66,7 @@ def test_what_waits_says_since_when_and_how_its_queue_stands() -> None:
     assert set(unknown["next_step"].values()) == {""}
 
 
-def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -> None:
+def test_open_case_carries_its_timeline_and_drops_malformed_consumer_needs() -> None:
     states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
     (listed,) = make_open_case_fields([make_timeline(*states)], {})["open_now"]
     assert [(each["state"], each["at"], each["says"]) for each in listed["timeline"]] == [
@@ -84,7 +84,7 @@ def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -
     assert make_picture_data(None) == {"timeline": [], "visibility": []}
 
 
-def test_as_many_as_wait_are_listed_or_counted() -> None:
+def test_open_cases_beyond_50_are_counted_as_left_out() -> None:
     many = [make_timeline(("escalated", "11-10 09:00"), case_id=f"{n:02}") for n in range(53)]
     found = make_open_case_fields(many, {})
     assert (len(found["open_now"]), found["open_now_left_out"]) == (50, 3)
@@ -98,13 +98,15 @@ def test_as_many_as_wait_are_listed_or_counted() -> None:
         ("11-15 11:00", True), ("11-09 06:00", False),
     ],
 )  # fmt: skip
-def test_nights_and_weekends_are_those_of_the_time_zone(when: str, is_out: bool) -> None:
+def test_urgent_notification_at_night_or_on_a_weekend_of_the_time_zone_is_out_of_hours(
+    when: str, is_out: bool
+) -> None:
     paged = [make_timeline(("escalated", when), notified=(1,), urgent=True)]
     found = count_urgent_notifications(WEEK_DAYS, paged, ZoneInfo("Europe/Berlin"))
     assert found == {"urgent_notifications": 1, "out_of_hours": int(is_out)}
 
 
-def test_only_what_was_sent_urgently_in_the_week_is_an_urgent_notification() -> None:
+def test_urgent_notifications_of_a_week_exclude_other_weeks_and_notifications_not_urgent() -> None:
     states = [("escalated", f"11-{day} 12:00") for day in ("08", "09", "10", "16")]
     sent = make_timeline(*states, notified=(1, 2, 4), urgent=True)
     quiet = make_timeline(*states, notified=(1, 2, 4))
@@ -112,7 +114,7 @@ def test_only_what_was_sent_urgently_in_the_week_is_an_urgent_notification() -> 
     assert found == {"urgent_notifications": 1, "out_of_hours": 0}
 
 
-def test_impact_sums_what_cases_know_and_believes_no_odd_number() -> None:
+def test_impact_sums_harmed_messages_of_cases_and_ignores_impossible_numbers() -> None:
     def knows(case_id: str, messages: object) -> CaseTimeline:
         evidence = {"first_at": "2026-11-09T09:00:00Z", "last_at": "2026-11-09T09:00:00Z"}
         return make_timeline(("closed", "11-10 09:00"), case_id=case_id,
@@ -145,7 +147,7 @@ def answered(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
     )
 
 
-def test_five_approvals_of_five_have_earned_heal() -> None:
+def test_queue_with_five_approved_proposals_of_five_is_a_candidate_for_heal() -> None:
     lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
     assert find_candidates_for_heal(WEEK_DAYS, lives[1:]) == []
     unanswered = make_timeline(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
@@ -158,7 +160,7 @@ def test_five_approvals_of_five_have_earned_heal() -> None:
 
 
 @pytest.mark.parametrize("ending", ["rolled_back", "ineffective", "overridden", "expired"])
-def test_one_that_did_not_hold_takes_it_back(ending: str) -> None:
+def test_declined_or_failed_proposal_ends_the_candidacy_for_heal(ending: str) -> None:
     lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(9)]
     failed = answered(APPROVED, (ending, "11-11 09:00"), case_id="failed")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, failed]) == []
@@ -167,7 +169,7 @@ def test_one_that_did_not_hold_takes_it_back(ending: str) -> None:
 
 
 @pytest.mark.parametrize(("when", "counts"), [("08-17 00:00", True), ("08-16 23:59", False)])
-def test_what_was_answered_more_than_thirteen_weeks_ago_earns_nothing(
+def test_approvals_older_than_thirteen_weeks_do_not_count_for_heal(
     when: str, *, counts: bool
 ) -> None:
     lives = [answered(("approved", when), case_id=f"{n}") for n in range(5)]
@@ -193,7 +195,7 @@ def compared(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
     return [[*each.values()][1:] for each in compare_fixed_and_untouched(rows, by_day)]
 
 
-def test_what_is_fixed_stands_beside_what_recovered_untouched() -> None:
+def test_fixed_incidents_are_compared_with_untouched_incidents_that_recovered() -> None:
     fixed = [failed(9, outcome=word, seconds_to_heal=40.0) for word in ("healed", "approved")]
     left = [failed(10, queue_arn=make_queue_arn(word), outcome=word)
             for word in ("observed", "proposed", "expired", "refused", "declined")]  # fmt: skip
@@ -210,14 +212,14 @@ def test_what_is_fixed_stands_beside_what_recovered_untouched() -> None:
         (60, {"queue_arn": make_queue_arn("other")}, 1), (60, {"symptom": "other"}, 1),
     ],
 )  # fmt: skip
-def test_what_fails_again_within_a_day_has_not_recovered(
+def test_untouched_incident_that_fails_again_within_a_day_has_not_recovered(
     minutes: int, over: dict[str, Any], recovered: int
 ) -> None:
     again = failed(10, minutes, outcome="not_seen", **over)
     assert [each[2:4] for each in compared(failed(10), again)] == [[1, recovered]]
 
 
-def test_where_the_day_after_was_not_read_nothing_is_said() -> None:
+def test_untouched_incident_is_not_compared_if_the_day_after_was_not_read() -> None:
     assert compared(failed(15)) == []
     assert compared(failed(10), days=DAYS[:2]) == []
     assert compared(failed(10), days=DAYS[:3]) == [[0, None, 1, 1, 60.0]]

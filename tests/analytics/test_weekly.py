@@ -63,7 +63,9 @@ def paging(case_id: str, when: str, **fields: Any) -> dict[str, Any]:
     return make_transition(1, "escalated", when, **seen, case_id=case_id, notified=True) | fields
 
 
-def test_a_week_that_nothing_was_written_of(account: NightlyFolders) -> None:
+def test_weekly_job_without_tables_writes_a_summary_with_every_nightly_run_missing(
+    account: NightlyFolders,
+) -> None:
     document, said = written(account)
     assert document["totals"]["incidents"] == 0
     assert {each["verdict"] for each in document["not_seen"]["nightly_runs"]} == {"missing"}
@@ -72,7 +74,9 @@ def test_a_week_that_nothing_was_written_of(account: NightlyFolders) -> None:
     assert said == [f"{SUMMARY}: 0 incidents from 0 nightly runs"]
 
 
-def test_tables_cases_and_nightly_runs_meet_in_the_document(account: NightlyFolders) -> None:
+def test_weekly_summary_joins_tables_cases_and_nightly_counts_and_can_be_repeated(
+    account: NightlyFolders,
+) -> None:
     put_nightly(account, MONDAY, make_incident(1), make_incident(2, outcome="escalated"))
     put_nightly(account, MONDAY - timedelta(days=7), make_incident(3))
     partial = MONDAY - timedelta(days=28)
@@ -96,7 +100,9 @@ def test_tables_cases_and_nightly_runs_meet_in_the_document(account: NightlyFold
     assert {**again, "made_at": ""} == {**document, "made_at": ""}
 
 
-def test_the_first_day_of_any_table_is_when_it_began(account: NightlyFolders) -> None:
+def test_summary_begins_with_the_first_day_of_any_table_or_nightly_count(
+    account: NightlyFolders,
+) -> None:
     put_nightly(account, date(2026, 11, 11), make_incident(1))
     (account.out / "quality" / "notes").mkdir()
     assert written(account)[0]["not_seen"]["began"] == "2026-11-11"
@@ -109,7 +115,9 @@ def test_the_first_day_of_any_table_is_when_it_began(account: NightlyFolders) ->
     assert verdicts[5:] == ["missing"] * 2, "what tells of another day is not believed"
 
 
-def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: NightlyFolders) -> None:
+def test_weekly_job_for_an_unfinished_week_prints_that_its_report_is_not_sent(
+    account: NightlyFolders,
+) -> None:
     sunday = datetime(2026, 11, 15, 12, tzinfo=UTC)
     document, said = written(account, sunday)
     assert said[-1] == "2026-W46 is not over: its report will be made, but not sent"
@@ -119,7 +127,9 @@ def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: NightlyFolders
     assert document["not_seen"]["week_is_over"] is True
 
 
-def test_a_change_of_months_ago_that_stands_is_said_each_week(account: NightlyFolders) -> None:
+def test_fix_of_months_ago_that_is_still_set_is_recommended_for_the_template(
+    account: NightlyFolders,
+) -> None:
     long_ago: dict[str, Any] = {
         "case_id": "old",
         "first_at": "08-19 08:00",
@@ -133,7 +143,7 @@ def test_a_change_of_months_ago_that_stands_is_said_each_week(account: NightlyFo
     assert (asked["before"], asked["after"]) == ("30", "45")
 
 
-def test_how_the_queues_stand_that_wait_is_what_scans_of_the_last_day_measured(
+def test_backlog_of_a_waiting_case_comes_from_the_latest_readable_scan(
     account: NightlyFolders,
 ) -> None:
     findings, odd = FolderStorage(str(account.folder / "findings")), {"backlog": -1}
@@ -162,7 +172,9 @@ def test_how_the_queues_stand_that_wait_is_what_scans_of_the_last_day_measured(
     assert (waiting["backlog"], waiting["oldest_age_seconds"]) == (None, None)
 
 
-def test_the_last_round_of_the_week_says_what_scans_report(account: NightlyFolders) -> None:
+def test_findings_of_the_last_scan_of_the_week_become_recommendations(
+    account: NightlyFolders,
+) -> None:
     findings = FolderStorage(str(account.folder / "findings"))
     found = {
         "queue_arn": make_queue_arn("orders"),

@@ -14,7 +14,7 @@ def _nightly(**more: Measure) -> PartMeasures:
     return PartMeasures("2026-11-22T01:00Z", "2 cores", {"ingest": ingest, **more})
 
 
-def test_every_goal_and_every_measure_is_on_the_page() -> None:
+def test_performance_page_lists_every_goal_and_every_measure() -> None:
     page = pages.make_performance_page({"nightly": _nightly(), "handler": _nightly()})
     goals, *measures = tables_of(page)
     assert [row[0] for row in goals[2:]] == [each.text for each in GOALS]

@@ -40,7 +40,7 @@ def page() -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_page_of_another_origin_makes_nothing_and_reads_nothing(
+def test_web_page_of_another_origin_cannot_call_or_read_the_local_account(
     account: LocalAccount, page: str, browser: Chromium
 ) -> None:
     lambdas, logs, sqs = map(account.client, ("lambda", "logs", "sqs"))

@@ -57,7 +57,7 @@ def _violations(shown: Any, rules: str) -> Any:
 
 
 @pytest.mark.parametrize(("name", "width", "dark"), LOOKED_AT)
-def test_it_fits_and_is_within_its_policy_and_the_rules_of_accessibility(
+def test_report_page_fits_the_window_and_meets_its_policy_and_accessibility_rules(
     opened: Any, rules: str, name: str, width: int, dark: bool
 ) -> None:
     shown = opened(make_report_html(name), width, dark=dark)
@@ -72,7 +72,7 @@ def test_it_fits_and_is_within_its_policy_and_the_rules_of_accessibility(
 
 @pytest.mark.parametrize("name", ["busy", "quiet", "scan-only", "largest", "long-names"])
 @pytest.mark.parametrize(("width", "dark"), [(600, False), (PHONE, True)])
-def test_a_mail_fits_and_keeps_the_rules_of_accessibility(
+def test_report_mail_fits_the_window_and_meets_accessibility_rules(
     opened: Any, rules: str, name: str, width: int, dark: bool
 ) -> None:
     shown = opened(make_mail_html(name), width, dark=dark)
@@ -83,7 +83,9 @@ def test_a_mail_fits_and_keeps_the_rules_of_accessibility(
     assert [each for each in _violations(shown, rules) if each[0] not in of_pages] == []
 
 
-def test_a_quiet_week_is_one_card_and_what_waits_stands_above_the_headline(opened: Any) -> None:
+def test_report_of_a_quiet_week_is_one_card_and_waiting_cases_come_before_the_headline(
+    opened: Any,
+) -> None:
     quiet = opened(make_report_html("quiet"))
     assert quiet.evaluate("document.querySelectorAll('.card, .tile, table').length") == 1
     assert "7 of 7 days read" in quiet.evaluate("document.querySelector('.card').textContent")
@@ -107,7 +109,9 @@ SHOWN = """[...document.querySelectorAll('.wide img, .narrow img')]
 HEAD = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
 
 
-def test_each_window_and_light_has_its_own_picture_and_the_phone_its_heads(opened: Any) -> None:
+def test_report_shows_one_chart_per_width_and_colour_scheme_and_row_labels_on_a_phone(
+    opened: Any,
+) -> None:
     chosen = set()
     for width, head in ((CONTEXT, "none"), (PHONE, '"Queue"')):
         for dark in (False, True):
@@ -121,7 +125,9 @@ def test_each_window_and_light_has_its_own_picture_and_the_phone_its_heads(opene
 IS_SHOWN = "document.querySelector('details.more table').checkVisibility()"
 
 
-def test_it_prints_on_a4_in_light_colours_and_whole(opened: Any, tmp_path: Path) -> None:
+def test_report_prints_on_a4_in_light_colours_with_all_rows_unfolded(
+    opened: Any, tmp_path: Path
+) -> None:
     shown = opened(make_report_html("busy"), CONTEXT, dark=True)
     path = tmp_path / "busy.pdf"
     shown.print_a4(path)

@@ -12,7 +12,7 @@ from tests.browser.reports import make_report_html
 pytestmark = pytest.mark.browser
 
 
-def test_the_page_asks_for_nothing_but_itself(opened: Any) -> None:
+def test_report_page_requests_only_its_own_file_and_data_urls(opened: Any) -> None:
     asked = opened(make_report_html("busy")).fetched
     assert {each.partition(":")[0] for each in asked} == {"file", "data"}
     assert sum(each.startswith("file:") for each in asked) == 1
@@ -28,7 +28,9 @@ POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 TITLE = "document.title"
 
 
-def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(opened: Any) -> None:
+def test_content_security_policy_of_the_report_blocks_a_planted_script_and_picture(
+    opened: Any,
+) -> None:
     html = make_report_html("quiet").replace("</main>", PLANTED)
     shown = opened(html)
     assert shown.evaluate(TITLE).startswith("No incidents this week.")
@@ -39,7 +41,7 @@ def test_a_planted_script_does_not_run_and_a_planted_picture_is_not_fetched(open
     assert [each for each in shown.fetched if "planted.png" in each]
 
 
-def test_a_hostile_name_is_only_text(opened: Any) -> None:
+def test_hostile_queue_name_is_shown_as_text_in_the_browser(opened: Any) -> None:
     shown = opened(make_report_html("hostile"))
     assert shown.evaluate("document.scripts.length") == 0
     assert shown.evaluate("[...document.images].every(each => each.src.startsWith('data:image'))")

@@ -49,11 +49,11 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
         ),
     ],
 )
-def test_every_field_is_named_once(part: str, written: Iterable[str]) -> None:
+def test_case_bucket_page_lists_every_written_field_once(part: str, written: Iterable[str]) -> None:
     assert sorted(_fields(part)) == sorted(written)
 
 
-def test_what_is_optional_and_a_findings_fields_are_said() -> None:
+def test_case_bucket_page_documents_finding_fields_and_optional_evidence_fields() -> None:
     for name in Finding("arn", "symptom", "because").document():
         assert f"`{name}`" in FINDINGS
     late = examples.failed_call("DeleteMessage", "MessageNotInflight")

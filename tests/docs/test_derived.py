@@ -25,7 +25,7 @@ def _page(name: str) -> str:
     return " ".join((DOCS / name).read_text().split())
 
 
-def test_every_derived_part_stands_on_a_page() -> None:
+def test_every_function_for_derived_text_is_used_once_in_the_docs() -> None:
     text = "".join(each.read_text() for each in EVERY_PAGE)
     marks = [each["name"] for each in derive.DERIVED_PART_PATTERN.finditer(text)]
     assert text.count("(make docs) -->") == len(marks) == len(set(marks))
@@ -47,7 +47,7 @@ def _pieces() -> Iterator[str]:
                 yield f"{place}.{name}"
 
 
-def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
+def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
     page, bounds = _page("redrive-stages.md"), Bounds()
     for said in (
         f"**Canary.** {bounds.canary} messages",
@@ -67,7 +67,7 @@ def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
     assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 2
 
 
-def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> None:
+def test_cost_page_figures_equal_the_bill_of_the_stack_with_and_without_its_dashboard() -> None:
     stack, least = (BilledStack(template_of(each).raw) for each in ("default", "existing trail"))
     names = ("with_dashboard", "without_dashboard", "least", "watched")
     said = [costs.number(each, [stack, least]) for each in names]
@@ -80,7 +80,7 @@ def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> 
     assert at_least < 5 < watched < 6.5 < without, promised
 
 
-def test_a_resource_that_nobody_priced_stops_it() -> None:
+def test_stack_bill_with_an_unpriced_resource_type_raises_value_error() -> None:
     unknown = BilledStack({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
     with pytest.raises(ValueError, match="AWS::EC2::NatGateway"):
         costs.stack_bill(unknown)

@@ -14,7 +14,7 @@ def _named() -> list[tuple[str, str]]:
     return [each for page in PAGES for each in NAMED.findall(page.read_text())]
 
 
-def test_what_is_looked_up_by_name_is_one_part_of_the_stack() -> None:
+def test_resource_that_the_docs_look_up_by_name_exists_once_in_the_stack() -> None:
     found = [
         [name for name in template_of("default").all(kind) if name.startswith(start)]
         for kind, start in _named()

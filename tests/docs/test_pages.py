@@ -25,14 +25,14 @@ REDRIVE = FILTER + "".join(
 NIGHTLY = (ROOT / "docs" / "runbooks" / "nightly_and_report.md").read_text()
 
 
-def test_every_example_of_a_filter_can_be_read() -> None:
+def test_every_message_filter_example_in_the_docs_can_be_parsed() -> None:
     found = re.findall(r"--where (?:'([^']+)'|\"([^\"]+)\")", REDRIVE)
     assert len(found) >= 6
     for expression in map("".join, found):
         assert isinstance(parse_filter(expression), MessageFilter), expression
 
 
-def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -> None:
+def test_message_filter_page_lists_every_field_and_the_limits_of_the_code() -> None:
     rows = re.findall(r"^\| (`[^|]+?`) \|", FILTER, re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(DOCUMENT_FIELD_NAMES)
     assert (
@@ -43,7 +43,7 @@ def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -
     assert (VISIBILITY_SECONDS, "hidden for two minutes" in REDRIVE) == (120, True)
 
 
-def test_each_request_for_a_nightly_run_is_a_job() -> None:
+def test_every_start_nightly_payload_in_the_runbook_makes_a_job() -> None:
     requests = [json.loads(each) for each in re.findall(r"--payload '([^']+)'", NIGHTLY)]
     assert {each["job"] for each in requests} == set(JOB_MAKER_BY_NAME)
     for each in requests:

@@ -18,7 +18,9 @@ CHARACTER_PIXELS = 6.6
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_picture_is_a_document_for_light_and_dark_that_says_what_it_is(name: str) -> None:
+def test_docs_picture_has_a_dark_mode_says_its_numbers_are_made_up_and_fits_its_width(
+    name: str,
+) -> None:
     root = ET.fromstring(DRAWN[name])  # noqa: S314 - our own picture
     (style,) = root.iter(f"{SVG}style")
     assert "prefers-color-scheme: dark" in (style.text or "")
@@ -31,7 +33,7 @@ def test_a_picture_is_a_document_for_light_and_dark_that_says_what_it_is(name: s
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_picture_is_shown_in_a_runbook_below_its_why_and_says_so_in_words(name: str) -> None:
+def test_docs_picture_is_shown_below_why_in_a_runbook_with_an_alternative_text(name: str) -> None:
     pages = [each.read_text() for each in (ROOT / "docs" / "runbooks").glob("*.md")]
     (page,) = (each for each in pages if f"](../pictures/{name})" in each)
     why = page.partition("\n## Why\n\n")[2]
@@ -42,7 +44,7 @@ def test_a_picture_is_shown_in_a_runbook_below_its_why_and_says_so_in_words(name
 CURVES = pictures.draw_curves(scale.curves())
 
 
-def test_every_colour_of_the_curves_is_another_in_the_dark() -> None:
+def test_every_colour_of_the_scale_curves_changes_in_dark_mode() -> None:
     style, end, drawn = CURVES.partition("</style>")
     assert end
     for what, colour in set(re.findall(r'(fill|stroke)="(#\w+)"', drawn)):
@@ -50,7 +52,7 @@ def test_every_colour_of_the_curves_is_another_in_the_dark() -> None:
         assert dark != colour
 
 
-def test_the_curves_name_their_axes_and_what_ends_first_and_fit_a_phone() -> None:
+def test_scale_curves_name_their_axes_and_first_limit_and_fit_a_phone() -> None:
     root = ET.fromstring(CURVES)  # noqa: S314 - our own picture
     assert float(root.get("width", "inf")) <= 380
     texts = [*root.itertext()]
@@ -62,7 +64,7 @@ def test_the_curves_name_their_axes_and_what_ends_first_and_fit_a_phone() -> Non
 
 
 @pytest.mark.parametrize("curve", scale.curves(), ids=lambda curve: curve.of)
-def test_a_curve_ends_first_where_its_first_mark_is(curve: scale.Curve) -> None:
+def test_scale_curve_covers_all_its_limits_and_its_cost_never_falls(curve: scale.Curve) -> None:
     first, last = curve.xs[0], curve.xs[-1]
     assert first < min(curve.marks.values())
     assert max(curve.marks.values()) < last
@@ -71,7 +73,7 @@ def test_a_curve_ends_first_where_its_first_mark_is(curve: scale.Curve) -> None:
     assert sums[0] > 0
 
 
-def test_one_more_executor_is_needed_where_the_page_says_so() -> None:
+def test_scale_model_needs_a_second_executor_above_the_bytes_that_one_can_read() -> None:
     assert scale.executors(0.95 * scale.readable(1)) == 1
     assert scale.executors(1.05 * scale.readable(1)) == 2
     assert scale.nightly_seconds(0.95 * scale.readable(7), 7) < 3_600

@@ -40,7 +40,7 @@ def _parts(page: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_to_do_comes_first_and_fits_on_a_screen(page: Path) -> None:
+def test_runbook_has_its_headings_in_order_and_its_steps_fit_on_a_screen(page: Path) -> None:
     parts = _parts(page)
     assert tuple(parts) == PARTS, f"{page.name} needs the headings {', '.join(PARTS)} in this order"
     empty = [heading for heading, text in parts.items() if not text.strip()]
@@ -59,7 +59,7 @@ def test_what_to_do_comes_first_and_fits_on_a_screen(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_a_runbook_says_to_type_names_the_region(page: Path) -> None:
+def test_commands_in_a_runbook_name_the_region(page: Path) -> None:
     """The page or alarm does so, and whoever reads it has another region as the default."""
     texts = (*read_command_lines(page), *read_inline_code(page))
     typed = [each for text in texts for each in list_commands_in(text) if " --" in each]
@@ -114,7 +114,7 @@ PLANNED = [each for each in CATALOGUE if each.plan is not None]
 
 
 @pytest.mark.parametrize("symptom", PLANNED, ids=lambda symptom: symptom.name)
-def test_every_code_of_a_symptom_is_on_its_page_and_what_people_hear_of_is_first(
+def test_runbook_explains_every_code_of_its_symptom_and_notified_codes_before_why(
     symptom: Symptom,
 ) -> None:
     codes, heard = _codes(symptom)
@@ -125,7 +125,7 @@ def test_every_code_of_a_symptom_is_on_its_page_and_what_people_hear_of_is_first
     assert {each for each in heard if f"`{each}`" not in before} == set()
 
 
-def test_the_codes_of_a_symptom_are_read_from_all_that_its_plan_calls() -> None:
+def test_codes_of_a_symptom_include_those_of_the_functions_that_its_plan_calls() -> None:
     too_short = _codes(next(each for each in PLANNED if "too_short" in each.name))
     assert {"over_in_flight", "race_or_retries", "tag_unreadable"} <= too_short[1]
     waiting = _codes(next(each for each in PLANNED if each.name == "dlq_messages_waiting"))
@@ -133,7 +133,7 @@ def test_the_codes_of_a_symptom_are_read_from_all_that_its_plan_calls() -> None:
     assert ("cause_first" in waiting[1], "redrive_too_slow" in waiting[1]) == (False, True)
 
 
-def test_every_code_of_the_guardrails_is_explained_in_the_overview() -> None:
+def test_runbook_overview_explains_every_code_of_the_guardrails() -> None:
     source = (ROOT / "mendq" / "heal" / "guardrails.py").read_text()
     codes = set(re.findall(r'(?:Ignore|Retry|Refuse|Escalate|Override)\(\s*"([a-z_]+)"', source))
     assert len(codes) >= 10

@@ -15,14 +15,14 @@ NAV = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
 MADE = {"index.md", "changelog.md", "contributing.md", "security.md", "sample-report.html"}
 
 
-def test_every_page_is_in_the_navigation_once() -> None:
+def test_every_docs_page_is_in_the_site_navigation_once() -> None:
     named = re.findall(r"[\w/.-]+\.(?:md|html)$", NAV, re.MULTILINE)
     pages = [each.name for each in DOCS.glob("*.md")]
     assert sorted(named) == sorted([*pages, *MADE, "runbooks/README.md"])
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
-def test_what_belongs_to_an_item_is_indented_by_four(page: Path) -> None:
+def test_content_of_a_list_item_in_the_docs_is_indented_by_four_spaces(page: Path) -> None:
     """Else the site takes it for text behind the list: Python-Markdown wants four."""
     first, fenced, wrong = "", False, list[str]()
     for line in page.read_text().splitlines():
@@ -42,6 +42,6 @@ WHOLLY_DERIVED = {"settings.md"}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
-def test_no_page_is_longer_than_people_read(page: Path) -> None:
+def test_docs_page_has_at_most_1500_words(page: Path) -> None:
     words = re.findall(r"\S*\w\S*", DERIVED.sub("", page.read_text()))
     assert page.name in WHOLLY_DERIVED or len(words) <= 1500

@@ -26,13 +26,13 @@ NEVER = re.compile(
 )
 
 
-def test_what_holds_a_claim_is_a_test() -> None:
+def test_every_test_named_in_the_threat_model_exists() -> None:
     assert len(set(TESTS)) == len(TESTS) > 30
     for name, path in TESTS:
         assert re.search(rf"^def {name}\(", (DOCS.parent / path).read_text(), re.MULTILINE), name
 
 
-def test_every_row_is_held_by_something() -> None:
+def test_every_threat_model_row_links_to_a_test_or_a_proof() -> None:
     rows = re.findall(r"^\| .*\|$", BY_OTHERS, re.MULTILINE)
     claims = [each for each in rows if not re.match(r"\| (they try|what happens) \|", each)]
     assert len(claims) > 20
@@ -41,14 +41,14 @@ def test_every_row_is_held_by_something() -> None:
         assert re.search(r"\]\(\.\./tests/|`make prove NAMES=|^ AWS $", held), claim
 
 
-def test_every_proof_that_it_names_is_one() -> None:
+def test_every_proof_named_in_the_threat_model_exists() -> None:
     named = set(re.findall(r"make prove NAMES=([\w-]+)", PAGE))
     assert named
     assert named <= {each.name for each in PROOFS}
 
 
 @pytest.mark.parametrize("settings", ["tagged", "named"])
-def test_no_role_may_do_what_nothing_here_needs(settings: str) -> None:
+def test_no_role_of_the_stack_may_call_actions_that_mendq_never_needs(settings: str) -> None:
     resources = template_of(settings).raw["Resources"]
     roles = [name for name, each in resources.items() if each["Type"] == "AWS::IAM::Role"]
     granted = {a for role in roles for each in list_grants({role}, resources) for a in each.actions}

@@ -27,7 +27,9 @@ def mark(account: Account) -> dict[str, Any]:
     return read
 
 
-def test_what_another_run_has_taken_is_not_ours_until_it_ends(account: Account) -> None:
+def test_delivery_claim_of_another_run_blocks_the_channel_until_the_claim_expires(
+    account: Account,
+) -> None:
     assert marked(account).claim_channel("verdict")
     before = mark(account)
     assert before["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
@@ -40,18 +42,18 @@ def test_what_another_run_has_taken_is_not_ours_until_it_ends(account: Account) 
     assert marked(account, "run-2").claim_channel("verdict")
 
 
-def test_a_claim_fits_between_an_invocation_and_lambdas_last_try() -> None:
+def test_delivery_claim_outlasts_the_lambda_timeout_and_expires_before_lambdas_last_retry() -> None:
     assert DELIVER_REPORT_TIMEOUT_SECONDS < CLAIM_SECONDS < sum(LAMBDA_RETRIES_AFTER_SECONDS)
 
 
-def test_what_failed_may_be_tried_at_once_by_anybody(account: Account) -> None:
+def test_failed_delivery_may_be_claimed_again_at_once_by_another_run(account: Account) -> None:
     taken = marked(account).claim_channel("verdict") or ""
     marked(account).record_outcome("verdict", taken, "MessageRejected")
     assert mark(account)["why"] == "MessageRejected"
     assert marked(account, "run-2").claim_channel("verdict")
 
 
-def test_two_that_find_a_claim_over_do_not_both_take_it(account: Account) -> None:
+def test_expired_delivery_claim_is_taken_by_only_one_of_two_racing_runs(account: Account) -> None:
     """The other one takes it between this one's look and its write."""
     assert marked(account).claim_channel("verdict")
     account.later(seconds=CLAIM_SECONDS)
@@ -77,7 +79,7 @@ ENDLESS = tuple(_dead(each) for each in (None, 5, "soon", "2026-11-09T06:00:00")
 
 
 @pytest.mark.parametrize("body", [*OTHERS, *ENDLESS])
-def test_a_mark_of_others_stops_the_channel_and_one_without_an_end_has_ended(
+def test_malformed_delivery_claim_blocks_the_channel_and_a_claim_without_an_expiry_does_not(
     account: Account, body: bytes
 ) -> None:
     account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=body)

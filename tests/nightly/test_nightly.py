@@ -55,7 +55,7 @@ def earlier_of(spelled: Any) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("row", BELIEVED, ids=[each["what"] for each in BELIEVED])
-def test_a_nightly_is_believed_unless_it_has_far_fewer_records_than_usual(
+def test_nightly_run_is_doubted_if_it_has_far_fewer_records_than_usual(
     row: dict[str, Any],
 ) -> None:
     """The probe alone makes a failing call an hour, and an outage may outlast what is usual."""
@@ -64,7 +64,7 @@ def test_a_nightly_is_believed_unless_it_has_far_fewer_records_than_usual(
     assert judge_nightly_run(a_nightly(records=row["records"]), nightly_runs) == expected
 
 
-def test_other_days_than_the_fourteen_before_say_nothing() -> None:
+def test_usual_records_of_a_nightly_run_use_only_the_fourteen_days_before() -> None:
     later = [a_nightly(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
     long_ago = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
     assert judge_nightly_run(a_nightly(records=10), [*later, *long_ago]) == NightlyJudgement(
@@ -81,7 +81,7 @@ def test_other_days_than_the_fourteen_before_say_nothing() -> None:
         (datetime(2026, 11, 16, tzinfo=UTC), Verdict.READ),
     ],
 )
-def test_a_nightly_that_was_written_before_its_day_was_over_is_partial(
+def test_nightly_run_written_before_its_day_ended_is_partial(
     made_at: datetime, verdict: Verdict
 ) -> None:
     """The chain of the day before touched it, and its own night never came."""
@@ -95,7 +95,7 @@ def test_a_nightly_that_was_written_before_its_day_was_over_is_partial(
     assert judge_nightly_run(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
 
 
-def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
+def test_usual_records_ignore_partial_nightly_runs() -> None:
     partial = [
         replace(each, made_at=datetime.combine(each.day, time(2), UTC))
         for each in before(10, 10, 10, 10)
@@ -105,7 +105,7 @@ def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
     assert usual_records(SUNDAY, partial) is None
 
 
-def test_a_nightly_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
+def test_day_without_nightly_counts_is_missing_or_failed_if_its_job_run_failed() -> None:
     assert judge_nightly_run(None, before(*TWO_WEEKS)) == NightlyJudgement(Verdict.MISSING)
     assert judge_nightly_run(None, before(*TWO_WEEKS), has_run_failed=True) == NightlyJudgement(
         Verdict.FAILED
@@ -116,7 +116,9 @@ RECORDS = st.integers(0, 100_000)
 
 
 @given(RECORDS, st.lists(RECORDS, max_size=20))
-def test_more_records_never_make_a_nightly_more_doubtful(records: int, earlier: list[int]) -> None:
+def test_more_records_never_worsen_the_verdict_of_a_nightly_run(
+    records: int, earlier: list[int]
+) -> None:
     nightly_runs = before(*earlier)
     fewer, more = (
         judge_nightly_run(a_nightly(records=each), nightly_runs) for each in (records, records + 1)
@@ -130,7 +132,7 @@ def test_more_records_never_make_a_nightly_more_doubtful(records: int, earlier: 
         assert min(some) <= (usual_records(SUNDAY, nightly_runs) or 0) <= max(some)
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_nightly_counts_document_is_read_back_unchanged() -> None:
     counts = {name: number for number, name in enumerate(COUNT_FIELDS, 1)}
     nightly = NightlyCounts(SUNDAY, MADE_AT, "standard_library", "isal is not there", **counts)
     written = json.dumps(nightly.document())
@@ -152,7 +154,9 @@ ODD: dict[str, tuple[object, ...]] = {
 
 
 @pytest.mark.parametrize(("field", "value"), [(name, odd) for name in ODD for odd in ODD[name]])
-def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> None:
+def test_nightly_counts_with_a_wrong_or_missing_field_are_ignored(
+    field: str, value: object
+) -> None:
     document = a_nightly().document()
     assert read_nightly_counts(json.dumps(document).encode()) is not None
     assert read_nightly_counts(json.dumps({**document, field: value}).encode()) is None
@@ -160,12 +164,12 @@ def test_a_document_with_one_wrong_field_is_none(field: str, value: object) -> N
     assert read_nightly_counts(json.dumps(document).encode()) is None
 
 
-def test_what_is_no_document_is_none() -> None:
+def test_nightly_counts_that_are_no_json_object_are_ignored() -> None:
     contents = [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000]
     assert [read_nightly_counts(each) for each in contents] == [None] * 7
 
 
-def test_torn_tables_are_said_before_anything_else_of_the_nightly() -> None:
+def test_nightly_run_whose_tables_have_wrong_counts_is_torn_whatever_its_records() -> None:
     for records in (0, 10, 10_000):
         torn = judge_nightly_run(
             a_nightly(records=records), before(*[10_000] * 5), has_wrong_counts=True

@@ -74,7 +74,7 @@ TOLD = json.loads(Path(__file__).with_name("runs.json").read_text())
 
 
 @pytest.mark.parametrize(("seen", "told"), [*zip(SEEN, TOLD, strict=True)])
-def test_each_end_has_its_figures_and_its_sentence(
+def test_outcome_of_a_nightly_job_run_has_the_recorded_metrics_and_explanation(
     seen: NightlyRunOutcome, told: dict[str, Any]
 ) -> None:
     assert {str(name): value for name, value in seen.metrics().items() if value} == told["figures"]
@@ -83,7 +83,7 @@ def test_each_end_has_its_figures_and_its_sentence(
     assert seen.is_without_problem is told["is_fine"]
 
 
-def test_a_day_that_was_not_over_yet_is_said() -> None:
+def test_nightly_job_run_that_read_an_unfinished_day_is_partial() -> None:
     early = nightly(made_at=datetime.combine(DAY, time(23), UTC))
     assert describe_run(RUN, DAY, {DAY: early}).verdict is Verdict.MISSING, (
         "another run had written it"
@@ -112,6 +112,6 @@ def test_a_day_that_was_not_over_yet_is_said() -> None:
         *(make_job_run_event({"jobRunId": each}) for each in (None, "../../x", "0" * 65, ["00f1"])),
     ],
 )
-def test_an_event_of_something_else_names_no_run(wrong: object) -> None:
+def test_event_of_another_source_or_application_gives_no_job_run_id(wrong: object) -> None:
     assert read_run_id(make_job_run_event(), APPLICATION_ID) == "00f1cbn5g4bb0c01"
     assert read_run_id(wrong, APPLICATION_ID) is None

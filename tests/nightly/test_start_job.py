@@ -45,7 +45,7 @@ SETTINGS = StartNightlySettings(
 REQUEST = json.loads(Path(__file__).with_name("start_job_run.json").read_text())
 
 
-def test_a_nightly_is_yesterday_and_the_day_before_once_more() -> None:
+def test_nightly_job_covers_yesterday_and_the_day_before_again() -> None:
     job = make_nightly_job(AT, ROOTS)
     days, roots = ("--from", "2026-11-14", "--to", "2026-11-15"), ("--trail", "s3://trail")
     assert job.arguments[:7] == ("backfill", *days, *roots)
@@ -62,13 +62,13 @@ def test_a_nightly_is_yesterday_and_the_day_before_once_more() -> None:
         (datetime(2024, 12, 30, 6, tzinfo=UTC), "2024-W52"),
     ],
 )
-def test_a_week_is_the_last_whole_one(at: datetime, expected: str) -> None:
+def test_week_job_covers_the_last_complete_iso_week(at: datetime, expected: str) -> None:
     scheduled = ("--scheduled-at", f"{at:%Y-%m-%dT%H:%M:%S.000Z}", "--time-zone", "UTC")
     assert make_week_job(at, ROOTS).arguments[:7] == ("weekly", "--week", expected, *scheduled)
     assert make_week_job(at, ROOTS).name == f"week-{expected}"
 
 
-def test_of_an_organization_the_job_is_told_where_it_is_and_whom_to_miss() -> None:
+def test_organization_week_job_gets_the_shared_bucket_and_the_expected_accounts() -> None:
     of_all = replace(ROOTS, organization="s3://central", expected=("1", "2"))
     assert make_week_job(AT, of_all).arguments[-4:] == (
         "--organization",
@@ -81,7 +81,7 @@ def test_of_an_organization_the_job_is_told_where_it_is_and_whom_to_miss() -> No
     assert "--account" not in make_nightly_job(AT, one_trail).arguments
 
 
-def test_a_token_is_legal_and_the_same_for_the_same_time_alone() -> None:
+def test_job_client_token_is_valid_for_emr_and_equal_only_for_the_same_scheduled_time() -> None:
     token, later = make_nightly_job(AT, ROOTS).make_client_token(AT), AT + timedelta(hours=1)
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", token)
     assert token == make_nightly_job(AT, ROOTS).make_client_token(AT)
@@ -107,11 +107,11 @@ def _started(job: Job, *active: str) -> str | Refusal:
 
 
 @pytest.mark.parametrize("job", [make_nightly_job(AT, ROOTS), make_week_job(AT, ROOTS)])
-def test_nothing_is_started_while_one_of_its_kind_is_active(job: Job) -> None:
+def test_start_job_is_refused_while_a_run_of_the_same_kind_is_active(job: Job) -> None:
     refusal = _started(job, f"{job.kind}-2026-11-01")
     assert isinstance(refusal, Refusal)
     assert refusal.code == "run_active"
 
 
-def test_a_run_of_somebody_else_or_of_the_other_kind_is_no_reason_to_wait() -> None:
+def test_start_job_starts_although_runs_of_other_kinds_are_active() -> None:
     assert _started(make_nightly_job(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"

@@ -21,12 +21,12 @@ def drawn(**changes: object) -> list[LanePicture]:
     return list(make_case_pictures(case))
 
 
-def test_two_points_are_no_picture_and_what_nothing_names_is_not_drawn() -> None:
+def test_case_with_two_timeline_points_and_no_consumer_needs_has_no_picture() -> None:
     assert drawn(timeline=PICTURED["timeline"][:2], visibility=[]) == []
     assert "How it went" not in make_page(make_summary([make_incident()]))
 
 
-def test_each_time_is_beside_its_bar_and_each_bar_begins_where_the_one_before_ended() -> None:
+def test_timeline_picture_shows_each_duration_and_starts_each_bar_at_the_previous_end() -> None:
     (line, _) = drawn()
     assert [(each.label, each.figure) for each in line.lanes] == [
         ("first failure", "Mon 9 14:02"),
@@ -40,7 +40,7 @@ def test_each_time_is_beside_its_bar_and_each_bar_begins_where_the_one_before_en
     assert line.scale_to_pixels(bars[-1].end) == 340
 
 
-def test_what_consumers_need_stands_on_one_scale_with_the_timeout() -> None:
+def test_visibility_picture_draws_consumer_need_and_timeouts_on_one_scale() -> None:
     (_, need) = drawn()
     assert [
         (each.label, need.scale_to_pixels(each.bars[0].end), each.bars[0].tone)
@@ -53,7 +53,7 @@ def test_what_consumers_need_stands_on_one_scale_with_the_timeout() -> None:
     assert need.line_position == 30
 
 
-def test_times_that_run_backwards_or_take_none_are_drawn_within_the_picture() -> None:
+def test_timeline_picture_with_reversed_or_equal_times_stays_within_its_frame() -> None:
     points = PICTURED["timeline"]
     for odd in ([*points[::-1]], [points[0]] * 3):
         (line, *_) = drawn(timeline=odd)
@@ -61,7 +61,7 @@ def test_times_that_run_backwards_or_take_none_are_drawn_within_the_picture() ->
                    for lane in line.lanes for bar in lane.bars)  # fmt: skip
 
 
-def test_somebody_elses_words_are_text_in_a_picture() -> None:
+def test_hostile_texts_in_case_pictures_add_no_markup_to_the_page() -> None:
     def of(text: str) -> Document:
         points = [{**each, "state": text, "says": text} for each in PICTURED["timeline"]]
         spans = [{**each, "what": text} for each in PICTURED["visibility"]]
@@ -75,7 +75,9 @@ def test_somebody_elses_words_are_text_in_a_picture() -> None:
 
 
 @pytest.mark.parametrize(("name", "most"), [("timeline", 12), ("visibility", 7)])
-def test_a_list_that_no_case_fills_is_refused(name: str, most: int) -> None:
+def test_summary_with_more_timeline_points_or_needs_than_a_case_has_is_refused(
+    name: str, most: int
+) -> None:
     def with_many(count: int) -> Document:
         many: Document = {name: [PICTURED[name][0]] * count}
         return make_week([make_incident(**many)])

@@ -25,7 +25,7 @@ def _parsed(made: bytes) -> EmailMessage:
     return parsed
 
 
-def test_it_has_a_picture_and_needs_nothing_else() -> None:
+def test_mail_of_a_busy_week_embeds_its_picture_and_loads_nothing_external() -> None:
     mail = make_outgoing_report(make_busy_week())
     assert mail.picture is not None
     assert mail.picture.startswith(b"\x89PNG\r\n\x1a\n")
@@ -53,14 +53,14 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
     assert first.endswith(f"\n   {shows}")
 
 
-def test_a_quiet_week_has_no_picture_and_nothing_to_do() -> None:
+def test_mail_of_a_quiet_week_has_no_picture_and_no_to_do_list() -> None:
     quiet = make_outgoing_report(make_week())
     assert quiet.picture is None
     assert "<img" not in quiet.html
     assert "Do this week" not in quiet.html + quiet.mail_text
 
 
-def test_the_longest_subject_fits_into_one_of_sns() -> None:
+def test_longest_mail_subject_fits_the_100_characters_of_sns() -> None:
     names = ("incidents", "failed_calls", "queues", "healed", "notified")
     totals = {**make_busy_week()["totals"], **dict.fromkeys(names, 10**12)}
     assert len(make_outgoing_report(make_week(totals=totals)).subject) <= 100
@@ -68,14 +68,16 @@ def test_the_longest_subject_fits_into_one_of_sns() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("worst", ["<" * 400, '"' * 400, "\N{ZERO WIDTH JOINER}" * 400])
-def test_the_longest_names_fit_into_what_mail_programs_show(worst: str) -> None:
+def test_mail_with_the_longest_names_stays_below_the_size_limits_of_gmail_and_sns(
+    worst: str,
+) -> None:
     document = fill_every_text(worst)
     document["do_this_week"] = (document["do_this_week"] * 10)[:10]
     assert len(make_outgoing_report(document).html.encode()) < 102 * 1024
     assert len(make_outgoing_report(document).short_text.encode()) < 256 * 1024
 
 
-def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
+def test_mail_message_has_text_html_and_picture_parts_and_only_the_expected_headers() -> None:
     made = make_outgoing_report(make_busy_week())
     parsed = _parsed(made.message_to(RECIPIENT))
     kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
@@ -95,7 +97,7 @@ def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
     assert [each.get_content_type() for each in quiet.walk()] == [*kinds[:2], "text/html"]
 
 
-def test_the_page_comes_with_it_unless_it_is_too_large() -> None:
+def test_report_page_is_attached_to_the_mail_unless_it_is_above_the_size_limit() -> None:
     page = "<!doctype html>\N{EN DASH}\ud800 --=_mendq-mixed--\n" * 9_000
     made = make_outgoing_report(make_busy_week(), page)
     parsed = _parsed(made.message_to(RECIPIENT))
@@ -120,14 +122,14 @@ HOSTILE = ("", "ada", "a@b\nBcc: c@d.io", "a@b\r\n\r\nbody", "a@b.io, c@d.io", "
 
 
 @pytest.mark.parametrize("address", HOSTILE)
-def test_what_is_no_address_is_none(address: str) -> None:
+def test_malformed_mail_address_of_sender_or_recipient_is_refused(address: str) -> None:
     for sender, recipient in ((address, RECIPIENT), (SENDER, address)):
         with pytest.raises(ValueError, match=r"^no e-mail address"):
             replace(make_outgoing_report(make_week()), sender=sender).message_to(recipient)
 
 
 @pytest.mark.parametrize("subject", ["a\nBcc: c@d.io", "a\r\nX-Evil: 1", "a\rb"])
-def test_a_subject_of_two_lines_is_refused(subject: str) -> None:
+def test_mail_subject_with_a_line_break_is_refused(subject: str) -> None:
     with pytest.raises(ValueError, match="linefeed"):
         make_message(subject, "", "", None)
 
@@ -136,7 +138,7 @@ def test_a_subject_of_two_lines_is_refused(subject: str) -> None:
     "text",
     ["--=_mendq-alternative--\n", "\n.\n", "From me\n", "x" * 5_000 + "\n", "\ud800\n", "\x00\n"],
 )
-def test_no_text_ends_its_part_or_breaks_a_line_of_mail(text: str) -> None:
+def test_mail_text_cannot_end_its_mime_part_or_exceed_the_line_length(text: str) -> None:
     made = make_message("s", text, text, b"png").as_bytes()
     assert made.isascii()
     assert max(map(len, made.split(b"\r\n"))) <= 78

@@ -55,7 +55,7 @@ def _command(command: str = "", **fields: Any) -> str:
         f"aws sqs get-queue-attributes --queue-url https://elsewhere.example/{ACCOUNT}/invoices",
     ],
 )
-def test_what_is_not_known_to_be_harmless_is_not_handed_over(odd: str) -> None:
+def test_waiting_case_with_an_unsafe_command_shows_mendq_show_instead(odd: str) -> None:
     assert _command(odd) == SHOWN
 
 
@@ -70,11 +70,11 @@ def test_what_is_not_known_to_be_harmless_is_not_handed_over(odd: str) -> None:
         f"aws sqs get-queue-attributes --queue-url {URL} --attribute-names Policy",
     ],
 )
-def test_the_cases_own_next_step_is(harmless: str) -> None:
+def test_waiting_case_shows_its_own_harmless_command(harmless: str) -> None:
     assert _command(harmless) == harmless
 
 
-def test_without_one_the_case_is_approved_or_shown_where_it_is_one_of_here() -> None:
+def test_waiting_case_without_a_command_offers_approve_or_show_only_for_its_own_account() -> None:
     assert _command(case_id="x; id") == _command(queue_arn="unresolved") == ""
     assert _command(TAG, queue_arn=make_queue_arn("invoices").replace(ACCOUNT, "9" * 12)) == ""
     assert _command(symptom="kms_denied") == ""
@@ -100,18 +100,18 @@ def test_without_one_the_case_is_approved_or_shown_where_it_is_one_of_here() -> 
         make_queue_arn("a").replace("arn:aws", "arn:aws-iso"),
     ],
 )
-def test_what_is_no_queue_of_a_known_console_is_no_link(odd: str) -> None:
+def test_malformed_queue_arn_gives_no_console_link(odd: str) -> None:
     assert make_console_url(odd) == make_case_anchor(odd) == ""
 
 
 @pytest.mark.parametrize(
     "odd", [*PAYLOADS, "kms_denied", "docs/runbooks/../kms_denied.md", f"https://a.example/{KMS}"]
 )
-def test_what_is_no_name_of_a_runbook_is_no_link(odd: str) -> None:
+def test_malformed_runbook_path_gives_no_runbook_link(odd: str) -> None:
     assert make_runbook_url(odd, HERE) == ""
 
 
-def test_a_queue_leads_to_its_console_a_case_to_its_place_and_a_runbook_to_the_docs() -> None:
+def test_queue_links_to_its_console_case_to_its_anchor_and_runbook_to_the_docs() -> None:
     there = f"https%3A%2F%2Fsqs.us-east-1.amazonaws.com%2F{ACCOUNT}%2Forders.fifo"
     at = "console.aws.amazon.com/sqs/v3/home?region=us-east-1#/queues"
     assert make_console_url(make_queue_arn("orders.fifo")) == f"https://us-east-1.{at}/{there}"

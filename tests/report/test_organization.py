@@ -34,7 +34,7 @@ def outgoing(document: dict[str, Any]) -> OutgoingReport:
     )
 
 
-def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
+def test_organization_report_names_silent_late_and_unreliable_member_accounts() -> None:
     found = read_document(make_organization_week()).organization
     assert found
     assert describe_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
@@ -54,7 +54,7 @@ def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
     )
 
 
-def test_one_mail_tells_of_all_accounts_first() -> None:
+def test_organization_mail_describes_all_accounts_before_the_hub_account() -> None:
     mail = outgoing(make_organization_week())
     assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 of 266 incidents need somebody")
     assert len(mail.subject) <= MOST_SUBJECT_CHARACTERS
@@ -62,14 +62,14 @@ def test_one_mail_tells_of_all_accounts_first() -> None:
     assert text.index("40 accounts") < text.index("The hub's own account:")
 
 
-def test_without_an_organization_nothing_is_said_of_one() -> None:
+def test_report_without_an_organization_mentions_no_hub() -> None:
     html = make_page(make_summary(), HERE)
     assert "hub" not in html
     assert "Set by Mendq" not in html
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_an_accounts_own_words_are_nothing_but_text(payload: str) -> None:
+def test_hostile_texts_of_a_member_account_stay_text_in_page_and_mail(payload: str) -> None:
     document = make_organization_week(members=3, cases=[])  # no pictures: none shows these words
     words = {"alias": payload, "account": payload, "region": payload}
     every = document["organization"]
@@ -83,7 +83,7 @@ def test_an_accounts_own_words_are_nothing_but_text(payload: str) -> None:
         assert not [each for each in ("<script", "<img src=x", "<svg onload") if each in html]
 
 
-def test_a_value_that_stands_has_its_age_and_its_command() -> None:
+def test_value_set_by_mendq_is_reported_with_its_age_and_patch_command() -> None:
     week = read_document(make_organization_week())
     (first, *_) = list_drift(week, HERE)
     assert remove_marks(first.change) == "VisibilityTimeout from 30 s to 690 s"
@@ -93,7 +93,7 @@ def test_a_value_that_stands_has_its_age_and_its_command() -> None:
     assert describe_drift(week) == "3 values that Mendq set stand, perhaps in no template yet."
 
 
-def test_a_quiet_week_shows_what_stands_as_well() -> None:
+def test_report_of_a_quiet_week_still_lists_values_set_by_mendq() -> None:
     week = read_document(
         make_organization_week(members=3, previous_weeks=make_previous_weeks(3, 0))
     )
@@ -109,12 +109,14 @@ def test_a_quiet_week_shows_what_stands_as_well() -> None:
         {"symptom": "dlq_missing"},
     ],
 )
-def test_a_command_is_printed_for_what_is_here_and_ours_alone(odd: dict[str, Any]) -> None:
+def test_value_with_another_accounts_queue_or_malformed_case_id_has_no_command(
+    odd: dict[str, Any],
+) -> None:
     document = make_organization_week() | {"standing": [make_standing_value(**odd)]}
     (found,) = list_drift(read_document(document), HERE)
     assert found.command == ""
 
 
-def test_when_it_was_set_may_not_be_known() -> None:
+def test_value_without_a_set_time_is_reported_with_unknown_age() -> None:
     document = make_organization_week() | {"standing": [make_standing_value(set_at="")]}
     assert list_drift(read_document(document), HERE)[0].age == "not known"

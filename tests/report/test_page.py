@@ -82,7 +82,9 @@ def parts_of(document: Document) -> PageParts:
         [make_incident(symptom=it, why=it, queue_arn=make_queue_arn(it)) for it in PAYLOADS]
     )
 )
-def test_no_name_becomes_markup_a_link_or_a_header(document: Document) -> None:
+def test_hostile_names_in_a_report_never_become_markup_links_or_mail_headers(
+    document: Document,
+) -> None:
     """The page's elements and attributes are those of the same week in tame messages, one by one.
 
     But for where long names may break: those messages come in another order in the alphabet.
@@ -97,7 +99,9 @@ def test_no_name_becomes_markup_a_link_or_a_header(document: Document) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_each_payload_in_every_place_of_a_mail(payload: str) -> None:
+def test_hostile_payload_in_every_field_never_becomes_markup_or_a_link_in_the_mail(
+    payload: str,
+) -> None:
     _require_a_mail_of_ours(make_outgoing_report(fill_every_text(payload)))
 
 
@@ -140,7 +144,7 @@ def _require_a_mail_of_ours(mail: OutgoingReport) -> None:
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_names_from_right_to_left_stand_apart_and_no_mark_of_ours_is_left() -> None:
+def test_right_to_left_names_are_isolated_with_bdi_and_no_internal_mark_remains() -> None:
     name = "\u05d0\u05d1\u05d2"
     html = make_page(
         read_document(
@@ -156,13 +160,13 @@ def test_names_from_right_to_left_stand_apart_and_no_mark_of_ours_is_left() -> N
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_name_is_shown_as_it_is_written() -> None:
+def test_names_with_html_characters_are_shown_as_written() -> None:
     text = parts_of(make_week([make_incident('<b>"orders" & co</b>', why="{{ 7 * 7 }}")])).text
     assert '<b>"orders" & co</b>' in text
     assert "{{ 7 * 7 }}" in text
 
 
-def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None:
+def test_report_page_loads_nothing_runs_no_script_and_is_reproducible() -> None:
     html = make_page(read_document(make_busy_week()))
     parts = PageParts(html)
     _refuse_what_acts(parts)
@@ -176,7 +180,7 @@ def test_the_page_needs_nothing_runs_nothing_and_is_the_same_each_time() -> None
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
+def test_number_and_unit_are_joined_by_a_no_break_space_except_in_queue_names() -> None:
     over = "the need is above the ceiling of 900 s"
     cases = [make_incident("a 5 s", outcome="refused", reason=over)]
     html = make_page(
@@ -187,7 +191,7 @@ def test_a_number_stays_with_its_unit_but_for_what_is_to_be_copied() -> None:
     assert "<bdi>a 5 s</bdi>" in html
 
 
-def test_the_largest_week_is_a_page_that_a_mail_program_could_carry() -> None:
+def test_report_page_of_the_largest_week_is_below_1_5_megabytes() -> None:
     """500 queues, 10,000 incidents, and of everything as much as a summary lists."""
     html = make_page(read_document(make_largest_week()))
     assert len(html.encode()) < 1_500_000

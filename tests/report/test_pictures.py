@@ -62,7 +62,7 @@ def _week(cases: list[Any], **changes: object) -> IncidentsPerDay:
 @pytest.mark.parametrize(
     ("size", "look"), [(WIDE_CHART_SIZE, LIGHT_PALETTE), (NARROW_CHART_SIZE, DARK_PALETTE)]
 )
-def test_a_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
+def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
     cases = [
         make_incident(),
         make_incident(),
@@ -82,7 +82,7 @@ def test_a_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
     assert (width, height) == (2 * picture.width, 2 * picture.height), "a mail's has more pixels"
 
 
-def test_every_day_has_its_number_and_its_mark_and_a_day_not_read_has_none() -> None:
+def test_days_chart_shows_counts_and_notifications_per_day_and_a_question_mark_if_unread() -> None:
     at = ["2026-11-10T09:00:00Z", *["2026-11-13T14:02:31Z"] * 3, *["2026-11-15T23:59:59Z"] * 4]
     week = _week(
         [make_incident(day=each) for each in (0, 0, 0, 0, 0, 2)],
@@ -98,7 +98,7 @@ def test_every_day_has_its_number_and_its_mark_and_a_day_not_read_has_none() -> 
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 1_000])
-def test_the_axis_counts_in_whole_numbers(most: int) -> None:
+def test_days_chart_axis_has_only_whole_numbers(most: int) -> None:
     rows = [{"date": "2026-11-09", "symptom": "a", "incidents": most, "failed_calls": 1}]
     texts = _texts(_week([], per_day=rows))
     ticks = [each for each in texts[:-14] if re.fullmatch(r"[\d,.]+", each)]
@@ -106,7 +106,7 @@ def test_the_axis_counts_in_whole_numbers(most: int) -> None:
     assert all("." not in each for each in ticks)
 
 
-def test_no_name_reaches_the_picture_and_its_font_travels_with_it() -> None:
+def test_days_chart_contains_no_hostile_name_and_only_known_fonts() -> None:
     rows = [
         {"date": f"2026-11-{9 + n % 7:02}", "symptom": each, "incidents": 40 - n, "failed_calls": 1}
         for n, each in enumerate(PAYLOADS)
@@ -148,21 +148,19 @@ def _dots(*seconds: float) -> list[tuple[float, float]]:
         ([3e6], ["7 d", "30 d"]),
     ],
 )
-def test_the_scale_holds_every_dot_between_two_ticks(
-    seconds: list[float], ticks: list[str]
-) -> None:
+def test_time_axis_ticks_enclose_every_time_to_heal(seconds: list[float], ticks: list[str]) -> None:
     drawn = _drawn(make_axis_chart(choose_ticks(seconds), DARK_PALETTE))
     assert ["".join(each.itertext()) for each in drawn.iter(f"{SVG}text")] == ticks
 
 
 @given(st.lists(st.floats(0, 2**63, allow_nan=False), min_size=1, max_size=20))
-def test_a_scale_is_never_upside_down(seconds: list[float]) -> None:
+def test_time_axis_has_two_or_more_ticks_up_to_the_largest_time(seconds: list[float]) -> None:
     ticks = choose_ticks(seconds)
     assert len(ticks) >= 2
     assert ticks[-1] >= min(max(seconds), max(POSSIBLE_TICK_SECONDS))
 
 
-def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> None:
+def test_strip_chart_draws_a_dot_for_each_time_and_stacks_equal_times() -> None:
     places = _dots(20, 40, 80, 300)
     assert len(places) == 4
     assert [x for x, _ in places] == sorted({x for x, _ in places})
@@ -175,7 +173,7 @@ def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> N
     )
 
 
-def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
+def test_strip_chart_shares_its_colour_with_the_days_chart_and_its_width_with_the_axis() -> None:
     cases = [make_incident(symptom=each) for each in ("b", "b", "a")]
     week = make_summary(cases, times_to_heal=[times_of("a", 1), times_of("b", 2)])
     found = make_time_strips(week, make_incidents_per_day(week))

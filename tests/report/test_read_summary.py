@@ -56,7 +56,9 @@ COMPARISON = {
         (None, "summary.json has schema None and"),
     ],
 )
-def test_another_schema_is_refused_in_one_sentence(schema: object, says: str) -> None:
+def test_summary_with_another_schema_version_is_refused_in_one_sentence(
+    schema: object, says: str
+) -> None:
     with pytest.raises(SummaryUnreadable, match=rf"^{re.escape(says)}.*$"):
         read_document(make_week(schema=schema))
 
@@ -70,7 +72,7 @@ def test_another_schema_is_refused_in_one_sentence(schema: object, says: str) ->
             b"[" * 100_000, b"[]", b"1", b"null", b'"schema"')),
     ],
 )  # fmt: skip
-def test_what_is_no_json_object_is_refused(content: bytes, says: str) -> None:
+def test_summary_that_is_no_json_object_is_refused(content: bytes, says: str) -> None:
     with pytest.raises(SummaryUnreadable, match=rf"^summary\.json:? {says}$"):
         summary.read_summary(content)
 
@@ -107,13 +109,15 @@ def _put(document: Document, path: str, value: object) -> Document:
 
 
 @pytest.mark.parametrize(("path", "value", "says"), MISTAKES)
-def test_a_mistake_is_named_with_its_place(path: str, value: object, says: str) -> None:
+def test_summary_with_a_wrong_value_is_refused_and_the_path_of_the_value_is_named(
+    path: str, value: object, says: str
+) -> None:
     with pytest.raises(SummaryUnreadable, match=re.escape(f"summary.json: {says}")):
         read_document(_put(_everything(), path, value))
 
 
 @pytest.mark.parametrize("path", MOST)
-def test_no_part_is_longer_than_a_week_has_it(path: str) -> None:
+def test_summary_with_a_list_longer_than_the_nightly_job_writes_is_refused(path: str) -> None:
     document = _everything()
     place, last = _found(document, path)
     whole, size = place[last], MOST[path] + 1
@@ -125,14 +129,14 @@ def test_no_part_is_longer_than_a_week_has_it(path: str) -> None:
 
 
 @pytest.mark.parametrize("field", list(drop_newer_fields(make_week())))
-def test_a_field_that_is_missing_is_named(field: str) -> None:
+def test_summary_without_a_required_field_is_refused_and_the_field_is_named(field: str) -> None:
     document = make_week()
     del document[field]
     with pytest.raises(SummaryUnreadable, match=rf"^summary\.json.* (schema None|`{field}`)"):
         read_document(document)
 
 
-def test_a_hostile_value_stays_on_one_line_of_plain_characters() -> None:
+def test_error_about_a_hostile_summary_value_is_one_short_printable_line() -> None:
     with pytest.raises(SummaryUnreadable) as caught:
         read_document(
             make_week(by_outcome={"a\nb\N{RIGHT-TO-LEFT OVERRIDE}" * 40: "\x1b[31m" * 1000})
@@ -141,20 +145,20 @@ def test_a_hostile_value_stays_on_one_line_of_plain_characters() -> None:
     assert len(str(caught.value)) < 1200
 
 
-def test_an_older_document_lacks_the_newer_parts_and_a_newer_ones_are_passed_over() -> None:
+def test_summary_of_an_older_version_is_read_and_unknown_fields_are_ignored() -> None:
     older = read_document(drop_newer_fields(make_busy_week()))
     assert (older.cases_were_read, older.not_seen.week_is_over) == (False, True)
     assert read_document(make_busy_week()).cases_were_read
     assert read_document(make_week(owner="billing")) == read_document(make_week())
 
 
-def test_times_are_in_utc() -> None:
+def test_summary_times_are_converted_to_utc() -> None:
     assert (
         f"{read_document(make_week(made_at='2026-11-16T08:00:00+02:00')).made_at:%H:%M}" == "06:00"
     )
 
 
-def test_a_heap_of_bytes_is_refused_unread() -> None:
+def test_summary_above_5_megabytes_is_refused() -> None:
     whole = json.dumps(make_busy_week()).encode()
     most = whole + b" " * (MOST_SUMMARY_BYTES - len(whole))
     assert summary.read_summary(most) == read_document(make_busy_week())
@@ -170,7 +174,7 @@ def test_a_heap_of_bytes_is_refused_unread() -> None:
         (r"\udE00\uD83dx", "\uffff\uffffx"),
     ],
 )
-def test_half_a_character_is_one_that_nobody_sees(written: str, read_as: str) -> None:
+def test_lone_surrogates_in_a_summary_are_replaced(written: str, read_as: str) -> None:
     document = json.dumps(make_week(accounts=["NAME"])).replace("NAME", written)
     assert summary.read_summary(document.encode()).accounts == (read_as,)
 
@@ -198,6 +202,6 @@ PATHS = [
 
 @settings(max_examples=60)
 @given(st.sampled_from(PATHS), ODD)
-def test_anything_anywhere_is_read_or_refused(path: str, odd: object) -> None:
+def test_any_value_in_any_summary_field_is_read_or_refused(path: str, odd: object) -> None:
     with suppress(SummaryUnreadable):
         assert read_document(_put(_everything(), path, odd)).week == "2026-W46" or path == "week"

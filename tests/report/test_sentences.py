@@ -10,7 +10,7 @@ from tests.report.report_sentences import SECTIONS_BY_PART, find_file
 
 
 @pytest.mark.parametrize("part", REPORT_PARTS)
-def test_each_week_is_said_in_these_words(part: str) -> None:
+def test_report_of_each_stored_week_has_the_recorded_sentences(part: str) -> None:
     fail_if_stale(find_file(part))
 
 

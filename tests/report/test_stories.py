@@ -71,7 +71,7 @@ def _mail(story: Story) -> OutgoingReport:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_a_storys_week_says_what_became_of_its_cases(name: str) -> None:
+def test_report_of_a_demo_story_counts_the_outcomes_of_its_cases(name: str) -> None:
     story, (subject, first, reached) = STORIES[name], SAID[name]
     mail = _mail(story)
     assert mail.subject == f"Mendq 2026-W46: {subject}"
@@ -87,12 +87,12 @@ def test_a_storys_week_says_what_became_of_its_cases(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_the_demo_finds_what_a_subject_leaves_out(name: str) -> None:
+def test_demo_check_rejects_a_mail_subject_with_wrong_or_missing_counts(name: str) -> None:
     right = _mail(STORIES[name]).subject
     assert [holds for _, holds in list_week_claims(STORIES[name], right)] == [True]
     for wrong in ("", "Mendq 2026-W46: no incidents", right.replace(" told", " paged")):
         assert [holds for _, holds in list_week_claims(STORIES[name], wrong)] == [False]
 
 
-def test_every_story_is_asked() -> None:
+def test_every_demo_story_has_an_expected_report() -> None:
     assert SAID.keys() == STORIES.keys()

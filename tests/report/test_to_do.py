@@ -47,7 +47,7 @@ def _copied(**over: object) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_command_is_made_of_the_kind_the_case_and_the_region(kind: str) -> None:
+def test_to_do_command_is_built_from_kind_case_and_region_only(kind: str) -> None:
     verb = {"approve": "approve", "fix_caller": "", "name_code": ""}.get(kind, "show")
     made = f"mendq {verb} {CASE} --region us-east-1" if verb else ""
     if kind in OF_FINDINGS:
@@ -55,7 +55,7 @@ def test_a_command_is_made_of_the_kind_the_case_and_the_region(kind: str) -> Non
     assert _copied(kind=kind) == _copied(kind=kind, command="mendq dlq orders; id") == made
 
 
-def test_the_cases_own_next_step_is_what_to_run() -> None:
+def test_to_do_of_a_case_shows_the_next_step_command_of_the_case() -> None:
     assert _copied(kind="fix", command="mendq dlq orders") == "mendq dlq orders"
 
 
@@ -93,7 +93,9 @@ def test_the_cases_own_next_step_is_what_to_run() -> None:
         ),
     ],
 )
-def test_what_has_another_form_has_no_command(name: str, odd: str) -> None:
+def test_to_do_with_a_malformed_kind_case_id_or_queue_arn_has_no_command(
+    name: str, odd: str
+) -> None:
     assert _copied(**{name: odd}) == ""
     assert COMMAND.fullmatch(_copied())
 
@@ -139,7 +141,9 @@ _NEAR = st.sampled_from(
         max_size=4,
     )
 )
-def test_no_text_of_a_summary_is_a_command_a_link_or_a_script(asked: list[Document]) -> None:
+def test_texts_of_a_summary_never_become_a_command_link_or_script_in_the_to_do_list(
+    asked: list[Document],
+) -> None:
     summary = read_document(
         make_week(do_this_week=[make_recommendation() | each for each in asked])
     )
@@ -155,11 +159,11 @@ def test_no_text_of_a_summary_is_a_command_a_link_or_a_script(asked: list[Docume
 
 
 @given(st.from_regex(r"arn:aws[a-z-]{0,3}:s[qn]s:[a-z0-9-]{1,9}:[0-9]{11,13}:[\w.-]{1,82}"))
-def test_a_queue_is_one_where_the_engine_takes_it_for_one(text: str) -> None:
+def test_report_and_engine_accept_the_same_queue_arns(text: str) -> None:
     assert bool(QUEUE_ARN_REGEX.fullmatch(text)) == (queue_arn_or_none(text) is not None)
 
 
-def test_every_symptoms_case_can_be_named() -> None:
+def test_to_do_of_every_symptom_has_an_approve_command() -> None:
     now = datetime(2026, 11, 9, tzinfo=UTC)
     about: dict[str, Any] = {
         "queue_arn": make_queue_arn("orders"),

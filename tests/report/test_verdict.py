@@ -24,7 +24,7 @@ from mendq.report.words import WORDS_BY_OUTCOME, remove_marks
 from tests.report.weeks import make_summary
 
 
-def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
+def test_report_has_words_for_every_case_state_recommendation_kind_and_reason() -> None:
     states = {*map(str, State)}
     proved = {"unverified", "verified", "watching", "closed"}
     assert {*WORDS_BY_OUTCOME, *FIXED_OUTCOMES} == (states - proved) | {"healed", "not_seen"}
@@ -66,7 +66,7 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     ),
     st.integers(0, 9_000),
 )
-def test_whatever_the_outcomes_the_clauses_sum_to_the_incidents(
+def test_counts_in_the_verdict_sentences_add_up_to_all_incidents(
     by_outcome: dict[str, int], notified: int
 ) -> None:
     incidents = sum(by_outcome.values())
@@ -78,7 +78,7 @@ def test_whatever_the_outcomes_the_clauses_sum_to_the_incidents(
     assert sum(clauses) + _healed_of(make_headline(week), incidents) == incidents
 
 
-def test_healed_before_a_page_is_said_only_where_the_pages_fit_those_not_healed() -> None:
+def test_headline_says_healed_before_anyone_was_paged_only_if_no_healed_incident_paged() -> None:
     def said(urgent: int) -> str:
         totals = {"failed_calls": 1, "queues": 1, "incidents": 3, "healed": 2}
         totals |= {"urgent": urgent, "notified": urgent}

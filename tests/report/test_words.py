@@ -49,20 +49,20 @@ SAYS: dict[str, Callable[[Any], str]] = {
 
 
 @pytest.mark.parametrize("kind", SAYS)
-def test_it_is_said_so(kind: str) -> None:
+def test_report_word_function_formats_each_recorded_value(kind: str) -> None:
     for of, said in SAID[kind]:
         assert SAYS[kind](of) == said
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=300))
-def test_any_text_becomes_characters_that_can_be_seen(text: str) -> None:
+def test_make_visible_turns_any_text_into_visible_characters(text: str) -> None:
     shown = make_visible(text)
     assert {unicodedata.category(each)[0] for each in shown} <= set("LMNPSZ")
     assert {each for each in shown if each.isspace()} <= {" "}
     shown.encode()
 
 
-def test_a_sentence_falls_into_its_parts() -> None:
+def test_split_at_marks_returns_the_text_names_and_quotes_of_a_sentence() -> None:
     sentence = f"Set {mark_name('a')} of {mark_queue(make_queue_arn('q'))}: {mark_quote('so')}."
     pieces = [("text", "Set "), ("name", "a"), ("text", " of "), ("name", "q"), ("text", ": ")]
     assert list(split_at_marks(sentence)) == [*pieces, ("quote", "so"), ("text", ".")]
@@ -71,7 +71,7 @@ def test_a_sentence_falls_into_its_parts() -> None:
     assert list(split_at_marks(mark_name(""))) == [("name", "")]
 
 
-def test_what_was_cut_ends_in_its_own_dots() -> None:
+def test_long_names_and_quotes_are_cut_with_an_ellipsis() -> None:
     assert (
         remove_marks(f"It said: {mark_quote('so ' * 150)}. Then") == f"It said: {'so ' * 100}… Then"
     )
@@ -79,7 +79,7 @@ def test_what_was_cut_ends_in_its_own_dots() -> None:
 
 
 @given(name=TEXT, reason=st.text("\ue000\ue001\ue002ab"))
-def test_nobody_forges_a_mark(name: str, reason: str) -> None:
+def test_mark_characters_in_a_name_or_quote_cannot_forge_a_mark(name: str, reason: str) -> None:
     sentence = f"{mark_name(name)} says {mark_quote(reason)}!"
     kinds = [kind for kind, _ in split_at_marks(sentence)]
     assert kinds == ["name", "text", "quote", "text"]
