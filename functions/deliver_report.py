@@ -63,7 +63,7 @@ def _deliver_report(event: Event, invocation: LambdaInvocation[DeliverReportSett
         clients.region, settings.account, account_alias, settings.docs_url or ""
     )
     page_html = make_page(summary, reported_account)
-    page_uri = f"s3://{report_bucket.name}/{report_bucket.put_page(summary.week, page_html)}"
+    page_uri = f"s3://{report_bucket.name}/{report_bucket.put_report_page(summary.week, page_html)}"
     invocation.log.info("wrote the report's page", week=summary.week, page=page_uri)
     if not summary.not_seen.week_is_over:
         invocation.log.warning("sent nothing: the week is not over", page=page_uri)

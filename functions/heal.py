@@ -124,7 +124,7 @@ def _log_batch(invocation: HealInvocation, batch_result: BatchResult) -> None:
             "queue names that nobody manages were left out",
             left_out=callers_with_most_skipped_names,
         )
-    if unknown_error_codes := sorted(set(batch_result.unknown_codes)):
+    if unknown_error_codes := sorted(set(batch_result.unknown_error_codes)):
         invocation.log.warning(
             "error codes that Mendq does not know",
             codes=unknown_error_codes[:MAXIMUM_LOGGED_NAMES],

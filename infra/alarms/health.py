@@ -519,13 +519,13 @@ def _list_own_metric_alarms() -> Iterator[MetricAlarm]:
 
 def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
     """Yield the alarms on nightly and weekly runs, the report, and the size of the trail."""
-    failed_runs_metric = make_own_metric(NightlyMetric.FAILED, "Maximum", ONE_HOUR)
+    failed_runs_metric = make_own_metric(NightlyMetric.FAILED_RUNS, "Maximum", ONE_HOUR)
     yield MetricAlarm(NIGHTLY_FAILED_ALARM, failed_runs_metric, _POSITIVE_VALUE_RULE)
-    doubtful_runs_metric = make_own_metric(NightlyMetric.DOUBTFUL, "Maximum", ONE_HOUR)
+    doubtful_runs_metric = make_own_metric(NightlyMetric.DOUBTFUL_RUNS, "Maximum", ONE_HOUR)
     yield MetricAlarm(NIGHTLY_DOUBTFUL_ALARM, doubtful_runs_metric, _POSITIVE_VALUE_RULE)
     failed_weeks_metric = make_own_metric(OwnMetric.WEEKS_FAILED, "Maximum", ONE_HOUR)
     yield MetricAlarm(WEEK_FAILED_ALARM, failed_weeks_metric, _POSITIVE_VALUE_RULE)
-    missing_reports_metric = make_own_metric(NightlyMetric.REPORT_MISSING, "Maximum", ONE_HOUR)
+    missing_reports_metric = make_own_metric(NightlyMetric.MISSING_REPORTS, "Maximum", ONE_HOUR)
     yield MetricAlarm(REPORT_MISSING_ALARM, missing_reports_metric, _POSITIVE_VALUE_RULE)
     missing_runs_rule = FiringRule(
         1,
@@ -536,7 +536,7 @@ def _list_nightly_alarms(settings: DeploymentSettings) -> Iterator[MetricAlarm]:
     )
     yield MetricAlarm(
         NIGHTLY_MISSING_ALARM,
-        make_own_metric(NightlyMetric.WRITTEN, "Maximum", ONE_HOUR),
+        make_own_metric(NightlyMetric.WRITTEN_RUNS, "Maximum", ONE_HOUR),
         missing_runs_rule,
     )
     if settings.report.is_mailed:

@@ -96,7 +96,7 @@ class HealthEvents(Table, frozen=True):
     Methods raise CaseStoreUnavailable, and CaseStoreUnreadable if the item cannot be read.
     """
 
-    def note(self, event: HealthEvent, now: datetime) -> None:
+    def note_event(self, event: HealthEvent, now: datetime) -> None:
         """Store an event, unless this update or a newer one of the event is stored.
 
         Do nothing for an event that is not current (`is_current`). Only the newest MAXIMUM_EVENTS
@@ -130,7 +130,7 @@ class HealthEvents(Table, frozen=True):
         if not are_events_stored:
             raise CaseMoved("another run has noted an event of AWS Health")
 
-    def open_at(self, now: datetime) -> list[HealthEvent]:
+    def list_open_events(self, now: datetime) -> list[HealthEvent]:
         """Return the current events that have begun and are open, the oldest update first."""
         events = _read_events(items.read_text(self.get(_EVENTS_KEY), "events", "[]"))
         return [
@@ -154,7 +154,7 @@ def describe_health_events(events: Sequence[HealthEvent], facts: Facts | None = 
     Return an empty list if there is no event to show.
 
     Args:
-        events: Open events, the oldest update first, as `open_at` returns them.
+        events: Open events, the oldest update first, as `list_open_events` returns them.
         facts: The queue's facts. Events of KMS are left out if the queue has no KMS key. None for a
             notification about many queues.
     """

@@ -46,19 +46,19 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     owner: str
     now: datetime
 
-    def stored(self, table_class: type[CaseStoreTable]) -> CaseStoreTable:
+    def open_store(self, table_class: type[CaseStoreTable]) -> CaseStoreTable:
         """Return an object of `table_class` that reads and writes the case store's table."""
         return table_class(self.clients.dynamodb, self.settings.case_table)
 
     @property
     def case_store(self) -> CaseStore:
         """The case store's cases, claims, evidence and write budgets."""
-        return self.stored(CaseStore)
+        return self.open_store(CaseStore)
 
     @property
     def open_cases(self) -> OpenCases:
         """The case store's index of open cases, and the transitions of each case."""
-        return self.stored(OpenCases)
+        return self.open_store(OpenCases)
 
     @property
     def case_bucket(self) -> CaseBucket:
@@ -68,7 +68,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     @property
     def baselines(self) -> Baselines:
         """The configurations of queues that were stored while the queues were healthy."""
-        return self.stored(Baselines)
+        return self.open_store(Baselines)
 
 
 class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
@@ -82,7 +82,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
     real_now: datetime | None = None
 
     @property
-    def claims_now(self) -> datetime:
+    def now_for_claims(self) -> datetime:
         """The real time. Claims end by the real time, because all invocations compare with it."""
         return self.real_now or self.now
 

@@ -2,7 +2,7 @@
 
 The scan looks at every managed queue once per hour. One hour may take several runs; `ScanResult`
 holds the result of one run or of several. Its `document` is stored in the case bucket.
-`make_request` makes the request with which the scan calls heal.
+`make_heal_request` makes the request with which the scan calls heal.
 """
 
 from __future__ import annotations
@@ -177,13 +177,13 @@ _SCAN_COUNT_NAMES = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 
 
 def add_managed_queues(
-    document: Mapping[str, Any], queue_arns: Iterable[str], *, is_complete: bool
+    document: Mapping[str, Any], queue_arns: Iterable[str], *, is_listing_complete: bool
 ) -> dict[str, Any]:
     """Return an hour's document with the queues that are managed.
 
-    `is_complete` is True if all managed queues could be listed.
+    `is_listing_complete` is True if all managed queues could be listed.
     """
-    return {**document, "managed": sorted(queue_arns), "managed_whole": is_complete}
+    return {**document, "managed": sorted(queue_arns), "managed_whole": is_listing_complete}
 
 
 def merge_documents(
@@ -307,12 +307,12 @@ def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...
             )
 
 
-def make_request(findings: Sequence[Finding]) -> bytes:
-    """Return the JSON payload that the scan invokes heal with. `read_references` reads it."""
+def make_heal_request(findings: Sequence[Finding]) -> bytes:
+    """Return the JSON payload for heal. `read_finding_references` reads it."""
     return json.encode({"found": [finding.reference for finding in findings]})
 
 
-def read_references(request: Mapping[str, Any]) -> list[FindingReference]:
+def read_finding_references(request: Mapping[str, Any]) -> list[FindingReference]:
     """Return the findings in a request to heal, at most MAXIMUM_FINDINGS_PER_CALL.
 
     Values that are not findings are left out. If a finding is repeated, the last one is kept. Never

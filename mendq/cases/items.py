@@ -291,7 +291,7 @@ def format_failures(failures: Evidence) -> str:
     return json.dumps([sighting.to_text() for sighting in failures.sightings])
 
 
-def notification_fields(record: NotificationRecord) -> dict[str, Any]:
+def make_notification_attributes(record: NotificationRecord) -> dict[str, Any]:
     """Return the attributes of a notification's item, without its key.
 
     After it was sent or dropped, its texts and the time of its first sending are left out.
@@ -313,7 +313,7 @@ def read_notification(item: Item) -> NotificationRecord | None:
     return read_record(NotificationRecord, item, announced=announced)
 
 
-def record_fields(record: AttributeRecord) -> dict[str, Any]:
+def make_record_attributes(record: AttributeRecord) -> dict[str, Any]:
     """Return the attributes of an attribute record's item, without its key.
 
     The claim is left out: storing these fields ends it.

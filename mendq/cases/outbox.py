@@ -187,7 +187,7 @@ class Notifier(Table, frozen=True):
         taker_token = uuid4().hex
         notification_item = {
             **item_key,
-            **items.notification_fields(record),
+            **items.make_notification_attributes(record),
             **items.to_item_attributes(taken_by=taker_token),
         }
         if last_record:
@@ -343,7 +343,7 @@ class Notifier(Table, frozen=True):
         """
         notification_item = {
             **items.notification_key(partition, symptom),
-            **items.notification_fields(outcome_record),
+            **items.make_notification_attributes(outcome_record),
         }
         self.put_item(
             notification_item,

@@ -176,7 +176,7 @@ def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Fa
     Raises:
         CaseStoreUnavailable: The case store does not answer.
     """
-    pins = context.stored(Pins)
+    pins = context.open_store(Pins)
     if Need.APPROVED_SOURCES in needs:
         facts = replace(facts, approved_sources=pins.load_approved_sources(facts.queue_arn))
     if Need.PIN in needs:

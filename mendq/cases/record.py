@@ -123,7 +123,7 @@ def record_transition(
         due_at=find_first_check_time(announced_case, lifecycle_due_at),
         notification=notification_record,
         # `now` may be set to a later time, but claims end by the real time.
-        claims_now=context.real_now,
+        now_for_claims=context.real_now,
     )
     context.case_store.record(new_transition)
     # If this fails, follow_up copies the transition to the bucket later. It also sends the event.
@@ -156,7 +156,7 @@ def file_transition(case: Case, item_key: Key, context: CaseContext) -> None:
     document = case.document()
     context.case_bucket.put(case.key(), document)
     put_event(context.clients, TRANSITION_EVENT, document)
-    context.open_cases.mark_filed(item_key)
+    context.open_cases.mark_transition_filed(item_key)
 
 
 def report_wait(
@@ -272,6 +272,6 @@ def list_aws_health_lines(context: CaseContext, facts: Facts | None = None) -> S
     events, or if they cannot be read: the notification is then sent without them.
     """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
-        health_events = context.stored(HealthEvents)
-        return describe_health_events(health_events.open_at(context.now), facts)
+        health_events = context.open_store(HealthEvents)
+        return describe_health_events(health_events.list_open_events(context.now), facts)
     return ()

@@ -16,9 +16,9 @@ from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
 
 # A queue counts as showing the symptom for this long after it was noted.
-SHOWING_WINDOW = timedelta(hours=1)
+SYMPTOM_NOTE_LIFETIME = timedelta(hours=1)
 # Times are rounded down to this, so that repeated notes are one note.
-NOTE_SLOT = timedelta(minutes=10)
+NOTE_SLOT_DURATION = timedelta(minutes=10)
 # At most this many queues are noted: DynamoDB allows 400 KB in one item, and this many queues are
 # a mass symptom in any account.
 MAXIMUM_NOTED_QUEUES = 2_000
@@ -61,7 +61,7 @@ class Spread(Struct, frozen=True):
 
         Times are rounded down to ten minutes, so a note counts for up to 70 minutes.
         """
-        oldest_slot_start = _find_slot_start(now) - SHOWING_WINDOW
+        oldest_slot_start = _find_slot_start(now) - SYMPTOM_NOTE_LIFETIME
         return frozenset(
             queue_arn for slot_start, queue_arn in self.notes if slot_start >= oldest_slot_start
         )
@@ -77,7 +77,7 @@ class Spread(Struct, frozen=True):
         recently_noted_queue_arns = {
             queue_arn
             for noted_slot_start, queue_arn in self.notes
-            if noted_slot_start >= slot_start - NOTE_SLOT
+            if noted_slot_start >= slot_start - NOTE_SLOT_DURATION
         }
         maximum_new_notes = max(
             0, MAXIMUM_NOTED_QUEUES - len(self.notes) + len(self.list_outdated_notes(now))
@@ -87,7 +87,7 @@ class Spread(Struct, frozen=True):
 
     def list_outdated_notes(self, now: datetime) -> list[str]:
         """Return the notes to remove: those that are too old, and those with a newer one."""
-        oldest_slot_start = _find_slot_start(now) - SHOWING_WINDOW
+        oldest_slot_start = _find_slot_start(now) - SYMPTOM_NOTE_LIFETIME
         newest_slot_start_by_queue_arn = {
             queue_arn: slot_start for slot_start, queue_arn in sorted(self.notes)
         }
@@ -108,16 +108,16 @@ class Reach(Struct, frozen=True):
 
     Args:
         queue_arns: The queues that showed it. Only managed ones if the managed queues were counted.
-        managed_count: The number of managed queues. 0 if they were not counted.
-        count_in_mode: The number of `queue_arns` whose mode is the same as, or higher than, that of
-            the queue to decide about.
-        managed_count_in_mode: The number of managed queues with such a mode.
+        managed_queue_count: The number of managed queues. 0 if they were not counted.
+        queue_count_in_mode: The number of `queue_arns` whose mode is the same as, or higher than,
+            that of the queue to decide about.
+        managed_queue_count_in_mode: The number of managed queues with such a mode.
     """
 
     queue_arns: frozenset[str] = frozenset()
-    managed_count: int = 0
-    count_in_mode: int = 0
-    managed_count_in_mode: int = 0
+    managed_queue_count: int = 0
+    queue_count_in_mode: int = 0
+    managed_queue_count_in_mode: int = 0
 
     @classmethod
     def count_among(

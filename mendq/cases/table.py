@@ -92,10 +92,10 @@ Rules:
 8. The index `open_cases` is a to-do list, not the truth. It lists a case while it is open and until
    people were notified of its end, and a transition until it is in the case bucket. It may lag by a
    moment. So a method that postpones, annotates or closes a case first checks that the case is
-   still at the same transition, and changes nothing if it is not. `postpone_unread` cannot do that,
-   because it knows a case only from the index; it checks that the due time is still the one listed.
-   A case is never postponed past the end of a claim on it: follow-up must look then whether the
-   claim's run has died.
+   still at the same transition, and changes nothing if it is not. `postpone_unreadable_case` cannot
+   do that, because it knows a case only from the index; it checks that the due time is still the
+   one listed. A case is never postponed past the end of a claim on it: follow-up must look then
+   whether the claim's run has died.
 
 9. Mendq does not guess the content of an item that it cannot read. A method about one case or queue
    raises CaseStoreUnreadable, since that item may decide. The list of open cases leaves it out, so
@@ -137,11 +137,11 @@ from mendq.cases.transactions import (
     Claim,
     NewTransition,
     Table,
-    case_store_errors,
-    expression_parameters,
+    convert_case_store_errors,
+    make_expression_parameters,
     retry_conflicts,
 )
-from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, HoldUp
+from mendq.cases.view import CHANGE_LIFETIME, CaseStoreView, HoldUp
 from mendq.model.case import Case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.plan import Refusal, Retry
@@ -177,7 +177,7 @@ class CaseStore(Table, frozen=True):
         """
         keys = items.list_view_keys(queue_arn, symptom, attributes, spread_subject)
         get_requests: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
-        with case_store_errors():
+        with convert_case_store_errors():
             response = retry_conflicts(
                 lambda: self.client.transact_get_items(TransactItems=get_requests)
             )
@@ -260,16 +260,14 @@ class CaseStore(Table, frozen=True):
             CaseStoreUnreadable: if Mendq cannot read the stored changes.
         """
         key = items.item_key(queue_arn, f"changes#{symptom}")
-        expires_at = now + CHANGES_REMEMBERED
+        expires_at = now + CHANGE_LIFETIME
         changes_item = self.change_set(key, "changes", expires_at, (), [format_time(changed_at)])
         with items.convert_decode_errors(f"the changes of {queue_arn}"):
             change_times = [
                 datetime.fromisoformat(change_text) for change_text in changes_item["changes"]["SS"]
             ]
             expired_change_times = [
-                change_time
-                for change_time in change_times
-                if now - change_time >= CHANGES_REMEMBERED
+                change_time for change_time in change_times if now - change_time >= CHANGE_LIFETIME
             ]
         self.change_set(
             key,
@@ -349,19 +347,19 @@ class OpenCases(Table, frozen=True):
         CaseStoreUnavailable: by every method (rule 10 of the module's docstring).
     """
 
-    def list_open(self) -> list[OpenCase]:
+    def list_open_cases(self) -> list[OpenCase]:
         """Return every open case, sorted by due time, the earliest first.
 
         Unreadable items are left out (rule 9).
         """
-        return [case for case in self.list_unsettled() if case.state not in FINAL_STATES]
+        return [case for case in self.list_unsettled_cases() if case.state not in FINAL_STATES]
 
-    def list_unsettled(self) -> list[OpenCase]:
+    def list_unsettled_cases(self) -> list[OpenCase]:
         """Return every open case, and every ended case that people may not have been notified of.
 
         They are sorted by due time, the earliest first. Unreadable items are left out (rule 9).
         """
-        request = expression_parameters(
+        request = make_expression_parameters(
             {"every": open_case_index.CASE_PARTITION},
             KeyConditionExpression=f"#{PARTITION_ATTRIBUTE} = :every",
         )
@@ -370,7 +368,7 @@ class OpenCases(Table, frozen=True):
 
     def list_unfiled_transitions(self, now: datetime) -> list[items.Key]:
         """Return the keys of transitions that must be put into the case bucket now."""
-        request = expression_parameters(
+        request = make_expression_parameters(
             {"unfiled": open_case_index.UNFILED_TRANSITION_PARTITION, "now": now},
             KeyConditionExpression=(
                 f"#{PARTITION_ATTRIBUTE} = :unfiled AND {SORT_ATTRIBUTE} <= :now"
@@ -386,7 +384,9 @@ class OpenCases(Table, frozen=True):
             CaseStoreUnreadable: if Mendq cannot read one of them.
         """
         partition = items.transition_key(case_id, 0)["pk"]
-        request = expression_parameters({"case": partition}, KeyConditionExpression="pk = :case")
+        request = make_expression_parameters(
+            {"case": partition}, KeyConditionExpression="pk = :case"
+        )
         return tuple(read_cases(self.read_pages("query", {**request, "ConsistentRead": True})))
 
     def load_transition(self, key: items.Key) -> Case | None:
@@ -403,7 +403,7 @@ class OpenCases(Table, frozen=True):
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of them.
         """
-        request = expression_parameters(
+        request = make_expression_parameters(
             {"case": "case#"}, FilterExpression="begins_with(pk, :case)"
         )
         return read_cases(self.read_pages("scan", request))
@@ -492,7 +492,7 @@ class OpenCases(Table, frozen=True):
             case, f"SET {SORT_ATTRIBUTE} = :due", unclaimed_condition, due=postponed_until
         )
 
-    def postpone_unread(self, listed_case: OpenCase, postponed_until: datetime) -> None:
+    def postpone_unreadable_case(self, listed_case: OpenCase, postponed_until: datetime) -> None:
         """Make a case due at `postponed_until`. The case is known only as the index lists it.
 
         Nothing happens if the case's due time is not the listed one any more.
@@ -506,7 +506,7 @@ class OpenCases(Table, frozen=True):
             due=listed_case.due_at,
         )
 
-    def mark_announced(self, case: Case, now: datetime) -> None:
+    def mark_case_announced(self, case: Case, now: datetime) -> None:
         """Remove an ended case from the index after people were notified.
 
         Nothing happens if the case has moved, or if a claim on it has not expired yet.
@@ -516,7 +516,7 @@ class OpenCases(Table, frozen=True):
             case, f"REMOVE #{PARTITION_ATTRIBUTE}, {SORT_ATTRIBUTE}", unclaimed_condition, now=now
         )
 
-    def mark_filed(self, key: items.Key) -> None:
+    def mark_transition_filed(self, key: items.Key) -> None:
         """Remove a transition from the index after it was filed (`record.file_transition`)."""
         self.change(
             key,
@@ -556,7 +556,7 @@ class OpenCases(Table, frozen=True):
     def _query_cases(self, queue_arn: str, condition: str = "") -> Iterator[Item]:
         """Yield the case items of a queue, or only those that meet a condition."""
         key_prefix = items.case_key(queue_arn, "")
-        request = expression_parameters(
+        request = make_expression_parameters(
             {"queue": key_prefix["pk"], "case": key_prefix["sk"]},
             KeyConditionExpression="pk = :queue AND begins_with(sk, :case)",
             FilterExpression=condition,

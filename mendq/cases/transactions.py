@@ -46,7 +46,7 @@ TransactionPart = dict[str, Any]
 
 
 @contextmanager
-def case_store_errors() -> Iterator[None]:
+def convert_case_store_errors() -> Iterator[None]:
     """Turn AWS's errors into CaseStoreUnavailable (rule 10)."""
     try:
         yield
@@ -54,7 +54,7 @@ def case_store_errors() -> Iterator[None]:
         raise CaseStoreUnavailable(str(error)) from error
 
 
-def expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+def make_expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
     """Return the parameters of a DynamoDB request for its expressions. Empty ones are left out.
 
     Args:
@@ -90,13 +90,13 @@ class Table(Struct, frozen=True):
 
     def get(self, key: Key) -> Item:
         """Return the item with this key; an empty one if there is none. The read is consistent."""
-        with case_store_errors():
+        with convert_case_store_errors():
             response = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return response.get("Item", {})
 
     def read_pages(self, operation: str, request: Mapping[str, Any]) -> Iterator[Item]:
         """Yield the items on all pages of a `query` or `scan`."""
-        with case_store_errors():
+        with convert_case_store_errors():
             pages: Any = self.client.get_paginator(operation)  # type: ignore[call-overload]
             for page in pages.paginate(TableName=self.table, **request):
                 yield from page["Items"]
@@ -115,7 +115,7 @@ class Table(Struct, frozen=True):
 
         Return None, with nothing changed, if the condition does not hold.
         """
-        request = expression_parameters(
+        request = make_expression_parameters(
             values, UpdateExpression=update_expression, ConditionExpression=condition
         )
         update_item = self.client.update_item
@@ -159,14 +159,17 @@ class Table(Struct, frozen=True):
 
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
         """Put an item. Return False, with nothing changed, if the condition does not hold."""
-        request = expression_parameters(values, ConditionExpression=condition)
+        request = make_expression_parameters(values, ConditionExpression=condition)
         return (
             self._write_if_condition_holds(self.client.put_item, Item=item, **request) is not None
         )
 
     def _write_if_condition_holds(self, write_function: Callable[..., Any], **request: Any) -> Any:
         """Make one conditional write. Return its answer, or None if the condition does not hold."""
-        with case_store_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
+        with (
+            convert_case_store_errors(),
+            suppress(self.client.exceptions.ConditionalCheckFailedException),
+        ):
             return retry_conflicts(lambda: write_function(TableName=self.table, **request))
         return None
 
@@ -180,7 +183,7 @@ class Table(Struct, frozen=True):
         for part in parts:
             for write_verb, parameters in part.items():
                 write_requests.append({write_verb: {"TableName": self.table, **parameters}})
-        with case_store_errors():
+        with convert_case_store_errors():
             try:
                 retry_conflicts(
                     lambda: self.client.transact_write_items(TransactItems=write_requests)
@@ -256,8 +259,8 @@ class NewTransition(Struct, frozen=True):
         due_at: When follow-up must look at the case next. None if it need not: the case has ended,
             and people are not notified.
         notification: The notification to send, if people must be notified.
-        claims_now: The time with which other runs' claims are compared. By default, the time of the
-            transition.
+        now_for_claims: The time with which other runs' claims are compared. By default, the time of
+            the transition.
     """
 
     case: Case
@@ -267,7 +270,7 @@ class NewTransition(Struct, frozen=True):
     new_records: Mapping[str, AttributeRecord]
     due_at: datetime | None
     notification: NotificationRecord | None = None
-    claims_now: datetime | None = None
+    now_for_claims: datetime | None = None
 
 
 def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
@@ -276,10 +279,10 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
     The claims end because the new items of case and attributes contain no claim.
     """
     case = new_transition.case
-    claims_now = new_transition.claims_now or case.at
+    now_for_claims = new_transition.now_for_claims or case.at
     case_key = items.case_key(case.queue_arn, case.symptom)
     unmoved_condition_values = _make_unmoved_condition_values(
-        new_transition.view, case, new_transition.written_by, new_transition.owner, claims_now
+        new_transition.view, case, new_transition.written_by, new_transition.owner, now_for_claims
     )
     transition_attributes = items.to_item_attributes(
         document=json.dumps(case.document()),
@@ -301,12 +304,17 @@ def make_record_parts(new_transition: NewTransition) -> list[TransactionPart]:
         key = items.attribute_key(case.queue_arn, attribute)
         parts.append(
             _make_put_part(
-                key, items.record_fields(record), _UNCLAIMED_CONDITION, owner=new_transition.owner
+                key,
+                items.make_record_attributes(record),
+                _UNCLAIMED_CONDITION,
+                owner=new_transition.owner,
             )
         )
     if new_transition.notification:
         key = items.notification_key(case.queue_arn, case.symptom)
-        parts.append(_make_put_part(key, items.notification_fields(new_transition.notification)))
+        parts.append(
+            _make_put_part(key, items.make_notification_attributes(new_transition.notification))
+        )
     return parts
 
 
@@ -314,7 +322,7 @@ def _make_put_part(
     key: Key, attributes: Item, condition: str = "", **values: Any
 ) -> TransactionPart:
     """Return a part that puts an item, if the condition holds."""
-    condition_parameters = expression_parameters(values, ConditionExpression=condition)
+    condition_parameters = make_expression_parameters(values, ConditionExpression=condition)
     return {"Put": {"Item": {**key, **attributes}, **condition_parameters}}
 
 
@@ -358,7 +366,7 @@ _UNMOVED_CONDITION = (
 
 
 def _make_unmoved_condition_values(
-    view: CaseStoreView, transition: Case, written_by: str, owner: str, claims_now: datetime
+    view: CaseStoreView, transition: Case, written_by: str, owner: str, now_for_claims: datetime
 ) -> dict[str, Any]:
     """Return the values of the condition _UNMOVED_CONDITION.
 
@@ -367,7 +375,7 @@ def _make_unmoved_condition_values(
     previous_case = view.case
     return {
         "owner": owner,
-        "at": claims_now,
+        "at": now_for_claims,
         "failures": items.format_failures(view.failures),
         "previous": previous_case.case_id if previous_case else "",
         "at_n": previous_case.n if previous_case else 0,
@@ -464,7 +472,7 @@ def _make_update_part(
     key: Key, update_expression: str, condition: str = "", **values: Any
 ) -> TransactionPart:
     """Return a part that updates an item, if the condition holds."""
-    update_parameters = expression_parameters(
+    update_parameters = make_expression_parameters(
         values, UpdateExpression=update_expression, ConditionExpression=condition
     )
     return {"Update": {"Key": key, **update_parameters}}
@@ -482,7 +490,7 @@ def _make_case_claim_part(claim: Claim) -> TransactionPart:
         claim.view, intent, claim.owner, claim.owner, intent.at
     )
     if claim.view.case is None:
-        condition_parameters = expression_parameters(
+        condition_parameters = make_expression_parameters(
             unmoved_condition_values, ConditionExpression=_UNMOVED_CONDITION
         )
         return {"ConditionCheck": {"Key": key, **condition_parameters}}

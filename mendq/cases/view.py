@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mendq.notifications.sent import NotificationRecord
 
 # The case store keeps a change of the queue for this long, because it explains failed calls.
-CHANGES_REMEMBERED = timedelta(days=1)
+CHANGE_LIFETIME = timedelta(days=1)
 
 
 class HoldUp(Struct, frozen=True, array_like=True):
@@ -111,7 +111,9 @@ class CaseStoreView(Struct, frozen=True):
             refused_by=evidence.refusing_policies(),
         )
 
-    def steps_to_last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
+    def make_steps_to_last_written(
+        self, steps: Iterable[AttributeStep]
+    ) -> tuple[AttributeStep, ...]:
         """Return the steps with the value that Mendq wrote last as each step's `after`.
 
         A step of an attribute that Mendq never wrote stays the same.
@@ -134,7 +136,7 @@ class CaseStoreView(Struct, frozen=True):
         overridden_until = now + timedelta(days=SILENT_DAYS)
         return self._change_records(case, overridden_until=overridden_until, person_value=None)
 
-    def records_after_reminder(self, case: Case) -> dict[str, AttributeRecord]:
+    def make_records_after_reminder(self, case: Case) -> dict[str, AttributeRecord]:
         """Return the records of the case's attributes, marked so that no reminder is due.
 
         Store them after people were told that the symptom is back after a rollback.
@@ -161,7 +163,7 @@ class CaseStoreView(Struct, frozen=True):
             for attribute in attributes
         }
 
-    def records_after_write(
+    def make_records_after_write(
         self, case: Case, created_at: datetime | None
     ) -> dict[str, AttributeRecord]:
         """Return the records to store after a case's steps were written to the queue.

@@ -136,7 +136,7 @@ def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     if source_arn is None:
         return False
     context = due_case.context
-    made_dlqs_store = context.stored(MadeDlqs)
+    made_dlqs_store = context.open_store(MadeDlqs)
     try:
         managed_source = made_dlqs_store.find_managed_source(
             due_case.case.queue_arn, tags, [source_arn], context.clients, context.settings.consent

@@ -138,7 +138,7 @@ def follow_up(
     Raises:
         CaseStoreUnavailable: The open cases could not be listed.
     """
-    unsettled_cases = context.open_cases.list_unsettled()
+    unsettled_cases = context.open_cases.list_unsettled_cases()
     follow_up_result = FollowUpResult(
         [case for case in unsettled_cases if case.state not in FINAL_STATES]
     )
@@ -175,7 +175,7 @@ def _follow_up_or_postpone(
         result.errors[listed_case.case_id] = error
         # If the case store fails here too, the next run finds the case unchanged and due.
         with suppress(CaseStoreUnavailable):
-            context.open_cases.postpone_unread(listed_case, context.now + CASE_RETRY_DELAY)
+            context.open_cases.postpone_unreadable_case(listed_case, context.now + CASE_RETRY_DELAY)
 
 
 def _follow_up_case(
@@ -200,7 +200,7 @@ def _follow_up_case(
         case_store_view.notification,
         case_store_view.case,
     )
-    if case_store_view.is_held_by_another(context.owner, context.claims_now):
+    if case_store_view.is_held_by_another(context.owner, context.now_for_claims):
         return
     if case_store_view.intent is not None:
         settling_result = settle_claim_of_any_symptom(
@@ -216,7 +216,9 @@ def _follow_up_case(
         _finish_final_case(case, announcement, context)
     elif symptom is None:
         result.cases_of_unknown_symptoms.append(listed_case)
-        context.open_cases.postpone_unread(listed_case, context.now + UNKNOWN_SYMPTOM_DELAY)
+        context.open_cases.postpone_unreadable_case(
+            listed_case, context.now + UNKNOWN_SYMPTOM_DELAY
+        )
     elif case is not None:
         _continue_case(
             DueCase(symptom, case, case_store_view, context), function_name_by_owner, result
@@ -230,7 +232,7 @@ def _finish_final_case(case: Case, announcement: Announcement, context: CaseCont
     if announcement is Announcement.HELD_BACK:
         hold_back_notification(case, context)
     elif not announcement.is_pending:
-        context.open_cases.mark_announced(case, context.claims_now)
+        context.open_cases.mark_case_announced(case, context.now_for_claims)
 
 
 def _continue_case(

@@ -31,9 +31,9 @@ from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import (
     Decision,
     Decline,
-    Healthy,
     KeepEvidence,
     KeepWaiting,
+    LeaveHealthyQueue,
     NeedsFacts,
     NeedsReach,
     NoteFailures,
@@ -203,7 +203,7 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     # The case's time must be that of the write, and not of the start of a long run, because failed
     # calls after that time count against the change.
     case = replace(case, at=context.clock_time)
-    new_records = view.records_after_write(case, facts.created_at)
+    new_records = view.make_records_after_write(case, facts.created_at)
     return record_transition(
         case, view, Notification(symptom, facts, new_records=new_records), context
     )
@@ -223,7 +223,7 @@ def carry_out_decision(decision: Decision, situation: Situation, run: FixContext
     match decision:
         case NeedsFacts() | NeedsReach():
             raise TypeError(f"{decision} is no final decision")
-        case Healthy():
+        case LeaveHealthyQueue():
             return Outcome()
         case Decline():
             return Outcome(refusal=decision.refusal)

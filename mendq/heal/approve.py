@@ -243,7 +243,7 @@ def _act_on_decision_once(
         return {**Outcome(case).document(), "by": case.actor}
     source_arn = case.evidence.get("source")
     if isinstance(source_arn, str):
-        context.stored(Pins).approve_source(case.queue_arn, source_arn)
+        context.open_store(Pins).approve_source(case.queue_arn, source_arn)
     return {**_ask_owner_to_write(case, context, function_name_by_owner), "by": case.actor}
 
 

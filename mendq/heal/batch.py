@@ -39,7 +39,7 @@ from mendq.aws.errors import (
 from mendq.aws.queue import list_managed_arns_cached
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.context import FixContext
-from mendq.cases.finding import read_references
+from mendq.cases.finding import read_finding_references
 from mendq.cases.record import list_aws_health_lines
 from mendq.cases.spread import Reach
 from mendq.catalogue import CATALOGUE, find_symptom_of
@@ -79,7 +79,7 @@ Answer = TypeVar("Answer")
 NOT_FAILED_CALL_REASONS = frozenset({"not_failed", "not_sqs"})
 # This many of the batch's queues are checked if they are not in the list of managed queues. That
 # takes one or two seconds.
-MAXIMUM_UNKNOWN_NAMES = 50
+MAXIMUM_UNKNOWN_QUEUES = 50
 # How long a warm Lambda reuses its list of managed queues.
 QUEUE_LIST_LIFETIME = timedelta(minutes=5)
 # Errors that are not faults of Mendq: messages that must wait or cannot be read, and cases that
@@ -93,8 +93,9 @@ class BatchResult(Struct):
     Attributes:
         message_ids_by_group: The ids of the messages of each group.
         unreadable_by_message_id: The messages that are no readable event, by message id.
-        unknown_codes: The error codes of failed calls that Mendq does not know.
-        ignore_codes: The code of the reason for each ignored failed call whose symptom has a plan.
+        unknown_error_codes: The error codes of failed calls that Mendq does not know.
+        ignored_call_reasons: The code of the reason for each ignored failed call whose symptom has
+            a plan.
         probe_by_message_id: Mendq's own hourly failed calls (probes), by message id. They are no
             evidence of a symptom.
         health_event_by_message_id: Events of AWS Health, by message id.
@@ -107,8 +108,8 @@ class BatchResult(Struct):
 
     message_ids_by_group: dict[Group, list[str]] = field(default_factory=dict)
     unreadable_by_message_id: dict[str, UnreadableRecord] = field(default_factory=dict)
-    unknown_codes: list[str] = field(default_factory=list)
-    ignore_codes: list[str] = field(default_factory=list)
+    unknown_error_codes: list[str] = field(default_factory=list)
+    ignored_call_reasons: list[str] = field(default_factory=list)
     probe_by_message_id: dict[str, FailedCall] = field(default_factory=dict)
     health_event_by_message_id: dict[str, HealthEvent] = field(default_factory=dict)
     failed_call_count: int = 0
@@ -150,10 +151,10 @@ class BatchResult(Struct):
         refusal_count = counts_by_metric[OwnMetric.REFUSALS].total()
         return {
             OwnMetric.FAILED_CALLS_SEEN: self.failed_call_count,
-            OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_codes),
+            OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_error_codes),
             OwnMetric.HEAL_ERRORS: len(self.unexpected_errors),
             OwnMetric.AUTO_FIXES: counts_by_metric[OwnMetric.AUTO_FIXES].total(),
-            OwnMetric.REFUSALS: refusal_count + len(self.ignore_codes),
+            OwnMetric.REFUSALS: refusal_count + len(self.ignored_call_reasons),
             OwnMetric.ESCALATIONS: sum(
                 outcome.is_escalation for outcome in self.outcome_by_group.values()
             ),
@@ -200,14 +201,14 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
 
     Args:
         request: `{"found": [{"queue_arn", "symptom"}, ...]}`. Findings after the first
-            MAXIMUM_FINDINGS_PER_CALL are not read (`read_references`).
+            MAXIMUM_FINDINGS_PER_CALL are not read (`read_finding_references`).
         run: This invocation.
     """
     symptom_by_name = {
         symptom.name: symptom for symptom in CATALOGUE if symptom.plan and symptom.detection
     }
     batch = BatchResult()
-    for finding in read_references(request):
+    for finding in read_finding_references(request):
         symptom = symptom_by_name.get(finding.symptom)
         if (
             symptom is None
@@ -299,7 +300,7 @@ def _recognize_symptom(
     Mendq has a plan for the symptom.
     """
     if call.error_code not in KNOWN_ERROR_CODES:
-        batch.unknown_codes.append(call.raw_error_code)
+        batch.unknown_error_codes.append(call.raw_error_code)
     symptom = find_symptom_of(call)
     ignore_reason = find_ignore_reason(call, symptom, account_and_region)
     if call.may_be_a_race:
@@ -307,20 +308,20 @@ def _recognize_symptom(
     if ignore_reason in (None, "may_be_a_race"):
         return symptom
     if symptom is not None and symptom.plan is not None:
-        batch.ignore_codes.append(ignore_reason)
+        batch.ignored_call_reasons.append(ignore_reason)
     return None
 
 
 def _record_probes_and_health_events(batch: BatchResult, run: FixContext) -> None:
     """Record that the probe arrived and what AWS Health reports. Take no other action on either."""
-    probe_record = run.stored(ProbeRecord)
-    health_events = run.stored(HealthEvents)
+    probe_record = run.open_store(ProbeRecord)
+    health_events = run.open_store(HealthEvents)
     store_function_by_message_id = {
         message_id: partial(probe_record.store_seen_probe, call)
         for message_id, call in batch.probe_by_message_id.items()
     }
     store_function_by_message_id |= {
-        message_id: partial(health_events.note, health_event)
+        message_id: partial(health_events.note_event, health_event)
         for message_id, health_event in batch.health_event_by_message_id.items()
     }
     for message_id, store_function in store_function_by_message_id.items():
@@ -374,10 +375,10 @@ def _gather_situations(
 
 
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
-    """Select the groups to handle: all of known queues, and up to MAXIMUM_UNKNOWN_NAMES others.
+    """Select the groups to handle: all of known queues, and up to MAXIMUM_UNKNOWN_QUEUES others.
 
     A queue is known if it is managed, or if the settings contain exactly its name. Select all
-    groups if there are at most MAXIMUM_UNKNOWN_NAMES, or if the managed queues cannot be listed.
+    groups if there are at most MAXIMUM_UNKNOWN_QUEUES, or if the managed queues cannot be listed.
 
     Groups of unknown queues are taken from each caller in turn, so that one caller with many names
     cannot crowd out the rest. Groups that are left are counted and skipped. SQS does not deliver
@@ -386,7 +387,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     """
     groups = list(batch.message_ids_by_group)
     consent = run.settings.consent
-    if len(groups) <= MAXIMUM_UNKNOWN_NAMES:
+    if len(groups) <= MAXIMUM_UNKNOWN_QUEUES:
         return groups
     listing_period = run.now.timestamp() // QUEUE_LIST_LIFETIME.total_seconds()
     try:
@@ -408,7 +409,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
             )
     sorted_groups = sorted(groups, key=turn_by_group.__getitem__)
     known_group_count = sum(turn == 0 for turn in turn_by_group.values())
-    maximum_group_count = MAXIMUM_UNKNOWN_NAMES + known_group_count
+    maximum_group_count = MAXIMUM_UNKNOWN_QUEUES + known_group_count
     for group in sorted_groups[maximum_group_count:]:
         batch.skipped_name_count_by_caller.update(group.callers)
     return sorted_groups[:maximum_group_count]
@@ -605,7 +606,7 @@ def _notify_mass_symptom(
     )
     place_text = notification.format_account_and_region(run.settings.account, run.clients.region)
     notification_text = notification.describe_mass_symptom(
-        mass_symptom, listed_queue_arns, reach.managed_count, run.now, place_text
+        mass_symptom, listed_queue_arns, reach.managed_queue_count, run.now, place_text
     )
     joined_queue_arns = " ".join(sorted(reach.queue_arns))
     news_key = f"mass_symptom:{sha256(joined_queue_arns.encode()).hexdigest()[:12]}"

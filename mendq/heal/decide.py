@@ -89,18 +89,19 @@ The rules, each with its reason and what would be lost without it:
     evidence: the case was opened with it. Otherwise, a person's approval would cover a change that
     the person never saw.
 
-10. A reason that passes without a person does not end a waiting case (PASSING_CODES): a cooldown, a
-    freeze, a mass symptom, or messages that someone else is taking (`messages_are_taken`). The same
-    holds for a guardrail or a refused write that is tried again (`is_retried`) or opens no case,
-    such as another run's claim. The case keeps waiting, and the reason is stored next to it, so
-    that people see why. Otherwise, an approval would be lost in each freeze. A freeze does not stop
-    the clock: the plan is made before the freeze is asked about, so an approval can expire during a
-    freeze, for example because the queue is healthy or the plan has changed.
+10. A reason that passes without a person does not end a waiting case (PASSING_REFUSAL_CODES): a
+    cooldown, a freeze, a mass symptom, or messages that someone else is taking
+    (`messages_are_taken`). The same holds for a guardrail or a refused write that is tried again
+    (`is_retried`) or opens no case, such as another run's claim. The case keeps waiting, and the
+    reason is stored next to it, so that people see why. Otherwise, an approval would be lost in
+    each freeze. A freeze does not stop the clock: the plan is made before the freeze is asked
+    about, so an approval can expire during a freeze, for example because the queue is healthy or
+    the plan has changed.
 
 11. Repeats are silent (`mendq.heal.repeats`). A case that only repeats what people were told
     recently is not opened. How long that is depends on how the last case ended: from the cooldown
-    for failed calls to EXPIRED_PROPOSAL_SILENCE for a fault in the configuration (`is_repeat`).
-    Otherwise, people would stop reading the notifications.
+    for failed calls to EXPIRED_PROPOSAL_SILENCE for a fault in the configuration
+    (`would_repeat_last_case`). Otherwise, people would stop reading the notifications.
 
 12. An open case never hides new victims. If other callers begin to fail while a case of a symptom
     that notifies anyway is open and escalated, people are notified again, at most once in
@@ -133,7 +134,7 @@ from mendq.catalogue.symptom import Steps
 from mendq.catalogue.visibility.needed_timeout import build_needs_document
 from mendq.heal import guardrails
 from mendq.heal.guardrails import find_first_refusal
-from mendq.heal.repeats import is_repeat
+from mendq.heal.repeats import would_repeat_last_case
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import (
     DLQ_MADE_FOR_SOURCE_KEY,
@@ -182,7 +183,7 @@ OPENING_STATE_BY_MODE = {
 }
 
 # The codes of reasons that pass without a person (rule 10).
-PASSING_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
+PASSING_REFUSAL_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
 HEAL_ACTOR = "heal"
 APPROVAL_LIMIT_TEXT = "; it can be approved until "
@@ -196,7 +197,7 @@ class NeedsReach(Struct, frozen=True):
     """Request to count the queues that show the symptom, and to ask `decide` again."""
 
 
-class Healthy(Struct, frozen=True):
+class LeaveHealthyQueue(Struct, frozen=True):
     """Decision to do nothing: the queue has what it needs."""
 
 
@@ -247,7 +248,7 @@ class KeepWaiting(Struct, frozen=True):
 
 InformationRequest = NeedsFacts | NeedsReach
 Rejection = RecordTransition | Decline | KeepEvidence | NoteFailures
-Decision = InformationRequest | Healthy | WriteFix | Rejection | KeepWaiting
+Decision = InformationRequest | LeaveHealthyQueue | WriteFix | Rejection | KeepWaiting
 
 
 class RefusalGround(Enum):
@@ -275,7 +276,7 @@ def decide(situation: Situation) -> Decision:
         return _decide_waiting_case(situation, case)
     if situation.refused_write is not None:
         return _decide_after_refused_write(situation, situation.refused_write)
-    if not situation.is_read:
+    if not situation.are_facts_read:
         return _decide_before_reading(situation)
     return _decide_about_queue(situation)
 
@@ -304,7 +305,7 @@ def _decide_about_queue(situation: Situation) -> Decision:
     if isinstance(plan, Refusal):
         return _decide_after_queue_refusal(situation, plan)
     if not plan.steps:
-        return Healthy()
+        return LeaveHealthyQueue()
     if situation.reach is None:
         return NeedsReach()
     return _act_on_plan(situation, plan)
@@ -401,7 +402,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     case = _open_case(situation, state, reason, plan.steps)
     if plan.source_arn:
         case = replace(case, evidence={**case.evidence, "source": plan.source_arn})
-    if is_repeat(situation, case):
+    if would_repeat_last_case(situation, case):
         return Decline(Ignore("said_already", case.reason))
     first_commands = plan.first
     own_change = situation.facts.own_change
@@ -466,9 +467,9 @@ def _decide_after_refusal(
     if refusal.case_state is None:
         return Decline(refusal)
     if refusal.case_state is State.OVERRIDDEN:
-        steps = situation.records.steps_to_last_written(steps)
+        steps = situation.records.make_steps_to_last_written(steps)
     case = _open_case(situation, refusal.case_state, refusal.reason, steps, refusal.code)
-    if is_repeat(situation, case):
+    if would_repeat_last_case(situation, case):
         return Decline(refusal)
     severity = choose_severity(
         case,
@@ -478,7 +479,7 @@ def _decide_after_refusal(
     )
     notification = _make_notification(situation, case, refusal, severity)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and severity:
-        new_records = situation.records.records_after_reminder(case)
+        new_records = situation.records.make_records_after_reminder(case)
         notification = structs.replace(notification, new_records=new_records)
     return RecordTransition(case, notification, refusal)
 
@@ -512,13 +513,13 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
     """Decide about a case that was approved, or whose last step did not help (rules 9, 10)."""
     if situation.refused_write is not None:
         return _keep_waiting_or_end(situation, case, situation.refused_write.refusal)
-    if not situation.is_read:
+    if not situation.are_facts_read:
         return _decide_waiting_case_before_reading(situation, case)
     plan = _make_plan_again(situation, case)
     if isinstance(plan, Refusal):
         return (
             KeepWaiting(plan, case)
-            if plan.code in PASSING_CODES
+            if plan.code in PASSING_REFUSAL_CODES
             else _end_wait(situation, case, plan)
         )
     refusal = guardrails.refuse_if_frozen(situation)
@@ -547,7 +548,7 @@ def _decide_waiting_case_before_reading(
     situation_without_facts = structs.replace(
         situation, facts=Facts(situation.facts.queue_arn, {}, {})
     )
-    if situation.is_gone:
+    if situation.is_queue_gone:
         return _end_wait(
             situation_without_facts, case, Refuse(QUEUE_DELETED_CODE, "the queue is gone")
         )
@@ -587,7 +588,7 @@ def _keep_waiting_or_end(
     situation: Situation, case: Case, refusal: Refusal
 ) -> KeepWaiting | RecordTransition:
     """Keep the case waiting if the reason passes without a person. Otherwise end it (rule 10)."""
-    if refusal.is_retried or refusal.case_state is None or refusal.code in PASSING_CODES:
+    if refusal.is_retried or refusal.case_state is None or refusal.code in PASSING_REFUSAL_CODES:
         return KeepWaiting(refusal, case)
     if refusal.case_state is State.OVERRIDDEN:
         return _move_case(situation, case, State.OVERRIDDEN, refusal)

@@ -342,7 +342,7 @@ def _find_managed_source(queue_arn: str, tags: Mapping[str, str], run: FixContex
         source_arns = list_source_arns(run.clients, queue_arn)
     except QueueGone:
         return ""
-    made_dlqs = run.stored(MadeDlqs)
+    made_dlqs = run.open_store(MadeDlqs)
     return made_dlqs.find_managed_source(
         queue_arn, tags, source_arns, run.clients, run.settings.consent
     )
@@ -455,7 +455,7 @@ def make_facts_reader(run: FixContext) -> FactsReader:
         run.now,
         run.settings.timing,
         run.open_cases.list_open_symptoms,
-        read_noted_move_destinations=lambda: run.stored(SeenMoves).list_destinations(run.now),
+        read_noted_move_destinations=lambda: run.open_store(SeenMoves).list_destinations(run.now),
         list_newest_cases=run.open_cases.list_newest_cases,
         consent=run.settings.consent,
     )
@@ -488,7 +488,7 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
         FactsUnavailable, QueueRefusesUs: The queue could not be read.
         CaseStoreUnavailable, CaseStoreUnreadable: The case store could not be read or written.
     """
-    situation = structs.replace(situation, is_read=True)
+    situation = structs.replace(situation, are_facts_read=True)
     symptom = situation.symptom
     facts = situation.facts
     try:

@@ -188,8 +188,12 @@ def explain_mass_symptom(reach: Reach, limits: Limits) -> str | None:
     """
     maximum_queue_share, maximum_queue_count = limits.mass_symptom_share, limits.mass_symptom_queues
     counts_to_compare = (
-        (len(reach.queue_arns), reach.managed_count, "managed queues"),
-        (reach.count_in_mode, reach.managed_count_in_mode, "queues that Mendq may go as far on"),
+        (len(reach.queue_arns), reach.managed_queue_count, "managed queues"),
+        (
+            reach.queue_count_in_mode,
+            reach.managed_queue_count_in_mode,
+            "queues that Mendq may go as far on",
+        ),
     )
     for showing_queue_count, managed_queue_count, managed_queues_text in counts_to_compare:
         if showing_queue_count > min(

@@ -108,13 +108,13 @@ def settle_claim(
     with suppress(QueueGone):  # a queue that does not exist has no attributes
         attributes = read_written_attributes(context.clients, intent.queue_arn, intent.steps)
         facts = replace(facts, attributes=attributes)
-    claim = LeftClaim(view, intent, facts)
+    claim = AbandonedClaim(view, intent, facts)
     claim_owner = claim.first_record.claim_owner or context.owner
     if not facts.exists or claim.is_surely_not_written():
         context.case_store.release(intent, claim_owner, view)
         return view.without_claim(intent)
     case = replace(intent.renumber_after(view.case), at=claim.find_write_time(context.now))
-    new_records = claim.records_after_write()
+    new_records = claim.make_records_after_write()
     severity = None
     if not claim.is_written():
         overridden_until = context.now + timedelta(days=SILENT_DAYS)
@@ -154,7 +154,7 @@ def settle_claim_of_any_symptom(
     return view_or_outcome if isinstance(view_or_outcome, Outcome) else Outcome()
 
 
-class LeftClaim(Struct, frozen=True):
+class AbandonedClaim(Struct, frozen=True):
     """A claim that a dead run left, and the present facts of the queue.
 
     `intent` is the transition that the dead run wanted to record.
@@ -236,13 +236,13 @@ class LeftClaim(Struct, frozen=True):
         """Return the time of the queue's last change, but not before the claim or after `now`."""
         return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
 
-    def records_after_write(self) -> dict[str, AttributeRecord]:
+    def make_records_after_write(self) -> dict[str, AttributeRecord]:
         """Return the records of the attributes after the write.
 
         If a rollback may have failed, the records stay as they were.
         """
         if not self.intent.is_rollback or self.is_written():
-            return self.view.records_after_write(self.intent, self.facts.created_at)
+            return self.view.make_records_after_write(self.intent, self.facts.created_at)
         view = self.view.restrict_to_queue(self.facts.created_at)
         attributes = [step["attribute"] for step in self.intent.steps]
         return {attribute: view.record_of(attribute) for attribute in attributes}

@@ -18,7 +18,7 @@ FINDING_NOTES_PAUSE = timedelta(hours=23)
 EXPIRED_PROPOSAL_SILENCE = timedelta(days=30)
 
 
-def is_repeat(situation: Situation, case: Case) -> bool:
+def would_repeat_last_case(situation: Situation, case: Case) -> bool:
     """Return True if the new `case` only repeats the last case of the queue and symptom.
 
     After failed calls, a case that says the same is a repeat during the cooldown. After a finding

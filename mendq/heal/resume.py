@@ -97,7 +97,7 @@ def _continue_waiting_case(
     mode = _find_case_mode(case, symptom, tags, run)
     facts = Facts(case.queue_arn, {}, tags or {})
     situation = make_situation(
-        symptom, facts, mode, view, run, waiting_case=case, is_gone=tags is None
+        symptom, facts, mode, view, run, waiting_case=case, is_queue_gone=tags is None
     )
     decision, situation = gather_and_decide(
         situation,
@@ -139,7 +139,7 @@ def _read_and_add_facts(situation: Situation, case: Case, run: FixContext) -> Si
         facts = add_refusals(facts, case.evidence)
     else:
         facts = situation.view.add_facts_of_calls(facts, situation.view.failures)
-    return structs.replace(situation, facts=facts, is_read=True)
+    return structs.replace(situation, facts=facts, are_facts_read=True)
 
 
 def _count_affected_queues(situation: Situation, run: FixContext) -> Situation:

@@ -185,7 +185,7 @@ class _Rollback(RequestedCase, frozen=True):
             return Retry("claimed", f"it was not stopped: {answer.get('reason')}")
         reason = "stopped: what went back by then stays there, the rest is held"
         case = self._make_transition(reason, stopped_steps)
-        new_records = self.view.records_after_write(case, facts.created_at)
+        new_records = self.view.make_records_after_write(case, facts.created_at)
         notification = Notification(self.symptom, facts, new_records=new_records)
         recorded_case = record_transition(case, self.view, notification, self.context)
         return _make_rollback_answer(
@@ -231,8 +231,8 @@ class _Rollback(RequestedCase, frozen=True):
         """Return the plan with the attribute's outcome for a case that was rolled back before.
 
         For an attribute that the rollback set, it is UNDONE if the queue still has the restored
-        value. It is KEPT if someone changed the value since, or if the queue was deleted and
-        created again. Another attribute keeps its planned outcome, but UNDONE becomes KEPT.
+        value. It is VALUE_KEPT if someone changed the value since, or if the queue was deleted and
+        created again. Another attribute keeps its planned outcome, but UNDONE becomes VALUE_KEPT.
         """
         was_undone_earlier = any(
             step["attribute"] == undo.attribute for step in self.newest_transition.steps
@@ -242,7 +242,7 @@ class _Rollback(RequestedCase, frozen=True):
             return replace(undo, outcome=UndoOutcome.UNDONE)
         has_persons_value = was_undone_earlier or undo.outcome is UndoOutcome.UNDONE
         if has_persons_value:
-            return replace(undo, outcome=UndoOutcome.KEPT, step=None, command="")
+            return replace(undo, outcome=UndoOutcome.VALUE_KEPT, step=None, command="")
         return undo
 
 

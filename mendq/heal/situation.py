@@ -10,7 +10,7 @@ from math import inf
 from msgspec import Struct, field, structs
 
 from mendq.cases.spread import Reach, mass_symptom_key
-from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView
+from mendq.cases.view import CHANGE_LIFETIME, CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import MODE_LOWERED_BY_CASE_KEY, Case
 from mendq.model.evidence import Evidence, Sighting
@@ -37,10 +37,10 @@ class RefusedWrite(Struct, frozen=True):
 class Situation(Struct, frozen=True, dict=True):
     """The input of `decide`: everything that is known about one symptom of one queue.
 
-    It is filled in stages. Before the queue is read, `is_read` is False, and `facts` has only the
-    queue's ARN and tags, unless a measurement has confirmed a finding. Before Mendq counts the
-    queues that show the symptom, `reach` is None. After a refused write, `refused_write` has the
-    plan and the reason.
+    It is filled in stages. Before the queue is read, `are_facts_read` is False, and `facts` has
+    only the queue's ARN and tags, unless a measurement has confirmed a finding. Before Mendq counts
+    the queues that show the symptom, `reach` is None. After a refused write, `refused_write` has
+    the plan and the reason.
 
     Attributes:
         symptom: The catalogue's entry.
@@ -65,8 +65,8 @@ class Situation(Struct, frozen=True, dict=True):
             after calls had failed. These calls are no evidence.
         managed_source_arn: The ARN of the managed source for which Mendq made this DLQ, if the DLQ
             itself is not managed. Otherwise empty.
-        is_read: True if the queue's facts were gathered.
-        is_gone: True if the queue of `waiting_case` does not exist any more.
+        are_facts_read: True if the queue's facts were gathered.
+        is_queue_gone: True if the queue of `waiting_case` does not exist any more.
         refused_write: The plan of this run that could not be written, and the reason.
     """
 
@@ -86,8 +86,8 @@ class Situation(Struct, frozen=True, dict=True):
     waiting_case: Case | None = None
     excusing_change_times: tuple[datetime, ...] = ()
     managed_source_arn: str = ""
-    is_read: bool = False
-    is_gone: bool = False
+    are_facts_read: bool = False
+    is_queue_gone: bool = False
     refused_write: RefusedWrite | None = None
 
     @cached_property
@@ -226,5 +226,5 @@ class Situation(Struct, frozen=True, dict=True):
 
 
 def select_recent_changes(change_times: Iterable[datetime], now: datetime) -> set[datetime]:
-    """Return the distinct times of changes that are newer than CHANGES_REMEMBERED."""
-    return {changed_at for changed_at in change_times if now - changed_at < CHANGES_REMEMBERED}
+    """Return the distinct times of changes that are newer than CHANGE_LIFETIME."""
+    return {changed_at for changed_at in change_times if now - changed_at < CHANGE_LIFETIME}

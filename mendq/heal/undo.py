@@ -30,9 +30,9 @@ class UndoOutcome(StrEnum):
     # Mendq sets the value back.
     UNDONE = "undone"
     # The value is a person's, so Mendq keeps it.
-    KEPT = "kept"
+    VALUE_KEPT = "kept"
     # Mendq shows the command that undoes the write, because a person must run it.
-    PRINTED = "printed"
+    COMMAND_PRINTED = "printed"
     # The attribute has the value from before the case already.
     ALREADY_UNDONE = "nothing"
 
@@ -77,7 +77,7 @@ class Undo(Struct, frozen=True):
         after: The value that the case wrote last.
         current_value: The present value. None if the queue does not have the attribute.
         step: The write that undoes the attribute. None if Mendq writes nothing.
-        command: The command for a person if the outcome is PRINTED. Otherwise empty.
+        command: The command for a person if the outcome is COMMAND_PRINTED. Otherwise empty.
         must_stop_step: True if the case's step is not complete yet. Then the rollback stops the
             step and writes nothing; `step` is None.
     """
@@ -109,7 +109,7 @@ class Undo(Struct, frozen=True):
     def leave_to_person(self, queue_arn: str) -> Undo:
         """Return the plan with the command for a person, because Mendq may not write it."""
         command = set_attributes_command(queue_arn, {self.attribute: self.before})
-        return replace(self, outcome=UndoOutcome.PRINTED, command=command)
+        return replace(self, outcome=UndoOutcome.COMMAND_PRINTED, command=command)
 
 
 def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:
@@ -187,7 +187,7 @@ def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Fact
     if step_type is not None:
         current_value = step_type.value_in(facts.attributes)
         value_before = (step_type.value_in(snapshot) if snapshot else None) or value_before
-    default_undo = Undo(attribute, UndoOutcome.KEPT, value_before, write.after, current_value)
+    default_undo = Undo(attribute, UndoOutcome.VALUE_KEPT, value_before, write.after, current_value)
     if write.is_incomplete:
         return replace(
             default_undo, outcome=UndoOutcome.UNDONE, current_value=write.after, must_stop_step=True
@@ -196,7 +196,7 @@ def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Fact
         return replace(default_undo, outcome=UndoOutcome.ALREADY_UNDONE)
     if step_type is not None and step_type.is_permanent:
         command = delete_queue_command(write.after)
-        return replace(default_undo, outcome=UndoOutcome.PRINTED, command=command)
+        return replace(default_undo, outcome=UndoOutcome.COMMAND_PRINTED, command=command)
     is_another_queue = facts.is_created_after(write.last_transition.at)
     if current_value != write.after or is_another_queue or write.was_overridden:
         return default_undo
@@ -219,4 +219,4 @@ def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
         undo.current_value,
     ):
         return undo
-    return replace(undo, outcome=UndoOutcome.KEPT, step=None, command="")
+    return replace(undo, outcome=UndoOutcome.VALUE_KEPT, step=None, command="")

@@ -36,7 +36,7 @@ class ReportBucket(Struct, frozen=True):
         """Return the first `maximum_bytes` bytes of a summary. `key` is the key in an S3 event."""
         return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(maximum_bytes)
 
-    def put_page(self, week: str, page_html: str) -> str:
+    def put_report_page(self, week: str, page_html: str) -> str:
         """Store the HTML page of a week's report and return its key."""
         page_key = f"report/week={week}/report.html"
         self.client.put_object(

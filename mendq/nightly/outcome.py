@@ -40,11 +40,11 @@ class NightlyMetric(StrEnum):
     maximum and never the sum.
     """
 
-    FAILED = "NightlyRunsFailed"
-    WRITTEN = "NightlyRunsWritten"
-    DOUBTFUL = "NightlyRunsDoubtful"
+    FAILED_RUNS = "NightlyRunsFailed"
+    WRITTEN_RUNS = "NightlyRunsWritten"
+    DOUBTFUL_RUNS = "NightlyRunsDoubtful"
     RECORDS_READ = "NightlyRecordsRead"
-    REPORT_MISSING = "ReportsMissing"
+    MISSING_REPORTS = "ReportsMissing"
 
 
 class NightlyJobRun(Struct, frozen=True):
@@ -118,11 +118,11 @@ class NightlyRunOutcome(Struct, frozen=True):
         A missing value then means that a run was not watched.
         """
         return {
-            NightlyMetric.FAILED: int(self.verdict is Verdict.FAILED),
-            NightlyMetric.WRITTEN: int(self.nightly is not None),
-            NightlyMetric.DOUBTFUL: int(self.verdict in DOUBTFUL_VERDICTS),
+            NightlyMetric.FAILED_RUNS: int(self.verdict is Verdict.FAILED),
+            NightlyMetric.WRITTEN_RUNS: int(self.nightly is not None),
+            NightlyMetric.DOUBTFUL_RUNS: int(self.verdict in DOUBTFUL_VERDICTS),
             NightlyMetric.RECORDS_READ: self.records,
-            NightlyMetric.REPORT_MISSING: int(self.is_report_missing),
+            NightlyMetric.MISSING_REPORTS: int(self.is_report_missing),
         }
 
     @property

@@ -196,7 +196,7 @@ def judge_nightly_run(
     """
     if nightly_counts is None:
         return NightlyJudgement(Verdict.FAILED if has_run_failed else Verdict.MISSING)
-    usual_record_count = usual_records(nightly_counts.day, counts_of_other_days)
+    usual_record_count = find_usual_record_count(nightly_counts.day, counts_of_other_days)
     return NightlyJudgement(
         _choose_verdict(nightly_counts, usual_record_count, has_wrong_counts=has_wrong_counts),
         usual_record_count,
@@ -222,7 +222,9 @@ def _choose_verdict(
     return Verdict.READ
 
 
-def usual_records(day: date, counts_of_other_days: Iterable[NightlyCounts]) -> float | None:
+def find_usual_record_count(
+    day: date, counts_of_other_days: Iterable[NightlyCounts]
+) -> float | None:
     """Return the usual number of records of a day, or None if too few days are known (rule 5)."""
     record_count_by_day: dict[date, int] = {}
     for nightly_counts in counts_of_other_days:

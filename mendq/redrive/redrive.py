@@ -123,7 +123,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     symptom, queue_arn, case_id = read_case_request(request)
     if not run.is_here(queue_arn):
         raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
-    redrive_store = run.stored(RedriveStore)
+    redrive_store = run.open_store(RedriveStore)
     case_store_view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     case = case_store_view.case
     is_cancelled = request.get(CANCEL_REQUEST_KEY) is True

@@ -88,7 +88,7 @@ from mendq.cases.finding import (
     findings_key,
     group_into_calls,
     limit_mass_findings,
-    make_request,
+    make_heal_request,
     merge_documents,
     merge_results,
 )
@@ -207,7 +207,7 @@ def _scan_stretch(
         symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need
     }
     if any(finding.symptom in move_task_symptoms for finding in result.findings):
-        context.stored(SeenMoves).note_destinations(
+        context.open_store(SeenMoves).note_destinations(
             reader.read_named_move_destinations(), context.now
         )
     _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
@@ -273,7 +273,7 @@ def _send_findings_to_heal(
     First, the queues that show each symptom are stored (rule 6).
     """
     symptom_by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
-    open_cases = context.open_cases.list_open()
+    open_cases = context.open_cases.list_open_cases()
     merged_findings = merge_shared_findings(
         result.findings, managed_queues, open_cases, context.settings.consent
     )
@@ -392,7 +392,7 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
         context.clients.functions.invoke(
             FunctionName=context.settings.heal_function,
             InvocationType="Event",
-            Payload=make_request(findings),
+            Payload=make_heal_request(findings),
         )
     except (ClientError, BotoCoreError) as error:
         raise OwnerUnavailable(f"heal could not be called: {error}") from error
@@ -530,7 +530,7 @@ def _store_results(
     """
     managed_arns = (queue.queue_arn for queue in listing.queues)
     document = add_managed_queues(
-        result.document(context.now), managed_arns, is_complete=not listing.error_by_pattern
+        result.document(context.now), managed_arns, is_listing_complete=not listing.error_by_pattern
     )
     if not stretch.is_first:
         document = _merge_into_stored_document(document, stretch.hour, context.case_bucket)

@@ -357,7 +357,7 @@ def make_scan_reader(
 
     def list_open_symptoms(queue_arns: Iterable[str]) -> frozenset[str]:
         requested_queue_arns = frozenset(queue_arns)
-        open_cases = scan_answers.get_or_ask("open", context.open_cases.list_open)
+        open_cases = scan_answers.get_or_ask("open", context.open_cases.list_open_cases)
         return frozenset(
             case.symptom for case in open_cases if case.queue_arn in requested_queue_arns
         )
@@ -367,11 +367,11 @@ def make_scan_reader(
         context.now,
         context.settings.timing,
         list_open_symptoms,
-        read_noted_move_destinations=lambda: context.stored(SeenMoves).list_destinations(
+        read_noted_move_destinations=lambda: context.open_store(SeenMoves).list_destinations(
             context.now
         ),
         list_newest_cases=context.open_cases.list_newest_cases,
         consent=consent,
-        has_made_dlq=context.stored(MadeDlqs).is_made_by_mendq,
+        has_made_dlq=context.open_store(MadeDlqs).is_made_by_mendq,
         paces=paces or Paces(),
     )

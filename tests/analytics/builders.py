@@ -174,7 +174,7 @@ class NightlyFolders:
 
 def make_scan_document(moment: datetime, *queue_arns: str, whole: bool = True) -> dict[str, Any]:
     """Return the findings document of an hourly scan that lists `queue_arns` as managed."""
-    return add_managed_queues(ScanResult().document(moment), queue_arns, is_complete=whole)
+    return add_managed_queues(ScanResult().document(moment), queue_arns, is_listing_complete=whole)
 
 
 def write_scan(folder: Path, moment: datetime, *queue_arns: str) -> None:

@@ -131,7 +131,7 @@ def test_follow_up_records_a_rollback_of_a_closed_case_whose_run_died(account: A
     queue = make_failing_queue(account)
     case = load_newest_case(account)
     move_case(account, case, "closed")
-    assert make_context(account).open_cases.list_unsettled() == []
+    assert make_context(account).open_cases.list_unsettled_cases() == []
     with _at_the_write(account, _die), suppress(Killed):
         roll_back(account, case.case_id)
     assert list_states(account) == ["applied", "closed"]
@@ -142,7 +142,7 @@ def test_follow_up_records_a_rollback_of_a_closed_case_whose_run_died(account: A
     assert not _is_claimed(account, queue)
     account.later(minutes=3)
     _follow(account)
-    assert make_context(account).open_cases.list_unsettled() == []
+    assert make_context(account).open_cases.list_unsettled_cases() == []
 
 
 def _forward(account: Account, **by: float) -> FollowUpResult:

@@ -119,12 +119,12 @@ def a_scan(account: Account) -> None:
     store.end_stretch(stretch, "orders", is_round_done=True)
     context = make_context(account)
     context.baselines.put(QUEUE, {"VisibilityTimeout": "30"}, account.now)
-    context.stored(SeenMoves).note_destinations([QUEUE], account.now)
+    context.open_store(SeenMoves).note_destinations([QUEUE], account.now)
 
 
 def a_person(account: Account) -> None:
     account.freeze()
-    pins = make_context(account).stored(Pins)
+    pins = make_context(account).open_store(Pins)
     then = account.now - DAY
     assert pins.put(Pin(QUEUE, "{}", digest_of_policy("{}"), 1, account.now, "ada", then, then))
     pins.approve_source(QUEUE, f"{QUEUE}-source")
@@ -132,11 +132,11 @@ def a_person(account: Account) -> None:
 
 def others(account: Account) -> None:
     context = make_context(account)
-    assert context.stored(RedriveStore).claim(QUEUE, "redrive-1", account.now) is not None
-    assert context.stored(ProbeRecord).store_sent_probe(Probe(account.now, account.now))
+    assert context.open_store(RedriveStore).claim(QUEUE, "redrive-1", account.now) is not None
+    assert context.open_store(ProbeRecord).store_sent_probe(Probe(account.now, account.now))
     event = read_health(make_health_event(account), ACCOUNT, REGION)
     assert event is not None
-    context.stored(HealthEvents).note(event, account.now)
+    context.open_store(HealthEvents).note_event(event, account.now)
 
 
 WRITERS: list[Callable[[Account], None]] = [a_fix, evidence, a_scan, a_person, others]

@@ -246,7 +246,7 @@ def situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) 
         evidence=Evidence(HEARD),
         fresh_sightings=HEARD,
         waiting_case=waiting_case,
-        is_read=True,
+        are_facts_read=True,
         reach=Reach(),
     )
 

@@ -45,7 +45,9 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
         ),
         (
             FINDINGS,
-            add_managed_queues(ScanResult().document(examples.EXAMPLE_TIME), (), is_complete=True),
+            add_managed_queues(
+                ScanResult().document(examples.EXAMPLE_TIME), (), is_listing_complete=True
+            ),
         ),
     ],
 )

@@ -200,7 +200,7 @@ def test_expired_approval_is_reported_once_sns_accepts_the_notification(world: W
     assert subject.startswith("Mendq expired: visibility timeout too short on orders.fifo in ")
     assert "Why: it was approved and could not be done in time" in body
     assert world.account.pages("urgent") == []
-    assert make_context(world.account).open_cases.list_unsettled() == []
+    assert make_context(world.account).open_cases.list_unsettled_cases() == []
 
 
 def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(

@@ -65,7 +65,7 @@ def make_situation(**over: Any) -> Situation:
 
 def make_read_situation(**over: Any) -> Situation:
     """The same after its queue was read and was found to be the only one with the symptom."""
-    return make_situation(is_read=True, reach=Reach(), **over)
+    return make_situation(are_facts_read=True, reach=Reach(), **over)
 
 
 def make_writes(*hours_ago: float) -> tuple[AttributeWrite, ...]:

@@ -248,7 +248,7 @@ def test_case_of_an_unknown_symptom_can_be_closed_but_not_approved(
     closed = make_context(account).open_cases.list_transitions(case.case_id)[-1]
     assert (closed.came_from, closed.actor, closed.notified) == (state, BOB, False)
     assert closed.document() in account.transitions()
-    unsettled = make_context(account).open_cases.list_unsettled()
+    unsettled = make_context(account).open_cases.list_unsettled_cases()
     assert case.case_id not in [each.case_id for each in unsettled]
     assert account.pages() == pages
     assert account.visibility(proposed.queue_arn) == 30

@@ -73,7 +73,7 @@ def test_failed_calls_by_mendqs_own_role_are_ignored(account: Account) -> None:
     own = {"sessionContext": {"sessionIssuer": {"arn": role}}}
     healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
-    assert healed.ignore_codes == ["own_call"] * 3
+    assert healed.ignored_call_reasons == ["own_call"] * 3
 
 
 def test_visibility_timeout_that_a_person_set_after_a_fix_is_never_written_again(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.heal.batch import MAXIMUM_UNKNOWN_NAMES, QUEUE_LIST_LIFETIME
+from mendq.heal.batch import MAXIMUM_UNKNOWN_QUEUES, QUEUE_LIST_LIFETIME
 from tests.account.account import ACCOUNT, REGION, Account, make_settings
 from tests.account.faults import calls_of
 from tests.scan.scanner import deny_operation
@@ -63,7 +63,7 @@ def test_queue_is_fixed_within_a_flood_of_calls_to_unknown_queue_names(
     queue = account.queue(VisibilityTimeout="30")
     flood = junk(account, names(A_FLOOD), *names(callers, "stranger"), **over)
     assert looked_at(account, flood | account.late_deletes(queue, "1", "2", "3")) == (
-        MAXIMUM_UNKNOWN_NAMES + 1
+        MAXIMUM_UNKNOWN_QUEUES + 1
     )
     assert account.visibility(queue) == 45
     assert {each["queue_arn"] for each in account.transitions()} == {queue}
@@ -74,7 +74,7 @@ def test_queue_is_fixed_within_a_flood_of_calls_to_unknown_queue_names(
 def test_heal_reads_every_managed_queue_beyond_the_limit_for_unknown_names(
     account: Account,
 ) -> None:
-    queues = [account.queue(f"q{n}.fifo") for n in range(MAXIMUM_UNKNOWN_NAMES + 30)]
+    queues = [account.queue(f"q{n}.fifo") for n in range(MAXIMUM_UNKNOWN_QUEUES + 30)]
     bodies = {f"{n}": call(account, each, f"{n}", "worker") for n, each in enumerate(queues)}
     assert looked_at(account, bodies) == len(queues)
     assert account.pages("urgent") == []
@@ -91,7 +91,7 @@ def test_flood_by_one_caller_leaves_other_callers_queue_names_their_share(accoun
         **{f"g{n}": call(account, arn("gone"), f"g{n}", "stranger", **MISSING) for n in range(3)},
     }
     assert looked_at(account, junk(account, names(A_FLOOD, "more"), "stranger") | real) == (
-        MAXIMUM_UNKNOWN_NAMES + 1
+        MAXIMUM_UNKNOWN_QUEUES + 1
     )
     assert account.visibility(queue) == 45
     symptoms = {each["symptom"] for each in account.transitions()}
@@ -116,7 +116,7 @@ def test_skipped_queue_names_are_counted_by_caller_and_reported_once_a_day(
 ) -> None:
     flood = junk(account, names(A_FLOOD), "stranger", "other")
     healed = account.heal(flood)
-    each = (A_FLOOD - MAXIMUM_UNKNOWN_NAMES) // 2
+    each = (A_FLOOD - MAXIMUM_UNKNOWN_QUEUES) // 2
     assert healed.skipped_name_count_by_caller == {role("stranger"): each, role("other"): each}
     for _ in range(3):
         account.later(hours=2)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mendq.cases.view import CaseStoreView
-from mendq.heal.repeats import is_repeat
+from mendq.heal.repeats import would_repeat_last_case
 from mendq.model.case import Case
 from mendq.model.evidence import Sighting
 from mendq.model.state import State
@@ -21,7 +21,9 @@ CLOSED = make_case(State.CLOSED)
 
 
 def repeats(opens: Case, last: Case | None, after: timedelta, **over: Any) -> bool:
-    return is_repeat(make_situation(view=CaseStoreView(case=last), now=NOW + after, **over), opens)
+    return would_repeat_last_case(
+        make_situation(view=CaseStoreView(case=last), now=NOW + after, **over), opens
+    )
 
 
 def found_again(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> bool:

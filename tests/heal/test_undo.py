@@ -81,7 +81,7 @@ def test_undo_restores_the_value_from_before_mendqs_first_write() -> None:
     undone = found(history, visibility("68"))
     assert only(undone) == (UndoOutcome.UNDONE, "30", "68", "68")
     assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 30),)
-    assert only(found(history, visibility("45")))[0] is UndoOutcome.KEPT
+    assert only(found(history, visibility("45")))[0] is UndoOutcome.VALUE_KEPT
 
 
 def test_undo_restores_no_value_older_than_a_persons_choice() -> None:
@@ -92,7 +92,7 @@ def test_undo_restores_no_value_older_than_a_persons_choice() -> None:
 def test_undo_keeps_the_value_after_an_overridden_transition() -> None:
     fix = case(SetVisibilityTimeout(30, 45))
     history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
-    assert only(found(history, visibility("45")))[0] is UndoOutcome.KEPT
+    assert only(found(history, visibility("45")))[0] is UndoOutcome.VALUE_KEPT
     again = case(SetVisibilityTimeout(30, 45), n=3)
     assert only(found([history[1], again], visibility("45")))[0] is UndoOutcome.UNDONE
 
@@ -117,7 +117,7 @@ def test_undo_keeps_the_value_of_a_queue_recreated_since() -> None:
     made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
     same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
     other = found(history, {**visibility("45"), "CreatedTimestamp": made[1]})
-    assert [only(each)[0] for each in (same, other)] == [UndoOutcome.UNDONE, UndoOutcome.KEPT]
+    assert [only(each)[0] for each in (same, other)] == [UndoOutcome.UNDONE, UndoOutcome.VALUE_KEPT]
 
 
 def test_undo_restores_the_default_of_an_attribute_that_was_not_set() -> None:
@@ -148,7 +148,7 @@ def test_undo_prints_the_command_for_an_attribute_that_it_never_writes(
     attribute, before, after = values
     history = [case({"attribute": attribute, "before": before, "after": after})]
     (undone,) = found(history, {attribute: after})
-    assert undone.outcome is UndoOutcome.PRINTED
+    assert undone.outcome is UndoOutcome.COMMAND_PRINTED
     assert list_undo_steps([undone]) == ()
     *command, given = shlex.split(undone.command)
     assert command == [
@@ -157,7 +157,7 @@ def test_undo_prints_the_command_for_an_attribute_that_it_never_writes(
         "--attributes",
     ]
     assert given == change or json.loads(given) == change
-    assert found(history, {attribute: "3"})[0].outcome is UndoOutcome.KEPT
+    assert found(history, {attribute: "3"})[0].outcome is UndoOutcome.VALUE_KEPT
     assert found(history, {attribute: before})[0].outcome is UndoOutcome.ALREADY_UNDONE
 
 
@@ -178,7 +178,7 @@ def test_undo_of_a_running_redrive_stops_the_redrive_and_writes_nothing() -> Non
         REDRIVE.after,
     )
     assert messages.command == ""
-    assert retention.outcome is UndoOutcome.PRINTED
+    assert retention.outcome is UndoOutcome.COMMAND_PRINTED
     assert list_undo_steps(undone) == ()
     assert list_stopped_steps(undone) == (
         RedriveMessages(REDRIVE.after, REDRIVE.before).document(),

@@ -69,7 +69,7 @@ def delivering() -> Recorded:
     assert read_account_alias(recorded.clients) == "orders"
     bucket = ReportBucket(recorded.clients.s3, "reports")
     assert bucket.read_summary("summary/week=2026-W46/summary.json", 9) == b"{}"
-    bucket.put_page("2026-W46", "<!doctype html>")
+    bucket.put_report_page("2026-W46", "<!doctype html>")
     function = template_of("named").only("AWS::Lambda::Function", "DeliverReport")
     settings = DeliverReportSettings.from_environment(function["Environment"]["Variables"])
     marked = DeliveryClaims(

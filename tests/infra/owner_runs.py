@@ -290,4 +290,4 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
 def _one_redriven_of_many(world: Redriving, run: RedriveRun) -> None:
     """What many queues show at once is counted against all that are managed."""
     many = _many_show(world.account, SYMPTOM)
-    assert count_reach(frozenset(many), many, run).managed_count >= len(many)
+    assert count_reach(frozenset(many), many, run).managed_queue_count >= len(many)

@@ -18,9 +18,9 @@ from mendq.nightly.verdict import (
     NightlyCounts,
     NightlyJudgement,
     Verdict,
+    find_usual_record_count,
     judge_nightly_run,
     read_nightly_counts,
-    usual_records,
 )
 
 SUNDAY = date(2026, 11, 15)
@@ -101,8 +101,8 @@ def test_usual_records_ignore_partial_nightly_runs() -> None:
         for each in before(10, 10, 10, 10)
     ]
     older = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in (5, 6, 8)]
-    assert usual_records(SUNDAY, [*partial, *older]) == 10_000
-    assert usual_records(SUNDAY, partial) is None
+    assert find_usual_record_count(SUNDAY, [*partial, *older]) == 10_000
+    assert find_usual_record_count(SUNDAY, partial) is None
 
 
 def test_day_without_nightly_counts_is_missing_or_failed_if_its_job_run_failed() -> None:
@@ -126,10 +126,12 @@ def test_more_records_never_worsen_the_verdict_of_a_nightly_run(
     order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
     assert order.index(fewer.verdict) <= order.index(more.verdict)
     assert fewer.usual_records == more.usual_records
-    assert usual_records(SUNDAY, nightly_runs[::-1]) == fewer.usual_records, "in any order"
+    assert find_usual_record_count(SUNDAY, nightly_runs[::-1]) == fewer.usual_records, (
+        "in any order"
+    )
     some = [each for each in earlier[:14] if each]
     if len(some) >= 3:
-        assert min(some) <= (usual_records(SUNDAY, nightly_runs) or 0) <= max(some)
+        assert min(some) <= (find_usual_record_count(SUNDAY, nightly_runs) or 0) <= max(some)
 
 
 def test_nightly_counts_document_is_read_back_unchanged() -> None:

@@ -32,7 +32,10 @@ def roll_back_of_a_persons_value(world: World) -> Turn:
     case_id = load_newest_case(world.account).case_id
 
     def turn() -> bool:
-        answered, kept = roll_back(world.account, case_id), {"VisibilityTimeout": UndoOutcome.KEPT}
+        answered, kept = (
+            roll_back(world.account, case_id),
+            {"VisibilityTimeout": UndoOutcome.VALUE_KEPT},
+        )
         return "error" not in answered and outcomes_by_attribute(answered) == kept
 
     return turn
@@ -63,7 +66,7 @@ def approved_too_late(world: World) -> Turn:
 
     def turn() -> bool:
         send_decision(world.account, "approve", case_id)
-        return world.minute() and not make_context(world.account).open_cases.list_unsettled()
+        return world.minute() and not make_context(world.account).open_cases.list_unsettled_cases()
 
     return turn
 

@@ -230,7 +230,7 @@ def _filed(made: World, faults: Sequence[AtCall]) -> bool:
     """
     for _ in range(TURNS + len(faults)):
         made.account.later(minutes=FILED_EVERY_MINUTES)
-        with suppress(Killed), patch.object(OpenCases, "list_unsettled", return_value=[]):
+        with suppress(Killed), patch.object(OpenCases, "list_unsettled_cases", return_value=[]):
             if made.minute() and not _unfiled(made, faults):
                 return True
     return False

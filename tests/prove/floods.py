@@ -19,7 +19,7 @@ from typing import Any
 
 from infra.intake import BATCH_WINDOW_SECONDS, MAXIMUM_RECEIVE_COUNT, VISIBILITY_TIMEOUT_SECONDS
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.batch import MAXIMUM_UNKNOWN_NAMES
+from mendq.heal.batch import MAXIMUM_UNKNOWN_QUEUES
 from mendq.model.limits import Limits
 from mendq.model.settings import OwnerSettings
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
@@ -285,7 +285,7 @@ def flooded(proving: Proving, minutes: float = MINUTES_OF_FLOOD) -> None:
             "no name that is no queue has a case": cases == set(arns.values()),
             "the flood is said once": len(pages) == 1,
             "an invocation makes no more calls than three for each name it looks at": intake.calls
-            <= 3 * MAXIMUM_UNKNOWN_NAMES * lambda_.invocations,
+            <= 3 * MAXIMUM_UNKNOWN_QUEUES * lambda_.invocations,
         }
     )
 

@@ -93,7 +93,7 @@ class RedrivenWorld:
         """As it is written down."""
         run = self.run()
         with self.cloud.calls.run():
-            return run.stored(RedriveStore).read_newest_progress(self.dead.arn)
+            return run.open_store(RedriveStore).read_newest_progress(self.dead.arn)
 
     @property
     def quarantined(self) -> set[str]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
-from mendq.cases.spread import NOTE_SLOT
+from mendq.cases.spread import NOTE_SLOT_DURATION
 from mendq.heal.apply import FAILURE_NOTES_PAUSE
 from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE
 from mendq.model.mode import Mode
@@ -24,7 +24,7 @@ CASE_STORE_WRITES_OF_A_TRANSITION = 2
 # Spread and claim beside it, and one more where its evidence came in two.
 CASE_STORE_WRITES_OF_A_FIX = CASE_STORE_WRITES_OF_A_TRANSITION + 3
 # A queue that goes on showing a symptom is noted anew every other slot, and forgotten once.
-SPREAD_NOTED_EVERY = 2 * NOTE_SLOT
+SPREAD_NOTED_EVERY = 2 * NOTE_SLOT_DURATION
 
 
 def batches(

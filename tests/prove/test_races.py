@@ -10,7 +10,7 @@ import pytest
 from mendq.cases import transactions
 from mendq.cases.table import CaseStore
 from mendq.heal import apply, gather, guardrails
-from mendq.heal.recover import LeftClaim
+from mendq.heal.recover import AbandonedClaim
 from mendq.model.mode import Mode
 from tests.prove.races import racing
 
@@ -58,7 +58,7 @@ PLANTED = (
     ),
     (
         "a write that landed is taken for none",
-        LeftClaim,
+        AbandonedClaim,
         "is_surely_not_written",
         True,
         "nobody was told",

@@ -11,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.aws.queue import ManagedQueue
-from mendq.cases.finding import MAXIMUM_NAMED_QUEUES, Finding, make_request, read_references
+from mendq.cases.finding import (
+    MAXIMUM_NAMED_QUEUES,
+    Finding,
+    make_heal_request,
+    read_finding_references,
+)
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import add_other_queue_names
 from mendq.model.consent import Consent
@@ -132,7 +137,7 @@ def test_merged_finding_speaks_for_queue_with_open_case_then_heal_mode_then_lowe
 
 def test_finding_reference_survives_the_round_trip_through_the_heal_request() -> None:
     finding = Finding(f"{PREFIX}z", "lost", "", other_queue_arns=_arns("abcde"))
-    assert read_references(json.loads(make_request([finding]))) == [finding.reference]
+    assert read_finding_references(json.loads(make_heal_request([finding]))) == [finding.reference]
     assert finding.reference.more == 2
 
 
@@ -150,7 +155,7 @@ def test_finding_references_with_arbitrary_fields_are_read_without_error_and_bou
     document: dict[str, Any],
 ) -> None:
     about = {"queue_arn": f"{PREFIX}z", "symptom": "lost"}
-    for read in read_references({"found": [{**about, **document}]}):
+    for read in read_finding_references({"found": [{**about, **document}]}):
         assert len(read.others) <= MAXIMUM_NAMED_QUEUES
         assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}
         assert read.more >= 0

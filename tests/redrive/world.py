@@ -165,7 +165,7 @@ class Redriving:
 
     @property
     def redrives(self) -> RedriveStore:
-        return self.run().stored(RedriveStore)
+        return self.run().open_store(RedriveStore)
 
     @property
     def progress(self) -> RedriveProgress:

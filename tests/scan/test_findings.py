@@ -15,9 +15,9 @@ from mendq.cases.finding import (
     count_allowed_metrics,
     find_waiting_findings,
     group_into_calls,
-    make_request,
+    make_heal_request,
     merge_documents,
-    read_references,
+    read_finding_references,
     scan_order_key,
     start_of_hour,
 )
@@ -42,7 +42,9 @@ def test_heal_is_said_each_once_by_symptom_and_never_too_many(findings: set[Find
     assert all(len(each) <= MAXIMUM_FINDINGS_PER_CALL for each in calls)
     assert all(len({finding.symptom for finding in each}) == 1 for each in calls)
     announced = [
-        named for each in calls for named in read_references(json.loads(make_request(each)))
+        named
+        for each in calls
+        for named in read_finding_references(json.loads(make_heal_request(each)))
     ]
     said, found = ({(e.queue_arn, e.symptom) for e in each} for each in (announced, findings))
     assert (len(announced), said) == (len(findings), found)
@@ -72,7 +74,7 @@ def test_what_gives_way_waits_for_what_is_found_on_the_same_queue_or_its_sources
 
 @given(_JSON)
 def test_a_request_may_be_anything(found: Any) -> None:
-    assert len(read_references({"found": found})) <= MAXIMUM_FINDINGS_PER_CALL
+    assert len(read_finding_references({"found": found})) <= MAXIMUM_FINDINGS_PER_CALL
 
 
 @given(st.lists(_FINDINGS), st.lists(_FINDINGS))

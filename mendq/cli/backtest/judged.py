@@ -189,7 +189,9 @@ class Backtest(Struct, frozen=True):
         )
         decision, _ = gather_and_decide(
             situation,
-            read_queue=lambda unread_situation: structs.replace(unread_situation, is_read=True),
+            read_queue=lambda unread_situation: structs.replace(
+                unread_situation, are_facts_read=True
+            ),
             count_queues=lambda uncounted_situation: self._count_affected_queues(
                 uncounted_situation, affected_queue_arns, account_mode
             ),

@@ -18,7 +18,7 @@ from mendq.cases.items import (
     freeze_key,
     read_freezes,
 )
-from mendq.cases.transactions import Table, expression_parameters
+from mendq.cases.transactions import Table, make_expression_parameters
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_LOOKUP_ACTIONS, STACK_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError
@@ -64,7 +64,7 @@ class _FreezeTable(Table, frozen=True):
             if condition_values
             else f"attribute_not_exists({FREEZES_ATTRIBUTE})"
         )
-        request_parameters = expression_parameters(
+        request_parameters = make_expression_parameters(
             condition_values, ConditionExpression=unchanged_condition
         )
         return (

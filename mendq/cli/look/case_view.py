@@ -57,7 +57,7 @@ def find_case(account: Account, case_or_queue: str) -> tuple[Case, ...]:
         return transitions
     case_ids = {
         case.case_id
-        for case in case_store.list_open()
+        for case in case_store.list_open_cases()
         if parse_queue_arn(case.queue_arn).name == case_or_queue
         or case.case_id.startswith(case_or_queue)
     }

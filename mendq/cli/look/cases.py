@@ -133,7 +133,7 @@ def _list_open_cases(case_store: OpenCases) -> list[Case]:
     transitions decide if a case is open.
     """
     open_cases = []
-    for indexed_case in case_store.list_open():
+    for indexed_case in case_store.list_open_cases():
         transitions = case_store.list_transitions(indexed_case.case_id)
         if transitions and not transitions[-1].is_final:
             open_cases.append(transitions[-1])

@@ -39,7 +39,7 @@ def queues(call: Invocation) -> Exit:
         readable_queues = list_readable_queues(account.clients, account.account_id, consent)
         last_scans = tuple(read_last_scans(account))
         case_ids_by_queue_arn = defaultdict[str, list[str]](list)
-        for case in account.open_store(OpenCases).list_open():
+        for case in account.open_store(OpenCases).list_open_cases():
             case_ids_by_queue_arn[case.queue_arn].append(case.case_id)
     queue_documents = [
         {

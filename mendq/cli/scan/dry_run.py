@@ -46,9 +46,9 @@ from mendq.cli.look.case_view import list_step_lines
 from mendq.heal.decide import (
     Decision,
     Decline,
-    Healthy,
     KeepEvidence,
     KeepWaiting,
+    LeaveHealthyQueue,
     NeedsFacts,
     NeedsReach,
     NoteFailures,
@@ -197,7 +197,7 @@ class _ReadonlyContext(FixContext, frozen=True):
 
     @property
     def case_store(self) -> CaseStore:
-        return self.stored(_ReadonlyCases)
+        return self.open_store(_ReadonlyCases)
 
 
 class ExpectedAction(Struct, frozen=True):
@@ -311,7 +311,7 @@ class DryRun(Struct, frozen=True, dict=True):
         """
         if finding.queue_arn in self._tags_by_queue_arn:
             return True
-        made_dlqs = self._heal_context.stored(MadeDlqs)
+        made_dlqs = self._heal_context.open_store(MadeDlqs)
         managed_sources = [
             source_arn
             for source_arn in finding.source_arns
@@ -341,7 +341,7 @@ class DryRun(Struct, frozen=True, dict=True):
         merged_findings = merge_shared_findings(
             findings,
             self.queues,
-            heal_context.open_cases.list_open(),
+            heal_context.open_cases.list_open_cases(),
             heal_context.settings.consent,
         )
         waiting_reason_by_finding = dict[Finding, str]()
@@ -547,7 +547,7 @@ def describe_decision(decision: Decision, because: str = "") -> ExpectedAction:
     match decision:
         case NeedsFacts() | NeedsReach():
             raise TypeError(f"{decision} is no final decision")
-        case Healthy():
+        case LeaveHealthyQueue():
             return ExpectedAction("does nothing: the queue stands as it should")
         case Decline() | KeepEvidence() | NoteFailures() | KeepWaiting():
             return _describe_refusal(decision.refusal)

@@ -116,7 +116,7 @@ def list_printed_commands(attributes: Iterable[RollbackAnswer]) -> dict[str, str
     return {
         attribute["attribute"]: attribute["command"]
         for attribute in attributes
-        if attribute["outcome"] == UndoOutcome.PRINTED and attribute.get("command")
+        if attribute["outcome"] == UndoOutcome.COMMAND_PRINTED and attribute.get("command")
     }
 
 
@@ -166,7 +166,7 @@ def _list_kept_attributes(answer: RollbackAnswer) -> list[RollbackAnswer]:
     return [
         attribute
         for attribute in answer.get("attributes", ())
-        if attribute["outcome"] == UndoOutcome.KEPT
+        if attribute["outcome"] == UndoOutcome.VALUE_KEPT
     ]
 
 

@@ -96,7 +96,7 @@ def _predict_outcome(
     must_be_undone_by_hand = attribute_name in MANUAL_ATTRIBUTES or is_permanent(attribute_name)
     attribute = previewed_answer or {
         "attribute": attribute_name,
-        "outcome": UndoOutcome.PRINTED if must_be_undone_by_hand else UndoOutcome.UNDONE,
+        "outcome": UndoOutcome.COMMAND_PRINTED if must_be_undone_by_hand else UndoOutcome.UNDONE,
         "before": write.before,
         "after": write.after,
     }
@@ -109,7 +109,9 @@ def _predict_outcome(
         }
         return attribute_without_now | {"outcome": UndoOutcome.UNDONE}
     outcome = (
-        UndoOutcome.ALREADY_UNDONE if restored_value == attribute["before"] else UndoOutcome.KEPT
+        UndoOutcome.ALREADY_UNDONE
+        if restored_value == attribute["before"]
+        else UndoOutcome.VALUE_KEPT
     )
     return {**attribute, "outcome": outcome, "now": restored_value}
 
@@ -263,7 +265,7 @@ def _print_json(call: Invocation, answers: list[RollbackAnswer], *, is_one_case:
     later_case_ids_of_kept_values = {
         attribute.get("later_case")
         for attribute in attributes
-        if attribute["outcome"] == UndoOutcome.KEPT
+        if attribute["outcome"] == UndoOutcome.VALUE_KEPT
     }
     undone_case_ids = {answer["case_id"] for answer in answers if _list_undone_attributes(answer)}
     remaining_later_case_ids = later_case_ids_of_kept_values - undone_case_ids - {None}

@@ -28,7 +28,7 @@ def listed(operator: Operator) -> dict[str, dict[str, Any]]:
 def put_down(operator: Operator, at: datetime, names: tuple[str, ...], scanned: ScanResult) -> None:
     """A round, as the scan leaves it."""
     arns = (arn_of(each) for each in names)
-    document = add_managed_queues(scanned.document(at), arns, is_complete=True)
+    document = add_managed_queues(scanned.document(at), arns, is_listing_complete=True)
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 
 
