@@ -1,4 +1,4 @@
-"""The queues, buckets, trails, rules, topics and roles of an account."""
+"""List the resources of an AWS account."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def list_account_resources(client: Callable[[str], Any]) -> set[str]:
-    """The queues, buckets, trails, rules, topics and roles of an account."""
+    """Return the queues, buckets, trails, rules, topics and roles of an account."""
     listed = {
         "sqs.list_queues": ("QueueUrls", ""),
         "s3.list_buckets": ("Buckets", "Name"),
@@ -20,5 +20,5 @@ def list_account_resources(client: Callable[[str], Any]) -> set[str]:
     for does, (things, name) in listed.items():
         service, operation = does.split(".")
         answer = getattr(client(service), operation)()
-        found.update(each[name] if name else each for each in answer.get(things, ()))
+        found.update(resource[name] if name else resource for resource in answer.get(things, ()))
     return found

@@ -1,4 +1,4 @@
-"""The command against an account in moto; the Lambdas' answers are the test's own."""
+"""An operator who runs `mendq` in moto. The test answers for the Lambda functions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 class FakeDeployedAccount(cli_account.Account, frozen=True, dict=True):
-    """The account with a stack that nobody deployed, and Lambdas that the test answers for."""
+    """An account with a made-up stack, whose Lambda functions the test answers for."""
 
     known: OwnerSettings
     made_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,13 +59,13 @@ class FakeDeployedAccount(cli_account.Account, frozen=True, dict=True):
 
 @dataclass
 class Operator:
-    """Somebody at a shell, without a terminal unless it is given."""
+    """An operator at a shell without a terminal."""
 
     aws: Account
     account: FakeDeployedAccount
 
-    def mendq(self, *arguments: str, given: str | bytes | None = None) -> Result:
-        """What it asks AWS on the way is what docs/rights.md says of the command."""
+    def run(self, *arguments: str, given: str | bytes | None = None) -> Result:
+        """Run a command. Fail if it calls an IAM action that it does not declare."""
         with record_called_actions() as asked:
             result = CliRunner().invoke(app, list(arguments), input=given)
         command = find_command_name(arguments)
@@ -76,64 +76,70 @@ class Operator:
         )
         return result
 
-    def json(self, *arguments: str, code: int = 0) -> Any:
-        """The document on standard output, which holds nothing else."""
-        result = self.mendq(*arguments, "--json")
+    def run_json(self, *arguments: str, code: int = 0) -> Any:
+        """Run a command with --json. Return the document, which is all of standard output."""
+        result = self.run(*arguments, "--json")
         assert result.exit_code == code, result.output
         return json.loads(result.stdout)
 
-    def refused(self, *arguments: str, code: int) -> str:
-        """Why it was, in the document on standard output."""
-        return str(self.json(*arguments, code=code)["error"]["message"])
+    def read_refusal(self, *arguments: str, code: int) -> str:
+        """Return the error message of a refused command."""
+        return str(self.run_json(*arguments, code=code)["error"]["message"])
 
-    def shown(self, *arguments: str, code: int = 0) -> str:
-        """What people read, on one line."""
-        result = self.mendq(*arguments)
+    def read_output(self, *arguments: str, code: int = 0) -> str:
+        """Run a command. Return the text for people on one line."""
+        result = self.run(*arguments)
         assert result.exit_code == code, result.output
         return " ".join(result.output.split())
 
-    def lambdas_answer(self) -> None:
-        """As those of approve and rollback do."""
-        aws, answers = self.aws, self.account.lambdas
-        answers["RollbackFunction"] = lambda e: roll_back(aws, e["case_id"], dry_run=e["dry_run"])
-        answers["ApproveFunction"] = lambda e: send_decision(
-            aws, e["decision"], e["case_id"], e["actor"]
-        )
+    def connect_lambdas(self) -> None:
+        """Let approve and rollback act on the account in moto."""
 
-    def set_by_a_person(self, seconds: int, queue: str = "orders.fifo") -> None:
+        def answer_rollback(event: Mapping[str, Any]) -> dict[str, Any]:
+            return roll_back(self.aws, event["case_id"], dry_run=event["dry_run"])
+
+        def answer_decision(event: Mapping[str, Any]) -> dict[str, Any]:
+            return send_decision(self.aws, event["decision"], event["case_id"], event["actor"])
+
+        self.account.lambdas["RollbackFunction"] = answer_rollback
+        self.account.lambdas["ApproveFunction"] = answer_decision
+
+    def set_visibility_by_hand(self, seconds: int, queue: str = "orders.fifo") -> None:
         self.aws.set_visibility(queue, seconds)
 
-    def answers(self, output: str, *answers: dict[str, Any]) -> None:
-        """What a Lambda answers, one after the other."""
+    def set_lambda_answers(self, output: str, *answers: dict[str, Any]) -> None:
+        """Let a Lambda function give these answers, one per call."""
         waiting = list(answers)
         self.account.lambdas[output] = lambda _: waiting.pop(0)
 
-    def counted_by_sqs(self, queue: str, metric: str, value: float, *times: datetime) -> None:
-        """Datapoints of a queue's metric in CloudWatch."""
+    def put_sqs_metric(self, queue: str, metric: str, value: float, *times: datetime) -> None:
+        """Put datapoints of a queue's metric into CloudWatch."""
         dimensions: Any = [{"Name": "QueueName", "Value": queue}]
         point: Any = {"MetricName": metric, "Dimensions": dimensions, "Value": value}
-        data: Any = [{**point, "Timestamp": at} for at in times]
+        data: Any = [{**point, "Timestamp": time} for time in times]
         self.aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
 
-    def proposed(self) -> str:
-        """A queue with a case that waits for a person; the case's id."""
-        return self._opened("orders.fifo", "propose", "proposed")
+    def open_proposed_case(self) -> str:
+        """Make a queue with a case that waits for approval. Return the case's id."""
+        return self._open_case("orders.fifo", "propose", "proposed")
 
-    def applied(self, name: str = "orders.fifo") -> str:
-        """A queue with a case that was applied; the case's id."""
-        return self._opened(name, "heal", "applied")
+    def open_applied_case(self, name: str = "orders.fifo") -> str:
+        """Make a queue with a case that was applied. Return the case's id."""
+        return self._open_case(name, "heal", "applied")
 
-    def _opened(self, name: str, mode: str, state: str) -> str:
+    def _open_case(self, name: str, mode: str, state: str) -> str:
         arn = self.aws.queue(name, mode, VisibilityTimeout="30")
         self.aws.later(seconds=200)
-        self.aws.heal(self.aws.late_deletes(arn, *(f"{name}-{each}" for each in "abc")))
-        (case,) = (each for each in self.aws.transitions() if each["queue_arn"] == arn)
+        self.aws.heal(self.aws.late_deletes(arn, *(f"{name}-{suffix}" for suffix in "abc")))
+        (case,) = (
+            transition for transition in self.aws.transitions() if transition["queue_arn"] == arn
+        )
         assert case["to"] == state
         return str(case["case_id"])
 
 
 def change_cases(aws: Account, **changes: object) -> None:
-    """As another Mendq, or somebody else, left the transitions of every case."""
+    """Overwrite fields in the stored transitions of every case."""
     client = aws.clients.dynamodb
     for item in client.scan(TableName="case_store")["Items"]:
         if "document" in item and item["pk"]["S"].startswith("case#"):
@@ -143,12 +149,17 @@ def change_cases(aws: Account, **changes: object) -> None:
 
 def stub_service(monkeypatch: pytest.MonkeyPatch, service: str) -> Stubber:
     """Return the stub that answers for the service in every session."""
-    client, plain = boto3.client(service), boto3.Session.client
+    client = boto3.client(service)
+    make_client = boto3.Session.client
 
-    def made(session: boto3.Session, asked: str, *rest: Any, **named: Any) -> Any:
-        return client if asked == service else plain(session, asked, *rest, **named)
+    def client_or_stub(session: boto3.Session, service_name: str, *rest: Any, **named: Any) -> Any:
+        return (
+            client
+            if service_name == service
+            else make_client(session, service_name, *rest, **named)
+        )
 
-    monkeypatch.setattr(boto3.Session, "client", made)
+    monkeypatch.setattr(boto3.Session, "client", client_or_stub)
     stub = Stubber(client)
     stub.activate()
     return stub

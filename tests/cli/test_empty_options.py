@@ -1,4 +1,4 @@
-"""An empty text, such as an unset shell variable, chooses nothing: it is refused."""
+"""Test that an empty option value, such as an unset shell variable, is refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_command_refuses_an_empty_option_value_and_invokes_no_lambda(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = operator.mendq(*arguments, empty)
+    result = operator.run(*arguments, empty)
     assert result.exit_code == 2, result.output
     assert operator.account.invoked == []
     assert list(tmp_path.iterdir()) == []

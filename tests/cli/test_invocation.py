@@ -1,4 +1,4 @@
-"""What surrounds the commands: what goes wrong is one line and a number, no trace."""
+"""Test what all commands share: errors, help, output and confirmation."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ EVIL = "not \x1b[2Jallowed \u202eto\x07\nanybody"
 OLDER = {"Stacks": [{"Outputs": [{"OutputKey": "CaseBucket", "OutputValue": "cases"}]}]}
 
 
-def _error(code: str, message: str) -> dict[str, Any]:
+def _make_error(code: str, message: str) -> dict[str, Any]:
     return {"Error": {"Code": code, "Message": message}}
 
 
-def _refused(*arguments: str) -> tuple[int, str, str]:
-    """The exit, the code for scripts, and the line that people get whether with --json or not."""
+def _read_error(*arguments: str) -> tuple[int, str, str]:
+    """Return exit code, error code and the line on standard error, alike with --json."""
     plain, as_json = (CliRunner().invoke(app, [*arguments, *more]) for more in ([], ["--json"]))
     assert (plain.stdout, plain.stderr) == ("", as_json.stderr)
     (line,) = plain.stderr.splitlines()
@@ -55,10 +55,15 @@ def _refused(*arguments: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize(
     ("answer", "status", "wanted", "names"),
     [
-        (_error("ValidationError", "Stack with id Other"), 400, (4, "not_found"), "Other"),
+        (_make_error("ValidationError", "Stack with id Other"), 400, (4, "not_found"), "Other"),
         (OLDER, 200, (1, "failed"), "CaseTable"),
-        (_error("AccessDenied", "no"), 403, (1, "AccessDenied"), "refused DescribeStacks: AccessD"),
-        (_error("No", EVIL), 403, (1, "No"), "not \\x1b[2Jallowed \\u202eto\\x07 anybody"),
+        (
+            _make_error("AccessDenied", "no"),
+            403,
+            (1, "AccessDenied"),
+            "refused DescribeStacks: AccessD",
+        ),
+        (_make_error("No", EVIL), 403, (1, "No"), "not \\x1b[2Jallowed \\u202eto\\x07 anybody"),
     ],
 )
 def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_document(
@@ -72,7 +77,7 @@ def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_docum
     said: Any = lambda **_: (SimpleNamespace(status_code=status), answer)  # noqa: E731
     session.events.register("before-call.cloudformation.DescribeStacks", said)
     monkeypatch.setattr(Account, "from_options", lambda *_: Account(session, "Other"))
-    exit_code, code, line = _refused("cases")
+    exit_code, code, line = _read_error("cases")
     assert (exit_code, code) == wanted
     assert names in line
 
@@ -95,7 +100,7 @@ def test_command_without_a_usable_region_profile_or_stack_prints_one_usage_line(
     monkeypatch.delenv("AWS_REGION")
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://[::1")
-    exit_code, code, line = _refused("cases", *arguments)
+    exit_code, code, line = _read_error("cases", *arguments)
     assert (exit_code, code) == (2, "usage")
     assert names in line
 
@@ -103,9 +108,9 @@ def test_command_without_a_usable_region_profile_or_stack_prints_one_usage_line(
 def test_mendq_stack_variable_that_is_blank_is_refused_as_an_empty_stack_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As stack sets call it otherwise, and what notifications print is to be typed as it stands."""
+    """Stack sets give the stack another name. Printed commands must work without --stack."""
     monkeypatch.setenv("MENDQ_STACK", " ")
-    assert "--stack is empty" in _refused("cases")[-1]
+    assert "--stack is empty" in _read_error("cases")[-1]
 
 
 def test_custom_endpoint_that_never_answers_is_reported_in_one_line_after_a_short_timeout(
@@ -121,7 +126,7 @@ def test_custom_endpoint_that_never_answers_is_reported_in_one_line_after_a_shor
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
         for command in ("cases", "scan"):
-            exit_code, code, line = _refused(command)
+            exit_code, code, line = _read_error(command)
             assert (exit_code, code) == (1, "ReadTimeoutError")
             assert url in line
 
@@ -133,7 +138,9 @@ def test_endpoint_that_answers_with_a_web_page_is_reported_in_one_line(
     page: Any = SimpleNamespace(status_code=200, headers={}, content=b"<html></html>")
     session.events.register("before-send", lambda **_: page)
     monkeypatch.setattr(Account, "from_options", lambda *_: Account(session, "Mendq"))
-    assert all("what answers is not AWS" in _refused(each)[-1] for each in ("cases", "scan"))
+    assert all(
+        "what answers is not AWS" in _read_error(command)[-1] for command in ("cases", "scan")
+    )
 
 
 def test_aws_region_variable_wins_over_aws_default_region_and_the_region_option_over_both(
@@ -157,7 +164,7 @@ def test_wrong_usage_with_json_prints_an_error_document_and_changes_nothing(
     operator.aws.queue("orders", Policy=GRANTS)
     operator.aws.later(hours=1)
     for typed, code, named in json.loads(Path(__file__).with_name("usage.json").read_text()):
-        error = operator.json(*typed.split(), code=code)["error"]
+        error = operator.run_json(*typed.split(), code=code)["error"]
         assert error["code"] == {2: "usage", 4: "not_found"}[code], typed
         assert named in error["message"], typed
     assert operator.account.invoked == []
@@ -170,10 +177,9 @@ def test_json_behind_two_dashes_is_an_argument_and_not_the_option() -> None:
 
 
 def test_help_shows_the_whole_first_sentence_of_every_command() -> None:
-    """A first sentence that the list of commands cuts is too long."""
     listed = CliRunner().invoke(app, ["--help"]).stdout
     for command in find_commands():
-        (line,) = (each for each in listed.splitlines() if each.split()[:1] == [command])
+        (line,) = (line for line in listed.splitlines() if line.split()[:1] == [command])
         assert not line.endswith("...")
         assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
@@ -185,32 +191,31 @@ def test_help_of_each_command_has_examples_that_its_parser_accepts(each: Declare
     assert 2 <= len(examples) <= 3
     for line in examples:
         assert f"\n    {line}\n" in shown, "a line of its own"
-        _require_taken(line, each.full_name)
+        _assert_parsed(line, each.full_name)
 
 
 def test_help_of_mendq_itself_has_examples_that_the_parsers_accept() -> None:
     examples = list_examples(get_command(app).help)
     assert examples
     for line in examples:
-        _require_taken(line, line.split()[1])
+        _assert_parsed(line, line.split()[1])
 
 
-def _require_taken(example: str, typed: str) -> None:
-    """The command's own parser takes it; neither a comment nor a redirection reaches that."""
+def _assert_parsed(example: str, typed: str) -> None:
+    """Check that the command's own parser accepts an example, without comment and redirection."""
     assert len(example) <= 76
     words = shlex.split(example, comments=True)
-    words = words[: next((at for at, each in enumerate(words) if each in "<>"), len(words))]
+    words = words[
+        : next((position for position, word in enumerate(words) if word in "<>"), len(words))
+    ]
     name = ["mendq", *typed.split()]
     assert words[: len(name)] == name
     command: Any = get_command(app)
-    for each in name[1:]:
-        command = command.commands[each]
+    for word in name[1:]:
+        command = command.commands[word]
     given = command.make_context(typed, words[len(name) :]).params
     if expression := given.get("where"):
         assert parse_filter(expression).node_by_path_text
-
-
-# Where it writes: as a process of its own, with the shell's redirection behind it.
 
 
 def test_error_is_one_line_in_a_log_and_wraps_at_spaces_on_a_terminal(
@@ -226,7 +231,7 @@ def test_error_is_one_line_in_a_log_and_wraps_at_spaces_on_a_terminal(
     Output(as_json=False).report_error(wrong)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert len(shown.splitlines()) > 1
-    assert all(len(each.rstrip()) <= 40 for each in shown.splitlines())
+    assert all(len(line.rstrip()) <= 40 for line in shown.splitlines())
     assert " ".join(shown.split()) == line
 
 
@@ -247,11 +252,8 @@ def test_command_with_unwritable_standard_output_fails_with_one_line(redirected:
     assert ended.stderr.splitlines()[-1].startswith("mendq: standard output ")
 
 
-# Whom it asks.
-
-
 class Terminal(io.StringIO):
-    """Somebody sits there, and types what it was made with; nothing at all is Ctrl-C."""
+    """A terminal at which a person types the given text. Without text the person presses Ctrl-C."""
 
     def isatty(self) -> bool:
         return True
@@ -278,11 +280,11 @@ def test_confirm_ignores_keys_typed_before_the_question(monkeypatch: pytest.Monk
     keyboard, terminal = pty.openpty()
     asked = output._is_answer_yes
 
-    def typed_now(question: str) -> bool:
+    def type_no_and_ask(question: str) -> bool:
         os.write(keyboard, b"n\n")
         return asked(question)
 
-    monkeypatch.setattr(output, "_is_answer_yes", typed_now)
+    monkeypatch.setattr(output, "_is_answer_yes", type_no_and_ask)
     with os.fdopen(keyboard, "wb", buffering=0), os.fdopen(terminal) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         os.write(keyboard, b"y\n")

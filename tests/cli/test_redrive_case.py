@@ -1,4 +1,4 @@
-"""A case whose messages go back, as operators see it and stop it: no undo that would not be one."""
+"""Test how operators see and stop a case whose messages are sent back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def world(operator: Operator) -> Redriving:
     source = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 3).text)
     made = Redriving(operator.aws, source, dlq)
     made.listen(operator.aws.clients)
-    operator.lambdas_answer()
+    operator.connect_lambdas()
     return made
 
 
@@ -25,8 +25,8 @@ def test_show_of_a_finished_redrive_case_offers_no_undo(
     operator: Operator, world: Redriving, state: State
 ) -> None:
     case = world.case(State.APPLIED, state)
-    assert operator.json("show", case.case_id)["undo"] == []
-    said = operator.shown("show", case.case_id)
+    assert operator.run_json("show", case.case_id)["undo"] == []
+    said = operator.read_output("show", case.case_id)
     assert "nothing goes on: what went back stays there" in said
     for word in ("rollback", "set-queue-attributes", "delete-queue"):
         assert word not in said
@@ -36,12 +36,12 @@ def test_rollback_of_a_running_redrive_case_cancels_the_redrive_only_with_yes(
     operator: Operator, world: Redriving
 ) -> None:
     case = world.case(State.APPLIED)
-    preview = operator.shown("rollback", case.case_id, "--dry-run")
+    preview = operator.read_output("rollback", case.case_id, "--dry-run")
     assert "stopped: the rest is held, and what went back stays there" in preview
     assert world.asked == []
-    operator.shown("rollback", case.case_id, "--yes")
-    assert [each["cancel"] for each in world.asked] == [True]
+    operator.read_output("rollback", case.case_id, "--yes")
+    assert [request["cancel"] for request in world.asked] == [True]
     assert world.newest().state is State.ROLLED_BACK
-    again = operator.shown("rollback", case.case_id, "--yes")
+    again = operator.read_output("rollback", case.case_id, "--yes")
     assert "Rolled back already" in again
     assert "somebody else" not in again

@@ -1,4 +1,4 @@
-"""What commands are said to ask of AWS; that it is all, tests/cli/conftest.py sees of each."""
+"""Test the IAM actions that commands declare. `Operator.run` checks that no other is called."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mendq.cli.permissions import (
 from tests.cli.called_actions import ACTIONS_BY_COMMAND, ROOT
 from tests.infra.named_calls import behind, words_of
 
-# By IAM's word for it, which is not always the API's.
+# The API calls of an IAM action whose name is not the API's.
 _CALLED = {
     "dynamodb:GetItem": ("get_item", "transact_get_items"),
     "lambda:InvokeFunction": ("invoke",),
@@ -38,7 +38,7 @@ _CALLED = {
     "sqs:SendMessage": ("send_message", "send_message_batch"),
     "sqs:TagQueue": ("create_queue",),
 }
-# Access Analyzer only judges what it is given.
+# CheckNo: Access Analyzer only judges the policies in the request.
 _READS = ("CheckNo", "Describe", "Get", "List", "Lookup", "Query", "Scan")
 
 
@@ -46,7 +46,7 @@ def test_every_command_declares_its_iam_actions_in_exactly_one_group() -> None:
     typed = set()
     for name, command in cast("TyperGroup", get_command(app)).commands.items():
         within = command.commands if isinstance(command, TyperGroup) else [""]
-        typed |= {f"{name} {each}".strip() for each in within}
+        typed |= {f"{name} {subcommand}".strip() for subcommand in within}
     assert set(ACTIONS_BY_COMMAND) == typed
     assert sum(
         map(
@@ -62,7 +62,7 @@ def test_every_command_declares_its_iam_actions_in_exactly_one_group() -> None:
 
 
 def test_mendq_help_lists_every_command_without_importing_boto3() -> None:
-    declared = (each.full_name.partition(" ")[0] for each in commands.list_commands())
+    declared = (command.full_name.partition(" ")[0] for command in commands.list_commands())
     assert [*dict.fromkeys(declared)] == [*find_commands()]
     asked = "import sys; from mendq.cli import __main__; print('boto3' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
@@ -70,7 +70,7 @@ def test_mendq_help_lists_every_command_without_importing_boto3() -> None:
 
 
 def test_listing_the_commands_for_help_imports_no_aws_library() -> None:
-    """boto3's imports are a third of a second before a help of half a page."""
+    """Importing boto3 takes a third of a second, which help must not cost."""
     asked = (
         "import sys; from mendq.cli.commands import list_commands; list_commands();"
         "print([each for each in ('boto3', 'botocore.session', 'urllib3') if each in sys.modules])"
@@ -80,10 +80,11 @@ def test_listing_the_commands_for_help_imports_no_aws_library() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [each for each in ACTIONS_BY_COMMAND if each not in OFFLINE_ACTIONS_BY_COMMAND]
+    "command",
+    [command for command in ACTIONS_BY_COMMAND if command not in OFFLINE_ACTIONS_BY_COMMAND],
 )
 def test_command_declares_only_iam_actions_that_its_code_calls(command: str) -> None:
-    words = _words_behind(command)
+    words = _list_called_words(command)
     for action in ACTIONS_BY_COMMAND[command]:
         operation = action.partition(":")[2]
         calls = _CALLED.get(action, (xform_name(operation),))
@@ -95,11 +96,11 @@ def test_command_declares_only_iam_actions_that_its_code_calls(command: str) -> 
 
 
 @cache
-def _words_behind(command: str) -> frozenset[str]:
+def _list_called_words(command: str) -> frozenset[str]:
     (module,) = (
-        each.run_command.__module__
-        for each in commands.list_commands()
-        if each.full_name == command
+        declared.run_command.__module__
+        for declared in commands.list_commands()
+        if declared.full_name == command
     )
     return frozenset(
         word
@@ -110,10 +111,12 @@ def _words_behind(command: str) -> frozenset[str]:
 
 
 def test_look_policy_allows_only_read_actions() -> None:
-    actions = [each for one in make_look_policy()["Statement"] for each in one["Action"]]
-    assert all(each.partition(":")[2].startswith(_READS) for each in actions)
+    actions = [
+        action for statement in make_look_policy()["Statement"] for action in statement["Action"]
+    ]
+    assert all(action.partition(":")[2].startswith(_READS) for action in actions)
 
 
 def test_steer_policy_allows_actions_only_on_mendqs_own_resources() -> None:
     for statement in make_steer_policy()["Statement"]:
-        assert all("endq-" in each for each in statement["Resource"])
+        assert all("endq-" in resource for resource in statement["Resource"])

@@ -1,4 +1,4 @@
-"""docs/scan.md: its figures are those of the code."""
+"""Test that docs/scan.md has the figures of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQS as a heartbeat sees it: what it is asked to write, and how it answers."""
+"""A fake SQS client for heartbeats, which records writes and gives chosen answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 @dataclass
 class FakeSqs:
-    """Takes every call, unless `codes` says otherwise of a handle; None is no answer at all.
+    """Accept every call, except for handles with an error code in `codes`. None means no answer.
 
     A failed entry of a batch carries `senders_fault` (left out if None), and no code if `codeless`.
     """
@@ -35,13 +35,13 @@ class FakeSqs:
     def _batch(self, verb: str, **asked: Any) -> Mapping[str, Any]:
         self.sizes.append(len(asked["Entries"]))
         answer: dict[str, list[Mapping[str, Any]]] = {"Successful": [], "Failed": []}
-        for each in asked["Entries"]:
-            self._write(verb, each)
-            code = self.codes.get(each["ReceiptHandle"], "")
+        for entry in asked["Entries"]:
+            self._write(verb, entry)
+            code = self.codes.get(entry["ReceiptHandle"], "")
             if not code:
-                answer["Successful"].append({"Id": each["Id"]})
+                answer["Successful"].append({"Id": entry["Id"]})
                 continue
-            failed: dict[str, Any] = {"Id": each["Id"], "Code": code}
+            failed: dict[str, Any] = {"Id": entry["Id"], "Code": code}
             if self.codeless:
                 del failed["Code"]
             if self.senders_fault is not None:

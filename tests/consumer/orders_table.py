@@ -1,4 +1,4 @@
-"""A table of done orders, whose service clock a test sets, and faults at the calls to it."""
+"""A DynamoDB table of done orders with a clock that the test sets, and faults for calls to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from moto import mock_aws
 
 TABLE = "orders-done"
 PATIENCE_SECONDS = 300
-# What each kind of write says in its UpdateExpression and nothing else says.
+# A part of the UpdateExpression by which each kind of write is recognized.
 CLAIM = "held_until = :seen"
 CLAIM_OF_A_NEW_KEY = "attribute_not_exists(held_until)"
 RENEWAL = "AND held_by = :owner"
@@ -25,19 +25,19 @@ DONE = "if_not_exists(is_done"
 GIVE_BACK = "REMOVE held_by"
 
 
-class Killed(BaseException):
-    """The process is gone: nothing may catch this."""
+class ProcessKilled(BaseException):
+    """The process was killed. No code may catch this."""
 
 
 @dataclass
 class OrdersTable:
-    """DynamoDB as consumers see it; `now` is the time of its Date header."""
+    """The table in moto. `now` is the time of DynamoDB's Date header."""
 
     now: float = 1_800_000_000.0
     done: list[str] = field(default_factory=list)
 
     def client(self, **config: Any) -> Any:
-        """A client whose answers carry `now` as their Date."""
+        """Make a client whose answers have `now` as their Date."""
         made = boto3.client("dynamodb", region_name="us-east-1", config=Config(**config))
         made.meta.events.register("after-call.dynamodb", self._put_date)
         return made
@@ -72,7 +72,7 @@ def open_orders_table() -> Iterator[OrdersTable]:
 
 @dataclass
 class LostAnswers:
-    """Lets the first `times` writes that say `words` land, and loses their answers."""
+    """Store the first `times` writes that contain `words`, but lose their answers."""
 
     client: Any
     words: str
@@ -81,7 +81,7 @@ class LostAnswers:
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
-        # Behind moto, which has done what was asked by then.
+        # After moto, which has stored the write by then.
         self.client.meta.events.register_last("before-send", self._lose)
 
     def _lose(self, event_name: str, request: Any, **_: Any) -> None:
@@ -93,7 +93,7 @@ class LostAnswers:
 
 
 def wait_until(happened: Callable[[], object]) -> None:
-    """Return as soon as it happened; fail if it does not happen in time."""
+    """Return as soon as `happened` returns true. Fail after PATIENCE_SECONDS."""
     ends = monotonic() + PATIENCE_SECONDS
     while not happened():
         assert monotonic() < ends, "it did not happen in time"

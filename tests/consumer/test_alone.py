@@ -1,4 +1,4 @@
-"""The folder is for anybody to take: it works where there is nothing else of Mendq's."""
+"""Test that people can copy the folder `mendq/consumer` without the rest of Mendq."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from consumer import VisibilityHeartbeat, idempotent
 with VisibilityHeartbeat(None, "url", seconds=30) as visibility:
     assert visibility.held == frozenset()
 loaded = {each.partition(".")[0] for each in sys.modules} - before - sys.stdlib_module_names
-# boto3's own, the last four.
+# The last four belong to boto3.
 assert loaded <= {"consumer", "botocore", "dateutil", "jmespath", "six", "urllib3"}, loaded
 """
 

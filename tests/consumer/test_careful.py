@@ -1,4 +1,4 @@
-"""The consumer that people copy: it deletes what is done, and holds what is busy elsewhere."""
+"""Test `Careful`, the consumer that deletes finished messages and holds busy ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from mendq.consumer.idempotent import MOST_WAITING_MESSAGES, Busy, Careful, ClaimLost, Once
-from tests.consumer.orders_table import TABLE, Killed, OrdersTable, open_orders_table, wait_until
+from tests.consumer.orders_table import (
+    TABLE,
+    OrdersTable,
+    ProcessKilled,
+    open_orders_table,
+    wait_until,
+)
 
 CLAIM_SECONDS = 600
 VISIBILITY_SECONDS = 600
@@ -21,7 +27,7 @@ VISIBILITY_SECONDS = 600
 
 @dataclass
 class Shop:
-    """A queue of orders that moto keeps, a consumer of it, and what the consumer did."""
+    """A queue of orders in moto, its consumer, and a record of what the consumer did."""
 
     table: OrdersTable
     is_fifo: bool = False
@@ -79,16 +85,16 @@ class Shop:
         return int(answer["Attributes"][name])
 
     def claim_elsewhere(self, order_id: str) -> None:
-        """Another consumer claims the order, and crashes."""
+        """Let another consumer claim the order and crash."""
 
         def die() -> None:
-            raise Killed
+            raise ProcessKilled
 
-        with pytest.raises(Killed):
+        with pytest.raises(ProcessKilled):
             Once(self.table.client(), TABLE, CLAIM_SECONDS).run(order_id, die)
 
     def finish_elsewhere(self, order_id: str) -> None:
-        """Another consumer's claim of the order ends with the order done."""
+        """Let another consumer finish the order that it claimed."""
         self.table.client().update_item(
             TableName=TABLE,
             Key={"key": {"S": order_id}},
@@ -170,7 +176,7 @@ def test_careful_consumer_releases_later_messages_of_a_fifo_group_whose_first_fa
     shop.consumer.consume()
     assert shop.done == ["b1"]
     assert len(shop.deleted) == 1
-    assert [each["VisibilityTimeout"] for each in shop.extended] == [0]
+    assert [extension["VisibilityTimeout"] for extension in shop.extended] == [0]
 
 
 def test_careful_consumer_never_overtakes_a_fifo_group_that_was_busy_and_then_failed(
@@ -192,14 +198,14 @@ def test_careful_consumer_deletes_and_runs_nothing_of_a_group_after_busy_or_clai
 ) -> None:
     """This includes a caller's own `Once`, and a claim that was lost while the work ran."""
 
-    class Never(Once):
+    class BusyOnce(Once):
         def run(self, key: str, work: Any) -> bool:
             if key == "a1":
                 raise raised(key)
             return super().run(key, work)
 
     shop = Shop(table, is_fifo=True)
-    shop.consumer.once = Never(table.client(), TABLE, CLAIM_SECONDS)
+    shop.consumer.once = BusyOnce(table.client(), TABLE, CLAIM_SECONDS)
     shop.send("a1", "a2", group="a")
     shop.send("b1", group="b")
     shop.consumer.consume()
@@ -216,17 +222,17 @@ def test_careful_consumer_extends_the_visibility_of_a_busy_message_but_not_of_a_
     shop.claim_elsewhere("busy")
     shop.send("busy", "failed")
     shop.consumer.consume()
-    handles = {each["ReceiptHandle"] for each in shop.extended}
+    handles = {extension["ReceiptHandle"] for extension in shop.extended}
 
     def extend() -> bool:
         shop.consumer.consume()
-        handles.update(each["ReceiptHandle"] for each in shop.extended)
+        handles.update(extension["ReceiptHandle"] for extension in shop.extended)
         return len(shop.extended) >= 3
 
     wait_until(extend)
     assert len(handles) == 1
     assert shop.done == []
-    assert {each["VisibilityTimeout"] for each in shop.extended} == {2}
+    assert {extension["VisibilityTimeout"] for extension in shop.extended} == {2}
 
 
 def test_careful_consumer_finishes_in_one_thread_a_message_left_waiting_in_another(
@@ -246,9 +252,10 @@ def test_careful_consumer_finishes_in_one_thread_a_message_left_waiting_in_anoth
 def test_careful_consumer_with_two_threads_does_the_work_of_a_duplicate_message_once(
     table: OrdersTable,
 ) -> None:
-    """The order comes twice, and its second message is received while the first is worked on."""
+    """The order is sent twice. Its second message is received during the work on the first."""
     shop = Shop(table)
-    works, may_end = Event(), Event()
+    works = Event()
+    may_end = Event()
 
     def work(order: Mapping[str, Any]) -> None:
         works.set()
@@ -289,7 +296,7 @@ def test_careful_consumer_keeps_its_waiting_messages_if_a_receive_fails(table: O
 
 
 def test_careful_consumer_holds_no_more_busy_messages_than_its_maximum(table: OrdersTable) -> None:
-    """A body can be 1 MiB: what is beyond that comes again after its visibility timeout."""
+    """A body can be 1 MiB. Messages beyond the maximum come again later."""
     shop = Shop(table)
     shop.claim_elsewhere("a")
     shop.send(*["a"] * (MOST_WAITING_MESSAGES + 10))
@@ -326,7 +333,7 @@ def test_careful_consumer_refuses_a_queue_with_a_max_receive_count_of_1(table: O
 def test_careful_consumer_accepts_a_queue_whose_receives_outlast_a_claim(
     table: OrdersTable, max_receive_count: int, claim_seconds: int
 ) -> None:
-    """0: without a DLQ a message comes again until it expires."""
+    """A max_receive_count of 0 means no DLQ: a message comes again until it expires."""
     shop = Shop(table, max_receive_count=max_receive_count, claim_seconds=claim_seconds, seconds=30)
     shop.send("a")
     shop.consumer.consume()
@@ -407,5 +414,5 @@ def test_careful_consumer_extends_a_busy_message_even_if_every_consume_call_is_s
         return bool(shop.extended)
 
     wait_until(extend)
-    assert {each["VisibilityTimeout"] for each in shop.extended} == {4}
+    assert {extension["VisibilityTimeout"] for extension in shop.extended} == {4}
     assert "busy" not in shop.done

@@ -1,4 +1,4 @@
-"""A heartbeat keeps what it holds, and touches nothing that it does not hold."""
+"""Test `VisibilityHeartbeat` with a fake clock and without its thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.consumer.fake_sqs import FakeClock, FakeSqs, make_message
 SECONDS = 60
 
 
-def visibility(
+def make_heartbeat(
     sqs: FakeSqs, clock: FakeClock, *messages: Mapping[str, Any], seconds: int = SECONDS
 ) -> VisibilityHeartbeat:
     held = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=seconds, clock=clock)
@@ -35,7 +35,7 @@ def clock() -> FakeClock:
 def test_heartbeat_extends_a_message_only_after_half_of_its_visibility_timeout(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    held = visibility(sqs, clock, make_message())
+    held = make_heartbeat(sqs, clock, make_message())
     clock.now += SECONDS / 2 - 1
     held.keep()
     assert sqs.written == []
@@ -52,7 +52,7 @@ def test_heartbeat_extends_a_message_only_after_half_of_its_visibility_timeout(
 def test_heartbeat_counts_the_visibility_timeout_from_before_the_receive_call(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    """What SQS gave at once may have come back late."""
+    """SQS may hide a message at once and answer late."""
 
     def slow(**asked: Any) -> Mapping[str, Any]:
         assert asked["VisibilityTimeout"] == SECONDS
@@ -60,7 +60,7 @@ def test_heartbeat_counts_the_visibility_timeout_from_before_the_receive_call(
         return {"Messages": [make_message()]}
 
     sqs.receive_message = slow  # type: ignore[attr-defined]
-    held = visibility(sqs, clock)
+    held = make_heartbeat(sqs, clock)
     assert held.receive(WaitTimeSeconds=1) == [make_message()]
     assert held.held == {"a"}
     clock.now += 1
@@ -73,7 +73,7 @@ def test_heartbeat_refuses_a_receive_that_may_wait_longer_than_the_visibility_ti
     sqs: FakeSqs, clock: FakeClock, asked: dict[str, int]
 ) -> None:
     with pytest.raises(ValueError, match="WaitTimeSeconds must be given, and be less than"):
-        visibility(sqs, clock, seconds=20).receive(**asked)
+        make_heartbeat(sqs, clock, seconds=20).receive(**asked)
 
 
 @pytest.mark.parametrize(("seconds", "step"), [(SECONDS, 7.5), (30_000, 2_500)])
@@ -81,7 +81,7 @@ def test_heartbeat_never_extends_a_message_beyond_12_hours_after_its_receive(
     sqs: FakeSqs, clock: FakeClock, seconds: int, step: float
 ) -> None:
     ends = clock.now + LONGEST_HOLD_SECONDS
-    held = visibility(sqs, clock, make_message(), seconds=seconds)
+    held = make_heartbeat(sqs, clock, make_message(), seconds=seconds)
     while not held.is_lost:
         before = len(sqs.written)
         held.keep()
@@ -95,7 +95,7 @@ def test_heartbeat_never_extends_a_message_beyond_12_hours_after_its_receive(
 def test_heartbeat_writes_nothing_for_a_message_whose_visibility_timeout_ran_out(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    held = visibility(sqs, clock, make_message())
+    held = make_heartbeat(sqs, clock, make_message())
     clock.now += SECONDS
     held.keep()
     held.release_all()
@@ -115,11 +115,11 @@ def test_heartbeat_counts_a_message_as_lost_if_sqs_says_its_handle_is_not_valid_
     sqs: FakeSqs, clock: FakeClock, code: str, others: tuple[Mapping[str, Any], ...]
 ) -> None:
     sqs.codes["handle-a"] = code
-    held = visibility(sqs, clock, make_message(), *others)
+    held = make_heartbeat(sqs, clock, make_message(), *others)
     clock.now += SECONDS / 2
     held.keep()
     assert held.lost == {"a"}
-    assert held.held == {each["MessageId"] for each in others}
+    assert held.held == {message["MessageId"] for message in others}
     sqs.written.clear()
     held.release("a")
     assert held.delete("a") == frozenset()
@@ -130,11 +130,11 @@ def test_heartbeat_counts_a_message_as_lost_if_sqs_says_its_handle_is_not_valid_
 def test_heartbeat_retries_a_failed_extension_until_the_visibility_timeout_is_over(
     sqs: FakeSqs, clock: FakeClock, code: str | None
 ) -> None:
-    held = visibility(sqs, clock, make_message())
-    for later, said in ((SECONDS / 2, code), (SECONDS / 4, ""), (SECONDS - 1, code)):
+    held = make_heartbeat(sqs, clock, make_message())
+    for later, answered_code in ((SECONDS / 2, code), (SECONDS / 4, ""), (SECONDS - 1, code)):
         clock.now += later
         assert not held.is_lost
-        sqs.codes["handle-a"] = said
+        sqs.codes["handle-a"] = answered_code
         held.keep()
     assert not held.is_lost
     clock.now += 1
@@ -144,9 +144,9 @@ def test_heartbeat_retries_a_failed_extension_until_the_visibility_timeout_is_ov
 def test_heartbeat_extends_the_other_messages_if_one_entry_of_a_batch_fails(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    names = [f"m{at}" for at in range(25)]
+    names = [f"m{number}" for number in range(25)]
     sqs.codes["handle-m3"] = "InternalError"
-    held = visibility(sqs, clock, *map(make_message, names))
+    held = make_heartbeat(sqs, clock, *map(make_message, names))
     clock.now += SECONDS / 2
     held.keep()
     assert sqs.sizes == [10, 10, 5]
@@ -155,14 +155,14 @@ def test_heartbeat_extends_the_other_messages_if_one_entry_of_a_batch_fails(
     assert len(held.held) == 24
     sqs.written.clear()
     held.release_all()
-    in_order = [("change", f"handle-{each}", 0) for each in names if each != "m3"]
+    in_order = [("change", f"handle-{name}", 0) for name in names if name != "m3"]
     assert sqs.written == in_order
 
 
 def test_heartbeat_neither_extends_nor_deletes_a_released_message(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    held = visibility(sqs, clock, make_message(), make_message("b"))
+    held = make_heartbeat(sqs, clock, make_message(), make_message("b"))
     held.release("a")
     assert sqs.written == [("change", "handle-a", 0)]
     clock.now += SECONDS / 2
@@ -177,7 +177,7 @@ def test_heartbeat_delete_returns_the_deleted_ids_and_retries_an_internal_error_
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
     sqs.codes = {"handle-b": "InternalError", "handle-c": "ReceiptHandleIsInvalid"}
-    held = visibility(sqs, clock, *map(make_message, "abcd"))
+    held = make_heartbeat(sqs, clock, *map(make_message, "abcd"))
     assert held.delete("a", "b", "c", "nobody's") == {"a"}
     assert held.held == {"b", "d"}
     assert held.lost == {"c"}
@@ -190,7 +190,7 @@ def test_heartbeat_delete_returns_the_deleted_ids_and_retries_an_internal_error_
 def test_heartbeat_uses_the_newest_receipt_handle_of_a_message_received_again(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    held = visibility(sqs, clock, make_message())
+    held = make_heartbeat(sqs, clock, make_message())
     clock.now += SECONDS
     assert held.is_lost
     held.add(make_message("a", "newer"), received_at=clock())
@@ -202,11 +202,11 @@ def test_heartbeat_uses_the_newest_receipt_handle_of_a_message_received_again(
 def test_heartbeat_keeps_messages_that_the_answer_to_a_delete_does_not_mention(
     clock: FakeClock,
 ) -> None:
-    class Forgetful(FakeSqs):
+    class ForgetfulSqs(FakeSqs):
         def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
             return {"Successful": super().delete_message_batch(**asked)["Successful"][:1]}
 
-    held = visibility(Forgetful(), clock, *map(make_message, "abcd"))
+    held = make_heartbeat(ForgetfulSqs(), clock, *map(make_message, "abcd"))
     assert held.delete_all() == {"a", "b"}, "one of each attempt"
     assert held.held == {"c", "d"}
     assert not held.is_lost
@@ -218,8 +218,8 @@ def test_heartbeat_delete_release_and_stop_extending_without_held_ids_write_noth
     sqs: FakeSqs, clock: FakeClock, verb: str, given: tuple[str, ...]
 ) -> None:
     """`delete(*succeeded)` must not delete ten untouched messages if nothing succeeded."""
-    names = [f"m{at}" for at in range(10)]
-    held = visibility(sqs, clock, *map(make_message, names))
+    names = [f"m{number}" for number in range(10)]
+    held = make_heartbeat(sqs, clock, *map(make_message, names))
     gone = getattr(held, verb)(*given)
     assert not gone
     assert sqs.written == []
@@ -230,7 +230,7 @@ def test_heartbeat_delete_all_and_release_all_take_held_messages_but_no_lost_mes
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
     sqs.codes["handle-lost"] = "ReceiptHandleIsInvalid"
-    held = visibility(sqs, clock, *map(make_message, ("a", "lost", "b")))
+    held = make_heartbeat(sqs, clock, *map(make_message, ("a", "lost", "b")))
     clock.now += SECONDS / 2
     held.keep()
     sqs.written.clear()
@@ -247,7 +247,7 @@ def test_heartbeat_delete_all_and_release_all_take_held_messages_but_no_lost_mes
 def test_heartbeat_delete_or_release_with_the_same_id_twice_writes_once(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    held = visibility(sqs, clock, make_message(), make_message("b"))
+    held = make_heartbeat(sqs, clock, make_message(), make_message("b"))
     assert held.delete("a", "a") == {"a"}
     held.release("b", "b")
     assert sqs.written == [("delete", "handle-a", None), ("change", "handle-b", 0)]
@@ -256,7 +256,7 @@ def test_heartbeat_delete_or_release_with_the_same_id_twice_writes_once(
 def test_heartbeat_stop_extending_lets_a_message_time_out_without_counting_it_as_lost(
     sqs: FakeSqs, clock: FakeClock
 ) -> None:
-    held = visibility(sqs, clock, make_message(), make_message("b"))
+    held = make_heartbeat(sqs, clock, make_message(), make_message("b"))
     held.stop_extending("a")
     assert held.held == {"b"}
     clock.now += SECONDS / 2
@@ -277,9 +277,9 @@ PASSING_CODES += ["KMS.ThrottlingException", "a code of tomorrow", ""]
 def test_heartbeat_failed_delete_entry_is_lost_or_retried_by_its_error_code(
     clock: FakeClock, code: str, is_senders_fault: bool | None
 ) -> None:
-    """SenderFault says who is to blame. Only the code says whose the message is."""
+    """SenderFault says who is to blame. Only the code says if the message is still ours."""
     sqs = FakeSqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
-    held = visibility(sqs, clock, *map(make_message, "abc"))
+    held = make_heartbeat(sqs, clock, *map(make_message, "abc"))
     assert held.delete("a", "b", "c") == {"a", "c"}
     deletes = [handle for _, handle, _ in sqs.written]
     if code in LOST_CODES:
@@ -299,7 +299,7 @@ def test_heartbeat_failed_extension_entry_is_lost_or_retried_by_its_error_code(
     clock: FakeClock, code: str, is_senders_fault: bool | None
 ) -> None:
     sqs = FakeSqs({"handle-b": code or "none"}, senders_fault=is_senders_fault, codeless=not code)
-    held = visibility(sqs, clock, *map(make_message, "abc"))
+    held = make_heartbeat(sqs, clock, *map(make_message, "abc"))
     clock.now += SECONDS / 2
     held.keep()
     is_lost = code in LOST_CODES
@@ -319,14 +319,14 @@ def test_heartbeat_failed_extension_entry_is_lost_or_retried_by_its_error_code(
 def test_heartbeat_keeps_a_message_that_the_answer_lists_as_both_successful_and_failed(
     clock: FakeClock,
 ) -> None:
-    class Contradicting(FakeSqs):
+    class ContradictingSqs(FakeSqs):
         def delete_message_batch(self, **asked: Any) -> Mapping[str, Any]:
             answer = super().delete_message_batch(**asked)
             code = {"Code": "InternalError", "SenderFault": False}
             failed = [{"Id": name, **code} for name in ("0", "1")]
             return {"Successful": answer["Successful"], "Failed": failed}
 
-    held = visibility(Contradicting(), clock, *map(make_message, "abc"))
+    held = make_heartbeat(ContradictingSqs(), clock, *map(make_message, "abc"))
     assert held.delete("a", "b", "c") == {"c"}
     assert held.held == {"a", "b"}
 
@@ -340,7 +340,7 @@ def test_heartbeat_keeps_a_message_that_the_answer_lists_as_both_successful_and_
 def test_heartbeat_refuses_values_that_are_no_message_ids_and_writes_nothing(
     sqs: FakeSqs, clock: FakeClock, verb: str, ids: Any
 ) -> None:
-    held = visibility(sqs, clock, make_message("a"), make_message("b"))
+    held = make_heartbeat(sqs, clock, make_message("a"), make_message("b"))
     with pytest.raises(TypeError, match="message ids are texts"):
         getattr(held, verb)("b", ids)
     assert sqs.written == []

@@ -1,4 +1,4 @@
-"""A key's work is done once, though runs crash, are slow, lose answers or come at the same time."""
+"""Test `Once`: the work of a key is done once, even if runs crash, are slow or overlap."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tests.consumer.orders_table import (
     GIVE_BACK,
     RENEWAL,
     TABLE,
-    Killed,
     LostAnswers,
     OrdersTable,
+    ProcessKilled,
     open_orders_table,
     wait_until,
 )
 
 KEY = "order-1"
-# So long that no renewal comes while a test runs.
+# Long enough that no renewal comes while a test runs.
 CLAIM_SECONDS = 600
 HOUR = 3_600.0
 
@@ -41,12 +41,12 @@ def table() -> Iterator[OrdersTable]:
         yield made
 
 
-def once(table: OrdersTable, claim_seconds: int = CLAIM_SECONDS, **config: Any) -> Once:
+def make_once(table: OrdersTable, claim_seconds: int = CLAIM_SECONDS, **config: Any) -> Once:
     return Once(table.client(**config), TABLE, claim_seconds)
 
 
 def die() -> None:
-    raise Killed
+    raise ProcessKilled
 
 
 def fail() -> None:
@@ -54,48 +54,47 @@ def fail() -> None:
 
 
 def test_once_does_the_work_of_each_key_once(table: OrdersTable) -> None:
-    assert once(table).run(KEY, table.work())
-    assert not once(table).run(KEY, table.work())
-    assert once(table).run("order-2", table.work("order-2"))
+    assert make_once(table).run(KEY, table.work())
+    assert not make_once(table).run(KEY, table.work())
+    assert make_once(table).run("order-2", table.work("order-2"))
     assert table.done == [KEY, "order-2"]
     assert int(table.item()["expires_at"]["N"]) == table.now + REMEMBERED_SECONDS
 
 
 def test_once_raises_the_error_of_failed_work_and_frees_the_key_at_once(table: OrdersTable) -> None:
     with pytest.raises(ZeroDivisionError):
-        once(table).run(KEY, fail)
+        make_once(table).run(KEY, fail)
     assert "held_by" not in table.item()
-    assert once(table).run(KEY, table.work())
+    assert make_once(table).run(KEY, table.work())
 
 
 def test_claim_of_a_crashed_run_blocks_the_key_until_claim_seconds_are_over(
     table: OrdersTable,
 ) -> None:
-    with pytest.raises(Killed):
-        once(table).run(KEY, die)
+    with pytest.raises(ProcessKilled):
+        make_once(table).run(KEY, die)
     for seconds in (0, CLAIM_SECONDS):
         table.now += seconds
         with pytest.raises(Busy):
-            once(table).run(KEY, table.work())
+            make_once(table).run(KEY, table.work())
         assert table.done == []
     table.now += 1
-    assert once(table).run(KEY, table.work())
+    assert make_once(table).run(KEY, table.work())
     assert table.done == [KEY]
 
 
 def test_claim_is_renewed_while_slow_work_runs(table: OrdersTable) -> None:
-    """A slow consumer keeps its claim: it is renewed by DynamoDB's time."""
 
     def work_slowly() -> None:
         for _ in range(4):
             table.now += 1
             wait_until(lambda: table.held_until() == table.now + 1)
             with pytest.raises(Busy):
-                once(table).run(KEY, table.work("another"))
+                make_once(table).run(KEY, table.work("another"))
         table.done.append(KEY)
 
-    assert once(table, claim_seconds=1).run(KEY, work_slowly)
-    assert not once(table).run(KEY, table.work("another"))
+    assert make_once(table, claim_seconds=1).run(KEY, work_slowly)
+    assert not make_once(table).run(KEY, table.work("another"))
     assert table.done == [KEY]
 
 
@@ -103,13 +102,13 @@ def test_claim_is_renewed_while_slow_work_runs(table: OrdersTable) -> None:
 def test_claim_renewal_thread_ends_with_the_work_even_if_the_work_fails(
     table: OrdersTable, ends: Any
 ) -> None:
-    with pytest.raises((ZeroDivisionError, Killed)):
-        once(table, claim_seconds=1).run(KEY, ends)
+    with pytest.raises((ZeroDivisionError, ProcessKilled)):
+        make_once(table, claim_seconds=1).run(KEY, ends)
     assert "claim" not in {thread.name for thread in threading.enumerate()}
 
 
 def _outlast_claim(table: OrdersTable, another: Any) -> None:
-    """Stand still for longer than the claim, while another run does `another`."""
+    """Let the claim run out, and then let another run do `another`."""
     table.now += CLAIM_SECONDS + 1
     another()
 
@@ -118,29 +117,29 @@ def test_run_that_lost_its_claim_raises_claim_lost_and_keeps_the_other_runs_reco
     table: OrdersTable,
 ) -> None:
     def slow() -> None:
-        _outlast_claim(table, lambda: once(table).run(KEY, table.work("another")))
+        _outlast_claim(table, lambda: make_once(table).run(KEY, table.work("another")))
 
     with pytest.raises(ClaimLost):
-        once(table).run(KEY, slow)
-    assert not once(table).run(KEY, table.work())
+        make_once(table).run(KEY, slow)
+    assert not make_once(table).run(KEY, table.work())
     assert table.done == ["another"]
 
 
 def test_work_that_ends_after_its_claim_was_lost_is_recorded_as_done(table: OrdersTable) -> None:
-    """Another run took the claim and crashed. That the work is done is true all the same."""
+    """Another run took the claim and crashed. The work is done nevertheless."""
 
     def another() -> None:
-        with pytest.raises(Killed):
-            once(table).run(KEY, die)
+        with pytest.raises(ProcessKilled):
+            make_once(table).run(KEY, die)
 
     def slow() -> None:
         _outlast_claim(table, another)
         table.done.append(KEY)
 
     with pytest.raises(ClaimLost):
-        once(table).run(KEY, slow)
+        make_once(table).run(KEY, slow)
     table.now += CLAIM_SECONDS + 1
-    assert not once(table).run(KEY, table.work())
+    assert not make_once(table).run(KEY, table.work())
     assert table.done == [KEY]
 
 
@@ -148,17 +147,17 @@ def test_work_that_fails_after_its_claim_was_lost_leaves_the_new_claim_alone(
     table: OrdersTable,
 ) -> None:
     def another() -> None:
-        with pytest.raises(Killed):
-            once(table).run(KEY, die)
+        with pytest.raises(ProcessKilled):
+            make_once(table).run(KEY, die)
 
     def slow() -> None:
         _outlast_claim(table, another)
         fail()
 
     with pytest.raises(ZeroDivisionError):
-        once(table).run(KEY, slow)
+        make_once(table).run(KEY, slow)
     with pytest.raises(Busy):
-        once(table).run(KEY, table.work())
+        make_once(table).run(KEY, table.work())
 
 
 def test_work_that_outlasts_its_claim_is_recorded_as_done_if_no_other_run_took_the_claim(
@@ -168,8 +167,8 @@ def test_work_that_outlasts_its_claim_is_recorded_as_done_if_no_other_run_took_t
         table.now += 10 * CLAIM_SECONDS
         table.done.append(KEY)
 
-    assert once(table).run(KEY, slow)
-    assert not once(table).run(KEY, table.work())
+    assert make_once(table).run(KEY, slow)
+    assert not make_once(table).run(KEY, table.work())
     assert table.done == [KEY]
 
 
@@ -177,11 +176,11 @@ def test_lost_claim_is_logged_while_the_work_still_runs(
     table: OrdersTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     def slow() -> None:
-        # The renewal may be under way: only a claim that is over by then can be taken.
+        # A renewal may be in progress. Only a claim that is over can be taken.
         def take() -> bool:
             table.now += 100
             try:
-                return once(table).run(KEY, table.work("another"))
+                return make_once(table).run(KEY, table.work("another"))
             except Busy:
                 return False
 
@@ -189,19 +188,18 @@ def test_lost_claim_is_logged_while_the_work_still_runs(
         wait_until(lambda: "lost the claim on order-1" in caplog.text)
 
     with caplog.at_level(logging.WARNING), pytest.raises(ClaimLost):
-        once(table, claim_seconds=1).run(KEY, slow)
+        make_once(table, claim_seconds=1).run(KEY, slow)
     assert table.done == ["another"]
 
 
 def test_claim_renewed_between_another_runs_read_and_write_is_not_taken_over(
     table: OrdersTable,
 ) -> None:
-    """The owner renews between another run's look and its claim."""
-    with pytest.raises(Killed):
-        once(table).run(KEY, die)
+    with pytest.raises(ProcessKilled):
+        make_once(table).run(KEY, die)
     owner = table.item()["held_by"]
     table.now += CLAIM_SECONDS + 1
-    taker = once(table)
+    taker = make_once(table)
 
     def renew(**_: Any) -> None:
         taker.dynamodb.meta.events.unregister("before-call.dynamodb.UpdateItem", renew)
@@ -221,8 +219,8 @@ def test_claim_renewed_between_another_runs_read_and_write_is_not_taken_over(
 
 
 def test_two_runs_that_both_read_before_claiming_do_the_work_once(table: OrdersTable) -> None:
-    """Both look before either claims."""
-    first, second = once(table), once(table)
+    first = make_once(table)
+    second = make_once(table)
 
     def overtake(**_: Any) -> None:
         first.dynamodb.meta.events.unregister("before-call.dynamodb.UpdateItem", overtake)
@@ -241,11 +239,11 @@ ONE_ATTEMPT = {"retries": {"total_max_attempts": 1}}
 def test_lost_dynamodb_answer_to_claim_or_done_neither_repeats_nor_refuses_the_work(
     table: OrdersTable, config: dict[str, Any], write: str
 ) -> None:
-    runner = once(table, claim_seconds=1, **config)
+    runner = make_once(table, claim_seconds=1, **config)
     faults = LostAnswers(runner.dynamodb, write)
     assert runner.run(KEY, table.work())
     assert faults.lost == 1
-    assert not once(table).run(KEY, table.work())
+    assert not make_once(table).run(KEY, table.work())
     assert table.done == [KEY]
 
 
@@ -253,10 +251,10 @@ def test_lost_dynamodb_answer_to_claim_or_done_neither_repeats_nor_refuses_the_w
 def test_lost_dynamodb_answer_to_a_claim_takeover_does_not_refuse_the_work(
     table: OrdersTable, config: dict[str, Any]
 ) -> None:
-    with pytest.raises(Killed):
-        once(table).run(KEY, die)
+    with pytest.raises(ProcessKilled):
+        make_once(table).run(KEY, die)
     table.now += CLAIM_SECONDS + 1
-    runner = once(table, **config)
+    runner = make_once(table, **config)
     faults = LostAnswers(runner.dynamodb, CLAIM)
     assert runner.run(KEY, table.work())
     assert faults.lost == 1
@@ -267,7 +265,7 @@ def test_lost_dynamodb_answer_to_a_claim_takeover_does_not_refuse_the_work(
 def test_lost_dynamodb_answers_to_claim_renewals_do_not_end_the_claim(
     table: OrdersTable, config: dict[str, Any]
 ) -> None:
-    runner = once(table, claim_seconds=1, **config)
+    runner = make_once(table, claim_seconds=1, **config)
     faults = LostAnswers(runner.dynamodb, RENEWAL, times=2)
 
     def slow() -> None:
@@ -284,16 +282,16 @@ def test_lost_dynamodb_answers_to_claim_renewals_do_not_end_the_claim(
 def test_lost_dynamodb_answer_to_the_claims_release_does_not_hide_the_error_of_the_work(
     table: OrdersTable, config: dict[str, Any]
 ) -> None:
-    runner = once(table, **config)
+    runner = make_once(table, **config)
     faults = LostAnswers(runner.dynamodb, GIVE_BACK)
     with pytest.raises(ZeroDivisionError):
         runner.run(KEY, fail)
     assert faults.lost == 1
-    assert once(table).run(KEY, table.work())
+    assert make_once(table).run(KEY, table.work())
 
 
 def test_run_raises_if_the_done_record_cannot_be_written(table: OrdersTable) -> None:
-    runner = once(table, claim_seconds=1, **ONE_ATTEMPT)
+    runner = make_once(table, claim_seconds=1, **ONE_ATTEMPT)
 
     def refuse(params: Any, **_: Any) -> None:
         if DONE in str(params):
@@ -310,21 +308,22 @@ def test_next_run_finishes_the_work_of_a_run_killed_at_any_dynamodb_call(
     table: OrdersTable, strike_at: int, kind: str
 ) -> None:
     """The work is done twice only if the process dies between the work and its record."""
-    runner, calls = once(table), list[str]()
+    runner = make_once(table)
+    calls: list[str] = []
 
     def strike(event_name: str, **_: Any) -> None:
         calls.append(event_name)
         if len(calls) == strike_at:
-            raise Killed
+            raise ProcessKilled
 
     event = {"before": "before-call", "after": "after-call"}[kind]
     runner.dynamodb.meta.events.register_last(f"{event}.dynamodb", strike)
-    with pytest.raises(Killed):
+    with pytest.raises(ProcessKilled):
         runner.run(KEY, table.work())
     table.now += CLAIM_SECONDS + 1
     is_unrecorded = (strike_at, kind) == (3, "before")
     is_done = strike_at == 3 and not is_unrecorded
-    assert once(table).run(KEY, table.work()) is not is_done
+    assert make_once(table).run(KEY, table.work()) is not is_done
     assert table.done == [KEY] * (2 if is_unrecorded else 1)
 
 
@@ -333,22 +332,21 @@ def test_next_run_finishes_the_work_of_a_run_killed_at_any_dynamodb_call(
 def test_claims_do_not_depend_on_the_local_clocks_of_consumers(
     table: OrdersTable, monkeypatch: pytest.MonkeyPatch, first_off: float, second_off: float
 ) -> None:
-    """The clock of either consumer may be hours ahead or behind."""
     right = time.time
 
     def set_clock(seconds_off: float) -> None:
         monkeypatch.setattr(time, "time", lambda: right() + seconds_off)
 
     set_clock(first_off)
-    with pytest.raises(Killed):
-        once(table).run(KEY, die)
+    with pytest.raises(ProcessKilled):
+        make_once(table).run(KEY, die)
     set_clock(second_off)
     with pytest.raises(Busy):
-        once(table).run(KEY, table.work())
+        make_once(table).run(KEY, table.work())
     table.now += CLAIM_SECONDS + 1
-    assert once(table).run(KEY, table.work())
+    assert make_once(table).run(KEY, table.work())
     set_clock(first_off)
-    assert not once(table).run(KEY, table.work())
+    assert not make_once(table).run(KEY, table.work())
     assert table.done == [KEY]
     assert int(table.item()["expires_at"]["N"]) == table.now + REMEMBERED_SECONDS
 
@@ -365,7 +363,7 @@ STEPS = st.tuples(
 def test_any_sequence_of_runs_does_the_work_of_each_key_at_most_once(steps: list[Any]) -> None:
     """A run is refused exactly while the claim of a crashed run lasts."""
     with open_orders_table() as table:
-        runner = once(table)
+        runner = make_once(table)
         free_at: dict[str, float] = {}
         for seconds, outcome, number in steps:
             table.now += seconds
@@ -374,14 +372,14 @@ def test_any_sequence_of_runs_does_the_work_of_each_key_at_most_once(steps: list
             was_done = key in table.done
             try:
                 result = str(runner.run(key, work))
-            except (Busy, Killed, ZeroDivisionError) as raised:
+            except (Busy, ProcessKilled, ZeroDivisionError) as raised:
                 result = type(raised).__name__
             if was_done:
                 expected = "False"
             elif table.now < free_at.get(key, 0):
                 expected = "Busy"
             else:
-                raised_by = {"does": "True", "fails": "ZeroDivisionError", "dies": "Killed"}
+                raised_by = {"does": "True", "fails": "ZeroDivisionError", "dies": "ProcessKilled"}
                 expected = raised_by[outcome]
                 free_at[key] = table.now + (CLAIM_SECONDS + 1 if outcome == "dies" else 0)
             assert result == expected
@@ -391,8 +389,9 @@ def test_any_sequence_of_runs_does_the_work_of_each_key_at_most_once(steps: list
 def test_two_runs_that_both_did_the_work_after_a_standstill_are_both_reported(
     table: OrdersTable, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The one case that cannot be excluded: it is said by both, and not done a third time."""
-    second_works, first_is_done = Event(), Event()
+    """This case cannot be prevented. Both runs report it, and the work is not done a third time."""
+    second_works = Event()
+    first_is_done = Event()
 
     def work_second() -> None:
         second_works.set()
@@ -400,7 +399,7 @@ def test_two_runs_that_both_did_the_work_after_a_standstill_are_both_reported(
         table.done.append("second")
 
     results: list[bool] = []
-    second = Thread(target=lambda: results.append(once(table).run(KEY, work_second)))
+    second = Thread(target=lambda: results.append(make_once(table).run(KEY, work_second)))
 
     def work_first() -> None:
         table.now += CLAIM_SECONDS + 1
@@ -410,13 +409,13 @@ def test_two_runs_that_both_did_the_work_after_a_standstill_are_both_reported(
 
     with caplog.at_level(logging.WARNING):
         with pytest.raises(ClaimLost):
-            once(table).run(KEY, work_first)
+            make_once(table).run(KEY, work_first)
         first_is_done.set()
         second.join(30)
     assert results == [True]
     assert "another run has done the work for order-1 as well" in caplog.text
     table.now += 10 * CLAIM_SECONDS
-    assert not once(table).run(KEY, table.work())
+    assert not make_once(table).run(KEY, table.work())
     assert table.done == ["first", "second"]
 
 
@@ -431,13 +430,13 @@ def test_once_refuses_claim_seconds_that_are_no_positive_whole_number(
 def test_stored_claim_with_fractional_seconds_is_taken_over_after_its_end(
     table: OrdersTable,
 ) -> None:
-    """An earlier version stored it. Its order must not fail until the DLQ has it."""
+    """An earlier version stored such claims. The order must not fail until it lands in the DLQ."""
     item = {"key": {"S": KEY}, "held_by": {"S": "x"}, "held_until": {"N": f"{table.now + 1.5}"}}
     table.client().put_item(TableName=TABLE, Item=item)
     with pytest.raises(Busy):
-        once(table).run(KEY, table.work())
+        make_once(table).run(KEY, table.work())
     table.now += 2
-    assert once(table).run(KEY, table.work())
+    assert make_once(table).run(KEY, table.work())
     assert table.done == [KEY]
 
 
@@ -447,7 +446,7 @@ def test_claim_that_took_long_to_store_is_renewed_before_the_work(
     table: OrdersTable, late_seconds: int, is_answer_lost: bool
 ) -> None:
     """A throttled call is sent again for many seconds: the claim must not be over by then."""
-    slow = once(table, retries={"max_attempts": 0})
+    slow = make_once(table, retries={"max_attempts": 0})
     delays = [late_seconds]
 
     def delay(**_: Any) -> None:
@@ -460,7 +459,7 @@ def test_claim_that_took_long_to_store_is_renewed_before_the_work(
 
     def work() -> None:
         with pytest.raises(Busy):
-            once(table).run(KEY, table.work("another"))
+            make_once(table).run(KEY, table.work("another"))
         table.done.append(KEY)
 
     assert slow.run(KEY, work)
@@ -471,7 +470,7 @@ def test_claim_that_took_long_to_store_is_renewed_before_the_work(
 def test_work_does_not_start_if_another_run_took_the_claim_while_storing_it_took_long(
     table: OrdersTable,
 ) -> None:
-    slow = once(table)
+    slow = make_once(table)
     calls: list[str] = []
 
     def interfere(**_: Any) -> None:
@@ -479,7 +478,7 @@ def test_work_does_not_start_if_another_run_took_the_claim_while_storing_it_took
         if len(calls) == 1:
             table.now += CLAIM_SECONDS + 1
         elif len(calls) == 2:
-            assert once(table).run(KEY, table.work("another"))
+            assert make_once(table).run(KEY, table.work("another"))
 
     slow.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", interfere)
     with pytest.raises(Busy):
@@ -490,7 +489,7 @@ def test_work_does_not_start_if_another_run_took_the_claim_while_storing_it_took
 def test_run_is_busy_and_does_no_work_if_every_write_of_its_claim_takes_too_long(
     table: OrdersTable,
 ) -> None:
-    slow = once(table)
+    slow = make_once(table)
 
     def delay(**_: Any) -> None:
         table.now += CLAIM_SECONDS
@@ -499,11 +498,11 @@ def test_run_is_busy_and_does_no_work_if_every_write_of_its_claim_takes_too_long
     with pytest.raises(Busy):
         slow.run(KEY, table.work())
     assert table.done == []
-    assert once(table).run(KEY, table.work()), "the claim was given back"
+    assert make_once(table).run(KEY, table.work()), "the claim was given back"
 
 
 def test_renewal_answer_without_a_date_does_not_end_the_claim(table: OrdersTable) -> None:
-    slow = once(table, claim_seconds=1)
+    slow = make_once(table, claim_seconds=1)
     reads: list[str] = []
 
     def remove_date_once(parsed: Any, **_: Any) -> None:
@@ -518,7 +517,7 @@ def test_renewal_answer_without_a_date_does_not_end_the_claim(table: OrdersTable
         table.now += 1
         wait_until(lambda: table.held_until() == table.now + 1)
         with pytest.raises(Busy):
-            once(table).run(KEY, table.work("another"))
+            make_once(table).run(KEY, table.work("another"))
         table.done.append(KEY)
 
     assert slow.run(KEY, work_slowly)

@@ -1,4 +1,4 @@
-"""What consumers publish of themselves: one series a queue, bounded, and no concern of the work."""
+"""Test the processing times that consumers publish, one metric per queue."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def publishing(clock: FakeClock, sink: Callable[[str], object]) -> ProcessingTimes:
+def make_processing_times(clock: FakeClock, sink: Callable[[str], object]) -> ProcessingTimes:
     return ProcessingTimes(URL, sink=sink, every_seconds=60, clock=clock)
 
 
@@ -30,7 +30,7 @@ def test_processing_times_are_published_as_one_line_a_minute_of_at_most_100_valu
     clock: FakeClock,
 ) -> None:
     lines: list[str] = []
-    times = publishing(clock, lines.append)
+    times = make_processing_times(clock, lines.append)
     for n in range(5_000):
         times.add(n / 100)
     assert lines == [], "a minute is not over"
@@ -47,7 +47,7 @@ def test_processing_times_are_published_as_one_line_a_minute_of_at_most_100_valu
 
 def test_processing_times_are_published_as_the_metric_that_a_scan_reads(clock: FakeClock) -> None:
     lines: list[str] = []
-    times = publishing(clock, lines.append)
+    times = make_processing_times(clock, lines.append)
     for seconds in (0.25, 80.0):
         times.add(seconds)
     times.publish()
@@ -63,7 +63,7 @@ def test_processing_times_leave_out_values_that_are_no_finite_number(
 ) -> None:
     """CloudWatch drops a whole line for one NaN, and the consumer's work must not fail for it."""
     lines: list[str] = []
-    times = publishing(clock, lines.append)
+    times = make_processing_times(clock, lines.append)
     times.add(odd)
     times.publish()
     assert lines == [], "nothing was counted"
@@ -79,7 +79,7 @@ def test_processing_times_ignore_an_error_of_the_log_that_they_are_written_to(
     def full(_line: str) -> None:
         raise OSError("no space left")
 
-    times = publishing(clock, full)
+    times = make_processing_times(clock, full)
     clock.now += 60
     times.add(1.0)
     times.publish()
@@ -88,9 +88,9 @@ def test_processing_times_ignore_an_error_of_the_log_that_they_are_written_to(
 def test_heartbeat_publishes_the_time_from_receive_to_delete_of_deleted_messages_only(
     clock: FakeClock,
 ) -> None:
-    """Neither what is given back, which may be at once, nor what was lost or not taken."""
+    """Released messages, which may return at once, and lost messages do not count."""
     lines: list[str] = []
-    times = publishing(clock, lines.append)
+    times = make_processing_times(clock, lines.append)
     sqs = FakeSqs({"handle-lost": "ReceiptHandleIsInvalid", "handle-c": "InternalError"})
     held = VisibilityHeartbeat(
         cast("Any", sqs), URL, seconds=60, clock=clock, processing_times=times

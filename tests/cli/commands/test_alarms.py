@@ -1,4 +1,4 @@
-"""`mendq alarms`: what is printed for a queue that nobody watches."""
+"""Test `mendq alarms`, which prints the missing alarms of a queue."""
 
 from __future__ import annotations
 
@@ -27,44 +27,46 @@ TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"
 Value = Callable[[datetime], float]
 
 
-def two_weeks(value: Value, share: float = 1) -> list[tuple[datetime, float]]:
+def make_two_weeks_of_data(value: Value, share: float = 1) -> list[tuple[datetime, float]]:
     times = [
         SINCE + n * ALARM_DATAPOINT_PERIOD
         for n in range(int(share * (FORTNIGHT / ALARM_DATAPOINT_PERIOD)))
     ]
-    return [(at, value(at)) for at in times]
+    return [(time, value(time)) for time in times]
 
 
-def by_hour(at: datetime) -> float:
-    """Busy by day, with a little up and down."""
+def daytime_load(at: datetime) -> float:
+    """A load that is high by day and low by night, with small variations."""
     return (600 if 8 <= at.hour < 18 else 60) + at.minute % 7
 
 
-def hour_long(days: int) -> Value:
-    """Once a day, at another hour each time, for so many days, it takes an hour longer."""
-    return lambda at: 9_000 if (at.day * 5) % 24 == at.hour and at.day < 9 + days else by_hour(at)
+def make_load_with_daily_peak(days: int) -> Value:
+    """Add an hour of high load a day, at a different hour each day, for `days` days."""
+    return lambda at: (
+        9_000 if (at.day * 5) % 24 == at.hour and at.day < 9 + days else daytime_load(at)
+    )
 
 
 @pytest.mark.parametrize(
     ("value", "share", "width", "periods"),
     [
-        (by_hour, 1, 2, 3),
-        (hour_long(2), 1, 2, 3),
-        (by_hour, 0.4, None, 3),
+        (daytime_load, 1, 2, 3),
+        (make_load_with_daily_peak(2), 1, 2, 3),
+        (daytime_load, 0.4, None, 3),
         (lambda _: 29.0, 1, None, 3),
-        (hour_long(14), 1, 4, 3),
+        (make_load_with_daily_peak(14), 1, 4, 3),
     ],
     ids=["days alike", "two bad days", "mostly idle", "never of concern", "a bad hour a day"],
 )
 def test_alarm_limits_use_the_narrowest_anomaly_band_that_rings_at_most_once_a_week(
     value: Value, share: float, width: int | None, periods: int
 ) -> None:
-    size = choose_alarm_limits(two_weeks(value, share), normal_value=30)
+    size = choose_alarm_limits(make_two_weeks_of_data(value, share), normal_value=30)
     assert (size.width, size.periods) == (width, periods)
 
 
 def test_alarm_limits_without_enough_data_use_the_maximum_plus_two_standard_deviations() -> None:
-    few = two_weeks(lambda at: 100 if at.hour else 40, share=0.2)
+    few = make_two_weeks_of_data(lambda at: 100 if at.hour else 40, share=0.2)
     size = choose_alarm_limits(few, normal_value=30)
     assert 120 < size.threshold < 130, "100 and two standard deviations"
     assert choose_alarm_limits((), normal_value=30).threshold == 30
@@ -125,20 +127,22 @@ def test_alarms_lists_the_missing_alarms_of_a_queue_until_a_person_creates_the_a
     dead = operator.aws.queue("orders-dlq")
     arn = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     client = operator.aws.clients.cloudwatch
-    found = operator.json("alarms", "orders", "--topic", TOPIC)
+    found = operator.run_json("alarms", "orders", "--topic", TOPIC)
     assert found["queue_arn"] == arn
-    missing = [(each["queue"], each["metric"]) for each in found["missing"]]
+    missing = [
+        (missing_alarm["queue"], missing_alarm["metric"]) for missing_alarm in found["missing"]
+    ]
     assert missing == [
         ("orders", AGE_METRIC),
         ("orders", IN_FLIGHT_METRIC),
         ("orders-dlq", DEPTH_METRIC),
     ]
     assert client.describe_alarms()["MetricAlarms"] == [], "printed, never made"
-    for each in found["missing"]:
-        client.put_metric_alarm(**each["alarm"])
-    assert operator.json("alarms", "orders")["missing"] == []
-    assert operator.json("alarms", "orders-dlq")["missing"] == []
-    assert "is watched by alarms" in operator.shown("alarms", "orders")
+    for missing_alarm in found["missing"]:
+        client.put_metric_alarm(**missing_alarm["alarm"])
+    assert operator.run_json("alarms", "orders")["missing"] == []
+    assert operator.run_json("alarms", "orders-dlq")["missing"] == []
+    assert "is watched by alarms" in operator.read_output("alarms", "orders")
 
 
 def test_alarms_of_a_dlq_prints_an_alarm_that_rings_at_the_first_message(
@@ -146,10 +150,10 @@ def test_alarms_of_a_dlq_prints_an_alarm_that_rings_at_the_first_message(
 ) -> None:
     dead = operator.aws.queue("orders-dlq")
     operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
-    (missing,) = operator.json("alarms", "orders-dlq")["missing"]
+    (missing,) = operator.run_json("alarms", "orders-dlq")["missing"]
     alarm = missing["alarm"]
     assert (alarm["MetricName"], alarm["Threshold"], alarm["Period"]) == (DEPTH_METRIC, 0, 60)
-    shown = operator.shown("alarms", "orders-dlq", "--format", "terraform")
+    shown = operator.read_output("alarms", "orders-dlq", "--format", "terraform")
     assert "It rings above 0 for 1 min: each message there is news" in shown
     assert 'metric_name = "ApproximateNumberOfMessagesVisible"' in shown
     assert FIRST_MESSAGE_ALARM.width is None
@@ -158,17 +162,17 @@ def test_alarms_of_a_dlq_prints_an_alarm_that_rings_at_the_first_message(
 def test_alarms_takes_the_threshold_from_the_queues_own_metrics(operator: Operator) -> None:
     operator.aws.queue("orders", VisibilityTimeout="30")
     now = datetime.now(UTC).replace(second=0, microsecond=0)
-    operator.counted_by_sqs(
-        "orders", AGE_METRIC, 700, *(now - timedelta(hours=each) for each in (1, 30))
+    operator.put_sqs_metric(
+        "orders", AGE_METRIC, 700, *(now - timedelta(hours=hours) for hours in (1, 30))
     )
-    age, _ = operator.json("alarms", "orders")["missing"]
+    age, _ = operator.run_json("alarms", "orders")["missing"]
     assert (age["threshold"], age["width"]) == (700, None)
 
 
 def test_alarms_chooses_another_name_if_an_alarm_of_that_name_exists(operator: Operator) -> None:
     operator.aws.queue("orders")
-    first, *_ = (each["alarm"] for each in operator.json("alarms", "orders")["missing"])
+    first, *_ = (missing["alarm"] for missing in operator.run_json("alarms", "orders")["missing"])
     of_theirs = {**first, "MetricName": "NumberOfMessagesSent"}
     operator.aws.clients.cloudwatch.put_metric_alarm(**of_theirs)
-    again, *_ = (each["alarm"] for each in operator.json("alarms", "orders")["missing"])
+    again, *_ = (missing["alarm"] for missing in operator.run_json("alarms", "orders")["missing"])
     assert again == {**first, "AlarmName": f"{first['AlarmName']}-2"}

@@ -1,4 +1,4 @@
-"""`mendq backtest`: heal's decision about incidents of the past, with nothing deployed."""
+"""Test `mendq backtest`, which decides past incidents like heal, without a deployed stack."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -41,39 +42,43 @@ AT = datetime(2026, 11, 10, 9, tzinfo=UTC)
 TOO_SHORT = "visibility_timeout_too_short"
 
 
-def _arn(name: str) -> str:
+def _make_arn(name: str) -> str:
     return f"arn:aws:sqs:us-east-1:123456789012:{name}"
 
 
-def _incident(name: str, minutes: float = 0, why: str = "unknown", **over: Any) -> PastIncident:
-    times = [AT + timedelta(minutes=minutes, seconds=each) for each in range(3)]
-    seen = [Sighting(at, f"{name}-{at}", "r", "arn:aws:iam::123456789012:role/w") for at in times]
+def _make_incident(
+    name: str, minutes: float = 0, why: str = "unknown", **over: Any
+) -> PastIncident:
+    times = [AT + timedelta(minutes=minutes, seconds=second) for second in range(3)]
+    seen = [
+        Sighting(time, f"{name}-{time}", "r", "arn:aws:iam::123456789012:role/w") for time in times
+    ]
     said: dict[str, Any] = {"failed_calls": 3, "error_codes": ("MessageNotInflight",)}
-    said |= {"incident_id": f"{name}-{minutes}", "queue_arn": _arn(name), "symptom": TOO_SHORT}
-    said["evidence"] = tuple(each.to_text() for each in seen) if why == "unknown" else ()
+    said |= {"incident_id": f"{name}-{minutes}", "queue_arn": _make_arn(name), "symptom": TOO_SHORT}
+    said["evidence"] = tuple(sighting.to_text() for sighting in seen) if why == "unknown" else ()
     said |= {"principals": (), "first_failure": times[0], "last_failure": times[-1]}
     said |= {"why": why, **over}
     return PastIncident(**said)
 
 
-def _snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = None) -> Path:
+def _write_snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = None) -> Path:
     known = {"attributes": {"VisibilityTimeout": "30"}, "tags": tags or {}}
-    path.write_text(json.dumps([{"queue_arn": _arn(each), **known} for each in names]))
+    path.write_text(json.dumps([{"queue_arn": _make_arn(name), **known} for name in names]))
     return path
 
 
-def _judged(snapshot: Path, *incidents: PastIncident) -> list[JudgedIncident]:
+def _judge(snapshot: Path, *incidents: PastIncident) -> list[JudgedIncident]:
     return list(Backtest(read_configuration(snapshot)).judge_incidents(incidents))
 
 
-def _would(judged: JudgedIncident) -> list[str]:
+def _list_outcomes(judged: JudgedIncident) -> list[str]:
     return [judged.answers[mode].would.would for mode in Mode]
 
 
 def test_backtest_reports_for_each_mode_what_heal_would_do(tmp_path: Path) -> None:
-    snapshot = _snapshot(tmp_path / "s.json", ["orders"])
-    (found,) = _judged(snapshot, _incident("orders"))
-    assert _would(found) == ["only notes", "proposes", "does"]
+    snapshot = _write_snapshot(tmp_path / "s.json", ["orders"])
+    (found,) = _judge(snapshot, _make_incident("orders"))
+    assert _list_outcomes(found) == ["only notes", "proposes", "does"]
     assert found.answers[Mode.HEAL].would.steps == ("VisibilityTimeout: 30 s -> 45 s",)
     sent = [count_notifications([found], mode)["notifications"] for mode in Mode]
     assert sent == [0, 1, 0]
@@ -83,85 +88,83 @@ def test_backtest_reports_for_each_mode_what_heal_would_do(tmp_path: Path) -> No
 def test_backtest_explains_queues_left_alone_by_tag_little_evidence_or_missing_snapshot(
     tmp_path: Path,
 ) -> None:
-    off = _snapshot(tmp_path / "s.json", ["off", "few"], {"mendq": "off"})
-    judged = _judged(off, _incident("off"), _incident("few", why="too_little_evidence"))
-    alone = explain_queues_left_alone([*judged, *_judged(off, _incident("elsewhere"))])
-    assert set(alone) == {_arn("off"), _arn("few"), _arn("elsewhere")}
-    assert alone[_arn("off")] == "its tag `mendq` is `off`"
-    assert "too few failed calls" in alone[_arn("few")]
-    assert "cannot say: s.json does not have it" in alone[_arn("elsewhere")]
+    off = _write_snapshot(tmp_path / "s.json", ["off", "few"], {"mendq": "off"})
+    judged = _judge(off, _make_incident("off"), _make_incident("few", why="too_little_evidence"))
+    alone = explain_queues_left_alone([*judged, *_judge(off, _make_incident("elsewhere"))])
+    assert set(alone) == {_make_arn("off"), _make_arn("few"), _make_arn("elsewhere")}
+    assert alone[_make_arn("off")] == "its tag `mendq` is `off`"
+    assert "too few failed calls" in alone[_make_arn("few")]
+    assert "cannot say: s.json does not have it" in alone[_make_arn("elsewhere")]
 
 
 def test_backtest_cannot_judge_a_queue_with_malformed_attributes_but_judges_the_others(
     tmp_path: Path,
 ) -> None:
-    known = read_configuration(_snapshot(tmp_path / "s.json", ["odd", "orders"]))
+    known = read_configuration(_write_snapshot(tmp_path / "s.json", ["odd", "orders"]))
 
     def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
         facts = known.read_facts(queue_arn, needs)
-        odd = {"VisibilityTimeout": "soon"} if queue_arn == _arn("odd") else {}
+        odd = {"VisibilityTimeout": "soon"} if queue_arn == _make_arn("odd") else {}
         return replace(facts, attributes={**facts.attributes, **odd})
 
     asked = Backtest(Configuration(known.tags, read_facts))
-    first, second = asked.judge_incidents([_incident("odd"), _incident("orders")])
-    assert (_would(first)[2], _would(second)[2]) == ("cannot say", "does")
+    first, second = asked.judge_incidents([_make_incident("odd"), _make_incident("orders")])
+    assert (_list_outcomes(first)[2], _list_outcomes(second)[2]) == ("cannot say", "does")
 
 
 def test_backtest_respects_a_lowering_mode_tag_and_only_proposes_propose_only_symptoms(
     tmp_path: Path,
 ) -> None:
     os.mkfifo(tmp_path / "nobody-waits-for-this.json")
-    _snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
-    (found,) = _judged(tmp_path, _incident("orders"))
-    assert _would(found) == ["only notes"] * 3
-    plain = _snapshot(tmp_path / "s.json", ["orders.fifo"])
-    (found,) = _judged(plain, _incident("orders.fifo", symptom="dedup_id_missing"))
-    assert _would(found) == ["only notes", "proposes", "proposes"]
+    _write_snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
+    (found,) = _judge(tmp_path, _make_incident("orders"))
+    assert _list_outcomes(found) == ["only notes"] * 3
+    plain = _write_snapshot(tmp_path / "s.json", ["orders.fifo"])
+    (found,) = _judge(plain, _make_incident("orders.fifo", symptom="dedup_id_missing"))
+    assert _list_outcomes(found) == ["only notes", "proposes", "proposes"]
 
 
 def test_backtest_refuses_changes_for_a_mass_symptom_and_counts_one_notification(
     tmp_path: Path,
 ) -> None:
     names = [f"q{n}" for n in range(5)]
-    snapshot = _snapshot(tmp_path / "s.json", names)
-    judged = _judged(snapshot, *(_incident(name, n) for n, name in enumerate(names)))
-    would = [each.answers[Mode.HEAL].would.would for each in judged]
+    snapshot = _write_snapshot(tmp_path / "s.json", names)
+    judged = _judge(snapshot, *(_make_incident(name, n) for n, name in enumerate(names)))
+    would = [incident.answers[Mode.HEAL].would.would for incident in judged]
     assert would == ["does"] * 3 + ["would be refused: mass_symptom"] * 2
     assert count_notifications(judged, Mode.HEAL)["notifications"] == 1
-    apart = _judged(snapshot, *(_incident(name, 90 * n) for n, name in enumerate(names)))
-    assert {each.answers[Mode.HEAL].would.would for each in apart} == {"does"}
+    apart = _judge(snapshot, *(_make_incident(name, 90 * n) for n, name in enumerate(names)))
+    assert {incident.answers[Mode.HEAL].would.would for incident in apart} == {"does"}
 
 
 def test_backtest_forgets_old_spread_notes_so_that_weeks_of_incidents_stay_fast(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each incident looks at what is remembered: of weeks it would be hours of work."""
-    snapshot, remembered, outdated = (
-        _snapshot(tmp_path / "s.json", ["q"]),
-        [0],
-        Spread.list_outdated_notes,
-    )
+    """Each incident reads all notes. If none were dropped, weeks would take hours."""
+    snapshot = _write_snapshot(tmp_path / "s.json", ["q"])
+    note_counts = [0]
+    list_outdated_notes = Spread.list_outdated_notes
 
-    def noted(spread: Spread, now: datetime) -> list[str]:
-        remembered.append(len(spread.notes))
-        return outdated(spread, now)
+    def record_note_count(spread: Spread, now: datetime) -> list[str]:
+        note_counts.append(len(spread.notes))
+        return list_outdated_notes(spread, now)
 
-    monkeypatch.setattr(Spread, "list_outdated_notes", noted)
-    assert len(_judged(snapshot, *(_incident("q", 30 * n) for n in range(50)))) == 50
-    assert max(remembered) < 10
+    monkeypatch.setattr(Spread, "list_outdated_notes", record_note_count)
+    assert len(_judge(snapshot, *(_make_incident("q", 30 * n) for n in range(50)))) == 50
+    assert max(note_counts) < 10
 
 
 def test_backtest_counts_notifications_of_the_worst_hour_and_those_held_back(
     tmp_path: Path,
 ) -> None:
-    snapshot = _snapshot(tmp_path / "s.json", ["orders"])
-    many = [_incident("orders", n / 10) for n in range(25)]
-    sent = count_notifications(_judged(snapshot, *many, _incident("orders", 600)), Mode.PROPOSE)
+    snapshot = _write_snapshot(tmp_path / "s.json", ["orders"])
+    many = [_make_incident("orders", n / 10) for n in range(25)]
+    sent = count_notifications(_judge(snapshot, *many, _make_incident("orders", 600)), Mode.PROPOSE)
     assert (sent["notifications"], sent["in_worst_hour"], sent["held_back"]) == (26, 25, 5)
     assert sent["worst_hour"] == "2026-11-10T09"
 
 
-def _refused(*arguments: str) -> str:
+def _read_refusal(*arguments: str) -> str:
     days = ("--trail", "t", "--from", "2026-11-10", "--to", "2026-11-10")
     result = CliRunner().invoke(app, ["backtest", *days, *arguments])
     assert result.exit_code == Exit.USAGE, result.output
@@ -172,8 +175,8 @@ def _refused(*arguments: str) -> str:
     "given",
     [
         *("", "[]", "{}", '{"queue_arn": "orders", "attributes": {"VisibilityTimeout": "1"}}'),
-        f'{{"queue_arn": "{_arn("orders")}", "attributes": {{}}}}',
-        f'{{"queue_arn": "{_arn("orders")}", "attributes": {{"VisibilityTimeout": "x"}}}}',
+        f'{{"queue_arn": "{_make_arn("orders")}", "attributes": {{}}}}',
+        f'{{"queue_arn": "{_make_arn("orders")}", "attributes": {{"VisibilityTimeout": "x"}}}}',
     ],
 )
 def test_backtest_refuses_a_malformed_queue_snapshot_before_reading_the_trail(
@@ -181,15 +184,15 @@ def test_backtest_refuses_a_malformed_queue_snapshot_before_reading_the_trail(
 ) -> None:
     monkeypatch.setattr(command, "run_nightly_job", None)
     (tmp_path / "s.json").write_text(given)
-    assert "--queues" in _refused("--queues", str(tmp_path / "s.json"))
+    assert "--queues" in _read_refusal("--queues", str(tmp_path / "s.json"))
 
 
 def test_backtest_without_spark_says_how_to_install_the_nightly_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nightly_run, "JOB_MODULE", "no_such_thing.job")
-    snapshot = _snapshot(tmp_path / "s.json", ["orders"])
-    said = _refused("--queues", str(snapshot), "--out", str(tmp_path))
+    snapshot = _write_snapshot(tmp_path / "s.json", ["orders"])
+    said = _read_refusal("--queues", str(snapshot), "--out", str(tmp_path))
     assert "no_such_thing is not installed: in a clone of Mendq, pip install '.[nightly]'" in said
 
 
@@ -197,7 +200,7 @@ def test_backtest_refuses_a_missing_out_folder_before_reading_the_trail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "run_nightly_job", None)
-    assert "is no folder that can be written to" in _refused("--out", str(tmp_path / "no"))
+    assert "is no folder that can be written to" in _read_refusal("--out", str(tmp_path / "no"))
 
 
 def test_backtest_refuses_a_wrong_java_home_before_reading_the_trail(
@@ -205,7 +208,7 @@ def test_backtest_refuses_a_wrong_java_home_before_reading_the_trail(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(command, "run_nightly_job", None)
-    assert f"there is no bin/java in JAVA_HOME, {tmp_path}: unset it" in _refused()
+    assert f"there is no bin/java in JAVA_HOME, {tmp_path}: unset it" in _read_refusal()
 
 
 def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
@@ -217,7 +220,7 @@ def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
 
     def run(arguments: Iterable[str], *_: Any) -> tuple[Exit, BacktestRun]:
         asked.extend(arguments)
-        incidents = (_incident("orders"), _incident("left-alone"), _incident("gone"))
+        incidents = (_make_incident("orders"), _make_incident("left-alone"), _make_incident("gone"))
         return Exit.DONE, BacktestRun((), ("2026-11-10",), incidents)
 
     monkeypatch.setattr(command, "run_nightly_job", run)
@@ -226,12 +229,12 @@ def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
     urls: list[str] = []
     note: Any = lambda params, **_: urls.append(params.get("QueueUrl", ""))  # noqa: E731
     operator.account.session.events.register("provide-client-params.sqs.*", note)
-    said = operator.json("backtest", *days)
-    assert not [each for each in urls if each.endswith("gone")], "a name of no queue is not asked"
+    said = operator.run_json("backtest", *days)
+    assert not [url for url in urls if url.endswith("gone")], "a name of no queue is not asked"
     assert read_account_state(operator) == before
     assert asked[-2:] == ["--account=123456789012", "--region=us-east-1"]
     assert said["modes"]["heal"]["would"] == {"does": 1, "leaves it alone": 1, "cannot say": 1}
-    assert set(said["left_alone"]) == {_arn("left-alone"), _arn("gone")}
+    assert set(said["left_alone"]) == {_make_arn("left-alone"), _make_arn("gone")}
 
 
 @pytest.mark.timeout(600)
@@ -240,27 +243,28 @@ def test_backtest_finds_the_same_incidents_as_an_independent_count_of_the_trail(
 ) -> None:
     hostile = write_scene(tmp_path, 0, SceneSize(bursts=15, chained=20, records_of_largest_file=24))
     counted = count_incidents(hostile.trail, tmp_path / "no" / "cases")
-    every = [each for of in counted.incidents.values() for each in of]
-    rows = [each for each in every if not is_own_queue(each["queue_arn"])]
-    names = {each["queue_arn"].rpartition(":")[2] for each in rows if ":" in each["queue_arn"]}
-    snapshot = _snapshot(tmp_path / "s.json", sorted(names))
+    every = list(chain.from_iterable(counted.incidents.values()))
+    rows = [incident for incident in every if not is_own_queue(incident["queue_arn"])]
+    names = {row["queue_arn"].rpartition(":")[2] for row in rows if ":" in row["queue_arn"]}
+    snapshot = _write_snapshot(tmp_path / "s.json", sorted(names))
     days = (hostile.days[0], hostile.days[-1])
     arguments = ("--trail", str(hostile.trail), "--from", str(days[0]), "--to", str(days[1]))
     more = ("--queues", str(snapshot), "--out", str(tmp_path), "--json")
     result = CliRunner().invoke(app, ["backtest", *arguments, *more])
     assert result.exit_code in {Exit.DONE, Exit.OVERRIDDEN}, result.output
     said = json.loads(result.stdout)
-    written = {date.fromisoformat(each) for each in said["days"]}
+    written = {date.fromisoformat(day) for day in said["days"]}
     assert written >= set(hostile.days)
-    theirs = sorted(_key(each) for each in rows if each["first_failure"].date() in written)
-    ours = [each["incident"] for each in said["incidents"]]
+    theirs = sorted(_key(row) for row in rows if row["first_failure"].date() in written)
+    ours = [entry["incident"] for entry in said["incidents"]]
     read = [
-        each | {"first_failure": datetime.fromisoformat(each["first_failure"])} for each in ours
+        incident | {"first_failure": datetime.fromisoformat(incident["first_failure"])}
+        for incident in ours
     ]
     assert sorted(map(_key, read)) == theirs
-    decided = [each["incident"] for each in said["incidents"] if each["incident"]["evidence"]]
-    assert len(decided) == sum(each["why"] == "unknown" for each in rows) > 0
-    (page,) = (Path(each).read_text() for each in said["pages"])
+    decided = [entry["incident"] for entry in said["incidents"] if entry["incident"]["evidence"]]
+    assert len(decided) == sum(row["why"] == "unknown" for row in rows) > 0
+    (page,) = (Path(path).read_text() for path in said["pages"])
     assert "Had Mendq been there" in page
     assert f"Had Mendq been there in mode heal: {len(theirs)} incidents" in page
 

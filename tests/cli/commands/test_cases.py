@@ -1,3 +1,5 @@
+"""Test `mendq cases`, which lists cases, and how `mendq show` finds one."""
+
 from __future__ import annotations
 
 import json
@@ -17,62 +19,63 @@ KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reaso
 def test_cases_lists_newest_first_with_the_newest_transition_of_each_case(
     operator: Operator,
 ) -> None:
-    assert operator.json("cases") == []
-    assert operator.shown("cases") == "no case yet"
-    older = operator.applied("older.fifo")
+    assert operator.run_json("cases") == []
+    assert operator.read_output("cases") == "no case yet"
+    older = operator.open_applied_case("older.fifo")
     operator.aws.later(minutes=5)
-    newer = operator.applied("newer.fifo")
-    found = operator.json("cases")
-    assert [each["case_id"] for each in found] == [newer, older]
+    newer = operator.open_applied_case("newer.fifo")
+    found = operator.run_json("cases")
+    assert [case["case_id"] for case in found] == [newer, older]
     assert list(found[0]) == KEYS
     assert found[0]["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
     assert found[0]["state"] == "applied"
     assert found[0]["opened_at"] > found[1]["opened_at"]
     move_case(operator.aws, load_newest_case(operator.aws), "closed")
-    assert [each["state"] for each in operator.json("cases")] == ["closed", "applied"]
-    assert [each["case_id"] for each in operator.json("cases", "--open")] == [older]
+    assert [case["state"] for case in operator.run_json("cases")] == ["closed", "applied"]
+    assert [case["case_id"] for case in operator.run_json("cases", "--open")] == [older]
 
 
 def test_cases_filters_by_queue_state_symptom_time_and_limit(operator: Operator) -> None:
-    older = operator.applied("older.fifo")
+    older = operator.open_applied_case("older.fifo")
     operator.aws.later(hours=3)
-    newer = operator.applied("newer.fifo")
+    newer = operator.open_applied_case("newer.fifo")
 
     def ids(*asked: str) -> list[str]:
-        return [each["case_id"] for each in operator.json("cases", *asked)]
+        return [case["case_id"] for case in operator.run_json("cases", *asked)]
 
     assert ids("--queue", "older.fifo") == [older]
     assert ids("--state", "applied", "--symptom", "visibility_timeout_too_short") == [newer, older]
     assert ids("--state", "closed") == ids("--symptom", "dlq_missing") == []
-    opened_at = operator.json("cases", "--limit", "1")[0]["opened_at"]
+    opened_at = operator.run_json("cases", "--limit", "1")[0]["opened_at"]
     assert ids("--since", opened_at) == ids("--limit", "1") == [newer]
-    assert "and 1 older" in operator.shown("cases", "--limit", "1")
-    assert "visibility_timeout_too_short" in operator.refused(
+    assert "and 1 older" in operator.read_output("cases", "--limit", "1")
+    assert "visibility_timeout_too_short" in operator.read_refusal(
         "cases", "--symptom", "visibility_timeout_short", code=2
     )
-    operator.refused("cases", "--since", "yesterday", code=2)
+    operator.read_refusal("cases", "--since", "yesterday", code=2)
 
 
 def test_show_finds_the_open_case_by_queue_name_or_by_the_beginning_of_its_id(
     operator: Operator,
 ) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     for named in ("orders.fifo", case_id[:-3]):
-        assert operator.json("show", named)["case_id"] == case_id
-    operator.refused("show", "orders", code=4)
+        assert operator.run_json("show", named)["case_id"] == case_id
+    operator.read_refusal("show", "orders", code=4)
     for words in (("approve",), ("rollback",)):
-        assert case_id in operator.refused(*words, "orders.fifo", "--yes", code=2)
+        assert case_id in operator.read_refusal(*words, "orders.fifo", "--yes", code=2)
     assert operator.account.invoked == []
-    operator.applied("bills.fifo")
-    assert "fits 2 open cases" in operator.refused("show", "visibility_timeout", code=2)
+    operator.open_applied_case("bills.fifo")
+    assert "fits 2 open cases" in operator.read_refusal("show", "visibility_timeout", code=2)
 
 
 def test_cases_shows_the_approval_deadline_of_a_proposal_or_that_the_deadline_is_not_known(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
-    ends_at, shown = load_newest_case(operator.aws).at + hours, operator.shown("cases")
+    ends_at = load_newest_case(operator.aws).at + hours
+    shown = operator.read_output("cases")
     assert "not made: VisibilityTimeout: 30 s -> 45 s" in shown
     assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
 
@@ -80,7 +83,7 @@ def test_cases_shows_the_approval_deadline_of_a_proposal_or_that_the_deadline_is
         raise CommandError("no settings")
 
     monkeypatch.setattr(FakeDeployedAccount, "settings", property(unreadable))
-    shown = operator.shown("cases")
+    shown = operator.read_output("cases")
     assert case_id in shown
     assert "until when is not known" in shown
 
@@ -89,10 +92,10 @@ HOSTILE = "x\x1b[2J\x9b\r\n\N{RIGHT-TO-LEFT OVERRIDE}[red]/"
 PLAIN = re.compile(r"[\n -~]*")
 
 
-def _with_hostile_text(
+def _put_hostile_text(
     operator: Operator, case_id: str, path: str, hostile: object = HOSTILE
 ) -> None:
-    """In one place of the case's newest transition, as whoever may write the table can put it."""
+    """Put hostile text into one field of a stored transition, as anyone with write access could."""
     key = {"pk": {"S": f"case#{case_id}"}, "sk": {"S": "000001"}}
     dynamodb = operator.aws.clients.dynamodb
     item: Any = dynamodb.get_item(TableName="case_store", Key=cast("Any", key))["Item"]
@@ -118,9 +121,9 @@ def _with_hostile_text(
 def test_cases_escapes_terminal_codes_in_every_field_of_a_case(
     operator: Operator, path: str
 ) -> None:
-    _with_hostile_text(operator, operator.proposed(), path)
+    _put_hostile_text(operator, operator.open_proposed_case(), path)
     for arguments in (["cases"], ["cases", "--open"], ["cases", "--json"]):
-        result = operator.mendq(*arguments)
+        result = operator.run(*arguments)
         assert PLAIN.fullmatch(result.output + result.stderr), path
         assert result.exception is None or isinstance(result.exception, SystemExit), path
 
@@ -130,24 +133,23 @@ def test_cases_escapes_terminal_codes_in_every_field_of_a_case(
     [
         *(("next_step", {name: HOSTILE}) for name in ("sentence", "command", "runbook")),
         ("next_step", {"sentence": 5, "command": [HOSTILE], "runbook": None}),
-        *(("evidence.first_at", each) for each in (HOSTILE, 10**30, "2026-11-09T14:02:11")),
-        *(
-            ("at", f"{each}T23:59:59{zone}")
-            for each in ("0001-01-01", "9999-12-31")
-            for zone in "Z "
+        *(("evidence.first_at", value) for value in (HOSTILE, 10**30, "2026-11-09T14:02:11")),
+        *(("at", f"{day}T23:59:59{zone}") for day in ("0001-01-01", "9999-12-31") for zone in "Z "),
+        (
+            "evidence.needs",
+            [{"what": HOSTILE, "seconds": seconds_needed} for seconds_needed in (5, 10**30, None)],
         ),
-        ("evidence.needs", [{"what": HOSTILE, "seconds": each} for each in (5, 10**30, None)]),
         ("evidence.messages", {"delayed": 10**30, HOSTILE: HOSTILE}),
-        *(("evidence.lowered_by", each) for each in (HOSTILE * 500, [HOSTILE])),
-        *(("steps.before", each) for each in (5, None, [HOSTILE], "9" * 300)),
+        *(("evidence.lowered_by", value) for value in (HOSTILE * 500, [HOSTILE])),
+        *(("steps.before", value) for value in (5, None, [HOSTILE], "9" * 300)),
     ],
 )
 def test_show_escapes_terminal_codes_in_next_step_evidence_and_steps(
     operator: Operator, path: str, hostile: object
 ) -> None:
-    case_id = operator.proposed()
-    _with_hostile_text(operator, case_id, path, hostile)
+    case_id = operator.open_proposed_case()
+    _put_hostile_text(operator, case_id, path, hostile)
     for arguments in (["show", case_id], ["show", case_id, "--json"], ["cases"]):
-        result = operator.mendq(*arguments)
+        result = operator.run(*arguments)
         assert PLAIN.fullmatch(result.output + result.stderr), path
         assert result.exception is None or isinstance(result.exception, SystemExit), path

@@ -1,4 +1,4 @@
-"""`mendq cost` against an account in moto: counted, chosen, and what it was not let look at."""
+"""Test `mendq cost`, which prices the stack and the logging of calls."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ASKED_FOR_TEMPLATE = "before-call.cloudformation.GetTemplate"
 
 @pytest.fixture
 def operator(operator: Operator) -> Operator:
-    """A stack to ask for its template, and three queues: a busy one, a silent one, another's."""
-    deploy(operator, template_of("default").raw)
+    """An operator with a stack and three queues: busy, silent, and unmanaged."""
+    set_template(operator, template_of("default").raw)
     operator.aws.queue("busy")
     operator.aws.queue("silent.fifo")
     operator.aws.queue("unmanaged", tag=None)
-    count(operator, "busy")
-    count(operator, "unmanaged", times=2)
+    put_weekly_counts(operator, "busy")
+    put_weekly_counts(operator, "unmanaged", times=2)
     return operator
 
 
-def deploy(operator: Operator, template: Any) -> None:
+def set_template(operator: Operator, template: Any) -> None:
     answer = (SimpleNamespace(status_code=200), {"TemplateBody": template})
     give = cast("Callable[..., None]", lambda **_: answer)
     events = operator.account.session.events
@@ -39,7 +39,7 @@ def deploy(operator: Operator, template: Any) -> None:
     events.register_last(ASKED_FOR_TEMPLATE, give, unique_id="template")
 
 
-def deny(operator: Operator, service: str, operation: str) -> None:
+def deny_operation(operator: Operator, service: str, operation: str) -> None:
     action = f"{service}:{operation}"
     message = f"not authorized to perform: {action}"
 
@@ -50,22 +50,24 @@ def deny(operator: Operator, service: str, operation: str) -> None:
     events.register_first(f"before-call.{service}.{operation}", refuse)
 
 
-def count(operator: Operator, queue: str, times: float = 1) -> None:
+def put_weekly_counts(operator: Operator, queue: str, times: float = 1) -> None:
     at = datetime.now(UTC) - timedelta(days=2)
     of: Any = {"Dimensions": [{"Name": "QueueName", "Value": queue}], "Timestamp": at}
     data: Any = [{**of, "MetricName": name, "Value": times * n} for name, n in WEEK.items()]
     operator.aws.clients.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
 
 
-def names(document: Any) -> set[str]:
-    return {each["queue_arn"].rpartition(":")[2] for each in document["queues"]}
+def list_queue_names(document: Any) -> set[str]:
+    return {queue["queue_arn"].rpartition(":")[2] for queue in document["queues"]}
 
 
 def test_cost_counts_the_calls_of_managed_queues_only(operator: Operator) -> None:
-    found = operator.json("cost")
-    assert names(found) == {"busy", "silent.fifo"}
+    found = operator.run_json("cost")
+    assert list_queue_names(found) == {"busy", "silent.fifo"}
     busy, silent = sorted(found["queues"], key=lambda each: each["queue_arn"])
-    assert busy["a_month"] == {name: round(each * 30 / 7) for name, each in WEEK.items()}
+    assert busy["a_month"] == {
+        name: round(week_count * 30 / 7) for name, week_count in WEEK.items()
+    }
     assert busy["dollars_per_month"]["ReceiveMessage"] == 90
     assert busy["empty_share_of_receives"] == pytest.approx(20 / 21, abs=1e-4)
     assert silent["a_month"] == {}
@@ -75,9 +77,9 @@ def test_cost_counts_the_calls_of_managed_queues_only(operator: Operator) -> Non
 def test_cost_prices_each_trail_choice_and_names_the_symptoms_that_would_stay_blind(
     operator: Operator,
 ) -> None:
-    found = operator.json("cost")
+    found = operator.run_json("cost")
     every, without, deletes, sends = found["choices"]
-    prices = [each["dollars_per_month"] for each in (every, without, deletes, sends)]
+    prices = [choice["dollars_per_month"] for choice in (every, without, deletes, sends)]
     assert prices == [98.57, 8.57, 4.29, 4.29]
     assert "ReceiveMessage" not in without["event_names"]
     assert without["symptoms"]["blind"] == ["in_flight_limit"]
@@ -87,11 +89,11 @@ def test_cost_with_all_counts_every_queue_and_needs_no_stack(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(operator.account), "outputs", {})
-    deny(operator, "cloudformation", "GetTemplate")
+    deny_operation(operator, "cloudformation", "GetTemplate")
     for own in ("Mendq-IntakeQueue6FB53B87", PROBE_QUEUE):
         operator.aws.queue(own, tag=None)
-    found = operator.json("cost", "--all", code=1)
-    assert names(found) == {"busy", "silent.fifo", "unmanaged"}
+    found = operator.run_json("cost", "--all", code=1)
+    assert list_queue_names(found) == {"busy", "silent.fifo", "unmanaged"}
     (said,) = found["not_looked_at"]
     assert (said["check"], said["remedy"]) == ("the stack", "allow cloudformation:GetTemplate")
     assert found["stack"]["dollars_per_month_without_dashboard"] is None
@@ -100,22 +102,22 @@ def test_cost_with_all_counts_every_queue_and_needs_no_stack(
 def test_cost_with_most_counts_that_many_queues_and_says_that_more_exist(
     operator: Operator,
 ) -> None:
-    found = operator.json("cost", "--most", "1")
+    found = operator.run_json("cost", "--most", "1")
     assert found["are_more_queues"] is True
     assert len(found["queues"]) == 1
     assert found["asking_cost_dollars"] == 0.00004
-    assert "the first 1 were counted" in operator.mendq("cost", "--most", "1").stdout
+    assert "the first 1 were counted" in operator.run("cost", "--most", "1").stdout
 
 
 def test_cost_without_cloudwatch_rights_reports_unknown_prices_instead_of_zero(
     operator: Operator,
 ) -> None:
-    deny(operator, "cloudwatch", "GetMetricData")
-    found = operator.json("cost", code=1)
-    assert [each["check"] for each in found["not_looked_at"]] == ["the calls of the queues"]
-    assert {each["dollars_per_month"] for each in found["choices"]} == {None}
+    deny_operation(operator, "cloudwatch", "GetMetricData")
+    found = operator.run_json("cost", code=1)
+    assert [fault["check"] for fault in found["not_looked_at"]] == ["the calls of the queues"]
+    assert {choice["dollars_per_month"] for choice in found["choices"]} == {None}
     assert found["stack"]["lines"]
-    shown = operator.mendq("cost").stdout
+    shown = operator.run("cost").stdout
     assert "not known" in shown
     assert "-> allow cloudwatch:GetMetricData" in shown
 
@@ -124,11 +126,11 @@ def test_cost_without_cloudwatch_rights_reports_unknown_prices_instead_of_zero(
 def test_cost_counts_calls_if_the_template_of_the_stack_cannot_be_priced(
     operator: Operator, template: object
 ) -> None:
-    deploy(operator, template)
-    found = operator.json("cost", code=1)
+    set_template(operator, template)
+    found = operator.run_json("cost", code=1)
     (said,) = found["not_looked_at"]
     assert said["check"] == "the stack"
     assert "its template cannot be priced" in said["says"]
     assert found["stack"]["dollars_per_month_without_dashboard"] is None
-    assert names(found) == {"busy", "silent.fifo"}
-    assert {each["dollars_per_month"] for each in found["choices"]} != {None}
+    assert list_queue_names(found) == {"busy", "silent.fifo"}
+    assert {choice["dollars_per_month"] for choice in found["choices"]} != {None}

@@ -1,3 +1,5 @@
+"""Test the decisions of a person: `mendq approve`, `decline` and `close`."""
+
 from __future__ import annotations
 
 import pytest
@@ -12,15 +14,15 @@ LED_TO = {"approve": "applied", "decline": "declined", "close": "closed"}
 def test_approve_decline_close_invoke_the_lambda_only_with_yes_and_send_the_callers_arn(
     operator: Operator, word: str
 ) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     if word == "close":
         move_case(operator.aws, load_newest_case(operator.aws), "escalated")
-    unconfirmed = operator.mendq(word, case_id)
+    unconfirmed = operator.run(word, case_id)
     assert (unconfirmed.exit_code, operator.account.invoked) == (2, [])
     assert "--yes" in unconfirmed.stderr
     answer = {"case_id": case_id, "state": LED_TO[word], "reason": "", "steps": []}
-    operator.answers("ApproveFunction", answer)
-    assert operator.json(word, case_id, "--yes") == answer
+    operator.set_lambda_answers("ApproveFunction", answer)
+    assert operator.run_json(word, case_id, "--yes") == answer
     ((output, event),) = operator.account.invoked
     assert (output, event["decision"], event["case_id"]) == ("ApproveFunction", word, case_id)
     assert event["actor"].startswith("arn:aws:")
@@ -29,15 +31,17 @@ def test_approve_decline_close_invoke_the_lambda_only_with_yes_and_send_the_call
 def test_approve_with_json_returns_the_error_code_of_the_lambdas_refusal(
     operator: Operator,
 ) -> None:
-    case_id = operator.proposed()
-    operator.answers("ApproveFunction", {"error": "wrong_state", "reason": "it is declined"})
-    refused = operator.json("approve", case_id, "--yes", code=1)["error"]
+    case_id = operator.open_proposed_case()
+    operator.set_lambda_answers(
+        "ApproveFunction", {"error": "wrong_state", "reason": "it is declined"}
+    )
+    refused = operator.run_json("approve", case_id, "--yes", code=1)["error"]
     assert refused == {"code": "wrong_state", "message": "not done: it is declined"}
     answer = {"case_id": case_id, "state": "refused", "reason": "frozen", "steps": []}
-    operator.answers("ApproveFunction", answer)
-    assert operator.json("approve", case_id, "--yes", code=1) == answer
-    operator.answers("ApproveFunction", answer)
-    shown = operator.shown("approve", case_id, "--yes", code=1)
+    operator.set_lambda_answers("ApproveFunction", answer)
+    assert operator.run_json("approve", case_id, "--yes", code=1) == answer
+    operator.set_lambda_answers("ApproveFunction", answer)
+    shown = operator.read_output("approve", case_id, "--yes", code=1)
     assert "nothing was changed by this command" in shown
 
 
@@ -45,12 +49,12 @@ def test_approve_with_json_returns_the_error_code_of_the_lambdas_refusal(
 def test_approve_that_cannot_be_applied_yet_is_recorded_and_waits(
     operator: Operator, code: str, waits: str
 ) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     answer = {"case_id": case_id, "state": "approved", "reason": "changes are frozen: x"}
-    operator.answers("ApproveFunction", *[{**answer, "code": code}] * 2)
-    found = operator.json("approve", case_id, "--yes")
+    operator.set_lambda_answers("ApproveFunction", *[{**answer, "code": code}] * 2)
+    found = operator.run_json("approve", case_id, "--yes")
     assert (found["state"], found["waits"]) == ("approved", waits)
-    shown = operator.shown("approve", case_id, "--yes")
+    shown = operator.read_output("approve", case_id, "--yes")
     assert "changes are frozen: x recorded; the change waits" in shown
     assert "nothing was changed" not in shown
 
@@ -59,9 +63,9 @@ def test_approve_that_cannot_be_applied_yet_is_recorded_and_waits(
 def test_decline_or_close_of_an_already_ended_case_returns_its_state_without_the_lambda(
     operator: Operator, word: str, state: str
 ) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     move_case(operator.aws, load_newest_case(operator.aws), state)
-    assert operator.json(word, case_id)["state"] == state
+    assert operator.run_json(word, case_id)["state"] == state
     assert operator.account.invoked == []
 
 
@@ -78,10 +82,10 @@ def test_decline_or_close_of_an_already_ended_case_returns_its_state_without_the
 def test_decision_that_does_not_fit_the_case_state_is_refused_without_the_lambda(
     operator: Operator, word: str, state: str
 ) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     if state != "proposed":
         move_case(operator.aws, load_newest_case(operator.aws), state)
-    error = operator.json(word, case_id, code=1)["error"]
+    error = operator.run_json(word, case_id, code=1)["error"]
     assert error["code"] == "wrong_state"
     assert f"is {state}" in error["message"]
     assert operator.account.invoked == []
@@ -93,6 +97,6 @@ def test_a_command_refuses_an_empty_case_id_though_one_case_is_open(
     operator: Operator, word: str, empty: str
 ) -> None:
     """Every id begins with an empty text, so an unset shell variable must not name the case."""
-    operator.proposed()
-    assert "name a case or its queue" in operator.refused(word, empty, code=2)
+    operator.open_proposed_case()
+    assert "name a case or its queue" in operator.read_refusal(word, empty, code=2)
     assert operator.account.invoked == []

@@ -1,4 +1,4 @@
-"""`mendq resources` if CloudFormation knows no such stack any more, or may not say."""
+"""Test `mendq resources` if the stack was deleted or CloudFormation denies the call."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_resources_of_a_destroyed_stack_are_found_if_there_is_no_stack_any_more(
     stub = stub_service(monkeypatch, "cloudformation")
     stub.add_client_error("list_stack_resources", "ValidationError", "Mendq does not exist")
     _left_behind(stub)
-    (found,) = operator.json("resources")
+    (found,) = operator.run_json("resources")
     assert (found["kind"], found["name"]) == ("bucket", "kept-bucket")
     assert found["destroyed_at"]
 
@@ -52,7 +52,7 @@ def test_resources_without_cloudformation_rights_reports_the_denial_not_that_not
     stub = stub_service(monkeypatch, "cloudformation")
     stub.add_client_error("list_stack_resources", "AccessDenied", "not authorized", 403)
     _left_behind(stub)
-    result = operator.mendq("resources")
+    result = operator.run("resources")
     assert result.exit_code not in {0, 4}
     assert "AccessDenied" in result.output
     assert "nothing is left" not in result.output

@@ -1,4 +1,4 @@
-"""The drill's queue, how its case ends, and what a signal leaves behind: nothing."""
+"""Test `mendq drill`: its queue, the end of its case, and interruption by a signal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_drill_refuses_an_existing_queue_name_and_leaves_that_queue_unchanged(
     assert not operator.aws.clients.sqs.list_queue_tags(QueueUrl=url).get("Tags")
 
 
-def _ended(operator: Operator) -> DrillRun:
+def _end_drill_case(operator: Operator) -> DrillRun:
     made: Any = SimpleNamespace(visibility_timeout_seconds=operator.aws.visibility(NAME))
     this = DrillRun(Invocation(), made, "", Mode.HEAL, case=load_newest_case(operator.aws))
     made.visibility_timeout_seconds = 30
@@ -50,21 +50,21 @@ def _ended(operator: Operator) -> DrillRun:
 def test_drill_reports_a_case_that_it_cannot_roll_back_and_closes_an_overridden_case(
     operator: Operator,
 ) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     refused = {"error": "claimed", "reason": "another run is at work"}
-    operator.answers("RollbackFunction", refused)
-    this = _ended(operator)
+    operator.set_lambda_answers("RollbackFunction", refused)
+    this = _end_drill_case(operator)
     assert this.case_ending_fault == f"{case_id} stays applied: another run is at work"
     assert this.stages == []
     move_case(operator.aws, load_newest_case(operator.aws), "overridden")
-    operator.lambdas_answer()
-    assert [each["stage"] for each in _ended(operator).stages] == ["case ended: closed"]
+    operator.connect_lambdas()
+    assert [stage["stage"] for stage in _end_drill_case(operator).stages] == ["case ended: closed"]
 
 
 @pytest.mark.parametrize(
     ("number", "mode", "ended"),
     [
-        *((each, "heal", ["applied", "rolled_back"]) for each in SIGNALS),
+        *((signal_number, "heal", ["applied", "rolled_back"]) for signal_number in SIGNALS),
         (signal.SIGINT, "propose", ["proposed", "declined"]),
         (signal.SIGINT, "observe", ["observed"]),
         (signal.SIGINT, "", []),
@@ -75,8 +75,9 @@ def test_drill_interrupted_by_a_signal_ends_its_case_and_deletes_its_queue(
 ) -> None:
     tags: dict[str, str] = {}
 
-    def timed(this: DrillRun, _: float) -> NoReturn:
-        sqs, url = operator.aws.clients.sqs, this.queue.url
+    def send_signal(this: DrillRun, _: float) -> NoReturn:
+        sqs = operator.aws.clients.sqs
+        url = this.queue.url
         tags.update(sqs.list_queue_tags(QueueUrl=url)["Tags"])
         if mode:
             sqs.tag_queue(QueueUrl=url, Tags={"mendq": mode})
@@ -86,11 +87,11 @@ def test_drill_interrupted_by_a_signal_ends_its_case_and_deletes_its_queue(
         time.sleep(10)
         pytest.fail("the signal ended nothing")
 
-    operator.lambdas_answer()
+    operator.connect_lambdas()
     monkeypatch.setattr(drill, "_require_logging_trail", lambda *_: None)
-    monkeypatch.setattr(DrillRun, "run_and_time", timed)
-    handlers = [signal.getsignal(each) for each in SIGNALS]
-    result = operator.mendq("drill", "--yes")
+    monkeypatch.setattr(DrillRun, "run_and_time", send_signal)
+    handlers = [signal.getsignal(signal_number) for signal_number in SIGNALS]
+    result = operator.run("drill", "--yes")
     *_, line = result.stderr.splitlines()
     said = f"is {ended[-1]}" if ended else "no case was opened yet"
     assert result.exit_code == 1
@@ -99,4 +100,4 @@ def test_drill_interrupted_by_a_signal_ends_its_case_and_deletes_its_queue(
     assert tags == {"mendq": "heal", DRILL_TAG: "true"}
     assert list_states(operator.aws) == ended
     assert "QueueUrls" not in operator.aws.clients.sqs.list_queues()
-    assert [signal.getsignal(each) for each in SIGNALS] == handlers
+    assert [signal.getsignal(signal_number) for signal_number in SIGNALS] == handlers

@@ -1,3 +1,5 @@
+"""Test `mendq explain`, which names the symptom of CloudTrail records."""
+
 from __future__ import annotations
 
 import gzip
@@ -16,7 +18,7 @@ from tests.golden.checks import fail_if_stale
 pytestmark = pytest.mark.usefixtures("no_account")
 SUCCEEDED = {key: value for key, value in RECORD.items() if not key.startswith("error")}
 
-# The header is gzip's, what follows no deflated block.
+# A gzip header, followed by bytes that are no deflated block.
 CORRUPT = gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20
 
 
@@ -63,7 +65,7 @@ def test_explain_of_a_trail_file_counts_the_records_and_explains_the_failed_call
     result = CliRunner().invoke(app, ["explain", str(path), "--json"])
     found = json.loads(result.stdout)
     assert (found["records"], found["left_out"]) == (2, 1)
-    assert [each["symptom"] for each in found["explained"]] == ["visibility_timeout_too_short"]
+    assert [call["symptom"] for call in found["explained"]] == ["visibility_timeout_too_short"]
 
 
 def test_explain_prints_a_record_with_and_without_its_event_alike_as_json_and_as_text() -> None:

@@ -1,3 +1,5 @@
+"""Test `mendq export`, which writes the configuration of each queue to a file."""
+
 from __future__ import annotations
 
 import json
@@ -21,32 +23,33 @@ def test_export_run_again_rewrites_no_unchanged_file_and_removes_no_file(
 ) -> None:
     (tmp_path / "gone.json").write_text("a queue that was")
     operator.aws.queue("orders", Policy=json.dumps(POLICY))
-    assert operator.json("export", str(tmp_path))["written"] == ["orders.json"]
+    assert operator.run_json("export", str(tmp_path))["written"] == ["orders.json"]
     path = tmp_path / "orders.json"
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     operator.aws.later(days=1)
     url = operator.aws.url("orders")
     operator.aws.clients.sqs.send_message(QueueUrl=url, MessageBody="counted")
-    done = operator.json("export", str(tmp_path))
+    done = operator.run_json("export", str(tmp_path))
     assert (done["written"], done["unchanged"]) == ([], ["orders.json"])
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["gone.json", "orders.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["gone.json", "orders.json"]
     found = json.loads(path.read_text())
     assert list(found) == sorted(found)
     assert (found["attributes"]["Policy"], found["tags"]) == (POLICY, {"mendq": "heal"})
-    assert not [each for each in found["attributes"] if "Approximate" in each or "Time" in each[:4]]
+    assert not [name for name in found["attributes"] if "Approximate" in name or "Time" in name[:4]]
 
 
 def test_export_replaces_a_file_atomically_and_writes_through_no_symlink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, others = tmp_path / "orders.json", tmp_path / "others"
+    path = tmp_path / "orders.json"
+    others = tmp_path / "others"
     others.write_text("somebody's")
     (tmp_path / ".orders.json.new").symlink_to(others)
     assert replace_if_changed(path, "{}")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("{}", 0o644)
     assert others.read_text() == "somebody's"
-    names = {each.name for each in tmp_path.iterdir()}
+    names = {file.name for file in tmp_path.iterdir()}
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -54,7 +57,7 @@ def test_export_replaces_a_file_atomically_and_writes_through_no_symlink(
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(CommandError, match="No space left on device"):
         replace_if_changed(path, "{1}")
-    assert {each.name for each in tmp_path.iterdir()} == names
+    assert {file.name for file in tmp_path.iterdir()} == names
     assert path.read_text() == "{}"
 
 
@@ -65,9 +68,10 @@ def test_export_names_a_queue_deleted_meanwhile_and_writes_the_others(
     operator.aws.queue("orders")
     (tmp_path / "gone.json").write_text("as it was")
     answer: Any = {"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue", "Message": "none"}}
-    client, urls = operator.account.clients.sqs, [operator.aws.url("gone")]
+    client = operator.account.clients.sqs
+    urls = [operator.aws.url("gone")]
     error = ClientError(answer, "GetQueueAttributes")
     deny_operation(client, "GetQueueAttributes", urls, unreachable=error)
-    done = operator.json("export", str(tmp_path))
+    done = operator.run_json("export", str(tmp_path))
     assert (done["written"], done["gone"]) == (["orders.json"], [gone])
     assert (tmp_path / "gone.json").read_text() == "as it was"

@@ -1,3 +1,5 @@
+"""Test `mendq history`, which lists the changes and cases of a queue."""
+
 from __future__ import annotations
 
 from mendq.cases.baselines import Baselines
@@ -8,7 +10,7 @@ from tests.cli.builders import Operator
 from tests.heal.policy_events import ALICE, make_policy_event
 
 
-def _well(operator: Operator, arn: str, **tags: str) -> None:
+def _store_baseline(operator: Operator, arn: str, **tags: str) -> None:
     aws = operator.aws
     facts = Facts(arn, aws.attributes(arn), {"mendq": "heal", **tags})
     Baselines(aws.clients.dynamodb, "case_store").put(arn, describe_configuration(facts), aws.now)
@@ -17,20 +19,24 @@ def _well(operator: Operator, arn: str, **tags: str) -> None:
 def test_history_lists_the_case_baselines_and_changes_of_a_queue_newest_first(
     operator: Operator,
 ) -> None:
-    """Baselines, who changed it and its cases, newest first."""
     aws = operator.aws
     arn = aws.queue("orders.fifo", VisibilityTimeout="90")
-    _well(operator, arn)
+    _store_baseline(operator, arn)
     aws.later(days=1)
     aws.set_visibility(arn, 60)
     asked = {"queueUrl": make_public_queue_url(arn), "attributes": {"VisibilityTimeout": "60"}}
     aws.history = [make_policy_event(aws, arn, requestParameters=asked)]
     aws.later(hours=1)
-    _well(operator, arn)
+    _store_baseline(operator, arn)
     aws.later(days=1)
     aws.heal(aws.late_deletes(arn, "a", "b", "c"))
-    found = operator.json("history", "orders.fifo")
-    assert [each["kind"] for each in found["events"]] == ["case", "baseline", "change", "baseline"]
+    found = operator.run_json("history", "orders.fifo")
+    assert [event["kind"] for event in found["events"]] == [
+        "case",
+        "baseline",
+        "change",
+        "baseline",
+    ]
     case, newer, change, first = found["events"]
     assert case["symptom"] == "visibility_timeout_too_short"
     assert newer["says"] == ["a scan found it well with:", "VisibilityTimeout: 90 -> 60"]
@@ -38,7 +44,7 @@ def test_history_lists_the_case_baselines_and_changes_of_a_queue_newest_first(
     assert "VisibilityTimeout: not set -> 90" in first["says"]
     assert found["changed_since_baseline"] == ["VisibilityTimeout: 60 -> 90"]
     assert found["changes_not_known"] is None
-    shown = operator.mendq("history", arn).stdout
+    shown = operator.run("history", arn).stdout
     for words in ("differs now in:", "VisibilityTimeout: 90 -> 60", f"by {ALICE}"):
         assert words in shown
 
@@ -47,25 +53,25 @@ def test_history_says_if_a_queue_has_no_baseline_or_has_not_changed_since(
     operator: Operator,
 ) -> None:
     arn = operator.aws.queue("orders", tag="heal")
-    assert operator.json("history", arn)["changed_since_baseline"] is None
-    assert "no baseline" in operator.shown("history", arn)
-    _well(operator, arn)
-    assert operator.json("history", arn)["changed_since_baseline"] == []
-    assert "nothing differs now" in operator.shown("history", arn)
+    assert operator.run_json("history", arn)["changed_since_baseline"] is None
+    assert "no baseline" in operator.read_output("history", arn)
+    _store_baseline(operator, arn)
+    assert operator.run_json("history", arn)["changed_since_baseline"] == []
+    assert "nothing differs now" in operator.read_output("history", arn)
 
 
 def test_history_of_a_deleted_queue_is_still_shown(operator: Operator) -> None:
     arn = operator.aws.queue("orders")
-    _well(operator, arn)
+    _store_baseline(operator, arn)
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(arn))
-    found = operator.json("history", arn)
+    found = operator.run_json("history", arn)
     assert (found["queue_exists"], len(found["events"])) == (False, 1)
-    assert "the queue is gone" in operator.shown("history", arn)
+    assert "the queue is gone" in operator.read_output("history", arn)
 
 
 def test_history_escapes_terminal_codes_in_queue_tags(operator: Operator) -> None:
     arn = operator.aws.queue("orders")
-    _well(operator, arn, **{"team\x1b[2J": "\x1b[2J[bold]"})
-    shown = operator.mendq("history", arn).stdout
+    _store_baseline(operator, arn, **{"team\x1b[2J": "\x1b[2J[bold]"})
+    shown = operator.run("history", arn).stdout
     assert "\x1b" not in shown
     assert "[bold]" in shown

@@ -1,4 +1,4 @@
-"""`mendq patch`: what a case set, as lines for the template's owner; what is kept, and exits."""
+"""Test `mendq patch`, which prints a case's fix as a diff of the owner's template."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_patch_prints_the_diff_of_a_fix_and_does_not_edit_the_template(
     operator: Operator, file: str
 ) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     after = load_newest_case(operator.aws).steps[0]["after"]
-    found = operator.json("patch", "orders.fifo", "--template", file)
+    found = operator.run_json("patch", "orders.fifo", "--template", file)
     (change,) = found["changes"]
     assert (found["case_id"], found["state"], found["is_made"]) == (case_id, "applied", True)
     assert (change["file"], change["line"]) == (file, 7)
@@ -43,42 +43,42 @@ def test_patch_prints_the_diff_of_a_fix_and_does_not_edit_the_template(
         "-      VisibilityTimeout: 30",
         f"+      VisibilityTimeout: {after}",
     ]
-    shown = operator.mendq("patch", case_id, "--template", file)
+    shown = operator.run("patch", case_id, "--template", file)
     assert shown.exit_code == 0
     assert "\n".join(found["diff"]) in shown.output
     assert Path(file).read_text() == TEMPLATE
     Path(file).write_text(TEMPLATE.replace("30", after))
-    assert operator.json("patch", case_id, "--template", file)["diff"] == []
+    assert operator.run_json("patch", case_id, "--template", file)["diff"] == []
 
 
 def test_patch_of_a_proposal_prints_the_diff_and_says_that_the_change_is_not_made(
     operator: Operator, file: str
 ) -> None:
-    case_id = operator.proposed()
-    found = operator.json("patch", case_id, "--template", file)
+    case_id = operator.open_proposed_case()
+    found = operator.run_json("patch", case_id, "--template", file)
     assert (found["is_made"], bool(found["diff"])) == (False, True)
-    assert "proposed, not made" in operator.shown("patch", case_id, "--template", file)
+    assert "proposed, not made" in operator.read_output("patch", case_id, "--template", file)
 
 
 def test_patch_offers_no_line_for_a_value_that_a_person_changed_since(
     operator: Operator, file: str
 ) -> None:
-    case_id = operator.applied()
-    operator.set_by_a_person(77)
-    found = operator.json("patch", case_id, "--template", file, code=3)
+    case_id = operator.open_applied_case()
+    operator.set_visibility_by_hand(77)
+    found = operator.run_json("patch", case_id, "--template", file, code=3)
     assert (found["changes"], found["overridden"]) == ([], {"VisibilityTimeout": "77"})
-    shown = operator.shown("patch", case_id, "--template", file, code=3)
+    shown = operator.read_output("patch", case_id, "--template", file, code=3)
     assert "somebody has set 77 s since, which stays" in shown
 
 
 def test_patch_of_a_rolled_back_case_offers_no_change(operator: Operator, file: str) -> None:
-    case_id = operator.applied()
-    operator.lambdas_answer()
-    operator.mendq("rollback", case_id, "--yes")
-    found = operator.json("patch", case_id, "--template", "gone.yaml")
+    case_id = operator.open_applied_case()
+    operator.connect_lambdas()
+    operator.run("rollback", case_id, "--yes")
+    found = operator.run_json("patch", case_id, "--template", "gone.yaml")
     assert (found["state"], found["changes"]) == ("rolled_back", [])
-    assert "nothing to patch" in operator.shown("patch", case_id, "--template", file)
-    said = operator.refused("patch", "orders.fifo", "--template", file, code=4)
+    assert "nothing to patch" in operator.read_output("patch", case_id, "--template", file)
+    said = operator.read_refusal("patch", "orders.fifo", "--template", file, code=4)
     assert "a closed one needs its id" in said
 
 
@@ -95,28 +95,28 @@ def test_patch_of_a_rolled_back_case_offers_no_change(operator: Operator, file: 
 def test_patch_refuses_an_unreadable_template_or_one_without_exactly_one_matching_queue(
     operator: Operator, file: str, text: str | None, code: int, says: str
 ) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     Path(file).unlink()
     if text is not None:
         Path(file).write_text(text)
-    assert says in operator.refused("patch", case_id, "--template", file, code=code)
+    assert says in operator.read_refusal("patch", case_id, "--template", file, code=code)
 
 
 def test_patch_exits_with_1_if_lines_must_be_written_by_hand_and_with_4_without_a_case(
     operator: Operator, file: str
 ) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     Path(file).write_text("Resources: {Orders: {Type: AWS::SQS::Queue, Properties: {}}}")
-    found = operator.json("patch", case_id, "--template", file, "--resource", "Orders", code=1)
+    found = operator.run_json("patch", case_id, "--template", file, "--resource", "Orders", code=1)
     assert "by hand" in found["changes"][0]["note"]
-    assert "no case" in operator.refused("patch", "gone", "--template", file, code=4)
+    assert "no case" in operator.read_refusal("patch", "gone", "--template", file, code=4)
 
 
 def test_patch_escapes_control_characters_of_the_template(operator: Operator, file: str) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     evil = '      Tags: [{Key: a, Value: "\u202ex"}]\n'
     Path(file).write_text(TEMPLATE + evil, encoding="utf-8")
-    shown = operator.mendq("patch", case_id, "--template", file)
+    shown = operator.run("patch", case_id, "--template", file)
     assert "\\x202e" in shown.output
     assert "\u202e" not in shown.output
 
@@ -124,17 +124,17 @@ def test_patch_escapes_control_characters_of_the_template(operator: Operator, fi
 def test_patch_of_terraform_without_hcl2_says_to_install_the_lint_extra(
     operator: Operator, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     monkeypatch.setitem(sys.modules, "hcl2", None)
     monkeypatch.delitem(sys.modules, "mendq.lint.hcl", raising=False)
-    says = operator.refused("patch", case_id, "--template", "main.tf", code=2)
+    says = operator.read_refusal("patch", case_id, "--template", "main.tf", code=2)
     assert "pip install '.[lint]'" in says
 
 
 def test_patch_of_a_deleted_queue_offers_no_line(operator: Operator, file: str) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     sqs = operator.aws.clients.sqs
     sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
-    said = operator.refused("patch", case_id, "--template", file, code=4)
+    said = operator.read_refusal("patch", case_id, "--template", file, code=4)
     assert "orders.fifo is gone: there is nothing to patch" in said
     assert Path(file).read_text() == TEMPLATE

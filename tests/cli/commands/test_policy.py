@@ -1,4 +1,4 @@
-"""Whoever pins sees all of what is pinned, and pins that and nothing else."""
+"""Test `mendq policy`, which pins, shows and unpins queue policies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.heal.restoring import EMPTIED, GRANTS, QUEUE, make_policy, set_policy
 
 @pytest.fixture
 def queue(operator: Operator) -> str:
-    """Of an hour ago."""
+    """A queue whose policy was set an hour ago."""
     aws = operator.aws
     aws.later(hours=-1)
     made = aws.queue("orders", Policy=GRANTS)
@@ -28,7 +28,7 @@ def queue(operator: Operator) -> str:
     return made
 
 
-def _pinned(operator: Operator) -> Pin:
+def _load_pin(operator: Operator) -> Pin:
     found = Pins(operator.aws.clients.dynamodb, "case_store").load(QUEUE)
     assert found is not None
     return found
@@ -37,11 +37,11 @@ def _pinned(operator: Operator) -> Pin:
 def test_policy_pin_shows_the_whole_policy_and_stores_its_exact_text(
     operator: Operator, queue: str
 ) -> None:
-    result = operator.mendq("policy", "pin", queue, "--yes")
+    result = operator.run("policy", "pin", queue, "--yes")
     shown = "".join(result.output.split())
     for line in json.dumps(json.loads(GRANTS), indent=2).splitlines():
         assert "".join(line.split()) in shown
-    found = _pinned(operator)
+    found = _load_pin(operator)
     assert (found.policy, found.digest, found.generation) == (GRANTS, digest_of_policy(GRANTS), 1)
     assert found.digest in shown
     assert found.pinned_by.startswith("arn:aws:")
@@ -56,9 +56,9 @@ def test_policy_pin_refuses_a_queue_without_policy_or_with_a_policy_changed_just
     operator.aws.later(hours=-1)
     operator.aws.queue("orders")
     operator.aws.later(hours=1)
-    assert "no policy" in operator.refused("policy", "pin", "orders", "--yes", code=1)
+    assert "no policy" in operator.read_refusal("policy", "pin", "orders", "--yes", code=1)
     set_policy(operator.aws, QUEUE, EMPTIED)
-    assert "changed just now" in operator.refused("policy", "pin", "orders", "--yes", code=1)
+    assert "changed just now" in operator.read_refusal("policy", "pin", "orders", "--yes", code=1)
     assert operator.aws.case_store_items() == {}
 
 
@@ -69,68 +69,68 @@ def test_policy_pin_is_refused_if_the_pin_or_the_policy_changed_during_the_quest
     def look(*_: Any, **__: Any) -> None:
         monkeypatch.undo()
         monkeypatch.setattr("mendq.cli.account.Account.from_options", lambda *_: operator.account)
-        operator.json("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
+        operator.run_json("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
 
     def change(*_: Any, **__: Any) -> None:
         set_policy(operator.aws, QUEUE, EMPTIED)
 
     for meanwhile, says in ((look, "somebody else"), (change, "while you looked")):
         monkeypatch.setattr(command, "confirm", meanwhile)
-        assert says in operator.refused("policy", "pin", "orders", code=1)
-    assert (_pinned(operator).generation, _pinned(operator).automation) == (1, (DEPLOYS,))
+        assert says in operator.read_refusal("policy", "pin", "orders", code=1)
+    assert (_load_pin(operator).generation, _load_pin(operator).automation) == (1, (DEPLOYS,))
 
 
 @pytest.mark.usefixtures("queue")
 def test_policy_pin_again_shows_the_difference_and_never_reuses_a_generation_number(
     operator: Operator,
 ) -> None:
-    operator.json("policy", "pin", "orders", "--yes")
+    operator.run_json("policy", "pin", "orders", "--yes")
     operator.aws.later(hours=-1)
     set_policy(operator.aws, QUEUE, make_policy(WORKER, DEPLOYS, "*"))
     operator.aws.later(hours=1)
-    shown = operator.shown("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
-    for said in ("it may let everybody in", "Different from generation 1", "is new"):
-        assert said in shown
-    assert (_pinned(operator).generation, _pinned(operator).automation) == (2, (DEPLOYS,))
-    assert operator.refused("policy", "unpin", "orders", code=2).startswith("not confirmed")
-    document = operator.json("policy", "unpin", "orders", "--yes")
+    shown = operator.read_output("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
+    for text in ("it may let everybody in", "Different from generation 1", "is new"):
+        assert text in shown
+    assert (_load_pin(operator).generation, _load_pin(operator).automation) == (2, (DEPLOYS,))
+    assert operator.read_refusal("policy", "unpin", "orders", code=2).startswith("not confirmed")
+    document = operator.run_json("policy", "unpin", "orders", "--yes")
     assert document["removed"]["generation"] == 2
-    operator.json("policy", "show", "orders", code=4)
-    assert operator.json("policy", "pin", "orders", "--yes")["generation"] == 3
+    operator.run_json("policy", "show", "orders", code=4)
+    assert operator.run_json("policy", "pin", "orders", "--yes")["generation"] == 3
 
 
-def _changed(operator: Operator, minutes_ago: int, policy: str, **over: Any) -> Any:
-    """What `show` says of a pin when the policy was changed so many minutes ago."""
+def _change_policy(operator: Operator, minutes_ago: int, policy: str, **over: Any) -> Any:
+    """Change the policy `minutes_ago`. Return what `policy show` says now."""
     operator.aws.later(minutes=-minutes_ago)
     set_policy(operator.aws, QUEUE, policy, **over)
     operator.aws.later(minutes=minutes_ago)
-    return operator.json("policy", "show", "orders")
+    return operator.run_json("policy", "show", "orders")
 
 
 @pytest.mark.usefixtures("queue")
 def test_policy_show_says_if_the_pinned_policy_is_in_force_and_who_overwrote_the_policy(
     operator: Operator,
 ) -> None:
-    operator.json("policy", "pin", "orders", "--yes")
-    found = operator.json("policy", "show", "orders")
+    operator.run_json("policy", "pin", "orders", "--yes")
+    found = operator.run_json("policy", "show", "orders")
     assert (found["stands"], found["good"], found["doubt"]) == (True, True, "")
     assert found["policy"] == GRANTS
-    found = _changed(operator, 25, EMPTIED, **cloudformation_fields())
+    found = _change_policy(operator, 25, EMPTIED, **cloudformation_fields())
     assert (found["stands"], found["good"]) == (False, True)
     assert found["overwritten_by"] == "CloudFormation"
-    found = _changed(operator, 8, make_policy(DEPLOYS))
+    found = _change_policy(operator, 8, make_policy(DEPLOYS))
     assert (found["stands"], found["good"], found["passes"]) == (False, False, False)
     assert "has changed it since" in found["doubt"]
-    # What stands now is never offered without the difference.
-    shown = operator.shown("policy", "show", "orders")
+    # The current policy is offered only together with its difference.
+    shown = operator.read_output("policy", "show", "orders")
     for line in found["different"]:
         assert " ".join(line.split()) in shown
     assert shown.index("Different now") < shown.index("If somebody meant the difference above")
-    _changed(operator, 2, EMPTIED)
-    operator.aws.history.clear()  # CloudTrail has not told of it yet
-    found = operator.json("policy", "show", "orders")
+    _change_policy(operator, 2, EMPTIED)
+    operator.aws.history.clear()  # CloudTrail has not delivered the change yet
+    found = operator.run_json("policy", "show", "orders")
     assert (found["good"], found["passes"], bool(found["different"])) == (False, True, True)
-    shown = operator.shown("policy", "show", "orders")
+    shown = operator.read_output("policy", "show", "orders")
     assert "wait: CloudTrail tells late" in shown
     assert "`mendq policy pin`" not in shown
 
@@ -147,13 +147,13 @@ _UNREADABLE = json.loads(Path(__file__).with_name("unreadable_pins.json").read_t
 _KEY = {"pk": {"S": QUEUE}, "sk": {"S": "pin"}}
 
 
-def _put(operator: Operator, attributes: Mapping[str, Any]) -> dict[str, Any]:
+def _put_pin_item(operator: Operator, attributes: Mapping[str, Any]) -> dict[str, Any]:
     item = {**_KEY, **attributes}
     operator.aws.clients.dynamodb.put_item(TableName="case_store", Item=item)
     return item
 
 
-def _retained(operator: Operator) -> dict[str, Any]:
+def _read_pin_item(operator: Operator) -> dict[str, Any]:
     return dict(operator.aws.clients.dynamodb.get_item(TableName="case_store", Key=_KEY)["Item"])
 
 
@@ -162,51 +162,52 @@ def _retained(operator: Operator) -> dict[str, Any]:
 def test_policy_unpin_removes_an_unreadable_pin_and_show_and_pin_name_unpin_as_the_remedy(
     operator: Operator, attributes: dict[str, Any]
 ) -> None:
-    item = _put(operator, attributes)
+    item = _put_pin_item(operator, attributes)
     for word in ("show", "pin"):
-        said = operator.refused("policy", word, "orders", *["--yes"] * (word == "pin"), code=1)
+        said = operator.read_refusal("policy", word, "orders", *["--yes"] * (word == "pin"), code=1)
         assert "cannot be read" in said
         assert "policy unpin" in said
-    assert "not confirmed" in operator.refused("policy", "unpin", "orders", code=2)
-    assert _retained(operator) == item, "nothing was changed so far"
-    operator.json("policy", "unpin", "orders", "--yes")
-    operator.json("policy", "show", "orders", code=4)
+    assert "not confirmed" in operator.read_refusal("policy", "unpin", "orders", code=2)
+    assert _read_pin_item(operator) == item, "nothing was changed so far"
+    operator.run_json("policy", "unpin", "orders", "--yes")
+    operator.run_json("policy", "show", "orders", code=4)
     number = 4 if attributes.get("generation") == {"N": "3"} else 1
-    assert operator.json("policy", "pin", "orders", "--yes")["generation"] == number
+    assert operator.run_json("policy", "pin", "orders", "--yes")["generation"] == number
 
 
 @pytest.mark.usefixtures("queue")
 def test_policy_unpin_keeps_an_unreadable_pin_that_was_repaired_during_the_question(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operator.json("policy", "pin", "orders", "--yes")
-    good = _retained(operator)
-    _put(operator, {"pin": {"S": "{}"}, "generation": good["generation"]})
-    monkeypatch.setattr(command, "confirm", lambda *_, **__: _put(operator, good))
-    assert "somebody else" in operator.refused("policy", "unpin", "orders", code=1)
-    assert _retained(operator) == good
+    operator.run_json("policy", "pin", "orders", "--yes")
+    good = _read_pin_item(operator)
+    _put_pin_item(operator, {"pin": {"S": "{}"}, "generation": good["generation"]})
+    monkeypatch.setattr(command, "confirm", lambda *_, **__: _put_pin_item(operator, good))
+    assert "somebody else" in operator.read_refusal("policy", "unpin", "orders", code=1)
+    assert _read_pin_item(operator) == good
 
 
 def test_policy_show_lists_the_approved_sources_of_a_dlq_and_unpin_removes_one_source(
     operator: Operator,
 ) -> None:
-    dead, source = operator.aws.queue("orders-dlq"), operator.aws.queue("orders")
-    assert operator.refused("policy", "unpin", dead, "--source", source, "--yes", code=4)
+    dead = operator.aws.queue("orders-dlq")
+    source = operator.aws.queue("orders")
+    assert operator.read_refusal("policy", "unpin", dead, "--source", source, "--yes", code=4)
     pins = Pins(operator.aws.clients.dynamodb, "case_store")
     pins.approve_source(dead, source)
-    assert operator.json("policy", "show", dead) == {"approved_sources": [source]}
-    assert "a person approved that once" in operator.shown("policy", "show", dead)
-    removed = operator.json("policy", "unpin", dead, "--source", "orders", "--yes")
+    assert operator.run_json("policy", "show", dead) == {"approved_sources": [source]}
+    assert "a person approved that once" in operator.read_output("policy", "show", dead)
+    removed = operator.run_json("policy", "unpin", dead, "--source", "orders", "--yes")
     assert removed == {"removed": source}
     assert pins.load_approved_sources(dead) == frozenset()
-    assert "has no pin" in operator.refused("policy", "show", dead, code=4)
+    assert "has no pin" in operator.read_refusal("policy", "show", dead, code=4)
 
 
 def test_policy_unpin_with_an_empty_source_is_refused_and_keeps_the_pin(
     operator: Operator, queue: str
 ) -> None:
     """An unset shell variable names no source. It must not stand for the whole pin."""
-    operator.json("policy", "pin", "orders", "--yes")
+    operator.run_json("policy", "pin", "orders", "--yes")
     asked = ("policy", "unpin", queue, "--source", "", "--yes")
-    assert "is no queue's name" in operator.refused(*asked, code=2)
-    assert operator.json("policy", "show", "orders")["generation"] == 1
+    assert "is no queue's name" in operator.read_refusal(*asked, code=2)
+    assert operator.run_json("policy", "show", "orders")["generation"] == 1

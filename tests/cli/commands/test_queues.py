@@ -1,4 +1,4 @@
-"""`mendq queues`: how each is managed, why, and what was thought of it last."""
+"""Test `mendq queues`, which lists each queue's mode, its reason and the last scan."""
 
 from __future__ import annotations
 
@@ -20,54 +20,58 @@ from tests.cli.builders import Operator
 NAMES = ("a-well", "b-found", "c-skipped", "d-failed", "e-later")
 
 
-def listed(operator: Operator) -> dict[str, dict[str, Any]]:
-    found = operator.json("queues")["queues"]
-    return {each["queue_arn"].rpartition(":")[2]: each for each in found}
+def list_queues(operator: Operator) -> dict[str, dict[str, Any]]:
+    found = operator.run_json("queues")["queues"]
+    return {queue["queue_arn"].rpartition(":")[2]: queue for queue in found}
 
 
-def put_down(operator: Operator, at: datetime, names: tuple[str, ...], scanned: ScanResult) -> None:
-    """A round, as the scan leaves it."""
-    arns = (arn_of(each) for each in names)
+def put_scan_result(
+    operator: Operator, at: datetime, names: tuple[str, ...], scanned: ScanResult
+) -> None:
+    """Store the result of a complete scan of the queues `names`."""
+    arns = (make_arn(name) for name in names)
     document = add_managed_queues(scanned.document(at), arns, is_listing_complete=True)
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 
 
-def arn_of(name: str) -> str:
+def make_arn(name: str) -> str:
     return f"arn:aws:sqs:us-east-1:123456789012:{name}"
 
 
 def test_queues_lists_each_queue_with_the_result_of_its_last_scan(operator: Operator) -> None:
     for name in NAMES:
         operator.aws.queue(name, "observe")
-    assert listed(operator)["a-well"]["last_scan"] is None, "nothing was scanned"
+    assert list_queues(operator)["a-well"]["last_scan"] is None, "nothing was scanned"
     now = operator.aws.now
     store = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
     assert store.claim_stretch(now)
     store.end_stretch(Stretch(start_of_hour(now)), "d-failed", is_round_done=False)
     newest = ScanResult(
-        findings=(Finding(arn_of("b-found"), "dlq_missing", "it has none"),),
-        skipped_arns=(arn_of("c-skipped"),),
-        error_by_target={arn_of("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)},
+        findings=(Finding(make_arn("b-found"), "dlq_missing", "it has none"),),
+        skipped_arns=(make_arn("c-skipped"),),
+        error_by_target={
+            make_arn("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)
+        },
     )
     before = now - timedelta(hours=1)
-    put_down(operator, before, ("b-found", "e-later"), ScanResult())
-    put_down(operator, now, NAMES, newest)
-    thought = {name: each["last_scan"] for name, each in listed(operator).items()}
+    put_scan_result(operator, before, ("b-found", "e-later"), ScanResult())
+    put_scan_result(operator, now, NAMES, newest)
+    thought = {name: queue["last_scan"] for name, queue in list_queues(operator).items()}
     assert thought["a-well"]["found"] == []
     assert thought["b-found"]["found"] == ["dlq_missing"]
     assert thought["c-skipped"]["skipped_for_budget"] is True
     assert len(thought["d-failed"]["not_looked_at"]) == 300
     assert thought["e-later"]["at"][:13] == f"{before:%Y-%m-%dT%H}", "the newest has not come to it"
-    shown = operator.shown("queues")
+    shown = operator.read_output("queues")
     assert "nothing found" in shown
     assert "not measured, for the budget" in shown
     assert r"not or not wholly looked at: it \x1b[2J refuses us" in shown
 
 
 def test_queues_lists_the_open_cases_of_each_queue(operator: Operator) -> None:
-    case_id = operator.proposed()
-    assert listed(operator)["orders.fifo"]["open_cases"] == [case_id]
-    assert case_id in operator.shown("queues")
+    case_id = operator.open_proposed_case()
+    assert list_queues(operator)["orders.fifo"]["open_cases"] == [case_id]
+    assert case_id in operator.read_output("queues")
 
 
 def test_queues_shows_tags_not_understood_and_counts_queues_tagged_off(
@@ -75,13 +79,13 @@ def test_queues_shows_tags_not_understood_and_counts_queues_tagged_off(
 ) -> None:
     operator.aws.queue("billing", "Heal")
     operator.aws.queue("left", "off")
-    found = operator.json("queues")
-    assert found["off"] == [arn_of("left")]
+    found = operator.run_json("queues")
+    assert found["off"] == [make_arn("left")]
     (billing,) = found["queues"]
     assert billing["mode"] == "observe"
     (said,) = billing["tags_not_understood"]
     assert said.startswith("the tag mendq says Heal, which is none of")
-    assert "1 managed queue; off by tag: left" in operator.shown("queues")
+    assert "1 managed queue; off by tag: left" in operator.read_output("queues")
 
 
 def test_queues_reports_name_patterns_whose_queues_could_not_be_listed(
@@ -93,7 +97,7 @@ def test_queues_reports_name_patterns_whose_queues_could_not_be_listed(
         "mendq.cli.queues.listing.list_readable_queues",
         lambda *given: structs.replace(list_readable_queues(*given), error_by_pattern={"x*": cut}),
     )
-    assert operator.json("queues", code=1)["not_listed"] == {"x*": str(cut)}
+    assert operator.run_json("queues", code=1)["not_listed"] == {"x*": str(cut)}
 
 
 @pytest.mark.parametrize(

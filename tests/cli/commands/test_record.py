@@ -37,9 +37,9 @@ REGION = "eu-west-1"
 ACCOUNT = "123456789012"
 CALLER = f"arn:aws:sts::{ACCOUNT}:user/moto"
 CREATES = {part.name: part.create_operation for part in recorder.SETUP_STEPS}
-# IAM policies grant these to nobody: the run's own key policy does.
+# The run's own key policy grants these, no IAM policy does.
 BY_KEY_POLICY = {"kms:DisableKey", "kms:ScheduleKeyDeletion"}
-# Asked only if the trail has delivered a file, an answer was lost, or an earlier run is there.
+# Called only if the trail delivered a file, an answer was lost, or an earlier run exists.
 OF_A_FILE = {"s3:GetObject", "s3:DeleteObject"}
 OF_A_SEARCH = {"kms:ListKeys", "sqs:GetQueueAttributes", "sqs:ListQueueTags"}
 READS = ("Get", "List", "Describe")
@@ -127,12 +127,12 @@ class Account:
     def kill_run(self, monkeypatch: pytest.MonkeyPatch, moment: str, when: str = "before") -> str:
         """Start a run that dies at a call without any clean-up. Return its id."""
 
-        def killed(*_: object) -> NoReturn:
+        def die(*_: object) -> NoReturn:
             raise SystemExit("killed")
 
         with monkeypatch.context() as within:
-            within.setattr(recorder.RecordingRun, "delete_resources", killed)
-            self.at(moment, killed, when)
+            within.setattr(recorder.RecordingRun, "delete_resources", die)
+            self.at(moment, die, when)
             with pytest.raises(SystemExit, match="killed"):
                 self.drill()
         self.session = boto3.Session(region_name=REGION)
@@ -327,7 +327,7 @@ def test_drill_reports_key_left_if_lost_key_cannot_be_searched(account: Account)
     document = account.drill()
     assert document["run"] in document["left"]["key"]
     assert account.is_unfinished
-    # The queue that proves whose run it was stays until the rest is gone.
+    # The queue that proves who made the run stays until the rest is deleted.
     assert document["left"].keys() == {"key", "events"}
     account.session = boto3.Session(region_name=REGION)
     assert account.drill()["left"] == {}
@@ -352,7 +352,8 @@ def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = account.kill_run(monkeypatch, "sns.Publish")
-    existing, states = account.all(), account.key_states()
+    existing = account.all()
+    states = account.key_states()
     calls = account.note_calls()
     with pytest.raises(SystemExit, match=f"no: Delete what {recorder.NAME_PREFIX}{killed} left"):
         account.drill(_answer_no)
@@ -380,7 +381,7 @@ def test_drill_names_resources_that_it_cannot_delete_and_retries_before_a_new_ru
     assert account.all() == account.before
 
 
-# What somebody could write into DIR, and what DIR holds after a full disk.
+# Contents that another person, or a full disk, could leave in DIR.
 HOSTILE = {
     "empty": b"",
     "torn": b'{"run": "ff',
@@ -472,7 +473,7 @@ def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> 
     assert account.all() == account.before
     things = list_account_resources(account.client)
     account.clean_up()
-    # After yes, that run goes, and nothing else: not the key that the file names.
+    # After yes only that run is deleted, not the key that the file names.
     assert account.key_states()[account.production_key] == "Enabled"
     others = {thing for thing in things if account.another.name not in thing}
     assert account.all() == others | {account.production_key}
@@ -705,7 +706,7 @@ def main(
         command = ["record_failed_calls.py", folder, "--minutes", "0.002", *words]
         with monkeypatch.context() as within:
             within.setattr(sys, "argv", command)
-            # The file makes its own session, which is the account's here.
+            # The script makes its own session. Give it the account's.
             within.setattr(boto3, "Session", lambda: quiet_account.session)
             try:
                 code: object = recorder.main()
@@ -743,7 +744,8 @@ def test_record_script_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
     words: str,
 ) -> None:
     quiet_account.kill_run(monkeypatch, "sns.Publish")
-    existing, states = quiet_account.all(), quiet_account.key_states()
+    existing = quiet_account.all()
+    states = quiet_account.key_states()
     quiet_account.at("sqs.GetQueueAttributes", happens)
     code, said, line = main("--yes")
     assert (code, said, len(line.splitlines())) == (1, "", 1)
@@ -784,7 +786,8 @@ def test_record_script_changes_nothing_if_ctrl_c_comes_before_the_run(
     quiet_account: Account, main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet_account.kill_run(monkeypatch, "sns.Publish")
-    existing, states = quiet_account.all(), quiet_account.key_states()
+    existing = quiet_account.all()
+    states = quiet_account.key_states()
     quiet_account.at("sqs.ListQueueTags", _interrupt)
     code, said, line = main("--yes")
     assert (code, said, len(line.splitlines())) == (1, "", 1)
@@ -833,14 +836,14 @@ def test_record_script_runs_without_mendq_on_python_3_9(
     alone = tmp_path / "record_failed_calls.py"
     alone.write_text(text)
     environment = {**os.environ, "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
-    for words, code, said in (
+    for words, code, text in (
         (["--help"], 0, "sandbox account"),
         ([str(tmp_path)], 1, "Could not connect"),
     ):
         command = [sys.executable, "-I", str(alone), *words]
         ran = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)
         assert ran.returncode == code, ran.stderr
-        assert said in " ".join((ran.stdout + ran.stderr).split())
+        assert text in " ".join((ran.stdout + ran.stderr).split())
     monkeypatch.setitem(sys.modules, "mendq.cli.look.explain", None)
     assert recorder.name_symptom({}) == "install mendq"
 

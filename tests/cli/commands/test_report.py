@@ -1,4 +1,4 @@
-"""`mendq report`: the page into a file here, the verdict on the terminal."""
+"""Test `mendq report`, which writes the weekly page to a file and prints its verdict."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ PAGE = b"<!doctype html>\xc3\xbc"
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own to write to."""
+    """An empty working directory."""
     monkeypatch.setitem(STACK_OUTPUTS, "ReportBucket", "cases")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def _put(operator: Operator, key: str, body: bytes) -> None:
+def _put_object(operator: Operator, key: str, body: bytes) -> None:
     operator.aws.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
 
 
-def _deliver(
+def _deliver_report(
     operator: Operator, week: str = "2026-W46", page: bytes = PAGE, **changes: object
 ) -> None:
     document: Mapping[str, Any] = {**make_busy_week(), "week": week, **changes}
-    _put(operator, f"report/week={week}/report.html", page)
-    _put(operator, f"report/week={week}/delivered/verdict.json", b"{}")
-    _put(operator, f"summary/week={week}/summary.json", json.dumps(document).encode())
+    _put_object(operator, f"report/week={week}/report.html", page)
+    _put_object(operator, f"report/week={week}/delivered/verdict.json", b"{}")
+    _put_object(operator, f"summary/week={week}/summary.json", json.dumps(document).encode())
 
 
 def test_report_of_a_missing_week_writes_no_file_and_names_the_existing_weeks(
     operator: Operator, here: Path
 ) -> None:
     for number in range(30, 47):
-        _deliver(operator, f"2026-W{number}")
-    message = operator.refused("report", "--week", "2026-W47", code=4)
+        _deliver_report(operator, f"2026-W{number}")
+    message = operator.read_refusal("report", "--week", "2026-W47", code=4)
     assert message.startswith("there is no report of 2026-W47: there are 2026-W39, ")
     assert message.endswith("2026-W46, and 9 earlier")
     assert list(here.iterdir()) == []
@@ -53,15 +53,15 @@ def test_report_of_a_missing_week_writes_no_file_and_names_the_existing_weeks(
 def test_report_of_a_week_with_a_summary_but_no_page_yet_says_to_try_again(
     operator: Operator, here: Path, arguments: tuple[str, ...]
 ) -> None:
-    _put(operator, "summary/week=2026-W46/summary.json", b"{}")
-    assert operator.refused("report", *arguments, code=4) == (
+    _put_object(operator, "summary/week=2026-W46/summary.json", b"{}")
+    assert operator.read_refusal("report", *arguments, code=4) == (
         "2026-W46 is summed up and its page is not there yet: that takes a minute, come again; "
         "if it stays away, the log of deliver_report says why"
     )
     assert list(here.iterdir()) == []
-    _deliver(operator, "2026-W45")
-    assert "summed up" not in operator.mendq("report", "--week", "2026-W45").stdout
-    said = operator.shown("report")
+    _deliver_report(operator, "2026-W45")
+    assert "summed up" not in operator.run("report", "--week", "2026-W45").stdout
+    said = operator.read_output("report")
     assert "2026-W46 is summed up and its page is not there yet" in said
     assert "The page: mendq-report-2026-W45.html" in said
 
@@ -70,9 +70,9 @@ def test_report_ignores_other_objects_in_the_bucket_and_says_there_is_no_report(
     operator: Operator,
 ) -> None:
     for key in ("report/week=2026-W46.html", "report/week=new/report.html", "summary/x"):
-        _put(operator, key, b"")
+        _put_object(operator, key, b"")
     for arguments in ((), ("--week", "2026-W46")):
-        message = operator.refused("report", *arguments, code=4)
+        message = operator.read_refusal("report", *arguments, code=4)
         assert message.startswith("there is no report yet: the first comes when a week has ended")
 
 
@@ -81,25 +81,25 @@ def test_report_without_the_nightly_job_says_that_the_job_is_off(
 ) -> None:
     monkeypatch.delitem(STACK_OUTPUTS, "NightlyApplication")
     off = "the nightly job is off (nightly.enabled: false)"
-    assert operator.refused("report", code=4).startswith(f"there is no report: {off}")
-    _deliver(operator)
-    assert off in operator.shown("report")
+    assert operator.read_refusal("report", code=4).startswith(f"there is no report: {off}")
+    _deliver_report(operator)
+    assert off in operator.read_output("report")
 
 
 def test_report_keeps_an_identical_file_and_overwrites_a_different_file_only_with_yes(
     operator: Operator, here: Path
 ) -> None:
-    _deliver(operator)
-    assert operator.json("report")["written"] is True
+    _deliver_report(operator)
+    assert operator.run_json("report")["written"] is True
     before = (here / FILE).stat().st_mtime_ns
-    assert operator.json("report")["written"] is False
+    assert operator.run_json("report")["written"] is False
     assert (here / FILE).stat().st_mtime_ns == before
     (here / FILE).write_bytes(b"mine")
-    said = operator.shown("report", code=2)
+    said = operator.read_output("report", code=2)
     for words in ("26 incidents, 19 healed", f"{FILE} is there already and differs", "--yes"):
         assert words in said
     assert (here / FILE).read_bytes() == b"mine"
-    assert operator.json("report", "--yes")["written"] is True
+    assert operator.run_json("report", "--yes")["written"] is True
     assert (here / FILE).read_bytes() == PAGE
 
 
@@ -108,18 +108,19 @@ def test_report_with_open_starts_the_browser_except_with_json(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(webbrowser, "open", asked.append)
-    _deliver(operator)
-    operator.json("report", "--open")
+    _deliver_report(operator)
+    operator.run_json("report", "--open")
     assert asked == []
-    assert "no browser could be started" in operator.shown("report", "--open")
+    assert "no browser could be started" in operator.read_output("report", "--open")
     assert asked == [(here / FILE).as_uri()]
 
 
 def test_report_prints_the_verdict_and_the_first_actions_on_the_terminal(
     operator: Operator,
 ) -> None:
-    _deliver(operator)
-    verdict, shown = operator.json("report")["verdict"].splitlines(), operator.shown("report")
+    _deliver_report(operator)
+    verdict = operator.run_json("report")["verdict"].splitlines()
+    shown = operator.read_output("report")
     assert len(verdict) > 5
     command = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
     first = "1. Set VisibilityTimeout of invoices to 690 s in its template."
@@ -128,13 +129,14 @@ def test_report_prints_the_verdict_and_the_first_actions_on_the_terminal(
 
 
 def test_report_escapes_terminal_codes_in_the_weekly_summary(operator: Operator) -> None:
-    evil, document = "\x1b[2J\x07\u202e[bold]x\n\r", make_busy_week()
-    for each in document["cases"]:
-        each.update(dict.fromkeys(("queue_arn", "symptom", "why", "outcome"), evil))
-    for each in document["do_this_week"]:
-        each.update({name: evil for name, value in each.items() if isinstance(value, str)})
-    _deliver(operator, **document)
-    shown = operator.mendq("report").stdout
+    evil = "\x1b[2J\x07\u202e[bold]x\n\r"
+    document = make_busy_week()
+    for case in document["cases"]:
+        case.update(dict.fromkeys(("queue_arn", "symptom", "why", "outcome"), evil))
+    for action in document["do_this_week"]:
+        action.update({name: evil for name, value in action.items() if isinstance(value, str)})
+    _deliver_report(operator, **document)
+    shown = operator.run("report").stdout
     assert "mendq show" not in shown
     assert not set(shown) & {"\x1b", "\x07", "\u202e", "\r"}
     assert "[bold]x" in shown
@@ -144,9 +146,9 @@ def test_report_escapes_terminal_codes_in_the_weekly_summary(operator: Operator)
 def test_report_with_an_unreadable_summary_writes_the_page_without_a_verdict(
     operator: Operator, here: Path, summary: bytes
 ) -> None:
-    _deliver(operator)
-    _put(operator, "summary/week=2026-W46/summary.json", summary)
-    found = operator.json("report")
+    _deliver_report(operator)
+    _put_object(operator, "summary/week=2026-W46/summary.json", summary)
+    found = operator.run_json("report")
     assert (found["verdict"], (here / FILE).read_bytes()) == (None, PAGE)
     place = "s3://cases/report/week=2026-W46/report.html"
     assert (found["file"], found["place"]) == (str(here / FILE), place)

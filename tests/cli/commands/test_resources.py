@@ -1,4 +1,4 @@
-"""`mendq resources` of what may be gone by now; deployed and destroyed: infra/test_deploying.py."""
+"""Test `mendq resources` if some resources of the stack do not exist any more."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ ANOTHER = {"StackName": "Another", "StackStatus": "DELETE_COMPLETE", "CreationTi
 
 @pytest.fixture(autouse=True)
 def stack(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Stubber:
-    """A queue, a table and a bucket by CloudFormation's word; the bucket alone is there."""
+    """A stack of a queue, a table and a bucket, of which only the bucket exists."""
     boto3.client("s3").create_bucket(Bucket="kept-bucket")
     stub = stub_service(monkeypatch, "cloudformation")
     made = {"LastUpdatedTimestamp": AT, "ResourceStatus": "CREATE_COMPLETE"}
     summaries = [
         {
             **made,
-            "LogicalResourceId": each,
-            "PhysicalResourceId": f"kept-{each}",
-            "ResourceType": of,
+            "LogicalResourceId": kind,
+            "PhysicalResourceId": f"kept-{kind}",
+            "ResourceType": resource_type,
         }
-        for each, of in KINDS.items()
+        for kind, resource_type in KINDS.items()
     ]
     stub.add_response("list_stack_resources", {"StackResourceSummaries": summaries})
     stub.add_response("list_stacks", {"StackSummaries": [ANOTHER]})
@@ -37,7 +37,7 @@ def stack(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Stubber:
 
 
 def test_resources_lists_only_the_stack_resources_that_still_exist(operator: Operator) -> None:
-    shown = operator.mendq("resources").output
+    shown = operator.run("resources").output
     place = "Mendq in account 123456789012, us-east-1, deployed"
     assert shown.startswith(f"\n{place}\n  bucket kept-bucket\nmake cdk ARGS=destroy leaves them")
 
@@ -46,8 +46,8 @@ def test_resources_lists_only_the_stack_resources_that_still_exist(operator: Ope
 def test_resources_does_not_list_a_bucket_that_now_belongs_to_another_account(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, listed: Sequence[str]
 ) -> None:
-    answer = {"Buckets": [{"Name": each} for each in listed]}
+    answer = {"Buckets": [{"Name": bucket} for bucket in listed]}
     stub_service(monkeypatch, "s3").add_response("list_buckets", answer, {"Prefix": "kept-bucket"})
-    said = operator.refused("resources", code=4)
+    said = operator.read_refusal("resources", code=4)
     where = "in account 123456789012, us-east-1: see --profile and --region"
     assert said == f"nothing is left of a stack Mendq {where}"

@@ -1,3 +1,5 @@
+"""Test `mendq rollback`, which puts the values from before a fix back."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -12,14 +14,13 @@ from tests.heal.operators import ALICE, fail_calls, load_newest_case, move_case
 NOW = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 
 
-def _answer(case_id: str, outcome: str, **over: Any) -> dict[str, Any]:
+def _make_answer(case_id: str, outcome: str, **over: Any) -> dict[str, Any]:
     attribute = {"attribute": "VisibilityTimeout", "outcome": outcome, "before": "30"}
     attribute |= {"after": "45", "now": "45", "command": "", **over}
     return {"case_id": case_id, "state": "applied", "attributes": [attribute]}
 
 
 def test_rollback_since_option_accepts_ages_and_times_in_utc() -> None:
-    """A time is UTC unless it says otherwise."""
     minutes = {"2h": 120, "3d": 4_320, "30min": 30, "2026-11-16T11:00Z": 60}
     minutes |= {"2026-11-16T11:00": 60, "2026-11-16T12:00+01:00": 60}
     for text, ago in minutes.items():
@@ -33,22 +34,22 @@ def test_rollback_since_option_accepts_ages_and_times_in_utc() -> None:
 def test_rollback_undoes_nothing_without_yes_or_with_dry_run(
     operator: Operator, options: tuple[str, ...], code: int, asked: list[bool]
 ) -> None:
-    case_id = operator.applied()
-    operator.answers("RollbackFunction", *[_answer(case_id, "undone")] * 2)
-    assert operator.mendq("rollback", case_id, *options).exit_code == code
+    case_id = operator.open_applied_case()
+    operator.set_lambda_answers("RollbackFunction", *[_make_answer(case_id, "undone")] * 2)
+    assert operator.run("rollback", case_id, *options).exit_code == code
     assert [event["dry_run"] for _, event in operator.account.invoked] == asked
 
 
 def test_rollback_sends_messages_back_before_it_names_the_deletion_of_their_queue(
     operator: Operator,
 ) -> None:
-    """Whoever pastes the commands in their order must lose no message."""
-    case_id = operator.applied("orders.fifo")
+    """An operator who pastes the commands in their order must lose no message."""
+    case_id = operator.open_applied_case("orders.fifo")
     made = "arn:aws:sqs:us-east-1:123456789012:orders-dlq.fifo"
     command = "aws sqs delete-queue --region us-east-1 --queue-url URL"
     over = {"attribute": "DeadLetterQueue", "before": "", "after": made, "command": command}
-    operator.answers("RollbackFunction", _answer(case_id, "printed", **over))
-    shown = operator.mendq("rollback", case_id, "--dry-run").stdout
+    operator.set_lambda_answers("RollbackFunction", _make_answer(case_id, "printed", **over))
+    shown = operator.run("rollback", case_id, "--dry-run").stdout
     back = "mendq redrive orders-dlq.fifo --to orders.fifo --from orders.fifo --all --dry-run"
     warning = "deleting the queue deletes its messages"
     assert "orders-dlq.fifo stays, with its messages" in shown
@@ -59,21 +60,23 @@ def test_rollback_since_undoes_the_newest_case_first_and_skips_older_cases(
     operator: Operator,
 ) -> None:
     operator.aws.now -= timedelta(hours=5)
-    operator.applied("old.fifo")
+    operator.open_applied_case("old.fifo")
     operator.aws.later(hours=4)
-    first = operator.applied("first.fifo")
+    first = operator.open_applied_case("first.fifo")
     operator.aws.later(minutes=10)
-    second = operator.applied("second.fifo")
-    operator.answers("RollbackFunction", *(_answer(each, "undone") for each in (second, first) * 2))
-    assert operator.json("rollback", "--since", "1min", "--yes") == []
-    found = operator.json("rollback", "--since", "3h", "--yes")
-    assert [each["case_id"] for each in found] == [second, first]
+    second = operator.open_applied_case("second.fifo")
+    operator.set_lambda_answers(
+        "RollbackFunction", *(_make_answer(case_id, "undone") for case_id in (second, first) * 2)
+    )
+    assert operator.run_json("rollback", "--since", "1min", "--yes") == []
+    found = operator.run_json("rollback", "--since", "3h", "--yes")
+    assert [case["case_id"] for case in found] == [second, first]
 
 
-def _fixed_twice(operator: Operator, last: str) -> tuple[str, str, str]:
-    """A queue that two cases have raised, the earlier of them closed; its ARN and their ids."""
+def _fix_queue_twice(operator: Operator, last: str) -> tuple[str, str, str]:
+    """Let two cases raise one queue's timeout. Return its ARN and the ids, earlier first."""
     operator.aws.now -= timedelta(hours=3)
-    earlier = operator.applied()
+    earlier = operator.open_applied_case()
     first = load_newest_case(operator.aws)
     move_case(operator.aws, first, "closed")
     operator.aws.later(hours=1)
@@ -82,35 +85,40 @@ def _fixed_twice(operator: Operator, last: str) -> tuple[str, str, str]:
     assert (str(later.state), later.steps[0]["before"]) == ("applied", first.steps[0]["after"])
     if last != later.state:
         move_case(operator.aws, later, last)
-    operator.lambdas_answer()
+    operator.connect_lambdas()
     return first.queue_arn, earlier, later.case_id
 
 
-def _announced(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
-    """Case, outcome, what stood there and what was put there, in the order of the answers."""
-    every = ((each["case_id"], one) for each in answers for one in each["attributes"])
-    return [(case_id, each["outcome"], each["after"], each["before"]) for case_id, each in every]
+def _list_undone_attributes(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """Return case id, outcome, old and new value of each attribute, in the order of the answers."""
+    every = (
+        (answer["case_id"], attribute) for answer in answers for attribute in answer["attributes"]
+    )
+    return [
+        (case_id, attribute["outcome"], attribute["after"], attribute["before"])
+        for case_id, attribute in every
+    ]
 
 
 @pytest.mark.parametrize("last", ["applied", "closed"])
 def test_rollback_dry_run_of_two_fixes_on_one_queue_announces_what_rollback_does(
     operator: Operator, last: str
 ) -> None:
-    queue, earlier, later = _fixed_twice(operator, last)
+    queue, earlier, later = _fix_queue_twice(operator, last)
     stands = operator.aws.visibility(queue)
-    preview = operator.json("rollback", "--since", "5h", "--dry-run")
-    assert [each.get("once_undone", []) for each in preview] == [[], [later]]
-    ((first,), (second,)) = (each["attributes"] for each in preview)
+    preview = operator.run_json("rollback", "--since", "5h", "--dry-run")
+    assert [answer.get("once_undone", []) for answer in preview] == [[], [later]]
+    ((first,), (second,)) = (answer["attributes"] for answer in preview)
     assert first["now"] == first["after"]
     assert "now" not in second, "nobody has read it again"
-    shown = operator.shown("rollback", "--since", "5h", "--dry-run")
+    shown = operator.read_output("rollback", "--since", "5h", "--dry-run")
     assert shown.index(later) < shown.index("-> 45 s") < shown.index(earlier)
     assert shown.index(earlier) < shown.index("45 s -> 30 s")
     assert "not done" not in shown
     assert operator.aws.visibility(queue) == stands
-    done = _announced(operator.json("rollback", "--since", "5h", "--yes"))
-    assert _announced(preview) == done
-    assert [each[:2] for each in done] == [(later, "undone"), (earlier, "undone")]
+    done = _list_undone_attributes(operator.run_json("rollback", "--since", "5h", "--yes"))
+    assert _list_undone_attributes(preview) == done
+    assert [announcement[:2] for announcement in done] == [(later, "undone"), (earlier, "undone")]
     assert operator.aws.visibility(queue) == 30
 
 
@@ -118,11 +126,11 @@ def test_rollback_dry_run_of_two_fixes_on_one_queue_announces_what_rollback_does
 def test_rollback_dry_run_judges_an_earlier_fix_by_the_value_before_the_later_fix(
     operator: Operator, stood: str, outcome: str, code: int
 ) -> None:
-    _, earlier, later = _fixed_twice(operator, "closed")
-    hidden = _answer(earlier, "kept", now="90")
-    undone = _answer(later, "undone", before=stood, after="90", now="90")
-    operator.answers("RollbackFunction", undone, hidden)
-    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=code)
+    _, earlier, later = _fix_queue_twice(operator, "closed")
+    hidden = _make_answer(earlier, "kept", now="90")
+    undone = _make_answer(later, "undone", before=stood, after="90", now="90")
+    operator.set_lambda_answers("RollbackFunction", undone, hidden)
+    preview = operator.run_json("rollback", "--since", "5h", "--dry-run", code=code)
     (attribute,) = preview[1]["attributes"]
     assert (attribute["outcome"], attribute["now"]) == (outcome, stood)
     assert preview[1]["once_undone"] == [later]
@@ -131,7 +139,7 @@ def test_rollback_dry_run_judges_an_earlier_fix_by_the_value_before_the_later_fi
 def test_rollback_keeps_a_persons_value_and_undoes_a_later_fix_of_another_attribute(
     operator: Operator,
 ) -> None:
-    """The visibility timeout 30 -> 45, the key's reuse 300 -> 600, then a person's 99."""
+    """Fixes: visibility timeout 30 -> 45, key reuse 300 -> 600. A person sets timeout 99."""
     operator.aws.now -= timedelta(hours=3)
     key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": "300"}
     queue = operator.aws.queue("orders.fifo", VisibilityTimeout="30", **key)
@@ -143,66 +151,66 @@ def test_rollback_keeps_a_persons_value_and_undoes_a_later_fix_of_another_attrib
     fail_calls(operator.aws, queue, "kms", **throttled, errorMessage="Rate exceeded")
     reuse = load_newest_case(operator.aws)
     assert (str(reuse.state), reuse.steps[0]["after"]) == ("applied", "600")
-    operator.set_by_a_person(99)
-    operator.lambdas_answer()
-    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=3)
-    assert [each["case_id"] for each in preview] == [reuse.case_id, visibility]
-    ((first,), (second,)) = (each["attributes"] for each in preview)
+    operator.set_visibility_by_hand(99)
+    operator.connect_lambdas()
+    preview = operator.run_json("rollback", "--since", "5h", "--dry-run", code=3)
+    assert [answer["case_id"] for answer in preview] == [reuse.case_id, visibility]
+    ((first,), (second,)) = (answer["attributes"] for answer in preview)
     assert (first["outcome"], first["before"], first["now"]) == ("undone", "300", "600")
     expected = {"attribute": "VisibilityTimeout", "outcome": "kept", "before": "30", "after": "45"}
     assert second == {**expected, "now": "99", "command": "", "later_case": None}
-    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
-    assert _announced(done) == _announced(preview)
+    done = operator.run_json("rollback", "--since", "5h", "--yes", code=3)
+    assert _list_undone_attributes(done) == _list_undone_attributes(preview)
     assert operator.aws.visibility(queue) == 99
 
 
 def test_rollback_undoes_no_earlier_fix_if_a_person_changed_the_value_of_the_later_fix(
     operator: Operator,
 ) -> None:
-    queue, earlier, later = _fixed_twice(operator, "applied")
-    operator.set_by_a_person(99)
-    preview = operator.json("rollback", "--since", "5h", "--dry-run", code=1)
+    queue, earlier, later = _fix_queue_twice(operator, "applied")
+    operator.set_visibility_by_hand(99)
+    preview = operator.run_json("rollback", "--since", "5h", "--dry-run", code=1)
     assert preview[0]["attributes"][0]["outcome"] == "kept"
     assert (preview[1]["case_id"], preview[1]["error"]["code"]) == (earlier, "wrong_state")
     assert later in preview[1]["error"]["message"]
     move_case(operator.aws, load_newest_case(operator.aws), "closed")
-    done = operator.json("rollback", "--since", "5h", "--yes", code=3)
-    assert [each["attributes"][0]["later_case"] for each in done] == [None, None]
+    done = operator.run_json("rollback", "--since", "5h", "--yes", code=3)
+    assert [answer["attributes"][0]["later_case"] for answer in done] == [None, None]
     assert operator.aws.visibility(queue) == 99
 
 
 def test_rollback_of_a_rolled_back_case_shows_the_current_value_and_changes_nothing(
     operator: Operator,
 ) -> None:
-    case_id = operator.applied()
-    operator.lambdas_answer()
-    operator.mendq("rollback", case_id, "--yes")
+    case_id = operator.open_applied_case()
+    operator.connect_lambdas()
+    operator.run("rollback", case_id, "--yes")
     asked = len(operator.account.invoked)
-    again = operator.shown("rollback", case_id)
-    for said in ("Rolled back already", "undone VisibilityTimeout: 45 s -> 30 s", ALICE):
-        assert said in again
+    again = operator.read_output("rollback", case_id)
+    for text in ("Rolled back already", "undone VisibilityTimeout: 45 s -> 30 s", ALICE):
+        assert text in again
     assert "Would be" not in again
-    operator.set_by_a_person(77)
-    announced = operator.shown("rollback", case_id, "--yes", code=3)
+    operator.set_visibility_by_hand(77)
+    announced = operator.read_output("rollback", case_id, "--yes", code=3)
     assert "kept VisibilityTimeout: 77 s, set since by somebody else" in announced
     assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
     assert operator.aws.visibility("orders.fifo") == 77
 
 
 def test_rollback_that_aws_denies_prints_the_command_to_run_by_hand(operator: Operator) -> None:
-    """As after going back to observe, where no role may write any more."""
-    case_id = operator.applied()
+    """This happens after a change back to observe mode, in which no role may write."""
+    case_id = operator.open_applied_case()
     command = "aws sqs set-queue-attributes --attributes VisibilityTimeout=30"
     refused = {"error": "aws_refused", "reason": "AWS refused the change: AccessDenied"}
-    by_person = _answer(case_id, "printed", now="45", command=command)
-    asked = _answer(case_id, "undone", now="45"), {**by_person, **refused}
-    operator.answers("RollbackFunction", *asked, *asked)
-    announced = operator.shown("rollback", case_id, "--yes", code=1)
+    by_person = _make_answer(case_id, "printed", now="45", command=command)
+    asked = _make_answer(case_id, "undone", now="45"), {**by_person, **refused}
+    operator.set_lambda_answers("RollbackFunction", *asked, *asked)
+    announced = operator.read_output("rollback", case_id, "--yes", code=1)
     assert "AccessDenied" in announced
     assert f"AWS did not let Mendq write VisibilityTimeout; by hand: {command}" in announced
-    done = operator.json("rollback", case_id, "--yes", code=1)
+    done = operator.run_json("rollback", case_id, "--yes", code=1)
     assert done["error"]["code"] == "aws_refused"
-    assert [each["command"] for each in done["attributes"]] == [command]
+    assert [attribute["command"] for attribute in done["attributes"]] == [command]
 
 
 @pytest.mark.parametrize(
@@ -213,9 +221,11 @@ def test_rollback_exit_code_reports_a_failed_case_before_a_deleted_queue(
     operator: Operator, errors: tuple[str, str], code: int
 ) -> None:
     by_case = {
-        operator.applied(f"{n}.fifo"): {"error": error, "reason": "because"}
+        operator.open_applied_case(f"{n}.fifo"): {"error": error, "reason": "because"}
         for n, error in enumerate(errors)
         if error
     }
     operator.account.lambdas["RollbackFunction"] = lambda event: by_case[event["case_id"]]
-    assert "not done because" in operator.shown("rollback", "--since", "1h", "--yes", code=code)
+    assert "not done because" in operator.read_output(
+        "rollback", "--since", "1h", "--yes", code=code
+    )

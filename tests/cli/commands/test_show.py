@@ -1,3 +1,5 @@
+"""Test `mendq show`, which prints all that is known about one case."""
+
 from __future__ import annotations
 
 import re
@@ -31,15 +33,15 @@ PLAN = "the visibility timeout of 30 s ends before its consumers are done"
 def test_show_of_an_applied_case_has_timeline_evidence_plan_and_rollback_command(
     operator: Operator,
 ) -> None:
-    case_id = operator.applied()
-    found = operator.json("show", case_id)
+    case_id = operator.open_applied_case()
+    found = operator.run_json("show", case_id)
     assert found["facts"]["VisibilityTimeout"] == "30"
     assert found["difference"] == ["VisibilityTimeout: 30 -> 45"]
-    assert [each["to"] for each in found["transitions"]] == ["applied"]
+    assert [transition["to"] for transition in found["transitions"]] == ["applied"]
     assert found["evidence"]["failed_calls"] == 3
     assert found["undo"] == [f"mendq rollback {case_id} --region us-east-1"]
     assert found["until"] is None
-    shown = operator.mendq("show", case_id).stdout
+    shown = operator.run("show", case_id).stdout
     for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq rollback {case_id}"):
         assert words in shown
     assert "until" not in shown
@@ -48,14 +50,14 @@ def test_show_of_an_applied_case_has_timeline_evidence_plan_and_rollback_command
 def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_access(
     operator: Operator,
 ) -> None:
-    """For whoever approves; where it may not be asked, that is said."""
+    """The person who approves must know what the policy adds, or that AWS did not answer."""
     queue = make_pinned_queue(operator.aws)
     deploy_policy(operator.aws, queue)
     operator.aws.later(minutes=25)
     deny_calls(operator.aws, queue)
     case_id = load_newest_case(operator.aws).case_id
     analyzer = Analyzer(cast("Any", operator.account), {"CheckNoNewAccess": "FAIL"})
-    shown = operator.shown("show", case_id)
+    shown = operator.read_output("show", case_id)
     assert "Access Analyzer, beside what stands: FAIL: as it is; so it is" in shown
     assert f"Principal AWS: {WORKER} is new" in shown
     assert [body for _, body in analyzer.asked] == [
@@ -65,11 +67,11 @@ def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_acces
             "policyType": "RESOURCE_POLICY",
         }
     ]
-    assert "so it is" in operator.mendq("approve", case_id).output
+    assert "so it is" in operator.run("approve", case_id).output
     analyzer.fails_with = 403
-    assert "CheckNoNewAccess did not answer" in operator.json("show", case_id)["new_access"]
+    assert "CheckNoNewAccess did not answer" in operator.run_json("show", case_id)["new_access"]
     send_decision(operator.aws, "decline", case_id)
-    assert operator.json("show", case_id)["new_access"] == ""
+    assert operator.run_json("show", case_id)["new_access"] == ""
 
 
 def test_show_of_a_case_found_by_a_scan_says_that_no_call_failed(operator: Operator) -> None:
@@ -78,7 +80,7 @@ def test_show_of_a_case_found_by_a_scan_says_that_no_call_failed(operator: Opera
     found = [{"queue_arn": dead, "symptom": "dlq_retention_too_short"}]
     heal_findings({"found": found}, operator.aws.run())
     case = load_newest_case(operator.aws)
-    evidence = _section(operator.mendq("show", case.case_id).stdout, "Evidence")
+    evidence = _read_section(operator.run("show", case.case_id).stdout, "Evidence")
     assert evidence == f"seen by a scan at {case.evidence['first_at']}; no call failed"
 
 
@@ -86,31 +88,33 @@ def test_show_escapes_the_callers_user_agent_and_prints_it_once(operator: Operat
     queue = operator.aws.queue(VisibilityTimeout="30")
     agent = {"userAgent": "sdk\x1b[2J", "sourceIPAddress": "192.0.2.7"}
     operator.aws.heal(operator.aws.late_deletes(queue, "a", "b", "c", **agent))
-    shown = operator.mendq("show", load_newest_case(operator.aws).case_id).stdout
+    shown = operator.run("show", load_newest_case(operator.aws).case_id).stdout
     line = "InvalidParameterValueException from 192.0.2.7 with sdk\\x1b[2J"
-    assert _section(shown, "Evidence").count(line) == 1
+    assert _read_section(shown, "Evidence").count(line) == 1
 
 
-def _section(shown: str, heading: str) -> str:
-    """What stands under a heading, on one line."""
+def _read_section(shown: str, heading: str) -> str:
+    """Return the text below a heading on one line."""
     return " ".join(shown.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())
 
 
 def test_show_draws_bars_of_processing_time_and_timeout_only_if_the_need_is_known(
     operator: Operator,
 ) -> None:
-    """Nothing names the need of a queue without a tag or a function."""
-    unnamed = operator.shown("show", operator.applied("guessed.fifo"))
+    """A queue without a tag or a Lambda function has no known processing time."""
+    unnamed = operator.read_output("show", operator.open_applied_case("guessed.fifo"))
     assert "first failure" in unnamed
     assert "Time that consumers need" not in unnamed
     arn = operator.aws.queue("orders.fifo", VisibilityTimeout="30")
     operator.aws.tag(arn, **{"mendq:max-processing-seconds": "40"})
     operator.aws.later(seconds=200)
     operator.aws.heal(operator.aws.late_deletes(arn, "x", "y", "z"))
-    (case,) = (each for each in operator.aws.transitions() if each["queue_arn"] == arn)
+    (case,) = (
+        transition for transition in operator.aws.transitions() if transition["queue_arn"] == arn
+    )
     tag = "tag mendq:max-processing-seconds"
     assert case["evidence"]["needs"] == [{"what": tag, "seconds": 40}]
-    shown = operator.mendq("show", case["case_id"]).stdout
+    shown = operator.run("show", case["case_id"]).stdout
     assert re.findall(r"\S  +(\+\S+ s)  (\w[^:\n]*)", shown)[-1][1] == "applied"
     bars = [line.split() for line in shown.splitlines() if line.endswith("=")]
     assert [(*words[-3:-1], len(words[-1])) for words in bars] == [
@@ -122,16 +126,17 @@ def test_show_draws_bars_of_processing_time_and_timeout_only_if_the_need_is_know
 def test_show_has_both_the_reason_of_the_plan_and_the_persons_decision(
     operator: Operator, word: str
 ) -> None:
-    case_id, said = operator.proposed(), f"a person {word}d"
+    case_id = operator.open_proposed_case()
+    said = f"a person {word}d"
     send_decision(operator.aws, word, case_id, PERSON)
-    shown = operator.mendq("show", case_id).stdout
-    assert PLAN in _section(shown, "Plan")
+    shown = operator.run("show", case_id).stdout
+    assert PLAN in _read_section(shown, "Plan")
     for ended in (said, "it can be approved"):
-        assert ended not in _section(shown, "Plan")
+        assert ended not in _read_section(shown, "Plan")
     for words in (PLAN, said):
-        assert words in _section(shown, "Timeline (UTC)")
+        assert words in _read_section(shown, "Timeline (UTC)")
     assert f"  by {PERSON}\n" in shown
-    document = operator.json("show", case_id)
+    document = operator.run_json("show", case_id)
     assert said in document["reason"]
     assert PLAN in document["plan_reason"]
 
@@ -139,34 +144,36 @@ def test_show_has_both_the_reason_of_the_plan_and_the_persons_decision(
 def test_show_of_a_rolled_back_case_lists_the_steps_that_were_taken_back(
     operator: Operator,
 ) -> None:
-    case_id = operator.applied()
-    operator.lambdas_answer()
-    operator.mendq("rollback", case_id, "--yes")
-    plan = _section(operator.mendq("show", case_id).stdout, "Plan")
+    case_id = operator.open_applied_case()
+    operator.connect_lambdas()
+    operator.run("rollback", case_id, "--yes")
+    plan = _read_section(operator.run("show", case_id).stdout, "Plan")
     assert plan.startswith("VisibilityTimeout: 30 s -> 45 s planned because")
     assert PLAN in plan
-    found = operator.json("show", case_id)
-    assert [(each["before"], each["after"]) for each in found["steps"]] == [("30", "45")]
-    assert [(each["before"], each["after"]) for each in found["taken_back"]] == [("45", "30")]
-    assert "taken back: VisibilityTimeout: 45 s -> 30 s" in operator.shown("cases")
-    assert f"its plans wait for a person since case {case_id}" in operator.shown("show", case_id)
+    found = operator.run_json("show", case_id)
+    assert [(step["before"], step["after"]) for step in found["steps"]] == [("30", "45")]
+    assert [(step["before"], step["after"]) for step in found["taken_back"]] == [("45", "30")]
+    assert "taken back: VisibilityTimeout: 45 s -> 30 s" in operator.read_output("cases")
+    assert f"its plans wait for a person since case {case_id}" in operator.read_output(
+        "show", case_id
+    )
 
 
 def test_show_of_a_refused_case_has_the_code_and_the_next_step_and_no_plan(
     operator: Operator,
 ) -> None:
-    """The tag to set, with its number; it was planned by nobody."""
+    """The next step names the tag to set, with its number."""
     tags = {"mendq:max-processing-seconds": "100", "mendq:max-visibility-seconds": "120"}
     arn = operator.aws.queue("orders.fifo", VisibilityTimeout="30")
     operator.aws.tag(arn, **tags)
     operator.aws.later(seconds=200)
     operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
     case_id = load_newest_case(operator.aws).case_id
-    shown = operator.shown("show", case_id)
+    shown = operator.read_output("show", case_id)
     assert "planned because" not in shown
     assert "Not changed (over_ceiling): 150 s are needed" in shown
-    assert "Not changed (over_ceiling): 150 s are needed" in operator.shown("cases")
-    found = operator.json("show", case_id)
+    assert "Not changed (over_ceiling): 150 s are needed" in operator.read_output("cases")
+    found = operator.run_json("show", case_id)
     assert (found["plan_reason"], found["steps"], found["taken_back"]) == ("", [], [])
     step = found["next_step"]
     assert (
@@ -183,20 +190,20 @@ def test_show_of_a_refused_case_has_the_code_and_the_next_step_and_no_plan(
 def test_show_and_cases_never_break_a_policy_or_arn_across_lines(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, columns: str
 ) -> None:
-    """At any width, and in a pipe."""
+    """People copy both. Columns "" stands for a pipe."""
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
     else:
         monkeypatch.delenv("COLUMNS", raising=False)
-    operator.applied()
+    operator.open_applied_case()
     arn = f"arn:aws:iam::123456789012:role/{'deployer-of-orders/' * 6}x"
     policy = '{"Statement":[{"Effect":"Allow","Principal":{"AWS":"' + arn + '"}}]}'
     change_cases(operator.aws, reason=f"somebody has set {policy} for {arn} since, as it seems")
     for command in (("show", load_newest_case(operator.aws).case_id), ("cases",)):
-        shown = operator.mendq(*command).stdout
+        shown = operator.run(*command).stdout
         assert policy in shown
         assert f" {arn} " in shown.replace("\n", " ")
-    lines = [each.strip() for each in operator.mendq("cases").stdout.splitlines()]
+    lines = [line.strip() for line in operator.run("cases").stdout.splitlines()]
     assert ("somebody has set" in lines) is bool(columns), "what can be broken is, and in no pipe"
 
 
@@ -206,38 +213,38 @@ def test_show_and_cases_never_break_a_policy_or_arn_across_lines(
 def test_show_of_a_waiting_case_has_its_deadline_and_only_the_possible_decisions(
     operator: Operator, state: str, words: tuple[str, ...]
 ) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     if state == "approved":
         operator.aws.later(hours=3)
         send_decision(operator.aws, "approve", case_id)
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
     ends_at = load_newest_case(operator.aws).at + hours
-    shown = operator.mendq("show", case_id).stdout
+    shown = operator.run("show", case_id).stdout
     assert f"{state}, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
-    assert ("it can be approved until" in _section(shown, "Plan")) is (state == "proposed")
+    assert ("it can be approved until" in _read_section(shown, "Plan")) is (state == "proposed")
     for word in ("approve", "decline", "close"):
         assert (f"  mendq {word} {case_id} --region us-east-1\n" in shown) is (word in words)
-    assert operator.json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")
+    assert operator.run_json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")
 
 
 def test_show_names_the_malformed_part_of_a_cases_evidence_and_exits(operator: Operator) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     wrong: dict[str, Any] = {"failed_calls": {"failed_calls": "3"}, "principals": {"principals": 5}}
     wrong["requests"] = {"requests": [{"source_ip": []}]}
     for says, evidence in {"its evidence": [], **wrong}.items():
         change_cases(operator.aws, evidence=evidence)
-        shown = operator.mendq("show", case_id)
+        shown = operator.run("show", case_id)
         assert f"{says} is no" in " ".join(shown.output.split())
         assert isinstance(shown.exception, SystemExit)
     change_cases(operator.aws, evidence={})
-    assert operator.json("show", case_id)["evidence"] == {}
+    assert operator.run_json("show", case_id)["evidence"] == {}
 
 
 def test_show_and_cases_escape_terminal_codes_in_the_reason_of_a_case(operator: Operator) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     change_cases(operator.aws, reason="\x1b[2J[bold]")
     for command in (("cases",), ("show", case_id)):
-        shown = operator.mendq(*command).stdout
+        shown = operator.run(*command).stdout
         assert "\x1b[2J" not in shown
         assert "[bold]" in shown
 
@@ -253,24 +260,24 @@ def test_show_and_cases_escape_terminal_codes_in_the_reason_of_a_case(operator: 
 def test_show_offers_rollback_only_if_the_queue_still_has_the_value_that_mendq_wrote(
     operator: Operator, seconds: int, outcome: str, says: str
 ) -> None:
-    case_id = operator.applied()
-    operator.set_by_a_person(seconds)
-    found = operator.json("show", case_id)
+    case_id = operator.open_applied_case()
+    operator.set_visibility_by_hand(seconds)
+    found = operator.run_json("show", case_id)
     (standing,) = found["standing"]
-    stands = [standing[each] for each in ("outcome", "now", "before")]
+    stands = [standing[key] for key in ("outcome", "now", "before")]
     assert stands == [outcome, str(seconds), "30"]
-    shown = operator.mendq("show", case_id).stdout
-    assert says in _section(shown, "Undo")
+    shown = operator.run("show", case_id).stdout
+    assert says in _read_section(shown, "Undo")
     assert ("rollback" in shown) is bool(found["undo"]) is (outcome == "undone")
 
 
 def test_show_offers_no_rollback_if_the_queue_was_deleted(operator: Operator) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
-    found = operator.json("show", case_id)
+    found = operator.run_json("show", case_id)
     assert (found["undo"], found["standing"]) == ([], [])
     assert (found["queue_exists"], found["difference"]) == (False, [])
-    shown = operator.mendq("show", case_id).stdout
+    shown = operator.run("show", case_id).stdout
     assert "is gone" in shown
     assert "\nUndo\n" not in shown
     assert "rollback" not in shown
@@ -279,15 +286,15 @@ def test_show_offers_no_rollback_if_the_queue_was_deleted(operator: Operator) ->
 def test_show_offers_close_for_a_case_of_a_symptom_that_mendq_does_not_know(
     operator: Operator,
 ) -> None:
-    case_id = operator.applied()
-    assert "mendq close" not in operator.mendq("show", case_id).stdout
+    case_id = operator.open_applied_case()
+    assert "mendq close" not in operator.run("show", case_id).stdout
     change_cases(operator.aws, symptom="gone_since")
-    shown = _section(operator.mendq("show", case_id).stdout, "A person's word")
+    shown = _read_section(operator.run("show", case_id).stdout, "A person's word")
     assert shown == f"mendq close {case_id} --region us-east-1"
 
 
 def test_show_and_cases_report_what_holds_up_an_approved_case(operator: Operator) -> None:
-    case_id = operator.proposed()
+    case_id = operator.open_proposed_case()
     operator.aws.later(hours=3)
     send_decision(operator.aws, "approve", case_id)
     since = operator.aws.now
@@ -295,9 +302,9 @@ def test_show_and_cases_report_what_holds_up_an_approved_case(operator: Operator
     make_context(operator.aws).open_cases.store_hold_up(load_newest_case(operator.aws), hold_up)
     line = f"held up since {since:%Y-%m-%d %H:%M} UTC: changes are frozen: Black Friday"
     for command in (("show", case_id), ("cases",)):
-        assert line in " ".join(operator.mendq(*command).stdout.split())
-    said = operator.json("show", case_id)["held_up"]
+        assert line in " ".join(operator.run(*command).stdout.split())
+    said = operator.run_json("show", case_id)["held_up"]
     assert (said["code"], said["reason"]) == ("frozen", "changes are frozen: Black Friday")
     send_decision(operator.aws, "decline", case_id)
-    assert operator.json("show", case_id)["held_up"] is None
-    assert "held up" not in operator.mendq("cases").stdout
+    assert operator.run_json("show", case_id)["held_up"] is None
+    assert "held up" not in operator.run("cases").stdout

@@ -1,3 +1,5 @@
+"""Test `mendq support-bundle`, which writes a file for AWS Support."""
+
 from __future__ import annotations
 
 import json
@@ -12,13 +14,13 @@ from tests.heal.operators import load_newest_case
 
 
 @pytest.fixture(autouse=True)
-def _now(operator: Operator) -> None:
+def _start_two_hours_ago(operator: Operator) -> None:
     operator.aws.now = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
 
 
-def _bundle(operator: Operator, case_id: str, folder: Path) -> dict[str, Any]:
+def _write_bundle(operator: Operator, case_id: str, folder: Path) -> dict[str, Any]:
     path = folder / "bundle.json"
-    operator.json("support-bundle", case_id, "--output", str(path), "--yes")
+    operator.run_json("support-bundle", case_id, "--output", str(path), "--yes")
     found: dict[str, Any] = json.loads(path.read_text())
     return found
 
@@ -26,12 +28,12 @@ def _bundle(operator: Operator, case_id: str, folder: Path) -> dict[str, Any]:
 def test_support_bundle_holds_request_ids_attributes_and_metrics_of_the_case(
     operator: Operator, tmp_path: Path
 ) -> None:
-    case_id = operator.applied()
+    case_id = operator.open_applied_case()
     arn = load_newest_case(operator.aws).queue_arn
-    operator.counted_by_sqs("orders.fifo", "NumberOfMessagesSent", 7, operator.aws.now)
-    found = _bundle(operator, case_id, tmp_path)
-    assert [each["request_id"] for each in found["requests"]] == [
-        f"request-orders.fifo-{each}" for each in "abc"
+    operator.put_sqs_metric("orders.fifo", "NumberOfMessagesSent", 7, operator.aws.now)
+    found = _write_bundle(operator, case_id, tmp_path)
+    assert [request["request_id"] for request in found["requests"]] == [
+        f"request-orders.fifo-{suffix}" for suffix in "abc"
     ]
     first = found["requests"][0]
     assert (first["operation"], first["region"]) == ("DeleteMessage", "us-east-1")
@@ -50,12 +52,13 @@ def test_support_bundle_holds_request_ids_attributes_and_metrics_of_the_case(
 def test_support_bundle_overwrites_an_existing_file_only_with_yes(
     operator: Operator, tmp_path: Path
 ) -> None:
-    case_id, path = operator.applied(), tmp_path / "mine.json"
+    case_id = operator.open_applied_case()
+    path = tmp_path / "mine.json"
     path.write_text("mine")
-    line = operator.refused("support-bundle", case_id, "-o", str(path), code=2)
+    line = operator.read_refusal("support-bundle", case_id, "-o", str(path), code=2)
     assert "--yes overwrites it" in line
     assert path.read_text() == "mine"
-    assert "3 requests, no message bodies" in operator.shown(
+    assert "3 requests, no message bodies" in operator.read_output(
         "support-bundle", case_id, "-o", str(path), "--yes"
     )
 
@@ -64,5 +67,5 @@ def test_support_bundle_of_an_unknown_case_writes_no_file(
     operator: Operator, tmp_path: Path
 ) -> None:
     path = tmp_path / "bundle.json"
-    operator.refused("support-bundle", "none", "-o", str(path), code=4)
+    operator.read_refusal("support-bundle", "none", "-o", str(path), code=4)
     assert not path.exists()

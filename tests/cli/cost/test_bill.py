@@ -1,4 +1,4 @@
-"""What is billed of a template: every resource type has a price, or a reason for none."""
+"""Test the monthly price of the stack's template."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ from tests.infra.synthesized import NIGHTLY_OFF, SETTINGS, template_of, template
 
 KNOWN = json.loads(Path(__file__).with_name("tables.json").read_text())
 CLOUDWATCH = "AWS::CloudWatch::"
-# Nothing may make the stack dearer unnoticed: whoever raises these says so in the changelog.
-MOST_WITHOUT_DASHBOARD, MOST_WITH_DASHBOARD, MOST_WITH_ESSENTIAL_ALARMS = 10.5, 13.5, 5.0
+# Dollars a month. A change that raises one of these must be in the changelog.
+MOST_WITHOUT_DASHBOARD = 10.5
+MOST_WITH_DASHBOARD = 13.5
+MOST_WITH_ESSENTIAL_ALARMS = 5.0
 
 
-def stack(*resources: Mapping[str, Any]) -> BilledStack:
-    return BilledStack({"Resources": {f"R{n}": each for n, each in enumerate(resources)}})
+def make_stack(*resources: Mapping[str, Any]) -> BilledStack:
+    return BilledStack({"Resources": {f"R{n}": resource for n, resource in enumerate(resources)}})
 
 
-def alarm(**properties: Any) -> Mapping[str, Any]:
+def make_alarm(**properties: Any) -> Mapping[str, Any]:
     return {"Type": f"{CLOUDWATCH}Alarm", "Properties": properties}
 
 
-# What an invocation of it costs, the price list of Mendq does not have.
+# Mendq's price list has no price for an invocation of this hook.
 HOOK = "AWS::CloudFormation::LambdaHook"
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_idle_stack_costs_less_than_its_ceiling_with_and_without_dashboard(name: str) -> None:
-    """At list price."""
     deployed = BilledStack(template_of(name).raw)
     assert bill.list_unpriced_types(deployed) == sorted(deployed.resource_types & {HOOK}), (
         "said, and not zero"
@@ -55,7 +56,7 @@ def test_idle_stack_costs_less_than_its_ceiling_with_and_without_dashboard(name:
     else:
         assert 3 < without < MOST_WITHOUT_DASHBOARD < with_one < MOST_WITH_DASHBOARD
     has_one = SETTINGS[name].get("dashboard", True)
-    whole = sum(each.dollars for each in lines)
+    whole = sum(line.dollars for line in lines)
     assert whole == pytest.approx(with_one if has_one else without)
 
 
@@ -64,7 +65,7 @@ def test_price_of_an_alarm_depends_on_the_metrics_that_it_reads(
     properties: dict[str, Any], expected: float
 ) -> None:
     assert bill.PRICING_FUNCTION_BY_TYPE[f"{CLOUDWATCH}Alarm"](
-        stack(alarm(**properties))
+        make_stack(make_alarm(**properties))
     ).dollars == pytest.approx(expected)
 
 
@@ -85,7 +86,7 @@ def test_template_without_resources_is_refused_as_not_priced(template: Any) -> N
         _ = BilledStack(template).resource_types
 
 
-def _names_sent(
+def _list_sent_metrics(
     send_metrics: Callable[[LambdaInvocation[Any]], None], alarms: str = FULL_ALARMS
 ) -> frozenset[str]:
     metrics = EphemeralMetrics(namespace=METRIC_NAMESPACE)
@@ -93,13 +94,14 @@ def _names_sent(
     call.settings.alarms = alarms
     send_metrics(call)
     (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
-    return frozenset(each["Name"] for each in sent["Metrics"])
+    return frozenset(metric["Name"] for metric in sent["Metrics"])
 
 
 def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs() -> None:
-    now, followed = datetime(2026, 1, 1, tzinfo=UTC), FollowUpResult([])
-    by_follow_up = _names_sent(lambda call: follow_up.send_metrics(call, followed, now))
-    by_probe = _names_sent(lambda call: call.count(BatchResult().count_by_metric())) | {
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    followed = FollowUpResult([])
+    by_follow_up = _list_sent_metrics(lambda call: follow_up.send_metrics(call, followed, now))
+    by_probe = _list_sent_metrics(lambda call: call.count(BatchResult().count_by_metric())) | {
         OwnMetric.PROBES_LOST
     }
     by_others = {
@@ -107,19 +109,22 @@ def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs()
         deliver_report.NOT_DELIVERED_METRIC,
         OwnMetric.WEEKS_FAILED,
     }
-    sent, billed = by_follow_up | by_probe | by_others, {*OwnMetric} - METRICS_SENT_ON_EVENTS
+    sent = by_follow_up | by_probe | by_others
+    billed = {*OwnMetric} - METRICS_SENT_ON_EVENTS
     assert sent == billed, (
         f"Sent while nothing happens, and not in _METRICS_SENT_REGULARLY of mendq/model/names.py: "
         f"{sorted(sent - billed)}. In it, and not sent then: {sorted(billed - sent)}. "
         "docs/cost.md is derived from it."
     )
-    few = _names_sent(lambda call: follow_up.send_metrics(call, followed, now), "essential")
+    few = _list_sent_metrics(lambda call: follow_up.send_metrics(call, followed, now), "essential")
     assert few == by_follow_up - GAUGE_METRICS < by_follow_up
-    always, of_weeks = len(by_follow_up | by_probe), 2 * 30 / 7
+    always = len(by_follow_up | by_probe)
+    of_weeks = 2 * 30 / 7
     runs = 6 * (30 + 30 / 7)
-    on, off = template_of("default"), template_with(NIGHTLY_OFF)
+    on = template_of("default")
+    off = template_with(NIGHTLY_OFF)
     for template, sometimes, hours in ((on, 8, runs + of_weeks), (off, 2, of_weeks)):
-        lines = {each.item: each for each in bill.list_costs(BilledStack(template.raw))}
+        lines = {line.item: line for line in bill.list_costs(BilledStack(template.raw))}
         metrics = lines["custom metrics"]
         assert metrics.quantity == f"{always} all month, {sometimes} some hours of it"
         assert metrics.units_by_price[prices.METRIC_MONTH] == pytest.approx(always + hours / 720)

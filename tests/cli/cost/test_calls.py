@@ -1,4 +1,4 @@
-"""What logging which calls costs and shows, and what is advised."""
+"""Test what each choice of logged calls costs and which symptoms it shows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mendq.model.names import DATA_EVENT_NAMES
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
 FIFO = f"{ARN}.fifo"
-# A week of it is a dollar a month: 30/7 times so many at ten cents per 100,000.
+# Calls a week that cost a dollar a month: 30/7 times as many at ten cents per 100,000.
 DOLLAR = 7_000_000 // 30
 COLUMNS = (
     "NumberOfMessagesSent",
@@ -31,15 +31,19 @@ COLUMNS = (
 )
 
 
-def _queue(sent: float, received: float, empty: float, deleted: float = 0) -> QueueCalls:
-    """By dollars a month."""
+def _make_queue_calls(sent: float, received: float, empty: float, deleted: float = 0) -> QueueCalls:
+    """Make a queue whose calls would cost these dollars a month."""
     dollars = (sent, received, empty, deleted)
     return QueueCalls(
-        ARN, {name: round(of * DOLLAR) for name, of in zip(COLUMNS, dollars, strict=True)}
+        ARN,
+        {
+            name: round(dollar_amount * DOLLAR)
+            for name, dollar_amount in zip(COLUMNS, dollars, strict=True)
+        },
     )
 
 
-BUSY = _queue(1, 2, 6, 3)
+BUSY = _make_queue_calls(1, 2, 6, 3)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +76,7 @@ def test_trail_choice_lists_each_symptom_by_its_worst_visibility_over_all_queues
     for choice in TRAIL_CHOICES:
         shown = sort_symptoms_by_visibility(choice, [ARN, FIFO])
         seen = {*shown.wholly, *shown.in_part, *shown.blind}
-        assert seen == {each.name for each in CATALOGUE if each.seen_as}
+        assert seen == {symptom.name for symptom in CATALOGUE if symptom.seen_as}
     without = sort_symptoms_by_visibility(NO_RECEIVES_CHOICE, [FIFO])
     assert (sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).blind, without.blind) == (
         [],

@@ -1,4 +1,4 @@
-"""What the tests of the doctor share."""
+"""Trail selectors for the tests of the doctor."""
 
 # The selectors of a trail that logs the data events of SQS queues.
 SQS_DATA_EVENTS = (

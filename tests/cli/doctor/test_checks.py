@@ -1,4 +1,4 @@
-"""What the doctor says of each thing that it looks at, and what there is to type."""
+"""Test the checks of `mendq doctor` and the commands that they print."""
 
 from __future__ import annotations
 
@@ -34,18 +34,23 @@ from tests.cli.builders import STACK_OUTPUTS, Operator
 from tests.cli.doctor.builders import SQS_DATA_EVENTS
 
 NOW = datetime(2026, 11, 22, 4, tzinfo=UTC)
-OK, WARN, FAIL, UNKNOWN = Status.OK, Status.WARN, Status.FAIL, Status.UNKNOWN
+OK = Status.OK
+WARN = Status.WARN
+FAIL = Status.FAIL
+UNKNOWN = Status.UNKNOWN
 KNOWN = json.loads(Path(__file__).with_name("checks.json").read_text())
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders"
-BUCKET, HERE, THERE = "our-logs", "us-east-1", "eu-west-1"
+BUCKET = "our-logs"
+HERE = "us-east-1"
+THERE = "eu-west-1"
 
 
-def _raising(error: Exception) -> Iterator[Check]:
+def _raise_after_one_check(error: Exception) -> Iterator[Check]:
     yield Check("before", OK, "")
     raise error
 
 
-def _denied(message: str) -> ClientError:
+def _make_denial(message: str) -> ClientError:
     return ClientError({"Error": {"Code": "AccessDenied", "Message": message}}, "DescribeTrails")
 
 
@@ -54,17 +59,17 @@ def _denied(message: str) -> ClientError:
     [
         (EndpointConnectionError(endpoint_url="http://nowhere"), "ask again in a minute"),
         (
-            _denied("User: x is not authorized to perform: cloudtrail:DescribeTrails because"),
+            _make_denial("User: x is not authorized to perform: cloudtrail:DescribeTrails because"),
             "allow cloudtrail:DescribeTrails",
         ),
-        (_denied("no"), "allow the action of DescribeTrails"),
+        (_make_denial("no"), "allow the action of DescribeTrails"),
         (CommandError("no output FollowUpFunction"), "deploy this version of Mendq"),
     ],
 )
 def test_doctor_check_that_aws_refuses_is_unknown_with_a_remedy_and_keeps_earlier_results(
     error: Exception, remedy: str
 ) -> None:
-    before, unknown = run_checks("trails", lambda: _raising(error))
+    before, unknown = run_checks("trails", lambda: _raise_after_one_check(error))
     assert (before.status, unknown.status, unknown.remedy) == (OK, UNKNOWN, remedy)
 
 
@@ -72,7 +77,7 @@ def test_doctor_check_that_aws_refuses_is_unknown_with_a_remedy_and_keeps_earlie
 def test_doctor_topic_check_reports_if_pages_reach_a_confirmed_subscriber(
     operator: Operator, subscriptions: str, status: str, remedy: str
 ) -> None:
-    named = (each.partition(":") for each in subscriptions.split())
+    named = (subscription.partition(":") for subscription in subscriptions.split())
     found = [{"Protocol": protocol, "SubscriptionArn": arn} for protocol, _, arn in named]
     settings = operator.account.settings
     with Stubber(operator.account.clients.sns) as stub:
@@ -90,16 +95,16 @@ def test_doctor_topic_check_reports_if_pages_reach_a_confirmed_subscriber(
 def test_doctor_names_up_to_three_leftover_drill_queues_and_prints_the_untag_command(
     marked: str, named: str
 ) -> None:
-    every = [ManagedQueue(f"{ARN}-{each}", {DRILL_TAG: ""}) for each in marked]
+    every = [ManagedQueue(f"{ARN}-{suffix}", {DRILL_TAG: ""}) for suffix in marked]
     found = list(check_drill_tags([ManagedQueue(ARN, {"mendq": "heal"}), *every]))
-    assert [each.sentence.rpartition(": ")[2] for each in found] == [named] * bool(marked)
-    for each in found:
-        assert "nobody is paged" in each.sentence
-        assert "untag-queue --region us-east-1" in _command(each)
+    assert [check.sentence.rpartition(": ")[2] for check in found] == [named] * bool(marked)
+    for check in found:
+        assert "nobody is paged" in check.sentence
+        assert "untag-queue --region us-east-1" in _read_command(check)
 
 
-def _command(check: Check) -> str:
-    """What is to be typed, which the AWS CLI takes; empty where nothing is."""
+def _read_command(check: Check) -> str:
+    """Return the command of a check, which the AWS CLI must accept. Empty if there is none."""
     if check.remedy:
         assert isinstance(check.remedy, Command)
         assert find_mistake(check.remedy) == ""
@@ -110,7 +115,7 @@ def _command(check: Check) -> str:
 def test_doctor_reports_the_region_of_the_trail_bucket_or_that_it_is_unknown(  # noqa: PLR0917 - a row of the table
     operator: Operator, code: str, region: str, status: str, says: str, remedy: str
 ) -> None:
-    """S3 tells the region to strangers too, with `code`; silence is not known."""
+    """S3 names the region even in an error answer. Without the header the region is unknown."""
     meta: dict[str, Any] = {"HTTPHeaders": {"x-amz-bucket-region": region} if region else {}}
     doctor = Doctor(operator.account, NOW)
     with (
@@ -141,7 +146,7 @@ def test_doctor_reports_a_disabled_nightly_job_as_ok_and_asks_for_no_trail_bucke
 def test_doctor_check_of_a_stack_resource_is_ok_or_fails_with_a_command_to_paste(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, row: list[Any]
 ) -> None:
-    """Type, logical and physical id; what AWS is asked for it and answers; what is said, typed."""
+    """A row: type, logical id, physical id, operation, request, answer, sentence, command."""
     kind, logical, physical, operation, asked, answer, says, typed = row
     service: Any = kind.split("::")[1].lower()
     client: Any = boto3.client(service, region_name=HERE)
@@ -151,7 +156,7 @@ def test_doctor_check_of_a_stack_resource_is_ok_or_fails_with_a_command_to_paste
         stub.add_response(operation, answer, asked)
         (check,) = Deployment(operator.account, NOW).check_resources()
     assert (check.status, check.sentence[: len(says)]) == (FAIL if typed else OK, says)
-    assert _command(check) == typed
+    assert _read_command(check) == typed
 
 
 @pytest.mark.parametrize("home", [HERE, THERE])
@@ -164,48 +169,48 @@ def test_doctor_prints_start_logging_in_the_home_region_of_a_stopped_trail(
     check, no_probe = check_trails(operator.account, [])
     assert (check.status, no_probe.status) == (WARN, FAIL)
     start = f"aws cloudtrail start-logging --region {home} --name {made['TrailARN']}"
-    assert _command(check) == start
+    assert _read_command(check) == start
 
 
-# Trails, as an account sees them that is a member of an organization.
+# The trails that a member account of an organization sees.
 
 PROBE_ARN = "arn:aws:sqs:us-east-1:123456789012:mendq-probe.fifo"
 ROOTS = {"TrailBucket": "our-logs", "TrailRoot": "s3://our-logs/o-abc", "ProbeFunction": "probe"}
 
 
-def _described(name: str, owner: str = "123456789012", **over: str) -> dict[str, Any]:
+def _make_trail_description(name: str, owner: str = "123456789012", **over: str) -> dict[str, Any]:
     arn = f"arn:aws:cloudtrail:us-east-1:{owner}:trail/{name}"
     return {"Name": name, "TrailARN": arn, "HomeRegion": HERE, "S3BucketName": "b", **over}
 
 
-def _looked_at(
+def _check_trails(
     operator: Operator, *trails: tuple[dict[str, Any], list[dict[str, Any]] | str]
 ) -> tuple[list[Check], list[Trail]]:
-    """What is said of trails, each with one selector's fields or the code of a refusal."""
+    """Check trails, each given with one selector's fields or the code of a refusal."""
     found: list[Trail] = []
     client = operator.account.clients.cloudtrail
     with Stubber(client) as stub, patch.dict(STACK_OUTPUTS, ROOTS):
-        stub.add_response("describe_trails", {"trailList": [each for each, _ in trails]})
-        for each, selects in trails:
+        stub.add_response("describe_trails", {"trailList": [trail for trail, _ in trails]})
+        for trail, selects in trails:
             if isinstance(selects, str):
                 stub.add_client_error("get_trail_status", selects, "Unknown trail")
                 continue
-            stub.add_response("get_trail_status", {"IsLogging": True}, {"Name": each["TrailARN"]})
+            stub.add_response("get_trail_status", {"IsLogging": True}, {"Name": trail["TrailARN"]})
             selectors = [{"FieldSelectors": [*SQS_DATA_EVENTS, *selects]}]
-            answer = {"TrailARN": each["TrailARN"], "AdvancedEventSelectors": selectors}
+            answer = {"TrailARN": trail["TrailARN"], "AdvancedEventSelectors": selectors}
             stub.add_response("get_event_selectors", answer)
         return list(check_trails(operator.account, found)), found
 
 
-ORGANIZATION = _described("organization", "999999999999"), "TrailNotFoundException"
-OURS = _described("ours"), [{"Field": "resources.ARN", "Equals": [ARN]}]
+ORGANIZATION = (_make_trail_description("organization", "999999999999"), "TrailNotFoundException")
+OURS = _make_trail_description("ours"), [{"Field": "resources.ARN", "Equals": [ARN]}]
 
 
 def test_doctor_still_checks_the_other_trails_if_one_trail_cannot_be_read(
     operator: Operator,
 ) -> None:
-    checks, found = _looked_at(operator, ORGANIZATION, OURS)
-    assert [(each.name, each.status) for each in checks] == [
+    checks, found = _check_trails(operator, ORGANIZATION, OURS)
+    assert [(check.name, check.status) for check in checks] == [
         ("trail organization", UNKNOWN), ("trail ours", OK), ("probe's trail", UNKNOWN),
     ]  # fmt: skip
     assert "ask account 999999999999, whose trail it is" in checks[0].remedy
@@ -217,17 +222,17 @@ def test_doctor_still_checks_the_other_trails_if_one_trail_cannot_be_read(
     ), "it may log them"
     assert list_unlogged_queues(found[1:], [other]) == [other]
     unknown = {other: "not known: organization cannot be read"}
-    for each in list_symptom_visibility(found, [ARN, other]):
-        assert each.blind == {}
-        assert other not in each.visible
-        assert {arn: why for arn, why in each.partly.items() if arn == other} in ({}, unknown)
+    for visibility in list_symptom_visibility(found, [ARN, other]):
+        assert visibility.blind == {}
+        assert other not in visibility.visible
+        assert {arn: why for arn, why in visibility.partly.items() if arn == other} in ({}, unknown)
 
 
-def _doctored(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Trail) -> Any:
-    """What the doctor says where these are the trails, and nothing is looked at of the stack."""
+def _run_doctor(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Trail) -> Any:
+    """Run the doctor with these trails and without a check of the stack's resources."""
     monkeypatch.setattr(checks, "check_trails", lambda _, found: found.extend(trails) or ())
     monkeypatch.setattr(Deployment, "check_resources", lambda _: ())
-    return operator.json("doctor", code=1)
+    return operator.run_json("doctor", code=1)
 
 
 def test_doctor_prints_the_verdict_first_and_passed_checks_only_with_verbose(
@@ -240,18 +245,20 @@ def test_doctor_prints_the_verdict_first_and_passed_checks_only_with_verbose(
         Check("heartbeat", FAIL, "it is silent", "look into the log"),
     ]
     monkeypatch.setattr("mendq.cli.look.doctor.CHECK_FUNCTION_BY_NAME", {"all": lambda _: said})
-    brief = operator.mendq("doctor")
+    brief = operator.run("doctor")
     first, *others = brief.stdout.splitlines()
     assert (brief.exit_code, first) == (1, "1 FAIL, 1 WARN in 4 checks: stack Mendq, us-east-1")
-    assert [each.split()[0] for each in others] == ["fail", "->", "warn", "->", "What"]
+    assert [line.split()[0] for line in others] == ["fail", "->", "warn", "->", "What"]
     assert "trail" not in "".join(others[:-1])
-    whole = operator.mendq("doctor", "-v")
-    assert whole.stdout.startswith("".join(f"{each}\n" for each in (first, *others[:-1])))
+    whole = operator.run("doctor", "-v")
+    assert whole.stdout.startswith("".join(f"{line}\n" for line in (first, *others[:-1])))
     assert "trails: 2 of 2 are fine" in whole.stdout
     del said[2:]
-    assert operator.shown("doctor").startswith("all well in 2 checks: stack Mendq, us-east-1")
+    assert operator.read_output("doctor").startswith("all well in 2 checks: stack Mendq, us-east-1")
     said.append(Check("alarms", UNKNOWN, "may not be read", "allow it"))
-    assert operator.shown("doctor").startswith("1 UNKNOWN in 3 checks: "), "not well, not failed"
+    assert operator.read_output("doctor").startswith("1 UNKNOWN in 3 checks: "), (
+        "not well, not failed"
+    )
 
 
 def test_doctor_advises_no_trail_selectors_while_one_trail_cannot_be_read(
@@ -259,8 +266,8 @@ def test_doctor_advises_no_trail_selectors_while_one_trail_cannot_be_read(
 ) -> None:
     operator.aws.queue("orders.fifo")
     trails = Trail("organization", None), Trail("ours", ())
-    found = _doctored(operator, monkeypatch, *trails)
-    assert [each for each in found["checks"] if each["check"] == "selectors"] == []
+    found = _run_doctor(operator, monkeypatch, *trails)
+    assert [check for check in found["checks"] if check["check"] == "selectors"] == []
     assert (found["outside_selectors"], found["not_logged"]) == ([], {})
     assert found["trails_not_read"] == ["organization"]
 
@@ -269,7 +276,7 @@ def test_doctor_advises_no_trail_selectors_while_one_trail_cannot_be_read(
 def test_doctor_evaluates_trail_selectors_like_cloudtrail_to_see_if_the_probe_is_logged(
     operator: Operator, field: dict[str, Any], *, is_logged: bool
 ) -> None:
-    (_, check), _ = _looked_at(operator, (_described("ours"), [field]))
+    (_, check), _ = _check_trails(operator, (_make_trail_description("ours"), [field]))
     assert check.status is (OK if is_logged else FAIL)
     assert is_logged or PROBE_ARN in check.remedy
 
@@ -278,15 +285,15 @@ def test_doctor_evaluates_trail_selectors_like_cloudtrail_to_see_if_the_probe_is
 def test_doctor_warns_of_trail_files_outside_the_prefix_that_the_nightly_job_reads(
     operator: Operator, trails: list[list[str]], status: str, says: str
 ) -> None:
-    """Each trail's place, and the type of resources that it logs or the code of a refusal."""
+    """A row of `trails` is a trail's place and its resource type, or the code of a refusal."""
     looked_at = list[tuple[dict[str, Any], list[dict[str, Any]] | str]]()
     for number, (root, logs) in enumerate(trails):
         bucket, _, prefix = root.partition("/")
         where = {"S3BucketName": bucket, **({"S3KeyPrefix": prefix} if prefix else {})}
         only = [{"Field": "resources.type", "Equals": [logs]}]
         selects = logs if logs.endswith("Exception") else only
-        looked_at.append((_described(f"t{number}", **where), selects))
-    _, found = _looked_at(operator, *looked_at)
+        looked_at.append((_make_trail_description(f"t{number}", **where), selects))
+    _, found = _check_trails(operator, *looked_at)
     check = check_trail_files("our-logs/o-abc", found, [ARN])
     assert (check.status, says in check.sentence) == (status, True), check.sentence
     assert ("trail.prefix" in check.remedy) is (status in {WARN, FAIL})
@@ -298,8 +305,8 @@ def test_doctor_warns_of_a_queue_with_calls_that_no_trail_logs(
     arn = operator.aws.queue("orders.fifo")
     but_one = {"Field": "eventName", "NotEquals": ["DeleteMessage"]}
     trail = Trail("mendq", ({"FieldSelectors": [*SQS_DATA_EVENTS, but_one]},))
-    found = _doctored(operator, monkeypatch, trail)
-    (warned,) = (each for each in found["checks"] if each["check"] == "selectors")
+    found = _run_doctor(operator, monkeypatch, trail)
+    (warned,) = (check for check in found["checks"] if check["check"] == "selectors")
     assert warned["status"] == "warn"
     assert warned["says"] == "1 of 1 are logged in part: not DeleteMessage"
     assert "trail.eventNames" in warned["remedy"]

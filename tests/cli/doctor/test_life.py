@@ -1,4 +1,4 @@
-"""Signs of life: heartbeat, probe, calendars, the scan's last round."""
+"""Test the doctor's checks of heartbeat, probe, change calendars and the last scan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ from tests.account.account import ACCOUNT
 from tests.cli.builders import Operator
 
 NOW = datetime(2026, 11, 16, 12, 20, tzinfo=UTC)
-SECOND, MINUTE, HOUR = (timedelta(seconds=each) for each in (1, 60, 3_600))
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 KNOWN = json.loads(Path(__file__).with_name("life.json").read_text())
 OWN = {
     "Namespace": "AWS/Lambda",
@@ -40,21 +42,22 @@ OWN = {
 }
 
 
-def _minutes(words: str) -> range:
-    """Minutes ago, from the first to the last, at which periods began."""
+def _parse_minutes(words: str) -> range:
+    """Parse a range of minutes ago, such as `1-8`."""
     first, _, last = words.partition("-")
     return range(int(first or 1), int(last or first or 0) + 1)
 
 
-def _beat(
+def _check_heartbeat(
     operator: Operator, runs: str = "", errors: str = "", stack_age: timedelta = 200 * HOUR
 ) -> Check:
-    """A run a minute; one without an error counts as 0."""
-    account, failed = structs.replace(operator.account, made_at=NOW - stack_age), _minutes(errors)
+    """Check the heartbeat with runs and failed runs at these minutes ago."""
+    account = structs.replace(operator.account, made_at=NOW - stack_age)
+    failed = _parse_minutes(errors)
     with Stubber(account.clients.cloudwatch) as stub:
-        for metric, counted in {"Invocations": _minutes(runs), "Errors": failed}.items():
-            sums = {NOW - n * MINUTE: float(n in counted) for n in _minutes(runs)}
-            points = [{"Timestamp": at, "Sum": each} for at, each in sums.items()]
+        for metric, counted in {"Invocations": _parse_minutes(runs), "Errors": failed}.items():
+            sums = {NOW - n * MINUTE: float(n in counted) for n in _parse_minutes(runs)}
+            points = [{"Timestamp": time, "Sum": run_count} for time, run_count in sums.items()]
             asked = {**OWN, "MetricName": metric, "StartTime": ANY, "EndTime": ANY, "Period": ANY}
             stub.add_response("get_metric_statistics", {"Datapoints": points}, asked)
         (check,) = check_heartbeat(account, NOW)
@@ -65,7 +68,7 @@ def _beat(
 def test_doctor_heartbeat_is_ok_for_ten_minutes_after_a_follow_up_run_without_error(
     operator: Operator, runs: str, errors: str, status: str, says: str
 ) -> None:
-    check = _beat(operator, runs, errors)
+    check = _check_heartbeat(operator, runs, errors)
     remedy = "docs/runbooks/heartbeat_missing.md, and the log of follow_up"
     assert (check.status, check.remedy) == (status, "" if status == "ok" else remedy)
     assert says in check.sentence
@@ -74,8 +77,8 @@ def test_doctor_heartbeat_is_ok_for_ten_minutes_after_a_follow_up_run_without_er
 def test_doctor_heartbeat_of_a_new_stack_fails_only_after_ten_minutes_without_a_run(
     operator: Operator,
 ) -> None:
-    assert _beat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE - SECOND).status == "warn"
-    assert _beat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE).status == "fail"
+    assert _check_heartbeat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE - SECOND).status == "warn"
+    assert _check_heartbeat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE).status == "fail"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ def test_doctor_probe_check_fails_for_an_overdue_probe_and_warns_of_lost_earlier
 def test_doctor_calendar_check_does_not_report_an_unreadable_change_calendar_as_closed(  # noqa: PLR0917 - a row of the table
     operator: Operator, answer: str, owner: str, status: str, says: str, remedy: str
 ) -> None:
-    """`answer` is the calendar's state, or the code of an error; ours may be denied to us alone."""
+    """`answer` is the calendar's state or an error code."""
     whose = ACCOUNT if owner == "ours" else "444455556666"
     calendar = f"arn:aws:ssm:us-east-1:{whose}:document/quiet-days"
     known = structs.replace(operator.account.known, freeze_calendars=(calendar,))
@@ -120,15 +123,15 @@ def test_doctor_calendar_check_does_not_report_an_unreadable_change_calendar_as_
     assert check.remedy.startswith(remedy)
 
 
-# The scan's last round, as the case store and the case bucket know it.
+# The last scan in the case store and the case bucket.
 
-ROUND = HourlyScan(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
+LAST_SCAN = HourlyScan(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
 
 
 SKIPPED = frozenset("abcd")
 
 
-def _put(operator: Operator, at: datetime, **over: Any) -> None:
+def _put_scan_result(operator: Operator, at: datetime, **over: Any) -> None:
     scanned = ScanResult(queues_scanned=30, suspects=9, measured=5, skipped_arns=tuple(SKIPPED))
     document = scanned.document(at) | over
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
@@ -152,11 +155,11 @@ def test_doctor_reads_the_last_complete_scan_and_skips_a_malformed_scan_result(
     assert read_last_scan(operator.account) is None
     assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").claim_stretch(NOW)
     assert read_last_scan(operator.account) is None, "its first stretch is under way"
-    _put(operator, NOW - HOUR)
+    _put_scan_result(operator, NOW - HOUR)
     before = read_last_scan(operator.account)
     assert before is not None
     assert before.at == NOW - HOUR
-    _put(operator, NOW, **over)
+    _put_scan_result(operator, NOW, **over)
     assert read_last_scan(operator.account) == (found or before)
 
 
@@ -164,7 +167,7 @@ def test_doctor_reads_the_last_complete_scan_and_skips_a_malformed_scan_result(
 def test_doctor_scan_check_reports_what_the_last_scan_left_out_and_fails_after_three_hours(
     operator: Operator, over: dict[str, int], status: str, says: str, remedy: str
 ) -> None:
-    found = changed(ROUND, **over)
+    found = changed(LAST_SCAN, **over)
     check = check_scan(found, operator.account, NOW)
     assert (check.status, check.remedy) == (status, remedy)
     assert says in check.sentence

@@ -1,4 +1,4 @@
-"""Which calls the trails log, which symptoms they show, and how that is printed at 80 columns."""
+"""Test which symptoms the trails show, and how the doctor prints this at 80 columns."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ OTHERS = "arn:aws:sqs:us-east-1:123456789012:others"
 SELECTORS = json.loads(Path(__file__).with_name("selectors.json").read_text())
 
 
-def _trail(*more: dict[str, Any]) -> Trail:
+def _make_trail(*more: dict[str, Any]) -> Trail:
     return Trail("mendq", ({"FieldSelectors": [*SQS_DATA_EVENTS, *more]},))
 
 
-def _field(name: str, **operators: list[str]) -> dict[str, Any]:
+def _make_field(name: str, **operators: list[str]) -> dict[str, Any]:
     return {"Field": name, **operators}
 
 
-def _calls(name: str) -> Trail:
-    return _trail(_field("eventName", Equals=[name]))
+def _make_trail_of_call(name: str) -> Trail:
+    return _make_trail(_make_field("eventName", Equals=[name]))
 
 
 @pytest.mark.parametrize(
     ("is_logged", "fields"),
-    [(word == "logged", each) for word, selectors in SELECTORS.items() for each in selectors],
+    [(word == "logged", fields) for word, selectors in SELECTORS.items() for fields in selectors],
 )
 def test_trail_evaluates_advanced_event_selectors_like_cloudtrail(
     *, is_logged: bool, fields: list[Any] | None
@@ -58,9 +58,11 @@ def test_trail_evaluates_advanced_event_selectors_like_cloudtrail(
     assert trail.is_logging(ORDERS, "DeleteMessage") is is_logged
 
 
-def _sight(symptom: str, trails: list[Trail], *queue_arns: str) -> SymptomVisibility:
+def _find_visibility(symptom: str, trails: list[Trail], *queue_arns: str) -> SymptomVisibility:
     (found,) = (
-        each for each in list_symptom_visibility(trails, queue_arns) if each.symptom == symptom
+        visibility
+        for visibility in list_symptom_visibility(trails, queue_arns)
+        if visibility.symptom == symptom
     )
     return found
 
@@ -68,48 +70,55 @@ def _sight(symptom: str, trails: list[Trail], *queue_arns: str) -> SymptomVisibi
 def test_queue_outside_every_trail_selector_is_unlogged_and_blind_to_every_symptom_of_calls() -> (
     None
 ):
-    trail = _trail(_field("resources.ARN", Equals=[ORDERS]))
+    trail = _make_trail(_make_field("resources.ARN", Equals=[ORDERS]))
     assert list_unlogged_queues([trail], [ORDERS, OTHERS]) == [OTHERS]
-    for each in list_symptom_visibility([trail], [ORDERS, OTHERS]):
-        on_standard_queues_alone = each.symptom == "empty_receives"
-        assert ORDERS in each.visible or on_standard_queues_alone or not each.by_calls, each
-        assert set(each.blind.items()) <= {(OTHERS, UNLOGGED_QUEUE_REASON)}
+    for visibility in list_symptom_visibility([trail], [ORDERS, OTHERS]):
+        on_standard_queues_alone = visibility.symptom == "empty_receives"
+        assert (
+            ORDERS in visibility.visible or on_standard_queues_alone or not visibility.by_calls
+        ), visibility
+        assert set(visibility.blind.items()) <= {(OTHERS, UNLOGGED_QUEUE_REASON)}
 
 
 def test_fifo_only_symptom_is_not_listed_as_blind_for_standard_queues() -> None:
-    found = _sight("dedup_id_missing", [], ORDERS, OTHERS)
+    found = _find_visibility("dedup_id_missing", [], ORDERS, OTHERS)
     assert (found.visible, found.partly, list(found.blind)) == ((), {}, [ORDERS])
 
 
 def test_symptom_names_unlogged_calls_and_is_blind_if_none_of_its_calls_is_logged() -> None:
-    two = [_calls("DeleteMessage"), _calls("ChangeMessageVisibility")]
-    found = _sight("visibility_timeout_too_short", two, ORDERS)
+    two = [_make_trail_of_call("DeleteMessage"), _make_trail_of_call("ChangeMessageVisibility")]
+    found = _find_visibility("visibility_timeout_too_short", two, ORDERS)
     batches = "ChangeMessageVisibilityBatch, DeleteMessageBatch"
     assert found.partly == {ORDERS: f"not logged: {batches}"}
-    assert ORDERS in _sight("message_too_long", [_calls("ListQueueTags")], ORDERS).blind
+    assert (
+        ORDERS
+        in _find_visibility(
+            "message_too_long", [_make_trail_of_call("ListQueueTags")], ORDERS
+        ).blind
+    )
 
 
 def test_late_deletes_on_a_standard_queue_are_partly_visible_in_calls_and_found_by_the_scan() -> (
     None
 ):
-    found = _sight("visibility_timeout_too_short", [_trail()], OTHERS)
+    found = _find_visibility("visibility_timeout_too_short", [_make_trail()], OTHERS)
     assert (found.partly, found.by_the_scan) == ({OTHERS: LATE_DELETES_REASON}, True)
     assert not [
-        each for each in list_symptom_visibility([_trail()], [ORDERS]) if each.partly or each.blind
+        visibility
+        for visibility in list_symptom_visibility([_make_trail()], [ORDERS])
+        if visibility.partly or visibility.blind
     ]
-    assert _sight("in_flight_limit", [_trail()], OTHERS).visible == (OTHERS,)
+    assert _find_visibility("in_flight_limit", [_make_trail()], OTHERS).visible == (OTHERS,)
 
 
 def test_find_unlogged_calls_lists_the_calls_of_each_queue_that_no_trail_logs() -> None:
-    names = _field("eventName", NotEquals=["DeleteMessage"])
-    most = _trail(_field("resources.ARN", Equals=[ORDERS]), names)
+    names = _make_field("eventName", NotEquals=["DeleteMessage"])
+    most = _make_trail(_make_field("resources.ARN", Equals=[ORDERS]), names)
     found = find_unlogged_calls([most], [ORDERS, OTHERS])
     assert found[ORDERS] == {"DeleteMessage"}
     assert {"DeleteMessage", "SendMessage"} < found[OTHERS]
-    assert find_unlogged_calls([_trail()], [ORDERS, OTHERS]) == {}
+    assert find_unlogged_calls([_make_trail()], [ORDERS, OTHERS]) == {}
 
-
-# As people read it.
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/Mendq-FollowUpDlq69C47468-1ECBD6D51"
 READ = Command.aws("eu-west-1", "sqs", "receive-message", "--queue-url", URL)
@@ -117,28 +126,29 @@ LOG = Command.aws("eu-west-1", "logs", "filter-log-events", "--log-group-name", 
 
 
 @pytest.fixture
-def printed(
+def print_at_80_columns(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., str]:
     monkeypatch.setenv("COLUMNS", "80")
 
-    def shown(*checks: Check, **of: Any) -> str:
-        logs, account = {"heal-1": Log("Mendq-a", LOG)}, cast("Account", None)
+    def print_doctor(*checks: Check, **of: Any) -> str:
+        logs = {"heal-1": Log("Mendq-a", LOG)}
+        account = cast("Account", None)
         found = Doctor(account, datetime.now(UTC), [*checks], logs=logs, **of)
         print_checks(Output(as_json=False), found, verbose=True)
         return capsys.readouterr().out
 
-    return shown
+    return print_doctor
 
 
 def test_doctor_without_managed_queues_lists_every_symptom_as_seen_by_calls_or_by_scan(
-    printed: Callable[..., str],
+    print_at_80_columns: Callable[..., str],
 ) -> None:
-    table, _, scanned = printed().partition("What the scan finds")
+    table, _, scanned = print_at_80_columns().partition("What the scan finds")
     assert "once a queue is managed" in table
-    alone = {each.name for each in CATALOGUE if each.detection and not each.seen_as}
-    assert {each.name for each in CATALOGUE if each.name in table}.isdisjoint(alone)
-    assert [each.name for each in CATALOGUE if each.name not in table + scanned] == []
+    alone = {entry.name for entry in CATALOGUE if entry.detection and not entry.seen_as}
+    assert {entry.name for entry in CATALOGUE if entry.name in table}.isdisjoint(alone)
+    assert [entry.name for entry in CATALOGUE if entry.name not in table + scanned] == []
 
 
 @pytest.mark.parametrize(
@@ -147,7 +157,7 @@ def test_doctor_without_managed_queues_lists_every_symptom_as_seen_by_calls_or_b
         (READ, READ),
         ("see the log of heal-1", LOG),
         ("the log Mendq-a, then deploy", LOG),
-        # Somebody's text; more than a line; no Lambda and no log of ours.
+        # Text from AWS, more than one line, no Lambda function of Mendq, no log of Mendq.
         (f"aws sqs purge-queue {URL}", None),
         (Command(f"{READ}\nrm -r ."), None),
         ("see the log of heal-12", None),
@@ -155,10 +165,10 @@ def test_doctor_without_managed_queues_lists_every_symptom_as_seen_by_calls_or_b
     ],
 )
 def test_doctor_prints_only_its_own_commands_unbroken_at_80_columns(
-    printed: Callable[..., str], remedy: str, typed: str | None
+    print_at_80_columns: Callable[..., str], remedy: str, typed: str | None
 ) -> None:
     fine = Check("queue b", Status.OK, "0 message(s)", READ)
-    shown = printed(Check("queue a", Status.FAIL, "it fails", remedy), fine)
+    shown = print_at_80_columns(Check("queue a", Status.FAIL, "it fails", remedy), fine)
     lines = shown.partition("What the trails")[0].splitlines()
-    copied = [shlex.split(each) for each in lines if each.startswith("  aws ") or URL in each]
+    copied = [shlex.split(line) for line in lines if line.startswith("  aws ") or URL in line]
     assert copied == ([] if typed is None else [shlex.split(typed)])

@@ -1,4 +1,4 @@
-"""A source, its DLQ messages, and an operator who looks at both."""
+"""Queues, messages and an operator for the tests of redrive commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.redrive.world import DIED_IN, Redriving, send
 
 @dataclass
 class OrdersQueues(Redriving):
-    """`messages` is what is worked on: the DLQ, or the quarantine."""
+    """The queue `orders` and its DLQ. `messages` is the DLQ or the quarantine."""
 
     operator: Operator = field(kw_only=True)
     messages: str = field(kw_only=True)
@@ -24,31 +24,32 @@ class OrdersQueues(Redriving):
     def write(
         self, body: object = "hello", queue: str = "", group: str = "g", **attributes: str
     ) -> str:
-        """One message; its message id."""
+        """Send one message. Return its message id."""
         given = {
             name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
         }
         text = body if isinstance(body, str) else json.dumps(body)
         return send(self.account, queue or self.messages, text, group, **given)
 
-    def ids(self, arn: str) -> set[str]:
-        return {each.message_id for each in self.seen(arn)}
+    def read_ids(self, arn: str) -> set[str]:
+        return {message.message_id for message in self.seen(arn)}
 
     def redrive(self, *arguments: str, code: int = 0) -> Any:
         name = self.source.rpartition(":")[2]
-        return self.operator.json("redrive", name, *arguments, code=code)
+        return self.operator.run_json("redrive", name, *arguments, code=code)
 
-    def said(self, *arguments: str, code: int = 0) -> str:
-        return self.operator.shown(*arguments, code=code)
+    def read_output(self, *arguments: str, code: int = 0) -> str:
+        return self.operator.read_output(*arguments, code=code)
 
-    def claimed(self, later: float = 0) -> object:
-        """As a tick of Mendq's claims the messages."""
+    def claim_dlq(self, later: float = 0) -> object:
+        """Claim the DLQ as Mendq's own redrive does."""
         now = datetime.now(UTC) + timedelta(seconds=later)
         return self.redrives.claim(self.dlq, "a tick", now)
 
-    def redrive_in(self, stage: Stage) -> None:
-        """As case-7 of Mendq's own has come to that stage with these messages."""
-        now, queues = datetime.now(UTC), RedriveQueues(self.dlq, self.source)
+    def set_redrive_stage(self, stage: Stage) -> None:
+        """Store that Mendq's redrive of case-7 is at this stage."""
+        now = datetime.now(UTC)
+        queues = RedriveQueues(self.dlq, self.source)
         claimed = self.redrives.claim(self.dlq, "me", now)
         assert claimed is not None
         begun = RedriveProgress.start("case-7", queues, size=5, now=now)
@@ -60,12 +61,12 @@ class OrdersQueues(Redriving):
 
 
 def make_died_in_attribute(queue_arn: str) -> dict[str, str]:
-    """The attribute that says so; "nobody" where SQS would not say."""
+    """Return the attribute that names the queue in which a message died, "nobody" if unknown."""
     return {DIED_IN: queue_arn}
 
 
 def make_quarantine_marks(source: str, redrive_count: int = 2) -> dict[str, str]:
-    """The attributes of a message that came back, as it lies in the quarantine of `source`."""
+    """Return the attributes of a message in the quarantine of `source`."""
     counts = {"case": "case-7", "redrive_count": redrive_count}
     mark = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "source": source, **counts}
     return {**make_died_in_attribute("nobody"), QUARANTINE_MARK_NAME: json.dumps(mark)}
@@ -74,7 +75,7 @@ def make_quarantine_marks(source: str, redrive_count: int = 2) -> dict[str, str]
 def make_orders_queues(
     operator: Operator, *, fifo: bool = False, **attributes: str
 ) -> OrdersQueues:
-    """Two empty queues; whatever is held in them is hidden for long."""
+    """Make `orders` and its DLQ, both empty. The DLQ's visibility timeout is ten minutes."""
     ending = ".fifo" if fifo else ""
     messages = operator.aws.queue(f"orders-dlq{ending}", tag=None, VisibilityTimeout="600")
     policy = {"RedrivePolicy": RedrivePolicy(messages, 3).text}

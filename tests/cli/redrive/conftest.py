@@ -1,4 +1,4 @@
-"""A source, its DLQ, and an operator who looks at both."""
+"""Fixtures of the tests of redrive commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.redrive.builders import OrdersQueues, make_orders_queues
 
 @pytest.fixture(autouse=True)
 def somebody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever stands in for the question can be asked."""
+    """Pretend to have a terminal if the test replaces `confirm`."""
 
     def is_there() -> bool:
         return vars(work)["confirm"] is not output.confirm or sys.stdin.isatty()

@@ -1,4 +1,4 @@
-"""What is in a DLQ is seen in groups; nothing is lost or held, and no value of a body is shown."""
+"""Test `mendq dlq`, which groups the messages of a DLQ."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tests.cli.redrive.builders import (
 LOOK = ("dlq", "orders")
 
 
-def _filled(queues: OrdersQueues) -> set[str]:
-    """Three shapes, two types, two errors, and one that somebody sent by hand."""
+def _fill_dlq(queues: OrdersQueues) -> set[str]:
+    """Write 19 messages of three shapes, two types and two errors, one of them sent by hand."""
     ids = {queues.write({"card": "4111", "n": n}, type="order") for n in range(12)}
     ids |= {queues.write(f"4111 at {n}", ErrorMessage=f"no {n} found") for n in range(5)}
     ids |= {queues.write({"card": "4111"}, type="refund", ErrorMessage="declined")}
     return ids | {queues.write("by hand", **make_died_in_attribute("nobody"))}
 
 
-def _groups(found: Any) -> dict[str, dict[str, int]]:
+def _count_by_group(found: Any) -> dict[str, dict[str, int]]:
     ways: dict[str, dict[str, int]] = {}
-    for each in found["groups"]:
-        ways.setdefault(each["by"], {})[each["what"]] = each["messages"]
+    for group in found["groups"]:
+        ways.setdefault(group["by"], {})[group["what"]] = group["messages"]
     return ways
 
 
@@ -40,37 +40,37 @@ def _groups(found: Any) -> dict[str, dict[str, int]]:
 def test_dlq_groups_messages_and_the_command_of_each_group_matches_its_messages(
     queues: OrdersQueues, named: str
 ) -> None:
-    ids = _filled(queues)
-    found = queues.operator.json("dlq", named)
+    ids = _fill_dlq(queues)
+    found = queues.operator.run_json("dlq", named)
     assert (found["messages"], found["sampled"], found["source_arns"]) == (19, 19, [queues.source])
-    assert _groups(found) == {
+    assert _count_by_group(found) == {
         "body": {'{"card": "string", "n": "number"}': 12, "not JSON": 6, '{"card": "string"}': 1},
         "error": {"ErrorMessage: no # found": 5, "ErrorMessage: declined": 1},
         "attribute": {"type = order": 12, "type = refund": 1},
         "source": {queues.source: 18, "SQS names none: it was sent here": 1},
         "receive count": {"1 receive": 19},
     }
-    for each in found["groups"]:
-        if each["command"]:
-            words = shlex.split(each["command"])
+    for group in found["groups"]:
+        if group["command"]:
+            words = shlex.split(group["command"])
             assert words[:3] == ["mendq", "redrive", "orders"]
-            assert queues.operator.json(*words[1:], "--dry-run")["matched"] == each["messages"]
-    assert [each["by"] for each in found["groups"] if not each["where"]] == ["receive count"]
-    assert queues.ids(queues.messages) == ids
+            assert queues.operator.run_json(*words[1:], "--dry-run")["matched"] == group["messages"]
+    assert [group["by"] for group in found["groups"] if not group["where"]] == ["receive count"]
+    assert queues.read_ids(queues.messages) == ids
 
 
 def test_dlq_shows_which_messages_expire_first_and_when_messages_were_sent(
     queues: OrdersQueues,
 ) -> None:
-    assert "about 0 messages, 0 looked at" in queues.said(*LOOK)
-    _filled(queues)
+    assert "about 0 messages, 0 looked at" in queues.read_output(*LOOK)
+    _fill_dlq(queues)
     queues.configure(queues.messages, MessageRetentionPeriod="7200")
-    found = queues.operator.json(*LOOK)
+    found = queues.operator.run_json(*LOOK)
     assert found["oldest_sent_at"] <= found["newest_sent_at"] <= found["first_received_at"]
     assert len(found["expire_first"]) == 3
-    shown = queues.said(*LOOK)
-    for message_id, at in found["expire_first"].items():
-        assert f"{message_id} expires {at[:10]} {at[11:16]} UTC" in shown
+    shown = queues.read_output(*LOOK)
+    for message_id, expires_at in found["expire_first"].items():
+        assert f"{message_id} expires {expires_at[:10]} {expires_at[11:16]} UTC" in shown
     assert found["oldest_sent_at"] < min(found["expire_first"].values())
     assert "about 19 messages, 19 looked at: given back at once, a receive more each" in shown
 
@@ -81,12 +81,12 @@ def test_dlq_shows_values_of_message_bodies_only_with_the_bodies_option(
     queues.write({"card": "4111", "x": {"deep": "4111"}}, ErrorMessage="\x1b[31m bad\n")
     queues.write("4111 \x1b[31m plain")
     for words in (LOOK, (*LOOK, "--json")):
-        output = queues.operator.mendq(*words).output
+        output = queues.operator.run(*words).output
         assert "4111" not in output
         assert "\x1b" not in output
-        assert [each for each in output.splitlines() if each != each.rstrip()] == []
-    assert "9999 " in queues.said(*LOOK), "a text is seen by its form"
-    shown = queues.said(*LOOK, "--bodies")
+        assert [line for line in output.splitlines() if line != line.rstrip()] == []
+    assert "9999 " in queues.read_output(*LOOK), "a text is seen by its form"
+    shown = queues.read_output(*LOOK, "--bodies")
     assert '{"card": "4111", "x": {"deep": "4111"}}' in shown
     assert "4111 \\x1b[31m plain" in shown
 
@@ -96,33 +96,33 @@ def test_dlq_receives_from_a_queue_that_is_no_dlq_only_with_yes(
 ) -> None:
     queues.write(queue=queues.account.queue("plain", tag=None))
     queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
-    assert "no terminal" in queues.operator.refused("dlq", "plain", code=2)
+    assert "no terminal" in queues.operator.read_refusal("dlq", "plain", code=2)
     queues.refusals.clear()
-    found = queues.operator.json("dlq", "plain", "--yes")
+    found = queues.operator.run_json("dlq", "plain", "--yes")
     assert (found["sampled"], found["source_arns"]) == (1, [])
-    assert queues.operator.json("dlq", "nobodys", code=4)["error"]["code"] == "not_found"
+    assert queues.operator.run_json("dlq", "nobodys", code=4)["error"]["code"] == "not_found"
 
 
 def test_dlq_that_has_a_dlq_itself_is_refused_so_that_no_receive_moves_a_message(
     queues: OrdersQueues,
 ) -> None:
-    ids = _filled(queues)
+    ids = _fill_dlq(queues)
     last = queues.account.queue("last", tag=None)
     queues.configure(queues.messages, RedrivePolicy=RedrivePolicy(last, 1).text)
-    assert queues.operator.json(*LOOK, code=1)["error"]["code"] == "dlq_of_dlq"
+    assert queues.operator.run_json(*LOOK, code=1)["error"]["code"] == "dlq_of_dlq"
     queues.configure(queues.messages, RedrivePolicy="")
-    assert queues.ids(queues.messages) == ids
+    assert queues.read_ids(queues.messages) == ids
 
 
 def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
     queues: OrdersQueues,
 ) -> None:
-    _filled(queues)
+    _fill_dlq(queues)
     queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.source))
-    found = queues.operator.json("dlq", "orders-dlq", "--yes")
+    found = queues.operator.run_json("dlq", "orders-dlq", "--yes")
     (most, *_) = found["groups"]
     assert most["command"].startswith("mendq redrive orders-dlq --to OTHER --where ")
-    by_hand = next(each for each in found["groups"] if each["what"].startswith("SQS names none"))
+    by_hand = next(group for group in found["groups"] if group["what"].startswith("SQS names none"))
     assert (by_hand["where"], by_hand["command"]) == (
         f"!exists(system.{SOURCE_ARN_ATTRIBUTE})",
         "",
@@ -132,21 +132,21 @@ def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
 def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQueues) -> None:
     quarantine = queues.account.queue("orders-quarantine", tag=None)
     queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))
-    found = queues.operator.json("dlq", "orders-quarantine")
+    found = queues.operator.run_json("dlq", "orders-quarantine")
     words = shlex.split(found["groups"][0]["command"])
     assert words[:4] == ["mendq", "quarantine", "return", "orders-quarantine"]
-    assert queues.operator.json(*words[1:], "--dry-run")["matched"] == 1
+    assert queues.operator.run_json(*words[1:], "--dry-run")["matched"] == 1
 
 
 @pytest.mark.parametrize(("seconds", "says"), [("600", "died sooner"), ("0", "may have died")])
 def test_dlq_hints_if_messages_may_have_died_of_a_short_visibility_timeout(
     queues: OrdersQueues, seconds: str, says: str
 ) -> None:
-    _filled(queues)
+    _fill_dlq(queues)
     queues.configure(queues.source, VisibilityTimeout=seconds)
     for _ in range(3):
-        assert queues.operator.json(*LOOK)["hints"] == [], "three receives do not kill"
-    (hint,) = queues.operator.json(*LOOK)["hints"]
+        assert queues.operator.run_json(*LOOK)["hints"] == [], "three receives do not kill"
+    (hint,) = queues.operator.run_json(*LOOK)["hints"]
     assert says in hint
     assert f"3 x {seconds} s" in hint
 
@@ -157,9 +157,9 @@ def test_dlq_reads_ten_messages_of_each_fifo_group_and_keeps_their_order(
     queues = make_orders_queues(operator, fifo=True)
     for n in range(36):
         queues.write({"n": n}, group=f"g{n % 3}")
-    found = operator.json("dlq", "orders.fifo")
+    found = operator.run_json("dlq", "orders.fifo")
     assert found["sampled"] == 30, "ten of each group"
-    assert _groups(found)["message group"] == {"g0": 10, "g1": 10, "g2": 10}
-    arrived = [json.loads(each.body)["n"] for each in queues.taken_away(queues.messages)]
+    assert _count_by_group(found)["message group"] == {"g0": 10, "g1": 10, "g2": 10}
+    arrived = [json.loads(message.body)["n"] for message in queues.taken_away(queues.messages)]
     for group in range(3):
-        assert [each for each in arrived if each % 3 == group] == list(range(group, 36, 3))
+        assert [number for number in arrived if number % 3 == group] == list(range(group, 36, 3))

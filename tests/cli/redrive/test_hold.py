@@ -1,4 +1,4 @@
-"""Whoever holds messages is told when that is over; `mendq show` says how far a redrive is."""
+"""Test the claim on a DLQ during a redrive by hand, and how `mendq show` prints a redrive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP = {"attribute": "Dlq", "before": "held", "after": SOURCE}
 
 
 @pytest.fixture
-def quick(queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch) -> OrdersQueues:
+def quick_queues(queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch) -> OrdersQueues:
     monkeypatch.setattr(hold, "CLAIM_RENEWAL_SECONDS", 0.01)
     return queues
 
@@ -33,46 +33,47 @@ def _hold(queues: OrdersQueues, faults: list[str], stop: Event | None = None) ->
 
 
 def test_hold_dlq_renews_its_claim_during_the_block_and_releases_the_dlq_afterwards(
-    quick: OrdersQueues,
+    quick_queues: OrdersQueues,
 ) -> None:
     faults = list[str]()
-    with _hold(quick, faults):
-        assert not quick.claimed()
-    assert quick.claimed()
-    quick.redrives.release(quick.dlq, "a tick")
-    with pytest.raises(CommandError, match="no"), _hold(quick, faults):
+    with _hold(quick_queues, faults):
+        assert not quick_queues.claim_dlq()
+    assert quick_queues.claim_dlq()
+    quick_queues.redrives.release(quick_queues.dlq, "a tick")
+    with pytest.raises(CommandError, match="no"), _hold(quick_queues, faults):
         raise CommandError("no")
-    assert quick.claimed(), "an error in the run lets go"
-    with hold_dlq(quick.operator.account, "", Event(), faults):
+    assert quick_queues.claim_dlq(), "an error in the run lets go"
+    with hold_dlq(quick_queues.operator.account, "", Event(), faults):
         assert faults == [], "of a source without a DLQ nothing is held"
 
 
 def test_hold_dlq_is_refused_during_a_redrive_and_possible_after_a_finished_redrive(
-    quick: OrdersQueues,
+    quick_queues: OrdersQueues,
 ) -> None:
-    quick.redrive_in(Stage.RAMP)
-    with pytest.raises(CommandError, match="mendq rollback case-7"), _hold(quick, []):
+    quick_queues.set_redrive_stage(Stage.RAMP)
+    with pytest.raises(CommandError, match="mendq rollback case-7"), _hold(quick_queues, []):
         pytest.fail("it goes first")
     for stage in (Stage.DONE, Stage.HALTED):
-        quick.redrive_in(stage)
-        with _hold(quick, []):
+        quick_queues.set_redrive_stage(stage)
+        with _hold(quick_queues, []):
             pass
-    quick.redrives.client.update_item(
+    quick_queues.redrives.client.update_item(
         TableName="case_store",
-        Key=make_redrive_key(quick.dlq),
+        Key=make_redrive_key(quick_queues.dlq),
         UpdateExpression="SET document = :document",
         ExpressionAttributeValues={":document": {"S": "[]"}},
     )
-    with pytest.raises(CaseStoreUnreadable), _hold(quick, []):
+    with pytest.raises(CaseStoreUnreadable), _hold(quick_queues, []):
         pytest.fail("who knows what it is")
-    assert quick.claimed()
+    assert quick_queues.claim_dlq()
 
 
-def _failing(
+def _fail_claims(
     monkeypatch: pytest.MonkeyPatch, error: Exception, times: int, answered: Event
 ) -> None:
-    """Of all claims but the first so many."""
-    claim, calls = RedriveStore.claim, list[int]()
+    """Let the claims after the first fail `times` times."""
+    claim = RedriveStore.claim
+    calls: list[int] = []
 
     def fail(redrives: RedriveStore, *arguments: Any) -> Any:
         calls.append(1)
@@ -86,37 +87,43 @@ def _failing(
 
 
 @pytest.mark.parametrize(
-    "error", [each("silent") for each in (CaseStoreUnavailable, CaseStoreUnreadable, CommandError)]
+    "error",
+    [
+        error_type("silent")
+        for error_type in (CaseStoreUnavailable, CaseStoreUnreadable, CommandError)
+    ],
 )
 def test_hold_dlq_stops_the_run_if_its_claim_cannot_be_renewed(
-    quick: OrdersQueues, monkeypatch: pytest.MonkeyPatch, error: Exception
+    quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)
-    _failing(monkeypatch, error, 1_000_000, Event())
-    faults, stop = list[str](), Event()
-    with _hold(quick, faults, stop):
+    _fail_claims(monkeypatch, error, 1_000_000, Event())
+    faults: list[str] = []
+    stop = Event()
+    with _hold(quick_queues, faults, stop):
         assert stop.wait(10)
-    assert [each.rpartition(" ")[2] for each in faults] == ["silent"]
+    assert [fault.rpartition(" ")[2] for fault in faults] == ["silent"]
 
 
 def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
     operator: Operator,
 ) -> None:
-    case_id = operator.applied("orders-dlq.fifo")
-    messages, client = f"{DEAD}.fifo", operator.aws.clients.dynamodb
+    case_id = operator.open_applied_case("orders-dlq.fifo")
+    messages = f"{DEAD}.fifo"
+    client = operator.aws.clients.dynamodb
     change_cases(operator.aws, steps=[STEP])
-    assert operator.json("show", case_id)["redrive"] is None
+    assert operator.run_json("show", case_id)["redrive"] is None
     redrives = RedriveStore(client, "case_store")
     assert redrives.claim(messages, "me", datetime.now(UTC))
     queues = RedriveQueues(messages, SOURCE)
     before = redrives.save(RedriveProgress.start("case-7", queues, size=5, now=NOW), "me")
-    assert operator.json("show", case_id)["redrive"] is None, "it is another's"
+    assert operator.run_json("show", case_id)["redrive"] is None, "it is another's"
     current = StageProgress(NOW, 80, 2, 80, soak_ends_at=NOW + timedelta(minutes=3))
     over = {"stage": Stage.SOAK, "current": current, "moved": 105, "returned": 3}
     over |= {"case_id": case_id, "quarantined": 2, "rate_per_second": 2.5, "because": "it soaks"}
     redrives.save(structs.replace(before, **over), "me")
-    assert operator.json("show", case_id)["redrive"]["moved"] == 105
-    shown = operator.mendq("show", case_id).output
+    assert operator.run_json("show", case_id)["redrive"]["moved"] == 105
+    shown = operator.run("show", case_id).output
     for says in (
         "Redrive\n",
         "orders-dlq.fifo -> orders\n",
@@ -127,8 +134,8 @@ def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
         "2.50 a second",
         "because    it soaks",
         "planned because",
-        "Different now",  # somebody changed the queue itself
+        "Different now",  # the queue's attributes differ from the case's facts
     ):
         assert says in shown
     operator.aws.set_visibility(messages, 30)
-    assert "Different now" not in operator.mendq("show", case_id).output
+    assert "Different now" not in operator.run("show", case_id).output

@@ -1,4 +1,4 @@
-"""What is kept apart is seen, sent back and dropped by a person's word alone, and never lost."""
+"""Test `mendq quarantine`: list, peek, return and drop."""
 
 from __future__ import annotations
 
@@ -44,56 +44,58 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "kept.jsonl"
 
 
-def _keep(
+def _write_quarantined(
     queues: OrdersQueues, body: object = "one", source: str = "", redrive_count: int = 1
 ) -> str:
     mark = make_quarantine_marks(source or queues.source, redrive_count)
     return queues.write(body, type="order", **mark)
 
 
-def _quarantine(queues: OrdersQueues, word: str, *arguments: str, code: int = 0) -> Any:
-    return queues.operator.json("quarantine", word, "orders", *arguments, code=code)
+def _run_quarantine(queues: OrdersQueues, word: str, *arguments: str, code: int = 0) -> Any:
+    return queues.operator.run_json("quarantine", word, "orders", *arguments, code=code)
 
 
 def _drop(queues: OrdersQueues, path: Path, code: int = 0) -> Any:
-    return _quarantine(queues, "drop", *ALL, "--file", str(path), code=code)
+    return _run_quarantine(queues, "drop", *ALL, "--file", str(path), code=code)
 
 
 def test_quarantine_list_begins_with_the_quarantine_whose_messages_expire_first(
     operator: Operator,
 ) -> None:
-    aws, metric = operator.aws, "ApproximateAgeOfOldestMessage"
+    aws = operator.aws
+    metric = "ApproximateAgeOfOldestMessage"
     aws.queue("strangers-quarantine", tag=None)
-    assert operator.json("quarantine", "list") == []
+    assert operator.run_json("quarantine", "list") == []
     for name, hours in (("a", 1), ("b", 95), ("c", 0)):
         aws.queue(name, tag="observe")
         url = aws.url(aws.queue(f"{name}-quarantine", tag=None))
         aws.clients.sqs.send_message(QueueUrl=url, MessageBody="one")
         if hours:
-            seconds, at = hours * 3_600 + 60, aws.now - timedelta(minutes=2)
-            operator.counted_by_sqs(f"{name}-quarantine", metric, seconds, at)
-    found = operator.json("quarantine", "list")
-    assert [each["source_arn"][-2:] for each in found] == [":b", ":a", ":c"]
-    assert [each["messages"] for each in found] == [1, 1, 1]
+            seconds = hours * 3_600 + 60
+            at = aws.now - timedelta(minutes=2)
+            operator.put_sqs_metric(f"{name}-quarantine", metric, seconds, at)
+    found = operator.run_json("quarantine", "list")
+    assert [quarantine["source_arn"][-2:] for quarantine in found] == [":b", ":a", ":c"]
+    assert [quarantine["messages"] for quarantine in found] == [1, 1, 1]
     assert (found[0]["expires_by"] < found[1]["expires_by"], found[2]["expires_by"]) == (True, None)
-    shown = operator.mendq("quarantine", "list").output.splitlines()
+    shown = operator.run("quarantine", "list").output.splitlines()
     assert shown[1].split()[:4] == ["1", "over", "3", "d"]
     assert "within 55 min" in shown[1] or "within 56 min" in shown[1]
     assert "not known" in shown[3]
 
 
 def test_quarantine_peek_shows_the_reason_of_each_message_and_no_body(queues: OrdersQueues) -> None:
-    message_id = _keep(queues, {"card": "4111"})
-    (found,) = _quarantine(queues, "peek")
+    message_id = _write_quarantined(queues, {"card": "4111"})
+    (found,) = _run_quarantine(queues, "peek")
     said = {"message_id": message_id, "why": "came back", "redrive_count": 1, "case_id": "case-7"}
     assert said.items() <= found.items()
     assert found["source_arn"] == queues.source
     assert "body" not in found
-    shown = queues.operator.mendq("quarantine", "peek", "orders-quarantine").output
+    shown = queues.operator.run("quarantine", "peek", "orders-quarantine").output
     for says in ("came back", "quarantined at  2026-11-21T20:00:00", "type = order"):
         assert says in shown
     assert "4111" not in shown
-    assert queues.ids(queues.messages) == {message_id}, "it is visible again"
+    assert queues.read_ids(queues.messages) == {message_id}, "it is visible again"
 
 
 def test_quarantine_peek_with_bodies_escapes_bodies_and_says_if_the_reason_is_not_known(
@@ -102,9 +104,9 @@ def test_quarantine_peek_with_bodies_escapes_bodies_and_says_if_the_reason_is_no
     queues.write(
         "4111 \x1b[31m\n next", **make_died_in_attribute("nobody"), **{QUARANTINE_MARK_NAME: "{}"}
     )
-    (found,) = _quarantine(queues, "peek", "--bodies")
+    (found,) = _run_quarantine(queues, "peek", "--bodies")
     assert (found["body"], found["why"]) == ("4111 \x1b[31m\n next", None)
-    shown = queues.operator.mendq("quarantine", "peek", "orders", "--bodies").output
+    shown = queues.operator.run("quarantine", "peek", "orders", "--bodies").output
     assert "4111 \\x1b[31m next" in shown
     assert "not known" in shown
 
@@ -113,14 +115,16 @@ def test_quarantine_peek_counts_hidden_messages_and_names_a_missing_kms_right(
     queues: OrdersQueues,
 ) -> None:
     for number in range(5):
-        _keep(queues, {"n": number})
+        _write_quarantined(queues, {"n": number})
     peek = ("quarantine", "peek", "orders", "--limit", "1")
-    assert "hidden" not in queues.said(*peek)
+    assert "hidden" not in queues.read_output(*peek)
     url = queues.account.url(queues.messages)
     queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=3)
-    assert "1 of about 2 messages in orders-quarantine, and 3 more hidden" in queues.said(*peek)
+    assert "1 of about 2 messages in orders-quarantine, and 3 more hidden" in queues.read_output(
+        *peek
+    )
     queues.refuse("ReceiveMessage", "KMS.AccessDeniedException", "no")
-    assert "kms:Decrypt" in _quarantine(queues, "peek", code=1)["error"]["message"]
+    assert "kms:Decrypt" in _run_quarantine(queues, "peek", code=1)["error"]["message"]
 
 
 def test_quarantine_peek_and_return_say_that_the_quarantine_queue_does_not_exist_yet(
@@ -130,32 +134,34 @@ def test_quarantine_peek_and_return_say_that_the_quarantine_queue_does_not_exist
     for named in ("nope-quarantine", "plain"):
         says = f"there is no queue {named.removesuffix('-quarantine')}-quarantine: it is made when"
         for words in (("peek", named), ("return", named, *ALL)):
-            assert says in queues.operator.json("quarantine", *words, code=4)["error"]["message"]
+            assert (
+                says in queues.operator.run_json("quarantine", *words, code=4)["error"]["message"]
+            )
 
 
 def test_redrive_and_quarantine_commands_move_nothing_without_yes_or_with_dry_run(
     queues: OrdersQueues, path: Path
 ) -> None:
-    ids = {_keep(queues)}
+    ids = {_write_quarantined(queues)}
     queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
     for words in (("redrive",), ("quarantine", "return"), ("quarantine", "drop")):
-        error = queues.operator.json(*words, "orders", "--all", code=2)["error"]
+        error = queues.operator.run_json(*words, "orders", "--all", code=2)["error"]
         assert "--yes confirms" in error["message"]
     queues.refusals.clear()
-    assert _quarantine(queues, "return", *ALL, "--dry-run")["moved"] == 0
-    done = _quarantine(queues, "drop", *ALL, "--dry-run", "--file", str(path))
+    assert _run_quarantine(queues, "return", *ALL, "--dry-run")["moved"] == 0
+    done = _run_quarantine(queues, "drop", *ALL, "--dry-run", "--file", str(path))
     assert done == {"matched": 1, "dropped": 0, "left": 1, "failed": 0}
-    assert queues.ids(queues.messages) == ids
+    assert queues.read_ids(queues.messages) == ids
     assert not path.exists()
 
 
 def test_quarantine_return_removes_the_mark_counts_the_redrive_and_skips_other_sources(
     queues: OrdersQueues,
 ) -> None:
-    _keep(queues, {"n": 1}, redrive_count=2)
-    _keep(queues, {"n": 2})
-    _keep(queues, {"n": 1}, source=queues.account.queue("refunds", tag=None))
-    done = _quarantine(queues, "return", "--where", "body.n == `1`", "--yes", "--rate", "9/s")
+    _write_quarantined(queues, {"n": 1}, redrive_count=2)
+    _write_quarantined(queues, {"n": 2})
+    _write_quarantined(queues, {"n": 1}, source=queues.account.queue("refunds", tag=None))
+    done = _run_quarantine(queues, "return", "--where", "body.n == `1`", "--yes", "--rate", "9/s")
     assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0}
     (arrived,) = queues.seen(queues.source)
     assert QUARANTINE_MARK_NAME not in arrived.attributes
@@ -165,23 +171,23 @@ def test_quarantine_return_removes_the_mark_counts_the_redrive_and_skips_other_s
 def test_quarantine_return_is_refused_if_a_redrive_began_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that dies again would be taken for one of those."""
-    ids = {_keep(queues)}
-    monkeypatch.setattr(work, "confirm", lambda *_, **__: queues.redrive_in(Stage.SOAK))
-    error = _quarantine(queues, "return", "--all", code=1)["error"]
+    """A message that fails again would be taken for one of that redrive."""
+    ids = {_write_quarantined(queues)}
+    monkeypatch.setattr(work, "confirm", lambda *_, **__: queues.set_redrive_stage(Stage.SOAK))
+    error = _run_quarantine(queues, "return", "--all", code=1)["error"]
     assert error["code"] == "redrive_running"
     assert queues.seen(queues.source) == []
-    assert queues.ids(queues.messages) == ids
+    assert queues.read_ids(queues.messages) == ids
 
 
 def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
     queues: OrdersQueues, path: Path
 ) -> None:
     for number in range(12):
-        _keep(queues, {"n": number, "text": "é\u2028"})
+        _write_quarantined(queues, {"n": number, "text": "é\u2028"})
     queues.write({"n": 12}, **make_died_in_attribute("nobody"))
     where = ("drop", "--where", "body.n >= `3` && attributes.type == 'order'")
-    shown = queues.said("quarantine", where[0], "orders", *where[1:], "--dry-run")
+    shown = queues.read_output("quarantine", where[0], "orders", *where[1:], "--dry-run")
     for says in (
         "orders-quarantine -> deleted",
         "13 messages seen, 9 match",
@@ -191,11 +197,11 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
     ):
         assert says in shown
     assert "new message id" not in shown
-    done = _quarantine(queues, *where, "--yes", "--file", str(path))
+    done = _run_quarantine(queues, *where, "--yes", "--file", str(path))
     assert done == {"matched": 9, "dropped": 9, "left": 4, "failed": 0, "file": str(path)}
     bodies = [json.loads(json.loads(line)["body"]) for line in path.read_text().splitlines()]
-    assert sorted(each["n"] for each in bodies) == list(range(3, 12))
-    assert {each["text"] for each in bodies} == {"é\u2028"}
+    assert sorted(body["n"] for body in bodies) == list(range(3, 12))
+    assert {body["text"] for body in bodies} == {"é\u2028"}
     assert path.stat().st_mode & 0o777 == 0o600
     assert len(queues.seen(queues.messages)) == 4
 
@@ -204,20 +210,20 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
 def test_quarantine_drop_refuses_to_overwrite_an_existing_file_or_link(
     queues: OrdersQueues, path: Path, is_link: bool
 ) -> None:
-    ids = {_keep(queues)}
+    ids = {_write_quarantined(queues)}
     if is_link:
         path.symlink_to(path.parent / "nowhere")
     else:
         path.write_text("mine")
-    said = queues.said("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
+    said = queues.read_output("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
     assert "cannot be made: there is one, and it is not written over; --file names another" in said
     assert is_link or path.read_text() == "mine"
-    assert queues.ids(queues.messages) == ids
+    assert queues.read_ids(queues.messages) == ids
 
 
 @contextmanager
-def _disk_of(most_bytes: int) -> Iterator[None]:
-    """As on a full disk: a file may not grow any more."""
+def _limit_file_size(most_bytes: int) -> Iterator[None]:
+    """Let no file grow beyond `most_bytes`, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, before[1]))
     try:
@@ -229,18 +235,21 @@ def _disk_of(most_bytes: int) -> Iterator[None]:
 def test_quarantine_drop_on_a_full_disk_deletes_only_the_messages_that_were_written(
     queues: OrdersQueues, path: Path
 ) -> None:
-    ids = {_keep(queues, {"n": n, "text": "x" * 3_000}) for n in range(40)}
-    with _disk_of(85_000):
+    ids = {_write_quarantined(queues, {"n": n, "text": "x" * 3_000}) for n in range(40)}
+    with _limit_file_size(85_000):
         done = _drop(queues, path, code=1)
     assert done == {"matched": 40, "dropped": 20, "left": 20, "failed": 0, "file": str(path)}
     written = {json.loads(line)["message_id"] for line in path.read_text().splitlines()}
-    left = queues.ids(queues.messages)
+    left = queues.read_ids(queues.messages)
     assert (len(left), written | left, written & left) == (20, ids, set())
 
 
-def _break(monkeypatch: pytest.MonkeyPatch, name: str, *, of_file: bool = True) -> list[int]:
-    """That call of the system's fails for files, or for folders."""
-    broken, real = list[int](), getattr(os, name)
+def _break_system_call(
+    monkeypatch: pytest.MonkeyPatch, name: str, *, of_file: bool = True
+) -> list[int]:
+    """Let a system call fail for files, or for folders. Return the list of failed handles."""
+    broken: list[int] = []
+    real = getattr(os, name)
 
     def fail(handle: int, *more: Any) -> Any:
         if S_ISREG(os.fstat(handle).st_mode) is of_file:
@@ -255,12 +264,12 @@ def _break(monkeypatch: pytest.MonkeyPatch, name: str, *, of_file: bool = True) 
 def test_quarantine_drop_deletes_nothing_if_the_file_cannot_be_synced_to_disk(
     queues: OrdersQueues, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = {_keep(queues, "one"), _keep(queues, "two")}
-    broken = [_break(monkeypatch, each) for each in ("fsync", "ftruncate", "close")]
+    ids = {_write_quarantined(queues, "one"), _write_quarantined(queues, "two")}
+    broken = [_break_system_call(monkeypatch, call) for call in ("fsync", "ftruncate", "close")]
     done = _drop(queues, path, code=1)
     assert all(broken)
     assert (done["dropped"], done["failed"]) == (0, 0)
-    assert queues.ids(queues.messages) == ids
+    assert queues.read_ids(queues.messages) == ids
     monkeypatch.undo()
     os.close(broken[-1][0])
 
@@ -268,14 +277,14 @@ def test_quarantine_drop_deletes_nothing_if_the_file_cannot_be_synced_to_disk(
 def test_quarantine_drop_deletes_nothing_and_leaves_no_file_if_its_folder_cannot_be_synced(
     queues: OrdersQueues, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = {_keep(queues, "one")}
+    ids = {_write_quarantined(queues, "one")}
     with monkeypatch.context() as broken_disk:
-        broken = _break(broken_disk, "fsync", of_file=False)
-        said = queues.said("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
+        broken = _break_system_call(broken_disk, "fsync", of_file=False)
+        said = queues.read_output("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
     assert broken
     assert "cannot be made: Input/output error" in said
     assert not path.exists()
-    assert queues.ids(queues.messages) == ids
+    assert queues.read_ids(queues.messages) == ids
     assert _drop(queues, path)["dropped"] == 1, "the same name can be used again"
 
 
@@ -283,8 +292,8 @@ def test_redrive_during_a_freeze_warns_the_operator_and_still_moves_messages(
     queues: OrdersQueues,
 ) -> None:
     queues.write("died", queue=queues.dlq)
-    queues.operator.json("freeze", "a fire", "--yes")
-    said = queues.said("redrive", "orders", *ALL)
+    queues.operator.run_json("freeze", "a fire", "--yes")
+    said = queues.read_output("redrive", "orders", *ALL)
     assert "changes are frozen by" in said
     assert "a fire. That holds Mendq; this is by your hand" in said
     assert "1 message sent back" in said

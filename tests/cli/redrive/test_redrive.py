@@ -1,6 +1,6 @@
-"""Only what a person has chosen goes back, once, and what does not is there as it was.
+"""Test `mendq redrive`: only the chosen messages go back, each once.
 
-Whoever is asked knows what would go, what would stay, and what stands in the way.
+The preview names the messages that go, those that stay, and any obstacle.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALL = ("--all", "--yes")
 SHOW = ("redrive", "orders", "--all", "--dry-run")
 
 
-def _mixed(queues: OrdersQueues) -> None:
+def _write_mixed_messages(queues: OrdersQueues) -> None:
     for number in range(4):
         queues.write({"error": {"code": "X"}, "n": number}, type="order")
     queues.write({"error": {"code": "Y"}}, type="order")
@@ -34,41 +34,41 @@ def _mixed(queues: OrdersQueues) -> None:
     queues.write({"error": {"code": "X"}})
 
 
-def _numbered(queues: OrdersQueues, number: int, groups: int = 1) -> set[str]:
+def _write_numbered_messages(queues: OrdersQueues, number: int, groups: int = 1) -> set[str]:
     return {queues.write({"n": n}, group=f"g{n % groups}") for n in range(number)}
 
 
-def _nothing_changed(queues: OrdersQueues, ids: set[str]) -> None:
-    assert queues.ids(queues.messages) == ids
-    assert queues.ids(queues.source) == set()
+def _assert_nothing_moved(queues: OrdersQueues, ids: set[str]) -> None:
+    assert queues.read_ids(queues.messages) == ids
+    assert queues.read_ids(queues.source) == set()
 
 
-def _numbers(messages: list[Any]) -> list[int]:
-    return [json.loads(each.body)["n"] for each in messages]
+def _read_numbers(messages: list[Any]) -> list[int]:
+    return [json.loads(message.body)["n"] for message in messages]
 
 
-def _asked(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
-    """Somebody says yes, after that."""
+def _answer_yes(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Answer yes, after `meanwhile` has run."""
     monkeypatch.setattr(work, "confirm", lambda *_, **__: meanwhile())
 
 
 def test_redrive_moves_matching_messages_up_to_the_limit_and_releases_the_rest_at_once(
     queues: OrdersQueues,
 ) -> None:
-    _mixed(queues)
-    ids = queues.ids(queues.messages)
+    _write_mixed_messages(queues)
+    ids = queues.read_ids(queues.messages)
     done = queues.redrive("--where", ORDERS, "--dry-run", "--yes")
     assert done == {"matched": 4, "moved": 0, "left": 8, "failed": 0}
     assert "not confirmed" in queues.redrive("--all", code=2)["error"]["message"]
-    _nothing_changed(queues, ids)
+    _assert_nothing_moved(queues, ids)
     done = queues.redrive("--where", ORDERS, "--limit", "3", "--yes")
     assert done == {"matched": 4, "moved": 3, "left": 5, "failed": 0}
     done = queues.redrive("--where", ORDERS, "--limit", "100", "--yes")
     assert done == {"matched": 1, "moved": 1, "left": 4, "failed": 0}
     arrived = queues.seen(queues.source)
-    assert {each.redrive_count for each in arrived} == {1}
-    assert {str(each.attributes["type"].value) for each in arrived} == {"order"}
-    assert len(queues.ids(queues.messages)) == 4
+    assert {message.redrive_count for message in arrived} == {1}
+    assert {str(message.attributes["type"].value) for message in arrived} == {"order"}
+    assert len(queues.read_ids(queues.messages)) == 4
 
 
 def test_redrive_with_wrong_options_is_refused_and_moves_nothing(queues: OrdersQueues) -> None:
@@ -79,25 +79,28 @@ def test_redrive_with_wrong_options_is_refused_and_moves_nothing(queues: OrdersQ
         ("--where", ""): "--where",
         ("--where", "body.a = 1"): "at character 8",
         ("--all", "--limit", "0"): "--limit",
-        **{("--all", "--rate", each): "no rate" for each in ("fast", "0/s", "1e3", "nan")},
+        **{("--all", "--rate", rate): "no rate" for rate in ("fast", "0/s", "1e3", "nan")},
     }
     for arguments, says in wrong.items():
         assert says in queues.redrive(*arguments, "--yes", code=2)["error"]["message"]
-    _nothing_changed(queues, ids)
+    _assert_nothing_moved(queues, ids)
 
 
 def test_redrive_leaves_messages_of_another_source_in_a_shared_dlq(queues: OrdersQueues) -> None:
     policy = queues.account.attributes(queues.source)["RedrivePolicy"]
     queues.write(**make_died_in_attribute("nobody"))
-    shown, native = queues.said(*SHOW), "aws sqs start-message-move-task"
+    shown = queues.read_output(*SHOW)
+    native = "aws sqs start-message-move-task"
     assert f"{native} --region us-east-1 --source-arn {queues.messages}" in shown
-    assert native not in queues.said("redrive", "orders", "--where", "exists(body)", "--dry-run")
+    assert native not in queues.read_output(
+        "redrive", "orders", "--where", "exists(body)", "--dry-run"
+    )
     assert "the oldest expires in 3 d 23 h" in shown
     assert "somebody sent 1 of them to orders-dlq by hand" in shown, "it is orders' alone"
     other = queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
-    for each in (queues.source, other):
-        queues.write(each.rpartition(":")[2], **make_died_in_attribute(each))
-    shown = queues.said("redrive", "orders", *ALL)
+    for source in (queues.source, other):
+        queues.write(source.rpartition(":")[2], **make_died_in_attribute(source))
+    shown = queues.read_output("redrive", "orders", *ALL)
     assert queues.bodies(queues.source) == {"orders"}
     assert queues.bodies(queues.messages) == {"hello", "refunds"}
     assert "1 message died in refunds, which shares orders-dlq: it stays here" in shown
@@ -117,19 +120,21 @@ def test_redrive_of_a_queue_without_a_dlq_is_refused_and_moves_nothing(
         ("orders-dlq", 2, "name its source, orders"),
         ("plain", 4, "plain has no DLQ"),
     ):
-        assert says in queues.operator.json("redrive", named, *ALL, code=code)["error"]["message"]
-    _nothing_changed(queues, ids)
+        assert (
+            says in queues.operator.run_json("redrive", named, *ALL, code=code)["error"]["message"]
+        )
+    _assert_nothing_moved(queues, ids)
     queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.messages))
     assert "orders-dlq" in queues.redrive(*ALL, code=4)["error"]["message"]
 
 
 FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
-    "redrive_running": lambda queues: queues.redrive_in(Stage.SOAK),
+    "redrive_running": lambda queues: queues.set_redrive_stage(Stage.SOAK),
     "redrive_off": lambda queues: queues.account.tag(queues.source, **{"mendq:redrive": "no"}),
     "redrive_off of the DLQ": lambda queues: queues.account.tag(
         queues.dlq, **{"mendq:redrive": "off"}
     ),
-    # Messages would go on to that by being looked at.
+    # A receive could move a message to the DLQ's own DLQ.
     "dlq_of_dlq": lambda queues: queues.configure(
         queues.messages, RedrivePolicy=RedrivePolicy(queues.account.queue("last", tag=None), 9).text
     ),
@@ -137,7 +142,7 @@ FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
     "queues_changed": lambda queues: queues.configure(
         queues.source, RedrivePolicy=RedrivePolicy(queues.account.queue("new-dlq"), 3).text
     ),
-    # What somebody sent there by hand was to go along only while there was no other source.
+    # Messages sent by hand may go back only if the DLQ has no other source.
     "queues_changed by another": lambda queues: queues.account.queue(
         "refunds", RedrivePolicy=queues.account.attributes(queues.source)["RedrivePolicy"]
     ),
@@ -148,8 +153,8 @@ FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
 def test_redrive_is_refused_if_a_guardrail_forbids_it_before_or_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    ids = {queues.write(**make_died_in_attribute("nobody")), *_numbered(queues, 11)}
-    _asked(monkeypatch, lambda: FORBIDS[what](queues))
+    ids = {queues.write(**make_died_in_attribute("nobody")), *_write_numbered_messages(queues, 11)}
+    _answer_yes(monkeypatch, lambda: FORBIDS[what](queues))
     error = queues.redrive("--all", code=1)["error"]
     if not what.startswith("queues_changed"):
         assert queues.redrive("--all", "--dry-run", code=1)["error"] == error
@@ -158,29 +163,31 @@ def test_redrive_is_refused_if_a_guardrail_forbids_it_before_or_during_the_quest
         assert listing in error["message"]
         assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
     assert error["code"] == what.partition(" ")[0]
-    _nothing_changed(queues, ids)
+    _assert_nothing_moved(queues, ids)
 
 
 def test_redrive_claims_the_dlq_while_moving_and_is_refused_during_another_runs_claim(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids, put, found = {queues.write("one")}, MessageMover.move_messages, list[object]()
-    assert queues.claimed()
+    ids = {queues.write("one")}
+    move_messages = MessageMover.move_messages
+    claims: list[object] = []
+    assert queues.claim_dlq()
     assert queues.redrive("--all", "--dry-run")["matched"] == 1
     error = queues.redrive(*ALL, code=1)["error"]
     assert error["code"] == "redrive_running"
     assert "another run is at work" in error["message"]
-    _nothing_changed(queues, ids)
+    _assert_nothing_moved(queues, ids)
     queues.redrives.release(queues.dlq, "a tick")
 
-    def watched(*asked: Any) -> Any:
-        found.append(queues.claimed())
-        return put(*asked)
+    def claim_and_move(*asked: Any) -> Any:
+        claims.append(queues.claim_dlq())
+        return move_messages(*asked)
 
-    monkeypatch.setattr(MessageMover, "move_messages", watched)
+    monkeypatch.setattr(MessageMover, "move_messages", claim_and_move)
     assert queues.redrive(*ALL)["moved"] == 1
-    assert found == [None], "it was held while messages went"
-    assert queues.claimed(), "and is free at once"
+    assert claims == [None], "the DLQ was claimed while messages moved"
+    assert queues.claim_dlq(), "and is free at once"
 
 
 def test_redrive_without_a_stack_moves_messages_without_claiming_the_dlq(
@@ -197,34 +204,35 @@ def test_redrive_without_a_stack_moves_messages_without_claiming_the_dlq(
 def test_redrive_moves_a_message_once_even_if_it_returns_to_the_dlq_during_the_run(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each that goes back is a DLQ message again before the next batch, under its new id."""
-    _numbered(queues, 25)
-    put = MessageMover.move_messages
+    """Each moved message is back in the DLQ before the next batch, with a new message id."""
+    _write_numbered_messages(queues, 25)
+    move_messages = MessageMover.move_messages
 
-    def poisoned(*asked: Any) -> Any:
-        for moved in put(*asked):
-            for each in queues.taken_away(queues.source):
+    def return_moved_messages(*asked: Any) -> Any:
+        for moved in move_messages(*asked):
+            for message in queues.taken_away(queues.source):
                 queues.write(
-                    each.body, **{REDRIVE_MARK_NAME: str(each.attributes[REDRIVE_MARK_NAME].value)}
+                    message.body,
+                    **{REDRIVE_MARK_NAME: str(message.attributes[REDRIVE_MARK_NAME].value)},
                 )
             yield moved
 
-    monkeypatch.setattr(MessageMover, "move_messages", poisoned)
+    monkeypatch.setattr(MessageMover, "move_messages", return_moved_messages)
     assert queues.redrive(*ALL)["moved"] == 25
-    assert {each.redrive_count for each in queues.seen(queues.messages)} == {1}
-    assert "25 of them were sent back before (mendq.redrive)" in queues.said(*SHOW)
+    assert {message.redrive_count for message in queues.seen(queues.messages)} == {1}
+    assert "25 of them were sent back before (mendq.redrive)" in queues.read_output(*SHOW)
 
 
 def test_redrive_neither_moves_nor_counts_messages_that_came_or_left_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("asked for")
-    _asked(monkeypatch, lambda: queues.write("came since"))
+    _answer_yes(monkeypatch, lambda: queues.write("came since"))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"]) == (1, 1)
     assert queues.bodies(queues.source) == {"asked for"}
     assert queues.bodies(queues.messages) == {"came since"}
-    _asked(monkeypatch, lambda: queues.taken_away(queues.messages))
+    _answer_yes(monkeypatch, lambda: queues.taken_away(queues.messages))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
 
@@ -238,7 +246,9 @@ def test_redrive_keeps_and_reports_a_message_that_is_too_long_for_the_source(
     done = queues.redrive(*ALL, code=1)
     assert done == {"matched": 2, "moved": 1, "left": 0, "failed": 1}
     assert queues.bodies(queues.messages) == {"x" * 2_000}
-    assert "must be shorter than 1024 bytes" in queues.said("redrive", "orders", *ALL, code=1)
+    assert "must be shorter than 1024 bytes" in queues.read_output(
+        "redrive", "orders", *ALL, code=1
+    )
 
 
 def test_redrive_dry_run_shows_no_body_and_counts_messages_without_a_filtered_field(
@@ -248,11 +258,11 @@ def test_redrive_dry_run_shows_no_body_and_counts_messages_without_a_filtered_fi
     queues.write({"secret": "s3cret"}, type="re\x1bfund\n")
     queues.write({"n": 1})
     where = "body.secret == 's3cret' && exists(attributes.type)"
-    output = queues.operator.mendq("redrive", "orders", "--where", where, "--dry-run").output
+    output = queues.operator.run("redrive", "orders", "--where", where, "--dry-run").output
     assert "s3cret" not in output
     assert "\x1b" not in output
     assert "MESSAGES  WHICH\n" in output
-    assert [each for each in output.splitlines() if each != each.rstrip()] == []
+    assert [line for line in output.splitlines() if line != line.rstrip()] == []
     assert sample in output
     for says in ("1 attributes.type order", "is missing in 1 of 3 messages"):
         assert says in " ".join(output.split())
@@ -262,16 +272,16 @@ def test_redrive_of_a_fifo_dlq_reads_every_group_and_moves_messages_in_order(
     operator: Operator,
 ) -> None:
     queues = make_orders_queues(operator, fifo=True)
-    _numbered(queues, 36, groups=3)
+    _write_numbered_messages(queues, 36, groups=3)
     queues.write("newer", queue=queues.source)
-    shown = queues.said("redrive", "orders.fifo", "--all", "--dry-run")
+    shown = queues.read_output("redrive", "orders.fifo", "--all", "--dry-run")
     assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in shown
     queues.taken_away(queues.source)
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
-    arrived = _numbers(queues.taken_away(queues.source))
+    arrived = _read_numbers(queues.taken_away(queues.source))
     for group in range(3):
-        of_group = [each for each in arrived if each % 3 == group]
+        of_group = [number for number in arrived if number % 3 == group]
         assert (of_group, len(of_group)) == (sorted(of_group), 10)
 
 
@@ -288,17 +298,18 @@ def test_redrive_names_the_missing_sqs_or_kms_right_and_moves_nothing(
     queues = make_orders_queues(operator, KmsMasterKeyId="alias/orders")
     ids = {queues.write()}
     queues.refuse("SendMessageBatch", code, message)
-    assert says in queues.said("redrive", "orders", *ALL, code=1)
-    _nothing_changed(queues, ids)
+    assert says in queues.read_output("redrive", "orders", *ALL, code=1)
+    _assert_nothing_moved(queues, ids)
 
 
 def test_redrive_is_refused_at_a_rate_that_would_let_messages_expire(queues: OrdersQueues) -> None:
-    ids, slow = _numbered(queues, 20), (*ALL, "--rate", "0.001/s")
+    ids = _write_numbered_messages(queues, 20)
+    slow = (*ALL, "--rate", "0.001/s")
     queues.configure(queues.messages, MessageRetentionPeriod="3600")
     error = queues.redrive(*slow, code=1)["error"]
     assert error["code"] == "redrive_too_slow"
     assert "20 messages at 0.001 a second take 5 h 33 min" in error["message"]
-    _nothing_changed(queues, ids)
+    _assert_nothing_moved(queues, ids)
     assert queues.redrive(*slow, "--limit", "1")["moved"] == 1
 
 
@@ -307,17 +318,17 @@ def test_redrive_reports_in_flight_messages_of_another_consumer_and_leaves_those
     operator: Operator, fifo: bool
 ) -> None:
     queues = make_orders_queues(operator, fifo=fifo)
-    _numbered(queues, 12, groups=12)
+    _write_numbered_messages(queues, 12, groups=12)
     url = operator.aws.url(queues.messages)
     queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
     name = queues.source.rpartition(":")[2]
-    shown = queues.said("redrive", name, "--all", "--dry-run")
+    shown = queues.read_output("redrive", name, "--all", "--dry-run")
     assert "7 messages seen, 7 match" in shown
     assert "5 more are hidden, in somebody else's hand" in shown
     assert "600 seconds after they were received" in shown
-    words = queues.said("redrive", name, *ALL, "--limit", "3")
+    words = queues.read_output("redrive", name, *ALL, "--limit", "3")
     assert "3 messages sent back, 0 failed, 9 left in orders-dlq" in words
     assert "4 of them match, 5 of them hidden in somebody else's hand" in words
     assert queues.redrive(*ALL) == {"matched": 4, "moved": 4, "left": 5, "failed": 0}
     assert queues.redrive(*ALL) == {"matched": 0, "moved": 0, "left": 5, "failed": 0}
-    assert "no message that can be seen matches" in queues.said("redrive", name, *ALL)
+    assert "no message that can be seen matches" in queues.read_output("redrive", name, *ALL)

@@ -1,4 +1,4 @@
-"""Messages whose source is gone go where a person says; those of a source that is there stay."""
+"""Test `mendq redrive --to`: messages of a deleted source go to another queue."""
 
 from __future__ import annotations
 
@@ -19,56 +19,65 @@ ALL = ("--all", "--yes")
 
 
 @pytest.fixture
-def renamed(queues: OrdersQueues) -> OrdersQueues:
-    """`orders` is gone, `orders-v2` is there, and `refunds`, which lives, shares the DLQ."""
+def replaced_queues(queues: OrdersQueues) -> OrdersQueues:
+    """`orders` was deleted, `orders-v2` exists, and `refunds` shares the DLQ."""
     policy = queues.account.attributes(queues.source)["RedrivePolicy"]
     queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
     queues.account.queue("orders-v2", tag=None)
-    _delete(queues)
+    _delete_queue(queues)
     return queues
 
 
-def _delete(queues: OrdersQueues, arn: str = "") -> None:
+def _delete_queue(queues: OrdersQueues, arn: str = "") -> None:
     queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(arn or queues.source))
 
 
-def _arn(queues: OrdersQueues, name: str) -> str:
+def _make_arn(queues: OrdersQueues, name: str) -> str:
     return queues.source.replace("orders", name)
 
 
-def _to(queues: OrdersQueues, *arguments: str, code: int = 0) -> Any:
-    return queues.operator.json("redrive", "orders-dlq", "--to", *arguments, code=code)
+def _redrive_to(queues: OrdersQueues, *arguments: str, code: int = 0) -> Any:
+    return queues.operator.run_json("redrive", "orders-dlq", "--to", *arguments, code=code)
 
 
 def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_message_died(
-    renamed: OrdersQueues,
+    replaced_queues: OrdersQueues,
 ) -> None:
-    renamed.write("gone", type="order")
-    renamed.write("of its own", **make_died_in_attribute(_arn(renamed, "orders-v2")))
-    renamed.write("living", **make_died_in_attribute(_arn(renamed, "refunds")))
-    renamed.write("by hand", **make_died_in_attribute("nobody"))
-    renamed.write(
+    orders_v2 = _make_arn(replaced_queues, "orders-v2")
+    replaced_queues.write("gone", type="order")
+    replaced_queues.write("of its own", **make_died_in_attribute(orders_v2))
+    replaced_queues.write("living", **make_died_in_attribute(_make_arn(replaced_queues, "refunds")))
+    replaced_queues.write("by hand", **make_died_in_attribute("nobody"))
+    replaced_queues.write(
         "elsewhere", **make_died_in_attribute("arn:aws:sqs:eu-west-1:123456789012:orders")
     )
-    shown = renamed.said("redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run")
+    shown = replaced_queues.read_output(
+        "redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run"
+    )
     for says in (
         "orders-dlq -> orders-v2",
         "1 died in orders",
         "1 message died in refunds, which is there: it stays here",
         "SQS does not say for which source, so it stays here",
         "orders-v2 has no DLQ: what fails there comes again until it expires",
-        f"--source-arn {renamed.messages} --destination-arn {_arn(renamed, 'orders-v2')}",
+        f"--source-arn {replaced_queues.messages} --destination-arn {orders_v2}",
     ):
         assert says in shown
-    assert _to(renamed, "orders-v2", *ALL) == {"matched": 2, "moved": 2, "left": 3, "failed": 0}
-    arrived = {each.body: each for each in renamed.seen(_arn(renamed, "orders-v2"))}
-    marks = {
-        body: json.loads(each.attributes[REDRIVE_MARK_NAME].value) for body, each in arrived.items()
+    assert _redrive_to(replaced_queues, "orders-v2", *ALL) == {
+        "matched": 2,
+        "moved": 2,
+        "left": 3,
+        "failed": 0,
     }
-    assert marks["gone"]["died_in"] == renamed.source
+    arrived = {message.body: message for message in replaced_queues.seen(orders_v2)}
+    marks = {
+        body: json.loads(message.attributes[REDRIVE_MARK_NAME].value)
+        for body, message in arrived.items()
+    }
+    assert marks["gone"]["died_in"] == replaced_queues.source
     assert "died_in" not in marks["of its own"]
-    assert {each["source"] for each in marks.values()} == {_arn(renamed, "orders-v2")}
-    assert renamed.bodies(renamed.messages) == {"living", "by hand", "elsewhere"}
+    assert {mark["source"] for mark in marks.values()} == {orders_v2}
+    assert replaced_queues.bodies(replaced_queues.messages) == {"living", "by hand", "elsewhere"}
 
 
 def test_redrive_to_moves_messages_of_an_existing_source_only_with_from(
@@ -77,34 +86,36 @@ def test_redrive_to_moves_messages_of_an_existing_source_only_with_from(
     queues.account.queue("orders-v2", tag=None)
     ids = {
         queues.write("one"),
-        queues.write("other", **make_died_in_attribute(_arn(queues, "refunds"))),
+        queues.write("other", **make_died_in_attribute(_make_arn(queues, "refunds"))),
     }
-    refused = queues.operator.refused("redrive", "orders", "--to", "orders-v2", *ALL, code=2)
+    refused = queues.operator.read_refusal("redrive", "orders", "--to", "orders-v2", *ALL, code=2)
     assert "with --from orders they go to orders-v2 all the same" in refused
-    assert _to(queues, "orders-v2", "--where", "body_text == 'one'", "--yes")["matched"] == 0
-    refused = queues.operator.refused("redrive", "orders", "--from", "orders", *ALL, code=2)
+    assert (
+        _redrive_to(queues, "orders-v2", "--where", "body_text == 'one'", "--yes")["matched"] == 0
+    )
+    refused = queues.operator.read_refusal("redrive", "orders", "--from", "orders", *ALL, code=2)
     assert "give both" in refused
-    assert queues.ids(queues.messages) == ids
+    assert queues.read_ids(queues.messages) == ids
     for named in ("orders", "orders-dlq"):
         asked = ("redrive", named, "--to", "orders-v2", "--from", "orders")
-        assert queues.operator.json(*asked, "--all", "--dry-run")["matched"] == 1
-    assert queues.operator.json(*asked, *ALL)["moved"] == 1
+        assert queues.operator.run_json(*asked, "--all", "--dry-run")["matched"] == 1
+    assert queues.operator.run_json(*asked, *ALL)["moved"] == 1
     assert queues.bodies(queues.messages) == {"other"}, "--from takes no others, gone or not"
 
 
 @pytest.mark.parametrize("empty", ["", " "])
 def test_redrive_to_with_an_empty_from_is_refused_and_moves_nothing(
-    renamed: OrdersQueues, empty: str
+    replaced_queues: OrdersQueues, empty: str
 ) -> None:
     """An unset shell variable names no source. It must not stand for every source."""
-    written = {renamed.write("one"), renamed.write("other")}
+    written = {replaced_queues.write("one"), replaced_queues.write("other")}
     asked = ("redrive", "orders-dlq", "--to", "orders-v2", "--from", empty, *ALL)
-    assert "is no queue's name" in renamed.operator.refused(*asked, code=2)
-    assert renamed.ids(renamed.messages) == written
-    assert renamed.ids(_arn(renamed, "orders-v2")) == set()
+    assert "is no queue's name" in replaced_queues.operator.read_refusal(*asked, code=2)
+    assert replaced_queues.read_ids(replaced_queues.messages) == written
+    assert replaced_queues.read_ids(_make_arn(replaced_queues, "orders-v2")) == set()
 
 
-def _forbidden(here: OrdersQueues, arn: str) -> None:
+def _forbid_redrive(here: OrdersQueues, arn: str) -> None:
     here.account.tag(arn, **{"mendq:redrive": "off"})
 
 
@@ -113,41 +124,57 @@ UNFIT: dict[str, tuple[str, Callable[[OrdersQueues], object]]] = {
     "or a quarantine": ("x-quarantine", lambda here: here.account.queue("x-quarantine")),
     "other type": ("orders.fifo", lambda here: here.account.queue("orders.fifo")),
     "there is no queue": ("nobodys", lambda _: None),
-    "of orders-v2 forbids it": ("orders-v2", lambda h: _forbidden(h, _arn(h, "orders-v2"))),
-    "of orders-dlq forbids it": ("orders-v2", lambda here: _forbidden(here, here.dlq)),
+    "of orders-v2 forbids it": (
+        "orders-v2",
+        lambda h: _forbid_redrive(h, _make_arn(h, "orders-v2")),
+    ),
+    "of orders-dlq forbids it": ("orders-v2", lambda here: _forbid_redrive(here, here.dlq)),
     "a message movement": ("orders-v2", lambda here: here.tasks.append({"Status": "RUNNING"})),
-    "sending back": ("orders-v2", lambda here: here.redrive_in(Stage.RAMP)),
+    "sending back": ("orders-v2", lambda here: here.set_redrive_stage(Stage.RAMP)),
 }
 
 
 @pytest.mark.parametrize("says", UNFIT)
 def test_redrive_to_refuses_an_unfit_or_forbidden_destination_and_moves_nothing(
-    renamed: OrdersQueues, says: str
+    replaced_queues: OrdersQueues, says: str
 ) -> None:
-    ids = {renamed.write()}
+    ids = {replaced_queues.write()}
     other, makes = UNFIT[says]
-    makes(renamed)
-    error = _to(renamed, other, *ALL, code=4 if says == "there is no queue" else 1)["error"]
+    makes(replaced_queues)
+    error = _redrive_to(replaced_queues, other, *ALL, code=4 if says == "there is no queue" else 1)[
+        "error"
+    ]
     assert says in error["message"]
-    assert renamed.ids(renamed.messages) == ids
+    assert replaced_queues.read_ids(replaced_queues.messages) == ids
 
 
-def test_redrive_to_is_refused_while_another_run_has_claimed_the_dlq(renamed: OrdersQueues) -> None:
-    ids = {renamed.write()}
-    assert renamed.claimed()
-    assert "another run is at work" in _to(renamed, "orders-v2", *ALL, code=1)["error"]["message"]
-    assert renamed.ids(renamed.messages) == ids
+def test_redrive_to_is_refused_while_another_run_has_claimed_the_dlq(
+    replaced_queues: OrdersQueues,
+) -> None:
+    ids = {replaced_queues.write()}
+    assert replaced_queues.claim_dlq()
+    assert (
+        "another run is at work"
+        in _redrive_to(replaced_queues, "orders-v2", *ALL, code=1)["error"]["message"]
+    )
+    assert replaced_queues.read_ids(replaced_queues.messages) == ids
 
 
 def test_redrive_to_is_refused_if_the_deleted_source_is_created_again_during_the_question(
-    renamed: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+    replaced_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids, policy = {renamed.write()}, RedrivePolicy(renamed.dlq, 3).text
+    ids = {replaced_queues.write()}
+    policy = RedrivePolicy(replaced_queues.dlq, 3).text
     monkeypatch.setattr(
-        work, "confirm", lambda *_, **__: renamed.account.queue("orders", RedrivePolicy=policy)
+        work,
+        "confirm",
+        lambda *_, **__: replaced_queues.account.queue("orders", RedrivePolicy=policy),
     )
-    assert _to(renamed, "orders-v2", "--all", code=1)["error"]["code"] == "queues_changed"
-    assert renamed.ids(renamed.messages) == ids
+    assert (
+        _redrive_to(replaced_queues, "orders-v2", "--all", code=1)["error"]["code"]
+        == "queues_changed"
+    )
+    assert replaced_queues.read_ids(replaced_queues.messages) == ids
 
 
 @pytest.mark.parametrize("fifo", [False, True])
@@ -157,24 +184,25 @@ def test_redrive_stops_without_loss_if_its_source_is_deleted_while_messages_move
 ) -> None:
     queues = make_orders_queues(operator, fifo=fifo)
     ids = [queues.write({"n": n}, group=f"g{n % 10}") for n in range(35)]
-    sends, arrived = list[str](), list[Any]()
+    sends: list[str] = []
+    arrived: list[Any] = []
 
-    def deleting(call: str, _: Any) -> None:
+    def delete_source(call: str, _: Any) -> None:
         if call == "SendMessageBatch":
             if len(sends) == before:
                 arrived.extend(queues.taken_away(queues.source))
-                _delete(queues)
+                _delete_queue(queues)
             sends.append(call)
 
-    queues.refusals.append(deleting)
+    queues.refusals.append(delete_source)
     name = queues.source.rpartition(":")[2]
-    shown = queues.said("redrive", name, "--where", "exists(body.n)", "--yes", code=1)
+    shown = queues.read_output("redrive", name, "--where", "exists(body.n)", "--yes", code=1)
     went = 10 * before
     assert len(sends) == before + 1, "it stops at the first that finds nobody"
     assert f"{went} messages sent back, 10 failed, {25 - went} left in" in shown
     assert f"{name} is gone: stopped. Of {went} sent there" in shown
     assert f"`mendq redrive {queues.messages.rpartition(':')[2]} --to OTHER --all`" in shown
     left = queues.taken_away(queues.messages)
-    numbers = [json.loads(each.body)["n"] for each in (*arrived, *left)]
+    numbers = [json.loads(message.body)["n"] for message in (*arrived, *left)]
     assert sorted(numbers) == list(range(35)), "each is where it is said to be"
-    assert {each.message_id for each in left} <= set(ids), "visible again, as they were"
+    assert {message.message_id for message in left} <= set(ids), "visible again, as they were"

@@ -1,4 +1,4 @@
-"""What goes goes no faster than somebody says, is counted once, and is let go of in the end."""
+"""Test the rate of a redrive, its interruption by Ctrl-C, and a silent SQS."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from tests.cli.redrive.builders import OrdersQueues
     [(0.5, 1), (3.0, 3), (500.0, MOST_MESSAGES_PER_SEND), (None, MOST_MESSAGES_PER_SEND)],
 )
 def test_redrive_never_moves_messages_faster_than_the_rate(rate: float | None, batch: int) -> None:
-    """Over any while that begins with a batch, at most the rate, and one batch more."""
-    now, sent = 0.0, list[float]()
+    """In any period, at most rate times seconds plus one batch are sent."""
+    now = 0.0
+    sent: list[float] = []
 
     def wait(seconds: float) -> bool:
         nonlocal now
@@ -45,7 +46,7 @@ def test_redrive_never_moves_messages_faster_than_the_rate(rate: float | None, b
             most = rate * (sent[end] - sent[begin]) + batch + 1e-6
             assert end + batch - begin <= most
     assert now == pytest.approx((50 - 1) * batch / rate)
-    # What took long is not made up for.
+    # A long pause allows no faster sending afterwards.
     now += 1_000
     for late in (0, batch / rate):
         began = now
@@ -57,95 +58,98 @@ MESSAGES = 35
 
 
 @pytest.fixture
-def filled(queues: OrdersQueues) -> OrdersQueues:
+def filled_queues(queues: OrdersQueues) -> OrdersQueues:
     for number in range(MESSAGES):
         queues.write({"n": number})
     return queues
 
 
-def _press(*_: object) -> None:
+def _press_ctrl_c(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _at_the_second_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ctrl-C before it."""
-    release, presses = VisibilityHeartbeat.release, iter([lambda: None, _press])
+def _press_ctrl_c_at_second_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Press Ctrl-C before the second release."""
+    release = VisibilityHeartbeat.release
+    presses = iter([lambda: None, _press_ctrl_c])
 
-    def pressed(visibility: VisibilityHeartbeat, *ids: str) -> None:
+    def interrupt(visibility: VisibilityHeartbeat, *ids: str) -> None:
         next(presses, lambda: None)()
         release(visibility, *ids)
 
-    monkeypatch.setattr(VisibilityHeartbeat, "release", pressed)
+    monkeypatch.setattr(VisibilityHeartbeat, "release", interrupt)
 
 
 def test_redrive_interrupted_while_reading_releases_every_message_and_says_so_at_once(
-    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    filled_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    take, announced = MessageMover.receive_new_messages, list[str]()
+    receive_new_messages = MessageMover.receive_new_messages
+    announced: list[str] = []
 
-    def pressed(mover: MessageMover, *asked: Any) -> list[Any]:
+    def interrupt(mover: MessageMover, *asked: Any) -> list[Any]:
         if not announced:
-            _press()
+            _press_ctrl_c()
             announced.append(capfd.readouterr().err)
-        return take(mover, *asked)
+        return receive_new_messages(mover, *asked)
 
-    monkeypatch.setattr(MessageMover, "receive_new_messages", pressed)
-    said = filled.said("redrive", "orders", "--all", "--yes", code=1)
+    monkeypatch.setattr(MessageMover, "receive_new_messages", interrupt)
+    said = filled_queues.read_output("redrive", "orders", "--all", "--yes", code=1)
     assert "Ctrl-C again leaves at once" in announced[0]
     assert "every message is visible again" in said
-    assert len(filled.ids(filled.messages)) == MESSAGES
+    assert len(filled_queues.read_ids(filled_queues.messages)) == MESSAGES
 
 
 def test_redrive_interrupted_twice_reports_moved_messages_and_messages_still_hidden(
-    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+    filled_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = MessageMover.move_messages
+    move_messages = MessageMover.move_messages
 
-    def pressed(*asked: Any) -> Iterator[Any]:
-        for moved in put(*asked):
-            _press()
-            _at_the_second_release(monkeypatch)
+    def interrupt(*asked: Any) -> Iterator[Any]:
+        for moved in move_messages(*asked):
+            _press_ctrl_c()
+            _press_ctrl_c_at_second_release(monkeypatch)
             yield moved
 
-    monkeypatch.setattr(MessageMover, "move_messages", pressed)
-    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    monkeypatch.setattr(MessageMover, "move_messages", interrupt)
+    result = filled_queues.operator.run("redrive", "orders", "--all", "--yes", "--json")
     assert result.exit_code == 1
     assert '"moved": 10,' in result.stdout
     assert '"left": 25,' in result.stdout
     assert "15 messages stay hidden for up to 120 seconds" in result.stderr
-    assert len(filled.ids(filled.messages)) == 10
-    assert len(filled.ids(filled.source)) == 10
+    assert len(filled_queues.read_ids(filled_queues.messages)) == 10
+    assert len(filled_queues.read_ids(filled_queues.source)) == 10
 
 
 def test_redrive_interrupted_twice_before_the_first_message_moves_nothing(
-    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+    filled_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once the question was answered, and before the first message is taken."""
-    make_mover, made = Route.make_mover, list[int]()
+    """The interrupts come after the answer and before the first message is received."""
+    make_mover = Route.make_mover
+    made: list[int] = []
 
-    def pressed(route: Route, *asked: Any) -> MessageMover:
+    def interrupt(route: Route, *asked: Any) -> MessageMover:
         made.append(1)
-        if len(made) == 2:  # the first mover only looks
-            _press()
-            _press()
+        if len(made) == 2:  # the first mover only reads
+            _press_ctrl_c()
+            _press_ctrl_c()
         return make_mover(route, *asked)
 
-    monkeypatch.setattr(Route, "make_mover", pressed)
-    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    monkeypatch.setattr(Route, "make_mover", interrupt)
+    result = filled_queues.operator.run("redrive", "orders", "--all", "--yes", "--json")
     assert len(made) == 2
     assert result.exit_code == 1
     assert '"moved": 0,' in result.stdout
     assert "interrupted: what was in hand is visible again" in result.stderr
-    assert len(filled.ids(filled.messages)) == MESSAGES
-    assert filled.ids(filled.source) == set()
-    assert filled.claimed(), "the DLQ is free for Mendq's own redrives again"
+    assert len(filled_queues.read_ids(filled_queues.messages)) == MESSAGES
+    assert filled_queues.read_ids(filled_queues.source) == set()
+    assert filled_queues.claim_dlq(), "the DLQ is free for Mendq's own redrives again"
 
 
 NO_ANSWER = "SQS does not answer"
 
 
 def test_redrive_says_what_was_moved_if_sqs_stops_answering(
-    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+    filled_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move_messages = MessageMover.move_messages
 
@@ -154,25 +158,25 @@ def test_redrive_says_what_was_moved_if_sqs_stops_answering(
         raise FactsUnavailable(NO_ANSWER)
 
     monkeypatch.setattr(MessageMover, "move_messages", move_one_batch)
-    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    result = filled_queues.operator.run("redrive", "orders", "--all", "--yes", "--json")
     assert result.exit_code == 1
     assert '"moved": 10,' in result.stdout
     assert '"left": 25,' in result.stdout
     sentence = " ".join(result.stderr.split())
     assert f"AWS stopped answering: {NO_ANSWER}" in sentence
     assert "run the command again" in sentence
-    assert len(filled.ids(filled.source)) == 10
+    assert len(filled_queues.read_ids(filled_queues.source)) == 10
 
 
 def test_redrive_prints_no_result_if_sqs_does_not_answer_before_the_first_message(
-    filled: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+    filled_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> Iterator[Any]:
         raise FactsUnavailable(NO_ANSWER)
 
     monkeypatch.setattr(MessageMover, "move_messages", refuse)
-    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    result = filled_queues.operator.run("redrive", "orders", "--all", "--yes", "--json")
     assert result.exit_code != 0
     assert "moved" not in result.stdout
-    assert len(filled.ids(filled.messages)) == MESSAGES
-    assert filled.ids(filled.source) == set()
+    assert len(filled_queues.read_ids(filled_queues.messages)) == MESSAGES
+    assert filled_queues.read_ids(filled_queues.source) == set()

@@ -12,7 +12,7 @@ RETENTION = "345600"
 
 
 def make_source_and_dlq(operator: Operator, mode: str, name: str = "orders") -> str:
-    """A source, and a DLQ that keeps messages no longer than it, approved once; its ARN."""
+    """Make a source and an approved DLQ with the source's retention. Return the DLQ's ARN."""
     dead = operator.aws.queue(f"{name}-dlq", mode, MessageRetentionPeriod=RETENTION)
     redrive = json.dumps({"deadLetterTargetArn": dead, "maxReceiveCount": "5"})
     source = operator.aws.queue(name, mode, RedrivePolicy=redrive)
@@ -21,12 +21,12 @@ def make_source_and_dlq(operator: Operator, mode: str, name: str = "orders") -> 
 
 
 def read_account_state(operator: Operator) -> dict[str, Any]:
-    """All that a command could have changed."""
+    """Return all that a command could have changed."""
     clients = operator.aws.clients
     urls = clients.sqs.list_queues().get("QueueUrls", [])
     return {
-        "attributes": [operator.aws.attributes(each) for each in urls],
-        "tags": [clients.sqs.list_queue_tags(QueueUrl=each).get("Tags") for each in urls],
+        "attributes": [operator.aws.attributes(url) for url in urls],
+        "tags": [clients.sqs.list_queue_tags(QueueUrl=url).get("Tags") for url in urls],
         "case_store": clients.dynamodb.scan(TableName="case_store")["Items"],
         "cases": clients.s3.list_objects_v2(Bucket="cases").get("Contents", []),
         "pages": operator.aws.pages(),
@@ -34,6 +34,6 @@ def read_account_state(operator: Operator) -> dict[str, Any]:
 
 
 def select_finding(found: list[dict[str, Any]], queue_arn: str, symptom: str) -> dict[str, Any]:
-    """What was said of one queue and symptom."""
+    """Return the finding of one queue and symptom."""
     (one,) = (e for e in found if (e["queue_arn"], e["symptom"]) == (queue_arn, symptom))
     return one

@@ -1,4 +1,4 @@
-"""An operator's account to scan, in moto."""
+"""The operator of the tests of `mendq scan`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.cli.builders import Operator
 
 @pytest.fixture
 def operator(operator: Operator) -> Operator:
-    """Moto cannot list move tasks."""
+    """An operator whose account has no message move task. moto cannot list them."""
     answer: Any = (SimpleNamespace(status_code=200), {"Results": []})
     none: Any = lambda **_: answer  # noqa: E731
     operator.account.session.events.register("before-call.sqs.ListMessageMoveTasks", none)

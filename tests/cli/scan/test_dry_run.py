@@ -1,4 +1,4 @@
-"""`mendq scan --dry-run`: what it says, and that nothing anywhere is different afterwards."""
+"""Test `mendq scan --dry-run`, which reports what heal would do and changes nothing."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.cli.scan.builders import make_source_and_dlq, read_account_state, sel
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 LONG = "no " * 200 + "do"
-Shown = Callable[[dict[Finding, ExpectedAction], int], str]
+PrintFindings = Callable[[dict[Finding, ExpectedAction], int], str]
 
 
 def test_dry_run_without_managed_queues_says_that_no_queue_was_checked(operator: Operator) -> None:
-    shown = operator.shown("scan", "--dry-run")
-    assert "no queue is managed, so none was looked at" in shown
-    assert "nothing was found" not in shown
-    assert "nothing was changed" in shown
+    print_found = operator.read_output("scan", "--dry-run")
+    assert "no queue is managed, so none was looked at" in print_found
+    assert "nothing was found" not in print_found
+    assert "nothing was changed" in print_found
     assert operator.account.invoked == []
 
 
@@ -36,32 +36,36 @@ def test_dry_run_reports_what_the_queues_mode_allows_and_changes_nothing(
     dead = make_source_and_dlq(operator, mode)
     off = operator.aws.queue("mine", "off")
     before = read_account_state(operator)
-    said = operator.json("scan", "--dry-run")
+    said = operator.run_json("scan", "--dry-run")
     assert read_account_state(operator) == before
     assert operator.account.invoked == []
     found = select_finding(said["findings"], dead, "dlq_retention_too_short")
     assert found["would"] == would
     assert found["steps"][0].startswith("MessageRetentionPeriod: 345600 s")
     assert said["queues_scanned"] == 2
-    assert off not in {each["queue_arn"] for each in said["findings"]}
+    assert off not in {entry["queue_arn"] for entry in said["findings"]}
     assert said["not_looked_at"] == {}
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
-    def said(found: dict[Finding, ExpectedAction], columns: int) -> str:
+def print_found(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> PrintFindings:
+    def print_at_width(found: dict[Finding, ExpectedAction], columns: int) -> str:
         monkeypatch.setenv("COLUMNS", f"{columns}")
         print_findings(Output(as_json=False), found)
         return capsys.readouterr().out
 
-    return said
+    return print_at_width
 
 
-def test_dry_run_prints_a_report_only_symptom_of_many_queues_as_one_block(shown: Shown) -> None:
+def test_dry_run_prints_a_report_only_symptom_of_many_queues_as_one_block(
+    print_found: PrintFindings,
+) -> None:
     names = ("tls_not_enforced", "consumer_failing")
     would = ExpectedAction("pages", (), f"seen. {LONG}")
     found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
-    said = shown(found, 2_000)
+    said = print_found(found, 2_000)
     assert said.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
     counts = said.count("tls_not_enforced"), said.count("consumer_failing")
     assert counts == (2, 7), "each with its runbook once"
@@ -69,7 +73,8 @@ def test_dry_run_prints_a_report_only_symptom_of_many_queues_as_one_block(shown:
 
 
 def test_dry_run_clients_refuse_every_call_that_changes_something(operator: Operator) -> None:
-    clients, queue = make_readonly_clients(operator.account.session), operator.aws.queue("orders")
+    clients = make_readonly_clients(operator.account.session)
+    queue = operator.aws.queue("orders")
     url = operator.aws.url(queue)
     sends: Mapping[str, Callable[[], object]] = {
         "SetQueueAttributes": lambda: clients.sqs_for_writing.set_queue_attributes(
@@ -91,7 +96,7 @@ def test_dry_run_names_an_own_change_of_mendq_as_possible_cause_before_the_plan(
 ) -> None:
     """Mendq raised the visibility timeout three hours ago; now messages are about to expire."""
     operator.aws.later(hours=-3)
-    case_id = operator.applied("orders.fifo")
+    case_id = operator.open_applied_case("orders.fifo")
     operator.aws.later(hours=3)
     queue = f"{ARN}orders.fifo"
     url = operator.aws.url(queue)
@@ -99,11 +104,11 @@ def test_dry_run_names_an_own_change_of_mendq_as_possible_cause_before_the_plan(
         QueueUrl=url, MessageBody="order", MessageGroupId="a", MessageDeduplicationId="a"
     )
     times = [operator.aws.now - timedelta(minutes=minutes) for minutes in range(10, 150, 5)]
-    operator.counted_by_sqs("orders.fifo", "ApproximateAgeOfOldestMessage", 300_000, *times)
-    operator.counted_by_sqs("orders.fifo", "ApproximateNumberOfMessagesVisible", 1, *times)
+    operator.put_sqs_metric("orders.fifo", "ApproximateAgeOfOldestMessage", 300_000, *times)
+    operator.put_sqs_metric("orders.fifo", "ApproximateNumberOfMessagesVisible", 1, *times)
     before = read_account_state(operator)
     found = select_finding(
-        operator.json("scan", "--dry-run")["findings"], queue, "messages_about_to_expire"
+        operator.run_json("scan", "--dry-run")["findings"], queue, "messages_about_to_expire"
     )
     assert read_account_state(operator) == before
     assert found["would"] == "proposes"
@@ -111,4 +116,6 @@ def test_dry_run_names_an_own_change_of_mendq_as_possible_cause_before_the_plan(
     assert found["first"].startswith("Mendq raised VisibilityTimeout of orders.fifo from 30 s to ")
     rollback = f"mendq rollback {case_id} --region us-east-1"
     assert found["first"].endswith(f"To take the change back: {rollback}")
-    assert rollback in operator.shown("scan", "--dry-run").replace("\n", " ").replace("  ", " ")
+    assert rollback in operator.read_output("scan", "--dry-run").replace("\n", " ").replace(
+        "  ", " "
+    )

@@ -1,4 +1,4 @@
-"""`mendq scan` of a region in which nothing of Mendq's was deployed, and beside what was."""
+"""Test `mendq scan` in a region without a stack, and beside a stack."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from tests.cli.scan.builders import (
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 
 
-class Undeployed(FakeDeployedAccount, frozen=True, dict=True):
-    """Without a stack: whatever asks for a part of it is stopped."""
+class UndeployedAccount(FakeDeployedAccount, frozen=True, dict=True):
+    """An account without a stack. Any use of the stack's outputs or settings raises an error."""
 
     @property
     def outputs(self) -> Any:
@@ -49,14 +49,14 @@ class Undeployed(FakeDeployedAccount, frozen=True, dict=True):
 
 
 @pytest.fixture
-def alone(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
-    made = Undeployed(operator.account.session, "Mendq", operator.account.known)
+def stackless_operator(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
+    made = UndeployedAccount(operator.account.session, "Mendq", operator.account.known)
     monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
     return Operator(operator.aws, made)
 
 
-def _unmanaged_pair(operator: Operator, name: str = "orders") -> str:
-    """As `pair`, of which no tag tells Mendq anything."""
+def _make_unmanaged_source_and_dlq(operator: Operator, name: str = "orders") -> str:
+    """Make a source and its DLQ without any tag. Return the DLQ's ARN."""
     sqs = operator.aws.clients.sqs
     kept: Any = {"MessageRetentionPeriod": RETENTION}
     dead = sqs.create_queue(QueueName=f"{name}-dlq", Attributes=kept)["QueueUrl"]
@@ -67,12 +67,12 @@ def _unmanaged_pair(operator: Operator, name: str = "orders") -> str:
 
 
 def test_scan_without_a_stack_reports_findings_with_commands_and_changes_nothing(
-    alone: Operator,
+    stackless_operator: Operator,
 ) -> None:
-    dead = _unmanaged_pair(alone)
-    before = read_account_state(alone)
-    said = alone.json("scan")
-    assert read_account_state(alone) == before
+    dead = _make_unmanaged_source_and_dlq(stackless_operator)
+    before = read_account_state(stackless_operator)
+    said = stackless_operator.run_json("scan")
+    assert read_account_state(stackless_operator) == before
     found = select_finding(said["findings"], dead, "dlq_retention_too_short")
     assert found["severity"] == FindingSeverity.AT_RISK
     (manual,) = found["plan"]["commands"]
@@ -84,43 +84,50 @@ def test_scan_without_a_stack_reports_findings_with_commands_and_changes_nothing
 
 
 def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_plan(
-    alone: Operator,
+    stackless_operator: Operator,
 ) -> None:
-    """What was found without metrics is reported all the same."""
-    alone.aws.later(hours=-8)
-    dead = _unmanaged_pair(alone)
-    alone.aws.later(hours=8)
+    stackless_operator.aws.later(hours=-8)
+    dead = _make_unmanaged_source_and_dlq(stackless_operator)
+    stackless_operator.aws.later(hours=8)
 
     def refuse(**_: Any) -> None:
         raise _aws_refuses("AccessDenied", "GetMetricData")
 
-    alone.account.session.events.register("before-call.cloudwatch.GetMetricData", refuse)
-    found = select_finding(alone.json("scan")["findings"], dead, "dlq_retention_too_short")
+    stackless_operator.account.session.events.register(
+        "before-call.cloudwatch.GetMetricData", refuse
+    )
+    found = select_finding(
+        stackless_operator.run_json("scan")["findings"], dead, "dlq_retention_too_short"
+    )
     assert found["plan"]["would"] == "cannot say"
     assert "GetMetricData" in found["plan"]["why"]
     assert (found["plan"]["steps"], found["plan"]["commands"]) == ([], [])
 
 
-def test_scan_with_queue_and_prefix_options_reads_only_matching_queues(alone: Operator) -> None:
+def test_scan_with_queue_and_prefix_options_reads_only_matching_queues(
+    stackless_operator: Operator,
+) -> None:
     for name in ("orders", "ordered", "bills"):
-        alone.aws.clients.sqs.create_queue(QueueName=name)
+        stackless_operator.aws.clients.sqs.create_queue(QueueName=name)
 
     def looked_at(*arguments: str) -> set[str]:
-        queues = alone.json("scan", *arguments)["queues"]
-        return {each.rpartition(":")[2] for each in queues}
+        queues = stackless_operator.run_json("scan", *arguments)["queues"]
+        return {arn.rpartition(":")[2] for arn in queues}
 
     assert looked_at() == {"orders", "ordered", "bills"}
-    for named in ("orders", f"{ARN}orders", alone.aws.url(f"{ARN}orders")):
+    for named in ("orders", f"{ARN}orders", stackless_operator.aws.url(f"{ARN}orders")):
         assert looked_at("--queue", named) == {"orders"}
     assert looked_at("--prefix", "order") == {"orders", "ordered"}
     assert looked_at("--queue", "bills", "--prefix", "orders") == {"bills", "orders"}
-    absent = alone.json("scan", "--queue", "none", "--queue", "bills", code=Exit.NOT_FOUND)
+    absent = stackless_operator.run_json(
+        "scan", "--queue", "none", "--queue", "bills", code=Exit.NOT_FOUND
+    )
     assert absent["not_seen"]["none"] == "there is no queue of that name"
-    assert [each.rpartition(":")[2] for each in absent["queues"]] == ["bills"]
+    assert [arn.rpartition(":")[2] for arn in absent["queues"]] == ["bills"]
 
 
-def _refused(operator: Operator, whose: str) -> None:
-    """From now on, to whoever looks at a queue in whose name that is."""
+def _deny_reading(operator: Operator, whose: str) -> None:
+    """Deny GetQueueAttributes for queues whose name contains `whose`."""
 
     def refuse(params: Any, **_: Any) -> None:
         if whose in str(params["body"]):
@@ -130,33 +137,39 @@ def _refused(operator: Operator, whose: str) -> None:
 
 
 def test_scan_without_settings_does_not_report_a_notify_tag_with_an_unknown_team(
-    alone: Operator,
+    stackless_operator: Operator,
 ) -> None:
     tags = {"mendq": "Heal", "mendq:notify": "payments"}
-    alone.aws.clients.sqs.create_queue(QueueName="orders", tags=tags)
-    found = alone.json("scan", "--queue", "orders")["findings"]
+    stackless_operator.aws.clients.sqs.create_queue(QueueName="orders", tags=tags)
+    found = stackless_operator.run_json("scan", "--queue", "orders")["findings"]
     assert "notify" not in select_finding(found, f"{ARN}orders", "tag_not_understood")["reason"]
 
 
-def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen(alone: Operator) -> None:
-    off, set_aside = alone.aws.queue("left-alone", "off"), alone.aws.queue("orders-quarantine")
-    own = [alone.aws.queue(each, "off") for each in ("Mendq-Intake7A-XY", "mendq-probe.fifo")]
-    dead = _unmanaged_pair(alone)
+def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen(
+    stackless_operator: Operator,
+) -> None:
+    off = stackless_operator.aws.queue("left-alone", "off")
+    set_aside = stackless_operator.aws.queue("orders-quarantine")
+    own = [
+        stackless_operator.aws.queue(name, "off")
+        for name in ("Mendq-Intake7A-XY", "mendq-probe.fifo")
+    ]
+    dead = _make_unmanaged_source_and_dlq(stackless_operator)
 
-    _refused(alone, "orders-dlq")
-    said = alone.json("scan")
+    _deny_reading(stackless_operator, "orders-dlq")
+    said = stackless_operator.run_json("scan")
     assert set(said["not_seen"]) >= {off, dead, set_aside}
     assert not set(said["not_seen"]) & set(own), "the stack's own, which alarms watch"
     assert set_aside not in said["queues"]
     assert "AccessDenied" in said["not_seen"][dead]
-    assert "not judged, or not wholly" in alone.shown("scan")
+    assert "not judged, or not wholly" in stackless_operator.read_output("scan")
 
 
 @pytest.mark.parametrize("measuring_minutes", [60, 1])
 def test_scan_reports_a_queue_too_new_for_metrics_as_not_measured(
     operator: Operator, measuring_minutes: int
 ) -> None:
-    """Beside a stack it is measured as soon as that measures it."""
+    """Beside a stack, the stack's setting says when a new queue is measured."""
     queue = operator.aws.queue("orders", "observe")
     timing = replace(operator.account.known.timing, measuring_minutes=measuring_minutes)
     settings = structs.replace(operator.account.known, timing=timing)
@@ -175,18 +188,18 @@ def test_scan_reports_a_queue_too_new_for_metrics_as_not_measured(
 def test_scan_with_malformed_queue_attributes_does_not_fail_and_escapes_the_attributes(
     operator: Operator, odd: str, tmp_path: Path
 ) -> None:
-    """Attributes are somebody else's text; and they may change between two looks."""
+    """Attributes are text of others, and may change between two reads."""
     make_source_and_dlq(operator, "heal")
     seen = Counter[str]()
 
-    def changed(parsed: Any, **_: Any) -> None:
+    def change_attributes(parsed: Any, **_: Any) -> None:
         seen.update(["GetQueueAttributes"])
         names = ("CreatedTimestamp", "LastModifiedTimestamp", "MessageRetentionPeriod", "Policy")
         if seen.total() > 2:
             parsed["Attributes"] |= dict.fromkeys(names, odd)
 
-    operator.account.session.events.register("after-call.sqs.GetQueueAttributes", changed)
-    shown = operator.mendq("scan", "--html", str(tmp_path / "scan.html"))
+    operator.account.session.events.register("after-call.sqs.GetQueueAttributes", change_attributes)
+    shown = operator.run("scan", "--html", str(tmp_path / "scan.html"))
     assert shown.exit_code == Exit.DONE, shown.output
     page = (tmp_path / "scan.html").read_text()
     assert not {"\x1b", "\u202e"} & set(shown.output + page)
@@ -200,16 +213,16 @@ def test_scan_reports_findings_if_the_case_store_cannot_be_read(operator: Operat
         raise _aws_refuses("ThrottlingException", "GetItem")
 
     operator.account.session.events.register("before-call.dynamodb", refuse)
-    found = select_finding(operator.json("scan")["findings"], dead, "dlq_retention_too_short")
+    found = select_finding(operator.run_json("scan")["findings"], dead, "dlq_retention_too_short")
     assert found["plan"]["would"] == "cannot say"
 
 
-def test_scan_fails_if_no_queue_could_be_read(alone: Operator) -> None:
-    _unmanaged_pair(alone)
+def test_scan_fails_if_no_queue_could_be_read(stackless_operator: Operator) -> None:
+    _make_unmanaged_source_and_dlq(stackless_operator)
 
-    _refused(alone, "orders")
-    assert len(alone.json("scan", code=1)["not_seen"]) == 2
-    shown = alone.shown("scan", code=1)
+    _deny_reading(stackless_operator, "orders")
+    assert len(stackless_operator.run_json("scan", code=1)["not_seen"]) == 2
+    shown = stackless_operator.read_output("scan", code=1)
     assert shown.startswith("no queue could be judged"), "and not: nothing was found"
     assert "orders, orders-dlq: AWS refused GetQueueAttributes: AccessDenied: not now" in shown
 
@@ -217,9 +230,10 @@ def test_scan_fails_if_no_queue_could_be_read(alone: Operator) -> None:
 def test_scan_beside_a_stack_says_what_the_stack_would_do_to_managed_queues(
     operator: Operator,
 ) -> None:
-    managed, other = make_source_and_dlq(operator, "propose"), _unmanaged_pair(operator, "bills")
+    managed = make_source_and_dlq(operator, "propose")
+    other = _make_unmanaged_source_and_dlq(operator, "bills")
     before = read_account_state(operator)
-    findings = operator.json("scan")["findings"]
+    findings = operator.run_json("scan")["findings"]
     assert read_account_state(operator) == before
     said = {
         arn: select_finding(findings, arn, "dlq_retention_too_short")["plan"]["would"]
@@ -232,8 +246,8 @@ def _aws_refuses(code: str, operation: str) -> ClientError:
     return ClientError({"Error": {"Code": code, "Message": "not now"}}, operation)
 
 
-class HalfDeployed(FakeDeployedAccount, frozen=True, dict=True):
-    """With a stack of which nobody can read the settings."""
+class UnreadableStackAccount(FakeDeployedAccount, frozen=True, dict=True):
+    """An account with a stack whose settings cannot be read."""
 
     why: Any = None
 
@@ -255,10 +269,12 @@ UNREADABLE = (
 def test_scan_reports_findings_if_the_settings_of_the_stack_cannot_be_read(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, why: Exception
 ) -> None:
-    made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=why)
+    made = UnreadableStackAccount(
+        operator.account.session, "Mendq", operator.account.known, why=why
+    )
     monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
     dead = make_source_and_dlq(operator, "heal")
-    said = operator.json("scan")
+    said = operator.run_json("scan")
     assert said["not_seen"]["the stack Mendq"] == describe_error(why)
     plan = select_finding(said["findings"], dead, "dlq_retention_too_short")["plan"]
     assert plan["would"] == "could change"
@@ -268,51 +284,60 @@ def test_scan_without_the_describe_stacks_right_does_not_mention_a_stack(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     denied = _aws_refuses("AccessDenied", "DescribeStacks")
-    made = HalfDeployed(operator.account.session, "Mendq", operator.account.known, why=denied)
+    made = UnreadableStackAccount(
+        operator.account.session, "Mendq", operator.account.known, why=denied
+    )
     monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
-    assert operator.json("scan")["not_seen"] == {}
+    assert operator.run_json("scan")["not_seen"] == {}
 
 
 def test_scan_policy_option_prints_exactly_the_read_actions_that_a_scan_needs(
-    alone: Operator,
+    stackless_operator: Operator,
 ) -> None:
-    (statement,) = json.loads(alone.mendq("scan", "--policy").stdout)["Statement"]
+    (statement,) = json.loads(stackless_operator.run("scan", "--policy").stdout)["Statement"]
     assert statement["Resource"] == ["*"]
-    reads, allowed = ("Describe", "Get", "List"), set(statement["Action"])
-    assert all(each.partition(":")[2].startswith(reads) for each in allowed)
-    needs = {need for each in CATALOGUE if each.detection for need in each.every_need}
-    taken = {each.iam_action for each in list_scan_read_actions(needs)}
+    reads = ("Describe", "Get", "List")
+    allowed = set(statement["Action"])
+    assert all(action.partition(":")[2].startswith(reads) for action in allowed)
+    needs = {need for entry in CATALOGUE if entry.detection for need in entry.every_need}
+    taken = {action.iam_action for action in list_scan_read_actions(needs)}
     assert allowed == taken | {"sqs:ListQueues", "tag:GetResources"}
-    _unmanaged_pair(alone)
+    _make_unmanaged_source_and_dlq(stackless_operator)
     with record_called_actions() as asked:
         CliRunner().invoke(app, ["scan"], catch_exceptions=False)
     assert {"sqs:GetQueueAttributes"} < asked <= allowed
 
 
-def test_scan_html_page_has_every_finding_and_no_script(alone: Operator, tmp_path: Path) -> None:
-    _unmanaged_pair(alone)
+def test_scan_html_page_has_every_finding_and_no_script(
+    stackless_operator: Operator, tmp_path: Path
+) -> None:
+    _make_unmanaged_source_and_dlq(stackless_operator)
     path = tmp_path / "scan.html"
-    said = alone.json("scan", "--html", str(path))
+    said = stackless_operator.run_json("scan", "--html", str(path))
     page = path.read_text()
-    assert all(each["symptom"].replace("_", "_<wbr>") in page for each in said["findings"])
+    assert all(entry["symptom"].replace("_", "_<wbr>") in page for entry in said["findings"])
     assert ("<script" in page, "`" in page) == (False, False)
-    by_scan = {each.name for each in CATALOGUE if each.detection}
+    by_scan = {entry.name for entry in CATALOGUE if entry.detection}
     assert not by_scan & set(said["by_failed_calls_alone"])
 
 
 @pytest.mark.parametrize("name", ["pipe", "link", "folder", "no/scan.html", ""])
 def test_scan_refuses_an_unwritable_html_path_before_it_calls_sqs(
-    alone: Operator, tmp_path: Path, name: str
+    stackless_operator: Operator, tmp_path: Path, name: str
 ) -> None:
-    """Whatever is there stays: a file put in a pipe's or a device's place would end it."""
+    """An existing pipe or device stays. A file in its place would break it."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    before = [(each.name, each.lstat().st_mode) for each in sorted(tmp_path.iterdir())]
+    before = [(file.name, file.lstat().st_mode) for file in sorted(tmp_path.iterdir())]
     asked: list[str] = []
-    alone.account.session.events.register("before-call.sqs", lambda model, **_: asked.append(model))
-    alone.refused("scan", "--html", str(tmp_path / name if name else ""), code=Exit.USAGE)
-    assert [(each.name, each.lstat().st_mode) for each in sorted(tmp_path.iterdir())] == before
+    stackless_operator.account.session.events.register(
+        "before-call.sqs", lambda model, **_: asked.append(model)
+    )
+    stackless_operator.read_refusal(
+        "scan", "--html", str(tmp_path / name if name else ""), code=Exit.USAGE
+    )
+    assert [(file.name, file.lstat().st_mode) for file in sorted(tmp_path.iterdir())] == before
     assert asked == []
 
 
@@ -321,16 +346,19 @@ MOST_SECONDS = 60
 
 
 @pytest.mark.long
-def test_scan_of_1000_queues_needs_under_a_minute_at_its_call_rates(alone: Operator) -> None:
-    """Counted calls over the paces that the scan keeps: no clock is asked."""
-    sqs, calls = boto3.client("sqs", "us-east-1"), Counter[str]()
+def test_scan_of_1000_queues_needs_under_a_minute_at_its_call_rates(
+    stackless_operator: Operator,
+) -> None:
+    """The time is the number of calls divided by the scan's call rates. No clock is read."""
+    sqs = boto3.client("sqs", "us-east-1")
+    calls: Counter[str] = Counter()
     for n in range(QUEUES):
         sqs.create_queue(QueueName=f"q{n}")
-    alone.account.session.events.register(
+    stackless_operator.account.session.events.register(
         "before-call", lambda model, **_: calls.update([model.service_model.service_name])
     )
     paces = Paces()
-    alone.json("scan")
+    stackless_operator.run_json("scan")
     seconds = {
         "sqs": calls["sqs"] / (paces.sqs_pace.per_second or 1),
         "lambda": calls["lambda"] / (paces.lambda_pace.per_second or 1),

@@ -1,4 +1,4 @@
-"""What a dry run says is what heal answers, its guardrails and all; and nothing is changed."""
+"""Test that `mendq scan --dry-run` applies heal's guardrails."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.scan.scanner import Scanner
 SYMPTOM = "dlq_retention_too_short"
 
 
-def _said(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[str, str]:
-    """In words and why; the account is as it was."""
+def _dry_run(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tuple[str, str]:
+    """Return the expected action and its reason. Check that nothing changed."""
     before = read_account_state(operator)
-    document = operator.json("scan", "--dry-run")
+    document = operator.run_json("scan", "--dry-run")
     assert read_account_state(operator) == before
     found = select_finding(document["findings"], queue_arn, symptom)
     assert found["steps"] == []
@@ -34,16 +34,18 @@ def _heal(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> None:
     assert heal_findings(request, operator.aws.run()).error_by_message_id == {}
 
 
-def _failing(operator: Operator, *names: str) -> list[str]:
-    """Queues whose consumers finish a quarter of the messages, as CloudWatch counted them."""
-    now, aws = datetime.now(UTC), operator.aws
+def _make_failing_queues(operator: Operator, *names: str) -> list[str]:
+    """Make queues whose consumers delete a quarter of the messages, as CloudWatch counts them."""
+    now = datetime.now(UTC)
+    aws = operator.aws
     aws.later(hours=-8)
     arns = [aws.queue(name, "heal", ReceiveMessageWaitTimeSeconds="20") for name in names]
     aws.later(hours=8)
     for arn in arns:
         aws.clients.sqs.send_message(QueueUrl=aws.url(arn), MessageBody="x")
         for minutes in (300, 60, 10):
-            calls, at = 200 * (minutes == 60), now - timedelta(minutes=minutes)
+            calls = 200 if minutes == 60 else 0
+            at = now - timedelta(minutes=minutes)
             counts = {"sent": calls, "received": 10 * calls, "deleted": calls // 4}
             Scanner(aws).put_metrics(arn, at, **counts, visible=5 if minutes == 300 else 155)
     return arns
@@ -62,7 +64,7 @@ def test_dry_run_says_that_heal_would_refuse_to_change_a_value_that_a_person_set
     before = {"MessageRetentionPeriod": RETENTION}
     operator.aws.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=before)  # type: ignore[arg-type]
     operator.aws.now = datetime.now(UTC)
-    would, why = _said(operator, dead)
+    would, why = _dry_run(operator, dead)
     assert would == "would be refused: overridden"
     assert "Mendq stays away" in why
 
@@ -70,25 +72,25 @@ def test_dry_run_says_that_heal_would_refuse_to_change_a_value_that_a_person_set
 def test_dry_run_says_that_heal_would_refuse_a_symptom_that_many_queues_show(
     operator: Operator,
 ) -> None:
-    (failing,) = _failing(operator, "orders")
-    assert _said(operator, failing, "consumer_failing")[0] == "pages"
+    (failing,) = _make_failing_queues(operator, "orders")
+    assert _dry_run(operator, failing, "consumer_failing")[0] == "pages"
     others = [operator.aws.queue(f"other-{n}", "heal") for n in range(3)]
     operator.aws.run().case_store.note_spread(others, "consumer_failing", datetime.now(UTC))
-    would, why = _said(operator, failing, "consumer_failing")
+    would, why = _dry_run(operator, failing, "consumer_failing")
     assert would == "would be refused: mass_symptom"
     assert why.startswith("4 of 4 managed queues")
 
 
 def test_dry_run_reads_each_metric_once_and_never_more_than_max_metrics(operator: Operator) -> None:
-    _failing(operator, "a", "b")
+    _make_failing_queues(operator, "a", "b")
     asked: list[int] = []  # how many metrics each call to CloudWatch asks for
     note: Any = lambda params, **_: asked.append(len(params["MetricDataQueries"]))  # noqa: E731
     events = operator.account.session.events
     events.register("provide-client-params.cloudwatch.GetMetricData", note)
-    said = operator.json("scan", "--dry-run")
+    said = operator.run_json("scan", "--dry-run")
     assert said["metrics_asked"] == sum(asked) == 14
     assert said["metrics_an_hour"] == 28, "heal asks anew"
     asked.clear()
-    capped = operator.json("scan", "--dry-run", "--max-metrics", "13")
+    capped = operator.run_json("scan", "--dry-run", "--max-metrics", "13")
     assert (capped["metrics_asked"], asked) == (0, [])
     assert capped["skipped_for_budget"] == 2
