@@ -1,4 +1,7 @@
-"""A queue that names another as its DLQ: who is believed, and what strangers cannot do by it."""
+"""Test which source queues of a DLQ Mendq trusts, so that an untrusted queue cannot cause harm.
+
+Any queue may name any other queue of its account as its DLQ.
+"""
 
 from __future__ import annotations
 
@@ -40,100 +43,110 @@ from tests.heal.situations import make_read_situation
 from tests.scan.scanner import Scanner, start_next_hour
 
 A_DAY = 86_400
-STRANGER = f"{STANDARD_ARN}-of-a-stranger"
+UNTRUSTED_ARN = f"{STANDARD_ARN}-of-a-stranger"
 NAME = DLQ_RETENTION_TOO_SHORT.name
 UNCONFIRMED = "dlq_source_unconfirmed"
 
 
-def named(scanner: Scanner, tag: str | None = None, **over: str) -> tuple[str, str]:
-    """A queue of a minute's retention, and another one that calls it its DLQ."""
+def make_named_pair(scanner: Scanner, tag: str | None = None, **over: str) -> tuple[str, str]:
+    """Make payments, which keeps messages for a minute, and a queue that names it as its DLQ."""
     named = scanner.account.queue("payments", MessageRetentionPeriod="60", **over)
-    names_it = RedrivePolicy(named, 5).text
-    naming = scanner.account.queue("anybody", tag=tag, RedrivePolicy=names_it)
+    policy = RedrivePolicy(named, 5).text
+    naming = scanner.account.queue("anybody", tag=tag, RedrivePolicy=policy)
     scanner.account.later(minutes=5)
     return named, naming
 
 
-def after_a_round(scanner: Scanner, queue_arn: str) -> tuple[str, set[str], list[str]]:
-    """Its retention, what the round found there, and the states of all cases."""
+def scan_and_heal_queue(scanner: Scanner, queue_arn: str) -> tuple[str, set[str], list[str]]:
+    """Scan and heal. Return the queue's retention, its findings and the states of all cases."""
     start_next_hour(scanner.account)
     scanner.scan()
-    found = scanner.read_findings()["findings"]
+    findings = scanner.read_findings()["findings"]
     for healed in scanner.heal():
         assert healed.error_by_message_id == {}
-    there = {each["symptom"] for each in found if each["queue_arn"] == queue_arn}
-    about = {NAME, UNCONFIRMED} & there
+    symptoms = {finding["symptom"] for finding in findings if finding["queue_arn"] == queue_arn}
     retention = scanner.account.attributes(queue_arn)["MessageRetentionPeriod"]
-    return retention, about, list_states(scanner.account)
+    return retention, {NAME, UNCONFIRMED} & symptoms, list_states(scanner.account)
 
 
-def test_a_stranger_s_queue_raises_nothing_and_is_reported(scanner: Scanner) -> None:
-    """Tagged, where settings name the other: anybody may tag his own."""
+def test_unconfirmed_source_queue_does_not_raise_the_retention_of_its_dlq_and_is_reported(
+    scanner: Scanner,
+) -> None:
+    """The queue's tag is no proof: everyone who may create a queue may tag it."""
     consent = Consent(mode=Mode.HEAL, queues=("payments",))
     scanner.account.settings = structs.replace(scanner.account.settings, consent=consent)
-    live, _ = named(scanner, "heal")
+    live, _ = make_named_pair(scanner, "heal")
     for _ in range(2):
-        assert after_a_round(scanner, live) == ("60", {UNCONFIRMED}, [])
-    (finding,) = (e for e in scanner.read_findings()["findings"] if e["symptom"] == UNCONFIRMED)
+        assert scan_and_heal_queue(scanner, live) == ("60", {UNCONFIRMED}, [])
+    findings = scanner.read_findings()["findings"]
+    (finding,) = [finding for finding in findings if finding["symptom"] == UNCONFIRMED]
     assert ":anybody, and Mendq goes by none" in finding["because"]
 
 
-def test_the_redrive_allow_policy_of_the_dlq_is_believed(scanner: Scanner) -> None:
+def test_source_queue_in_the_dlqs_redrive_allow_policy_is_trusted(scanner: Scanner) -> None:
     allowed = RedriveAllowPolicy("byQueue", ("arn:aws:sqs:us-east-1:123456789012:anybody",)).text
-    dead, naming = named(scanner, RedriveAllowPolicy=allowed)
+    dead, naming = make_named_pair(scanner, RedriveAllowPolicy=allowed)
     assert naming in allowed
-    assert after_a_round(scanner, dead) == ("60", {NAME}, ["proposed"])
+    assert scan_and_heal_queue(scanner, dead) == ("60", {NAME}, ["proposed"])
 
 
-def test_a_queue_that_producers_send_to_is_no_dlq_whoever_says_so(scanner: Scanner) -> None:
-    """A staging queue that names a production queue, both managed."""
-    live, _ = named(scanner, "heal")
+def test_queue_with_producers_is_not_treated_as_a_dlq_although_another_queue_names_it(
+    scanner: Scanner,
+) -> None:
+    """For example a staging queue that names a production queue, both managed by Mendq."""
+    live, _ = make_named_pair(scanner, "heal")
     scanner.account.later(hours=7)
     scanner.put_metrics(live, scanner.account.now - timedelta(minutes=30), sent=1)
-    retention, _, cases = after_a_round(scanner, live)
+    retention, _, cases = scan_and_heal_queue(scanner, live)
     assert (retention, cases) == ("60", [])
 
 
-def test_an_approved_source_heals_from_then_on_until_it_is_revoked(scanner: Scanner) -> None:
-    dead, naming = named(scanner, "heal")
+def test_approved_source_queue_is_trusted_until_it_is_revoked(scanner: Scanner) -> None:
+    dead, naming = make_named_pair(scanner, "heal")
     pins = Pins(scanner.account.clients.dynamodb, "case_store")
-    assert after_a_round(scanner, dead) == ("60", {NAME}, ["proposed"])
+    assert scan_and_heal_queue(scanner, dead) == ("60", {NAME}, ["proposed"])
     send_decision(scanner.account, "decline", scanner.account.transitions()[-1]["case_id"])
     assert pins.load_approved_sources(dead) == frozenset()
     scanner.account.later(days=8)
-    after_a_round(scanner, dead)
+    scan_and_heal_queue(scanner, dead)
     case_id = scanner.account.transitions()[-1]["case_id"]
     assert send_decision(scanner.account, "approve", case_id)["state"] == "approved"
     assert pins.load_approved_sources(dead) == {naming}
     other = scanner.account.queue("other-dlq", MessageRetentionPeriod="60")
     scanner.account.set(naming, RedrivePolicy=RedrivePolicy(other, 5).text)
-    *_, (_, _, newest) = (after_a_round(scanner, other),)
-    assert newest[-1] == "proposed", "another pair is another question"
+    _, _, case_states = scan_and_heal_queue(scanner, other)
+    assert case_states[-1] == "proposed", "the approval holds only for the approved DLQ"
     assert not pins.revoke_source(dead, other)
     assert pins.revoke_source(dead, naming)
     assert pins.load_approved_sources(dead) == frozenset()
 
 
-LIVE = [
-    (entry, each)
+LIVE_QUEUE_EXAMPLES = [
+    (entry, example)
     for entry in CATALOGUE
-    for each in queue_examples_of(entry)
-    if each.facts.dlq_sources == () and each.facts.is_sent_to
+    for example in queue_examples_of(entry)
+    if example.facts.dlq_sources == () and example.facts.is_sent_to
 ]
 
 
-@pytest.mark.parametrize(("entry", "example"), LIVE, ids=[f"{e.name}: {x.title}" for e, x in LIVE])
-def test_nobody_blinds_the_catalogue_on_a_live_queue(entry: Symptom, example: Any) -> None:
-    believed = replace(example.facts, dlq_sources=sources(STRANGER))
-    strange = replace(example.facts, unconfirmed_sources=(STRANGER,))
+@pytest.mark.parametrize(
+    ("entry", "example"),
+    LIVE_QUEUE_EXAMPLES,
+    ids=[f"{entry.name}: {example.title}" for entry, example in LIVE_QUEUE_EXAMPLES],
+)
+def test_detection_on_a_live_queue_is_the_same_if_an_untrusted_queue_names_it_as_dlq(
+    entry: Symptom, example: Any
+) -> None:
+    believed = replace(example.facts, dlq_sources=sources(UNTRUSTED_ARN))
+    strange = replace(example.facts, unconfirmed_sources=(UNTRUSTED_ARN,))
     for facts in (believed, strange):
         assert detect_fault(entry, facts) == replace(facts, found=facts_of(entry, example).found), (
             example.title
         )
 
 
-def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
-    """DLQ messages count like those of a race, and an application may park its own there."""
+def test_fix_for_a_queue_that_may_also_be_a_dlq_is_proposed_instead_of_written() -> None:
+    """DLQ messages look like a consumer race in the counters, and applications may park some."""
     entry = VISIBILITY_TIMEOUT_TOO_SHORT
     facts = facts_of(entry, queue_examples_of(entry)[0])
     seen = Evidence((Sighting.from_scan(EXAMPLE_TIME),))
@@ -142,28 +155,30 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
     )
     written = decide(given)
     assert isinstance(written, WriteFix)
-    believed = replace(facts, dlq_sources=sources(STRANGER))
+    believed = replace(facts, dlq_sources=sources(UNTRUSTED_ARN))
     asked = decide(structs.replace(given, facts=believed))
     assert isinstance(asked, RecordTransition)
     assert (asked.case.state, asked.case.steps) == (State.PROPOSED, written.case.steps)
-    assert f"the DLQ of {STRANGER}" in asked.case.reason
+    assert f"the DLQ of {UNTRUSTED_ARN}" in asked.case.reason
 
 
-def test_messages_are_not_sent_back_out_of_what_producers_send_to() -> None:
-    """Some of them died nowhere, and whoever put them there may wait for them."""
+def test_redrive_is_refused_if_producers_send_to_the_dlq() -> None:
+    """Some messages never failed: a producer sent them there on purpose."""
     refused = answer_to(DLQ_MESSAGES_WAITING, replace_values(dlq_with_messages(), sent=1))
     assert isinstance(refused, Refuse)
     assert refused.code == "sent_to"
 
 
 ALLOWED = RedriveAllowPolicy("byQueue", (STANDARD_ARN,)).text
-OTHERS_ALLOWED = RedriveAllowPolicy("byQueue", (STANDARD_ARN.replace("orders", "billing"),)).text
-DEAD: dict[str, Any] = {"queues": ("dead",)}
+OTHER_SOURCE_ALLOWED = RedriveAllowPolicy(
+    "byQueue", (STANDARD_ARN.replace("orders", "billing"),)
+).text
+DLQ_IN_SETTINGS: dict[str, Any] = {"queues": ("dead",)}
 HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
 
 
 @pytest.mark.parametrize(
-    ("tags", "given", "dlq", "is_believed"),
+    ("tags", "consent", "dlq", "is_confirmed"),
     [
         ({}, {}, {}, False),
         ({}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
@@ -182,34 +197,51 @@ HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
         ({"mendq": "heal"}, {}, {}, True),
         ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("allowAll").text}, True),
         ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text}, False),
-        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": OTHERS_ALLOWED}, False),
-        ({}, {"queues": ("ord*",)}, {"RedriveAllowPolicy": OTHERS_ALLOWED}, True),
-        ({"mendq": "heal"}, {**DEAD, "mode": HEAL}, {}, False),
-        ({"mendq": "heal"}, {**DEAD, "mode": OBSERVE}, {}, True),
-        ({"mendq": "heal"}, {**DEAD, "mode": PROPOSE, "tag_may_raise_to": PROPOSE}, {}, True),
-        ({"mendq": "what"}, {**DEAD, "mode": HEAL, "tag_may_raise_to": PROPOSE}, {}, False),
+        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": OTHER_SOURCE_ALLOWED}, False),
+        ({}, {"queues": ("ord*",)}, {"RedriveAllowPolicy": OTHER_SOURCE_ALLOWED}, True),
+        ({"mendq": "heal"}, {**DLQ_IN_SETTINGS, "mode": HEAL}, {}, False),
+        ({"mendq": "heal"}, {**DLQ_IN_SETTINGS, "mode": OBSERVE}, {}, True),
+        (
+            {"mendq": "heal"},
+            {**DLQ_IN_SETTINGS, "mode": PROPOSE, "tag_may_raise_to": PROPOSE},
+            {},
+            True,
+        ),
+        (
+            {"mendq": "what"},
+            {**DLQ_IN_SETTINGS, "mode": HEAL, "tag_may_raise_to": PROPOSE},
+            {},
+            False,
+        ),
     ],
 )
-def test_who_is_believed(
-    tags: dict[str, str], given: dict[str, Any], dlq: dict[str, str], *, is_believed: bool
+def test_source_queue_is_confirmed_by_settings_tag_or_redrive_allow_policy(
+    tags: dict[str, str], consent: dict[str, Any], dlq: dict[str, str], *, is_confirmed: bool
 ) -> None:
     facts = replace_values(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
-    found = select_confirmed_sources([STANDARD_ARN], facts, Consent(**given), lambda _: tags)
-    assert bool(found) is is_believed
+    confirmed = select_confirmed_sources([STANDARD_ARN], facts, Consent(**consent), lambda _: tags)
+    assert bool(confirmed) is is_confirmed
 
 
-def test_of_strangers_no_more_is_asked_than_their_names() -> None:
-    """A thousand queues that anybody makes cost no call each where tags say nothing."""
-    facts, told = queue(queue_arn=f"{STANDARD_ARN}-dlq"), {STANDARD_ARN: dict[str, str]()}
-    named_by, queues = (STRANGER, STANDARD_ARN), ("orders-dlq", "orders")
-    consent, told_by = Consent(mode=HEAL, queues=queues), told.__getitem__
-    assert select_confirmed_sources(named_by, facts, consent, told_by) == (STANDARD_ARN,)
+def test_tags_of_source_queues_outside_the_settings_are_not_read() -> None:
+    """An attacker's thousand queues must not cost a call each."""
+    facts = queue(queue_arn=f"{STANDARD_ARN}-dlq")
+    consent = Consent(mode=HEAL, queues=("orders-dlq", "orders"))
+
+    def read_tags(queue_arn: str) -> dict[str, str]:
+        assert queue_arn == STANDARD_ARN, "the only source that the settings name"
+        return {}
+
+    source_arns = (UNTRUSTED_ARN, STANDARD_ARN)
+    assert select_confirmed_sources(source_arns, facts, consent, read_tags) == (STANDARD_ARN,)
 
 
 @pytest.mark.parametrize("more", [0, 1])
-def test_strangers_queues_crowd_no_real_source_out(scanner: Scanner, more: int) -> None:
-    """All that SQS lists at once are looked at; where there are more, nothing is concluded."""
-    dead, real = named(scanner, "heal")
+def test_dlq_with_1000_named_sources_keeps_the_real_one_and_with_more_is_an_error(
+    scanner: Scanner, more: int
+) -> None:
+    """SQS lists up to 1,000 source queues at once. With more, Mendq concludes nothing."""
+    dead, real = make_named_pair(scanner, "heal")
     urls = [
         make_public_queue_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_LISTED_SOURCES - 1 + more)
     ]

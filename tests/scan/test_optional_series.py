@@ -1,4 +1,4 @@
-"""Series that only some queues have: asked where CloudWatch lists them, and believed so far."""
+"""Test metrics that only some queues have: Mendq reads them only if CloudWatch lists them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ STANDARD = len(select_series(["every queue", "receives"]))
 SERIES = select_series(METRIC_KINDS_OF_SOME_QUEUES)
 
 
-def waiting(scanner: Scanner, name: str, **over: float) -> str:
-    """A queue with a backlog, and what CloudWatch has of it in each of the last minutes."""
+def make_queue_with_backlog(scanner: Scanner, name: str, **over: float) -> str:
+    """Make a queue with a backlog and with metrics in each of the last 30 minutes."""
     arn = scanner.account.queue(name, VisibilityTimeout="30")
     scanner.account.later(hours=2)
     start_next_hour(scanner.account)
@@ -33,11 +33,11 @@ def waiting(scanner: Scanner, name: str, **over: float) -> str:
         at = scanner.account.now - timedelta(minutes=minutes)
         scanner.put_metrics(arn, at, visible=900, deleted=4)
         for key, value in over.items():
-            published(scanner, arn, key, at, value)
+            put_series(scanner, arn, key, at, value)
     return arn
 
 
-def published(scanner: Scanner, arn: str, key: str, at: Any, *values: float) -> None:
+def put_series(scanner: Scanner, arn: str, key: str, at: Any, *values: float) -> None:
     metric, _, namespace, _ = SERIES[key]
     datum: Any = {
         "MetricName": metric,
@@ -49,8 +49,10 @@ def published(scanner: Scanner, arn: str, key: str, at: Any, *values: float) -> 
     scanner.account.clients.cloudwatch.put_metric_data(Namespace=namespace, MetricData=[datum])
 
 
-def test_quiet_groups_that_wait_beside_a_noisy_one_page(scanner: Scanner) -> None:
-    queue = waiting(scanner, "tenants", noisy=1, quiet=400, quiet_age=2_700)
+def test_scan_pages_about_quiet_message_groups_that_wait_behind_a_noisy_group(
+    scanner: Scanner,
+) -> None:
+    queue = make_queue_with_backlog(scanner, "tenants", noisy=1, quiet=400, quiet_age=2_700)
     done = scanner.run_due_scan([NOISY_MESSAGE_GROUPS])
     assert done.metrics == STANDARD + 3
     assert scanner.list_announced_faults() == [(queue, "noisy_message_groups")]
@@ -59,8 +61,10 @@ def test_quiet_groups_that_wait_beside_a_noisy_one_page(scanner: Scanner) -> Non
     assert transition["to"] == "escalated", transition
 
 
-def test_a_queue_without_groups_costs_no_more(scanner: Scanner) -> None:
-    waiting(scanner, "tenants")
+def test_scan_of_a_queue_without_message_group_metrics_reads_only_the_standard_series(
+    scanner: Scanner,
+) -> None:
+    make_queue_with_backlog(scanner, "tenants")
     done = scanner.run_due_scan([NOISY_MESSAGE_GROUPS])
     assert (done.measured, done.metrics, scanner.list_announced_faults()) == (1, STANDARD, [])
 
@@ -69,22 +73,22 @@ def test_a_queue_without_groups_costs_no_more(scanner: Scanner) -> None:
     ("seconds", "to", "after"),
     [(80.0, "proposed", ["120"]), (43_000.0, "escalated", []), (20.0, "escalated", [])],
 )
-def test_what_consumers_publish_is_proposed_and_never_written(
+def test_fix_based_on_a_processing_time_that_consumers_published_is_proposed_never_written(
     scanner: Scanner, seconds: float, to: str, after: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Anybody who may put metrics could have: what could not be proposed hides no race."""
-    with_what_moto_has = SERIES["processing"]._replace(statistic="Maximum")
-    in_moto = {"processing": with_what_moto_has}
-    monkeypatch.setitem(cast("Any", METRICS_BY_KIND), "processing", in_moto)
-    queue = waiting(scanner, "orders")
+    """Any caller with PutMetricData can publish it. An unusable value must not hide a race."""
+    series_that_moto_answers = SERIES["processing"]._replace(statistic="Maximum")
+    processing = {"processing": series_that_moto_answers}
+    monkeypatch.setitem(cast("Any", METRICS_BY_KIND), "processing", processing)
+    queue = make_queue_with_backlog(scanner, "orders")
     at = scanner.account.now - timedelta(minutes=40)
     scanner.put_metrics(queue, at - timedelta(minutes=20), visible=0)
     scanner.put_metrics(queue, at, sent=1_000, received=1_900, deleted=1_300)
-    published(scanner, queue, "processing", at, seconds)
+    put_series(scanner, queue, "processing", at, seconds)
     done = scanner.run_due_scan([VISIBILITY_TIMEOUT_TOO_SHORT])
     assert done.metrics == STANDARD + 1
     scanner.heal()
     assert scanner.account.attributes(queue)["VisibilityTimeout"] == "30"
     (transition,) = scanner.account.transitions()
     assert transition["to"] == to
-    assert [each["after"] for each in transition["steps"]] == after
+    assert [step["after"] for step in transition["steps"]] == after

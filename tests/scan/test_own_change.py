@@ -1,4 +1,4 @@
-"""A fault that comes after a change by Mendq: the finding names the change and its rollback."""
+"""Test a fault that follows a change by Mendq: the finding names the change and its rollback."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ from tests.scan.own_changes import (
 )
 from tests.scan.scanner import Scanner, deny_operation, make_faulty_dlq, start_next_hour
 
-FIRST = "Mendq attached the DLQ orders-dlq to orders 2 h 10 min ago (case {}): messages that had "
+REASON_PREFIX = (
+    "Mendq attached the DLQ orders-dlq to orders 2 h 10 min ago (case {}): messages that had "
+)
 
 
-def rollback_of(case_id: str) -> str:
+def make_rollback_command(case_id: str) -> str:
     return f"mendq rollback {case_id} --region us-east-1"
 
 
-def two_hours_later(scanner: Scanner) -> None:
+def wait_two_hours(scanner: Scanner) -> None:
     start_next_hour(scanner.account)
     scanner.account.later(hours=1, minutes=10)
 
@@ -39,20 +41,20 @@ def two_hours_later(scanner: Scanner) -> None:
 def test_page_about_arrivals_names_the_case_that_attached_the_dlq_first(scanner: Scanner) -> None:
     _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
-    assert reason_of(scanner, ARRIVING).startswith(FIRST.format(case_id))
+    assert reason_of(scanner, ARRIVING).startswith(REASON_PREFIX.format(case_id))
     (page,) = read_urgent_pages(scanner)
-    assert f"\nWhy: Escalated (own_change): {FIRST.format(case_id)}" in page
-    assert f"\n  {rollback_of(case_id)}\n" in page, "a line that can be pasted"
+    assert f"\nWhy: Escalated (own_change): {REASON_PREFIX.format(case_id)}" in page
+    assert f"\n  {make_rollback_command(case_id)}\n" in page, "a line that can be pasted"
     assert "no_known_cause" not in page
 
 
 def test_rollback_that_the_page_offers_takes_the_dlq_off(scanner: Scanner) -> None:
     queue, dlq, case_id = make_queue_with_attached_dlq(scanner)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
     assert roll_back(scanner.account, case_id)["state"] == "rolled_back"
@@ -63,7 +65,7 @@ def test_rollback_that_the_page_offers_takes_the_dlq_off(scanner: Scanner) -> No
 def test_arrivals_after_the_watch_time_name_no_change(scanner: Scanner) -> None:
     _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
-    say_nothing_until_closed(scanner)
+    run_follow_up_until_closed(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
@@ -71,7 +73,7 @@ def test_arrivals_after_the_watch_time_name_no_change(scanner: Scanner) -> None:
     assert case_id not in reason_of(scanner, ARRIVING)
 
 
-def say_nothing_until_closed(scanner: Scanner) -> None:
+def run_follow_up_until_closed(scanner: Scanner) -> None:
     for _ in range(8):
         scanner.account.later(hours=12)
         run_follow_up(scanner)
@@ -82,7 +84,7 @@ def test_arrivals_after_a_person_set_another_policy_name_no_change(scanner: Scan
     queue, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     scanner.account.set(queue, RedrivePolicy=RedrivePolicy(dlq, 50).text)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
@@ -98,13 +100,14 @@ def test_attached_dlq_is_not_verified_while_messages_arrive(scanner: Scanner) ->
     assert reason_of(scanner, MISSING) == (
         f"Mendq attached the DLQ orders-dlq to orders 1 h 30 min ago (case {case_id}): messages "
         "that had been received 5 times move there. To take the change back: "
-        f"{rollback_of(case_id)}. Since then 1 message moved to the DLQ orders-dlq. Look at what "
-        "moved: `mendq dlq orders --region us-east-1`. If consumers could have finished it, take "
-        "the change back. If it fails at every try, the change does what it is for: "
+        f"{make_rollback_command(case_id)}. Since then 1 message moved to the DLQ orders-dlq. "
+        "Look at what moved: `mendq dlq orders --region us-east-1`. If consumers could have "
+        "finished it, take the change back. If it fails at every try, the change does what it is "
+        "for: "
         f"`mendq close {case_id} --region us-east-1` ends the case"
     )
     (page,) = read_urgent_pages(scanner)
-    assert f"\n  {rollback_of(case_id)}\n" in page
+    assert f"\n  {make_rollback_command(case_id)}\n" in page
     scanner.account.later(hours=40)
     run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "escalated"
@@ -142,7 +145,9 @@ def test_messages_that_a_person_took_out_of_the_dlq_count_as_arrivals(scanner: S
     assert states_of(scanner, MISSING)[-1] == "escalated"
 
 
-def test_change_that_a_person_took_back_while_watched_is_not_blamed(scanner: Scanner) -> None:
+def test_watched_change_that_a_person_took_back_is_not_named_as_the_cause_of_arrivals(
+    scanner: Scanner,
+) -> None:
     queue, dlq, _ = make_queue_with_attached_dlq(scanner)
     for _ in range(9):
         scanner.account.later(hours=1)
@@ -169,10 +174,10 @@ def test_dlq_that_cannot_be_read_is_not_verified(scanner: Scanner) -> None:
     assert "verified" in states_of(scanner, MISSING)
 
 
-def test_people_hear_once_if_the_scan_comes_first(scanner: Scanner) -> None:
+def test_dlq_arrivals_page_once_if_the_scan_finds_them_before_follow_up(scanner: Scanner) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
     run_follow_up(scanner)
@@ -180,10 +185,10 @@ def test_people_hear_once_if_the_scan_comes_first(scanner: Scanner) -> None:
     assert len(read_urgent_pages(scanner)) == 1
 
 
-def test_people_hear_once_if_follow_up_comes_first(scanner: Scanner) -> None:
+def test_dlq_arrivals_page_once_if_follow_up_finds_them_before_the_scan(scanner: Scanner) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     run_follow_up(scanner)
     scan_and_heal(scanner)
@@ -192,19 +197,20 @@ def test_people_hear_once_if_follow_up_comes_first(scanner: Scanner) -> None:
     assert len(read_urgent_pages(scanner)) == 1
 
 
-def looked_at(scanner: Scanner) -> int:
+def count_scanned_queues(scanner: Scanner) -> int:
     return scanner.run_due_scan().queues_scanned
 
 
 def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanner: Scanner) -> None:
     _, dlq, case_id = make_queue_with_attached_dlq(scanner)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
-    (finding,) = (e for e in scanner.read_findings()["findings"] if e["symptom"] == ARRIVING)
+    findings = scanner.read_findings()["findings"]
+    (finding,) = [finding for finding in findings if finding["symptom"] == ARRIVING]
     assert finding["queue_arn"] == dlq
     assert states_of(scanner, ARRIVING) == ["escalated"]
-    assert reason_of(scanner, ARRIVING).startswith(FIRST.format(case_id))
+    assert reason_of(scanner, ARRIVING).startswith(REASON_PREFIX.format(case_id))
     assert len(read_urgent_pages(scanner)) == 1
     scanner.account.later(hours=2)
     run_follow_up(scanner)
@@ -218,15 +224,15 @@ def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanner: S
 def test_case_about_a_made_dlq_stays_open_if_the_tags_of_its_source_cannot_be_read(
     scanner: Scanner,
 ) -> None:
-    """Whether the source is still managed nobody knows then, so nothing is closed."""
+    """It is then unknown if the source is still managed, so Mendq closes nothing."""
     queue, dlq, _ = make_queue_with_attached_dlq(scanner)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
     scanner.account.later(hours=2)
-    sqs, source_url = scanner.account.clients.sqs, scanner.account.url(queue)
-    let_in = deny_operation(sqs, "ListQueueTags", [source_url])
+    source_url = scanner.account.url(queue)
+    let_in = deny_operation(scanner.account.clients.sqs, "ListQueueTags", [source_url])
     run_follow_up(scanner)
     assert states_of(scanner, ARRIVING) == ["escalated"]
     let_in()
@@ -239,12 +245,13 @@ def test_case_about_a_made_dlq_stays_open_if_the_tags_of_its_source_cannot_be_re
 def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
     scanner: Scanner,
 ) -> None:
-    """CloudWatch has counted the messages; nobody can look at them any more."""
+    """CloudWatch has counted the messages, which cannot be read any more."""
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     account = scanner.account
-    url, deleted = account.url(dlq), list[str]()
+    url = account.url(dlq)
+    deleted = list[str]()
 
     def delete() -> None:
         account.clients.sqs.delete_queue(QueueUrl=url)
@@ -261,7 +268,7 @@ def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
 def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanner: Scanner) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="off")
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
     assert states_of(scanner, ARRIVING) == []
@@ -293,23 +300,23 @@ def test_scan_reports_made_dlq_whose_tags_cannot_be_read_and_scans_the_other_que
 def test_dlq_that_a_person_made_is_not_scanned_without_a_tag(scanner: Scanner) -> None:
     dlq = scanner.account.queue("orders-dlq", tag=None)
     scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
-    assert looked_at(scanner) == 1
+    assert count_scanned_queues(scanner) == 1
     assert scanner.heal_requests == []
 
 
 def test_dlq_is_scanned_once_with_its_source_if_both_are_managed(scanner: Scanner) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
-    two_hours_later(scanner)
-    assert looked_at(scanner) == 2
+    wait_two_hours(scanner)
+    assert count_scanned_queues(scanner) == 2
 
 
 def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanner: Scanner) -> None:
     dlq = scanner.account.queue("orders-dlq", tag=None)
     scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 5).text)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     request = {"found": [{"queue_arn": dlq, "symptom": ARRIVING}]}
     healed = heal_findings(request, scanner.account.run())
@@ -329,12 +336,14 @@ def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
     scanner: Scanner, moment: str, code: str
 ) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
-    two_hours_later(scanner)
+    wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scanner.run_due_scan()
     assert scanner.list_announced_faults() == [(dlq, ARRIVING)]
     account = scanner.account
-    before, states, pages = account.case_store_items(), account.transitions(), account.pages()
+    items = account.case_store_items()
+    transitions = account.transitions()
+    pages = account.pages()
     url = account.url(dlq)
     come_between(account, moment, lambda: account.clients.sqs.delete_queue(QueueUrl=url))
     (healed,) = scanner.heal()
@@ -343,5 +352,5 @@ def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
     assert outcome.refusal is not None
     assert outcome.refusal.code == code
     assert url not in account.clients.sqs.list_queues()["QueueUrls"], "it was deleted in between"
-    assert account.case_store_items() == before
-    assert (account.transitions(), account.pages()) == (states, pages)
+    assert account.case_store_items() == items
+    assert (account.transitions(), account.pages()) == (transitions, pages)

@@ -1,4 +1,4 @@
-"""What a round goes by that the one before was answered, and what it asks all the same."""
+"""Test that a scan reuses SQS's answers of the hour before, and when it reads them again."""
 
 from __future__ import annotations
 
@@ -18,137 +18,154 @@ from mendq.model.queue import RedrivePolicy
 from mendq.scan.store import MAXIMUM_OBJECT_BYTES
 from tests.scan.scanner import Scanner, make_slow_symptom, start_next_hour
 
-SOURCES, ATTRIBUTES = "ListDeadLetterSourceQueues", "GetQueueAttributes"
+SOURCES = "ListDeadLetterSourceQueues"
+ATTRIBUTES = "GetQueueAttributes"
 
 
-def _pair(scanner: Scanner) -> tuple[str, str]:
-    """A managed queue and its DLQ, which is not managed; both empty."""
+def _make_pair(scanner: Scanner) -> tuple[str, str]:
+    """Make a managed queue and its unmanaged DLQ, both empty."""
     dead = scanner.account.queue("orders-dlq", tag=None, MessageRetentionPeriod="1209600")
     queue = scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     start_next_hour(scanner.account)
     return queue, dead
 
 
-def _asked(scanner: Scanner) -> Counter[tuple[str, str]]:
-    """Fills with what SQS is asked about which queue."""
-    asked = Counter[tuple[str, str]]()
+def _count_calls(scanner: Scanner) -> Counter[tuple[str, str]]:
+    """Return a counter that fills with the calls to SQS, by operation and queue."""
+    calls = Counter[tuple[str, str]]()
 
     def note(params: Any, model: Any, **_: Any) -> None:
         url = json.loads(params["body"]).get("QueueUrl", "")
-        asked[model.name, url.rpartition("/")[2]] += 1
+        calls[model.name, url.rpartition("/")[2]] += 1
 
     scanner.account.clients.sqs.meta.events.register("before-call.sqs", note)
-    return asked
+    return calls
 
 
-def _rounds(scanner: Scanner, how_many: int = 4) -> None:
+def _run_scans(scanner: Scanner, how_many: int = 4) -> None:
     for _ in range(how_many):
         scanner.run_due_scan()
         start_next_hour(scanner.account)
 
 
-def test_what_is_around_an_empty_queue_is_asked_in_every_second_round(scanner: Scanner) -> None:
-    _pair(scanner)
-    asked = _asked(scanner)
-    _rounds(scanner, 5)
-    assert asked[ATTRIBUTES, "orders"] == 5, "itself in each"
-    assert asked[ATTRIBUTES, "orders-dlq"] == 3
-    assert asked[SOURCES, "orders"] == 3
+def test_scan_reads_the_dlq_and_sources_of_an_empty_queue_only_every_second_hour(
+    scanner: Scanner,
+) -> None:
+    _make_pair(scanner)
+    calls = _count_calls(scanner)
+    _run_scans(scanner, 5)
+    assert calls[ATTRIBUTES, "orders"] == 5, "itself in each"
+    assert calls[ATTRIBUTES, "orders-dlq"] == 3
+    assert calls[SOURCES, "orders"] == 3
 
 
-def test_around_a_queue_that_is_to_be_measured_all_is_asked_in_each(scanner: Scanner) -> None:
-    queue, _ = _pair(scanner)
+def test_scan_reads_the_dlq_and_sources_of_a_suspect_queue_every_hour(scanner: Scanner) -> None:
+    queue, _ = _make_pair(scanner)
     url = scanner.account.url(queue)
     scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
     scanner.account.later(days=1)
-    asked = _asked(scanner)
+    calls = _count_calls(scanner)
     for _ in range(4):
         scanner.put_metrics(
             queue, scanner.account.now - timedelta(minutes=30), visible=9, received=9
         )
         scanner.run_due_scan()
         start_next_hour(scanner.account)
-    assert asked[ATTRIBUTES, "orders-dlq"] >= 3
-    assert asked[SOURCES, "orders"] == 4
+    assert calls[ATTRIBUTES, "orders-dlq"] >= 3
+    assert calls[SOURCES, "orders"] == 4
 
 
 @pytest.mark.parametrize("hours", [2, 24])
-def test_an_answer_of_an_older_round_is_asked_for_again(scanner: Scanner, hours: int) -> None:
-    _pair(scanner)
-    asked = _asked(scanner)
+def test_scan_does_not_reuse_answers_older_than_the_hour_before(
+    scanner: Scanner, hours: int
+) -> None:
+    _make_pair(scanner)
+    calls = _count_calls(scanner)
     for _ in range(3):
         scanner.run_due_scan()
         start_next_hour(scanner.account)
         scanner.account.later(hours=hours - 1)
-    assert (asked[ATTRIBUTES, "orders-dlq"], asked[SOURCES, "orders"]) == (3, 3)
+    assert (calls[ATTRIBUTES, "orders-dlq"], calls[SOURCES, "orders"]) == (3, 3)
 
 
-_JSON = [zlib.compress(each) for each in (b'{"round":"\xed\xa0\x80"}', b'{"x":' + b"[" * 10**5)]
+_LONE_SURROGATE = zlib.compress(b'{"round":"\xed\xa0\x80"}')
+_DEEP_NESTING = zlib.compress(b'{"x":' + b"[" * 10**5)
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"x\x9c\x03", b"0" * 9, *_JSON], ids=range(6))
-def test_what_is_no_answer_is_not_believed(scanner: Scanner, body: bytes) -> None:
-    _pair(scanner)
-    asked = _asked(scanner)
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}", b"x\x9c\x03", b"0" * 9, _LONE_SURROGATE, _DEEP_NESTING],
+    ids=["empty", "not compressed", "cut off", "no zlib", "lone surrogate", "deep nesting"],
+)
+def test_scan_ignores_a_damaged_or_oversized_answer_cache_and_reads_again(
+    scanner: Scanner, body: bytes
+) -> None:
+    _make_pair(scanner)
+    calls = _count_calls(scanner)
     for _ in range(3):
         assert scanner.run_due_scan().error_by_target == {}
         for turn in (0, 1):
             key = f"findings/answers-{turn}.json.z"
             scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
         start_next_hour(scanner.account)
-    assert (asked[ATTRIBUTES, "orders-dlq"], asked[SOURCES, "orders"]) == (3, 3)
+    assert (calls[ATTRIBUTES, "orders-dlq"], calls[SOURCES, "orders"]) == (3, 3)
     assert MAXIMUM_OBJECT_BYTES < 10**8, "what a Lambda has room for"
 
 
-def test_a_dlq_that_is_gone_is_found_a_round_late_at_most(scanner: Scanner) -> None:
-    queue, dead = _pair(scanner)
-    _rounds(scanner, 2)
+def test_deleted_dlq_is_found_within_two_scans_despite_the_answer_cache(scanner: Scanner) -> None:
+    queue, dead = _make_pair(scanner)
+    _run_scans(scanner, 2)
     scanner.account.clients.sqs.delete_queue(QueueUrl=scanner.account.url(dead))
-    _rounds(scanner, 2)
-    found = scanner.read_findings(scanner.account.now - timedelta(hours=1))["findings"]
-    assert (queue, "dlq_missing") in {(each["queue_arn"], each["symptom"]) for each in found}
+    _run_scans(scanner, 2)
+    findings = scanner.read_findings(scanner.account.now - timedelta(hours=1))["findings"]
+    faults = {(finding["queue_arn"], finding["symptom"]) for finding in findings}
+    assert (queue, "dlq_missing") in faults
 
 
-def test_a_queue_that_is_managed_by_now_is_asked_itself(scanner: Scanner) -> None:
-    _, dead = _pair(scanner)
-    _rounds(scanner, 2)
+def test_scan_reads_a_queue_every_hour_once_the_queue_is_managed(scanner: Scanner) -> None:
+    _, dead = _make_pair(scanner)
+    _run_scans(scanner, 2)
     scanner.account.tag(dead, mendq="heal")
-    asked = _asked(scanner)
-    _rounds(scanner, 4)
-    assert asked[ATTRIBUTES, "orders-dlq"] == 4
+    calls = _count_calls(scanner)
+    _run_scans(scanner, 4)
+    assert calls[ATTRIBUTES, "orders-dlq"] == 4
 
 
-def test_what_an_hour_was_too_short_for_comes_first_in_the_next(
+def test_queues_left_over_from_a_cut_off_hour_are_scanned_first_in_the_next_hour(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
     names = [scanner.account.queue(f"q-{n}").rpartition(":")[2] for n in range(4)]
-    symptoms, seen = [make_slow_symptom(of_configuration=True)], list[list[str]]()
+    symptoms = [make_slow_symptom(of_configuration=True)]
     start_next_hour(scanner.account)
-    for stretches in (2, 9, 9):
-        left = iter([900.0] * stretches)
-        scanner.remaining_seconds = lambda left=left: next(left, 100.0)  # type: ignore[misc]
+    found_by_scan = list[list[str]]()
+    for blocks in (2, 9, 9):
+        times = iter([900.0] * blocks)
+        scanner.remaining_seconds = lambda times=times: next(times, 100.0)  # type: ignore[misc]
         done = scanner.run_due_scan(symptoms)
-        seen.append([each.queue_arn.rpartition(":")[2] for each in done.findings])
-        if len(seen) == 1:
+        found_by_scan.append([finding.queue_arn.rpartition(":")[2] for finding in done.findings])
+        if len(found_by_scan) == 1:
             start_next_hour(scanner.account)
         scanner.account.later(minutes=10)
-    assert seen == [names[:2], names[2:], names], "and then from the first name on"
+    assert found_by_scan == [names[:2], names[2:], names], "and then all from the first name on"
     assert len(scanner.read_findings()["findings"]) == 4
     assert scanner.scan(symptoms) is None
 
 
-@pytest.mark.parametrize("symptom", CATALOGUE, ids=lambda each: each.name)
-def test_a_redrive_takes_findings_away_and_makes_none(symptom: Any) -> None:
-    """So that nobody asks for one where nothing would be found."""
+@pytest.mark.parametrize("symptom", CATALOGUE, ids=lambda symptom: symptom.name)
+def test_running_redrive_can_only_remove_findings_of_a_symptom_and_never_add_one(
+    symptom: Any,
+) -> None:
+    """So a scan needs to look for a redrive only after it found something."""
     detection = symptom.detection
     if detection is None or Need.MOVE_TASKS not in detection.needs:
         return
-    for each in symptom.examples():
-        if isinstance(facts := getattr(each, "facts", None), Facts):
-            moved, stands = (
-                detection.detect(replace(facts, move_task_running=moving))
-                for moving in (True, False)
-            )
-            assert not moved or stands, each
-    assert any(isinstance(each, QueueExample) for each in symptom.examples())
+    examples = symptom.examples()
+    assert any(isinstance(example, QueueExample) for example in examples)
+    for example in examples:
+        facts = getattr(example, "facts", None)
+        if not isinstance(facts, Facts):
+            continue
+        during_redrive = detection.detect(replace(facts, move_task_running=True))
+        without_redrive = detection.detect(replace(facts, move_task_running=False))
+        assert without_redrive or not during_redrive, example

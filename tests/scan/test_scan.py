@@ -1,4 +1,4 @@
-"""One round after another: what is found, who is told, and how often."""
+"""Test the hourly scan: its findings, its requests to heal, and its limits per hour and day."""
 
 from __future__ import annotations
 
@@ -37,13 +37,16 @@ from tests.scan.scanner import (
 A_DAY = 86_400
 
 
-def test_what_is_found_is_reported_to_heal_and_healed(scanner: Scanner) -> None:
+def test_scan_changes_nothing_itself_and_reports_its_finding_to_heal_which_fixes_the_queue(
+    scanner: Scanner,
+) -> None:
     queue = make_short_retention_dlq(scanner)
     before = scanner.account.attributes(queue)
     done = scanner.run_due_scan([DLQ_RETENTION_TOO_SHORT])
     assert (done.queues_scanned, done.error_by_target) == (1, {}), "its source is not managed"
     assert scanner.account.attributes(queue) == before, "a scan itself changes nothing"
-    assert not [each for _, each in scanner.account.case_store_items() if each.startswith("case#")]
+    sort_keys = [sort_key for _, sort_key in scanner.account.case_store_items()]
+    assert not [sort_key for sort_key in sort_keys if sort_key.startswith("case#")]
     assert scanner.list_announced_faults() == [(queue, "dlq_retention_too_short")]
     (healed,) = scanner.heal()
     assert healed.error_by_message_id == {}
@@ -54,7 +57,9 @@ def test_what_is_found_is_reported_to_heal_and_healed(scanner: Scanner) -> None:
     assert transition["to"] == "applied"
 
 
-def test_a_round_is_made_once_an_hour_and_by_one_scan(scanner: Scanner) -> None:
+def test_scan_runs_once_an_hour_and_not_while_another_scan_holds_the_hours_claim(
+    scanner: Scanner,
+) -> None:
     make_short_retention_dlq(scanner)
     start_next_hour(scanner.account)
     assert scanner.scan() is not None
@@ -66,7 +71,7 @@ def test_a_round_is_made_once_an_hour_and_by_one_scan(scanner: Scanner) -> None:
     assert scanner.context().scan_store.claim_stretch(scanner.account.now)
     assert scanner.scan() is None
     scanner.account.later(minutes=16)
-    assert scanner.scan() is not None, "it has died"
+    assert scanner.scan() is not None, "the claim of a scan that died has expired"
 
 
 def make_cut_off_scan(scanner: Scanner, monkeypatch: pytest.MonkeyPatch) -> list[NotifiedSymptom]:
@@ -84,23 +89,23 @@ def make_cut_off_scan(scanner: Scanner, monkeypatch: pytest.MonkeyPatch) -> list
     return symptoms
 
 
-@pytest.mark.parametrize("lies", [b"", b"[", b'{"findings": [5]}', b"[" * 100_000])
-def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
-    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, lies: bytes
+@pytest.mark.parametrize("overwritten", [b"", b"[", b'{"findings": [5]}', b"[" * 100_000])
+def test_scan_that_ran_out_of_time_is_resumed_behind_its_last_queue_by_the_next_scan(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, overwritten: bytes
 ) -> None:
-    """Whatever somebody has put in the place of what it had found."""
+    """Also if the stored findings of the first scan were overwritten with other bytes."""
     symptoms = make_cut_off_scan(scanner, monkeypatch)
-    if lies:
-        key, client = findings_key(start_of_hour(scanner.account.now)), scanner.account.clients.s3
-        client.put_object(Bucket="cases", Key=key, Body=lies)
+    if overwritten:
+        key = findings_key(start_of_hour(scanner.account.now))
+        scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=overwritten)
     scanner.account.later(minutes=10)
     second = scanner.run_due_scan(symptoms)
     assert (second.queues_scanned, second.last_queue_name) == (1, "q-4")
-    document, first_known = scanner.read_findings(), 4 * bool(lies)
-    names = [f"q-{n}" for n in range(first_known, 5)]
+    document = scanner.read_findings()
+    names = [f"q-{n}" for n in range(4 if overwritten else 0, 5)]
     assert document["queues_scanned"] == len(names)
-    assert [each["queue_arn"][-3:] for each in document["findings"]] == names
-    assert [each[-3:] for each in document["managed"]] == [f"q-{n}" for n in range(5)]
+    assert [finding["queue_arn"][-3:] for finding in document["findings"]] == names
+    assert [queue_arn[-3:] for queue_arn in document["managed"]] == [f"q-{n}" for n in range(5)]
     assert document["managed_whole"] is True
     scanner.account.later(minutes=10)
     assert scanner.scan(symptoms) is None
@@ -146,61 +151,63 @@ def test_scan_keeps_stored_results_and_fails_if_s3_does_not_answer(
     assert scanner.read_findings() == stored_document
 
 
-def test_faults_of_configuration_are_reported_ten_new_queues_a_day(scanner: Scanner) -> None:
-    # In the morning: the three rounds are on one day.
+def test_configuration_faults_of_only_ten_new_queues_a_day_are_reported_to_heal(
+    scanner: Scanner,
+) -> None:
+    # The scan begins in the morning, so that three scans are on one day.
     scanner.account.now = scanner.account.now.replace(hour=6)
     queues = [scanner.account.queue(f"q-{n:02}") for n in range(25)]
     symptoms = [make_slow_symptom(of_configuration=True)]
     start_next_hour(scanner.account)
-    announced = []
+    reported = []
     for _ in range(3):
         scanner.scan(symptoms)
-        announced.append({arn for arn, _ in scanner.list_announced_faults()})
+        reported.append({arn for arn, _ in scanner.list_announced_faults()})
         scanner.heal_requests.clear()
         start_next_hour(scanner.account)
-    assert [len(each) for each in announced] == [MAXIMUM_NEW_FAULTS_PER_DAY] * 3
-    assert announced[0] == announced[1] == announced[2] < set(queues)
+    assert [len(arns) for arns in reported] == [MAXIMUM_NEW_FAULTS_PER_DAY] * 3
+    assert reported[0] == reported[1] == reported[2] < set(queues)
     scanner.account.later(days=1)
     scanner.scan(symptoms)
-    assert (
-        len({arn for arn, _ in scanner.list_announced_faults()} - announced[0])
-        == MAXIMUM_NEW_FAULTS_PER_DAY
-    )
+    new_arns = {arn for arn, _ in scanner.list_announced_faults()} - reported[0]
+    assert len(new_arns) == MAXIMUM_NEW_FAULTS_PER_DAY
     assert len(scanner.read_findings()["findings"]) == 25, "all of them are reported"
 
 
-def test_what_many_show_by_measurement_is_a_mass_symptom(scanner: Scanner) -> None:
+def test_symptom_measured_on_many_queues_is_counted_in_full_and_reported_in_part(
+    scanner: Scanner,
+) -> None:
     queues = make_measured_queues(scanner, MAXIMUM_FINDINGS_PER_CALL + 5)
     symptoms = [make_slow_symptom()]
     done = scanner.run_due_scan(symptoms)
-    assert {each.queue_arn for each in done.findings} == set(queues)
+    assert {finding.queue_arn for finding in done.findings} == set(queues)
     assert len(scanner.list_announced_faults()) == MAXIMUM_FINDINGS_PER_CALL
     spread = scanner.account.run().case_store.note_spread([], "slow", scanner.account.now)
     assert len(spread) == len(queues), "heal sees how many there are"
 
 
-def limit(scanner: Scanner, limits: Limits) -> None:
+def set_limits(scanner: Scanner, limits: Limits) -> None:
     scanner.account.settings = structs.replace(scanner.account.settings, limits=limits)
 
 
-def of_an_hour(metrics: int) -> Limits:
-    """Limits that let so many metrics be asked for in the first hour of a day."""
+def make_hourly_limits(metrics: int) -> Limits:
+    """Make limits that allow this number of metrics in the first hour of a day."""
     return Limits(scan_metrics_per_day=24 * metrics, mass_symptom_share=1)
 
 
-def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanner: Scanner) -> None:
+def test_scan_reads_metrics_only_within_the_hours_share_of_the_daily_budget(
+    scanner: Scanner,
+) -> None:
     make_measured_queues(scanner, 25)
-    limit(scanner, of_an_hour(100))
+    set_limits(scanner, make_hourly_limits(100))
     done = scanner.run_due_scan([make_slow_symptom()])
-    assert (done.suspects, done.measured, len(done.skipped_arns), done.metrics) == (
-        25,
-        10,
-        15,
-        80,
-    )
-    assert scanner.read_findings()["skipped_for_budget"] == 15
-    stood = scanner.read_findings()["queues"].values()
-    assert [set(each) for each in stood] == [{"backlog", "oldest_age_seconds"}] * 10
+    assert done.suspects == 25
+    assert (done.measured, done.metrics) == (10, 80)
+    assert len(done.skipped_arns) == 15
+    document = scanner.read_findings()
+    assert document["skipped_for_budget"] == 15
+    measured_levels = document["queues"].values()
+    assert [set(levels) for levels in measured_levels] == [{"backlog", "oldest_age_seconds"}] * 10
     start_next_hour(scanner.account)
     done = scanner.run_due_scan([make_slow_symptom()])
     assert (done.measured, done.metrics) == (0, 0), "heal measures what is found, and that counts"
@@ -209,19 +216,23 @@ def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanner: Scanner)
     assert done.measured == 10, "what an hour left is the next one's"
 
 
-def test_what_merely_costs_money_is_measured_last(scanner: Scanner) -> None:
+def test_symptom_that_only_costs_money_is_measured_last_within_the_metric_budget(
+    scanner: Scanner,
+) -> None:
     queues = make_measured_queues(scanner, 25)
     harmed = make_slow_symptom("harmed", is_suspect=lambda facts: facts.queue_arn in queues[-10:])
     symptoms = [make_slow_symptom("dear", is_measured_last=True), harmed]
-    limit(scanner, of_an_hour(80))
+    set_limits(scanner, make_hourly_limits(80))
     done = scanner.run_due_scan(symptoms)
     assert (done.suspects, done.measured, len(done.skipped_arns)) == (25, 10, 15)
-    assert {each.queue_arn for each in done.findings} == set(queues[-10:])
-    assert {each.symptom for each in done.findings} == {"harmed", "dear"}, "asked of once, for both"
+    assert {finding.queue_arn for finding in done.findings} == set(queues[-10:])
+    symptoms_found = {finding.symptom for finding in done.findings}
+    assert symptoms_found == {"harmed", "dear"}, "one measurement serves both symptoms"
 
 
-def test_one_queue_or_entry_that_fails_costs_itself(scanner: Scanner) -> None:
-    good, bad = scanner.account.queue("good"), scanner.account.queue("bad")
+def test_symptom_that_raises_on_one_queue_does_not_hide_other_findings(scanner: Scanner) -> None:
+    good = scanner.account.queue("good")
+    bad = scanner.account.queue("bad")
 
     def detect(facts: Facts) -> DetectedFault:
         if facts.queue_arn == bad:
@@ -231,68 +242,70 @@ def test_one_queue_or_entry_that_fails_costs_itself(scanner: Scanner) -> None:
     failing = make_slow_symptom("failing", of_configuration=True, detect=detect)
     done = scanner.run_due_scan([failing, make_slow_symptom(of_configuration=True)])
     assert done.error_by_target.keys() == {bad}
-    assert {(each.queue_arn, each.symptom) for each in done.findings} == {
+    assert {(finding.queue_arn, finding.symptom) for finding in done.findings} == {
         (good, "failing"),
         (good, "slow"),
         (bad, "slow"),
     }
-    assert not done.is_blind, "asked again each ten minutes, measuring would cost six times as much"
+    assert not done.is_blind, "a blind scan is repeated every ten minutes and costs six times"
     assert scanner.scan([failing]) is None
 
 
-def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
+def test_queue_deleted_after_it_was_listed_is_counted_as_gone_and_not_as_an_error(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = ManagedQueue(scanner.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
-    listed = QueueListing((gone,), {})
-    monkeypatch.setattr("mendq.scan.hourly.list_readable_queues", lambda *_: listed)
+    deleted_arn = scanner.account.queue("here").replace("here", "gone")
+    listing = QueueListing((ManagedQueue(deleted_arn, {"mendq": "heal"}),), {})
+    monkeypatch.setattr("mendq.scan.hourly.list_readable_queues", lambda *_: listing)
     done = scanner.run_due_scan()
     assert (done.queues_scanned, done.gone, done.error_by_target) == (1, 1, {})
 
 
-def test_of_what_nobody_has_measured_yet_heal_hears_while_it_fits(scanner: Scanner) -> None:
-    """A fault in a configuration is found unmeasured, and heal measures it before it plans."""
+def test_unmeasured_findings_are_reported_to_heal_only_within_the_metric_budget(
+    scanner: Scanner,
+) -> None:
+    """A configuration fault is found without metrics. Heal reads the metrics before it plans."""
     queues = make_measured_queues(scanner, 5)
-    limit(scanner, of_an_hour(20))
+    set_limits(scanner, make_hourly_limits(20))
     measures = replace(
         make_slow_symptom(of_configuration=True), needs=frozenset({Need.QUEUE, Need.MEASUREMENTS})
     )
     scanner.scan([measures])
     assert [arn for arn, _ in scanner.list_announced_faults()] == queues[:2]
     assert len(scanner.read_findings()["findings"]) == 5, "all of them are reported"
-    limit(scanner, Limits(scan_metrics_per_day=0))
+    set_limits(scanner, Limits(scan_metrics_per_day=0))
     scanner.heal_requests.clear()
     start_next_hour(scanner.account)
     scanner.scan([measures])
     assert scanner.heal_requests == []
 
 
-def test_messages_do_not_page_where_the_same_round_finds_their_cause(scanner: Scanner) -> None:
+def test_dlq_arrivals_are_not_reported_if_the_same_scan_finds_their_cause(scanner: Scanner) -> None:
     dead = scanner.account.queue("orders-dlq", MessageRetentionPeriod=str(14 * A_DAY))
     queue = scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
-    for each in (queue, dead):
-        scanner.account.clients.sqs.send_message(
-            QueueUrl=scanner.account.url(each), MessageBody="one"
-        )
+    for queue_arn in (queue, dead):
+        url = scanner.account.url(queue_arn)
+        scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="one")
     scanner.account.later(days=1)
     for minutes in (30, 60, 90):
         at = scanner.account.now - timedelta(minutes=minutes)
         scanner.put_metrics(queue, at, received=1_000, visible=200, sent=200)
         scanner.put_metrics(dead, at, visible=100 - minutes)
     scanner.scan()
-    found = {(each["queue_arn"], each["symptom"]) for each in scanner.read_findings()["findings"]}
-    assert {(queue, "consumer_failing"), (dead, "dlq_messages_arriving")} <= found
+    findings = scanner.read_findings()["findings"]
+    faults = {(finding["queue_arn"], finding["symptom"]) for finding in findings}
+    assert {(queue, "consumer_failing"), (dead, "dlq_messages_arriving")} <= faults
     assert scanner.list_announced_faults() == [(queue, "consumer_failing")]
 
 
-def died_in(scanner: Scanner) -> tuple[str, str]:
-    """An empty source of whose messages 100 died within an hour, and their DLQ."""
+def make_queue_with_dead_messages(scanner: Scanner) -> tuple[str, str]:
+    """Make an empty source queue from which 100 messages moved to the DLQ. Return both ARNs."""
     dead = scanner.account.queue("orders-dlq", MessageRetentionPeriod=str(14 * A_DAY))
     queue = scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dead, 3).text)
     tags = {"mendq": "heal", MAX_PROCESSING_TAG: "40"}
-    sqs, url = scanner.account.clients.sqs, scanner.account.url
-    sqs.tag_queue(QueueUrl=url(queue), Tags=tags)
-    sqs.send_message(QueueUrl=url(dead), MessageBody="one")
+    sqs = scanner.account.clients.sqs
+    sqs.tag_queue(QueueUrl=scanner.account.url(queue), Tags=tags)
+    sqs.send_message(QueueUrl=scanner.account.url(dead), MessageBody="one")
     scanner.account.later(days=1)
     for minutes in (90, 60, 30):
         at = scanner.account.now - timedelta(minutes=minutes)
@@ -301,23 +314,26 @@ def died_in(scanner: Scanner) -> tuple[str, str]:
     return queue, dead
 
 
-def test_an_empty_source_is_measured_while_its_dlq_holds_messages(scanner: Scanner) -> None:
-    queue, dead = died_in(scanner)
-    looked = list[str]()
+def test_empty_source_queue_is_measured_while_its_dlq_holds_messages(scanner: Scanner) -> None:
+    queue, dead = make_queue_with_dead_messages(scanner)
+    urls_read = list[str]()
     note = cast(
         "Callable[..., None]",
-        lambda params, **_: looked.append(json.loads(params["body"])["QueueUrl"]),
+        lambda params, **_: urls_read.append(json.loads(params["body"])["QueueUrl"]),
     )
     events = scanner.account.clients.sqs.meta.events
     events.register("before-call.sqs.GetQueueAttributes", note)
     done = scanner.run_due_scan()
     assert (queue, TOO_SHORT.name) in scanner.list_announced_faults()
     assert (dead, "dlq_messages_arriving") not in scanner.list_announced_faults()
-    assert (done.measured, looked.count(scanner.account.url(dead))) == (2, 1)
+    assert done.measured == 2
+    assert urls_read.count(scanner.account.url(dead)) == 1
 
 
-def test_a_dlq_that_keeps_us_out_costs_its_source_nothing_else(scanner: Scanner) -> None:
-    queue, dead = died_in(scanner)
+def test_findings_of_a_source_queue_are_reported_although_its_dlq_denies_mendq(
+    scanner: Scanner,
+) -> None:
+    queue, dead = make_queue_with_dead_messages(scanner)
     scanner.account.clients.sqs.untag_queue(QueueUrl=scanner.account.url(dead), TagKeys=["mendq"])
     scanner.put_metrics_of_returning_message(queue)
     deny_queue_attributes(scanner, dead, words="a resource-based policy")
@@ -329,11 +345,11 @@ def test_a_dlq_that_keeps_us_out_costs_its_source_nothing_else(scanner: Scanner)
 @pytest.mark.parametrize(
     "words", ["a service control policy", "a resource-based policy"], ids=["silent", "kept out"]
 )
-def test_dlq_whose_moves_cannot_be_listed_costs_other_queues_nothing(
+def test_findings_of_other_queues_are_reported_if_a_dlqs_move_tasks_cannot_be_listed(
     scanner: Scanner, words: str
 ) -> None:
-    """A move of its messages could explain what any queue shows; it does not hide that."""
-    queue, _ = died_in(scanner)
+    """An unseen move task could explain any queue's counters. It must not hide the findings."""
+    queue, _ = make_queue_with_dead_messages(scanner)
     scanner.put_metrics_of_returning_message(queue)
     dark = make_short_retention_dlq(scanner, "bills")
     refused: list[str] = []
@@ -353,7 +369,9 @@ def test_dlq_whose_moves_cannot_be_listed_costs_other_queues_nothing(
     assert (queue, TOO_SHORT.name) in scanner.list_announced_faults()
 
 
-def test_what_is_only_reported_opens_no_case(scanner: Scanner) -> None:
+def test_scan_finds_symptoms_that_are_only_reported_without_calling_heal_or_opening_a_case(
+    scanner: Scanner,
+) -> None:
     queue = scanner.account.queue("orders", tag="heal", SqsManagedSseEnabled="false")
     policy = RedrivePolicy(queue, 5).text
     scanner.account.clients.sqs.set_queue_attributes(
@@ -361,7 +379,7 @@ def test_what_is_only_reported_opens_no_case(scanner: Scanner) -> None:
     )
     scanner.scan()
     assert scanner.heal_requests == []
-    found = scanner.read_findings()["findings"]
-    names = {each["symptom"] for each in found if each["queue_arn"] == queue}
+    findings = scanner.read_findings()["findings"]
+    names = {finding["symptom"] for finding in findings if finding["queue_arn"] == queue}
     assert names == {"alarm_missing", "not_encrypted", "redrive_cycle", "tls_not_enforced"}
     assert scanner.account.transitions() == []

@@ -1,4 +1,4 @@
-"""Scans that AWS does not let look: at some queue, at any, or at the list of queues."""
+"""Test scans for which AWS denies calls or does not answer."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ from tests.scan.scanner import (
 SYMPTOMS = [make_slow_symptom(of_configuration=True)]
 
 
-def counts(scanner: Scanner) -> tuple[int, int, int]:
+def read_counts(scanner: Scanner) -> tuple[int, int, int]:
     document = scanner.read_findings()
     return document["queues_scanned"], document["unseen"], document["failed"]
 
 
-def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alarm(
+def test_queue_whose_own_policy_denies_mendq_is_counted_as_unseen_and_rings_no_alarm(
     scanner: Scanner,
 ) -> None:
-    """Whoever may write a policy would have it ring for ever."""
-    good, bad = scanner.account.queue("good"), scanner.account.queue("bad")
+    """Otherwise anyone who may write a queue policy could keep the alarm ringing."""
+    good = scanner.account.queue("good")
+    bad = scanner.account.queue("bad")
     let_in = deny_queue_attributes(scanner, bad, words="a resource-based policy")
     done = scanner.run_due_scan(SYMPTOMS)
     assert (set(done.error_by_target), done.is_blind, count_faults(done)) == ({bad}, False, 0)
-    assert [each.queue_arn for each in done.findings] == [good]
-    assert counts(scanner) == (2, 1, 1), "doctor knows"
+    assert [finding.queue_arn for finding in done.findings] == [good]
+    assert read_counts(scanner) == (2, 1, 1), "doctor knows"
     assert scanner.scan(SYMPTOMS) is None
     let_in()
     deny_queue_attributes(scanner, bad)
@@ -44,23 +45,26 @@ def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alar
     assert count_faults(scanner.run_due_scan(SYMPTOMS)) == 1
 
 
-def test_of_none_the_round_is_begun_again_until_one_is_seen(scanner: Scanner) -> None:
+def test_scan_that_can_read_no_queue_is_repeated_until_a_queue_can_be_read(
+    scanner: Scanner,
+) -> None:
     queues = {scanner.account.queue("one"), scanner.account.queue("other")}
     start_next_hour(scanner.account)
     let_in = deny_queue_attributes(scanner)
     for _ in range(2):
         done = scanner.run_due_scan(SYMPTOMS)
         assert (set(done.error_by_target), done.is_blind, count_faults(done)) == (queues, True, 2)
-        assert counts(scanner) == (2, 2, 2), "each try is the round's first"
+        assert read_counts(scanner) == (2, 2, 2), "each try begins the hour anew"
         assert scanner.heal_requests == []
         scanner.account.later(minutes=10)
     let_in()
-    assert {each.queue_arn for each in scanner.run_due_scan(SYMPTOMS).findings} == queues
-    assert counts(scanner) == (2, 0, 0)
+    done = scanner.run_due_scan(SYMPTOMS)
+    assert {finding.queue_arn for finding in done.findings} == queues
+    assert read_counts(scanner) == (2, 0, 0)
     assert scanner.scan(SYMPTOMS) is None
 
 
-def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
+def test_second_scan_of_an_hour_that_can_read_no_queue_ends_the_hour(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
@@ -73,13 +77,13 @@ def test_a_later_stretch_that_sees_nothing_is_done_with_its_round(
     scanner.remaining_seconds = lambda: 900.0
     scanner.account.later(minutes=10)
     assert scanner.run_due_scan(SYMPTOMS).unseen == 2
-    assert counts(scanner) == (3, 2, 2)
+    assert read_counts(scanner) == (3, 2, 2)
     assert scanner.scan(SYMPTOMS) is None
 
 
 @pytest.fixture
-def named(scanner: Scanner) -> Scanner:
-    """One whose queues settings name."""
+def named_scanner(scanner: Scanner) -> Scanner:
+    """A scanner whose settings name its queues by the prefix `orders`."""
     scanner.account.settings = structs.replace(
         scanner.account.settings, consent=Consent(queues=("orders*",))
     )
@@ -87,49 +91,52 @@ def named(scanner: Scanner) -> Scanner:
     return scanner
 
 
-def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanner) -> None:
-    queue, settings = make_short_retention_dlq(named, "tagged"), named.settings()
-    assert list_managed_queues(named.account.clients, settings.account, settings.consent)
-    deny_operation(named.account.clients.sqs, "ListQueues")
-    done = named.run_due_scan(SYMPTOMS)
-    assert {each: type(error) for each, error in done.error_by_target.items()} == {
+def test_tagged_queues_are_scanned_if_listing_queues_by_prefix_is_denied(
+    named_scanner: Scanner,
+) -> None:
+    queue = make_short_retention_dlq(named_scanner, "tagged")
+    settings = named_scanner.settings()
+    assert list_managed_queues(named_scanner.account.clients, settings.account, settings.consent)
+    deny_operation(named_scanner.account.clients.sqs, "ListQueues")
+    done = named_scanner.run_due_scan(SYMPTOMS)
+    assert {target: type(error) for target, error in done.error_by_target.items()} == {
         "orders*": FactsUnavailable
     }
-    assert queue in {arn for arn, _ in named.list_announced_faults()}
-    document = named.read_findings()
+    assert queue in {arn for arn, _ in named_scanner.list_announced_faults()}
+    document = named_scanner.read_findings()
     assert (document["managed"], document["managed_whole"]) == ([queue], False)
     with pytest.raises(FactsUnavailable, match="orders"):
-        list_managed_queues(named.account.clients, settings.account, settings.consent)
+        list_managed_queues(named_scanner.account.clients, settings.account, settings.consent)
 
 
 @pytest.mark.parametrize("tag", [None, "heal"])
-def test_a_quarantine_is_left_out_although_the_prefix_fits_it(
-    named: Scanner, tag: str | None
+def test_quarantine_queue_is_not_scanned_although_a_prefix_of_the_settings_matches(
+    named_scanner: Scanner, tag: str | None
 ) -> None:
-    """Else it would get a DLQ, and heal and redrive might write to it."""
-    source = named.account.queue("orders", tag=tag)
-    named.account.queue("orders-quarantine", tag=tag)
-    named.account.queue("orders-quarantine.fifo", tag=tag, FifoQueue="true")
-    assert named.run_due_scan().queues_scanned == 1
-    assert {arn for arn, _ in named.list_announced_faults()} <= {source}
+    """Otherwise Mendq would attach a DLQ to its own quarantine, and heal or redrive could write."""
+    source = named_scanner.account.queue("orders", tag=tag)
+    named_scanner.account.queue("orders-quarantine", tag=tag)
+    named_scanner.account.queue("orders-quarantine.fifo", tag=tag, FifoQueue="true")
+    assert named_scanner.run_due_scan().queues_scanned == 1
+    assert {arn for arn, _ in named_scanner.list_announced_faults()} <= {source}
 
 
 @pytest.mark.parametrize(("service", "call"), [("sqs", "ListQueues"), ("tagging", "GetResources")])
-def test_a_round_that_fails_is_begun_again_by_the_next_scan(
-    named: Scanner, service: str, call: str
+def test_scan_that_cannot_list_queues_is_repeated_by_the_next_scan(
+    named_scanner: Scanner, service: str, call: str
 ) -> None:
-    make_short_retention_dlq(named, tag=None)
-    let_in = deny_operation(getattr(named.account.clients, service), call)
+    make_short_retention_dlq(named_scanner, tag=None)
+    let_in = deny_operation(getattr(named_scanner.account.clients, service), call)
     with pytest.raises(FactsUnavailable):
-        named.scan(SYMPTOMS)
+        named_scanner.scan(SYMPTOMS)
     let_in()
-    named.account.later(minutes=10)
-    assert named.run_due_scan(SYMPTOMS).queues_scanned
-    named.account.later(minutes=10)
-    assert named.scan(SYMPTOMS) is None, "the hour's round is done"
+    named_scanner.account.later(minutes=10)
+    assert named_scanner.run_due_scan(SYMPTOMS).queues_scanned
+    named_scanner.account.later(minutes=10)
+    assert named_scanner.scan(SYMPTOMS) is None, "the hour's scan is complete"
 
 
-def test_scan_that_cannot_call_heal_fails_and_hands_the_finding_over_later(
+def test_scan_that_cannot_call_heal_fails_and_reports_the_finding_in_the_next_scan(
     scanner: Scanner,
 ) -> None:
     queue = scanner.account.queue("orders")

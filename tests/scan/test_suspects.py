@@ -1,4 +1,4 @@
-"""CloudWatch bills each metric that is asked for: only of a suspect are any asked."""
+"""Test that a scan reads metrics, which CloudWatch bills, only for suspect queues."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.scan.scanner import Scanner, attach_lambda_consumer, start_next_hour
 
 
 @pytest.fixture
-def measured(scanner: Scanner) -> list[str]:
+def billed_names(scanner: Scanner) -> list[str]:
     """The queues and functions that GetMetricData was asked about: what AWS bills."""
     names = list[str]()
 
     def note(params: Any, **_: Any) -> None:
-        for asked in params["MetricDataQueries"]:
-            (dimension,) = asked["MetricStat"]["Metric"]["Dimensions"]
+        for query in params["MetricDataQueries"]:
+            (dimension,) = query["MetricStat"]["Metric"]["Dimensions"]
             names.append(dimension["Value"])
 
     events = scanner.account.clients.cloudwatch.meta.events
@@ -28,19 +28,23 @@ def measured(scanner: Scanner) -> list[str]:
     return names
 
 
-def queue_with(scanner: Scanner, name: str, messages: int, **attributes: str) -> str:
-    """A queue that has been as it is for hours, in which so many messages wait."""
+def make_queue_with_messages(scanner: Scanner, name: str, messages: int, **attributes: str) -> str:
+    """Make a queue that was unchanged for two hours and holds this number of messages."""
     queue_arn = scanner.account.queue(name, **attributes)
     scanner.account.later(hours=2)
     start_next_hour(scanner.account)
-    url, fifo = scanner.account.url(queue_arn), name.endswith(".fifo")
+    url = scanner.account.url(queue_arn)
     for n in range(messages):
-        one: Any = {"MessageGroupId": "g", "MessageDeduplicationId": str(n)} if fifo else {}
-        scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits", **one)
+        fifo_parameters: Any = {}
+        if name.endswith(".fifo"):
+            fifo_parameters = {"MessageGroupId": "g", "MessageDeduplicationId": str(n)}
+        scanner.account.clients.sqs.send_message(
+            QueueUrl=url, MessageBody="waits", **fifo_parameters
+        )
     return queue_arn
 
 
-def asked_of(scanner: Scanner, symptom: Symptom) -> tuple[int, int]:
+def run_scan_for(scanner: Scanner, symptom: Symptom) -> tuple[int, int]:
     done = scanner.run_due_scan([symptom])
     assert done.error_by_target == {}
     return done.suspects, done.metrics
@@ -50,15 +54,15 @@ def asked_of(scanner: Scanner, symptom: Symptom) -> tuple[int, int]:
     ("name", "messages", "is_suspect"),
     [("orders", 0, False), ("orders", 20, False), ("orders.fifo", 21, False), ("orders", 21, True)],
 )
-def test_scan_for_noisy_groups_asks_of_standard_queues_with_a_backlog_alone(
-    scanner: Scanner, measured: list[str], name: str, messages: int, *, is_suspect: bool
+def test_scan_for_noisy_groups_reads_metrics_only_of_standard_queues_with_a_backlog(
+    scanner: Scanner, billed_names: list[str], name: str, messages: int, *, is_suspect: bool
 ) -> None:
     """Fewer than 21 waiting messages are no backlog of quiet groups, and FIFO has no noisy ones."""
-    queue_with(scanner, name, messages)
-    suspects, metrics = asked_of(scanner, NOISY_MESSAGE_GROUPS)
+    make_queue_with_messages(scanner, name, messages)
+    suspects, metrics = run_scan_for(scanner, NOISY_MESSAGE_GROUPS)
     assert suspects == is_suspect
-    assert (metrics, set(measured)) == ((metrics, {name}) if is_suspect else (0, set()))
-    assert metrics == len(measured), "the budget counts what is billed"
+    assert set(billed_names) == ({name} if is_suspect else set())
+    assert metrics == len(billed_names), "the budget counts what is billed"
 
 
 @pytest.mark.parametrize(
@@ -72,32 +76,32 @@ def test_scan_for_noisy_groups_asks_of_standard_queues_with_a_backlog_alone(
         (1, {"BatchSize": 10}, True),
     ],
 )
-def test_scan_for_wasted_receives_asks_of_queues_whose_batches_may_come_back_alone(
+def test_scan_for_wasted_receives_reads_metrics_only_if_whole_batches_may_return_to_the_queue(
     scanner: Scanner,
-    measured: list[str],
+    billed_names: list[str],
     messages: int,
     mapping: dict[str, Any] | None,
     *,
     is_suspect: bool,
 ) -> None:
-    queue_arn = queue_with(scanner, "orders", messages, VisibilityTimeout="200")
+    queue_arn = make_queue_with_messages(scanner, "orders", messages, VisibilityTimeout="200")
     if mapping is not None:
         attach_lambda_consumer(scanner, queue_arn, **mapping)
-    suspects, metrics = asked_of(scanner, MAPPING_WASTES_RECEIVES)
+    suspects, metrics = run_scan_for(scanner, MAPPING_WASTES_RECEIVES)
     assert suspects == is_suspect
     if is_suspect:
-        assert {each.rpartition(":")[2] for each in measured} == {"orders", "bill"}
+        assert {name.rpartition(":")[2] for name in billed_names} == {"orders", "bill"}
     else:
-        assert measured == []
-    assert metrics == len(measured)
+        assert billed_names == []
+    assert metrics == len(billed_names)
 
 
-def test_scan_for_everything_asks_no_metric_of_an_idle_queue(
-    scanner: Scanner, measured: list[str]
+def test_scan_for_all_symptoms_reads_no_metric_of_idle_queues(
+    scanner: Scanner, billed_names: list[str]
 ) -> None:
-    """Most queues of an account are idle: one entry without suspects would bill all of them."""
-    queue_with(scanner, "orders", 0, ReceiveMessageWaitTimeSeconds="20")
-    queue_with(scanner, "orders.fifo", 0, ReceiveMessageWaitTimeSeconds="20")
+    """Most queues are idle. A symptom that suspects them all would make AWS bill for all."""
+    make_queue_with_messages(scanner, "orders", 0, ReceiveMessageWaitTimeSeconds="20")
+    make_queue_with_messages(scanner, "orders.fifo", 0, ReceiveMessageWaitTimeSeconds="20")
     done = scanner.run_due_scan(CATALOGUE)
     assert (done.queues_scanned, done.error_by_target) == (2, {})
-    assert (done.suspects, done.metrics, measured) == (0, 0, [])
+    assert (done.suspects, done.metrics, billed_names) == (0, 0, [])
