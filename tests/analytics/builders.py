@@ -129,10 +129,14 @@ class NightlyFolders:
         return f"{folder}/{path.name}"
 
     def record_transitions(self, *transitions: dict[str, Any]) -> None:
-        for each in transitions:
-            path = self.cases / f"dt={each['at'][:10]}" / f"{each['case_id']}-{each['n']}.json"
+        for document in transitions:
+            path = (
+                self.cases
+                / f"dt={document['at'][:10]}"
+                / f"{document['case_id']}-{document['n']}.json"
+            )
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(each))
+            path.write_text(json.dumps(document))
 
     def put(self, table: str, day: str, rows: Any) -> None:
         """Write a day (`11-10`) of a table, or what is in its place."""
@@ -161,9 +165,9 @@ class NightlyFolders:
     def written(self) -> dict[str, Any]:
         """Every file below the tables' root; a nightly run without the time at which it ran."""
         return {
-            each.relative_to(self.out).as_posix(): self._content(each)
-            for each in sorted(self.out.rglob("*"))
-            if each.is_file()
+            path.relative_to(self.out).as_posix(): self._content(path)
+            for path in sorted(self.out.rglob("*"))
+            if path.is_file()
         }
 
     def _content(self, path: Path) -> Any:

@@ -58,8 +58,8 @@ def test_queue_listing_of_a_scan_is_read_as_the_scan_wrote_it() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *(("at", each) for each in (None, "noon")),
-        *(("managed", each) for each in (None, [7], ["\ud800"], "", "arn", {}, {"arn": 1})),
+        *(("at", moment) for moment in (None, "noon")),
+        *(("managed", arns) for arns in (None, [7], ["\ud800"], "", "arn", {}, {"arn": 1})),
     ],
 )
 def test_queue_listing_with_a_malformed_time_or_queue_list_is_ignored(
@@ -89,7 +89,7 @@ def test_queue_listings_are_read_from_one_day_before_to_eight_days_after_the_nig
         write_scan(tmp_path, make_time(f"{day} 12:00"), day)
     noon = Days(NOON.date(), NOON.date())
     found = read_queue_listings(FolderStorage(str(tmp_path / "findings")), noon)
-    assert [each.queue_arns for each in found] == [("11-09",), ("11-18",)]
+    assert [listing.queue_arns for listing in found] == [("11-09",), ("11-18",)]
 
 
 # Which transitions are read.
@@ -107,8 +107,8 @@ def read(account: NightlyFolders) -> CaseFiles:
 
 def numbers(found: CaseFiles) -> dict[str, list[int]]:
     return {
-        each.newest_transition.case_id: [case.n for case in each.transitions]
-        for each in found.timelines
+        timeline.newest_transition.case_id: [case.n for case in timeline.transitions]
+        for timeline in found.timelines
     }
 
 
@@ -236,8 +236,8 @@ def test_case_without_its_first_transition_opens_at_its_first_failed_call() -> N
 
 def test_notifications_of_a_week_start_and_end_at_midnight_utc_and_need_notified_true() -> None:
     moments = ("11-08 23:59:59", "11-09 00:00", "11-15 23:59:59", "11-16 00:00")
-    edges = make_timeline(*(("escalated", each) for each in moments), notified=(1, 2, 3, 4))
-    assert [each.n for each in edges.list_notifications(DAYS)] == [2, 3]
+    edges = make_timeline(*(("escalated", moment) for moment in moments), notified=(1, 2, 3, 4))
+    assert [notification.n for notification in edges.list_notifications(DAYS)] == [2, 3]
     odds: tuple[Any, ...] = (1, "true", None)
     for odd in odds:
         case = replace(edges.transitions[1], notified=odd)
@@ -258,7 +258,7 @@ def test_shorten_limits_the_length_and_escapes_lone_surrogates() -> None:
     for whole in ("ten letter", "", greek):
         assert shorten(whole, 10) == whole
     assert shorten("eleven lett", 10) == "eleven ..."
-    assert [shorten(each, 10) for each in (None, 7, ["a"])] == [""] * 3
+    assert [shorten(value, 10) for value in (None, 7, ["a"])] == [""] * 3
     assert (shorten("\ud800", 10), shorten("\ud800\ud800", 10)) == ("\\ud800", "\\ud800\\...")
 
 
@@ -305,24 +305,29 @@ def test_malformed_steps_of_a_transition_are_skipped() -> None:
 
 def _taken(*documents: object) -> None:
     """By the nightly job and by the week."""
-    contents = [json.dumps(each).encode() for each in documents]
-    found = group_transitions_by_case(each for each in map(read_transition, contents) if each)
+    contents = [json.dumps(document).encode() for document in documents]
+    found = group_transitions_by_case(
+        transition for transition in map(read_transition, contents) if transition
+    )
     said: list[object] = [make_notified_case_fields(DAYS, found), make_open_case_fields(found, {})]
     said.append(find_candidates_for_heal(DAYS, found))
     json.dumps(
-        [*said, sum_harmed_messages({each.newest_transition.case_id for each in found}, found)]
+        [
+            *said,
+            sum_harmed_messages({timeline.newest_transition.case_id for timeline in found}, found),
+        ]
     )
     known, noon = CaseIndex.build(found, []), to_microseconds(NOON)
-    for each in found:
+    for timeline in found:
         burst: dict[str, Any] = {
-            "queue_arn": each.newest_transition.queue_arn,
-            "symptom": each.newest_transition.symptom,
+            "queue_arn": timeline.newest_transition.queue_arn,
+            "symptom": timeline.newest_transition.symptom,
         }
         burst |= {"first_failure": noon, "last_failure": noon, "enough_evidence": True}
         burst |= {"account": "", "region": "", "ignored": None, "is_own_look": False}
         assert known.make_incident_of_burst(burst)["outcome"]
-        assert each.outcome
-        read_steps(each.newest_transition)
+        assert timeline.outcome
+        read_steps(timeline.newest_transition)
 
 
 @given(st.sampled_from(sorted(closed())), JSON, st.sampled_from(State))

@@ -56,7 +56,7 @@ def test_failed_calls_up_to_900_seconds_apart_are_one_burst_and_later_calls_star
     spark: SparkSession,
 ) -> None:
     rows = found(spark, *map(call, (0, 900, 1801, 2701, 3601.000001)))
-    bursts = sorted((each["after"], each["failed_calls"]) for each in rows)
+    bursts = sorted((row["after"], row["failed_calls"]) for row in rows)
     assert bursts == [(0, 2), (1801_000_000, 2), (3601_000_001, 1)]
 
 
@@ -69,10 +69,12 @@ def test_failed_calls_of_another_account_region_queue_or_symptom_are_another_bur
         {"queue_arn": "unresolved"},
         {"symptom": "unknown:Teapot"},
     ]
-    rows = found(spark, call(0), *(call(1, **each) for each in others), call(5), call(0.001))
+    rows = found(
+        spark, call(0), *(call(1, **key_fields) for key_fields in others), call(5), call(0.001)
+    )
     assert sorted(row["failed_calls"] for row in rows) == [1, 1, 1, 1, 3]
     assert len({row["incident_id"] for row in rows}) == 5
-    again, earlier = (found(spark, call(each)) for each in (0, -0.001))
+    again, earlier = (found(spark, call(seconds)) for seconds in (0, -0.001))
     assert again[0]["incident_id"] in {row["incident_id"] for row in rows}
     assert earlier[0]["incident_id"] not in {row["incident_id"] for row in rows}
 
@@ -91,7 +93,7 @@ def test_burst_has_enough_evidence_if_three_calls_failed_within_600_seconds(
     spark: SparkSession,
 ) -> None:
     times = {"a": (0, 300), "b": (0, 300, 601), "c": (0, 300, 600), "d": (0, 800, 1000, 1400)}
-    rows = [call(each, queue_arn=name) for name, every in times.items() for each in every]
+    rows = [call(moment, queue_arn=name) for name, moments in times.items() for moment in moments]
     enough = {row["queue_arn"]: row["enough_evidence"] for row in found(spark, *rows)}
     assert enough == {"a": False, "b": False, "c": True, "d": True}
 
@@ -104,10 +106,10 @@ def test_failed_calls_that_heal_ignores_are_counted_in_a_burst_but_are_no_eviden
     whys |= {"both": ("elsewhere", "no_evidence", "elsewhere"), "enough": (None, "x", None, None)}
     calls = [
         call(n, queue_arn=name, ignored=why)
-        for name, some in whys.items()
-        for n, why in enumerate(some)
+        for name, reasons in whys.items()
+        for n, why in enumerate(reasons)
     ]
-    rows = {each["queue_arn"]: each for each in found(spark, *calls)}
+    rows = {row["queue_arn"]: row for row in found(spark, *calls)}
     seen = {name: (row["ignored"], row["enough_evidence"]) for name, row in rows.items()}
     assert seen == {
         "none": ("no_evidence", False), "few": (None, False), "both": ("elsewhere", False),
@@ -131,9 +133,9 @@ def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame
             "event_time": None,
             "ignored": None,
             "is_own_look": False,
-            **each,
+            **call_fields,
         }
-        for n, each in enumerate(calls)
+        for n, call_fields in enumerate(calls)
     ]
     read = {"file": file, "reason": None, "records": 1, "unreadable_records": [], "calls": rows}
     return spark.createDataFrame([read], READING_SCHEMA)
@@ -143,32 +145,35 @@ def test_failed_call_delivered_in_two_trail_files_is_counted_once(spark: SparkSe
     """The first by the file's own name tells it, wherever the files lie."""
     late, early = reading(spark, "a/2.json.gz", {}, {}), reading(spark, "b/1.json.gz", {})
     rows = select_failed_calls(late.union(early)).collect()
-    assert sorted((each["event_id"], each["file"]) for each in rows) == [
+    assert sorted((row["event_id"], row["file"]) for row in rows) == [
         ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
     ]  # fmt: skip
 
 
 def test_incident_is_an_operators_own_look_only_if_all_its_calls_are(spark: SparkSession) -> None:
-    calls = [call(n, queue_arn=name, is_own_look=own) for name, some in {
+    calls = [call(n, queue_arn=name, is_own_look=own) for name, flags in {
         "own": (True, True), "mixed": (True, False),
-    }.items() for n, own in enumerate(some)]  # fmt: skip
-    rows = {each["queue_arn"]: each["is_own_look"] for each in found(spark, *calls)}
+    }.items() for n, own in enumerate(flags)]  # fmt: skip
+    rows = {row["queue_arn"]: row["is_own_look"] for row in found(spark, *calls)}
     assert rows == {"own": True, "mixed": False}
     seen = CaseIndex.build([case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
     became = [
         seen.make_incident_of_burst(incident("10 09:00", "10 09:05", is_own_look=own))
         for own in (True, False)
     ]
-    assert [(each["why"], each["case_id"]) for each in became] == [("own_look", "c"), (None, "c")]
+    assert [(incident["why"], incident["case_id"]) for incident in became] == [
+        ("own_look", "c"),
+        (None, "c"),
+    ]
 
 
 def test_failed_calls_exclude_mendqs_own_and_other_accounts_and_keep_calls_that_heal_ignores(
     spark: SparkSession,
 ) -> None:
-    calls = [{"ignored": each} for each in ("own_call", "no_evidence", None)]
+    calls = [{"ignored": ignored} for ignored in ("own_call", "no_evidence", None)]
     elsewhere = {"account": "999999999999"}, {"region": "eu-west-1"}
     rows = select_failed_calls(reading(spark, "f", *calls, *elsewhere), HOME).collect()
-    assert [(each["event_id"], each["ignored"]) for each in rows] == [
+    assert [(row["event_id"], row["ignored"]) for row in rows] == [
         ("1", "no_evidence"), ("2", None),
     ]  # fmt: skip
 
@@ -196,7 +201,7 @@ def case(
     queue: str = "orders",
     **fields: Any,
 ) -> CaseTimeline:
-    first_at, last_at = (f"11-{each}" for each in evidence)
+    first_at, last_at = (f"11-{moment}" for moment in evidence)
     seen = {"first_at": first_at, "last_at": last_at, "case_id": name, **fields}
     transitions = (
         make_transition(n, state, f"11-{opened}", queue_arn=make_queue_arn(queue), **seen)
@@ -212,27 +217,33 @@ def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
     """Where nobody says whose scans they are, the queues on their lists do."""
     scans = [
         ScanListing(
-            micros(each["at"]),
-            ("no ARN", *map(make_queue_arn, each["managed"])),
-            each.get("whole", True),
+            micros(scan["at"]),
+            ("no ARN", *map(make_queue_arn, scan["managed"])),
+            scan.get("whole", True),
         )
-        for each in SCENE["scans"]
+        for scan in SCENE["scans"]
     ]
-    known = CaseIndex.build([case(**each) for each in SCENE["cases"]], scans[::-1], home)
+    known = CaseIndex.build(
+        [case(**case_fields) for case_fields in SCENE["cases"]], scans[::-1], home
+    )
     became = {
-        each["name"]: known.make_incident_of_burst(incident(**each)) for each in SCENE["incidents"]
+        incident_fields["name"]: known.make_incident_of_burst(incident(**incident_fields))
+        for incident_fields in SCENE["incidents"]
     }
     assert {name: (row["case_id"], row["why"]) for name, row in became.items()} == {
-        each["name"]: (each.get("case"), each.get("told")) for each in SCENE["incidents"]
+        incident_fields["name"]: (incident_fields.get("case"), incident_fields.get("told"))
+        for incident_fields in SCENE["incidents"]
     }
-    both, touched, beside = (became[each] for each in ("both", "only touched", "beside"))
+    both, touched, beside = (became[name] for name in ("both", "only touched", "beside"))
     assert (both["outcome"], beside["outcome"]) == ("healed", "not_seen")
     assert (both["notified"], touched["notified"]) == (True, False)
     assert touched["seconds_to_heal"] == 600
 
 
 def test_empty_scan_listings_mean_not_managed_only_if_the_scanned_account_is_known() -> None:
-    scans = [ScanListing(micros(each), (), is_complete=True) for each in ("15 03:00", "15 04:00")]
+    scans = [
+        ScanListing(micros(moment), (), is_complete=True) for moment in ("15 03:00", "15 04:00")
+    ]
     row = incident("15 03:10", "15 03:50")
     whys = [
         CaseIndex.build((), scans, home).make_incident_of_burst(row)["why"] for home in (HOME, None)
@@ -283,7 +294,9 @@ def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> N
     assert (row["outcome"], row["case_id"], row["seconds_to_heal"]) == ("escalated", "alone", 600)
     assert (row["notified"], row["urgent"]) == (True, True)
     assert set(row) == set(COLUMN_TYPES_BY_TABLE["incidents"])
-    (again,), (other,) = (list_scan_incidents([each], ()) for each in (alone, scanned("other")))
+    (again,), (other,) = (
+        list_scan_incidents([timeline], ()) for timeline in (alone, scanned("other"))
+    )
     assert again["incident_id"] == row["incident_id"] != other["incident_id"]
     for joining in (Burst(*about, at_nine - 5, at_nine), Burst(*about, at_nine, at_nine + 5)):
         assert list_scan_incidents([alone], [joining]) == []

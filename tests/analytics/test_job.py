@@ -41,8 +41,8 @@ ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
         ("weekly --week 2026-W46 --out o --scheduled-at 2026-11-16", "'2026-11-16' is not a time"),
         ("weekly --week 2026-W46 --out o --scheduled-at soon", "'soon' is not a time"),
         *(
-            (f"weekly --week 2026-W46 --out o --time-zone {it}", f"'{it}' is not a time zone")
-            for it in ("Mars/Base", "../etc/passwd", "/etc/localtime")
+            (f"weekly --week 2026-W46 --out o --time-zone {zone}", f"'{zone}' is not a time zone")
+            for zone in ("Mars/Base", "../etc/passwd", "/etc/localtime")
         ),
     ],
 )
@@ -114,14 +114,14 @@ JUNK = (
 
 def test_first_publish_day_of_a_trail_ignores_folders_that_are_no_dates(tmp_path: Path) -> None:
     region = tmp_path / "AWSLogs/123456789012/CloudTrail/us-east-1"
-    for each in JUNK:
-        (region / each).mkdir(parents=True)
-        assert find_first_publish_day(FolderStorage(str(tmp_path))) is None, each
-    for each in ("2026/11/10", "2025/12/31"):
-        (region / each).mkdir(parents=True)
+    for folder in JUNK:
+        (region / folder).mkdir(parents=True)
+        assert find_first_publish_day(FolderStorage(str(tmp_path))) is None, folder
+    for folder in ("2026/11/10", "2025/12/31"):
+        (region / folder).mkdir(parents=True)
     assert find_first_publish_day(FolderStorage(str(tmp_path))) == date(2025, 12, 31)
     (tmp_path / "AWSLogs/o-abc/123456789012/CloudTrail/eu-west-1/2024/01/01").mkdir(parents=True)
     homes = ("123456789012 us-east-1", "123456789012 eu-west-1", "999999999999 us-east-1")
     trail = FolderStorage(str(tmp_path))
-    found = [find_first_publish_day(trail, AccountAndRegion(*each.split())) for each in homes]
+    found = [find_first_publish_day(trail, AccountAndRegion(*home.split())) for home in homes]
     assert found == [date(2025, 12, 31), date(2024, 1, 1), None], "of its own account and region"

@@ -80,7 +80,7 @@ def nightly_of(
     spark: SparkSession, account: NightlyFolders, home: AccountAndRegion | None = None
 ) -> NightlyRun:
     roots = (account.trail, account.cases, account.out)
-    trail, cases, out = (FolderStorage(str(each)) for each in roots)
+    trail, cases, out = (FolderStorage(str(root)) for root in roots)
     now = datetime(2026, 11, 12, tzinfo=UTC)
     tables = Tables(spark, out, lambda _: None)
     return NightlyRun(tables, trail, cases, None, now, Reader(NATIVE_READER), home)
@@ -142,8 +142,8 @@ def _put_strange_files(account: NightlyFolders, day: Path) -> None:
 def test_nightly_run_skips_unreadable_trail_files_and_records_the_reason_of_each(
     night: NightlyFolders,
 ) -> None:
-    quality = {each["file"].rpartition("/")[2]: each for each in night.rows("quality", "11-10")}
-    reasons = {name: each["reason"] for name, each in quality.items()}
+    quality = {row["file"].rpartition("/")[2]: row for row in night.rows("quality", "11-10")}
+    reasons = {name: row["reason"] for name, row in quality.items()}
     expected = {name: reason for name, (_, reason) in HOSTILE.items()}
     assert reasons.items() >= expected.items()
     assert reasons.items() >= dict.fromkeys(STRANGE, "no_file").items()
@@ -156,9 +156,9 @@ def test_nightly_run_skips_unreadable_trail_files_and_records_the_reason_of_each
 
 def test_burst_across_midnight_is_one_incident_of_the_day_it_began(night: NightlyFolders) -> None:
     found = [
-        (each["queue_arn"].rpartition(":")[2], each["symptom"], each["failed_calls"],
-         each["outcome"], each["why"], each["seconds_to_heal"])
-        for each in night.rows("incidents", "11-10")
+        (row["queue_arn"].rpartition(":")[2], row["symptom"], row["failed_calls"],
+         row["outcome"], row["why"], row["seconds_to_heal"])
+        for row in night.rows("incidents", "11-10")
     ]  # fmt: skip
     symptom = "visibility_timeout_too_short"
     assert found == [
@@ -175,15 +175,15 @@ def test_nightly_run_document_counts_its_files_bytes_records_failed_calls_and_in
     night: NightlyFolders,
 ) -> None:
     quality = night.rows("quality", "11-10")
-    unreadable_rows = [each for each in quality if each["reason"]]
+    unreadable_rows = [row for row in quality if row["reason"]]
     assert night.nightly("11-10") == {
         "schema": 1, "day": "2026-11-10", "reader": "native", "why_fallback": "",
         "files": len(quality), "files_unreadable": len(unreadable_rows),
-        "bytes": sum(each["bytes"] for each in quality),
-        "bytes_unreadable": sum(each["bytes"] for each in unreadable_rows),
-        "records": sum(each["records"] for each in quality), "failed_calls": 9, "incidents": 4,
+        "bytes": sum(row["bytes"] for row in quality),
+        "bytes_unreadable": sum(row["bytes"] for row in unreadable_rows),
+        "records": sum(row["records"] for row in quality), "failed_calls": 9, "incidents": 4,
     }  # fmt: skip
-    assert {each.split("/")[0] for each in night.written()} - {"summary"} == {
+    assert {name.split("/")[0] for name in night.written()} - {"summary"} == {
         "nightly", "failed_calls", "incidents", "quality",
     }  # fmt: skip
 
@@ -203,10 +203,10 @@ def test_fallback_reader_writes_the_same_tables_byte_for_byte_as_the_native_read
     for name, schema in SCHEMAS.items():
         for day in ("11-10", "11-11"):
             found = pq.read_schema(night.out / name / f"dt=2026-{day}" / f"{name}.parquet")
-            kinds = [str(each.type).replace("element", "item") for each in found]
+            kinds = [str(field.type).replace("element", "item") for field in found]
             assert found.names == schema.names
-            assert [each.replace(" not null", "") for each in kinds] == [
-                str(each.type) for each in schema
+            assert [kind.replace(" not null", "") for kind in kinds] == [
+                str(field.type) for field in schema
             ]
 
 
@@ -220,7 +220,7 @@ def test_late_trail_file_joins_two_bursts_and_its_later_deletion_changes_no_tabl
     assert not (account.out / "nightly" / "dt=2026-11-09").exists(), "the trail had not begun"
     late = account.publish("11-12", make_burst("11-11 00:02", calls=1))
     assert run(spark, account, "11-11") == 0
-    assert [each["failed_calls"] for each in account.rows("incidents", "11-10")] == [3]
+    assert [row["failed_calls"] for row in account.rows("incidents", "11-10")] == [3]
     assert account.rows("incidents", "11-11") == []
     assert len(account.rows("failed_calls", "11-11")) == 2
     before = account.written()
@@ -266,7 +266,7 @@ def test_nightly_run_exits_3_if_more_than_one_percent_of_the_bytes_is_unreadable
 def put(account: NightlyFolders, day: date, quality: list[str], failed_calls: list[str]) -> None:
     """A day whose tables name these files."""
     for name, files in (("quality", quality), ("failed_calls", failed_calls)):
-        account.put(name, f"{day:%m-%d}", [{"file": each} for each in files])
+        account.put(name, f"{day:%m-%d}", [{"file": name} for name in files])
 
 
 def retained(

@@ -36,7 +36,7 @@ from tests.analytics.week_builders import (
     make_file_row,
 )
 
-LIAR, SILENT, LATE, WHOLE, LISTED = (f"{each}" * 12 for each in "12345")
+LIAR, SILENT, LATE, WHOLE, LISTED = (f"{digit}" * 12 for digit in "12345")
 
 
 class Central:
@@ -89,7 +89,7 @@ class ListingRecorder(FolderStorage):
 
 
 def by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {each["account"]: each for each in told["members"]}
+    return {member["account"]: member for member in told["members"]}
 
 
 def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_about_others(
@@ -113,7 +113,7 @@ def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_abou
     central.put("6" * 12, MONDAY - timedelta(days=60), week="2026-W37")
     told = central.told(spark, LISTED, WHOLE)
     found = by_account(told)
-    states = {account: each["state"] for account, each in found.items()}
+    states = {account: member["state"] for account, member in found.items()}
     assert states == {
         WHOLE: "reported",
         LIAR: "reported",
@@ -122,22 +122,22 @@ def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_abou
         LISTED: "silent",
     }
     assert found[LATE]["last_day"] == str(DAYS[4])
-    assert [each["rows_left_out"] for each in (found[LIAR], found[WHOLE])] == [3, 0]
-    assert [found[WHOLE][each] for each in ("incidents", "healed", "waiting", "urgent")] == [
+    assert [member["rows_left_out"] for member in (found[LIAR], found[WHOLE])] == [3, 0]
+    assert [found[WHOLE][count] for count in ("incidents", "healed", "waiting", "urgent")] == [
         2,
         1,
         1,
         1,
     ]
     assert found[LIAR]["incidents"] == 1
-    needy = [(each["account"], each["outcome"], each["failed_calls"]) for each in told["queues"]]
+    needy = [(row["account"], row["outcome"], row["failed_calls"]) for row in told["queues"]]
     assert needy == [(WHOLE, "escalated", waits["failed_calls"] + 3), (LIAR, "proposed", 3)]
     assert told["totals"] == {
         "accounts": 5,
         "silent": 2,
         "late": 1,
         "incidents": 3,
-        "failed_calls": sum(each["failed_calls"] for each in found.values()),
+        "failed_calls": sum(member["failed_calls"] for member in found.values()),
         "healed": 1,
         "urgent": 1,
         "waiting": 2,
@@ -177,7 +177,7 @@ def test_unreadable_table_of_a_member_account_is_reported_and_its_other_days_are
     found = by_account(told)
     assert found[WHOLE]["files_unreadable"] == 0
     assert found[WHOLE]["incidents"] == found[LIAR]["incidents"] == 1
-    reasons = {Path(each["file"]).stem: each["reason"] for each in told["unreadable_files"]}
+    reasons = {Path(file["file"]).stem: file["reason"] for file in told["unreadable_files"]}
     assert reasons == {
         str(DAYS[1]): "unreadable",
         str(DAYS[2]): "empty",
@@ -195,7 +195,9 @@ def test_organization_summary_leaves_out_rows_with_impossible_values(
         *({"failed_calls": calls} for calls in (-1, 2**62, None)),
         *({"account": None}, {"outcome": None}),
     ]
-    rows = (make_account_incident(LIAR, number) | each for number, each in enumerate(odd, 2))
+    rows = (
+        make_account_incident(LIAR, number) | row_fields for number, row_fields in enumerate(odd, 2)
+    )
     central.put(LIAR, MONDAY, make_account_incident(LIAR), *rows)
     (found,) = central.told(spark)["members"]
     assert (found["incidents"], found["rows_left_out"]) == (1, 5)
@@ -211,7 +213,7 @@ def test_organization_summary_ignores_foreign_files_and_folders_in_the_shared_bu
     for folder in ("account=1", "account=../x", f"account={LIAR}/region=nowhere", "elsewhere"):
         (central.folder / folder).mkdir(parents=True)
     told = central.told(spark)
-    assert [each["account"] for each in told["members"]] == [WHOLE]
+    assert [member["account"] for member in told["members"]] == [WHOLE]
     assert told["unreadable_files"] == []
 
 
@@ -254,7 +256,7 @@ def test_organization_summary_lists_members_up_to_its_limit_and_counts_the_rest(
     for account, outcome in ((LATE, "healed"), (LIAR, "healed"), (WHOLE, "escalated")):
         central.whole(account, make_account_incident(account, outcome=outcome))
     told = central.told(spark)
-    assert [each["account"] for each in told["members"]] == [WHOLE, LIAR]
+    assert [member["account"] for member in told["members"]] == [WHOLE, LIAR]
     assert (told["members_left_out"], told["totals"]["incidents"]) == (1, 3)
 
 
@@ -262,7 +264,9 @@ def test_organization_trail_gives_each_account_its_state_and_incidents(
     account: NightlyFolders, spark: SparkSession
 ) -> None:
     """The tables are the hub's own: a row is its account's, whose files make its days."""
-    files = [make_file_row(each, account=each, region=REGION) for each in (WHOLE, LATE)]
+    files = [
+        make_file_row(account_id, account=account_id, region=REGION) for account_id in (WHOLE, LATE)
+    ]
     quality = {day: files if day == MONDAY else files[:1] for day in DAYS}
     quality[MONDAY - timedelta(days=9)] = [
         files[1],
@@ -278,7 +282,7 @@ def test_organization_trail_gives_each_account_its_state_and_incidents(
     found = list_members_of_one_trail(WEEK, seen.quality_by_day)
     root = FolderStorage(str(account.out))
     told = by_account(summarize_organization(parse_week_days(WEEK), root, spark, found, ()))
-    states = {name: (each["state"], each["incidents"]) for name, each in told.items()}
+    states = {name: (member["state"], member["incidents"]) for name, member in told.items()}
     assert states == {WHOLE: ("reported", 1), LATE: ("late", 1), SILENT: ("silent", 0)}
 
 
@@ -295,7 +299,7 @@ def test_weekly_job_with_an_organization_writes_its_members_into_the_summary(
     content = (account.out / f"summary/week={WEEK}/summary.json").read_bytes()
     told = read_summary(content).organization
     assert told is not None
-    assert {each.account: each.state for each in told.members} == {
+    assert {member.account: member.state for member in told.members} == {
         WHOLE: "reported",
         LISTED: "silent",
     }
@@ -310,10 +314,10 @@ def test_nightly_job_ignores_a_case_that_an_account_wrote_about_another_accounts
     All three failed to use the queue of the first.
     """
     gone = "9" * 12
-    for each in (ACCOUNT, LIAR, gone):
-        where: Any = {"recipientAccountId": each}
+    for account_id in (ACCOUNT, LIAR, gone):
+        where: Any = {"recipientAccountId": account_id}
         path = account.trail / account.publish("11-10", make_burst("11-10 09:00", **where))
-        there = Path(str(path).replace(f"/{ACCOUNT}/", f"/{each}/"))
+        there = Path(str(path).replace(f"/{ACCOUNT}/", f"/{account_id}/"))
         there.parent.mkdir(parents=True, exist_ok=True)
         path.rename(there)
     times = {"first_at": "11-10 09:00", "last_at": "11-10 09:02"}
@@ -321,8 +325,8 @@ def test_nightly_job_ignores_a_case_that_an_account_wrote_about_another_accounts
     lie = make_transition(
         1, "escalated", "11-10 09:04", **times, case_id=f"{case['case_id'][:-1]}0"
     )
-    for each, told in ((ACCOUNT, case), (LIAR, lie)):
-        path = account.folder / f"cases-{each}/cases/dt=2026-11-10/{told['case_id']}-1.json"
+    for account_id, told in ((ACCOUNT, case), (LIAR, lie)):
+        path = account.folder / f"cases-{account_id}/cases/dt=2026-11-10/{told['case_id']}-1.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(told))
     (account.folder / f"cases-{gone}").write_text("no folder")

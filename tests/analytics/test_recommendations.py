@@ -61,12 +61,15 @@ def test_case_state_gives_at_most_one_recommendation_of_its_kind(state: State) -
     found = of(
         make_timeline((state, "11-10 09:00"), next_step={"sentence": "Look.", "command": "ls"})
     )
-    assert [it.kind for it in found] == [kind for kind, of_it in BY_STATE.items() if state in of_it]
+    assert [task.kind for task in found] == [
+        kind for kind, of_it in BY_STATE.items() if state in of_it
+    ]
     says = "Look." * (state in (State.REFUSED, State.INEFFECTIVE, State.ESCALATED))
     why = {"write_into_template": "verified", "watch": "applied"}
     said = (says, "ls" * bool(says))
     assert all(
-        (it.why, it.next_step, it.command) == (why.get(it.kind, state), *said) for it in found
+        (task.why, task.next_step, task.command) == (why.get(task.kind, state), *said)
+        for task in found
     )
 
 
@@ -97,7 +100,7 @@ def test_values_that_mendq_set_are_all_listed_oldest_first() -> None:
     found = make_fields_of_values_still_set(
         recommend_for_cases(parse_week_days(WEEK), lives), lives
     )
-    names = [each["queue_arn"].rpartition(":")[2] for each in found["standing"]]
+    names = [value["queue_arn"].rpartition(":")[2] for value in found["standing"]]
     assert names == ["q1", "q3", "q2", "q0", "q4"]
     assert found["standing"][0]["set_at"] == "2026-09-20T09:00:00Z"
     assert found["standing_left_out"] == 0
@@ -117,7 +120,7 @@ def test_recommendation_owner_is_the_cloudformation_stack_of_the_queue(
 ) -> None:
     case = make_timeline(("observed", "11-10 09:00")).newest_transition
     known = replace(case, evidence={**case.evidence, **evidence})
-    assert [each.owner for each in of(CaseTimeline((known,)))] == [owner]
+    assert [task.owner for task in of(CaseTimeline((known,)))] == [owner]
 
 
 def test_template_recommendation_of_two_fixes_shows_the_value_before_the_first_one() -> None:
@@ -147,14 +150,14 @@ def case(day: int, states: str, **fields: Any) -> CaseTimeline:
     own |= {"steps": steps} if steps is not None else {} if day == 10 else {"steps": RAISED}
     own |= {"came_from": fields.pop("from")} if "from" in fields else {}
     return make_timeline(
-        *((each, when, reason) for each, when in zip(words, at, strict=True)), **own, **fields
+        *((state, when, reason) for state, when in zip(words, at, strict=True)), **own, **fields
     )
 
 
 @pytest.mark.parametrize("title", LEFT)
 def test_cases_give_the_expected_recommendations(title: str) -> None:
-    lives = [case(**each) for each in LEFT[title]["cases"]]
-    found = [f"{each.kind} {each.attribute} {each.after}".strip() for each in of(*lives)]
+    lives = [case(**case_fields) for case_fields in LEFT[title]["cases"]]
+    found = [f"{task.kind} {task.attribute} {task.after}".strip() for task in of(*lives)]
     assert found == LEFT[title]["asks"]
 
 
@@ -229,20 +232,20 @@ def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[
 
 def test_recommendation_counts_incidents_of_its_queue_and_symptom_unless_already_counted() -> None:
     incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), symptom="kms_throttled")]
-    for each, counts in ((asked(), (2, 10, 1)), (asked(incidents=4, queues=3), (4, 0, 3))):
-        (found,) = make_to_do_fields([each], incidents)["do_this_week"]
+    for task, counts in ((asked(), (2, 10, 1)), (asked(incidents=4, queues=3), (4, 0, 3))):
+        (found,) = make_to_do_fields([task], incidents)["do_this_week"]
         assert (found["incidents"], found["failed_calls"], found["queues"]) == counts
 
 
 def test_same_recommendation_for_more_than_three_queues_is_merged_into_one() -> None:
-    assert len(merge_alike_recommendations([asked(each) for each in "abc"])) == 3
+    assert len(merge_alike_recommendations([asked(name) for name in "abc"])) == 3
     incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
-    every = [asked(each, case_id=each) for each in "abcd"]
+    every = [asked(name, case_id=name) for name in "abcd"]
     (found,) = make_to_do_fields(every, incidents)["do_this_week"]
     assert (found["queue_arn"], found["case_id"], found["queues"]) == (make_queue_arn("c"), "c", 4)
     assert (found["incidents"], found["failed_calls"]) == (4, 10)
     assert (found["before"], found["after"]) == ("30", "45")
-    (differing,) = merge_alike_recommendations([asked(each, before=each) for each in "abcd"])
+    (differing,) = merge_alike_recommendations([asked(name, before=name) for name in "abcd"])
     assert (differing.before, differing.after) == ("", "45")
 
 
@@ -260,7 +263,7 @@ ASKED = st.lists(
         st.sampled_from(["45", "67"]),
         st.sampled_from([VISIBILITY, "kms_throttled"]),
     ),
-    unique_by=lambda each: (each.queue_arn, each.symptom),
+    unique_by=lambda task: (task.queue_arn, task.symptom),
     max_size=40,
 )
 
@@ -270,12 +273,12 @@ def test_to_do_list_has_the_ten_recommendations_with_most_incidents_for_any_inpu
     every: list[RecommendedTask], random: Any
 ) -> None:
     one = merge_alike_recommendations(every)
-    assert sum(each.queues for each in one) == len(every), "nothing is lost"
-    incidents = rows(*((each.queue_arn.rpartition(":")[2], 1, 2) for each in every))
+    assert sum(task.queues for task in one) == len(every), "nothing is lost"
+    incidents = rows(*((task.queue_arn.rpartition(":")[2], 1, 2) for task in every))
     document = make_to_do_fields(every, incidents)
     announced, left_out = document["do_this_week"], document["do_this_week_left_out"]
     assert (len(announced), left_out) == (min(10, len(one)), max(0, len(one) - 10))
-    counts = [(-each["incidents"], -each["failed_calls"]) for each in announced]
+    counts = [(-task["incidents"], -task["failed_calls"]) for task in announced]
     assert counts == sorted(counts)
     turned = random.sample(every, len(every))
     assert make_to_do_fields(turned, incidents[::-1]) == document
@@ -288,7 +291,7 @@ def test_to_do_list_puts_cases_that_wait_for_a_person_first() -> None:
         RecommendedTask(kind, why, make_queue_arn(f"{n}"), VISIBILITY, incidents=9 - n)
         for n, (kind, why) in enumerate(kinds)
     ]
-    found = [each["why"] for each in make_to_do_fields(every, [])["do_this_week"]]
+    found = [task["why"] for task in make_to_do_fields(every, [])["do_this_week"]]
     assert found == ["escalated", "proposed", "overridden", "verified", "refused", "applied"]
 
 
@@ -306,7 +309,7 @@ def test_to_do_list_puts_scan_findings_after_failed_calls_and_merges_them_by_kin
     )
     (first, *others) = make_to_do_fields([*asked, caller], [])["do_this_week"]
     assert first["kind"] == "name_code"
-    assert [(each["kind"], each["queues"]) for each in others] == [
+    assert [(task["kind"], task["queues"]) for task in others] == [
         ("add_alarms", 4),
         ("correct_tags", 1),
     ]

@@ -60,7 +60,7 @@ def test_storage_reads_and_lists_files_that_it_wrote_even_with_colons_in_names(
     assert root.list_folders("t:1") == ["dt=1", "dt=2"]
     assert root.list_folders("") == ["t:1"]
     sizes = root.list_file_sizes("t:1/dt=1").items()
-    assert [each for each in sizes if "crc" not in each[0]] == [("t:1/dt=1/t.parquet", 256)]
+    assert [size for size in sizes if "crc" not in size[0]] == [("t:1/dt=1/t.parquet", 256)]
     assert root.list_file_sizes("t:1") == {}
 
 
@@ -88,10 +88,10 @@ def test_staged_files_are_complete_and_removed_after_staging(
     root.write("t/y", b"2")
     with root.staging() as stage:
         spark.range(3).coalesce(1).write.parquet(f"{stage.make_spark_root([])}n")
-        [part] = [each for each in stage.list_file_sizes("n") if each.endswith(".parquet")]
+        [part] = [name for name in stage.list_file_sizes("n") if name.endswith(".parquet")]
         assert (stage.read(part) or b"").startswith(b"PAR1")
     assert stage.list_file_sizes("n") == {}
-    assert [each for name in root.list_folders("") for each in root.list_folders(name)] == []
+    assert [folder for name in root.list_folders("") for folder in root.list_folders(name)] == []
     assert root.read("t/y") == b"2"
 
 
@@ -127,7 +127,7 @@ def test_failed_write_to_folder_storage_changes_nothing_and_leaves_no_file(tmp_p
     for root, path in (("", "t/b"), ("t/a", "b"), ("t/a/below", "b"), ("x", "t")):
         with pytest.raises(RootUnusable, match="cannot be written to"):
             FolderStorage(str(tmp_path / root)).write(path, b"2")
-    there = sorted(each.relative_to(tmp_path).as_posix() for each in tmp_path.rglob("*"))
+    there = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
     assert there == ["t", "t/a", "t/b", "x", "y"]
     assert storage.read("t/a") == b"1"
 

@@ -183,7 +183,7 @@ def row(name: str, reading: FileReading) -> dict[str, Any]:
         {"reason": why, "records": number}
         for why, number in reading.unreadable_count_by_reason.items()
     ]
-    calls = [make_call_row(*each) for each in reading.calls]
+    calls = [make_call_row(*call) for call in reading.calls]
     own = {"file": f"{FOLDER}/{name}.json.gz", "reason": reading.reason}
     return own | {"records": reading.record_count, "unreadable_records": faults, "calls": calls}
 
@@ -203,8 +203,8 @@ def test_spark_reads_trail_files_into_the_rows_of_the_standard_library_reader(
     frame = read(spark, tmp_path, reader, files)
     for deeper in ("x", "day=1"):
         (tmp_path / "moved" / deeper).rename(tmp_path / FOLDER / deeper)
-    found = {each["file"]: each.asDict(recursive=True) for each in frame.collect()}
+    found = {row["file"]: row.asDict(recursive=True) for row in frame.collect()}
     expected = (row(name, read_file(written)) for name, written in files.items())
-    assert found == {each["file"]: each for each in expected}
+    assert found == {row["file"]: row for row in expected}
     (call,) = found[f"{FOLDER}/refused.json.gz"]["calls"]
     assert call["refused_by"] == RefusedBy.RESOURCE_POLICY_DENIES

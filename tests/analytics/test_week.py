@@ -104,7 +104,7 @@ def test_previous_week_counts_only_its_complete_nightly_runs() -> None:
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
     document = make_week_summary(dict.fromkeys(before[:5], ()), nightly_counts_by_day=reads)
-    assert [each["nightly_runs"] for each in document["previous_weeks"]] == [4]
+    assert [week["nightly_runs"] for week in document["previous_weeks"]] == [4]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,10 @@ def test_listed_incident_shows_the_shortened_reason_of_its_case() -> None:
     ]
     rows[2] |= {"outcome": "not_seen", "case_id": None}
     documents = [
-        make_week_summary({MONDAY: rows}, cases=found) for found in (make_case_files(case), None)
+        make_week_summary({MONDAY: rows}, cases=case_files)
+        for case_files in (make_case_files(case), None)
     ]
-    told, unasked = ([each["reason"] for each in made["cases"]] for made in documents)
+    told, unasked = ([incident["reason"] for incident in made["cases"]] for made in documents)
     assert (told, unasked) == (["", "r" * 997 + "...", ""], [""] * 3)
 
 
@@ -166,9 +167,11 @@ def test_week_lists_its_50_worst_incidents_first_and_counts_the_rest() -> None:
     assert [row["failed_calls"] for row in document["cases"][:4]] == [7, 50, 59, 58]
     scanned: dict[str, Any] = {"failed_calls": 0, "outcome": "escalated", "urgent": True}
     waiting: list[dict[str, Any]] = [
-        {"outcome": each} for each in ("refused", "overridden", "proposed", "escalated")
+        {"outcome": outcome} for outcome in ("refused", "overridden", "proposed", "escalated")
     ]
-    rows = [make_incident(n, **each) for n, each in enumerate((*waiting, scanned))]
+    rows = [
+        make_incident(n, **incident_fields) for n, incident_fields in enumerate((*waiting, scanned))
+    ]
     ranked = make_week_summary({MONDAY: rows})["cases"]
     assert [row["outcome"] for row in ranked] == [
         *("escalated", "escalated", "proposed", "overridden", "refused")
@@ -187,10 +190,10 @@ def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
     fixed = make_incident(queue_arn="c", failed_calls=9, outcome="approved")
     first = [make_incident(queue_arn="d"), fixed, make_incident(queue_arn="b"), unresolved]
     found = make_week_summary({DAYS[0]: first, DAYS[6]: [unresolved]})["queue_days"]["queues"]
-    assert [each["queue_arn"] for each in found] == ["unresolved", "c", "b", "d"]
+    assert [queue["queue_arn"] for queue in found] == ["unresolved", "c", "b", "d"]
     assert found[0]["incidents"] == [1, 0, 0, 0, 0, 0, 1]
-    assert [each["failed_calls"] for each in found] == [6, 9, 3, 3]
-    assert [each["not_healed"] for each in found] == [2, 0, 0, 0]
+    assert [queue["failed_calls"] for queue in found] == [6, 9, 3, 3]
+    assert [queue["not_healed"] for queue in found] == [2, 0, 0, 0]
     many = [make_incident(queue_arn=make_queue_arn(f"q{n:02}")) for n in range(23)]
     beyond = make_week_summary({DAYS[2]: many, DAYS[4]: many})["queue_days"]
     assert (beyond["queues_left_out"], beyond["incidents_left_out"]) == (3, 6)
@@ -200,7 +203,7 @@ def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
 def test_times_to_heal_have_a_p90_only_for_five_or_more_incidents(
     count: int, p90: int | None
 ) -> None:
-    rows = [make_incident(seconds_to_heal=float(each)) for each in range(count, 0, -1)]
+    rows = [make_incident(seconds_to_heal=float(seconds)) for seconds in range(count, 0, -1)]
     for times in list_times_to_heal(rows):
         assert times["p90_seconds"] == p90
         assert times["median_seconds"] == ceil(count / 2)
@@ -209,12 +212,12 @@ def test_times_to_heal_have_a_p90_only_for_five_or_more_incidents(
 
 def test_times_to_heal_rank_symptoms_by_healed_incidents_and_ignore_other_outcomes() -> None:
     rows = [
-        *(make_incident(symptom=each) for each in ("kms_throttled", "b", "b", "a", "a")),
+        *(make_incident(symptom=symptom) for symptom in ("kms_throttled", "b", "b", "a", "a")),
         make_incident(symptom="never_timed", seconds_to_heal=None),
         make_incident(symptom="approved", outcome="approved"),
         make_incident(symptom="a", outcome="applied"),
     ]
-    found = [(each["symptom"], each["incidents"]) for each in list_times_to_heal(rows)]
+    found = [(times["symptom"], times["incidents"]) for times in list_times_to_heal(rows)]
     assert found == [("a", 2), ("b", 2), ("kms_throttled", 1)]
 
 
@@ -275,6 +278,11 @@ def test_nightly_run_of_a_week_is_torn_if_its_tables_differ_from_its_counts() ->
     found = make_week_summary(incidents, quality, nightly_counts_by_day=reads)["not_seen"][
         "nightly_runs"
     ]
-    assert [each["verdict"] for each in found] == ["read", "far_fewer", *["torn"] * 4, "missing"]
-    assert [each["usual_records"] for each in found] == [*[10_000] * 6, None]
-    assert [each["day"] for each in found] == [str(day) for day in DAYS]
+    assert [nightly_run["verdict"] for nightly_run in found] == [
+        "read",
+        "far_fewer",
+        *["torn"] * 4,
+        "missing",
+    ]
+    assert [nightly_run["usual_records"] for nightly_run in found] == [*[10_000] * 6, None]
+    assert [nightly_run["day"] for nightly_run in found] == [str(day) for day in DAYS]

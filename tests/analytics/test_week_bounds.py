@@ -48,11 +48,13 @@ def name(number: int, length: int) -> str:
 def _incident(number: int) -> Row:
     """Each of another code, queue, account and region; half of them healed."""
     code = name(number, MAXIMUM_ERROR_CODE_LENGTH)
-    principals = [name(each, MAXIMUM_PRINCIPAL_LENGTH) for each in range(10)]
+    principals = [
+        name(principal_number, MAXIMUM_PRINCIPAL_LENGTH) for principal_number in range(10)
+    ]
     return make_incident(
         number,
         symptom=f"unknown:{code}",
-        error_codes=[name(each, MAXIMUM_ERROR_CODE_LENGTH) for each in range(200)]
+        error_codes=[name(code_number, MAXIMUM_ERROR_CODE_LENGTH) for code_number in range(200)]
         if number < 100
         else [code],
         queue_arn=make_queue_arn(f"{LONG_NAME}{number:05}"),
@@ -91,9 +93,9 @@ def _life(number: int) -> CaseTimeline:
 @pytest.fixture(scope="module")
 def absurd() -> WeekInput:
     rows = [_incident(number) for number in range(INCIDENTS)]
-    days = {each: rows[number::7] for number, each in enumerate(DAYS)}
+    days = {day: rows[number::7] for number, day in enumerate(DAYS)}
     read_one = NightlyCounts(MONDAY, MADE_AT, name(0, 9_000), name(1, 9_000), records=10**15 - 1)
-    earlier = {MONDAY - timedelta(weeks=each): rows[:9] for each in range(1, 8)}
+    earlier = {MONDAY - timedelta(weeks=weeks_ago): rows[:9] for weeks_ago in range(1, 8)}
     quality = dict.fromkeys([*days, *earlier], ()) | {MONDAY: [_file(n) for n in range(FILES)]}
     lives = [_life(number) for number in range(CASES)]
     reads = {day: replace(read_one, day=day) for day in DAYS}
@@ -117,13 +119,13 @@ def test_summary_of_the_largest_week_is_small_enough_for_the_report_to_read(cont
 
 def test_sums_of_the_largest_week_cover_all_incidents_and_failed_calls(read_again: Summary) -> None:
     counts = (read_again.by_symptom, read_again.by_outcome)
-    assert [sum(each.values()) for each in counts] == [INCIDENTS] * 2
+    assert [sum(counts_by_name.values()) for counts_by_name in counts] == [INCIDENTS] * 2
     assert read_again.totals.incidents == INCIDENTS
-    assert sum(each.incidents for each in read_again.per_day) == INCIDENTS
+    assert sum(day.incidents for day in read_again.per_day) == INCIDENTS
     seen = read_again.not_seen
     calls = sum(seen.unknown_code.values()) + seen.unknown_calls_left_out
     assert calls == read_again.totals.failed_calls == sum(range(1, INCIDENTS + 1))
-    healed = sum(each.incidents for each in read_again.times_to_heal)
+    healed = sum(times.incidents for times in read_again.times_to_heal)
     assert healed == read_again.totals.healed_with_time
 
 

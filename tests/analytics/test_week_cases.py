@@ -27,7 +27,7 @@ HOW_IT_STANDS = {"backlog": 7, "oldest_age_seconds": 90}
 
 
 def ids(*lives: CaseTimeline) -> list[str]:
-    return [each["case_id"] for each in make_open_case_fields(lives, {})["open_now"]]
+    return [case["case_id"] for case in make_open_case_fields(lives, {})["open_now"]]
 
 
 def test_open_cases_that_wait_for_a_person_are_listed_urgent_first_then_oldest_first() -> None:
@@ -69,7 +69,7 @@ def test_open_case_shows_since_when_it_waits_its_next_step_and_its_queue_backlog
 def test_open_case_carries_its_timeline_and_drops_malformed_consumer_needs() -> None:
     states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
     (listed,) = make_open_case_fields([make_timeline(*states)], {})["open_now"]
-    assert [(each["state"], each["at"], each["says"]) for each in listed["timeline"]] == [
+    assert [(point["state"], point["at"], point["says"]) for point in listed["timeline"]] == [
         ("first_failure", "2026-11-08T08:00:00Z", ""),
         ("evidence_complete", "2026-11-08T08:10:00Z", "3 failed calls"),
         ("applied", "2026-11-08T08:30:00Z", "VisibilityTimeout 30 -> 45"),
@@ -80,7 +80,7 @@ def test_open_case_carries_its_timeline_and_drops_malformed_consumer_needs() -> 
     needs = [{"what": "x" * 999, "seconds": 9}, {"what": "\ud800", "seconds": 1}, "y"]
     odd = replace(knows, evidence={**knows.evidence, "needs": needs}, steps=({}, *knows.steps))
     named = make_picture_data(CaseTimeline((odd,)))["visibility"]
-    assert [len(each["what"]) for each in named] == [200, 6, 14, 13]
+    assert [len(bar["what"]) for bar in named] == [200, 6, 14, 13]
     assert make_picture_data(None) == {"timeline": [], "visibility": []}
 
 
@@ -125,10 +125,10 @@ def test_impact_sums_harmed_messages_of_cases_and_ignores_impossible_numbers() -
         knows("a", {"delayed": 3, "dead": 0, "lost": odd[0]}),
         knows("b", {"delayed": 4, "other": 9}),
         knows("other week's", {"lost": 5}),
-        *(knows(f"odd {n}", {"handled_twice": each}) for n, each in enumerate(odd)),
-        *(knows(f"odd {n}", each) for n, each in enumerate(odd, len(odd))),
+        *(knows(f"odd {n}", {"handled_twice": number}) for n, number in enumerate(odd)),
+        *(knows(f"odd {n}", number) for n, number in enumerate(odd, len(odd))),
     ]
-    cases = {each.newest_transition.case_id for each in known} - {"other week's"}
+    cases = {timeline.newest_transition.case_id for timeline in known} - {"other week's"}
     assert sum_harmed_messages({*cases, None, "unknown"}, known) == {
         "delayed": 7, "handled_twice": None, "dead": 0, "lost": None,
     }  # fmt: skip
@@ -141,9 +141,12 @@ HELD = (("applied", "11-10 10:01"), ("verified", "11-10 11:00"), ("closed", "11-
 def answered(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
     """A proposal, and each state that came of the one before."""
     lived = make_timeline(PROPOSED, *states, **fields).transitions
-    before = (None, *(each.state for each in lived))
+    before = (None, *(transition.state for transition in lived))
     return CaseTimeline(
-        tuple(replace(e, came_from=came) for e, came in zip(lived, before, strict=False))
+        tuple(
+            replace(transition, came_from=came)
+            for transition, came in zip(lived, before, strict=False)
+        )
     )
 
 
@@ -192,7 +195,7 @@ def failed(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
 
 def compared(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
     by_day = {day: [row for row in rows if row["first_failure"].date() == day] for day in days}
-    return [[*each.values()][1:] for each in compare_fixed_and_untouched(rows, by_day)]
+    return [[*comparison.values()][1:] for comparison in compare_fixed_and_untouched(rows, by_day)]
 
 
 def test_fixed_incidents_are_compared_with_untouched_incidents_that_recovered() -> None:
@@ -216,7 +219,7 @@ def test_untouched_incident_that_fails_again_within_a_day_has_not_recovered(
     minutes: int, over: dict[str, Any], recovered: int
 ) -> None:
     again = failed(10, minutes, outcome="not_seen", **over)
-    assert [each[2:4] for each in compared(failed(10), again)] == [[1, recovered]]
+    assert [comparison[2:4] for comparison in compared(failed(10), again)] == [[1, recovered]]
 
 
 def test_untouched_incident_is_not_compared_if_the_day_after_was_not_read() -> None:

@@ -68,7 +68,9 @@ def test_weekly_job_without_tables_writes_a_summary_with_every_nightly_run_missi
 ) -> None:
     document, said = written(account)
     assert document["totals"]["incidents"] == 0
-    assert {each["verdict"] for each in document["not_seen"]["nightly_runs"]} == {"missing"}
+    assert {nightly_run["verdict"] for nightly_run in document["not_seen"]["nightly_runs"]} == {
+        "missing"
+    }
     assert document["not_seen"]["began"] is None
     assert "reached_a_person" not in document
     assert said == [f"{SUMMARY}: 0 incidents from 0 nightly runs"]
@@ -88,7 +90,7 @@ def test_weekly_summary_joins_tables_cases_and_nightly_counts_and_can_be_repeate
     account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
     document, _ = written(account)
     assert document["totals"]["incidents"] == 2
-    earlier = [(each["week"], each["nightly_runs"]) for each in document["previous_weeks"]]
+    earlier = [(week["week"], week["nightly_runs"]) for week in document["previous_weeks"]]
     assert earlier == [("2026-W42", 1), ("2026-W45", 1)]
     assert document["not_seen"]["nightly_runs"][0]["usual_records"] == 10_000
     assert document["not_seen"]["nightly_runs"][0]["verdict"] == "torn", "its rerun died"
@@ -111,7 +113,7 @@ def test_summary_begins_with_the_first_day_of_any_table_or_nightly_count(
     FolderStorage(str(account.out)).write(make_nightly_counts_key(date(2026, 11, 15)), b"{")
     seen = written(account)[0]["not_seen"]
     assert seen["began"] == "2026-11-10"
-    verdicts = [each["verdict"] for each in seen["nightly_runs"]]
+    verdicts = [nightly_run["verdict"] for nightly_run in seen["nightly_runs"]]
     assert verdicts[5:] == ["missing"] * 2, "what tells of another day is not believed"
 
 
@@ -185,8 +187,8 @@ def test_findings_of_the_last_scan_of_the_week_become_recommendations(
     for at, listed in (("15/22", []), ("15/23", [found]), ("16/00", [])):
         document = {"schema": 1, "findings": listed}
         findings.write(f"dt=2026-11-{at}.json", json.dumps(document).encode())
-    asked = {each["kind"]: each for each in written(account)[0]["do_this_week"]}
+    asked = {task["kind"]: task for task in written(account)[0]["do_this_week"]}
     assert asked["add_alarms"]["reason"] == "none watches it"
     for content in (b"{", b"[]", b'{"findings": [{}]}', b'{"findings": 3}'):
         findings.write("dt=2026-11-15/23.json", content)
-        assert "add_alarms" not in {e["kind"] for e in written(account)[0]["do_this_week"]}
+        assert "add_alarms" not in {task["kind"] for task in written(account)[0]["do_this_week"]}

@@ -105,8 +105,8 @@ def make_readable_files() -> dict[str, bytes]:
         "doubled-null": compress(text.replace('"requestID"', '"errorCode": null, "requestID"')),
         "types": pack_records([None, 7, "x", [], {}, {"eventSource": 1}]),
         "texts": pack_records([json.dumps(make_record("11-10 10:00")), *make_burst("11-10 10:01")]),
-        "codes": pack_records([make_record("11-10 10:00", errorCode=each) for each in _CODES]),
-        "ids": pack_records([make_record("11-10 10:00", eventID=each) for each in _IDS]),
+        "codes": pack_records([make_record("11-10 10:00", errorCode=code) for code in _CODES]),
+        "ids": pack_records([make_record("11-10 10:00", eventID=event_id) for event_id in _IDS]),
         "envelopes": pack_records(
             [
                 {"detail": make_record("11-10 10:00"), "region": "eu-west-1"},
@@ -117,8 +117,8 @@ def make_readable_files() -> dict[str, bytes]:
         ),
         "visibility": pack_records(
             [
-                make_record("11-10 10:00", requestParameters={"visibilityTimeout": each})
-                for each in (30, 3e1, "30")
+                make_record("11-10 10:00", requestParameters={"visibilityTimeout": seconds})
+                for seconds in (30, 3e1, "30")
             ]
         ),
         "version-twice": compress(_COMPACT.replace('"eventID"', '"eventVersion":"1.0","eventID"')),

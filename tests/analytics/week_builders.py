@@ -15,7 +15,7 @@ from tests.analytics.builders import ACCOUNT, REGION, copy_sample, make_time, ma
 MADE_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
 WEEK = "2026-W46"
 MONDAY = date(2026, 11, 9)
-DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
+DAYS = tuple(MONDAY + timedelta(days=number) for number in range(7))
 VISIBILITY = ("VisibilityTimeout", "30", "45")
 
 
@@ -68,8 +68,8 @@ def make_timeline(*states: tuple[str, str] | tuple[str, str, str], **fields: Any
     queue: str = fields.pop("queue", "orders")
     return CaseTimeline(
         tuple(
-            _transition(n, each, make_queue_arn(queue), notified=n in notified, **fields)
-            for n, each in enumerate(states, first_n)
+            _transition(n, state, make_queue_arn(queue), notified=n in notified, **fields)
+            for n, state in enumerate(states, first_n)
         )
     )
 
@@ -86,7 +86,7 @@ def _transition(  # noqa: PLR0917 - as a transition has it
     word, when, *reason = state
     document = make_transition(n, word, when, first_at="11-08 08:00", last_at="11-08 08:10")
     document["evidence"] |= {"failed_calls": failed_calls}
-    named = [dict(zip(("attribute", "before", "after"), each, strict=True)) for each in steps]
+    named = [dict(zip(("attribute", "before", "after"), step, strict=True)) for step in steps]
     document |= {"queue_arn": queue_arn, "reason": "".join(reason), "steps": named, **fields}
     document["from"] = came_from
     read = read_transition(json.dumps(document).encode())

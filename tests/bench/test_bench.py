@@ -17,7 +17,7 @@ def _nightly(**more: Measure) -> PartMeasures:
 def test_performance_page_lists_every_goal_and_every_measure() -> None:
     page = pages.make_performance_page({"nightly": _nightly(), "handler": _nightly()})
     goals, *measures = tables_of(page)
-    assert [row[0] for row in goals[2:]] == [each.text for each in GOALS]
+    assert [row[0] for row in goals[2:]] == [goal.text for goal in GOALS]
     assert [table[2][0] for table in measures] == ["limit"] * 2
     assert {len({len(row) for row in table}) for table in tables_of(page)} == {1}
     assert "native reader | 900 ms | 1.80" in page

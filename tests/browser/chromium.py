@@ -81,7 +81,7 @@ class Chromium:
         """Load a page and wait for its load event."""
         self._events.clear()
         self.call("Page.navigate", url=url)
-        while not any(each["method"] == "Page.loadEventFired" for each in self._events):
+        while not any(event["method"] == "Page.loadEventFired" for event in self._events):
             self._events.append(self._next())
 
     def evaluate(self, expression: str) -> Any:
@@ -98,18 +98,22 @@ class Chromium:
         self.call("Page.enable")  # answered after every event that was on its way
         sent = self._of("Network.requestWillBeSent")
         failed = self._of("Network.loadingFailed")
-        stopped = {each["requestId"] for each in failed if each.get("blockedReason") == "csp"}
-        return [each["request"]["url"] for each in sent if each["requestId"] not in stopped]
+        stopped = {
+            failure["requestId"] for failure in failed if failure.get("blockedReason") == "csp"
+        }
+        return [
+            request["request"]["url"] for request in sent if request["requestId"] not in stopped
+        ]
 
     @property
     def stopped(self) -> list[str]:
         """What the browser says that the page's policy stopped."""
         self.call("Log.enable")
-        entries = [each["entry"] for each in self._of("Log.entryAdded")]
-        return [each["text"] for each in entries if each["source"] == "security"]
+        entries = [entry["entry"] for entry in self._of("Log.entryAdded")]
+        return [entry["text"] for entry in entries if entry["source"] == "security"]
 
     def _of(self, method: str) -> list[dict[str, Any]]:
-        return [each["params"] for each in self._events if each["method"] == method]
+        return [event["params"] for event in self._events if event["method"] == method]
 
     def print_a4(self, path: Path) -> None:
         """The page as PDF, on the paper that its own style asks for."""
@@ -161,9 +165,9 @@ def start_chromium(program: str, profile: Path) -> Iterator[Chromium]:
 def _pipe() -> tuple[int, int]:
     """A pipe whose ends lie above the two numbers, so that none overwrites another."""
     ends = os.pipe()
-    high = tuple(fcntl.fcntl(each, fcntl.F_DUPFD_CLOEXEC, 10) for each in ends)
-    for each in ends:
-        os.close(each)
+    high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends)
+    for end in ends:
+        os.close(end)
     return high[0], high[1]
 
 

@@ -29,7 +29,7 @@ RIGHT_TO_LEFT = (
 )
 
 
-MISSING = {"nightly_runs_missing": [f"{each}" for each in DAYS], "files_read": 0, "bytes_read": 0}
+MISSING = {"nightly_runs_missing": [f"{day}" for day in DAYS], "files_read": 0, "bytes_read": 0}
 WEEKS = {
     "busy": make_busy_week(),
     "quiet": make_week(previous_weeks=make_previous_weeks(3, 0)),
@@ -42,7 +42,9 @@ WEEKS = {
     ),
     "long-names": fill_every_text(WIDE_NAME),
     "right-to-left": fill_every_text(*RIGHT_TO_LEFT),
-    "hostile": fill_every_text(*[each for each in PAYLOADS if each.isprintable()], HOSTILE),
+    "hostile": fill_every_text(
+        *[payload for payload in PAYLOADS if payload.isprintable()], HOSTILE
+    ),
 }
 CONTEXT, TABLET, PHONE = 1240, 768, 360
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"

@@ -56,7 +56,7 @@ def test_web_page_of_another_origin_cannot_call_or_read_the_local_account(
     given = map(json.dumps, (account.endpoint_url, existing["FunctionName"], stranger))
     answers = browser.evaluate(f"attack({', '.join(given)})")
     assert answers == ["not shown"] * 9
-    assert [each["FunctionName"] for each in lambdas.list_functions()["Functions"]] == [
+    assert [function["FunctionName"] for function in lambdas.list_functions()["Functions"]] == [
         existing["FunctionName"]
     ]
     assert sqs.list_queues()["QueueUrls"] == queues

@@ -80,7 +80,9 @@ def test_report_mail_fits_the_window_and_meets_accessibility_rules(
     assert shown.evaluate(SPILLS) == []
     # A mail stands within the page of a mail program, whose landmarks are not its own.
     of_pages = {"landmark-one-main", "region"}
-    assert [each for each in _violations(shown, rules) if each[0] not in of_pages] == []
+    assert [
+        violation for violation in _violations(shown, rules) if violation[0] not in of_pages
+    ] == []
 
 
 def test_report_of_a_quiet_week_is_one_card_and_waiting_cases_come_before_the_headline(
@@ -151,6 +153,6 @@ def test_report_prints_on_a4_in_light_colours_with_all_rows_unfolded(
 def _fills(pdf: bytes) -> set[str]:
     """The colours that a PDF fills shapes and messages with, as `#rrggbb`."""
     streams = re.findall(rb"FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
-    drawn = b"".join(zlib.decompressobj().decompress(each) for each in streams)
+    drawn = b"".join(zlib.decompressobj().decompress(stream) for stream in streams)
     found = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg", drawn)
-    return {"#" + "".join(f"{round(255 * float(part)):02x}" for part in each) for each in found}
+    return {"#" + "".join(f"{round(255 * float(part)):02x}" for part in colour) for colour in found}

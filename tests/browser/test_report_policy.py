@@ -14,8 +14,8 @@ pytestmark = pytest.mark.browser
 
 def test_report_page_requests_only_its_own_file_and_data_urls(opened: Any) -> None:
     asked = opened(make_report_html("busy")).fetched
-    assert {each.partition(":")[0] for each in asked} == {"file", "data"}
-    assert sum(each.startswith("file:") for each in asked) == 1
+    assert {url.partition(":")[0] for url in asked} == {"file", "data"}
+    assert sum(url.startswith("file:") for url in asked) == 1
 
 
 PLANTED = (
@@ -34,11 +34,11 @@ def test_content_security_policy_of_the_report_blocks_a_planted_script_and_pictu
     html = make_report_html("quiet").replace("</main>", PLANTED)
     shown = opened(html)
     assert shown.evaluate(TITLE).startswith("No incidents this week.")
-    assert not [each for each in shown.fetched if "planted.png" in each]
+    assert not [url for url in shown.fetched if "planted.png" in url]
     assert len(shown.stopped) >= 3
     shown = opened(POLICY.sub("", html))
     assert shown.evaluate(TITLE) == "run", "without it they would have been"
-    assert [each for each in shown.fetched if "planted.png" in each]
+    assert [url for url in shown.fetched if "planted.png" in url]
 
 
 def test_hostile_queue_name_is_shown_as_text_in_the_browser(opened: Any) -> None:

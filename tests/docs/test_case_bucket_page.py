@@ -59,6 +59,6 @@ def test_case_bucket_page_documents_finding_fields_and_optional_evidence_fields(
     for name in Finding("arn", "symptom", "because").document():
         assert f"`{name}`" in FINDINGS
     late = examples.failed_call("DeleteMessage", "MessageNotInflight")
-    plain, refused = (Evidence((Sighting.of(each),)).document() for each in (late, REFUSED))
+    plain, refused = (Evidence((Sighting.of(call),)).document() for call in (late, REFUSED))
     assert refused.keys() - plain.keys() == {"event_names", "refused_by"}
     assert "| `event_names`, `refused_by` | only where" in EVIDENCE

@@ -26,20 +26,20 @@ def _page(name: str) -> str:
 
 
 def test_every_function_for_derived_text_is_used_once_in_the_docs() -> None:
-    text = "".join(each.read_text() for each in EVERY_PAGE)
-    marks = [each["name"] for each in derive.DERIVED_PART_PATTERN.finditer(text)]
+    text = "".join(page.read_text() for page in EVERY_PAGE)
+    marks = [mark["name"] for mark in derive.DERIVED_PART_PATTERN.finditer(text)]
     assert text.count("(make docs) -->") == len(marks) == len(set(marks))
-    assert {each.partition(" ")[0] for each in marks} == set(_pieces())
+    assert {name.partition(" ")[0] for name in marks} == set(_pieces())
 
 
 def _pieces() -> Iterator[str]:
     """The functions that say a piece of a page: they take a name, numbers or the stack alone."""
     for place, module in derive.MODULE_BY_NAME.items():
-        for name, each in inspect.getmembers(module, inspect.isfunction):
-            asked = inspect.signature(each)
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            asked = inspect.signature(function)
             if (
                 asked.return_annotation == "str"
-                and each.__module__ == module.__name__
+                and function.__module__ == module.__name__
                 and name[0] != "_"
                 and {*asked.parameters}
                 <= {"name", "stack", "stacks", "stack_count_text", "queue_count_text"}
@@ -49,7 +49,7 @@ def _pieces() -> Iterator[str]:
 
 def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
     page, bounds = _page("redrive-stages.md"), Bounds()
-    for said in (
+    for sentence in (
         f"**Canary.** {bounds.canary} messages",
         f"{bounds.growth} times what the one before has proven",
         f"`timing.soakFactor` (at least {bounds.soak_factor}, as shipped)",
@@ -63,17 +63,19 @@ def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
             "nothing"
         ),
     ):
-        assert said in page
+        assert sentence in page
     assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 2
 
 
 def test_cost_page_figures_equal_the_bill_of_the_stack_with_and_without_its_dashboard() -> None:
-    stack, least = (BilledStack(template_of(each).raw) for each in ("default", "existing trail"))
+    stack, least = (
+        BilledStack(template_of(template).raw) for template in ("default", "existing trail")
+    )
     names = ("with_dashboard", "without_dashboard", "least", "watched")
-    said = [costs.number(each, [stack, least]) for each in names]
+    said = [costs.number(name, [stack, least]) for name in names]
     sums = re.search(r"\*\*together\*\* \|  \| \*\*(\S+)\*\* \|", costs.stack_bill(stack))
     assert sums
-    with_one, without, at_least, watched = (float(each.lstrip("$")) for each in said)
+    with_one, without, at_least, watched = (float(figure.lstrip("$")) for figure in said)
     assert with_one == pytest.approx(without + DASHBOARD_MONTH.dollars)
     assert sums[1] in said
     promised = "what docs/cost.md promises of the essential alarms"

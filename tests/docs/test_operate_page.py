@@ -11,7 +11,7 @@ NAMED = re.compile(r"ResourceType=='([\w:]+)' && starts_with\(LogicalResourceId,
 
 
 def _named() -> list[tuple[str, str]]:
-    return [each for page in PAGES for each in NAMED.findall(page.read_text())]
+    return [lookup for page in PAGES for lookup in NAMED.findall(page.read_text())]
 
 
 def test_resource_that_the_docs_look_up_by_name_exists_once_in_the_stack() -> None:

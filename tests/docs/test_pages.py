@@ -20,7 +20,7 @@ from tests.source_files import ROOT
 
 FILTER = (ROOT / "docs" / "message-filter.md").read_text()
 REDRIVE = FILTER + "".join(
-    (ROOT / "docs" / f"{each}.md").read_text() for each in ("redrive", "dlq", "quarantine")
+    (ROOT / "docs" / f"{name}.md").read_text() for name in ("redrive", "dlq", "quarantine")
 )
 NIGHTLY = (ROOT / "docs" / "runbooks" / "nightly_and_report.md").read_text()
 
@@ -44,12 +44,12 @@ def test_message_filter_page_lists_every_field_and_the_limits_of_the_code() -> N
 
 
 def test_every_start_nightly_payload_in_the_runbook_makes_a_job() -> None:
-    requests = [json.loads(each) for each in re.findall(r"--payload '([^']+)'", NIGHTLY)]
-    assert {each["job"] for each in requests} == set(JOB_MAKER_BY_NAME)
-    for each in requests:
-        assert each.keys() == {"job", "time"}
-        at = datetime.fromisoformat(each["time"])
+    requests = [json.loads(payload) for payload in re.findall(r"--payload '([^']+)'", NIGHTLY)]
+    assert {request["job"] for request in requests} == set(JOB_MAKER_BY_NAME)
+    for request in requests:
+        assert request.keys() == {"job", "time"}
+        at = datetime.fromisoformat(request["time"])
         assert at.tzinfo == UTC
-        assert JOB_MAKER_BY_NAME[each["job"]](
+        assert JOB_MAKER_BY_NAME[request["job"]](
             at, NightlyJobRoots("t", "c", "o", "a", "r")
-        ).name.startswith(each["job"])
+        ).name.startswith(request["job"])

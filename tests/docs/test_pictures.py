@@ -24,7 +24,7 @@ def test_docs_picture_has_a_dark_mode_says_its_numbers_are_made_up_and_fits_its_
     root = ET.fromstring(DRAWN[name])  # noqa: S314 - our own picture
     (style,) = root.iter(f"{SVG}style")
     assert "prefers-color-scheme: dark" in (style.text or "")
-    texts = [(each.get("class"), each.text or "") for each in root.iter(f"{SVG}text")]
+    texts = [(text.get("class"), text.text or "") for text in root.iter(f"{SVG}text")]
     assert texts[-1] == ("note-below", "The numbers are made up.")
     beside = [*texts[1:], ("", "")]
     for (kind, text), (next_kind, figure) in zip(texts, beside, strict=True):
@@ -34,8 +34,8 @@ def test_docs_picture_has_a_dark_mode_says_its_numbers_are_made_up_and_fits_its_
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_docs_picture_is_shown_below_why_in_a_runbook_with_an_alternative_text(name: str) -> None:
-    pages = [each.read_text() for each in (ROOT / "docs" / "runbooks").glob("*.md")]
-    (page,) = (each for each in pages if f"](../pictures/{name})" in each)
+    pages = [path.read_text() for path in (ROOT / "docs" / "runbooks").glob("*.md")]
+    (page,) = (page for page in pages if f"](../pictures/{name})" in page)
     why = page.partition("\n## Why\n\n")[2]
     assert why.startswith("![")
     assert why.partition(f"](../pictures/{name})")[0].endswith("The numbers are made up.")
@@ -47,8 +47,8 @@ CURVES = pictures.draw_curves(scale.curves())
 def test_every_colour_of_the_scale_curves_changes_in_dark_mode() -> None:
     style, end, drawn = CURVES.partition("</style>")
     assert end
-    for what, colour in set(re.findall(r'(fill|stroke)="(#\w+)"', drawn)):
-        (dark,) = re.findall(rf'\[{what}="{colour}"\]{{{what}:(#\w+)}}', style)
+    for attribute, colour in set(re.findall(r'(fill|stroke)="(#\w+)"', drawn)):
+        (dark,) = re.findall(rf'\[{attribute}="{colour}"\]{{{attribute}:(#\w+)}}', style)
         assert dark != colour
 
 
@@ -68,7 +68,7 @@ def test_scale_curve_covers_all_its_limits_and_its_cost_never_falls(curve: scale
     first, last = curve.xs[0], curve.xs[-1]
     assert first < min(curve.marks.values())
     assert max(curve.marks.values()) < last
-    sums = [curve.dollars_at(each) for each in curve.xs]
+    sums = [curve.dollars_at(x) for x in curve.xs]
     assert sums == sorted(sums)
     assert sums[0] > 0
 

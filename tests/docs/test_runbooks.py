@@ -62,8 +62,8 @@ def test_runbook_has_its_headings_in_order_and_its_steps_fit_on_a_screen(page: P
 def test_commands_in_a_runbook_name_the_region(page: Path) -> None:
     """The page or alarm does so, and whoever reads it has another region as the default."""
     texts = (*read_command_lines(page), *read_inline_code(page))
-    typed = [each for text in texts for each in list_commands_in(text) if " --" in each]
-    regional = [each for each in typed if not each.startswith("aws iam ")]
+    typed = [command for text in texts for command in list_commands_in(text) if " --" in command]
+    regional = [command for command in typed if not command.startswith("aws iam ")]
     without = [command for command in regional if "--region REGION" not in command]
     assert without == [], f"{page.name}: write `--region REGION` into these commands"
 
@@ -73,23 +73,25 @@ def _reached(function: object, seen: set[FunctionType]) -> set[FunctionType]:
     if not str(getattr(function, "__module__", "")).startswith("mendq.catalogue"):
         return seen
     if isinstance(function, type):
-        for name in [each for each in vars(function) if not each.startswith("__")]:
+        for name in [name for name in vars(function) if not name.startswith("__")]:
             _reached(vars(function)[name], seen)
     if isinstance(function, FunctionType) and function not in seen:
         seen.add(function)
         names = {name for code in _within(function.__code__) for name in code.co_names}
         spaces = [function.__globals__]
-        spaces += [vars(each) for each in map(spaces[0].get, names) if isinstance(each, ModuleType)]
-        for found in (space[name] for space in spaces for name in names & space.keys()):
-            _reached(found, seen)
+        spaces += [
+            vars(value) for value in map(spaces[0].get, names) if isinstance(value, ModuleType)
+        ]
+        for member in (space[name] for space in spaces for name in names & space.keys()):
+            _reached(member, seen)
     return seen
 
 
 def _within(code: CodeType) -> Iterator[CodeType]:
     yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _within(each)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _within(constant)
 
 
 def _texts(function: FunctionType) -> set[str]:
@@ -103,14 +105,14 @@ def _codes(symptom: Symptom) -> tuple[set[str], set[str]]:
         symptom.name, set()
     )
     if symptom.name == "access_denied":
-        codes |= {each.code for each in FINDING_BY_REFUSING_POLICY.values()}
+        codes |= {finding.code for finding in FINDING_BY_REFUSING_POLICY.values()}
     source = "".join(map(inspect.getsource, functions))
     silent = set(re.findall(r'(?:Ignore|Retry)\(\s*"([a-z_]+)"', source))
     heard = set(re.findall(r'(?:Escalate|Refuse)\(\s*"([a-z_]+)"', source))
     return codes, codes - (silent - heard)
 
 
-PLANNED = [each for each in CATALOGUE if each.plan is not None]
+PLANNED = [symptom for symptom in CATALOGUE if symptom.plan is not None]
 
 
 @pytest.mark.parametrize("symptom", PLANNED, ids=lambda symptom: symptom.name)
@@ -121,14 +123,14 @@ def test_runbook_explains_every_code_of_its_symptom_and_notified_codes_before_wh
     text = (ROOT / symptom.runbook).read_text()
     before, _, _ = text.partition("\n## Why\n")
     assert codes, "every plan may refuse"
-    assert {each for each in codes if f"`{each}`" not in text} == set()
-    assert {each for each in heard if f"`{each}`" not in before} == set()
+    assert {code for code in codes if f"`{code}`" not in text} == set()
+    assert {code for code in heard if f"`{code}`" not in before} == set()
 
 
 def test_codes_of_a_symptom_include_those_of_the_functions_that_its_plan_calls() -> None:
-    too_short = _codes(next(each for each in PLANNED if "too_short" in each.name))
+    too_short = _codes(next(symptom for symptom in PLANNED if "too_short" in symptom.name))
     assert {"over_in_flight", "race_or_retries", "tag_unreadable"} <= too_short[1]
-    waiting = _codes(next(each for each in PLANNED if each.name == "dlq_messages_waiting"))
+    waiting = _codes(next(symptom for symptom in PLANNED if symptom.name == "dlq_messages_waiting"))
     assert {"cause_first", "redrive_too_slow"} <= waiting[0]
     assert ("cause_first" in waiting[1], "redrive_too_slow" in waiting[1]) == (False, True)
 

@@ -17,7 +17,7 @@ MADE = {"index.md", "changelog.md", "contributing.md", "security.md", "sample-re
 
 def test_every_docs_page_is_in_the_site_navigation_once() -> None:
     named = re.findall(r"[\w/.-]+\.(?:md|html)$", NAV, re.MULTILINE)
-    pages = [each.name for each in DOCS.glob("*.md")]
+    pages = [path.name for path in DOCS.glob("*.md")]
     assert sorted(named) == sorted([*pages, *MADE, "runbooks/README.md"])
 
 

@@ -12,7 +12,7 @@ from tests.prove.__main__ import PROOFS
 from tests.source_files import ROOT
 
 DOCS = ROOT / "docs"
-BY_OTHERS = "".join(each.read_text() for each in sorted(DOCS.glob("threats-from-*.md")))
+BY_OTHERS = "".join(path.read_text() for path in sorted(DOCS.glob("threats-from-*.md")))
 PAGE = (DOCS / "threat-model.md").read_text() + BY_OTHERS
 # A test's name is a sentence, and told as one; what is no single test is told as "held by".
 TESTS = [
@@ -34,7 +34,7 @@ def test_every_test_named_in_the_threat_model_exists() -> None:
 
 def test_every_threat_model_row_links_to_a_test_or_a_proof() -> None:
     rows = re.findall(r"^\| .*\|$", BY_OTHERS, re.MULTILINE)
-    claims = [each for each in rows if not re.match(r"\| (they try|what happens) \|", each)]
+    claims = [row for row in rows if not re.match(r"\| (they try|what happens) \|", row)]
     assert len(claims) > 20
     for claim in claims:
         held = claim.split("|")[-2]
@@ -44,13 +44,15 @@ def test_every_threat_model_row_links_to_a_test_or_a_proof() -> None:
 def test_every_proof_named_in_the_threat_model_exists() -> None:
     named = set(re.findall(r"make prove NAMES=([\w-]+)", PAGE))
     assert named
-    assert named <= {each.name for each in PROOFS}
+    assert named <= {proof.name for proof in PROOFS}
 
 
 @pytest.mark.parametrize("settings", ["tagged", "named"])
 def test_no_role_of_the_stack_may_call_actions_that_mendq_never_needs(settings: str) -> None:
     resources = template_of(settings).raw["Resources"]
-    roles = [name for name, each in resources.items() if each["Type"] == "AWS::IAM::Role"]
-    granted = {a for role in roles for each in list_grants({role}, resources) for a in each.actions}
+    roles = [name for name, resource in resources.items() if resource["Type"] == "AWS::IAM::Role"]
+    granted = {
+        a for role in roles for grant in list_grants({role}, resources) for a in grant.actions
+    }
     assert "sqs:SetQueueAttributes" in granted
-    assert sorted(each for each in granted if NEVER.fullmatch(each)) == []
+    assert sorted(action for action in granted if NEVER.fullmatch(action)) == []

@@ -22,12 +22,12 @@ def read_sent_mails(account: Account) -> list[EmailMessage]:
     """Every message, oldest first; `account` has to be in moto."""
     assert account.clients.region == REGION
     found: list[Any] = ses_backends[ACCOUNT][REGION].sent_messages
-    assert all(isinstance(each, RawMessage) for each in found)
-    return [_parsed(each) for each in found]
+    assert all(isinstance(message, RawMessage) for message in found)
+    return [_parsed(message) for message in found]
 
 
 def list_recipients(account: Account) -> list[str]:
-    return [str(each["To"]) for each in read_sent_mails(account)]
+    return [str(message["To"]) for message in read_sent_mails(account)]
 
 
 def _parsed(each: RawMessage) -> EmailMessage:

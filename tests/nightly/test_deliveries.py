@@ -75,7 +75,7 @@ def _dead(until: object) -> bytes:
 
 
 OTHERS = (b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}', b"[" * 100_000)
-ENDLESS = tuple(_dead(each) for each in (None, 5, "soon", "2026-11-09T06:00:00"))
+ENDLESS = tuple(_dead(until) for until in (None, 5, "soon", "2026-11-09T06:00:00"))
 
 
 @pytest.mark.parametrize("body", [*OTHERS, *ENDLESS])

@@ -34,7 +34,10 @@ def a_nightly(day: date = SUNDAY, records: int = 10_000, **fields: Any) -> Night
 
 def before(*records: int, until: date = SUNDAY) -> list[NightlyCounts]:
     """Nightly runs on the days before `until`, the last one first."""
-    return [a_nightly(until - timedelta(days=n), each) for n, each in enumerate(records, 1)]
+    return [
+        a_nightly(until - timedelta(days=n), record_count)
+        for n, record_count in enumerate(records, 1)
+    ]
 
 
 WEEKDAYS = (9_900, 10_100, 10_000, 9_800, 10_200)
@@ -54,7 +57,7 @@ def earlier_of(spelled: Any) -> tuple[int, ...]:
     return (int(each),) * int(times)
 
 
-@pytest.mark.parametrize("row", BELIEVED, ids=[each["what"] for each in BELIEVED])
+@pytest.mark.parametrize("row", BELIEVED, ids=[row["what"] for row in BELIEVED])
 def test_nightly_run_is_doubted_if_it_has_far_fewer_records_than_usual(
     row: dict[str, Any],
 ) -> None:
@@ -97,8 +100,8 @@ def test_nightly_run_written_before_its_day_ended_is_partial(
 
 def test_usual_records_ignore_partial_nightly_runs() -> None:
     partial = [
-        replace(each, made_at=datetime.combine(each.day, time(2), UTC))
-        for each in before(10, 10, 10, 10)
+        replace(nightly_run, made_at=datetime.combine(nightly_run.day, time(2), UTC))
+        for nightly_run in before(10, 10, 10, 10)
     ]
     older = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in (5, 6, 8)]
     assert find_usual_record_count(SUNDAY, [*partial, *older]) == 10_000
@@ -121,7 +124,8 @@ def test_more_records_never_worsen_the_verdict_of_a_nightly_run(
 ) -> None:
     nightly_runs = before(*earlier)
     fewer, more = (
-        judge_nightly_run(a_nightly(records=each), nightly_runs) for each in (records, records + 1)
+        judge_nightly_run(a_nightly(records=record_count), nightly_runs)
+        for record_count in (records, records + 1)
     )
     order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
     assert order.index(fewer.verdict) <= order.index(more.verdict)
@@ -129,7 +133,7 @@ def test_more_records_never_worsen_the_verdict_of_a_nightly_run(
     assert find_usual_record_count(SUNDAY, nightly_runs[::-1]) == fewer.usual_records, (
         "in any order"
     )
-    some = [each for each in earlier[:14] if each]
+    some = [record_count for record_count in earlier[:14] if record_count]
     if len(some) >= 3:
         assert min(some) <= (find_usual_record_count(SUNDAY, nightly_runs) or 0) <= max(some)
 
@@ -168,7 +172,7 @@ def test_nightly_counts_with_a_wrong_or_missing_field_are_ignored(
 
 def test_nightly_counts_that_are_no_json_object_are_ignored() -> None:
     contents = [b"", b"{", b"[]", b"7", b"null", b"\xff", b"[" * 100_000]
-    assert [read_nightly_counts(each) for each in contents] == [None] * 7
+    assert [read_nightly_counts(content) for content in contents] == [None] * 7
 
 
 def test_nightly_run_whose_tables_have_wrong_counts_is_torn_whatever_its_records() -> None:

@@ -43,7 +43,9 @@ def see(
     *nightly_runs: NightlyCounts, state: str = "SUCCESS", details: str = ""
 ) -> NightlyRunOutcome:
     run = structs.replace(RUN, state=state, details=details)
-    return describe_run(run, DAY, {each.day: each for each in (*EARLIER, *nightly_runs)})
+    return describe_run(
+        run, DAY, {nightly_run.day: nightly_run for nightly_run in (*EARLIER, *nightly_runs)}
+    )
 
 
 SLOW = nightly(reader=FALLBACK_READER, why_fallback="no isal on the executors")
@@ -52,7 +54,7 @@ THERE = nightly(
     made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK_READER
 )
 AGAIN = nightly(DAY - timedelta(days=1), bytes_unreadable=7)
-OTHERS = [replace(each, bytes_unreadable=100) for each in EARLIER[1:]]
+OTHERS = [replace(nightly_run, bytes_unreadable=100) for nightly_run in EARLIER[1:]]
 
 
 # What is told of each, in the order of `runs.json`.
@@ -108,8 +110,14 @@ def test_nightly_job_run_that_read_an_unfinished_day_is_partial() -> None:
         ),
         make_job_run_event(source="drill"),
         make_job_run_event(**{"detail-type": "EMR Serverless Application State Change"}),
-        *(make_job_run_event({"applicationId": each}) for each in ("00another", None)),
-        *(make_job_run_event({"jobRunId": each}) for each in (None, "../../x", "0" * 65, ["00f1"])),
+        *(
+            make_job_run_event({"applicationId": application_id})
+            for application_id in ("00another", None)
+        ),
+        *(
+            make_job_run_event({"jobRunId": run_id})
+            for run_id in (None, "../../x", "0" * 65, ["00f1"])
+        ),
     ],
 )
 def test_event_of_another_source_or_application_gives_no_job_run_id(wrong: object) -> None:

@@ -101,7 +101,7 @@ def _started(job: Job, *active: str) -> str | Refusal:
     asked = {"applicationId": "00f1a2b3", "states": list(STATES_OF_ACTIVE_RUNS)}
     started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]}
     with Stubber(clients.emr) as emr:
-        emr.add_response("list_job_runs", {"jobRuns": [run(each) for each in active]}, asked)
+        emr.add_response("list_job_runs", {"jobRuns": [run(name) for name in active]}, asked)
         emr.add_response("start_job_run", started, REQUEST)
         return start_job(clients.emr, SETTINGS, job, AT)
 

@@ -48,18 +48,18 @@ def fill_every_text(*texts: str, retained: frozenset[str] = DATES) -> Document:
         if isinstance(value, dict):
             is_theirs = name in NAMED_BY_OTHERS
             return {
-                next(theirs) if is_theirs else key: filled(each, key) for key, each in value.items()
+                next(theirs) if is_theirs else key: filled(item, key) for key, item in value.items()
             }
         if isinstance(value, list):
-            return [filled(each, name) for each in value]
+            return [filled(item, name) for item in value]
         is_text = isinstance(value, str) and not _TIME.match(value)
         return next(theirs) if is_text and name not in retained else value
 
     document = make_busy_week()
     document["cases"][0] |= deepcopy(PICTURED)
     why = {"fix": "refused", "name_code": "unknown_code", "fix_caller": "count_only"}
-    asked = (make_recommendation(each, why=why.get(each, "verified")) for each in KINDS)
-    return {key: filled(each, key) for key, each in {**document, "do_this_week": [*asked]}.items()}
+    asked = (make_recommendation(kind, why=why.get(kind, "verified")) for kind in KINDS)
+    return {key: filled(part, key) for key, part in {**document, "do_this_week": [*asked]}.items()}
 
 
 def make_hostile_weeks() -> st.SearchStrategy[Document]:

@@ -93,7 +93,7 @@ def _stands_apart(given: dict[str, str]) -> bool:
 
 
 def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
-    incidents = [make_incident(**each) for each in entry["incidents"]]
+    incidents = [make_incident(**incident_fields) for incident_fields in entry["incidents"]]
     known = WEEKS.get(entry.get("week", ""))
     document = known() if known else make_week(incidents, **entry["changes"])
     summary = read_document(drop_newer_fields(document) if entry.get("older") else document)
@@ -123,7 +123,7 @@ def _laid_out(entries: list[dict[str, Any]]) -> str:
     """A line for what is given and one for each that is said."""
     blocks = []
     for entry in entries:
-        given = [f'"{key}": {json.dumps(each)}' for key, each in entry.items() if key != "says"]
-        says = ",\n  ".join(json.dumps(each, ensure_ascii=False) for each in entry["says"])
+        given = [f'"{key}": {json.dumps(value)}' for key, value in entry.items() if key != "says"]
+        says = ",\n  ".join(json.dumps(sentence, ensure_ascii=False) for sentence in entry["says"])
         blocks.append("{" + ",\n ".join([*given, f'"says": [\n  {says}]']) + "}")
     return "[\n" + ",\n".join(blocks) + "\n]\n"

@@ -28,23 +28,23 @@ def test_case_with_two_timeline_points_and_no_consumer_needs_has_no_picture() ->
 
 def test_timeline_picture_shows_each_duration_and_starts_each_bar_at_the_previous_end() -> None:
     (line, _) = drawn()
-    assert [(each.label, each.figure) for each in line.lanes] == [
+    assert [(lane.label, lane.figure) for lane in line.lanes] == [
         ("first failure", "Mon 9 14:02"),
         ("evidence complete: 4 failed calls", "+1 min 49 s"),
         ("applied: VisibilityTimeout 30 -> 90", "+2 min 9 s"),
         ("closed", "+2 d"),
     ]
-    bars = [each.bars[0] for each in line.lanes]
-    assert (bars[0], [each.tone for each in bars[1:]]) == (Bar(0, 0), ["calm", "calm", "good"])
-    assert [each.begin for each in bars[1:]] == [each.end for each in bars[:-1]]
+    bars = [lane.bars[0] for lane in line.lanes]
+    assert (bars[0], [bar.tone for bar in bars[1:]]) == (Bar(0, 0), ["calm", "calm", "good"])
+    assert [bar.begin for bar in bars[1:]] == [bar.end for bar in bars[:-1]]
     assert line.scale_to_pixels(bars[-1].end) == 340
 
 
 def test_visibility_picture_draws_consumer_need_and_timeouts_on_one_scale() -> None:
     (_, need) = drawn()
     assert [
-        (each.label, need.scale_to_pixels(each.bars[0].end), each.bars[0].tone)
-        for each in need.lanes
+        (lane.label, need.scale_to_pixels(lane.bars[0].end), lane.bars[0].tone)
+        for lane in need.lanes
     ] == [
         ("Lambda p99", 159.0, "calm"),
         ("timeout before", 113.3, "bad"),
@@ -63,13 +63,13 @@ def test_timeline_picture_with_reversed_or_equal_times_stays_within_its_frame() 
 
 def test_hostile_texts_in_case_pictures_add_no_markup_to_the_page() -> None:
     def of(text: str) -> Document:
-        points = [{**each, "state": text, "says": text} for each in PICTURED["timeline"]]
-        spans = [{**each, "what": text} for each in PICTURED["visibility"]]
+        points = [{**point, "state": text, "says": text} for point in PICTURED["timeline"]]
+        spans = [{**need, "what": text} for need in PICTURED["visibility"]]
         return make_incident(timeline=points, visibility=spans)
 
     hostile, tame = (
-        PageParts(make_page(make_summary([of(each) for each in some])))
-        for some in (PAYLOADS, ["tame"] * len(PAYLOADS))
+        PageParts(make_page(make_summary([of(text) for text in texts])))
+        for texts in (PAYLOADS, ["tame"] * len(PAYLOADS))
     )
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in tame.elements]
 

@@ -38,10 +38,10 @@ def test_mail_of_a_busy_week_embeds_its_picture_and_loads_nothing_external() -> 
     pages = ("dlq_messages_arriving", "visibility_timeout_too_short")
     assert linked == {
         *(
-            make_console_url(make_queue_arn(each))
-            for each in ("invoices", "exports-dlq", "emails-dlq")
+            make_console_url(make_queue_arn(queue))
+            for queue in ("invoices", "exports-dlq", "emails-dlq")
         ),
-        *(make_runbook_url(f"docs/runbooks/{each}.md", HERE) for each in pages),
+        *(make_runbook_url(f"docs/runbooks/{runbook}.md", HERE) for runbook in pages),
     }
     assert "prefers-color-scheme: dark" in mail.html
     assert mail.message_to(RECIPIENT) == make_outgoing_report(make_busy_week()).message_to(
@@ -81,7 +81,7 @@ def test_mail_message_has_text_html_and_picture_parts_and_only_the_expected_head
     made = make_outgoing_report(make_busy_week())
     parsed = _parsed(made.message_to(RECIPIENT))
     kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
-    assert [each.get_content_type() for each in parsed.walk()] == kinds
+    assert [part.get_content_type() for part in parsed.walk()] == kinds
     _, text, _, html, picture = parsed.walk()
     assert text.get_content().splitlines() == made.mail_text.splitlines()
     assert html.get_content().splitlines() == made.html.splitlines()
@@ -90,11 +90,15 @@ def test_mail_message_has_text_html_and_picture_parts_and_only_the_expected_head
     assert picture.get_content_disposition() == "inline"
     headers = {"From", "To", "Subject", "Auto-Submitted", "MIME-Version", "Content-Type"}
     assert set(parsed.keys()) == headers
-    assert [parsed[it] for it in ("From", "To", "Subject")] == [SENDER, RECIPIENT, made.subject]
+    assert [parsed[header] for header in ("From", "To", "Subject")] == [
+        SENDER,
+        RECIPIENT,
+        made.subject,
+    ]
     # https://docs.aws.amazon.com/ses/latest/dg/quotas.html
     assert len(make_message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
     quiet = _parsed(make_outgoing_report(make_week()).message_to(RECIPIENT))
-    assert [each.get_content_type() for each in quiet.walk()] == [*kinds[:2], "text/html"]
+    assert [part.get_content_type() for part in quiet.walk()] == [*kinds[:2], "text/html"]
 
 
 def test_report_page_is_attached_to_the_mail_unless_it_is_above_the_size_limit() -> None:

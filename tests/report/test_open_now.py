@@ -39,14 +39,17 @@ def _command(command: str = "", **fields: Any) -> str:
     "odd",
     [
         *PAYLOADS,
-        *(f"{SHOWN}{it}" for it in ("; id", "&&id", " $(id)", "\nid", " | sh", " > x", " `id`")),
+        *(
+            f"{SHOWN}{suffix}"
+            for suffix in ("; id", "&&id", " $(id)", "\nid", " | sh", " > x", " `id`")
+        ),
         *(f"{verb} {CASE}" for verb in ("sh", "mendq destroy", "mendq", "aws lambda invoke")),
         *(f"mendq show {CASE}0", "mendq show"),
-        *(f"aws sqs {it}-queue --queue-url {URL}" for it in ("delete", "purge")),
+        *(f"aws sqs {action}-queue --queue-url {URL}" for action in ("delete", "purge")),
         f"aws sqs tag-queue --queue-url {URL} --tags team=a",
         TAG.replace("invoices", "invoices2"),
         f"{SHOWN} {'a' * 500}",
-        *(f"mendq approve {CASE} {each}" for each in ("--yes", "-y", "--ye")),
+        *(f"mendq approve {CASE} {flag}" for flag in ("--yes", "-y", "--ye")),
         f"mendq rollback {CASE[:-1]}0 {CASE} --since 2026-01-01",
         *("mendq policy unpin invoices", "mendq redrive orders --all invoices-dlq"),
         f"aws sqs tag-queue --queue-url {URL} --tags mendq=heal mendq:max-visibility-seconds=1380",
@@ -94,8 +97,8 @@ def test_waiting_case_without_a_command_offers_approve_or_show_only_for_its_own_
             f"{make_queue_arn('orders')}\n",
         ),
         *(
-            make_queue_arn("a").replace("us-east-1", each)
-            for each in ("evil.example", "x", "us-east-1.evil")
+            make_queue_arn("a").replace("us-east-1", region)
+            for region in ("evil.example", "x", "us-east-1.evil")
         ),
         make_queue_arn("a").replace("arn:aws", "arn:aws-iso"),
     ],

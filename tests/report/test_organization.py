@@ -39,7 +39,7 @@ def test_organization_report_names_silent_late_and_unreliable_member_accounts() 
     assert found
     assert describe_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
     said, liar = (
-        [remove_marks(each) for each in describe_incomplete(found)],
+        [remove_marks(sentence) for sentence in describe_incomplete(found)],
         "team-0-prod (111111111111), eu-west-1",
     )
     odd = "of another account, region or queue, or not as Mendq writes them"
@@ -80,7 +80,7 @@ def test_hostile_texts_of_a_member_account_stay_text_in_page_and_mail(payload: s
     document["standing"] = [make_standing_value(owner=payload, attribute=payload, after=payload)]
     mail = outgoing(document)
     for html in (make_page(mail.summary, HERE), mail.html):
-        assert not [each for each in ("<script", "<img src=x", "<svg onload") if each in html]
+        assert not [marker for marker in ("<script", "<img src=x", "<svg onload") if marker in html]
 
 
 def test_value_set_by_mendq_is_reported_with_its_age_and_patch_command() -> None:

@@ -29,7 +29,7 @@ from tests.report.weeks import (
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-NOTHING = {"nightly_runs_missing": [f"{it}" for it in DAYS], "files_read": 0, "bytes_read": 0}
+NOTHING = {"nightly_runs_missing": [f"{day}" for day in DAYS], "files_read": 0, "bytes_read": 0}
 # Messages that no other text in a test uses, for the characters that mean something in HTML.
 TAMED = str.maketrans("<>&\"'", "\U00010400\U00010401\U00010402\U00010403\U00010404")
 _UNSEEN = re.compile(
@@ -52,7 +52,7 @@ ATTRIBUTES = {
     "td": {"align", "class", "style"},
     "th": {"scope", "class", "align", "style"},
     "img": {"src", "width", "alt", "style"},
-    **{it: {"class", "style"} for it in ("body", "div", "p", "h1", "h2", "span", "bdi", "code")},
+    **{tag: {"class", "style"} for tag in ("body", "div", "p", "h1", "h2", "span", "bdi", "code")},
     "strong": {"class", "style"},
     "a": {"class", "href", "style"},
     **{name: set[str]() for name in ("head", "title", "style", "tr", "tbody")},
@@ -61,9 +61,9 @@ ATTRIBUTES = {
 
 def _tamed(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_tamed(key): _tamed(each) for key, each in value.items()}
+        return {_tamed(key): _tamed(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_tamed(each) for each in value]
+        return [_tamed(item) for item in value]
     return value.translate(TAMED) if isinstance(value, str) else value
 
 
@@ -79,7 +79,10 @@ def parts_of(document: Document) -> PageParts:
 @given(document=make_hostile_weeks())
 @example(
     document=make_week(
-        [make_incident(symptom=it, why=it, queue_arn=make_queue_arn(it)) for it in PAYLOADS]
+        [
+            make_incident(symptom=payload, why=payload, queue_arn=make_queue_arn(payload))
+            for payload in PAYLOADS
+        ]
     )
 )
 def test_hostile_names_in_a_report_never_become_markup_links_or_mail_headers(
@@ -91,7 +94,7 @@ def test_hostile_names_in_a_report_never_become_markup_links_or_mail_headers(
     """
     parts = parts_of(document)
     assert _unbroken(parts) == _unbroken(parts_of(_tamed(document)))
-    assert {each for each in parts.elements if each[0] == "wbr"} <= {("wbr", ())}
+    assert {element for element in parts.elements if element[0] == "wbr"} <= {("wbr", ())}
     assert parts.alone == []
     _refuse_what_acts(parts)
     _require_a_mail_of_ours(make_outgoing_report(document))
@@ -106,7 +109,7 @@ def test_hostile_payload_in_every_field_never_becomes_markup_or_a_link_in_the_ma
 
 
 def _unbroken(parts: PageParts) -> list[tuple[str, tuple[str, ...]]]:
-    return [each for each in parts.elements if each[0] != "wbr"]
+    return [element for element in parts.elements if element[0] != "wbr"]
 
 
 def _refuse_what_acts(parts: PageParts) -> None:
@@ -131,7 +134,9 @@ def _require_a_mail_of_ours(mail: OutgoingReport) -> None:
         assert set(names) <= ATTRIBUTES[tag], tag
     assert parts.alone == []
     addresses = {value for _, name, value in parts.values if name in ("src", "href", "srcset")}
-    assert all(each == f"cid:{CHART_CONTENT_ID}" or LINKED.fullmatch(each) for each in addresses)
+    assert all(
+        address == f"cid:{CHART_CONTENT_ID}" or LINKED.fullmatch(address) for address in addresses
+    )
     for says in (parts.text, mail.mail_text):
         assert not _LINK.search(says.replace(REPORT_URI, ""))
         assert not _UNSEEN.search(says)
@@ -153,9 +158,11 @@ def test_right_to_left_names_are_isolated_with_bdi_and_no_internal_mark_remains(
     )
     body = html.partition("<body>")[2]
     alone = re.sub(rf'<bdi( class="[a-z]+")?>{name}</bdi>|alt="[^"]*"', "", body)
-    around = [alone[max(0, it.start() - 40) : it.end() + 9] for it in re.finditer(name, alone)]
+    around = [
+        alone[max(0, match.start() - 40) : match.end() + 9] for match in re.finditer(name, alone)
+    ]
     assert name in body
-    assert all("<bdi" in each for each in around), around
+    assert all("<bdi" in text for text in around), around
     assert not re.search("[\ue000-\uf8ff]", html + make_page(read_document(make_busy_week())))
 
 

@@ -52,7 +52,7 @@ def _drawn(chart: alt.LayerChart) -> ET.Element:
 
 def _texts(week: IncidentsPerDay, size: ChartSize = WIDE_CHART_SIZE) -> list[str]:
     drawn = _drawn(make_days_chart(week, size, LIGHT_PALETTE))
-    return ["".join(each.itertext()) for each in drawn.iter(f"{SVG}text")]
+    return ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")]
 
 
 def _week(cases: list[Any], **changes: object) -> IncidentsPerDay:
@@ -71,9 +71,9 @@ def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: 
     ]
     chart = make_days_chart(_week(cases), size, look)
     bars = [
-        each for each in _drawn(chart).iter(f"{SVG}path") if each.get("fill") in look.series_colours
+        path for path in _drawn(chart).iter(f"{SVG}path") if path.get("fill") in look.series_colours
     ]
-    assert [each.get("fill") for each in bars].count(look.series_colours[0]) == 2
+    assert [bar.get("fill") for bar in bars].count(look.series_colours[0]) == 2
     assert len(bars) == 3
     picture, png = make_picture(chart), make_png(chart)
     assert picture.width >= size.width
@@ -85,10 +85,10 @@ def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: 
 def test_days_chart_shows_counts_and_notifications_per_day_and_a_question_mark_if_unread() -> None:
     at = ["2026-11-10T09:00:00Z", *["2026-11-13T14:02:31Z"] * 3, *["2026-11-15T23:59:59Z"] * 4]
     week = _week(
-        [make_incident(day=each) for each in (0, 0, 0, 0, 0, 2)],
+        [make_incident(day=day) for day in (0, 0, 0, 0, 0, 2)],
         not_seen={"nightly_runs_missing": ["2026-11-10"]},
         reached_a_person=make_reached_a_person(
-            *(make_notified_case(notified_at=each) for each in at)
+            *(make_notified_case(notified_at=moment) for moment in at)
         ),
     )
     texts = _texts(week)
@@ -101,23 +101,28 @@ def test_days_chart_shows_counts_and_notifications_per_day_and_a_question_mark_i
 def test_days_chart_axis_has_only_whole_numbers(most: int) -> None:
     rows = [{"date": "2026-11-09", "symptom": "a", "incidents": most, "failed_calls": 1}]
     texts = _texts(_week([], per_day=rows))
-    ticks = [each for each in texts[:-14] if re.fullmatch(r"[\d,.]+", each)]
+    ticks = [tick for tick in texts[:-14] if re.fullmatch(r"[\d,.]+", tick)]
     assert len(ticks) == len(set(ticks)) >= 2
-    assert all("." not in each for each in ticks)
+    assert all("." not in tick for tick in ticks)
 
 
 def test_days_chart_contains_no_hostile_name_and_only_known_fonts() -> None:
     rows = [
-        {"date": f"2026-11-{9 + n % 7:02}", "symptom": each, "incidents": 40 - n, "failed_calls": 1}
-        for n, each in enumerate(PAYLOADS)
+        {
+            "date": f"2026-11-{9 + n % 7:02}",
+            "symptom": symptom,
+            "incidents": 40 - n,
+            "failed_calls": 1,
+        }
+        for n, symptom in enumerate(PAYLOADS)
     ]
-    for some in (rows, rows[:5], rows[5:10], rows[-5:]):
-        week = _week([], per_day=some)
+    for week_rows in (rows, rows[:5], rows[5:10], rows[-5:]):
+        week = _week([], per_day=week_rows)
         drawn = _drawn(make_days_chart(week, NARROW_CHART_SIZE, LIGHT_PALETTE))
-        names = {each.tag.removeprefix(SVG) for each in drawn.iter()}
+        names = {element.tag.removeprefix(SVG) for element in drawn.iter()}
         assert names <= {"svg", "g", "rect", "path", "line", "text", "tspan"}
         assert all(
-            re.fullmatch(r"[\w ,?:;'/◆-]*", each) for each in _texts(week, NARROW_CHART_SIZE)
+            re.fullmatch(r"[\w ,?:;'/◆-]*", text) for text in _texts(week, NARROW_CHART_SIZE)
         )
     fonts = set(re.findall(r'font-family="([^"]+)"', ET.tostring(drawn, encoding="unicode")))
     assert fonts == {"Liberation Sans, Arial, sans-serif"}
@@ -133,8 +138,8 @@ def _strip(*seconds: float) -> ET.Element:
 
 
 def _dots(*seconds: float) -> list[tuple[float, float]]:
-    dots = [each for each in _strip(*seconds).iter(f"{SVG}path") if each.get("fill") == COLOUR]
-    places = [re.findall(r"[\d.]+", each.get("transform") or "") for each in dots]
+    dots = [path for path in _strip(*seconds).iter(f"{SVG}path") if path.get("fill") == COLOUR]
+    places = [re.findall(r"[\d.]+", dot.get("transform") or "") for dot in dots]
     return [(float(x), float(y)) for x, y in places]
 
 
@@ -150,7 +155,7 @@ def _dots(*seconds: float) -> list[tuple[float, float]]:
 )
 def test_time_axis_ticks_enclose_every_time_to_heal(seconds: list[float], ticks: list[str]) -> None:
     drawn = _drawn(make_axis_chart(choose_ticks(seconds), DARK_PALETTE))
-    assert ["".join(each.itertext()) for each in drawn.iter(f"{SVG}text")] == ticks
+    assert ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")] == ticks
 
 
 @given(st.lists(st.floats(0, 2**63, allow_nan=False), min_size=1, max_size=20))
@@ -167,18 +172,18 @@ def test_strip_chart_draws_a_dot_for_each_time_and_stacks_equal_times() -> None:
     assert len(set(_dots(41, 41, 41))) == 3
     assert len({y for _, y in _dots(20, 60, 300)}) == 1
     assert len(_dots(*[41.0] * 200)) <= 9, "what lies on the very same place is drawn once"
-    fills = [each.get("fill") for each in _strip(41, 41, 41).iter(f"{SVG}path")]
+    fills = [path.get("fill") for path in _strip(41, 41, 41).iter(f"{SVG}path")]
     assert fills.index(COLOUR) > max(
-        n for n, each in enumerate(fills) if each == LIGHT_PALETTE.text_colour
+        n for n, fill in enumerate(fills) if fill == LIGHT_PALETTE.text_colour
     )
 
 
 def test_strip_chart_shares_its_colour_with_the_days_chart_and_its_width_with_the_axis() -> None:
-    cases = [make_incident(symptom=each) for each in ("b", "b", "a")]
+    cases = [make_incident(symptom=symptom) for symptom in ("b", "b", "a")]
     week = make_summary(cases, times_to_heal=[times_of("a", 1), times_of("b", 2)])
     found = make_time_strips(week, make_incidents_per_day(week))
-    pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]
-    assert len({each.width for each in pictures}) == 1
-    svgs = [b64decode(each.data_url.partition(",")[2]).decode() for each in pictures]
-    assert [LIGHT_PALETTE.series_colours[1] in each for each in svgs] == [True, False, False]
-    assert [LIGHT_PALETTE.series_colours[0] in each for each in svgs] == [False, True, False]
+    pictures = [*(row["strip"]["light"] for row in found["rows"]), found["axis"]["light"]]
+    assert len({picture.width for picture in pictures}) == 1
+    svgs = [b64decode(picture.data_url.partition(",")[2]).decode() for picture in pictures]
+    assert [LIGHT_PALETTE.series_colours[1] in svg for svg in svgs] == [True, False, False]
+    assert [LIGHT_PALETTE.series_colours[0] in svg for svg in svgs] == [False, True, False]

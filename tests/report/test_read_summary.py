@@ -66,9 +66,9 @@ def test_summary_with_another_schema_version_is_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        *((each, "is not a JSON document") for each in (
+        *((content, "is not a JSON document") for content in (
             b"", b"{", b"\xff\xfe", b'{"schema": NaN}', b'{"schema":' + b"[" * 100_000)),
-        *((each, "Expected `object`, got `[a-z]+`") for each in (
+        *((content, "Expected `object`, got `[a-z]+`") for content in (
             b"[" * 100_000, b"[]", b"1", b"null", b'"schema"')),
     ],
 )  # fmt: skip
@@ -96,9 +96,9 @@ def _everything() -> Document:
 def _found(document: Document, path: str) -> tuple[Any, str | int]:
     """The list or mapping that holds the last of the path's names, and that name."""
     place: Any = document
-    *way, last = [int(each) if each.isdigit() else each for each in path.split(".")]
-    for each in way:
-        place = place[each]
+    *way, last = [int(name) if name.isdigit() else name for name in path.split(".")]
+    for name in way:
+        place = place[name]
     return place, last
 
 
@@ -182,10 +182,19 @@ def test_lone_surrogates_in_a_summary_are_replaced(written: str, read_as: str) -
 def _paths(value: object, path: str = "") -> list[str]:
     if isinstance(value, dict):
         return [path] * bool(path) + [
-            each for key in value for each in _paths(value[key], f"{path}.{key}".lstrip("."))
+            nested_path
+            for key in value
+            for nested_path in _paths(value[key], f"{path}.{key}".lstrip("."))
         ]
     if isinstance(value, list):
-        return [path, *(each for n, it in enumerate(value) for each in _paths(it, f"{path}.{n}"))]
+        return [
+            path,
+            *(
+                nested_path
+                for n, item in enumerate(value)
+                for nested_path in _paths(item, f"{path}.{n}")
+            ),
+        ]
     return [path]
 
 
@@ -196,7 +205,7 @@ ODD = st.one_of(
 )
 # The dates of `cases.N` hold no dots, so a path is its own address.
 PATHS = [
-    each for each in _paths(_everything()) if each.rpartition(".")[2].replace("_", "").isalpha()
+    path for path in _paths(_everything()) if path.rpartition(".")[2].replace("_", "").isalpha()
 ]
 
 

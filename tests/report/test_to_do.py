@@ -62,10 +62,10 @@ def test_to_do_of_a_case_shows_the_next_step_command_of_the_case() -> None:
 @pytest.mark.parametrize(
     ("name", "odd"),
     [
-        *(("kind", each) for each in ("approve; true", "drop", "rollback", "")),
+        *(("kind", kind) for kind in ("approve; true", "drop", "rollback", "")),
         *(
-            ("case_id", each)
-            for each in (
+            ("case_id", case_id)
+            for case_id in (
                 f"{CASE}; curl x",
                 f"{CASE}\n",
                 f"{CASE}0",
@@ -79,8 +79,8 @@ def test_to_do_of_a_case_shows_the_next_step_command_of_the_case() -> None:
             )
         ),
         *(
-            ("queue_arn", each)
-            for each in (
+            ("queue_arn", queue_arn)
+            for queue_arn in (
                 "unresolved",
                 "orders",
                 make_queue_arn("orders;id"),
@@ -145,17 +145,17 @@ def test_texts_of_a_summary_never_become_a_command_link_or_script_in_the_to_do_l
     asked: list[Document],
 ) -> None:
     summary = read_document(
-        make_week(do_this_week=[make_recommendation() | each for each in asked])
+        make_week(do_this_week=[make_recommendation() | fields for fields in asked])
     )
     html, mail = make_page(summary, HERE), OutgoingReport(summary, PLACE, HERE, "ada@example.com")
     elements = {tag for made in (html, mail.html) for tag, _ in PageParts(made).elements}
     assert not {"a", "script", "form", "iframe", "link"} & elements
     copied = re.findall(r'class="small">run</span> (.*?)</code>', html)
-    of_page = {re.sub("<[^>]*>", "", each) for each in copied}
+    of_page = {re.sub("<[^>]*>", "", command) for command in copied}
     of_mail = set(re.findall(r'<code class="line"[^>]*>(.*?)</code>', mail.html))
-    lines = {each.strip() for each in mail.mail_text.splitlines() if each.startswith("   ")}
-    assert of_page == of_mail == {each for each in lines if not each.startswith("owner: ")}
-    assert all(COMMAND.fullmatch(each) for each in of_page), of_page
+    lines = {line.strip() for line in mail.mail_text.splitlines() if line.startswith("   ")}
+    assert of_page == of_mail == {line for line in lines if not line.startswith("owner: ")}
+    assert all(COMMAND.fullmatch(command) for command in of_page), of_page
 
 
 @given(st.from_regex(r"arn:aws[a-z-]{0,3}:s[qn]s:[a-z0-9-]{1,9}:[0-9]{11,13}:[\w.-]{1,82}"))
@@ -172,7 +172,7 @@ def test_to_do_of_every_symptom_has_an_approve_command() -> None:
         "actor": "heal",
     }
     about |= {"evidence": Evidence((Sighting.from_scan(now),)), "now": now}
-    for symptom in (each.name for each in CATALOGUE):
+    for symptom in (symptom.name for symptom in CATALOGUE):
         case_id = start_case(State.PROPOSED, symptom=symptom, **about).case_id
         made = _copied(kind="approve", case_id=case_id, symptom=symptom)
         assert made == f"mendq approve {case_id} --region us-east-1"

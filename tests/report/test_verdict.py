@@ -74,7 +74,7 @@ def test_counts_in_the_verdict_sentences_add_up_to_all_incidents(
     totals |= {"healed": by_outcome.get("healed", 0), "notified": min(notified, incidents)}
     week = make_summary(by_outcome=by_outcome, totals=totals)
     said = remove_marks(describe_not_healed(week)).partition(";")[0].partition(": ")[2].rstrip(".")
-    clauses = [int(each.split(" ")[0].replace(",", "")) for each in said.split(", ") if each]
+    clauses = [int(clause.split(" ")[0].replace(",", "")) for clause in said.split(", ") if clause]
     assert sum(clauses) + _healed_of(make_headline(week), incidents) == incidents
 
 

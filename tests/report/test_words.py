@@ -33,7 +33,7 @@ SAID = json.loads(Path(__file__).with_name("words.json").read_text())
 SAYS: dict[str, Callable[[Any], str]] = {
     "duration": words.format_duration,
     "byte_size": words.format_bytes,
-    "share": lambda of: words.format_percent(*of),
+    "share": lambda arguments: words.format_percent(*arguments),
     "span": lambda minutes: words.format_time_span(FIRST, FIRST + timedelta(minutes=minutes)),
     "days_of": lambda first: words.format_day_range(
         first := date.fromisoformat(first), first + SIX_DAYS
@@ -42,23 +42,23 @@ SAYS: dict[str, Callable[[Any], str]] = {
     "principal_name": words.format_principal,
     "together": lambda text: words.keep_units_together(text).replace("\N{NO-BREAK SPACE}", "~"),
     "unlinked": words.break_links,
-    "written": lambda of: remove_marks(words.format_value(*of)),
-    "changed": lambda of: words.describe_change(*of),
+    "written": lambda arguments: remove_marks(words.format_value(*arguments)),
+    "changed": lambda arguments: words.describe_change(*arguments),
     "visible": make_visible,
 }
 
 
 @pytest.mark.parametrize("kind", SAYS)
 def test_report_word_function_formats_each_recorded_value(kind: str) -> None:
-    for of, said in SAID[kind]:
-        assert SAYS[kind](of) == said
+    for value, expected in SAID[kind]:
+        assert SAYS[kind](value) == expected
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=300))
 def test_make_visible_turns_any_text_into_visible_characters(text: str) -> None:
     shown = make_visible(text)
-    assert {unicodedata.category(each)[0] for each in shown} <= set("LMNPSZ")
-    assert {each for each in shown if each.isspace()} <= {" "}
+    assert {unicodedata.category(character)[0] for character in shown} <= set("LMNPSZ")
+    assert {character for character in shown if character.isspace()} <= {" "}
     shown.encode()
 
 

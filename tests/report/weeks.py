@@ -22,7 +22,7 @@ from mendq.report.summary import Summary
 from mendq.report.summary import read_summary as read_whole
 
 MONDAY = date(2026, 11, 9)
-DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
+DAYS = tuple(MONDAY + timedelta(days=days) for days in range(7))
 ACCOUNT = "123456789012"
 HERE = ReportedAccount("us-east-1", ACCOUNT, docs_url="https://docs.example/mendq/*.html")
 REPORT_URI = "s3://reports/report/week=2026-W46/report.html"
@@ -31,7 +31,9 @@ Rows = Sequence[Mapping[str, Any]]
 # A whole part of each kind, an empty week, and one with most things that a page can have.
 _SAMPLES: dict[str, Document] = json.loads(Path(__file__).with_name("samples.json").read_text())
 HABITS = {
-    each.name: each.habit for each in CATALOGUE if isinstance(each, NotifiedSymptom) and each.habit
+    symptom.name: symptom.habit
+    for symptom in CATALOGUE
+    if isinstance(symptom, NotifiedSymptom) and symptom.habit
 }
 # What a case's pictures are drawn of.
 PICTURED = _SAMPLES["pictured"]
@@ -101,8 +103,8 @@ def make_previous_weeks(
     weeks = ({"incidents": count, "failed_calls": 10 * count} for count in incidents)
     first = MONDAY - timedelta(days=7 * len(incidents))
     return [
-        each | sums | {"median_seconds_to_heal": median_seconds, "week": f"{monday:%G-W%V}"}
-        for each, monday in zip(
+        week_counts | sums | {"median_seconds_to_heal": median_seconds, "week": f"{monday:%G-W%V}"}
+        for week_counts, monday in zip(
             weeks, (first + timedelta(days=7 * n) for n in range(9)), strict=False
         )
     ]
@@ -114,7 +116,10 @@ def make_reached_a_person(*cases: Document, left_out: int = 0) -> Document:
 
 def make_times_to_heal(symptom: str, *seconds: float) -> Document:
     """A symptom's times to heal."""
-    rows = ({"outcome": "healed", "symptom": symptom, "seconds_to_heal": it} for it in seconds)
+    rows = (
+        {"outcome": "healed", "symptom": symptom, "seconds_to_heal": time_seconds}
+        for time_seconds in seconds
+    )
     (made,) = week_parts.list_times_to_heal(rows)
     return made
 
@@ -126,7 +131,7 @@ def make_queue_days(cases: Rows) -> Document:
 
 def _by_day(cases: Rows) -> dict[date, Rows]:
     return {
-        day: [each for each in cases if each["first_failure"].startswith(f"{day}")] for day in DAYS
+        day: [case for case in cases if case["first_failure"].startswith(f"{day}")] for day in DAYS
     }
 
 
@@ -138,20 +143,20 @@ def make_week(cases: Rows = (), **changes: object) -> Document:
     document = deepcopy(_SAMPLES["week"])
     document |= {
         "totals": week_parts.count_totals(cases) | {"queues": week_parts.count_named_queues(cases)},
-        "by_found_by": week_parts.count_texts(each["found_by"] for each in cases),
-        "by_outcome": week_parts.count_texts(each["outcome"] for each in cases),
-        "by_symptom": week_parts.count_texts(each["symptom"] for each in cases),
+        "by_found_by": week_parts.count_texts(case["found_by"] for case in cases),
+        "by_outcome": week_parts.count_texts(case["outcome"] for case in cases),
+        "by_symptom": week_parts.count_texts(case["symptom"] for case in cases),
         "habits": HABITS,
         "per_day": [
             row
             for day, mine in _by_day(cases).items()
             for row in week_parts.make_day_rows(day, mine)
         ],
-        "cases": [dict(each) for each in cases],
+        "cases": [dict(case) for case in cases],
         "times_to_heal": week_parts.list_times_to_heal(cases),
         "queue_days": make_queue_days(cases),
     }
-    document["not_seen"]["nightly_runs"] = [make_nightly_run(each) for each in DAYS]
+    document["not_seen"]["nightly_runs"] = [make_nightly_run(day) for day in DAYS]
     changes["not_seen"] = document["not_seen"] | dict(changes.get("not_seen", {}))  # type: ignore[call-overload]
     return document | changes
 
@@ -207,7 +212,7 @@ def make_organization_week(members: int = 40, **changes: Any) -> Document:
         for n, name in enumerate(("invoices", "exports"))
     ]
     sums = ("incidents", "failed_calls", "healed", "urgent", "waiting", "rows_left_out")
-    totals = {name: sum(each[name] for each in told) for name in (*sums, "files_unreadable")}
+    totals = {name: sum(member[name] for member in told) for name in (*sums, "files_unreadable")}
     totals |= {"accounts": members, "silent": 1, "late": 1}
     file = "account=111111111111/region=eu-west-1/incidents/week=2026-W46/2026-11-10.parquet"
     unreadable = [{"file": file, "reason": "unreadable"}]
@@ -247,9 +252,9 @@ def make_scan_only_week() -> Document:
     reason = "40 messages are there and no cause is known"
     names = ("orders", "exports", "emails")
     cases = [
-        make_incident(each, outcome="escalated", day=n, urgent=not n, reason=reason, **found)
+        make_incident(name, outcome="escalated", day=n, urgent=not n, reason=reason, **found)
         | {"case_id": f"dlq_messages_waiting-{n:012x}"}
-        for n, each in enumerate(names)
+        for n, name in enumerate(names)
     ]
     waiting = [
         make_open_case(
@@ -289,7 +294,7 @@ def make_scan_only_week() -> Document:
 def drop_newer_fields(value: Any) -> Any:
     """A document as an older Mendq wrote it."""
     if isinstance(value, list):
-        return [drop_newer_fields(each) for each in value]
+        return [drop_newer_fields(item) for item in value]
     if not isinstance(value, dict):
         return value
     old = value.keys() - NEWER - ({"reason"} if "incident_id" in value else set())
@@ -322,12 +327,12 @@ def make_largest_week() -> Document:
             for n, symptom in enumerate(symptoms)
         ],
         times_to_heal=[
-            make_times_to_heal(each, *((10 + n * 97) ** 1.7 for n in range(200)))
-            for each in symptoms
+            make_times_to_heal(symptom, *((10 + n * 97) ** 1.7 for n in range(200)))
+            for symptom in symptoms
         ],
         reached_a_person=make_reached_a_person(*paged, left_out=350),
         do_this_week=[
-            make_recommendation("fix", each, reason=why, why="refused") for each in names[:10]
+            make_recommendation("fix", name, reason=why, why="refused") for name in names[:10]
         ],
         do_this_week_left_out=312,
         open_now=[
@@ -345,11 +350,11 @@ def stub_pictures(patch: pytest.MonkeyPatch) -> None:
     blank = Picture("data:image/svg+xml;base64,QQ==", 1, 1)
     patch.setattr("mendq.report.drawing.make_picture", lambda _: blank)
     patch.setattr("mendq.report.mail.make_png", lambda _: b"a picture")
-    for each in (
+    for chart in (
         "html_page.make_days_chart",
         "mail.make_days_chart",
         "times.make_strip_chart",
         "times.make_axis_chart",
         "html_page.make_sparkline_chart",
     ):
-        patch.setattr(f"mendq.report.{each}", lambda *_: None)
+        patch.setattr(f"mendq.report.{chart}", lambda *_: None)

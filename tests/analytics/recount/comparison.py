@@ -35,8 +35,8 @@ def list_disagreements(out: Path, counted: IncidentCount) -> list[str]:
         if len(rows) != counted.failed_calls.get(day, 0)
     ]
     for day, rows in found["incidents"].items():
-        ours = {_key(each): each for each in counted.incidents.get(day, [])}
-        theirs = {_key(each): _plain(each, ours.get(_key(each), {})) for each in rows}
+        ours = {_key(row): row for row in counted.incidents.get(day, [])}
+        theirs = {_key(row): _plain(row, ours.get(_key(row), {})) for row in rows}
         differing += [
             f"{day}: {theirs.get(key)}, and not {ours.get(key)}"
             for key in ours.keys() | theirs.keys()
@@ -44,7 +44,7 @@ def list_disagreements(out: Path, counted: IncidentCount) -> list[str]:
         ]
         if len(theirs) != len(rows):
             differing.append(f"{day}: a row is there twice")
-    identifiers = [each["incident_id"] for rows in found["incidents"].values() for each in rows]
+    identifiers = [row["incident_id"] for rows in found["incidents"].values() for row in rows]
     if len(identifiers) != len(set(identifiers)):
         differing.append("an incident_id is there twice")
     return differing

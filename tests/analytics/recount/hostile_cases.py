@@ -31,14 +31,16 @@ class Plan:
 def write_cases(random: Random, root: Path, first_day: date) -> list[Published]:
     """Write the transitions and what lies beside them; the calls that belong to them."""
     calls: list[Published] = []
-    for number, plan in enumerate(Plan(**each) for each in TABLES["plans"]):
+    for number, plan in enumerate(Plan(**plan_fields) for plan_fields in TABLES["plans"]):
         start = midnight(first_day) + timedelta(seconds=random.randrange(86_400 * 3 - 7200))
         place = Place(ACCOUNTS[0], REGIONS[0], f"case-{number}")
         calls += _burst(random, place, start, plan)
-        for which, (ending, first, last) in enumerate(plan.cases):
+        for case_number, (ending, first, last) in enumerate(plan.cases):
             about = Place(place.account, place.region, plan.queue or place.queue)
             taken = start + timedelta(seconds=first), start + timedelta(seconds=last)
-            life = list(transitions(f"{plan.symptom}-{number}-{which}", about, plan, ending, taken))
+            life = list(
+                transitions(f"{plan.symptom}-{number}-{case_number}", about, plan, ending, taken)
+            )
             put(root, life)
     beside = root / "findings" / f"dt={first_day}" / "09.json"
     beside.parent.mkdir(parents=True)
@@ -47,7 +49,7 @@ def write_cases(random: Random, root: Path, first_day: date) -> list[Published]:
 
 
 def _burst(random: Random, place: Place, start: datetime, plan: Plan) -> list[Published]:
-    times = [start + timedelta(seconds=each) for each in plan.burst]
+    times = [start + timedelta(seconds=offset) for offset in plan.burst]
     return [
         Published(
             when + timedelta(minutes=5), place.account, place.region,
@@ -84,10 +86,10 @@ def transitions(
 
 
 def put(root: Path, life: list[dict[str, Any]]) -> None:
-    for each in life:
-        path = root / f"dt={each['at'][:10]}" / f"{each['case_id']}-{each['n']}.json"
+    for document in life:
+        path = root / f"dt={document['at'][:10]}" / f"{document['case_id']}-{document['n']}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(each), encoding="utf-8")
+        path.write_text(json.dumps(document), encoding="utf-8")
     last = life[-1]
     half = path.with_name(f"{last['case_id']}-{last['n'] + 1}.json")
     half.write_text(json.dumps({**last, "n": last["n"] + 1, "to": "overridden"})[:-40])

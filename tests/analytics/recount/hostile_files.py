@@ -22,13 +22,13 @@ def write_trail(random: Random, trail: Path, published: list[Published], largest
     def of_file(each: Published) -> tuple[str, str, str]:
         return each.account, each.region, each.at.strftime("%Y/%m/%d")
 
-    ordered = sorted(published, key=lambda each: (of_file(each), each.at))
+    ordered = sorted(published, key=lambda publication: (of_file(publication), publication.at))
     numbers = 0
     for (account, region, day), group in groupby(ordered, key=of_file):
         waiting = list(group)
         while waiting:
             taken = random.randrange(1, largest_file)
-            records = [each.record for each in waiting[:taken]]
+            records = [publication.record for publication in waiting[:taken]]
             stamp = waiting[0].at.strftime("%Y%m%dT%H%MZ")
             waiting = waiting[taken:]
             numbers += 1

@@ -12,7 +12,7 @@ import yaml
 from tests.analytics.recount.hostile_callers import Place, Record, identity
 
 TABLES = yaml.safe_load(Path(__file__).with_name("hostile.yaml").read_text())
-ERRORS = [tuple(each) for each in TABLES["errors"]]
+ERRORS = [tuple(error) for error in TABLES["errors"]]
 
 
 def failed(random: Random, place: Place, error: tuple[str, str, str], when: datetime) -> Record:

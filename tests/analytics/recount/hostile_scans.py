@@ -17,11 +17,11 @@ MISSING_HOURS = frozenset({20, 30, 31})
 
 def write_scans(random: Random, root: Path, first_day: date, arns: Sequence[str]) -> None:
     """A round an hour from the first afternoon on; queues managed from some hour to another."""
-    since = {each: random.choice([0, 0, random.choice(HOURS), 200]) for each in arns}
-    until = {each: random.choice([100, 100, random.choice(HOURS)]) for each in arns}
+    since = {arn: random.choice([0, 0, random.choice(HOURS), 200]) for arn in arns}
+    until = {arn: random.choice([100, 100, random.choice(HOURS)]) for arn in arns}
     for hour in (*HOURS, 120, 190):
         if hour not in MISSING_HOURS:
-            managed = [each for each in arns if since[each] <= hour < until[each] or hour == 120]
+            managed = [arn for arn in arns if since[arn] <= hour < until[arn] or hour == 120]
             at = midnight(first_day) + timedelta(hours=hour, seconds=random.randrange(600))
             put(root, at, {"managed": managed, "managed_whole": random.random() < 0.9})
     put(root, midnight(first_day) + timedelta(hours=30), {"managed": "all", "managed_whole": "yes"})

@@ -21,7 +21,7 @@ class Case:
 
     @classmethod
     def of(cls, transitions: list[dict[str, Any]]) -> Self:
-        ordered = sorted(transitions, key=lambda each: int(each["n"]))
+        ordered = sorted(transitions, key=lambda transition: int(transition["n"]))
         return cls(ordered[0]["case_id"], tuple(ordered))
 
     @property
@@ -32,8 +32,8 @@ class Case:
     @property
     def evidence(self) -> list[tuple[datetime, datetime]]:
         """What each transition stands on, from its first failed call to its last."""
-        found = [each["evidence"] for each in self.transitions]
-        return [(moment(each["first_at"]), moment(each["last_at"])) for each in found]
+        found = [transition["evidence"] for transition in self.transitions]
+        return [(moment(evidence["first_at"]), moment(evidence["last_at"])) for evidence in found]
 
     @property
     def opened_at(self) -> datetime:
@@ -42,16 +42,18 @@ class Case:
     @property
     def ended_at(self) -> datetime | None:
         """When it first came into a state that is final."""
-        ends = [moment(each["at"]) for each in self.transitions if each["to"] in FINAL]
+        ends = [
+            moment(transition["at"]) for transition in self.transitions if transition["to"] in FINAL
+        ]
         return min(ends, default=None)
 
     @property
     def notified(self) -> bool:
-        return any(each["notified"] for each in self.transitions)
+        return any(transition["notified"] for transition in self.transitions)
 
     @property
     def urgent(self) -> bool:
-        return any(each["urgent"] is True for each in self.transitions)
+        return any(transition["urgent"] is True for transition in self.transitions)
 
     @property
     def is_opened_by_scan(self) -> bool:
@@ -59,7 +61,7 @@ class Case:
 
     @property
     def states(self) -> list[str]:
-        return [each["to"] for each in self.transitions]
+        return [transition["to"] for transition in self.transitions]
 
     @property
     def outcome(self) -> str:
@@ -76,12 +78,16 @@ class Case:
             return "approved"
         if not self.notified:
             return "healed"
-        reached = [each for each in self.states if each not in GOOD | APPLIED | {"approved"}]
+        reached = [state for state in self.states if state not in GOOD | APPLIED | {"approved"}]
         return reached[-1] if reached else "escalated"
 
     @property
     def seconds_to_heal(self) -> float | None:
-        verified = [moment(each["at"]) for each in self.transitions if each["to"] == "verified"]
+        verified = [
+            moment(transition["at"])
+            for transition in self.transitions
+            if transition["to"] == "verified"
+        ]
         if not verified:
             return None
         return (verified[0] - self.evidence[0][0]).total_seconds()
@@ -97,7 +103,7 @@ def cases(root: Path) -> list[Case]:
         with suppress(ValueError):
             transition = json.loads(path.read_bytes())
             found.setdefault(transition["case_id"], []).append(transition)
-    return [Case.of(each) for each in found.values()]
+    return [Case.of(case_transitions) for case_transitions in found.values()]
 
 
 def moment(text: str) -> datetime:

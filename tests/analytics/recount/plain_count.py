@@ -48,7 +48,7 @@ class Known:
         if self.home:
             return (account, region) == self.home
         start = f":{region}:{account}:"
-        return any(start in arn for each in self.scans for arn in each.managed)
+        return any(start in arn for scan in self.scans for arn in scan.managed)
 
 
 def count_incidents(
@@ -61,15 +61,15 @@ def count_incidents(
         row = incident(key, burst, known)
         rows[row["first_failure"].date()].append(row)
     for case in known.cases:
-        if case.is_opened_by_scan and not any(belongs(each, case) for each in bursts(calls)):
+        if case.is_opened_by_scan and not any(belongs(burst, case) for burst in bursts(calls)):
             rows[case.opened_at.date()].append(found_by_scan(case))
-    return IncidentCount(dict(rows), dict(Counter(each.event_time.date() for each in calls)))
+    return IncidentCount(dict(rows), dict(Counter(call.event_time.date() for call in calls)))
 
 
 def bursts(calls: list[FailedCall]) -> list[tuple[Key, list[FailedCall]]]:
     """Calls of one account, region, queue and symptom, each at most 900 s after the one before."""
     found: list[tuple[Key, list[FailedCall]]] = []
-    for call in sorted(calls, key=lambda each: (key_of(each), each.event_time)):
+    for call in sorted(calls, key=lambda call: (key_of(call), call.event_time)):
         key = key_of(call)
         if found and found[-1][0] == key and goes_on(found[-1][1], call):
             found[-1][1].append(call)
@@ -92,28 +92,28 @@ def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
     account, region, queue, symptom = key
     first, last = burst[0].event_time, burst[-1].event_time
     joined = [
-        each
-        for each in known.cases
-        if each.about == (queue, symptom) and each.overlaps(first, last)
+        case
+        for case in known.cases
+        if case.about == (queue, symptom) and case.overlaps(first, last)
     ]
-    case = max(joined, key=lambda each: each.opened_at, default=None)
+    case = max(joined, key=lambda case: case.opened_at, default=None)
     return {
         "account": account,
         "region": region,
         "queue_arn": queue,
         "symptom": symptom,
         "found_by": "failed_calls",
-        "error_codes": sorted({each.error_code for each in burst}),
+        "error_codes": sorted({call.error_code for call in burst}),
         "first_failure": first,
         "last_failure": last,
         "failed_calls": len(burst),
-        "principals": sorted({each.principal_arn for each in burst}),
+        "principals": sorted({call.principal_arn for call in burst}),
         "outcome": case.outcome if case else "not_seen",
         "why": None if case else why(key, burst, known),
         "case_id": case.case_id if case else None,
         "seconds_to_heal": case.seconds_to_heal if case else None,
-        "notified": any(each.notified for each in joined),
-        "urgent": any(each.urgent for each in joined),
+        "notified": any(case.notified for case in joined),
+        "urgent": any(case.urgent for case in joined),
     }
 
 
@@ -159,10 +159,10 @@ def why(key: Key, burst: list[FailedCall], known: Known) -> str:
         return "count_only"
     if not lies_here(key):
         return "unresolved_queue" if queue == "unresolved" else "elsewhere"
-    counting = [each for each in burst if counts(each, symptom)]
+    counting = [call for call in burst if counts(call, symptom)]
     if not counting:
         return "no_evidence"
-    if any(each.about == (queue, symptom) and was_open(each, burst) for each in known.cases):
+    if any(case.about == (queue, symptom) and was_open(case, burst) for case in known.cases):
         return "case_open"
     return why_unseen(key, burst, counting, known)
 
@@ -193,8 +193,8 @@ def why_unseen(key: Key, burst: list[FailedCall], counting: list[FailedCall], kn
         return str(seen)
     if not enough_evidence(counting):
         return "too_little_evidence"
-    opened = [each.opened_at for each in known.cases if each.about == (queue, symptom)]
-    is_new = not any(first - AROUND <= each <= last for each in opened)
+    opened = [case.opened_at for case in known.cases if case.about == (queue, symptom)]
+    is_new = not any(first - AROUND <= opened_at <= last for opened_at in opened)
     return "event_lost" if seen == "managed" and is_new else "unknown"
 
 
@@ -207,7 +207,7 @@ def was_open(case: Case, burst: list[FailedCall]) -> bool:
 
 def enough_evidence(burst: list[FailedCall]) -> bool:
     assert find_symptom_of(burst[0]) is not None
-    times = [each.event_time for each in burst]
+    times = [call.event_time for call in burst]
     return any(
         later - earlier <= timedelta(seconds=600)
         for earlier, later in zip(times, times[2:], strict=False)

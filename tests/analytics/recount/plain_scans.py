@@ -22,8 +22,8 @@ class Round:
 
 def scans(root: Path) -> list[Round]:
     """By time; what is no list is passed over."""
-    read = [_round(each) for each in root.glob("dt=????-??-??/*.json")]
-    return sorted((each for each in read if each), key=lambda each: each.at)
+    read = [_round(path) for path in root.glob("dt=????-??-??/*.json")]
+    return sorted((scan for scan in read if scan), key=lambda scan: scan.at)
 
 
 def _round(path: Path) -> Round | None:
@@ -39,14 +39,14 @@ def _round(path: Path) -> Round | None:
 
 def announced(rounds: list[Round], queue: str, first: datetime, last: datetime) -> str | None:
     """managed, not_managed or not_tagged_in_time; None where the scans around tell nothing."""
-    before = [each for each in rounds if each.whole and first - NEAR <= each.at <= first]
-    after = [each for each in rounds if each.whole and last <= each.at <= last + NEAR]
+    before = [scan for scan in rounds if scan.whole and first - NEAR <= scan.at <= first]
+    after = [scan for scan in rounds if scan.whole and last <= scan.at <= last + NEAR]
     if not before or not after:
         return None
     since, until = before[-1].at, after[0].at
     if queue in before[-1].managed and queue in after[0].managed:
         return "managed"
-    if any(queue in each.managed for each in rounds if since <= each.at <= until):
+    if any(queue in scan.managed for scan in rounds if since <= scan.at <= until):
         return None
-    later = [each for each in rounds if last < each.at <= last + LATER]
-    return "not_tagged_in_time" if any(queue in each.managed for each in later) else "not_managed"
+    later = [scan for scan in rounds if last < scan.at <= last + LATER]
+    return "not_tagged_in_time" if any(queue in scan.managed for scan in later) else "not_managed"

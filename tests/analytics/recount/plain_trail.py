@@ -28,12 +28,12 @@ def failed_calls(trail: Path, home: tuple[str, str] | None = None) -> list[Faile
     Where `home` is given, those of that account and region alone, by folder and by record.
     """
     first: dict[str, FailedCall] = {}
-    for path in sorted(log_files(trail, home), key=lambda each: (each.name, each.as_posix())):
+    for path in sorted(log_files(trail, home), key=lambda path: (path.name, path.as_posix())):
         for record in records(path.read_bytes()):
             call = read(record)
             if isinstance(call, FailedCall) and home in (None, (call.account, call.region)):
                 first.setdefault(call.event_id, call)
-    return [each for each in first.values() if not is_our_own(each)]
+    return [call for call in first.values() if not is_our_own(call)]
 
 
 def log_files(trail: Path, home: tuple[str, str] | None) -> Iterator[Path]:

@@ -58,8 +58,8 @@ def write_scene(root: Path, seed: int, size: SceneSize) -> Scene:
 
 def queue_arns(calls: list[Published]) -> list[str]:
     """Those that the records name where they should."""
-    found = (re.search(r"arn:aws:sqs:[^\"]+", json.dumps(each.record)) for each in calls)
-    return sorted({each[0] for each in found if each})
+    found = (re.search(r"arn:aws:sqs:[^\"]+", json.dumps(call.record)) for call in calls)
+    return sorted({match[0] for match in found if match})
 
 
 def write_odd_files(random: Random, trail: Path, first_day: date) -> int:
@@ -73,9 +73,9 @@ def write_odd_files(random: Random, trail: Path, first_day: date) -> int:
         return json.dumps({"Records": made}).encode()
 
     here = folder(trail, account, region, second)
-    written = {here / name: each for name, each in unreadable(text("unreadable")).items()}
+    written = {here / name: content for name, content in unreadable(text("unreadable")).items()}
     texts = [text(f"odd-{number}") for number in range(10)]
-    written |= {here / name: each for name, each in odd_but_readable(texts).items()}
+    written |= {here / name: content for name, content in odd_but_readable(texts).items()}
     for kind in NEIGHBOURS:
         beside = folder(trail, account, region, second, kind)
         name = f"{account}_{kind}_{region}_20240101T0000Z_x.json.gz"
