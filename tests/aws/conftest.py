@@ -1,4 +1,4 @@
-"""The account on moto, as the tests of the engine have it."""
+"""The fixture `account`: an AWS account in moto."""
 
 from tests.account.account import account
 

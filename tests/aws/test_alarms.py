@@ -1,4 +1,4 @@
-"""Which alarms watch a queue, whoever made them and however."""
+"""Test which CloudWatch alarms count as watching a queue, and the reading of two weeks' metrics."""
 
 from __future__ import annotations
 
@@ -25,79 +25,87 @@ from tests.scan.scanner import Scanner, open_scanner
 
 
 @pytest.fixture
-def seen() -> Iterator[Scanner]:
-    with open_scanner() as made:
-        yield made
+def scanner() -> Iterator[Scanner]:
+    with open_scanner() as opened_scanner:
+        yield opened_scanner
 
 
-def metric(name: str, queue: str = "orders", namespace: str = "AWS/SQS") -> dict[str, Any]:
+def make_metric(name: str, queue: str = "orders", namespace: str = "AWS/SQS") -> dict[str, Any]:
     dimensions = [{"Name": "QueueName", "Value": queue}]
     return {"Namespace": namespace, "MetricName": name, "Dimensions": dimensions}
 
 
-def put(seen: Scanner, name: str, **what: Any) -> None:
-    over = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
-    seen.account.clients.cloudwatch.put_metric_alarm(AlarmName=name, **{**over, **what})
+def put_alarm(scanner: Scanner, name: str, **parameters: Any) -> None:
+    rule = {"ComparisonOperator": "GreaterThanThreshold", "EvaluationPeriods": 1, "Threshold": 1}
+    scanner.account.clients.cloudwatch.put_metric_alarm(AlarmName=name, **{**rule, **parameters})
 
 
-def of(name: str, of_metric: dict[str, Any]) -> dict[str, Any]:
-    return {"Id": name, "MetricStat": {"Metric": of_metric, "Period": 60, "Stat": "Maximum"}}
+def make_metric_query(query_id: str, metric: dict[str, Any]) -> dict[str, Any]:
+    return {"Id": query_id, "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Maximum"}}
 
 
-def test_alarms_count_by_what_they_are_made_of(seen: Scanner) -> None:
+def test_alarmed_metrics_include_plain_alarms_metric_math_and_metrics_insights_on_all_pages(
+    scanner: Scanner,
+) -> None:
     for n in range(60):  # more than one page
-        put(
-            seen,
+        put_alarm(
+            scanner,
             f"of-another-{n}",
             Period=60,
             Statistic="Sum",
-            **metric("Errors", "f", "AWS/Lambda"),
+            **make_metric("Errors", "f", "AWS/Lambda"),
         )
-    put(seen, "plain", Period=60, Statistic="Maximum", **metric(AGE_METRIC))
-    put(
-        seen,
+    put_alarm(scanner, "plain", Period=60, Statistic="Maximum", **make_metric(AGE_METRIC))
+    put_alarm(
+        scanner,
         "math",
-        Metrics=[of("a", metric(IN_FLIGHT_METRIC)), {"Id": "b", "Expression": "a * 2"}],
+        Metrics=[
+            make_metric_query("a", make_metric(IN_FLIGHT_METRIC)),
+            {"Id": "b", "Expression": "a * 2"},
+        ],
     )
     query = f'SELECT MAX({DEPTH_METRIC}) FROM SCHEMA("AWS/SQS", QueueName)'  # noqa: S608 - of CloudWatch
-    put(seen, "insights", Metrics=[{"Id": "q", "Expression": query, "Period": 60}])
-    assert read_alarmed_metrics(seen.account.clients) == {
+    put_alarm(scanner, "insights", Metrics=[{"Id": "q", "Expression": query, "Period": 60}])
+    assert read_alarmed_metrics(scanner.account.clients) == {
         "orders": frozenset({AGE_METRIC, IN_FLIGHT_METRIC}),
         ANY_QUEUE: frozenset({DEPTH_METRIC}),
     }
 
 
-def test_a_dlq_that_is_gone_has_no_alarms_to_ask_for() -> None:
+def test_alarmed_metrics_of_a_deleted_dlq_are_unknown() -> None:
     alarms = {"orders": frozenset({AGE_METRIC}), "orders-dlq": frozenset({DEPTH_METRIC})}
-    there = add_alarmed_metrics_of_queue_and_dlq(
+    with_dlq = add_alarmed_metrics_of_queue_and_dlq(
         standard_queue(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms
     )
-    assert there.alarmed_metrics == frozenset({AGE_METRIC})
-    assert there.dlq is not None
-    assert there.dlq.alarmed_metrics == frozenset({DEPTH_METRIC})
-    gone = add_alarmed_metrics_of_queue_and_dlq(
+    assert with_dlq.alarmed_metrics == frozenset({AGE_METRIC})
+    assert with_dlq.dlq is not None
+    assert with_dlq.dlq.alarmed_metrics == frozenset({DEPTH_METRIC})
+    with_deleted_dlq = add_alarmed_metrics_of_queue_and_dlq(
         standard_queue(dlq=QueueFacts("a person's text", {})), alarms
     )
-    assert gone.dlq is not None
-    assert gone.dlq.alarmed_metrics is None
+    assert with_deleted_dlq.dlq is not None
+    assert with_deleted_dlq.dlq.alarmed_metrics is None
 
 
-def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanner) -> None:
-    arn, now = STANDARD_ARN, seen.account.now.replace(minute=30, second=0, microsecond=0)
+def test_two_weeks_of_metrics_are_the_maximum_of_each_five_minutes(scanner: Scanner) -> None:
+    arn = STANDARD_ARN
+    now = scanner.account.now.replace(minute=30, second=0, microsecond=0)
     for minutes, age in ((1, 40), (3, 70), (60, 10)):
-        seen.put_metrics(arn, now - timedelta(minutes=minutes), age=age)
-    seen.put_metrics(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
-    found = read_two_weeks_of_metrics(
-        seen.account.clients, arn, [AGE_METRIC, IN_FLIGHT_METRIC], now
+        scanner.put_metrics(arn, now - timedelta(minutes=minutes), age=age)
+    scanner.put_metrics(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
+    points = read_two_weeks_of_metrics(
+        scanner.account.clients, arn, [AGE_METRIC, IN_FLIGHT_METRIC], now
     )
-    assert [value for _, value in found[AGE_METRIC]] == [10, 70]
-    assert found[IN_FLIGHT_METRIC] == []
-    assert read_two_weeks_of_metrics(seen.account.clients, arn, [], now) == {}, "nothing is billed"
+    assert [value for _, value in points[AGE_METRIC]] == [10, 70]
+    assert points[IN_FLIGHT_METRIC] == []
+    assert read_two_weeks_of_metrics(scanner.account.clients, arn, [], now) == {}, (
+        "nothing is billed"
+    )
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
-def test_metrics_leave_out_what_is_no_finite_number(seen: Scanner, odd: float) -> None:
-    now = seen.account.now
+def test_metrics_leave_out_nan_and_infinite_datapoints(scanner: Scanner, odd: float) -> None:
+    now = scanner.account.now
 
     def answer(**_: Any) -> tuple[Any, dict[str, Any]]:
         moments = [now - timedelta(minutes=minutes) for minutes in (9, 8, 7)]
@@ -107,17 +115,11 @@ def test_metrics_leave_out_what_is_no_finite_number(seen: Scanner, odd: float) -
         results = [{"Id": name, "Label": name, **points} for name in names]
         return SimpleNamespace(status_code=200), {"MetricDataResults": results}
 
-    events = seen.account.clients.cloudwatch.meta.events
+    events = scanner.account.clients.cloudwatch.meta.events
     events.register_first("before-call.*.GetMetricData", cast("Callable[..., None]", answer))
-    clients, since = seen.account.clients, now - timedelta(hours=1)
-    assert [
-        value
-        for _, value in read_two_weeks_of_metrics(clients, STANDARD_ARN, [AGE_METRIC], now)[
-            AGE_METRIC
-        ]
-    ] == [
-        3.0,
-        4.0,
-    ]
+    clients = scanner.account.clients
+    points = read_two_weeks_of_metrics(clients, STANDARD_ARN, [AGE_METRIC], now)
+    assert [value for _, value in points[AGE_METRIC]] == [3.0, 4.0]
+    since = now - timedelta(hours=1)
     assert count_deleted_messages(clients, STANDARD_ARN, since, now) == 7
     assert read_function_metrics(clients, ["bill"], now)["bill"]["invocations"] == 7

@@ -1,4 +1,4 @@
-"""moto knows no change calendars: botocore's Stubber answers in AWS's shape."""
+"""Test change calendars. Stubber answers in AWS's shape, because moto has no change calendars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def clients() -> Clients:
 @pytest.mark.parametrize(
     ("state", "expected"), [("OPEN", None), ("CLOSED", "the change calendar is closed")]
 )
-def test_the_calendar_decides_and_where_there_is_none_none_is_asked(
+def test_closed_change_calendar_freezes_and_without_a_calendar_none_is_read(
     clients: Clients, state: str, expected: str | None
 ) -> None:
     answer: dict[str, Any] = {"State": state}
@@ -31,7 +31,7 @@ def test_the_calendar_decides_and_where_there_is_none_none_is_asked(
         assert explain_closed_calendars(clients, (CALENDAR,)) == expected
 
 
-def test_an_unreadable_calendar_freezes(clients: Clients) -> None:
+def test_unreadable_change_calendar_freezes(clients: Clients) -> None:
     with Stubber(clients.ssm) as ssm:
         ssm.add_client_error("get_calendar_state", "AccessDeniedException")
         assert "cannot be read" in str(explain_closed_calendars(clients, (CALENDAR,)))

@@ -1,4 +1,4 @@
-"""`make_queue`: what SQS answers while a queue is made, and that nothing is made twice or lost."""
+"""Test `make_queue`: each answer of SQS while a queue is created, and no queue created twice."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ GIVEN = {"VisibilityTimeout": "45"}
 
 
 @pytest.fixture
-def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return the seconds that are slept, which no test waits for."""
+def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each sleep. No test really sleeps."""
     return replace_sleep(monkeypatch)
 
 
-def _names(account: Account) -> list[str]:
+def _list_queue_names(account: Account) -> list[str]:
     urls = account.clients.sqs.list_queues().get("QueueUrls", [])
     return [url.rpartition("/")[2] for url in urls]
 
 
-def _not_there_yet(account: Account, times: int) -> list[str]:
-    """Let the first reads of any queue find none, as SQS does just after it made one."""
+def _hide_new_queue(account: Account, times: int) -> list[str]:
+    """Make the first reads of any queue find none, as SQS does just after creating a queue."""
     error: Any = {"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue", "Message": "none"}}
     reads: list[str] = []
 
@@ -42,7 +42,7 @@ def _not_there_yet(account: Account, times: int) -> list[str]:
     return reads
 
 
-def _refused_with(account: Account, code: str, status: int) -> None:
+def _refuse_create_queue(account: Account, code: str, status: int) -> None:
     answer: Any = {
         "Error": {"Code": code, "Message": "no"},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -52,20 +52,20 @@ def _refused_with(account: Account, code: str, status: int) -> None:
 
 
 def test_make_queue_returns_attributes_once_new_queue_can_be_read(
-    account: Account, waited: list[float]
+    account: Account, sleeps: list[float]
 ) -> None:
-    reads = _not_there_yet(account, NEW_QUEUE_READ_ATTEMPTS - 1)
+    reads = _hide_new_queue(account, NEW_QUEUE_READ_ATTEMPTS - 1)
     made = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(made, dict)
     assert made["VisibilityTimeout"] == "45"
     assert len(reads) == NEW_QUEUE_READ_ATTEMPTS
-    assert waited == [1] * (NEW_QUEUE_READ_ATTEMPTS - 1)
+    assert sleeps == [1] * (NEW_QUEUE_READ_ATTEMPTS - 1)
 
 
-def test_make_queue_asks_for_another_try_if_new_queue_cannot_be_read_yet(
-    account: Account, waited: list[float]
+def test_make_queue_returns_retry_if_new_queue_cannot_be_read_yet(
+    account: Account, sleeps: list[float]
 ) -> None:
-    reads = _not_there_yet(account, NEW_QUEUE_READ_ATTEMPTS)
+    reads = _hide_new_queue(account, NEW_QUEUE_READ_ATTEMPTS)
     refusal = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(refusal, Retry)
     assert refusal.code == "not_usable_yet"
@@ -73,30 +73,36 @@ def test_make_queue_asks_for_another_try_if_new_queue_cannot_be_read_yet(
     assert len(reads) == NEW_QUEUE_READ_ATTEMPTS
     made = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(made, dict), "the next try finds the queue that is there"
-    assert _names(account) == ["orders-dlq"]
+    assert _list_queue_names(account) == ["orders-dlq"]
 
 
 @pytest.mark.parametrize(
     ("code", "status"), [("AccessDenied", 403), ("InvalidAttributeValue", 400)]
 )
-def test_make_queue_pages_if_aws_refuses_for_good(account: Account, code: str, status: int) -> None:
-    _refused_with(account, code, status)
+def test_make_queue_returns_escalate_if_aws_denies_or_rejects_the_call(
+    account: Account, code: str, status: int
+) -> None:
+    _refuse_create_queue(account, code, status)
     refusal = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(refusal, Escalate)
     assert refusal.code == AWS_REFUSED
     assert code in refusal.reason
-    assert _names(account) == []
+    assert _list_queue_names(account) == []
 
 
-def test_make_queue_waits_for_a_deleted_name(account: Account) -> None:
-    _refused_with(account, "AWS.SimpleQueueService.QueueDeletedRecently", 400)
+def test_make_queue_returns_retry_if_a_queue_of_that_name_was_deleted_recently(
+    account: Account,
+) -> None:
+    _refuse_create_queue(account, "AWS.SimpleQueueService.QueueDeletedRecently", 400)
     refusal = make_queue(account.clients, QUEUE, GIVEN)
     assert isinstance(refusal, Retry)
     assert refusal.code == "deleted_recently"
-    assert _names(account) == []
+    assert _list_queue_names(account) == []
 
 
-def test_make_queue_raises_if_aws_may_answer_later(account: Account) -> None:
+def test_make_queue_raises_if_sqs_cannot_be_reached_and_works_on_the_next_call(
+    account: Account,
+) -> None:
     away = EndpointConnectionError(endpoint_url="sqs")
     let_through = deny_operation(account.clients.sqs_for_writing, "CreateQueue", unreachable=away)
     with pytest.raises(EndpointConnectionError):

@@ -1,4 +1,4 @@
-"""Who changed a queue: what CloudTrail leaves open is said, and never taken for nobody."""
+"""Test who changed a queue according to CloudTrail. Missing answers never count as no change."""
 
 from __future__ import annotations
 
@@ -31,21 +31,25 @@ from tests.heal.policy_events import (
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 
 
-def _since(account: Account) -> Any:
+def _list_changes(account: Account) -> Any:
     return list_changes_since(account.clients, QUEUE, account.now - timedelta(days=1))
 
 
-def _changed(account: Account, event_name: str = "SetQueueAttributes", **over: Any) -> QueueChange:
-    """The one change that this event is taken for."""
+def _read_single_change(
+    account: Account, event_name: str = "SetQueueAttributes", **over: Any
+) -> QueueChange:
+    """Return the change that this CloudTrail event is read as."""
     account.history = [make_policy_event(account, QUEUE, event_name, **over)]
-    (found,) = _since(account)
+    (found,) = _list_changes(account)
     assert isinstance(found, QueueChange)
     return found
 
 
 @pytest.mark.parametrize("event_name", sorted(QUEUE_CHANGE_CALLS - {"SetQueueAttributes"}))
-def test_every_other_change_may_be_one_of_the_policy(account: Account, event_name: str) -> None:
-    found = _changed(account, event_name)
+def test_every_call_that_changes_queues_counts_as_a_possible_policy_change(
+    account: Account, event_name: str
+) -> None:
+    found = _read_single_change(account, event_name)
     assert found == QueueChange(account.now, event_name, ALICE, ("Policy",))
 
 
@@ -59,13 +63,15 @@ def test_every_other_change_may_be_one_of_the_policy(account: Account, event_nam
         {"awsRegion": "eu-west-1"},
     ],
 )
-def test_what_changed_nothing_of_this_queue(account: Account, over: dict[str, Any]) -> None:
+def test_failed_calls_and_calls_about_other_services_or_queues_are_no_change_of_the_queue(
+    account: Account, over: dict[str, Any]
+) -> None:
     account.history = [make_policy_event(account, QUEUE, **over)]
-    assert _since(account) == ()
+    assert _list_changes(account) == ()
 
 
 @pytest.mark.parametrize(
-    ("asked", "may_be"),
+    ("parameters", "may_change_policy"),
     [
         (
             {"queueUrl": make_public_queue_url(QUEUE), "attributes": {"VisibilityTimeout": "31"}},
@@ -82,10 +88,11 @@ def test_what_changed_nothing_of_this_queue(account: Account, over: dict[str, An
         ),
     ],
 )
-def test_what_may_be_one_of_this_queue_s_policy_is_taken_for_one(
-    account: Account, asked: object, *, may_be: bool
+def test_set_queue_attributes_with_unclear_parameters_counts_as_a_possible_policy_change(
+    account: Account, parameters: object, *, may_change_policy: bool
 ) -> None:
-    assert _changed(account, requestParameters=asked).may_change_policy is may_be
+    change = _read_single_change(account, requestParameters=parameters)
+    assert change.may_change_policy is may_change_policy
 
 
 @pytest.mark.parametrize(
@@ -99,72 +106,82 @@ def test_what_may_be_one_of_this_queue_s_policy_is_taken_for_one(
         ({"invokedBy": "cloudformation.amazonaws.com"}, False),
     ],
 )
-def test_cloudformation_is_recognised_by_what_aws_writes_and_no_caller_can(
+def test_cloudformation_is_recognised_only_by_fields_that_a_caller_cannot_set(
     account: Account, over: dict[str, Any], *, is_cloudformation: bool
 ) -> None:
-    assert _changed(account, **over).by_cloudformation is is_cloudformation
+    assert _read_single_change(account, **over).by_cloudformation is is_cloudformation
 
 
-def test_a_role_is_named_by_its_arn_and_not_by_its_session(account: Account) -> None:
+def test_change_by_an_assumed_role_names_the_roles_arn_and_not_the_session(
+    account: Account,
+) -> None:
     session = f"arn:aws:sts::{ACCOUNT}:assumed-role/operators/{DEPLOYS}"
-    found = _changed(account, userIdentity=make_identity(ALICE, arn=session))
+    found = _read_single_change(account, userIdentity=make_identity(ALICE, arn=session))
     assert found.principal_arn == ALICE
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "{", '"text"'])
-def test_an_event_that_cannot_be_read_leaves_it_open(account: Account, text: str) -> None:
+def test_history_with_an_unreadable_event_is_reported_as_not_readable(
+    account: Account, text: str
+) -> None:
     account.history = [{"EventTime": account.now, "CloudTrailEvent": text}]
-    assert "is not readable" in _since(account)
+    assert "is not readable" in _list_changes(account)
 
 
-def test_a_history_that_does_not_end_leaves_it_open(account: Account) -> None:
+def test_history_of_too_many_pages_is_reported_instead_of_read_further(account: Account) -> None:
     with Stubber(account.clients.cloudtrail_in_full) as stub:
         for page in range(MOST_PAGES_FOR_DECISION):
             stub.add_response("lookup_events", {"Events": [], "NextToken": str(page)})
         assert (
-            _since(account)
+            _list_changes(account)
             == f"more than {MOST_PAGES_FOR_DECISION * 50} calls of AddPermission since"
         )
         stub.assert_no_pending_responses()
 
 
-def test_all_pages_of_every_kind_are_read_from_that_moment_on(account: Account) -> None:
+def test_changes_are_read_from_all_pages_of_every_call_since_the_given_time(
+    account: Account,
+) -> None:
     since = account.now - timedelta(days=1)
     with Stubber(account.clients.cloudtrail_in_full) as stub:
         for name in sorted(QUEUE_CHANGE_CALLS):
             kind = [{"AttributeKey": "EventName", "AttributeValue": name}]
-            asked = {"LookupAttributes": kind, "StartTime": since, "MaxResults": 50}
-            more = {"Events": [make_policy_event(account, QUEUE, name)], "NextToken": "more"}
-            stub.add_response("lookup_events", more, asked)
-            last = {"Events": [make_policy_event(account, QUEUE, name)]}
-            stub.add_response("lookup_events", last, {**asked, "NextToken": "more"})
-        assert len(_since(account)) == 2 * len(QUEUE_CHANGE_CALLS)
+            request = {"LookupAttributes": kind, "StartTime": since, "MaxResults": 50}
+            first_page = {"Events": [make_policy_event(account, QUEUE, name)], "NextToken": "more"}
+            stub.add_response("lookup_events", first_page, request)
+            last_page = {"Events": [make_policy_event(account, QUEUE, name)]}
+            stub.add_response("lookup_events", last_page, {**request, "NextToken": "more"})
+        assert len(_list_changes(account)) == 2 * len(QUEUE_CHANGE_CALLS)
 
 
 @pytest.mark.parametrize("answer", [{}, {"Events": None}, {"Events": "busy"}, {"Events": {}}])
-def test_an_answer_without_events_is_not_that_nobody_changed_it(
+def test_cloudtrail_answer_without_events_is_reported_and_not_read_as_no_change(
     account: Account, answer: dict[str, Any]
 ) -> None:
-    """As where something between us and AWS answers in its place."""
+    """For example if a proxy between Mendq and AWS answers."""
     answer_instead(account.clients.cloudtrail_in_full, answer)
-    found = _since(account)
+    found = _list_changes(account)
     assert isinstance(found, str)
     assert "holds no events" in found
     answer_instead(account.clients.cloudtrail, answer)
-    assert _last(account) == "CloudTrail did not say (no events in its answer)"
+    assert _find_last_change(account) == "CloudTrail did not say (no events in its answer)"
 
 
-def _last(account: Account, queue_arn: str = QUEUE) -> Any:
+def _find_last_change(account: Account, queue_arn: str = QUEUE) -> Any:
     return RecentQueueChanges(account.clients).find_last_change(queue_arn)
 
 
-def test_reads_of_our_own_do_not_hide_who_changed_a_queue_last(account: Account) -> None:
+def test_last_change_is_found_behind_300_read_only_calls_by_mendq(account: Account) -> None:
     read = make_policy_event(account, QUEUE, eventName="ListMessageMoveTasks", readOnly=True)
     account.history = [*[read] * 300, make_policy_event(account, QUEUE)]
-    assert _last(account) == QueueChange(account.now, "SetQueueAttributes", ALICE, ("Policy",))
+    assert _find_last_change(account) == QueueChange(
+        account.now, "SetQueueAttributes", ALICE, ("Policy",)
+    )
 
 
-def test_the_newest_of_every_kind_is_named_behind_what_cannot_be_read(account: Account) -> None:
+def test_last_change_skips_unreadable_events_and_is_the_newest_of_all_kinds_of_call(
+    account: Account,
+) -> None:
     made = make_policy_event(
         account, QUEUE, "CreateQueue", responseElements={"queueUrl": make_public_queue_url(QUEUE)}
     )
@@ -172,60 +189,61 @@ def test_the_newest_of_every_kind_is_named_behind_what_cannot_be_read(account: A
     changed = make_policy_event(account, QUEUE, userIdentity={})
     unreadable = [{"EventTime": account.now, "CloudTrailEvent": text} for text in ("", "null")]
     account.history = [*unreadable, {}, changed, made]
-    found = _last(account)
+    found = _find_last_change(account)
     assert (found.event_name, found.principal_arn) == ("SetQueueAttributes", "unknown")
     account.history = [made]
-    assert _last(account).event_name == "CreateQueue"
-    assert _last(account, f"{QUEUE}2") is None
+    assert _find_last_change(account).event_name == "CreateQueue"
+    assert _find_last_change(account, f"{QUEUE}2") is None
 
 
-def test_a_change_that_older_ones_may_follow_is_not_called_the_last(account: Account) -> None:
-    """101 changes of another queue hide those before; the making of this one is older still."""
+def test_last_change_is_unknown_if_changes_of_other_queues_may_hide_a_newer_one(
+    account: Account,
+) -> None:
+    """101 changes of another queue hide all changes before them, also newer ones of this queue."""
     made = make_policy_event(account, QUEUE, "CreateQueue")
     account.later(minutes=1)
     others = [make_policy_event(account, f"{QUEUE}2") for _ in range(101)]
     account.history = [*others, made]
-    assert _last(account) == "not among the newest 101 changes of this account's queues"
+    assert _find_last_change(account) == "not among the newest 101 changes of this account's queues"
     account.later(minutes=1)
     account.history.insert(0, make_policy_event(account, QUEUE, "AddPermission"))
-    assert _last(account).event_name == "AddPermission"
+    assert _find_last_change(account).event_name == "AddPermission"
 
 
-def test_queues_that_others_make_hide_no_change_of_this_one(account: Account) -> None:
+def test_last_change_is_found_behind_101_created_queues(account: Account) -> None:
     changed = make_policy_event(account, QUEUE, "SetQueueAttributes")
     account.later(minutes=1)
     made = [make_policy_event(account, f"{QUEUE}2", "CreateQueue") for _ in range(101)]
     account.history = [*made, changed]
-    assert _last(account).event_name == "SetQueueAttributes"
+    assert _find_last_change(account).event_name == "SetQueueAttributes"
 
 
-def test_it_is_asked_once_for_all_queues_and_no_faster_than_an_account_may(
+def test_cloudtrail_is_read_once_for_all_queues_at_two_calls_a_second(
     account: Account,
 ) -> None:
     slept = list[float]()
     paced = CallRateLimit(per_second=2, sleep=slept.append, clock=lambda: 0.0)
     account.clients.__dict__["event_history_pace"] = paced
-    asked = list[Any]()
+    calls = list[Any]()
     events = account.clients.cloudtrail.meta.events
-    events.register("before-call.cloudtrail.LookupEvents", lambda **_: asked.append(1))
+    events.register("before-call.cloudtrail.LookupEvents", lambda **_: calls.append(1))
     account.history = [make_policy_event(account, QUEUE)]
     recent = RecentQueueChanges(account.clients)
-    assert [recent.find_last_change(each) is None for each in (QUEUE, f"{QUEUE}2", QUEUE)] == [
-        0,
-        1,
-        0,
-    ]
-    assert len(asked) == len(QUEUE_CHANGE_CALLS)
+    assert recent.find_last_change(QUEUE) is not None
+    assert recent.find_last_change(f"{QUEUE}2") is None
+    assert recent.find_last_change(QUEUE) is not None
+    assert len(calls) == len(QUEUE_CHANGE_CALLS)
     assert slept == [n / 2 for n in range(len(QUEUE_CHANGE_CALLS))]
 
 
-def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
+def test_last_change_lists_the_three_changes_before_it(account: Account) -> None:
     for _ in range(6):
         account.history.insert(0, make_policy_event(account, QUEUE))
         account.later(hours=1)
     last = RecentQueueChanges(account.clients).find_last_change(QUEUE)
     assert isinstance(last, QueueChange)
-    hours = [(account.now - each.at).total_seconds() / 3600 for each in (last, *last.earlier)]
+    changes = (last, *last.earlier)
+    hours = [(account.now - change.at).total_seconds() / 3600 for change in changes]
     assert hours == [1, 2, 3, 4]
 
 
@@ -236,7 +254,7 @@ def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
         EndpointConnectionError(endpoint_url="cloudtrail"),
     ],
 )
-def test_cloudtrail_that_does_not_answer_is_not_that_nobody_changed_the_queue(
+def test_cloudtrail_error_is_reported_and_not_read_as_no_change(
     account: Account, error: Exception
 ) -> None:
     def fail(**_: Any) -> None:
@@ -245,5 +263,5 @@ def test_cloudtrail_that_does_not_answer_is_not_that_nobody_changed_the_queue(
     for client in (account.clients.cloudtrail_in_full, account.clients.cloudtrail):
         client.meta.events.register_first("before-call.cloudtrail.LookupEvents", fail)
     name = type(error).__name__
-    assert _since(account) == f"CloudTrail did not answer ({name})"
-    assert _last(account) == f"CloudTrail did not say ({name})"
+    assert _list_changes(account) == f"CloudTrail did not answer ({name})"
+    assert _find_last_change(account) == f"CloudTrail did not say ({name})"

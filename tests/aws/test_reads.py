@@ -1,4 +1,4 @@
-"""What heal and a scan see of a queue, beyond its attributes; and which queues there are."""
+"""Test the facts that heal and the scan read about a queue, and which queues Mendq manages."""
 
 from __future__ import annotations
 
@@ -27,46 +27,48 @@ from tests.scan.scanner import Scanner, open_scanner
 
 
 @pytest.fixture
-def seen() -> Iterator[Scanner]:
-    with open_scanner() as made:
-        yield made
+def scanner() -> Iterator[Scanner]:
+    with open_scanner() as opened_scanner:
+        yield opened_scanner
 
 
-def facts(seen: Scanner, queue_arn: str, *needs: Need) -> Facts:
-    return gather_facts(seen.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
+def read_facts(scanner: Scanner, queue_arn: str, *needs: Need) -> Facts:
+    return gather_facts(scanner.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
 
 
-def with_dlq(seen: Scanner) -> tuple[str, str]:
-    """A queue and its DLQ."""
-    messages = seen.account.queue("orders-dlq.fifo")
+def make_queue_with_dlq(scanner: Scanner) -> tuple[str, str]:
+    """Make a queue and its DLQ. Return both ARNs."""
+    messages = scanner.account.queue("orders-dlq.fifo")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
-    return seen.account.queue("orders.fifo", RedrivePolicy=policy), messages
+    return scanner.account.queue("orders.fifo", RedrivePolicy=policy), messages
 
 
-def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanner) -> None:
-    """By that the catalogue's examples are cut down to what a scan would know."""
-    both = with_dlq(seen)
-    fail_calls(seen.account, both[0])
-    seen.account.later(hours=7)
-    at = seen.account.now - timedelta(minutes=30)
-    seen.put_metrics(both[1], at, sent=1)
-    seen.move_tasks[both[1]] = [
+def test_each_need_reads_exactly_the_facts_that_its_declaration_lists(scanner: Scanner) -> None:
+    """Catalogue tests use this declaration to cut examples down to the facts that a scan reads."""
+    queue_arns = make_queue_with_dlq(scanner)
+    source, messages = queue_arns
+    fail_calls(scanner.account, source)
+    scanner.account.later(hours=7)
+    at = scanner.account.now - timedelta(minutes=30)
+    scanner.put_metrics(messages, at, sent=1)
+    scanner.move_tasks[messages] = [
         {"Status": "RUNNING", "StartedTimestamp": int(at.timestamp() * 1000)}
     ]
     answered = set[Need]()
     for need in Need:
-        gathered = [facts(seen, each, need) for each in both]
-        assert gathered == [keep_read_facts(each, {Need.QUEUE, need}) for each in gathered], need
-        if gathered != [keep_read_facts(each, {Need.QUEUE}) for each in gathered]:
-            answered.add(need)
-    of_people = {Need.APPROVED_SOURCES, Need.PIN}
-    of_lambda = {Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY}
-    elsewhere = {Need.QUEUE, Need.SOURCE_CASES} | of_people | of_lambda
-    assert answered == set(Need) - elsewhere
+        for queue_arn in queue_arns:
+            facts = read_facts(scanner, queue_arn, need)
+            assert facts == keep_read_facts(facts, {Need.QUEUE, need}), need
+            if facts != keep_read_facts(facts, {Need.QUEUE}):
+                answered.add(need)
+    made_by_people = {Need.APPROVED_SOURCES, Need.PIN}
+    read_from_lambda = {Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY}
+    tested_elsewhere = {Need.QUEUE, Need.SOURCE_CASES} | made_by_people | read_from_lambda
+    assert answered == set(Need) - tested_elsewhere
 
 
 @pytest.mark.parametrize(
-    ("status", "hours_ago", "moves"),
+    ("status", "hours_ago", "is_running"),
     [
         ("RUNNING", 30, True),
         ("WHATEVER-COMES", 43, True),
@@ -75,34 +77,38 @@ def test_a_need_is_answered_by_what_is_written_down_as_its_answer(seen: Scanner)
         ("COMPLETED", 43, False),
     ],
 )
-def test_a_redrive_counts_into_and_out_of_while_what_is_measured_may_show_it(
-    seen: Scanner, status: str, hours_ago: int, moves: bool
+def test_move_task_counts_as_running_for_source_and_dlq_while_the_measurements_may_show_it(
+    scanner: Scanner, status: str, hours_ago: int, is_running: bool
 ) -> None:
-    source, messages = with_dlq(seen)
-    assert not facts(seen, source, Need.MOVE_TASKS).move_task_running
-    started = (seen.account.now - timedelta(hours=hours_ago)).timestamp() * 1000
-    seen.move_tasks[messages] = [{"Status": status, "StartedTimestamp": int(started)}]
+    source, messages = make_queue_with_dlq(scanner)
+    assert not read_facts(scanner, source, Need.MOVE_TASKS).move_task_running
+    started = (scanner.account.now - timedelta(hours=hours_ago)).timestamp() * 1000
+    scanner.move_tasks[messages] = [{"Status": status, "StartedTimestamp": int(started)}]
     for queue in (source, messages):
-        assert facts(seen, queue, Need.MOVE_TASKS).move_task_running is moves
+        assert read_facts(scanner, queue, Need.MOVE_TASKS).move_task_running is is_running
 
 
-def test_cases_are_known_of_a_queue_and_of_its_sources(seen: Scanner) -> None:
-    source, messages = with_dlq(seen)
-    open_ones, newest = Need.OPEN_CASES, Need.SOURCE_CASES
-    before = facts(seen, messages, Need.DLQ_SOURCES, open_ones, newest)
+def test_facts_of_a_dlq_include_open_symptoms_and_cases_of_its_source_queues(
+    scanner: Scanner,
+) -> None:
+    source, messages = make_queue_with_dlq(scanner)
+    needs = (Need.DLQ_SOURCES, Need.OPEN_CASES, Need.SOURCE_CASES)
+    before = read_facts(scanner, messages, *needs)
     assert (before.open_symptoms, before.source_cases) == (frozenset(), ())
-    fail_calls(seen.account, source)
-    after = facts(seen, messages, Need.DLQ_SOURCES, open_ones, newest)
+    fail_calls(scanner.account, source)
+    after = read_facts(scanner, messages, *needs)
     (case,) = after.source_cases
     assert after.open_symptoms == {case.symptom} == {"visibility_timeout_too_short"}
     assert case.queue_arn == source
-    at_source = facts(seen, source, Need.DLQ_SOURCES, open_ones, newest)
-    assert at_source.open_symptoms == {case.symptom}
-    assert at_source.source_cases == (), "it is nobody's DLQ"
-    assert facts(seen, messages, open_ones).open_symptoms == frozenset()
+    source_facts = read_facts(scanner, source, *needs)
+    assert source_facts.open_symptoms == {case.symptom}
+    assert source_facts.source_cases == (), "no queue names it as its DLQ"
+    assert read_facts(scanner, messages, Need.OPEN_CASES).open_symptoms == frozenset()
 
 
-def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanner) -> None:
+def test_managed_queues_are_those_named_by_settings_or_tagged_in_order_of_name(
+    scanner: Scanner,
+) -> None:
     for name, tag in (
         ("c", "heal"),
         ("a", "off"),
@@ -111,56 +117,69 @@ def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanner) -> N
         ("z", None),
         ("zz", None),
     ):
-        seen.account.queue(name, tag=tag)
-    seen.account.tag(f"{seen.account.queue('b-3', tag=None)}", team="shop")
-    clients, account = seen.account.clients, seen.account.settings.account
+        scanner.account.queue(name, tag=tag)
+    scanner.account.tag(f"{scanner.account.queue('b-3', tag=None)}", team="shop")
+    clients = scanner.account.clients
+    account = scanner.account.settings.account
     consent = Consent(Mode.HEAL, Mode.HEAL, ("b-*", "z", "gone"))
-    found = list_managed_queues(clients, account, consent)
-    assert [each.name for each in found] == ["b-1", "b-3", "c", "z"]
-    assert found[1].tags == {"team": "shop"}, "what is named is looked at with its tags"
+    managed = list_managed_queues(clients, account, consent)
+    assert [queue.name for queue in managed] == ["b-1", "b-3", "c", "z"]
+    assert managed[1].tags == {"team": "shop"}, "the tags of a named queue are read too"
     tagged = list_managed_queues(clients, account, replace(consent, queues=()))
-    assert [each.name for each in tagged] == ["c"]
+    assert [queue.name for queue in tagged] == ["c"]
 
 
-def test_a_scan_asks_for_the_same_once(seen: Scanner) -> None:
-    """Of each queue, and of all what CloudWatch and Lambda list and two rounds noted as moved."""
-    both = with_dlq(seen)
-    seen.account.later(hours=7)
-    reader, asked = seen.context().make_reader(seen.account.now, ()), calls_of(seen.account)
-    every = set(Need) - {Need.SOLE_SOURCE, Need.SOURCE_CASES, Need.OPEN_CASES, Need.DLQ_NAMESAKE}
+def test_scan_makes_each_read_call_once_per_queue_or_once_per_account(scanner: Scanner) -> None:
+    """Reading one fact three times must not cost three calls."""
+    queue_arns = make_queue_with_dlq(scanner)
+    scanner.account.later(hours=7)
+    reader = scanner.context().make_reader(scanner.account.now, ())
+    calls = calls_of(scanner.account)
+    needs = set(Need) - {Need.SOLE_SOURCE, Need.SOURCE_CASES, Need.OPEN_CASES, Need.DLQ_NAMESAKE}
     for _ in range(3):
-        for queue in both:
-            reader.with_needed_facts(reader.read_queue(queue, {}, every), every)
-    of_each = ("GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
-    of_all = ("DescribeAlarms", "ListEventSourceMappings", *["ListMetrics", "GetItem"] * 2)
-    assert Counter(asked) == Counter((*of_each, "GetMetricData") * 2 + (*of_all, "ListQueueTags"))
+        for queue_arn in queue_arns:
+            reader.with_needed_facts(reader.read_queue(queue_arn, {}, needs), needs)
+    assert Counter(calls) == {
+        "GetQueueAttributes": 2,
+        "ListDeadLetterSourceQueues": 2,
+        "ListMessageMoveTasks": 2,
+        "GetMetricData": 2,
+        "ListMetrics": 2,
+        "GetItem": 2,
+        "DescribeAlarms": 1,
+        "ListEventSourceMappings": 1,
+        "ListQueueTags": 1,
+    }
 
 
-def test_a_case_that_cannot_be_read_is_not_taken_for_none(seen: Scanner) -> None:
-    source, messages = with_dlq(seen)
+def test_unreadable_case_raises_instead_of_counting_as_no_case(scanner: Scanner) -> None:
+    source, messages = make_queue_with_dlq(scanner)
     item = {**items.case_key(source, "visibility_timeout_too_short"), "document": {"S": "{}"}}
-    seen.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    scanner.account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     with pytest.raises(CaseStoreUnreadable):
-        facts(seen, messages, Need.DLQ_SOURCES, Need.SOURCE_CASES)
+        read_facts(scanner, messages, Need.DLQ_SOURCES, Need.SOURCE_CASES)
 
 
-def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Scanner) -> None:
-    source, messages = with_dlq(seen)
-    seen.put_metrics(source, seen.account.now - timedelta(minutes=30), deleted=7_200)
-    seen.put_metrics(source, seen.account.now - timedelta(hours=2), deleted=9_999)
-    found = facts(seen, messages, Need.SOLE_SOURCE).sole_source
-    assert found is not None
-    assert (found.queue_arn, found.deletes_per_second) == (source, 2)
-    assert (found.tags, found.mode) == ({"mendq": "heal"}, Mode.HEAL)
-    assert facts(seen, source, Need.SOLE_SOURCE).sole_source is None
+def test_sole_source_of_a_dlq_is_read_with_tags_mode_and_deletes_per_second(
+    scanner: Scanner,
+) -> None:
+    source, messages = make_queue_with_dlq(scanner)
+    scanner.put_metrics(source, scanner.account.now - timedelta(minutes=30), deleted=7_200)
+    scanner.put_metrics(source, scanner.account.now - timedelta(hours=2), deleted=9_999)
+    sole_source = read_facts(scanner, messages, Need.SOLE_SOURCE).sole_source
+    assert sole_source is not None
+    assert sole_source.queue_arn == source
+    assert sole_source.deletes_per_second == 2
+    assert (sole_source.tags, sole_source.mode) == ({"mendq": "heal"}, Mode.HEAL)
+    assert read_facts(scanner, source, Need.SOLE_SOURCE).sole_source is None
 
 
 @pytest.mark.parametrize("service", ["sqs", "dynamodb", "lambda", "s3", "events"])
-def test_a_lambdas_clients_are_of_the_sdks_own_models(service: str) -> None:
-    ours = Clients.for_lambda().session.session.get_component("data_loader")  # type: ignore[union-attr]
+def test_lambda_clients_use_the_same_service_models_as_the_sdk(service: str) -> None:
+    loader = Clients.for_lambda().session.session.get_component("data_loader")  # type: ignore[union-attr]
     for kind in ("service-2", "endpoint-rule-set-1", "paginators-1"):
         expected = Loader().load_service_model(service, kind)
-        assert ours.load_service_model(service, kind) == expected
-    assert ours.load_data("endpoints") == Loader().load_data("endpoints")
+        assert loader.load_service_model(service, kind) == expected
+    assert loader.load_data("endpoints") == Loader().load_data("endpoints")
     with pytest.raises(UnknownServiceError):
-        ours.load_service_model("teapot", "service-2")
+        loader.load_service_model("teapot", "service-2")
