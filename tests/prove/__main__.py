@@ -23,6 +23,7 @@ from tests.prove.fuzz import FUZZ
 from tests.prove.guards.proof import GUARDS
 from tests.prove.long_tests import LONG_TESTS
 from tests.prove.mutants.proof import MUTANTS
+from tests.prove.mutate.proof import RANDOM_MUTANTS
 from tests.prove.proof import Proof
 from tests.prove.races import RACES
 from tests.prove.redrives import REDRIVES
@@ -34,7 +35,7 @@ from tests.prove.storms import STORMS
 PROOFS: tuple[Proof, ...] = (
     *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *STORMS, *RACES, *FUZZ),
     *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS),
-    *(*MUTANTS, *GUARDS),
+    *(*MUTANTS, *GUARDS, *RANDOM_MUTANTS),
 )
 MOST_SEED = 1_000_000
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"

@@ -18,7 +18,7 @@ FOLDER = ROOT / "build" / "coverage"
 DATA = FOLDER / "data"
 # What this plugin writes.
 NOTES = FOLDER / "notes.json"
-SOURCES = ("functions", "mendq", "tests")
+SOURCES = ("analytics", "functions", "infra", "mendq", "tests")
 
 
 def digests_of_sources() -> dict[str, str]:

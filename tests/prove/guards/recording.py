@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import zip_longest
@@ -72,11 +72,15 @@ class Recording:
 
     def runs(self, guard: Guard) -> set[str]:
         """Return the tests in which the guard acts; `""` is among them if it does so elsewhere."""
-        file = str(ROOT / path_of(guard.module))
+        return self.list_tests_on(guard.module, guard.lines)
+
+    def list_tests_on(self, module: str, lines: Iterable[int]) -> set[str]:
+        """Return the tests that run one of the lines; `""` if it runs outside of a test."""
+        file = str(ROOT / path_of(module))
         if file not in self._tests_by_line:
             self._tests_by_line[file] = self.data.contexts_by_lineno(file)
         by_line = self._tests_by_line[file]
-        contexts = {context for line in guard.lines for context in by_line.get(line, ())}
+        contexts = {context for line in lines for context in by_line.get(line, ())}
         # A context is a test and its phase, such as `tests/heal/test_decide.py::test_a|run`.
         return {context.rpartition("|")[0] for context in contexts}
 
