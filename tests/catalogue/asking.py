@@ -1,4 +1,4 @@
-"""Ask an entry of the catalogue, and compare what it says with what is recorded."""
+"""Ask an entry of the catalogue for its faults, plans and refusals, and read the tests' data."""
 
 from __future__ import annotations
 
@@ -20,42 +20,46 @@ _FOLDER = Path(__file__).parent
 
 
 def policy_of(*statements: object) -> str:
-    """A queue policy of these statements."""
+    """Return a queue policy with these statements."""
     return json.dumps({"Version": "2012-10-17", "Statement": list(statements)})
 
 
-def golden(name: str) -> Any:
-    """A recorded file beside the tests."""
+def read_test_data(name: str) -> Any:
+    """Read the JSON file of this name beside the tests."""
     return json.loads((_FOLDER / f"{name}.json").read_text())
 
 
 def call_examples_of(entry: Symptom) -> list[CallExample]:
-    """The entry's examples of calls that it matches."""
-    return [each for each in entry.examples() if isinstance(each, CallExample)]
+    """Return the entry's examples of failed calls that show the symptom."""
+    return [example for example in entry.examples() if isinstance(example, CallExample)]
 
 
 def queue_examples_of(entry: Symptom) -> list[QueueExample]:
-    """The entry's examples of queues that its detection finds something wrong with."""
-    return [each for each in entry.examples() if isinstance(each, QueueExample)]
+    """Return the entry's examples of queues that show the symptom."""
+    return [example for example in entry.examples() if isinstance(example, QueueExample)]
 
 
 def keep_read_facts(facts: Facts, needs: Collection[Need]) -> Facts:
-    """The same where nobody asked for anything but `needs`; attributes are always there."""
-    answered = {"attributes", *(name for need in needs for name in need.answers)}
-    unasked = {name for need in Need for name in need.answers} - answered
-    absent: dict[str, Any] = {e.name: e.default for e in fields(facts) if e.name in unasked}
-    return replace(facts, **absent)
+    """Return the facts as if only the attributes and the facts of `needs` had been read."""
+    read_names = {"attributes"}
+    for need in needs:
+        read_names.update(need.answers)
+    all_names = {name for need in Need for name in need.answers}
+    unread: dict[str, Any] = {
+        field.name: field.default for field in fields(facts) if field.name in all_names - read_names
+    }
+    return replace(facts, **unread)
 
 
 def detect_fault(entry: Symptom, facts: Facts) -> Facts | None:
-    """The facts with what the entry's detection found in them; None where it found nothing."""
+    """Return the facts with the fault that the entry detects in them, or None without a fault."""
     assert entry.detection is not None
-    found = entry.detection.detect(facts)
-    return None if found is None else replace(facts, found=found.because)
+    fault = entry.detection.detect(facts)
+    return None if fault is None else replace(facts, found=fault.because)
 
 
 def facts_of(entry: Symptom, example: Any) -> Facts:
-    """What an example's answer is made of."""
+    """Return the facts from which the entry plans its answer to an example."""
     facts = (
         detect_fault(entry, example.facts) if isinstance(example, QueueExample) else example.facts
     )
@@ -69,7 +73,7 @@ def answer_to(entry: Symptom, facts: Facts) -> Plan | Refusal:
 
 
 def expect_plan(entry: Symptom, facts: Facts) -> Plan:
-    """The entry's plan, whose steps are its own and within their bounds."""
+    """Return the entry's plan, and check that its steps are the entry's and within their bounds."""
     answer = answer_to(entry, facts)
     assert isinstance(answer, Plan), answer
     for step in (*answer.steps, *answer.proposal):
@@ -79,14 +83,14 @@ def expect_plan(entry: Symptom, facts: Facts) -> Plan:
 
 
 def only_step_of(answer: Plan | Refusal) -> AttributeStep:
-    """The only step of a plan."""
+    """Return the only step of a plan."""
     assert isinstance(answer, Plan), answer
     (step,) = answer.steps
     return step
 
 
 def expect_refusal(entry: Symptom, facts: Facts) -> Refusal:
-    """The entry's refusal, whose command can be typed as it stands."""
+    """Return the entry's refusal, and check that its command can be run unchanged."""
     answer = answer_to(entry, facts)
     assert isinstance(answer, Refusal), answer
     assert answer.reason
@@ -96,7 +100,7 @@ def expect_refusal(entry: Symptom, facts: Facts) -> Refusal:
 
 
 def words_of(answer: Plan | Refusal) -> Mapping[str, Any]:
-    """All that people read of an answer."""
+    """Return everything that people read of an answer."""
     if isinstance(answer, Refusal):
         kind = f"{type(answer).__name__} {answer.code}"
         silent = {"silent_in_observe": True} if answer.silent_in_observe else {}

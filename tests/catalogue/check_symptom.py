@@ -49,7 +49,7 @@ def missing_for(name: str) -> list[str]:
         return [*missing, fault]
     checks = importlib.import_module("tests.catalogue.entry_checks")
     path = files[0].relative_to(ROOT)
-    missing += [f"{path}: {sentence}" for sentence in checks.missing_in_entry(entry)]
+    missing += [f"{path}: {sentence}" for sentence in checks.find_missing_in_entry(entry)]
     missing += [f"{path}: {sentence}" for sentence in checks.codes_without_next_step(files[0])]
     if not missing:
         missing += _stale(entry)

@@ -1,6 +1,6 @@
-"""What an entry of the catalogue lacks, each thing in a sentence that says what to write.
+"""Find what an entry of the catalogue lacks, and say for each thing what to write.
 
-The tests of the catalogue and `make check-symptom` both ask here.
+The tests of the catalogue and `make check-symptom` use these checks.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from tests.architecture.refusal_codes import codes_spelled_out
 from tests.catalogue.asking import call_examples_of, queue_examples_of
 from tests.catalogue.recorded_tags import explain_undeclared_tags, explain_unread_tags
 
-HITS, NEAR_MISSES = 2, 3
+LEAST_EXAMPLES = 2
+LEAST_NEAR_MISSES = 3
 _AWS_DOCS = "https://docs.aws.amazon.com/"
-# The refusals that open a case, which needs a next step.
-_OPENING = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
+# Each of these refusals opens a case, which needs a next step.
+_REFUSALS_THAT_OPEN_A_CASE = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
 
 
-def missing_in_entry(entry: Symptom) -> Iterator[str]:
+def find_missing_in_entry(entry: Symptom) -> Iterator[str]:
     """Yield what the entry itself lacks."""
-    yield from _missing_examples(entry)
-    yield from _missing_answers(entry)
+    yield from _find_missing_examples(entry)
+    yield from _find_missing_answers(entry)
     if not entry.seen_as and entry.detection is None:
         yield (
             f"{entry.name} is never found: give it `detection` (a scan finds it) or `seen_as` "
@@ -46,7 +47,7 @@ def missing_in_entry(entry: Symptom) -> Iterator[str]:
             yield f"`{field}` is no sentence: end it with a full stop."
     if not entry.aws_page.startswith(_AWS_DOCS):
         yield f"`aws_page` must be a page of {_AWS_DOCS}: it is where the facts come from."
-    unknown_codes = sorted({way.error_code for way in entry.seen_as} - KNOWN_ERROR_CODES)
+    unknown_codes = sorted({pattern.error_code for pattern in entry.seen_as} - KNOWN_ERROR_CODES)
     if unknown_codes:
         yield (
             f"`seen_as` names the error code {', '.join(unknown_codes)}, which "
@@ -60,25 +61,25 @@ def missing_in_entry(entry: Symptom) -> Iterator[str]:
     yield from filter(None, (explain_undeclared_tags(entry), explain_unread_tags(entry)))
 
 
-def _missing_examples(entry: Symptom) -> Iterator[str]:
+def _find_missing_examples(entry: Symptom) -> Iterator[str]:
     examples = entry.examples()
-    if entry.seen_as and len(call_examples_of(entry)) < HITS:
+    if entry.seen_as and len(call_examples_of(entry)) < LEAST_EXAMPLES:
         yield (
-            f"{len(call_examples_of(entry))} of {HITS} examples of a failed call: add "
+            f"{len(call_examples_of(entry))} of {LEAST_EXAMPLES} examples of a failed call: add "
             'CallExample("what is special about it", failed_call("SendMessage", "Code")).'
         )
-    if entry.detection is not None and len(queue_examples_of(entry)) < HITS:
+    if entry.detection is not None and len(queue_examples_of(entry)) < LEAST_EXAMPLES:
         yield (
-            f"{len(queue_examples_of(entry))} of {HITS} examples of a queue that has the fault: "
-            'add QueueExample("what is special about it", standard_queue(DelaySeconds=900)).'
+            f"{len(queue_examples_of(entry))} of {LEAST_EXAMPLES} examples of a queue that has "
+            'the fault: add QueueExample("what is special about it", standard_queue(DelaySeconds=900)).'
         )
     kind = QueueNearMiss if entry.detection is not None else NearMiss
     near_misses = sum(isinstance(example, kind) for example in examples)
-    if near_misses < NEAR_MISSES:
+    if near_misses < LEAST_NEAR_MISSES:
         name = "QueueNearMiss" if entry.detection is not None else "CallNearMiss"
         yield (
-            f"{near_misses} of {NEAR_MISSES} near misses, which look like the fault and are none: "
-            f'add {name}("why it is none", ...).'
+            f"{near_misses} of {LEAST_NEAR_MISSES} near misses, which look like the fault and "
+            f'are none: add {name}("why it is none", ...).'
         )
     titles = Counter((type(example).__name__, example.title) for example in examples)
     for (_, title), times in titles.items():
@@ -86,7 +87,7 @@ def _missing_examples(entry: Symptom) -> Iterator[str]:
             yield f"{times} examples are called {title!r}: say what is special about each."
 
 
-def _missing_answers(entry: Symptom) -> Iterator[str]:
+def _find_missing_answers(entry: Symptom) -> Iterator[str]:
     answered = [
         example for example in entry.examples() if isinstance(example, CallExample | QueueExample)
     ]
@@ -98,12 +99,14 @@ def _missing_answers(entry: Symptom) -> Iterator[str]:
                 "answers out, or make it a NotifiedSymptom or a FixedSymptom with a `plan`."
             )
         return
-    for example in answered:
-        if not example.facts or not example.expected_outcome:
-            yield (
-                f"The example {example.title!r} has no answer: add the queue's facts, and the "
-                "steps that Mendq plans for it or the code of the refusal."
-            )
+    unanswered = [
+        example for example in answered if not example.facts or not example.expected_outcome
+    ]
+    for example in unanswered:
+        yield (
+            f"The example {example.title!r} has no answer: add the queue's facts, and the "
+            "steps that Mendq plans for it or the code of the refusal."
+        )
     if isinstance(entry, FixedSymptom) and not plans:
         yield "No example has steps as its answer: add one, or make it a NotifiedSymptom."
     if not isinstance(entry, FixedSymptom) and plans:
@@ -117,7 +120,8 @@ def _is_plan(example: CallExample | QueueExample) -> bool:
 def codes_without_next_step(path: Path) -> Iterator[str]:
     """Yield a sentence for each code of a refusal in the entry's file that has no next step."""
     for code in sorted(
-        set(codes_spelled_out(path.read_text(), _OPENING)) - NEXT_STEP_BY_REFUSAL_CODE.keys()
+        set(codes_spelled_out(path.read_text(), _REFUSALS_THAT_OPEN_A_CASE))
+        - NEXT_STEP_BY_REFUSAL_CODE.keys()
     ):
         yield (
             f"The code `{code}` has no next step. Use a code that BY_CODE in "

@@ -7,7 +7,7 @@ from typing import Any
 
 from mendq.catalogue import CATALOGUE, examples
 from mendq.catalogue.symptom import CallNearMiss, QueueNearMiss, Symptom
-from tests.catalogue.asking import answer_to, facts_of, golden, words_of
+from tests.catalogue.asking import answer_to, facts_of, read_test_data, words_of
 
 SENTENCES_FILE = "tests/catalogue/sentences.json"
 
@@ -34,7 +34,7 @@ def sentences_of(entry: Symptom) -> dict[str, Any]:
 
 def recorded(entry: Symptom) -> dict[str, Any] | None:
     """Return what `sentences.json` says of the entry, or None if it does not have it."""
-    sentences: dict[str, Any] | None = golden("sentences").get(entry.name)
+    sentences: dict[str, Any] | None = read_test_data("sentences").get(entry.name)
     return sentences
 
 

@@ -1,4 +1,4 @@
-"""How far one attribute is changed for failed calls: message size and high throughput."""
+"""Test the fixes of one attribute after failed calls: message size and FIFO high throughput."""
 
 from __future__ import annotations
 
@@ -16,26 +16,32 @@ from mendq.model.facts import Facts, QueueFacts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore
 from tests.architecture.aws_commands import find_mistake
-from tests.catalogue.asking import expect_plan, expect_refusal, golden, only_step_of
+from tests.catalogue.asking import expect_plan, expect_refusal, only_step_of, read_test_data
 
-FULL = "1048576"
+LARGEST_SIZE = "1048576"
 
 
-def taking(redrive: object = "", size: int = 1024, dlq: QueueFacts | None = None) -> Facts:
+def make_queue(redrive: object = "", size: int = 1024, dlq: QueueFacts | None = None) -> Facts:
     policy = redrive if isinstance(redrive, str) else json.dumps(redrive)
     return standard_queue(MaximumMessageSize=size, RedrivePolicy=policy, dlq=dlq)
 
 
-def with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -> Facts:
+def make_queue_with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -> Facts:
     redrive = {"deadLetterTargetArn": arn, "maxReceiveCount": 5}
-    return taking(redrive, dlq=QueueFacts(arn, attributes or {}))
+    return make_queue(redrive, dlq=QueueFacts(arn, attributes or {}))
 
 
 @pytest.mark.parametrize(
     "facts",
-    [taking(), with_dlq({"MaximumMessageSize": FULL}), with_dlq({"VisibilityTimeout": "30"})],
+    [
+        make_queue(),
+        make_queue_with_dlq({"MaximumMessageSize": LARGEST_SIZE}),
+        make_queue_with_dlq({"VisibilityTimeout": "30"}),
+    ],
 )
-def test_where_no_dlq_is_in_the_way_the_settings_decide(facts: Facts) -> None:
+def test_message_size_is_raised_as_far_as_the_mode_allows_if_the_dlq_accepts_large_messages(
+    facts: Facts,
+) -> None:
     answer = expect_plan(MESSAGE_TOO_LONG, facts)
     assert (answer.at_most, answer.first) == (Mode.HEAL, ())
 
@@ -43,22 +49,30 @@ def test_where_no_dlq_is_in_the_way_the_settings_decide(facts: Facts) -> None:
 @pytest.mark.parametrize(
     ("facts", "because", "command"),
     [
-        (with_dlq({"MaximumMessageSize": "1048575"}), "takes 1,048,575 bytes", "set"),
-        (with_dlq(None, DLQ_ARN.replace("us-east-1", "eu-west-1")), "account or region", "set"),
+        (make_queue_with_dlq({"MaximumMessageSize": "1048575"}), "takes 1,048,575 bytes", "set"),
         (
-            with_dlq({"MaximumMessageSize": FULL}, "arn:aws:sqs:us-east-1:210987654321:d"),
+            make_queue_with_dlq(None, DLQ_ARN.replace("us-east-1", "eu-west-1")),
             "account or region",
             "set",
         ),
-        (with_dlq(None), "is gone", "get"),
-        (taking({"deadLetterTargetArn": DLQ_ARN}), "names no queue", "get"),
-        (taking("{not json"), "names no queue", "get"),
-        (taking("[]"), "names no queue", "get"),
-        (taking({"deadLetterTargetArn": "arn:x; rm -rf"}), "names no queue", "get"),
-        (taking({"deadLetterTargetArn": {"a": 1}}), "names no queue", "get"),
+        (
+            make_queue_with_dlq(
+                {"MaximumMessageSize": LARGEST_SIZE}, "arn:aws:sqs:us-east-1:210987654321:d"
+            ),
+            "account or region",
+            "set",
+        ),
+        (make_queue_with_dlq(None), "is gone", "get"),
+        (make_queue({"deadLetterTargetArn": DLQ_ARN}), "names no queue", "get"),
+        (make_queue("{not json"), "names no queue", "get"),
+        (make_queue("[]"), "names no queue", "get"),
+        (make_queue({"deadLetterTargetArn": "arn:x; rm -rf"}), "names no queue", "get"),
+        (make_queue({"deadLetterTargetArn": {"a": 1}}), "names no queue", "get"),
     ],
 )
-def test_a_dlq_in_the_way_makes_it_a_proposal(facts: Facts, because: str, command: str) -> None:
+def test_message_size_raise_is_only_proposed_if_the_dlq_is_missing_or_accepts_less(
+    facts: Facts, because: str, command: str
+) -> None:
     answer = expect_plan(MESSAGE_TOO_LONG, facts)
     assert answer.at_most is Mode.PROPOSE
     assert because in answer.reason
@@ -69,16 +83,18 @@ def test_a_dlq_in_the_way_makes_it_a_proposal(facts: Facts, because: str, comman
 
 
 @given(st.integers(1_024, 1_048_576), st.text(max_size=80))
-def test_any_redrive_policy_gives_an_answer_within_bounds(size: int, policy: str) -> None:
-    facts = taking(policy, size)
+def test_message_size_is_raised_to_1_mib_for_any_text_in_the_redrive_policy(
+    size: int, policy: str
+) -> None:
+    facts = make_queue(policy, size)
     if size == 1_048_576:
         assert isinstance(expect_refusal(MESSAGE_TOO_LONG, facts), Ignore)
     else:
         assert only_step_of(expect_plan(MESSAGE_TOO_LONG, facts)).after == 1_048_576
 
 
-@pytest.mark.parametrize(("scope", "limit", "answer"), golden("tables")["throughput"])
-def test_what_is_missing_is_turned_on_in_the_order_sqs_wants(
+@pytest.mark.parametrize(("scope", "limit", "answer"), read_test_data("tables")["throughput"])
+def test_high_throughput_sets_deduplication_scope_before_the_throughput_limit(
     scope: str | None, limit: str | None, answer: Any
 ) -> None:
     pair: dict[str, Any] = {"DeduplicationScope": scope, "FifoThroughputLimit": limit}

@@ -1,4 +1,4 @@
-"""What every entry of the catalogue has to keep; the cases come from the entries themselves."""
+"""Test the rules that every entry of the catalogue must keep, with the entries' own examples."""
 
 from __future__ import annotations
 
@@ -37,24 +37,28 @@ from tests.catalogue.asking import (
     keep_read_facts,
     queue_examples_of,
 )
-from tests.catalogue.entry_checks import missing_in_entry
+from tests.catalogue.entry_checks import find_missing_in_entry
 from tests.catalogue.recorded_sentences import SENTENCES_FILE, recorded, sentences_of
 from tests.golden.checks import fail_if_different
 from tests.model.builders import make_record
 
 ROOT = Path(__file__).parents[2]
-SCANNED = [entry for entry in CATALOGUE if entry.detection]
+ENTRIES_WITH_DETECTION = [entry for entry in CATALOGUE if entry.detection]
 
 
-def _examples(*kinds: type) -> pytest.MarkDecorator:
-    """A test of every example of these kinds, by its title."""
-    of_kinds = [(e, each) for e in CATALOGUE for each in e.examples() if isinstance(each, kinds)]
-    return pytest.mark.parametrize(
-        ("entry", "example"), of_kinds, ids=[f"{e.name}: {each.title}" for e, each in of_kinds]
-    )
+def for_examples(*kinds: type) -> pytest.MarkDecorator:
+    """Parametrize a test with every example of these kinds."""
+    examples_of_kinds = [
+        (entry, example)
+        for entry in CATALOGUE
+        for example in entry.examples()
+        if isinstance(example, kinds)
+    ]
+    ids = [f"{entry.name}: {example.title}" for entry, example in examples_of_kinds]
+    return pytest.mark.parametrize(("entry", "example"), examples_of_kinds, ids=ids)
 
 
-def _entries(entries: Iterable[Symptom]) -> pytest.MarkDecorator:
+def for_entries(entries: Iterable[Symptom]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("entry", entries, ids=lambda entry: entry.name)
 
 
@@ -70,47 +74,46 @@ def _defines_a_symptom(path: Path) -> bool:
     )
 
 
-def test_every_file_is_an_entry_with_a_runbook_and_the_other_way_round() -> None:
+def test_every_symptom_has_one_file_and_one_runbook_of_its_name() -> None:
     """A symptom's runbook is known by its title; alarms have theirs in the same folder."""
     folder = Path(catalogue.__file__).parent
     files = [path.stem for path in folder.rglob("*.py") if _defines_a_symptom(path)]
     assert sorted(files) == sorted(entry.name for entry in CATALOGUE)
     pages = (ROOT / "docs" / "runbooks").glob("*.md")
-    titled = {each for each in pages if each.read_text().startswith(f"# {each.stem}: ")}
+    titled = {page for page in pages if page.read_text().startswith(f"# {page.stem}: ")}
     assert titled == {ROOT / entry.runbook for entry in CATALOGUE}
 
 
-@_entries(CATALOGUE)
-def test_an_entry_is_whole(entry: Symptom) -> None:
-    assert list(missing_in_entry(entry)) == []
+@for_entries(CATALOGUE)
+def test_entry_has_all_texts_and_examples_and_declares_how_it_is_found(entry: Symptom) -> None:
+    assert list(find_missing_in_entry(entry)) == []
     assert bool(call_examples_of(entry)) == bool(entry.seen_as)
     assert bool(queue_examples_of(entry)) == bool(entry.detection)
 
 
-@_entries(CATALOGUE)
+@for_entries(CATALOGUE)
 def test_advice_for_many_queues_is_short_and_its_command_can_be_typed(entry: Symptom) -> None:
     assert len(entry.advice_if_many.sentence) < 600
     if command := entry.advice_if_many.make_command(examples.QUEUE_ARN):
         assert find_mistake(command) == ""
 
 
-def _steps(example: CallExample | QueueExample) -> tuple[AttributeStep, ...]:
+def _expected_steps_of(example: CallExample | QueueExample) -> tuple[AttributeStep, ...]:
     return () if isinstance(example.expected_outcome, str) else example.expected_outcome
 
 
-def test_what_is_only_counted_comes_last() -> None:
-    """It takes what the others leave of its codes."""
-    assert [each.name for each in CATALOGUE if each.default_mode_text == "count only"] == [
-        CATALOGUE[-1].name
-    ]
+def test_only_the_last_entry_counts_without_a_mode_of_its_own() -> None:
+    """The last entry takes the calls that no other entry matches."""
+    only_counted = [entry.name for entry in CATALOGUE if entry.default_mode_text == "count only"]
+    assert only_counted == [CATALOGUE[-1].name]
 
 
-def test_every_step_has_an_entry() -> None:
+def test_every_step_class_is_used_by_an_entry() -> None:
     assert {step for entry in CATALOGUE for step in entry.steps} == set(STEP_CLASSES)
 
 
-@_examples(CallNearMiss, QueueNearMiss, RefusalExample)
-def test_a_near_miss_is_not_touched(entry: Symptom, example: NearMiss) -> None:
+@for_examples(CallNearMiss, QueueNearMiss, RefusalExample)
+def test_near_miss_is_not_matched_detected_or_fixed(entry: Symptom, example: NearMiss) -> None:
     if isinstance(example, CallNearMiss):
         assert find_symptom_of(example.call) is not entry
     elif isinstance(example, QueueNearMiss):
@@ -119,15 +122,20 @@ def test_a_near_miss_is_not_touched(entry: Symptom, example: NearMiss) -> None:
         assert expect_refusal(entry, example.facts).code == example.code
 
 
-@_examples(QueueExample)
-def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) -> None:
-    """A suspect before it is measured, but where a configuration shows it; found in what a scan
-    gathers, where examples have more; and planned the same from what heal gathers.
+@for_examples(QueueExample)
+def test_example_is_detected_with_the_facts_a_scan_reads_and_planned_the_same_by_heal(
+    entry: Symptom, example: QueueExample
+) -> None:
+    """Without metrics, the queue must already be a suspect or show a configuration fault.
+
+    Examples have more facts than a scan or heal reads.
     """
     assert entry.detection is not None
     unmeasured = replace(example.facts, measurement=None, move_task_running=False)
-    shows = entry.detection.is_of_configuration and entry.detection.detect(unmeasured)
-    assert shows or entry.detection.is_suspect(unmeasured)
+    is_configuration_fault = bool(
+        entry.detection.is_of_configuration and entry.detection.detect(unmeasured)
+    )
+    assert is_configuration_fault or entry.detection.is_suspect(unmeasured)
     facts = facts_of(entry, example)
     scanned = keep_read_facts(
         example.facts, {*NEEDS_READ_FOR_SUSPECTS, *entry.detection.needs} - NEEDS_OF_PLANS
@@ -140,8 +148,8 @@ def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) ->
     assert entry.plan is None or answer_to(entry, by_heal) == answer_to(entry, facts)
 
 
-@_examples(QueueNearMiss)
-def test_a_detection_misses_it_in_what_its_needs_gather(
+@for_examples(QueueNearMiss)
+def test_near_miss_is_not_detected_with_only_the_facts_that_a_scan_reads(
     entry: Symptom, example: QueueNearMiss
 ) -> None:
     assert entry.detection is not None
@@ -149,11 +157,11 @@ def test_a_detection_misses_it_in_what_its_needs_gather(
     assert detect_fault(entry, keep_read_facts(example.facts, needs)) is None
 
 
-@_entries(SCANNED)
-def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
-    """A scan weighs its findings by what the entry says; the entry itself by open cases."""
+@for_entries(ENTRIES_WITH_DETECTION)
+def test_entry_gives_way_exactly_to_open_cases_of_the_symptoms_it_declares(entry: Symptom) -> None:
+    """A scan compares its findings by `gives_way_to`, and the entry compares open cases."""
 
-    def is_taken_up(example: QueueExample, open_symptom: str) -> bool:
+    def is_handled(example: QueueExample, open_symptom: str) -> bool:
         facts = replace(example.facts, open_symptoms=frozenset({open_symptom}))
         found = detect_fault(entry, facts)
         if found is None or entry.plan is None:
@@ -162,13 +170,13 @@ def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
         return isinstance(expected_outcome, Plan) or expected_outcome.case_state is not None
 
     for other in CATALOGUE:
-        taken_up = [is_taken_up(each, other.name) for each in queue_examples_of(entry)]
-        assert all(taken_up) != (other.name in entry.gives_way_to), other.name
-    assert entry.gives_way_to <= {each.name for each in CATALOGUE} - {entry.name}
+        handled = [is_handled(example, other.name) for example in queue_examples_of(entry)]
+        assert all(handled) != (other.name in entry.gives_way_to), other.name
+    assert entry.gives_way_to <= {other.name for other in CATALOGUE} - {entry.name}
 
 
-@_examples(CallExample, QueueExample)
-def test_an_example_gets_the_answer_it_states(
+@for_examples(CallExample, QueueExample)
+def test_example_gets_its_stated_plan_or_refusal_and_the_plan_can_be_undone(
     entry: Symptom, example: CallExample | QueueExample
 ) -> None:
     if isinstance(entry, ReportedSymptom):
@@ -182,41 +190,55 @@ def test_an_example_gets_the_answer_it_states(
         return
     plan = expect_plan(entry, facts)
     assert plan.steps == example.expected_outcome
-    stood = {step.attribute: step.value_in(facts.attributes) for step in plan.steps}
-    assert len(stood) == len(plan.steps), "an attribute once"
+    values_before = {step.attribute: step.value_in(facts.attributes) for step in plan.steps}
+    assert len(values_before) == len(plan.steps), "each attribute is set once"
     undone = {step.attribute: str(step.before) for step in plan.steps}
-    assert undone == stood, "undoing a plan brings back what stood there"
+    assert undone == values_before, "undoing a plan restores the values from before"
 
 
-@_entries([entry for entry in CATALOGUE if isinstance(entry, FixedSymptom)])
-def test_one_owner_takes_a_plan(entry: FixedSymptom) -> None:
-    """No Lambda could carry out one of two; a redrive raises its own queue's retention."""
+@for_entries([entry for entry in CATALOGUE if isinstance(entry, FixedSymptom)])
+def test_all_plans_of_an_entry_belong_to_one_owner(entry: FixedSymptom) -> None:
+    """No Lambda function may carry out both of two owners' steps.
+
+    The exception is a redrive, which raises the retention of its DLQ.
+    """
     owner = entry.steps[0].owner
     others = {step for step in entry.steps if step.owner is not owner}
     assert others <= ({SetMessageRetention} if owner is Owner.REDRIVE else set())
-    answered = (each for each in entry.examples() if isinstance(each, CallExample | QueueExample))
-    plans = [steps for each in answered if (steps := _steps(each))]
-    assert {plan[0].owner for plan in plans} == {owner}
-    assert {owner_of_case([step.document() for step in plan]) for plan in plans} == {owner}
-    assert all(sum(step.is_permanent for step in plan) <= 1 for plan in plans), (
-        "one queue made at most"
-    )
+    plans = [
+        _expected_steps_of(example)
+        for example in entry.examples()
+        if isinstance(example, CallExample | QueueExample) and _expected_steps_of(example)
+    ]
+    assert plans
+    for plan in plans:
+        assert plan[0].owner is owner
+        documents = [step.document() for step in plan]
+        assert owner_of_case(documents) is owner
+        permanent_steps = [step for step in plan if step.is_permanent]
+        assert len(permanent_steps) <= 1, "at most one created queue"
 
 
-@_examples(CallExample)
-def test_one_entry_alone_claims_an_example(entry: Symptom, example: CallExample) -> None:
+@for_examples(CallExample)
+def test_failed_call_example_is_matched_by_its_own_entry_alone(
+    entry: Symptom, example: CallExample
+) -> None:
     assert find_symptom_of(example.call) is entry
-    claiming = [each for each in CATALOGUE if each.matches(example.call) and each.plan]
-    assert claiming == ([entry] if entry.plan else [])
-    call, queues = example.call, [{"ARN": example.call.queue_arn}]
-    said = {"errorCode": call.raw_error_code, "errorMessage": call.error_message}
-    recorded = read(make_record(eventName=call.event_name, resources=queues, **said))
-    assert isinstance(recorded, FailedCall)
-    assert find_symptom_of(recorded) is entry
+    matching = [other for other in CATALOGUE if other.matches(example.call) and other.plan]
+    assert matching == ([entry] if entry.plan else [])
+    record = make_record(
+        eventName=example.call.event_name,
+        resources=[{"ARN": example.call.queue_arn}],
+        errorCode=example.call.raw_error_code,
+        errorMessage=example.call.error_message,
+    )
+    call_from_record = read(record)
+    assert isinstance(call_from_record, FailedCall)
+    assert find_symptom_of(call_from_record) is entry
 
 
-@_entries(CATALOGUE)
-def test_people_read_what_is_recorded(entry: Symptom) -> None:
+@for_entries(CATALOGUE)
+def test_sentences_of_an_entry_equal_the_recorded_ones(entry: Symptom) -> None:
     fail_if_different(
         SENTENCES_FILE, {entry.name: recorded(entry)}, {entry.name: sentences_of(entry)}
     )

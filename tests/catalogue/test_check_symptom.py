@@ -1,4 +1,4 @@
-"""`make check-symptom` on a copy of the tree in which a symptom is half added."""
+"""Test `make check-symptom` on a copy of the repository in which a new symptom is incomplete."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DELAY_TOO_LONG = ReportedSymptom(
 )
 '''
 
-# What `make docs` does, for the two pages that the check reads.
+# Does what `make docs` does, for the two pages that the check reads.
 DERIVE_TWO_PAGES = """
 from docs.derive import ROOT, fill_derived_parts
 for name in ("symptoms.md", "runbooks/README.md"):
@@ -121,8 +121,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def add(tree: Path) -> Callable[..., None]:
-    """Put the tree back as it was, then add what is given: the entry, its line, its runbook."""
+def add_symptom(tree: Path) -> Callable[..., None]:
+    """A function that adds an entry, its line in the list, or its runbook to a clean tree."""
     for path in (ENTRY, RUNBOOK):
         (tree / path).unlink(missing_ok=True)
     listed = (ROOT / LIST).read_text()
@@ -148,30 +148,34 @@ def add(tree: Path) -> Callable[..., None]:
     return write
 
 
-def _said(tree: Path, name: str = "delay_too_long") -> tuple[int, str]:
+def _run_check(tree: Path, name: str = "delay_too_long") -> tuple[int, str]:
     command = [sys.executable, "-m", "tests.catalogue.check_symptom", name]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stdout + done.stderr
     return done.returncode, done.stdout + done.stderr
 
 
-def test_unknown_name_is_told_which_files_to_write(tree: Path, add: Callable[..., None]) -> None:
-    add()
-    code, said = _said(tree)
+def test_check_symptom_of_an_unknown_name_lists_the_files_to_write(
+    tree: Path, add_symptom: Callable[..., None]
+) -> None:
+    add_symptom()
+    code, said = _run_check(tree)
     assert code == 1
     assert "1. The entry is missing: write mendq/catalogue/FAMILY/delay_too_long.py" in said
     assert f"2. The runbook is missing: write {RUNBOOK}" in said
 
 
-def test_name_that_cannot_name_files_is_refused(tree: Path) -> None:
-    assert _said(tree, "../x")[0] == 1
-    code, said = _said(tree, "")
+def test_check_symptom_refuses_a_name_that_is_no_file_name(tree: Path) -> None:
+    assert _run_check(tree, "../x")[0] == 1
+    code, said = _run_check(tree, "")
     assert (code, "make check-symptom NAME=" in said) == (2, True)
 
 
-def test_entry_outside_the_list_is_told_both_lines(tree: Path, add: Callable[..., None]) -> None:
-    add(entry=WHOLE_ENTRY, runbook=WHOLE_RUNBOOK)
-    code, said = _said(tree)
+def test_check_symptom_of_an_unlisted_entry_gives_the_import_and_the_line_to_add(
+    tree: Path, add_symptom: Callable[..., None]
+) -> None:
+    add_symptom(entry=WHOLE_ENTRY, runbook=WHOLE_RUNBOOK)
+    code, said = _run_check(tree)
     assert code == 1
     assert "from mendq.catalogue.messages.delay_too_long import DELAY_TOO_LONG" in said
     assert "add `DELAY_TOO_LONG,` to CATALOGUE, above INVALID_REQUEST" in said
@@ -194,14 +198,14 @@ def test_entry_outside_the_list_is_told_both_lines(tree: Path, add: Callable[...
         ('allows.",', 'allows",', "`sentence` is no sentence"),
     ],
 )
-def test_incomplete_entry_is_told_what_to_write(
-    tree: Path, add: Callable[..., None], old: str, new: str, sentence: str
+def test_check_symptom_of_an_incomplete_entry_says_what_to_write(
+    tree: Path, add_symptom: Callable[..., None], old: str, new: str, sentence: str
 ) -> None:
     assert old in WHOLE_ENTRY
     entry = WHOLE_ENTRY.replace(old, new)
     # In the list an entry without its name cannot be imported, which would hide the sentence.
-    add(entry=entry, line=not old.startswith("DELAY_TOO_LONG"), runbook=WHOLE_RUNBOOK)
-    code, said = _said(tree)
+    add_symptom(entry=entry, line=not old.startswith("DELAY_TOO_LONG"), runbook=WHOLE_RUNBOOK)
+    code, said = _run_check(tree)
     assert code == 1
     assert sentence in said
 
@@ -215,31 +219,31 @@ def test_incomplete_entry_is_told_what_to_write(
         ("## Verify\n", "## Verify\n" + "\nOne line.\n" * 40, "a screen has 45"),
     ],
 )
-def test_incomplete_runbook_is_told_what_to_write(
-    tree: Path, add: Callable[..., None], old: str, new: str, sentence: str
+def test_check_symptom_of_an_incomplete_runbook_says_what_to_write(
+    tree: Path, add_symptom: Callable[..., None], old: str, new: str, sentence: str
 ) -> None:
-    add(entry=WHOLE_ENTRY, line=True, runbook=WHOLE_RUNBOOK.replace(old, new))
-    code, said = _said(tree)
+    add_symptom(entry=WHOLE_ENTRY, line=True, runbook=WHOLE_RUNBOOK.replace(old, new))
+    code, said = _run_check(tree)
     assert code == 1
     assert sentence in said
 
 
-def test_runbook_copied_from_another_symptom_is_incomplete(
-    tree: Path, add: Callable[..., None]
+def test_check_symptom_rejects_a_runbook_copied_from_another_symptom(
+    tree: Path, add_symptom: Callable[..., None]
 ) -> None:
     other = (tree / "docs/runbooks/not_encrypted.md").read_text()
     copied = other.replace("# not_encrypted: ", "# delay_too_long: ")
-    add(entry=WHOLE_ENTRY, line=True, runbook=copied)
-    code, said = _said(tree)
+    add_symptom(entry=WHOLE_ENTRY, line=True, runbook=copied)
+    code, said = _run_check(tree)
     assert code == 1
     assert "delay_too_long.md still says what not_encrypted.md says" in said
 
 
-def test_three_files_and_the_named_commands_make_it_complete(
-    tree: Path, add: Callable[..., None]
+def test_check_symptom_passes_with_entry_list_and_runbook_after_its_own_commands(
+    tree: Path, add_symptom: Callable[..., None]
 ) -> None:
-    add(entry=WHOLE_ENTRY, line=True, runbook=WHOLE_RUNBOOK)
-    code, said = _said(tree)
+    add_symptom(entry=WHOLE_ENTRY, line=True, runbook=WHOLE_RUNBOOK)
+    code, said = _run_check(tree)
     assert code == 1
     assert "`.venv/bin/python -m tests.golden accept tests/catalogue/sentences.json`" in said
     assert "docs/symptoms.md is stale. Run `make docs`." in said
@@ -247,5 +251,5 @@ def test_three_files_and_the_named_commands_make_it_complete(
     accept = ["-m", "tests.golden", "accept", "tests/catalogue/sentences.json"]
     for arguments in (accept, ["-c", DERIVE_TWO_PAGES]):
         subprocess.run([sys.executable, *arguments], cwd=tree, check=True)
-    code, said = _said(tree)
+    code, said = _run_check(tree)
     assert (code, said.partition(" has everything")[0]) == (0, "delay_too_long")

@@ -1,4 +1,4 @@
-"""What is said to be confirmed on AWS is what records that AWS wrote show, and nothing else."""
+"""Test that exactly the symptoms shown by CloudTrail records of AWS are called confirmed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from mendq.model.failed_call import FailedCall, read
 RECORDED = Path(__file__).with_name("recorded")
 
 
-def test_each_recorded_call_is_read_and_matched_and_what_they_show_is_confirmed() -> None:
-    found = {path.name: read(path.read_bytes()) for path in RECORDED.glob("*.json")}
-    assert [name for name, each in found.items() if not isinstance(each, FailedCall)] == []
-    calls = (each for each in found.values() if isinstance(each, FailedCall))
-    assert {name_symptom_of(each) for each in calls} == set(symptom.CONFIRMED_SYMPTOM_NAMES)
+def test_confirmed_symptoms_are_exactly_those_that_recorded_cloudtrail_events_show() -> None:
+    symptoms = set()
+    for path in RECORDED.glob("*.json"):
+        call = read(path.read_bytes())
+        assert isinstance(call, FailedCall), path.name
+        symptoms.add(name_symptom_of(call))
+    assert symptoms == set(symptom.CONFIRMED_SYMPTOM_NAMES)
 
 
-def test_what_rests_on_failed_calls_is_marked_until_it_is_confirmed(
+def test_symptoms_seen_in_failed_calls_are_marked_unconfirmed_in_the_docs_until_confirmed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    resting = sum(bool(each.seen_as) for each in CATALOGUE)
+    seen_in_calls = sum(bool(entry.seen_as) for entry in CATALOGUE)
     for confirmed in (frozenset[str](), frozenset({"access_denied"})):
         monkeypatch.setattr(symptom, "CONFIRMED_SYMPTOM_NAMES", confirmed)
-        assert tables.symptoms().count("*unconfirmed on AWS*") == resting - len(confirmed)
+        assert tables.symptoms().count("*unconfirmed on AWS*") == seen_in_calls - len(confirmed)

@@ -47,9 +47,9 @@ from tests.catalogue.asking import (
     detect_fault,
     expect_plan,
     expect_refusal,
-    golden,
     only_step_of,
     queue_examples_of,
+    read_test_data,
 )
 from tests.model.tables import any_json
 
@@ -75,7 +75,7 @@ def test_the_plan_stays_the_same_once_its_queue_is_made() -> None:
     assert plan_new_dlq(named_by(NONE), "because") == plan_new_dlq(NONE, "because")
 
 
-@pytest.mark.parametrize("attributes", golden("tables")["others"])
+@pytest.mark.parametrize("attributes", read_test_data("tables")["others"])
 def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[str, str]) -> None:
     answer = plan_new_dlq(named_by(NONE, **attributes), "because")
     assert isinstance(answer, Escalate)
@@ -130,7 +130,7 @@ def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
     assert steps_of(plan_new_dlq(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
 
 
-@pytest.mark.parametrize(("dlq_arn", "attributes", "is_gone"), golden("tables")["gone"])
+@pytest.mark.parametrize(("dlq_arn", "attributes", "is_gone"), read_test_data("tables")["gone"])
 def test_gone_is_what_could_stand_there_and_does_not(
     dlq_arn: str, attributes: dict[str, str], *, is_gone: bool
 ) -> None:

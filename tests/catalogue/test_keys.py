@@ -18,7 +18,13 @@ from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Escalate
-from tests.catalogue.asking import detect_fault, expect_plan, expect_refusal, golden, only_step_of
+from tests.catalogue.asking import (
+    detect_fault,
+    expect_plan,
+    expect_refusal,
+    only_step_of,
+    read_test_data,
+)
 
 OURS = "arn:aws:kms:us-east-1:123456789012:key/1234abcd"
 
@@ -27,12 +33,12 @@ def called(key: str, *event_names: str) -> Facts:
     return queue(KmsMasterKeyId=key, event_names=event_names)
 
 
-@pytest.mark.parametrize(("key", "code"), golden("tables")["keys"])
+@pytest.mark.parametrize(("key", "code"), read_test_data("tables")["keys"])
 def test_the_key_decides_whose_matter_it_is(key: str, code: str) -> None:
     assert expect_refusal(KMS_DENIED, called(key, "SendMessage")).code == code
 
 
-@pytest.mark.parametrize(("event_names", "sends", "receives"), golden("tables")["calls"])
+@pytest.mark.parametrize(("event_names", "sends", "receives"), read_test_data("tables")["calls"])
 def test_the_calls_decide_which_grants_are_missing(
     event_names: tuple[str, ...], *, sends: bool, receives: bool
 ) -> None:
@@ -67,7 +73,7 @@ def test_how_far_the_use_of_a_data_key_is_stretched(seconds: int | None, raised:
     assert only_step_of(expect_plan(KMS_THROTTLED, facts)).after == raised
 
 
-@pytest.mark.parametrize(("key", "statement", "finds"), golden("tables")["senders"])
+@pytest.mark.parametrize(("key", "statement", "finds"), read_test_data("tables")["senders"])
 def test_which_statements_let_a_service_send(
     key: str, statement: dict[str, Any], *, finds: bool
 ) -> None:

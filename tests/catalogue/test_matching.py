@@ -29,7 +29,7 @@ from mendq.model.failed_call import DELETED_MESSAGE_REASON
 from mendq.model.ignored_calls import find_ignore_reason
 from mendq.model.message_calls import MESSAGE_CALLS
 from mendq.model.names import ROLE_PURPOSES, role_name
-from tests.catalogue.asking import call_examples_of, golden
+from tests.catalogue.asking import call_examples_of, read_test_data
 from tests.real_records import read_sqs_errors
 
 
@@ -38,7 +38,7 @@ def name_of(event: str, code: str, message: str = "", arn: str | None = QUEUE_AR
     return symptom.name if symptom else None
 
 
-@pytest.mark.parametrize(("event", "code", "message", "name"), golden("tables")["messages"])
+@pytest.mark.parametrize(("event", "code", "message", "name"), read_test_data("tables")["messages"])
 def test_what_the_message_the_call_or_the_queue_decides(
     event: str, code: str, message: str, name: str | None
 ) -> None:
@@ -65,7 +65,7 @@ GONE = make_call_with_refused_value(
 ).error_message
 
 
-@pytest.mark.parametrize(("code", "event", "over"), golden("tables")["ignored"])
+@pytest.mark.parametrize(("code", "event", "over"), read_test_data("tables")["ignored"])
 def test_a_call_that_mendq_does_not_take_up_has_a_reason(
     code: str, event: str, over: dict[str, Any]
 ) -> None:
@@ -124,7 +124,7 @@ def test_whose_role_only_looks_like_ours_is_somebody_else(name: str) -> None:
 
 def test_every_error_that_the_real_sqs_was_recorded_giving_has_its_label() -> None:
     """By the recorded test, the part of the message that SQS does not fill in, and the call."""
-    labelled = [tuple(row) for row in golden("real_errors")]
+    labelled = [tuple(row) for row in read_test_data("real_errors")]
     met = Counter[tuple[str, ...]]()
     for error in read_sqs_errors():
         test, said = error["test"].partition("[")[0], error["message"]

@@ -35,8 +35,8 @@ from tests.catalogue.asking import (
     detect_fault,
     expect_plan,
     expect_refusal,
-    golden,
     queue_examples_of,
+    read_test_data,
 )
 
 REDRIVE = RedrivePolicy(DLQ_ARN, 5).text
@@ -60,13 +60,13 @@ def varied(symptom: str, over: dict[str, Any]) -> Facts:
     return replace_values(BASES[symptom], **over)
 
 
-@pytest.mark.parametrize(("symptom", "over", "finds"), golden("tables")["finds"])
+@pytest.mark.parametrize(("symptom", "over", "finds"), read_test_data("tables")["finds"])
 def test_what_is_found(symptom: str, over: dict[str, Any], finds: bool) -> None:
     entry = SYMPTOM_BY_NAME[symptom]
     assert bool(detect_fault(entry, varied(symptom, over))) is finds
 
 
-@pytest.mark.parametrize(("symptom", "over", "suspect"), golden("tables")["suspects"])
+@pytest.mark.parametrize(("symptom", "over", "suspect"), read_test_data("tables")["suspects"])
 def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect: bool) -> None:
     entry = SYMPTOM_BY_NAME[symptom]
     assert entry.detection is not None

@@ -31,7 +31,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Retry
 from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of_policy
 from mendq.model.steps import RestorePolicy
-from tests.catalogue.asking import answer_to, expect_plan, expect_refusal, golden
+from tests.catalogue.asking import answer_to, expect_plan, expect_refusal, read_test_data
 from tests.catalogue.asking import policy_of as policy
 
 OTHER = "arn:aws:iam::123456789012:role/billing"
@@ -60,18 +60,18 @@ def granted(*statements: object) -> bool:
     return is_granted_by_name(policy(*statements), ROLE_ARN, SEND, STANDARD_ARN)
 
 
-@pytest.mark.parametrize("statement", golden("statements")["no grant"])
+@pytest.mark.parametrize("statement", read_test_data("statements")["no grant"])
 def test_what_may_be_another_s_or_never_hold_is_no_grant(statement: dict[str, Any]) -> None:
     assert not granted(statement)
 
 
-@pytest.mark.parametrize("denying", golden("statements")["denies"])
+@pytest.mark.parametrize("denying", read_test_data("statements")["denies"])
 def test_a_grant_beside_what_may_deny_it_is_none(denying: dict[str, Any]) -> None:
     assert not granted(ALLOW, denying)
     assert not granted(denying, ALLOW)
 
 
-@pytest.mark.parametrize("statement", golden("statements")["grants"])
+@pytest.mark.parametrize("statement", read_test_data("statements")["grants"])
 def test_a_grant_by_name_is_one(statement: dict[str, Any]) -> None:
     others = {**DENY, "Principal": {"AWS": OTHER}}
     assert granted(WITHOUT_TLS, others, {**DENY, "Action": "sqs:DeleteMessage"}, statement)
@@ -126,12 +126,12 @@ def network_only(condition: dict[str, Any], **over: Any) -> str | None:
     return describe_network_deny(json.dumps({"Statement": statement}), STANDARD_ARN, SEND_ACTIONS)
 
 
-@pytest.mark.parametrize("condition", golden("statements")["keeps out"])
+@pytest.mark.parametrize("condition", read_test_data("statements")["keeps out"])
 def test_one_network_alone_keeps_the_redrive_role_out(condition: dict[str, Any]) -> None:
     assert "one network" in str(network_only(condition))
 
 
-@pytest.mark.parametrize(("condition", "over"), golden("statements")["lets in"])
+@pytest.mark.parametrize(("condition", "over"), read_test_data("statements")["lets in"])
 def test_what_excepts_it_or_is_no_such_statement_lets_it_in(
     condition: dict[str, Any], over: dict[str, Any]
 ) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.examples import ROLE_ARN, STANDARD_ARN, standard_queue
 from mendq.model.policy import list_public_statements
-from tests.catalogue.asking import detect_fault, golden
+from tests.catalogue.asking import detect_fault, read_test_data
 from tests.catalogue.asking import policy_of as policy
 
 OPEN: dict[str, Any] = {
@@ -22,7 +22,7 @@ OPEN: dict[str, Any] = {
     "Resource": STANDARD_ARN,
 }
 SHUT: dict[str, Any] = {**OPEN, "Effect": "Deny", "Action": "sqs:*"}
-TABLES = golden("conditions")
+TABLES = read_test_data("conditions")
 
 
 def public(*statements: object) -> list[int]:

@@ -54,7 +54,13 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refuse
 from mendq.model.state import FINAL_STATES, State
 from mendq.model.steps import RedriveMessages, SetMessageRetention
-from tests.catalogue.asking import answer_to, detect_fault, expect_plan, expect_refusal, golden
+from tests.catalogue.asking import (
+    answer_to,
+    detect_fault,
+    expect_plan,
+    expect_refusal,
+    read_test_data,
+)
 
 TOO_SHORT = "visibility_timeout_too_short"
 ADA = "arn:aws:iam::123456789012:user/ada"
@@ -71,7 +77,7 @@ def kind(*states: State, **over: Any) -> str:
     return name
 
 
-@pytest.mark.parametrize(("named", "over", "became"), golden("tables")["causes"])
+@pytest.mark.parametrize(("named", "over", "became"), read_test_data("tables")["causes"])
 def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], became: str) -> None:
     states = [State(each) for each in named]
     assert kind(*states, **over) == became
@@ -98,7 +104,7 @@ def test_every_cause_that_is_fixed_lets_messages_go_back(cause: str) -> None:
     assert expect_plan(ENTRY, dlq_with_messages(case(cause, State.WATCHING)))
 
 
-@pytest.mark.parametrize(("over", "is_explained"), golden("tables")["since when"])
+@pytest.mark.parametrize(("over", "is_explained"), read_test_data("tables")["since when"])
 def test_since_when_messages_wait_decides_what_explains_them(
     over: dict[str, Any], *, is_explained: bool
 ) -> None:
@@ -252,7 +258,7 @@ def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
     assert is_redrive_off({REDRIVE_TAG: word}) is is_off
 
 
-@pytest.mark.parametrize(("tags", "name", "consent", "said"), golden("tables")["consents"])
+@pytest.mark.parametrize(("tags", "name", "consent", "said"), read_test_data("tables")["consents"])
 def test_where_messages_may_be_moved(
     tags: dict[str, str], name: str, consent: Any, said: str | None
 ) -> None:
@@ -262,7 +268,7 @@ def test_where_messages_may_be_moved(
     assert (said in why) if said and why else why is said
 
 
-@pytest.mark.parametrize(("of_dlq", "of_source", "needed"), golden("tables")["keys needed"])
+@pytest.mark.parametrize(("of_dlq", "of_source", "needed"), read_test_data("tables")["keys needed"])
 def test_with_which_keys(of_dlq: str, of_source: str, needed: str) -> None:
     arns = {DLQ_ARN: of_dlq, STANDARD_ARN: of_source}
     queues = (QueueFacts(arn, {"KmsMasterKeyId": key}) for arn, key in arns.items())

@@ -1,4 +1,4 @@
-"""Every tag that a symptom reads is declared, and everything that lists tags knows it."""
+"""Test that every tag a symptom reads is declared and known to everything that lists tags."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _detect_delay(facts: Facts) -> DetectedFault | None:
     return DetectedFault("too long") if read_seconds_tag(facts.tags, MAX_EXAMPLE.key) else None
 
 
-def _example_symptom(*tags: QueueTag) -> ReportedSymptom:
+def _make_example_symptom(*tags: QueueTag) -> ReportedSymptom:
     return replace(
         NOT_ENCRYPTED,
         name="example_too_long",
@@ -52,13 +52,13 @@ def _example_symptom(*tags: QueueTag) -> ReportedSymptom:
 
 
 def test_undeclared_tag_is_reported_with_the_declaration_to_add() -> None:
-    sentence = explain_undeclared_tags(_example_symptom())
+    sentence = explain_undeclared_tags(_make_example_symptom())
     assert (
         "example_too_long reads the tag mendq:max-example-seconds and does not declare it"
         in sentence
     )
     assert 'tags=(QueueTag(key="mendq:max-example-seconds"' in sentence
-    assert explain_undeclared_tags(_example_symptom(MAX_EXAMPLE)) == ""
+    assert explain_undeclared_tags(_make_example_symptom(MAX_EXAMPLE)) == ""
 
 
 def test_declared_tag_without_an_example_is_reported() -> None:
@@ -69,13 +69,13 @@ def test_declared_tag_without_an_example_is_reported() -> None:
 
 @pytest.fixture
 def with_example_symptom(monkeypatch: pytest.MonkeyPatch) -> None:
-    symptoms = (*CATALOGUE, _example_symptom(MAX_EXAMPLE))
+    symptoms = (*CATALOGUE, _make_example_symptom(MAX_EXAMPLE))
     monkeypatch.setattr("mendq.catalogue.CATALOGUE", symptoms)
     monkeypatch.setattr("docs.tables.CATALOGUE", symptoms)
 
 
 @pytest.mark.usefixtures("with_example_symptom")
-def test_tag_of_a_new_symptom_is_known_everywhere() -> None:
+def test_tag_declared_by_a_new_symptom_is_validated_and_listed_in_the_docs() -> None:
     assert list(describe_tag_mistakes({MAX_EXAMPLE.key: "60"})) == []
     (mistake,) = describe_tag_mistakes({MAX_EXAMPLE.key: "a minute"})
     assert mistake.startswith("the tag mendq:max-example-seconds must be a whole number")
@@ -100,7 +100,7 @@ def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -
     assert bool(tag.words) is (tag.values is TagValueKind.WORD)
 
 
-def test_tag_that_no_symptom_declares_is_not_understood() -> None:
+def test_tag_that_no_symptom_declares_is_reported_as_unknown() -> None:
     assert list(describe_tag_mistakes({MAX_EXAMPLE.key: "60"})) == [
         "mendq:max-example-seconds is no tag that Mendq knows"
     ]

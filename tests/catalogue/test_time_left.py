@@ -1,4 +1,4 @@
-"""How long messages have, exactly and by a bound; who goes first; which redrive could lose."""
+"""Test how long DLQ messages have until they expire, and which redrive could lose messages."""
 
 from __future__ import annotations
 
@@ -19,41 +19,44 @@ from mendq.catalogue.dlq.time_left import (
 from mendq.catalogue.examples import DAY_SECONDS, EXAMPLE_TIME
 from mendq.model.limits import Bounds
 from mendq.notifications.text import format_duration
-from tests.catalogue.asking import golden
+from tests.catalogue.asking import read_test_data
 
 MINUTE = timedelta(minutes=1)
 BOUNDS = Bounds()
 
 
-def left(days: float, at_most_days: float | None = None) -> TimeLeft:
+def make_time_left(days: float, at_most_days: float | None = None) -> TimeLeft:
     most = days if at_most_days is None else at_most_days
     return TimeLeft(timedelta(days=days), timedelta(days=most))
 
 
 @pytest.mark.parametrize(("sent_days_ago", "has"), [(3, 1), (5, 0), (-0.1, 4)])
-def test_a_message_says_what_it_has_left_never_less_than_nothing_or_more_than_all(
+def test_time_left_from_a_messages_send_time_is_between_zero_and_the_retention(
     sent_days_ago: float, has: int
 ) -> None:
     assert compute_time_left(
         EXAMPLE_TIME - timedelta(days=sent_days_ago), 4 * DAY_SECONDS, EXAMPLE_TIME
-    ) == left(has)
+    ) == make_time_left(has)
 
 
-def test_a_metric_counts_from_the_move_so_it_is_a_bound() -> None:
-    """It may have been in its source for a second, or for as long as that keeps any."""
+def test_time_left_from_the_age_metric_is_a_range_because_sqs_counts_from_the_move() -> None:
+    """Before the move, the message spent between a second and the retention time in its source."""
     assert bound_time_left_by_age(
         DAY_SECONDS, 14 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=False
-    ) == left(9, 13)
+    ) == make_time_left(9, 13)
     assert bound_time_left_by_age(
         5 * DAY_SECONDS, 4 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=False
-    ) == left(0)
+    ) == make_time_left(0)
     assert bound_time_left_by_age(
         DAY_SECONDS, 4 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=True
-    ) == left(3)
+    ) == make_time_left(3)
 
 
-@given(*(st.integers(60, 14 * DAY_SECONDS) for _ in range(4)))
-def test_the_bound_holds_what_the_message_says(
+RETENTIONS = st.integers(60, 14 * DAY_SECONDS)
+
+
+@given(RETENTIONS, RETENTIONS, RETENTIONS, RETENTIONS)
+def test_time_left_range_from_the_metric_always_contains_the_exact_time_left(
     moved_ago: int, in_source: int, source_retained: int, retained: int
 ) -> None:
     in_source = min(in_source, source_retained)
@@ -64,53 +67,51 @@ def test_the_bound_holds_what_the_message_says(
     assert bound.lower_bound <= exact.lower_bound <= bound.upper_bound
 
 
-def test_each_stage_takes_its_minutes_and_its_soak() -> None:
-    """5, then 20, then the 5 that are left, at one a second: a tick each."""
+def test_redrive_duration_is_the_minutes_and_the_soak_of_each_stage() -> None:
+    """Stages of 5, 20 and the remaining 5 messages take a tick each at one message a second."""
     assert estimate_duration(30, 1, 10 * MINUTE, BOUNDS) == 3 * (10 * MINUTE + MINUTE)
     assert estimate_duration(0, 1, 10 * MINUTE, BOUNDS) == timedelta(0)
     assert estimate_duration(30, 0, 10 * MINUTE, BOUNDS) is None
 
 
 @given(st.integers(1, 10**9), st.floats(1e-6, 500), st.integers(0, 14 * DAY_SECONDS))
-def test_it_takes_no_less_than_the_rate_lets_it_and_no_less_for_more(
+def test_redrive_duration_grows_with_messages_and_is_never_below_the_rate(
     messages: int, rate: float, soak: int
 ) -> None:
-    one, more = (
-        estimate_duration(n, rate, timedelta(seconds=soak), BOUNDS)
-        for n in (messages, messages * 2)
-    )
-    assert one is not None
-    assert more is not None
-    capped = min(messages / rate, timedelta.max.total_seconds() / 4)
-    assert capped * 0.999 <= one.total_seconds() <= more.total_seconds()
+    duration = estimate_duration(messages, rate, timedelta(seconds=soak), BOUNDS)
+    assert duration is not None
+    duration_of_twice = estimate_duration(messages * 2, rate, timedelta(seconds=soak), BOUNDS)
+    assert duration_of_twice is not None
+    shortest = min(messages / rate, timedelta.max.total_seconds() / 4)
+    assert shortest * 0.999 <= duration.total_seconds() <= duration_of_twice.total_seconds()
 
 
-@pytest.mark.parametrize(("left_days", "lasts_days", "loses"), golden("tables")["losing"])
-def test_which_redrive_could_lose(
+@pytest.mark.parametrize(("left_days", "lasts_days", "loses"), read_test_data("tables")["losing"])
+def test_redrive_can_lose_messages_if_it_lasts_longer_than_their_time_left(
     left_days: float, lasts_days: float | None, *, loses: bool
 ) -> None:
     lasts = None if lasts_days is None else timedelta(days=lasts_days)
-    assert can_messages_expire_during(left(left_days, 14), lasts) is loses
-    assert left(left_days).is_urgent is (left_days < 3)
+    assert can_messages_expire_during(make_time_left(left_days, 14), lasts) is loses
+    assert make_time_left(left_days).is_urgent is (left_days < 3)
 
 
-def test_the_most_urgent_comes_first_and_what_has_no_end_last() -> None:
+def test_sort_by_urgency_puts_the_shortest_time_first_and_no_expiry_last() -> None:
     items = [("b", None), ("c", 90.0), ("a", None), ("d", 0.0), ("e", 90.0)]
     assert [name for name, _ in sort_by_urgency(items, lambda item: item[1])] == list("dceba")
 
 
-@pytest.mark.parametrize(("seconds", "words"), golden("tables")["spans"])
-def test_a_span_in_its_two_largest_units(seconds: float, words: str) -> None:
+@pytest.mark.parametrize(("seconds", "words"), read_test_data("tables")["spans"])
+def test_duration_is_written_in_its_two_largest_units(seconds: float, words: str) -> None:
     assert format_duration(timedelta(seconds=seconds)) == words
 
 
 @pytest.mark.parametrize(
     ("time", "words"),
     [
-        (left(2), "in 2 d"),
-        (left(1, 2), "in 1 d to 2 d"),
-        (left(0, 2), "within 2 d, and maybe at once"),
+        (make_time_left(2), "in 2 d"),
+        (make_time_left(1, 2), "in 1 d to 2 d"),
+        (make_time_left(0, 2), "within 2 d, and maybe at once"),
     ],
 )
-def test_time_left_in_words(time: TimeLeft, words: str) -> None:
+def test_time_left_is_written_as_a_time_or_a_range(time: TimeLeft, words: str) -> None:
     assert str(time) == words

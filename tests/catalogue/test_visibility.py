@@ -31,8 +31,8 @@ from tests.catalogue.asking import (
     detect_fault,
     expect_plan,
     expect_refusal,
-    golden,
     only_step_of,
+    read_test_data,
 )
 from tests.model.builders import make_case
 
@@ -50,7 +50,7 @@ def queue(
     return example(tags, VisibilityTimeout=visibility, lambda_consumers=read_by, **over)
 
 
-@pytest.mark.parametrize(("over", "answer"), golden("tables")["visibility"])
+@pytest.mark.parametrize(("over", "answer"), read_test_data("tables")["visibility"])
 def test_what_is_refused_or_raised_and_how_far(over: dict[str, Any], answer: int | str) -> None:
     facts = queue(**over)
     if isinstance(answer, str):
@@ -176,7 +176,7 @@ def dead(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:
     return raced(30, tagged, **{**counts, "dlq": dlq, **over})
 
 
-@pytest.mark.parametrize(("over", "is_found"), golden("tables")["died"])
+@pytest.mark.parametrize(("over", "is_found"), read_test_data("tables")["died"])
 def test_who_died_for_want_of_time(over: dict[str, Any], *, is_found: bool) -> None:
     assert bool(detect_fault(ENTRY, dead(**over))) is is_found
 
