@@ -71,7 +71,8 @@ def _find_missing_examples(entry: Symptom) -> Iterator[str]:
     if entry.detection is not None and len(queue_examples_of(entry)) < LEAST_EXAMPLES:
         yield (
             f"{len(queue_examples_of(entry))} of {LEAST_EXAMPLES} examples of a queue that has "
-            'the fault: add QueueExample("what is special about it", standard_queue(DelaySeconds=900)).'
+            'the fault: add QueueExample("what is special about it", '
+            "standard_queue(DelaySeconds=900))."
         )
     kind = QueueNearMiss if entry.detection is not None else NearMiss
     near_misses = sum(isinstance(example, kind) for example in examples)
