@@ -1,4 +1,4 @@
-"""The account on moto, as the tests of the engine have it."""
+"""The account in moto that these tests use."""
 
 from tests.account.account import account
 from tests.scan.scanner import scanner

@@ -1,4 +1,4 @@
-"""What the case store holds of how a queue was when it was well."""
+"""Baselines: a queue's configuration at times when it was healthy."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_oldest_baselines_are_dropped_at_the_size_limit_and_the_newest_is_kept(
     for n in range(4):
         policy = f"{n}" * (MAXIMUM_BASELINE_BYTES // 3)
         baselines.put("arn:q", {"Policy": policy}, account.now + timedelta(days=n))
-    assert [each.attributes["Policy"][0] for each in baselines.load("arn:q")] == ["3", "2"]
+    assert [baseline.attributes["Policy"][0] for baseline in baselines.load("arn:q")] == ["3", "2"]
     baselines.put(
         "arn:q", {"Policy": "4" * MAXIMUM_BASELINE_BYTES}, account.now + timedelta(days=9)
     )
-    assert [each.attributes["Policy"][0] for each in baselines.load("arn:q")] == ["4"]
+    assert [baseline.attributes["Policy"][0] for baseline in baselines.load("arn:q")] == ["4"]

@@ -1,4 +1,4 @@
-"""The case bucket has every transition in the end, also where it was down meanwhile."""
+"""The case bucket receives every transition, also after an outage."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.account.account import Account
 from tests.heal.operators import OWNERS, fail_calls, list_states, make_context
 
 
-def _followed(account: Account) -> None:
+def _run_follow_up(account: Account) -> None:
     assert follow_up(make_context(account), OWNERS, lambda: 60).errors == {}
 
 
 @contextmanager
-def _bucket_down(account: Account, calls: list[int]) -> Iterator[None]:
-    """Counts how often it is tried all the same."""
+def _refuse_puts(account: Account, calls: list[int]) -> Iterator[None]:
+    """Let the bucket refuse every put, and count the attempts in `calls`."""
 
     def refuse(**_: object) -> None:
         calls.append(1)
@@ -33,10 +33,10 @@ def _bucket_down(account: Account, calls: list[int]) -> Iterator[None]:
 
 
 def test_case_bucket_outage_stops_no_fix_and_loses_no_transition(account: Account) -> None:
-    """An older case of the same queue is owed when the fix is written down."""
+    """An older case of the same queue is still unfiled when the fix is recorded."""
     queue = account.queue(tag="observe", VisibilityTimeout="30")
     account.later(minutes=5)
-    with _bucket_down(account, []):
+    with _refuse_puts(account, []):
         fail_calls(account, queue, "observed")
         account.tag(queue, mendq="heal")
         account.later(minutes=40)
@@ -44,7 +44,7 @@ def test_case_bucket_outage_stops_no_fix_and_loses_no_transition(account: Accoun
     assert healed.error_by_message_id == {}
     assert account.visibility(queue) == 45
     account.later(minutes=1)
-    _followed(account)
+    _run_follow_up(account)
     assert list_states(account) == ["observed", "applied"]
     assert make_context(account).open_cases.list_unfiled_transitions(account.now) == []
 
@@ -55,16 +55,16 @@ def test_follow_up_moves_cases_in_a_case_bucket_outage_and_tries_the_backlog_onc
     queues = [account.queue(f"{n}.fifo", "propose", VisibilityTimeout="30") for n in range(3)]
     account.later(minutes=5)
     calls: list[int] = []
-    with _bucket_down(account, calls):
+    with _refuse_puts(account, calls):
         for queue in queues:
             fail_calls(account, queue, queue)
         account.later(hours=25)
         calls.clear()
         followed = follow_up(make_context(account), OWNERS, lambda: 60)
-    assert [each.state for each in followed.moved_cases] == ["expired"] * 3
+    assert [case.state for case in followed.moved_cases] == ["expired"] * 3
     assert len(followed.errors) == 1
     # One owed transition for all, and each that was new.
     assert len(calls) == 1 + 3
     account.later(minutes=6)
-    _followed(account)
+    _run_follow_up(account)
     assert sorted(list_states(account)) == ["expired"] * 3 + ["proposed"] * 3

@@ -1,4 +1,4 @@
-"""Who is told what about a case, and how often."""
+"""Notifications about a case: who gets them, and how often."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ LIMITS = Limits(mass_symptom_share=1, mass_symptom_queues=100)
 
 
 @pytest.fixture
-def proposing(account: Account) -> Account:
+def proposing_account(account: Account) -> Account:
     account.settings = make_settings(autonomy=PROPOSING)
     return account
 
 
-def look(account: Account, queue: str) -> CaseStoreView:
+def read_case_view(account: Account, queue: str) -> CaseStoreView:
     return make_context(account).case_store.look(queue, SYMPTOM, ())
 
 
-def _page_item(account: Account, queue: str) -> dict[str, Any]:
+def _read_notification_item(account: Account, queue: str) -> dict[str, Any]:
     return account.case_store_items()[queue, f"page#{SYMPTOM}"]
 
 
-def _unsent(account: Account) -> str:
-    """A queue whose page SNS has not taken."""
+def _make_queue_with_unsent_notification(account: Account) -> str:
+    """Make a queue whose notification SNS refused."""
     queue = account.queue(VisibilityTimeout="30")
     with Stubber(account.clients.sns) as sns:
         sns.add_client_error("publish", "InternalError")
         healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert {type(each).__name__ for each in healed.error_by_message_id.values()} == {
+    assert {type(error).__name__ for error in healed.error_by_message_id.values()} == {
         "NotificationNotSent"
     }
     return queue
@@ -70,53 +70,58 @@ def test_refusal_that_is_recorded_every_four_hours_is_notified_once_a_day(
     for hour in range(0, 24, 4):
         fail_calls(account, queue, str(hour))
         account.later(hours=4)
-    assert [each["notified"] for each in account.transitions()] == [True, *[False] * 5]
+    assert [transition["notified"] for transition in account.transitions()] == [True, *[False] * 5]
     assert len(account.pages("info")) == 1
     fail_calls(account, queue, "another day")
     assert len(account.pages("info")) == 2
 
 
 def test_notification_that_sns_refused_is_sent_at_the_next_delivery_of_the_failed_calls(
-    proposing: Account,
+    proposing_account: Account,
 ) -> None:
-    queue = _unsent(proposing)
-    assert list_states(proposing) == ["proposed"]
-    assert "VisibilityTimeout" in _page_item(proposing, queue)["body"]["S"]
-    proposing.later(minutes=6)
+    queue = _make_queue_with_unsent_notification(proposing_account)
+    assert list_states(proposing_account) == ["proposed"]
+    assert "VisibilityTimeout" in _read_notification_item(proposing_account, queue)["body"]["S"]
+    proposing_account.later(minutes=6)
     for _ in range(2):
         assert (
-            proposing.heal(proposing.late_deletes(queue, "1", "2", "3")).error_by_message_id == {}
+            proposing_account.heal(
+                proposing_account.late_deletes(queue, "1", "2", "3")
+            ).error_by_message_id
+            == {}
         )
-    assert len(proposing.pages("info")) == 1
-    assert "body" not in _page_item(proposing, queue)
+    assert len(proposing_account.pages("info")) == 1
+    assert "body" not in _read_notification_item(proposing_account, queue)
 
 
-def test_notification_being_sent_by_another_run_is_not_sent_twice(proposing: Account) -> None:
-    queue = _unsent(proposing)
-    proposing.later(seconds=30)
-    fail_calls(proposing, queue)
-    assert proposing.pages("info") == []
+def test_notification_being_sent_by_another_run_is_not_sent_twice(
+    proposing_account: Account,
+) -> None:
+    queue = _make_queue_with_unsent_notification(proposing_account)
+    proposing_account.later(seconds=30)
+    fail_calls(proposing_account, queue)
+    assert proposing_account.pages("info") == []
 
 
-def test_stored_notification_older_than_a_day_is_not_sent(proposing: Account) -> None:
-    """Each try to send it is noted; the news is as old as it was."""
-    queue = _unsent(proposing)
+def test_stored_notification_older_than_a_day_is_not_sent(proposing_account: Account) -> None:
+    """Retries are recorded, but the age counts from the first attempt."""
+    queue = _make_queue_with_unsent_notification(proposing_account)
     for _ in range(3):
-        proposing.later(hours=7)
-        seen = look(proposing, queue)
-        announcement = Announcements(seen.notification, proposing.now).decide_stored_notification(
-            seen.case
-        )
+        proposing_account.later(hours=7)
+        seen = read_case_view(proposing_account, queue)
+        announcement = Announcements(
+            seen.notification, proposing_account.now
+        ).decide_stored_notification(seen.case)
         assert announcement is Announcement.SEND_STORED
         assert seen.notification is not None
-        assert make_context(proposing).notifier.take_over(queue, SYMPTOM, seen.notification)
-    proposing.later(hours=7)
-    record = look(proposing, queue).notification
+        assert make_context(proposing_account).notifier.take_over(queue, SYMPTOM, seen.notification)
+    proposing_account.later(hours=7)
+    record = read_case_view(proposing_account, queue).notification
     assert record is not None
-    notifier = make_context(proposing).notifier
+    notifier = make_context(proposing_account).notifier
     announcement = notifier.send_left_unsent(queue, SYMPTOM, record, None)
     assert announcement is Announcement.NOTHING_TO_ANNOUNCE
-    assert proposing.pages("info") == []
+    assert proposing_account.pages("info") == []
 
 
 def test_notifications_beyond_the_hourly_limit_are_announced_and_sent_later(
@@ -139,7 +144,7 @@ def test_notifications_beyond_the_hourly_limit_are_announced_and_sent_later(
     assert len(account.pages("urgent")) == 2
 
 
-def _by(role: str) -> dict[str, Any]:
+def _make_fields_of_caller(role: str) -> dict[str, Any]:
     return {**KMS_DENIED, "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": role}}}}
 
 
@@ -152,9 +157,9 @@ def test_new_caller_of_an_open_case_is_notified_although_people_heard_of_the_cas
     fail_calls(account, queue, "known", **KMS_DENIED)
     assert len(account.pages("urgent")) == 1
     other = WORKER.replace("orders-worker", "billing")
-    account.heal(account.late_deletes(queue, "one", **_by(other)))
+    account.heal(account.late_deletes(queue, "one", **_make_fields_of_caller(other)))
     account.later(minutes=1)
-    fail_calls(account, queue, "other", **_by(other))
+    fail_calls(account, queue, "other", **_make_fields_of_caller(other))
     assert list_states(account) == ["escalated", "escalated"]
     newest = account.transitions()[-1]
     assert newest["n"] == 2

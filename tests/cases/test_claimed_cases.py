@@ -1,4 +1,4 @@
-"""What a run has claimed is nobody else's to end, and is settled whatever became of its case."""
+"""Nobody else ends a case that a run has claimed, and a dead run's write is recorded later."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tests.heal.operators import (
 
 
 @pytest.fixture
-def approved(account: Account) -> Case:
-    """30 -> 45, which heal has not done yet."""
+def approved_case(account: Account) -> Case:
+    """A case with an approved raise from 30 to 45 that heal has not written yet."""
     make_failing_queue(account, "propose")
     heal = Heal(account)
     heal.fails = True
@@ -45,10 +45,10 @@ def approved(account: Account) -> Case:
 
 
 @contextmanager
-def _at_the_write(
+def _act_at_write(
     account: Account, act: Callable[[], object], when: str = "after"
 ) -> Iterator[None]:
-    """Between what a run writes into the queue and what it records, or before both."""
+    """Call `act` once just before or after the next SetQueueAttributes."""
     events: Any = account.clients.sqs_for_writing.meta.events
     event = f"{when}-call.sqs.SetQueueAttributes"
 
@@ -64,15 +64,15 @@ def _die() -> None:
     raise Killed
 
 
-def _take_up(account: Account, case: Case) -> None:
+def _continue_case(account: Account, case: Case) -> None:
     with suppress(Killed):
         continue_case(make_owner_request(case), account.run())
 
 
 def _follow(account: Account) -> FollowUpResult:
-    followed = follow_up(make_context(account), OWNERS, lambda: 60)
-    assert followed.errors == {}
-    return followed
+    result = follow_up(make_context(account), OWNERS, lambda: 60)
+    assert result.errors == {}
+    return result
 
 
 def _is_claimed(account: Account, queue_arn: str) -> bool:
@@ -81,50 +81,49 @@ def _is_claimed(account: Account, queue_arn: str) -> bool:
 
 @pytest.mark.parametrize("word", ["decline", "close"])
 def test_decline_or_close_between_a_write_and_its_record_is_refused(
-    account: Account, approved: Case, word: str
+    account: Account, approved_case: Case, word: str
 ) -> None:
     said: list[Any] = []
-    with _at_the_write(
-        account, lambda: said.append(send_decision(account, word, approved.case_id))
+    with _act_at_write(
+        account, lambda: said.append(send_decision(account, word, approved_case.case_id))
     ):
-        _take_up(account, approved)
+        _continue_case(account, approved_case)
     assert said[0]["error"] == ("claimed" if word == "decline" else "wrong_state")
     assert list_states(account)[-1] == "applied"
-    assert account.visibility(approved.queue_arn) == 45
+    assert account.visibility(approved_case.queue_arn) == 45
 
 
 def test_decline_that_read_the_case_before_heals_claim_is_not_recorded(
-    account: Account, approved: Case
+    account: Account, approved_case: Case
 ) -> None:
-    """A decline that is slower than heal's claim."""
     refused: list[object] = []
 
     def decline() -> None:
         with pytest.raises(CaseMoved) as moved:
-            move_case(account, approved, "declined")
+            move_case(account, approved_case, "declined")
         refused.append(moved.value)
 
-    with _at_the_write(account, decline):
-        _take_up(account, approved)
+    with _act_at_write(account, decline):
+        _continue_case(account, approved_case)
     assert refused
     assert list_states(account)[-1] == "applied"
 
 
 def test_write_of_a_run_that_died_is_recorded_before_a_person_can_decline_the_case(
-    account: Account, approved: Case
+    account: Account, approved_case: Case
 ) -> None:
-    with _at_the_write(account, _die):
-        _take_up(account, approved)
+    with _act_at_write(account, _die):
+        _continue_case(account, approved_case)
     before = account.case_store_items()
     account.later(seconds=30)
-    assert send_decision(account, "decline", approved.case_id)["error"] == "claimed"
+    assert send_decision(account, "decline", approved_case.case_id)["error"] == "claimed"
     account.later(seconds=90)
-    assert send_decision(account, "decline", approved.case_id)["error"] == "claimed"
+    assert send_decision(account, "decline", approved_case.case_id)["error"] == "claimed"
     assert account.case_store_items() == before
     _follow(account)
-    assert send_decision(account, "decline", approved.case_id)["error"] == "wrong_state"
+    assert send_decision(account, "decline", approved_case.case_id)["error"] == "wrong_state"
     assert list_states(account)[-1] == "applied"
-    assert not _is_claimed(account, approved.queue_arn)
+    assert not _is_claimed(account, approved_case.queue_arn)
 
 
 def test_follow_up_records_a_rollback_of_a_closed_case_whose_run_died(account: Account) -> None:
@@ -132,7 +131,7 @@ def test_follow_up_records_a_rollback_of_a_closed_case_whose_run_died(account: A
     case = load_newest_case(account)
     move_case(account, case, "closed")
     assert make_context(account).open_cases.list_unsettled_cases() == []
-    with _at_the_write(account, _die), suppress(Killed):
+    with _act_at_write(account, _die), suppress(Killed):
         roll_back(account, case.case_id)
     assert list_states(account) == ["applied", "closed"]
     account.later(minutes=3)
@@ -145,8 +144,8 @@ def test_follow_up_records_a_rollback_of_a_closed_case_whose_run_died(account: A
     assert make_context(account).open_cases.list_unsettled_cases() == []
 
 
-def _forward(account: Account, **by: float) -> FollowUpResult:
-    """follow_up whose clock was put forward; the time is what it is."""
+def _follow_up_with_clock_forward(account: Account, **by: float) -> FollowUpResult:
+    """Run follow_up with its clock put forward while the real time stays."""
     context = make_context(account)
     later = replace(context, now=account.now + timedelta(**by), real_now=account.now)
     return follow_up(later, OWNERS, lambda: 60)
@@ -154,9 +153,11 @@ def _forward(account: Account, **by: float) -> FollowUpResult:
 
 @pytest.mark.parametrize("days", [0.1, 1.5, 14])
 def test_follow_up_with_its_clock_put_forward_ends_no_valid_claim(
-    account: Account, approved: Case, days: float
+    account: Account, approved_case: Case, days: float
 ) -> None:
-    """Between heal's claim and its write: the case would expire, and the write go untold."""
+    """Otherwise the case would expire between heal's claim and its write, and nobody would record
+    the write.
+    """
     found: list[object] = []
 
     def snapshots() -> list[tuple[str, str]]:
@@ -164,21 +165,23 @@ def test_follow_up_with_its_clock_put_forward_ends_no_valid_claim(
 
     def follow() -> None:
         before = snapshots()
-        followed = _forward(account, days=days)
-        found.append((followed.moved_cases, followed.errors, snapshots() == before != []))
+        result = _follow_up_with_clock_forward(account, days=days)
+        found.append((result.moved_cases, result.errors, snapshots() == before != []))
 
-    with _at_the_write(account, follow, "before"):
-        _take_up(account, approved)
+    with _act_at_write(account, follow, "before"):
+        _continue_case(account, approved_case)
     assert found == [([], {}, True)]
     assert list_states(account)[-1] == "applied"
-    assert account.visibility(approved.queue_arn) == 45
-    assert not _is_claimed(account, approved.queue_arn)
+    assert account.visibility(approved_case.queue_arn) == 45
+    assert not _is_claimed(account, approved_case.queue_arn)
 
 
 def test_follow_up_with_its_clock_put_forward_records_nothing_after_a_claim_taken_meanwhile(
-    account: Account, approved: Case
+    account: Account, approved_case: Case
 ) -> None:
-    """follow_up has looked, heal claims, follow_up records that the approval has run out."""
+    """follow_up reads the case, heal claims it, and follow_up tries to record that the approval
+    expired.
+    """
     looked: list[bool] = []
     real = CaseStore.look
 
@@ -186,13 +189,13 @@ def test_follow_up_with_its_clock_put_forward_records_nothing_after_a_claim_take
         view = real(*asked)
         if not looked:
             looked.append(True)
-            with _at_the_write(account, _die):
-                _take_up(account, approved)
+            with _act_at_write(account, _die):
+                _continue_case(account, approved_case)
         return view
 
     with patch.object(CaseStore, "look", slow):
-        followed = _forward(account, days=1.5)
+        result = _follow_up_with_clock_forward(account, days=1.5)
     assert looked
-    assert (followed.moved_cases, followed.errors) == ([], {})
+    assert (result.moved_cases, result.errors) == ([], {})
     assert list_states(account)[-1] == "approved"
-    assert _is_claimed(account, approved.queue_arn)
+    assert _is_claimed(account, approved_case.queue_arn)

@@ -1,4 +1,4 @@
-"""Events on the default bus, teams by tag and the form that chat shows: what paging tools get."""
+"""Events on the default bus, topics of teams, and the message format for chat."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _escalate(account: Account, name: str = "orders", **tags: str) -> None:
     fail_calls(account, queue, name, **KMS_DENIED)
 
 
-def details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    assert {each["Source"] for each in events} <= {EVENT_SOURCE}
-    return [json.loads(each["Detail"]) for each in events if each["DetailType"] == kind]
+def list_details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    assert {event["Source"] for event in events} <= {EVENT_SOURCE}
+    return [json.loads(event["Detail"]) for event in events if event["DetailType"] == kind]
 
 
 def test_transition_and_its_notification_are_each_put_as_an_event_that_fits_its_schema(
@@ -45,18 +45,18 @@ def test_transition_and_its_notification_are_each_put_as_an_event_that_fits_its_
 ) -> None:
     with account.bus() as events:
         _escalate(account)
-        assert details(events, TRANSITION_EVENT) == [], "nobody who is failing waits for it"
+        assert list_details(events, TRANSITION_EVENT) == [], "nobody who is failing waits for it"
         for _ in range(2):
             account.later(minutes=1)
             assert follow_up(make_context(account), OWNERS, lambda: 60).errors == {}
-    (transition,) = details(events, TRANSITION_EVENT)
-    (page,) = details(events, NOTIFICATION_EVENT)
+    (transition,) = list_details(events, TRANSITION_EVENT)
+    (page,) = list_details(events, NOTIFICATION_EVENT)
     load_validator("case-transition").validate(transition)
     load_validator("notification").validate(page)
     assert [transition] == account.transitions()
     assert page["case_id"] == page["dedup_key"] == transition["case_id"]
     assert (page["subject"], page["text"]) == account.pages("urgent")[0]
-    assert [each["DetailType"] for each in events] == [NOTIFICATION_EVENT, TRANSITION_EVENT]
+    assert [event["DetailType"] for event in events] == [NOTIFICATION_EVENT, TRANSITION_EVENT]
 
 
 def test_notification_event_without_a_case_has_a_dedup_key_of_account_and_region(
@@ -64,7 +64,7 @@ def test_notification_event_without_a_case_has_a_dedup_key_of_account_and_region
 ) -> None:
     with account.bus() as events:
         make_context(account).notifier.send_about_account("probe", "lost", EXAMPLE_TEXT)
-    (page,) = details(events, NOTIFICATION_EVENT)
+    (page,) = list_details(events, NOTIFICATION_EVENT)
     load_validator("notification").validate(page)
     assert (page["case_id"], page["queue_arn"]) == (None, None)
     assert page["dedup_key"] == f"{ACCOUNT}/{REGION}/probe"
@@ -77,7 +77,7 @@ def test_transition_event_that_eventbridge_refused_is_put_later(account: Account
         for _ in range(3):
             account.later(minutes=6)
             follow_up(make_context(account), OWNERS, lambda: 60)
-    assert details(events, TRANSITION_EVENT) == account.transitions()
+    assert list_details(events, TRANSITION_EVENT) == account.transitions()
 
 
 def test_notification_whose_event_is_refused_reaches_people_once_and_only_the_event_is_retried(
@@ -90,7 +90,7 @@ def test_notification_whose_event_is_refused_reaches_people_once_and_only_the_ev
         for minutes in (2, 4, 6):
             account.later(minutes=minutes)
             follow_up(make_context(account), OWNERS, lambda: 60)
-    assert len(details(events, NOTIFICATION_EVENT)) == 1
+    assert len(list_details(events, NOTIFICATION_EVENT)) == 1
     assert len(account.pages("urgent")) == 1
 
 
@@ -118,7 +118,7 @@ def test_hourly_notification_limit_holds_while_no_event_can_be_put(account: Acco
 
 
 @pytest.fixture
-def teams(account: Account) -> Account:
+def account_with_team(account: Account) -> Account:
     account.clients.sns.create_topic(Name=PAYMENTS)
     account.settings = structs.replace(account.settings, team_topic_arns={PAYMENTS: TEAM})
     return account
@@ -126,31 +126,33 @@ def teams(account: Account) -> Account:
 
 @pytest.mark.parametrize(("tag", "pages"), [("payments", 1), ("Payments", 0), (TEAM, 0), ("", 0)])
 def test_notification_goes_to_the_tagged_team_and_to_the_usual_topic(
-    teams: Account, tag: str, pages: int
+    account_with_team: Account, tag: str, pages: int
 ) -> None:
-    _escalate(teams, **{"mendq:notify": tag})
-    assert len(teams.pages(PAYMENTS)) == pages
-    assert len(teams.pages(USUAL)) == 1
-    assert [teams.pages(USUAL)[0]] * pages == teams.pages(PAYMENTS)
+    _escalate(account_with_team, **{"mendq:notify": tag})
+    assert len(account_with_team.pages(PAYMENTS)) == pages
+    assert len(account_with_team.pages(USUAL)) == 1
+    assert [account_with_team.pages(USUAL)[0]] * pages == account_with_team.pages(PAYMENTS)
 
 
 def test_failure_of_a_teams_topic_is_mentioned_in_the_usual_topics_notification(
-    teams: Account,
+    account_with_team: Account,
 ) -> None:
-    teams.clients.sns.delete_topic(TopicArn=TEAM)
-    _escalate(teams, **{"mendq:notify": PAYMENTS})
-    ((_, body),) = teams.pages(USUAL)
+    account_with_team.clients.sns.delete_topic(TopicArn=TEAM)
+    _escalate(account_with_team, **{"mendq:notify": PAYMENTS})
+    ((_, body),) = account_with_team.pages(USUAL)
     assert f"The topic of team {PAYMENTS} did not take it: " in body.splitlines()[-1]
 
 
-def test_notification_that_sns_refused_is_sent_later_to_the_team_too(teams: Account) -> None:
-    with Stubber(teams.clients.sns) as sns:
+def test_notification_that_sns_refused_is_sent_later_to_the_team_too(
+    account_with_team: Account,
+) -> None:
+    with Stubber(account_with_team.clients.sns) as sns:
         for _ in range(2):
             sns.add_client_error("publish", "InternalError")
-        _escalate(teams, **{"mendq:notify": PAYMENTS})
-    teams.later(minutes=6)
-    follow_up(make_context(teams), OWNERS, lambda: 60)
-    assert len(teams.pages(USUAL)) == len(teams.pages(PAYMENTS)) == 1
+        _escalate(account_with_team, **{"mendq:notify": PAYMENTS})
+    account_with_team.later(minutes=6)
+    follow_up(make_context(account_with_team), OWNERS, lambda: 60)
+    assert len(account_with_team.pages(USUAL)) == len(account_with_team.pages(PAYMENTS)) == 1
 
 
 HOSTILE = '``` <!channel> <https://evil.example|click> @here &lt; \x00\u202e "quoted"\n*bold*'
@@ -189,7 +191,7 @@ def test_notification_is_published_as_json_only_if_chat_is_set_for_its_severity(
     account.clients.sns.meta.events.unregister(
         "provide-client-params.sns.Publish", unique_id="asked"
     )
-    assert [each.get("MessageStructure") for each in asked] == [form]
+    assert [arguments.get("MessageStructure") for arguments in asked] == [form]
 
 
 @pytest.mark.parametrize(

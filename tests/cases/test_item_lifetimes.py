@@ -1,4 +1,4 @@
-"""When each kind of item in the case store expires: what expires too early is forgotten in silence.
+"""The lifetime of each kind of item in the case store. Mendq silently forgets an item that expires.
 
 DynamoDB deletes an item within days of its `expires_at`, in seconds since 1970.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/TTL.html
@@ -32,15 +32,15 @@ QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 SYMPTOM = "visibility_timeout_too_short"
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-# By kind: what an item's partition is, and the first word of its sort key.
-LASTS: Mapping[tuple[str, str], timedelta | None] = {
-    # A case's newest transition, what was written to a queue and the snapshot before it: a person
-    # may take a change back, or ask what happened, for as long as the queue is there.
+# Lifetimes by the kind of partition and the first word of the sort key.
+LIFETIMES: Mapping[tuple[str, str], timedelta | None] = {
+    # A case's newest transition, Mendq's writes to a queue and the snapshot before them. A person
+    # may roll a change back, or ask what happened, as long as the queue exists.
     ("queue", "case"): None,
     ("queue", "attribute"): None,
     ("queue", "snapshot"): None,
     ("queue", "page"): None,
-    # What a person said: it holds until a person says otherwise.
+    # Decisions of a person. They are valid until a person changes them.
     ("queue", "pin"): None,
     ("queue", "approved"): None,
     ("account", "freeze"): None,
@@ -48,12 +48,12 @@ LASTS: Mapping[tuple[str, str], timedelta | None] = {
     ("account", "scan"): None,
     ("account", "probe"): None,
     ("queue", "redrive"): None,
-    # A sixteenth of the account's queues each, without those that are gone.
+    # Each item holds a sixteenth of the account's queues, without deleted ones.
     ("account", "baselines"): None,
     # History is shown for a year.
     ("case", "transition"): timedelta(days=400),
     ("queue", "baselines"): timedelta(days=400),
-    # Failed calls speak for an hour, and so does how far a symptom has spread.
+    # Failed calls and the spread of a symptom count for an hour.
     ("queue", "evidence"): 2 * HOUR,
     ("account", "spread"): 2 * HOUR,
     ("queue", "changes"): DAY,
@@ -62,14 +62,14 @@ LASTS: Mapping[tuple[str, str], timedelta | None] = {
     ("account", "pages"): 2 * HOUR,
     ("account", "metrics"): 2 * DAY,
     ("queue", "measured"): HOUR,
-    # A fault in a configuration is told again after a month.
+    # A configuration fault is reported again after a month.
     ("account", "said_of_configuration"): 30 * DAY,
     ("account", "moves"): DAY,
     ("account", "aws_health"): 7 * DAY,
 }
 
 
-def kind_of(key: tuple[str, str]) -> tuple[str, str]:
+def find_kind(key: tuple[str, str]) -> tuple[str, str]:
     partition, sort = key
     if partition.startswith("case#"):
         return "case", "transition"
@@ -84,12 +84,12 @@ def find_lifetimes(account: Account) -> dict[tuple[str, str], set[timedelta | No
         if "expires_at" in item:
             seconds = int(item["expires_at"]["N"])
             lasts = datetime.fromtimestamp(seconds, account.now.tzinfo) - account.now
-        lifetimes.setdefault(kind_of(key), set()).add(lasts)
+        lifetimes.setdefault(find_kind(key), set()).add(lasts)
     return lifetimes
 
 
-def a_fix(account: Account) -> None:
-    """Failed calls of a queue that is then fixed, and one failed call of another."""
+def write_fix_items(account: Account) -> None:
+    """Let calls of one queue fail until it is fixed, and one call of another queue."""
     account.settings = make_settings(autonomy={SYMPTOM: Mode.PROPOSE})
     fail_calls(account, account.queue(VisibilityTimeout="30"))
     account.settings = make_settings()
@@ -97,7 +97,7 @@ def a_fix(account: Account) -> None:
     account.heal(account.late_deletes(account.queue("one.fifo", VisibilityTimeout="30"), "once"))
 
 
-def evidence(account: Account) -> None:
+def write_evidence_items(account: Account) -> None:
     context = make_context(account)
     sighting = Sighting.from_scan(account.now)
     store = context.case_store
@@ -108,7 +108,7 @@ def evidence(account: Account) -> None:
     store.note_change(QUEUE, SYMPTOM, account.now, account.now)
 
 
-def a_scan(account: Account) -> None:
+def write_scan_items(account: Account) -> None:
     store = ScanStore(account.clients.dynamodb, account.settings.case_table, "scan-1")
     stretch = store.claim_stretch(account.now)
     assert stretch is not None
@@ -122,7 +122,7 @@ def a_scan(account: Account) -> None:
     context.open_store(SeenMoves).note_destinations([QUEUE], account.now)
 
 
-def a_person(account: Account) -> None:
+def write_items_by_people(account: Account) -> None:
     account.freeze()
     pins = make_context(account).open_store(Pins)
     then = account.now - DAY
@@ -130,7 +130,7 @@ def a_person(account: Account) -> None:
     pins.approve_source(QUEUE, f"{QUEUE}-source")
 
 
-def others(account: Account) -> None:
+def write_other_items(account: Account) -> None:
     context = make_context(account)
     assert context.open_store(RedriveStore).claim(QUEUE, "redrive-1", account.now) is not None
     assert context.open_store(ProbeRecord).store_sent_probe(Probe(account.now, account.now))
@@ -139,7 +139,13 @@ def others(account: Account) -> None:
     context.open_store(HealthEvents).note_event(event, account.now)
 
 
-WRITERS: list[Callable[[Account], None]] = [a_fix, evidence, a_scan, a_person, others]
+WRITERS: list[Callable[[Account], None]] = [
+    write_fix_items,
+    write_evidence_items,
+    write_scan_items,
+    write_items_by_people,
+    write_other_items,
+]
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -149,11 +155,11 @@ def test_case_store_items_of_each_kind_expire_after_their_listed_lifetime(
     write(account)
     found = find_lifetimes(account)
     found.pop(("account", "metrics"), None)  # two days' items, below
-    assert found == {kind: {LASTS[kind]} for kind in found}
+    assert found == {kind: {LIFETIMES[kind]} for kind in found}
 
 
 def test_daily_metrics_item_expires_two_to_three_days_after_its_day(account: Account) -> None:
-    a_scan(account)
+    write_scan_items(account)
     table = account.case_store_items()
     days = {sort: item for (_, sort), item in table.items() if sort.startswith("metrics#")}
     assert len(days) == 2
@@ -168,11 +174,13 @@ def test_lifetime_tests_write_every_kind_of_case_store_item(account: Account) ->
     for write in WRITERS:
         write(account)
         written.update(find_lifetimes(account))
-    assert written | {("queue", "measured")} == LASTS.keys()
+    assert written | {("queue", "measured")} == LIFETIMES.keys()
 
 
 def test_measurement_item_of_a_queue_expires_after_an_hour(scanner: Scanner) -> None:
-    """Failed extensions have a queue measured, which is billed: anybody can make calls fail."""
+    """Failed extensions make Mendq measure the queue, which is billed. Any caller can make calls
+    fail.
+    """
     account = scanner.account
     queue = account.queue("orders")
     account.tag(queue, **{"mendq:max-processing-seconds": "40"})
@@ -183,13 +191,13 @@ def test_measurement_item_of_a_queue_expires_after_an_hour(scanner: Scanner) -> 
     )
     late = {"eventName": "ChangeMessageVisibility", "errorMessage": gone}
     account.heal(account.late_deletes(queue, "1", "2", "3", **late))
-    assert find_lifetimes(account)["queue", "measured"] == {LASTS["queue", "measured"]}
+    assert find_lifetimes(account)["queue", "measured"] == {LIFETIMES["queue", "measured"]}
 
 
 def test_claim_and_release_leave_snapshot_and_attribute_record_without_expiry(
     account: Account,
 ) -> None:
-    """A rollback needs the snapshot and the attribute's record, however late it comes."""
+    """A rollback needs the snapshot and the attribute's record at any later time."""
     fail_calls(account, account.queue(VisibilityTimeout="30"))
     before = find_lifetimes(account)
     assert before["queue", "snapshot"] == before["queue", "attribute"] == {None}
@@ -206,10 +214,10 @@ def test_claim_and_release_leave_snapshot_and_attribute_record_without_expiry(
 
 
 def test_repeated_write_restarts_the_lifetime_of_a_case_store_item(account: Account) -> None:
-    evidence(account)
+    write_evidence_items(account)
     account.later(minutes=50)
-    evidence(account)
+    write_evidence_items(account)
     found = find_lifetimes(account)
-    assert {kind: LASTS[kind] for kind in found} == {
+    assert {kind: LIFETIMES[kind] for kind in found} == {
         kind: next(iter(lasts)) for kind, lasts in found.items()
     }

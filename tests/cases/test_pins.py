@@ -1,4 +1,4 @@
-"""One pin a queue; numbers are given once; nobody's pin is overwritten unseen."""
+"""A queue has one pin. Generations are used once, and no pin is overwritten unseen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mendq.model.policy import Pin, digest_of_policy
 from tests.account.account import ACCOUNT, REGION, Account
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
-# Kept byte for byte: what JSON, DynamoDB or an editor would change.
+# Bytes that JSON, DynamoDB or an editor could change.
 POLICY = '{ "Statement" : [ ] ,\n\t"Id":"\u00fc\u2028\\u00fc" }\r\n'
 
 

@@ -1,4 +1,4 @@
-"""How far a symptom has spread, and what is remembered of an attribute that Mendq has written."""
+"""The spread of a symptom over queues, and the record of an attribute that Mendq wrote."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from tests.heal.situations import make_writes
 NOW = datetime(2026, 11, 16, 9, 5, tzinfo=UTC)
 
 
-def noted(spread: Spread, now: datetime, *queues: str) -> Spread:
-    """As the case store does it: what is outdated goes, what is missing comes."""
+def add_notes(spread: Spread, now: datetime, *queues: str) -> Spread:
+    """Drop outdated notes and add new ones, as the case store does."""
     texts = {f"{slot.isoformat()} {queue}" for slot, queue in spread.notes}
     texts -= set(spread.list_outdated_notes(now))
     return Spread.from_texts(texts | set(spread.make_new_notes(queues, now)))
 
 
 def test_spread_forgets_a_queue_after_about_an_hour() -> None:
-    spread = noted(Spread(), NOW, "a")
+    spread = add_notes(Spread(), NOW, "a")
     assert spread.list_queue_arns(NOW + timedelta(minutes=64)) == {"a"}
     assert spread.list_queue_arns(NOW + timedelta(minutes=75)) == frozenset()
 
 
 def test_spread_notes_a_queue_at_most_once_in_fifteen_minutes() -> None:
-    spread = noted(Spread(), NOW, "a")
+    spread = add_notes(Spread(), NOW, "a")
     assert spread.make_new_notes(["a"], NOW + timedelta(minutes=14)) == []
     assert len(spread.make_new_notes(["a"], NOW + timedelta(minutes=15))) == 1
 
 
 def test_spread_of_a_lasting_symptom_counts_every_queue_at_any_minute() -> None:
-    """Forty queues that fail all the time, two in a batch: none of them may look alone."""
+    """Forty queues fail all the time, two in each batch. None may look like the only one."""
     spread = Spread()
     queues = [f"q{n}" for n in range(40)]
     for minute in range(600):
         now = NOW + timedelta(minutes=minute)
-        spread = noted(spread, now, *queues[minute * 2 % 40 :][:2])
+        spread = add_notes(spread, now, *queues[minute * 2 % 40 :][:2])
         if minute >= 20:
             assert len(spread.list_queue_arns(now)) == 40
     assert len(spread.notes) <= 2 * 40
 
 
 def test_spread_stores_no_more_notes_than_the_maximum() -> None:
-    spread = noted(Spread(), NOW, *(f"q{n}" for n in range(MAXIMUM_NOTED_QUEUES + 5)))
+    spread = add_notes(Spread(), NOW, *(f"q{n}" for n in range(MAXIMUM_NOTED_QUEUES + 5)))
     assert len(spread.notes) == MAXIMUM_NOTED_QUEUES
-    spread = noted(
+    spread = add_notes(
         spread, NOW + timedelta(minutes=20), *(f"q{n}" for n in range(MAXIMUM_NOTED_QUEUES))
     )
     assert len(spread.notes) <= MAXIMUM_NOTED_QUEUES
@@ -66,7 +66,7 @@ def test_attribute_record_keeps_a_persons_value_through_mendqs_writes_until_a_ne
 
 def test_attribute_record_drops_writes_older_than_two_days() -> None:
     record = AttributeRecord(writes=make_writes(49, 23, 1))
-    assert [each.at for each in record.add_write("30", "45", HEAL_NOW).writes] == [
-        *(each.at for each in make_writes(23, 1)),
+    assert [write.at for write in record.add_write("30", "45", HEAL_NOW).writes] == [
+        *(write.at for write in make_writes(23, 1)),
         HEAL_NOW,
     ]

@@ -1,4 +1,4 @@
-"""One item of the case store that is none of ours costs itself, whatever stands in it."""
+"""An unreadable item of the case store affects only its own case."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NESTED = "[" * 100_000 + "]" * 100_000
 
 
 @pytest.fixture
-def proposed(account: Account) -> str:
+def queue_with_proposal(account: Account) -> str:
     return make_failing_queue(account, "propose")
 
 
@@ -47,15 +47,15 @@ def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
     ],
 )
 def test_follow_up_moves_the_other_cases_beside_an_unreadable_listed_case(
-    account: Account, proposed: str, fields: dict[str, Any]
+    account: Account, queue_with_proposal: str, fields: dict[str, Any]
 ) -> None:
-    good = account.case_store_items()[proposed, f"case#{SYMPTOM}"]
+    good = account.case_store_items()[queue_with_proposal, f"case#{SYMPTOM}"]
     item = {**good, "pk": {"S": BAD}, "case_id": {"S": "bad"}, **fields}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     account.later(hours=25)
     followed = follow_up(make_context(account), OWNERS, lambda: 60)
-    assert [(each.queue_arn, each.state) for each in followed.moved_cases] == [
-        (proposed, "expired")
+    assert [(case.queue_arn, case.state) for case in followed.moved_cases] == [
+        (queue_with_proposal, "expired")
     ]
 
 
@@ -71,16 +71,16 @@ def test_follow_up_moves_the_other_cases_beside_an_unreadable_listed_case(
     ],
 )
 def test_unreadable_case_store_item_makes_rollback_refuse_and_heal_change_nothing(
-    account: Account, proposed: str, sort: str, fields: dict[str, Any]
+    account: Account, queue_with_proposal: str, sort: str, fields: dict[str, Any]
 ) -> None:
-    _put(account, proposed, sort, **fields)
+    _put(account, queue_with_proposal, sort, **fields)
     with pytest.raises(CaseStoreUnreadable):
-        make_context(account).case_store.look(proposed, SYMPTOM, ("VisibilityTimeout",))
+        make_context(account).case_store.look(queue_with_proposal, SYMPTOM, ("VisibilityTimeout",))
     assert roll_back(account, load_newest_case(account).case_id)["error"] == "case_store_unreadable"
-    before = account.attributes(proposed)
-    healed = account.heal(account.late_deletes(proposed, "x", "y", "z"))
+    before = account.attributes(queue_with_proposal)
+    healed = account.heal(account.late_deletes(queue_with_proposal, "x", "y", "z"))
     assert healed.error_by_message_id == {}
-    assert account.attributes(proposed) == before
+    assert account.attributes(queue_with_proposal) == before
 
 
 def test_follow_up_reserves_time_for_two_hung_calls_per_case(account: Account) -> None:

@@ -1,4 +1,4 @@
-"""A case's life after the write, against moto: verified, watched, taken up again, handed over."""
+"""follow_up verifies, watches, continues and closes cases after their write."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ SYMPTOM = "visibility_timeout_too_short"
 
 
 @pytest.fixture
-def world(account: Account) -> World:
-    return World(account)
+def world(account: Account) -> FollowUpWorld:
+    return FollowUpWorld(account)
 
 
-class World:
+class FollowUpWorld:
     """An account with follow_up, a heal that it can call, and CloudWatch's count of deletes."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
         self.deletes = 0
         self.heal_is_up = True
-        self.called: list[dict[str, str]] = []
+        self.heal_requests: list[dict[str, str]] = []
         events: Any = account.clients.functions.meta.events
         events.register("before-call.lambda.Invoke", self._invoke)
         metrics: Any = account.clients.cloudwatch.meta.events
@@ -51,7 +51,7 @@ class World:
 
     def _invoke(self, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]] | None:
         request = json.loads(params["body"])
-        self.called.append(request)
+        self.heal_requests.append(request)
         if self.heal_is_up:
             continue_case(request, self.account.run())
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
@@ -61,55 +61,55 @@ class World:
         deleted = {"Id": "deleted", "Values": values, "Timestamps": [self.account.now]}
         return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
-    def fixed(self, name: str = "orders.fifo", tag: str = "heal") -> str:
-        """A queue whose calls have failed: fixed from 30 to 45, or proposed so."""
+    def make_fixed_queue(self, name: str = "orders.fifo", tag: str = "heal") -> str:
+        """Make a queue whose calls failed. Heal raised it from 30 to 45, or proposed that."""
         queue = self.account.queue(name, tag, VisibilityTimeout="30")
         fail_calls(self.account, queue, name)
         return queue
 
-    def fails_on(self, queue: str, after_minutes: float = 40) -> None:
+    def fail_again(self, queue: str, after_minutes: float = 40) -> None:
         self.account.later(minutes=after_minutes)
         fail_calls(self.account, queue, f"{self.account.now}")
 
-    def follow(self) -> FollowUpResult:
+    def run_follow_up(self) -> FollowUpResult:
         return follow_up(make_context(self.account), OWNERS, lambda: 60)
 
-    def minutes(self, count: int) -> None:
+    def follow_up_minutes(self, count: int) -> None:
         for _ in range(count):
             self.account.later(minutes=1)
-            assert self.follow().errors == {}
+            assert self.run_follow_up().errors == {}
 
-    def hours(self, count: float) -> None:
+    def follow_up_after_hours(self, count: float) -> None:
         self.account.later(hours=count)
-        assert self.follow().errors == {}
+        assert self.run_follow_up().errors == {}
 
     def list_states(self) -> list[str]:
         return list_states(self.account)
 
-    def held_up(self, queue: str) -> tuple[str, str] | None:
+    def read_hold_up(self, queue: str) -> tuple[str, str] | None:
         found = make_context(self.account).case_store.look(queue, SYMPTOM, ()).hold_up
         return (found.code, found.reason) if found else None
 
 
-def test_fix_that_helps_is_verified_watched_and_closed(world: World) -> None:
-    world.fixed()
+def test_fix_that_helps_is_verified_watched_and_closed(world: FollowUpWorld) -> None:
+    world.make_fixed_queue()
     world.deletes = 7
-    world.minutes(15)
+    world.follow_up_minutes(15)
     assert world.list_states() == ["applied"]
-    world.minutes(4)
+    world.follow_up_minutes(4)
     assert world.list_states() == ["applied", "verified", "watching"]
-    world.hours(48)
+    world.follow_up_after_hours(48)
     assert world.list_states() == ["applied", "verified", "watching", "closed"]
-    assert world.called == []
+    assert world.heal_requests == []
     assert world.account.pages("info") == world.account.pages("urgent") == []
-    assert world.follow().open_cases == []
+    assert world.run_follow_up().open_cases == []
 
 
-def test_fix_that_does_not_help_is_followed_by_the_next_step(world: World) -> None:
-    queue = world.fixed()
-    world.fails_on(queue)
+def test_fix_that_does_not_help_is_followed_by_the_next_step(world: FollowUpWorld) -> None:
+    queue = world.make_fixed_queue()
+    world.fail_again(queue)
     assert world.account.visibility(queue) == 45
-    world.minutes(1)
+    world.follow_up_minutes(1)
     assert world.account.visibility(queue) == 68
     assert world.list_states() == ["applied", "ineffective", "applied"]
     first, _, again = world.account.transitions()
@@ -119,9 +119,11 @@ def test_fix_that_does_not_help_is_followed_by_the_next_step(world: World) -> No
 
 
 def test_failed_calls_from_before_a_late_write_do_not_make_the_fix_ineffective(
-    world: World,
+    world: FollowUpWorld,
 ) -> None:
-    """A batch of many queues takes most of a minute: the change stands since it was made."""
+    """A batch of many queues can take most of a minute. The change counts from its write, not from
+    the start of the run.
+    """
     queue = world.account.queue(VisibilityTimeout="30")
     begun = world.account.now
     written = world.account.now + timedelta(seconds=55)
@@ -134,38 +136,38 @@ def test_failed_calls_from_before_a_late_write_do_not_make_the_fix_ineffective(
     until_it_arrived = world.account.settings.timing.propagation_seconds + 45
     for seconds in (0, 30, until_it_arrived + 55 - 1):
         world.account.now = begun + timedelta(seconds=seconds)
-        world.fails_on(queue, 0)
-        world.minutes(1)
+        world.fail_again(queue, 0)
+        world.follow_up_minutes(1)
     assert world.list_states() == ["applied"]
     assert world.account.visibility(queue) == 45
-    world.fails_on(queue, 0)
-    world.fails_on(queue)
-    world.minutes(1)
+    world.fail_again(queue, 0)
+    world.fail_again(queue)
+    world.follow_up_minutes(1)
     assert world.list_states()[:2] == ["applied", "ineffective"]
 
 
-def test_next_step_of_an_ineffective_fix_waits_for_the_cooldown(world: World) -> None:
-    queue = world.fixed()
-    world.fails_on(queue, 5)
-    world.minutes(20)
+def test_next_step_of_an_ineffective_fix_waits_for_the_cooldown(world: FollowUpWorld) -> None:
+    queue = world.make_fixed_queue()
+    world.fail_again(queue, 5)
+    world.follow_up_minutes(20)
     assert world.account.visibility(queue) == 45
     assert world.list_states() == ["applied", "ineffective"]
-    assert 1 < len(world.called) <= 5
-    held_up = world.held_up(queue)
-    assert held_up is not None
-    assert held_up[0] == "too_soon"
-    world.minutes(10)
+    assert 1 < len(world.heal_requests) <= 5
+    read_hold_up = world.read_hold_up(queue)
+    assert read_hold_up is not None
+    assert read_hold_up[0] == "too_soon"
+    world.follow_up_minutes(10)
     assert world.account.visibility(queue) == 68
-    assert world.held_up(queue) is None, "it has moved"
+    assert world.read_hold_up(queue) is None, "it has moved"
 
 
 def test_value_that_a_person_set_after_a_fix_is_kept_and_the_case_is_overridden(
-    world: World,
+    world: FollowUpWorld,
 ) -> None:
-    queue = world.fixed()
+    queue = world.make_fixed_queue()
     world.account.set_visibility(queue, 40)
-    world.fails_on(queue, 45)
-    world.minutes(1)
+    world.fail_again(queue, 45)
+    world.follow_up_minutes(1)
     assert world.account.visibility(queue) == 40
     assert world.list_states() == ["applied", "overridden"]
 
@@ -174,28 +176,32 @@ def test_value_that_a_person_set_after_a_fix_is_kept_and_the_case_is_overridden(
     ("tag", "ends"), [("off", "closed"), ("observe", "escalated"), ("propose", "escalated")]
 )
 def test_next_step_is_not_written_if_the_queue_left_heal_mode(
-    world: World, tag: str, ends: str
+    world: FollowUpWorld, tag: str, ends: str
 ) -> None:
-    queue = world.fixed()
-    world.fails_on(queue)
+    queue = world.make_fixed_queue()
+    world.fail_again(queue)
     world.account.tag(queue, mendq=tag)
-    world.minutes(1)
+    world.follow_up_minutes(1)
     assert world.account.visibility(queue) == 45
     assert world.list_states()[-1] == ends
 
 
-def test_expired_approval_is_reported_once_sns_accepts_the_notification(world: World) -> None:
-    """A person said yes and believes that it is done; nobody else comes by once it has ended."""
-    world.fixed(tag="propose")
+def test_expired_approval_is_reported_once_sns_accepts_the_notification(
+    world: FollowUpWorld,
+) -> None:
+    """The person who approved believes that the change is made. No later event corrects this."""
+    world.make_fixed_queue(tag="propose")
     world.heal_is_up = False
     move_case(world.account, load_newest_case(world.account), "approved")
     world.account.later(hours=25)
     with Stubber(world.account.clients.sns) as sns:
         sns.add_client_error("publish", "InternalError")
-        assert [type(each) for each in world.follow().errors.values()] == [NotificationNotSent]
+        assert [type(error) for error in world.run_follow_up().errors.values()] == [
+            NotificationNotSent
+        ]
     assert world.list_states() == ["proposed", "approved", "expired"]
     assert len(world.account.pages("info")) == 1
-    world.hours(0.1)
+    world.follow_up_after_hours(0.1)
     _, (subject, body) = world.account.pages("info")
     assert subject.startswith("Mendq expired: visibility timeout too short on orders.fifo in ")
     assert "Why: it was approved and could not be done in time" in body
@@ -204,21 +210,23 @@ def test_expired_approval_is_reported_once_sns_accepts_the_notification(world: W
 
 
 def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: FollowUpWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or the alarm on a follow-up that fails would ring until somebody closes the case."""
-    world.fixed()
+    """With an error, the alarm on failing follow-ups would ring until a person closes the case."""
+    world.make_fixed_queue()
     world.deletes = 1
     world.account.later(minutes=20)
     known = SYMPTOM_BY_NAME[SYMPTOM]
     monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
-    followed = world.follow()
-    assert followed.errors == {}
-    assert [each.symptom for each in followed.cases_of_unknown_symptoms] == [SYMPTOM]
-    assert [each.state for each in followed.open_cases] == ["applied"]
-    assert world.follow().cases_of_unknown_symptoms == [], "it is not due again within the minute"
+    result = world.run_follow_up()
+    assert result.errors == {}
+    assert [case.symptom for case in result.cases_of_unknown_symptoms] == [SYMPTOM]
+    assert [case.state for case in result.open_cases] == ["applied"]
+    assert world.run_follow_up().cases_of_unknown_symptoms == [], (
+        "it is not due again within the minute"
+    )
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
-    world.hours(1.1)
+    world.follow_up_after_hours(1.1)
     assert world.list_states() == ["applied", "verified"]
 
 
@@ -227,9 +235,9 @@ def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(
     [("", "", "moved_on"), ("us-east-1", "eu-west-1", "elsewhere"), ("1234", "4321", "elsewhere")],
 )
 def test_continue_case_refuses_a_case_that_moved_on_or_is_of_another_region_or_account(
-    world: World, old: str, new: str, code: str
+    world: FollowUpWorld, old: str, new: str, code: str
 ) -> None:
-    queue = world.fixed()
+    queue = world.make_fixed_queue()
     asked = make_owner_request(load_newest_case(world.account))
     before = world.account.case_store_items()
     asked["queue_arn"] = queue.replace(old, new, 1)
@@ -238,10 +246,10 @@ def test_continue_case_refuses_a_case_that_moved_on_or_is_of_another_region_or_a
 
 
 def test_ineffective_case_waits_if_the_lambda_of_its_next_step_is_not_deployed(
-    world: World,
+    world: FollowUpWorld,
 ) -> None:
-    queue = world.fixed()
-    world.fails_on(queue)
+    queue = world.make_fixed_queue()
+    world.fail_again(queue)
     (error,) = follow_up(make_context(world.account), {}, lambda: 60).errors.values()
     assert isinstance(error, OwnerUnavailable)
     assert world.list_states() == ["applied", "ineffective"]
@@ -252,7 +260,7 @@ GONE = "the queue is gone, or another one of its name"
 
 
 def take_away(account: Account, queue: str, how: str) -> str:
-    """Why its case ends."""
+    """Take the queue away from Mendq. Return the reason with which its case ends."""
     if how == "off":
         account.tag(queue, mendq="off")
     elif how == "gone":
@@ -265,18 +273,18 @@ def take_away(account: Account, queue: str, how: str) -> str:
 @pytest.mark.parametrize("how", ["off", "untagged", "gone"])
 @pytest.mark.parametrize("state", ["applied", "watching"])
 def test_fix_on_a_deleted_or_unmanaged_queue_is_closed_and_never_verified(
-    world: World, state: str, how: str
+    world: FollowUpWorld, state: str, how: str
 ) -> None:
-    queue = world.fixed()
+    queue = world.make_fixed_queue()
     world.deletes = 7
-    world.minutes(19 if state == "watching" else 1)
+    world.follow_up_minutes(19 if state == "watching" else 1)
     why = take_away(world.account, queue, how)
     before = world.list_states()
     assert before[-1] == state
     for _ in range(5):
         if how != "gone":
-            world.fails_on(queue, 1)
-        world.hours(10)
+            world.fail_again(queue, 1)
+        world.follow_up_after_hours(10)
     closed = load_newest_case(world.account)
     assert (closed.came_from, closed.state, closed.reason) == (state, "closed", why)
     assert "verified" not in world.list_states()[len(before) :]
@@ -284,44 +292,46 @@ def test_fix_on_a_deleted_or_unmanaged_queue_is_closed_and_never_verified(
 
 @pytest.mark.parametrize("how", ["off", "untagged", "gone"])
 def test_escalated_case_is_closed_if_its_queue_is_deleted_or_unmanaged(
-    world: World, how: str
+    world: FollowUpWorld, how: str
 ) -> None:
     account = world.account
     queue = account.queue(KmsMasterKeyId="alias/orders")
     fail_calls(account, queue, eventName="SendMessage", errorCode="KMS.AccessDeniedException")
-    world.hours(2)
+    world.follow_up_after_hours(2)
     assert world.list_states() == ["escalated"]
     why = take_away(account, queue, how)
-    world.hours(1)
+    world.follow_up_after_hours(1)
     assert world.list_states() == ["escalated", "closed"]
     assert load_newest_case(account).reason == why
     assert len(account.pages("urgent")) == 1
 
 
-def test_next_steps_of_many_queues_at_once_are_stopped_as_a_mass_symptom(world: World) -> None:
+def test_next_steps_of_many_queues_at_once_are_stopped_as_a_mass_symptom(
+    world: FollowUpWorld,
+) -> None:
     queues = []
     for n in range(5):
-        queues.append(world.fixed(f"q{n}.fifo"))
-        world.hours(1.1)
+        queues.append(world.make_fixed_queue(f"q{n}.fifo"))
+        world.follow_up_after_hours(1.1)
     for queue in queues:
-        world.fails_on(queue, 0)
-    world.minutes(3)
+        world.fail_again(queue, 0)
+    world.follow_up_minutes(3)
     assert sum(world.account.visibility(queue) > 45 for queue in queues) <= 3
 
 
-def test_step_that_waits_an_hour_for_a_freeze_to_end_is_reported_once(world: World) -> None:
-    """A cooldown passes by itself; a freeze that somebody has forgotten does not."""
+def test_step_that_waits_an_hour_for_a_freeze_to_end_is_reported_once(world: FollowUpWorld) -> None:
+    """A cooldown ends automatically. A forgotten freeze does not."""
     account = world.account
-    queue = world.fixed()
+    queue = world.make_fixed_queue()
     account.freeze()
-    world.fails_on(queue)
+    world.fail_again(queue)
     for _ in range(6):
-        world.hours(1 / 6)
+        world.follow_up_after_hours(1 / 6)
     assert world.list_states()[-1] == "ineffective"
     assert account.pages("info") == []
-    assert world.held_up(queue) == ("frozen", "changes are frozen: Black Friday")
+    assert world.read_hold_up(queue) == ("frozen", "changes are frozen: Black Friday")
     for _ in range(12):
-        world.hours(1 / 6)
+        world.follow_up_after_hours(1 / 6)
     ((subject, body),) = account.pages("info")
     assert subject.startswith("Mendq ineffective: visibility timeout too short on orders.fifo in ")
     assert "changes are frozen: Black Friday" in body

@@ -1,4 +1,6 @@
-"""With too little time or no answer from AWS, a case waits for the next run; others continue."""
+"""With too little time or no answer from AWS, a case waits for the next run and the others
+continue.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,12 @@ NAMES = ("a.fifo", "b.fifo", "c.fifo")
 SYMPTOM = "visibility_timeout_too_short"
 
 
-def answer_error(code: str, status: int) -> Callable[[], Any]:
+def make_error_answer(code: str, status: int) -> Callable[[], Any]:
     error = {"Error": {"Code": code, "Message": "no"}}
     return lambda: (SimpleNamespace(status_code=status), error)
 
 
-def raising(error: Exception) -> Callable[[], Any]:
+def make_raiser(error: Exception) -> Callable[[], Any]:
     def fail_at_once() -> Any:
         raise error
 
@@ -55,17 +57,17 @@ def raising(error: Exception) -> Callable[[], Any]:
 
 # Ways in which AWS gives no answer, or an error that explains nothing.
 SILENCE: dict[str, Callable[[], Any]] = {
-    "slow": raising(ReadTimeoutError(endpoint_url="aws")),
-    "unreachable": raising(ConnectTimeoutError(endpoint_url="aws")),
-    "broken": answer_error("InternalError", 500),
-    "busy": answer_error("ServiceUnavailable", 503),
-    "throttled": answer_error("ThrottlingException", 400),
-    "forbidden": answer_error("AccessDenied", 403),
+    "slow": make_raiser(ReadTimeoutError(endpoint_url="aws")),
+    "unreachable": make_raiser(ConnectTimeoutError(endpoint_url="aws")),
+    "broken": make_error_answer("InternalError", 500),
+    "busy": make_error_answer("ServiceUnavailable", 503),
+    "throttled": make_error_answer("ThrottlingException", 400),
+    "forbidden": make_error_answer("AccessDenied", 403),
 }
 
 
 @contextmanager
-def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[str]]:
+def fail_calls_of(client: Any, call: str, how: str, about: str = "") -> Iterator[list[str]]:
     """Let calls fail in one way of SILENCE if their request contains `about`. Yield these calls."""
     unanswered: list[str] = []
 
@@ -81,7 +83,7 @@ def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[s
     client.meta.events.unregister(event, answer)
 
 
-def follow(account: Account, seconds: Callable[[], float] = lambda: 60) -> FollowUpResult:
+def run_follow_up(account: Account, seconds: Callable[[], float] = lambda: 60) -> FollowUpResult:
     return follow_up(make_context(account), OWNERS, seconds)
 
 
@@ -103,7 +105,7 @@ def count_closed_cases(account: Account) -> int:
     return list_states(account).count("closed")
 
 
-def cases_in_store(account: Account) -> dict[tuple[str, str], Any]:
+def read_case_items(account: Account) -> dict[tuple[str, str], Any]:
     items = account.case_store_items()
     return {key: item for key, item in items.items() if key[1].startswith("case#")}
 
@@ -113,12 +115,12 @@ def test_follow_up_with_too_little_time_leaves_every_case_for_the_next_run(
 ) -> None:
     make_escalated_cases(account)
     before = account.case_store_items()
-    followed = follow(account, lambda: LONGEST_SECONDS_PER_CASE - 1)
-    assert (followed.moved_cases, followed.errors) == ([], {})
-    assert len(followed.open_cases) == 3, "the alarms still hear how many are open"
+    result = run_follow_up(account, lambda: LONGEST_SECONDS_PER_CASE - 1)
+    assert (result.moved_cases, result.errors) == ([], {})
+    assert len(result.open_cases) == 3, "the alarms still hear how many are open"
     assert account.case_store_items() == before
-    followed = follow(account)
-    assert (len(followed.moved_cases), followed.errors) == (3, {})
+    result = run_follow_up(account)
+    assert (len(result.moved_cases), result.errors) == (3, {})
     assert count_closed_cases(account) == 3
 
 
@@ -127,13 +129,13 @@ def test_follow_up_that_runs_out_of_time_leaves_the_remaining_cases_unchanged(
 ) -> None:
     """No case is begun that there may be no time to finish."""
     make_escalated_cases(account)
-    before = cases_in_store(account)
+    before = read_case_items(account)
     left = iter([60.0, 60.0])
-    followed = follow(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1))
-    assert (len(followed.moved_cases), followed.errors) == (1, {})
-    changed = [key for key, item in cases_in_store(account).items() if item != before[key]]
+    result = run_follow_up(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1))
+    assert (len(result.moved_cases), result.errors) == (1, {})
+    changed = [key for key, item in read_case_items(account).items() if item != before[key]]
     assert len(changed) == 1
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert count_closed_cases(account) == 3
 
 
@@ -143,13 +145,13 @@ def test_follow_up_moves_the_other_cases_if_one_case_cannot_be_read(
 ) -> None:
     first, *_ = make_escalated_cases(account)
     look = "dynamodb.TransactGetItems"
-    with silent(account.clients.dynamodb, look, how, about=first.queue_arn):
-        followed = follow(account)
-    assert [*followed.errors] == [first.case_id]
-    assert {each.queue_arn for each in followed.moved_cases}.isdisjoint({first.queue_arn})
+    with fail_calls_of(account.clients.dynamodb, look, how, about=first.queue_arn):
+        result = run_follow_up(account)
+    assert [*result.errors] == [first.case_id]
+    assert {case.queue_arn for case in result.moved_cases}.isdisjoint({first.queue_arn})
     assert count_closed_cases(account) == 2
     account.later(minutes=6)
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert count_closed_cases(account) == 3
 
 
@@ -157,18 +159,18 @@ def test_follow_up_retries_a_case_in_the_next_minute_if_it_can_be_neither_read_n
     account: Account,
 ) -> None:
     first, *_ = make_escalated_cases(account)
-    before = cases_in_store(account)
+    before = read_case_items(account)
     dynamodb = account.clients.dynamodb
     with (
-        silent(dynamodb, "dynamodb.TransactGetItems", "slow", about=first.queue_arn),
-        silent(dynamodb, "dynamodb.UpdateItem", "slow", about=first.queue_arn),
+        fail_calls_of(dynamodb, "dynamodb.TransactGetItems", "slow", about=first.queue_arn),
+        fail_calls_of(dynamodb, "dynamodb.UpdateItem", "slow", about=first.queue_arn),
     ):
-        followed = follow(account)
-    assert [*followed.errors] == [first.case_id]
+        result = run_follow_up(account)
+    assert [*result.errors] == [first.case_id]
     key = first.queue_arn, f"case#{SYMPTOM}"
-    assert cases_in_store(account)[key] == before[key]
+    assert read_case_items(account)[key] == before[key]
     assert count_closed_cases(account) == 2
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert count_closed_cases(account) == 3, "the next minute finds it"
 
 
@@ -179,16 +181,16 @@ def test_follow_up_raises_case_store_unavailable_if_the_open_cases_cannot_be_lis
     make_escalated_cases(account)
     before = account.case_store_items()
     with (
-        silent(account.clients.dynamodb, "dynamodb.Query", how),
+        fail_calls_of(account.clients.dynamodb, "dynamodb.Query", how),
         pytest.raises(CaseStoreUnavailable),
     ):
-        follow(account)
+        run_follow_up(account)
     assert account.case_store_items() == before
     assert count_closed_cases(account) == 0
 
 
 class Deletes:
-    """CloudWatch counts messages that were deleted."""
+    """CloudWatch metrics that show deleted messages."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -200,8 +202,8 @@ class Deletes:
         return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
 
-def two_fixed(account: Account) -> list[str]:
-    """Two queues that were fixed, and whose fixes can be verified by now."""
+def make_two_fixed_queues(account: Account) -> list[str]:
+    """Make two fixed queues whose fixes can be verified now."""
     queues = []
     for name in NAMES[:2]:
         queue = account.queue(name, VisibilityTimeout="30")
@@ -224,24 +226,24 @@ CALLS = {
 def test_follow_up_does_not_verify_a_fix_whose_queue_or_metrics_cannot_be_read(
     account: Account, what: str, how: str
 ) -> None:
-    """It waits for an answer, and meanwhile the other queue's fix is verified."""
-    dark, seen = two_fixed(account)
+    """The case waits for an answer, and the other queue's fix is verified meanwhile."""
+    dark, seen = make_two_fixed_queues(account)
     service, call = CALLS[what]
     about = dark.rpartition(":")[2]
-    with silent(getattr(account.clients, service), call, how, about):
-        followed = follow(account)
-    assert followed.errors == {}
-    verified = {each.queue_arn for each in followed.moved_cases if each.state is State.VERIFIED}
+    with fail_calls_of(getattr(account.clients, service), call, how, about):
+        result = run_follow_up(account)
+    assert result.errors == {}
+    verified = {case.queue_arn for case in result.moved_cases if case.state is State.VERIFIED}
     assert verified == {seen}
     account.later(hours=1)
-    assert dark in {each.queue_arn for each in follow(account).moved_cases}
+    assert dark in {case.queue_arn for case in run_follow_up(account).moved_cases}
     assert account.visibility(dark) == 45
 
 
-def not_filed(account: Account) -> list[str]:
-    """Two cases whose transitions are missing in the bucket, because writes to it failed."""
+def make_unfiled_cases(account: Account) -> list[str]:
+    """Make two cases whose transitions are missing in the bucket, because writes failed."""
     queues = []
-    with silent(account.clients.s3, "s3.PutObject", "broken"):
+    with fail_calls_of(account.clients.s3, "s3.PutObject", "broken"):
         for name in NAMES[:2]:
             queue = account.queue(name, VisibilityTimeout="30")
             fail_calls(account, queue, name)
@@ -252,13 +254,13 @@ def not_filed(account: Account) -> list[str]:
 
 
 def test_follow_up_with_too_little_time_files_transitions_in_the_next_run(account: Account) -> None:
-    not_filed(account)
+    make_unfiled_cases(account)
     left = iter([60.0])
     before = account.case_store_items()
-    assert follow(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1)).errors == {}
+    assert run_follow_up(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1)).errors == {}
     assert account.transitions() == []
     assert account.case_store_items() == before
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert list_states(account) == ["applied", "applied"]
 
 
@@ -266,13 +268,13 @@ def test_follow_up_with_too_little_time_files_transitions_in_the_next_run(accoun
 def test_follow_up_tries_a_failing_case_bucket_once_and_files_transitions_later(
     account: Account, how: str
 ) -> None:
-    not_filed(account)
-    with silent(account.clients.s3, "s3.PutObject", how) as unanswered:
-        followed = follow(account)
-    assert [each[:6] for each in followed.errors] == ["filing"]
+    make_unfiled_cases(account)
+    with fail_calls_of(account.clients.s3, "s3.PutObject", how) as unanswered:
+        result = run_follow_up(account)
+    assert [error[:6] for error in result.errors] == ["filing"]
     assert len(unanswered) == 1
     account.later(minutes=6)
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert list_states(account) == ["applied", "applied"]
 
 
@@ -280,18 +282,18 @@ def test_follow_up_tries_a_failing_case_bucket_once_and_files_transitions_later(
 def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one(
     account: Account, unfiled: str
 ) -> None:
-    """The bucket refuses one key every time: it makes way, wherever it is in the order."""
-    not_filed(account)
-    items = cases_in_store(account).items()
+    """The bucket refuses one key every time, first or last in the order."""
+    make_unfiled_cases(account)
+    items = read_case_items(account).items()
     (case_id,) = (item["case_id"]["S"] for (queue, _), item in items if queue.endswith(unfiled))
-    with silent(account.clients.s3, "s3.PutObject", "forbidden", about=case_id):
+    with fail_calls_of(account.clients.s3, "s3.PutObject", "forbidden", about=case_id):
         for _ in range(2):
-            assert [each[:6] for each in follow(account).errors] in ([], ["filing"])
+            assert [error[:6] for error in run_follow_up(account).errors] in ([], ["filing"])
             account.later(minutes=1)
     (filed,) = account.transitions()
     assert unfiled not in filed["queue_arn"]
     account.later(minutes=6)
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert list_states(account) == ["applied", "applied"]
 
 
@@ -300,23 +302,23 @@ def test_follow_up_reports_an_error_if_unfiled_transitions_cannot_be_listed(
 ) -> None:
     """The cases themselves were moved before."""
     make_escalated_cases(account)
-    with silent(
+    with fail_calls_of(
         account.clients.dynamodb, "dynamodb.Query", "slow", about=UNFILED_TRANSITION_PARTITION
     ):
-        followed = follow(account)
-    assert [*followed.errors] == ["filing"]
-    assert isinstance(followed.errors["filing"], CaseStoreUnavailable)
+        result = run_follow_up(account)
+    assert [*result.errors] == ["filing"]
+    assert isinstance(result.errors["filing"], CaseStoreUnavailable)
     assert count_closed_cases(account) == 3
 
 
 def test_follow_up_does_not_change_a_case_that_another_run_has_just_claimed(
     account: Account,
 ) -> None:
-    """It was due when it was listed; by the time it is read, heal is about to write."""
+    """The case was due when it was listed. When follow_up reads it, heal is about to write."""
     queue = make_failing_queue(account, "propose")
     move_case(account, load_newest_case(account), "approved")
     account.later(minutes=10)
-    assert follow_and_file(account) == ["proposed", "approved"]
+    assert follow_up_and_list_states(account) == ["proposed", "approved"]
     account.later(minutes=10)
     request = make_owner_request(load_newest_case(account))
 
@@ -329,17 +331,17 @@ def test_follow_up_does_not_change_a_case_that_another_run_has_just_claimed(
         )
 
     come_between(account, "dynamodb.TransactGetItems", heal_claims_it)
-    followed = follow(account)
-    assert (followed.moved_cases, followed.cases_with_called_owner, followed.errors) == ([], [], {})
+    result = run_follow_up(account)
+    assert (result.moved_cases, result.cases_with_called_owner, result.errors) == ([], [], {})
     assert "claim_owner" in account.attribute_item(queue), "heal still holds it"
     assert "intent" in account.attribute_item(queue)
     assert account.visibility(queue) == 30
 
 
-def follow_and_file(account: Account) -> list[str]:
-    """A minute of follow_up in which heal is not there; the states of the case."""
-    followed = follow(account)
-    assert {type(error) for error in followed.errors.values()} <= {OwnerUnavailable}
+def follow_up_and_list_states(account: Account) -> list[str]:
+    """Run a minute of follow_up while heal cannot be called. Return the states."""
+    result = run_follow_up(account)
+    assert {type(error) for error in result.errors.values()} <= {OwnerUnavailable}
     return list_states(account)
 
 
@@ -356,8 +358,8 @@ def die_after(account: Account, client: Any, call: str, act: Callable[[], object
     events.unregister(f"after-call.{call}", kill)
 
 
-def dead(account: Account) -> str:
-    """A queue for which a fix was written by a run that died before it could say so."""
+def make_case_of_dead_run(account: Account) -> str:
+    """Make a queue to which a run wrote a fix and then died before it recorded the write."""
     queue = make_failing_queue(account, "propose")
     move_case(account, load_newest_case(account), "approved")
     account.later(minutes=6)
@@ -374,47 +376,47 @@ def dead(account: Account) -> str:
     return queue
 
 
-def claims(account: Account) -> dict[tuple[str, str], Any]:
+def read_claims(account: Account) -> dict[tuple[str, str], Any]:
     items = account.case_store_items()
     return {key: item for key, item in items.items() if "claim_owner" in item}
 
 
-@pytest.mark.parametrize("how", [each for each in SILENCE if each != "forbidden"])
+@pytest.mark.parametrize("how", [how for how in SILENCE if how != "forbidden"])
 def test_write_of_a_run_that_died_is_not_recorded_until_sqs_answers(
     account: Account, how: str
 ) -> None:
     """Only SQS can say whether the dead run wrote. No Lambda function may guess it."""
-    dead(account)
-    before = claims(account)
-    items = cases_in_store(account)
+    make_case_of_dead_run(account)
+    before = read_claims(account)
+    items = read_case_items(account)
     case = load_newest_case(account)
     calls = calls_of(account)
     bodies = account.late_deletes(case.queue_arn, "7", "8", "9")
-    with silent(account.clients.sqs, "sqs.GetQueueAttributes", how):
+    with fail_calls_of(account.clients.sqs, "sqs.GetQueueAttributes", how):
         healed = account.heal(bodies)
         with pytest.raises(FactsUnavailable):
             continue_case(make_owner_request(case), account.run())
-        assert cases_in_store(account) == items
-        followed = follow(account)
+        assert read_case_items(account) == items
+        result = run_follow_up(account)
     assert {type(error) for error in healed.error_by_message_id.values()} == {FactsUnavailable}
-    assert [*map(type, followed.errors.values())] == [FactsUnavailable]
-    assert claims(account).keys() == before.keys()
+    assert [*map(type, result.errors.values())] == [FactsUnavailable]
+    assert read_claims(account).keys() == before.keys()
     assert "SetQueueAttributes" not in calls
     assert list_states(account) == ["proposed", "approved"]
     account.later(minutes=6)
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert list_states(account) == ["proposed", "approved", "applied"]
-    assert claims(account) == {}
+    assert read_claims(account) == {}
 
 
 def test_write_of_a_run_that_died_is_not_recorded_with_too_little_time(account: Account) -> None:
-    queue = dead(account)
+    queue = make_case_of_dead_run(account)
     before = account.case_store_items()
     calls = calls_of(account)
     bodies = account.late_deletes(queue, "7", "8", "9")
     healed = account.heal(bodies, remaining_seconds=10)
     assert {type(error) for error in healed.error_by_message_id.values()} == {RetryLater}
-    assert follow(account, lambda: LONGEST_SECONDS_PER_CASE - 1).errors == {}
+    assert run_follow_up(account, lambda: LONGEST_SECONDS_PER_CASE - 1).errors == {}
     assert account.case_store_items() == before
     assert "GetQueueAttributes" not in calls
     assert account.heal(bodies).error_by_message_id == {}
@@ -425,22 +427,22 @@ def test_write_of_a_run_that_died_is_not_recorded_with_too_little_time(account: 
 def test_claim_of_a_run_that_died_on_an_unknown_symptom_waits_for_a_version_that_knows_it(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A newer Mendq's case, while an older one is deployed again."""
-    dead(account)
-    before = claims(account)
+    """A newer version of Mendq opened the case, and an older one is deployed again."""
+    make_case_of_dead_run(account)
+    before = read_claims(account)
     known = SYMPTOM_BY_NAME[SYMPTOM]
     monkeypatch.delitem(SYMPTOM_BY_NAME, SYMPTOM)
-    followed = follow(account)
-    assert [each.symptom for each in followed.cases_of_unknown_symptoms] == [SYMPTOM]
-    assert claims(account).keys() == before.keys()
+    result = run_follow_up(account)
+    assert [case.symptom for case in result.cases_of_unknown_symptoms] == [SYMPTOM]
+    assert read_claims(account).keys() == before.keys()
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, known)
     account.later(hours=1.1)
-    assert follow(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert list_states(account) == ["proposed", "approved", "applied"]
 
 
 def rewrite_intent(account: Account, queue: str, **over: Any) -> None:
-    """What the dead run had set out to do is another thing."""
+    """Replace fields of the intent that the dead run stored."""
     key = {"pk": {"S": queue}, "sk": {"S": "attribute#VisibilityTimeout"}}
     intent = json.loads(account.attribute_item(queue)["intent"]["S"])
     account.clients.dynamodb.update_item(
@@ -452,14 +454,14 @@ def rewrite_intent(account: Account, queue: str, **over: Any) -> None:
 
 
 def test_claim_without_a_step_is_refused_as_unreadable_and_writes_nothing(account: Account) -> None:
-    """As somebody with access to the table can write one."""
-    queue = dead(account)
+    """A person with access to the table can write such a claim."""
+    queue = make_case_of_dead_run(account)
     rewrite_intent(account, queue, steps=[])
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
     (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "case_store_unreadable"
-    assert [*map(type, follow(account).errors.values())] == [CaseStoreUnreadable]
+    assert [*map(type, run_follow_up(account).errors.values())] == [CaseStoreUnreadable]
     assert account.visibility(queue) == 45
     assert list_states(account) == ["proposed", "approved"]
 
@@ -467,29 +469,29 @@ def test_claim_without_a_step_is_refused_as_unreadable_and_writes_nothing(accoun
 def test_claim_for_an_unknown_symptom_is_kept_and_nothing_is_written(
     account: Account,
 ) -> None:
-    queue = dead(account)
+    queue = make_case_of_dead_run(account)
     rewrite_intent(account, queue, symptom="from_a_newer_mendq")
-    before = claims(account)
+    before = read_claims(account)
     calls = calls_of(account)
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
     assert {type(error) for error in healed.error_by_message_id.values()} == {CaseStoreUnavailable}
-    (error,) = follow(account).errors.values()
+    (error,) = run_follow_up(account).errors.values()
     assert "no symptom of ours" in str(error)
-    assert claims(account).keys() == before.keys()
+    assert read_claims(account).keys() == before.keys()
     assert "SetQueueAttributes" not in calls
 
 
 def test_claim_for_another_symptom_of_the_queue_is_recorded_as_that_symptoms_case(
     account: Account,
 ) -> None:
-    """Two symptoms are fixed by one attribute: whichever comes by next records the write."""
-    queue = dead(account)
+    """Two symptoms have the same attribute. The next run for the queue records the write."""
+    queue = make_case_of_dead_run(account)
     other = "visibility_timeout_default"
     rewrite_intent(account, queue, symptom=other, case_id=f"{other}-0123456789ab")
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
     assert healed.error_by_message_id == {}
-    settled = [each for each in account.transitions() if each["symptom"] == other]
-    assert [each["to"] for each in settled] == ["applied"]
+    settled = [transition for transition in account.transitions() if transition["symptom"] == other]
+    assert [transition["to"] for transition in settled] == ["applied"]
     assert account.visibility(queue) == 45, "nothing is written on top"
     assert "intent" not in account.attribute_item(queue)
 
@@ -498,16 +500,20 @@ def test_claim_for_another_symptom_of_the_queue_is_recorded_as_that_symptoms_cas
 def test_value_that_a_person_set_is_never_recorded_as_a_verified_fix(
     account: Account, what: str
 ) -> None:
-    """Messages are deleted again, because of what the person did, and SQS does not answer."""
-    queue, _ = two_fixed(account)
+    """Messages are deleted again because of the person's change, while SQS does not answer."""
+    queue, _ = make_two_fixed_queues(account)
     account.set_visibility(queue, 600)
     service, call = CALLS[what]
-    with silent(getattr(account.clients, service), call, "slow", queue.rpartition(":")[2]):
-        follow(account)
-    about = [each["to"] for each in account.transitions() if each["queue_arn"] == queue]
+    with fail_calls_of(getattr(account.clients, service), call, "slow", queue.rpartition(":")[2]):
+        run_follow_up(account)
+    about = [
+        transition["to"] for transition in account.transitions() if transition["queue_arn"] == queue
+    ]
     assert "verified" not in about
     account.later(hours=2)
-    follow(account)
-    about = [each["to"] for each in account.transitions() if each["queue_arn"] == queue]
+    run_follow_up(account)
+    about = [
+        transition["to"] for transition in account.transitions() if transition["queue_arn"] == queue
+    ]
     assert about[-1] == "overridden"
     assert account.visibility(queue) == 600

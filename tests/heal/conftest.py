@@ -1,4 +1,4 @@
-"""The account in moto that the tests of heal use."""
+"""The account in moto that these tests use."""
 
 from tests.account.account import account
 

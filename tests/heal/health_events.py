@@ -1,4 +1,4 @@
-"""Events of AWS Health as EventBridge brings them."""
+"""Events of AWS Health as EventBridge delivers them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def format_mail_time(at: datetime) -> str:
 
 
 def make_health_event(account: Account, /, *, updated: float = 0, **over: Any) -> str:
-    """An AWS Health event as AWS documents it, last updated `updated` minutes from now."""
+    """Return an AWS Health event as AWS documents it, last updated `updated` minutes from now."""
     detail = {
         "eventArn": ARN,
         "service": "SQS",
@@ -52,4 +52,4 @@ def make_health_event(account: Account, /, *, updated: float = 0, **over: Any) -
 
 
 def deliver_health_events(account: Account, *bodies: str) -> BatchResult:
-    return account.heal({f"health-{n}": each for n, each in enumerate(bodies)})
+    return account.heal({f"health-{n}": body for n, body in enumerate(bodies)})

@@ -1,4 +1,4 @@
-"""Operators of an account in moto: they approve and roll back, and heal answers their calls."""
+"""Operators of an account in moto, and the heal Lambda that answers their requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ALICE = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
 
 
 class Heal:
-    """The heal Lambda behind Invoke: takes up what it is asked, or fails, or is not there."""
+    """The heal Lambda. It continues the requested case, or raises if `fails` is set."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -45,9 +45,9 @@ class Heal:
         self.fails = False
         self.before: Callable[[], object] = lambda: None
         events: Any = account.clients.functions_with_long_timeout.meta.events
-        events.register("before-send.lambda.Invoke", self._invoked)
+        events.register("before-send.lambda.Invoke", self._answer_invoke)
 
-    def _invoked(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+    def _answer_invoke(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         asked = json.loads(str(request.body, "utf-8") if isinstance(request.body, bytes) else "{}")
         self.asked.append(asked)
         self.before()
@@ -65,7 +65,7 @@ class Heal:
 
 
 def make_context(account: Account) -> ManagingContext:
-    """An invocation of its own."""
+    """Return the context of a new invocation."""
     account.deliveries += 1
     owner = f"invocation-{account.deliveries}"
     return ManagingContext(
@@ -74,7 +74,7 @@ def make_context(account: Account) -> ManagingContext:
 
 
 def make_owner_run(symptom: str, account: Account) -> FixContext:
-    """An invocation of the Lambda that owns the symptom's steps."""
+    """Return a new invocation of the Lambda that owns the symptom's steps."""
     run = account.run()
     pins = Pins(account.clients.dynamodb, account.settings.case_table)
     ways: dict[Owner, WriteSteps] = {
@@ -88,7 +88,7 @@ def make_owner_run(symptom: str, account: Account) -> FixContext:
 
 
 def send_decision(account: Account, word: object, case_id: str, actor: str = ALICE) -> JsonDocument:
-    """Approve, decline or close."""
+    """Approve, decline or close the case as an operator. Return the answer."""
     context = make_context(account)
     asked = {"case_id": case_id, "actor": actor}
     return answer_request(asked, lambda request: act_on_decision(request, word, context, OWNERS))
@@ -105,17 +105,19 @@ def roll_back(
 
 
 def outcomes_by_attribute(document: JsonDocument) -> dict[str, str]:
-    """By attribute."""
-    return {each["attribute"]: each["outcome"] for each in document["attributes"]}
+    """Return the outcome of each attribute."""
+    return {attribute["attribute"]: attribute["outcome"] for attribute in document["attributes"]}
 
 
 def fail_calls(account: Account, queue: str, word: str = "", **over: Any) -> None:
-    """As many failed calls as heal believes."""
+    """Let heal receive three failed calls, enough evidence for a case."""
     account.heal(account.late_deletes(queue, f"{word}1", f"{word}2", f"{word}3", **over))
 
 
 def make_failing_queue(account: Account, tag: str = "heal") -> str:
-    """A queue whose calls failed a while ago: 30 -> 45 was done about it, or proposed."""
+    """Make a queue whose calls failed ten minutes ago. Heal raised its visibility timeout from 30
+    to 45, or proposed it.
+    """
     queue = account.queue(tag=tag, VisibilityTimeout="30")
     account.later(minutes=5)
     fail_calls(account, queue)
@@ -124,16 +126,16 @@ def make_failing_queue(account: Account, tag: str = "heal") -> str:
 
 
 def load_newest_case(account: Account) -> Case:
-    """The newest transition."""
+    """Return the case as its newest transition shows it."""
     return Case.from_document(account.transitions()[-1])
 
 
 def list_states(account: Account) -> list[str]:
-    return [each["to"] for each in account.transitions()]
+    return [transition["to"] for transition in account.transitions()]
 
 
 def move_case(account: Account, case: Case, to: str) -> None:
-    """As follow_up would, had it come to that."""
+    """Record a transition of the case to another state, as follow_up does."""
     context = make_context(account)
     view = context.case_store.look(case.queue_arn, case.symptom, ())
     symptom = SYMPTOM_BY_NAME[case.symptom]
@@ -142,7 +144,7 @@ def move_case(account: Account, case: Case, to: str) -> None:
 
 
 def call_without_effect(account: Account, queue: str, act: Callable[[], Any]) -> Any:
-    """What it answers, having changed nothing."""
+    """Return the answer of `act`, after checking that it changed neither queue nor case."""
     before = account.attributes(queue), account.case_store_items(), account.transitions()
     answered = act()
     assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before

@@ -13,7 +13,7 @@ DEPLOYS = f"arn:aws:iam::{ACCOUNT}:role/deploys"
 
 
 def make_identity(role_arn: str, **over: Any) -> dict[str, Any]:
-    """A session of a role."""
+    """Return the `userIdentity` of a session of the role."""
     name = role_arn.rpartition("/")[2]
     return {
         "type": "AssumedRole",
@@ -26,7 +26,9 @@ def make_identity(role_arn: str, **over: Any) -> dict[str, Any]:
 def make_policy_event(
     account: Account, queue_arn: str, event_name: str = "SetQueueAttributes", **over: Any
 ) -> dict[str, Any]:
-    """One that Alice made now, of the queue's policy; `over` is of the record."""
+    """Return a CloudTrail event in which Alice sets the queue's policy now. `over` replaces fields
+    of the record.
+    """
     record = {
         "eventName": event_name,
         "eventSource": "sqs.amazonaws.com",
@@ -45,7 +47,7 @@ def make_policy_event(
 
 
 def cloudformation_fields(role_arn: str = ALICE) -> dict[str, Any]:
-    """What AWS writes of a call that CloudFormation made for a role."""
+    """Return the record's fields for a call that CloudFormation made for a role."""
     invoked = "cloudformation.amazonaws.com"
     return {
         "userIdentity": make_identity(role_arn, invokedBy=invoked),

@@ -1,4 +1,4 @@
-"""A queue whose pinned policy is overwritten, who does that, and the Lambda that puts it back."""
+"""A queue whose pinned policy is overwritten, and the Lambda that restores the policy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REFUSED = (
 
 
 def make_policy(*principals: str, **over: Any) -> str:
-    """A text that lets them send, spelled as moto spells every policy anew."""
+    """Return a policy that lets the principals send, in the spelling that moto returns."""
     statement = {
         "Sid": "Senders",
         "Effect": "Allow",
@@ -50,14 +50,14 @@ EMPTIED = make_policy(f"arn:aws:iam::{ACCOUNT}:role/billing")
 
 @dataclass
 class Analyzer:
-    """IAM Access Analyzer: answers as told, and keeps what it was asked."""
+    """IAM Access Analyzer. It returns `results` and stores each request in `asked`."""
 
     account: Account
     results: dict[str, str] = field(default_factory=dict)
     asked: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     fails_with: int | None = None
     fails_as: str = "Some"
-    # From its second check on, once the policy was put back.
+    # Fields from the second check on, after the policy was restored.
     then: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Analyzer:
 
 
 def make_pinned_queue(account: Account, tag: str = "propose") -> str:
-    """A queue of some hours with a policy that a person pinned."""
+    """Make a queue some hours old whose policy a person pinned."""
     account.later(hours=-5)
     queue = account.queue("orders", tag, Policy=GRANTS)
     account.later(hours=1)
@@ -97,7 +97,9 @@ def pins_of(account: Account) -> Pins:
 
 
 def pin_current_policy(account: Account, queue: str, automation: Sequence[str] = ()) -> bool:
-    """What stands there now, as `mendq policy pin` keeps it."""
+    """Pin the queue's current policy, as `mendq policy pin` does. Return False if the pin was
+    refused.
+    """
     attributes = account.attributes(queue)
     facts = Facts(queue, attributes, {})
     policy = attributes.get("Policy", "")
@@ -118,18 +120,18 @@ def pin_current_policy(account: Account, queue: str, automation: Sequence[str] =
 
 
 def set_policy(account: Account, queue: str, policy: str, **record: Any) -> None:
-    """By Alice, unless the record says otherwise."""
+    """Set the policy as Alice, unless `record` names another principal."""
     account.set(queue, Policy=policy)
     account.history.insert(0, make_policy_event(account, queue, **record))
 
 
 def deploy_policy(account: Account, queue: str, policy: str = EMPTIED) -> None:
-    """By CloudFormation."""
+    """Set the policy as CloudFormation."""
     set_policy(account, queue, policy, **cloudformation_fields())
 
 
 def deny_calls(account: Account, queue: str, word: str = "denied", calls: int = 3) -> None:
-    """As many refused calls as heal believes."""
+    """Let heal receive refused calls: three by default, enough evidence for a case."""
     bodies = account.late_deletes(
         queue,
         *(f"{word}-{n}" for n in range(calls)),
@@ -142,7 +144,7 @@ def deny_calls(account: Account, queue: str, word: str = "denied", calls: int = 
 
 
 def make_queue_with_emptied_policy(account: Account) -> str:
-    """One whose pinned policy a deployment overwrote, so that calls are refused."""
+    """Make a queue whose pinned policy a deployment overwrote, so that SQS refuses its calls."""
     queue = make_pinned_queue(account)
     deploy_policy(account, queue)
     account.later(minutes=25)
@@ -151,12 +153,12 @@ def make_queue_with_emptied_policy(account: Account) -> str:
 
 
 def make_restore_run(account: Account) -> FixContext:
-    """An invocation of restore_policy."""
+    """Return a new invocation of restore_policy."""
     return make_owner_run("access_denied", account)
 
 
 def restore_policy(account: Account, case: Case | None = None) -> Outcome:
-    """Asked to take up the newest case."""
+    """Let restore_policy continue the case, or the newest one."""
     run = make_restore_run(account)
     return check_restored_policy(
         continue_case(make_owner_request(case or load_newest_case(account)), run), run

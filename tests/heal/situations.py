@@ -46,7 +46,7 @@ HELD_BY = AttributeRecord(claim_owner="another", claim_until=NOW + timedelta(sec
 
 
 def make_situation(**over: Any) -> Situation:
-    """A queue that was not read yet, about which no guardrail objects."""
+    """Return a situation before the queue is read. No guardrail refuses it."""
     fields: dict[str, Any] = {
         "symptom": CATALOGUE[0],
         "facts": Facts(examples.QUEUE_ARN, {}, {}),
@@ -64,10 +64,10 @@ def make_situation(**over: Any) -> Situation:
 
 
 def make_read_situation(**over: Any) -> Situation:
-    """The same after its queue was read and was found to be the only one with the symptom."""
+    """Return a situation after the queue was read. No other queue has the symptom."""
     return make_situation(are_facts_read=True, reach=Reach(), **over)
 
 
 def make_writes(*hours_ago: float) -> tuple[AttributeWrite, ...]:
-    """Mendq's writes of 30 over 20, this many hours ago."""
+    """Return writes by Mendq from 20 to 30, made this many hours ago."""
     return tuple(AttributeWrite(NOW - timedelta(hours=hours), "20", "30") for hours in hours_ago)

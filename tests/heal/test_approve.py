@@ -1,4 +1,4 @@
-"""A person's word on a case, against moto: one transition, then heal looks anew."""
+"""Operators approve, decline and close cases."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def heal(account: Account) -> Heal:
 
 
 @pytest.fixture
-def proposed(account: Account, heal: Heal) -> Case:
-    """30 -> 45 is proposed for a queue that nobody has touched for a while."""
+def proposal(account: Account, heal: Heal) -> Case:
+    """A case that proposes to raise a visibility timeout from 30 to 45."""
     make_failing_queue(account, "propose")
     return load_newest_case(account)
 
 
-@pytest.mark.parametrize("word", ["", "Approve", "approved", "apply", None, ["approve"]])
+@pytest.mark.parametrize("decision", ["", "Approve", "approved", "apply", None, ["approve"]])
 def test_decision_with_an_unknown_word_is_a_bad_request_and_changes_nothing(
-    account: Account, proposed: Case, word: object
+    account: Account, proposal: Case, decision: object
 ) -> None:
-    answered = call_without_effect(
-        account, proposed.queue_arn, lambda: send_decision(account, word, proposed.case_id)
+    answer = call_without_effect(
+        account, proposal.queue_arn, lambda: send_decision(account, decision, proposal.case_id)
     )
-    assert answered["error"] == "bad_request"
+    assert answer["error"] == "bad_request"
 
 
 @pytest.mark.parametrize(
@@ -66,59 +66,57 @@ def test_operator_request_escapes_control_characters_in_the_actor(
     assert request.actor == retained
 
 
-@pytest.mark.parametrize("word", ["approve", "decline"])
+@pytest.mark.parametrize("decision", ["approve", "decline"])
 def test_approve_or_decline_of_an_applied_case_is_refused_as_wrong_state(
-    account: Account, word: str
+    account: Account, decision: str
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
     fail_calls(account, queue)
     case_id = load_newest_case(account).case_id
-    answered = call_without_effect(account, queue, lambda: send_decision(account, word, case_id))
-    assert answered["error"] == "wrong_state"
-    assert f"is applied; to {word} takes a case that is proposed" in answered["reason"]
+    answer = call_without_effect(account, queue, lambda: send_decision(account, decision, case_id))
+    assert answer["error"] == "wrong_state"
+    assert f"is applied; to {decision} takes a case that is proposed" in answer["reason"]
 
 
 def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(
-    account: Account, proposed: Case, heal: Heal
+    account: Account, proposal: Case, heal: Heal
 ) -> None:
     account.later(hours=23, minutes=55)
-    queue = proposed.queue_arn
-    case_id = proposed.case_id
-    answered = call_without_effect(
-        account, queue, lambda: send_decision(account, "approve", case_id)
-    )
-    assert answered["error"] == "expired"
+    queue = proposal.queue_arn
+    case_id = proposal.case_id
+    answer = call_without_effect(account, queue, lambda: send_decision(account, "approve", case_id))
+    assert answer["error"] == "expired"
     assert heal.asked == []
 
 
 def test_approve_raises_the_visibility_timeout_and_records_who_approved(
-    account: Account, proposed: Case, heal: Heal
+    account: Account, proposal: Case, heal: Heal
 ) -> None:
-    answered = send_decision(account, "approve", proposed.case_id)
-    assert account.visibility(proposed.queue_arn) == 45
-    assert answered["state"] == "applied"
-    assert answered["steps"] == list(proposed.steps)
+    answer = send_decision(account, "approve", proposal.case_id)
+    assert account.visibility(proposal.queue_arn) == 45
+    assert answer["state"] == "applied"
+    assert answer["steps"] == list(proposal.steps)
     assert list_states(account) == ["proposed", "approved", "applied"]
     approved = account.transitions()[1]
-    assert (approved["n"], approved["actor"], approved["steps"]) == (2, ALICE, answered["steps"])
-    assert heal.asked == [make_owner_request(proposed)]
+    assert (approved["n"], approved["actor"], approved["steps"]) == (2, ALICE, answer["steps"])
+    assert heal.asked == [make_owner_request(proposal)]
 
 
 def test_approve_expires_the_case_if_a_person_changed_the_value_since_the_proposal(
-    account: Account, proposed: Case
+    account: Account, proposal: Case
 ) -> None:
-    account.set_visibility(proposed.queue_arn, 40)
-    answered = send_decision(account, "approve", proposed.case_id)
-    assert account.visibility(proposed.queue_arn) == 40
-    assert (answered["state"], answered["code"]) == ("expired", "plan_changed")
+    account.set_visibility(proposal.queue_arn, 40)
+    answer = send_decision(account, "approve", proposal.case_id)
+    assert account.visibility(proposal.queue_arn) == 40
+    assert (answer["state"], answer["code"]) == ("expired", "plan_changed")
 
 
 def test_approve_of_a_deleted_queue_expires_the_case_and_asks_people_for_nothing(
-    account: Account, proposed: Case, heal: Heal
+    account: Account, proposal: Case, heal: Heal
 ) -> None:
-    gone = {"QueueUrl": account.url(proposed.queue_arn)}
+    gone = {"QueueUrl": account.url(proposal.queue_arn)}
     heal.before = lambda: account.clients.sqs.delete_queue(**gone)
-    send_decision(account, "approve", proposed.case_id)
+    send_decision(account, "approve", proposal.case_id)
     ended = load_newest_case(account)
     assert (ended.state, ended.reason) == ("expired", "the queue is gone")
     assert ended.next_step["command"] == ""
@@ -129,60 +127,60 @@ def test_approve_of_a_deleted_queue_expires_the_case_and_asks_people_for_nothing
 
 
 def test_approve_of_a_queue_tagged_off_expires_the_case_with_its_own_reason(
-    account: Account, proposed: Case, heal: Heal
+    account: Account, proposal: Case, heal: Heal
 ) -> None:
-    heal.before = lambda: account.tag(proposed.queue_arn, mendq="off")
-    send_decision(account, "approve", proposed.case_id)
+    heal.before = lambda: account.tag(proposal.queue_arn, mendq="off")
+    send_decision(account, "approve", proposal.case_id)
     assert load_newest_case(account).reason == "Mendq may no longer change this queue"
     assert "aws sqs get-queue-attributes" in account.pages()[-1][1]
 
 
 def test_approve_keeps_the_case_approved_if_the_heal_lambda_fails(
-    account: Account, proposed: Case, heal: Heal
+    account: Account, proposal: Case, heal: Heal
 ) -> None:
     heal.fails = True
-    answered = send_decision(account, "approve", proposed.case_id)
-    assert answered["state"] == "approved"
-    assert "it ran out of time" in answered["reason"]
-    assert "follow_up calls heal again" in answered["reason"]
-    assert account.visibility(proposed.queue_arn) == 30
+    answer = send_decision(account, "approve", proposal.case_id)
+    assert answer["state"] == "approved"
+    assert "it ran out of time" in answer["reason"]
+    assert "follow_up calls heal again" in answer["reason"]
+    assert account.visibility(proposal.queue_arn) == 30
     heal.fails = False
     account.later(minutes=1)
-    assert send_decision(account, "approve", proposed.case_id)["state"] == "applied"
+    assert send_decision(account, "approve", proposal.case_id)["state"] == "applied"
     assert list_states(account) == ["proposed", "approved", "applied"]
 
 
 @pytest.mark.parametrize("how", SILENCE)
 def test_approve_keeps_the_case_approved_if_the_owner_lambda_does_not_answer(
-    account: Account, proposed: Case, how: str
+    account: Account, proposal: Case, how: str
 ) -> None:
     speak = silence_owners(account, how)
-    answered = send_decision(account, "approve", proposed.case_id)
-    assert answered["state"] == "approved"
-    assert "the case stays approved, and follow_up calls heal again" in answered["reason"]
-    assert account.visibility(proposed.queue_arn) == 30
+    answer = send_decision(account, "approve", proposal.case_id)
+    assert answer["state"] == "approved"
+    assert "the case stays approved, and follow_up calls heal again" in answer["reason"]
+    assert account.visibility(proposal.queue_arn) == 30
     speak()
     account.later(minutes=1)
-    assert send_decision(account, "approve", proposed.case_id)["state"] == "applied"
+    assert send_decision(account, "approve", proposal.case_id)["state"] == "applied"
     assert list_states(account) == ["proposed", "approved", "applied"]
 
 
 @pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
 def test_approve_and_decline_at_the_same_time_only_the_first_decision_counts(
-    account: Account, proposed: Case, at: str
+    account: Account, proposal: Case, at: str
 ) -> None:
-    """Alice's comes before Bob's run looks at the case store, or before it writes there."""
+    """Alice approves just before Bob's run reads the case store, or just before it writes."""
     answers: list[dict[str, Any]] = []
     come_between(
         account,
         at,
-        lambda: answers.append(send_decision(account, "approve", proposed.case_id, ALICE)),
+        lambda: answers.append(send_decision(account, "approve", proposal.case_id, ALICE)),
     )
-    answered = send_decision(account, "decline", proposed.case_id, BOB)
+    answer = send_decision(account, "decline", proposal.case_id, BOB)
     assert (answers[0]["state"], answers[0]["by"]) == ("applied", ALICE)
-    assert answered["error"] == "wrong_state"
-    assert account.visibility(proposed.queue_arn) == 45
-    assert [(each["to"], each["actor"]) for each in account.transitions()] == [
+    assert answer["error"] == "wrong_state"
+    assert account.visibility(proposal.queue_arn) == 45
+    assert [(transition["to"], transition["actor"]) for transition in account.transitions()] == [
         ("proposed", "heal"),
         ("approved", ALICE),
         ("applied", "heal"),
@@ -190,45 +188,47 @@ def test_approve_and_decline_at_the_same_time_only_the_first_decision_counts(
 
 
 @pytest.mark.parametrize(
-    ("word", "state"), [("decline", ""), ("close", "escalated"), ("close", "overridden")]
+    ("decision", "state"), [("decline", ""), ("close", "escalated"), ("close", "overridden")]
 )
 def test_second_decline_or_close_answers_who_ended_the_case_first(
-    account: Account, proposed: Case, word: str, state: str
+    account: Account, proposal: Case, decision: str, state: str
 ) -> None:
     if state:
-        move_case(account, proposed, state)
+        move_case(account, proposal, state)
     account.later(minutes=1)
     case = load_newest_case(account)
-    first = send_decision(account, word, proposed.case_id, ALICE)
-    assert (first["state"], first["by"]) == (f"{word}d", ALICE)
+    first = send_decision(account, decision, proposal.case_id, ALICE)
+    assert (first["state"], first["by"]) == (f"{decision}d", ALICE)
     ended = load_newest_case(account)
-    assert (ended.state, ended.actor, ended.n) == (f"{word}d", ALICE, case.n + 1)
-    queue = proposed.queue_arn
-    case_id = proposed.case_id
-    heard = call_without_effect(account, queue, lambda: send_decision(account, word, case_id, BOB))
+    assert (ended.state, ended.actor, ended.n) == (f"{decision}d", ALICE, case.n + 1)
+    queue = proposal.queue_arn
+    case_id = proposal.case_id
+    heard = call_without_effect(
+        account, queue, lambda: send_decision(account, decision, case_id, BOB)
+    )
     assert heard == first
 
 
 def test_decline_ends_an_approval_that_waits_for_a_freeze_to_end(account: Account) -> None:
-    """Frozen, it would be carried out by itself as soon as changes are let through."""
+    """The write would happen automatically when the freeze ends."""
     account.settings = make_settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
     queue = account.queue(VisibilityTimeout="30")
     fail_calls(account, queue)
     case_id = load_newest_case(account).case_id
     account.freeze()
     Heal(account)
-    answered = send_decision(account, "approve", case_id)
-    assert (answered["state"], answered["code"]) == ("approved", "frozen")
-    assert "Black Friday" in answered["reason"]
+    answer = send_decision(account, "approve", case_id)
+    assert (answer["state"], answer["code"]) == ("approved", "frozen")
+    assert "Black Friday" in answer["reason"]
     assert send_decision(account, "decline", case_id)["state"] == "declined"
     assert account.visibility(queue) == 30
 
 
-def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
-    """The case, as a Mendq left it that knew one symptom more."""
+def _make_case_of_unknown_symptom(account: Account, proposal: Case, state: str) -> Case:
+    """Make a case of a symptom that only another version of Mendq knows."""
     if state != "proposed":
-        move_case(account, proposed, state)
-    newest = make_context(account).open_cases.list_transitions(proposed.case_id)[-1]
+        move_case(account, proposal, state)
+    newest = make_context(account).open_cases.list_transitions(proposal.case_id)[-1]
     gone = replace(newest, case_id="queue_asleep-000000000000", symptom="queue_asleep")
     context = make_context(account)
     view = context.case_store.look(gone.queue_arn, gone.symptom, ())
@@ -238,9 +238,9 @@ def _of_another_mendq(account: Account, proposed: Case, state: str) -> Case:
 
 @pytest.mark.parametrize("state", ["proposed", "escalated"])
 def test_case_of_an_unknown_symptom_can_be_closed_but_not_approved(
-    account: Account, proposed: Case, state: str
+    account: Account, proposal: Case, state: str
 ) -> None:
-    case = _of_another_mendq(account, proposed, state)
+    case = _make_case_of_unknown_symptom(account, proposal, state)
     pages = account.pages()
     account.later(minutes=1)
     assert send_decision(account, "approve", case.case_id)["error"] == "unknown_symptom"
@@ -249,7 +249,7 @@ def test_case_of_an_unknown_symptom_can_be_closed_but_not_approved(
     assert (closed.came_from, closed.actor, closed.notified) == (state, BOB, False)
     assert closed.document() in account.transitions()
     unsettled = make_context(account).open_cases.list_unsettled_cases()
-    assert case.case_id not in [each.case_id for each in unsettled]
+    assert case.case_id not in [open_case.case_id for open_case in unsettled]
     assert account.pages() == pages
-    assert account.visibility(proposed.queue_arn) == 30
+    assert account.visibility(proposal.queue_arn) == 30
     assert send_decision(account, "close", case.case_id)["by"] == BOB

@@ -1,4 +1,4 @@
-"""One symptom of one queue, from events to a recorded case, against moto."""
+"""Heal turns the failed calls of a queue into a fix and a recorded case."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.heal.builders import list_refusal_codes, make_late_deletes
 def test_heal_of_an_untagged_queue_changes_and_records_nothing(account: Account) -> None:
     queue = account.queue(tag=None, VisibilityTimeout="2")
     before = account.attributes(queue)
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3", "4"))
+    result = account.heal(account.late_deletes(queue, "1", "2", "3", "4"))
     assert account.attributes(queue) == before
     assert account.case_store_items() == {}
     assert account.transitions() == []
-    assert list_refusal_codes(healed) == ["not_managed"]
+    assert list_refusal_codes(result) == ["not_managed"]
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal ", "HEAL", ""])
@@ -71,9 +71,9 @@ def test_failed_calls_by_mendqs_own_role_are_ignored(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="2")
     role = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}"
     own = {"sessionContext": {"sessionIssuer": {"arn": role}}}
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
+    result = account.heal(account.late_deletes(queue, "1", "2", "3", userIdentity=own))
     assert account.visibility(queue) == 2
-    assert healed.ignored_call_reasons == ["own_call"] * 3
+    assert result.ignored_call_reasons == ["own_call"] * 3
 
 
 def test_visibility_timeout_that_a_person_set_after_a_fix_is_never_written_again(
@@ -98,10 +98,10 @@ def test_queue_beyond_the_writes_per_minute_limit_is_fixed_at_its_next_failed_ca
 ) -> None:
     account.settings = make_settings(limits=Limits(writes_per_minute=2))
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
-    healed = account.heal(make_late_deletes(account, queues))
+    result = account.heal(make_late_deletes(account, queues))
     assert sorted(account.visibility(queue) for queue in queues) == [10, 15, 15]
-    assert list_refusal_codes(healed) == ["account_budget"]
-    assert len(healed.error_by_message_id) == 3
+    assert list_refusal_codes(result) == ["account_budget"]
+    assert len(result.error_by_message_id) == 3
     account.later(minutes=1)
     account.heal(account.late_deletes(queues[2], "one-more"))
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
@@ -152,9 +152,9 @@ def test_heal_without_the_case_store_changes_nothing_and_retries_the_events(
 ) -> None:
     account.settings = replace(account.settings, case_table="gone")
     queue = account.queue(VisibilityTimeout="10")
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    result = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 10
-    assert {type(each).__name__ for each in healed.error_by_message_id.values()} == {
+    assert {type(error).__name__ for error in result.error_by_message_id.values()} == {
         "CaseStoreUnavailable"
     }
 
@@ -165,8 +165,8 @@ def test_failed_calls_to_a_deleted_queue_cause_no_error_and_no_case(
 ) -> None:
     account.settings = make_settings(queues=named, mode=Mode.HEAL)
     gone = f"arn:aws:sqs:{REGION}:{ACCOUNT}:gone.fifo"
-    healed = account.heal(account.late_deletes(gone, "1", "2", "3"))
-    assert healed.error_by_message_id == {}
+    result = account.heal(account.late_deletes(gone, "1", "2", "3"))
+    assert result.error_by_message_id == {}
     assert account.transitions() == []
 
 
@@ -181,12 +181,12 @@ def test_heal_does_not_write_if_the_queue_is_recreated_between_read_and_claim(
         account.queue(tag=None, VisibilityTimeout="30")
 
     come_between(account, "dynamodb.TransactWriteItems", remake)
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    result = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 30
-    assert list_refusal_codes(healed) == ["changed_meanwhile"]
+    assert list_refusal_codes(result) == ["changed_meanwhile"]
 
 
-def _fixed(account: Account) -> str:
+def _make_fixed_queue(account: Account) -> str:
     queue = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -194,7 +194,7 @@ def _fixed(account: Account) -> str:
     return queue
 
 
-def _noted(account: Account, queue: str) -> str:
+def _read_stored_failures(account: Account, queue: str) -> str:
     return str(account.case_store_items()[queue, "case#visibility_timeout_too_short"]["failures"])
 
 
@@ -202,26 +202,26 @@ def _noted(account: Account, queue: str) -> str:
 def test_failed_call_after_a_fix_is_stored_despite_concurrent_runs(
     account: Account, between: int, comes_again: bool
 ) -> None:
-    """Once it looks again; for more than that the call comes again, and is not lost."""
-    queue = _fixed(account)
+    """Heal retries once at once. After a second conflict SQS delivers the call again."""
+    queue = _make_fixed_queue(account)
     others = [account.late_deletes(queue, f"other-{n}") for n in range(between)]
 
     is_in: list[int] = []
 
-    def come_in(**_: Any) -> None:
+    def run_concurrently(**_: Any) -> None:
         if others and not is_in:
             is_in.append(1)
             account.heal(others.pop())
             is_in.clear()
 
     events: Any = account.clients.dynamodb.meta.events
-    events.register("before-call.dynamodb.UpdateItem", come_in)
-    healed = account.heal(account.late_deletes(queue, "mine"))
-    assert ("message-mine" in healed.error_by_message_id) is comes_again
+    events.register("before-call.dynamodb.UpdateItem", run_concurrently)
+    result = account.heal(account.late_deletes(queue, "mine"))
+    assert ("message-mine" in result.error_by_message_id) is comes_again
     if comes_again:
         assert account.heal(account.late_deletes(queue, "mine")).error_by_message_id == {}
-    assert "mine" in _noted(account, queue)
-    assert all(f"other-{n}" in _noted(account, queue) for n in range(between))
+    assert "mine" in _read_stored_failures(account, queue)
+    assert all(f"other-{n}" in _read_stored_failures(account, queue) for n in range(between))
 
 
 def test_drill_queue_is_not_counted_in_a_mass_symptom(account: Account) -> None:
@@ -235,7 +235,7 @@ def test_drill_queue_is_not_counted_in_a_mass_symptom(account: Account) -> None:
 def test_more_drills_at_once_than_the_maximum_fix_no_queue_and_notify_nobody(
     account: Account,
 ) -> None:
-    """Else a tag on every queue would be a way round the guardrail; it is nobody's page."""
+    """Otherwise the drill tag on every queue would bypass the guardrail."""
     names = (f"q{n}.fifo" for n in range(MAXIMUM_DRILLS + 1))
     queues = [account.queue(name, VisibilityTimeout="10") for name in names]
     for queue in queues:

@@ -1,4 +1,4 @@
-"""The writer of DLQs: what it makes and attaches, and what it leaves alone."""
+"""The writer that creates a DLQ and attaches it to its source queue."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ from tests.waiting import replace_sleep
 OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
 
 
-def plan_for(queue_arn: str, dlq_arn: str = "") -> tuple[AttributeStep, ...]:
-    """As the catalogue plans where there is none."""
+def make_plan(queue_arn: str, dlq_arn: str = "") -> tuple[AttributeStep, ...]:
+    """Return the steps that the catalogue plans for a queue without a DLQ."""
     target = dlq_arn or arn_of_dlq(queue_arn)
     return (CreateDlq("", target), AttachDlq("", RedrivePolicy(target, 5).text))
 
 
-def seen(account: Account, queue_arn: str) -> Facts:
+def read_facts(account: Account, queue_arn: str) -> Facts:
     return Facts(queue_arn, account.attributes(queue_arn), {})
 
 
-def taken(account: Account, queue_arn: str, steps: Sequence[AttributeStep]) -> Refusal | None:
-    return create_and_attach_dlq(account.clients, seen(account, queue_arn), steps)
+def attach_dlq(account: Account, queue_arn: str, steps: Sequence[AttributeStep]) -> Refusal | None:
+    return create_and_attach_dlq(account.clients, read_facts(account, queue_arn), steps)
 
 
 def code_of(refusal: Refusal | None) -> str:
     return refusal.code if refusal else ""
 
 
-def names(account: Account) -> set[str]:
-    """Of all queues that there are."""
+def list_queue_names(account: Account) -> set[str]:
+    """Return the names of all queues."""
     urls = account.clients.sqs.list_queues().get("QueueUrls", [])
     return {url.rpartition("/")[2] for url in urls}
 
@@ -59,7 +59,7 @@ def test_attach_dlq_creates_a_dlq_with_the_sources_type_and_key_and_attaches_it(
 ) -> None:
     queue = account.queue(name, KmsMasterKeyId="alias/orders")
     account.tag(queue, team="billing")
-    assert taken(account, queue, plan_for(queue)) is None
+    assert attach_dlq(account, queue, make_plan(queue)) is None
     made = arn_of_dlq(queue)
     attributes = account.attributes(made)
     assert attributes["MessageRetentionPeriod"] == "1209600"
@@ -80,11 +80,11 @@ def test_attach_dlq_retried_after_a_failed_attach_uses_the_dlq_already_created(
         account.clients.sqs_for_writing, "SetQueueAttributes", unreachable=away
     )
     with pytest.raises(StepFailed):
-        taken(account, queue, plan_for(queue))
-    assert names(account) == {"orders", "orders-dlq"}
+        attach_dlq(account, queue, make_plan(queue))
+    assert list_queue_names(account) == {"orders", "orders-dlq"}
     assert "RedrivePolicy" not in account.attributes(queue)
     let_through()
-    assert taken(account, queue, plan_for(queue)) is None
+    assert attach_dlq(account, queue, make_plan(queue)) is None
     assert AttachDlq.value_in(account.attributes(queue))
 
 
@@ -92,7 +92,7 @@ def test_attach_dlq_retried_after_a_failed_attach_uses_the_dlq_already_created(
 def test_source_queue_is_unchanged_if_create_queue_of_its_dlq_fails(
     account: Account, *, is_reached: bool
 ) -> None:
-    """A source that names a queue that is not there would lose its failing messages' way out."""
+    """A source whose redrive policy names a missing queue could not move its failing messages."""
     queue = account.queue("orders")
     before = account.attributes(queue)
     calls = calls_of(account)
@@ -101,12 +101,12 @@ def test_source_queue_is_unchanged_if_create_queue_of_its_dlq_fails(
     error = ClientError(busy, "CreateQueue") if is_reached else away
     let_through = deny_operation(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
     with pytest.raises(StepFailed, match="failed: "):
-        taken(account, queue, plan_for(queue))
-    assert names(account) == {"orders"}
+        attach_dlq(account, queue, make_plan(queue))
+    assert list_queue_names(account) == {"orders"}
     assert "SetQueueAttributes" not in calls
     assert account.attributes(queue) == before
     let_through()
-    assert taken(account, queue, plan_for(queue)) is None, "it may be tried again"
+    assert attach_dlq(account, queue, make_plan(queue)) is None, "it may be tried again"
 
 
 def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
@@ -114,15 +114,15 @@ def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
 ) -> None:
     queue = account.queue("orders")
     theirs = account.queue("theirs")
-    looked_at = seen(account, queue)
+    looked_at = read_facts(account, queue)
     policy = RedrivePolicy(theirs, 9).text
     account.set(queue, RedrivePolicy=policy)
     assert (
-        code_of(create_and_attach_dlq(account.clients, looked_at, plan_for(queue)))
+        code_of(create_and_attach_dlq(account.clients, looked_at, make_plan(queue)))
         == "changed_meanwhile"
     )
     assert AttachDlq.value_in(account.attributes(queue)) == policy
-    assert names(account) == {"orders", "theirs"}
+    assert list_queue_names(account) == {"orders", "theirs"}
 
 
 @pytest.mark.parametrize(
@@ -137,22 +137,22 @@ def test_attach_dlq_refuses_an_existing_queue_with_other_attributes(
     account: Account, theirs: dict[str, str]
 ) -> None:
     queue = account.queue("orders")
-    taken_name = account.queue("orders-dlq", **theirs)
-    before = account.attributes(taken_name)
-    assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
+    existing_queue = account.queue("orders-dlq", **theirs)
+    before = account.attributes(existing_queue)
+    assert code_of(attach_dlq(account, queue, make_plan(queue))) == "name_taken"
     assert "RedrivePolicy" not in account.attributes(queue)
-    assert account.attributes(taken_name) == before
+    assert account.attributes(existing_queue) == before
 
 
 def test_attach_dlq_refuses_an_existing_queue_with_a_policy(account: Account) -> None:
-    """CreateQueue does not compare it; messages in a queue that is open to others would leak."""
+    """CreateQueue does not compare policies. Messages would leak if others may read the queue."""
     queue = account.queue("orders")
-    assert taken(account, queue, plan_for(queue)[:1]) is not None, "nothing names it yet"
-    assert taken(account, queue, plan_for(queue)) is None
+    assert attach_dlq(account, queue, make_plan(queue)[:1]) is not None, "nothing names it yet"
+    assert attach_dlq(account, queue, make_plan(queue)) is None
     account.set(queue, RedrivePolicy="")
     anybody = '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'
     account.set(arn_of_dlq(queue), Policy=anybody)
-    assert code_of(taken(account, queue, plan_for(queue))) == "name_taken"
+    assert code_of(attach_dlq(account, queue, make_plan(queue))) == "name_taken"
     assert not account.attributes(queue).get("RedrivePolicy")
 
 
@@ -163,7 +163,7 @@ def test_attach_dlq_retries_later_if_a_queue_of_the_dlqs_name_was_just_deleted(
     recently: Any = {"Error": {"Code": "AWS.SimpleQueueService.QueueDeletedRecently"}}
     error = ClientError(recently, "CreateQueue")
     deny_operation(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
-    refusal = taken(account, queue, plan_for(queue))
+    refusal = attach_dlq(account, queue, make_plan(queue))
     assert refusal is not None
     assert (refusal.code, refusal.is_retried, refusal.case_state) == (
         "deleted_recently",
@@ -173,8 +173,8 @@ def test_attach_dlq_retries_later_if_a_queue_of_the_dlqs_name_was_just_deleted(
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
-class NotYetVisible:
-    """SQS answers about a queue just made as if there were none, so many times."""
+class HiddenQueue:
+    """Let SQS answer `times` reads of a new queue as if the queue did not exist."""
 
     def __init__(self, account: Account, queue_arn: str, times: int) -> None:
         self.url = account.url(queue_arn)
@@ -198,44 +198,44 @@ class NotYetVisible:
 
 
 @pytest.fixture
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that were waited, of which none pass."""
+def waited_seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds of each sleep. No test really sleeps."""
     return replace_sleep(monkeypatch)
 
 
 @pytest.mark.parametrize("reads_too_early", [0, 1, 2])
 def test_attach_dlq_waits_until_the_new_dlq_can_be_read(
-    account: Account, slept: list[float], reads_too_early: int
+    account: Account, waited_seconds: list[float], reads_too_early: int
 ) -> None:
     """SQS: "You must wait at least one second after the queue is created"."""
     queue = account.queue("orders")
-    hidden = NotYetVisible(account, arn_of_dlq(queue), reads_too_early)
-    assert taken(account, queue, plan_for(queue)) is None
-    assert slept == [1] * reads_too_early
+    hidden = HiddenQueue(account, arn_of_dlq(queue), reads_too_early)
+    assert attach_dlq(account, queue, make_plan(queue)) is None
+    assert waited_seconds == [1] * reads_too_early
     assert hidden.left == 0
     assert AttachDlq.value_in(account.attributes(queue)) == RedrivePolicy(arn_of_dlq(queue), 5).text
 
 
 def test_attach_dlq_attaches_no_dlq_that_cannot_be_read_yet_and_retries_later(
-    account: Account, slept: list[float]
+    account: Account, waited_seconds: list[float]
 ) -> None:
-    """Whether that queue is fit for the source's messages is not known yet."""
+    """Nobody knows yet if that queue is fit for the source's messages."""
     queue = account.queue("orders")
-    hidden = NotYetVisible(account, arn_of_dlq(queue), 100)
-    refusal = taken(account, queue, plan_for(queue))
+    hidden = HiddenQueue(account, arn_of_dlq(queue), 100)
+    refusal = attach_dlq(account, queue, make_plan(queue))
     assert refusal is not None
     assert (refusal.code, refusal.is_retried, refusal.case_state) == ("not_usable_yet", True, None)
     assert f"{arn_of_dlq(queue)} was made and cannot be used yet" in refusal.reason
-    assert slept == [1, 1], "it gives up without waiting for nothing"
+    assert waited_seconds == [1, 1], "it gives up without waiting for nothing"
     assert "RedrivePolicy" not in account.attributes(queue)
     hidden.left = 0
-    assert taken(account, queue, plan_for(queue)) is None, "the queue that was made is taken"
-    assert names(account) == {"orders", "orders-dlq"}
+    assert attach_dlq(account, queue, make_plan(queue)) is None, "the queue that was made is taken"
+    assert list_queue_names(account) == {"orders", "orders-dlq"}
     assert AttachDlq.value_in(account.attributes(queue))
 
 
-def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:
-    """A queue, and its DLQ that somebody deleted."""
+def _make_queue_with_deleted_dlq(account: Account, name: str = "orders") -> tuple[str, str]:
+    """Make a queue and delete its DLQ. Return both ARNs."""
     ending = ".fifo" if name.endswith(".fifo") else ""
     queue = account.queue(name)
     named = account.queue(f"any-name{ending}")
@@ -248,10 +248,10 @@ def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, s
 def test_deleted_dlq_is_recreated_under_its_name_without_changing_the_source(
     account: Account, name: str
 ) -> None:
-    queue, named = _naming_what_is_gone(account, name)
+    queue, named = _make_queue_with_deleted_dlq(account, name)
     before = account.attributes(queue)
     account.later(minutes=1)
-    assert taken(account, queue, (CreateDlq("", named),)) is None
+    assert attach_dlq(account, queue, (CreateDlq("", named),)) is None
     assert account.attributes(named)["MessageRetentionPeriod"] == "1209600"
     assert "RedriveAllowPolicy" not in account.attributes(named), "others may name it too"
     assert account.attributes(queue) == before, "the source is not written"
@@ -260,10 +260,10 @@ def test_deleted_dlq_is_recreated_under_its_name_without_changing_the_source(
 def test_create_dlq_refuses_a_name_that_the_sources_redrive_policy_does_not_name(
     account: Account,
 ) -> None:
-    queue, _ = _naming_what_is_gone(account)
+    queue, _ = _make_queue_with_deleted_dlq(account)
     another = CreateDlq("", arn_of_dlq(queue))
-    assert code_of(taken(account, queue, (another,))) == "dlq_unfit"
-    assert names(account) == {"orders"}
+    assert code_of(attach_dlq(account, queue, (another,))) == "dlq_unfit"
+    assert list_queue_names(account) == {"orders"}
 
 
 @pytest.mark.parametrize("target", ["orders-dlq.fifo", "orders", OTHER_ACCOUNT])
@@ -272,41 +272,41 @@ def test_attach_dlq_refuses_a_fifo_mismatch_the_queue_itself_and_another_account
 ) -> None:
     queue = account.queue("orders")
     arn = target if target.startswith("arn:") else f"{queue.rpartition(':')[0]}:{target}"
-    for steps in (plan_for(queue, arn), plan_for(queue, arn)[1:]):
-        assert code_of(taken(account, queue, steps)) == "dlq_unfit"
-    assert names(account) == {"orders"}
+    for steps in (make_plan(queue, arn), make_plan(queue, arn)[1:]):
+        assert code_of(attach_dlq(account, queue, steps)) == "dlq_unfit"
+    assert list_queue_names(account) == {"orders"}
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
-@pytest.mark.parametrize(("redrive_count", "comes_round"), [(1, True), (3, True), (6, False)])
+@pytest.mark.parametrize(("redrive_count", "is_cycle"), [(1, True), (3, True), (6, False)])
 def test_attach_dlq_refuses_a_dlq_cycle_and_a_too_long_chain_of_dlqs(
-    account: Account, redrive_count: int, comes_round: bool
+    account: Account, redrive_count: int, is_cycle: bool
 ) -> None:
     queue = account.queue("orders")
-    behind = queue if comes_round else account.queue("end")
+    behind = queue if is_cycle else account.queue("end")
     for hop in range(redrive_count):
         behind = account.queue(f"redrive-{hop}", RedrivePolicy=RedrivePolicy(behind, 5).text)
     step = AttachDlq("", RedrivePolicy(behind, 5).text)
-    assert code_of(taken(account, queue, (step,))) == "dlq_unfit"
+    assert code_of(attach_dlq(account, queue, (step,))) == "dlq_unfit"
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
-def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]:
-    """A DLQ that lets in nobody named here, and the step that lets them in."""
+def _make_dlq_and_allow_step(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]:
+    """Make a DLQ that allows only another source, and the step that allows `sources` too."""
     others = RedriveAllowPolicy("byQueue", ("arn:aws:sqs:us-east-1:123456789012:others",))
     messages = account.queue("messages", RedriveAllowPolicy=others.text)
     wanted = others
-    for each in sources:
-        wanted = wanted.with_sources(each)
+    for source in sources:
+        wanted = wanted.with_sources(source)
     return messages, AllowRedriveFrom(others.text, wanted.text)
 
 
 def test_allow_redrive_step_adds_a_source_to_the_redrive_allow_policy(account: Account) -> None:
-    messages, _ = _letting_in(account)
+    messages, _ = _make_dlq_and_allow_step(account)
     queue = account.queue("orders", RedrivePolicy=RedrivePolicy(messages, 5).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(messages))
-    messages, step = _letting_in(account, queue)
-    assert taken(account, messages, (step,)) is None
+    messages, step = _make_dlq_and_allow_step(account, queue)
+    assert attach_dlq(account, messages, (step,)) is None
     assert account.attributes(messages)["RedriveAllowPolicy"] == step.after
 
 
@@ -320,8 +320,8 @@ def test_allow_redrive_step_adds_a_source_to_the_redrive_allow_policy(account: A
 def test_allow_redrive_step_refuses_a_queue_that_is_no_source_of_the_dlq(
     account: Account, name: str, because: str
 ) -> None:
-    messages, step = _letting_in(account, account.queue(name))
-    refusal = taken(account, messages, (step,))
+    messages, step = _make_dlq_and_allow_step(account, account.queue(name))
+    refusal = attach_dlq(account, messages, (step,))
     assert code_of(refusal) == "dlq_unfit"
     assert refusal is not None
     assert because in refusal.reason
@@ -330,5 +330,5 @@ def test_allow_redrive_step_refuses_a_queue_that_is_no_source_of_the_dlq(
 
 def test_attach_dlq_writer_refuses_a_visibility_timeout_step(account: Account) -> None:
     queue = account.queue("orders", VisibilityTimeout="30")
-    assert code_of(taken(account, queue, (SetVisibilityTimeout(30, 45),))) == "dlq_unfit"
+    assert code_of(attach_dlq(account, queue, (SetVisibilityTimeout(30, 45),))) == "dlq_unfit"
     assert account.visibility(queue) == 30

@@ -1,28 +1,30 @@
-"""What one queue costs heal in AWS calls, in order: what none of these needs, nobody pays for."""
+"""The AWS calls that heal makes for one queue, in order."""
 
 from __future__ import annotations
 
 from tests.account.account import Account
 from tests.account.faults import calls_of
 
-# Whose it is, what the case store says of it and of who else shows it, what stands there. That it
-# shows it is seen before it is noted: a storm of one queue would else write with every batch.
-LOOKED_AT = ("ListQueueTags", "TransactGetItems", "GetQueueAttributes")
+# Read the tags, the case store and the attributes. Heal stores a failed call only after it saw the
+# symptom. Otherwise a storm of calls to one queue would write with every batch.
+CALLS_TO_READ_A_QUEUE = ("ListQueueTags", "TransactGetItems", "GetQueueAttributes")
 
 
-def failing(account: Account, name: str = "orders.fifo") -> tuple[str, dict[str, str]]:
-    """A queue that has stood for long, and enough failed calls of it."""
+def make_queue_with_failed_calls(
+    account: Account, name: str = "orders.fifo"
+) -> tuple[str, dict[str, str]]:
+    """Make a queue and enough failed calls for a fix, five minutes after its creation."""
     queue = account.queue(name, VisibilityTimeout="30")
     account.later(minutes=5)
     return queue, account.late_deletes(queue, *(f"{name}-{n}" for n in range(3)))
 
 
 def test_fix_of_one_queue_makes_ten_aws_calls_in_order(account: Account) -> None:
-    queue, bodies = failing(account)
-    made = calls_of(account)
+    queue, bodies = make_queue_with_failed_calls(account)
+    calls = calls_of(account)
     account.heal(bodies)
-    assert made == [
-        *LOOKED_AT,
+    assert calls == [
+        *CALLS_TO_READ_A_QUEUE,
         "ListEventSourceMappings",
         "UpdateItem",
         "TransactWriteItems",  # the claim, with the snapshot, the budget and the kill switch
@@ -35,32 +37,31 @@ def test_fix_of_one_queue_makes_ten_aws_calls_in_order(account: Account) -> None
 
 
 def test_heal_of_a_queue_with_an_open_case_makes_two_reads(account: Account) -> None:
-    _, bodies = failing(account)
+    _, bodies = make_queue_with_failed_calls(account)
     account.heal(bodies)
-    made = calls_of(account)
+    calls = calls_of(account)
     account.heal(bodies)
-    assert made == ["ListQueueTags", "TransactGetItems"]
+    assert calls == ["ListQueueTags", "TransactGetItems"]
 
 
 def test_heal_of_a_queue_changed_since_its_failed_calls_makes_four_aws_calls(
     account: Account,
 ) -> None:
-    """What failed is from before it became what it is."""
     queue = account.queue(VisibilityTimeout="30")
     bodies = account.late_deletes(queue, "1", "2", "3")
     account.later(minutes=5)
     account.set_visibility(queue, 45)
     account.later(minutes=5)
-    made = calls_of(account)
+    calls = calls_of(account)
     account.heal(bodies)
-    assert made == [*LOOKED_AT, "UpdateItem"], "that it was changed since is noted"
+    assert calls == [*CALLS_TO_READ_A_QUEUE, "UpdateItem"], "that it was changed since is noted"
     assert account.visibility(queue) == 45
 
 
 def test_heal_reads_the_spread_of_a_symptom_once_for_two_queues(account: Account) -> None:
-    _, bodies = failing(account)
-    _, others = failing(account, "other.fifo")
-    made = calls_of(account)
+    _, bodies = make_queue_with_failed_calls(account)
+    _, others = make_queue_with_failed_calls(account, "other.fifo")
+    calls = calls_of(account)
     account.heal(bodies | others)
-    assert made.count("TransactGetItems") == made.count("SetQueueAttributes") == 2
-    assert made.count("GetItem") == made.count("UpdateItem") == 1
+    assert calls.count("TransactGetItems") == calls.count("SetQueueAttributes") == 2
+    assert calls.count("GetItem") == calls.count("UpdateItem") == 1

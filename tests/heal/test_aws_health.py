@@ -1,4 +1,4 @@
-"""AWS Health's events: noted once, said first while they are open, and never believed blindly."""
+"""Open AWS Health events are stored and named first in notifications."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.heal.health_events import ARN, deliver_health_events, format_mail_tim
 DENIED = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": "no"}
 
 
-def page_about(account: Account, name: str = "orders", **attributes: str) -> list[str]:
-    """The lines of the notification that a queue's denied callers open."""
+def read_notification_about(account: Account, name: str = "orders", **attributes: str) -> list[str]:
+    """Return the lines of the notification about a queue whose callers are denied."""
     queue = account.queue(name, **attributes)
     account.heal(account.late_deletes(queue, f"{name}1", f"{name}2", f"{name}3", **DENIED))
     return account.pages("urgent")[-1][1].splitlines()
 
 
-def said(lines: list[str]) -> list[str]:
-    return [each for each in lines if "AWS Health" in each or "health.aws.amazon.com" in each]
+def find_health_lines(lines: list[str]) -> list[str]:
+    return [line for line in lines if "AWS Health" in line or "health.aws.amazon.com" in line]
 
 
 def test_notification_begins_with_the_open_aws_health_event_once(account: Account) -> None:
@@ -39,7 +39,7 @@ def test_notification_begins_with_the_open_aws_health_event_once(account: Accoun
         healed.unreadable_by_message_id,
         healed.failed_call_count,
     ) == ({}, {}, 0)
-    lines = page_about(account)
+    lines = read_notification_about(account)
     started = f"{account.now - timedelta(minutes=30):%Y-%m-%d %H:%M:%S} UTC"
     assert lines[1] == (
         f"AWS Health: SQS has an open event in this region since {started}: "
@@ -59,7 +59,7 @@ def test_closed_aws_health_event_is_not_mentioned_even_if_an_older_update_arrive
         account, make_health_event(account, updated=5, detail={"statusCode": "closed"})
     )
     deliver_health_events(account, make_health_event(account))
-    assert said(page_about(account)) == []
+    assert find_health_lines(read_notification_about(account)) == []
 
 
 def test_aws_health_event_that_was_never_closed_is_forgotten_after_its_lifetime(
@@ -67,23 +67,30 @@ def test_aws_health_event_that_was_never_closed_is_forgotten_after_its_lifetime(
 ) -> None:
     deliver_health_events(account, make_health_event(account))
     account.later(seconds=EVENT_LIFETIME.total_seconds())
-    assert said(page_about(account)) == []
+    assert find_health_lines(read_notification_about(account)) == []
 
 
 def test_aws_health_event_that_starts_in_the_future_is_not_mentioned(account: Account) -> None:
     soon = format_mail_time(account.now + timedelta(hours=1))
     deliver_health_events(account, make_health_event(account, detail={"startTime": soon}))
-    assert said(page_about(account)) == []
+    assert find_health_lines(read_notification_about(account)) == []
 
 
 def test_aws_health_event_of_kms_is_mentioned_only_for_encrypted_queues(account: Account) -> None:
     deliver_health_events(account, make_health_event(account, detail={"service": "KMS"}))
-    assert said(page_about(account, "plain")) == []
-    assert len(said(page_about(account, "secret", KmsMasterKeyId="alias/orders"))) == 2
+    assert find_health_lines(read_notification_about(account, "plain")) == []
+    assert (
+        len(
+            find_health_lines(
+                read_notification_about(account, "secret", KmsMasterKeyId="alias/orders")
+            )
+        )
+        == 2
+    )
 
 
-def mass_symptom(account: Account) -> list[str]:
-    """The lines of the one notification about four queues that fail at once."""
+def read_mass_symptom_notification(account: Account) -> list[str]:
+    """Return the lines of the one notification about four queues that fail at once."""
     bodies = dict[str, str]()
     for n in range(4):
         queue = account.queue(f"q{n}.fifo", VisibilityTimeout="10")
@@ -99,10 +106,10 @@ def mass_symptom(account: Account) -> list[str]:
 def test_mass_symptom_notification_begins_with_the_open_aws_health_event(
     account: Account, service: str
 ) -> None:
-    """One cause for many queues is often AWS's; some of many queues may have a key."""
+    """Many queues often fail because of AWS. Some of many queues may have a KMS key."""
     deliver_health_events(account, make_health_event(account, detail={"service": service}))
-    lines = mass_symptom(account)
-    event, where = said(lines)
+    lines = read_mass_symptom_notification(account)
+    event, where = find_health_lines(lines)
     assert f"AWS Health: {service} has an open event in this region since" in event
     assert ARN in event
     assert "https://health.aws.amazon.com/health/status" in where
@@ -121,7 +128,7 @@ def test_mass_symptom_notification_mentions_no_closed_event_and_none_of_another_
         make_health_event(account, detail={"eventRegion": "eu-west-1", "eventArn": f"{ARN}2"}),
     )
     account.later(minutes=2)
-    assert said(mass_symptom(account)) == []
+    assert find_health_lines(read_mass_symptom_notification(account)) == []
 
 
 def test_mass_symptom_notification_is_sent_without_unreadable_aws_health_events(
@@ -130,7 +137,7 @@ def test_mass_symptom_notification_is_sent_without_unreadable_aws_health_events(
     key = {"pk": {"S": "account"}, "sk": {"S": "aws_health"}}
     item = {**key, "events": {"S": "no JSON"}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
-    assert said(mass_symptom(account)) == []
+    assert find_health_lines(read_mass_symptom_notification(account)) == []
 
 
 def test_notification_names_three_aws_health_events_and_the_store_keeps_the_newest(
@@ -144,7 +151,7 @@ def test_notification_names_three_aws_health_events_and_the_store_keeps_the_newe
     item = account.case_store_items()["account", "aws_health"]
     assert len(json.loads(item["events"]["S"])) == MAXIMUM_EVENTS
     assert int(item["expires_at"]["N"]) == int((account.now + EVENT_LIFETIME).timestamp())
-    assert len(said(page_about(account))) == 4
+    assert len(find_health_lines(read_notification_about(account))) == 4
 
 
 @pytest.mark.parametrize(
@@ -170,7 +177,7 @@ def test_foreign_or_malformed_aws_health_event_is_not_stored(
 
 
 def test_aws_health_event_with_a_far_future_update_time_is_not_stored(account: Account) -> None:
-    """Nor do many of them push out what AWS has open."""
+    """Forged events must not push real ones out of the store."""
     never = {"lastUpdatedTime": "Fri, 31 Dec 9999 23:59:59 GMT"}
     forged = [
         make_health_event(
@@ -182,7 +189,7 @@ def test_aws_health_event_with_a_far_future_update_time_is_not_stored(account: A
         deliver_health_events(account, make_health_event(account), *forged).error_by_message_id
         == {}
     )
-    assert len(said(page_about(account))) == 2
+    assert len(find_health_lines(read_notification_about(account))) == 2
 
 
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))

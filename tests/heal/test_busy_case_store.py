@@ -1,7 +1,7 @@
-"""The case store is busy: what heal, approve, rollback and follow_up had begun is finished later.
+"""While the case store is busy, heal, approve, rollback and follow_up finish later.
 
-DynamoDB cancels a transaction if another one is at an item, or if it has no capacity left. `make
-prove` strikes every call of many more stories in that way.
+DynamoDB cancels a transaction if another one uses the same item, or if it has no capacity left.
+`make prove` cancels every call of many more stories in that way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.heal.operators import (
     send_decision,
 )
 
-# As often as a conflict is tried at once before it is left for the next run.
+# Conflicts that a run meets in a row before it leaves the rest to the next run.
 CONFLICTS = 4
 UPDATES = frozenset({"UpdateItem"})
 
@@ -65,15 +65,15 @@ class Story:
     again_after_minutes: float = 7
 
 
-def heals(account: Account) -> Callable[[], object]:
-    """The intake queue delivers the same failed calls until none of them has failed."""
+def begin_heal(account: Account) -> Callable[[], object]:
+    """Prepare failed calls that the intake queue delivers until heal accepts them."""
     queue = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     bodies = account.late_deletes(queue, "1", "2", "3")
     return lambda: account.heal(bodies)
 
 
-def approves(account: Account) -> Callable[[], object]:
+def begin_approval(account: Account) -> Callable[[], object]:
     account.settings = make_settings(tag_may_raise_to=Mode.PROPOSE)
     Heal(account)
     make_failing_queue(account, "propose")
@@ -81,36 +81,36 @@ def approves(account: Account) -> Callable[[], object]:
     return lambda: send_decision(account, "approve", case_id)
 
 
-def declines(account: Account) -> Callable[[], object]:
+def begin_decline(account: Account) -> Callable[[], object]:
     make_failing_queue(account, "propose")
     case_id = load_newest_case(account).case_id
     return lambda: send_decision(account, "decline", case_id)
 
 
-def rolls_back(account: Account) -> Callable[[], object]:
+def begin_rollback(account: Account) -> Callable[[], object]:
     make_failing_queue(account)
     case_id = load_newest_case(account).case_id
     return lambda: roll_back(account, case_id)
 
 
-def follow(account: Account) -> None:
-    """A minute of follow_up; one bad case is no reason to raise."""
+def run_follow_up(account: Account) -> None:
+    """Run one minute of follow_up. A failing case does not raise."""
     follow_up(make_context(account), OWNERS, lambda: 60)
 
 
-def verifies(account: Account) -> Callable[[], object]:
-    """A fix after which messages are deleted again."""
+def begin_verification(account: Account) -> Callable[[], object]:
+    """Prepare a fix after which messages are deleted again."""
     make_failing_queue(account)
     deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [account.now]}
     events: Any = account.clients.cloudwatch.meta.events
     answer = SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
     events.register("before-call.cloudwatch.GetMetricData", lambda **_: answer)
     account.later(minutes=20)
-    return lambda: follow(account)
+    return lambda: run_follow_up(account)
 
 
-def takes_the_next_step(account: Account) -> Callable[[], object]:
-    """A fix that did not help: follow_up calls heal, which writes again."""
+def begin_next_step(account: Account) -> Callable[[], object]:
+    """Prepare a fix that did not help: follow_up calls heal, which writes again."""
     queue = make_failing_queue(account)
     account.later(minutes=40)
     fail_calls(account, queue, "again-")
@@ -122,17 +122,21 @@ def takes_the_next_step(account: Account) -> Callable[[], object]:
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
 
     events.register("before-call.lambda.Invoke", answer_invoke)
-    return lambda: follow(account)
+    return lambda: run_follow_up(account)
 
 
 STORIES = {
-    "heal": Story(heals, 45, ["applied"]),
-    "approve": Story(approves, 45, ["proposed", "approved", "applied"], again_after_minutes=3),
-    "decline": Story(declines, 30, ["proposed", "declined"], writes=0),
-    "rollback": Story(rolls_back, 30, ["applied", "rolled_back"], again_after_minutes=3),
-    "follow_up, verified": Story(verifies, 45, ["applied", "verified", "watching"], writes=0),
+    "heal": Story(begin_heal, 45, ["applied"]),
+    "approve": Story(
+        begin_approval, 45, ["proposed", "approved", "applied"], again_after_minutes=3
+    ),
+    "decline": Story(begin_decline, 30, ["proposed", "declined"], writes=0),
+    "rollback": Story(begin_rollback, 30, ["applied", "rolled_back"], again_after_minutes=3),
+    "follow_up, verified": Story(
+        begin_verification, 45, ["applied", "verified", "watching"], writes=0
+    ),
     "follow_up, and heal's next step": Story(
-        takes_the_next_step, 68, ["applied", "ineffective", "applied"]
+        begin_next_step, 68, ["applied", "ineffective", "applied"]
     ),
 }
 
@@ -174,10 +178,10 @@ def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) ->
     for strike_at in count(1):
         reason = reasons[strike_at % len(reasons)]
         times = CONFLICTS if reason == "TransactionConflict" else 1
-        call, ended = play_story(story, reason, strike_at, times)
+        call, final_state = play_story(story, reason, strike_at, times)
         if not call:
             break
-        assert ended == undisturbed, f"{reason} at {call}, transaction {strike_at}"
+        assert final_state == undisturbed, f"{reason} at {call}, transaction {strike_at}"
     assert strike_at > 2, "a look and a record at least"
 
 
@@ -185,7 +189,7 @@ def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) ->
 def test_single_transaction_conflict_is_retried_without_an_error(
     account: Account, operation: str
 ) -> None:
-    act = heals(account)
+    act = begin_heal(account)
     busy = BusyCaseStore(account, "TransactionConflict", 1, operations=frozenset({operation}))
     assert act().error_by_message_id == {}  # type: ignore[attr-defined]
     assert busy.call.endswith(operation)
@@ -196,16 +200,15 @@ def test_single_transaction_conflict_is_retried_without_an_error(
 def test_heal_writes_nothing_if_dynamodb_keeps_cancelling_its_claim(
     account: Account, reason: str
 ) -> None:
-    """Without its claim in the case store no run writes to a queue."""
-    act = heals(account)
+    act = begin_heal(account)
     calls = calls_of(account)
     writing = frozenset({"TransactWriteItems"})
     BusyCaseStore(account, reason, 1, times=1_000, operations=writing)
-    healed: Any = act()
+    result: Any = act()
     assert "SetQueueAttributes" not in calls
-    assert len(healed.error_by_message_id) == 3
-    assert {type(error) for error in healed.error_by_message_id.values()} == {CaseStoreUnavailable}
-    assert "the case store was busy" in str(next(iter(healed.error_by_message_id.values())))
+    assert len(result.error_by_message_id) == 3
+    assert {type(error) for error in result.error_by_message_id.values()} == {CaseStoreUnavailable}
+    assert "the case store was busy" in str(next(iter(result.error_by_message_id.values())))
     assert account.transitions() == []
 
 
@@ -213,22 +216,24 @@ def test_heal_writes_nothing_if_dynamodb_keeps_cancelling_its_claim(
 def test_approve_asks_the_operator_to_retry_while_the_case_store_is_busy(
     account: Account, reason: str
 ) -> None:
-    act = approves(account)
+    act = begin_approval(account)
     queue_arn = load_newest_case(account).queue_arn
     busy = BusyCaseStore(account, reason, 1, times=1_000, operations=TRANSACTIONS)
-    answered: Any = act()
-    assert answered["error"] == "unavailable"
-    assert "ask again in two minutes" in answered["reason"]
+    answer: Any = act()
+    assert answer["error"] == "unavailable"
+    assert "ask again in two minutes" in answer["reason"]
     assert account.visibility(queue_arn) == 30
     busy.leave()
     assert list_states(account) == ["proposed"]
-    answered = act()
-    assert answered["state"] == "applied"
+    answer = act()
+    assert answer["state"] == "applied"
     assert account.visibility(queue_arn) == 45
 
 
 def test_update_of_a_failed_call_is_retried_after_a_transaction_conflict(account: Account) -> None:
-    """One failed call is too little to act on, and is kept with an update of one item."""
+    """One failed call is too little evidence to act on. Heal stores the call with an update of one
+    item.
+    """
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     busy = BusyCaseStore(account, "TransactionConflict", 1, operations=UPDATES)
@@ -246,8 +251,8 @@ def test_failed_call_that_cannot_be_stored_is_redelivered_and_counted(
     account.later(minutes=5)
     busy = BusyCaseStore(account, reason, 1, times=CONFLICTS, operations=UPDATES)
     bodies = account.late_deletes(queue_arn, "1")
-    healed = account.heal(bodies)
-    assert [*healed.error_by_message_id] == [*bodies]
+    result = account.heal(bodies)
+    assert [*result.error_by_message_id] == [*bodies]
     busy.leave()
     assert account.heal(bodies).error_by_message_id == {}
     account.heal(account.late_deletes(queue_arn, "2", "3"))
@@ -269,12 +274,12 @@ def test_follow_up_moves_the_other_cases_if_one_meets_a_busy_case_store(account:
     busy = BusyCaseStore(
         account, "ThrottlingError", 1, operations=frozenset({"TransactWriteItems"})
     )
-    followed = follow_up(make_context(account), OWNERS, lambda: 60)
+    result = follow_up(make_context(account), OWNERS, lambda: 60)
     assert busy.struck
-    assert len(followed.errors) == 1
-    assert len(followed.moved_cases) == 2
+    assert len(result.errors) == 1
+    assert len(result.moved_cases) == 2
     account.later(minutes=6)
-    followed = follow_up(make_context(account), OWNERS, lambda: 60)
-    assert followed.errors == {}
-    assert len(followed.moved_cases) == 1
+    result = follow_up(make_context(account), OWNERS, lambda: 60)
+    assert result.errors == {}
+    assert len(result.moved_cases) == 1
     assert list_states(account).count("closed") == 3

@@ -1,4 +1,4 @@
-"""A change calendar that is closed or unreadable: nothing is written until it opens."""
+"""Mendq writes nothing while the change calendar is closed or unreadable."""
 
 from __future__ import annotations
 
@@ -40,40 +40,41 @@ FINDING = "dlq_retention_too_short"
 
 
 @pytest.fixture
-def lambdas() -> Iterator[World]:
+def world_with_lambdas() -> Iterator[World]:
     with world() as made:
         yield made
 
 
 @pytest.fixture
-def close() -> Iterator[Callable[..., ChangeCalendar]]:
-    """Give an account a calendar that is not open."""
-    made: list[ChangeCalendar] = []
+def make_closed_calendar() -> Iterator[Callable[..., ChangeCalendar]]:
+    """Return a function that gives an account a calendar that is not open."""
+    calendars: list[ChangeCalendar] = []
 
-    def calendar(account: Account, state: str = "CLOSED") -> ChangeCalendar:
-        made.append(ChangeCalendar(account, state))
-        return made[-1]
+    def make_calendar(account: Account, state: str = "CLOSED") -> ChangeCalendar:
+        calendar = ChangeCalendar(account, state)
+        calendars.append(calendar)
+        return calendar
 
-    yield calendar
-    for each in made:
-        each.leave()
+    yield make_calendar
+    for calendar in calendars:
+        calendar.leave()
 
 
-def writes(calls: list[str]) -> list[str]:
+def list_writes(calls: list[str]) -> list[str]:
     return [call for call in calls if call in ("SetQueueAttributes", "CreateQueue")]
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
 def test_failed_calls_in_heal_mode_write_nothing_until_the_change_calendar_opens(
-    account: Account, close: Callable[..., ChangeCalendar], state: str
+    account: Account, make_closed_calendar: Callable[..., ChangeCalendar], state: str
 ) -> None:
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
-    calendar = close(account, state)
+    calendar = make_closed_calendar(account, state)
     calls = calls_of(account)
     fail_calls(account, queue_arn)
     assert account.visibility(queue_arn) == 30
-    assert writes(calls) == []
+    assert list_writes(calls) == []
     (refused,) = account.transitions()
     assert (refused["to"], refused["code"]) == ("refused", "frozen")
     assert NOT_OPEN[state] in refused["reason"]
@@ -85,8 +86,8 @@ def test_failed_calls_in_heal_mode_write_nothing_until_the_change_calendar_opens
     assert list_states(account) == ["refused", "applied"]
 
 
-def short_dlq(account: Account) -> str:
-    """A DLQ that keeps messages for a shorter time than its source; a person approved that pair."""
+def make_dlq_with_short_retention(account: Account) -> str:
+    """Make a DLQ with a shorter retention than its source. A person approved the source."""
     dlq = account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY_SECONDS))
     source = dlq.removesuffix("-dlq")
     account.set(dlq, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source,)).text)
@@ -97,8 +98,8 @@ def short_dlq(account: Account) -> str:
     return dlq
 
 
-def find(account: Account, queue_arn: str) -> BatchResult:
-    """Heal is told of what a scan found."""
+def heal_finding(account: Account, queue_arn: str) -> BatchResult:
+    """Let heal handle the finding of a scan."""
     request = {"found": [{"queue_arn": queue_arn, "symptom": FINDING}]}
     healed = heal_findings(request, account.run())
     assert healed.error_by_message_id == {}
@@ -107,29 +108,30 @@ def find(account: Account, queue_arn: str) -> BatchResult:
 
 @pytest.mark.parametrize("state", NOT_OPEN)
 def test_finding_in_heal_mode_writes_nothing_until_the_change_calendar_opens(
-    lambdas: World, close: Callable[..., ChangeCalendar], state: str
+    world_with_lambdas: World, make_closed_calendar: Callable[..., ChangeCalendar], state: str
 ) -> None:
-    account = lambdas.account
-    dlq = short_dlq(account)
-    calendar = close(account, state)
+    account = world_with_lambdas.account
+    dlq = make_dlq_with_short_retention(account)
+    calendar = make_closed_calendar(account, state)
     calls = calls_of(account)
-    find(account, dlq)
+    heal_finding(account, dlq)
     assert account.attributes(dlq)["MessageRetentionPeriod"] == str(A_DAY_SECONDS)
-    assert writes(calls) == []
-    assert [(each["to"], each["code"]) for each in account.transitions()] == [("refused", "frozen")]
+    assert list_writes(calls) == []
+    assert [(transition["to"], transition["code"]) for transition in account.transitions()] == [
+        ("refused", "frozen")
+    ]
     calendar.state = "OPEN"
     account.later(hours=25)
-    find(account, dlq)
+    heal_finding(account, dlq)
     assert int(account.attributes(dlq)["MessageRetentionPeriod"]) > A_DAY_SECONDS
     assert list_states(account) == ["refused", "applied"]
 
 
 @pytest.mark.parametrize(("tag", "opens"), [("propose", "proposed"), ("observe", "observed")])
 def test_closed_change_calendar_is_not_read_for_a_proposal_and_does_not_stop_it(
-    account: Account, close: Callable[..., ChangeCalendar], tag: str, opens: str
+    account: Account, make_closed_calendar: Callable[..., ChangeCalendar], tag: str, opens: str
 ) -> None:
-    """Only writes wait; people still hear what is wrong."""
-    calendar = close(account)
+    calendar = make_closed_calendar(account)
     make_failing_queue(account, tag)
     assert list_states(account) == [opens]
     assert calendar.asked == 0
@@ -146,76 +148,76 @@ def test_freeze_does_not_stop_a_proposal_or_an_observed_case(
 
 @pytest.mark.parametrize("state", NOT_OPEN)
 def test_approved_case_is_written_only_once_the_change_calendar_opens(
-    lambdas: World, close: Callable[..., ChangeCalendar], state: str
+    world_with_lambdas: World, make_closed_calendar: Callable[..., ChangeCalendar], state: str
 ) -> None:
-    account = lambdas.account
-    case_id = waiting_case(lambdas)
+    account = world_with_lambdas.account
+    case_id = waiting_case(world_with_lambdas)
     queue_arn = load_newest_case(account).queue_arn
-    calendar = close(account, state)
+    calendar = make_closed_calendar(account, state)
     calls = calls_of(account)
     answered = send_decision(account, "approve", case_id)
     assert (answered["state"], answered["code"]) == ("approved", "frozen")
     assert NOT_OPEN[state] in answered["reason"]
     for _ in range(3):
         account.later(minutes=FOLLOWED_EVERY_MINUTES)
-        assert lambdas.minute()
+        assert world_with_lambdas.minute()
     assert list_states(account) == ["proposed", "approved"]
     assert account.visibility(queue_arn) == 30
-    assert writes(calls) == []
+    assert list_writes(calls) == []
     calendar.state = "OPEN"
     account.later(minutes=FOLLOWED_EVERY_MINUTES)
-    assert lambdas.minute()
+    assert world_with_lambdas.minute()
     assert list_states(account) == ["proposed", "approved", "applied"]
     assert account.visibility(queue_arn) == 45
-    assert writes(calls) == ["SetQueueAttributes"]
+    assert list_writes(calls) == ["SetQueueAttributes"]
 
 
 def test_approval_expires_with_the_reason_after_a_day_of_a_closed_change_calendar(
-    lambdas: World, close: Callable[..., ChangeCalendar]
+    world_with_lambdas: World, make_closed_calendar: Callable[..., ChangeCalendar]
 ) -> None:
-    account = lambdas.account
-    approve(lambdas, waiting_case(lambdas))
-    calendar = close(account)
-    assert lambdas.minute()
+    account = world_with_lambdas.account
+    approve(world_with_lambdas, waiting_case(world_with_lambdas))
+    calendar = make_closed_calendar(account)
+    assert world_with_lambdas.minute()
     account.later(hours=25)
-    assert lambdas.minute()
+    assert world_with_lambdas.minute()
     ended = load_newest_case(account)
     assert ended.state is State.EXPIRED
     assert CLOSED_BECAUSE in ended.reason
     calendar.state = "OPEN"
     account.later(hours=1)
-    assert lambdas.minute()
+    assert world_with_lambdas.minute()
     assert account.visibility(ended.queue_arn) == 30, "what has expired is not written any more"
 
 
 def test_next_step_of_an_ineffective_fix_waits_for_the_change_calendar(
-    lambdas: World, close: Callable[..., ChangeCalendar]
+    world_with_lambdas: World, make_closed_calendar: Callable[..., ChangeCalendar]
 ) -> None:
-    account = lambdas.account
-    queue_arn = queue(lambdas)
+    account = world_with_lambdas.account
+    queue_arn = queue(world_with_lambdas)
     fail_calls(account, queue_arn)
     account.later(minutes=40)
-    calendar = close(account)
+    calendar = make_closed_calendar(account)
     fail_calls(account, queue_arn, "again-")
     account.later(minutes=1)
-    assert lambdas.minute()
+    assert world_with_lambdas.minute()
     assert list_states(account) == ["applied", "ineffective"]
     assert account.visibility(queue_arn) == 45
     calendar.state = "OPEN"
     account.later(minutes=FOLLOWED_EVERY_MINUTES)
-    assert lambdas.minute()
+    assert world_with_lambdas.minute()
     assert account.visibility(queue_arn) == 68
 
 
 def test_approved_policy_is_not_restored_while_the_change_calendar_is_closed(
-    account: Account, close: Callable[..., ChangeCalendar]
+    account: Account, make_closed_calendar: Callable[..., ChangeCalendar]
 ) -> None:
-    """Every owner of a write asks: here the one that restores policies."""
+    """Every Lambda that writes reads the calendar, here restore_policy."""
     Analyzer(account)
     queue_arn = make_queue_with_emptied_policy(account)
     move_case(account, load_newest_case(account), "approved")
     account.later(minutes=1)
-    calendar = close(account)
+    calendar = make_closed_calendar(account)
     outcome = restore_policy(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == "frozen"
@@ -228,10 +230,10 @@ def test_approved_policy_is_not_restored_while_the_change_calendar_is_closed(
 
 
 def test_closed_change_calendar_does_not_stop_a_rollback(
-    account: Account, close: Callable[..., ChangeCalendar]
+    account: Account, make_closed_calendar: Callable[..., ChangeCalendar]
 ) -> None:
     queue_arn = make_failing_queue(account)
-    calendar = close(account)
+    calendar = make_closed_calendar(account)
     answered = roll_back(account, load_newest_case(account).case_id)
     assert outcomes_by_attribute(answered) == {"VisibilityTimeout": "undone"}
     assert account.visibility(queue_arn) == 30

@@ -1,4 +1,4 @@
-"""The first notification of a case says what changed since a scan found its queue well."""
+"""The first notification of a case lists what changed since a scan found its queue healthy."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.heal.policy_events import ALICE, make_policy_event
 from tests.notifications.pages import list_section_lines
 
 
-def _well(account: Account, queue: str, tags: dict[str, str]) -> None:
+def _store_baseline(account: Account, queue: str, tags: dict[str, str]) -> None:
     facts = Facts(queue, account.attributes(queue), tags)
     Baselines(account.clients.dynamodb, "case_store").put(
         queue, describe_configuration(facts), account.now
     )
 
 
-def _notified(account: Account, queue: str) -> str:
+def _read_notification(account: Account, queue: str) -> str:
     account.later(minutes=5)
     calls = {"sourceIPAddress": "192.0.2.7", "userAgent": "Boto3/1.40.0 exec-env/AWS_Lambda_x"}
     account.heal(account.late_deletes(queue, "a", "b", "c", **calls))
@@ -32,12 +32,12 @@ def test_notification_lists_changes_since_the_baseline_with_principal_and_source
     queue = account.queue(tag="propose", VisibilityTimeout="90")
     account.tag(queue, team="shop")
     at = account.now
-    _well(account, queue, {"mendq": "propose", "team": "till"})
+    _store_baseline(account, queue, {"mendq": "propose", "team": "till"})
     account.later(days=1)
     account.set_visibility(queue, 30)
     asked = {"queueUrl": make_public_queue_url(queue), "attributes": {"VisibilityTimeout": "30"}}
     account.history = [make_policy_event(account, queue, requestParameters=asked)]
-    body = _notified(account, queue)
+    body = _read_notification(account, queue)
     well, *changed = list_section_lines(body, "SINCE IT WORKED")
     assert f"well at {at:%Y-%m-%d %H:%M:%S} UTC; changed since, of its attributes, tags:" in well
     assert changed == ["VisibilityTimeout: 90 -> 30", "tag team: till -> shop"]
@@ -51,21 +51,21 @@ def test_notification_lists_changes_since_the_baseline_with_principal_and_source
 
 def test_notification_says_that_nothing_changed_since_the_baseline(account: Account) -> None:
     queue = account.queue(tag="propose", VisibilityTimeout="30")
-    _well(account, queue, {"mendq": "propose"})
-    (line,) = list_section_lines(_notified(account, queue), "SINCE IT WORKED")
+    _store_baseline(account, queue, {"mendq": "propose"})
+    (line,) = list_section_lines(_read_notification(account, queue), "SINCE IT WORKED")
     assert line.endswith("; nothing changed since of its attributes, tags")
 
 
 def test_notification_lists_a_change_that_a_later_scan_accepted_as_baseline(
     account: Account,
 ) -> None:
-    """Calls may begin to fail hours after it."""
+    """Calls may begin to fail hours after the change."""
     queue = account.queue(tag="propose", VisibilityTimeout="90")
-    _well(account, queue, {"mendq": "propose"})
+    _store_baseline(account, queue, {"mendq": "propose"})
     account.later(days=3)
     account.set_visibility(queue, 30)
-    _well(account, queue, {"mendq": "propose"})
-    lines = list_section_lines(_notified(account, queue), "SINCE IT WORKED")
+    _store_baseline(account, queue, {"mendq": "propose"})
+    lines = list_section_lines(_read_notification(account, queue), "SINCE IT WORKED")
     assert "nothing changed since" in lines[0]
     assert lines[2] == "VisibilityTimeout: 90 -> 30"
 
@@ -73,5 +73,5 @@ def test_notification_lists_a_change_that_a_later_scan_accepted_as_baseline(
 def test_notification_of_a_queue_without_a_baseline_has_no_since_it_worked_section(
     account: Account,
 ) -> None:
-    body = _notified(account, account.queue(tag="propose", VisibilityTimeout="30"))
+    body = _read_notification(account, account.queue(tag="propose", VisibilityTimeout="30"))
     assert list_section_lines(body, "SINCE IT WORKED") == []

@@ -1,4 +1,4 @@
-"""People, crashes and other runs in between: nobody's value is overwritten, nothing goes untold."""
+"""People, crashes and other runs act between heal's read, claim and write."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ WRITE = 8
 
 
 def _settled_queue(account: Account, visibility: int = 30) -> str:
-    """A queue that nobody has touched for a while."""
+    """Make a queue that was not changed for five minutes."""
     queue = account.queue(VisibilityTimeout=str(visibility))
     account.later(minutes=5)
     return queue
 
 
-def _die(account: Account, queue: str, kind: str, at: int) -> None:
+def _die_at_call(account: Account, queue: str, kind: str, at: int) -> None:
     fault = Fault(account, kind, at)
     with pytest.raises(Killed):
         account.heal(account.late_deletes(queue, "1", "2", "3"))
@@ -33,7 +33,7 @@ def _die(account: Account, queue: str, kind: str, at: int) -> None:
 
 
 def _redeliver(account: Account, queue: str) -> None:
-    """The same events, after the intake queue's visibility timeout."""
+    """Deliver the same events again after the intake queue's visibility timeout."""
     bodies = account.late_deletes(queue, "1", "2", "3")
     account.later(minutes=7)
     account.heal(bodies)
@@ -44,10 +44,10 @@ def test_value_that_a_person_sets_between_read_and_write_is_kept(account: Accoun
     come_between(
         account, "sqs.GetQueueAttributes", lambda: account.set_visibility(queue, 20), nth=2
     )
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    result = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 20
-    assert list_refusal_codes(healed) == ["changed_meanwhile"]
-    assert len(healed.error_by_message_id) == 3
+    assert list_refusal_codes(result) == ["changed_meanwhile"]
+    assert len(result.error_by_message_id) == 3
     assert "claim_owner" not in account.attribute_item(queue)
     assert not [sk for _, sk in account.case_store_items() if sk.startswith("snapshot")]
     assert account.transitions() == []
@@ -62,18 +62,18 @@ def test_write_whose_answer_was_lost_is_not_repeated_over_a_persons_value(accoun
         raise ReadTimeoutError(endpoint_url="moto")
 
     account.clients.sqs_for_writing.meta.events.register_last("before-send", lose)
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    result = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert account.visibility(queue) == 20
-    assert len(healed.error_by_message_id) == 3
+    assert len(result.error_by_message_id) == 3
     _redeliver(account, queue)
     assert account.visibility(queue) == 20
     assert account.transitions()[-1]["to"] == "overridden"
 
 
 def test_write_of_a_run_that_died_is_recorded_even_during_a_freeze(account: Account) -> None:
-    """While its claim runs nothing is said; then what stands there is told, frozen or not."""
+    """Nothing is recorded while the dead run's claim is valid."""
     queue = _settled_queue(account)
-    _die(account, queue, "killed_after", WRITE)
+    _die_at_call(account, queue, "killed_after", WRITE)
     account.freeze()
     assert account.visibility(queue) == 45
     assert list_refusal_codes(account.heal(account.late_deletes(queue, "4", "5", "6"))) == [
@@ -81,7 +81,7 @@ def test_write_of_a_run_that_died_is_recorded_even_during_a_freeze(account: Acco
     ]
     assert account.transitions() == []
     _redeliver(account, queue)
-    assert [each["to"] for each in account.transitions()] == ["applied"]
+    assert [transition["to"] for transition in account.transitions()] == ["applied"]
     assert "claim_owner" not in account.attribute_item(queue)
 
 
@@ -89,15 +89,15 @@ def test_write_that_sqs_refuses_escalates_the_case_and_releases_the_claim(accoun
     queue = _settled_queue(account)
     with Stubber(account.clients.sqs_for_writing) as sqs:
         sqs.add_client_error("set_queue_attributes", "InvalidAttributeValue")
-        healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert healed.error_by_message_id == {}
+        result = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert result.error_by_message_id == {}
     assert account.visibility(queue) == 30
     assert account.transitions()[0]["to"] == "escalated"
     assert "claim_owner" not in account.attribute_item(queue)
 
 
 @pytest.mark.parametrize(
-    ("change", "stands"),
+    ("change", "value"),
     [
         ({"VisibilityTimeout": "30"}, 30),
         ({"VisibilityTimeout": "20"}, 20),
@@ -105,11 +105,11 @@ def test_write_that_sqs_refuses_escalates_the_case_and_releases_the_claim(accoun
     ],
 )
 def test_queue_changed_after_a_run_died_at_its_write_is_overridden_and_not_written_again(
-    account: Account, change: dict[str, str], stands: int
+    account: Account, change: dict[str, str], value: int
 ) -> None:
-    """Whose 45 it is cannot be known: nothing is forgotten, and nothing more is written."""
+    """Nobody can know who set 45. Mendq keeps the person's earlier value and writes no more."""
     queue = _settled_queue(account)
-    _die(account, queue, "killed_after", WRITE)
+    _die_at_call(account, queue, "killed_after", WRITE)
     account.later(minutes=5)
     account.set(queue, **change)
     _redeliver(account, queue)
@@ -117,7 +117,7 @@ def test_queue_changed_after_a_run_died_at_its_write_is_overridden_and_not_writt
     assert account.attribute_item(queue)["person_value"] == {"S": "30"}
     account.later(hours=1)
     account.heal(account.late_deletes(queue, "4", "5", "6"))
-    assert account.visibility(queue) == stands
+    assert account.visibility(queue) == value
 
 
 @pytest.mark.parametrize("tag", ["off", "observe"])
@@ -125,7 +125,7 @@ def test_write_of_a_run_that_died_is_recorded_even_if_the_queue_left_heal_mode(
     account: Account, tag: str
 ) -> None:
     queue = _settled_queue(account)
-    _die(account, queue, "killed_after", WRITE)
+    _die_at_call(account, queue, "killed_after", WRITE)
     account.tag(queue, mendq=tag)
     _redeliver(account, queue)
     (case,) = account.transitions()
@@ -135,7 +135,7 @@ def test_write_of_a_run_that_died_is_recorded_even_if_the_queue_left_heal_mode(
 
 def test_claim_of_a_run_that_died_before_its_write_leaves_no_record(account: Account) -> None:
     queue = _settled_queue(account)
-    _die(account, queue, "killed_after", CLAIM)
+    _die_at_call(account, queue, "killed_after", CLAIM)
     account.tag(queue, mendq="off")
     _redeliver(account, queue)
     assert "intent" not in account.attribute_item(queue)
@@ -169,13 +169,13 @@ def test_two_concurrent_runs_write_a_queue_once(account: Account) -> None:
 
 
 def test_run_does_not_write_while_another_runs_claim_is_valid(account: Account) -> None:
-    """The other run looked before the claim was taken, so only the case store can stop it."""
+    """The second run read the queue before the claim, so only the case store can stop its write."""
     queue = _settled_queue(account)
     bodies = account.late_deletes(queue, "1", "2", "3")
     come_between(
         account,
         "sqs.GetQueueAttributes",
-        lambda: _die(account, queue, "killed_after", CLAIM),
+        lambda: _die_at_call(account, queue, "killed_after", CLAIM),
     )
     assert list_refusal_codes(account.heal(bodies)) == ["claimed"]
     assert account.visibility(queue) == 30

@@ -1,4 +1,4 @@
-"""A freeze that comes after Mendq has looked, and before it writes, still stops the write."""
+"""A freeze that is set between Mendq's read and its claim still stops the write."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.heal.operators import (
 CLAIM = "dynamodb.TransactWriteItems"
 
 
-def claims_and_snapshots(account: Account) -> list[tuple[str, str]]:
-    """The items of the case store that only a write brings about."""
+def list_claims_and_snapshots(account: Account) -> list[tuple[str, str]]:
+    """Return the keys of the items that only a write to a queue creates."""
     items = account.case_store_items()
     return [
         key
@@ -35,16 +35,16 @@ def claims_and_snapshots(account: Account) -> list[tuple[str, str]]:
     ]
 
 
-def approved(account: Account) -> str:
-    """A queue for which a person approved 30 -> 45 a while ago."""
+def make_approved_case(account: Account) -> str:
+    """Make a queue with an approved raise from 30 to 45."""
     queue = make_failing_queue(account, "propose")
     move_case(account, load_newest_case(account), "approved")
     account.later(minutes=5)
     return queue
 
 
-def ineffective(account: Account) -> str:
-    """A queue for which heal wrote 30 -> 45, which did not help."""
+def make_ineffective_case(account: Account) -> str:
+    """Make a queue that heal raised from 30 to 45 without effect."""
     queue = make_failing_queue(account)
     account.later(hours=1)
     move_case(account, load_newest_case(account), "ineffective")
@@ -52,12 +52,12 @@ def ineffective(account: Account) -> str:
     return queue
 
 
-def taken_up(account: Account) -> Outcome:
+def continue_newest_case(account: Account) -> Outcome:
     case = load_newest_case(account)
     return continue_case(make_owner_request(case), make_owner_run(case.symptom, account))
 
 
-def code_of(outcome: Outcome) -> str:
+def get_refusal_code(outcome: Outcome) -> str:
     return outcome.refusal.code if outcome.refusal else ""
 
 
@@ -71,28 +71,28 @@ def test_fix_is_not_written_if_a_freeze_is_set_just_before_the_claim(
     calls = calls_of(account)
     come_between(account, CLAIM, account.freeze)
     (outcome,) = account.heal(bodies).outcome_by_group.values()
-    assert code_of(outcome) == "frozen"
+    assert get_refusal_code(outcome) == "frozen"
     assert "SetQueueAttributes" not in calls
     assert account.attributes(queue) == before
     assert "applied" not in list_states(account)
-    assert claims_and_snapshots(account) == []
+    assert list_claims_and_snapshots(account) == []
 
 
-@pytest.mark.parametrize("waits", [approved, ineffective])
+@pytest.mark.parametrize("make_waiting_case", [make_approved_case, make_ineffective_case])
 def test_waiting_case_is_not_written_if_a_freeze_is_set_just_before_the_claim(
-    account: Account, waits: Callable[[Account], str]
+    account: Account, make_waiting_case: Callable[[Account], str]
 ) -> None:
-    queue = waits(account)
+    queue = make_waiting_case(account)
     before = account.attributes(queue)
     case = load_newest_case(account)
-    held = claims_and_snapshots(account)
+    held = list_claims_and_snapshots(account)
     calls = calls_of(account)
     come_between(account, CLAIM, account.freeze)
-    assert code_of(taken_up(account)) == "frozen"
+    assert get_refusal_code(continue_newest_case(account)) == "frozen"
     assert "SetQueueAttributes" not in calls
     assert account.attributes(queue) == before
     assert load_newest_case(account) == case, "it goes on waiting"
-    assert claims_and_snapshots(account) == held
+    assert list_claims_and_snapshots(account) == held
 
 
 def test_rollback_continues_if_a_freeze_is_set_just_before_its_claim(account: Account) -> None:

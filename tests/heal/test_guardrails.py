@@ -1,4 +1,4 @@
-"""Each guardrail alone: what it lets pass, and what it refuses."""
+"""The guardrails that refuse a fix."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ from tests.heal.situations import (
 HEAL = Mode.HEAL
 OBSERVE = Mode.OBSERVE
 VISIBILITY = SetVisibilityTimeout.attribute
-Given = tuple[Situation, Plan]
+SituationAndPlan = tuple[Situation, Plan]
 
 
-def proposal(step: AttributeStep = STEP, **record: Any) -> Given:
+def make_proposal(step: AttributeStep = STEP, **record: Any) -> SituationAndPlan:
     view = CaseStoreView(record_by_attribute={step.attribute: AttributeRecord(**record)})
     return make_situation(view=view), Plan((step,), "because")
 
 
-def on_plan(given: Given) -> Refusal | None:
+def find_plan_refusal(given: SituationAndPlan) -> Refusal | None:
     return guardrails.find_first_refusal(GUARDRAILS_ABOUT_PLAN, *given)
 
 
-def code(refusal: Refusal | None) -> str | None:
+def get_code(refusal: Refusal | None) -> str | None:
     return refusal.code if refusal else None
 
 
 def test_overridden_guardrail_refuses_a_plan_if_a_person_owns_any_of_its_attributes() -> None:
     other = SetMessageRetention(345_600, 1_209_600)
-    owned, _ = proposal(overridden_until=NOW + timedelta(seconds=1))
+    owned, _ = make_proposal(overridden_until=NOW + timedelta(seconds=1))
     for steps in ((STEP, other), (other, STEP)):
         refusal = guardrails.refuse_if_overridden(owned, Plan(steps, "because"))
-        assert code(refusal) == "overridden"
+        assert get_code(refusal) == "overridden"
     assert guardrails.refuse_if_overridden(owned, Plan((other,), "because")) is None
 
 
@@ -69,7 +69,7 @@ def test_guardrails_refuse_nothing_on_a_queue_without_history() -> None:
     assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, make_situation()) is None
     observed = make_situation(mode=Mode.OBSERVE, view=CaseStoreView(freeze_reason="drill"))
     assert guardrails.refuse_if_frozen(observed) is None
-    assert on_plan(proposal()) is None
+    assert find_plan_refusal(make_proposal()) is None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_guardrails_before_reading_refuse_with_the_first_code_that_applies(
     over: dict[str, Any], expected: str
 ) -> None:
     assert (
-        code(guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, make_situation(**over)))
+        get_code(guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, make_situation(**over)))
         == expected
     )
 
@@ -156,49 +156,53 @@ def test_claim_of_another_run_refuses_a_write_until_the_claim_expires(
     refusal = guardrails.refuse_if_claimed(
         make_situation(view=CaseStoreView(record_by_attribute={VISIBILITY: record}))
     )
-    assert code(refusal) == expected
+    assert get_code(refusal) == expected
     assert refusal is None or refusal.is_retried
 
 
-def redriven(*hours_ago: float, **record: Any) -> Given:
-    """A redrive of messages that were sent back so many hours ago."""
+def make_repeated_redrive(*hours_ago: float, **record: Any) -> SituationAndPlan:
+    """Return the proposal of a redrive after earlier redrives this many hours ago."""
     step = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, examples.QUEUE_ARN)
     writes = tuple(
-        AttributeWrite(NOW - timedelta(hours=each), MESSAGES_HELD_IN_DLQ_VALUE, step.after)
-        for each in hours_ago
+        AttributeWrite(NOW - timedelta(hours=hours), MESSAGES_HELD_IN_DLQ_VALUE, step.after)
+        for hours in hours_ago
     )
-    return proposal(step, writes=writes, **record)
+    return make_proposal(step, writes=writes, **record)
 
 
 @pytest.mark.parametrize(
-    ("given", "expected", "becomes"),
+    ("given", "expected", "expected_state"),
     [
         (
-            proposal(SetVisibilityTimeout(10, 15), writes=make_writes(30)),
+            make_proposal(SetVisibilityTimeout(10, 15), writes=make_writes(30)),
             "overridden",
             "overridden",
         ),
-        (proposal(overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
-        (proposal(overridden_until=NOW, writes=make_writes(200)), None, None),
-        (proposal(SetVisibilityTimeout(30, 43_201)), "out_of_bounds", "refused"),
-        (proposal(SetVisibilityTimeout(30, 29)), "out_of_bounds", "refused"),
-        (proposal(writes=make_writes(0.49)), "too_soon", "refused"),
-        (proposal(writes=make_writes(0.5)), None, None),
-        (proposal(writes=make_writes(23.9, 12, 0.6)), "too_often", "escalated"),
-        (proposal(writes=make_writes(24, 12, 0.6)), None, None),
-        (redriven(24), None, None),
-        (redriven(23.99), "too_often", "refused"),
-        (redriven(0.4), "too_soon", "refused"),
-        (redriven(24, overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
+        (make_proposal(overridden_until=NOW + timedelta(seconds=1)), "overridden", None),
+        (make_proposal(overridden_until=NOW, writes=make_writes(200)), None, None),
+        (make_proposal(SetVisibilityTimeout(30, 43_201)), "out_of_bounds", "refused"),
+        (make_proposal(SetVisibilityTimeout(30, 29)), "out_of_bounds", "refused"),
+        (make_proposal(writes=make_writes(0.49)), "too_soon", "refused"),
+        (make_proposal(writes=make_writes(0.5)), None, None),
+        (make_proposal(writes=make_writes(23.9, 12, 0.6)), "too_often", "escalated"),
+        (make_proposal(writes=make_writes(24, 12, 0.6)), None, None),
+        (make_repeated_redrive(24), None, None),
+        (make_repeated_redrive(23.99), "too_often", "refused"),
+        (make_repeated_redrive(0.4), "too_soon", "refused"),
+        (
+            make_repeated_redrive(24, overridden_until=NOW + timedelta(seconds=1)),
+            "overridden",
+            None,
+        ),
     ],
 )
 def test_guardrails_about_a_plan_refuse_with_a_code_and_a_case_state(
-    given: Given, expected: str | None, becomes: str | None
+    given: SituationAndPlan, expected: str | None, expected_state: str | None
 ) -> None:
-    refusal = on_plan(given)
-    assert code(refusal) == expected
-    assert (refusal.case_state if refusal else None) == becomes
-    about_our_writes = becomes in ("overridden", "escalated")
+    refusal = find_plan_refusal(given)
+    assert get_code(refusal) == expected
+    assert (refusal.case_state if refusal else None) == expected_state
+    about_our_writes = expected_state in ("overridden", "escalated")
     assert refusal is None or refusal.silent_in_observe == about_our_writes
 
 
@@ -222,18 +226,20 @@ def test_guardrails_about_a_plan_refuse_with_a_code_and_a_case_state(
 def test_mass_symptom_share_in_heal_mode_is_not_diluted_by_observed_queues(
     showing: dict[Mode, int], managed: dict[Mode, int], expected: str | None
 ) -> None:
-    """Of a queue in heal mode, where so many in each mode show it."""
+    """`showing` and `managed` count the queues with the symptom and all queues, by mode. The plan
+    is for a queue in heal mode.
+    """
     modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
     spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
     refusal = guardrails.refuse_if_mass_symptom(
         make_situation(reach=Reach.count_among(spread, modes, HEAL))
     )
-    assert code(refusal) == ("mass_symptom" if expected else None)
+    assert get_code(refusal) == ("mass_symptom" if expected else None)
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 
 
 def test_mass_symptom_does_not_count_queues_that_are_no_longer_managed() -> None:
-    """The notes of the last hour outlive the queues that they were made of."""
+    """Notes of the last hour outlive the queues that they name."""
     managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
     reach = Reach.count_among(frozenset({"left", "stays"}), managed, HEAL)
     assert reach == Reach(frozenset({"stays"}), 3, 1, 2)
@@ -243,23 +249,23 @@ def test_mass_symptom_does_not_count_queues_that_are_no_longer_managed() -> None
 def test_write_is_refused_if_less_than_fifteen_seconds_remain(
     seconds: float, expected: str | None
 ) -> None:
-    given, plan = proposal()
+    given, plan = make_proposal()
     given = structs.replace(given, remaining_seconds=seconds)
-    assert code(guardrails.refuse_if_too_little_time(given, plan)) == expected
+    assert get_code(guardrails.refuse_if_too_little_time(given, plan)) == expected
 
 
-def _hours_ago(*hours: float) -> tuple[datetime, ...]:
-    return tuple(NOW - timedelta(hours=each) for each in hours)
+def _make_times_ago(*hours: float) -> tuple[datetime, ...]:
+    return tuple(NOW - timedelta(hours=age) for age in hours)
 
 
 def test_sixth_change_of_a_queue_within_a_day_escalates() -> None:
-    changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
+    changes = _make_times_ago(0, 1, 2, 3, 23, 23.9)
     assert len(changes) == MINIMUM_FREQUENT_CHANGES
     refusal = guardrails.refuse_if_keeps_changing(make_situation(excusing_change_times=changes))
     assert refusal is not None
     assert (refusal.code, refusal.case_state) == ("keeps_changing", State.ESCALATED)
     assert "6 times within 24 hours" in refusal.reason
-    for few in (changes[1:], changes[:5] * 2, (*changes[:5], *_hours_ago(24))):
+    for few in (changes[1:], changes[:5] * 2, (*changes[:5], *_make_times_ago(24))):
         assert (
             guardrails.refuse_if_keeps_changing(make_situation(excusing_change_times=few)) is None
         ), "each counts once, and for a day"

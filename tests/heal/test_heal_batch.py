@@ -1,4 +1,4 @@
-"""What a batch as a whole may cost, and what one bad group may cost the others."""
+"""One batch of failed calls: time, invalid records and queues that refuse Mendq."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ def test_queues_beyond_the_remaining_time_are_not_begun_and_are_retried(account:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([*[60.0] * 12, *[5.0] * 50])
     run = structs.replace(account.run(), remaining_seconds=lambda: next(clock))
-    healed = heal_failed_calls(make_late_deletes(account, queues), run)
+    result = heal_failed_calls(make_late_deletes(account, queues), run)
     raised = sum(account.visibility(queue) == 15 for queue in queues)
     assert 0 < raised < 3
-    assert len(healed.error_by_message_id) == 3 * (3 - raised)
+    assert len(result.error_by_message_id) == 3 * (3 - raised)
     assert len(account.transitions()) == raised
 
 
 def test_record_with_invalid_unicode_does_not_stop_later_failed_calls(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "\ud800", requestID="\udfff"))
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert healed.error_by_message_id == {}
+    result = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert result.error_by_message_id == {}
     assert account.visibility(queue) == 45
 
 
-def _keep_out(account: Account, ending: str = "") -> None:
-    """As a queue's policy does that denies everybody everything."""
+def _deny_reading_queues(account: Account, ending: str = "") -> None:
+    """Deny Mendq to read the queue, as a queue policy that denies everyone does."""
     for name in ("ListQueueTags", "GetQueueAttributes"):
         deny_operation(account.clients.sqs, name, words=f"a resource-based policy{ending}")
 
@@ -50,25 +50,25 @@ def test_queue_whose_policy_denies_mendq_is_refused_without_a_retry(
     account: Account, ending: str
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
-    _keep_out(account, ending)
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert list_refusal_codes(healed) == ["queue_refuses_us"]
-    assert healed.error_by_message_id == {}
+    _deny_reading_queues(account, ending)
+    result = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert list_refusal_codes(result) == ["queue_refuses_us"]
+    assert result.error_by_message_id == {}
 
 
 def test_queue_whose_policy_denies_its_attributes_is_neither_changed_nor_recorded(
     account: Account,
 ) -> None:
-    """The policy lets Mendq read the tags, and nothing by which a change could be planned."""
+    """The policy lets Mendq read the tags but not the attributes."""
     queue = account.queue(VisibilityTimeout="30")
     before = account.attributes(queue)
     items = account.case_store_items()
     let_in = deny_operation(
         account.clients.sqs, "GetQueueAttributes", words="a resource-based policy"
     )
-    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
-    assert list_refusal_codes(healed) == ["queue_refuses_us"]
-    assert healed.error_by_message_id == {}, (
+    result = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert list_refusal_codes(result) == ["queue_refuses_us"]
+    assert result.error_by_message_id == {}, (
         "the calls do not come again: the policy is its owner's word"
     )
     let_in()
@@ -89,7 +89,7 @@ def test_queue_policy_that_denies_everyone_is_reported_only_if_the_settings_name
         "with an explicit deny in a resource-based policy"
     )
     over = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": denied}
-    _keep_out(account)
+    _deny_reading_queues(account)
     account.heal(account.late_deletes(queue, "1", "2", "3", **over))
     assert len(account.pages("urgent")) == pages
 
@@ -106,7 +106,7 @@ def test_claim_without_an_expiry_does_not_stop_a_fix(account: Account) -> None:
 def test_case_evidence_names_the_cloudformation_stack_and_resource(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     of_a_stack = {"stack-name": "shop", "logical-id": "Orders"}
-    account.tag(queue, **{f"aws:cloudformation:{each}": of_a_stack[each] for each in of_a_stack})
+    account.tag(queue, **{f"aws:cloudformation:{tag}": of_a_stack[tag] for tag in of_a_stack})
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     evidence = account.transitions()[0]["evidence"]
     assert (evidence["stack"], evidence["resource"]) == ("shop", "Orders")

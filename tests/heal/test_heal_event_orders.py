@@ -1,4 +1,6 @@
-"""Whatever happens in whatever order: bounds hold, retention stays, unmanaged queues are left."""
+"""In any order of events, heal stays within its bounds and leaves retention and unmanaged queues
+alone.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ from tests.catalogue.asking import call_examples_of
 
 TAGS = {"healed.fifo": "heal", "healed": "heal", "watched.fifo": "observe", "strange": None}
 ATTRIBUTES = {step.attribute: step for step in STEP_CLASSES}
-FIX = tuple(entry for entry in CATALOGUE if entry.steps and call_examples_of(entry))
-# What a person may set, legal for SQS and awkward for us.
-PERSONS = {
+FIXED_SYMPTOMS = tuple(entry for entry in CATALOGUE if entry.steps and call_examples_of(entry))
+# Values that SQS accepts from a person and that are awkward for Mendq.
+VALUES_BY_PEOPLE = {
     "VisibilityTimeout": ("0", "1", "599", "43200"),
     "MessageRetentionPeriod": ("60", "1209600"),
     "ReceiveMessageWaitTimeSeconds": ("0", "19", "20"),
@@ -29,33 +31,33 @@ PERSONS = {
 }
 
 
-class Account(RuleBasedStateMachine):
-    """Every fixing symptom may heal; `chosen` is what people have set."""
+class QueueStory(RuleBasedStateMachine):
+    """Managed and unmanaged queues whose calls fail. Every symptom with a fix is in heal mode."""
 
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
         self.account = self.stack.enter_context(moto_account())
         self.account.settings = make_settings(
-            autonomy={entry.name: Mode.HEAL for entry in FIX},
+            autonomy={entry.name: Mode.HEAL for entry in FIXED_SYMPTOMS},
             limits=Limits(writes_per_minute=1_000),
         )
         self.events = 0
         self.queues = {name: self.account.queue(name, tag) for name, tag in TAGS.items()}
-        self.chosen = {name: self._now(name) for name in TAGS}
+        self.attributes_by_people = {name: self._read_attributes(name) for name in TAGS}
 
-    def _now(self, name: str) -> Mapping[str, str]:
+    def _read_attributes(self, name: str) -> Mapping[str, str]:
         attributes = self.account.attributes(self.queues[name])
         return {key: value for key, value in attributes.items() if "Timestamp" not in key}
 
     @rule(
         name=strategies.sampled_from(sorted(TAGS)),
-        entry=strategies.sampled_from(FIX),
+        entry=strategies.sampled_from(FIXED_SYMPTOMS),
         example=strategies.integers(0, 5),
         calls=strategies.integers(1, 4),
     )
     def fail(self, name: str, entry: object, example: int, calls: int) -> None:
-        symptom = next(each for each in FIX if each is entry)
+        symptom = next(symptom for symptom in FIXED_SYMPTOMS if symptom is entry)
         call = call_examples_of(symptom)[example % len(call_examples_of(symptom))].call
         self.events += calls
         bodies = self.account.late_deletes(
@@ -65,49 +67,51 @@ class Account(RuleBasedStateMachine):
             errorCode=call.raw_error_code,
             errorMessage=call.error_message,
         )
-        before = self._now(name)
-        healed = self.account.heal(bodies)
+        before = self._read_attributes(name)
+        result = self.account.heal(bodies)
         assert all(
-            type(each).__name__ == "RetryLater" for each in healed.error_by_message_id.values()
+            type(error).__name__ == "RetryLater" for error in result.error_by_message_id.values()
         )
-        after = self._now(name)
+        after = self._read_attributes(name)
         written = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
         assert not written or TAGS[name] == "heal"
         assert written <= ATTRIBUTES.keys()
-        for each in written:
-            step = ATTRIBUTES[each]
+        for attribute in written:
+            step = ATTRIBUTES[attribute]
             stood = step.value_in(before)
             assert stood is not None
             kind = int if stood.isdecimal() else str
-            assert step(kind(stood), kind(after[each])).find_bounds_fault() is None
+            assert step(kind(stood), kind(after[attribute])).find_bounds_fault() is None
 
     @rule(
         name=strategies.sampled_from(sorted(TAGS)),
-        attribute=strategies.sampled_from(sorted(PERSONS)),
-        which=strategies.integers(0, 3),
+        attribute=strategies.sampled_from(sorted(VALUES_BY_PEOPLE)),
+        value_index=strategies.integers(0, 3),
     )
-    def a_person_sets(self, name: str, attribute: str, which: int) -> None:
-        values = PERSONS[attribute]
-        self.account.set(self.queues[name], **{attribute: values[which % len(values)]})
-        self.chosen[name] = self._now(name)
+    def set_attribute_by_hand(self, name: str, attribute: str, value_index: int) -> None:
+        values = VALUES_BY_PEOPLE[attribute]
+        self.account.set(self.queues[name], **{attribute: values[value_index % len(values)]})
+        self.attributes_by_people[name] = self._read_attributes(name)
 
     @rule(minutes=strategies.sampled_from((1, 7, 31, 25 * 60, 8 * 24 * 60)))
-    def time_passes(self, minutes: int) -> None:
+    def wait(self, minutes: int) -> None:
         self.account.later(minutes=minutes)
 
     def teardown(self) -> None:
-        """Retention is what people chose; what may not be healed is as they left it."""
+        """Check that retention and the queues outside heal mode are as people left them."""
         with self.stack:
-            for name, chosen in self.chosen.items():
-                now = self._now(name)
-                assert now["MessageRetentionPeriod"] == chosen["MessageRetentionPeriod"]
+            for name, attributes_by_people in self.attributes_by_people.items():
+                now = self._read_attributes(name)
+                assert (
+                    now["MessageRetentionPeriod"] == attributes_by_people["MessageRetentionPeriod"]
+                )
                 if TAGS[name] != "heal":
-                    assert now == chosen
+                    assert now == attributes_by_people
 
 
 def test_heal_writes_only_bounded_values_to_managed_queues_in_any_order_of_events() -> None:
     run_state_machine_as_test(
-        Account,
+        QueueStory,
         settings=settings(
             max_examples=12,
             stateful_step_count=20,

@@ -1,5 +1,6 @@
-"""Killed at an AWS call, before or after it, or its answer lost: a fix, a rollback and an approval
-end the same. `make prove` strikes every call of more scenes, and in pairs.
+"""A run is killed before or after an AWS call, or loses the call's answer.
+
+These tests strike some calls of three scenes. `make prove` strikes every call of more scenes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,6 @@ def test_fix_rollback_and_approval_end_the_same_after_a_kill_or_lost_answer_at_a
     None
 ):
     proving = Proving()
-    singly(proving, share=1 / 8, scenes=[each for each in SCENES if each.name in STRUCK])
+    singly(proving, share=1 / 8, scenes=[scene for scene in SCENES if scene.name in STRUCK])
     assert proving.figures["scenes"] == len(STRUCK)
     assert proving.failures == []

@@ -1,4 +1,4 @@
-"""A visibility timeout that is far too long: proposed, lowered once a person agrees, put back."""
+"""Mendq proposes to lower a visibility timeout that is far too long."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.scan.scanner import Scanner, attach_lambda_consumer, open_scanner, st
 
 @pytest.fixture
 def scanner(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner]:
-    """A function that takes 4 s and fails now and then; moto knows no percentiles."""
+    """A scanner whose consumer takes 4 s and sometimes fails. moto has no percentiles."""
     figures = {"bill": {"duration_p99_seconds": 4.0, "error_share": 0.01, "invocations": 900}}
     monkeypatch.setattr("mendq.aws.facts_reader.read_function_metrics", lambda *_: figures)
     with open_scanner() as made:

@@ -1,4 +1,4 @@
-"""Pages that could not be sent: none is lost, none comes too late, none is counted as told."""
+"""Notifications that SNS did not accept at first."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.scan.scanner import deny_operation
 def test_stored_notification_is_sent_although_dynamodbs_answer_to_its_claim_was_lost(
     account: Account,
 ) -> None:
-    """Left unsent by a run that died before it could send it."""
+    """The run that stored the notification died before it could send it."""
     record = NotificationRecord.create(None, "lost", EXAMPLE_TEXT, urgent=True, at=account.now)
     assert make_context(account).notifier.store(notification_key("account", "probe"), record, None)
     account.later(minutes=2)
@@ -43,8 +43,8 @@ def test_stored_notification_is_sent_although_dynamodbs_answer_to_its_claim_was_
     assert account.pages("urgent") == [(EXAMPLE_TEXT.subject, EXAMPLE_TEXT.body)]
 
 
-def follow(account: Account, *, minutes: int) -> None:
-    """Each minute; what cannot be sent is tried again by itself."""
+def follow_up_each_minute(account: Account, *, minutes: int) -> None:
+    """Run follow_up each minute. It retries notifications that could not be sent."""
     for _ in range(minutes):
         account.later(minutes=1)
         follow_up(make_context(account), OWNERS, lambda: 60)
@@ -59,12 +59,12 @@ def test_notification_of_a_proposal_declined_before_sns_recovers_is_never_sent(
     fail_calls(account, queue, "a")
     declined = load_newest_case(account)
     send_decision(account, "decline", declined.case_id)
-    follow(account, minutes=3)
+    follow_up_each_minute(account, minutes=3)
     let_through()
-    follow(account, minutes=37)
+    follow_up_each_minute(account, minutes=37)
     assert account.pages("info") == []
     fail_calls(account, queue, "b")
-    follow(account, minutes=10)
+    follow_up_each_minute(account, minutes=10)
     assert list_states(account) == ["proposed", "declined", "proposed"]
     ((_, body),) = account.pages("info")
     assert f"mendq approve {load_newest_case(account).case_id}" in body
@@ -72,7 +72,9 @@ def test_notification_of_a_proposal_declined_before_sns_recovers_is_never_sent(
 
 
 def test_slow_notification_does_not_stop_the_newer_one_from_being_sent(account: Account) -> None:
-    """One run is publishing a proposal while it is approved and comes to nothing."""
+    """A person approves the proposal, and the approval expires, while one run still publishes the
+    proposal.
+    """
     move_to_start_of_hour(account)
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     heal = Heal(account)
@@ -92,7 +94,7 @@ def test_slow_notification_does_not_stop_the_newer_one_from_being_sent(account: 
     fail_calls(account, queue, "a")
     assert len(heal.asked) == 1
     assert list_states(account) == ["proposed", "approved", "expired"]
-    follow(account, minutes=10)
+    follow_up_each_minute(account, minutes=10)
     assert [subject.partition(":")[0] for subject, _ in account.pages("info")] == [
         "Mendq proposed",
         "Mendq expired",

@@ -1,4 +1,4 @@
-"""What people hear of while Mendq only watches: what is broken and only they can fix."""
+"""Notifications in observe mode."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.heal.builders import (
 )
 from tests.heal.situations import NOW, make_read_situation
 
-# What ships with a remedy, and pages all the same where that is used up or in somebody's hands.
+# Symptoms with a fix that notify people nevertheless if the fix is exhausted or up to a person.
 REMEDY_OF_NO_USE = {
     ("dlq_source_not_allowed", "denied_to_all"),
     ("dlq_source_not_allowed", "too_many_sources"),
@@ -41,8 +41,8 @@ REMEDY_OF_NO_USE = {
 }
 
 
-def _facts_of(entry: Symptom) -> Iterator[Facts]:
-    """Of all its examples, those that must not be touched among them, as calls and scans do."""
+def _iterate_facts(entry: Symptom) -> Iterator[Facts]:
+    """Yield the facts of every example of the symptom, as failed calls and as scans report them."""
     for example in entry.examples():
         if not isinstance(example, CallNearMiss) and example.facts is not None:
             yield example.facts
@@ -51,8 +51,8 @@ def _facts_of(entry: Symptom) -> Iterator[Facts]:
                 yield replace(example.facts, found=found.because)
 
 
-def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None:
-    """What is decided to be written down, and told, while Mendq only watches."""
+def _decide_in_observe_mode(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None:
+    """Return the case and the notification that observe mode leads to, or None."""
     found = (Sighting.from_scan(NOW),)
     decision = decide(
         make_read_situation(
@@ -68,29 +68,45 @@ def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None
     return decision.case, decision.notification
 
 
+def _list_decisions_in_observe_mode() -> list[tuple[Case, Notification]]:
+    decisions = []
+    for entry in CATALOGUE:
+        if not entry.plan:
+            continue
+        for facts in _iterate_facts(entry):
+            decision = _decide_in_observe_mode(facts, entry)
+            if decision:
+                decisions.append(decision)
+    return decisions
+
+
 def test_observe_mode_notifies_only_about_symptoms_that_people_alone_can_fix() -> None:
-    every = (
-        _announced(facts, entry) for entry in CATALOGUE if entry.plan for facts in _facts_of(entry)
-    )
-    announced = [each for each in every if each]
+    announced = _list_decisions_in_observe_mode()
     assert {case.state for case, _ in announced} == {State.OBSERVED, State.REFUSED, State.ESCALATED}
-    loud = [(case, page) for case, page in announced if page.severity is not None]
+    loud = [
+        (case, notification)
+        for case, notification in announced
+        if notification.severity is not None
+    ]
     assert {case.state for case, _ in loud} == {State.ESCALATED}
     open_cases = {case.transition for case, _ in announced if case.state is State.ESCALATED}
     assert open_cases == {case.transition for case, _ in loud}, "each rings the alarm as well"
-    ways = {(page.symptom, case.code) for case, page in loud}
-    remedied = {(each.name, code) for each, code in ways if each and not each.notifies_anyway}
-    assert remedied == REMEDY_OF_NO_USE
+    loud_fixes = {
+        (notification.symptom.name, case.code)
+        for case, notification in loud
+        if notification.symptom and not notification.symptom.notifies_anyway
+    }
+    assert loud_fixes == REMEDY_OF_NO_USE
 
 
 def test_symptoms_that_only_notify_escalate_in_every_mode() -> None:
     for entry in CATALOGUE:
         if entry.plan is None or not entry.notifies_anyway:
             continue
-        answers = [entry.plan(each, Limits()) for each in _facts_of(entry)]
-        refusals = [each for each in answers if isinstance(each, Refusal)]
-        assert any(each.case_state is State.ESCALATED for each in refusals), entry.name
-        assert not any(each.silent_in_observe for each in refusals), entry.name
+        answers = [entry.plan(facts, Limits()) for facts in _iterate_facts(entry)]
+        refusals = [answer for answer in answers if isinstance(answer, Refusal)]
+        assert any(refusal.case_state is State.ESCALATED for refusal in refusals), entry.name
+        assert not any(refusal.silent_in_observe for refusal in refusals), entry.name
 
 
 def test_queue_rewritten_six_times_a_day_notifies_nobody_in_observe_mode(account: Account) -> None:
@@ -108,18 +124,18 @@ def test_queue_rewritten_six_times_a_day_notifies_nobody_in_observe_mode(account
     assert len(account.pages("urgent")) == 1
 
 
-def _many(account: Account, tag: str, **attributes: str) -> list[str]:
+def _make_four_queues(account: Account, tag: str, **attributes: str) -> list[str]:
     return [account.queue(f"q{n}.fifo", tag=tag, **attributes) for n in range(4)]
 
 
 def test_mass_symptom_that_mendq_could_fix_notifies_nobody_in_observe_mode(
     account: Account,
 ) -> None:
-    queues = _many(account, "observe", VisibilityTimeout="10")
+    queues = _make_four_queues(account, "observe", VisibilityTimeout="10")
     assert (
         list_refusal_codes(account.heal(make_late_deletes(account, queues))) == ["mass_symptom"] * 4
     )
-    assert {each["to"] for each in account.transitions()} == {"refused"}
+    assert {transition["to"] for transition in account.transitions()} == {"refused"}
     assert account.pages("urgent") == account.pages("info") == []
     account.tag(queues[0], mendq="propose")
     account.later(minutes=40)
@@ -136,7 +152,7 @@ def test_mass_symptom_that_only_people_can_fix_sends_one_urgent_notification_in_
 ) -> None:
     key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": reuse_seconds}
     over = {"errorCode": code, "errorMessage": "", "eventName": "SendMessage"}
-    bodies = make_late_deletes(account, _many(account, "observe", **key), **over)
+    bodies = make_late_deletes(account, _make_four_queues(account, "observe", **key), **over)
     assert list_refusal_codes(account.heal(bodies)) == ["mass_symptom"] * 4
     ((subject, _),) = account.pages("urgent")
     assert "4 of 4 queues" in subject

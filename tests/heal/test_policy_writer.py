@@ -55,13 +55,13 @@ def queue(account: Account, analyzer: Analyzer) -> str:
     return queue_arn
 
 
-def pin_of(account: Account, queue: str) -> Pin:
+def load_pin(account: Account, queue: str) -> Pin:
     found = pins_of(account).load(queue)
     assert found is not None
     return found
 
 
-def facts_of(account: Account, queue: str, pinned: CheckedPin | None) -> Facts:
+def read_facts(account: Account, queue: str, pinned: CheckedPin | None) -> Facts:
     """The queue's current facts, with the pin that the plan was made from."""
     return Facts(queue, account.attributes(queue), {}, pin=pinned)
 
@@ -97,13 +97,13 @@ def get_refusal_reason(
 
 def test_policy_writer_restores_the_pinned_text(account: Account, queue: str) -> None:
     """Without this, the refusals below could all have the same unrelated cause."""
-    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
+    seen = read_facts(account, queue, CheckedPin(load_pin(account, queue)))
     assert write_steps(account, seen) is None
     assert policy_of(account, queue) == GRANTS
 
 
 def put_pin_item(account: Account, queue: str, text: str) -> None:
-    """Write a pin past Mendq, as somebody with access to the table can."""
+    """Write a pin without Mendq, as a person with access to the table can."""
     item: Any = {
         "pk": {"S": queue},
         "sk": {"S": "pin"},
@@ -117,7 +117,7 @@ def put_pin_item(account: Account, queue: str, text: str) -> None:
 def test_policy_writer_refuses_a_pin_that_cannot_be_read(
     account: Account, queue: str, text: str
 ) -> None:
-    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
+    seen = read_facts(account, queue, CheckedPin(load_pin(account, queue)))
     put_pin_item(account, queue, text)
     assert "its pin cannot be read" in get_refusal_reason(account, seen)
 
@@ -129,46 +129,46 @@ def test_policy_writer_refuses_a_pin_that_cannot_be_read(
         (RESTORE, SetVisibilityTimeout(30, 45)),
         (SetVisibilityTimeout(30, 45), RESTORE),
         (RESTORE, RESTORE),
-        # Its text is the pinned one, and it would go into another attribute.
+        # The pinned text in a step that would write another attribute.
         (AllowRedriveFrom("", GRANTS),),
     ],
 )
 def test_policy_writer_refuses_anything_but_exactly_one_policy_step(
     account: Account, queue: str, steps: tuple[AttributeStep, ...]
 ) -> None:
-    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
+    seen = read_facts(account, queue, CheckedPin(load_pin(account, queue)))
     assert "only a policy is restored" in get_refusal_reason(account, seen, steps)
 
 
 def pin_again(account: Account, queue: str) -> None:
     """Pin the same text once more, as a new generation."""
-    known = pin_of(account, queue)
+    known = load_pin(account, queue)
     again = replace(known, generation=known.generation + 1, pinned_at=account.now)
     assert pins_of(account).put(again)
 
 
 def pin_another_text(account: Account, queue: str) -> None:
     assert pin_current_policy(account, queue)
-    assert pin_of(account, queue).policy == policy_of(account, queue) != GRANTS
+    assert load_pin(account, queue).policy == policy_of(account, queue) != GRANTS
 
 
-def take_pin_away(account: Account, queue: str) -> None:
-    assert pins_of(account).remove(pin_of(account, queue))
+def remove_pin(account: Account, queue: str) -> None:
+    assert pins_of(account).remove(load_pin(account, queue))
 
 
-MEANWHILE: dict[str, Callable[[Account, str], None]] = {
+PIN_CHANGES: dict[str, Callable[[Account, str], None]] = {
     "pinned again": pin_again,
     "another text is pinned": pin_another_text,
-    "taken away": take_pin_away,
+    "taken away": remove_pin,
 }
 
 
-@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("pin_change", PIN_CHANGES)
 def test_policy_writer_refuses_if_the_pin_was_changed_or_removed_since_the_plan(
-    account: Account, queue: str, meanwhile: str
+    account: Account, queue: str, pin_change: str
 ) -> None:
-    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
-    MEANWHILE[meanwhile](account, queue)
+    seen = read_facts(account, queue, CheckedPin(load_pin(account, queue)))
+    PIN_CHANGES[pin_change](account, queue)
     assert "changed or taken away meanwhile" in get_refusal_reason(account, seen)
 
 
@@ -178,21 +178,21 @@ def test_policy_writer_refuses_a_plan_made_without_a_pin(
     account: Account, queue: str, known: CheckedPin | None, is_pinned: bool
 ) -> None:
     if not is_pinned:
-        take_pin_away(account, queue)
+        remove_pin(account, queue)
     assert "changed or taken away meanwhile" in get_refusal_reason(
-        account, facts_of(account, queue, known)
+        account, read_facts(account, queue, known)
     )
 
 
 def test_policy_writer_refuses_a_plan_whose_pin_was_doubtful(account: Account, queue: str) -> None:
-    doubtful = CheckedPin(pin_of(account, queue), "alice has changed it since")
+    doubtful = CheckedPin(load_pin(account, queue), "alice has changed it since")
     assert "alice has changed it since" in get_refusal_reason(
-        account, facts_of(account, queue, doubtful)
+        account, read_facts(account, queue, doubtful)
     )
 
 
 A_MONTH = timedelta(days=30)
-# How the pin's document differs, how much later the writer runs, and what is said.
+# Changed fields of the pin, delay of the writer, and text in the refusal's reason.
 DOUBTS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
     "other text than its digest's": (
         {"digest": digest_of_policy("{}")},
@@ -219,10 +219,10 @@ def test_policy_writer_refuses_an_invalid_pin_although_the_plan_accepted_it(
     account: Account, queue: str, doubt: str
 ) -> None:
     over, later, because = DOUBTS[doubt]
-    document = {**pin_of(account, queue).document(), **over}
+    document = {**load_pin(account, queue).document(), **over}
     del document["expires_at"]
     put_pin_item(account, queue, json.dumps(document))
-    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
+    seen = read_facts(account, queue, CheckedPin(load_pin(account, queue)))
     assert because in get_refusal_reason(account, seen, now=account.now + later)
 
 
@@ -232,7 +232,7 @@ def test_policy_writer_refuses_an_invalid_pin_although_the_plan_accepted_it(
 def test_policy_writer_refuses_another_text_than_the_pinned_one(
     account: Account, queue: str, text: str
 ) -> None:
-    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
+    seen = read_facts(account, queue, CheckedPin(load_pin(account, queue)))
     step = RestorePolicy(EMPTIED, text)
     assert "is not the pinned text" in get_refusal_reason(account, seen, [step])
 
@@ -242,11 +242,11 @@ def make_pin_unreadable(account: Account, queue: str) -> None:
 
 
 @pytest.mark.usefixtures("analyzer")
-@pytest.mark.parametrize("act", [pin_again, take_pin_away, make_pin_unreadable])
+@pytest.mark.parametrize("act", [pin_again, remove_pin, make_pin_unreadable])
 def test_approved_restore_expires_unwritten_if_the_pin_changes_just_before_the_claim(
     account: Account, act: Callable[[Account, str], None]
 ) -> None:
-    """The same through the door of the Lambda: the plan was good when it looked."""
+    """The plan was good when restore_policy read the queue."""
     queue = make_queue_with_emptied_policy(account)
     move_case(account, load_newest_case(account), "approved")
     account.later(minutes=1)

@@ -1,4 +1,4 @@
-"""What would only say again what people have heard, and for how long it is left alone."""
+"""Cases that would only repeat what people already know."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ PROPOSED = make_case(State.PROPOSED)
 CLOSED = make_case(State.CLOSED)
 
 
-def repeats(opens: Case, last: Case | None, after: timedelta, **over: Any) -> bool:
+def is_repeated_case(opens: Case, last: Case | None, after: timedelta, **over: Any) -> bool:
     return would_repeat_last_case(
         make_situation(view=CaseStoreView(case=last), now=NOW + after, **over), opens
     )
 
 
-def found_again(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> bool:
-    return repeats(opens, last, after, fresh_sightings=(Sighting.from_scan(NOW),))
+def is_repeated_finding(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> bool:
+    return is_repeated_case(opens, last, after, fresh_sightings=(Sighting.from_scan(NOW),))
 
 
 def test_observed_case_is_a_repeat_within_the_cooldown_for_calls_and_a_day_for_findings() -> None:
     observed = make_case(State.OBSERVED)
-    assert not repeats(observed, None, timedelta())
+    assert not is_repeated_case(observed, None, timedelta())
     for minutes, calls, scan in ((29, True, True), (31, False, True), (24 * 60, False, False)):
         after = timedelta(minutes=minutes)
-        assert repeats(observed, observed, after) is calls
-        assert found_again(observed, after, observed) is scan
+        assert is_repeated_case(observed, observed, after) is calls
+        assert is_repeated_finding(observed, after, observed) is scan
 
 
 @pytest.mark.parametrize(
@@ -53,5 +53,5 @@ def test_observed_case_is_a_repeat_within_the_cooldown_for_calls_and_a_day_for_f
 def test_finding_that_a_person_declined_or_closed_is_a_repeat_for_a_while(
     ended: Case, quiet: timedelta
 ) -> None:
-    assert found_again(ended, quiet * 0.99) is bool(quiet)
-    assert not found_again(ended, quiet)
+    assert is_repeated_finding(ended, quiet * 0.99) is bool(quiet)
+    assert not is_repeated_finding(ended, quiet)

@@ -1,4 +1,4 @@
-"""The pinned policy or nothing: who speaks against it, and that nothing is written then."""
+"""Restoring a pinned policy after a deployment overwrote it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def analyzer(account: Account) -> Analyzer:
     return Analyzer(account)
 
 
-def _proposed(account: Account) -> str:
+def _make_proposed_restore(account: Account) -> str:
     queue = make_queue_with_emptied_policy(account)
     assert list_states(account) == ["proposed"]
     return queue
 
 
-def _approved(account: Account) -> str:
-    queue = _proposed(account)
+def _make_approved_restore(account: Account) -> str:
+    queue = _make_proposed_restore(account)
     move_case(account, load_newest_case(account), "approved")
     account.later(minutes=1)
     return queue
@@ -50,7 +50,7 @@ def _approved(account: Account) -> str:
 def test_approved_restore_writes_the_pinned_policy_byte_for_byte(
     account: Account, analyzer: Analyzer
 ) -> None:
-    queue = _approved(account)
+    queue = _make_approved_restore(account)
     outcome = restore_policy(account)
     assert outcome.case is not None
     assert (outcome.case.state, outcome.case.actor) == (State.APPLIED, "restore_policy")
@@ -63,7 +63,7 @@ def test_approved_restore_writes_the_pinned_policy_byte_for_byte(
 def test_restored_policy_that_access_analyzer_finds_public_escalates(
     account: Account, analyzer: Analyzer
 ) -> None:
-    queue = _approved(account)
+    queue = _make_approved_restore(account)
     analyzer.then = {"results": {"CheckNoPublicAccess": "FAIL"}}
     outcome = restore_policy(account)
     case = load_newest_case(account)
@@ -83,8 +83,8 @@ def test_restored_policy_that_access_analyzer_finds_public_escalates(
 def test_restored_policy_that_mendq_cannot_read_back_stays_and_the_case_says_so(
     account: Account, analyzer: Analyzer, words: str
 ) -> None:
-    """The pinned policy itself can be what keeps Mendq from reading it."""
-    queue = _approved(account)
+    """The pinned policy itself can deny Mendq to read it."""
+    queue = _make_approved_restore(account)
     let_in: list[Callable[[], None]] = []
 
     def shut(**_: Any) -> None:
@@ -108,7 +108,7 @@ def test_restored_policy_that_mendq_cannot_read_back_stays_and_the_case_says_so(
 def test_restore_writes_nothing_if_the_public_access_check_does_not_pass(
     account: Account, analyzer: Analyzer, result: str
 ) -> None:
-    queue = _approved(account)
+    queue = _make_approved_restore(account)
     analyzer.results["CheckNoPublicAccess"] = result
     restore_policy(account)
     assert policy_of(account, queue) == EMPTIED
@@ -128,13 +128,13 @@ def test_restore_writes_nothing_if_the_public_access_check_does_not_pass(
 def test_restore_without_a_public_access_check_writes_nothing_and_waits_on_temporary_errors(
     account: Account, analyzer: Analyzer, status: int, named: str, ends: State
 ) -> None:
-    queue = _approved(account)
+    queue = _make_approved_restore(account)
     analyzer.fails_with = status
     analyzer.fails_as = named
     restore_policy(account)
     assert policy_of(account, queue) == EMPTIED
     assert load_newest_case(account).state is ends
-    assert not any("claim_owner" in each for each in account.case_store_items().values())
+    assert not any("claim_owner" in item for item in account.case_store_items().values())
     account.later(minutes=30)
     analyzer.fails_with = None
     restore_policy(account)
@@ -145,7 +145,7 @@ def test_restore_without_a_public_access_check_writes_nothing_and_waits_on_tempo
 def test_restore_keeps_a_policy_that_a_person_sets_between_check_and_write(
     account: Account,
 ) -> None:
-    queue = _approved(account)
+    queue = _make_approved_restore(account)
     persons = make_policy(DEPLOYS)
     edited = account.clients.access_analyzer.meta.events
 
@@ -165,7 +165,9 @@ def test_restore_keeps_a_policy_that_a_person_sets_between_check_and_write(
 
 
 def test_restore_never_undoes_a_persons_revocation(account: Account) -> None:
-    """T3: pinned, a person takes the grant away, and whoever lost it makes refused calls."""
+    """T3: a person removes a grant of the pinned policy, and the principal that lost access keeps
+    calling.
+    """
     queue = make_pinned_queue(account, "heal")
     account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
     set_policy(account, queue, EMPTIED)
@@ -184,7 +186,7 @@ def test_restore_never_undoes_a_persons_revocation(account: Account) -> None:
 def test_restore_that_grants_access_needs_approval_even_in_heal_mode(
     account: Account, minutes: int
 ) -> None:
-    """T3: a revocation that CloudTrail never tells of is known to whoever made it."""
+    """T3: CloudTrail may never report a revocation, so a person has to decide."""
     queue = make_pinned_queue(account, "heal")
     account.settings = replace(account.settings, autonomy={"access_denied": Mode.HEAL})
     set_policy(account, queue, make_policy(DEPLOYS))
@@ -197,7 +199,7 @@ def test_restore_that_grants_access_needs_approval_even_in_heal_mode(
     assert "a person decides" in load_newest_case(account).reason
     ((_, body),) = account.pages("info")
     worker, billing = (
-        f"arn:aws:iam::{ACCOUNT}:role/{each}" for each in ("orders-worker", "billing")
+        f"arn:aws:iam::{ACCOUNT}:role/{role_name}" for role_name in ("orders-worker", "billing")
     )
     assert f"Principal AWS: {worker} is new" in body
     assert f"Principal AWS: {billing} is gone" in body
@@ -211,8 +213,8 @@ def test_restore_that_grants_access_needs_approval_even_in_heal_mode(
 def test_approved_restore_expires_if_the_policy_changed_since_the_proposal(
     account: Account, analyzer: Analyzer
 ) -> None:
-    """Between the proposal and its approval a deployment denies: that was shown to nobody."""
-    queue = _proposed(account)
+    """A deployment added a Deny between the proposal and its approval, which nobody saw."""
+    queue = _make_proposed_restore(account)
     denies = make_policy(WORKER, Effect="Deny")
     deploy_policy(account, queue, denies)
     move_case(account, load_newest_case(account), "approved")
@@ -224,7 +226,7 @@ def test_approved_restore_expires_if_the_policy_changed_since_the_proposal(
 
 
 def test_pin_that_cannot_be_read_escalates_and_restores_nothing(account: Account) -> None:
-    """As somebody with access to the table can write one."""
+    """A person with access to the table can write such a pin."""
     queue = make_pinned_queue(account)
     deploy_policy(account, queue)
     account.later(minutes=25)

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: only a pinned policy is written, and nobody overruled."""
+"""In any order of events, Mendq writes only a pinned policy and never over a person's edit."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from botocore.exceptions import ReadTimeoutError
@@ -39,169 +40,185 @@ POLICIES = (
     make_policy("*"),
     make_policy(WORKER, Effect="Deny"),
 )
-# Who changes a policy, as CloudTrail tells: a person in four disguises, and two that deploy.
-PERSONS: tuple[dict[str, Any], ...] = (
+# Records in CloudTrail of edits by a person in four disguises, and of two deployments.
+EDITS_BY_PEOPLE: tuple[dict[str, Any], ...] = (
     {},
     {"userAgent": "cloudformation.amazonaws.com"},
     {"userIdentity": make_identity(BILLING)},
     {"userIdentity": make_identity(ALICE, userName=DEPLOYS)},
 )
-MACHINES: tuple[dict[str, Any], ...] = (
+DEPLOYMENTS: tuple[dict[str, Any], ...] = (
     cloudformation_fields(),
     {"userIdentity": make_identity(DEPLOYS)},
 )
 
 
 @dataclass
-class Known:
-    """What people have said and done, by the test's own book."""
+class PolicyLedger:
+    """The current pin, a person's edit since, and the policies that Mendq wrote."""
 
     pinned: Pin | None = None
-    a_person_came_after: bool = False
-    written: list[str] = field(default_factory=list)
+    was_edited_after_pin: bool = False
+    written_policies: list[str] = field(default_factory=list)
 
 
-class Account:
-    """One queue whose policy Mendq may put back by itself; CloudTrail tells everything at once."""
+class PolicyStory:
+    """One queue in heal mode whose policy Mendq may restore. CloudTrail reports every change at
+    once.
+    """
 
     def __init__(self) -> None:
         self.stack = ExitStack()
         self.account = self.stack.enter_context(moto_account())
         self.account.settings = make_settings(autonomy={"access_denied": Mode.HEAL})
         self.analyzer = Analyzer(self.account)
-        self.known = Known()
+        self.ledger = PolicyLedger()
         self.events = 0
         self.account.later(days=-20)
         self.queue = self.account.queue("orders", "heal", Policy=POLICIES[0])
         self.account.later(hours=1)
         clients = self.account.clients
         writing = clients.sqs_for_writing.meta.events
-        writing.register("before-call.sqs.SetQueueAttributes", self._by_mendq)
+        writing.register("before-call.sqs.SetQueueAttributes", self._check_write)
         for client in (clients.functions, clients.functions_with_long_timeout):
-            client.meta.events.register("before-send.lambda.Invoke", self._invoked)
+            client.meta.events.register("before-send.lambda.Invoke", self._answer_invoke)
 
-    def _by_mendq(self, params: dict[str, Any], **_: Any) -> None:
+    def _check_write(self, params: dict[str, Any], **_: Any) -> None:
         attributes = json.loads(params["body"])["Attributes"]
         if "Policy" not in attributes:
             return
-        self.known.written.append(attributes["Policy"])
-        pinned = self.known.pinned
+        self.ledger.written_policies.append(attributes["Policy"])
+        pinned = self.ledger.pinned
         assert pinned is not None, "written, and nothing is pinned"
         assert list(attributes) == ["Policy"]
         assert attributes["Policy"].encode() == pinned.policy.encode()
         assert pins_of(self.account).load(QUEUE) == pinned, "another generation"
         assert self.account.now < pinned.expires_at
-        assert not self.known.a_person_came_after, "a person was overruled"
+        assert not self.ledger.was_edited_after_pin, "a person was overruled"
         assert self.analyzer.asked[-1][0] == "CheckNoPublicAccess"
         assert self.analyzer.results == {}, "written, and Access Analyzer said no"
         assert '"*"' not in attributes["Policy"]
 
-    def _invoked(self, request: Any, **_: Any) -> Any:
+    def _answer_invoke(self, request: Any, **_: Any) -> Any:
         asked = json.loads(str(request.body, "utf-8"))
-        run = make_restore_run if "restore_policy" in request.url else lambda each: each.run()
+        is_restore = "restore_policy" in request.url
+        run = make_restore_run(self.account) if is_restore else self.account.run()
         try:
-            return answered(request, continue_case(asked, run(self.account)).document())
+            return answered(request, continue_case(asked, run).document())
         except (StepFailed, ReadTimeoutError) as error:
             failed = {"errorMessage": repr(error)}
             return answered(request, failed, X_Amz_Function_Error="Unhandled")
 
-    def somebody_pins(self, automation: bool) -> None:
+    def pin_policy(self, automation: bool) -> None:
         self.account.later(minutes=2)
         if self.account.attributes(self.queue).get("Policy"):
             assert pin_current_policy(self.account, self.queue, [DEPLOYS] if automation else [])
-            self.known = Known(pins_of(self.account).load(QUEUE), written=self.known.written)
+            self.ledger = PolicyLedger(
+                pins_of(self.account).load(QUEUE), written_policies=self.ledger.written_policies
+            )
 
-    def somebody_takes_the_pin_away(self) -> None:
-        if self.known.pinned is not None:
-            assert pins_of(self.account).remove(self.known.pinned)
-            self.known.pinned = None
+    def remove_pin(self) -> None:
+        if self.ledger.pinned is not None:
+            assert pins_of(self.account).remove(self.ledger.pinned)
+            self.ledger.pinned = None
 
-    def a_person_sets_the_policy(self, policy: str, record: dict[str, Any]) -> None:
+    def edit_policy_by_hand(self, policy: str, record: dict[str, Any]) -> None:
         set_policy(self.account, self.queue, policy, **record)
-        self.known.a_person_came_after = True
+        self.ledger.was_edited_after_pin = True
         self.account.later(minutes=25)
 
-    def a_deployment_sets_the_policy(self, policy: str, record: dict[str, Any]) -> None:
+    def deploy_new_policy(self, policy: str, record: dict[str, Any]) -> None:
         set_policy(self.account, self.queue, policy, **record)
         by_role = "sourceIPAddress" not in record
-        if by_role and self.known.pinned and DEPLOYS not in self.known.pinned.automation:
-            self.known.a_person_came_after = True
+        if by_role and self.ledger.pinned and DEPLOYS not in self.ledger.pinned.automation:
+            self.ledger.was_edited_after_pin = True
         self.account.later(minutes=25)
 
-    def calls_are_refused(self) -> None:
+    def deny_more_calls(self) -> None:
         self.events += 1
         deny_calls(self.account, self.queue, f"refused-{self.events}")
 
-    def somebody_says(self, word: str) -> None:
+    def decide_case(self, word: str) -> None:
         if self.account.transitions():
             send_decision(self.account, word, load_newest_case(self.account).case_id)
 
-    def somebody_rolls_back(self) -> None:
+    def roll_back_case(self) -> None:
         if self.account.transitions():
             roll_back(self.account, load_newest_case(self.account).case_id)
 
-    def a_minute_passes(self) -> None:
+    def follow_up_after_a_minute(self) -> None:
         self.account.later(minutes=1)
         follow_up(make_context(self.account), OWNERS, lambda: 60)
 
-    def access_analyzer_says_no(self) -> None:
+    def fail_public_access_check(self) -> None:
         self.analyzer.results = {"CheckNoPublicAccess": "FAIL"}
 
-    def time_passes(self, minutes: int) -> None:
+    def wait(self, minutes: int) -> None:
         self.account.later(minutes=minutes)
 
 
-# A method of an account, and its arguments.
+# A method of PolicyStory, and its arguments.
 Stage = tuple[Any, ...]
-# What leads to a write where nothing comes between.
-WAY: tuple[Stage, ...] = (
-    ("somebody_pins", False),
-    ("a_deployment_sets_the_policy", POLICIES[2], MACHINES[0]),
-    ("calls_are_refused",),
-    ("a_minute_passes",),
-    ("somebody_says", "approve"),
-    ("a_minute_passes",),
+# Stages that lead to a write if nothing disturbs them.
+STAGES_TO_A_WRITE: tuple[Stage, ...] = (
+    ("pin_policy", False),
+    ("deploy_new_policy", POLICIES[2], DEPLOYMENTS[0]),
+    ("deny_more_calls",),
+    ("follow_up_after_a_minute",),
+    ("decide_case", "approve"),
+    ("follow_up_after_a_minute",),
 )
 _just = strategies.just
-_one_of = strategies.sampled_from
+_sampled_from = strategies.sampled_from
 DISTURBANCES = strategies.one_of(
-    strategies.tuples(_just("a_person_sets_the_policy"), _one_of(POLICIES), _one_of(PERSONS)),
-    strategies.tuples(_just("a_deployment_sets_the_policy"), _one_of(POLICIES), _one_of(MACHINES)),
-    strategies.tuples(_just("access_analyzer_says_no")),
-    strategies.tuples(_just("time_passes"), _one_of((31, 25 * 60, 31 * 24 * 60))),
-    _one_of(WAY),
-    _one_of((("somebody_pins", True), ("somebody_says", "decline"))),
-    _one_of((("somebody_takes_the_pin_away",), ("somebody_rolls_back",))),
+    strategies.tuples(
+        _just("edit_policy_by_hand"), _sampled_from(POLICIES), _sampled_from(EDITS_BY_PEOPLE)
+    ),
+    strategies.tuples(
+        _just("deploy_new_policy"), _sampled_from(POLICIES), _sampled_from(DEPLOYMENTS)
+    ),
+    strategies.tuples(_just("fail_public_access_check")),
+    strategies.tuples(_just("wait"), _sampled_from((31, 25 * 60, 31 * 24 * 60))),
+    _sampled_from(STAGES_TO_A_WRITE),
+    _sampled_from((("pin_policy", True), ("decide_case", "decline"))),
+    _sampled_from((("remove_pin",), ("roll_back_case",))),
 )
 
 
-def _written_along(stages: Iterable[Stage]) -> list[str]:
-    made = Account()
+def _play_stages(stages: Iterable[Stage]) -> list[str]:
+    made = PolicyStory()
     with made.stack:
         for name, *arguments in stages:
             getattr(made, name)(*arguments)
-        return made.known.written
+        return made.ledger.written_policies
 
 
 def test_undisturbed_approval_restores_the_pinned_policy() -> None:
-    """A property that never comes to one would hold of anything."""
-    assert _written_along(WAY) == [POLICIES[0]]
+    """Without a write, the properties below would hold of any code."""
+    assert _play_stages(STAGES_TO_A_WRITE) == [POLICIES[0]]
 
 
 def test_restore_policy_never_overwrites_a_persons_edit_at_any_stage() -> None:
-    for place, record in enumerate((*PERSONS[1:], PERSONS[0]), 1):
-        between = ("a_person_sets_the_policy", POLICIES[2], record)
-        assert _written_along((*WAY[: min(place, 3)], between, *WAY[min(place, 3) :])) == []
+    for place, record in enumerate((*EDITS_BY_PEOPLE[1:], EDITS_BY_PEOPLE[0]), 1):
+        between = ("edit_policy_by_hand", POLICIES[2], record)
+        assert (
+            _play_stages(
+                (*STAGES_TO_A_WRITE[: min(place, 3)], between, *STAGES_TO_A_WRITE[min(place, 3) :])
+            )
+            == []
+        )
 
 
 @settings(max_examples=8, deadline=None)
 @given(
-    strategies.lists(strategies.tuples(strategies.integers(0, len(WAY)), DISTURBANCES), max_size=3)
+    strategies.lists(
+        strategies.tuples(strategies.integers(0, len(STAGES_TO_A_WRITE)), DISTURBANCES), max_size=3
+    )
 )
 def test_restore_policy_writes_only_the_pinned_policy_in_any_order_of_events(
     disturbances: list[tuple[int, Stage]],
 ) -> None:
-    stages = list(WAY)
-    for place, stage in sorted(disturbances, key=lambda each: each[0], reverse=True):
+    stages = list(STAGES_TO_A_WRITE)
+    for place, stage in sorted(disturbances, key=itemgetter(0), reverse=True):
         stages.insert(place, stage)
-    _written_along(stages)
+    _play_stages(stages)

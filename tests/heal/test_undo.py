@@ -1,4 +1,4 @@
-"""What undoing a case would do, and what the case store holds afterwards."""
+"""The plan that undoes a case."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RULE = '{"Version": "2012-10-17", "Statement": [{"Sid": "it\'s"}]}'
 def case(
     *steps: AttributeStep | Mapping[str, str], n: int = 1, state: State = State.APPLIED
 ) -> Case:
-    documents = (each if isinstance(each, Mapping) else each.document() for each in steps)
+    documents = (step if isinstance(step, Mapping) else step.document() for step in steps)
     return Case(
         case_id="c-1",
         n=n,
@@ -55,7 +55,7 @@ def case(
     )
 
 
-def found(
+def find_undos(
     history: list[Case],
     attributes: Mapping[str, str],
     snapshots: Mapping[int, Mapping[str, str]] | None = None,
@@ -65,12 +65,12 @@ def found(
     return plan_undos(list_writes(history), snapshots or {}, facts, view or CaseStoreView())
 
 
-def only(undone: tuple[Undo, ...]) -> tuple[UndoOutcome, str, str, str | None]:
-    (each,) = undone
-    return each.outcome, each.before, each.after, each.current_value
+def get_only_undo(undone: tuple[Undo, ...]) -> tuple[UndoOutcome, str, str, str | None]:
+    (undo,) = undone
+    return undo.outcome, undo.before, undo.after, undo.current_value
 
 
-def visibility(seconds: str) -> dict[str, str]:
+def make_visibility(seconds: str) -> dict[str, str]:
     return {"VisibilityTimeout": seconds}
 
 
@@ -78,23 +78,31 @@ def test_undo_restores_the_value_from_before_mendqs_first_write() -> None:
     first = SetVisibilityTimeout(30, 45)
     again = SetVisibilityTimeout(45, 68)
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
-    undone = found(history, visibility("68"))
-    assert only(undone) == (UndoOutcome.UNDONE, "30", "68", "68")
+    undone = find_undos(history, make_visibility("68"))
+    assert get_only_undo(undone) == (UndoOutcome.UNDONE, "30", "68", "68")
     assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 30),)
-    assert only(found(history, visibility("45")))[0] is UndoOutcome.VALUE_KEPT
+    assert get_only_undo(find_undos(history, make_visibility("45")))[0] is UndoOutcome.VALUE_KEPT
 
 
 def test_undo_restores_no_value_older_than_a_persons_choice() -> None:
     history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(60, 90), n=2)]
-    assert only(found(history, visibility("90"))) == (UndoOutcome.UNDONE, "60", "90", "90")
+    assert get_only_undo(find_undos(history, make_visibility("90"))) == (
+        UndoOutcome.UNDONE,
+        "60",
+        "90",
+        "90",
+    )
 
 
 def test_undo_keeps_the_value_after_an_overridden_transition() -> None:
     fix = case(SetVisibilityTimeout(30, 45))
     history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
-    assert only(found(history, visibility("45")))[0] is UndoOutcome.VALUE_KEPT
+    assert get_only_undo(find_undos(history, make_visibility("45")))[0] is UndoOutcome.VALUE_KEPT
     again = case(SetVisibilityTimeout(30, 45), n=3)
-    assert only(found([history[1], again], visibility("45")))[0] is UndoOutcome.UNDONE
+    assert (
+        get_only_undo(find_undos([history[1], again], make_visibility("45")))[0]
+        is UndoOutcome.UNDONE
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,30 +115,35 @@ def test_undo_keeps_the_value_if_a_later_write_of_mendq_was_overwritten(
     for after in later_writes:
         record = record.add_write("1", after, NOW)
     view = CaseStoreView(record_by_attribute={"VisibilityTimeout": record})
-    undone = found([case(SetVisibilityTimeout(30, 45))], visibility("45"), view=view)
-    assert only(undone)[0] == outcome
+    undone = find_undos([case(SetVisibilityTimeout(30, 45))], make_visibility("45"), view=view)
+    assert get_only_undo(undone)[0] == outcome
     assert bool(list_undo_steps(undone)) == (outcome == "undone")
 
 
 def test_undo_keeps_the_value_of_a_queue_recreated_since() -> None:
     history = [case(SetVisibilityTimeout(30, 45))]
     made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
-    same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
-    other = found(history, {**visibility("45"), "CreatedTimestamp": made[1]})
-    assert [only(each)[0] for each in (same, other)] == [UndoOutcome.UNDONE, UndoOutcome.VALUE_KEPT]
+    same = find_undos(history, {**make_visibility("45"), "CreatedTimestamp": made[0]})
+    other = find_undos(history, {**make_visibility("45"), "CreatedTimestamp": made[1]})
+    assert [get_only_undo(undos)[0] for undos in (same, other)] == [
+        UndoOutcome.UNDONE,
+        UndoOutcome.VALUE_KEPT,
+    ]
 
 
 def test_undo_restores_the_default_of_an_attribute_that_was_not_set() -> None:
     history = [case(SetKmsDataKeyReusePeriod(300, 3600))]
     reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
-    undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
+    undone = find_undos(history, reuse, {1: {"VisibilityTimeout": "30"}})
     assert list_undo_steps(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
-    assert only(found(history, {}))[0] is UndoOutcome.ALREADY_UNDONE
+    assert get_only_undo(find_undos(history, {}))[0] is UndoOutcome.ALREADY_UNDONE
 
 
 def test_undo_takes_the_earlier_value_from_the_snapshot() -> None:
     history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(45, 68), n=3)]
-    undone = found(history, visibility("68"), {1: visibility("20"), 3: visibility("45")})
+    undone = find_undos(
+        history, make_visibility("68"), {1: make_visibility("20"), 3: make_visibility("45")}
+    )
     assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 20),)
 
 
@@ -147,7 +160,7 @@ def test_undo_prints_the_command_for_an_attribute_that_it_never_writes(
 ) -> None:
     attribute, before, after = values
     history = [case({"attribute": attribute, "before": before, "after": after})]
-    (undone,) = found(history, {attribute: after})
+    (undone,) = find_undos(history, {attribute: after})
     assert undone.outcome is UndoOutcome.COMMAND_PRINTED
     assert list_undo_steps([undone]) == ()
     *command, given = shlex.split(undone.command)
@@ -157,8 +170,8 @@ def test_undo_prints_the_command_for_an_attribute_that_it_never_writes(
         "--attributes",
     ]
     assert given == change or json.loads(given) == change
-    assert found(history, {attribute: "3"})[0].outcome is UndoOutcome.VALUE_KEPT
-    assert found(history, {attribute: before})[0].outcome is UndoOutcome.ALREADY_UNDONE
+    assert find_undos(history, {attribute: "3"})[0].outcome is UndoOutcome.VALUE_KEPT
+    assert find_undos(history, {attribute: before})[0].outcome is UndoOutcome.ALREADY_UNDONE
 
 
 RETENTION = {"MessageRetentionPeriod": "1209600"}
@@ -169,9 +182,9 @@ RAISED = SetMessageRetention(345_600, 1_209_600)
 
 
 def test_undo_of_a_running_redrive_stops_the_redrive_and_writes_nothing() -> None:
-    undone = found([case(REDRIVE, RAISED)], RETENTION)
+    undone = find_undos([case(REDRIVE, RAISED)], RETENTION)
     messages, retention = undone
-    assert only((messages,)) == (
+    assert get_only_undo((messages,)) == (
         UndoOutcome.UNDONE,
         MESSAGES_HELD_IN_DLQ_VALUE,
         REDRIVE.after,
@@ -187,8 +200,8 @@ def test_undo_of_a_running_redrive_stops_the_redrive_and_writes_nothing() -> Non
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
 def test_undo_of_a_finished_redrive_does_nothing_and_prints_no_command(state: State) -> None:
-    undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
-    assert only(undone) == (
+    undone = find_undos([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
+    assert get_only_undo(undone) == (
         UndoOutcome.ALREADY_UNDONE,
         MESSAGES_HELD_IN_DLQ_VALUE,
         REDRIVE.after,

@@ -1,4 +1,4 @@
-"""A case that waited is looked at anew: each reason why it is not written any more."""
+"""A waiting case is planned again before its write, and ends if anything changed."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ WRITES = {"SetQueueAttributes", "CreateQueue"}
 
 
 @dataclass
-class Planned:
-    """Stands for what the symptom plans by now, whatever the queue shows."""
+class PlanStub:
+    """Replace the plan of the symptom, whatever the queue shows."""
 
     monkeypatch: pytest.MonkeyPatch
 
-    def says(self, *steps: AttributeStep, at_most: Mode = Mode.HEAL) -> None:
-        self.answers(Plan(steps, "by now", at_most=at_most))
+    def set_steps(self, *steps: AttributeStep, at_most: Mode = Mode.HEAL) -> None:
+        self.set_answer(Plan(steps, "by now", at_most=at_most))
 
-    def answers(self, answer: Plan | Refusal) -> None:
+    def set_answer(self, answer: Plan | Refusal) -> None:
         entry: Any = replace(SYMPTOM_BY_NAME[SYMPTOM], plan=lambda *_: answer)
         self.monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, entry)
 
 
 @pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
-    return Planned(monkeypatch)
+def plan_stub(monkeypatch: pytest.MonkeyPatch) -> PlanStub:
+    return PlanStub(monkeypatch)
 
 
-def approved(account: Account) -> str:
-    """A queue for which a person approved 30 -> 45 a while ago."""
+def make_approved_case(account: Account) -> str:
+    """Make a queue with an approved raise from 30 to 45."""
     queue = make_failing_queue(account, "propose")
     move_case(account, load_newest_case(account), "approved")
     account.later(minutes=5)
     return queue
 
 
-def ineffective(account: Account) -> str:
-    """A queue for which heal wrote 30 -> 45, which did not help."""
+def make_ineffective_case(account: Account) -> str:
+    """Make a queue that heal raised from 30 to 45 without effect."""
     queue = make_failing_queue(account)
     account.later(hours=1)
     move_case(account, load_newest_case(account), "ineffective")
@@ -63,16 +63,18 @@ def ineffective(account: Account) -> str:
     return queue
 
 
-def taken_up(account: Account) -> Outcome:
+def continue_newest_case(account: Account) -> Outcome:
     case = load_newest_case(account)
     return continue_case(make_owner_request(case), make_owner_run(case.symptom, account))
 
 
-def ends(account: Account, queue: str, state: State, code: str) -> str:
-    """Take the case up: it ends for this reason, and no queue is written; the reason in words."""
+def assert_case_ends(account: Account, queue: str, state: State, code: str) -> str:
+    """Continue the newest case and check that it ends with this state and code, unwritten. Return
+    its reason.
+    """
     before = account.attributes(queue)
     calls = calls_of(account)
-    outcome = taken_up(account)
+    outcome = continue_newest_case(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == code
     assert WRITES.isdisjoint(calls)
@@ -85,64 +87,64 @@ def ends(account: Account, queue: str, state: State, code: str) -> str:
 
 
 def test_approved_case_is_written_if_the_plan_has_not_changed(
-    account: Account, planned: Planned
+    account: Account, plan_stub: PlanStub
 ) -> None:
     """Without this, the refusals below could all have the same unrelated cause."""
-    queue = approved(account)
-    planned.says(RAISE)
-    assert taken_up(account).refusal is None
+    queue = make_approved_case(account)
+    plan_stub.set_steps(RAISE)
+    assert continue_newest_case(account).refusal is None
     assert (account.visibility(queue), load_newest_case(account).state) == (45, State.APPLIED)
 
 
-def test_next_step_of_an_ineffective_case_is_written(account: Account, planned: Planned) -> None:
-    queue = ineffective(account)
-    planned.says(RAISE_AGAIN)
-    assert taken_up(account).refusal is None
+def test_next_step_of_an_ineffective_case_is_written(account: Account, plan_stub: PlanStub) -> None:
+    queue = make_ineffective_case(account)
+    plan_stub.set_steps(RAISE_AGAIN)
+    assert continue_newest_case(account).refusal is None
     assert (account.visibility(queue), load_newest_case(account).state) == (68, State.APPLIED)
 
 
 def test_approved_case_expires_if_the_queue_is_healthy_by_now(
-    account: Account, planned: Planned
+    account: Account, plan_stub: PlanStub
 ) -> None:
-    queue = approved(account)
-    planned.says()
-    reason = ends(account, queue, State.EXPIRED, "healthy")
+    queue = make_approved_case(account)
+    plan_stub.set_steps()
+    reason = assert_case_ends(account, queue, State.EXPIRED, "healthy")
     assert reason == "the queue has what it needs by now"
 
 
 def test_ineffective_case_escalates_if_the_queue_is_healthy_and_no_step_is_left(
-    account: Account, planned: Planned
+    account: Account, plan_stub: PlanStub
 ) -> None:
-    """Calls fail all the same, so somebody has to look."""
-    queue = ineffective(account)
-    planned.says()
-    reason = ends(account, queue, State.ESCALATED, "healthy")
+    """Calls still fail, so a person has to look."""
+    queue = make_ineffective_case(account)
+    plan_stub.set_steps()
+    reason = assert_case_ends(account, queue, State.ESCALATED, "healthy")
     assert "Mendq has no further step: the queue has what it needs by now" in reason
     assert len(account.pages("urgent")) == 1
 
 
-def make_again(account: Account, queue: str) -> None:
-    """Another queue of the same name, with the same attributes."""
+def recreate_queue(account: Account, queue: str) -> None:
+    """Replace the queue by another one of the same name with the same attributes."""
     account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
     account.later(minutes=2)
     account.queue(tag="heal", VisibilityTimeout="30")
 
 
 @pytest.mark.parametrize(
-    ("waits", "step", "state"),
-    [(approved, RAISE, State.EXPIRED), (ineffective, RAISE, State.ESCALATED)],
+    ("make_waiting_case", "step", "state"),
+    [(make_approved_case, RAISE, State.EXPIRED), (make_ineffective_case, RAISE, State.ESCALATED)],
 )
 def test_waiting_case_ends_unwritten_if_the_queue_was_recreated(
     account: Account,
-    planned: Planned,
-    waits: Callable[[Account], str],
+    plan_stub: PlanStub,
+    make_waiting_case: Callable[[Account], str],
     step: AttributeStep,
     state: State,
 ) -> None:
-    queue = waits(account)
-    make_again(account, queue)
-    planned.says(step)
-    reason = ends(account, queue, state, "another_queue")
+    queue = make_waiting_case(account)
+    recreate_queue(account, queue)
+    plan_stub.set_steps(step)
+    reason = assert_case_ends(account, queue, state, "another_queue")
     assert "there is another queue of that name by now" in reason
 
 
@@ -155,67 +157,71 @@ def test_waiting_case_ends_unwritten_if_the_queue_was_recreated(
     ],
 )
 def test_approved_case_expires_if_the_plan_differs_from_the_approved_one(
-    account: Account, planned: Planned, steps: tuple[AttributeStep, ...]
+    account: Account, plan_stub: PlanStub, steps: tuple[AttributeStep, ...]
 ) -> None:
-    queue = approved(account)
-    planned.says(*steps)
-    assert "the queue has changed" in ends(account, queue, State.EXPIRED, "plan_changed")
+    queue = make_approved_case(account)
+    plan_stub.set_steps(*steps)
+    assert "the queue has changed" in assert_case_ends(
+        account, queue, State.EXPIRED, "plan_changed"
+    )
 
 
 @pytest.mark.parametrize("tag", ["off", "observe", "anything"])
 def test_approved_case_expires_if_the_queue_is_off_or_only_observed_by_now(
-    account: Account, planned: Planned, tag: str
+    account: Account, plan_stub: PlanStub, tag: str
 ) -> None:
-    queue = approved(account)
-    planned.says(RAISE)
+    queue = make_approved_case(account)
+    plan_stub.set_steps(RAISE)
     account.tag(queue, mendq=tag)
-    reason = ends(account, queue, State.EXPIRED, "not_any_more")
+    reason = assert_case_ends(account, queue, State.EXPIRED, "not_any_more")
     assert reason == "Mendq may no longer change this queue"
 
 
 @pytest.mark.parametrize("tag", ["off", "observe", "propose"])
 def test_ineffective_case_escalates_if_the_queue_left_heal_mode(
-    account: Account, planned: Planned, tag: str
+    account: Account, plan_stub: PlanStub, tag: str
 ) -> None:
-    queue = ineffective(account)
-    planned.says(RAISE_AGAIN)
+    queue = make_ineffective_case(account)
+    plan_stub.set_steps(RAISE_AGAIN)
     account.tag(queue, mendq=tag)
-    assert "may no longer change" in ends(account, queue, State.ESCALATED, "not_any_more")
+    assert "may no longer change" in assert_case_ends(
+        account, queue, State.ESCALATED, "not_any_more"
+    )
 
 
 @pytest.mark.parametrize("at_most", [Mode.OBSERVE, Mode.PROPOSE])
 def test_ineffective_case_escalates_if_its_next_step_needs_approval(
-    account: Account, planned: Planned, at_most: Mode
+    account: Account, plan_stub: PlanStub, at_most: Mode
 ) -> None:
-    queue = ineffective(account)
-    planned.says(RAISE_AGAIN, at_most=at_most)
-    reason = ends(account, queue, State.ESCALATED, "not_by_itself")
+    queue = make_ineffective_case(account)
+    plan_stub.set_steps(RAISE_AGAIN, at_most=at_most)
+    reason = assert_case_ends(account, queue, State.ESCALATED, "not_by_itself")
     assert "a person has to see this step first" in reason
 
 
 def test_plan_that_needs_approval_is_written_once_a_person_approved_its_case(
-    account: Account, planned: Planned
+    account: Account, plan_stub: PlanStub
 ) -> None:
-    queue = approved(account)
-    planned.says(RAISE, at_most=Mode.PROPOSE)
-    assert taken_up(account).refusal is None
+    queue = make_approved_case(account)
+    plan_stub.set_steps(RAISE, at_most=Mode.PROPOSE)
+    assert continue_newest_case(account).refusal is None
     assert account.visibility(queue) == 45
 
 
 def test_ineffective_case_escalates_if_another_lambda_owns_its_next_step(
-    account: Account, planned: Planned
+    account: Account, plan_stub: PlanStub
 ) -> None:
-    """Heal's role may not make queues, and heal does not try."""
-    queue = ineffective(account)
-    planned.says(CreateDlq("", arn_of_dlq(queue)))
-    reason = ends(account, queue, State.ESCALATED, "another_owner")
+    """Heal's role may not create queues, and heal does not try."""
+    queue = make_ineffective_case(account)
+    plan_stub.set_steps(CreateDlq("", arn_of_dlq(queue)))
+    reason = assert_case_ends(account, queue, State.ESCALATED, "another_owner")
     assert "attach_dlq would take the next step" in reason
 
 
 def test_approved_case_is_refused_and_unchanged_by_a_lambda_that_does_not_own_its_step(
     account: Account,
 ) -> None:
-    queue = approved(account)
+    queue = make_approved_case(account)
     before = account.attributes(queue)
     items = account.case_store_items()
     outcome = continue_case(
@@ -227,29 +233,30 @@ def test_approved_case_is_refused_and_unchanged_by_a_lambda_that_does_not_own_it
 
 
 @pytest.mark.parametrize(
-    ("waits", "state"), [(approved, State.EXPIRED), (ineffective, State.ESCALATED)]
+    ("make_waiting_case", "state"),
+    [(make_approved_case, State.EXPIRED), (make_ineffective_case, State.ESCALATED)],
 )
 def test_waiting_case_ends_if_its_symptom_has_no_plan_by_now(
     account: Account,
     monkeypatch: pytest.MonkeyPatch,
-    waits: Callable[[Account], str],
+    make_waiting_case: Callable[[Account], str],
     state: State,
 ) -> None:
-    """Another version of Mendq planned for it, and this one does not."""
-    queue = waits(account)
+    """Another version of Mendq had a plan for the symptom."""
+    queue = make_waiting_case(account)
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, replace(SYMPTOM_BY_NAME[SYMPTOM], plan=None))
-    assert "it is only counted" in ends(account, queue, state, "count_only")
+    assert "it is only counted" in assert_case_ends(account, queue, state, "count_only")
 
 
-@pytest.mark.parametrize("waits", [approved, ineffective])
+@pytest.mark.parametrize("make_waiting_case", [make_approved_case, make_ineffective_case])
 def test_waiting_case_keeps_waiting_if_its_plan_is_to_retry(
-    account: Account, planned: Planned, waits: Callable[[Account], str]
+    account: Account, plan_stub: PlanStub, make_waiting_case: Callable[[Account], str]
 ) -> None:
-    queue = waits(account)
-    planned.answers(Retry("too_soon", "in a moment"))
+    queue = make_waiting_case(account)
+    plan_stub.set_answer(Retry("too_soon", "in a moment"))
     before = account.attributes(queue)
     case = load_newest_case(account)
-    outcome = taken_up(account)
+    outcome = continue_newest_case(account)
     assert outcome.refusal is not None
     assert outcome.refusal.code == "too_soon"
     assert (account.attributes(queue), load_newest_case(account)) == (before, case)

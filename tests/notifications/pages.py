@@ -1,4 +1,4 @@
-"""Cases that people are paged for, and what is known beside them."""
+"""Example cases and their details for tests of notifications."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ BESIDE: dict[str, Any] = {
 
 
 def make_notification(beside: dict[str, Any] | None = None, **over: Any) -> NotificationText:
-    """The page of the example case; `over` are the case's fields, `beside` what else is known."""
+    """Return the notification of the example case. `over` replaces fields of the case, `beside`
+    adds details.
+    """
     known = {**BESIDE, **(beside or {})}
     of_queue = {name: known.pop(name) for name in ("attributes", "tags", "event_names")}
     details = notification.CaseDetails(**known, facts=Facts(CASE.queue_arn, **of_queue))
@@ -62,8 +64,8 @@ def make_notification(beside: dict[str, Any] | None = None, **over: Any) -> Noti
 
 
 def list_section_lines(text: str, heading: str) -> list[str]:
-    """The lines under `heading`, without their indentation; empty where there is none."""
-    blocks = [each.splitlines() for each in text.split("\n\n")]
+    """Return the lines under `heading` without indentation, or [] if there is no such heading."""
+    blocks = [line.splitlines() for line in text.split("\n\n")]
     found = [lines[1:] for lines in blocks if lines[0] == heading]
     return [line.removeprefix("  ") for lines in found for line in lines]
 
@@ -94,7 +96,7 @@ AGAIN = ReportRedelivery("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-
 
 
 def every_page() -> dict[str, NotificationText]:
-    """By what is told; their exact texts stand in pages.txt."""
+    """Return every kind of notification by title. pages.txt has their exact texts."""
     policy = {**ATTRIBUTES, "Policy": LONG_POLICY}
     shown = {
         "attributes": policy,

@@ -1,4 +1,4 @@
-"""Must people still hear about a case? Each rule of the module, near misses first."""
+"""Rules for announcing news about a case."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ PROPOSED = replace(CASE, state=State.PROPOSED)
 NEWS = make_transition_news(PROPOSED, Severity.INFO)
 
 
-def stored(age: timedelta, key: str = NEWS.key, **over: Any) -> NotificationRecord:
-    """A notification that was stored so long ago and not sent."""
+def make_stored_record(age: timedelta, key: str = NEWS.key, **over: Any) -> NotificationRecord:
+    """Return a notification that was stored at this age and not sent."""
     record = NotificationRecord.create(
         None, key, TEXT, urgent=False, at=NOW - age, about=CASE.transition
     )
     return structs.replace(record, **over)
 
 
-def told(age: timedelta, key: str = NEWS.key) -> NotificationRecord:
-    """A notification that people got so long ago."""
-    return stored(age, key).mark_sent()
+def make_sent_record(age: timedelta, key: str = NEWS.key) -> NotificationRecord:
+    """Return a notification that people got at this age."""
+    return make_stored_record(age, key).mark_sent()
 
 
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
-        (told(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
-        (told(timedelta()), Announcement.ALREADY_ANNOUNCED),
-        (told(DAY), Announcement.ANNOUNCE_NOW),
-        (told(MOMENT, "other news"), Announcement.ANNOUNCE_NOW),
-        (stored(MOMENT), Announcement.ANNOUNCE_NOW),
-        (stored(MOMENT).mark_dropped(), Announcement.ANNOUNCE_NOW),
+        (make_sent_record(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
+        (make_sent_record(timedelta()), Announcement.ALREADY_ANNOUNCED),
+        (make_sent_record(DAY), Announcement.ANNOUNCE_NOW),
+        (make_sent_record(MOMENT, "other news"), Announcement.ANNOUNCE_NOW),
+        (make_stored_record(MOMENT), Announcement.ANNOUNCE_NOW),
+        (make_stored_record(MOMENT).mark_dropped(), Announcement.ANNOUNCE_NOW),
         (None, Announcement.ANNOUNCE_NOW),
     ],
 )
@@ -79,7 +79,7 @@ def test_news_is_announced_unless_people_had_it_within_a_day(
     assert Announcements(last, NOW).decide_case_news(NEWS) is expected
 
 
-@pytest.mark.parametrize("last", [None, told(DAY), stored(MOMENT)])
+@pytest.mark.parametrize("last", [None, make_sent_record(DAY), make_stored_record(MOMENT)])
 @pytest.mark.parametrize(
     "news",
     [
@@ -131,12 +131,12 @@ WAIT = make_waiting_case_news(CASE, Severity.INFO)
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
-        (told(MOMENT, WAIT.key), Announcement.ALREADY_ANNOUNCED),
-        (stored(MOMENT, WAIT.key), Announcement.ALREADY_STORED),
-        (stored(2 * DAY, WAIT.key), Announcement.ALREADY_STORED),
-        (told(DAY, WAIT.key), Announcement.ANNOUNCE_NOW),
-        (stored(MOMENT), Announcement.ANNOUNCE_NOW),
-        (told(MOMENT), Announcement.ANNOUNCE_NOW),
+        (make_sent_record(MOMENT, WAIT.key), Announcement.ALREADY_ANNOUNCED),
+        (make_stored_record(MOMENT, WAIT.key), Announcement.ALREADY_STORED),
+        (make_stored_record(2 * DAY, WAIT.key), Announcement.ALREADY_STORED),
+        (make_sent_record(DAY, WAIT.key), Announcement.ANNOUNCE_NOW),
+        (make_stored_record(MOMENT), Announcement.ANNOUNCE_NOW),
+        (make_sent_record(MOMENT), Announcement.ANNOUNCE_NOW),
     ],
 )
 def test_waiting_case_is_reported_once_and_a_stored_report_counts(
@@ -200,18 +200,18 @@ MOVED = replace(CASE, n=CASE.n + 1)
     ("last", "expected"),
     [
         (None, Announcement.NOTHING_TO_ANNOUNCE),
-        (told(LATE), Announcement.NOTHING_TO_ANNOUNCE),
-        (stored(LATE).mark_dropped(), Announcement.NOTHING_TO_ANNOUNCE),
-        (stored(timedelta()), Announcement.BEING_SENT),
-        (stored(EXCLUSIVE_SENDING_TIME), Announcement.BEING_SENT),
-        (stored(EXCLUSIVE_SENDING_TIME, since=NOW - DAY), Announcement.BEING_SENT),
-        (stored(LATE, since=NOW - DAY), Announcement.NOTHING_TO_ANNOUNCE),
-        (stored(DAY, since=None), Announcement.NOTHING_TO_ANNOUNCE),
-        (stored(LATE, since=NOW - DAY + MOMENT), Announcement.SEND_STORED),
-        (stored(DAY - MOMENT, since=None), Announcement.SEND_STORED),
-        (stored(LATE), Announcement.SEND_STORED),
-        (stored(LATE, about=""), Announcement.SEND_STORED),
-        (stored(LATE, about=MOVED.transition), Announcement.DROP_STORED),
+        (make_sent_record(LATE), Announcement.NOTHING_TO_ANNOUNCE),
+        (make_stored_record(LATE).mark_dropped(), Announcement.NOTHING_TO_ANNOUNCE),
+        (make_stored_record(timedelta()), Announcement.BEING_SENT),
+        (make_stored_record(EXCLUSIVE_SENDING_TIME), Announcement.BEING_SENT),
+        (make_stored_record(EXCLUSIVE_SENDING_TIME, since=NOW - DAY), Announcement.BEING_SENT),
+        (make_stored_record(LATE, since=NOW - DAY), Announcement.NOTHING_TO_ANNOUNCE),
+        (make_stored_record(DAY, since=None), Announcement.NOTHING_TO_ANNOUNCE),
+        (make_stored_record(LATE, since=NOW - DAY + MOMENT), Announcement.SEND_STORED),
+        (make_stored_record(DAY - MOMENT, since=None), Announcement.SEND_STORED),
+        (make_stored_record(LATE), Announcement.SEND_STORED),
+        (make_stored_record(LATE, about=""), Announcement.SEND_STORED),
+        (make_stored_record(LATE, about=MOVED.transition), Announcement.DROP_STORED),
     ],
 )
 def test_stored_notification_is_sent_if_its_run_is_over_and_its_news_is_young(
@@ -223,10 +223,10 @@ def test_stored_notification_is_sent_if_its_run_is_over_and_its_news_is_young(
 @pytest.mark.parametrize("case", [None, MOVED, replace(CASE, case_id="another")])
 def test_stored_notification_is_dropped_if_its_case_moved_or_is_gone(case: Any) -> None:
     assert (
-        Announcements(stored(LATE), NOW).decide_stored_notification(case)
+        Announcements(make_stored_record(LATE), NOW).decide_stored_notification(case)
         is Announcement.DROP_STORED
     )
-    about_none = Announcements(stored(LATE, about=""), NOW)
+    about_none = Announcements(make_stored_record(LATE, about=""), NOW)
     assert about_none.decide_stored_notification(case) is Announcement.SEND_STORED
 
 
@@ -238,13 +238,13 @@ def test_only_a_notification_being_sent_or_held_back_keeps_a_final_case_in_the_i
 @pytest.mark.parametrize(
     ("last", "expected"),
     [
-        (told(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
-        (told(ACCOUNT_NEWS_PAUSE - MOMENT, "other"), Announcement.TOO_SOON),
-        (stored(EXCLUSIVE_SENDING_TIME, about=""), Announcement.TOO_SOON),
-        (stored(LATE, about=""), Announcement.SEND_STORED),
-        (stored(2 * DAY, about=""), Announcement.ANNOUNCE_NOW),
-        (told(ACCOUNT_NEWS_PAUSE, "other"), Announcement.ANNOUNCE_NOW),
-        (told(DAY), Announcement.ANNOUNCE_NOW),
+        (make_sent_record(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
+        (make_sent_record(ACCOUNT_NEWS_PAUSE - MOMENT, "other"), Announcement.TOO_SOON),
+        (make_stored_record(EXCLUSIVE_SENDING_TIME, about=""), Announcement.TOO_SOON),
+        (make_stored_record(LATE, about=""), Announcement.SEND_STORED),
+        (make_stored_record(2 * DAY, about=""), Announcement.ANNOUNCE_NOW),
+        (make_sent_record(ACCOUNT_NEWS_PAUSE, "other"), Announcement.ANNOUNCE_NOW),
+        (make_sent_record(DAY), Announcement.ANNOUNCE_NOW),
         (None, Announcement.ANNOUNCE_NOW),
     ],
 )
@@ -274,7 +274,7 @@ def test_account_news_is_announced_once_a_day_and_other_news_once_an_hour(
 def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues(
     urgent: bool, announced: dict[str, datetime], expected: tuple[int, int]
 ) -> None:
-    budget = HourlyBudget.of(stored(MOMENT, urgent=urgent, announced=announced))
+    budget = HourlyBudget.of(make_stored_record(MOMENT, urgent=urgent, announced=announced))
     assert (budget.most_for_all_callers, budget.most_for_new_callers) == expected
 
 
@@ -302,7 +302,7 @@ def test_notified_case_is_checked_after_two_minutes_and_a_silent_final_case_neve
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=60))
 def test_same_news_is_never_announced_twice_within_a_day(steps: list[tuple[int, int]]) -> None:
-    """Whatever the order of at most ten kinds of news, and however long it takes."""
+    """For any order of at most ten kinds of news."""
     record: NotificationRecord | None = None
     now = NOW
     announced_at: dict[str, datetime] = {}

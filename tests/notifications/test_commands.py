@@ -1,4 +1,4 @@
-"""What people are told to type, or to write into a template, does what it says."""
+"""Commands and template lines in notifications."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_queue_command_for_a_text_that_is_no_queue_arn_raises_value_error(comman
 
 def test_change_commands_create_the_dlq_for_its_source_before_attaching_it() -> None:
     change = list_section_lines(make_notification(steps=DLQ_STEPS).body, "CHANGE")
-    make, attach = (attributes_of(each) for each in change if each.startswith("aws sqs"))
+    make, attach = (attributes_of(line) for line in change if line.startswith("aws sqs"))
     assert make["RedriveAllowPolicy"] == RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text
     assert attach == {"RedrivePolicy": DLQ_STEPS[1]["after"]}
 

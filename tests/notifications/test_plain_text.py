@@ -48,7 +48,7 @@ def test_formatted_text_is_one_bounded_printable_line_for_any_text(
 ) -> None:
     for shown in (to_plain_text(text, most), format_value(text, most)):
         assert len(shown) <= most
-        assert all(" " <= each <= "~" for each in shown)
+        assert all(" " <= character <= "~" for character in shown)
         assert "://" not in shown
         assert "  " not in shown
     typed = format_exact_json(document)

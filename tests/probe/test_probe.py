@@ -38,7 +38,7 @@ CALL = replace(
 )
 
 
-def _seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -> Probe:
+def _mark_seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta()) -> Probe:
     made_at = (probe.sent_at + made_after).replace(microsecond=0)
     return structs.replace(probe, made_at=made_at, seen_at=probe.sent_at + after, spelled="X")
 
@@ -69,12 +69,13 @@ def test_probe_roles_send_without_a_queue_in_its_record_is_a_probe() -> None:
     ("probe", "was_seen"),
     [
         (SENT, False),
-        (_seen(SENT, PROBE_ARRIVAL_TIMEOUT), True),
-        (_seen(SENT, PROBE_ARRIVAL_TIMEOUT + MOMENT), False),
-        # Clocks differ a little, and CloudTrail cuts the second; an earlier one's call is none.
-        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE), True),
-        (_seen(structs.replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
-        (_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE - MOMENT), False),
+        (_mark_seen(SENT, PROBE_ARRIVAL_TIMEOUT), True),
+        (_mark_seen(SENT, PROBE_ARRIVAL_TIMEOUT + MOMENT), False),
+        # Clocks differ a little, and CloudTrail cuts the second. A call of an earlier probe does
+        # not count.
+        (_mark_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE), True),
+        (_mark_seen(structs.replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
+        (_mark_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE - MOMENT), False),
     ],
 )
 def test_probe_counts_as_seen_only_within_the_arrival_timeout(
@@ -104,7 +105,7 @@ def test_lost_probes_are_reported_exactly_if_two_in_a_row_were_lost(
     now = AT
     for minutes, seen in ticks:
         if seen and not probe.was_seen:
-            probe = _seen(probe, timedelta(minutes=1))
+            probe = _mark_seen(probe, timedelta(minutes=1))
         now += timedelta(minutes=minutes)
         before = probe
         probe = probe.next_probe(now, now)
@@ -115,7 +116,7 @@ def test_lost_probes_are_reported_exactly_if_two_in_a_row_were_lost(
 
 
 def test_lost_probe_notification_says_how_many_since_when_and_what_to_do() -> None:
-    lost = _seen(SENT, timedelta(minutes=25)).next_probe(AT + AN_HOUR, AT + AN_HOUR)
+    lost = _mark_seen(SENT, timedelta(minutes=25)).next_probe(AT + AN_HOUR, AT + AN_HOUR)
     lost = lost.next_probe(AT + 2 * AN_HOUR, AT)
     page = describe_lost_probes(lost, "123456789012", "us-gov-northwest-12")
     assert page.subject == "Mendq escalated: no probe in 123456789012 us-gov-northwest-12"
