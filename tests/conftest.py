@@ -1,4 +1,7 @@
-"""No test reaches a real account: credentials are made up, endpoints are local or moto's."""
+"""Settings of every test run: made-up credentials, order of the tests, parallel runs.
+
+No test reaches a real AWS account: endpoints are local or moto's.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ from xdist.scheduler import LoadFileScheduling
 
 from mendq.aws.clients import CallRateLimit
 
-# The machine's speed is nobody's bug here; `make bench` measures. The same tree gets the same
-# verdict twice: what is to be found by chance, the fuzz of `make prove` looks for, by seeds.
+# No deadline: a slow machine is no fault, and `make bench` measures speed. Derandomized: the same
+# tree gets the same verdict twice. The fuzz of `make prove` tries other inputs, by seeds.
 settings.register_profile(
     "mendq", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -28,7 +31,7 @@ settings.load_profile("mendq")
 # A hung test ends some time; no test may fail because the machine is slow.
 LONG_TEST_TIMEOUT_SECONDS = 1_800
 
-# The rooms that take longest, and of them first what waits for processes of its own.
+# The folders whose tests take longest, in the order in which they start.
 _LONGEST = ("local_account", "analytics", "infra")
 
 pytest_plugins = ["tests.skips"]
@@ -40,7 +43,7 @@ _models: dict[Any, Any] = {}
 
 
 def _loader_that_knows(search_path_string: str | None = None) -> Loader:
-    """Every session of a test run shares the services' models: parsing them outlasts most tests."""
+    """Make a loader that shares the services' models: parsing them takes longer than most tests."""
     loader = _load(search_path_string)
     vars(loader)["_cache"] = _models
     return loader
@@ -48,15 +51,15 @@ def _loader_that_knows(search_path_string: str | None = None) -> Loader:
 
 botocore.session.create_loader = _loader_that_knows
 
-# No test waits for a rate that AWS would have kept: who tests one, brings a clock.
+# No test waits for a call rate. A test of the rate brings its own clock.
 CallRateLimit.__init__.__defaults__ = (lambda _: None, time.monotonic)
 
 
 def pytest_configure() -> None:
-    """A shell has what it starts with `&` ignore interrupts; so would all that the tests start."""
+    """Accept interrupts again: a shell lets commands that it starts with `&` ignore them."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    gc.disable()  # until all is collected: of what is imported, nothing is garbage
+    gc.disable()  # until all tests are collected: imported modules are no garbage
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -72,9 +75,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
-    """Files whose tests share a process that takes seconds to start, go to the same worker.
+    """Send files whose tests share a process that starts slowly to the same worker.
 
-    A story of the demo is a process of its own, which waits more than it works.
+    Each story of the demo gets a worker of its own: it waits more than it works.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -84,10 +87,10 @@ class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
 
 @cache
 def _shared_by(file: str) -> str:
-    """What the file's tests share with other files, or the file."""
+    """Return the name of what the file's tests share with other files, or the file."""
     if file.endswith("test_nightly_grants.py"):
         return "analytics"  # Spark
-    # The first stack takes a process seconds more to synthesize than the next one.
+    # In each process, the first stack takes seconds longer to synthesize than later ones.
     if found := re.match(r"tests/(analytics|browser|infra)/", file):
         return found[1]
     text = (_ROOT / file).read_text()
@@ -104,7 +107,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: looking for garbage in it again takes seconds a minute."""
+    """Exclude imported modules from garbage collection, which would take seconds a minute."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -125,7 +128,7 @@ def _made_up_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Offline: whoever asks AWS for anything here fails at once."""
+    """Remove credentials and region, so that any call to AWS fails at once."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name)

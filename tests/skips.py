@@ -1,4 +1,4 @@
-"""Which tests may be skipped where CI=true, and why? Any other skip fails there.
+"""The reasons for which a test may be skipped if CI=true. Any other skip fails there.
 
 A test that is skipped everywhere protects nothing, and nobody notices. So a skip is allowed only
 for something that a machine may lack and that `make setup` cannot install.

@@ -16,9 +16,11 @@ def list_account_resources(client: Callable[[str], Any]) -> set[str]:
         "sns.list_topics": ("Topics", "TopicArn"),
         "iam.list_roles": ("Roles", "Arn"),
     }
-    found = set[str]()
+    resources = set[str]()
     for does, (things, name) in listed.items():
         service, operation = does.split(".")
         answer = getattr(client(service), operation)()
-        found.update(resource[name] if name else resource for resource in answer.get(things, ()))
-    return found
+        resources.update(
+            resource[name] if name else resource for resource in answer.get(things, ())
+        )
+    return resources

@@ -14,8 +14,8 @@ from tests.cli.builders import FakeDeployedAccount, Operator
 
 @pytest.fixture
 def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
-    with moto_account() as made:
+    with moto_account() as moto:
         session = boto3.Session(region_name="us-east-1")
-        account = FakeDeployedAccount(session, "Mendq", made.settings)
+        account = FakeDeployedAccount(session, "Mendq", moto.settings)
         monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: account)
-        yield Operator(made, account)
+        yield Operator(moto, account)

@@ -65,6 +65,7 @@ def _read_error(*arguments: str) -> tuple[int, str, str]:
         ),
         (_make_error("No", EVIL), 403, (1, "No"), "not \\x1b[2Jallowed \\u202eto\\x07 anybody"),
     ],
+    ids=["no stack", "stack without outputs", "denied", "hostile text"],
 )
 def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_document(
     monkeypatch: pytest.MonkeyPatch,
@@ -74,8 +75,8 @@ def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_docum
     names: str,
 ) -> None:
     session = boto3.Session(region_name="us-east-1")
-    said: Any = lambda **_: (SimpleNamespace(status_code=status), answer)  # noqa: E731
-    session.events.register("before-call.cloudformation.DescribeStacks", said)
+    send_answer: Any = lambda **_: (SimpleNamespace(status_code=status), answer)  # noqa: E731
+    session.events.register("before-call.cloudformation.DescribeStacks", send_answer)
     monkeypatch.setattr(Account, "from_options", lambda *_: Account(session, "Other"))
     exit_code, code, line = _read_error("cases")
     assert (exit_code, code) == wanted
@@ -92,6 +93,15 @@ def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_docum
         (("--region", " "), "--region is empty"),
         (("--profile", ""), "--profile is empty"),
         (("--region", "us-east-1"), "AWS_ENDPOINT_URL"),
+    ],
+    ids=[
+        "no region",
+        "unknown profile",
+        "empty stack",
+        "empty region",
+        "blank region",
+        "empty profile",
+        "malformed endpoint",
     ],
 )
 def test_command_without_a_usable_region_profile_or_stack_prints_one_usage_line(
@@ -116,11 +126,13 @@ def test_mendq_stack_variable_that_is_blank_is_refused_as_an_empty_stack_option(
 def test_custom_endpoint_that_never_answers_is_reported_in_one_line_after_a_short_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    most = cli_account._CUSTOM_ENDPOINT_CONFIGURATION
-    assert most["connect_timeout"] + most["read_timeout"] < 3, "and it is asked once"
-    assert most["retries"]["total_max_attempts"] == 1
+    configuration = cli_account._CUSTOM_ENDPOINT_CONFIGURATION
+    assert configuration["connect_timeout"] + configuration["read_timeout"] < 3, (
+        "and it is asked once"
+    )
+    assert configuration["retries"]["total_max_attempts"] == 1
     monkeypatch.setattr(
-        cli_account, "_CUSTOM_ENDPOINT_CONFIGURATION", {**most, "read_timeout": 0.1}
+        cli_account, "_CUSTOM_ENDPOINT_CONFIGURATION", {**configuration, "read_timeout": 0.1}
     )
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -151,8 +163,8 @@ def test_aws_region_variable_wins_over_aws_default_region_and_the_region_option_
     assert Account.from_options(None, None, "Mendq").region == "eu-west-1"
     account = Account.from_options(None, "eu-central-1", "Mendq")
     assert account.region == "eu-central-1"
-    made: Any = account.clients.sqs.meta.config
-    assert made.user_agent.startswith(f"{OPERATOR_USER_AGENT} "), (
+    config: Any = account.clients.sqs.meta.config
+    assert config.user_agent.startswith(f"{OPERATOR_USER_AGENT} "), (
         "the nightly job knows people's own looks by it"
     )
 
@@ -186,11 +198,11 @@ def test_help_shows_the_whole_first_sentence_of_every_command() -> None:
 
 @pytest.mark.parametrize("each", list_commands(), ids=lambda each: each.full_name)
 def test_help_of_each_command_has_examples_that_its_parser_accepts(each: DeclaredCommand) -> None:
-    shown = CliRunner().invoke(app, [*each.full_name.split(), "--help"]).stdout
+    printed_text = CliRunner().invoke(app, [*each.full_name.split(), "--help"]).stdout
     examples = list_examples(each.run_command.__doc__)
     assert 2 <= len(examples) <= 3
     for line in examples:
-        assert f"\n    {line}\n" in shown, "a line of its own"
+        assert f"\n    {line}\n" in printed_text, "a line of its own"
         _assert_parsed(line, each.full_name)
 
 
@@ -229,10 +241,10 @@ def test_error_is_one_line_in_a_log_and_wraps_at_spaces_on_a_terminal(
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}.items():
         monkeypatch.setenv(name, value)
     Output(as_json=False).report_error(wrong)
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
-    assert len(shown.splitlines()) > 1
-    assert all(len(line.rstrip()) <= 40 for line in shown.splitlines())
-    assert " ".join(shown.split()) == line
+    printed_text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
+    assert len(printed_text.splitlines()) > 1
+    assert all(len(line.rstrip()) <= 40 for line in printed_text.splitlines())
+    assert " ".join(printed_text.split()) == line
 
 
 @pytest.mark.parametrize("redirected", [">&-", "> /dev/full"])
@@ -278,11 +290,11 @@ def test_confirm_refuses_every_answer_except_yes(
 
 def test_confirm_ignores_keys_typed_before_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     keyboard, terminal = pty.openpty()
-    asked = output._is_answer_yes
+    is_answer_yes = output._is_answer_yes
 
     def type_no_and_ask(question: str) -> bool:
         os.write(keyboard, b"n\n")
-        return asked(question)
+        return is_answer_yes(question)
 
     monkeypatch.setattr(output, "_is_answer_yes", type_no_and_ask)
     with os.fdopen(keyboard, "wb", buffering=0), os.fdopen(terminal) as stdin:

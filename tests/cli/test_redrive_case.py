@@ -14,10 +14,10 @@ from tests.redrive.world import Redriving
 def world(operator: Operator) -> Redriving:
     dlq = operator.aws.queue("orders-dlq")
     source = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 3).text)
-    made = Redriving(operator.aws, source, dlq)
-    made.listen(operator.aws.clients)
+    redriving = Redriving(operator.aws, source, dlq)
+    redriving.listen(operator.aws.clients)
     operator.connect_lambdas()
-    return made
+    return redriving
 
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED])
@@ -26,10 +26,10 @@ def test_show_of_a_finished_redrive_case_offers_no_undo(
 ) -> None:
     case = world.case(State.APPLIED, state)
     assert operator.run_json("show", case.case_id)["undo"] == []
-    said = operator.read_output("show", case.case_id)
-    assert "nothing goes on: what went back stays there" in said
+    output = operator.read_output("show", case.case_id)
+    assert "nothing goes on: what went back stays there" in output
     for word in ("rollback", "set-queue-attributes", "delete-queue"):
-        assert word not in said
+        assert word not in output
 
 
 def test_rollback_of_a_running_redrive_case_cancels_the_redrive_only_with_yes(

@@ -64,19 +64,23 @@ def test_every_command_declares_its_iam_actions_in_exactly_one_group() -> None:
 def test_mendq_help_lists_every_command_without_importing_boto3() -> None:
     declared = (command.full_name.partition(" ")[0] for command in commands.list_commands())
     assert [*dict.fromkeys(declared)] == [*find_commands()]
-    asked = "import sys; from mendq.cli import __main__; print('boto3' in sys.modules)"
-    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert said.stdout == "False\n"
+    program = "import sys; from mendq.cli import __main__; print('boto3' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "False\n"
 
 
 def test_listing_the_commands_for_help_imports_no_aws_library() -> None:
     """Importing boto3 takes a third of a second, which help must not cost."""
-    asked = (
+    program = (
         "import sys; from mendq.cli.commands import list_commands; list_commands();"
         "print([each for each in ('boto3', 'botocore.session', 'urllib3') if each in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert said.stdout == "[]\n"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

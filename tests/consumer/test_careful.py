@@ -344,10 +344,10 @@ def test_careful_consumer_without_rights_to_read_the_queue_consumes_and_warns_on
     table: OrdersTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     shop = Shop(table, max_receive_count=2, claim_seconds=900, seconds=30)
-    asked: list[str] = []
+    calls: list[str] = []
 
     def refuse(**_: Any) -> None:
-        asked.append("GetQueueAttributes")
+        calls.append("GetQueueAttributes")
         raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetQueueAttributes")
 
     shop.sqs.meta.events.register("before-call.sqs.GetQueueAttributes", refuse)
@@ -356,7 +356,7 @@ def test_careful_consumer_without_rights_to_read_the_queue_consumes_and_warns_on
     shop.consumer.consume()
     shop.sqs.meta.events.unregister("before-call.sqs.GetQueueAttributes", refuse)
     assert shop.done == ["a"]
-    assert len(asked) == 1
+    assert len(calls) == 1
     assert caplog.text.count("claim_seconds is not checked") == 1
 
 

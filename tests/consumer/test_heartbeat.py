@@ -68,7 +68,9 @@ def test_heartbeat_counts_the_visibility_timeout_from_before_the_receive_call(
     assert held.is_lost
 
 
-@pytest.mark.parametrize("asked", [{}, {"WaitTimeSeconds": 20}])
+@pytest.mark.parametrize(
+    "asked", [{}, {"WaitTimeSeconds": 20}], ids=["no WaitTimeSeconds", "20 seconds"]
+)
 def test_heartbeat_refuses_a_receive_that_may_wait_longer_than_the_visibility_timeout(
     sqs: FakeSqs, clock: FakeClock, asked: dict[str, int]
 ) -> None:
@@ -110,7 +112,9 @@ GONE = ("AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValueExcep
 
 
 @pytest.mark.parametrize("code", GONE)
-@pytest.mark.parametrize("others", [(), (make_message("b"),)])
+@pytest.mark.parametrize(
+    "others", [(), (make_message("b"),)], ids=["single message", "batch of two"]
+)
 def test_heartbeat_counts_a_message_as_lost_if_sqs_says_its_handle_is_not_valid_any_more(
     sqs: FakeSqs, clock: FakeClock, code: str, others: tuple[Mapping[str, Any], ...]
 ) -> None:

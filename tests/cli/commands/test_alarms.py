@@ -127,10 +127,10 @@ def test_alarms_lists_the_missing_alarms_of_a_queue_until_a_person_creates_the_a
     dead = operator.aws.queue("orders-dlq")
     arn = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     client = operator.aws.clients.cloudwatch
-    found = operator.run_json("alarms", "orders", "--topic", TOPIC)
-    assert found["queue_arn"] == arn
+    alarms = operator.run_json("alarms", "orders", "--topic", TOPIC)
+    assert alarms["queue_arn"] == arn
     missing = [
-        (missing_alarm["queue"], missing_alarm["metric"]) for missing_alarm in found["missing"]
+        (missing_alarm["queue"], missing_alarm["metric"]) for missing_alarm in alarms["missing"]
     ]
     assert missing == [
         ("orders", AGE_METRIC),
@@ -138,7 +138,7 @@ def test_alarms_lists_the_missing_alarms_of_a_queue_until_a_person_creates_the_a
         ("orders-dlq", DEPTH_METRIC),
     ]
     assert client.describe_alarms()["MetricAlarms"] == [], "printed, never made"
-    for missing_alarm in found["missing"]:
+    for missing_alarm in alarms["missing"]:
         client.put_metric_alarm(**missing_alarm["alarm"])
     assert operator.run_json("alarms", "orders")["missing"] == []
     assert operator.run_json("alarms", "orders-dlq")["missing"] == []
@@ -153,9 +153,9 @@ def test_alarms_of_a_dlq_prints_an_alarm_that_rings_at_the_first_message(
     (missing,) = operator.run_json("alarms", "orders-dlq")["missing"]
     alarm = missing["alarm"]
     assert (alarm["MetricName"], alarm["Threshold"], alarm["Period"]) == (DEPTH_METRIC, 0, 60)
-    shown = operator.read_output("alarms", "orders-dlq", "--format", "terraform")
-    assert "It rings above 0 for 1 min: each message there is news" in shown
-    assert 'metric_name = "ApproximateNumberOfMessagesVisible"' in shown
+    output = operator.read_output("alarms", "orders-dlq", "--format", "terraform")
+    assert "It rings above 0 for 1 min: each message there is news" in output
+    assert 'metric_name = "ApproximateNumberOfMessagesVisible"' in output
     assert FIRST_MESSAGE_ALARM.width is None
 
 

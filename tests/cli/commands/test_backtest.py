@@ -53,17 +53,21 @@ def _make_incident(
     seen = [
         Sighting(time, f"{name}-{time}", "r", "arn:aws:iam::123456789012:role/w") for time in times
     ]
-    said: dict[str, Any] = {"failed_calls": 3, "error_codes": ("MessageNotInflight",)}
-    said |= {"incident_id": f"{name}-{minutes}", "queue_arn": _make_arn(name), "symptom": TOO_SHORT}
-    said["evidence"] = tuple(sighting.to_text() for sighting in seen) if why == "unknown" else ()
-    said |= {"principals": (), "first_failure": times[0], "last_failure": times[-1]}
-    said |= {"why": why, **over}
-    return PastIncident(**said)
+    fields: dict[str, Any] = {"failed_calls": 3, "error_codes": ("MessageNotInflight",)}
+    fields |= {
+        "incident_id": f"{name}-{minutes}",
+        "queue_arn": _make_arn(name),
+        "symptom": TOO_SHORT,
+    }
+    fields["evidence"] = tuple(sighting.to_text() for sighting in seen) if why == "unknown" else ()
+    fields |= {"principals": (), "first_failure": times[0], "last_failure": times[-1]}
+    fields |= {"why": why, **over}
+    return PastIncident(**fields)
 
 
 def _write_snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = None) -> Path:
-    known = {"attributes": {"VisibilityTimeout": "30"}, "tags": tags or {}}
-    path.write_text(json.dumps([{"queue_arn": _make_arn(name), **known} for name in names]))
+    configuration = {"attributes": {"VisibilityTimeout": "30"}, "tags": tags or {}}
+    path.write_text(json.dumps([{"queue_arn": _make_arn(name), **configuration} for name in names]))
     return path
 
 
@@ -77,12 +81,12 @@ def _list_outcomes(judged: JudgedIncident) -> list[str]:
 
 def test_backtest_reports_for_each_mode_what_heal_would_do(tmp_path: Path) -> None:
     snapshot = _write_snapshot(tmp_path / "s.json", ["orders"])
-    (found,) = _judge(snapshot, _make_incident("orders"))
-    assert _list_outcomes(found) == ["only notes", "proposes", "does"]
-    assert found.answers[Mode.HEAL].would.steps == ("VisibilityTimeout: 30 s -> 45 s",)
-    sent = [count_notifications([found], mode)["notifications"] for mode in Mode]
+    (judged,) = _judge(snapshot, _make_incident("orders"))
+    assert _list_outcomes(judged) == ["only notes", "proposes", "does"]
+    assert judged.answers[Mode.HEAL].would.steps == ("VisibilityTimeout: 30 s -> 45 s",)
+    sent = [count_notifications([judged], mode)["notifications"] for mode in Mode]
     assert sent == [0, 1, 0]
-    assert explain_queues_left_alone([found]) == {}
+    assert explain_queues_left_alone([judged]) == {}
 
 
 def test_backtest_explains_queues_left_alone_by_tag_little_evidence_or_missing_snapshot(
@@ -100,15 +104,15 @@ def test_backtest_explains_queues_left_alone_by_tag_little_evidence_or_missing_s
 def test_backtest_cannot_judge_a_queue_with_malformed_attributes_but_judges_the_others(
     tmp_path: Path,
 ) -> None:
-    known = read_configuration(_write_snapshot(tmp_path / "s.json", ["odd", "orders"]))
+    configuration = read_configuration(_write_snapshot(tmp_path / "s.json", ["odd", "orders"]))
 
     def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
-        facts = known.read_facts(queue_arn, needs)
+        facts = configuration.read_facts(queue_arn, needs)
         odd = {"VisibilityTimeout": "soon"} if queue_arn == _make_arn("odd") else {}
         return replace(facts, attributes={**facts.attributes, **odd})
 
-    asked = Backtest(Configuration(known.tags, read_facts))
-    first, second = asked.judge_incidents([_make_incident("odd"), _make_incident("orders")])
+    backtest = Backtest(Configuration(configuration.tags, read_facts))
+    first, second = backtest.judge_incidents([_make_incident("odd"), _make_incident("orders")])
     assert (_list_outcomes(first)[2], _list_outcomes(second)[2]) == ("cannot say", "does")
 
 
@@ -117,11 +121,11 @@ def test_backtest_respects_a_lowering_mode_tag_and_only_proposes_propose_only_sy
 ) -> None:
     os.mkfifo(tmp_path / "nobody-waits-for-this.json")
     _write_snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
-    (found,) = _judge(tmp_path, _make_incident("orders"))
-    assert _list_outcomes(found) == ["only notes"] * 3
+    (judged,) = _judge(tmp_path, _make_incident("orders"))
+    assert _list_outcomes(judged) == ["only notes"] * 3
     plain = _write_snapshot(tmp_path / "s.json", ["orders.fifo"])
-    (found,) = _judge(plain, _make_incident("orders.fifo", symptom="dedup_id_missing"))
-    assert _list_outcomes(found) == ["only notes", "proposes", "proposes"]
+    (judged,) = _judge(plain, _make_incident("orders.fifo", symptom="dedup_id_missing"))
+    assert _list_outcomes(judged) == ["only notes", "proposes", "proposes"]
 
 
 def test_backtest_refuses_changes_for_a_mass_symptom_and_counts_one_notification(
@@ -192,8 +196,10 @@ def test_backtest_without_spark_says_how_to_install_the_nightly_extra(
 ) -> None:
     monkeypatch.setattr(nightly_run, "JOB_MODULE", "no_such_thing.job")
     snapshot = _write_snapshot(tmp_path / "s.json", ["orders"])
-    said = _read_refusal("--queues", str(snapshot), "--out", str(tmp_path))
-    assert "no_such_thing is not installed: in a clone of Mendq, pip install '.[nightly]'" in said
+    message = _read_refusal("--queues", str(snapshot), "--out", str(tmp_path))
+    assert (
+        "no_such_thing is not installed: in a clone of Mendq, pip install '.[nightly]'" in message
+    )
 
 
 def test_backtest_refuses_a_missing_out_folder_before_reading_the_trail(
@@ -216,10 +222,10 @@ def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
 ) -> None:
     operator.aws.queue("orders", "heal")
     operator.aws.queue("left-alone", "off")
-    asked: list[str] = []
+    job_arguments: list[str] = []
 
     def run(arguments: Iterable[str], *_: Any) -> tuple[Exit, BacktestRun]:
-        asked.extend(arguments)
+        job_arguments.extend(arguments)
         incidents = (_make_incident("orders"), _make_incident("left-alone"), _make_incident("gone"))
         return Exit.DONE, BacktestRun((), ("2026-11-10",), incidents)
 
@@ -229,12 +235,12 @@ def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
     urls: list[str] = []
     note: Any = lambda params, **_: urls.append(params.get("QueueUrl", ""))  # noqa: E731
     operator.account.session.events.register("provide-client-params.sqs.*", note)
-    said = operator.run_json("backtest", *days)
+    report = operator.run_json("backtest", *days)
     assert not [url for url in urls if url.endswith("gone")], "a name of no queue is not asked"
     assert read_account_state(operator) == before
-    assert asked[-2:] == ["--account=123456789012", "--region=us-east-1"]
-    assert said["modes"]["heal"]["would"] == {"does": 1, "leaves it alone": 1, "cannot say": 1}
-    assert set(said["left_alone"]) == {_make_arn("left-alone"), _make_arn("gone")}
+    assert job_arguments[-2:] == ["--account=123456789012", "--region=us-east-1"]
+    assert report["modes"]["heal"]["would"] == {"does": 1, "leaves it alone": 1, "cannot say": 1}
+    assert set(report["left_alone"]) == {_make_arn("left-alone"), _make_arn("gone")}
 
 
 @pytest.mark.timeout(600)
@@ -243,8 +249,8 @@ def test_backtest_finds_the_same_incidents_as_an_independent_count_of_the_trail(
 ) -> None:
     hostile = write_scene(tmp_path, 0, SceneSize(bursts=15, chained=20, records_of_largest_file=24))
     counted = count_incidents(hostile.trail, tmp_path / "no" / "cases")
-    every = list(chain.from_iterable(counted.incidents.values()))
-    rows = [incident for incident in every if not is_own_queue(incident["queue_arn"])]
+    counted_incidents = list(chain.from_iterable(counted.incidents.values()))
+    rows = [incident for incident in counted_incidents if not is_own_queue(incident["queue_arn"])]
     names = {row["queue_arn"].rpartition(":")[2] for row in rows if ":" in row["queue_arn"]}
     snapshot = _write_snapshot(tmp_path / "s.json", sorted(names))
     days = (hostile.days[0], hostile.days[-1])
@@ -252,21 +258,21 @@ def test_backtest_finds_the_same_incidents_as_an_independent_count_of_the_trail(
     more = ("--queues", str(snapshot), "--out", str(tmp_path), "--json")
     result = CliRunner().invoke(app, ["backtest", *arguments, *more])
     assert result.exit_code in {Exit.DONE, Exit.OVERRIDDEN}, result.output
-    said = json.loads(result.stdout)
-    written = {date.fromisoformat(day) for day in said["days"]}
+    report = json.loads(result.stdout)
+    written = {date.fromisoformat(day) for day in report["days"]}
     assert written >= set(hostile.days)
-    theirs = sorted(_key(row) for row in rows if row["first_failure"].date() in written)
-    ours = [entry["incident"] for entry in said["incidents"]]
+    counted_keys = sorted(_key(row) for row in rows if row["first_failure"].date() in written)
+    reported_incidents = [entry["incident"] for entry in report["incidents"]]
     read = [
         incident | {"first_failure": datetime.fromisoformat(incident["first_failure"])}
-        for incident in ours
+        for incident in reported_incidents
     ]
-    assert sorted(map(_key, read)) == theirs
-    decided = [entry["incident"] for entry in said["incidents"] if entry["incident"]["evidence"]]
+    assert sorted(map(_key, read)) == counted_keys
+    decided = [entry["incident"] for entry in report["incidents"] if entry["incident"]["evidence"]]
     assert len(decided) == sum(row["why"] == "unknown" for row in rows) > 0
-    (page,) = (Path(path).read_text() for path in said["pages"])
+    (page,) = (Path(path).read_text() for path in report["pages"])
     assert "Had Mendq been there" in page
-    assert f"Had Mendq been there in mode heal: {len(theirs)} incidents" in page
+    assert f"Had Mendq been there in mode heal: {len(counted_keys)} incidents" in page
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:

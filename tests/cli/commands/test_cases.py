@@ -24,12 +24,12 @@ def test_cases_lists_newest_first_with_the_newest_transition_of_each_case(
     older = operator.open_applied_case("older.fifo")
     operator.aws.later(minutes=5)
     newer = operator.open_applied_case("newer.fifo")
-    found = operator.run_json("cases")
-    assert [case["case_id"] for case in found] == [newer, older]
-    assert list(found[0]) == KEYS
-    assert found[0]["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
-    assert found[0]["state"] == "applied"
-    assert found[0]["opened_at"] > found[1]["opened_at"]
+    cases = operator.run_json("cases")
+    assert [case["case_id"] for case in cases] == [newer, older]
+    assert list(cases[0]) == KEYS
+    assert cases[0]["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
+    assert cases[0]["state"] == "applied"
+    assert cases[0]["opened_at"] > cases[1]["opened_at"]
     move_case(operator.aws, load_newest_case(operator.aws), "closed")
     assert [case["state"] for case in operator.run_json("cases")] == ["closed", "applied"]
     assert [case["case_id"] for case in operator.run_json("cases", "--open")] == [older]
@@ -75,17 +75,17 @@ def test_cases_shows_the_approval_deadline_of_a_proposal_or_that_the_deadline_is
     case_id = operator.open_proposed_case()
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
     ends_at = load_newest_case(operator.aws).at + hours
-    shown = operator.read_output("cases")
-    assert "not made: VisibilityTimeout: 30 s -> 45 s" in shown
-    assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
+    output = operator.read_output("cases")
+    assert "not made: VisibilityTimeout: 30 s -> 45 s" in output
+    assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in output
 
     def unreadable(_: FakeDeployedAccount) -> None:
         raise CommandError("no settings")
 
     monkeypatch.setattr(FakeDeployedAccount, "settings", property(unreadable))
-    shown = operator.read_output("cases")
-    assert case_id in shown
-    assert "until when is not known" in shown
+    output = operator.read_output("cases")
+    assert case_id in output
+    assert "until when is not known" in output
 
 
 HOSTILE = "x\x1b[2J\x9b\r\n\N{RIGHT-TO-LEFT OVERRIDE}[red]/"

@@ -62,9 +62,9 @@ def list_queue_names(document: Any) -> set[str]:
 
 
 def test_cost_counts_the_calls_of_managed_queues_only(operator: Operator) -> None:
-    found = operator.run_json("cost")
-    assert list_queue_names(found) == {"busy", "silent.fifo"}
-    busy, silent = sorted(found["queues"], key=lambda each: each["queue_arn"])
+    costs = operator.run_json("cost")
+    assert list_queue_names(costs) == {"busy", "silent.fifo"}
+    busy, silent = sorted(costs["queues"], key=lambda each: each["queue_arn"])
     assert busy["a_month"] == {
         name: round(week_count * 30 / 7) for name, week_count in WEEK.items()
     }
@@ -77,8 +77,8 @@ def test_cost_counts_the_calls_of_managed_queues_only(operator: Operator) -> Non
 def test_cost_prices_each_trail_choice_and_names_the_symptoms_that_would_stay_blind(
     operator: Operator,
 ) -> None:
-    found = operator.run_json("cost")
-    every, without, deletes, sends = found["choices"]
+    costs = operator.run_json("cost")
+    every, without, deletes, sends = costs["choices"]
     prices = [choice["dollars_per_month"] for choice in (every, without, deletes, sends)]
     assert prices == [98.57, 8.57, 4.29, 4.29]
     assert "ReceiveMessage" not in without["event_names"]
@@ -92,20 +92,20 @@ def test_cost_with_all_counts_every_queue_and_needs_no_stack(
     deny_operation(operator, "cloudformation", "GetTemplate")
     for own in ("Mendq-IntakeQueue6FB53B87", PROBE_QUEUE):
         operator.aws.queue(own, tag=None)
-    found = operator.run_json("cost", "--all", code=1)
-    assert list_queue_names(found) == {"busy", "silent.fifo", "unmanaged"}
-    (said,) = found["not_looked_at"]
-    assert (said["check"], said["remedy"]) == ("the stack", "allow cloudformation:GetTemplate")
-    assert found["stack"]["dollars_per_month_without_dashboard"] is None
+    costs = operator.run_json("cost", "--all", code=1)
+    assert list_queue_names(costs) == {"busy", "silent.fifo", "unmanaged"}
+    (fault,) = costs["not_looked_at"]
+    assert (fault["check"], fault["remedy"]) == ("the stack", "allow cloudformation:GetTemplate")
+    assert costs["stack"]["dollars_per_month_without_dashboard"] is None
 
 
 def test_cost_with_most_counts_that_many_queues_and_says_that_more_exist(
     operator: Operator,
 ) -> None:
-    found = operator.run_json("cost", "--most", "1")
-    assert found["are_more_queues"] is True
-    assert len(found["queues"]) == 1
-    assert found["asking_cost_dollars"] == 0.00004
+    costs = operator.run_json("cost", "--most", "1")
+    assert costs["are_more_queues"] is True
+    assert len(costs["queues"]) == 1
+    assert costs["asking_cost_dollars"] == 0.00004
     assert "the first 1 were counted" in operator.run("cost", "--most", "1").stdout
 
 
@@ -113,24 +113,28 @@ def test_cost_without_cloudwatch_rights_reports_unknown_prices_instead_of_zero(
     operator: Operator,
 ) -> None:
     deny_operation(operator, "cloudwatch", "GetMetricData")
-    found = operator.run_json("cost", code=1)
-    assert [fault["check"] for fault in found["not_looked_at"]] == ["the calls of the queues"]
-    assert {choice["dollars_per_month"] for choice in found["choices"]} == {None}
-    assert found["stack"]["lines"]
-    shown = operator.run("cost").stdout
-    assert "not known" in shown
-    assert "-> allow cloudwatch:GetMetricData" in shown
+    costs = operator.run_json("cost", code=1)
+    assert [fault["check"] for fault in costs["not_looked_at"]] == ["the calls of the queues"]
+    assert {choice["dollars_per_month"] for choice in costs["choices"]} == {None}
+    assert costs["stack"]["lines"]
+    output = operator.run("cost").stdout
+    assert "not known" in output
+    assert "-> allow cloudwatch:GetMetricData" in output
 
 
-@pytest.mark.parametrize("template", [{"Description": "no resources"}, "Resources: [}", None])
+@pytest.mark.parametrize(
+    "template",
+    [{"Description": "no resources"}, "Resources: [}", None],
+    ids=["no resources", "malformed YAML", "no template"],
+)
 def test_cost_counts_calls_if_the_template_of_the_stack_cannot_be_priced(
     operator: Operator, template: object
 ) -> None:
     set_template(operator, template)
-    found = operator.run_json("cost", code=1)
-    (said,) = found["not_looked_at"]
-    assert said["check"] == "the stack"
-    assert "its template cannot be priced" in said["says"]
-    assert found["stack"]["dollars_per_month_without_dashboard"] is None
-    assert list_queue_names(found) == {"busy", "silent.fifo"}
-    assert {choice["dollars_per_month"] for choice in found["choices"]} != {None}
+    costs = operator.run_json("cost", code=1)
+    (fault,) = costs["not_looked_at"]
+    assert fault["check"] == "the stack"
+    assert "its template cannot be priced" in fault["says"]
+    assert costs["stack"]["dollars_per_month_without_dashboard"] is None
+    assert list_queue_names(costs) == {"busy", "silent.fifo"}
+    assert {choice["dollars_per_month"] for choice in costs["choices"]} != {None}

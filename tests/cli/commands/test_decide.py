@@ -41,8 +41,8 @@ def test_approve_with_json_returns_the_error_code_of_the_lambdas_refusal(
     operator.set_lambda_answers("ApproveFunction", answer)
     assert operator.run_json("approve", case_id, "--yes", code=1) == answer
     operator.set_lambda_answers("ApproveFunction", answer)
-    shown = operator.read_output("approve", case_id, "--yes", code=1)
-    assert "nothing was changed by this command" in shown
+    output = operator.read_output("approve", case_id, "--yes", code=1)
+    assert "nothing was changed by this command" in output
 
 
 @pytest.mark.parametrize(("code", "waits"), [("frozen", "frozen"), ("", "owner_unavailable")])
@@ -54,9 +54,9 @@ def test_approve_that_cannot_be_applied_yet_is_recorded_and_waits(
     operator.set_lambda_answers("ApproveFunction", *[{**answer, "code": code}] * 2)
     found = operator.run_json("approve", case_id, "--yes")
     assert (found["state"], found["waits"]) == ("approved", waits)
-    shown = operator.read_output("approve", case_id, "--yes")
-    assert "changes are frozen: x recorded; the change waits" in shown
-    assert "nothing was changed" not in shown
+    output = operator.read_output("approve", case_id, "--yes")
+    assert "changes are frozen: x recorded; the change waits" in output
+    assert "nothing was changed" not in output
 
 
 @pytest.mark.parametrize(("word", "state"), [("decline", "declined"), ("close", "closed")])

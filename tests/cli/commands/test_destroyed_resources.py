@@ -40,9 +40,9 @@ def test_resources_of_a_destroyed_stack_are_found_if_there_is_no_stack_any_more(
     stub = stub_service(monkeypatch, "cloudformation")
     stub.add_client_error("list_stack_resources", "ValidationError", "Mendq does not exist")
     _left_behind(stub)
-    (found,) = operator.run_json("resources")
-    assert (found["kind"], found["name"]) == ("bucket", "kept-bucket")
-    assert found["destroyed_at"]
+    (resource,) = operator.run_json("resources")
+    assert (resource["kind"], resource["name"]) == ("bucket", "kept-bucket")
+    assert resource["destroyed_at"]
 
 
 def test_resources_without_cloudformation_rights_reports_the_denial_not_that_nothing_is_left(

@@ -27,24 +27,24 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def test_drill_refuses_an_existing_queue_name_and_leaves_that_queue_unchanged(
     operator: Operator,
 ) -> None:
-    theirs = operator.aws.queue(NAME, tag=None, VisibilityTimeout="2")
+    existing_queue = operator.aws.queue(NAME, tag=None, VisibilityTimeout="2")
     with (
         pytest.raises(CommandError, match="is there already") as stopped,
         make_drill_queue(operator.aws.clients.sqs, NAME, {"mendq": "heal"}),
     ):
         pytest.fail("the drill took a queue of somebody else")
     assert stopped.value.code is Exit.USAGE
-    assert operator.aws.visibility(theirs) == 2
-    url = operator.aws.url(theirs)
+    assert operator.aws.visibility(existing_queue) == 2
+    url = operator.aws.url(existing_queue)
     assert not operator.aws.clients.sqs.list_queue_tags(QueueUrl=url).get("Tags")
 
 
 def _end_drill_case(operator: Operator) -> DrillRun:
-    made: Any = SimpleNamespace(visibility_timeout_seconds=operator.aws.visibility(NAME))
-    this = DrillRun(Invocation(), made, "", Mode.HEAL, case=load_newest_case(operator.aws))
-    made.visibility_timeout_seconds = 30
-    this.end_case()
-    return this
+    drill_queue: Any = SimpleNamespace(visibility_timeout_seconds=operator.aws.visibility(NAME))
+    run = DrillRun(Invocation(), drill_queue, "", Mode.HEAL, case=load_newest_case(operator.aws))
+    drill_queue.visibility_timeout_seconds = 30
+    run.end_case()
+    return run
 
 
 def test_drill_reports_a_case_that_it_cannot_roll_back_and_closes_an_overridden_case(
@@ -53,9 +53,9 @@ def test_drill_reports_a_case_that_it_cannot_roll_back_and_closes_an_overridden_
     case_id = operator.open_applied_case()
     refused = {"error": "claimed", "reason": "another run is at work"}
     operator.set_lambda_answers("RollbackFunction", refused)
-    this = _end_drill_case(operator)
-    assert this.case_ending_fault == f"{case_id} stays applied: another run is at work"
-    assert this.stages == []
+    run = _end_drill_case(operator)
+    assert run.case_ending_fault == f"{case_id} stays applied: another run is at work"
+    assert run.stages == []
     move_case(operator.aws, load_newest_case(operator.aws), "overridden")
     operator.connect_lambdas()
     assert [stage["stage"] for stage in _end_drill_case(operator).stages] == ["case ended: closed"]
@@ -69,20 +69,28 @@ def test_drill_reports_a_case_that_it_cannot_roll_back_and_closes_an_overridden_
         (signal.SIGINT, "observe", ["observed"]),
         (signal.SIGINT, "", []),
     ],
+    ids=[
+        "SIGINT heal",
+        "SIGTERM heal",
+        "SIGHUP heal",
+        "SIGINT propose",
+        "SIGINT observe",
+        "SIGINT before a case",
+    ],
 )
 def test_drill_interrupted_by_a_signal_ends_its_case_and_deletes_its_queue(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, number: int, mode: str, ended: list[str]
 ) -> None:
     tags: dict[str, str] = {}
 
-    def send_signal(this: DrillRun, _: float) -> NoReturn:
+    def send_signal(run: DrillRun, _: float) -> NoReturn:
         sqs = operator.aws.clients.sqs
-        url = this.queue.url
+        url = run.queue.url
         tags.update(sqs.list_queue_tags(QueueUrl=url)["Tags"])
         if mode:
             sqs.tag_queue(QueueUrl=url, Tags={"mendq": mode})
             operator.aws.later(seconds=200)
-            operator.aws.heal(operator.aws.late_deletes(this.queue_arn, "a", "b", "c"))
+            operator.aws.heal(operator.aws.late_deletes(run.queue_arn, "a", "b", "c"))
         os.kill(os.getpid(), number)
         time.sleep(10)
         pytest.fail("the signal ended nothing")

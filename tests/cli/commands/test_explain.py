@@ -51,8 +51,8 @@ def test_explain_of_input_that_is_no_json_prints_one_line(content: bytes, says: 
 
 def test_explain_reports_a_successful_call_as_not_failed_and_an_unlisted_code_as_unknown() -> None:
     assert _explain(json.dumps(SUCCEEDED).encode())["unreadable"] == "not_failed"
-    found = _explain(json.dumps({**RECORD, "errorCode": "Surprise"}).encode())
-    assert (found["symptom"], found["match"]) == ("unknown:Surprise", None)
+    explanation = _explain(json.dumps({**RECORD, "errorCode": "Surprise"}).encode())
+    assert (explanation["symptom"], explanation["match"]) == ("unknown:Surprise", None)
 
 
 @pytest.mark.parametrize("packed", [True, False])

@@ -33,10 +33,12 @@ def test_export_run_again_rewrites_no_unchanged_file_and_removes_no_file(
     assert (done["written"], done["unchanged"]) == ([], ["orders.json"])
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert sorted(file.name for file in tmp_path.iterdir()) == ["gone.json", "orders.json"]
-    found = json.loads(path.read_text())
-    assert list(found) == sorted(found)
-    assert (found["attributes"]["Policy"], found["tags"]) == (POLICY, {"mendq": "heal"})
-    assert not [name for name in found["attributes"] if "Approximate" in name or "Time" in name[:4]]
+    exported = json.loads(path.read_text())
+    assert list(exported) == sorted(exported)
+    assert (exported["attributes"]["Policy"], exported["tags"]) == (POLICY, {"mendq": "heal"})
+    assert not [
+        name for name in exported["attributes"] if "Approximate" in name or "Time" in name[:4]
+    ]
 
 
 def test_export_replaces_a_file_atomically_and_writes_through_no_symlink(

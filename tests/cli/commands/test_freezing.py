@@ -33,9 +33,9 @@ def test_freeze_and_thaw_take_effect_only_with_yes_and_thaw_ends_every_freeze(
     operator.account.__dict__["identity"] = first["by"].replace("moto", "bob")
     second = operator.run_json("freeze", "a fire", "--yes")
     assert second["by"] != first["by"]
-    shown = operator.read_output("thaw", code=2)
+    output = operator.read_output("thaw", code=2)
     for freeze in (first, second):
-        assert f"frozen by {freeze['by']} at {freeze['at']}: {freeze['reason']}" in shown
+        assert f"frozen by {freeze['by']} at {freeze['at']}: {freeze['reason']}" in output
     assert sorted(str(_read_freeze_reason(operator)).split("; ")) == ["a fire", "deploying"]
     was = operator.run_json("thaw", "--yes")["was"]
     assert sorted(freeze["by"] for freeze in was) == sorted([first["by"], second["by"]])
@@ -45,10 +45,10 @@ def test_freeze_and_thaw_take_effect_only_with_yes_and_thaw_ends_every_freeze(
 def test_freeze_stores_its_reason_as_one_escaped_line_of_at_most_500_characters(
     operator: Operator,
 ) -> None:
-    said = operator.run_json("freeze", "up\nand\x1b[2J down " + "x" * 9_000, "--yes")
-    assert said["reason"].startswith("up and\\x1b[2J down xxx")
-    assert len(said["reason"]) == 500
-    assert _read_freeze_reason(operator) == said["reason"]
+    freeze = operator.run_json("freeze", "up\nand\x1b[2J down " + "x" * 9_000, "--yes")
+    assert freeze["reason"].startswith("up and\\x1b[2J down xxx")
+    assert len(freeze["reason"]) == 500
+    assert _read_freeze_reason(operator) == freeze["reason"]
     assert operator.run_json("freeze", " \n", "--yes")["reason"] == "no reason given"
 
 
@@ -67,6 +67,7 @@ def _put_freeze_by_hand(operator: Operator, **item: Any) -> None:
         ({"reason": {"N": "1"}, "by": {"BOOL": True}}, "no reason given"),
         ({"freezes": {"S": "x"}}, "no reason given"),
     ],
+    ids=["reason", "no field", "empty reason", "reason is a number", "freezes is a text"],
 )
 def test_freeze_item_put_by_hand_counts_whatever_its_fields_and_has_no_author(
     operator: Operator, item: dict[str, Any], reason: str

@@ -30,23 +30,23 @@ def test_history_lists_the_case_baselines_and_changes_of_a_queue_newest_first(
     _store_baseline(operator, arn)
     aws.later(days=1)
     aws.heal(aws.late_deletes(arn, "a", "b", "c"))
-    found = operator.run_json("history", "orders.fifo")
-    assert [event["kind"] for event in found["events"]] == [
+    history = operator.run_json("history", "orders.fifo")
+    assert [event["kind"] for event in history["events"]] == [
         "case",
         "baseline",
         "change",
         "baseline",
     ]
-    case, newer, change, first = found["events"]
+    case, newer, change, first = history["events"]
     assert case["symptom"] == "visibility_timeout_too_short"
     assert newer["says"] == ["a scan found it well with:", "VisibilityTimeout: 90 -> 60"]
     assert (change["principal_arn"], change["attributes"]) == (ALICE, ["VisibilityTimeout"])
     assert "VisibilityTimeout: not set -> 90" in first["says"]
-    assert found["changed_since_baseline"] == ["VisibilityTimeout: 60 -> 90"]
-    assert found["changes_not_known"] is None
-    shown = operator.run("history", arn).stdout
+    assert history["changed_since_baseline"] == ["VisibilityTimeout: 60 -> 90"]
+    assert history["changes_not_known"] is None
+    output = operator.run("history", arn).stdout
     for words in ("differs now in:", "VisibilityTimeout: 90 -> 60", f"by {ALICE}"):
-        assert words in shown
+        assert words in output
 
 
 def test_history_says_if_a_queue_has_no_baseline_or_has_not_changed_since(
@@ -64,14 +64,14 @@ def test_history_of_a_deleted_queue_is_still_shown(operator: Operator) -> None:
     arn = operator.aws.queue("orders")
     _store_baseline(operator, arn)
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(arn))
-    found = operator.run_json("history", arn)
-    assert (found["queue_exists"], len(found["events"])) == (False, 1)
+    history = operator.run_json("history", arn)
+    assert (history["queue_exists"], len(history["events"])) == (False, 1)
     assert "the queue is gone" in operator.read_output("history", arn)
 
 
 def test_history_escapes_terminal_codes_in_queue_tags(operator: Operator) -> None:
     arn = operator.aws.queue("orders")
     _store_baseline(operator, arn, **{"team\x1b[2J": "\x1b[2J[bold]"})
-    shown = operator.run("history", arn).stdout
-    assert "\x1b" not in shown
-    assert "[bold]" in shown
+    output = operator.run("history", arn).stdout
+    assert "\x1b" not in output
+    assert "[bold]" in output

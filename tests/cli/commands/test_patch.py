@@ -34,18 +34,18 @@ def test_patch_prints_the_diff_of_a_fix_and_does_not_edit_the_template(
 ) -> None:
     case_id = operator.open_applied_case()
     after = load_newest_case(operator.aws).steps[0]["after"]
-    found = operator.run_json("patch", "orders.fifo", "--template", file)
-    (change,) = found["changes"]
-    assert (found["case_id"], found["state"], found["is_made"]) == (case_id, "applied", True)
+    patch = operator.run_json("patch", "orders.fifo", "--template", file)
+    (change,) = patch["changes"]
+    assert (patch["case_id"], patch["state"], patch["is_made"]) == (case_id, "applied", True)
     assert (change["file"], change["line"]) == (file, 7)
-    assert (change["old"], change["new"], found["overridden"]) == ("30", after, {})
-    assert found["diff"][-2:] == [
+    assert (change["old"], change["new"], patch["overridden"]) == ("30", after, {})
+    assert patch["diff"][-2:] == [
         "-      VisibilityTimeout: 30",
         f"+      VisibilityTimeout: {after}",
     ]
-    shown = operator.run("patch", case_id, "--template", file)
-    assert shown.exit_code == 0
-    assert "\n".join(found["diff"]) in shown.output
+    result = operator.run("patch", case_id, "--template", file)
+    assert result.exit_code == 0
+    assert "\n".join(patch["diff"]) in result.output
     assert Path(file).read_text() == TEMPLATE
     Path(file).write_text(TEMPLATE.replace("30", after))
     assert operator.run_json("patch", case_id, "--template", file)["diff"] == []
@@ -55,8 +55,8 @@ def test_patch_of_a_proposal_prints_the_diff_and_says_that_the_change_is_not_mad
     operator: Operator, file: str
 ) -> None:
     case_id = operator.open_proposed_case()
-    found = operator.run_json("patch", case_id, "--template", file)
-    assert (found["is_made"], bool(found["diff"])) == (False, True)
+    patch = operator.run_json("patch", case_id, "--template", file)
+    assert (patch["is_made"], bool(patch["diff"])) == (False, True)
     assert "proposed, not made" in operator.read_output("patch", case_id, "--template", file)
 
 
@@ -65,21 +65,21 @@ def test_patch_offers_no_line_for_a_value_that_a_person_changed_since(
 ) -> None:
     case_id = operator.open_applied_case()
     operator.set_visibility_by_hand(77)
-    found = operator.run_json("patch", case_id, "--template", file, code=3)
-    assert (found["changes"], found["overridden"]) == ([], {"VisibilityTimeout": "77"})
-    shown = operator.read_output("patch", case_id, "--template", file, code=3)
-    assert "somebody has set 77 s since, which stays" in shown
+    patch = operator.run_json("patch", case_id, "--template", file, code=3)
+    assert (patch["changes"], patch["overridden"]) == ([], {"VisibilityTimeout": "77"})
+    output = operator.read_output("patch", case_id, "--template", file, code=3)
+    assert "somebody has set 77 s since, which stays" in output
 
 
 def test_patch_of_a_rolled_back_case_offers_no_change(operator: Operator, file: str) -> None:
     case_id = operator.open_applied_case()
     operator.connect_lambdas()
     operator.run("rollback", case_id, "--yes")
-    found = operator.run_json("patch", case_id, "--template", "gone.yaml")
-    assert (found["state"], found["changes"]) == ("rolled_back", [])
+    patch = operator.run_json("patch", case_id, "--template", "gone.yaml")
+    assert (patch["state"], patch["changes"]) == ("rolled_back", [])
     assert "nothing to patch" in operator.read_output("patch", case_id, "--template", file)
-    said = operator.read_refusal("patch", "orders.fifo", "--template", file, code=4)
-    assert "a closed one needs its id" in said
+    message = operator.read_refusal("patch", "orders.fifo", "--template", file, code=4)
+    assert "a closed one needs its id" in message
 
 
 @pytest.mark.parametrize(
@@ -91,6 +91,7 @@ def test_patch_of_a_rolled_back_case_offers_no_change(operator: Operator, file: 
         ("\x1b[2J", 2, "shop.yaml: "),
         (None, 2, "cannot be read"),
     ],
+    ids=["no queue", "another queue", "two queues", "no YAML", "no file"],
 )
 def test_patch_refuses_an_unreadable_template_or_one_without_exactly_one_matching_queue(
     operator: Operator, file: str, text: str | None, code: int, says: str
@@ -107,8 +108,8 @@ def test_patch_exits_with_1_if_lines_must_be_written_by_hand_and_with_4_without_
 ) -> None:
     case_id = operator.open_applied_case()
     Path(file).write_text("Resources: {Orders: {Type: AWS::SQS::Queue, Properties: {}}}")
-    found = operator.run_json("patch", case_id, "--template", file, "--resource", "Orders", code=1)
-    assert "by hand" in found["changes"][0]["note"]
+    patch = operator.run_json("patch", case_id, "--template", file, "--resource", "Orders", code=1)
+    assert "by hand" in patch["changes"][0]["note"]
     assert "no case" in operator.read_refusal("patch", "gone", "--template", file, code=4)
 
 
@@ -116,9 +117,9 @@ def test_patch_escapes_control_characters_of_the_template(operator: Operator, fi
     case_id = operator.open_applied_case()
     evil = '      Tags: [{Key: a, Value: "\u202ex"}]\n'
     Path(file).write_text(TEMPLATE + evil, encoding="utf-8")
-    shown = operator.run("patch", case_id, "--template", file)
-    assert "\\x202e" in shown.output
-    assert "\u202e" not in shown.output
+    result = operator.run("patch", case_id, "--template", file)
+    assert "\\x202e" in result.output
+    assert "\u202e" not in result.output
 
 
 def test_patch_of_terraform_without_hcl2_says_to_install_the_lint_extra(
@@ -135,6 +136,6 @@ def test_patch_of_a_deleted_queue_offers_no_line(operator: Operator, file: str) 
     case_id = operator.open_applied_case()
     sqs = operator.aws.clients.sqs
     sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
-    said = operator.read_refusal("patch", case_id, "--template", file, code=4)
-    assert "orders.fifo is gone: there is nothing to patch" in said
+    message = operator.read_refusal("patch", case_id, "--template", file, code=4)
+    assert "orders.fifo is gone: there is nothing to patch" in message
     assert Path(file).read_text() == TEMPLATE

@@ -23,31 +23,31 @@ def queue(operator: Operator) -> str:
     """A queue whose policy was set an hour ago."""
     aws = operator.aws
     aws.later(hours=-1)
-    made = aws.queue("orders", Policy=GRANTS)
+    queue_arn = aws.queue("orders", Policy=GRANTS)
     aws.later(hours=1)
-    return made
+    return queue_arn
 
 
 def _load_pin(operator: Operator) -> Pin:
-    found = Pins(operator.aws.clients.dynamodb, "case_store").load(QUEUE)
-    assert found is not None
-    return found
+    pin = Pins(operator.aws.clients.dynamodb, "case_store").load(QUEUE)
+    assert pin is not None
+    return pin
 
 
 def test_policy_pin_shows_the_whole_policy_and_stores_its_exact_text(
     operator: Operator, queue: str
 ) -> None:
     result = operator.run("policy", "pin", queue, "--yes")
-    shown = "".join(result.output.split())
+    output = "".join(result.output.split())
     for line in json.dumps(json.loads(GRANTS), indent=2).splitlines():
-        assert "".join(line.split()) in shown
-    found = _load_pin(operator)
-    assert (found.policy, found.digest, found.generation) == (GRANTS, digest_of_policy(GRANTS), 1)
-    assert found.digest in shown
-    assert found.pinned_by.startswith("arn:aws:")
+        assert "".join(line.split()) in output
+    pin = _load_pin(operator)
+    assert (pin.policy, pin.digest, pin.generation) == (GRANTS, digest_of_policy(GRANTS), 1)
+    assert pin.digest in output
+    assert pin.pinned_by.startswith("arn:aws:")
     attributes = operator.aws.attributes(queue)
-    assert found.queue_created_at.timestamp() == float(attributes["CreatedTimestamp"])
-    assert found.queue_modified_at.timestamp() == float(attributes["LastModifiedTimestamp"])
+    assert pin.queue_created_at.timestamp() == float(attributes["CreatedTimestamp"])
+    assert pin.queue_modified_at.timestamp() == float(attributes["LastModifiedTimestamp"])
 
 
 def test_policy_pin_refuses_a_queue_without_policy_or_with_a_policy_changed_just_now(
@@ -88,9 +88,9 @@ def test_policy_pin_again_shows_the_difference_and_never_reuses_a_generation_num
     operator.aws.later(hours=-1)
     set_policy(operator.aws, QUEUE, make_policy(WORKER, DEPLOYS, "*"))
     operator.aws.later(hours=1)
-    shown = operator.read_output("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
+    output = operator.read_output("policy", "pin", "orders", "--yes", "--automation", DEPLOYS)
     for text in ("it may let everybody in", "Different from generation 1", "is new"):
-        assert text in shown
+        assert text in output
     assert (_load_pin(operator).generation, _load_pin(operator).automation) == (2, (DEPLOYS,))
     assert operator.read_refusal("policy", "unpin", "orders", code=2).startswith("not confirmed")
     document = operator.run_json("policy", "unpin", "orders", "--yes")
@@ -112,27 +112,31 @@ def test_policy_show_says_if_the_pinned_policy_is_in_force_and_who_overwrote_the
     operator: Operator,
 ) -> None:
     operator.run_json("policy", "pin", "orders", "--yes")
-    found = operator.run_json("policy", "show", "orders")
-    assert (found["stands"], found["good"], found["doubt"]) == (True, True, "")
-    assert found["policy"] == GRANTS
-    found = _change_policy(operator, 25, EMPTIED, **cloudformation_fields())
-    assert (found["stands"], found["good"]) == (False, True)
-    assert found["overwritten_by"] == "CloudFormation"
-    found = _change_policy(operator, 8, make_policy(DEPLOYS))
-    assert (found["stands"], found["good"], found["passes"]) == (False, False, False)
-    assert "has changed it since" in found["doubt"]
+    document = operator.run_json("policy", "show", "orders")
+    assert (document["stands"], document["good"], document["doubt"]) == (True, True, "")
+    assert document["policy"] == GRANTS
+    document = _change_policy(operator, 25, EMPTIED, **cloudformation_fields())
+    assert (document["stands"], document["good"]) == (False, True)
+    assert document["overwritten_by"] == "CloudFormation"
+    document = _change_policy(operator, 8, make_policy(DEPLOYS))
+    assert (document["stands"], document["good"], document["passes"]) == (False, False, False)
+    assert "has changed it since" in document["doubt"]
     # The current policy is offered only together with its difference.
-    shown = operator.read_output("policy", "show", "orders")
-    for line in found["different"]:
-        assert " ".join(line.split()) in shown
-    assert shown.index("Different now") < shown.index("If somebody meant the difference above")
+    output = operator.read_output("policy", "show", "orders")
+    for line in document["different"]:
+        assert " ".join(line.split()) in output
+    assert output.index("Different now") < output.index("If somebody meant the difference above")
     _change_policy(operator, 2, EMPTIED)
     operator.aws.history.clear()  # CloudTrail has not delivered the change yet
-    found = operator.run_json("policy", "show", "orders")
-    assert (found["good"], found["passes"], bool(found["different"])) == (False, True, True)
-    shown = operator.read_output("policy", "show", "orders")
-    assert "wait: CloudTrail tells late" in shown
-    assert "`mendq policy pin`" not in shown
+    document = operator.run_json("policy", "show", "orders")
+    assert (document["good"], document["passes"], bool(document["different"])) == (
+        False,
+        True,
+        True,
+    )
+    output = operator.read_output("policy", "show", "orders")
+    assert "wait: CloudTrail tells late" in output
+    assert "`mendq policy pin`" not in output
 
 
 def test_policy_with_duplicate_keys_is_shown_as_escaped_raw_text() -> None:
@@ -164,9 +168,11 @@ def test_policy_unpin_removes_an_unreadable_pin_and_show_and_pin_name_unpin_as_t
 ) -> None:
     item = _put_pin_item(operator, attributes)
     for word in ("show", "pin"):
-        said = operator.read_refusal("policy", word, "orders", *["--yes"] * (word == "pin"), code=1)
-        assert "cannot be read" in said
-        assert "policy unpin" in said
+        message = operator.read_refusal(
+            "policy", word, "orders", *["--yes"] * (word == "pin"), code=1
+        )
+        assert "cannot be read" in message
+        assert "policy unpin" in message
     assert "not confirmed" in operator.read_refusal("policy", "unpin", "orders", code=2)
     assert _read_pin_item(operator) == item, "nothing was changed so far"
     operator.run_json("policy", "unpin", "orders", "--yes")
@@ -208,6 +214,6 @@ def test_policy_unpin_with_an_empty_source_is_refused_and_keeps_the_pin(
 ) -> None:
     """An unset shell variable names no source. It must not stand for the whole pin."""
     operator.run_json("policy", "pin", "orders", "--yes")
-    asked = ("policy", "unpin", queue, "--source", "", "--yes")
-    assert "is no queue's name" in operator.read_refusal(*asked, code=2)
+    arguments = ("policy", "unpin", queue, "--source", "", "--yes")
+    assert "is no queue's name" in operator.read_refusal(*arguments, code=2)
     assert operator.run_json("policy", "show", "orders")["generation"] == 1

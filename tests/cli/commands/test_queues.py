@@ -21,8 +21,8 @@ NAMES = ("a-well", "b-found", "c-skipped", "d-failed", "e-later")
 
 
 def list_queues(operator: Operator) -> dict[str, dict[str, Any]]:
-    found = operator.run_json("queues")["queues"]
-    return {queue["queue_arn"].rpartition(":")[2]: queue for queue in found}
+    queues = operator.run_json("queues")["queues"]
+    return {queue["queue_arn"].rpartition(":")[2]: queue for queue in queues}
 
 
 def put_scan_result(
@@ -62,10 +62,10 @@ def test_queues_lists_each_queue_with_the_result_of_its_last_scan(operator: Oper
     assert thought["c-skipped"]["skipped_for_budget"] is True
     assert len(thought["d-failed"]["not_looked_at"]) == 300
     assert thought["e-later"]["at"][:13] == f"{before:%Y-%m-%dT%H}", "the newest has not come to it"
-    shown = operator.read_output("queues")
-    assert "nothing found" in shown
-    assert "not measured, for the budget" in shown
-    assert r"not or not wholly looked at: it \x1b[2J refuses us" in shown
+    output = operator.read_output("queues")
+    assert "nothing found" in output
+    assert "not measured, for the budget" in output
+    assert r"not or not wholly looked at: it \x1b[2J refuses us" in output
 
 
 def test_queues_lists_the_open_cases_of_each_queue(operator: Operator) -> None:
@@ -79,12 +79,12 @@ def test_queues_shows_tags_not_understood_and_counts_queues_tagged_off(
 ) -> None:
     operator.aws.queue("billing", "Heal")
     operator.aws.queue("left", "off")
-    found = operator.run_json("queues")
-    assert found["off"] == [make_arn("left")]
-    (billing,) = found["queues"]
+    listing = operator.run_json("queues")
+    assert listing["off"] == [make_arn("left")]
+    (billing,) = listing["queues"]
     assert billing["mode"] == "observe"
-    (said,) = billing["tags_not_understood"]
-    assert said.startswith("the tag mendq says Heal, which is none of")
+    (sentence,) = billing["tags_not_understood"]
+    assert sentence.startswith("the tag mendq says Heal, which is none of")
     assert "1 managed queue; off by tag: left" in operator.read_output("queues")
 
 

@@ -49,7 +49,9 @@ def test_report_of_a_missing_week_writes_no_file_and_names_the_existing_weeks(
     assert list(here.iterdir()) == []
 
 
-@pytest.mark.parametrize("arguments", [(), ("--week", "2026-W46")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("--week", "2026-W46")], ids=["newest week", "named week"]
+)
 def test_report_of_a_week_with_a_summary_but_no_page_yet_says_to_try_again(
     operator: Operator, here: Path, arguments: tuple[str, ...]
 ) -> None:
@@ -61,9 +63,9 @@ def test_report_of_a_week_with_a_summary_but_no_page_yet_says_to_try_again(
     assert list(here.iterdir()) == []
     _deliver_report(operator, "2026-W45")
     assert "summed up" not in operator.run("report", "--week", "2026-W45").stdout
-    said = operator.read_output("report")
-    assert "2026-W46 is summed up and its page is not there yet" in said
-    assert "The page: mendq-report-2026-W45.html" in said
+    output = operator.read_output("report")
+    assert "2026-W46 is summed up and its page is not there yet" in output
+    assert "The page: mendq-report-2026-W45.html" in output
 
 
 def test_report_ignores_other_objects_in_the_bucket_and_says_there_is_no_report(
@@ -95,9 +97,9 @@ def test_report_keeps_an_identical_file_and_overwrites_a_different_file_only_wit
     assert operator.run_json("report")["written"] is False
     assert (here / FILE).stat().st_mtime_ns == before
     (here / FILE).write_bytes(b"mine")
-    said = operator.read_output("report", code=2)
+    output = operator.read_output("report", code=2)
     for words in ("26 incidents, 19 healed", f"{FILE} is there already and differs", "--yes"):
-        assert words in said
+        assert words in output
     assert (here / FILE).read_bytes() == b"mine"
     assert operator.run_json("report", "--yes")["written"] is True
     assert (here / FILE).read_bytes() == PAGE
@@ -106,13 +108,13 @@ def test_report_keeps_an_identical_file_and_overwrites_a_different_file_only_wit
 def test_report_with_open_starts_the_browser_except_with_json(
     operator: Operator, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", asked.append)
+    opened_urls: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", opened_urls.append)
     _deliver_report(operator)
     operator.run_json("report", "--open")
-    assert asked == []
+    assert opened_urls == []
     assert "no browser could be started" in operator.read_output("report", "--open")
-    assert asked == [(here / FILE).as_uri()]
+    assert opened_urls == [(here / FILE).as_uri()]
 
 
 def test_report_prints_the_verdict_and_the_first_actions_on_the_terminal(
@@ -120,12 +122,12 @@ def test_report_prints_the_verdict_and_the_first_actions_on_the_terminal(
 ) -> None:
     _deliver_report(operator)
     verdict = operator.run_json("report")["verdict"].splitlines()
-    shown = operator.read_output("report")
+    output = operator.read_output("report")
     assert len(verdict) > 5
     command = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
     first = "1. Set VisibilityTimeout of invoices to 690 s in its template."
     for line in (*verdict, first, command, f"The page: {FILE}"):
-        assert " ".join(line.split()) in shown
+        assert " ".join(line.split()) in output
 
 
 def test_report_escapes_terminal_codes_in_the_weekly_summary(operator: Operator) -> None:
@@ -136,10 +138,10 @@ def test_report_escapes_terminal_codes_in_the_weekly_summary(operator: Operator)
     for action in document["do_this_week"]:
         action.update({name: evil for name, value in action.items() if isinstance(value, str)})
     _deliver_report(operator, **document)
-    shown = operator.run("report").stdout
-    assert "mendq show" not in shown
-    assert not set(shown) & {"\x1b", "\x07", "\u202e", "\r"}
-    assert "[bold]x" in shown
+    output = operator.run("report").stdout
+    assert "mendq show" not in output
+    assert not set(output) & {"\x1b", "\x07", "\u202e", "\r"}
+    assert "[bold]x" in output
 
 
 @pytest.mark.parametrize("summary", [b"", b'{"schema": 2}'])
@@ -148,7 +150,7 @@ def test_report_with_an_unreadable_summary_writes_the_page_without_a_verdict(
 ) -> None:
     _deliver_report(operator)
     _put_object(operator, "summary/week=2026-W46/summary.json", summary)
-    found = operator.run_json("report")
-    assert (found["verdict"], (here / FILE).read_bytes()) == (None, PAGE)
+    result = operator.run_json("report")
+    assert (result["verdict"], (here / FILE).read_bytes()) == (None, PAGE)
     place = "s3://cases/report/week=2026-W46/report.html"
-    assert (found["file"], found["place"]) == (str(here / FILE), place)
+    assert (result["file"], result["place"]) == (str(here / FILE), place)

@@ -37,17 +37,17 @@ def stack(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Stubber:
 
 
 def test_resources_lists_only_the_stack_resources_that_still_exist(operator: Operator) -> None:
-    shown = operator.run("resources").output
+    output = operator.run("resources").output
     place = "Mendq in account 123456789012, us-east-1, deployed"
-    assert shown.startswith(f"\n{place}\n  bucket kept-bucket\nmake cdk ARGS=destroy leaves them")
+    assert output.startswith(f"\n{place}\n  bucket kept-bucket\nmake cdk ARGS=destroy leaves them")
 
 
-@pytest.mark.parametrize("listed", [(), ("kept-bucket-2",)])
+@pytest.mark.parametrize("listed", [(), ("kept-bucket-2",)], ids=["no bucket", "another bucket"])
 def test_resources_does_not_list_a_bucket_that_now_belongs_to_another_account(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, listed: Sequence[str]
 ) -> None:
     answer = {"Buckets": [{"Name": bucket} for bucket in listed]}
     stub_service(monkeypatch, "s3").add_response("list_buckets", answer, {"Prefix": "kept-bucket"})
-    said = operator.read_refusal("resources", code=4)
+    message = operator.read_refusal("resources", code=4)
     where = "in account 123456789012, us-east-1: see --profile and --region"
-    assert said == f"nothing is left of a stack Mendq {where}"
+    assert message == f"nothing is left of a stack Mendq {where}"

@@ -30,6 +30,7 @@ def test_rollback_since_option_accepts_ages_and_times_in_utc() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "asked"),
     [((), 2, [True]), (("--dry-run", "--yes"), 0, [True]), (("--yes",), 0, [True, False])],
+    ids=["no option", "--dry-run --yes", "--yes"],
 )
 def test_rollback_undoes_nothing_without_yes_or_with_dry_run(
     operator: Operator, options: tuple[str, ...], code: int, asked: list[bool]
@@ -45,15 +46,15 @@ def test_rollback_sends_messages_back_before_it_names_the_deletion_of_their_queu
 ) -> None:
     """An operator who pastes the commands in their order must lose no message."""
     case_id = operator.open_applied_case("orders.fifo")
-    made = "arn:aws:sqs:us-east-1:123456789012:orders-dlq.fifo"
+    dlq_arn = "arn:aws:sqs:us-east-1:123456789012:orders-dlq.fifo"
     command = "aws sqs delete-queue --region us-east-1 --queue-url URL"
-    over = {"attribute": "DeadLetterQueue", "before": "", "after": made, "command": command}
+    over = {"attribute": "DeadLetterQueue", "before": "", "after": dlq_arn, "command": command}
     operator.set_lambda_answers("RollbackFunction", _make_answer(case_id, "printed", **over))
-    shown = operator.run("rollback", case_id, "--dry-run").stdout
+    output = operator.run("rollback", case_id, "--dry-run").stdout
     back = "mendq redrive orders-dlq.fifo --to orders.fifo --from orders.fifo --all --dry-run"
     warning = "deleting the queue deletes its messages"
-    assert "orders-dlq.fifo stays, with its messages" in shown
-    assert shown.index(back) < shown.index(warning) < shown.index(command)
+    assert "orders-dlq.fifo stays, with its messages" in output
+    assert output.index(back) < output.index(warning) < output.index(command)
 
 
 def test_rollback_since_undoes_the_newest_case_first_and_skips_older_cases(
@@ -69,8 +70,8 @@ def test_rollback_since_undoes_the_newest_case_first_and_skips_older_cases(
         "RollbackFunction", *(_make_answer(case_id, "undone") for case_id in (second, first) * 2)
     )
     assert operator.run_json("rollback", "--since", "1min", "--yes") == []
-    found = operator.run_json("rollback", "--since", "3h", "--yes")
-    assert [case["case_id"] for case in found] == [second, first]
+    answers = operator.run_json("rollback", "--since", "3h", "--yes")
+    assert [case["case_id"] for case in answers] == [second, first]
 
 
 def _fix_queue_twice(operator: Operator, last: str) -> tuple[str, str, str]:
@@ -91,12 +92,12 @@ def _fix_queue_twice(operator: Operator, last: str) -> tuple[str, str, str]:
 
 def _list_undone_attributes(answers: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
     """Return case id, outcome, old and new value of each attribute, in the order of the answers."""
-    every = (
+    attributes = (
         (answer["case_id"], attribute) for answer in answers for attribute in answer["attributes"]
     )
     return [
         (case_id, attribute["outcome"], attribute["after"], attribute["before"])
-        for case_id, attribute in every
+        for case_id, attribute in attributes
     ]
 
 
@@ -111,10 +112,10 @@ def test_rollback_dry_run_of_two_fixes_on_one_queue_announces_what_rollback_does
     ((first,), (second,)) = (answer["attributes"] for answer in preview)
     assert first["now"] == first["after"]
     assert "now" not in second, "nobody has read it again"
-    shown = operator.read_output("rollback", "--since", "5h", "--dry-run")
-    assert shown.index(later) < shown.index("-> 45 s") < shown.index(earlier)
-    assert shown.index(earlier) < shown.index("45 s -> 30 s")
-    assert "not done" not in shown
+    output = operator.read_output("rollback", "--since", "5h", "--dry-run")
+    assert output.index(later) < output.index("-> 45 s") < output.index(earlier)
+    assert output.index(earlier) < output.index("45 s -> 30 s")
+    assert "not done" not in output
     assert operator.aws.visibility(queue) == stands
     done = _list_undone_attributes(operator.run_json("rollback", "--since", "5h", "--yes"))
     assert _list_undone_attributes(preview) == done
@@ -185,7 +186,7 @@ def test_rollback_of_a_rolled_back_case_shows_the_current_value_and_changes_noth
     case_id = operator.open_applied_case()
     operator.connect_lambdas()
     operator.run("rollback", case_id, "--yes")
-    asked = len(operator.account.invoked)
+    calls_before = len(operator.account.invoked)
     again = operator.read_output("rollback", case_id)
     for text in ("Rolled back already", "undone VisibilityTimeout: 45 s -> 30 s", ALICE):
         assert text in again
@@ -193,7 +194,10 @@ def test_rollback_of_a_rolled_back_case_shows_the_current_value_and_changes_noth
     operator.set_visibility_by_hand(77)
     announced = operator.read_output("rollback", case_id, "--yes", code=3)
     assert "kept VisibilityTimeout: 77 s, set since by somebody else" in announced
-    assert [event["dry_run"] for _, event in operator.account.invoked[asked:]] == [True, True]
+    assert [event["dry_run"] for _, event in operator.account.invoked[calls_before:]] == [
+        True,
+        True,
+    ]
     assert operator.aws.visibility("orders.fifo") == 77
 
 
@@ -203,8 +207,8 @@ def test_rollback_that_aws_denies_prints_the_command_to_run_by_hand(operator: Op
     command = "aws sqs set-queue-attributes --attributes VisibilityTimeout=30"
     refused = {"error": "aws_refused", "reason": "AWS refused the change: AccessDenied"}
     by_person = _make_answer(case_id, "printed", now="45", command=command)
-    asked = _make_answer(case_id, "undone", now="45"), {**by_person, **refused}
-    operator.set_lambda_answers("RollbackFunction", *asked, *asked)
+    answers = _make_answer(case_id, "undone", now="45"), {**by_person, **refused}
+    operator.set_lambda_answers("RollbackFunction", *answers, *answers)
     announced = operator.read_output("rollback", case_id, "--yes", code=1)
     assert "AccessDenied" in announced
     assert f"AWS did not let Mendq write VisibilityTimeout; by hand: {command}" in announced
@@ -216,6 +220,7 @@ def test_rollback_that_aws_denies_prints_the_command_to_run_by_hand(operator: Op
 @pytest.mark.parametrize(
     ("errors", "code"),
     [(("queue_gone", "queue_gone"), 4), (("queue_gone", "claimed"), 1), (("claimed", ""), 1)],
+    ids=["both queues deleted", "one deleted, one claimed", "one claimed"],
 )
 def test_rollback_exit_code_reports_a_failed_case_before_a_deleted_queue(
     operator: Operator, errors: tuple[str, str], code: int

@@ -34,17 +34,17 @@ def test_show_of_an_applied_case_has_timeline_evidence_plan_and_rollback_command
     operator: Operator,
 ) -> None:
     case_id = operator.open_applied_case()
-    found = operator.run_json("show", case_id)
-    assert found["facts"]["VisibilityTimeout"] == "30"
-    assert found["difference"] == ["VisibilityTimeout: 30 -> 45"]
-    assert [transition["to"] for transition in found["transitions"]] == ["applied"]
-    assert found["evidence"]["failed_calls"] == 3
-    assert found["undo"] == [f"mendq rollback {case_id} --region us-east-1"]
-    assert found["until"] is None
-    shown = operator.run("show", case_id).stdout
+    case = operator.run_json("show", case_id)
+    assert case["facts"]["VisibilityTimeout"] == "30"
+    assert case["difference"] == ["VisibilityTimeout: 30 -> 45"]
+    assert [transition["to"] for transition in case["transitions"]] == ["applied"]
+    assert case["evidence"]["failed_calls"] == 3
+    assert case["undo"] == [f"mendq rollback {case_id} --region us-east-1"]
+    assert case["until"] is None
+    output = operator.run("show", case_id).stdout
     for words in ("Timeline", "Evidence", "Plan", "30 s -> 45 s", f"mendq rollback {case_id}"):
-        assert words in shown
-    assert "until" not in shown
+        assert words in output
+    assert "until" not in output
 
 
 def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_access(
@@ -57,9 +57,9 @@ def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_acces
     deny_calls(operator.aws, queue)
     case_id = load_newest_case(operator.aws).case_id
     analyzer = Analyzer(cast("Any", operator.account), {"CheckNoNewAccess": "FAIL"})
-    shown = operator.read_output("show", case_id)
-    assert "Access Analyzer, beside what stands: FAIL: as it is; so it is" in shown
-    assert f"Principal AWS: {WORKER} is new" in shown
+    output = operator.read_output("show", case_id)
+    assert "Access Analyzer, beside what stands: FAIL: as it is; so it is" in output
+    assert f"Principal AWS: {WORKER} is new" in output
     assert [body for _, body in analyzer.asked] == [
         {
             "newPolicyDocument": GRANTS,
@@ -77,8 +77,8 @@ def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_acces
 def test_show_of_a_case_found_by_a_scan_says_that_no_call_failed(operator: Operator) -> None:
     dead = make_source_and_dlq(operator, "heal")
     operator.aws.later(minutes=5)
-    found = [{"queue_arn": dead, "symptom": "dlq_retention_too_short"}]
-    heal_findings({"found": found}, operator.aws.run())
+    findings = [{"queue_arn": dead, "symptom": "dlq_retention_too_short"}]
+    heal_findings({"found": findings}, operator.aws.run())
     case = load_newest_case(operator.aws)
     evidence = _read_section(operator.run("show", case.case_id).stdout, "Evidence")
     assert evidence == f"seen by a scan at {case.evidence['first_at']}; no call failed"
@@ -88,14 +88,14 @@ def test_show_escapes_the_callers_user_agent_and_prints_it_once(operator: Operat
     queue = operator.aws.queue(VisibilityTimeout="30")
     agent = {"userAgent": "sdk\x1b[2J", "sourceIPAddress": "192.0.2.7"}
     operator.aws.heal(operator.aws.late_deletes(queue, "a", "b", "c", **agent))
-    shown = operator.run("show", load_newest_case(operator.aws).case_id).stdout
+    output = operator.run("show", load_newest_case(operator.aws).case_id).stdout
     line = "InvalidParameterValueException from 192.0.2.7 with sdk\\x1b[2J"
-    assert _read_section(shown, "Evidence").count(line) == 1
+    assert _read_section(output, "Evidence").count(line) == 1
 
 
-def _read_section(shown: str, heading: str) -> str:
+def _read_section(output: str, heading: str) -> str:
     """Return the text below a heading on one line."""
-    return " ".join(shown.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())
+    return " ".join(output.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())
 
 
 def test_show_draws_bars_of_processing_time_and_timeout_only_if_the_need_is_known(
@@ -114,9 +114,9 @@ def test_show_draws_bars_of_processing_time_and_timeout_only_if_the_need_is_know
     )
     tag = "tag mendq:max-processing-seconds"
     assert case["evidence"]["needs"] == [{"what": tag, "seconds": 40}]
-    shown = operator.run("show", case["case_id"]).stdout
-    assert re.findall(r"\S  +(\+\S+ s)  (\w[^:\n]*)", shown)[-1][1] == "applied"
-    bars = [line.split() for line in shown.splitlines() if line.endswith("=")]
+    output = operator.run("show", case["case_id"]).stdout
+    assert re.findall(r"\S  +(\+\S+ s)  (\w[^:\n]*)", output)[-1][1] == "applied"
+    bars = [line.split() for line in output.splitlines() if line.endswith("=")]
     assert [(*words[-3:-1], len(words[-1])) for words in bars] == [
         ("40", "s", 16), ("30", "s", 12), ("60", "s", 24),
     ]  # fmt: skip
@@ -127,17 +127,17 @@ def test_show_has_both_the_reason_of_the_plan_and_the_persons_decision(
     operator: Operator, word: str
 ) -> None:
     case_id = operator.open_proposed_case()
-    said = f"a person {word}d"
+    decision = f"a person {word}d"
     send_decision(operator.aws, word, case_id, PERSON)
-    shown = operator.run("show", case_id).stdout
-    assert PLAN in _read_section(shown, "Plan")
-    for ended in (said, "it can be approved"):
-        assert ended not in _read_section(shown, "Plan")
-    for words in (PLAN, said):
-        assert words in _read_section(shown, "Timeline (UTC)")
-    assert f"  by {PERSON}\n" in shown
+    output = operator.run("show", case_id).stdout
+    assert PLAN in _read_section(output, "Plan")
+    for ended in (decision, "it can be approved"):
+        assert ended not in _read_section(output, "Plan")
+    for words in (PLAN, decision):
+        assert words in _read_section(output, "Timeline (UTC)")
+    assert f"  by {PERSON}\n" in output
     document = operator.run_json("show", case_id)
-    assert said in document["reason"]
+    assert decision in document["reason"]
     assert PLAN in document["plan_reason"]
 
 
@@ -150,9 +150,9 @@ def test_show_of_a_rolled_back_case_lists_the_steps_that_were_taken_back(
     plan = _read_section(operator.run("show", case_id).stdout, "Plan")
     assert plan.startswith("VisibilityTimeout: 30 s -> 45 s planned because")
     assert PLAN in plan
-    found = operator.run_json("show", case_id)
-    assert [(step["before"], step["after"]) for step in found["steps"]] == [("30", "45")]
-    assert [(step["before"], step["after"]) for step in found["taken_back"]] == [("45", "30")]
+    case = operator.run_json("show", case_id)
+    assert [(step["before"], step["after"]) for step in case["steps"]] == [("30", "45")]
+    assert [(step["before"], step["after"]) for step in case["taken_back"]] == [("45", "30")]
     assert "taken back: VisibilityTimeout: 45 s -> 30 s" in operator.read_output("cases")
     assert f"its plans wait for a person since case {case_id}" in operator.read_output(
         "show", case_id
@@ -169,19 +169,19 @@ def test_show_of_a_refused_case_has_the_code_and_the_next_step_and_no_plan(
     operator.aws.later(seconds=200)
     operator.aws.heal(operator.aws.late_deletes(arn, "a", "b", "c"))
     case_id = load_newest_case(operator.aws).case_id
-    shown = operator.read_output("show", case_id)
-    assert "planned because" not in shown
-    assert "Not changed (over_ceiling): 150 s are needed" in shown
+    output = operator.read_output("show", case_id)
+    assert "planned because" not in output
+    assert "Not changed (over_ceiling): 150 s are needed" in output
     assert "Not changed (over_ceiling): 150 s are needed" in operator.read_output("cases")
-    found = operator.run_json("show", case_id)
-    assert (found["plan_reason"], found["steps"], found["taken_back"]) == ("", [], [])
-    step = found["next_step"]
+    case = operator.run_json("show", case_id)
+    assert (case["plan_reason"], case["steps"], case["taken_back"]) == ("", [], [])
+    step = case["next_step"]
     assert (
-        step == found["transitions"][-1]["next_step"] == operator.aws.transitions()[-1]["next_step"]
+        step == case["transitions"][-1]["next_step"] == operator.aws.transitions()[-1]["next_step"]
     )
     assert step["command"].endswith(" --tags mendq:max-visibility-seconds=150")
     assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
-    assert f"Next {step['sentence']} {step['command']} runbook: {step['runbook']}" in shown
+    assert f"Next {step['sentence']} {step['command']} runbook: {step['runbook']}" in output
     ((_, page),) = operator.aws.pages()
     assert f"NEXT\n  {step['sentence']}\n  {step['command']}\n" in page
 
@@ -200,15 +200,17 @@ def test_show_and_cases_never_break_a_policy_or_arn_across_lines(
     policy = '{"Statement":[{"Effect":"Allow","Principal":{"AWS":"' + arn + '"}}]}'
     change_cases(operator.aws, reason=f"somebody has set {policy} for {arn} since, as it seems")
     for command in (("show", load_newest_case(operator.aws).case_id), ("cases",)):
-        shown = operator.run(*command).stdout
-        assert policy in shown
-        assert f" {arn} " in shown.replace("\n", " ")
+        output = operator.run(*command).stdout
+        assert policy in output
+        assert f" {arn} " in output.replace("\n", " ")
     lines = [line.strip() for line in operator.run("cases").stdout.splitlines()]
     assert ("somebody has set" in lines) is bool(columns), "what can be broken is, and in no pipe"
 
 
 @pytest.mark.parametrize(
-    ("state", "words"), [("proposed", ("approve", "decline")), ("approved", ("decline",))]
+    ("state", "words"),
+    [("proposed", ("approve", "decline")), ("approved", ("decline",))],
+    ids=["proposed", "approved"],
 )
 def test_show_of_a_waiting_case_has_its_deadline_and_only_the_possible_decisions(
     operator: Operator, state: str, words: tuple[str, ...]
@@ -219,11 +221,11 @@ def test_show_of_a_waiting_case_has_its_deadline_and_only_the_possible_decisions
         send_decision(operator.aws, "approve", case_id)
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
     ends_at = load_newest_case(operator.aws).at + hours
-    shown = operator.run("show", case_id).stdout
-    assert f"{state}, until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
-    assert ("it can be approved until" in _read_section(shown, "Plan")) is (state == "proposed")
+    output = operator.run("show", case_id).stdout
+    assert f"{state}, until {ends_at:%Y-%m-%d %H:%M} UTC" in output
+    assert ("it can be approved until" in _read_section(output, "Plan")) is (state == "proposed")
     for word in ("approve", "decline", "close"):
-        assert (f"  mendq {word} {case_id} --region us-east-1\n" in shown) is (word in words)
+        assert (f"  mendq {word} {case_id} --region us-east-1\n" in output) is (word in words)
     assert operator.run_json("show", case_id)["until"].startswith(f"{ends_at:%Y-%m-%dT%H:%M}")
 
 
@@ -233,9 +235,9 @@ def test_show_names_the_malformed_part_of_a_cases_evidence_and_exits(operator: O
     wrong["requests"] = {"requests": [{"source_ip": []}]}
     for says, evidence in {"its evidence": [], **wrong}.items():
         change_cases(operator.aws, evidence=evidence)
-        shown = operator.run("show", case_id)
-        assert f"{says} is no" in " ".join(shown.output.split())
-        assert isinstance(shown.exception, SystemExit)
+        result = operator.run("show", case_id)
+        assert f"{says} is no" in " ".join(result.output.split())
+        assert isinstance(result.exception, SystemExit)
     change_cases(operator.aws, evidence={})
     assert operator.run_json("show", case_id)["evidence"] == {}
 
@@ -244,9 +246,9 @@ def test_show_and_cases_escape_terminal_codes_in_the_reason_of_a_case(operator: 
     case_id = operator.open_applied_case()
     change_cases(operator.aws, reason="\x1b[2J[bold]")
     for command in (("cases",), ("show", case_id)):
-        shown = operator.run(*command).stdout
-        assert "\x1b[2J" not in shown
-        assert "[bold]" in shown
+        output = operator.run(*command).stdout
+        assert "\x1b[2J" not in output
+        assert "[bold]" in output
 
 
 @pytest.mark.parametrize(
@@ -262,25 +264,25 @@ def test_show_offers_rollback_only_if_the_queue_still_has_the_value_that_mendq_w
 ) -> None:
     case_id = operator.open_applied_case()
     operator.set_visibility_by_hand(seconds)
-    found = operator.run_json("show", case_id)
-    (standing,) = found["standing"]
+    case = operator.run_json("show", case_id)
+    (standing,) = case["standing"]
     stands = [standing[key] for key in ("outcome", "now", "before")]
     assert stands == [outcome, str(seconds), "30"]
-    shown = operator.run("show", case_id).stdout
-    assert says in _read_section(shown, "Undo")
-    assert ("rollback" in shown) is bool(found["undo"]) is (outcome == "undone")
+    output = operator.run("show", case_id).stdout
+    assert says in _read_section(output, "Undo")
+    assert ("rollback" in output) is bool(case["undo"]) is (outcome == "undone")
 
 
 def test_show_offers_no_rollback_if_the_queue_was_deleted(operator: Operator) -> None:
     case_id = operator.open_applied_case()
     operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
-    found = operator.run_json("show", case_id)
-    assert (found["undo"], found["standing"]) == ([], [])
-    assert (found["queue_exists"], found["difference"]) == (False, [])
-    shown = operator.run("show", case_id).stdout
-    assert "is gone" in shown
-    assert "\nUndo\n" not in shown
-    assert "rollback" not in shown
+    case = operator.run_json("show", case_id)
+    assert (case["undo"], case["standing"]) == ([], [])
+    assert (case["queue_exists"], case["difference"]) == (False, [])
+    output = operator.run("show", case_id).stdout
+    assert "is gone" in output
+    assert "\nUndo\n" not in output
+    assert "rollback" not in output
 
 
 def test_show_offers_close_for_a_case_of_a_symptom_that_mendq_does_not_know(
@@ -289,8 +291,8 @@ def test_show_offers_close_for_a_case_of_a_symptom_that_mendq_does_not_know(
     case_id = operator.open_applied_case()
     assert "mendq close" not in operator.run("show", case_id).stdout
     change_cases(operator.aws, symptom="gone_since")
-    shown = _read_section(operator.run("show", case_id).stdout, "A person's word")
-    assert shown == f"mendq close {case_id} --region us-east-1"
+    section = _read_section(operator.run("show", case_id).stdout, "A person's word")
+    assert section == f"mendq close {case_id} --region us-east-1"
 
 
 def test_show_and_cases_report_what_holds_up_an_approved_case(operator: Operator) -> None:
@@ -303,8 +305,11 @@ def test_show_and_cases_report_what_holds_up_an_approved_case(operator: Operator
     line = f"held up since {since:%Y-%m-%d %H:%M} UTC: changes are frozen: Black Friday"
     for command in (("show", case_id), ("cases",)):
         assert line in " ".join(operator.run(*command).stdout.split())
-    said = operator.run_json("show", case_id)["held_up"]
-    assert (said["code"], said["reason"]) == ("frozen", "changes are frozen: Black Friday")
+    hold_up_document = operator.run_json("show", case_id)["held_up"]
+    assert (hold_up_document["code"], hold_up_document["reason"]) == (
+        "frozen",
+        "changes are frozen: Black Friday",
+    )
     send_decision(operator.aws, "decline", case_id)
     assert operator.run_json("show", case_id)["held_up"] is None
     assert "held up" not in operator.run("cases").stdout

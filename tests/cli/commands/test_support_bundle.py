@@ -21,8 +21,8 @@ def _start_two_hours_ago(operator: Operator) -> None:
 def _write_bundle(operator: Operator, case_id: str, folder: Path) -> dict[str, Any]:
     path = folder / "bundle.json"
     operator.run_json("support-bundle", case_id, "--output", str(path), "--yes")
-    found: dict[str, Any] = json.loads(path.read_text())
-    return found
+    bundle: dict[str, Any] = json.loads(path.read_text())
+    return bundle
 
 
 def test_support_bundle_holds_request_ids_attributes_and_metrics_of_the_case(
@@ -31,19 +31,19 @@ def test_support_bundle_holds_request_ids_attributes_and_metrics_of_the_case(
     case_id = operator.open_applied_case()
     arn = load_newest_case(operator.aws).queue_arn
     operator.put_sqs_metric("orders.fifo", "NumberOfMessagesSent", 7, operator.aws.now)
-    found = _write_bundle(operator, case_id, tmp_path)
-    assert [request["request_id"] for request in found["requests"]] == [
+    bundle = _write_bundle(operator, case_id, tmp_path)
+    assert [request["request_id"] for request in bundle["requests"]] == [
         f"request-orders.fifo-{suffix}" for suffix in "abc"
     ]
-    first = found["requests"][0]
+    first = bundle["requests"][0]
     assert (first["operation"], first["region"]) == ("DeleteMessage", "us-east-1")
     assert first["error_code"] == "InvalidParameterValueException"
     assert "receipt handle has expired" in first["error_message"]
-    assert found["attributes"]["VisibilityTimeout"] == "45"
-    assert (found["tags"], found["queue_arn"]) == ({"mendq": "heal"}, arn)
-    assert found["case"]["facts"]["VisibilityTimeout"] == "30"
-    assert found["not_known"] == []
-    metrics = found["metrics"]
+    assert bundle["attributes"]["VisibilityTimeout"] == "45"
+    assert (bundle["tags"], bundle["queue_arn"]) == ({"mendq": "heal"}, arn)
+    assert bundle["case"]["facts"]["VisibilityTimeout"] == "30"
+    assert bundle["not_known"] == []
+    metrics = bundle["metrics"]
     assert metrics["period_seconds"] == 60
     ((_, sent),) = metrics["series"]["NumberOfMessagesSent Sum"]
     assert (sent, metrics["since"] < first["at"] < metrics["until"]) == (7, True)

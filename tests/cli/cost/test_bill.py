@@ -56,8 +56,8 @@ def test_idle_stack_costs_less_than_its_ceiling_with_and_without_dashboard(name:
     else:
         assert 3 < without < MOST_WITHOUT_DASHBOARD < with_one < MOST_WITH_DASHBOARD
     has_one = SETTINGS[name].get("dashboard", True)
-    whole = sum(line.dollars for line in lines)
-    assert whole == pytest.approx(with_one if has_one else without)
+    total = sum(line.dollars for line in lines)
+    assert total == pytest.approx(with_one if has_one else without)
 
 
 @pytest.mark.parametrize(("properties", "expected"), KNOWN["alarms"])
@@ -80,7 +80,9 @@ def test_schedule_that_cannot_be_counted_is_refused_as_not_priced(expression: st
         count_runs_a_month(expression)
 
 
-@pytest.mark.parametrize("template", ["Resources:\n", {}, {"Outputs": {}}])
+@pytest.mark.parametrize(
+    "template", ["Resources:\n", {}, {"Outputs": {}}], ids=["YAML text", "empty", "no resources"]
+)
 def test_template_without_resources_is_refused_as_not_priced(template: Any) -> None:
     with pytest.raises(NotPriced):
         _ = BilledStack(template).resource_types
@@ -116,8 +118,10 @@ def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs()
         f"{sorted(sent - billed)}. In it, and not sent then: {sorted(billed - sent)}. "
         "docs/cost.md is derived from it."
     )
-    few = _list_sent_metrics(lambda call: follow_up.send_metrics(call, followed, now), "essential")
-    assert few == by_follow_up - GAUGE_METRICS < by_follow_up
+    essential = _list_sent_metrics(
+        lambda call: follow_up.send_metrics(call, followed, now), "essential"
+    )
+    assert essential == by_follow_up - GAUGE_METRICS < by_follow_up
     always = len(by_follow_up | by_probe)
     of_weeks = 2 * 30 / 7
     runs = 6 * (30 + 30 / 7)

@@ -54,6 +54,7 @@ BUSY = _make_queue_calls(1, 2, 6, 3)
         (DELETES_AND_TIMEOUTS_CHOICE, 3),
         (SENDS_CHOICE, 1),
     ],
+    ids=["all calls", "no receives", "deletes and timeouts", "sends"],
 )
 def test_trail_choice_costs_the_calls_that_it_logs_and_is_a_valid_setting(
     choice: TrailChoice, dollars: float

@@ -34,14 +34,14 @@ RETAINED = ["AlarmDescription", "AlarmActions", "Namespace", "MetricName", "Dime
 def _describe_alarms() -> dict[str, dict[str, Any]]:
     """Return the template's alarms as CloudWatch describes them, by name without `mendq-`."""
     template = template_of("named")
-    made = {**template.all(ALARM), **template.all(COMPOSITE)}
+    resources = {**template.all(ALARM), **template.all(COMPOSITE)}
     named = {
         logical: resource["Properties"].get("AlarmName")
         or resource["Properties"]["CompositeAlarmName"]
-        for logical, resource in made.items()
+        for logical, resource in resources.items()
     }
-    found = {}
-    for logical, resource in made.items():
+    alarms = {}
+    for logical, resource in resources.items():
         properties = resource["Properties"]
         alarm = {name: properties[name] for name in RETAINED if name in properties}
         if rule := properties.get("AlarmRule"):
@@ -51,8 +51,8 @@ def _describe_alarms() -> dict[str, dict[str, Any]]:
                 )
             alarm["AlarmRule"] = rule
         alarm |= {"AlarmName": named[logical], "StateUpdatedTimestamp": NOW - timedelta(hours=2)}
-        found[named[logical].removeprefix("mendq-")] = alarm
-    return found
+        alarms[named[logical].removeprefix("mendq-")] = alarm
+    return alarms
 
 
 CheckAlarms = Callable[..., dict[str, Check]]
@@ -67,24 +67,24 @@ def check_alarms(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> CheckAl
         action for alarm in _describe_alarms().values() for action in alarm.get("AlarmActions", ())
     )
     urgent = next(str(action) for action in actions if "Urgent" in action)
-    known = structs.replace(operator.account.known, urgent_topic_arn=urgent)
+    settings = structs.replace(operator.account.known, urgent_topic_arn=urgent)
 
     def look(
         ringing: str, *others: Mapping[str, Any], hours_old: float = 100, **logs: Log
     ) -> dict[str, Check]:
         made_at = NOW - timedelta(hours=hours_old)
-        account = structs.replace(operator.account, known=known, made_at=made_at)
-        asked: dict[str, Any] = {"AlarmNamePrefix": "mendq-", "StateValue": "ALARM"}
-        asked["AlarmTypes"] = ["CompositeAlarm", "MetricAlarm"]
+        account = structs.replace(operator.account, known=settings, made_at=made_at)
+        request: dict[str, Any] = {"AlarmNamePrefix": "mendq-", "StateValue": "ALARM"}
+        request["AlarmTypes"] = ["CompositeAlarm", "MetricAlarm"]
         with Stubber(account.clients.cloudwatch) as stub:
             for alarm in (*map(_describe_alarms().__getitem__, ringing.split()), *others):
                 kind = "CompositeAlarms" if "AlarmRule" in alarm else "MetricAlarms"
                 page = {kind: [alarm], "NextToken": alarm["AlarmName"]}
-                stub.add_response("describe_alarms", page, asked)
-                asked = {**asked, "NextToken": alarm["AlarmName"]}
-            stub.add_response("describe_alarms", {}, asked)
-            found = StackAlarms(account, Deployment(account, logs=logs), NOW).check_alarms()
-            return {check.name.removeprefix("alarm mendq-"): check for check in found}
+                stub.add_response("describe_alarms", page, request)
+                request = {**request, "NextToken": alarm["AlarmName"]}
+            stub.add_response("describe_alarms", {}, request)
+            checks = StackAlarms(account, Deployment(account, logs=logs), NOW).check_alarms()
+            return {check.name.removeprefix("alarm mendq-"): check for check in checks}
 
     return look
 
@@ -99,9 +99,9 @@ def test_doctor_is_ok_if_no_alarm_rings_or_only_alarms_about_fixes_ring(
 def test_doctor_ignores_foreign_alarms_named_mendq_and_trusts_no_runbook_path_in_such_alarms(
     check_alarms: CheckAlarms,
 ) -> None:
-    theirs = {"AlarmName": "mendq-orders-depth", "StateUpdatedTimestamp": NOW}
-    assert set(check_alarms("", theirs)) == {"alarms"}
-    strange = {**theirs, "AlarmDescription": "Runbook: ../../x\n", "AlarmActions": ["arn:x"]}
+    foreign_alarm = {"AlarmName": "mendq-orders-depth", "StateUpdatedTimestamp": NOW}
+    assert set(check_alarms("", foreign_alarm)) == {"alarms"}
+    strange = {**foreign_alarm, "AlarmDescription": "Runbook: ../../x\n", "AlarmActions": ["arn:x"]}
     check = check_alarms("", strange)["orders-depth"]
     assert (check.status, check.remedy) == (Status.WARN, "docs/alarms.md")
 
@@ -138,5 +138,5 @@ def test_doctor_fails_for_ringing_alarms_that_page_about_mendq_and_warns_for_oth
 def test_doctor_only_warns_on_a_new_stack_of_alarms_that_ring_until_the_first_probe_or_run(
     check_alarms: CheckAlarms, name: str, statuses: str
 ) -> None:
-    found = [check_alarms(name, hours_old=hours)[name].status for hours in (1.3, 1.4)]
-    assert found == statuses.split()
+    found_statuses = [check_alarms(name, hours_old=hours)[name].status for hours in (1.3, 1.4)]
+    assert found_statuses == statuses.split()

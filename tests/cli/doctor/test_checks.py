@@ -65,6 +65,7 @@ def _make_denial(message: str) -> ClientError:
         (_make_denial("no"), "allow the action of DescribeTrails"),
         (CommandError("no output FollowUpFunction"), "deploy this version of Mendq"),
     ],
+    ids=["no connection", "denied with action", "denied without action", "missing stack output"],
 )
 def test_doctor_check_that_aws_refuses_is_unknown_with_a_remedy_and_keeps_earlier_results(
     error: Exception, remedy: str
@@ -78,12 +79,15 @@ def test_doctor_topic_check_reports_if_pages_reach_a_confirmed_subscriber(
     operator: Operator, subscriptions: str, status: str, remedy: str
 ) -> None:
     named = (subscription.partition(":") for subscription in subscriptions.split())
-    found = [{"Protocol": protocol, "SubscriptionArn": arn} for protocol, _, arn in named]
+    subscribers = [{"Protocol": protocol, "SubscriptionArn": arn} for protocol, _, arn in named]
     settings = operator.account.settings
     with Stubber(operator.account.clients.sns) as stub:
-        for arn, answer in ((settings.urgent_topic_arn, found), (settings.info_topic_arn, [])):
-            asked = {"TopicArn": arn}
-            stub.add_response("list_subscriptions_by_topic", {"Subscriptions": answer}, asked)
+        for arn, answer in (
+            (settings.urgent_topic_arn, subscribers),
+            (settings.info_topic_arn, []),
+        ):
+            request = {"TopicArn": arn}
+            stub.add_response("list_subscriptions_by_topic", {"Subscriptions": answer}, request)
         urgent, _ = checks.check_topics(Doctor(operator.account, NOW))
     assert (urgent.name, urgent.status, urgent.remedy) == ("topic urgent", status, remedy)
 
@@ -95,10 +99,10 @@ def test_doctor_topic_check_reports_if_pages_reach_a_confirmed_subscriber(
 def test_doctor_names_up_to_three_leftover_drill_queues_and_prints_the_untag_command(
     marked: str, named: str
 ) -> None:
-    every = [ManagedQueue(f"{ARN}-{suffix}", {DRILL_TAG: ""}) for suffix in marked]
-    found = list(check_drill_tags([ManagedQueue(ARN, {"mendq": "heal"}), *every]))
-    assert [check.sentence.rpartition(": ")[2] for check in found] == [named] * bool(marked)
-    for check in found:
+    drill_queues = [ManagedQueue(f"{ARN}-{suffix}", {DRILL_TAG: ""}) for suffix in marked]
+    found_checks = list(check_drill_tags([ManagedQueue(ARN, {"mendq": "heal"}), *drill_queues]))
+    assert [check.sentence.rpartition(": ")[2] for check in found_checks] == [named] * bool(marked)
+    for check in found_checks:
         assert "nobody is paged" in check.sentence
         assert "untag-queue --region us-east-1" in _read_command(check)
 
@@ -126,34 +130,34 @@ def test_doctor_reports_the_region_of_the_trail_bucket_or_that_it_is_unknown(  #
             stub.add_client_error("head_bucket", code, "no", int(code), response_meta=meta)
         else:
             stub.add_response("head_bucket", {"ResponseMetadata": meta})
-        (found,) = run_checks("bucket", lambda: checks.check_trail_bucket(doctor))
-    assert (found.status, found.sentence[: len(says)]) == (status, says)
-    assert found.remedy.startswith(remedy)
+        (check,) = run_checks("bucket", lambda: checks.check_trail_bucket(doctor))
+    assert (check.status, check.sentence[: len(says)]) == (status, says)
+    assert check.remedy.startswith(remedy)
     if remedy.startswith("aws "):
-        assert find_mistake(found.remedy) == ""
+        assert find_mistake(check.remedy) == ""
 
 
 def test_doctor_reports_a_disabled_nightly_job_as_ok_and_asks_for_no_trail_bucket(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(STACK_OUTPUTS, "NightlyApplication")
-    (found,) = checks.check_trail_bucket(Doctor(operator.account, NOW))
-    assert (found.name, found.status) == ("nightly job", OK)
-    assert "nightly.enabled: false" in found.sentence
+    (check,) = checks.check_trail_bucket(Doctor(operator.account, NOW))
+    assert (check.name, check.status) == ("nightly job", OK)
+    assert "nightly.enabled: false" in check.sentence
 
 
-@pytest.mark.parametrize("row", KNOWN["parts"])
+@pytest.mark.parametrize("row", KNOWN["parts"], ids=lambda row: row[0])
 def test_doctor_check_of_a_stack_resource_is_ok_or_fails_with_a_command_to_paste(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, row: list[Any]
 ) -> None:
     """A row: type, logical id, physical id, operation, request, answer, sentence, command."""
-    kind, logical, physical, operation, asked, answer, says, typed = row
+    kind, logical, physical, operation, request, answer, says, typed = row
     service: Any = kind.split("::")[1].lower()
     client: Any = boto3.client(service, region_name=HERE)
     monkeypatch.setattr(operator.account.session, "client", lambda *_, **__: client)
     monkeypatch.setattr(Deployment, "resources", [(kind, logical, physical)])
     with Stubber(client) as stub:
-        stub.add_response(operation, answer, asked)
+        stub.add_response(operation, answer, request)
         (check,) = Deployment(operator.account, NOW).check_resources()
     assert (check.status, check.sentence[: len(says)]) == (FAIL if typed else OK, says)
     assert _read_command(check) == typed
@@ -165,10 +169,10 @@ def test_doctor_prints_start_logging_in_the_home_region_of_a_stopped_trail(
 ) -> None:
     boto3.client("s3", region_name=HERE).create_bucket(Bucket=BUCKET)
     client: Any = boto3.client("cloudtrail", region_name=home)
-    made = client.create_trail(Name="all", S3BucketName=BUCKET, IsMultiRegionTrail=home != HERE)
+    trail = client.create_trail(Name="all", S3BucketName=BUCKET, IsMultiRegionTrail=home != HERE)
     check, no_probe = check_trails(operator.account, [])
     assert (check.status, no_probe.status) == (WARN, FAIL)
-    start = f"aws cloudtrail start-logging --region {home} --name {made['TrailARN']}"
+    start = f"aws cloudtrail start-logging --region {home} --name {trail['TrailARN']}"
     assert _read_command(check) == start
 
 
@@ -187,7 +191,7 @@ def _check_trails(
     operator: Operator, *trails: tuple[dict[str, Any], list[dict[str, Any]] | str]
 ) -> tuple[list[Check], list[Trail]]:
     """Check trails, each given with one selector's fields or the code of a refusal."""
-    found: list[Trail] = []
+    found_trails: list[Trail] = []
     client = operator.account.clients.cloudtrail
     with Stubber(client) as stub, patch.dict(STACK_OUTPUTS, ROOTS):
         stub.add_response("describe_trails", {"trailList": [trail for trail, _ in trails]})
@@ -199,7 +203,7 @@ def _check_trails(
             selectors = [{"FieldSelectors": [*SQS_DATA_EVENTS, *selects]}]
             answer = {"TrailARN": trail["TrailARN"], "AdvancedEventSelectors": selectors}
             stub.add_response("get_event_selectors", answer)
-        return list(check_trails(operator.account, found)), found
+        return list(check_trails(operator.account, found_trails)), found_trails
 
 
 ORGANIZATION = (_make_trail_description("organization", "999999999999"), "TrailNotFoundException")
@@ -209,20 +213,20 @@ OURS = _make_trail_description("ours"), [{"Field": "resources.ARN", "Equals": [A
 def test_doctor_still_checks_the_other_trails_if_one_trail_cannot_be_read(
     operator: Operator,
 ) -> None:
-    checks, found = _check_trails(operator, ORGANIZATION, OURS)
+    checks, trails = _check_trails(operator, ORGANIZATION, OURS)
     assert [(check.name, check.status) for check in checks] == [
         ("trail organization", UNKNOWN), ("trail ours", OK), ("probe's trail", UNKNOWN),
     ]  # fmt: skip
     assert "ask account 999999999999, whose trail it is" in checks[0].remedy
     assert "organization cannot be read" in checks[2].sentence
     other = f"{ARN}-others"
-    assert (list_unlogged_queues(found, [other]), find_unlogged_calls(found, [other])) == (
+    assert (list_unlogged_queues(trails, [other]), find_unlogged_calls(trails, [other])) == (
         [],
         {},
     ), "it may log them"
-    assert list_unlogged_queues(found[1:], [other]) == [other]
+    assert list_unlogged_queues(trails[1:], [other]) == [other]
     unknown = {other: "not known: organization cannot be read"}
-    for visibility in list_symptom_visibility(found, [ARN, other]):
+    for visibility in list_symptom_visibility(trails, [ARN, other]):
         assert visibility.blind == {}
         assert other not in visibility.visible
         assert {arn: why for arn, why in visibility.partly.items() if arn == other} in ({}, unknown)
@@ -238,24 +242,26 @@ def _run_doctor(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Tr
 def test_doctor_prints_the_verdict_first_and_passed_checks_only_with_verbose(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = [
+    stack_checks = [
         Check("trail mendq", OK, "it logs"),
         Check("trail other", OK, "it logs as well"),
         Check("scan", WARN, "the last one is old", "wait an hour"),
         Check("heartbeat", FAIL, "it is silent", "look into the log"),
     ]
-    monkeypatch.setattr("mendq.cli.look.doctor.CHECK_FUNCTION_BY_NAME", {"all": lambda _: said})
-    brief = operator.run("doctor")
-    first, *others = brief.stdout.splitlines()
-    assert (brief.exit_code, first) == (1, "1 FAIL, 1 WARN in 4 checks: stack Mendq, us-east-1")
+    monkeypatch.setattr(
+        "mendq.cli.look.doctor.CHECK_FUNCTION_BY_NAME", {"all": lambda _: stack_checks}
+    )
+    result = operator.run("doctor")
+    first, *others = result.stdout.splitlines()
+    assert (result.exit_code, first) == (1, "1 FAIL, 1 WARN in 4 checks: stack Mendq, us-east-1")
     assert [line.split()[0] for line in others] == ["fail", "->", "warn", "->", "What"]
     assert "trail" not in "".join(others[:-1])
-    whole = operator.run("doctor", "-v")
-    assert whole.stdout.startswith("".join(f"{line}\n" for line in (first, *others[:-1])))
-    assert "trails: 2 of 2 are fine" in whole.stdout
-    del said[2:]
+    run_result = operator.run("doctor", "-v")
+    assert run_result.stdout.startswith("".join(f"{line}\n" for line in (first, *others[:-1])))
+    assert "trails: 2 of 2 are fine" in run_result.stdout
+    del stack_checks[2:]
     assert operator.read_output("doctor").startswith("all well in 2 checks: stack Mendq, us-east-1")
-    said.append(Check("alarms", UNKNOWN, "may not be read", "allow it"))
+    stack_checks.append(Check("alarms", UNKNOWN, "may not be read", "allow it"))
     assert operator.read_output("doctor").startswith("1 UNKNOWN in 3 checks: "), (
         "not well, not failed"
     )
@@ -266,10 +272,10 @@ def test_doctor_advises_no_trail_selectors_while_one_trail_cannot_be_read(
 ) -> None:
     operator.aws.queue("orders.fifo")
     trails = Trail("organization", None), Trail("ours", ())
-    found = _run_doctor(operator, monkeypatch, *trails)
-    assert [check for check in found["checks"] if check["check"] == "selectors"] == []
-    assert (found["outside_selectors"], found["not_logged"]) == ([], {})
-    assert found["trails_not_read"] == ["organization"]
+    report = _run_doctor(operator, monkeypatch, *trails)
+    assert [check for check in report["checks"] if check["check"] == "selectors"] == []
+    assert (report["outside_selectors"], report["not_logged"]) == ([], {})
+    assert report["trails_not_read"] == ["organization"]
 
 
 @pytest.mark.parametrize(("is_logged", "field"), KNOWN["probe_logged"])
@@ -305,13 +311,13 @@ def test_doctor_warns_of_a_queue_with_calls_that_no_trail_logs(
     arn = operator.aws.queue("orders.fifo")
     but_one = {"Field": "eventName", "NotEquals": ["DeleteMessage"]}
     trail = Trail("mendq", ({"FieldSelectors": [*SQS_DATA_EVENTS, but_one]},))
-    found = _run_doctor(operator, monkeypatch, trail)
-    (warned,) = (check for check in found["checks"] if check["check"] == "selectors")
+    report = _run_doctor(operator, monkeypatch, trail)
+    (warned,) = (check for check in report["checks"] if check["check"] == "selectors")
     assert warned["status"] == "warn"
     assert warned["says"] == "1 of 1 are logged in part: not DeleteMessage"
     assert "trail.eventNames" in warned["remedy"]
-    assert found["not_logged"] == {arn: ["DeleteMessage"]}
-    assert found["outside_selectors"] == []
+    assert report["not_logged"] == {arn: ["DeleteMessage"]}
+    assert report["outside_selectors"] == []
 
 
 def test_doctor_fails_a_deleted_topic_and_still_checks_the_other_topic(

@@ -58,8 +58,8 @@ def _check_heartbeat(
         for metric, counted in {"Invocations": _parse_minutes(runs), "Errors": failed}.items():
             sums = {NOW - n * MINUTE: float(n in counted) for n in _parse_minutes(runs)}
             points = [{"Timestamp": time, "Sum": run_count} for time, run_count in sums.items()]
-            asked = {**OWN, "MetricName": metric, "StartTime": ANY, "EndTime": ANY, "Period": ANY}
-            stub.add_response("get_metric_statistics", {"Datapoints": points}, asked)
+            request = {**OWN, "MetricName": metric, "StartTime": ANY, "EndTime": ANY, "Period": ANY}
+            stub.add_response("get_metric_statistics", {"Datapoints": points}, request)
         (check,) = check_heartbeat(account, NOW)
     return check
 
@@ -89,6 +89,7 @@ def test_doctor_heartbeat_of_a_new_stack_fails_only_after_ten_minutes_without_a_
         (PROBE_ARRIVAL_TIMEOUT, 0, "ok"),
         (PROBE_ARRIVAL_TIMEOUT, 1, "warn"),
     ],
+    ids=["overdue", "overdue after two lost", "in time", "in time after one lost"],
 )
 def test_doctor_probe_check_fails_for_an_overdue_probe_and_warns_of_lost_earlier_probes(
     operator: Operator, ago: timedelta, lost_in_a_row: int, status: str
@@ -109,8 +110,8 @@ def test_doctor_calendar_check_does_not_report_an_unreadable_change_calendar_as_
     """`answer` is the calendar's state or an error code."""
     whose = ACCOUNT if owner == "ours" else "444455556666"
     calendar = f"arn:aws:ssm:us-east-1:{whose}:document/quiet-days"
-    known = structs.replace(operator.account.known, freeze_calendars=(calendar,))
-    account = structs.replace(operator.account, known=known)
+    settings = structs.replace(operator.account.known, freeze_calendars=(calendar,))
+    account = structs.replace(operator.account, known=settings)
     with Stubber(account.clients.ssm) as ssm:
         if answer in ("OPEN", "CLOSED"):
             expected = {"CalendarNames": [calendar]}
@@ -148,6 +149,7 @@ def _put_scan_result(operator: Operator, at: datetime, **over: Any) -> None:
             HourlyScan(NOW, 30, 9, 5, 4, [], 1, 2, 3, skipped=SKIPPED),
         ),
     ],
+    ids=["well-formed", "malformed count", "malformed findings", "with gone, unseen and failed"],
 )
 def test_doctor_reads_the_last_complete_scan_and_skips_a_malformed_scan_result(
     operator: Operator, over: dict[str, Any], found: HourlyScan | None
@@ -167,16 +169,17 @@ def test_doctor_reads_the_last_complete_scan_and_skips_a_malformed_scan_result(
 def test_doctor_scan_check_reports_what_the_last_scan_left_out_and_fails_after_three_hours(
     operator: Operator, over: dict[str, int], status: str, says: str, remedy: str
 ) -> None:
-    found = changed(LAST_SCAN, **over)
-    check = check_scan(found, operator.account, NOW)
+    last_scan = changed(LAST_SCAN, **over)
+    check = check_scan(last_scan, operator.account, NOW)
     assert (check.status, check.remedy) == (status, remedy)
     assert says in check.sentence
-    assert check_scan(found, operator.account, NOW + 3 * HOUR).status == "fail"
+    assert check_scan(last_scan, operator.account, NOW + 3 * HOUR).status == "fail"
 
 
 @pytest.mark.parametrize(
     ("hours_old", "found"),
     [(1, ("warn", "ask again in an hour")), (100, ("fail", "see the log of scan"))],
+    ids=["new stack", "old stack"],
 )
 def test_doctor_scan_check_without_any_scan_warns_on_a_new_stack_and_fails_on_an_old_stack(
     operator: Operator, hours_old: int, found: tuple[str, str]

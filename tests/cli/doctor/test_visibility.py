@@ -59,12 +59,12 @@ def test_trail_evaluates_advanced_event_selectors_like_cloudtrail(
 
 
 def _find_visibility(symptom: str, trails: list[Trail], *queue_arns: str) -> SymptomVisibility:
-    (found,) = (
+    (found_visibility,) = (
         visibility
         for visibility in list_symptom_visibility(trails, queue_arns)
         if visibility.symptom == symptom
     )
-    return found
+    return found_visibility
 
 
 def test_queue_outside_every_trail_selector_is_unlogged_and_blind_to_every_symptom_of_calls() -> (
@@ -81,15 +81,15 @@ def test_queue_outside_every_trail_selector_is_unlogged_and_blind_to_every_sympt
 
 
 def test_fifo_only_symptom_is_not_listed_as_blind_for_standard_queues() -> None:
-    found = _find_visibility("dedup_id_missing", [], ORDERS, OTHERS)
-    assert (found.visible, found.partly, list(found.blind)) == ((), {}, [ORDERS])
+    visibility = _find_visibility("dedup_id_missing", [], ORDERS, OTHERS)
+    assert (visibility.visible, visibility.partly, list(visibility.blind)) == ((), {}, [ORDERS])
 
 
 def test_symptom_names_unlogged_calls_and_is_blind_if_none_of_its_calls_is_logged() -> None:
     two = [_make_trail_of_call("DeleteMessage"), _make_trail_of_call("ChangeMessageVisibility")]
-    found = _find_visibility("visibility_timeout_too_short", two, ORDERS)
+    visibility = _find_visibility("visibility_timeout_too_short", two, ORDERS)
     batches = "ChangeMessageVisibilityBatch, DeleteMessageBatch"
-    assert found.partly == {ORDERS: f"not logged: {batches}"}
+    assert visibility.partly == {ORDERS: f"not logged: {batches}"}
     assert (
         ORDERS
         in _find_visibility(
@@ -113,10 +113,10 @@ def test_late_deletes_on_a_standard_queue_are_partly_visible_in_calls_and_found_
 
 def test_find_unlogged_calls_lists_the_calls_of_each_queue_that_no_trail_logs() -> None:
     names = _make_field("eventName", NotEquals=["DeleteMessage"])
-    most = _make_trail(_make_field("resources.ARN", Equals=[ORDERS]), names)
-    found = find_unlogged_calls([most], [ORDERS, OTHERS])
-    assert found[ORDERS] == {"DeleteMessage"}
-    assert {"DeleteMessage", "SendMessage"} < found[OTHERS]
+    trail = _make_trail(_make_field("resources.ARN", Equals=[ORDERS]), names)
+    unlogged = find_unlogged_calls([trail], [ORDERS, OTHERS])
+    assert unlogged[ORDERS] == {"DeleteMessage"}
+    assert {"DeleteMessage", "SendMessage"} < unlogged[OTHERS]
     assert find_unlogged_calls([_make_trail()], [ORDERS, OTHERS]) == {}
 
 
@@ -134,8 +134,8 @@ def print_at_80_columns(
     def print_doctor(*checks: Check, **of: Any) -> str:
         logs = {"heal-1": Log("Mendq-a", LOG)}
         account = cast("Account", None)
-        found = Doctor(account, datetime.now(UTC), [*checks], logs=logs, **of)
-        print_checks(Output(as_json=False), found, verbose=True)
+        doctor = Doctor(account, datetime.now(UTC), [*checks], logs=logs, **of)
+        print_checks(Output(as_json=False), doctor, verbose=True)
         return capsys.readouterr().out
 
     return print_doctor
@@ -163,12 +163,21 @@ def test_doctor_without_managed_queues_lists_every_symptom_as_seen_by_calls_or_b
         ("see the log of heal-12", None),
         ("the log Mendq-a/more", None),
     ],
+    ids=[
+        "command",
+        "see the log",
+        "log, then deploy",
+        "plain text",
+        "two lines",
+        "unknown function",
+        "unknown log",
+    ],
 )
 def test_doctor_prints_only_its_own_commands_unbroken_at_80_columns(
     print_at_80_columns: Callable[..., str], remedy: str, typed: str | None
 ) -> None:
     fine = Check("queue b", Status.OK, "0 message(s)", READ)
-    shown = print_at_80_columns(Check("queue a", Status.FAIL, "it fails", remedy), fine)
-    lines = shown.partition("What the trails")[0].splitlines()
+    output = print_at_80_columns(Check("queue a", Status.FAIL, "it fails", remedy), fine)
+    lines = output.partition("What the trails")[0].splitlines()
     copied = [shlex.split(line) for line in lines if line.startswith("  aws ") or URL in line]
     assert copied == ([] if typed is None else [shlex.split(typed)])

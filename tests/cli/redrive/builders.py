@@ -80,6 +80,6 @@ def make_orders_queues(
     messages = operator.aws.queue(f"orders-dlq{ending}", tag=None, VisibilityTimeout="600")
     policy = {"RedrivePolicy": RedrivePolicy(messages, 3).text}
     source = operator.aws.queue(f"orders{ending}", tag=None, **policy, **attributes)
-    made = OrdersQueues(operator.aws, source, messages, operator=operator, messages=messages)
-    made.listen(operator.account.clients)
-    return made
+    queues = OrdersQueues(operator.aws, source, messages, operator=operator, messages=messages)
+    queues.listen(operator.account.clients)
+    return queues

@@ -29,9 +29,9 @@ def _fill_dlq(queues: OrdersQueues) -> set[str]:
     return ids | {queues.write("by hand", **make_died_in_attribute("nobody"))}
 
 
-def _count_by_group(found: Any) -> dict[str, dict[str, int]]:
+def _count_by_group(report: Any) -> dict[str, dict[str, int]]:
     ways: dict[str, dict[str, int]] = {}
-    for group in found["groups"]:
+    for group in report["groups"]:
         ways.setdefault(group["by"], {})[group["what"]] = group["messages"]
     return ways
 
@@ -41,21 +41,25 @@ def test_dlq_groups_messages_and_the_command_of_each_group_matches_its_messages(
     queues: OrdersQueues, named: str
 ) -> None:
     ids = _fill_dlq(queues)
-    found = queues.operator.run_json("dlq", named)
-    assert (found["messages"], found["sampled"], found["source_arns"]) == (19, 19, [queues.source])
-    assert _count_by_group(found) == {
+    report = queues.operator.run_json("dlq", named)
+    assert (report["messages"], report["sampled"], report["source_arns"]) == (
+        19,
+        19,
+        [queues.source],
+    )
+    assert _count_by_group(report) == {
         "body": {'{"card": "string", "n": "number"}': 12, "not JSON": 6, '{"card": "string"}': 1},
         "error": {"ErrorMessage: no # found": 5, "ErrorMessage: declined": 1},
         "attribute": {"type = order": 12, "type = refund": 1},
         "source": {queues.source: 18, "SQS names none: it was sent here": 1},
         "receive count": {"1 receive": 19},
     }
-    for group in found["groups"]:
+    for group in report["groups"]:
         if group["command"]:
             words = shlex.split(group["command"])
             assert words[:3] == ["mendq", "redrive", "orders"]
             assert queues.operator.run_json(*words[1:], "--dry-run")["matched"] == group["messages"]
-    assert [group["by"] for group in found["groups"] if not group["where"]] == ["receive count"]
+    assert [group["by"] for group in report["groups"] if not group["where"]] == ["receive count"]
     assert queues.read_ids(queues.messages) == ids
 
 
@@ -65,14 +69,14 @@ def test_dlq_shows_which_messages_expire_first_and_when_messages_were_sent(
     assert "about 0 messages, 0 looked at" in queues.read_output(*LOOK)
     _fill_dlq(queues)
     queues.configure(queues.messages, MessageRetentionPeriod="7200")
-    found = queues.operator.run_json(*LOOK)
-    assert found["oldest_sent_at"] <= found["newest_sent_at"] <= found["first_received_at"]
-    assert len(found["expire_first"]) == 3
-    shown = queues.read_output(*LOOK)
-    for message_id, expires_at in found["expire_first"].items():
-        assert f"{message_id} expires {expires_at[:10]} {expires_at[11:16]} UTC" in shown
-    assert found["oldest_sent_at"] < min(found["expire_first"].values())
-    assert "about 19 messages, 19 looked at: given back at once, a receive more each" in shown
+    document = queues.operator.run_json(*LOOK)
+    assert document["oldest_sent_at"] <= document["newest_sent_at"] <= document["first_received_at"]
+    assert len(document["expire_first"]) == 3
+    output = queues.read_output(*LOOK)
+    for message_id, expires_at in document["expire_first"].items():
+        assert f"{message_id} expires {expires_at[:10]} {expires_at[11:16]} UTC" in output
+    assert document["oldest_sent_at"] < min(document["expire_first"].values())
+    assert "about 19 messages, 19 looked at: given back at once, a receive more each" in output
 
 
 def test_dlq_shows_values_of_message_bodies_only_with_the_bodies_option(
@@ -86,9 +90,9 @@ def test_dlq_shows_values_of_message_bodies_only_with_the_bodies_option(
         assert "\x1b" not in output
         assert [line for line in output.splitlines() if line != line.rstrip()] == []
     assert "9999 " in queues.read_output(*LOOK), "a text is seen by its form"
-    shown = queues.read_output(*LOOK, "--bodies")
-    assert '{"card": "4111", "x": {"deep": "4111"}}' in shown
-    assert "4111 \\x1b[31m plain" in shown
+    printed_text = queues.read_output(*LOOK, "--bodies")
+    assert '{"card": "4111", "x": {"deep": "4111"}}' in printed_text
+    assert "4111 \\x1b[31m plain" in printed_text
 
 
 def test_dlq_receives_from_a_queue_that_is_no_dlq_only_with_yes(
@@ -98,8 +102,8 @@ def test_dlq_receives_from_a_queue_that_is_no_dlq_only_with_yes(
     queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
     assert "no terminal" in queues.operator.read_refusal("dlq", "plain", code=2)
     queues.refusals.clear()
-    found = queues.operator.run_json("dlq", "plain", "--yes")
-    assert (found["sampled"], found["source_arns"]) == (1, [])
+    report = queues.operator.run_json("dlq", "plain", "--yes")
+    assert (report["sampled"], report["source_arns"]) == (1, [])
     assert queues.operator.run_json("dlq", "nobodys", code=4)["error"]["code"] == "not_found"
 
 
@@ -119,10 +123,12 @@ def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
 ) -> None:
     _fill_dlq(queues)
     queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.source))
-    found = queues.operator.run_json("dlq", "orders-dlq", "--yes")
-    (most, *_) = found["groups"]
-    assert most["command"].startswith("mendq redrive orders-dlq --to OTHER --where ")
-    by_hand = next(group for group in found["groups"] if group["what"].startswith("SQS names none"))
+    report = queues.operator.run_json("dlq", "orders-dlq", "--yes")
+    (largest, *_) = report["groups"]
+    assert largest["command"].startswith("mendq redrive orders-dlq --to OTHER --where ")
+    by_hand = next(
+        group for group in report["groups"] if group["what"].startswith("SQS names none")
+    )
     assert (by_hand["where"], by_hand["command"]) == (
         f"!exists(system.{SOURCE_ARN_ATTRIBUTE})",
         "",
@@ -132,8 +138,8 @@ def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
 def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQueues) -> None:
     quarantine = queues.account.queue("orders-quarantine", tag=None)
     queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))
-    found = queues.operator.run_json("dlq", "orders-quarantine")
-    words = shlex.split(found["groups"][0]["command"])
+    report = queues.operator.run_json("dlq", "orders-quarantine")
+    words = shlex.split(report["groups"][0]["command"])
     assert words[:4] == ["mendq", "quarantine", "return", "orders-quarantine"]
     assert queues.operator.run_json(*words[1:], "--dry-run")["matched"] == 1
 
@@ -157,9 +163,9 @@ def test_dlq_reads_ten_messages_of_each_fifo_group_and_keeps_their_order(
     queues = make_orders_queues(operator, fifo=True)
     for n in range(36):
         queues.write({"n": n}, group=f"g{n % 3}")
-    found = operator.run_json("dlq", "orders.fifo")
-    assert found["sampled"] == 30, "ten of each group"
-    assert _count_by_group(found)["message group"] == {"g0": 10, "g1": 10, "g2": 10}
+    report = operator.run_json("dlq", "orders.fifo")
+    assert report["sampled"] == 30, "ten of each group"
+    assert _count_by_group(report)["message group"] == {"g0": 10, "g1": 10, "g2": 10}
     arrived = [json.loads(message.body)["n"] for message in queues.taken_away(queues.messages)]
     for group in range(3):
         assert [number for number in arrived if number % 3 == group] == list(range(group, 36, 3))

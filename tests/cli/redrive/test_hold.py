@@ -92,6 +92,7 @@ def _fail_claims(
         error_type("silent")
         for error_type in (CaseStoreUnavailable, CaseStoreUnreadable, CommandError)
     ],
+    ids=lambda error: type(error).__name__,
 )
 def test_hold_dlq_stops_the_run_if_its_claim_cannot_be_renewed(
     quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, error: Exception
@@ -123,7 +124,7 @@ def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
     over |= {"case_id": case_id, "quarantined": 2, "rate_per_second": 2.5, "because": "it soaks"}
     redrives.save(structs.replace(before, **over), "me")
     assert operator.run_json("show", case_id)["redrive"]["moved"] == 105
-    shown = operator.run("show", case_id).output
+    output = operator.run("show", case_id).output
     for says in (
         "Redrive\n",
         "orders-dlq.fifo -> orders\n",
@@ -136,6 +137,6 @@ def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
         "planned because",
         "Different now",  # the queue's attributes differ from the case's facts
     ):
-        assert says in shown
+        assert says in output
     operator.aws.set_visibility(messages, 30)
     assert "Different now" not in operator.run("show", case_id).output

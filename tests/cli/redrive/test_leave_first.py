@@ -60,8 +60,8 @@ def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(
 ) -> None:
     poisoned, *_ = add_dlq_messages(fifo_queues, "customer-7", "poison", *GOOD)
     before = fifo_queues.read_ids(fifo_queues.messages)
-    shown = fifo_queues.redrive(*LEAVE, "--dry-run")
-    assert shown == {
+    preview = fifo_queues.redrive(*LEAVE, "--dry-run")
+    assert preview == {
         "matched": 9,
         "moved": 0,
         "left": 10,
@@ -81,8 +81,8 @@ def test_leave_first_run_again_moves_nothing(fifo_queues: OrdersQueues) -> None:
     fifo_queues.redrive(*LEAVE, "--yes")
     again = fifo_queues.redrive(*LEAVE, "--yes")
     assert (again["matched"], again["moved"], again["left"]) == (0, 0, 1)
-    shown = fifo_queues.read_output("redrive", "orders.fifo", *LEAVE, "--yes")
-    assert "no message stands behind the first of its group" in shown
+    output = fifo_queues.read_output("redrive", "orders.fifo", *LEAVE, "--yes")
+    assert "no message stands behind the first of its group" in output
     assert fifo_queues.bodies(fifo_queues.messages) == {"poison"}
 
 
@@ -92,8 +92,8 @@ def test_leave_first_finishes_an_interrupted_run_in_order(
     add_dlq_messages(fifo_queues, "g", "poison", *GOOD)
     move_messages = MessageMover.move_messages
 
-    def interrupt_after_four(*asked: Any) -> Any:
-        for number, moved in enumerate(move_messages(*asked)):
+    def interrupt_after_four(*arguments: Any) -> Any:
+        for number, moved in enumerate(move_messages(*arguments)):
             yield moved
             if number == 3:
                 signal.raise_signal(signal.SIGINT)
@@ -116,9 +116,9 @@ def test_leave_first_with_a_limit_leaves_the_rest_in_order(fifo_queues: OrdersQu
 
 def test_leave_first_shows_which_message_stays_and_asks(fifo_queues: OrdersQueues) -> None:
     poisoned, *_ = add_dlq_messages(fifo_queues, "customer-7", "poison", *GOOD)
-    shown = fifo_queues.read_output("redrive", "orders.fifo", *LEAVE, "--dry-run")
-    assert f"the first message of group customer-7 stays here: {poisoned}" in shown
-    assert "start-message-move-task" not in shown, "that moves the poisoned message too"
+    output = fifo_queues.read_output("redrive", "orders.fifo", *LEAVE, "--dry-run")
+    assert f"the first message of group customer-7 stays here: {poisoned}" in output
+    assert "start-message-move-task" not in output, "that moves the poisoned message too"
     error = fifo_queues.redrive(*LEAVE, code=2)["error"]
     assert "not confirmed" in error["message"]
     assert len(fifo_queues.read_ids(fifo_queues.messages)) == 10

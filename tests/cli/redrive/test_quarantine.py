@@ -74,27 +74,35 @@ def test_quarantine_list_begins_with_the_quarantine_whose_messages_expire_first(
             seconds = hours * 3_600 + 60
             at = aws.now - timedelta(minutes=2)
             operator.put_sqs_metric(f"{name}-quarantine", metric, seconds, at)
-    found = operator.run_json("quarantine", "list")
-    assert [quarantine["source_arn"][-2:] for quarantine in found] == [":b", ":a", ":c"]
-    assert [quarantine["messages"] for quarantine in found] == [1, 1, 1]
-    assert (found[0]["expires_by"] < found[1]["expires_by"], found[2]["expires_by"]) == (True, None)
-    shown = operator.run("quarantine", "list").output.splitlines()
-    assert shown[1].split()[:4] == ["1", "over", "3", "d"]
-    assert "within 55 min" in shown[1] or "within 56 min" in shown[1]
-    assert "not known" in shown[3]
+    document = operator.run_json("quarantine", "list")
+    assert [quarantine["source_arn"][-2:] for quarantine in document] == [":b", ":a", ":c"]
+    assert [quarantine["messages"] for quarantine in document] == [1, 1, 1]
+    assert (document[0]["expires_by"] < document[1]["expires_by"], document[2]["expires_by"]) == (
+        True,
+        None,
+    )
+    lines = operator.run("quarantine", "list").output.splitlines()
+    assert lines[1].split()[:4] == ["1", "over", "3", "d"]
+    assert "within 55 min" in lines[1] or "within 56 min" in lines[1]
+    assert "not known" in lines[3]
 
 
 def test_quarantine_peek_shows_the_reason_of_each_message_and_no_body(queues: OrdersQueues) -> None:
     message_id = _write_quarantined(queues, {"card": "4111"})
-    (found,) = _run_quarantine(queues, "peek")
-    said = {"message_id": message_id, "why": "came back", "redrive_count": 1, "case_id": "case-7"}
-    assert said.items() <= found.items()
-    assert found["source_arn"] == queues.source
-    assert "body" not in found
-    shown = queues.operator.run("quarantine", "peek", "orders-quarantine").output
+    (message,) = _run_quarantine(queues, "peek")
+    expected = {
+        "message_id": message_id,
+        "why": "came back",
+        "redrive_count": 1,
+        "case_id": "case-7",
+    }
+    assert expected.items() <= message.items()
+    assert message["source_arn"] == queues.source
+    assert "body" not in message
+    output = queues.operator.run("quarantine", "peek", "orders-quarantine").output
     for says in ("came back", "quarantined at  2026-11-21T20:00:00", "type = order"):
-        assert says in shown
-    assert "4111" not in shown
+        assert says in output
+    assert "4111" not in output
     assert queues.read_ids(queues.messages) == {message_id}, "it is visible again"
 
 
@@ -104,11 +112,11 @@ def test_quarantine_peek_with_bodies_escapes_bodies_and_says_if_the_reason_is_no
     queues.write(
         "4111 \x1b[31m\n next", **make_died_in_attribute("nobody"), **{QUARANTINE_MARK_NAME: "{}"}
     )
-    (found,) = _run_quarantine(queues, "peek", "--bodies")
-    assert (found["body"], found["why"]) == ("4111 \x1b[31m\n next", None)
-    shown = queues.operator.run("quarantine", "peek", "orders", "--bodies").output
-    assert "4111 \\x1b[31m next" in shown
-    assert "not known" in shown
+    (message,) = _run_quarantine(queues, "peek", "--bodies")
+    assert (message["body"], message["why"]) == ("4111 \x1b[31m\n next", None)
+    output = queues.operator.run("quarantine", "peek", "orders", "--bodies").output
+    assert "4111 \\x1b[31m next" in output
+    assert "not known" in output
 
 
 def test_quarantine_peek_counts_hidden_messages_and_names_a_missing_kms_right(
@@ -187,7 +195,7 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
         _write_quarantined(queues, {"n": number, "text": "é\u2028"})
     queues.write({"n": 12}, **make_died_in_attribute("nobody"))
     where = ("drop", "--where", "body.n >= `3` && attributes.type == 'order'")
-    shown = queues.read_output("quarantine", where[0], "orders", *where[1:], "--dry-run")
+    output = queues.read_output("quarantine", where[0], "orders", *where[1:], "--dry-run")
     for says in (
         "orders-quarantine -> deleted",
         "13 messages seen, 9 match",
@@ -195,8 +203,8 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
         "attributes.type is missing in 1 of 13 messages",
         "is in the file alone",
     ):
-        assert says in shown
-    assert "new message id" not in shown
+        assert says in output
+    assert "new message id" not in output
     done = _run_quarantine(queues, *where, "--yes", "--file", str(path))
     assert done == {"matched": 9, "dropped": 9, "left": 4, "failed": 0, "file": str(path)}
     bodies = [json.loads(json.loads(line)["body"]) for line in path.read_text().splitlines()]
@@ -215,8 +223,10 @@ def test_quarantine_drop_refuses_to_overwrite_an_existing_file_or_link(
         path.symlink_to(path.parent / "nowhere")
     else:
         path.write_text("mine")
-    said = queues.read_output("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
-    assert "cannot be made: there is one, and it is not written over; --file names another" in said
+    output = queues.read_output("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
+    assert (
+        "cannot be made: there is one, and it is not written over; --file names another" in output
+    )
     assert is_link or path.read_text() == "mine"
     assert queues.read_ids(queues.messages) == ids
 
@@ -280,9 +290,11 @@ def test_quarantine_drop_deletes_nothing_and_leaves_no_file_if_its_folder_cannot
     ids = {_write_quarantined(queues, "one")}
     with monkeypatch.context() as broken_disk:
         broken = _break_system_call(broken_disk, "fsync", of_file=False)
-        said = queues.read_output("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
+        output = queues.read_output(
+            "quarantine", "drop", "orders", *ALL, "--file", str(path), code=2
+        )
     assert broken
-    assert "cannot be made: Input/output error" in said
+    assert "cannot be made: Input/output error" in output
     assert not path.exists()
     assert queues.read_ids(queues.messages) == ids
     assert _drop(queues, path)["dropped"] == 1, "the same name can be used again"
@@ -293,7 +305,7 @@ def test_redrive_during_a_freeze_warns_the_operator_and_still_moves_messages(
 ) -> None:
     queues.write("died", queue=queues.dlq)
     queues.operator.run_json("freeze", "a fire", "--yes")
-    said = queues.read_output("redrive", "orders", *ALL)
-    assert "changes are frozen by" in said
-    assert "a fire. That holds Mendq; this is by your hand" in said
-    assert "1 message sent back" in said
+    output = queues.read_output("redrive", "orders", *ALL)
+    assert "changes are frozen by" in output
+    assert "a fire. That holds Mendq; this is by your hand" in output
+    assert "1 message sent back" in output

@@ -89,24 +89,24 @@ def test_redrive_with_wrong_options_is_refused_and_moves_nothing(queues: OrdersQ
 def test_redrive_leaves_messages_of_another_source_in_a_shared_dlq(queues: OrdersQueues) -> None:
     policy = queues.account.attributes(queues.source)["RedrivePolicy"]
     queues.write(**make_died_in_attribute("nobody"))
-    shown = queues.read_output(*SHOW)
+    output = queues.read_output(*SHOW)
     native = "aws sqs start-message-move-task"
-    assert f"{native} --region us-east-1 --source-arn {queues.messages}" in shown
+    assert f"{native} --region us-east-1 --source-arn {queues.messages}" in output
     assert native not in queues.read_output(
         "redrive", "orders", "--where", "exists(body)", "--dry-run"
     )
-    assert "the oldest expires in 3 d 23 h" in shown
-    assert "somebody sent 1 of them to orders-dlq by hand" in shown, "it is orders' alone"
+    assert "the oldest expires in 3 d 23 h" in output
+    assert "somebody sent 1 of them to orders-dlq by hand" in output, "it is orders' alone"
     other = queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
     for source in (queues.source, other):
         queues.write(source.rpartition(":")[2], **make_died_in_attribute(source))
-    shown = queues.read_output("redrive", "orders", *ALL)
+    output = queues.read_output("redrive", "orders", *ALL)
     assert queues.bodies(queues.source) == {"orders"}
     assert queues.bodies(queues.messages) == {"hello", "refunds"}
-    assert "1 message died in refunds, which shares orders-dlq: it stays here" in shown
+    assert "1 message died in refunds, which shares orders-dlq: it stays here" in output
     says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which source"
-    assert says in shown
-    assert "so it stays here. Whoever knows receives them and sends them there" in shown
+    assert says in output
+    assert "so it stays here. Whoever knows receives them and sends them there" in output
 
 
 def test_redrive_of_a_queue_without_a_dlq_is_refused_and_moves_nothing(
@@ -180,9 +180,9 @@ def test_redrive_claims_the_dlq_while_moving_and_is_refused_during_another_runs_
     _assert_nothing_moved(queues, ids)
     queues.redrives.release(queues.dlq, "a tick")
 
-    def claim_and_move(*asked: Any) -> Any:
+    def claim_and_move(*arguments: Any) -> Any:
         claims.append(queues.claim_dlq())
-        return move_messages(*asked)
+        return move_messages(*arguments)
 
     monkeypatch.setattr(MessageMover, "move_messages", claim_and_move)
     assert queues.redrive(*ALL)["moved"] == 1
@@ -208,8 +208,8 @@ def test_redrive_moves_a_message_once_even_if_it_returns_to_the_dlq_during_the_r
     _write_numbered_messages(queues, 25)
     move_messages = MessageMover.move_messages
 
-    def return_moved_messages(*asked: Any) -> Any:
-        for moved in move_messages(*asked):
+    def return_moved_messages(*arguments: Any) -> Any:
+        for moved in move_messages(*arguments):
             for message in queues.taken_away(queues.source):
                 queues.write(
                     message.body,
@@ -274,8 +274,8 @@ def test_redrive_of_a_fifo_dlq_reads_every_group_and_moves_messages_in_order(
     queues = make_orders_queues(operator, fifo=True)
     _write_numbered_messages(queues, 36, groups=3)
     queues.write("newer", queue=queues.source)
-    shown = queues.read_output("redrive", "orders.fifo", "--all", "--dry-run")
-    assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in shown
+    output = queues.read_output("redrive", "orders.fifo", "--all", "--dry-run")
+    assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in output
     queues.taken_away(queues.source)
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
@@ -322,10 +322,10 @@ def test_redrive_reports_in_flight_messages_of_another_consumer_and_leaves_those
     url = operator.aws.url(queues.messages)
     queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=5)
     name = queues.source.rpartition(":")[2]
-    shown = queues.read_output("redrive", name, "--all", "--dry-run")
-    assert "7 messages seen, 7 match" in shown
-    assert "5 more are hidden, in somebody else's hand" in shown
-    assert "600 seconds after they were received" in shown
+    output = queues.read_output("redrive", name, "--all", "--dry-run")
+    assert "7 messages seen, 7 match" in output
+    assert "5 more are hidden, in somebody else's hand" in output
+    assert "600 seconds after they were received" in output
     words = queues.read_output("redrive", name, *ALL, "--limit", "3")
     assert "3 messages sent back, 0 failed, 9 left in orders-dlq" in words
     assert "4 of them match, 5 of them hidden in somebody else's hand" in words

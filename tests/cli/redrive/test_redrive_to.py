@@ -51,7 +51,7 @@ def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_mess
     replaced_queues.write(
         "elsewhere", **make_died_in_attribute("arn:aws:sqs:eu-west-1:123456789012:orders")
     )
-    shown = replaced_queues.read_output(
+    output = replaced_queues.read_output(
         "redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run"
     )
     for says in (
@@ -62,7 +62,7 @@ def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_mess
         "orders-v2 has no DLQ: what fails there comes again until it expires",
         f"--source-arn {replaced_queues.messages} --destination-arn {orders_v2}",
     ):
-        assert says in shown
+        assert says in output
     assert _redrive_to(replaced_queues, "orders-v2", *ALL) == {
         "matched": 2,
         "moved": 2,
@@ -97,9 +97,9 @@ def test_redrive_to_moves_messages_of_an_existing_source_only_with_from(
     assert "give both" in refused
     assert queues.read_ids(queues.messages) == ids
     for named in ("orders", "orders-dlq"):
-        asked = ("redrive", named, "--to", "orders-v2", "--from", "orders")
-        assert queues.operator.run_json(*asked, "--all", "--dry-run")["matched"] == 1
-    assert queues.operator.run_json(*asked, *ALL)["moved"] == 1
+        arguments = ("redrive", named, "--to", "orders-v2", "--from", "orders")
+        assert queues.operator.run_json(*arguments, "--all", "--dry-run")["matched"] == 1
+    assert queues.operator.run_json(*arguments, *ALL)["moved"] == 1
     assert queues.bodies(queues.messages) == {"other"}, "--from takes no others, gone or not"
 
 
@@ -109,8 +109,8 @@ def test_redrive_to_with_an_empty_from_is_refused_and_moves_nothing(
 ) -> None:
     """An unset shell variable names no source. It must not stand for every source."""
     written = {replaced_queues.write("one"), replaced_queues.write("other")}
-    asked = ("redrive", "orders-dlq", "--to", "orders-v2", "--from", empty, *ALL)
-    assert "is no queue's name" in replaced_queues.operator.read_refusal(*asked, code=2)
+    arguments = ("redrive", "orders-dlq", "--to", "orders-v2", "--from", empty, *ALL)
+    assert "is no queue's name" in replaced_queues.operator.read_refusal(*arguments, code=2)
     assert replaced_queues.read_ids(replaced_queues.messages) == written
     assert replaced_queues.read_ids(_make_arn(replaced_queues, "orders-v2")) == set()
 
@@ -196,12 +196,12 @@ def test_redrive_stops_without_loss_if_its_source_is_deleted_while_messages_move
 
     queues.refusals.append(delete_source)
     name = queues.source.rpartition(":")[2]
-    shown = queues.read_output("redrive", name, "--where", "exists(body.n)", "--yes", code=1)
+    output = queues.read_output("redrive", name, "--where", "exists(body.n)", "--yes", code=1)
     went = 10 * before
     assert len(sends) == before + 1, "it stops at the first that finds nobody"
-    assert f"{went} messages sent back, 10 failed, {25 - went} left in" in shown
-    assert f"{name} is gone: stopped. Of {went} sent there" in shown
-    assert f"`mendq redrive {queues.messages.rpartition(':')[2]} --to OTHER --all`" in shown
+    assert f"{went} messages sent back, 10 failed, {25 - went} left in" in output
+    assert f"{name} is gone: stopped. Of {went} sent there" in output
+    assert f"`mendq redrive {queues.messages.rpartition(':')[2]} --to OTHER --all`" in output
     left = queues.taken_away(queues.messages)
     numbers = [json.loads(message.body)["n"] for message in (*arrived, *left)]
     assert sorted(numbers) == list(range(35)), "each is where it is said to be"

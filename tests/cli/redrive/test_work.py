@@ -86,16 +86,16 @@ def test_redrive_interrupted_while_reading_releases_every_message_and_says_so_at
     receive_new_messages = MessageMover.receive_new_messages
     announced: list[str] = []
 
-    def interrupt(mover: MessageMover, *asked: Any) -> list[Any]:
+    def interrupt(mover: MessageMover, *arguments: Any) -> list[Any]:
         if not announced:
             _press_ctrl_c()
             announced.append(capfd.readouterr().err)
-        return receive_new_messages(mover, *asked)
+        return receive_new_messages(mover, *arguments)
 
     monkeypatch.setattr(MessageMover, "receive_new_messages", interrupt)
-    said = filled_queues.read_output("redrive", "orders", "--all", "--yes", code=1)
+    output = filled_queues.read_output("redrive", "orders", "--all", "--yes", code=1)
     assert "Ctrl-C again leaves at once" in announced[0]
-    assert "every message is visible again" in said
+    assert "every message is visible again" in output
     assert len(filled_queues.read_ids(filled_queues.messages)) == MESSAGES
 
 
@@ -104,8 +104,8 @@ def test_redrive_interrupted_twice_reports_moved_messages_and_messages_still_hid
 ) -> None:
     move_messages = MessageMover.move_messages
 
-    def interrupt(*asked: Any) -> Iterator[Any]:
-        for moved in move_messages(*asked):
+    def interrupt(*arguments: Any) -> Iterator[Any]:
+        for moved in move_messages(*arguments):
             _press_ctrl_c()
             _press_ctrl_c_at_second_release(monkeypatch)
             yield moved
@@ -125,18 +125,18 @@ def test_redrive_interrupted_twice_before_the_first_message_moves_nothing(
 ) -> None:
     """The interrupts come after the answer and before the first message is received."""
     make_mover = Route.make_mover
-    made: list[int] = []
+    movers: list[int] = []
 
-    def interrupt(route: Route, *asked: Any) -> MessageMover:
-        made.append(1)
-        if len(made) == 2:  # the first mover only reads
+    def interrupt(route: Route, *arguments: Any) -> MessageMover:
+        movers.append(1)
+        if len(movers) == 2:  # the first mover only reads
             _press_ctrl_c()
             _press_ctrl_c()
-        return make_mover(route, *asked)
+        return make_mover(route, *arguments)
 
     monkeypatch.setattr(Route, "make_mover", interrupt)
     result = filled_queues.operator.run("redrive", "orders", "--all", "--yes", "--json")
-    assert len(made) == 2
+    assert len(movers) == 2
     assert result.exit_code == 1
     assert '"moved": 0,' in result.stdout
     assert "interrupted: what was in hand is visible again" in result.stderr

@@ -33,7 +33,7 @@ def read_account_state(operator: Operator) -> dict[str, Any]:
     }
 
 
-def select_finding(found: list[dict[str, Any]], queue_arn: str, symptom: str) -> dict[str, Any]:
+def select_finding(findings: list[dict[str, Any]], queue_arn: str, symptom: str) -> dict[str, Any]:
     """Return the finding of one queue and symptom."""
-    (one,) = (e for e in found if (e["queue_arn"], e["symptom"]) == (queue_arn, symptom))
-    return one
+    (finding,) = (e for e in findings if (e["queue_arn"], e["symptom"]) == (queue_arn, symptom))
+    return finding

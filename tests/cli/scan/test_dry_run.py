@@ -36,24 +36,24 @@ def test_dry_run_reports_what_the_queues_mode_allows_and_changes_nothing(
     dead = make_source_and_dlq(operator, mode)
     off = operator.aws.queue("mine", "off")
     before = read_account_state(operator)
-    said = operator.run_json("scan", "--dry-run")
+    report = operator.run_json("scan", "--dry-run")
     assert read_account_state(operator) == before
     assert operator.account.invoked == []
-    found = select_finding(said["findings"], dead, "dlq_retention_too_short")
-    assert found["would"] == would
-    assert found["steps"][0].startswith("MessageRetentionPeriod: 345600 s")
-    assert said["queues_scanned"] == 2
-    assert off not in {entry["queue_arn"] for entry in said["findings"]}
-    assert said["not_looked_at"] == {}
+    finding = select_finding(report["findings"], dead, "dlq_retention_too_short")
+    assert finding["would"] == would
+    assert finding["steps"][0].startswith("MessageRetentionPeriod: 345600 s")
+    assert report["queues_scanned"] == 2
+    assert off not in {entry["queue_arn"] for entry in report["findings"]}
+    assert report["not_looked_at"] == {}
 
 
 @pytest.fixture
 def print_found(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> PrintFindings:
-    def print_at_width(found: dict[Finding, ExpectedAction], columns: int) -> str:
+    def print_at_width(findings: dict[Finding, ExpectedAction], columns: int) -> str:
         monkeypatch.setenv("COLUMNS", f"{columns}")
-        print_findings(Output(as_json=False), found)
+        print_findings(Output(as_json=False), findings)
         return capsys.readouterr().out
 
     return print_at_width
@@ -64,12 +64,12 @@ def test_dry_run_prints_a_report_only_symptom_of_many_queues_as_one_block(
 ) -> None:
     names = ("tls_not_enforced", "consumer_failing")
     would = ExpectedAction("pages", (), f"seen. {LONG}")
-    found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
-    said = print_found(found, 2_000)
-    assert said.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
-    counts = said.count("tls_not_enforced"), said.count("consumer_failing")
+    findings = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
+    output = print_found(findings, 2_000)
+    assert output.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
+    counts = output.count("tls_not_enforced"), output.count("consumer_failing")
     assert counts == (2, 7), "each with its runbook once"
-    assert said.index("consumer_failing") < said.index("tls_not_enforced")
+    assert output.index("consumer_failing") < output.index("tls_not_enforced")
 
 
 def test_dry_run_clients_refuse_every_call_that_changes_something(operator: Operator) -> None:
@@ -107,15 +107,17 @@ def test_dry_run_names_an_own_change_of_mendq_as_possible_cause_before_the_plan(
     operator.put_sqs_metric("orders.fifo", "ApproximateAgeOfOldestMessage", 300_000, *times)
     operator.put_sqs_metric("orders.fifo", "ApproximateNumberOfMessagesVisible", 1, *times)
     before = read_account_state(operator)
-    found = select_finding(
+    finding = select_finding(
         operator.run_json("scan", "--dry-run")["findings"], queue, "messages_about_to_expire"
     )
     assert read_account_state(operator) == before
-    assert found["would"] == "proposes"
-    assert found["steps"] == ["MessageRetentionPeriod: 345600 s (4 d) -> 1209600 s (14 d)"]
-    assert found["first"].startswith("Mendq raised VisibilityTimeout of orders.fifo from 30 s to ")
+    assert finding["would"] == "proposes"
+    assert finding["steps"] == ["MessageRetentionPeriod: 345600 s (4 d) -> 1209600 s (14 d)"]
+    assert finding["first"].startswith(
+        "Mendq raised VisibilityTimeout of orders.fifo from 30 s to "
+    )
     rollback = f"mendq rollback {case_id} --region us-east-1"
-    assert found["first"].endswith(f"To take the change back: {rollback}")
+    assert finding["first"].endswith(f"To take the change back: {rollback}")
     assert rollback in operator.read_output("scan", "--dry-run").replace("\n", " ").replace(
         "  ", " "
     )

@@ -50,9 +50,9 @@ class UndeployedAccount(FakeDeployedAccount, frozen=True, dict=True):
 
 @pytest.fixture
 def stackless_operator(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Operator:
-    made = UndeployedAccount(operator.account.session, "Mendq", operator.account.known)
-    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
-    return Operator(operator.aws, made)
+    account = UndeployedAccount(operator.account.session, "Mendq", operator.account.known)
+    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: account)
+    return Operator(operator.aws, account)
 
 
 def _make_unmanaged_source_and_dlq(operator: Operator, name: str = "orders") -> str:
@@ -71,16 +71,18 @@ def test_scan_without_a_stack_reports_findings_with_commands_and_changes_nothing
 ) -> None:
     dead = _make_unmanaged_source_and_dlq(stackless_operator)
     before = read_account_state(stackless_operator)
-    said = stackless_operator.run_json("scan")
+    report = stackless_operator.run_json("scan")
     assert read_account_state(stackless_operator) == before
-    found = select_finding(said["findings"], dead, "dlq_retention_too_short")
-    assert found["severity"] == FindingSeverity.AT_RISK
-    (manual,) = found["plan"]["commands"]
+    finding = select_finding(report["findings"], dead, "dlq_retention_too_short")
+    assert finding["severity"] == FindingSeverity.AT_RISK
+    (manual,) = finding["plan"]["commands"]
     assert manual.startswith("aws sqs set-queue-attributes --region us-east-1 --queue-url https://")
     assert manual.endswith("--attributes MessageRetentionPeriod=1209600")
-    assert len(said["queues"]) == 2
-    assert {*said["not_seen"]} == {*said["queues"]}, "made just now, they cannot be measured yet"
-    assert said["metrics_asked"] == 0
+    assert len(report["queues"]) == 2
+    assert {*report["not_seen"]} == {*report["queues"]}, (
+        "made just now, they cannot be measured yet"
+    )
+    assert report["metrics_asked"] == 0
 
 
 def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_plan(
@@ -96,12 +98,12 @@ def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_pla
     stackless_operator.account.session.events.register(
         "before-call.cloudwatch.GetMetricData", refuse
     )
-    found = select_finding(
+    finding = select_finding(
         stackless_operator.run_json("scan")["findings"], dead, "dlq_retention_too_short"
     )
-    assert found["plan"]["would"] == "cannot say"
-    assert "GetMetricData" in found["plan"]["why"]
-    assert (found["plan"]["steps"], found["plan"]["commands"]) == ([], [])
+    assert finding["plan"]["would"] == "cannot say"
+    assert "GetMetricData" in finding["plan"]["why"]
+    assert (finding["plan"]["steps"], finding["plan"]["commands"]) == ([], [])
 
 
 def test_scan_with_queue_and_prefix_options_reads_only_matching_queues(
@@ -141,8 +143,8 @@ def test_scan_without_settings_does_not_report_a_notify_tag_with_an_unknown_team
 ) -> None:
     tags = {"mendq": "Heal", "mendq:notify": "payments"}
     stackless_operator.aws.clients.sqs.create_queue(QueueName="orders", tags=tags)
-    found = stackless_operator.run_json("scan", "--queue", "orders")["findings"]
-    assert "notify" not in select_finding(found, f"{ARN}orders", "tag_not_understood")["reason"]
+    findings = stackless_operator.run_json("scan", "--queue", "orders")["findings"]
+    assert "notify" not in select_finding(findings, f"{ARN}orders", "tag_not_understood")["reason"]
 
 
 def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen(
@@ -157,11 +159,11 @@ def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen(
     dead = _make_unmanaged_source_and_dlq(stackless_operator)
 
     _deny_reading(stackless_operator, "orders-dlq")
-    said = stackless_operator.run_json("scan")
-    assert set(said["not_seen"]) >= {off, dead, set_aside}
-    assert not set(said["not_seen"]) & set(own), "the stack's own, which alarms watch"
-    assert set_aside not in said["queues"]
-    assert "AccessDenied" in said["not_seen"][dead]
+    report = stackless_operator.run_json("scan")
+    assert set(report["not_seen"]) >= {off, dead, set_aside}
+    assert not set(report["not_seen"]) & set(own), "the stack's own, which alarms watch"
+    assert set_aside not in report["queues"]
+    assert "AccessDenied" in report["not_seen"][dead]
     assert "not judged, or not wholly" in stackless_operator.read_output("scan")
 
 
@@ -174,11 +176,11 @@ def test_scan_reports_a_queue_too_new_for_metrics_as_not_measured(
     timing = replace(operator.account.known.timing, measuring_minutes=measuring_minutes)
     settings = structs.replace(operator.account.known, timing=timing)
     beside = FakeDeployedAccount(operator.account.session, "Mendq", settings)
-    this = RegionScan(beside, datetime.now(UTC) + timedelta(minutes=2), MetricBudget(100))
-    *_, scanned = this.run_scan()
+    region_scan = RegionScan(beside, datetime.now(UTC) + timedelta(minutes=2), MetricBudget(100))
+    *_, scanned = region_scan.run_scan()
     why = "not measured: made or changed too lately, as 60 minutes of it have to be counted"
     expected = {queue: why} if measuring_minutes == 60 else {}
-    assert this.explain_unchecked(scanned) == expected
+    assert region_scan.explain_unchecked(scanned) == expected
     assert scanned.measured == (measuring_minutes == 1)
 
 
@@ -199,10 +201,10 @@ def test_scan_with_malformed_queue_attributes_does_not_fail_and_escapes_the_attr
             parsed["Attributes"] |= dict.fromkeys(names, odd)
 
     operator.account.session.events.register("after-call.sqs.GetQueueAttributes", change_attributes)
-    shown = operator.run("scan", "--html", str(tmp_path / "scan.html"))
-    assert shown.exit_code == Exit.DONE, shown.output
+    result = operator.run("scan", "--html", str(tmp_path / "scan.html"))
+    assert result.exit_code == Exit.DONE, result.output
     page = (tmp_path / "scan.html").read_text()
-    assert not {"\x1b", "\u202e"} & set(shown.output + page)
+    assert not {"\x1b", "\u202e"} & set(result.output + page)
     assert "<b>" not in page
 
 
@@ -213,8 +215,8 @@ def test_scan_reports_findings_if_the_case_store_cannot_be_read(operator: Operat
         raise _aws_refuses("ThrottlingException", "GetItem")
 
     operator.account.session.events.register("before-call.dynamodb", refuse)
-    found = select_finding(operator.run_json("scan")["findings"], dead, "dlq_retention_too_short")
-    assert found["plan"]["would"] == "cannot say"
+    finding = select_finding(operator.run_json("scan")["findings"], dead, "dlq_retention_too_short")
+    assert finding["plan"]["would"] == "cannot say"
 
 
 def test_scan_fails_if_no_queue_could_be_read(stackless_operator: Operator) -> None:
@@ -222,9 +224,9 @@ def test_scan_fails_if_no_queue_could_be_read(stackless_operator: Operator) -> N
 
     _deny_reading(stackless_operator, "orders")
     assert len(stackless_operator.run_json("scan", code=1)["not_seen"]) == 2
-    shown = stackless_operator.read_output("scan", code=1)
-    assert shown.startswith("no queue could be judged"), "and not: nothing was found"
-    assert "orders, orders-dlq: AWS refused GetQueueAttributes: AccessDenied: not now" in shown
+    output = stackless_operator.read_output("scan", code=1)
+    assert output.startswith("no queue could be judged"), "and not: nothing was found"
+    assert "orders, orders-dlq: AWS refused GetQueueAttributes: AccessDenied: not now" in output
 
 
 def test_scan_beside_a_stack_says_what_the_stack_would_do_to_managed_queues(
@@ -235,11 +237,11 @@ def test_scan_beside_a_stack_says_what_the_stack_would_do_to_managed_queues(
     before = read_account_state(operator)
     findings = operator.run_json("scan")["findings"]
     assert read_account_state(operator) == before
-    said = {
+    would_by_arn = {
         arn: select_finding(findings, arn, "dlq_retention_too_short")["plan"]["would"]
         for arn in (managed, other)
     }
-    assert said == {managed: "proposes", other: "could change"}
+    assert would_by_arn == {managed: "proposes", other: "could change"}
 
 
 def _aws_refuses(code: str, operation: str) -> ClientError:
@@ -269,14 +271,14 @@ UNREADABLE = (
 def test_scan_reports_findings_if_the_settings_of_the_stack_cannot_be_read(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, why: Exception
 ) -> None:
-    made = UnreadableStackAccount(
+    account = UnreadableStackAccount(
         operator.account.session, "Mendq", operator.account.known, why=why
     )
-    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
+    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: account)
     dead = make_source_and_dlq(operator, "heal")
-    said = operator.run_json("scan")
-    assert said["not_seen"]["the stack Mendq"] == describe_error(why)
-    plan = select_finding(said["findings"], dead, "dlq_retention_too_short")["plan"]
+    report = operator.run_json("scan")
+    assert report["not_seen"]["the stack Mendq"] == describe_error(why)
+    plan = select_finding(report["findings"], dead, "dlq_retention_too_short")["plan"]
     assert plan["would"] == "could change"
 
 
@@ -284,10 +286,10 @@ def test_scan_without_the_describe_stacks_right_does_not_mention_a_stack(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     denied = _aws_refuses("AccessDenied", "DescribeStacks")
-    made = UnreadableStackAccount(
+    account = UnreadableStackAccount(
         operator.account.session, "Mendq", operator.account.known, why=denied
     )
-    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: made)
+    monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: account)
     assert operator.run_json("scan")["not_seen"] == {}
 
 
@@ -303,9 +305,9 @@ def test_scan_policy_option_prints_exactly_the_read_actions_that_a_scan_needs(
     taken = {action.iam_action for action in list_scan_read_actions(needs)}
     assert allowed == taken | {"sqs:ListQueues", "tag:GetResources"}
     _make_unmanaged_source_and_dlq(stackless_operator)
-    with record_called_actions() as asked:
+    with record_called_actions() as called:
         CliRunner().invoke(app, ["scan"], catch_exceptions=False)
-    assert {"sqs:GetQueueAttributes"} < asked <= allowed
+    assert {"sqs:GetQueueAttributes"} < called <= allowed
 
 
 def test_scan_html_page_has_every_finding_and_no_script(
@@ -313,12 +315,12 @@ def test_scan_html_page_has_every_finding_and_no_script(
 ) -> None:
     _make_unmanaged_source_and_dlq(stackless_operator)
     path = tmp_path / "scan.html"
-    said = stackless_operator.run_json("scan", "--html", str(path))
+    report = stackless_operator.run_json("scan", "--html", str(path))
     page = path.read_text()
-    assert all(entry["symptom"].replace("_", "_<wbr>") in page for entry in said["findings"])
+    assert all(entry["symptom"].replace("_", "_<wbr>") in page for entry in report["findings"])
     assert ("<script" in page, "`" in page) == (False, False)
     by_scan = {entry.name for entry in CATALOGUE if entry.detection}
-    assert not by_scan & set(said["by_failed_calls_alone"])
+    assert not by_scan & set(report["by_failed_calls_alone"])
 
 
 @pytest.mark.parametrize("name", ["pipe", "link", "folder", "no/scan.html", ""])
@@ -330,15 +332,15 @@ def test_scan_refuses_an_unwritable_html_path_before_it_calls_sqs(
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     before = [(file.name, file.lstat().st_mode) for file in sorted(tmp_path.iterdir())]
-    asked: list[str] = []
+    calls: list[str] = []
     stackless_operator.account.session.events.register(
-        "before-call.sqs", lambda model, **_: asked.append(model)
+        "before-call.sqs", lambda model, **_: calls.append(model)
     )
     stackless_operator.read_refusal(
         "scan", "--html", str(tmp_path / name if name else ""), code=Exit.USAGE
     )
     assert [(file.name, file.lstat().st_mode) for file in sorted(tmp_path.iterdir())] == before
-    assert asked == []
+    assert calls == []
 
 
 QUEUES = 1_000

@@ -24,9 +24,9 @@ def _dry_run(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> tupl
     before = read_account_state(operator)
     document = operator.run_json("scan", "--dry-run")
     assert read_account_state(operator) == before
-    found = select_finding(document["findings"], queue_arn, symptom)
-    assert found["steps"] == []
-    return found["would"], found["why"]
+    finding = select_finding(document["findings"], queue_arn, symptom)
+    assert finding["steps"] == []
+    return finding["would"], finding["why"]
 
 
 def _heal(operator: Operator, queue_arn: str, symptom: str = SYMPTOM) -> None:
@@ -83,14 +83,14 @@ def test_dry_run_says_that_heal_would_refuse_a_symptom_that_many_queues_show(
 
 def test_dry_run_reads_each_metric_once_and_never_more_than_max_metrics(operator: Operator) -> None:
     _make_failing_queues(operator, "a", "b")
-    asked: list[int] = []  # how many metrics each call to CloudWatch asks for
-    note: Any = lambda params, **_: asked.append(len(params["MetricDataQueries"]))  # noqa: E731
+    metric_counts: list[int] = []  # how many metrics each call to CloudWatch asks for
+    note: Any = lambda params, **_: metric_counts.append(len(params["MetricDataQueries"]))  # noqa: E731
     events = operator.account.session.events
     events.register("provide-client-params.cloudwatch.GetMetricData", note)
-    said = operator.run_json("scan", "--dry-run")
-    assert said["metrics_asked"] == sum(asked) == 14
-    assert said["metrics_an_hour"] == 28, "heal asks anew"
-    asked.clear()
+    report = operator.run_json("scan", "--dry-run")
+    assert report["metrics_asked"] == sum(metric_counts) == 14
+    assert report["metrics_an_hour"] == 28, "heal asks anew"
+    metric_counts.clear()
     capped = operator.run_json("scan", "--dry-run", "--max-metrics", "13")
-    assert (capped["metrics_asked"], asked) == (0, [])
+    assert (capped["metrics_asked"], metric_counts) == (0, [])
     assert capped["skipped_for_budget"] == 2
