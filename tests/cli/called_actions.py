@@ -12,7 +12,7 @@ from unittest.mock import patch
 from botocore.client import BaseClient
 
 from mendq.cli.commands import ActionsByCommand, list_commands
-from tests.infra.aws_calls import Sent
+from tests.infra.aws_calls import SentRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 # The IAM actions that each command declares, by the command as it is typed.
@@ -39,7 +39,7 @@ def record_called_actions() -> Iterator[set[str]]:
 
     def send(self: Any, operation: str, params: Mapping[str, Any]) -> Any:
         if _is_sent_by_the_command():
-            sent = Sent(self.meta.service_model.service_name, operation, params, frozenset())
+            sent = SentRequest(self.meta.service_model.service_name, operation, params, frozenset())
             actions.update(sent.actions())
         return _send(self, operation, params)
 

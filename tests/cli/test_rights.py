@@ -25,7 +25,7 @@ from mendq.cli.permissions import (
     make_steer_policy,
 )
 from tests.cli.called_actions import ACTIONS_BY_COMMAND, ROOT
-from tests.infra.named_calls import behind, words_of
+from tests.infra.named_calls import find_used_definitions, list_words
 
 # The API calls of an IAM action whose name is not the API's.
 _CALLED = {
@@ -108,9 +108,11 @@ def _list_called_words(command: str) -> frozenset[str]:
     )
     return frozenset(
         word
-        for nodes in behind(ROOT / Path(*module.split(".")).with_suffix(".py")).values()
+        for nodes in find_used_definitions(
+            ROOT / Path(*module.split(".")).with_suffix(".py")
+        ).values()
         for node in nodes
-        for word in words_of(node)
+        for word in list_words(node)
     )
 
 

@@ -1,4 +1,4 @@
-"""Which AWS calls code makes, noted before botocore sends them, and which IAM actions they take."""
+"""Record the AWS calls of the product, before botocore sends them, with their IAM actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mendq.aws.clients import Clients
 from tests.infra.called_resources import resources_of, table_of, tags_of
 
 REGION = "us-east-1"
-# Where IAM does not call a service as botocore does.
+# The IAM prefix of services that IAM and botocore name differently.
 # https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 _PREFIX = {"accessanalyzer": "access-analyzer", "resourcegroupstaggingapi": "tag", "sesv2": "ses"}
 _ACTION = {
@@ -23,13 +23,13 @@ _ACTION = {
     "s3:ListBuckets": "s3:ListAllMyBuckets",
     "s3:ListObjectsV2": "s3:ListBucket",
     **{
-        f"sqs:{each}Batch": f"sqs:{each}"
-        for each in ("SendMessage", "DeleteMessage", "ChangeMessageVisibility")
+        f"sqs:{action}Batch": f"sqs:{action}"
+        for action in ("SendMessage", "DeleteMessage", "ChangeMessageVisibility")
     },
 }
-# A transaction takes the actions of its parts.
+# A transaction needs the actions of its parts.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
-_OF_PART = {
+_ACTION_BY_PART = {
     "Get": "GetItem",
     "Put": "PutItem",
     "Update": "UpdateItem",
@@ -43,7 +43,7 @@ Pairs = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Call:
-    """What IAM is asked: an action, a resource of the template's account, its tags, other keys."""
+    """A call as IAM judges it: action, resource, tags of the resource, other condition keys."""
 
     action: str
     resource: str
@@ -52,8 +52,8 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Sent:
-    """A request as botocore knows it, and the tags that its queue bore then."""
+class SentRequest:
+    """A request as botocore sends it, and the tags of its queue at that time."""
 
     service: str
     operation: str
@@ -61,27 +61,27 @@ class Sent:
     tags: Pairs
 
     def actions(self) -> Iterator[str]:
-        """What IAM calls it."""
+        """Yield the IAM actions of the request."""
         if self.operation.startswith("Transact"):
             parts = (part for item in self.params["TransactItems"] for part in item)
-            yield from (f"dynamodb:{_OF_PART[part]}" for part in parts)
+            yield from (f"dynamodb:{_ACTION_BY_PART[part]}" for part in parts)
             return
-        yield from _actions(self.service, self.operation, self.params)
+        yield from _list_actions(self.service, self.operation, self.params)
         if self.operation == "CreateQueue" and self.params.get("tags"):
             yield "sqs:TagQueue"
 
     def calls(self) -> Iterator[Call]:
         if self.service == "dynamodb":
-            for verb, resource in _items(self.operation, self.params):
+            for verb, resource in _list_item_actions(self.operation, self.params):
                 yield Call(f"dynamodb:{verb}", resource)
             return
         if self.operation == "CopyObject":
             bucket, _, key = unquote(self.params["CopySource"]).partition("/")
             of_source = resources_of("s3", "GetObject", {"Bucket": bucket, "Key": key})
-            yield from (Call("s3:GetObject", each) for each in of_source)
-        keys = frozenset(_keys(self.params))
+            yield from (Call("s3:GetObject", arn) for arn in of_source)
+        keys = frozenset(_list_condition_keys(self.params))
         for resource in resources_of(self.service, self.operation, self.params):
-            for action in _actions(self.service, self.operation, self.params):
+            for action in _list_actions(self.service, self.operation, self.params):
                 yield Call(action, resource, self.tags, keys)
         if "executionRoleArn" in self.params:
             passed = frozenset({("iam:PassedToService", f"{self.service}.amazonaws.com")})
@@ -89,65 +89,67 @@ class Sent:
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """Clients, and what was sent with them."""
+class CallRecorder:
+    """AWS clients that record their requests."""
 
     clients: Clients
-    sent: list[Sent] = field(default_factory=list)
+    sent: list[SentRequest] = field(default_factory=list)
 
     @property
     def operations(self) -> set[str]:
-        """As the API names them."""
-        return {each.operation for each in self.sent}
+        """The names of the recorded API operations."""
+        return {request.operation for request in self.sent}
 
     @property
     def calls(self) -> set[Call]:
-        """As IAM is asked for them."""
-        return {call for each in self.sent for call in each.calls()}
+        """The recorded calls as IAM judges them."""
+        return {call for request in self.sent for call in request.calls()}
 
     def note(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
         service = model.service_model.service_name
         tags = tags_of(params) if service == "sqs" else frozenset()
-        self.sent.append(Sent(service, model.name, dict(params), tags))
+        self.sent.append(SentRequest(service, model.name, dict(params), tags))
 
 
-def recording(answers: Mapping[str, Any], otherwise: Any = None) -> Recorded:
-    """Clients that answer with `answers` by operation; what is not among them is sent.
+def make_recorder(answers: Mapping[str, Any], otherwise: Any = None) -> CallRecorder:
+    """Return clients that give these answers by operation.
 
-    `otherwise` answers it instead where it is given.
+    Other operations get `otherwise`, or are really sent if it is None.
     """
     session = boto3.Session("key", "secret", region_name=REGION)
-    recorded = Recorded(Clients(session))
+    recorder = CallRecorder(Clients(session))
 
-    class Answer:
+    class HttpAnswer:
         status_code = 200
 
-    def answer(model: Any, **_: Any) -> tuple[Answer, Any] | None:
-        found = answers.get(model.name, otherwise)
-        return None if found is None else (Answer(), found)
+    def answer(model: Any, **_: Any) -> tuple[HttpAnswer, Any] | None:
+        content = answers.get(model.name, otherwise)
+        return None if content is None else (HttpAnswer(), content)
 
-    session.events.register("before-parameter-build", recorded.note)
-    # What a handler returns here is the answer, which the stubs' type does not say.
+    session.events.register("before-parameter-build", recorder.note)
+    # botocore takes the handler's return value as the answer, which the stubs do not declare.
     session.events.register("before-call", cast("Callable[..., None]", answer))
-    return recorded
+    return recorder
 
 
-def _actions(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[str]:
-    called = f"{_PREFIX.get(service, service)}:{operation}"
-    yield _ACTION.get(called, called)
-    if called == "ses:SendEmail" and "Raw" in params["Content"]:
+def _list_actions(service: str, operation: str, params: Mapping[str, Any]) -> Iterator[str]:
+    action = f"{_PREFIX.get(service, service)}:{operation}"
+    yield _ACTION.get(action, action)
+    if action == "ses:SendEmail" and "Raw" in params["Content"]:
         yield "ses:SendRawEmail"
 
 
-def _items(operation: str, params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_item_actions(operation: str, params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if operation.startswith("Transact"):
         for item in params["TransactItems"]:
-            yield from ((_OF_PART[part], table_of(said)) for part, said in item.items())
+            yield from (
+                (_ACTION_BY_PART[part], table_of(part_params)) for part, part_params in item.items()
+            )
     else:
         yield operation, table_of(params)
 
 
-def _keys(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_condition_keys(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if "Prefix" in params:
         yield "s3:prefix", params["Prefix"]
     if "FromEmailAddress" in params:

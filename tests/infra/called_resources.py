@@ -1,4 +1,4 @@
-"""What a call is about, as the template's roles name it: IAM asks for the resource too."""
+"""The resources of recorded AWS calls, with the ARNs that the template's roles name."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TEAMS: Mapping[str, str] = SETTINGS["named"]["notifications"]["teams"]
 
 
 def resources_of(service: str, operation: str, params: Params) -> list[str]:
-    """The ARNs that a call takes permissions on; `*` where its action knows none."""
+    """Return the ARNs that a call needs permissions for, or `*` if its action has no resource."""
     return _OF_SERVICE.get(service, _any)(operation, params)
 
 
 def tags_of(params: Params) -> frozenset[tuple[str, str]]:
-    """The tags that the queue of a call to moto's SQS bears now."""
+    """Return the current tags in moto of the queue that a call names."""
     queue = sqs_backends[MOTO_ACCOUNT][REGION].queues.get(_queue_name(params) or "")
     return frozenset(queue.tags.items()) if queue else frozenset()
 
 
 def table_of(params: Params) -> str:
-    """The case store is the one table, whatever it is called."""
-    table = _made("AWS::DynamoDB::Table", "")
+    """Return the ARN of the case store, which is the only table, or of its index."""
+    table = _find_resource("AWS::DynamoDB::Table", "")
     return f"{table}/index/{params['IndexName']}" if "IndexName" in params else table
 
 
@@ -41,32 +41,32 @@ def _any(*_: object) -> list[str]:
 def _objects(_: str, params: Params) -> list[str]:
     is_theirs = params["Bucket"] == ORGANIZATION["reportBucket"]
     theirs = f"arn:aws:s3:::{params['Bucket']}"
-    bucket = theirs if is_theirs else _made("AWS::S3::Bucket", params["Bucket"])
+    bucket = theirs if is_theirs else _find_resource("AWS::S3::Bucket", params["Bucket"])
     return [f"{bucket}/{params['Key']}" if "Key" in params else bucket]
 
 
 def _queue(_: str, params: Params) -> list[str]:
     name = _queue_name(params)
     if name == PROBE_QUEUE_NAME:
-        return [_made("AWS::SQS::Queue", "ProbeQueue")]
+        return [_find_resource("AWS::SQS::Queue", "ProbeQueue")]
     return [ANYTHING if name is None else f"{QUEUE_ARNS}{name}"]
 
 
 def _queue_name(params: Params) -> str | None:
-    """The handle of a move task says its queue, on AWS as in our runs."""
-    said = (params.get(each) for each in ("QueueUrl", "QueueName", "SourceArn", "TaskHandle"))
-    return next((each.replace("/", ":").rpartition(":")[2] for each in said if each), None)
+    """Return the queue of a call. The handle of a move task contains its queue."""
+    names = (params.get(key) for key in ("QueueUrl", "QueueName", "SourceArn", "TaskHandle"))
+    return next((text.replace("/", ":").rpartition(":")[2] for text in names if text), None)
 
 
 def _topic(_: str, params: Params) -> list[str]:
     if params["TopicArn"] in TEAMS.values():
         return [params["TopicArn"]]
     topic = params["TopicArn"].rpartition(":")[2]
-    return [_made("AWS::SNS::Topic", topic).removeprefix("arn:")]
+    return [_find_resource("AWS::SNS::Topic", topic).removeprefix("arn:")]
 
 
 def _bus(_: str, params: Params) -> list[str]:
-    assert not any("EventBusName" in each for each in params["Entries"])
+    assert not any("EventBusName" in entry for entry in params["Entries"])
     return [f"arn:aws:events:{REGION}:{ACCOUNT}:event-bus/default"]
 
 
@@ -74,19 +74,19 @@ def _function(operation: str, params: Params) -> list[str]:
     if operation == "ListEventSourceMappings":  # knows no resource
         return [ANYTHING]
     if operation == "Invoke":
-        return [_made("AWS::Lambda::Function", f"{params['FunctionName']}Function")]
+        return [_find_resource("AWS::Lambda::Function", f"{params['FunctionName']}Function")]
     name = params["FunctionName"].rpartition(":")[2]
     return [f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"]
 
 
 def _identities(_: str, params: Params) -> list[str]:
-    """Of the sender, and of recipients that are verified in this account themselves."""
+    """Return the sender's identity and those of recipients verified in this account."""
     addresses = (params["FromEmailAddress"], *params["Destination"]["ToAddresses"])
-    return [f"arn:aws:ses:{REGION}:{ACCOUNT}:identity/{each}" for each in addresses]
+    return [f"arn:aws:ses:{REGION}:{ACCOUNT}:identity/{address}" for address in addresses]
 
 
 def _application(_: str, params: Params) -> list[str]:
-    application = _made("AWS::EMRServerless::Application", params["applicationId"])
+    application = _find_resource("AWS::EMRServerless::Application", params["applicationId"])
     return [f"{application}/jobruns/{params['jobRunId']}" if "jobRunId" in params else application]
 
 
@@ -94,15 +94,16 @@ def _calendars(_: str, params: Params) -> list[str]:
     return list(params["CalendarNames"])
 
 
-def _made(kind: str, name: str) -> str:
-    """The resource of that kind whose logical id starts, or ends before its hash, like a name."""
+def _find_resource(kind: str, name: str) -> str:
+    """Return the ARN of the resource whose logical id resembles `name`."""
     wanted = name.replace("_", "").lower()
-    (found,) = (
-        each
-        for each in template_of("named").all(kind)
-        if each.lower().startswith(wanted) or each[:-8].lower().endswith(f"{wanted}topic")
+    (match,) = (
+        logical_id
+        for logical_id in template_of("named").all(kind)
+        if logical_id.lower().startswith(wanted)
+        or logical_id[:-8].lower().endswith(f"{wanted}topic")
     )
-    return template_of("named").arn_of(kind, found)
+    return template_of("named").arn_of(kind, match)
 
 
 _OF_SERVICE: Mapping[str, Callable[[str, Params], list[str]]] = {

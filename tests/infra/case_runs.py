@@ -1,4 +1,4 @@
-"""What the Lambdas call that move cases, as they do their work in an account."""
+"""Record the AWS calls of the Lambdas that move cases, while they work in an account in moto."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from tests.heal.operators import (
     roll_back,
     send_decision,
 )
-from tests.infra.aws_calls import Recorded, recording
+from tests.infra.aws_calls import CallRecorder, make_recorder
 from tests.infra.called_resources import TEAMS
 from tests.infra.synthesized import CALENDAR
 from tests.redrive.world import redriving
 
-# An account, and the same as the Lambda has it whose calls are noted.
+# A function that works in an account. The second argument is the same account with recorded calls.
 Act = Callable[[Account, Account], None]
 MANAGED: Mapping[str, Any] = {
     "consent": Consent(tag_may_raise_to=Mode.HEAL, queues=("bulk-*",)),
@@ -53,7 +53,7 @@ _MAPPING = {
     "EventSourceArn": "arn:aws:sqs:us-east-1:123456789012:scanned",
     "ScalingConfig": {"MaximumConcurrency": 5},
 }
-# What moto has no answer for, or would start a container for.
+# Answers that moto cannot give, or would start a container for.
 ANSWERS: Mapping[str, Any] = {
     "GetCalendarState": {"State": "OPEN"},
     "LookupEvents": {"Events": []},
@@ -66,43 +66,43 @@ ANSWERS: Mapping[str, Any] = {
 }
 
 
-def recorded(
+def record_calls(
     answers: Mapping[str, Any], *acts: Act, pages: bool = True, **settings: Any
-) -> Recorded:
-    """What is called with watched clients while each act goes on in an account of its own.
+) -> CallRecorder:
+    """Record the calls of each act, which works in an account of its own.
 
-    Any run may send a page, to either topic, that another has left unsent.
+    With `pages`, also record unsent notifications to every topic, which any run may have to send.
     """
-    noted = recording(answers)
+    recorder = make_recorder(answers)
     for act in acts:
         with moto_account() as account:
-            act(account, as_watched(account, noted, **settings))
+            act(account, make_watched_account(account, recorder, **settings))
     if pages:
-        page_everybody(noted)
-    return noted
+        notify_everyone(recorder)
+    return recorder
 
 
-def as_watched(account: Account, noted: Recorded, **settings: Any) -> Account:
+def make_watched_account(account: Account, recorder: CallRecorder, **settings: Any) -> Account:
     account.settings = structs.replace(account.settings, **settings)
-    return replace(account, clients=noted.clients, deliveries=account.deliveries + 100)
+    return replace(account, clients=recorder.clients, deliveries=account.deliveries + 100)
 
 
-def page_everybody(noted: Recorded) -> None:
+def notify_everyone(recorder: CallRecorder) -> None:
     with moto_account() as account:
         settings = structs.replace(account.settings, team_topic_arns=TEAMS)
-        watched = replace(account, clients=noted.clients, settings=settings)
+        watched = replace(account, clients=recorder.clients, settings=settings)
         notifier = make_context(watched).notifier
         for urgent, severity in ((True, "urgent"), (False, "info")):
-            page = NotificationText(f"orders: {severity}", "any")
-            record = NotificationRecord.create(None, severity, page, urgent=urgent, at=account.now)
+            text = NotificationText(f"orders: {severity}", "any")
+            record = NotificationRecord.create(None, severity, text, urgent=urgent, at=account.now)
             record = structs.replace(record, team="payments")
             assert notifier.send("orders", severity, record)
             assert len(account.pages(severity)) == 1
 
 
 @contextmanager
-def dying(account: Account) -> Iterator[None]:
-    """The next write of an account's clients ends the process."""
+def kill_at_next_write(account: Account) -> Iterator[None]:
+    """Kill the process at the next write of the account's clients."""
 
     def kill(**_: Any) -> None:
         raise Killed
@@ -114,56 +114,58 @@ def dying(account: Account) -> Iterator[None]:
     events.unregister("before-call.sqs.SetQueueAttributes", kill)
 
 
-def healing(found: Act) -> Recorded:
-    """A proposal, a mass symptom, and changes, of what a scan found."""
-    return recorded(ANSWERS, _proposed, _many, found, **MANAGED)
+def healing(found: Act) -> CallRecorder:
+    """Record heal: a proposal, a mass symptom, and changes after a scan."""
+    return record_calls(ANSWERS, _propose_a_fix, _fail_many_queues, found, **MANAGED)
 
 
-def _proposed(account: Account, watched: Account) -> None:
+def _propose_a_fix(account: Account, watched: Account) -> None:
     queue = account.queue("proposed.fifo", tag="propose", VisibilityTimeout="30")
     watched.heal(account.late_deletes(queue, "1", "2", "3"))
     assert list_states(account) == ["proposed"]
 
 
-def _many(account: Account, watched: Account) -> None:
+def _fail_many_queues(account: Account, watched: Account) -> None:
     queues = [account.queue(f"bulk-{number}.fifo") for number in range(5)]
-    bodies = [account.late_deletes(each, *(f"{each}-{n}" for n in range(3))) for each in queues]
-    healed = watched.heal({name: body for each in bodies for name, body in each.items()})
+    bodies: dict[str, str] = {}
+    for queue in queues:
+        bodies |= account.late_deletes(queue, *(f"{queue}-{n}" for n in range(3)))
+    result = watched.heal(bodies)
     assert "mass_symptom" in {
-        each.refusal.code for each in healed.outcome_by_group.values() if each.refusal
+        outcome.refusal.code for outcome in result.outcome_by_group.values() if outcome.refusal
     }
 
 
-def following_up() -> Recorded:
-    """One case handed over, and escalated because heal did not take it up.
+def following_up() -> CallRecorder:
+    """Record follow_up: one case is passed to heal and escalated because heal does not act.
 
-    Cases of every other owner are handed over as well.
+    Cases of all other owners are passed on as well.
     """
     deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [datetime.now(UTC)]}
     answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": [deleted]}}
-    noted = recorded(answers, _escalated)
-    for case in _of_every_owner():
-        call_owner(noted.clients, OWNERS, case)
-    return noted
+    recorder = record_calls(answers, _escalate_a_case)
+    for case in _make_case_of_each_owner():
+        call_owner(recorder.clients, OWNERS, case)
+    return recorder
 
 
-def _escalated(account: Account, watched: Account) -> None:
+def _escalate_a_case(account: Account, watched: Account) -> None:
     queue = account.queue("escalated.fifo", VisibilityTimeout="30")
     fail_calls(account, queue)
     account.later(minutes=40)
     fail_calls(account, queue, "again")
-    _follow(watched, minutes=41)
-    _follow(watched, hours=25)
+    _run_follow_up(watched, minutes=41)
+    _run_follow_up(watched, hours=25)
     assert len(account.pages("urgent")) == 1
 
 
-def _follow(watched: Account, **later: float) -> None:
+def _run_follow_up(watched: Account, **later: float) -> None:
     watched.later(**later)
     assert follow_up(make_context(watched), OWNERS, lambda: 60).errors == {}
 
 
-def _of_every_owner() -> Iterator[Case]:
-    """A case for each kind of step."""
+def _make_case_of_each_owner() -> Iterator[Case]:
+    """Yield a case for each kind of step."""
     with moto_account() as account:
         fail_calls(account, account.queue(VisibilityTimeout="30"))
         case = load_newest_case(account)
@@ -171,50 +173,52 @@ def _of_every_owner() -> Iterator[Case]:
         yield replace(case, steps=({"attribute": kind.attribute},))
 
 
-def approving() -> Recorded:
-    """A proposal approved; heal's answer is not a case, so the case is read again.
+def approving() -> CallRecorder:
+    """Record approve: heal's answer is no case, so the case is read again.
 
-    Every other owner is asked as well.
+    All other owners are asked as well.
     """
     answers = {"Invoke": {"StatusCode": 200, "Payload": BytesIO(b'{"state": null}')}}
-    noted = recorded(answers, _approved, _source_approved, pages=False)
-    for case in _of_every_owner():
+    recorder = record_calls(answers, _approve_a_fix, _approve_a_dlq_source, pages=False)
+    for case in _make_case_of_each_owner():
         answers["Invoke"]["Payload"] = BytesIO(b"{}")
-        ask_owner(noted.clients, OWNERS, case)
-    return noted
+        ask_owner(recorder.clients, OWNERS, case)
+    return recorder
 
 
-def _approved(account: Account, watched: Account) -> None:
+def _approve_a_fix(account: Account, watched: Account) -> None:
     fail_calls(account, account.queue(tag="propose", VisibilityTimeout="30"))
     assert (
         send_decision(watched, "approve", load_newest_case(account).case_id)["state"] == "approved"
     )
 
 
-def _source_approved(account: Account, watched: Account) -> None:
-    """A DLQ that keeps messages too short for a source that nobody has approved yet."""
+def _approve_a_dlq_source(account: Account, watched: Account) -> None:
+    """The DLQ's retention is too short, and nobody has approved its source queue yet."""
     dlq = account.queue("orders-dlq", tag="propose", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": dlq, "maxReceiveCount": 5})
     account.queue("orders", tag="propose", RedrivePolicy=policy)
-    found = {"queue_arn": dlq, "symptom": "dlq_retention_too_short"}
-    heal_findings({"found": [found]}, account.run())
+    finding = {"queue_arn": dlq, "symptom": "dlq_retention_too_short"}
+    heal_findings({"found": [finding]}, account.run())
     case = load_newest_case(account)
     assert case.evidence["source"]
     assert send_decision(watched, "approve", case.case_id)["state"] == "approved"
 
 
-def rolling_back() -> Recorded:
-    """One undone, one overridden, because a person came while a run was dying; one stopped."""
+def rolling_back() -> CallRecorder:
+    """Record rollback: one fix undone, one overridden by a person, one redrive stopped."""
     answered = {"StatusCode": 200, "Payload": BytesIO(b'{"code": ""}')}
-    noted = recorded({"LookupEvents": {"Events": []}, "Invoke": answered}, _undone, _overridden)
+    recorder = record_calls(
+        {"LookupEvents": {"Events": []}, "Invoke": answered}, _undo_a_fix, _override_an_undo
+    )
     with redriving() as world:
         case = world.case(State.APPLIED)
-        watched = as_watched(world.account, noted)
+        watched = make_watched_account(world.account, recorder)
         assert roll_back(watched, case.case_id)["state"] == "rolled_back"
-    return noted
+    return recorder
 
 
-def _undone(account: Account, watched: Account) -> None:
+def _undo_a_fix(account: Account, watched: Account) -> None:
     queue = account.queue("undone.fifo", VisibilityTimeout="30")
     fail_calls(account, queue)
     watched.later(minutes=5)
@@ -222,12 +226,12 @@ def _undone(account: Account, watched: Account) -> None:
     assert account.visibility(queue) == 30
 
 
-def _overridden(account: Account, watched: Account) -> None:
+def _override_an_undo(account: Account, watched: Account) -> None:
     queue = account.queue("overridden.fifo", VisibilityTimeout="30")
     account.later(minutes=5)
     fail_calls(account, queue)
     case_id = load_newest_case(account).case_id
-    with dying(account):
+    with kill_at_next_write(account):
         roll_back(account, case_id)
     account.set_visibility(queue, 40)
     watched.later(minutes=10)
@@ -236,12 +240,12 @@ def _overridden(account: Account, watched: Account) -> None:
     assert account.visibility(queue) == 40
 
 
-def probing() -> Recorded:
-    """Three probes, all of which are lost."""
-    return recorded({}, _lost, pages=False)
+def probing() -> CallRecorder:
+    """Record probe: three probes, all lost."""
+    return record_calls({}, _lose_three_probes, pages=False)
 
 
-def _lost(account: Account, watched: Account) -> None:
+def _lose_three_probes(account: Account, watched: Account) -> None:
     settings = ProbeSettings(
         account.settings.account,
         case_table=account.settings.case_table,

@@ -1,4 +1,4 @@
-"""The stack is synthesized without the CLI, for one region."""
+"""The tests of infra see no variables of the CDK CLI."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.pinned_cli import installed
+from tests.infra.pinned_cli import install_cli
 
 
 @pytest.fixture(autouse=True)
-def _no_cli(monkeypatch: pytest.MonkeyPatch) -> None:
+def _unset_cdk_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CDK_DEFAULT_REGION", "CDK_DEFAULT_ACCOUNT", "CDK_CONTEXT_JSON", "CDK_OUTDIR"):
         monkeypatch.delenv(name, raising=False)
 
@@ -18,4 +18,4 @@ def _no_cli(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def cli() -> Path:
     """The pinned CDK CLI."""
-    return installed()
+    return install_cli()

@@ -1,4 +1,4 @@
-"""What the Lambdas around the nightly job call, with the settings that the template gives them."""
+"""Record the AWS calls of the Lambdas around the nightly job, with the template's settings."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from mendq.nightly.verdict import TABLES_SHARED_WITH_ORGANIZATION, make_nightly_
 from mendq.nightly.watch import find_run_outcome, share_tables
 from mendq.notifications.notification import ReportRedelivery
 from mendq.report.mail import OutgoingReport
-from tests.infra.aws_calls import Recorded, recording
+from tests.infra.aws_calls import CallRecorder, make_recorder
 from tests.infra.synthesized import template_of
 from tests.nightly.events import make_job_run_event
 from tests.report.weeks import HERE
 from tests.report.weeks import make_summary as quiet_week
 
 
-def starting_a_nightly() -> Recorded:
-    recorded = recording({"ListJobRuns": {"jobRuns": []}, "StartJobRun": {"jobRunId": "1"}})
+def starting_a_nightly() -> CallRecorder:
+    recorder = make_recorder({"ListJobRuns": {"jobRuns": []}, "StartJobRun": {"jobRunId": "1"}})
     function = template_of("default").only("AWS::Lambda::Function", "StartNightly")
     settings = StartNightlySettings.from_environment(function["Environment"]["Variables"])
     place = settings.account, "us-east-1"
     roots = NightlyJobRoots(settings.trail_root, settings.case_root, settings.out_root, *place)
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
-    assert start_job(recorded.clients.emr, settings, make_nightly_job(at, roots), at) == "1"
-    return recorded
+    assert start_job(recorder.clients.emr, settings, make_nightly_job(at, roots), at) == "1"
+    return recorder
 
 
-def watching_a_nightly() -> Recorded:
+def watching_a_nightly() -> CallRecorder:
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
     run = {"name": "nightly-2026-11-20", "state": "FAILED", "stateDetails": "any"}
-    recorded = recording(
+    recorder = make_recorder(
         {
             "GetJobRun": {"jobRun": {**run, "createdAt": at, "updatedAt": at}},
             "ListObjectsV2": {
@@ -54,33 +54,33 @@ def watching_a_nightly() -> Recorded:
     function = template_of("named").only("AWS::Lambda::Function", "WatchNightly")
     settings = WatchNightlySettings.from_environment(function["Environment"]["Variables"])
     announced = make_job_run_event({"applicationId": settings.application_id})
-    assert isinstance(find_run_outcome(recorded.clients, settings, announced), NightlyRunOutcome)
-    assert share_tables(recorded.clients, settings, [date(2026, 11, 20)]) == len(
+    assert isinstance(find_run_outcome(recorder.clients, settings, announced), NightlyRunOutcome)
+    assert share_tables(recorder.clients, settings, [date(2026, 11, 20)]) == len(
         TABLES_SHARED_WITH_ORGANIZATION
     )
-    return recorded
+    return recorder
 
 
-def delivering() -> Recorded:
-    """A week goes out by every channel; when it comes again, its marks say so."""
+def delivering() -> CallRecorder:
+    """Deliver a report by every channel, then find it marked as delivered."""
     answers: dict[str, Any] = {"GetObject": {"Body": BytesIO(b"{}")}, "PutObject": {"ETag": "1"}}
     answers["ListAccountAliases"] = {"AccountAliases": ["orders"]}
-    recorded = recording(answers, otherwise={})
-    assert read_account_alias(recorded.clients) == "orders"
-    bucket = ReportBucket(recorded.clients.s3, "reports")
+    recorder = make_recorder(answers, otherwise={})
+    assert read_account_alias(recorder.clients) == "orders"
+    bucket = ReportBucket(recorder.clients.s3, "reports")
     assert bucket.read_summary("summary/week=2026-W46/summary.json", 9) == b"{}"
     bucket.put_report_page("2026-W46", "<!doctype html>")
     function = template_of("named").only("AWS::Lambda::Function", "DeliverReport")
     settings = DeliverReportSettings.from_environment(function["Environment"]["Variables"])
     marked = DeliveryClaims(
-        recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
+        recorder.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
     )
     report = OutgoingReport(quiet_week(), "s3://reports/page", HERE, settings.sender or "")
     again = ReportRedelivery("deliver", "us-east-1", "summary.json")
-    reached = send_report(recorded.clients, settings, marked, report, again)
+    reached = send_report(recorder.clients, settings, marked, report, again)
     assert reached == [settings.topic_arn, *settings.recipients]
     answers["GetObject"] = {"Body": BytesIO(b'{"state": "sent"}')}
-    # There is a mark already.
+    # The channel was claimed before.
     with patch.object(DeliveryClaims, "_write_claim", lambda *_, **__: None):
         assert marked.claim_channel("verdict") is None
-    return recorded
+    return recorder

@@ -1,4 +1,4 @@
-"""What the scan, and the owners of single steps, call as they do their work in an account."""
+"""Record the AWS calls of the scan and of the Lambdas that own single steps."""
 
 from __future__ import annotations
 
@@ -42,8 +42,14 @@ from tests.heal.restoring import (
     restore_policy,
     set_policy,
 )
-from tests.infra.aws_calls import Recorded, recording
-from tests.infra.case_runs import ANSWERS, MANAGED, dying, page_everybody, recorded
+from tests.infra.aws_calls import CallRecorder, make_recorder
+from tests.infra.case_runs import (
+    ANSWERS,
+    MANAGED,
+    kill_at_next_write,
+    notify_everyone,
+    record_calls,
+)
 from tests.redrive.world import LATE, LONGEST, SYMPTOM, Redriving, redriving
 from tests.scan.scanner import Scanner
 
@@ -53,33 +59,33 @@ RUNNING = {"Results": [{"Status": "RUNNING", "StartedTimestamp": 1}]}
 _PASSES = {"result": "PASS", "message": "", "reasons": []}
 
 
-def _dlq(account: Account) -> str:
-    """A queue and its DLQ, which keeps messages too short, approved once; the latter's ARN."""
+def _make_dlq(account: Account) -> str:
+    """Make a queue with an approved DLQ whose retention is too short. Return the DLQ's ARN."""
     messages = account.queue("scanned-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
     source = account.queue("scanned", RedrivePolicy=policy, VisibilityTimeout="30")
     Pins(account.clients.dynamodb, "case_store").approve_source(messages, source)
-    for each in (source, messages):
-        account.clients.sqs.send_message(QueueUrl=account.url(each), MessageBody="x")
+    for queue_arn in (source, messages):
+        account.clients.sqs.send_message(QueueUrl=account.url(queue_arn), MessageBody="x")
     return messages
 
 
-def found(account: Account, watched: Account) -> None:
-    """Heal hears everything that a scan may find, said of a queue and of its DLQ."""
-    messages = _dlq(account)
+def heal_all_findings(account: Account, watched: Account) -> None:
+    """Pass every finding that a scan can have to heal, for a queue and for its DLQ."""
+    messages = _make_dlq(account)
     watched.later(days=1)
     for queue_arn in (messages, messages.removesuffix("-dlq")):
-        names = [each.name for each in CATALOGUE if each.plan and each.detection]
-        request = {"found": [{"queue_arn": queue_arn, "symptom": each} for each in names]}
+        names = [symptom.name for symptom in CATALOGUE if symptom.plan and symptom.detection]
+        request = {"found": [{"queue_arn": queue_arn, "symptom": name} for name in names]}
         healed = heal_findings(request, watched.run())
         assert healed.error_by_message_id == {}, healed.error_by_message_id
     assert account.attributes(messages)["MessageRetentionPeriod"] == "1209600"
 
 
-def scanning() -> Recorded:
-    """An hour's scan in two runs, the second of which finds the first's findings.
+def scanning() -> CallRecorder:
+    """Record an hour's scan in two runs, the second of which reads the findings of the first.
 
-    Both measure that a message came, which a redrive could explain.
+    Both runs see a message arrive, which a redrive could explain.
     """
     at = datetime.now(UTC) + timedelta(hours=23)
     series = [
@@ -88,16 +94,16 @@ def scanning() -> Recorded:
         for n, came in enumerate(2 * [key == "visible"])
     ]
     answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": series}}
-    return recorded(
+    return record_calls(
         answers,
-        _scanned,
+        _scan_twice,
         pages=False,
         consent=Consent(tag_may_raise_to=Mode.HEAL, queues=("scanned*",)),
     )
 
 
-def _scanned(account: Account, watched: Account) -> None:
-    _dlq(account)
+def _scan_twice(account: Account, watched: Account) -> None:
+    _make_dlq(account)
     watched.later(days=1)
     scans = Scanner(watched)
     looked_once = iter([900.0, 0.0])
@@ -108,11 +114,11 @@ def _scanned(account: Account, watched: Account) -> None:
     assert scans.read_findings()["queues_scanned"] == 2
 
 
-def restoring() -> Recorded:
-    """One policy put back by a person as a run died; one stopped as one of many."""
+def restoring() -> CallRecorder:
+    """Record restore_policy: one case overridden by a person, one stopped as a mass symptom."""
     open_today = {"GetCalendarState": ANSWERS["GetCalendarState"]}
     answers = {**open_today, "CheckNoPublicAccess": _PASSES}
-    return recorded(answers, _one_restored_of_many, _restored_too_late, **MANAGED)
+    return record_calls(answers, _restore_one_of_many, _restore_too_late, **MANAGED)
 
 
 def _policy_to_restore(account: Account, watched: Account) -> str:
@@ -123,27 +129,27 @@ def _policy_to_restore(account: Account, watched: Account) -> str:
     return queue
 
 
-def _one_restored_of_many(account: Account, watched: Account) -> None:
+def _restore_one_of_many(account: Account, watched: Account) -> None:
     queue = _policy_to_restore(account, watched)
-    _many_show(account, "access_denied")
-    _is_stopped(restore_policy(watched, load_newest_case(account)))
+    _show_symptom_on_many(account, "access_denied")
+    _check_mass_symptom(restore_policy(watched, load_newest_case(account)))
     assert policy_of(account, queue) == EMPTIED
 
 
-def _many_show(account: Account, symptom: str) -> list[str]:
+def _show_symptom_on_many(account: Account, symptom: str) -> list[str]:
     many = [account.queue(f"bulk-{n}", tag=None) for n in range(5)]
     account.run().case_store.note_spread(many, symptom, account.now)
     return many
 
 
-def _is_stopped(outcome: Outcome) -> None:
+def _check_mass_symptom(outcome: Outcome) -> None:
     assert outcome.refusal is not None
     assert outcome.refusal.code == "mass_symptom", outcome.refusal
 
 
-def _restored_too_late(account: Account, watched: Account) -> None:
+def _restore_too_late(account: Account, watched: Account) -> None:
     queue = _policy_to_restore(account, watched)
-    with dying(watched):
+    with kill_at_next_write(watched):
         restore_policy(watched, load_newest_case(account))
     set_policy(account, queue, make_policy(DEPLOYS))
     watched.later(minutes=5)
@@ -152,26 +158,26 @@ def _restored_too_late(account: Account, watched: Account) -> None:
     assert policy_of(account, queue) == make_policy(DEPLOYS)
 
 
-def attaching() -> Recorded:
-    """One queue made and attached; one overridden, as a run died; one among too many.
+def attaching() -> CallRecorder:
+    """Record attach_dlq: one DLQ attached, one case overridden, one stopped as a mass symptom.
 
-    What was not measured is not attached.
+    Without metrics there would be no attachment.
     """
-    answers = {name: each for name, each in ANSWERS.items() if name != "GetMetricData"}
-    return recorded(answers, _attached, _attached_too_late, _one_attached_of_many, **MANAGED)
+    answers = {name: answer for name, answer in ANSWERS.items() if name != "GetMetricData"}
+    return record_calls(answers, _attach_a_dlq, _attach_too_late, _attach_one_of_many, **MANAGED)
 
 
-def _attached(account: Account, watched: Account) -> None:
-    queue = _dlq_to_attach(account)
+def _attach_a_dlq(account: Account, watched: Account) -> None:
+    queue = _make_dlq_to_attach(account)
     _attach(account, watched)
     assert list_states(account)[-1] == "applied", list_states(account)
     assert account.attributes(queue)["RedrivePolicy"]
 
 
-def _attached_too_late(account: Account, watched: Account) -> None:
+def _attach_too_late(account: Account, watched: Account) -> None:
     """A person attached another one while a run was dying, and a page says so."""
-    queue = _dlq_to_attach(account)
-    with dying(account):
+    queue = _make_dlq_to_attach(account)
+    with kill_at_next_write(account):
         _attach(account, watched, _die)
     account.later(minutes=5)
     theirs = RedrivePolicy(account.queue("theirs", tag=None), 9)
@@ -183,14 +189,15 @@ def _attached_too_late(account: Account, watched: Account) -> None:
     assert account.pages()
 
 
-def _one_attached_of_many(account: Account, watched: Account) -> None:
-    _dlq_to_attach(account)
-    _many_show(account, "dlq_missing")
-    _is_stopped(_attach(account, watched))
+def _attach_one_of_many(account: Account, watched: Account) -> None:
+    _make_dlq_to_attach(account)
+    _show_symptom_on_many(account, "dlq_missing")
+    _check_mass_symptom(_attach(account, watched))
 
 
-def _dlq_to_attach(account: Account) -> str:
-    queue, scans = account.queue("orders"), Scanner(account)
+def _make_dlq_to_attach(account: Account) -> str:
+    queue = account.queue("orders")
+    scans = Scanner(account)
     for client in (account.clients.functions, account.clients.sqs):
         events: Any = client.meta.events
         events.register("before-call", scans.answer_call)
@@ -217,55 +224,63 @@ def _die(*_: Any) -> None:
     raise Killed
 
 
-def redriven() -> Recorded:
-    """One taken up, one refused on its claim, one that expires; messages sent back and kept."""
+def redriving_messages() -> CallRecorder:
+    """Record redrive: one started, one refused, one expired, and one that moves messages."""
     deleted = {"Id": "deleted", "Values": [9_000.0], "Timestamps": [datetime.now(UTC)]}
     answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": [deleted]}}
-    noted = recording(answers)
-    events: Any = noted.clients.sqs.meta.events
-    for act in (_taken_up, _refused, _expired, _sent_back, _one_redriven_of_many):
+    recorder = make_recorder(answers)
+    events: Any = recorder.clients.sqs.meta.events
+    for act in (
+        _start_redrive,
+        _refuse_redrive,
+        _expire_redrive,
+        _redrive_messages,
+        _count_reach_of_many,
+    ):
         with redriving(MessageRetentionPeriod=str(DAYS_4)) as world:
             world.account.settings = replace(world.account.settings, **MANAGED)
             events.register("after-call.sqs.ReceiveMessage", world.died_here)
-            answers["ListMessageMoveTasks"] = RUNNING if act is _refused else {"Results": []}
-            # The other acts' consumer reads every queue: a quarantine that is read is none.
-            read = {"EventSourceMappings": []} if act is _sent_back else ANSWERS[MAPPINGS]
-            answers[MAPPINGS] = read
-            act(world, world.run(noted.clients))
+            answers["ListMessageMoveTasks"] = RUNNING if act is _refuse_redrive else {"Results": []}
+            # The consumer of the other acts reads every queue, also a quarantine.
+            mappings = (
+                {"EventSourceMappings": []} if act is _redrive_messages else ANSWERS[MAPPINGS]
+            )
+            answers[MAPPINGS] = mappings
+            act(world, world.run(recorder.clients))
             events.unregister("after-call.sqs.ReceiveMessage", world.died_here)
-    page_everybody(noted)
-    return noted
+    notify_everyone(recorder)
+    return recorder
 
 
-def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
-    """As `continue_case` does with the plan, once the facts bear it."""
+def _apply_redrive(world: Redriving, run: RedriveRun) -> Case | Refusal:
+    """Claim and write as `continue_case` does if the facts still support the plan."""
     approved = world.case(State.PROPOSED, State.APPROVED)
     steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
-    documents = tuple(each.document() for each in steps)
+    documents = tuple(step.document() for step in steps)
     case = approved.move_to(State.APPLIED, "messages wait", run.now, steps=documents)
     symptom = SYMPTOM_BY_NAME[SYMPTOM]
     assert symptom is not None
-    attributes = tuple(each.attribute for each in symptom.steps)
+    attributes = tuple(step.attribute for step in symptom.steps)
     view = run.case_store.look(world.dlq, SYMPTOM, attributes)
     tags = read_queue_tags(run.clients, world.dlq) or {}
     facts = Facts(world.dlq, world.account.attributes(world.dlq), tags)
     return claim_and_write(case, steps, facts, view, symptom, run)
 
 
-def _taken_up(world: Redriving, run: RedriveRun) -> None:
-    assert isinstance(_applied(world, run), Case)
+def _start_redrive(world: Redriving, run: RedriveRun) -> None:
+    assert isinstance(_apply_redrive(world, run), Case)
     retention = world.account.attributes(world.dlq)["MessageRetentionPeriod"]
     assert retention == str(LONGEST)
 
 
-def _refused(world: Redriving, run: RedriveRun) -> None:
-    refusal = _applied(world, run)
+def _refuse_redrive(world: Redriving, run: RedriveRun) -> None:
+    refusal = _apply_redrive(world, run)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "redrive_unfit"
 
 
-def _expired(world: Redriving, run: RedriveRun) -> None:
-    """The facts do not bear it any more, and whoever approved it is notified."""
+def _expire_redrive(world: Redriving, run: RedriveRun) -> None:
+    """The facts no longer support the plan, and the approver is notified."""
     case = world.case(State.PROPOSED, State.APPROVED)
     outcome = redrive(make_owner_request(case), run)
     assert outcome.case is not None
@@ -273,8 +288,8 @@ def _expired(world: Redriving, run: RedriveRun) -> None:
     assert world.account.pages()
 
 
-def _sent_back(world: Redriving, run: RedriveRun) -> None:
-    """Five of eight, the others are let go; one that comes back goes to quarantine."""
+def _redrive_messages(world: Redriving, run: RedriveRun) -> None:
+    """Move five of eight messages, quarantine one that returns, and cancel the rest."""
     world.bounds = LATE
     world.send(*"abcdefgh")
     case = world.case(State.APPLIED)
@@ -282,12 +297,13 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
     world.consume(frozenset(sorted(world.bodies(world.source))[:1]))
     ticked = redrive(make_owner_request(case), world.run(run.clients))
     assert isinstance(ticked, TickOutcome)
-    assert (world.progress.moved, ticked.quarantined_count) == (5, 1), ticked
+    assert world.progress.moved == 5, ticked
+    assert ticked.quarantined_count == 1, ticked
     stopped = redrive({**make_owner_request(case), "cancel": True}, world.run(run.clients))
     assert stopped.refusal is None
 
 
-def _one_redriven_of_many(world: Redriving, run: RedriveRun) -> None:
-    """What many queues show at once is counted against all that are managed."""
-    many = _many_show(world.account, SYMPTOM)
+def _count_reach_of_many(world: Redriving, run: RedriveRun) -> None:
+    """Count a symptom of many queues against all managed queues."""
+    many = _show_symptom_on_many(world.account, SYMPTOM)
     assert count_reach(frozenset(many), many, run).managed_queue_count >= len(many)

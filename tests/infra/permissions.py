@@ -1,4 +1,4 @@
-"""What a role may do, asked of an evaluator that is not ours (the emulator's)."""
+"""Decide what a role may do, with the emulator's IAM evaluator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def decision(
     *,
     principal: str = f"arn:aws:sts::{ACCOUNT}:assumed-role/mendq-heal-{REGION}/heal",
 ) -> str:
-    """`Allow`, `Deny` or `ImplicitDeny` for a call on a resource that carries `tags`.
+    """Return `Allow`, `Deny` or `ImplicitDeny` for a call on a resource with these tags.
 
     `keys` are further condition keys of the call, such as `iam:PassedToService`.
     """

@@ -1,7 +1,7 @@
-"""What the version that landed before this one left in an account: its stack, and a healed queue.
+"""The previous version's stack template and case store items, recorded in files.
 
-Kept as files, so that a clone without history can deploy over it. Whoever lands a version runs
-`python -m tests.infra.previous_version` on it afterwards, for the next one.
+The files let a clone without history deploy over the previous version. After a release, run
+`python -m tests.infra.previous_version` to record that release for the next one.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("previous")
-TEMPLATE, CASE_STORE = (FOLDER / f"{each}.json" for each in ("template", "case_store"))
+TEMPLATE = FOLDER / "template.json"
+CASE_STORE = FOLDER / "case_store.json"
 QUEUE = "orders.fifo"
 VISIBILITY_SECONDS = 2
 BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-us-east-1"
 STUB = "def handler(event, context):\n    return {}\n"
 
 
-def template() -> dict[str, Any]:
-    """The default's, with code that does nothing."""
-    found: dict[str, Any] = json.loads(TEMPLATE.read_text())
-    return found
+def read_template() -> dict[str, Any]:
+    """Return the template for the default settings."""
+    template: dict[str, Any] = json.loads(TEMPLATE.read_text())
+    return template
 
 
-def case_store_items() -> list[dict[str, Any]]:
-    """As DynamoDB holds them, after one queue was healed."""
-    found: list[dict[str, Any]] = json.loads(CASE_STORE.read_text())
-    return found
+def read_case_store_items() -> list[dict[str, Any]]:
+    """Return the DynamoDB items after one queue was fixed."""
+    items: list[dict[str, Any]] = json.loads(CASE_STORE.read_text())
+    return items
 
 
-def assembly(folder: Path) -> Path:
-    """The template as a cloud assembly that the local account deploys, with stubs for all code."""
+def write_assembly(folder: Path) -> Path:
+    """Write the template as a cloud assembly for the local account, with stubs for all code."""
     text = TEMPLATE.read_text()
     code = folder / "asset.stub" / "functions"
     code.mkdir(parents=True)
@@ -54,28 +55,29 @@ def assembly(folder: Path) -> Path:
     return folder
 
 
-def remember() -> None:
-    """Write both from this tree; takes the local account a minute."""
+def record_version() -> None:
+    """Write both files from this tree. The local account takes a minute."""
     from local_account.process import LocalAccount  # noqa: PLC0415 - readers need none of it
     from tests.infra.synthesized import template_of  # noqa: PLC0415
     from tests.local_account import queues  # noqa: PLC0415
 
     FOLDER.mkdir(exist_ok=True)
-    TEMPLATE.write_text(_lines(template_of("default").raw))
+    TEMPLATE.write_text(_format_json(template_of("default").raw))
     with LocalAccount() as account:
         attributes = {"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)}
-        sqs, tags = account.client("sqs"), {"mendq": "heal"}
+        sqs = account.client("sqs")
+        tags = {"mendq": "heal"}
         made = sqs.create_queue(QueueName=QUEUE, Attributes=attributes, tags=tags)
         queue = queues.Queue(sqs, made["QueueUrl"], is_fifo=True)
         queues.fail_late(queue, times=4)
         queues.eventually(lambda: int(queue.attributes()["VisibilityTimeout"]) > VISIBILITY_SECONDS)
         items = account.client("dynamodb").scan(TableName=account.outputs["CaseTable"])["Items"]
-    CASE_STORE.write_text(_lines([each for each in items if QUEUE in json.dumps(each)]))
+    CASE_STORE.write_text(_format_json([item for item in items if QUEUE in json.dumps(item)]))
 
 
-def _lines(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return f"{json.dumps(value, indent=1, sort_keys=True)}\n"
 
 
 if __name__ == "__main__":
-    remember()
+    record_version()

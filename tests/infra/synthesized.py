@@ -1,4 +1,4 @@
-"""Templates as CloudFormation would see them, each synthesized once for the same sources."""
+"""Synthesized templates as CloudFormation reads them. Each is synthesized once per sources."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ACCOUNT = "111122223333"
 REGION = "us-east-1"
 QUEUE_ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
 OWN_ROLES = tuple(
-    f"arn:aws:iam::{ACCOUNT}:role/mendq-{each}-{REGION}"
-    for each in ROLE_PURPOSES_EXCLUDED_FROM_EVENTS
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-{purpose}-{REGION}"
+    for purpose in ROLE_PURPOSES_EXCLUDED_FROM_EVENTS
 )
 HEAL_ROLE = OWN_ROLES[0]
 PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-{PROBE_ROLE_PURPOSE}-{REGION}"
@@ -46,27 +46,27 @@ class Template:
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self.raw = raw
-        self.outputs = self.resolved(raw["Outputs"])
+        self.outputs = self.resolve(raw["Outputs"])
 
     def all(self, resource_type: str) -> dict[str, Any]:
-        """The whole resources of a type, by logical id."""
+        """Return the resources of a type by logical id."""
         return {
-            name: self.resolved(each)
-            for name, each in self.raw["Resources"].items()
-            if each["Type"] == resource_type
+            name: self.resolve(resource)
+            for name, resource in self.raw["Resources"].items()
+            if resource["Type"] == resource_type
         }
 
     def only(self, resource_type: str, start: str = "") -> Any:
-        """The properties of the one resource of a type whose logical id starts so."""
-        (found,) = (
-            each["Properties"]
-            for name, each in self.all(resource_type).items()
+        """Return the properties of the only resource whose logical id has this start."""
+        (properties,) = (
+            resource["Properties"]
+            for name, resource in self.all(resource_type).items()
             if name.startswith(start)
         )
-        return found
+        return properties
 
     def statements(self, role: str) -> list[dict[str, Any]]:
-        """The policy statements of a role, by how its logical id starts."""
+        """Return the policy statements of the role whose logical id has this start."""
         return [
             statement
             for name, policy in self.all("AWS::IAM::Policy").items()
@@ -75,28 +75,28 @@ class Template:
         ]
 
     def arn_of(self, resource_type: str, start: str) -> str:
-        """The ARN, as `resolved` gives it, of the one resource that starts so."""
-        (found,) = (name for name in self.all(resource_type) if name.startswith(start))
-        return self._arn(found)
+        """Return the ARN, as `resolve` gives it, of the only resource with this start."""
+        (logical_id,) = (name for name in self.all(resource_type) if name.startswith(start))
+        return self._arn(logical_id)
 
-    def resolved(self, value: Any) -> Any:
-        """`value` without intrinsic functions; a resource's ARN becomes `arn:<logical id>`."""
+    def resolve(self, value: Any) -> Any:
+        """Return `value` without intrinsic functions. A resource's ARN is `arn:<logical id>`."""
         if isinstance(value, list):
-            return [self.resolved(each) for each in value]
+            return [self.resolve(item) for item in value]
         if not isinstance(value, dict):
             return value
-        ((intrinsic, of), *others) = value.items() or [("", None)]
+        ((intrinsic, argument), *others) = value.items() or [("", None)]
         function = {} if others else self._intrinsic_functions()
         if intrinsic in function:
-            return function[intrinsic](of)
-        return {name: self.resolved(each) for name, each in value.items()}
+            return function[intrinsic](argument)
+        return {name: self.resolve(item) for name, item in value.items()}
 
     def _intrinsic_functions(self) -> dict[str, Callable[[Any], Any]]:
         return {
             "Ref": lambda name: ACCOUNT if name == "AWS::AccountId" else name,
-            "Fn::GetAtt": lambda of: self._arn(of[0]) if of[1] == "Arn" else of[0],
+            "Fn::GetAtt": lambda path: self._arn(path[0]) if path[1] == "Arn" else path[0],
             "Fn::Sub": lambda text: text.replace("${AWS::AccountId}", ACCOUNT),
-            "Fn::Join": lambda of: of[0].join(self.resolved(of[1])),
+            "Fn::Join": lambda join: join[0].join(self.resolve(join[1])),
         }
 
     def _arn(self, logical_id: str) -> str:
@@ -105,12 +105,12 @@ class Template:
 
 
 def as_list(value: Any) -> list[Any]:
-    """What a template may spell as one value or as several."""
+    """Return the value as a list, because a template may have one value or several."""
     return value if isinstance(value, list) else [value]
 
 
 CACHE = ROOT / "build" / "test-assemblies"
-# Half as many again as one run takes: older ones are of other sources, and nobody reads them now.
+# One run needs two thirds of these folders. Older ones belong to other sources.
 RETAINED = 60
 
 
@@ -122,7 +122,7 @@ def _new_folder() -> Path:
 
 @cache
 def light_code() -> StackCode:
-    """For whatever looks at something else of a stack."""
+    """Return placeholder code, for tests that do not read the code of the Lambdas."""
     return make_empty_code(_new_folder() / "code")
 
 
@@ -131,46 +131,46 @@ def _sources() -> str:
     return make_assembly_name("")
 
 
-def _retained(settings: Mapping[str, Any], code: StackCode | None) -> Path:
-    """The cloud assembly that the same sources gave before, to whichever worker or run."""
+def _find_assembly(settings: Mapping[str, Any], code: StackCode | None) -> Path:
+    """Return the cloud assembly. All test workers and runs of the same sources share it."""
     named = json.dumps([_sources(), settings, find_default_region_and_account(), code is None])
-    return retained(
+    return reuse_folder(
         named,
         lambda fresh: synthesize(read_deployment_settings(settings), make_app(fresh), code=code),
     )
 
 
-def retained(named: str, make: Callable[[Path], object]) -> Path:
-    """The folder that `make` fills, or filled before under the same name."""
-    found = CACHE / sha256(named.encode()).hexdigest()[:16]
+def reuse_folder(named: str, make: Callable[[Path], object]) -> Path:
+    """Return the folder that `make` fills, or filled before under the same name."""
+    folder = CACHE / sha256(named.encode()).hexdigest()[:16]
     CACHE.mkdir(parents=True, exist_ok=True)
-    with _lock_of(found).open("w") as lock:
+    with _lock_of(folder).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be making the same
-        if not found.is_dir():
+        if not folder.is_dir():
             fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
             make(fresh)
-            fresh.replace(found)
-    found.touch()
-    for old in sorted(CACHE.glob("[!.]*"), key=lambda each: -each.stat().st_mtime)[RETAINED:]:
+            fresh.replace(folder)
+    folder.touch()
+    for old in sorted(CACHE.glob("[!.]*"), key=lambda path: -path.stat().st_mtime)[RETAINED:]:
         shutil.rmtree(old, ignore_errors=True)
         _lock_of(old).unlink(missing_ok=True)
-    return found
+    return folder
 
 
-def _lock_of(retained: Path) -> Path:
-    return retained.with_name(f".{retained.name}.lock")
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.lock")
 
 
 @cache
 def folder_of(name: str) -> Path:
-    """The cloud assembly of one of SETTINGS, with light code."""
-    return _retained(SETTINGS[name], light_code())
+    """Return the cloud assembly of one of SETTINGS, with placeholder code."""
+    return _find_assembly(SETTINGS[name], light_code())
 
 
 @cache
 def whole_assembly() -> Path:
-    """The default's with the code that is shipped."""
-    return _retained(SETTINGS["default"], None)
+    """Return the cloud assembly of the default settings with the shipped code."""
+    return _find_assembly(SETTINGS["default"], None)
 
 
 @cache
@@ -179,8 +179,8 @@ def template_of(name: str) -> Template:
 
 
 def template_with(settings: Mapping[str, Any]) -> Template:
-    """For settings that one test alone asks for."""
-    return _template_in(_retained(settings, light_code()))
+    """Return the template for settings that only one test uses."""
+    return _template_in(_find_assembly(settings, light_code()))
 
 
 def _template_in(folder: Path) -> Template:
@@ -189,18 +189,18 @@ def _template_in(folder: Path) -> Template:
 
 @cache
 def folder_of_three() -> Path:
-    """The cloud assembly of one stack for each of THREE, with light code."""
-    return _retained({"environments": list(THREE)}, light_code())
+    """Return the cloud assembly with a stack for each of THREE, with placeholder code."""
+    return _find_assembly({"environments": list(THREE)}, light_code())
 
 
 @cache
 def templates_of_three() -> tuple[Template, ...]:
     files = sorted(folder_of_three().glob("Mendq-*.template.json"))
-    return tuple(Template(json.loads(each.read_text())) for each in files)
+    return tuple(Template(json.loads(path.read_text())) for path in files)
 
 
 def asset_of(function: str) -> Path:
-    """What is shipped for the Lambda whose logical id starts so."""
+    """Return the shipped code of the Lambda whose logical id has this start."""
     template = _template_in(whole_assembly())
     key = template.only("AWS::Lambda::Function", function)["Code"]["S3Key"]
     return whole_assembly() / f"asset.{key.removesuffix('.zip')}"

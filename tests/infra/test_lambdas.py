@@ -1,4 +1,4 @@
-"""Every Lambda: what it knows, and how much of it there may be."""
+"""The settings of each Lambda in its environment variables, and their size limit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mendq.model.settings import OwnerSettings, environment_variable_of
 from tests.infra.synthesized import SETTINGS, template_of, template_with
 
 
-def _function(name: str, settings: str = "default") -> Any:
+def _read_function(name: str, settings: str = "default") -> Any:
     return template_of(settings).only("AWS::Lambda::Function", f"{name}Function")
 
 
@@ -30,12 +30,12 @@ def _function(name: str, settings: str = "default") -> Any:
 def test_every_lambda_reads_its_settings_from_its_environment_and_no_stack_sets_most_days_ahead(
     settings: str,
 ) -> None:
-    """Who may invoke follow_up would end cases days early."""
-    hooked = "templateHook" in SETTINGS[settings]
-    for row in [
-        each for each in LAMBDA_ROWS if hooked or each.handler.name != TEMPLATE_HOOK_HANDLER_NAME
-    ]:
-        variables = _function(row.handler.construct_id, settings)["Environment"]["Variables"]
+    """With most_days_ahead, a caller who may invoke follow_up could end cases days early."""
+    has_hook = "templateHook" in SETTINGS[settings]
+    for row in LAMBDA_ROWS:
+        if row.handler.name == TEMPLATE_HOOK_HANDLER_NAME and not has_hook:
+            continue
+        variables = _read_function(row.handler.construct_id, settings)["Environment"]["Variables"]
         reader = import_module(f"functions.{row.handler.name}").handler.settings_class
         assert variables == reader.from_environment(variables).to_environment()
         assert environment_variable_of("most_days_ahead") not in variables
@@ -76,10 +76,10 @@ def test_approve_and_rollback_time_out_15_seconds_after_the_lambdas_they_invoke(
         ("Rollback", ("Redrive",)),
     ):
         for owner in owners:
-            assert _function(caller)["Timeout"] >= _function(owner)["Timeout"] + 15
+            assert _read_function(caller)["Timeout"] >= _read_function(owner)["Timeout"] + 15
 
 
-def _settings(queues: tuple[str, ...], **chosen: Any) -> OwnerSettings:
+def _make_owner_settings(queues: tuple[str, ...], **chosen: Any) -> OwnerSettings:
     topics = {"urgent_topic_arn": "u", "info_topic_arn": "i"}
     return OwnerSettings(
         "a",
@@ -88,7 +88,7 @@ def _settings(queues: tuple[str, ...], **chosen: Any) -> OwnerSettings:
     )
 
 
-def _delivered(settings: OwnerSettings) -> None:
+def _set_function_environment(settings: OwnerSettings) -> None:
     function = lambda_.Function(
         cdk.Stack(),
         "Function",
@@ -100,16 +100,18 @@ def _delivered(settings: OwnerSettings) -> None:
 
 
 def test_lambda_environment_at_exactly_4_kb_is_accepted_and_one_character_more_is_refused() -> None:
-    short = _settings(queues=("q",)).to_environment()
+    short = _make_owner_settings(queues=("q",)).to_environment()
     room = (
         1 + MAXIMUM_ENVIRONMENT_CHARACTERS - sum(len(name + value) for name, value in short.items())
     )
-    _delivered(_settings(queues=("q" * room,)))
+    _set_function_environment(_make_owner_settings(queues=("q" * room,)))
     with pytest.raises(SettingsRefused, match=r"^queues: more names than the 4 KB"):
-        _delivered(_settings(queues=("q" * (room + 1),)))
+        _set_function_environment(_make_owner_settings(queues=("q" * (room + 1),)))
     topic = cdk.CfnResource(cdk.Stack(), "Topic", type="AWS::SNS::Topic")
-    with pytest.raises(SettingsRefused):  # what the deployment alone knows counts at its longest
-        _delivered(_settings(queues=(topic.ref,) * 41))
+    with pytest.raises(
+        SettingsRefused
+    ):  # a value known only at deployment counts with its greatest length
+        _set_function_environment(_make_owner_settings(queues=(topic.ref,) * 41))
 
 
 def test_settings_that_exceed_a_lambdas_environment_are_refused_naming_the_largest_setting() -> (
@@ -117,7 +119,9 @@ def test_settings_that_exceed_a_lambdas_environment_are_refused_naming_the_large
 ):
     calendars = tuple(f"{'c' * 400}{number}" for number in range(10))
     with pytest.raises(SettingsRefused, match=r"^freezeCalendars: .*; name fewer"):
-        _delivered(_settings(queues=("q" * 100,), freeze_calendars=calendars))
+        _set_function_environment(
+            _make_owner_settings(queues=("q" * 100,), freeze_calendars=calendars)
+        )
     names = [f"{'q' * 70}{number}" for number in range(MAXIMUM_ENVIRONMENT_CHARACTERS // 70)]
     with pytest.raises(SettingsRefused, match=r"^queues: .*; .*or tag them\Z"):
         template_with({"queues": names})

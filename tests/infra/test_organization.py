@@ -1,4 +1,4 @@
-"""What the stacks of an organization may do with each other's buckets: what it takes alone."""
+"""The hub and member stacks of an organization have only the bucket access that they need."""
 
 from __future__ import annotations
 
@@ -17,49 +17,50 @@ from mendq.model.settings import (
 from tests.infra.permissions import decision
 from tests.infra.synthesized import ACCOUNT, REGION, Template, template_with
 
-OTHER, BUCKET = "444455556666", "our-mendq-reports"
+HUB_ACCOUNT = "444455556666"
+BUCKET = "our-mendq-reports"
 ORGANIZATION = {
     "id": "o-exampleorgid",
     "reportBucket": BUCKET,
-    "hub": {"account": OTHER, "region": REGION},
+    "hub": {"account": HUB_ACCOUNT, "region": REGION},
     "accounts": [ACCOUNT],
 }
-LOGS = {"create": False, "bucket": "our-logs", "bucketRegion": REGION}
-ONE_TRAIL = {"nightly": {"scope": "organization"}, "trail": LOGS}
-OURS = {"aws:PrincipalOrgID": "o-exampleorgid"}
+EXISTING_TRAIL = {"create": False, "bucket": "our-logs", "bucketRegion": REGION}
+ORGANIZATION_TRAIL = {"nightly": {"scope": "organization"}, "trail": EXISTING_TRAIL}
+OWN_ORGANIZATION = {"aws:PrincipalOrgID": "o-exampleorgid"}
 
 
-def stack(account: str, **more: Any) -> Template:
+def make_stack(account: str, **more: Any) -> Template:
     environments = [{"account": account, "region": REGION}]
     return template_with({"organization": ORGANIZATION, "environments": environments, **more})
 
 
-def allows(template: Template, bucket: str) -> list[Mapping[str, Any]]:
+def list_allow_statements(template: Template, bucket: str) -> list[Mapping[str, Any]]:
     (policy,) = (
-        each["Properties"]["PolicyDocument"]["Statement"]
-        for name, each in template.all("AWS::S3::BucketPolicy").items()
+        policy["Properties"]["PolicyDocument"]["Statement"]
+        for name, policy in template.all("AWS::S3::BucketPolicy").items()
         if name.startswith(bucket)
     )
-    return [each for each in policy if each["Effect"] == "Allow"]
+    return [statement for statement in policy if statement["Effect"] == "Allow"]
 
 
-def environment(template: Template, function: str) -> Mapping[str, str]:
-    found = template.only("AWS::Lambda::Function", function)["Environment"]["Variables"]
-    return dict(found)
+def read_environment(template: Template, function: str) -> Mapping[str, str]:
+    variables = template.only("AWS::Lambda::Function", function)["Environment"]["Variables"]
+    return dict(variables)
 
 
 def test_organization_bucket_accepts_from_each_account_only_objects_below_its_own_prefix() -> None:
-    hub = stack(OTHER)
+    hub = make_stack(HUB_ACCOUNT)
     bucket = hub.only("AWS::S3::Bucket", "Organization")
     assert bucket["BucketName"] == BUCKET
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     (owner,) = bucket["OwnershipControls"]["Rules"]
     assert owner == {"ObjectOwnership": "BucketOwnerEnforced"}
-    (only,) = allows(hub, "Organization")
-    assert only["Action"] == "s3:PutObject"
-    assert only["Resource"].endswith("/account=${aws:PrincipalAccount}/*")
-    assert only["Condition"]["StringEquals"] == OURS
-    assert only["Condition"]["ArnLike"]["aws:PrincipalArn"].endswith(
+    (statement,) = list_allow_statements(hub, "Organization")
+    assert statement["Action"] == "s3:PutObject"
+    assert statement["Resource"].endswith("/account=${aws:PrincipalAccount}/*")
+    assert statement["Condition"]["StringEquals"] == OWN_ORGANIZATION
+    assert statement["Condition"]["ArnLike"]["aws:PrincipalArn"].endswith(
         ":iam::*:role/mendq-watch-nightly-*"
     )
 
@@ -67,77 +68,96 @@ def test_organization_bucket_accepts_from_each_account_only_objects_below_its_ow
 def test_organization_member_has_no_bucket_and_may_only_write_below_its_own_account_prefix() -> (
     None
 ):
-    member = stack(ACCOUNT)
-    assert not [each for each in member.all("AWS::S3::Bucket") if each.startswith("Organization")]
+    member = make_stack(ACCOUNT)
+    assert not [
+        bucket_id
+        for bucket_id in member.all("AWS::S3::Bucket")
+        if bucket_id.startswith("Organization")
+    ]
     statements = member.statements("WatchNightlyRole")
     below = f"arn:aws:s3:::{BUCKET}/account={{}}/region={{}}/incidents/x"
-    asked = {
+    expected = {
         ("s3:PutObject", below.format(ACCOUNT, REGION)): "Allow",
-        ("s3:PutObject", below.format(OTHER, REGION)): "ImplicitDeny",
+        ("s3:PutObject", below.format(HUB_ACCOUNT, REGION)): "ImplicitDeny",
         ("s3:PutObject", below.format(ACCOUNT, "eu-west-1")): "ImplicitDeny",
         ("s3:GetObject", below.format(ACCOUNT, REGION)): "ImplicitDeny",
         ("s3:DeleteObject", below.format(ACCOUNT, REGION)): "ImplicitDeny",
     }
-    assert {each: decision(statements, *each) for each in asked} == asked
-    watching = WatchNightlySettings.from_environment(environment(member, "WatchNightly"))
+    assert {call: decision(statements, *call) for call in expected} == expected
+    watching = WatchNightlySettings.from_environment(read_environment(member, "WatchNightly"))
     assert watching.organization_bucket == BUCKET
-    starting = StartNightlySettings.from_environment(environment(member, "StartNightly"))
+    starting = StartNightlySettings.from_environment(read_environment(member, "StartNightly"))
     assert starting.organization_root is None
-    delivering = DeliverReportSettings.from_environment(environment(member, "DeliverReport"))
+    delivering = DeliverReportSettings.from_environment(read_environment(member, "DeliverReport"))
     assert delivering.is_member
 
 
 def test_organization_hubs_nightly_job_may_read_member_objects_and_not_write_them() -> None:
-    hub = stack(OTHER)
-    starting = StartNightlySettings.from_environment(environment(hub, "StartNightly"))
+    hub = make_stack(HUB_ACCOUNT)
+    starting = StartNightlySettings.from_environment(read_environment(hub, "StartNightly"))
     name = (starting.organization_root or "").removeprefix("s3://")
-    assert (starting.organization_accounts, starting.scope) == ((ACCOUNT,), "account")
+    assert starting.organization_accounts == (ACCOUNT,)
+    assert starting.scope == "account"
     objects = f"arn:{name}/account={ACCOUNT}/region={REGION}/incidents/x"
     statements = hub.statements("NightlyRole")
     assert decision(statements, "s3:GetObject", objects) == "Allow"
     assert decision(statements, "s3:PutObject", objects) == "ImplicitDeny"
-    delivering = DeliverReportSettings.from_environment(environment(hub, "DeliverReport"))
+    delivering = DeliverReportSettings.from_environment(read_environment(hub, "DeliverReport"))
     assert not delivering.is_member
 
 
 def test_hub_with_an_organization_trail_may_read_the_case_buckets_of_its_organization_only() -> (
     None
 ):
-    hub = stack(OTHER, **ONE_TRAIL)
-    starting = StartNightlySettings.from_environment(environment(hub, "StartNightly"))
+    hub = make_stack(HUB_ACCOUNT, **ORGANIZATION_TRAIL)
+    starting = StartNightlySettings.from_environment(read_environment(hub, "StartNightly"))
     assert starting.case_root == f"s3://mendq-cases-{{account}}-{REGION}/cases"
     assert starting.scope == "organization"
     assert starting.organization_root == starting.out_root
-    statements, theirs = hub.statements("NightlyRole"), {"aws:ResourceOrgID": "o-exampleorgid"}
+    statements = hub.statements("NightlyRole")
+    own_resources = {"aws:ResourceOrgID": "o-exampleorgid"}
     logs = "arn:aws:s3:::our-logs/AWSLogs/o-exampleorgid/210987654321/CloudTrail/x"
     cases = f"arn:aws:s3:::mendq-cases-{ACCOUNT}-{REGION}/cases/x"
     assert decision(statements, "s3:GetObject", logs) == "Allow"
-    assert decision(statements, "s3:GetObject", cases, keys=theirs) == "Allow"
+    assert decision(statements, "s3:GetObject", cases, keys=own_resources) == "Allow"
     assert decision(statements, "s3:GetObject", cases) == "ImplicitDeny"
-    assert decision(statements, "s3:PutObject", cases, keys=theirs) == "ImplicitDeny"
-    assert not [each for each in hub.all("AWS::S3::Bucket") if each.startswith("Organization")]
+    assert decision(statements, "s3:PutObject", cases, keys=own_resources) == "ImplicitDeny"
+    assert not [
+        bucket_id
+        for bucket_id in hub.all("AWS::S3::Bucket")
+        if bucket_id.startswith("Organization")
+    ]
 
 
 def test_member_with_an_organization_trail_has_no_nightly_job_and_lets_the_hub_read_its_cases() -> (
     None
 ):
-    member = stack(ACCOUNT, **ONE_TRAIL)
+    member = make_stack(ACCOUNT, **ORGANIZATION_TRAIL)
     assert not member.all("AWS::EMRServerless::Application")
     bucket = member.only("AWS::S3::Bucket", "Cases")
     assert bucket["BucketName"] == f"mendq-cases-{ACCOUNT}-{REGION}"
-    reads, lists = allows(member, "Cases")
-    for each in (reads, lists):
-        role = f"arn:aws:iam::{OTHER}:role/mendq-nightly-{REGION}"
-        assert each["Condition"] == {"StringEquals": OURS, "ArnLike": {"aws:PrincipalArn": role}}
-    assert (reads["Action"], lists["Action"]) == ("s3:GetObject", "s3:ListBucket")
-    assert {each.partition("/")[2] for each in reads["Resource"]} == {"cases/*", "findings/*"}
+    reads, lists = list_allow_statements(member, "Cases")
+    for statement in (reads, lists):
+        role = f"arn:aws:iam::{HUB_ACCOUNT}:role/mendq-nightly-{REGION}"
+        assert statement["Condition"] == {
+            "StringEquals": OWN_ORGANIZATION,
+            "ArnLike": {"aws:PrincipalArn": role},
+        }
+    assert reads["Action"] == "s3:GetObject"
+    assert lists["Action"] == "s3:ListBucket"
+    assert {resource.partition("/")[2] for resource in reads["Resource"]} == {
+        "cases/*",
+        "findings/*",
+    }
 
 
-@pytest.mark.parametrize(("account", "mails"), [(OTHER, True), (ACCOUNT, False), (None, False)])
+@pytest.mark.parametrize(
+    ("account", "mails"), [(HUB_ACCOUNT, True), (ACCOUNT, False), (None, False)]
+)
 def test_report_recipients_apply_only_to_the_hub_if_hub_and_member_share_the_settings(
     account: str | None, *, mails: bool
 ) -> None:
-    both = [{"account": each, "region": REGION} for each in (ACCOUNT, OTHER)]
+    both = [{"account": account_id, "region": REGION} for account_id in (ACCOUNT, HUB_ACCOUNT)]
     report = {"sender": "a@b.io", "recipients": ["c@d.io"]}
     given = read_deployment_settings(
         {"organization": ORGANIZATION, "environments": both, "report": report}

@@ -1,4 +1,4 @@
-"""What the Lambdas' zips hold, and that each runs with nothing but boto3 beside it."""
+"""The Lambda zips hold what the handlers need and run with nothing but boto3 beside them."""
 
 from __future__ import annotations
 
@@ -26,67 +26,72 @@ from tests.infra.elf_files import AARCH64, read_processors
 from tests.infra.synthesized import REGION, asset_of
 from tests.report.weeks import make_busy_week
 
-# What Lambda's runtime brings along: boto3 and what boto3 needs.
-RUNTIME = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
+# The packages that Lambda's runtime provides: boto3 and its dependencies.
+RUNTIME_PACKAGES = ("boto3", "botocore", "s3transfer", "jmespath", "dateutil", "six.py", "urllib3")
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 LIMIT_MEGABYTES = 250
-SHARED = {"__init__.py", "entry.py"}
-HANDLERS = {each.name for each in (ROOT / "functions").glob("*.py")} - SHARED
-ROOMS = {each.name for each in (ROOT / "mendq").iterdir() if each.is_dir() and each.name[0] != "_"}
-PREPARE = """
+SHARED_FILES = {"__init__.py", "entry.py"}
+HANDLERS = {path.name for path in (ROOT / "functions").glob("*.py")} - SHARED_FILES
+MENDQ_PACKAGES = {
+    path.name for path in (ROOT / "mendq").iterdir() if path.is_dir() and path.name[0] != "_"
+}
+IMPORT_PATH_SCRIPT = """
 import importlib, json, sys
 sys.path[:0] = json.loads(sys.argv[1])
-def outside():
-    found = (getattr(each, "__file__", None) or "" for each in sys.modules.values())
-    return [each for each in found if "site-packages" in each]
+def list_outside_modules():
+    paths = (getattr(module, "__file__", None) or "" for module in sys.modules.values())
+    return [path for path in paths if "site-packages" in path]
 """
-DRAW = """
+DRAW_SCRIPT = """
 from functions.deliver_report import handler
 from mendq.report.html_page import make_page
 from mendq.report.summary import read_summary
 from mendq.report.verdict import make_verdict_text
 summary = read_summary(sys.stdin.buffer.read())
-drawn = {"page": make_page(summary), "verdict": make_verdict_text(summary), "outside": outside()}
+drawn = {"page": make_page(summary), "verdict": make_verdict_text(summary)}
+drawn["outside"] = list_outside_modules()
 print(json.dumps(drawn))
 """
-IMPORT = """
+IMPORT_SCRIPT = """
 for name in json.load(sys.stdin):
     importlib.import_module(name)
-print(json.dumps(outside()))
+print(json.dumps(list_outside_modules()))
 """
 ZIPS = pytest.mark.parametrize("contents", [LAMBDAS_ZIP, REPORT_ZIP], ids=["lambdas", "report"])
 
 
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Lambda's Python brings along, and nothing else."""
+    """A folder with only the packages that Lambda's runtime provides."""
     folder = tmp_path_factory.mktemp("runtime")
     site_packages = Path(str(importlib.metadata.distribution("boto3").locate_file("")))
-    for name in RUNTIME:
+    for name in RUNTIME_PACKAGES:
         (folder / name).symlink_to(site_packages / name)
     return folder
 
 
 @pytest.fixture(scope="session")
-def on_host(tmp_path_factory: pytest.TempPathFactory) -> Mapping[LambdaZip, Path]:
-    """Each zip as this machine can load it."""
+def host_zips(tmp_path_factory: pytest.TempPathFactory) -> Mapping[LambdaZip, Path]:
+    """The folder of each zip, built for this machine."""
     root = tmp_path_factory.mktemp("host-zips")
-    staged = {each: root / each.lock_file.parent.name for each in (LAMBDAS_ZIP, REPORT_ZIP)}
+    staged = {
+        contents: root / contents.lock_file.parent.name for contents in (LAMBDAS_ZIP, REPORT_ZIP)
+    }
     for contents, folder in staged.items():
         stage_lambda_code(folder, contents, THIS_MACHINE_PLATFORM_OPTIONS)
     return staged
 
 
-def _shipped(contents: LambdaZip) -> Path:
+def _find_shipped_folder(contents: LambdaZip) -> Path:
     return asset_of("Heal" if contents is LAMBDAS_ZIP else "DeliverReport")
 
 
-def _alone(script: str, given: object, *folders: Path) -> Any:
-    """The JSON that `script` prints last; it imports from `folders` alone."""
+def _run_alone(script: str, given: object, *folders: Path) -> Any:
+    """Run a script that imports only from `folders`, and return the JSON of its last line."""
     done = subprocess.run(
         [
-            *(sys.executable, "-I", "-S", "-c", PREPARE + script),
-            json.dumps([str(each) for each in folders]),
+            *(sys.executable, "-I", "-S", "-c", IMPORT_PATH_SCRIPT + script),
+            json.dumps([str(folder) for folder in folders]),
         ],
         input=json.dumps(given),
         env={"AWS_REGION": REGION, "AWS_DEFAULT_REGION": REGION},
@@ -100,27 +105,27 @@ def _alone(script: str, given: object, *folders: Path) -> Any:
 
 @ZIPS
 def test_every_module_of_a_lambda_zip_imports_with_nothing_but_boto3_beside_the_zip(
-    on_host: Mapping[LambdaZip, Path], runtime: Path, contents: LambdaZip
+    host_zips: Mapping[LambdaZip, Path], runtime: Path, contents: LambdaZip
 ) -> None:
-    folder = on_host[contents]
+    folder = host_zips[contents]
     names = [
-        ".".join(each.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
-        for room in ("functions", "mendq")
-        for each in (folder / room).rglob("*.py")
+        ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        for package in ("functions", "mendq")
+        for path in (folder / package).rglob("*.py")
     ]
     assert names
-    assert _alone(IMPORT, sorted(names), folder, runtime) == []
+    assert _run_alone(IMPORT_SCRIPT, sorted(names), folder, runtime) == []
     with pytest.raises(AssertionError, match="No module named 'boto"):
-        _alone(IMPORT, sorted(names), folder)
+        _run_alone(IMPORT_SCRIPT, sorted(names), folder)
 
 
 def test_report_zip_draws_the_report_with_nothing_but_boto3_beside_the_zip(
-    on_host: Mapping[LambdaZip, Path], runtime: Path
+    host_zips: Mapping[LambdaZip, Path], runtime: Path
 ) -> None:
-    drawn = _alone(DRAW, make_busy_week(), on_host[REPORT_ZIP], runtime)
+    drawn = _run_alone(DRAW_SCRIPT, make_busy_week(), host_zips[REPORT_ZIP], runtime)
     assert drawn["outside"] == []
     assert drawn["page"].startswith("<!doctype html>")
-    assert "data:image/svg+xml" in drawn["page"], "the chart"
+    assert "data:image/svg+xml" in drawn["page"], "the page has a chart"
     assert drawn["verdict"]
 
 
@@ -147,16 +152,16 @@ def test_report_zip_draws_the_report_with_nothing_but_boto3_beside_the_zip(
 def test_lambda_zips_hold_each_handler_once_with_only_needed_packages_and_below_the_size_limit(
     contents: LambdaZip, handlers: set[str], without: set[str], packages: set[str], megabytes: range
 ) -> None:
-    shipped = _shipped(contents)
-    rooms = {each.name for each in (shipped / "mendq").iterdir() if each.is_dir()}
-    assert {each.name for each in (shipped / "functions").iterdir()} - SHARED == handlers
-    assert rooms == ROOMS - without
+    shipped = _find_shipped_folder(contents)
+    packages_of_mendq = {path.name for path in (shipped / "mendq").iterdir() if path.is_dir()}
+    assert {path.name for path in (shipped / "functions").iterdir()} - SHARED_FILES == handlers
+    assert packages_of_mendq == MENDQ_PACKAGES - without
     assert not [*shipped.rglob("__pycache__"), *(shipped / "functions").rglob("requirements.*")]
     assert read_processors(shipped) == {AARCH64}
-    names = {each.name for each in shipped.iterdir() if each.suffix != ".dist-info"}
+    names = {path.name for path in shipped.iterdir() if path.suffix != ".dist-info"}
     names -= {"mendq", "functions"}
     assert names == packages if contents is LAMBDAS_ZIP else names > packages
-    sizes = [each.stat().st_size for each in shipped.rglob("*") if each.is_file()]
+    sizes = [path.stat().st_size for path in shipped.rglob("*") if path.is_file()]
     assert sum(sizes) // 1_000_000 in megabytes
 
 
@@ -180,7 +185,8 @@ def test_wheels_command_keeps_the_existing_wheels_and_prints_one_line_if_a_lock_
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    lock, folder = tmp_path / "requirements.txt", tmp_path / ".wheels"
+    lock = tmp_path / "requirements.txt"
+    folder = tmp_path / ".wheels"
     lock.write_text(f"no-such-package==1.0 --hash=sha256:{'0' * 64}\n")
     folder.mkdir()
     (folder / "kept.whl").write_bytes(b"")
@@ -188,15 +194,15 @@ def test_wheels_command_keeps_the_existing_wheels_and_prints_one_line_if_a_lock_
         wheels, "fill_wheels_folder", partial(wheels.fill_wheels_folder, {lock: "3.13"}, folder)
     )
     assert wheels.main() == 1
-    said = capsys.readouterr().err
-    assert said.endswith(f"{WHEELS_REMEDY}\n")
-    assert said.count("\n") == 1
-    assert [each.name for each in tmp_path.glob(".wheels*")] == [".wheels"]
-    assert [each.name for each in folder.iterdir()] == ["kept.whl"]
+    error = capsys.readouterr().err
+    assert error.endswith(f"{WHEELS_REMEDY}\n")
+    assert error.count("\n") == 1
+    assert [path.name for path in tmp_path.glob(".wheels*")] == [".wheels"]
+    assert [path.name for path in folder.iterdir()] == ["kept.whl"]
 
 
 @pytest.mark.parametrize(
-    "lock", wheels.PYTHON_VERSION_BY_LOCK_FILE, ids=lambda each: each.parent.name
+    "lock", wheels.PYTHON_VERSION_BY_LOCK_FILE, ids=lambda lock: lock.parent.name
 )
 def test_shipped_packages_have_the_versions_that_the_tests_use(lock: Path) -> None:
     pinned = {line for line in lock.read_text().splitlines() if "==" in line}

@@ -1,12 +1,13 @@
-"""Which queues, keys and mails roles may write to, by settings and tags: a table of answers.
+"""The queues, keys and mail identities that roles may write to, by settings and tags.
 
-That a role may do nothing that its function does not call, and lacks nothing, is proven in
-test_roles; what tags, names and other conditions make of it stands in rights.txt.
+test_roles proves that each role has exactly the actions that its function calls. rights.txt lists
+how tags, names and other conditions change the decision.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from functools import cache
 from itertools import product
@@ -39,7 +40,7 @@ from tests.infra.synthesized import (
 )
 
 ROWS = [
-    [cell.strip() for cell in line.split("|")]
+    re.split(r" *\| *", line.strip())
     for line in Path(__file__).with_name("rights.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
@@ -51,12 +52,11 @@ ACTIONS = {
     "KEY": ("kms:Decrypt", "kms:GenerateDataKey"),
     "MAIL": ("ses:SendEmail", "ses:SendRawEmail"),
 }
-_OBSERVE, _PROPOSE = (
-    {symptom.name: mode for symptom in CATALOGUE if symptom.steps}
-    for mode in ("observe", "propose")
-)
+_FIXABLE_SYMPTOMS = [symptom.name for symptom in CATALOGUE if symptom.steps]
+_OBSERVE = dict.fromkeys(_FIXABLE_SYMPTOMS, "observe")
+_PROPOSE = dict.fromkeys(_FIXABLE_SYMPTOMS, "propose")
 ON_CALL = f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"
-FURTHER: dict[str, dict[str, Any]] = {
+FURTHER_SETTINGS: dict[str, dict[str, Any]] = {
     "autonomous_observing": {"mode": "heal", "tagMayRaiseTo": "heal", "autonomy": _OBSERVE},
     "autonomous_proposing": {"mode": "heal", "autonomy": _PROPOSE},
     "tag_proposing": {"tagMayRaiseTo": "propose"},
@@ -69,16 +69,20 @@ WRITERS = ("Heal", "AttachDlq", "RestorePolicy", "Redrive", "Rollback")
 
 @cache
 def _template(name: str) -> Template:
-    if name in FURTHER:
-        return template_with({"queues": ["orders"], **FURTHER[name]})
+    if name in FURTHER_SETTINGS:
+        return template_with({"queues": ["orders"], **FURTHER_SETTINGS[name]})
     return template_of(name.replace("_", " "))
 
 
-def _arn(template: Template, name: str) -> str:
+def _make_arn(template: Template, name: str) -> str:
     if name.startswith("@"):
         start, slash, within = name[1:].partition("/")
-        found = next(each for each in template.raw["Resources"] if each.startswith(start))
-        return f"arn:{found}{slash}{within}"
+        logical_id = next(
+            resource_id
+            for resource_id in template.raw["Resources"]
+            if resource_id.startswith(start)
+        )
+        return f"arn:{logical_id}{slash}{within}"
     if name.startswith("ses:"):
         return f"arn:aws:ses:{REGION}:{ACCOUNT}:{name.removeprefix('ses:')}"
     if name.startswith("CALENDAR"):
@@ -93,35 +97,35 @@ def test_iam_decision_for_each_role_and_action_matches_rights_txt(row: list[str]
         settings.split(), roles.split(), actions.split(), names.split(), calls.split(" / ")
     ):
         template = _template(setting)
-        given = dict(each.split("=", 1) for each in call.split() if each != "-")
-        tags = {key: value for key, value in given.items() if key.startswith("mendq")}
-        keys = {key: value for key, value in given.items() if key not in tags}
+        context = dict(word.split("=", 1) for word in call.split() if word != "-")
+        tags = {key: value for key, value in context.items() if key.startswith("mendq")}
+        keys = {key: value for key, value in context.items() if key not in tags}
         statements = template.statements(f"{role}Role")
-        for one in ACTIONS.get(action, (action,)):
-            answer = decision(statements, one, _arn(template, name), tags, keys)
-            wanted = answer != "Allow" if expected == "not Allow" else answer == expected
-            assert wanted, (setting, role, one, name, call, answer)
+        for iam_action in ACTIONS.get(action, (action,)):
+            answer = decision(statements, iam_action, _make_arn(template, name), tags, keys)
+            is_expected = answer != "Allow" if expected == "not Allow" else answer == expected
+            assert is_expected, (setting, role, iam_action, name, call, answer)
 
 
-NAMED = ["orders", "billing-*"]
-# Each mode by each way, and either way alone; every pair would be as many stacks.
-PAIRS = [
-    *(("observe", each) for each in MODE_BY_TEXT),
+NAMED_QUEUES = ["orders", "billing-*"]
+# Each mode for named and for tagged queues. All pairs would need too many stacks.
+MODE_PAIRS = [
+    *(("observe", raised) for raised in MODE_BY_TEXT),
     *(("propose", "observe"), ("heal", "propose"), ("propose", "heal")),
 ]
-SOME_NAMES = ("orders", "orders-eu", "billing", "billing-eu.fifo", "others", "orders-quarantine")
+QUEUE_NAMES = ("orders", "orders-eu", "billing", "billing-eu.fifo", "others", "orders-quarantine")
 
 
 @cache
-def _statements(mode: str, raised: str) -> dict[str, list[dict[str, Any]]]:
-    template = template_with({"mode": mode, "tagMayRaiseTo": raised, "queues": NAMED})
+def _read_statements(mode: str, raised: str) -> dict[str, list[dict[str, Any]]]:
+    template = template_with({"mode": mode, "tagMayRaiseTo": raised, "queues": NAMED_QUEUES})
     return {role: template.statements(f"{role}Role") for role in WRITERS}
 
 
 @settings(deadline=None)
 @given(
-    modes=st.sampled_from(PAIRS),
-    name=st.sampled_from(SOME_NAMES),
+    modes=st.sampled_from(MODE_PAIRS),
+    name=st.sampled_from(QUEUE_NAMES),
     tags=st.fixed_dictionaries(
         {},
         optional={
@@ -137,27 +141,27 @@ def test_iam_roles_may_write_exactly_the_queues_that_consent_allows(
     modes: tuple[str, str], name: str, tags: dict[str, str]
 ) -> None:
     mode, raised = modes
-    consent = Consent(MODE_BY_TEXT[mode], MODE_BY_TEXT[raised], tuple(NAMED))
+    consent = Consent(MODE_BY_TEXT[mode], MODE_BY_TEXT[raised], tuple(NAMED_QUEUES))
     is_written = consent.mode_of(name, tags) in WRITING_MODES
     assert not is_written or raised != "observe" or consent.mode_of(name, {}) is not None
     may_move = is_written and not is_redrive_off(tags)
     for role, action, expected in (
-        *((each, "sqs:SetQueueAttributes", is_written) for each in WRITERS if each != "Redrive"),
-        *(("Redrive", each, may_move) for each in (*ACTIONS["SET"], *ACTIONS["TAKE"])),
+        *((role, "sqs:SetQueueAttributes", is_written) for role in WRITERS if role != "Redrive"),
+        *(("Redrive", action, may_move) for action in (*ACTIONS["SET"], *ACTIONS["TAKE"])),
     ):
-        answer = decision(_statements(mode, raised)[role], action, f"{QUEUE_ARNS}{name}", tags)
+        answer = decision(_read_statements(mode, raised)[role], action, f"{QUEUE_ARNS}{name}", tags)
         assert (answer == "Allow") is expected, (role, action, answer)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_no_role_may_write_mendqs_own_queues(settings: str) -> None:
-    """All that the template has: a new one is forbidden or fails here."""
+    """Every queue of the template is checked, so a new queue must be denied too."""
     template = template_of(settings)
-    own = template.all("AWS::SQS::Queue")
-    assert any("Probe" in each for each in own)
-    for role, queue, tags in product(WRITERS, own, ({}, {"mendq": "heal"})):
-        taken = MESSAGE_ACTIONS if role == "Redrive" else ()
-        for action in (*list_write_actions(STEP_CLASSES), *taken):
+    own_queues = template.all("AWS::SQS::Queue")
+    assert any("Probe" in name for name in own_queues)
+    for role, queue, tags in product(WRITERS, own_queues, ({}, {"mendq": "heal"})):
+        message_actions = MESSAGE_ACTIONS if role == "Redrive" else ()
+        for action in (*list_write_actions(STEP_CLASSES), *message_actions):
             statements = template.statements(f"{role}Role")
             assert decision(statements, action, f"{QUEUE_ARNS}{queue}", tags) == "Deny"
 
@@ -172,7 +176,8 @@ def test_iam_policies_for_200_named_queues_stay_below_iams_size_limits() -> None
             document = json.dumps(policy["Properties"]["PolicyDocument"], separators=(",", ":"))
             for role in policy["Properties"]["Roles"]:
                 of_kind[role].append(len(document))
-    inline, managed = sizes["Policy"].values(), sizes["ManagedPolicy"].values()
+    inline = sizes["Policy"].values()
+    managed = sizes["ManagedPolicy"].values()
     assert max(map(sum, inline)) <= 10_240
     assert managed
     assert max(map(max, managed)) <= 6_144

@@ -1,6 +1,6 @@
-"""Both ways, for every role: what is called is allowed, and without any one grant it is not.
+"""Every role allows the calls of its Lambda, and each grant is needed by a call.
 
-IAM's answers are the emulator's, to the calls that our code makes as it does its work.
+The calls are recorded while the product's code does its work. The emulator answers for IAM.
 """
 
 from __future__ import annotations
@@ -10,43 +10,48 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache, partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.settings.deployment import read_deployment_settings
-from tests.infra.aws_calls import Call, Recorded, recording
+from tests.infra.aws_calls import Call, CallRecorder, make_recorder
 from tests.infra.case_runs import approving, following_up, healing, probing, rolling_back
-from tests.infra.named_calls import operations_named
+from tests.infra.named_calls import list_named_operations
 from tests.infra.nightly_runs import delivering, starting_a_nightly, watching_a_nightly
-from tests.infra.owner_runs import attaching, found, redriven, restoring, scanning
+from tests.infra.owner_runs import (
+    attaching,
+    heal_all_findings,
+    redriving_messages,
+    restoring,
+    scanning,
+)
 from tests.infra.permissions import decision
 from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, Template, as_list, template_of
 
-# By role, and by the reason: what may be taken from a role although no call of our code then fails,
-# as an action and a resource (one of the template's without its hash); and operations in
-# definitions that a Lambda can reach and that it never calls.
+# By role and reason: the grants that no recorded call needs, as action and resource without the
+# template's hash, and the operations in code that a Lambda can reach but never calls.
 _UNCALLED = json.loads(Path(__file__).with_name("uncalled.json").read_text())
-# Lambda itself writes what a function logs, and parks what it gives up in the function's own DLQ,
-# for which CDK allows two more; by what the resource is called after the function.
+# The actions that Lambda itself uses to write logs and to send failed events to the function's DLQ,
+# by the suffix of the resource's name. CDK allows two more actions for the DLQ.
 _BY_LAMBDA = {
     "Log": ("logs:CreateLogStream", "logs:PutLogEvents"),
     "Dlq": ("sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"),
 }
 
 
-def _uncalled(kind: str, role: str) -> set[str]:
-    reasons = _UNCALLED[kind].get(role, {})
-    return {each for listed in reasons.values() for each in listed}
+def _list_uncalled(kind: str, role: str) -> set[str]:
+    items_by_reason = _UNCALLED[kind].get(role, {})
+    return set(chain.from_iterable(items_by_reason.values()))
 
 
-LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
-    "heal": partial(healing, found),
+LAMBDAS: Mapping[str, Callable[[], CallRecorder]] = {
+    "heal": partial(healing, heal_all_findings),
     "restore_policy": restoring,
     "attach_dlq": attaching,
-    "redrive": redriven,
+    "redrive": redriving_messages,
     "start_nightly": starting_a_nightly,
     "watch_nightly": watching_a_nightly,
     "deliver_report": delivering,
@@ -55,103 +60,111 @@ LAMBDAS: Mapping[str, Callable[[], Recorded]] = {
     "rollback": rolling_back,
     "scan": scanning,
     "probe": probing,
-    "template_hook": partial(recording, {}),  # it asks AWS nothing
+    "template_hook": partial(make_recorder, {}),  # it makes no AWS call
 }
 # Roles whose calls need Spark, which is slow, by the file of tests that checks them both ways.
 TEST_FILE_BY_SPARK_ROLE = {"nightly": Path(__file__).with_name("test_nightly_grants.py")}
 
 
-def _scheduled() -> set[Call]:
-    """EventBridge Scheduler takes on the role to start a Lambda, and to park what it gives up."""
+def _list_scheduler_calls() -> set[Call]:
+    """EventBridge Scheduler uses the role to invoke a Lambda and to send failed events to a DLQ."""
     calls = set()
-    for each in template_of("named").all("AWS::Scheduler::Schedule").values():
-        target = each["Properties"]["Target"]
+    for schedule in template_of("named").all("AWS::Scheduler::Schedule").values():
+        target = schedule["Properties"]["Target"]
         calls.add(Call("lambda:InvokeFunction", target["Arn"]))
         calls.add(Call("sqs:SendMessage", target["DeadLetterConfig"]["Arn"]))
     return calls
 
 
-def _paged() -> set[Call]:
-    """EventBridge takes on the role to call an API destination."""
+def _list_destination_calls() -> set[Call]:
+    """EventBridge uses the role to call an API destination."""
     rules = template_of("named").all("AWS::Events::Rule").values()
-    targets = [target for each in rules for target in each["Properties"]["Targets"]]
-    called = {each["Arn"] for each in targets if "RoleArn" in each}
-    return {Call("events:InvokeApiDestination", each) for each in called}
+    targets = [target for rule in rules for target in rule["Properties"]["Targets"]]
+    destinations = {target["Arn"] for target in targets if "RoleArn" in target}
+    return {Call("events:InvokeApiDestination", destination) for destination in destinations}
 
 
-def _asked() -> set[Call]:
-    """CloudFormation takes on the hook's role to call the Lambda that the hook names."""
+def _list_hook_calls() -> set[Call]:
+    """CloudFormation uses the hook's role to invoke the hook's Lambda."""
     hook = template_of("named").only("AWS::CloudFormation::LambdaHook")
     return {Call("lambda:InvokeFunction", hook["LambdaFunction"])}
 
 
-BY_SERVICES = {"schedule": _scheduled, "paging": _paged, "template_hook_caller": _asked}
-# Of roles that settings ask for.
-OPTIONAL = {"paging", "template_hook", "template_hook_caller"}
+CALLS_BY_SERVICE_ROLE = {
+    "schedule": _list_scheduler_calls,
+    "paging": _list_destination_calls,
+    "template_hook_caller": _list_hook_calls,
+}
+# The roles that only some settings need.
+OPTIONAL_ROLES = {"paging", "template_hook", "template_hook_caller"}
 
 
 @cache
-def _recorded(handler: str) -> Recorded:
+def _record_run(handler: str) -> CallRecorder:
     return LAMBDAS[handler]()
 
 
 @cache
-def _calls(role: str) -> frozenset[Call]:
-    return frozenset(BY_SERVICES[role]() if role in BY_SERVICES else _recorded(role).calls)
+def _list_calls(role: str) -> frozenset[Call]:
+    return frozenset(
+        CALLS_BY_SERVICE_ROLE[role]() if role in CALLS_BY_SERVICE_ROLE else _record_run(role).calls
+    )
 
 
 @dataclass(frozen=True)
 class Grant:
-    """An action on a resource, by the place of the Allow among a role's statements."""
+    """An allowed action on a resource, and the index of its statement in the role's policy."""
 
     statement: int
     action: str
     resource: str
 
 
-def _granted(statements: Sequence[Mapping[str, Any]]) -> Iterator[Grant]:
-    for n, each in enumerate(statements):
-        if each["Effect"] == "Allow":
-            for action in as_list(each["Action"]):
-                yield from (Grant(n, action, on) for on in as_list(each["Resource"]))
+def _list_grants(statements: Sequence[Mapping[str, Any]]) -> Iterator[Grant]:
+    for n, statement in enumerate(statements):
+        if statement["Effect"] == "Allow":
+            for action, resource in product(
+                as_list(statement["Action"]), as_list(statement["Resource"])
+            ):
+                yield Grant(n, action, resource)
 
 
-def _without(statements: Sequence[Mapping[str, Any]], taken: Grant) -> list[Mapping[str, Any]]:
-    """The statements with one action on one resource taken out."""
-    whole = statements[taken.statement]
-    actions = [each for each in as_list(whole["Action"]) if each != taken.action]
-    resources = [each for each in as_list(whole["Resource"]) if each != taken.resource]
-    parts = [{**whole, "Action": actions}, {**whole, "Action": taken.action, "Resource": resources}]
-    retained = [each for each in parts if each["Action"] and each["Resource"]]
-    return [*statements[: taken.statement], *retained, *statements[taken.statement + 1 :]]
+def _remove_grant(statements: Sequence[Mapping[str, Any]], grant: Grant) -> list[Mapping[str, Any]]:
+    """Return the statements without one action on one resource."""
+    whole = statements[grant.statement]
+    actions = [action for action in as_list(whole["Action"]) if action != grant.action]
+    resources = [resource for resource in as_list(whole["Resource"]) if resource != grant.resource]
+    parts = [{**whole, "Action": actions}, {**whole, "Action": grant.action, "Resource": resources}]
+    retained = [part for part in parts if part["Action"] and part["Resource"]]
+    return [*statements[: grant.statement], *retained, *statements[grant.statement + 1 :]]
 
 
-def _allowed(statements: Sequence[Mapping[str, Any]], call: Call) -> bool:
-    about = [each for each in statements if _names(each, call.action)]
-    tags, keys = dict(call.tags), dict(call.keys)
-    return decision(about, call.action, call.resource, tags, keys) == "Allow"
+def _is_allowed(statements: Sequence[Mapping[str, Any]], call: Call) -> bool:
+    matching = [statement for statement in statements if _has_action(statement, call.action)]
+    answer = decision(matching, call.action, call.resource, dict(call.tags), dict(call.keys))
+    return answer == "Allow"
 
 
-def _names(statement: Mapping[str, Any], action: str) -> bool:
-    return any(fnmatchcase(action, each) for each in as_list(statement["Action"]))
+def _has_action(statement: Mapping[str, Any], action: str) -> bool:
+    return any(fnmatchcase(action, pattern) for pattern in as_list(statement["Action"]))
 
 
-def _unneeded(role: str, settings: str) -> set[tuple[str, str]]:
-    """What may be taken away and every call is allowed as before; by action and resource."""
-    statements = _statements(role, settings)
-    calls = list(chain.from_iterable(_wherever(each, settings) for each in _calls(role)))
-    allowed = [each for each in calls if _allowed(statements, each)]
+def _find_unneeded_grants(role: str, settings: str) -> set[tuple[str, str]]:
+    """Return action and resource of each grant without which every call is still allowed."""
+    statements = _read_statements(role, settings)
+    calls = list(chain.from_iterable(_list_variants(call, settings) for call in _list_calls(role)))
+    allowed = [call for call in calls if _is_allowed(statements, call)]
     unneeded = set()
-    for grant in _granted(statements):
-        fewer = _without(statements, grant)
-        asked = (each for each in allowed if each.action == grant.action)
-        if all(_allowed(fewer, each) for each in asked):
-            unneeded.add((grant.action, _known_as(grant.resource, template_of(settings))))
+    for grant in _list_grants(statements):
+        remaining = _remove_grant(statements, grant)
+        calls_of_action = (call for call in allowed if call.action == grant.action)
+        if all(_is_allowed(remaining, call) for call in calls_of_action):
+            unneeded.add((grant.action, _shorten_arn(grant.resource, template_of(settings))))
     return unneeded
 
 
-def _wherever(call: Call, settings: str) -> Iterable[Call]:
-    """The call, and as it is about a queue known by its tag alone, or by the settings alone."""
+def _list_variants(call: Call, settings: str) -> Iterable[Call]:
+    """Yield the call, and the same for a queue managed only by its tag, or only by the settings."""
     yield call
     if call.tags:
         yield replace(call, resource=f"{QUEUE_ARNS}tagged")
@@ -160,34 +173,34 @@ def _wherever(call: Call, settings: str) -> Iterable[Call]:
             yield replace(call, resource=resource, tags=frozenset())
 
 
-def _known_as(resource: str, template: Template) -> str:
-    """What comes after the kind; a resource of the template without CloudFormation's hash."""
+def _shorten_arn(resource: str, template: Template) -> str:
+    """Return the last part of an ARN, without CloudFormation's hash if the template has it."""
     name, slash, within = resource.rpartition(":")[2].partition("/")
     return f"{name[:-8] if name in template.raw['Resources'] else name}{slash}{within}"
 
 
-def _statements(role: str, settings: str) -> list[dict[str, Any]]:
-    (name,) = (name for name, each in _purposes(settings).items() if each == role)
+def _read_statements(role: str, settings: str) -> list[dict[str, Any]]:
+    (name,) = (name for name, purpose in _read_purposes(settings).items() if purpose == role)
     return template_of(settings).statements(name[:-8])
 
 
-def _purposes(settings: str) -> dict[str, str]:
-    """By logical id, what every role of a template is for."""
+def _read_purposes(settings: str) -> dict[str, str]:
+    """Return the purpose of each role of a template, by logical id."""
     return {
-        name: each["Properties"]["RoleName"]
+        name: resource["Properties"]["RoleName"]
         .removeprefix("mendq-")
         .removesuffix("-us-east-1")
         .replace("-", "_")
-        for name, each in template_of(settings).all("AWS::IAM::Role").items()
+        for name, resource in template_of(settings).all("AWS::IAM::Role").items()
     }
 
 
-ROLES = (*LAMBDAS, *BY_SERVICES)
+ROLES = (*LAMBDAS, *CALLS_BY_SERVICE_ROLE)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_every_role_of_the_stack_has_a_recorded_run(settings: str) -> None:
-    roles = set(_purposes(settings).values()) | OPTIONAL
+    roles = set(_read_purposes(settings).values()) | OPTIONAL_ROLES
     assert roles == {*ROLES, *TEST_FILE_BY_SPARK_ROLE}
     assert all(path.exists() for path in TEST_FILE_BY_SPARK_ROLE.values())
     assert set(ROLES) >= {*_UNCALLED["granted"], *_UNCALLED["named"]}
@@ -195,24 +208,28 @@ def test_every_role_of_the_stack_has_a_recorded_run(settings: str) -> None:
 
 @pytest.mark.parametrize("handler", LAMBDAS)
 def test_recorded_run_of_each_lambda_makes_every_aws_call_its_code_names(handler: str) -> None:
-    named = operations_named(handler)
-    assert named - _recorded(handler).operations == _uncalled("named", handler)
-    assert _recorded(handler).operations <= named
+    named = list_named_operations(handler)
+    assert named - _record_run(handler).operations == _list_uncalled("named", handler)
+    assert _record_run(handler).operations <= named
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_allows_each_aws_call_its_lambda_makes(role: str) -> None:
-    statements = _statements(role, "named")
-    assert [each for each in _calls(role) if not _allowed(statements, each)] == []
+    statements = _read_statements(role, "named")
+    assert [call for call in _list_calls(role) if not _is_allowed(statements, call)] == []
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_removing_any_grant_of_a_role_denies_a_call_unless_the_grant_has_a_listed_reason(
     role: str,
 ) -> None:
-    there = [each for each in SETTINGS if role in _purposes(each).values()]
-    unneeded = set().union(*(_unneeded(role, settings) for settings in there))
-    found = {f"{action} {resource}" for action, resource in unneeded}
+    unneeded: set[str] = set()
+    for settings in SETTINGS:
+        if role in _read_purposes(settings).values():
+            for action, resource in _find_unneeded_grants(role, settings):
+                unneeded.add(f"{action} {resource}")
     name = role.title().replace("_", "")
-    by_lambda = {f"{each} {name}{kind}" for kind, some in _BY_LAMBDA.items() for each in some}
-    assert found - by_lambda == _uncalled("granted", role)
+    used_by_lambda = set()
+    for suffix, actions in _BY_LAMBDA.items():
+        used_by_lambda |= {f"{action} {name}{suffix}" for action in actions}
+    assert unneeded - used_by_lambda == _list_uncalled("granted", role)

@@ -1,4 +1,4 @@
-"""The stacks that settings give: all that they hold, what outsiders find, where they go."""
+"""The synthesized stacks: their recorded content and their environments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.infra.synthesized import (
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_stack_holds_what_it_held() -> None:
+def test_synthesized_stacks_match_the_recorded_stack_json() -> None:
     fail_if_stale(STACK_FILE)
 
 
@@ -39,12 +39,13 @@ def test_stack_without_the_nightly_job_contains_nothing_of_emr_serverless() -> N
     assert "emrserverless" not in text
 
 
-def _environments(folder: Path) -> dict[str, str]:
-    """Every stack's environment in the manifest, by its id."""
+def _read_environments(folder: Path) -> dict[str, str]:
+    """Return the environment of each stack in the manifest, by artifact id."""
     artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"].items()
-    stacks = {name: each for name, each in artifacts if each["type"].endswith(":stack")}
-    assert {each["properties"].get("stackName", name) for name, each in stacks.items()} == {"Mendq"}
-    return {name: each["environment"] for name, each in stacks.items()}
+    stacks = {name: artifact for name, artifact in artifacts if artifact["type"].endswith(":stack")}
+    for name, artifact in stacks.items():
+        assert artifact["properties"].get("stackName", name) == "Mendq"
+    return {name: artifact["environment"] for name, artifact in stacks.items()}
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -54,16 +55,16 @@ def test_mendqs_own_queues_are_not_managed_even_if_a_configured_prefix_matches(
     queues = template_of(settings).all("AWS::SQS::Queue")
     assert len(queues) > 3
     for name, queue in queues.items():
-        tags = {each["Key"]: each["Value"] for each in queue["Properties"]["Tags"]}
-        everything = Consent(Mode.HEAL, Mode.HEAL, (f"{name[:3]}*",))
-        assert everything.mode_of(name, {}) is Mode.HEAL
-        assert everything.mode_of(name, tags) is None
+        tags = {tag["Key"]: tag["Value"] for tag in queue["Properties"]["Tags"]}
+        consent = Consent(Mode.HEAL, Mode.HEAL, (f"{name[:3]}*",))
+        assert consent.mode_of(name, {}) is Mode.HEAL
+        assert consent.mode_of(name, tags) is None
 
 
 def test_stack_without_environments_has_an_open_account_and_the_cdk_clis_region(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert _environments(folder_of("default")) == {"Mendq": "aws://unknown-account/us-east-1"}
+    assert _read_environments(folder_of("default")) == {"Mendq": "aws://unknown-account/us-east-1"}
     monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
     one = [{"account": ACCOUNT, "region": REGION}]
     for given, environment in (
@@ -74,12 +75,15 @@ def test_stack_without_environments_has_an_open_account_and_the_cdk_clis_region(
         synthesize(
             read_deployment_settings({"environments": given}), make_app(folder), code=light_code()
         )
-        assert _environments(folder) == {"Mendq": environment}
+        assert _read_environments(folder) == {"Mendq": environment}
 
 
 def test_each_configured_environment_gives_a_stack_named_mendq_for_its_region() -> None:
-    ids = {f"Mendq-{each['account']}-{each['region']}": each["region"] for each in THREE}
-    assert _environments(folder_of_three()).keys() == ids.keys()
+    ids = {
+        f"Mendq-{environment['account']}-{environment['region']}": environment["region"]
+        for environment in THREE
+    }
+    assert _read_environments(folder_of_three()).keys() == ids.keys()
     for name, region in ids.items():
         template = (folder_of_three() / f"{name}.template.json").read_text()
         assert f'"RoleName": "mendq-heal-{region}"' in template

@@ -1,4 +1,4 @@
-"""The template hook in the stack: not there unless asked for, and never in its own way."""
+"""The template hook in the stack: it is optional and never covers Mendq's own stacks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ HOOK = "AWS::CloudFormation::LambdaHook"
 
 def test_default_stack_contains_nothing_of_the_template_hook() -> None:
     text = json.dumps(template_of("default").raw).lower()
-    for each in ("lambdahook", "template-hook", "templatehook", "beforedeploy"):
-        assert each not in text
+    for word in ("lambdahook", "template-hook", "templatehook", "beforedeploy"):
+        assert word not in text
     assert template_with({"templateHook": "off"}).raw == template_of("default").raw
 
 
@@ -29,11 +29,11 @@ def test_template_hook_set_to_warn_covers_created_and_updated_resources_of_all_o
     template = template_with({"templateHook": "warn"})
     hook = template.only(HOOK)
     assert hook["FailureMode"] == "WARN"
-    own = {
+    stack_filters = {
         "FilteringCriteria": "ALL",
         "StackNames": {"Exclude": ["Mendq", STACK_SET_STACK_PATTERN]},
     }
-    assert hook["StackFilters"] == own
+    assert hook["StackFilters"] == stack_filters
     assert fnmatchcase(STACK, STACK_SET_STACK_PATTERN)
     assert hook["TargetOperations"] == ["RESOURCE"]
     assert hook["TargetFilters"] == {

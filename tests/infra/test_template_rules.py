@@ -1,4 +1,4 @@
-"""Our own rules, on every template that settings can give."""
+"""Mendq's own template rules, on the templates of all example settings."""
 
 from __future__ import annotations
 

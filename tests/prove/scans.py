@@ -33,7 +33,7 @@ from mendq.scan.reader import (
 )
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.store import Stretch, read_last_scan_answers, store_answers
-from tests.infra.aws_calls import REGION, recording
+from tests.infra.aws_calls import REGION, make_recorder
 from tests.prove.proof import Proof, Proving
 from tests.prove.simulated_queues import chance
 
@@ -178,7 +178,7 @@ class _Answered:
 
 def clients_of(answered: Callable[[str, Mapping[str, Any]], dict[str, Any]]) -> Clients:
     """Clients that check what they are asked with, and send nothing."""
-    clients = recording({}).clients
+    clients = make_recorder({}).clients
 
     def note(params: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
         context["asked"] = params

@@ -1,8 +1,8 @@
-"""Evaluates the alarms of a template minute by minute, as CloudWatch's pages say that it does.
+"""Evaluate the alarms of a template minute by minute, as CloudWatch's pages describe.
 
-What they leave open is assumed, and said here: windows slide, one look a minute; where data points
-are missing it looks two periods further back, as in the pages' example; metrics arrive at once; a
-composite begins as OK, of which CloudWatch may tell.
+The pages leave some points open. This module assumes that windows slide by one minute, that
+CloudWatch reads two further periods if data points are missing (as in the pages' example), that
+metrics arrive at once, and that a composite alarm begins as OK (CloudWatch may notify about that).
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation-window.html
 """
@@ -32,7 +32,7 @@ _BREACHES: Mapping[str, Callable[[float, float], bool]] = {
     "GreaterThanUpperThreshold": operator.gt,
 }
 Series = tuple[str, str, frozenset[tuple[str, str]]]
-# The upper edge of an anomaly band at a minute: nobody but CloudWatch knows its model.
+# The assumed upper edge of an anomaly band at a minute. Only CloudWatch knows the model.
 Edge = Callable[[int], float]
 
 
@@ -43,7 +43,7 @@ class State(StrEnum):
 
 
 class Data:
-    """What was sent, by series and minute."""
+    """The metric values by series and minute."""
 
     def __init__(self, sent: Mapping[Series, Mapping[int, float]]) -> None:
         self._sent = {s: tuple(zip(*sorted(v.items()), strict=True)) for s, v in sent.items() if v}
@@ -58,7 +58,7 @@ class Data:
 
 @dataclass
 class MetricAlarm:
-    """One on a metric, on a metric and its band, or on an expression of several."""
+    """An alarm on a metric, on a metric and its anomaly band, or on a metric expression."""
 
     terms: Mapping[str, tuple[Series, str]]
     expression: CodeType
@@ -73,19 +73,24 @@ class MetricAlarm:
     state: State = State.INSUFFICIENT_DATA
     _points: dict[int, bool | None] = field(default_factory=dict)
     _seen: list[bool | None] = field(default_factory=list)
-    _steady: tuple[bool | None, int] = (None, 0)  # the newest point, and since when it is that
+    _steady: tuple[bool | None, int] = (
+        None,
+        0,
+    )  # the newest point, and the minute since which it is the same
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> MetricAlarm:
         alone = {"Metric": given, "Stat": given.get("Statistic"), "Period": given.get("Period")}
         metrics = given.get("Metrics", [{"Id": "m", "MetricStat": alone}])
-        asked = {each["Id"]: each["MetricStat"] for each in metrics if "MetricStat" in each}
-        # The expression of a band is CloudWatch's own.
-        computed = [each["Expression"] for each in metrics if "Expression" in each]
+        asked = {metric["Id"]: metric["MetricStat"] for metric in metrics if "MetricStat" in metric}
+        # CloudWatch computes the expression of an anomaly band.
+        computed = [metric["Expression"] for metric in metrics if "Expression" in metric]
         is_band = "Threshold" not in given
         assert given.get("AlarmActions") == given.get("OKActions")
         return cls(
-            terms={name: (_series(each["Metric"]), each["Stat"]) for name, each in asked.items()},
+            terms={
+                name: (_series(metric["Metric"]), metric["Stat"]) for name, metric in asked.items()
+            },
             expression=compile([*asked, *computed][0 if is_band else -1], "expression", "eval"),
             period_minutes=next(iter(asked.values()))["Period"] // 60,
             of=given["DatapointsToAlarm"],
@@ -97,29 +102,29 @@ class MetricAlarm:
         )
 
     def is_sent(self, data: Data) -> bool:
-        """Whether there are ever data of all its metrics."""
+        """Return True if all metrics of the alarm ever have data."""
         return all(data.has(series) for series, _ in self.terms.values())
 
     def look(self, data: Data, minute: int, edge: Edge) -> State | None:
-        """At what was sent until then; what came to a point later would not be seen.
+        """Evaluate the data until `minute`. Return the state to notify people about, or None.
 
-        What it tells people by itself; that it is OK at first is nothing new.
+        Data that arrive later for an earlier point are not seen. The first OK is no news.
         """
         before = (self.periods + FURTHER_BACK - 1) * self.period_minutes
         newest = self._points[minute] = self._point(data, minute, edge)
         if newest is not self._steady[0] or minute - 1 not in self._points:
-            self._steady = newest, minute
-        elif minute - self._steady[1] > before:  # nothing that it looks at is another
+            self._steady = (newest, minute)
+        elif minute - self._steady[1] > before:  # all points of the window are the same
             return None
         window = range(minute, minute - before - 1, -self.period_minutes)
         for until in window:
             if until not in self._points:
                 self._points[until] = self._point(data, until, edge)
-        points = [self._points[each] for each in window]
+        points = [self._points[until] for until in window]
         if points == self._seen:
             return None
         self._seen = points
-        self.state = judged(points, self.of, self.periods, self.missing, self.state)
+        self.state = judge_points(points, self.of, self.periods, self.missing, self.state)
         now = State.ALARM if self.state is State.ALARM else State.OK
         if not self.topics or now is self.announced:
             return None
@@ -132,7 +137,7 @@ class MetricAlarm:
         return None if value is None else self.breaches(value, limit)
 
     def _value(self, data: Data, until: int) -> float | None:
-        """None where a metric of it is missing, as an expression has no value then."""
+        """Return the value, or None if a metric of the expression is missing."""
         values = {}
         for name, (series, statistic) in self.terms.items():
             sent = data.within(series, until - self.period_minutes, until)
@@ -143,15 +148,17 @@ class MetricAlarm:
 
 
 def _series(metric: Mapping[str, Any]) -> Series:
-    dimensions = ((each["Name"], each["Value"]) for each in metric.get("Dimensions", ()))
+    dimensions = (
+        (dimension["Name"], dimension["Value"]) for dimension in metric.get("Dimensions", ())
+    )
     return metric["Namespace"], metric["MetricName"], frozenset(dimensions)
 
 
-def judged(
+def judge_points(
     newest_first: Sequence[bool | None], of: int, periods: int, missing: str, before: State
 ) -> State:
-    """The state by data points that breach, do not, or are missing (None)."""
-    real = [each for each in newest_first if each is not None][:periods]
+    """Return the state for data points that breach, do not breach, or are missing (None)."""
+    real = [point for point in newest_first if point is not None][:periods]
     breaching = sum(real) + (periods - len(real)) * (missing == "breaching")
     if missing == "ignore" and len(real) < periods and breaching < of and all(real):
         return before
@@ -160,7 +167,7 @@ def judged(
 
 @dataclass
 class Composite:
-    """Tells people, unless another alarm holds it back."""
+    """A composite alarm, which notifies unless its suppressor alarm fires."""
 
     rule: CodeType
     topics: frozenset[str]
@@ -174,7 +181,7 @@ class Composite:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> Composite:
-        """Its words bind as Python's do: NOT before AND, and AND before OR."""
+        """Compile the rule. NOT, AND and OR have the same precedence as in Python."""
         assert given.get("AlarmActions") == given.get("OKActions")
         rule = given["AlarmRule"]
         for word in ("NOT", "AND", "OR"):
@@ -188,15 +195,16 @@ class Composite:
         )
 
     def look(self, states: Mapping[str, State], minute: int, moved: int) -> State | None:
-        """What it tells people this minute, if anything; the states last `moved` then.
+        """Return the state to notify about now, or None. `moved` is the minute of the last change.
 
-        What is over before anybody was told is never told; CloudWatch may tell of its end.
+        A state that ends before its notification is never notified. CloudWatch may notify its end.
         """
         state = self.state
-        if minute - moved <= 1:  # of a composite that comes later, it hears a minute later
+        if minute - moved <= 1:  # a change of another composite arrives a minute later
             state = State.ALARM if self._holds(states) else State.OK
         if state is not self.state:
-            self.state, self._waits_until = state, minute + self.wait_minutes
+            self.state = state
+            self._waits_until = minute + self.wait_minutes
         held = bool(self.suppressor) and states[self.suppressor] is State.ALARM
         if self._was_held and not held:
             self._waits_until = minute + self.extension_minutes
@@ -215,7 +223,7 @@ class Composite:
 
 @dataclass(frozen=True)
 class Notice:
-    """What people get: an alarm's name and state, at a minute, on a topic."""
+    """A notification: an alarm's name and state, at a minute, on a topic."""
 
     minute: int
     alarm: str
@@ -231,7 +239,7 @@ class Notice:
 
 @dataclass
 class Evaluator:
-    """The alarms of a template whose names begin so, from their first look on."""
+    """The alarms of a template whose names have a prefix, and the notifications they send."""
 
     metric_alarms: dict[str, MetricAlarm]
     composites: dict[str, Composite]
@@ -241,42 +249,55 @@ class Evaluator:
 
     @classmethod
     def of(cls, template: Any, start: str = "") -> Evaluator:
-        made, composed = (
-            {
-                name: each["Properties"]
-                for name, each in template.all(kind).items()
-                if each["Properties"]["AlarmName"].startswith(f"mendq-{start}")
-            }
-            for kind in (METRIC_ALARM, "AWS::CloudWatch::CompositeAlarm")
-        )
-        named = {**made, **composed}.items()
+        metric_alarms = _read_alarms(template, METRIC_ALARM, start)
+        composites = _read_alarms(template, "AWS::CloudWatch::CompositeAlarm", start)
+        all_alarms = {**metric_alarms, **composites}.items()
         return cls(
-            {name: MetricAlarm.read(each) for name, each in made.items()},
-            {name: Composite.read(each) for name, each in composed.items()},
-            {name: each["AlarmName"].removeprefix("mendq-") for name, each in named},
+            {name: MetricAlarm.read(alarm) for name, alarm in metric_alarms.items()},
+            {name: Composite.read(alarm) for name, alarm in composites.items()},
+            {name: alarm["AlarmName"].removeprefix("mendq-") for name, alarm in all_alarms},
         )
 
     def run(self, data: Data, minutes: Iterable[int], edge: Edge) -> None:
-        # Those that tell nobody hold others back.
-        composites = sorted(self.composites.items(), key=lambda each: bool(each[1].topics))
-        heard = [each for each in self.metric_alarms.items() if each[1].is_sent(data)]
-        states, moved = dict[str, State](), 0
+        # Suppressors have no topics. They come first, because other composites read their state.
+        composites = sorted(self.composites.items(), key=lambda item: bool(item[1].topics))
+        # An alarm without any data keeps the state of its first evaluation.
+        alarms_with_data = {
+            name: alarm for name, alarm in self.metric_alarms.items() if alarm.is_sent(data)
+        }
+        states: dict[str, State] = {}
+        moved = 0
         for minute in minutes:
-            # What nothing is ever sent of is the same at every look.
-            for name, alarm in heard if states else self.metric_alarms.items():
-                before = alarm.state
-                self._tell(name, minute, alarm.look(data, minute, edge), alarm.topics)
-                if alarm.state is State.ALARM and before is not State.ALARM:
-                    self.rang[self.names[name]].append(minute)
+            alarms = alarms_with_data if states else self.metric_alarms
+            for name, alarm in alarms.items():
+                self._evaluate_metric_alarm(name, alarm, data, minute, edge)
                 if states.get(name) is not alarm.state:
-                    states[name], moved = alarm.state, minute
+                    states[name] = alarm.state
+                    moved = minute
             for name, composite in composites:
                 self._tell(name, minute, composite.look(states, minute, moved), composite.topics)
                 if states.get(name) is not composite.state:
-                    states[name], moved = composite.state, minute
+                    states[name] = composite.state
+                    moved = minute
+
+    def _evaluate_metric_alarm(
+        self, name: str, alarm: MetricAlarm, data: Data, minute: int, edge: Edge
+    ) -> None:
+        before = alarm.state
+        self._tell(name, minute, alarm.look(data, minute, edge), alarm.topics)
+        if alarm.state is State.ALARM and before is not State.ALARM:
+            self.rang[self.names[name]].append(minute)
 
     def _tell(
         self, name: str, minute: int, announced: State | None, topics: frozenset[str]
     ) -> None:
         if announced:
-            self.notices += [Notice(minute, self.names[name], announced, each) for each in topics]
+            self.notices += [Notice(minute, self.names[name], announced, topic) for topic in topics]
+
+
+def _read_alarms(template: Any, kind: str, start: str) -> dict[str, Any]:
+    alarms = {}
+    for name, resource in template.all(kind).items():
+        if resource["Properties"]["AlarmName"].startswith(f"mendq-{start}"):
+            alarms[name] = resource["Properties"]
+    return alarms

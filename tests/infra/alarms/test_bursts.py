@@ -1,7 +1,7 @@
-"""A healed fault pages nobody, however many fixes it took; fixes that go on are paged soon.
+"""The alarm on many fixes stays silent for one fault, and notifies soon if fixes continue.
 
-Hundreds of bursts, minute by minute, by the alarms on fixes alone. The band's edge is assumed below
-one fix throughout: nothing is usual. What is sent of them may reach the alarms late.
+Simulates hundreds of bursts, minute by minute, with only the alarms on fixes. The edge of the
+anomaly band is assumed to be below one fix, so every fix is unusual. The metrics may arrive late.
 """
 
 from __future__ import annotations
@@ -20,28 +20,34 @@ from mendq.model import names
 from mendq.model.limits import Limits
 from mendq.model.names import OwnMetric, count_fixes_being_verified
 from tests.infra.alarms.evaluator import Data, Evaluator, State
-from tests.infra.alarms.simulated import HOUR, at, healed, listed, own
+from tests.infra.alarms.simulated import (
+    HOUR,
+    list_open_cases,
+    make_fixed_case,
+    make_own_series,
+    to_datetime,
+)
 from tests.infra.synthesized import template_of
 
 PERIOD = names.FIXES_ALARM_PERIOD.seconds // 60
-# Fixes that come for no longer than that are one fault, which is healed.
-A_FAULT = 22
-SETTLES = int(SUPPRESSOR_GRACE_PERIOD.to_minutes())
-# A fix a minute or rarer: that is less than the ceiling.
-COUNTS = (1, 2, 3, 5, 6, 8, 11, 14, 18, 23, 31, 40)
-# Three at once, two days, a day and an hour and a half before.
-EARLIER = [before + n for before in (-47 * HOUR, -24 * HOUR, -90) for n in range(3)]
-# The last fix of a burst, and what sees it, may each be a minute or two late.
-LATE = st.integers(0, 2)
-# What alarms need to notice, and the composite's own minute.
-NOTICED = 2
-# What is over by then is paged no more.
-AFTERWARDS = 80
+# Fixes within this many minutes belong to one fault.
+FAULT_MINUTES = 22
+GRACE_MINUTES = int(SUPPRESSOR_GRACE_PERIOD.to_minutes())
+# The numbers of fixes in a burst, at most one a minute, which is below the limit.
+FIX_COUNTS = (1, 2, 3, 5, 6, 8, 11, 14, 18, 23, 31, 40)
+# Three fixes each: two days, one day and an hour and a half before.
+EARLIER_FIXES = [before + n for before in (-47 * HOUR, -24 * HOUR, -90) for n in range(3)]
+# The metrics of a burst's last fix and of its verification may be up to two minutes late.
+LATE_MINUTES = st.integers(0, 2)
+# The minutes until the alarms and then the composite alarm react.
+NOTICE_MINUTES = 2
+# The minutes that the simulation continues after the last fix.
+OBSERVED_MINUTES = 80
 
 
 @dataclass(frozen=True)
-class Paged:
-    """The page of many fixes; `rings_at` is when many and unusual ring first."""
+class FixesPage:
+    """The notification about many fixes. `rings_at` is when both combined alarms fire first."""
 
     rings_at: int
     began: Sequence[int]
@@ -49,72 +55,86 @@ class Paged:
     alarms: Collection[str]
 
 
-def paged(
+def simulate_fixes(
     fixes: Sequence[int],
     earlier: Sequence[int] = (),
     verified: Collection[int] | None = None,
     late: tuple[int, int] = (0, 0),
-) -> Paged:
-    """Fixes by their minutes, from 0 on, and what came before them.
+) -> FixesPage:
+    """Simulate fixes at these minutes, from 0 on, after `earlier` ones.
 
-    `verified` are the minutes in which one is said to be waited for, where that is not the truth.
+    `verified` forges the minutes in which a fix is reported as being verified.
     """
-    minutes = range(-HOUR, fixes[-1] + AFTERWARDS)
-    made, (fixes_late, verified_late) = Counter(fixes), late
-    sent = {each + fixes_late: float(made[each]) for each in minutes}
-    cases = listed([healed(each) for each in (*earlier, *fixes)], minutes.stop)
+    minutes = range(-HOUR, fixes[-1] + OBSERVED_MINUTES)
+    fix_count = Counter(fixes)
+    fixes_late, verified_late = late
+    sent = {minute + fixes_late: float(fix_count[minute]) for minute in minutes}
+    cases = list_open_cases(
+        [make_fixed_case(minute) for minute in (*earlier, *fixes)], minutes.stop
+    )
     waits = {
-        each + verified_late: _waited_for(cases.get(each, ()), each)
+        minute + verified_late: _count_waiting_fixes(cases.get(minute, ()), minute)
         if verified is None
-        else float(each in verified)
-        for each in minutes
+        else float(minute in verified)
+        for minute in minutes
     }
-    metrics = {own(OwnMetric.AUTO_FIXES): sent, own(OwnMetric.FIXES_BEING_VERIFIED): waits}
+    metrics = {
+        make_own_series(OwnMetric.AUTO_FIXES): sent,
+        make_own_series(OwnMetric.FIXES_BEING_VERIFIED): waits,
+    }
     evaluator = Evaluator.of(template_of("named"), "fix")
     evaluator.run(Data(metrics), minutes, lambda _minute: 0.5)
-    rang = [min(evaluator.rang.get(each, [minutes.stop])) for each in _TOGETHER]
-    spike = [each for each in evaluator.notices if each.alarm == "fixes-spike"]
-    began, ended = (
-        [each.minute for each in spike if each.state is state] for state in (State.ALARM, State.OK)
-    )
-    return Paged(max(rang), began, ended, {each.alarm for each in evaluator.notices})
+    rang = [min(evaluator.rang.get(alarm, [minutes.stop])) for alarm in _COMBINED_ALARMS]
+    spike = [notice for notice in evaluator.notices if notice.alarm == "fixes-spike"]
+    began = [notice.minute for notice in spike if notice.state is State.ALARM]
+    ended = [notice.minute for notice in spike if notice.state is State.OK]
+    return FixesPage(max(rang), began, ended, {notice.alarm for notice in evaluator.notices})
 
 
-_TOGETHER = ("fixes-unusual", "fixes-many")
+_COMBINED_ALARMS = ("fixes-unusual", "fixes-many")
 
 
-def _waited_for(cases: Iterable[OpenCase], minute: int) -> float:
-    opened = [(each.state, each.opened_at) for each in cases]
-    return float(count_fixes_being_verified(opened, at(minute), Limits()))
+def _count_waiting_fixes(cases: Iterable[OpenCase], minute: int) -> float:
+    opened = [(case.state, case.opened_at) for case in cases]
+    return float(count_fixes_being_verified(opened, to_datetime(minute), Limits()))
 
 
-@pytest.mark.parametrize("earlier", [[], EARLIER], ids=["", "after others"])
+@pytest.mark.parametrize("earlier", [[], EARLIER_FIXES], ids=["", "after others"])
 @pytest.mark.parametrize("spacing", range(6))
 def test_fixes_alarm_stays_silent_for_one_fault_and_pages_once_if_fixes_continue(
     spacing: int, earlier: list[int]
 ) -> None:
-    for count in COUNTS:
+    for count in FIX_COUNTS:
         fixes = [spacing * n for n in range(count)]
-        found, lasts = paged(fixes, earlier), fixes[-1]
-        assert len(found.began) == len(found.ended) <= 1, count
-        if lasts <= A_FAULT:
-            assert not found.began, count
-        elif lasts >= 2 * PERIOD + 2 * spacing + NOTICED:
-            (began,) = found.began
-            assert 0 <= began - found.rings_at <= PERIOD
-            soon = PERIOD // names.FEWEST_FIXES_TO_ALARM + NOTICED
-            assert any(0 <= began - each < soon for each in fixes), "while fixes come"
+        page = simulate_fixes(fixes, earlier)
+        lasts = fixes[-1]
+        assert len(page.began) <= 1, count
+        assert len(page.began) == len(page.ended), count
+        if lasts <= FAULT_MINUTES:
+            assert not page.began, count
+        elif lasts >= 2 * PERIOD + 2 * spacing + NOTICE_MINUTES:
+            (began,) = page.began
+            assert 0 <= began - page.rings_at <= PERIOD
+            soon = PERIOD // names.FEWEST_FIXES_TO_ALARM + NOTICE_MINUTES
+            assert any(0 <= began - fix < soon for fix in fixes), (
+                "the notification comes while fixes continue"
+            )
 
 
 @settings(max_examples=80, deadline=None)
-@given(st.lists(st.integers(0, A_FAULT), min_size=6, max_size=29), LATE, LATE, st.booleans())
+@given(
+    st.lists(st.integers(0, FAULT_MINUTES), min_size=6, max_size=29),
+    LATE_MINUTES,
+    LATE_MINUTES,
+    st.booleans(),
+)
 @example([0, 0, 0, 16, 16, 16], 0, 1, False)
 @example([5, 5, 5, 22, 22, 22], 0, 2, False)
 def test_fixes_alarm_stays_silent_for_any_spread_of_one_faults_fixes(
     minutes: list[int], fixes_late: int, verified_late: int, after_others: bool
 ) -> None:
-    earlier = EARLIER if after_others else []
-    assert not paged(sorted(minutes), earlier, late=(fixes_late, verified_late)).alarms
+    earlier = EARLIER_FIXES if after_others else []
+    assert not simulate_fixes(sorted(minutes), earlier, late=(fixes_late, verified_late)).alarms
 
 
 @settings(max_examples=40, deadline=None)
@@ -123,24 +143,32 @@ def test_continuing_fixes_page_within_one_alarm_period_after_the_threshold(
     gaps: list[int],
 ) -> None:
     fixes = [sum(gaps[:n]) for n in range(len(gaps) + 1)]
-    found = paged(fixes)
-    if fixes[-1] >= 2 * PERIOD + fixes[names.FEWEST_FIXES_TO_ALARM - 1] + NOTICED:
-        assert len(found.began) == len(found.ended) == 1
-        assert 0 <= found.began[0] - found.rings_at <= PERIOD
+    page = simulate_fixes(fixes)
+    if fixes[-1] >= 2 * PERIOD + fixes[names.FEWEST_FIXES_TO_ALARM - 1] + NOTICE_MINUTES:
+        assert len(page.began) == 1
+        assert len(page.ended) == 1
+        assert 0 <= page.began[0] - page.rings_at <= PERIOD
 
 
-@pytest.mark.parametrize("unsaid", [False, True], ids=["said too", "unsaid"])
+@pytest.mark.parametrize("only_forged", [False, True], ids=["real and forged", "only forged"])
 @pytest.mark.parametrize("spacing", [1, 3, 5])
 def test_forged_verification_metric_delays_the_fixes_page_by_at_most_the_suppression_limit(
-    spacing: int, unsaid: bool
+    spacing: int, only_forged: bool
 ) -> None:
-    """Begun whenever it may, all the time, every second minute, or with a minute left out."""
+    """The forged metric begins at any time: each minute, each second one, or with gaps."""
     fixes = range(0, 100, spacing)
-    cases = listed(map(healed, fixes), 100).items()
-    said = {minute for minute, each in cases if not unsaid and _waited_for(each, minute)}
+    cases = list_open_cases(map(make_fixed_case, fixes), 100).items()
+    real = {
+        minute
+        for minute, open_cases in cases
+        if not only_forged and _count_waiting_fixes(open_cases, minute)
+    }
     for begins in range(-20, 40, 6):
         minutes = range(begins, fixes[-1])
-        for forged in (minutes, minutes[::2], [each for each in minutes if each % 10]):
-            found = paged(fixes, verified={*forged, *said})
-            held = found.began[0] - max(found.rings_at, 0)
-            assert held <= MAXIMUM_SUPPRESSED_MINUTES + SETTLES + NOTICED, (begins, forged)
+        for forged in (minutes, minutes[::2], [minute for minute in minutes if minute % 10]):
+            page = simulate_fixes(fixes, verified={*forged, *real})
+            delay = page.began[0] - max(page.rings_at, 0)
+            assert delay <= MAXIMUM_SUPPRESSED_MINUTES + GRACE_MINUTES + NOTICE_MINUTES, (
+                begins,
+                forged,
+            )

@@ -1,3 +1,5 @@
+"""Reading and merging the settings of a deployment."""
+
 from __future__ import annotations
 
 from dataclasses import fields
@@ -27,37 +29,39 @@ def test_default_deployment_settings_observe_and_manage_no_queue() -> None:
 
 def test_timing_below_its_floor_is_refused_unless_floors_are_switched_off() -> None:
     _, timing = get_fields_by_name(DeploymentSettings)["timing"]
-    low = {
+    lowest = {
         name: split_type_and_bounds(kind)[1].least
         for name, (_, kind) in get_fields_by_name(timing).items()
     }
-    assert len(low) == len(fields(Timing))
+    assert len(lowest) == len(fields(Timing))
     with pytest.raises(SettingsRefused) as refused:
-        read_deployment_settings({"timing": low})
+        read_deployment_settings({"timing": lowest})
     with_floor = {mistake.path.removeprefix("timing.") for mistake in refused.value.mistakes}
-    assert with_floor == set(low), (
-        f"{', '.join(sorted(set(low) - with_floor))}: a field of Timing needs a floor, the third "
-        "number of its Range, above the first; only the local account may go below it"
+    assert with_floor == set(lowest), (
+        f"{', '.join(sorted(set(lowest) - with_floor))}: a field of Timing needs a floor, the "
+        "third number of its Range, above the first; only the local account may go below it"
     )
-    lifted = read_deployment_settings({"timing": low}, applies_floors=False)
+    lifted = read_deployment_settings({"timing": lowest}, applies_floors=False)
     names = [line.split(":")[0] for line in list_lowered_limits(lifted)]
-    assert names == [f"timing.{name}" for name in low]
+    assert names == [f"timing.{name}" for name in lowest]
 
 
 def test_merge_objects_merges_nested_objects_and_replaces_lists() -> None:
     base = {"mode": "observe", "queues": ["a"], "trail": {"create": True, "eventNames": ["x"]}}
-    over = {"queues": ["b"], "trail": {"eventNames": []}, "nightly": {"hourUtc": 3}}
-    assert merge_objects(base, over) == {
+    override = {"queues": ["b"], "trail": {"eventNames": []}, "nightly": {"hourUtc": 3}}
+    assert merge_objects(base, override) == {
         "mode": "observe",
         "queues": ["b"],
         "trail": {"create": True, "eventNames": []},
         "nightly": {"hourUtc": 3},
     }
-    assert base["trail"] == {"create": True, "eventNames": ["x"]}, "the base stays as it was"
+    assert base["trail"] == {"create": True, "eventNames": ["x"]}, (
+        "merging must not change the base"
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "fault"),
     [
         (None, "cannot be read"),
         ("", "is not JSON"),
@@ -66,7 +70,7 @@ def test_merge_objects_merges_nested_objects_and_replaces_lists() -> None:
     ],
 )
 def test_settings_file_that_is_missing_or_not_a_json_object_is_refused(
-    tmp_path: Path, text: str | None, said: str
+    tmp_path: Path, text: str | None, fault: str
 ) -> None:
     path = tmp_path / "prod.json"
     path.write_text('{\n  "mode": "heal"\n}\n')
@@ -74,6 +78,6 @@ def test_settings_file_that_is_missing_or_not_a_json_object_is_refused(
     path.unlink()
     if text is not None:
         path.write_text(text)
-    with pytest.raises(SettingsRefused, match=said) as refused:
+    with pytest.raises(SettingsRefused, match=fault) as refused:
         load_object(path)
     assert str(refused.value).startswith(f"SETTINGS {path}: ")

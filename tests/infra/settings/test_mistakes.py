@@ -1,4 +1,4 @@
-"""Each mistake alone: the field as the user wrote it, what is wrong, and the remedy."""
+"""Each mistake in the settings is refused with the field, the fault and the remedy."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused, load_object, parse_json
 from mendq.catalogue import CATALOGUE
 
-# What the user wrote, the field, a part of the fault, a part of the remedy.
-ALONE = json.loads(Path(__file__).with_name("mistakes.json").read_text())
+# The settings, the field, and a part of the fault and of the remedy.
+SINGLE_MISTAKES = json.loads(Path(__file__).with_name("mistakes.json").read_text())
 
 
-@pytest.mark.parametrize(("raw", "path", "fault", "remedy"), ALONE)
+@pytest.mark.parametrize(("raw", "path", "fault", "remedy"), SINGLE_MISTAKES)
 def test_each_wrong_setting_is_refused_with_field_fault_and_remedy(
     raw: dict[str, Any], path: str, fault: str, remedy: str
 ) -> None:
@@ -36,14 +36,18 @@ def test_setting_of_the_wrong_type_is_reported_once_and_not_compared_with_other_
 
 
 def test_autonomy_mode_for_a_symptom_without_a_fix_is_refused() -> None:
-    never = {each.name: each.default_mode_text for each in CATALOGUE if not each.steps}
+    ships_by_name = {
+        symptom.name: symptom.default_mode_text for symptom in CATALOGUE if not symptom.steps
+    }
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings(
-            {"autonomy": {"no_such_symptom": "heal", **dict.fromkeys(never, "observe")}}
+            {"autonomy": {"no_such_symptom": "heal", **dict.fromkeys(ships_by_name, "observe")}}
         )
-    said = {f"autonomy.{each}: takes no mode: it is {ships}" for each, ships in never.items()}
-    found = {str(each) for each in refused.value.mistakes}
-    assert {f"{each}; leave it out" for each in said} < found
+    expected = {
+        f"autonomy.{name}: takes no mode: it is {ships}" for name, ships in ships_by_name.items()
+    }
+    mistakes = {str(mistake) for mistake in refused.value.mistakes}
+    assert {f"{text}; leave it out" for text in expected} < mistakes
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -84,6 +88,8 @@ def test_duplicate_settings_keys_are_reported_together_with_other_mistakes() -> 
         read_deployment_settings(raw)
     twice = "mode autonomy.visibility_timeout_too_short limits trail.create environments[0].region"
     expected = {*twice.split(), "zzz", "environments[0].account"}
-    assert {each.path for each in refused.value.mistakes} == expected
-    said = [each for each in refused.value.mistakes if each.fault == "is there twice"]
-    assert [each.path for each in said] == twice.split()
+    assert {mistake.path for mistake in refused.value.mistakes} == expected
+    duplicates = [
+        mistake for mistake in refused.value.mistakes if mistake.fault == "is there twice"
+    ]
+    assert [mistake.path for mistake in duplicates] == twice.split()

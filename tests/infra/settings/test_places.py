@@ -1,4 +1,4 @@
-"""What settings say of places and people: what cannot be so is refused, what is odd is said."""
+"""Settings about accounts, regions and people: impossible ones are refused, odd ones warn."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from infra.settings.reading import SettingsRefused
 from infra.settings.warnings import find_unusable_settings, list_warnings
 from infra.synthesis import make_app, synthesize
 
-HERE, THERE = "us-east-1", "eu-west-1"
-OWNER, OTHER = "444455556666", "111122223333"
-# What the user wrote; the stacks' regions and the fields that are refused, or the stack's account
-# and how the lines that are printed begin.
+STACK_REGION = "us-east-1"
+OTHER_REGION = "eu-west-1"
+STACK_ACCOUNT = "444455556666"
+OTHER_ACCOUNT = "111122223333"
+# The settings, and the stacks' regions with the refused fields, or the stack's account with how the
+# warnings begin.
 ROWS = json.loads(Path(__file__).with_name("places.json").read_text())
 
 
@@ -24,16 +26,18 @@ ROWS = json.loads(Path(__file__).with_name("places.json").read_text())
 def test_setting_that_a_stacks_account_or_region_cannot_use_is_a_mistake(
     raw: dict[str, Any], regions: list[str], paths: list[str], accounts: list[str]
 ) -> None:
-    found = list(find_unusable_settings(read_deployment_settings(raw), regions, accounts))
-    assert [each.path for each in found] == paths
-    assert all("frozen for ever" in each.fault for each in found if "freeze" in each.path)
+    mistakes = list(find_unusable_settings(read_deployment_settings(raw), regions, accounts))
+    assert [mistake.path for mistake in mistakes] == paths
+    assert all(
+        "frozen for ever" in mistake.fault for mistake in mistakes if "freeze" in mistake.path
+    )
 
 
 def test_synth_with_a_log_bucket_in_another_region_is_refused_and_writes_no_template(
     tmp_path: Path,
 ) -> None:
-    trail = {"create": False, "bucket": "our-logs", "bucketRegion": THERE}
-    raw = {"trail": trail, "environments": [{"account": OWNER, "region": HERE}]}
+    trail = {"create": False, "bucket": "our-logs", "bucketRegion": OTHER_REGION}
+    raw = {"trail": trail, "environments": [{"account": STACK_ACCOUNT, "region": STACK_REGION}]}
     with pytest.raises(SettingsRefused, match=r"trail\.bucketRegion: is eu-west-1"):
         synthesize(read_deployment_settings(raw), make_app(tmp_path))
     assert not list(tmp_path.glob("*.template.json"))
@@ -45,13 +49,13 @@ def test_each_questionable_setting_gives_one_warning_line(
 ) -> None:
     assert [
         line.partition(":")[0]
-        for line in list_warnings(read_deployment_settings(raw), HERE, account)
+        for line in list_warnings(read_deployment_settings(raw), STACK_REGION, account)
     ] == begins
 
 
 def test_logging_every_queue_warns_with_the_monthly_cloudtrail_cost() -> None:
     trail = {"queueArnPrefixes": ["arn:aws:sqs:"], "expectedEventsPerDay": 40_000_000}
-    (line,) = list_warnings(read_deployment_settings({"trail": trail}), HERE, OWNER)
+    (line,) = list_warnings(read_deployment_settings({"trail": trail}), STACK_REGION, STACK_ACCOUNT)
     assert "$1,200.00 a month for 40,000,000 calls a day" in line
 
 
@@ -59,7 +63,7 @@ def test_logging_every_queue_warns_with_the_monthly_cloudtrail_cost() -> None:
 def test_queue_arn_prefix_that_matches_no_stack_gives_a_warning(
     prefix: str, place: list[str], environments: list[dict[str, str]], *, misses: bool
 ) -> None:
-    """Beside one that fits. Environments are where the stacks go; what is not known fits any."""
-    trail = {"queueArnPrefixes": [prefix, f"arn:aws:sqs:{THERE}:{OTHER}:orders"]}
+    """A second prefix matches. An account or region that is not known matches every prefix."""
+    trail = {"queueArnPrefixes": [prefix, f"arn:aws:sqs:{OTHER_REGION}:{OTHER_ACCOUNT}:orders"]}
     given = read_deployment_settings({"trail": trail, "environments": environments})
-    assert any(prefix in each for each in list_warnings(given, *place)) is misses
+    assert any(prefix in warning for warning in list_warnings(given, *place)) is misses

@@ -1,4 +1,4 @@
-"""The scripts of the folder, run against an `aws` that notes what it is asked."""
+"""Run the stack set scripts with a fake `aws` that records its calls."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-# By the operation of the AWS CLI: what it answers, and `!` where it fails. Several answers are one
-# call's each, and the last one's ever after.
+# The answers of the fake `aws` by operation. `!` begins an error. Of several answers, each call
+# gets the next one, and the last answer is repeated.
 Answers = Mapping[str, str | list[str]]
 _AWS = """#!{python} -IS
 import json, os, pathlib, sys
@@ -18,18 +18,18 @@ place = pathlib.Path({place!r})
 with (place / "calls").open("a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 answers = json.loads((place / "answers").read_text())
-said = answers.get(sys.argv[2], "")
-if isinstance(said, list):
-    done = sum(json.loads(each)[1] == sys.argv[2] for each in (place / "calls").open())
-    said = said[min(done, len(said)) - 1]
-if said.startswith("!"):
-    sys.exit(said[1:])
-print(said)
+answer = answers.get(sys.argv[2], "")
+if isinstance(answer, list):
+    count = sum(json.loads(call)[1] == sys.argv[2] for call in (place / "calls").open())
+    answer = answer[min(count, len(answer)) - 1]
+if answer.startswith("!"):
+    sys.exit(answer[1:])
+print(answer)
 """
 
 
-class Run:
-    """How a script ended, and the calls it made."""
+class ScriptRun:
+    """A script's exit code, its output and the AWS calls that it made."""
 
     def __init__(self, script: Path, place: Path, answers: Answers, *arguments: str) -> None:
         (place / "answers").write_text(json.dumps(answers))
@@ -49,17 +49,19 @@ class Run:
             check=False,
             env={**os.environ, "PATH": path},
         )
-        self.code, self.said, self.refused = done.returncode, done.stdout, done.stderr
+        self.code = done.returncode
+        self.output = done.stdout
+        self.error = done.stderr
         lines = (place / "calls").read_text().splitlines()
-        self.calls: list[list[str]] = [json.loads(each) for each in lines]
+        self.calls: list[list[str]] = [json.loads(line) for line in lines]
 
-    def of(self, operation: str) -> list[list[str]]:
-        return [each for each in self.calls if each[1] == operation]
+    def list_calls(self, operation: str) -> list[list[str]]:
+        return [call for call in self.calls if call[1] == operation]
 
     @property
     def operations(self) -> list[str]:
-        return [each[1] for each in self.calls]
+        return [call[1] for call in self.calls]
 
 
-def option(call: list[str], name: str) -> str:
+def read_option(call: list[str], name: str) -> str:
     return call[call.index(name) + 1]

@@ -1,6 +1,6 @@
-"""From the bucket alone, without the clone: an account that nobody bootstrapped gets the stack.
+"""An account without CDK bootstrap gets the stack from the published bucket alone.
 
-Not StackSets itself, which nothing emulates: the template and its files, as it would hand them on.
+No emulator has StackSets, so the test deploys the template as StackSets would pass it on.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SETTINGS: Mapping[str, Any] = {"queues": ["orders-*"]}
 PARAMETERS = {"Mode": "propose", "TagMayRaiseTo": "heal", "UrgentMail": "ops@example.com"}
 
 
-def _nothing_of_ours(folder: Path) -> Path:
-    """An assembly with a topic, so that the account begins without Mendq and without bootstrap."""
+def _write_unrelated_assembly(folder: Path) -> Path:
+    """Write an assembly with only a topic: the account starts without Mendq and bootstrap."""
     app = make_app(folder)
     synthesizer = cdk.CliCredentialsStackSynthesizer()
     stack = cdk.Stack(app, "Mendq", synthesizer=synthesizer, analytics_reporting=False)
@@ -47,20 +47,24 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
     key = write_stack_set_files(
         read_stack_set_settings(SETTINGS), bucket, code, folder=place / "folder"
     )
-    options = ("--assembly", str(_nothing_of_ours(place / "empty")))
+    options = ("--assembly", str(_write_unrelated_assembly(place / "empty")))
     with LocalAccount(options=options) as account:
-        s3, cloudformation = account.client("s3"), account.client("cloudformation")
-        here = f"our-mendq-{REGION}"
-        s3.create_bucket(Bucket=here)
+        s3 = account.client("s3")
+        cloudformation = account.client("cloudformation")
+        bucket_name = f"our-mendq-{REGION}"
+        s3.create_bucket(Bucket=bucket_name)
         objects = place / "folder" / "objects"
-        for each in (each for each in objects.rglob("*") if each.is_file()):
-            name = each.relative_to(objects).as_posix()
-            s3.put_object(Bucket=here, Key=name, Body=each.read_bytes())
-        given = [{"ParameterKey": k, "ParameterValue": v} for k, v in PARAMETERS.items()]
+        for path in objects.rglob("*"):
+            if path.is_file():
+                name = path.relative_to(objects).as_posix()
+                s3.put_object(Bucket=bucket_name, Key=name, Body=path.read_bytes())
+        parameters = [
+            {"ParameterKey": name, "ParameterValue": value} for name, value in PARAMETERS.items()
+        ]
         cloudformation.create_stack(
             StackName=STACK,
-            TemplateURL=f"{s3.meta.endpoint_url}/{here}/{key}",
-            Parameters=given,
+            TemplateURL=f"{s3.meta.endpoint_url}/{bucket_name}/{key}",
+            Parameters=parameters,
             Capabilities=["CAPABILITY_NAMED_IAM"],
         )
         waiter = cloudformation.get_waiter("stack_create_complete")
@@ -71,12 +75,12 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
 @pytest.fixture(scope="module")
 def outputs(account: LocalAccount) -> dict[str, str]:
     (stack,) = account.client("cloudformation").describe_stacks(StackName=STACK)["Stacks"]
-    return {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
 def test_stack_set_role_names_contain_their_region(account: LocalAccount) -> None:
-    roles = {each["RoleName"] for each in account.client("iam").list_roles()["Roles"]}
-    assert {role_name(each, REGION) for each in ROLE_PURPOSES} <= roles
+    roles = {role["RoleName"] for role in account.client("iam").list_roles()["Roles"]}
+    assert {role_name(purpose, REGION) for purpose in ROLE_PURPOSES} <= roles
 
 
 def test_stack_set_parameters_reach_the_heal_lambda_and_the_topic_subscription(
@@ -90,7 +94,9 @@ def test_stack_set_parameters_reach_the_heal_lambda_and_the_topic_subscription(
     assert consent["tag_may_raise_to"] == "heal"
     assert consent["queues"] == ["orders-*"]
     subscribed = account.client("sns").list_subscriptions_by_topic(TopicArn=outputs["UrgentTopic"])
-    assert [each["Endpoint"] for each in subscribed["Subscriptions"]] == ["ops@example.com"]
+    assert [subscription["Endpoint"] for subscription in subscribed["Subscriptions"]] == [
+        "ops@example.com"
+    ]
     told = account.client("sns").list_subscriptions_by_topic(TopicArn=outputs["InfoTopic"])
     assert told["Subscriptions"] == []
 
@@ -98,7 +104,7 @@ def test_stack_set_parameters_reach_the_heal_lambda_and_the_topic_subscription(
 def test_stack_set_lambdas_run_and_the_nightly_jobs_code_is_in_the_published_bucket(
     account: LocalAccount, outputs: Mapping[str, str]
 ) -> None:
-    """The scan finds a queue that the settings name, and may not write one as long as it looks."""
+    """The scan finds a queue that the settings name."""
     account.client("sqs").create_queue(QueueName="orders-new")
     answer = account.client("lambda").invoke(
         FunctionName=outputs["ScanFunction"],

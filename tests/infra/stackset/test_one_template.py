@@ -1,4 +1,4 @@
-"""One template for many accounts: in each, the stack that the settings would give it."""
+"""The stack set template gives each account the stack that its settings would give."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from infra.stackset.one_template import (
 from mendq.model.mode import MODE_BY_TEXT
 from tests.infra.stackset.published import (
     BUCKET,
-    Deployed,
+    StackSetInstance,
     folder_of,
-    template_in,
-    written,
+    read_template,
+    write_stack_set,
 )
 from tests.infra.synthesized import (
     ACCOUNT,
@@ -36,59 +36,72 @@ from tests.infra.synthesized import (
 )
 
 WRITES = {"sqs:SetQueueAttributes", "sqs:CreateQueue"}
-OWN, REGIONS = "cdk-hnb659fds-assets-${AWS::AccountId}-", BUCKET.replace("${AWS::Region}", "")
+CDK_BUCKET = "cdk-hnb659fds-assets-${AWS::AccountId}-"
+PUBLISHED_BUCKET = BUCKET.replace("${AWS::Region}", "")
 
 
-def _comparable(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """Wherever the code lies, and in whatever order statements stand."""
-    text = json.dumps(resources).replace(f"{REGIONS}{REGION}/mendq/", f"{OWN}{REGION}/")
-    text = text.replace(f"{REGIONS}{REGION}", f"{OWN}{REGION}")
-    found: dict[str, Any] = json.loads(text)
-    for each in found.values():
-        properties = each.get("Properties", {})
+def _normalize(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the resources without the place of the code and the order of statements."""
+    text = json.dumps(resources)
+    text = text.replace(f"{PUBLISHED_BUCKET}{REGION}/mendq/", f"{CDK_BUCKET}{REGION}/")
+    text = text.replace(f"{PUBLISHED_BUCKET}{REGION}", f"{CDK_BUCKET}{REGION}")
+    normalized: dict[str, Any] = json.loads(text)
+    for resource in normalized.values():
+        properties = resource.get("Properties", {})
         properties.pop("Code", None)
         if policy := properties.get("PolicyDocument"):
-            for one in policy["Statement"]:
-                one["Resource"] = sorted(map(json.dumps, as_list(one["Resource"])))
+            for statement in policy["Statement"]:
+                statement["Resource"] = sorted(map(json.dumps, as_list(statement["Resource"])))
             policy["Statement"].sort(key=json.dumps)
-    return found
+    return normalized
 
 
-def _of_one_account(template: Template) -> dict[str, Any]:
+def _resolve_single_account(template: Template) -> dict[str, Any]:
     bare = {"Parameters": {}, "Conditions": {}, "Resources": template.raw["Resources"]}
-    return _comparable(Deployed(bare).resources)
+    return _normalize(StackSetInstance(bare).resources)
 
 
 @pytest.fixture(scope="module")
-def named() -> dict[str, Any]:
-    return template_in(folder_of("named"))
+def named_template() -> dict[str, Any]:
+    return read_template(folder_of("named"))
 
 
 def test_stack_set_template_deploys_the_same_stack_as_the_single_account_template(
-    named: dict[str, Any],
+    named_template: dict[str, Any],
 ) -> None:
-    assert _comparable(Deployed(named).resources) == _of_one_account(template_of("named"))
+    assert _normalize(StackSetInstance(named_template).resources) == _resolve_single_account(
+        template_of("named")
+    )
 
 
 def test_stack_set_parameters_in_observe_mode_leave_no_role_that_may_write_a_queue(
-    named: dict[str, Any],
+    named_template: dict[str, Any],
 ) -> None:
-    """IAM says so, not only the code; in the other modes one may."""
-    for mode, raised, may in (
+    """IAM denies the write, not only Mendq's code. In the other modes a role may write."""
+    for mode, raised, may_write in (
         ("observe", "observe", False),
         ("propose", "observe", True),
         ("observe", "propose", True),
     ):
-        there = Deployed(named, Mode=mode, TagMayRaiseTo=raised).resources
+        resources = StackSetInstance(named_template, Mode=mode, TagMayRaiseTo=raised).resources
         policies = (
-            each["Properties"]["PolicyDocument"]["Statement"]
-            for each in there.values()
-            if each["Type"] == "AWS::IAM::Policy"
+            resource["Properties"]["PolicyDocument"]["Statement"]
+            for resource in resources.values()
+            if resource["Type"] == "AWS::IAM::Policy"
         )
-        allowed = [each for policy in policies for each in policy if each["Effect"] == "Allow"]
-        writes = [each for each in allowed if WRITES.intersection(as_list(each["Action"]))]
-        assert bool(writes) is may
-        heal = next(each for name, each in there.items() if name.startswith("HealFunction"))
+        allowed = [
+            statement
+            for policy in policies
+            for statement in policy
+            if statement["Effect"] == "Allow"
+        ]
+        writes = [
+            statement for statement in allowed if WRITES.intersection(as_list(statement["Action"]))
+        ]
+        assert bool(writes) is may_write
+        heal = next(
+            resource for name, resource in resources.items() if name.startswith("HealFunction")
+        )
         consent = json.loads(heal["Properties"]["Environment"]["Variables"]["MENDQ_CONSENT"])
         assert (consent["mode"], consent["tag_may_raise_to"]) == (mode, raised)
 
@@ -98,77 +111,87 @@ def test_stack_set_template_equals_the_single_account_template_in_every_mode(
     tmp_path: Path,
 ) -> None:
     settings = {"queues": ["orders-*", "pay"], "mode": "propose"}
-    template = template_in(written(settings, tmp_path / "folder"))
+    template = read_template(write_stack_set(settings, tmp_path / "folder"))
     assert template["Parameters"]["Mode"]["Default"] == "propose"
     for mode, raised in product(MODE_BY_TEXT, MODE_BY_TEXT):
         alone = template_with({**settings, "mode": mode, "tagMayRaiseTo": raised})
-        deployed = Deployed(template, Mode=mode, TagMayRaiseTo=raised)
-        assert _comparable(deployed.resources) == _of_one_account(alone)
+        deployed = StackSetInstance(template, Mode=mode, TagMayRaiseTo=raised)
+        assert _normalize(deployed.resources) == _resolve_single_account(alone)
 
 
 def test_stack_set_mail_parameter_subscribes_the_address_only_if_it_is_not_empty(
-    named: dict[str, Any],
+    named_template: dict[str, Any],
 ) -> None:
-    there = Deployed(named, UrgentMail="ops@example.com").resources
-    added = there.keys() - Deployed(named).resources.keys()
+    resources = StackSetInstance(named_template, UrgentMail="ops@example.com").resources
+    added = resources.keys() - StackSetInstance(named_template).resources.keys()
     assert added == {"UrgentMailSubscription"}
-    subscribed = there["UrgentMailSubscription"]["Properties"]
-    assert (subscribed["Endpoint"], subscribed["Protocol"]) == ("ops@example.com", "email")
+    subscribed = resources["UrgentMailSubscription"]["Properties"]
+    assert subscribed["Endpoint"] == "ops@example.com"
+    assert subscribed["Protocol"] == "email"
 
 
 @pytest.mark.long
-def test_cfn_lint_finds_nothing_in_the_stack_set_template(named: dict[str, Any]) -> None:
+def test_cfn_lint_finds_nothing_in_the_stack_set_template(named_template: dict[str, Any]) -> None:
     # W3005: CDK writes dependencies that references imply already.
-    asked = ManualArgs(ignore_checks=["W3005"], regions=["us-east-1", "eu-west-1"])
-    assert [str(each) for each in lint(json.dumps(named), config=asked)] == []
+    arguments = ManualArgs(ignore_checks=["W3005"], regions=["us-east-1", "eu-west-1"])
+    assert [str(match) for match in lint(json.dumps(named_template), config=arguments)] == []
 
 
 def test_stack_set_template_needs_no_bootstrap_and_names_no_account_or_region(
-    named: dict[str, Any],
+    named_template: dict[str, Any],
 ) -> None:
-    """Service-managed stack sets take no transform, and a template of a megabyte at most.
+    """Service-managed stack sets accept no transform, and templates up to one megabyte.
 
     https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackSet.html
     """
-    text = json.dumps(named, separators=(",", ":"))
-    assert "Transform" not in named
-    assert [*named["Parameters"]] == [*PARAMETER_NAMES]
+    text = json.dumps(named_template, separators=(",", ":"))
+    assert "Transform" not in named_template
+    assert [*named_template["Parameters"]] == [*PARAMETER_NAMES]
     for local in ("cdk-", "BootstrapVersion", ACCOUNT, "000000000000", "xx-stackset", REGION):
         assert local not in text
     assert len(text) < 500_000
     names = {
-        json.dumps(each["Properties"]["RoleName"])
-        for each in named["Resources"].values()
-        if each["Type"] == "AWS::IAM::Role"
+        json.dumps(resource["Properties"]["RoleName"])
+        for resource in named_template["Resources"].values()
+        if resource["Type"] == "AWS::IAM::Role"
     }
     assert names
-    assert all('{"Ref": "AWS::Region"}' in each for each in names)
+    assert all('{"Ref": "AWS::Region"}' in name for name in names)
 
 
 def test_stack_set_lambdas_take_their_code_from_the_regions_bucket_where_it_is_published(
-    named: dict[str, Any],
+    named_template: dict[str, Any],
 ) -> None:
-    """The report's Lambda and the nightly job's package among it."""
-    text = json.dumps(Deployed(named).resources)
-    keys = {each.name for each in (folder_of("named") / "objects" / "mendq").iterdir()}
-    code = {each for each in keys if not each.endswith(".template.json")}
-    assert {Path(each).suffix for each in code} == {".py", ".zip", ".tgz"}
+    """The published code includes the report's Lambda and the nightly job's package."""
+    text = json.dumps(StackSetInstance(named_template).resources)
+    keys = {path.name for path in (folder_of("named") / "objects" / "mendq").iterdir()}
+    code = {key for key in keys if not key.endswith(".template.json")}
+    assert {Path(key).suffix for key in code} == {".py", ".zip", ".tgz"}
     for key in code:
         assert f"mendq/{key}" in text
-    lambdas = [each for each in named["Resources"].values() if each["Type"].endswith("::Function")]
-    for each in lambdas:
-        assert each["Properties"]["Code"]["S3Bucket"] == {"Fn::Sub": BUCKET}
-        assert each["Properties"]["Code"]["S3Key"].removeprefix("mendq/") in keys
+    lambdas = [
+        resource
+        for resource in named_template["Resources"].values()
+        if resource["Type"].endswith("::Function")
+    ]
+    for function in lambdas:
+        assert function["Properties"]["Code"]["S3Bucket"] == {"Fn::Sub": BUCKET}
+        assert function["Properties"]["Code"]["S3Key"].removeprefix("mendq/") in keys
 
 
 @pytest.mark.long
 def test_stack_set_files_built_twice_are_byte_identical(tmp_path: Path) -> None:
-    folders = [written(SETTINGS["default"], tmp_path / name) for name in ("one", "other")]
-    one, other = (
-        {path.relative_to(each): path.read_bytes() for path in each.rglob("*") if path.is_file()}
-        for each in folders
-    )
-    assert one == other
+    first = _read_files(write_stack_set(SETTINGS["default"], tmp_path / "first"))
+    second = _read_files(write_stack_set(SETTINGS["default"], tmp_path / "second"))
+    assert first == second
+
+
+def _read_files(folder: Path) -> dict[Path, bytes]:
+    files = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            files[path.relative_to(folder)] = path.read_bytes()
+    return files
 
 
 @pytest.mark.parametrize(
@@ -233,9 +256,9 @@ def test_stack_set_settings_tied_to_one_account_or_region_are_refused(
 def test_stack_set_settings_with_too_many_queues_are_refused_and_write_no_folder(
     names: list[str], tmp_path: Path
 ) -> None:
-    """By a Lambda's environment, or because CDK makes another policy for some modes alone."""
+    """They exceed a Lambda's environment, or CDK would split the policies in some modes only."""
     with pytest.raises(SettingsRefused, match=r"queues: .*name fewer"):
-        written({"mode": "heal", "queues": names}, tmp_path / "folder")
+        write_stack_set({"mode": "heal", "queues": names}, tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
 
 

@@ -1,4 +1,4 @@
-"""The buckets that the organization reads, and the guard of what Mendq stands on."""
+"""The publish script's buckets, and the guard policy that protects Mendq's resources."""
 
 from __future__ import annotations
 
@@ -17,66 +17,78 @@ from infra.stackset.one_template import make_bucket_name_pattern, read_stack_set
 from infra.stackset.publishing import fill_guard_policy, write_stack_set_files
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.infra.permissions import decision
-from tests.infra.stackset.published import BUCKET, STACK, Deployed, folder_of, template_in
-from tests.infra.stackset.scripts import Answers, Run, option
+from tests.infra.stackset.published import BUCKET, STACK, StackSetInstance, folder_of, read_template
+from tests.infra.stackset.scripts import Answers, ScriptRun, read_option
 from tests.infra.synthesized import ACCOUNT, REGION, light_code
 
 CONTENTS = ROOT / "infra" / "stackset" / "contents.txt"
 ORGANIZATION = "o-exampleorgid"
-OURS: Answers = {
+DEFAULT_ANSWERS: Answers = {
     "get-caller-identity": f"arn:aws:sts::{ACCOUNT}:assumed-role/Administrator/a",
     "head-bucket": "!404",
 }
 
 
-def _run(tmp_path: Path, answers: Answers, *arguments: str) -> Run:
-    return Run(folder_of("named") / "publish.sh", tmp_path, {**OURS, **answers}, *arguments)
+def _run_script(tmp_path: Path, answers: Answers, *arguments: str) -> ScriptRun:
+    return ScriptRun(
+        folder_of("named") / "publish.sh", tmp_path, {**DEFAULT_ANSWERS, **answers}, *arguments
+    )
 
 
 def test_publish_script_creates_and_fills_a_bucket_in_each_region(tmp_path: Path) -> None:
-    run = _run(tmp_path, {}, ORGANIZATION, "eu-west-1", "us-east-1")
-    assert run.code == 0, run.refused
-    european, american = run.of("create-bucket")
-    assert option(european, "--bucket") == "our-mendq-eu-west-1"
+    run = _run_script(tmp_path, {}, ORGANIZATION, "eu-west-1", "us-east-1")
+    assert run.code == 0, run.error
+    european, american = run.list_calls("create-bucket")
+    assert read_option(european, "--bucket") == "our-mendq-eu-west-1"
     assert "LocationConstraint=eu-west-1" in european
     assert "--create-bucket-configuration" not in american
-    targets = [next(word for word in each if word.startswith("s3://")) for each in run.of("sync")]
+    targets = []
+    for call in run.list_calls("sync"):
+        targets += [word for word in call if word.startswith("s3://")][:1]
     assert targets == ["s3://our-mendq-eu-west-1", "s3://our-mendq-us-east-1"]
 
 
 def test_published_bucket_policy_lets_only_the_organization_read_only_mendqs_files_over_tls(
     tmp_path: Path,
 ) -> None:
-    put = _run(tmp_path, {}, ORGANIZATION, REGION).of("put-bucket-policy")[0]
-    statements = json.loads(option(put, "--policy"))["Statement"]
-    within = {"aws:PrincipalOrgID": ORGANIZATION, "aws:SecureTransport": "true"}
+    put = _run_script(tmp_path, {}, ORGANIZATION, REGION).list_calls("put-bucket-policy")[0]
+    statements = json.loads(read_option(put, "--policy"))["Statement"]
+    for statement in statements:
+        statement.pop("Principal", None)
+    member = {"aws:PrincipalOrgID": ORGANIZATION, "aws:SecureTransport": "true"}
     bucket = f"arn:aws:s3:::our-mendq-{REGION}"
     code = f"{bucket}/mendq/code.zip"
-    listing = {**within, "s3:prefix": "mendq/"}
-    for action, resource, keys, said in (
-        ("s3:GetObject", code, within, "Allow"),
+    listing = {**member, "s3:prefix": "mendq/"}
+    for action, resource, keys, expected in (
+        ("s3:GetObject", code, member, "Allow"),
         ("s3:ListBucket", bucket, listing, "Allow"),
         ("s3:ListBucket", bucket, {**listing, "s3:prefix": "other/"}, "ImplicitDeny"),
-        ("s3:GetObject", f"{bucket}/other/file", within, "ImplicitDeny"),
-        ("s3:PutObject", code, within, "ImplicitDeny"),
-        ("s3:GetObject", code, {**within, "aws:PrincipalOrgID": "o-another0000"}, "ImplicitDeny"),
+        ("s3:GetObject", f"{bucket}/other/file", member, "ImplicitDeny"),
+        ("s3:PutObject", code, member, "ImplicitDeny"),
+        ("s3:GetObject", code, {**member, "aws:PrincipalOrgID": "o-another0000"}, "ImplicitDeny"),
         ("s3:GetObject", code, {"aws:SecureTransport": "true"}, "ImplicitDeny"),
-        ("s3:GetObject", code, {**within, "aws:SecureTransport": "false"}, "Deny"),
+        ("s3:GetObject", code, {**member, "aws:SecureTransport": "false"}, "Deny"),
     ):
-        asked = [{k: v for k, v in each.items() if k != "Principal"} for each in statements]
-        assert decision(asked, action, resource, keys=keys) == said, (action, resource, keys)
+        assert decision(statements, action, resource, keys=keys) == expected, (
+            action,
+            resource,
+            keys,
+        )
 
 
 def test_publish_script_uploads_nothing_to_a_bucket_of_another_account(tmp_path: Path) -> None:
-    """Whoever guesses the name could hand their code to every account."""
-    taken = _run(tmp_path, {"create-bucket": "!BucketAlreadyExists"}, ORGANIZATION, REGION)
+    """An attacker who guesses the bucket name could deliver code to every account."""
+    taken_name = _run_script(
+        tmp_path, {"create-bucket": "!BucketAlreadyExists"}, ORGANIZATION, REGION
+    )
     readable = {"head-bucket": "", "put-public-access-block": "!AccessDenied"}
-    foreign = _run(tmp_path, readable, ORGANIZATION, REGION)
-    for run in (taken, foreign):
+    foreign = _run_script(tmp_path, readable, ORGANIZATION, REGION)
+    for run in (taken_name, foreign):
         assert run.code
-        assert run.of("sync") == run.of("put-bucket-policy") == []
-    (looked,) = foreign.of("put-public-access-block")
-    assert option(looked, "--expected-bucket-owner") == ACCOUNT
+        assert run.list_calls("sync") == []
+        assert run.list_calls("put-bucket-policy") == []
+    (call,) = foreign.list_calls("put-public-access-block")
+    assert read_option(call, "--expected-bucket-owner") == ACCOUNT
 
 
 @pytest.mark.parametrize(
@@ -85,15 +97,17 @@ def test_publish_script_uploads_nothing_to_a_bucket_of_another_account(tmp_path:
 def test_publish_script_without_organization_and_region_exits_2_and_calls_nothing(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
-    run = _run(tmp_path, {}, *arguments)
-    assert (run.code, run.calls) == (2, [])
+    run = _run_script(tmp_path, {}, *arguments)
+    assert run.code == 2
+    assert run.calls == []
 
 
 def test_failed_stack_set_build_keeps_the_previous_folder_and_a_good_build_replaces_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody is about to publish it; what is of another version is gone once one is whole."""
-    folder, code = tmp_path / "stackset", tmp_path / "code.zip"
+    """A person may be about to publish the old folder. A complete build removes its other files."""
+    folder = tmp_path / "stackset"
+    code = tmp_path / "code.zip"
     template: Mapping[str, Any] = {"Parameters": {}}
     files = {"nowhere/code.zip": code}
     monkeypatch.setattr(publishing, "make_stack_set_template", lambda *_: (template, files))
@@ -102,29 +116,28 @@ def test_failed_stack_set_build_keeps_the_previous_folder_and_a_good_build_repla
     (folder / "publish.sh").write_text("good")
     with pytest.raises(FileNotFoundError):
         write_stack_set_files(read_stack_set_settings({}), BUCKET, light_code(), folder=folder)
-    assert {each.name: each.read_text() for each in folder.iterdir()} == {"publish.sh": "good"}
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"publish.sh": "good"}
     files["mendq/code.zip"] = files.pop("nowhere/code.zip")
     (folder / "rollout.sh").touch()
     write_stack_set_files(read_stack_set_settings({}), BUCKET, light_code(), folder=folder)
-    written = {"objects", "publish.sh", "bucket-policy.json", "guard.json", "contents.txt"}
-    assert {each.name for each in folder.iterdir()} == written
-    assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == ["stackset"]
-    said = {
-        each.split()[0].strip("/") for each in CONTENTS.read_text().split("\n\n")[0].splitlines()
+    written_names = {"objects", "publish.sh", "bucket-policy.json", "guard.json", "contents.txt"}
+    assert {path.name for path in folder.iterdir()} == written_names
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["stackset"]
+    documented_names = {
+        line.split()[0].strip("/") for line in CONTENTS.read_text().split("\n\n")[0].splitlines()
     }
-    assert said == written - {"contents.txt"} | {"rollout.sh"}
+    assert documented_names == written_names - {"contents.txt"} | {"rollout.sh"}
 
 
 ADMINISTRATOR = f"arn:aws:iam::{ACCOUNT}:role/Administrator"
 STACK_SETS = f"arn:aws:iam::{ACCOUNT}:role/stacksets-exec-0123456789abcdef"
 PLACE = f"{REGION}:{ACCOUNT}"
-HEAL, START, NIGHTLY = (
-    f"arn:aws:iam::{ACCOUNT}:role/{role_name(each, REGION)}"
-    for each in ("heal", "start-nightly", "nightly")
-)
+HEAL = f"arn:aws:iam::{ACCOUNT}:role/{role_name('heal', REGION)}"
+START = f"arn:aws:iam::{ACCOUNT}:role/{role_name('start-nightly', REGION)}"
+NIGHTLY = f"arn:aws:iam::{ACCOUNT}:role/{role_name('nightly', REGION)}"
 
 
-def _answer(action: str, resource: str, principal: str) -> str:
+def _decide_under_guard(action: str, resource: str, principal: str) -> str:
     statements = json.loads(fill_guard_policy())["Statement"]
     return decision(statements, action, resource, principal=principal)
 
@@ -156,8 +169,8 @@ GUARDED = (
 def test_guard_policy_denies_changes_to_mendqs_resources_except_by_stack_sets(
     action: str, resource: str
 ) -> None:
-    assert _answer(action, resource, ADMINISTRATOR) == "Deny"
-    assert _answer(action, resource, STACK_SETS) != "Deny"
+    assert _decide_under_guard(action, resource, ADMINISTRATOR) == "Deny"
+    assert _decide_under_guard(action, resource, STACK_SETS) != "Deny"
 
 
 @pytest.mark.parametrize(
@@ -188,18 +201,20 @@ def test_guard_policy_denies_changes_to_mendqs_resources_except_by_stack_sets(
 def test_guard_policy_does_not_deny_mendqs_own_work_or_similarly_named_resources(
     action: str, resource: str, principal: str
 ) -> None:
-    """What Mendq and its operators do, and what is called in a similar way."""
-    assert _answer(action, resource, principal) != "Deny"
+    """These are actions of Mendq and its operators, and resources with similar names."""
+    assert _decide_under_guard(action, resource, principal) != "Deny"
 
 
 def test_guard_policy_denies_deletion_of_every_explicitly_named_resource() -> None:
-    there = Deployed(template_in(folder_of("named"))).resources.values()
+    resources = StackSetInstance(read_template(folder_of("named"))).resources.values()
 
-    def names(kind: str, key: str) -> list[Any]:
-        found = [each["Properties"].get(key) for each in there if each["Type"] == kind]
-        return [each for each in found if isinstance(each, str)]
+    def list_names(kind: str, key: str) -> list[Any]:
+        names = [
+            resource["Properties"].get(key) for resource in resources if resource["Type"] == kind
+        ]
+        return [name for name in names if isinstance(name, str)]
 
-    roles = names("AWS::IAM::Role", "RoleName")
+    roles = list_names("AWS::IAM::Role", "RoleName")
     assert len(roles) >= len(ROLE_PURPOSES)
     for kind, key, action, arn in (
         ("AWS::IAM::Role", "RoleName", "iam:DeleteRole", f"arn:aws:iam::{ACCOUNT}:role/"),
@@ -223,9 +238,11 @@ def test_guard_policy_denies_deletion_of_every_explicitly_named_resource() -> No
         ),
         ("AWS::SQS::Queue", "QueueName", "sqs:DeleteQueue", f"arn:aws:sqs:{PLACE}:"),
     ):
-        found = names(kind, key)
-        assert found
-        assert {_answer(action, arn + each, ADMINISTRATOR) for each in found} == {"Deny"}
+        names = list_names(kind, key)
+        assert names
+        assert {_decide_under_guard(action, arn + name, ADMINISTRATOR) for name in names} == {
+            "Deny"
+        }
 
 
 def test_guard_policy_stays_below_the_service_control_policy_size_limit() -> None:
@@ -235,9 +252,9 @@ def test_guard_policy_stays_below_the_service_control_policy_size_limit() -> Non
 
 @pytest.mark.parametrize("typed", [BUCKET, "our-mendq", "our-mendq-$${AWS::Region}"])
 def test_make_stackset_passes_a_bucket_name_with_a_region_placeholder_unchanged(typed: str) -> None:
-    """`make` takes ${..} for a variable of its own."""
+    """`make` would replace ${..} by one of its own variables."""
     command = ["make", "--dry-run", "--always-make", "stackset", f"BUCKET={typed}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    (line,) = (each for each in done.stdout.splitlines() if "stackset.publishing" in each)
+    (line,) = (line for line in done.stdout.splitlines() if "stackset.publishing" in line)
     words = shlex.split(line)
     assert make_bucket_name_pattern(words[words.index("infra.stackset.publishing") + 1]) == BUCKET

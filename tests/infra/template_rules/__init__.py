@@ -1,24 +1,24 @@
-"""What has to hold of every template, and neither cfn-lint, cdk-nag nor CDK's own checks look at.
+"""Rules for every template that cfn-lint, cdk-nag and CDK do not check.
 
-Each rule yields a sentence for whatever breaks it.
+Each rule yields a sentence for each violation.
 """
 
-from tests.infra.template_rules.access import nobody_else_may
+from tests.infra.template_rules.access import check_resource_policies
 from tests.infra.template_rules.deliveries import (
-    claims_end_in_time,
-    nothing_is_lost,
-    visibilities_cover_their_readers,
+    check_claim_durations,
+    check_failed_events_are_kept,
+    check_visibility_timeouts,
 )
 from tests.infra.template_rules.limits import (
-    alarms_can_fire,
-    what_we_know_is_retained,
+    check_alarms_can_fire,
+    check_retained_resources,
 )
 
 RULES = (
-    nobody_else_may,
-    nothing_is_lost,
-    visibilities_cover_their_readers,
-    claims_end_in_time,
-    alarms_can_fire,
-    what_we_know_is_retained,
+    check_resource_policies,
+    check_failed_events_are_kept,
+    check_visibility_timeouts,
+    check_claim_durations,
+    check_alarms_can_fire,
+    check_retained_resources,
 )

@@ -1,4 +1,4 @@
-"""What is on its way: nothing is lost, nobody works at a message that is another's by then."""
+"""No event is lost, and no Lambda works on a message that another one has received again."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from mendq.redrive import store
 from tests.infra.synthesized import QUEUE_ARNS, Template, as_list
 from tests.infra.template_rules.limits import EVENT_RULE
 
-MAPPING, QUEUE = "AWS::Lambda::EventSourceMapping", "AWS::SQS::Queue"
-SCHEDULE, FUNCTION = "AWS::Scheduler::Schedule", "AWS::Lambda::Function"
+MAPPING = "AWS::Lambda::EventSourceMapping"
+QUEUE = "AWS::SQS::Queue"
+SCHEDULE = "AWS::Scheduler::Schedule"
+FUNCTION = "AWS::Lambda::Function"
 INVOKED = "AWS::Lambda::EventInvokeConfig"
 
 
-def nothing_is_lost(template: Template) -> Iterator[str]:
-    """What cannot be delivered is tried again within bounds, and then kept for a person.
+def check_failed_events_are_kept(template: Template) -> Iterator[str]:
+    """An undeliverable event is retried within limits and then kept in a DLQ.
 
-    A mapping of SQS has no on-failure destination: its queue's own DLQ takes what it gives up.
+    An event source mapping of SQS has no on-failure destination. Its queue's DLQ keeps the message.
     https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
     """
     parked = {
-        each["Properties"]["FunctionName"].removeprefix("arn:"): each["Properties"]
-        for each in template.all(INVOKED).values()
+        invocation["Properties"]["FunctionName"].removeprefix("arn:"): invocation["Properties"]
+        for invocation in template.all(INVOKED).values()
     }
     for name, target in _targets(template):
         retry = target.get("RetryPolicy", {})
@@ -35,7 +37,7 @@ def nothing_is_lost(template: Template) -> Iterator[str]:
             yield f"{name} drops what it cannot deliver"
         function = target.get("Arn", "").removeprefix("arn:")
         if function in template.all(FUNCTION):
-            yield from _lost_by(template, function, parked.get(function, {}))
+            yield from _check_failed_events(template, function, parked.get(function, {}))
     for name, mapping in template.all(MAPPING).items():
         given = mapping["Properties"]
         if given.get("DestinationConfig"):
@@ -45,8 +47,10 @@ def nothing_is_lost(template: Template) -> Iterator[str]:
             yield f"{name} never gives up what cannot be read"
 
 
-def _lost_by(template: Template, function: str, invoked: dict[str, Any]) -> Iterator[str]:
-    """Whoever invokes it waits for no answer, so that Lambda alone can keep what fails."""
+def _check_failed_events(
+    template: Template, function: str, invoked: dict[str, Any]
+) -> Iterator[str]:
+    """The invocation is asynchronous, so only Lambda can keep a failed event."""
     retained = invoked.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
     if not _is_ours(template, retained):
         yield f"{function} drops what fails"
@@ -62,7 +66,7 @@ def _targets(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def read_queue(template: Template, mapping: dict[str, Any]) -> dict[str, Any]:
-    """The properties of the queue that a mapping reads."""
+    """Return the properties of the queue that a mapping reads."""
     queue = template.all(QUEUE)[mapping["EventSourceArn"].split(":")[-1]]
     given: dict[str, Any] = queue["Properties"]
     return given
@@ -72,18 +76,20 @@ def _is_ours(template: Template, arn: str | None) -> bool:
     return (arn or "").split(":")[-1] in template.all(QUEUE)
 
 
-def visibilities_cover_their_readers(template: Template) -> Iterator[str]:
-    """Messages that a Lambda is at work on stay its own, and tries end before messages do.
+def check_visibility_timeouts(template: Template) -> Iterator[str]:
+    """A message stays invisible while a Lambda works on it, and retries end before retention.
 
-    Six times the timeout beside the window is AWS's advice. More than 10 messages in a batch take
-    a window, and a FIFO queue takes neither.
+    AWS recommends six times the function timeout plus the batching window. A batch of more than 10
+    messages needs a batching window, and a FIFO queue allows neither.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
     for name, mapping in template.all(MAPPING).items():
-        given, queue = mapping["Properties"], read_queue(template, mapping["Properties"])
+        given = mapping["Properties"]
+        queue = read_queue(template, given)
         function = template.all(FUNCTION)[given["FunctionName"].removeprefix("arn:")]
         timeout = function["Properties"]["Timeout"]
-        window, size = given.get("MaximumBatchingWindowInSeconds", 0), given["BatchSize"]
+        window = given.get("MaximumBatchingWindowInSeconds", 0)
+        size = given["BatchSize"]
         visibility = queue["VisibilityTimeout"]
         if size > (10 if queue.get("FifoQueue") or window < 1 else 10_000):
             yield f"{name} has batches of {size} and a window of {window} s"
@@ -96,7 +102,7 @@ def visibilities_cover_their_readers(template: Template) -> Iterator[str]:
             yield f"{name}: messages end before their {tries} tries do"
 
 
-# A call of the holder may still be on its way when Lambda ends it.
+# A call of the claim's holder may still be in flight when Lambda ends the holder.
 ON_THE_WAY_SECONDS = 15
 CLAIMS = {
     "sqs:SetQueueAttributes": case_store_claims.CLAIM_SECONDS,
@@ -106,14 +112,17 @@ CLAIMS = {
 LONGEST = max(CLAIMS.values())
 
 
-def claims_end_in_time(template: Template) -> Iterator[str]:
-    """A claim outlives the Lambda that holds it, and ends before the intake gives a message up.
+def check_claim_durations(template: Template) -> Iterator[str]:
+    """A claim outlives the Lambda that holds it, and ends before the intake queue's retries end.
 
-    So no two ever write one attribute, and a claim that a dying Lambda left costs no message.
+    Two Lambdas never write one attribute, and the claim of a dead Lambda costs no message.
     """
     for name, function in template.all(FUNCTION).items():
-        role, seconds = function["Properties"]["Role"], function["Properties"]["Timeout"]
-        claims = [CLAIMS[each] for each in _written_by(template, role) if each in CLAIMS]
+        role = function["Properties"]["Role"]
+        seconds = function["Properties"]["Timeout"]
+        claims = [
+            CLAIMS[action] for action in _list_written_actions(template, role) if action in CLAIMS
+        ]
         if claims and seconds + ON_THE_WAY_SECONDS >= min(claims):
             yield f"{name} may write for {seconds} s under a claim of {min(claims)} s"
     for name, mapping in template.all(MAPPING).items():
@@ -123,11 +132,13 @@ def claims_end_in_time(template: Template) -> Iterator[str]:
             yield f"{name} gives up after {patience} s, and a claim may last {LONGEST} s"
 
 
-def _written_by(template: Template, role: str) -> Iterator[str]:
-    """The actions that a role is allowed on more than our own queues, which nobody claims."""
+def _list_written_actions(template: Template, role: str) -> Iterator[str]:
+    """Yield the actions that a role is allowed on queues that are not Mendq's own."""
     own = {f"{QUEUE_ARNS}{name}" for name in template.all(QUEUE)}
     for policy in template.all("AWS::IAM::Policy").values():
         if role.removeprefix("arn:") in policy["Properties"]["Roles"]:
-            for each in policy["Properties"]["PolicyDocument"]["Statement"]:
-                if each["Effect"] == "Allow" and not own.issuperset(as_list(each["Resource"])):
-                    yield from as_list(each["Action"])
+            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
+                if statement["Effect"] == "Allow" and not own.issuperset(
+                    as_list(statement["Resource"])
+                ):
+                    yield from as_list(statement["Action"])
