@@ -62,7 +62,7 @@ account: .venv/.ready ## an AWS account on this machine with the stack deployed 
 	@$(RUN) -u -m local_account --port '$(PORT)' $(if $(SETTINGS),--settings '$(SETTINGS)')
 
 test: .venv/.ready ## the tests (COVERAGE=1 records which lines each one runs, for `make prove`)
-	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not long' $(if $(COVERAGE),$(WITH_COVERAGE))
+	@$(COMPILED) $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not long' $(if $(COVERAGE),$(WITH_COVERAGE))
 
 check: .venv/.ready ## lint, types, the layers between packages, what an addition lacks, stale documents, golden files that differ
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"

@@ -6,6 +6,7 @@ No test reaches a real AWS account: endpoints are local or moto's.
 from __future__ import annotations
 
 import gc
+import os
 import re
 import signal
 import time
@@ -30,6 +31,9 @@ settings.load_profile("mendq")
 
 # A hung test ends some time; no test may fail because the machine is slow.
 LONG_TEST_TIMEOUT_SECONDS = 1_800
+
+# What a worker takes that runs Spark or synthesizes a stack.
+WORKER_MEMORY_BYTES = 2 * 1024**3
 
 # The folders whose tests take longest, in the order in which they start.
 _LONGEST = ("local_account", "analytics", "infra")
@@ -99,6 +103,20 @@ def _shared_by(file: str) -> str:
     has_its_own = "with LocalAccount(" in text
     asks = re.search(r"\(\s*account: LocalAccount", text)
     return "account" if asks and not has_its_own else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of workers of `-n auto`.
+
+    One more than there are processors, because some tests wait for processes of their own, but not
+    more than the memory allows.
+    """
+    processors = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        processors = len(os.sched_getaffinity(0))
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(2, min(1 + processors, memory_bytes // WORKER_MEMORY_BYTES))
 
 
 @pytest.hookimpl(optionalhook=True)

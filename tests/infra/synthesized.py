@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from grimp import build_graph
+
 from infra.packaging.wheels import ROOT
 from infra.settings.deployment import read_deployment_settings
 from infra.stack import StackCode
@@ -128,12 +130,37 @@ def light_code() -> StackCode:
 
 @cache
 def _sources() -> str:
+    """Return a digest of everything that a stack with its shipped code is made of."""
     return make_assembly_name("")
+
+
+@cache
+def sources_of_template() -> str:
+    """Return a digest of what a template without shipped code is made of.
+
+    These are the modules of `infra`, all modules that they import, directly or not, and the files
+    beside them that are no modules. So a change of a command or a Lambda makes no new synthesis.
+    """
+    graph = build_graph("infra", "mendq", "functions", "analytics", "local_account")
+    module_names = {"infra"} | graph.find_descendants("infra")
+    module_names |= graph.find_upstream_modules("infra", as_package=True)
+    digest = sha256()
+    for path in sorted(path for name in ("infra", "mendq") for path in (ROOT / name).rglob("*")):
+        relative_path = path.relative_to(ROOT)
+        module_name = ".".join(relative_path.with_suffix("").parts).removesuffix(".__init__")
+        is_data = path.suffix not in (".py", ".pyc") and path.is_file()
+        if is_data or (path.suffix == ".py" and module_name in module_names):
+            digest.update(relative_path.as_posix().encode())
+            digest.update(path.read_bytes())
+    for file_name in ("cdk.json", "requirements.txt"):
+        digest.update((ROOT / file_name).read_bytes())
+    return digest.hexdigest()
 
 
 def _find_assembly(settings: Mapping[str, Any], code: StackCode | None) -> Path:
     """Return the cloud assembly. All test workers and runs of the same sources share it."""
-    named = json.dumps([_sources(), settings, find_default_region_and_account(), code is None])
+    sources = _sources() if code is None else sources_of_template()
+    named = json.dumps([sources, settings, find_default_region_and_account(), code is None])
     return reuse_folder(
         named,
         lambda fresh: synthesize(read_deployment_settings(settings), make_app(fresh), code=code),

@@ -28,7 +28,7 @@ from tests.prove.world import World, world
 
 PAIRS_A_SCENE = 15
 QUICK_PAIRS_A_SCENE = 5
-QUICK_SHARE_OF_POINTS = 1 / 4
+QUICK_SHARE_OF_POINTS = 1 / 8
 # What the longest scene takes by itself; one that a fault spoils is followed by another.
 TURNS = 2
 # Longer than whoever wrote a transition down is left to file it.

@@ -10,7 +10,14 @@ from typing import Any
 
 from infra.stackset.one_template import read_stack_set_settings
 from infra.stackset.publishing import write_stack_set_files
-from tests.infra.synthesized import ACCOUNT, REGION, SETTINGS, _sources, light_code, reuse_folder
+from tests.infra.synthesized import (
+    ACCOUNT,
+    REGION,
+    SETTINGS,
+    light_code,
+    reuse_folder,
+    sources_of_template,
+)
 
 BUCKET = "our-mendq-${AWS::Region}"
 # A stack name as StackSets generates it.
@@ -34,7 +41,7 @@ def folder_of(name: str) -> Path:
     """Return the stack set folder of one of SETTINGS, without the product's code."""
     settings = replace_account_and_region(SETTINGS[name])
     return reuse_folder(
-        json.dumps([_sources(), settings, "stack set"]),
+        json.dumps([sources_of_template(), settings, "stack set"]),
         lambda folder: write_stack_set(settings, folder),
     )
 
