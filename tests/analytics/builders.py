@@ -1,4 +1,4 @@
-"""Trail files and transitions as the tests author them; no record here was CloudTrail's own."""
+"""Made-up trail files, case transitions and tables for the tests of the nightly job."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCHEMAS = {
 
 
 def copy_sample(name: str) -> dict[str, Any]:
-    """One of rows.yaml, to be changed at will."""
+    """Return a copy of a sample from rows.yaml."""
     return copy.deepcopy(_SAMPLES[name])
 
 
@@ -50,7 +50,7 @@ def make_time(text: str) -> datetime:
 
 
 def make_record(when: str | datetime, *, role_arn: str = WORKER, **fields: Any) -> dict[str, Any]:
-    """A failed extension of a visibility timeout: `visibility_timeout_too_short`."""
+    """Return a failed ChangeMessageVisibility call: `visibility_timeout_too_short`."""
     moment = make_time(when) if isinstance(when, str) else when
     identity = {
         "type": "AssumedRole",
@@ -139,7 +139,7 @@ class NightlyFolders:
             path.write_text(json.dumps(document))
 
     def put(self, table: str, day: str, rows: Any) -> None:
-        """Write a day (`11-10`) of a table, or what is in its place."""
+        """Write a day (`11-10`) of a table: rows, an Arrow table or any bytes."""
         path = self.out / table / f"dt=2026-{day}" / f"{table}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(rows, bytes):
@@ -149,21 +149,21 @@ class NightlyFolders:
             made = rows if is_table else pa.Table.from_pylist(list(rows), SCHEMAS[table])
             pq.write_table(made, path)
 
-    def rows(self, table: str, day: str) -> list[dict[str, Any]]:
-        """A day (`11-10`) of a table; fails where the nightly job did not write it."""
+    def read_rows(self, table: str, day: str) -> list[dict[str, Any]]:
+        """Return a day (`11-10`) of a table. Raises if the nightly job did not write it."""
         path = self.out / table / f"dt=2026-{day}" / f"{table}.parquet"
         found: list[dict[str, Any]] = pq.read_table(path, partitioning=None).to_pylist()
         return found
 
-    def nightly(self, day: str) -> dict[str, Any]:
-        """What the night of a day (`11-10`) says of itself, but for when it ran."""
+    def read_nightly_document(self, day: str) -> dict[str, Any]:
+        """Return nightly.json of a day (`11-10`) without the time of the run."""
         path = self.out / "nightly" / f"dt=2026-{day}" / "nightly.json"
         document: dict[str, Any] = json.loads(path.read_text())
         del document["made_at"]
         return document
 
-    def written(self) -> dict[str, Any]:
-        """Every file below the tables' root; a nightly run without the time at which it ran."""
+    def read_files(self) -> dict[str, Any]:
+        """Return every file below the tables' root. A nightly.json lacks the time of its run."""
         return {
             path.relative_to(self.out).as_posix(): self._content(path)
             for path in sorted(self.out.rglob("*"))
@@ -172,7 +172,7 @@ class NightlyFolders:
 
     def _content(self, path: Path) -> Any:
         if path.name == "nightly.json":
-            return self.nightly(path.parent.name.removeprefix("dt=2026-"))
+            return self.read_nightly_document(path.parent.name.removeprefix("dt=2026-"))
         return path.read_bytes()
 
 

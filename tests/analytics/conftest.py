@@ -1,4 +1,4 @@
-"""One Spark for all tests of the nightly job: starting it takes longer than most of them."""
+"""Fixtures of the nightly job's tests. They share one Spark, which starts slowly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The case bucket: which transitions are read, what became of each case, odd ones; scans' lists."""
+"""Reading the case bucket: queue listings, transitions, outcomes, malformed files."""
 
 from __future__ import annotations
 
@@ -92,20 +92,20 @@ def test_queue_listings_are_read_from_one_day_before_to_eight_days_after_the_nig
     assert [listing.queue_arns for listing in found] == [("11-09",), ("11-18",)]
 
 
-# Which transitions are read.
+# Transitions that are read.
 
 
-def step(n: int, state: str, day: str, case_id: str = CASE) -> dict[str, Any]:
+def make_step(n: int, state: str, day: str, case_id: str = CASE) -> dict[str, Any]:
     moment = f"{day} 10:00:00"
     return make_transition(n, state, moment, first_at=moment, last_at=moment, case_id=case_id)
 
 
-def read(account: NightlyFolders) -> CaseFiles:
+def load_cases(account: NightlyFolders) -> CaseFiles:
     day = date(2026, 11, 12)
     return load_case_files(FolderStorage(str(account.cases)), Days(day, day))
 
 
-def numbers(found: CaseFiles) -> dict[str, list[int]]:
+def list_transition_numbers(found: CaseFiles) -> dict[str, list[int]]:
     return {
         timeline.newest_transition.case_id: [case.n for case in timeline.transitions]
         for timeline in found.timelines
@@ -116,14 +116,17 @@ def test_case_with_a_recent_transition_is_read_from_its_first_transition_weeks_e
     account: NightlyFolders,
 ) -> None:
     account.record_transitions(
-        step(1, "applied", "10-20", "long-1"),
-        step(2, "unverified", "10-21", "long-1"),
-        step(1, "observed", "11-03", "over-1"),
-        step(3, "ineffective", "11-11", "long-1"),
+        make_step(1, "applied", "10-20", "long-1"),
+        make_step(2, "unverified", "10-21", "long-1"),
+        make_step(1, "observed", "11-03", "over-1"),
+        make_step(3, "ineffective", "11-11", "long-1"),
     )
     (account.cases / "dt=2026-10-20" / "other-1-1.json").write_text("{")
-    found = read(account)
-    assert (numbers(found), found.unreadable_file_count) == ({"long-1": [1, 2, 3]}, 0)
+    found = load_cases(account)
+    assert (list_transition_numbers(found), found.unreadable_file_count) == (
+        {"long-1": [1, 2, 3]},
+        0,
+    )
 
 
 class BrokenFolder(FolderStorage):
@@ -139,7 +142,7 @@ def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
     account: NightlyFolders,
 ) -> None:
     account.record_transitions(
-        step(1, "applied", "11-10", "case-1"), step(2, "verified", "11-11", "case-1")
+        make_step(1, "applied", "11-10", "case-1"), make_step(2, "verified", "11-11", "case-1")
     )
     other = "999999999999"
     owner = json.loads(next(account.cases.glob("*/case-1-1.json")).read_text())["queue_arn"]
@@ -150,7 +153,7 @@ def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
     }
     day = date(2026, 11, 12)
     found = load_case_files(AccountsStorage(roots, said.append), Days(day, day))
-    assert numbers(found) == {"case-1": [1]}
+    assert list_transition_numbers(found) == {"case-1": [1]}
     assert found.unreadable_file_count == 0
     assert said == [f"the cases of {owner.split(':')[4]} are left out: 503 Slow Down"]
 
@@ -158,24 +161,26 @@ def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
 def test_case_with_an_unreadable_first_transition_keeps_its_later_transitions(
     account: NightlyFolders,
 ) -> None:
-    account.record_transitions(step(2, "applied", "10-20"), step(3, "ineffective", "11-11"))
+    account.record_transitions(
+        make_step(2, "applied", "10-20"), make_step(3, "ineffective", "11-11")
+    )
     (account.cases / "dt=2026-10-19").mkdir()
     (account.cases / "dt=2026-10-19" / f"{CASE}-1.json").write_text("{")
     (account.cases / "dt=2026-11-11" / "README.txt").write_text("[" * 100_000)
-    found = read(account)
-    assert numbers(found) == {CASE: [2, 3]}
+    found = load_cases(account)
+    assert list_transition_numbers(found) == {CASE: [2, 3]}
     assert (found.unreadable_file_count, found.first_fully_read_day) == (1, date(2026, 11, 4))
 
 
-# What became of each.
+# Outcomes of cases.
 
 DAYS = parse_week_days(WEEK)
-WENT = yaml.safe_load(Path(__file__).with_name("outcomes.yaml").read_text())
-SAME_WORD = WENT["same_word"].split()
+OUTCOMES = yaml.safe_load(Path(__file__).with_name("outcomes.yaml").read_text())
+SAME_WORD = OUTCOMES["same_word"].split()
 
 
-def went(words: str) -> list[Transition]:
-    """A case that went through these states, paging somebody at those that end in `!`."""
+def make_transitions(words: str) -> list[Transition]:
+    """Make the transitions of a case. A state that ends in `!` sent a notification."""
     seen = {"first_at": "11-10 09:00", "last_at": "11-10 09:05"}
     return [
         Transition.from_document(
@@ -189,41 +194,41 @@ def went(words: str) -> list[Transition]:
     ("states", "word"),
     [
         *((f"{state}{paging}", state) for state in SAME_WORD for paging in ("", "!")),
-        *WENT["outcomes"].items(),
+        *OUTCOMES["outcomes"].items(),
     ],
 )
 def test_case_outcome_follows_from_its_latest_transition(states: str, word: str) -> None:
-    assert CaseTimeline(tuple(went(states))).outcome == word
+    assert CaseTimeline(tuple(make_transitions(states))).outcome == word
 
 
 @pytest.mark.parametrize("because", [QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON])
-@pytest.mark.parametrize(("states", "word"), WENT["left_behind"].items())
+@pytest.mark.parametrize(("states", "word"), OUTCOMES["left_behind"].items())
 def test_case_closed_because_its_queue_is_gone_or_unmanaged_is_not_counted_as_healed(
     states: str, word: str, because: str
 ) -> None:
-    *before, closed = went(f"{states} closed")
-    left = replace(closed, came_from=before[-1].state, reason=because)
+    *before, closing = make_transitions(f"{states} closed")
+    left = replace(closing, came_from=before[-1].state, reason=because)
     assert CaseTimeline((*before, left)).outcome == word
 
 
 def test_transitions_in_any_file_order_give_one_timeline_with_the_seconds_to_the_first_fix() -> (
     None
 ):
-    cases = went("applied verified watching")
+    cases = make_transitions("applied verified watching")
     (found,) = group_transitions_by_case([cases[2], cases[0], cases[1]])
     assert found.transitions == tuple(cases)
     assert (found.outcome, found.seconds_to_heal, found.ended_at) == ("healed", 3720, None)
-    assert CaseTimeline(tuple(went("observed"))).seconds_to_heal is None
+    assert CaseTimeline(tuple(make_transitions("observed"))).seconds_to_heal is None
     early = replace(cases[1], at=cases[1].at - timedelta(days=1))
     contradicting = CaseTimeline((cases[0], early))
     assert contradicting.seconds_to_heal is None, "nothing is fixed before it fails"
 
 
-@pytest.mark.parametrize(("states", "ended_by"), WENT["ended_by"].items())
+@pytest.mark.parametrize(("states", "ended_by"), OUTCOMES["ended_by"].items())
 def test_case_ends_at_its_first_state_in_which_new_failures_open_another_case(
     states: str, ended_by: int | None
 ) -> None:
-    transitions = went(states)
+    transitions = make_transitions(states)
     ended_at = ended_by and transitions[ended_by - 1].at
     assert CaseTimeline(tuple(transitions)).ended_at == ended_at
 
@@ -262,7 +267,7 @@ def test_shorten_limits_the_length_and_escapes_lone_surrogates() -> None:
     assert (shorten("\ud800", 10), shorten("\ud800\ud800", 10)) == ("\\ud800", "\\ud800\\...")
 
 
-# Odd ones.
+# Malformed transitions.
 
 SEEN = {"first_at": "11-10 08:00", "last_at": "11-10 08:10"}
 JSON = st.recursive(
@@ -278,7 +283,7 @@ JSON = st.recursive(
 )
 
 
-def closed(**fields: Any) -> dict[str, Any]:
+def make_closed_transition(**fields: Any) -> dict[str, Any]:
     return make_transition(2, "closed", "11-10 09:00", **SEEN) | {"from": "watching"} | fields
 
 
@@ -293,8 +298,8 @@ def closed(**fields: Any) -> dict[str, Any]:
     ids=lambda odd: next(iter(odd)),
 )
 def test_transition_with_a_malformed_time_or_reason_is_ignored(odd: dict[str, Any]) -> None:
-    assert read_transition(json.dumps(closed()).encode()) is not None
-    assert read_transition(json.dumps(closed(**odd)).encode()) is None
+    assert read_transition(json.dumps(make_closed_transition()).encode()) is not None
+    assert read_transition(json.dumps(make_closed_transition(**odd)).encode()) is None
 
 
 def test_malformed_steps_of_a_transition_are_skipped() -> None:
@@ -303,8 +308,8 @@ def test_malformed_steps_of_a_transition_are_skipped() -> None:
     assert read_steps(case) == []
 
 
-def _taken(*documents: object) -> None:
-    """By the nightly job and by the week."""
+def _process_transitions(*documents: object) -> None:
+    """Process the documents as the nightly job and the weekly job do."""
     contents = [json.dumps(document).encode() for document in documents]
     found = group_transitions_by_case(
         transition for transition in map(read_transition, contents) if transition
@@ -330,20 +335,20 @@ def _taken(*documents: object) -> None:
         read_steps(timeline.newest_transition)
 
 
-@given(st.sampled_from(sorted(closed())), JSON, st.sampled_from(State))
+@given(st.sampled_from(sorted(make_closed_transition())), JSON, st.sampled_from(State))
 @example("reason", ["symptom_gone"], State.CLOSED)
 @example("at", "2026-11-10T09:00:00", State.CLOSED)
 def test_any_value_in_any_transition_field_never_stops_the_nightly_or_weekly_job(
     field: str, odd: object, state: State
 ) -> None:
     opening = make_transition(1, "escalated", "11-10 08:30", notified=True, **SEEN)
-    document = closed(to=state)
-    _taken(document | {field: odd})
-    _taken(opening, document, document | {field: odd})
+    document = make_closed_transition(to=state)
+    _process_transitions(document | {field: odd})
+    _process_transitions(opening, document, document | {field: odd})
 
 
-@given(st.dictionaries(st.sampled_from(sorted(closed())), JSON) | JSON)
+@given(st.dictionaries(st.sampled_from(sorted(make_closed_transition())), JSON) | JSON)
 def test_any_json_value_as_a_transition_never_stops_the_nightly_or_weekly_job(
     document: object,
 ) -> None:
-    _taken(document)
+    _process_transitions(document)

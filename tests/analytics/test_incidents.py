@@ -36,7 +36,7 @@ HOME = AccountAndRegion(ACCOUNT, REGION)
 START = make_time("11-10 09:00")
 
 
-def call(seconds: float, **fields: Any) -> dict[str, Any]:
+def make_call(seconds: float, **fields: Any) -> dict[str, Any]:
     moment = to_microseconds(START + timedelta(seconds=seconds))
     own: dict[str, Any] = {"account": ACCOUNT, "region": REGION, "queue_arn": QUEUE_ARN}
     own |= {"symptom": VISIBILITY}
@@ -45,7 +45,7 @@ def call(seconds: float, **fields: Any) -> dict[str, Any]:
     return {"event_id": f"{seconds}", "micros": moment, **own, **fields}
 
 
-def found(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:
+def group_calls(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:
     frame = spark.createDataFrame(list(rows), CALL)
     calls = frame.withColumn("event_time", sf.timestamp_micros("micros")).drop("micros")
     after = (sf.unix_micros("first_failure") - to_microseconds(START)).alias("after")
@@ -55,7 +55,7 @@ def found(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:
 def test_failed_calls_up_to_900_seconds_apart_are_one_burst_and_later_calls_start_another(
     spark: SparkSession,
 ) -> None:
-    rows = found(spark, *map(call, (0, 900, 1801, 2701, 3601.000001)))
+    rows = group_calls(spark, *map(make_call, (0, 900, 1801, 2701, 3601.000001)))
     bursts = sorted((row["after"], row["failed_calls"]) for row in rows)
     assert bursts == [(0, 2), (1801_000_000, 2), (3601_000_001, 1)]
 
@@ -69,12 +69,16 @@ def test_failed_calls_of_another_account_region_queue_or_symptom_are_another_bur
         {"queue_arn": "unresolved"},
         {"symptom": "unknown:Teapot"},
     ]
-    rows = found(
-        spark, call(0), *(call(1, **key_fields) for key_fields in others), call(5), call(0.001)
+    rows = group_calls(
+        spark,
+        make_call(0),
+        *(make_call(1, **key_fields) for key_fields in others),
+        make_call(5),
+        make_call(0.001),
     )
     assert sorted(row["failed_calls"] for row in rows) == [1, 1, 1, 1, 3]
     assert len({row["incident_id"] for row in rows}) == 5
-    again, earlier = (found(spark, call(seconds)) for seconds in (0, -0.001))
+    again, earlier = (group_calls(spark, make_call(seconds)) for seconds in (0, -0.001))
     assert again[0]["incident_id"] in {row["incident_id"] for row in rows}
     assert earlier[0]["incident_id"] not in {row["incident_id"] for row in rows}
 
@@ -82,8 +86,9 @@ def test_failed_calls_of_another_account_region_queue_or_symptom_are_another_bur
 def test_burst_lists_its_error_codes_and_ten_principals_in_alphabetical_order(
     spark: SparkSession,
 ) -> None:
-    [row] = found(
-        spark, *(call(n, principal_arn=f"p{20 - n:02}", error_code=f"c{n % 2}") for n in range(12))
+    [row] = group_calls(
+        spark,
+        *(make_call(n, principal_arn=f"p{20 - n:02}", error_code=f"c{n % 2}") for n in range(12)),
     )
     assert row["principals"] == [f"p{number:02}" for number in range(9, 19)]
     assert row["error_codes"] == ["c0", "c1"]
@@ -93,23 +98,24 @@ def test_burst_has_enough_evidence_if_three_calls_failed_within_600_seconds(
     spark: SparkSession,
 ) -> None:
     times = {"a": (0, 300), "b": (0, 300, 601), "c": (0, 300, 600), "d": (0, 800, 1000, 1400)}
-    rows = [call(moment, queue_arn=name) for name, moments in times.items() for moment in moments]
-    enough = {row["queue_arn"]: row["enough_evidence"] for row in found(spark, *rows)}
+    rows = [
+        make_call(moment, queue_arn=name) for name, moments in times.items() for moment in moments
+    ]
+    enough = {row["queue_arn"]: row["enough_evidence"] for row in group_calls(spark, *rows)}
     assert enough == {"a": False, "b": False, "c": True, "d": True}
 
 
 def test_failed_calls_that_heal_ignores_are_counted_in_a_burst_but_are_no_evidence(
     spark: SparkSession,
 ) -> None:
-    """Refused looks at a queue, and calls of new sessions, are dropped by design."""
     whys = {"none": ("no_evidence",) * 5, "few": (None, *("no_evidence",) * 4, None)}
     whys |= {"both": ("elsewhere", "no_evidence", "elsewhere"), "enough": (None, "x", None, None)}
     calls = [
-        call(n, queue_arn=name, ignored=why)
+        make_call(n, queue_arn=name, ignored=why)
         for name, reasons in whys.items()
         for n, why in enumerate(reasons)
     ]
-    rows = {row["queue_arn"]: row for row in found(spark, *calls)}
+    rows = {row["queue_arn"]: row for row in group_calls(spark, *calls)}
     seen = {name: (row["ignored"], row["enough_evidence"]) for name, row in rows.items()}
     assert seen == {
         "none": ("no_evidence", False), "few": (None, False), "both": ("elsewhere", False),
@@ -118,11 +124,11 @@ def test_failed_calls_that_heal_ignores_are_counted_in_a_burst_but_are_no_eviden
     assert [rows[name]["failed_calls"] for name in whys] == [5, 6, 3, 4], "all are counted"
 
 
-# Whose calls count.
+# Calls of Mendq itself and of other accounts.
 
 
-def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame:
-    """A file with these failed calls, whose event ids are their positions."""
+def make_reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame:
+    """Make the reading of a file whose event ids are the positions of `calls`."""
     own = {"event_name": "DeleteMessage", "error_code": "", "queue_arn": "", "account": ACCOUNT}
     own |= {"region": REGION, "request_id": "r", "symptom": "s", "principal_arn": "p"}
     rows = [
@@ -142,8 +148,8 @@ def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame
 
 
 def test_failed_call_delivered_in_two_trail_files_is_counted_once(spark: SparkSession) -> None:
-    """The first by the file's own name tells it, wherever the files lie."""
-    late, early = reading(spark, "a/2.json.gz", {}, {}), reading(spark, "b/1.json.gz", {})
+    """The file that is first by name wins, in whatever folder."""
+    late, early = make_reading(spark, "a/2.json.gz", {}, {}), make_reading(spark, "b/1.json.gz", {})
     rows = select_failed_calls(late.union(early)).collect()
     assert sorted((row["event_id"], row["file"]) for row in rows) == [
         ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
@@ -151,17 +157,17 @@ def test_failed_call_delivered_in_two_trail_files_is_counted_once(spark: SparkSe
 
 
 def test_incident_is_an_operators_own_look_only_if_all_its_calls_are(spark: SparkSession) -> None:
-    calls = [call(n, queue_arn=name, is_own_look=own) for name, flags in {
+    calls = [make_call(n, queue_arn=name, is_own_look=own) for name, flags in {
         "own": (True, True), "mixed": (True, False),
     }.items() for n, own in enumerate(flags)]  # fmt: skip
-    rows = {row["queue_arn"]: row["is_own_look"] for row in found(spark, *calls)}
+    rows = {row["queue_arn"]: row["is_own_look"] for row in group_calls(spark, *calls)}
     assert rows == {"own": True, "mixed": False}
-    seen = CaseIndex.build([case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
+    seen = CaseIndex.build([make_case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
     became = [
-        seen.make_incident_of_burst(incident("10 09:00", "10 09:05", is_own_look=own))
+        seen.make_incident_of_burst(make_burst_row("10 09:00", "10 09:05", is_own_look=own))
         for own in (True, False)
     ]
-    assert [(incident["why"], incident["case_id"]) for incident in became] == [
+    assert [(row["why"], row["case_id"]) for row in became] == [
         ("own_look", "c"),
         (None, "c"),
     ]
@@ -172,28 +178,28 @@ def test_failed_calls_exclude_mendqs_own_and_other_accounts_and_keep_calls_that_
 ) -> None:
     calls = [{"ignored": ignored} for ignored in ("own_call", "no_evidence", None)]
     elsewhere = {"account": "999999999999"}, {"region": "eu-west-1"}
-    rows = select_failed_calls(reading(spark, "f", *calls, *elsewhere), HOME).collect()
+    rows = select_failed_calls(make_reading(spark, "f", *calls, *elsewhere), HOME).collect()
     assert [(row["event_id"], row["ignored"]) for row in rows] == [
         ("1", "no_evidence"), ("2", None),
     ]  # fmt: skip
 
 
-# Which case speaks for an incident, and what can be told where none does.
+# Incidents with and without a case.
 
 SCENE = yaml.safe_load(Path(__file__).with_name("joined.yaml").read_text())
 
 
-def micros(when: str) -> int:
+def to_micros(when: str) -> int:
     return to_microseconds(make_time(f"11-{when}"))
 
 
-def incident(first: str, last: str, queue: str = "orders", **fields: Any) -> dict[str, Any]:
+def make_burst_row(first: str, last: str, queue: str = "orders", **fields: Any) -> dict[str, Any]:
     own = {"queue_arn": make_queue_arn(queue), "symptom": VISIBILITY, "enough_evidence": True}
     own |= {"account": ACCOUNT, "region": REGION, "ignored": None, "is_own_look": False}
-    return {"first_failure": micros(first), "last_failure": micros(last), **own, **fields}
+    return {"first_failure": to_micros(first), "last_failure": to_micros(last), **own, **fields}
 
 
-def case(
+def make_case(
     name: str,
     opened: str,
     evidence: tuple[str, str],
@@ -214,20 +220,20 @@ def case(
 def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
     home: AccountAndRegion | None,
 ) -> None:
-    """Where nobody says whose scans they are, the queues on their lists do."""
+    """Without `home`, the ARNs in the listings tell which account was scanned."""
     scans = [
         ScanListing(
-            micros(scan["at"]),
+            to_micros(scan["at"]),
             ("no ARN", *map(make_queue_arn, scan["managed"])),
             scan.get("whole", True),
         )
         for scan in SCENE["scans"]
     ]
     known = CaseIndex.build(
-        [case(**case_fields) for case_fields in SCENE["cases"]], scans[::-1], home
+        [make_case(**case_fields) for case_fields in SCENE["cases"]], scans[::-1], home
     )
     became = {
-        incident_fields["name"]: known.make_incident_of_burst(incident(**incident_fields))
+        incident_fields["name"]: known.make_incident_of_burst(make_burst_row(**incident_fields))
         for incident_fields in SCENE["incidents"]
     }
     assert {name: (row["case_id"], row["why"]) for name, row in became.items()} == {
@@ -242,9 +248,9 @@ def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
 
 def test_empty_scan_listings_mean_not_managed_only_if_the_scanned_account_is_known() -> None:
     scans = [
-        ScanListing(micros(moment), (), is_complete=True) for moment in ("15 03:00", "15 04:00")
+        ScanListing(to_micros(moment), (), is_complete=True) for moment in ("15 03:00", "15 04:00")
     ]
-    row = incident("15 03:10", "15 03:50")
+    row = make_burst_row("15 03:10", "15 03:50")
     whys = [
         CaseIndex.build((), scans, home).make_incident_of_burst(row)["why"] for home in (HOME, None)
     ]
@@ -268,7 +274,7 @@ def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> N
         )
 
     about = make_queue_arn("orders"), VISIBILITY
-    at_nine = micros("10 09:00")
+    at_nine = to_micros("10 09:00")
     bursts = [
         Burst(*about, at_nine + 1, at_nine + 9),
         Burst(make_queue_arn("q"), VISIBILITY, 0, 2 * at_nine),
@@ -303,10 +309,9 @@ def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> N
 
 
 def test_failed_calls_over_a_week_after_a_scan_opened_a_case_are_another_incident() -> None:
-    """However long what a scan opened gathers evidence."""
     grown = {**SCANNED["evidence"], "last_at": "2026-12-10T09:00:00Z"}
     long_open = make_timeline(("escalated", "11-10 09:00"), evidence=grown)
-    last_evidence, week = micros("10 09:00"), 7 * 86_400 * 1_000_000
+    last_evidence, week = to_micros("10 09:00"), 7 * 86_400 * 1_000_000
     for first, rows in ((last_evidence + week, 0), (last_evidence + week + 1, 1)):
         burst = Burst(make_queue_arn("orders"), VISIBILITY, first, first)
         assert len(list_scan_incidents([long_open], [burst])) == rows

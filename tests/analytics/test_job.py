@@ -1,7 +1,4 @@
-"""What a run is asked for: arguments, days and weeks, how far it reads on, and when a trail began.
-
-A bad argument is one line, exit 2, nothing written, Spark never started.
-"""
+"""Arguments of the nightly and weekly job, ISO weeks, and the first day of a trail."""
 
 from __future__ import annotations
 

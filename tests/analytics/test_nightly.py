@@ -1,4 +1,4 @@
-"""Nightly runs from files to tables: a night of all that may lie in a trail, and nights again."""
+"""Nightly runs from trail files to tables, with hostile files, late files and repeated runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ HOSTILE: dict[str, tuple[bytes, str | None]] = {
 }
 
 
-def run(
+def run_job(
     spark: SparkSession,
     account: NightlyFolders,
     first: str,
@@ -76,7 +76,7 @@ def run(
     )
 
 
-def nightly_of(
+def make_nightly_run(
     spark: SparkSession, account: NightlyFolders, home: AccountAndRegion | None = None
 ) -> NightlyRun:
     roots = (account.trail, account.cases, account.out)
@@ -86,15 +86,15 @@ def nightly_of(
     return NightlyRun(tables, trail, cases, None, now, Reader(NATIVE_READER), home)
 
 
-def weekly(spark: SparkSession, account: NightlyFolders) -> int:
+def run_weekly_job(spark: SparkSession, account: NightlyFolders) -> int:
     return job.run_command(
         parse_arguments(["weekly", "--week", "2026-W46", f"--out={account.out}"]), spark
     )
 
 
 @pytest.fixture(scope="module")
-def night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> NightlyFolders:
-    """Written once: whoever runs it again writes the same."""
+def finished_night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> NightlyFolders:
+    """Folders after one nightly run over good and hostile files. Tests only read them."""
     account = NightlyFolders(tmp_path_factory.mktemp("night"))
     good = account.publish("11-10", [*make_burst("11-10 09:00"), *read_cloudtrail_records()[:20]])
     healed = [{"type": "AWS::SQS::Queue", "ARN": make_queue_arn("healed")}]
@@ -120,12 +120,12 @@ def night(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Nigh
         (11, [make_burst("11-10 09:00")[0]["resources"][0]["ARN"]]),
     ):
         write_scan(account.folder, make_time(f"11-10 {hour:02}:01"), *arns)
-    assert run(spark, account, "11-10") == 3
+    assert run_job(spark, account, "11-10") == 3
     return account
 
 
 def _put_strange_files(account: NightlyFolders, day: Path) -> None:
-    """A reader of a pipe waits until somebody writes into it: for ever, if nobody does."""
+    """Write pipes, links and folders. Reading a pipe would block forever."""
     (account.folder / "elsewhere.json.gz").write_bytes(
         pack_records(make_burst("11-10 12:00", calls=4))
     )
@@ -140,9 +140,11 @@ def _put_strange_files(account: NightlyFolders, day: Path) -> None:
 
 
 def test_nightly_run_skips_unreadable_trail_files_and_records_the_reason_of_each(
-    night: NightlyFolders,
+    finished_night: NightlyFolders,
 ) -> None:
-    quality = {row["file"].rpartition("/")[2]: row for row in night.rows("quality", "11-10")}
+    quality = {
+        row["file"].rpartition("/")[2]: row for row in finished_night.read_rows("quality", "11-10")
+    }
     reasons = {name: row["reason"] for name, row in quality.items()}
     expected = {name: reason for name, (_, reason) in HOSTILE.items()}
     assert reasons.items() >= expected.items()
@@ -154,11 +156,13 @@ def test_nightly_run_skips_unreadable_trail_files_and_records_the_reason_of_each
     ]
 
 
-def test_burst_across_midnight_is_one_incident_of_the_day_it_began(night: NightlyFolders) -> None:
+def test_burst_across_midnight_is_one_incident_of_the_day_it_began(
+    finished_night: NightlyFolders,
+) -> None:
     found = [
         (row["queue_arn"].rpartition(":")[2], row["symptom"], row["failed_calls"],
          row["outcome"], row["why"], row["seconds_to_heal"])
-        for row in night.rows("incidents", "11-10")
+        for row in finished_night.read_rows("incidents", "11-10")
     ]  # fmt: skip
     symptom = "visibility_timeout_too_short"
     assert found == [
@@ -167,42 +171,41 @@ def test_burst_across_midnight_is_one_incident_of_the_day_it_began(night: Nightl
         ("orders", symptom, 4, "not_seen", "unknown", None),
         ("healed", symptom, 3, "healed", None, 240.0),
     ]
-    assert night.rows("incidents", "11-11") == []
-    assert len(night.rows("failed_calls", "11-11")) == 2
+    assert finished_night.read_rows("incidents", "11-11") == []
+    assert len(finished_night.read_rows("failed_calls", "11-11")) == 2
 
 
 def test_nightly_run_document_counts_its_files_bytes_records_failed_calls_and_incidents(
-    night: NightlyFolders,
+    finished_night: NightlyFolders,
 ) -> None:
-    quality = night.rows("quality", "11-10")
+    quality = finished_night.read_rows("quality", "11-10")
     unreadable_rows = [row for row in quality if row["reason"]]
-    assert night.nightly("11-10") == {
+    assert finished_night.read_nightly_document("11-10") == {
         "schema": 1, "day": "2026-11-10", "reader": "native", "why_fallback": "",
         "files": len(quality), "files_unreadable": len(unreadable_rows),
         "bytes": sum(row["bytes"] for row in quality),
         "bytes_unreadable": sum(row["bytes"] for row in unreadable_rows),
         "records": sum(row["records"] for row in quality), "failed_calls": 9, "incidents": 4,
     }  # fmt: skip
-    assert {name.split("/")[0] for name in night.written()} - {"summary"} == {
+    assert {name.split("/")[0] for name in finished_night.read_files()} - {"summary"} == {
         "nightly", "failed_calls", "incidents", "quality",
     }  # fmt: skip
 
 
 def test_fallback_reader_writes_the_same_tables_byte_for_byte_as_the_native_reader(
-    spark: SparkSession, night: NightlyFolders, account: NightlyFolders
+    spark: SparkSession, finished_night: NightlyFolders, account: NightlyFolders
 ) -> None:
-    """And so they are by the run of the day into which a burst goes on."""
     for name in ("trail", "cases", "findings"):
-        (account.folder / name).symlink_to(night.folder / name)
-    assert run(spark, account, "11-11", reader=FALLBACK_READER) == 3
-    written, first = account.written(), night.written()
-    assert account.nightly("11-10")["reader"] == FALLBACK_READER
+        (account.folder / name).symlink_to(finished_night.folder / name)
+    assert run_job(spark, account, "11-11", reader=FALLBACK_READER) == 3
+    written, first = account.read_files(), finished_night.read_files()
+    assert account.read_nightly_document("11-10")["reader"] == FALLBACK_READER
     tables = [name for name in first if name.endswith(".parquet")]
     assert len(tables) == 6
     assert {name: written[name] for name in tables} == {name: first[name] for name in tables}
     for name, schema in SCHEMAS.items():
         for day in ("11-10", "11-11"):
-            found = pq.read_schema(night.out / name / f"dt=2026-{day}" / f"{name}.parquet")
+            found = pq.read_schema(finished_night.out / name / f"dt=2026-{day}" / f"{name}.parquet")
             kinds = [str(field.type).replace("element", "item") for field in found]
             assert found.names == schema.names
             assert [kind.replace(" not null", "") for kind in kinds] == [
@@ -215,18 +218,18 @@ def test_late_trail_file_joins_two_bursts_and_its_later_deletion_changes_no_tabl
 ) -> None:
     account.publish("11-10", make_burst("11-10 23:50", calls=1))
     account.publish("11-11", make_burst("11-11 00:15", calls=1))
-    assert run(spark, account, "11-09", "11-11") == 0
-    assert [len(account.rows("incidents", day)) for day in ("11-10", "11-11")] == [1, 1]
+    assert run_job(spark, account, "11-09", "11-11") == 0
+    assert [len(account.read_rows("incidents", day)) for day in ("11-10", "11-11")] == [1, 1]
     assert not (account.out / "nightly" / "dt=2026-11-09").exists(), "the trail had not begun"
     late = account.publish("11-12", make_burst("11-11 00:02", calls=1))
-    assert run(spark, account, "11-11") == 0
-    assert [row["failed_calls"] for row in account.rows("incidents", "11-10")] == [3]
-    assert account.rows("incidents", "11-11") == []
-    assert len(account.rows("failed_calls", "11-11")) == 2
-    before = account.written()
+    assert run_job(spark, account, "11-11") == 0
+    assert [row["failed_calls"] for row in account.read_rows("incidents", "11-10")] == [3]
+    assert account.read_rows("incidents", "11-11") == []
+    assert len(account.read_rows("failed_calls", "11-11")) == 2
+    before = account.read_files()
     (account.trail / late).unlink()
-    assert run(spark, account, "11-11") == 0
-    assert account.written() == before
+    assert run_job(spark, account, "11-11") == 0
+    assert account.read_files() == before
     assert "2026-11-11: not changed, because 1 of its files were deleted" in capsys.readouterr().out
 
 
@@ -234,14 +237,18 @@ def test_nightly_run_that_reads_nothing_after_the_trail_began_exits_4(
     spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account.publish("11-10", [])
-    assert run(spark, account, "11-12") == 4
+    assert run_job(spark, account, "11-12") == 4
     assert "nothing was read" in capsys.readouterr().out
     announced = "nightly/dt=2026-11-12/nightly.json"
-    assert set(account.written()) == {announced}
-    assert account.nightly("11-12")["files"] == account.nightly("11-12")["records"] == 0
-    assert run(spark, account, "11-08") == 0
+    assert set(account.read_files()) == {announced}
+    assert (
+        account.read_nightly_document("11-12")["files"]
+        == account.read_nightly_document("11-12")["records"]
+        == 0
+    )
+    assert run_job(spark, account, "11-08") == 0
     assert "the trail begins on 2026-11-10" in capsys.readouterr().out
-    assert set(account.written()) == {announced}
+    assert set(account.read_files()) == {announced}
 
 
 @pytest.mark.parametrize(
@@ -260,39 +267,45 @@ def test_nightly_run_exits_3_if_more_than_one_percent_of_the_bytes_is_unreadable
     )
 
 
-# Which days are not to be written anew.
+# Days that are not rewritten.
 
 
-def put(account: NightlyFolders, day: date, quality: list[str], failed_calls: list[str]) -> None:
-    """A day whose tables name these files."""
+def put_tables(
+    account: NightlyFolders, day: date, quality: list[str], failed_calls: list[str]
+) -> None:
+    """Write the tables of a day that name these files."""
     for name, files in (("quality", quality), ("failed_calls", failed_calls)):
         account.put(name, f"{day:%m-%d}", [{"file": name} for name in files])
 
 
-def retained(
+def count_lost_files(
     spark: SparkSession, account: NightlyFolders, *listed: str, days: Days = ONE
 ) -> dict[date, int]:
-    return dict(nightly_of(spark, account).count_lost_files(days, frozenset(listed)))
+    return dict(make_nightly_run(spark, account).count_lost_files(days, frozenset(listed)))
 
 
 def test_day_is_not_rewritten_if_trail_files_of_that_day_or_the_day_before_were_deleted(
     spark: SparkSession, account: NightlyFolders
 ) -> None:
-    """Into the day after, a burst may go on."""
-    assert retained(spark, account) == {}, "a day without tables is written"
+    """A burst may continue into the next day, so the day before matters too."""
+    assert count_lost_files(spark, account) == {}, "a day without tables is written"
     here, late = account.publish("11-10", []), account.publish("12-09", [])
-    put(account, DAY, [here], [here, late])
-    assert retained(spark, account, here) == {}, "a file that it did not list is there all the same"
-    put(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
+    put_tables(account, DAY, [here], [here, late])
+    assert count_lost_files(spark, account, here) == {}, (
+        "a file that it did not list is there all the same"
+    )
+    put_tables(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
     next_one = Days(NEXT, NEXT)
-    assert retained(spark, account, here, days=next_one) == {}, "it has no tables of its own"
-    put(account, NEXT, [here], [here])
-    put(account, NEXT + timedelta(days=1), [here], [])
-    assert retained(spark, account, here, days=next_one) == {NEXT: 1}
+    assert count_lost_files(spark, account, here, days=next_one) == {}, (
+        "it has no tables of its own"
+    )
+    put_tables(account, NEXT, [here], [here])
+    put_tables(account, NEXT + timedelta(days=1), [here], [])
+    assert count_lost_files(spark, account, here, days=next_one) == {NEXT: 1}
     week = Days(DAY, DAY + timedelta(days=3))
-    assert retained(spark, account, here, days=week) == {DAY: 1, NEXT: 1}
+    assert count_lost_files(spark, account, here, days=week) == {DAY: 1, NEXT: 1}
     account.put("failed_calls", "11-10", b"junk")
-    assert retained(spark, account) == {}, "a table that is none keeps nothing"
+    assert count_lost_files(spark, account) == {}, "a table that is none keeps nothing"
 
 
 def test_unusable_parquet_file_of_a_day_is_reported_and_the_other_days_are_read(
@@ -316,8 +329,8 @@ def test_unusable_parquet_file_of_a_day_is_reported_and_the_other_days_are_read(
 
 @pytest.mark.parametrize("bound", ["MAXIMUM_DRIVER_CALLS", "MAXIMUM_DRIVER_SECONDS"])
 def test_driver_above_its_limit_of_calls_or_seconds_leaves_the_trail_to_spark(
-    night: NightlyFolders, monkeypatch: Any, bound: str
+    finished_night: NightlyFolders, monkeypatch: Any, bound: str
 ) -> None:
     monkeypatch.setattr(f"analytics.trail.{bound}", -1)
-    files = [(f"{next(night.trail.rglob('*.gz'))}", 1)]
+    files = [(f"{next(finished_night.trail.rglob('*.gz'))}", 1)]
     assert Reader(NATIVE_READER).read_on_driver(FolderStorage("/"), files) is None

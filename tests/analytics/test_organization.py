@@ -1,4 +1,4 @@
-"""An organization's week: one account lies, one is silent, one is late, and one is whole."""
+"""The weekly summary of an organization: complete, silent, late and unreliable accounts."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from tests.analytics.week_builders import (
 LIAR, SILENT, LATE, WHOLE, LISTED = (f"{digit}" * 12 for digit in "12345")
 
 
-class Central:
-    """The bucket, as a folder."""
+class SharedBucket:
+    """The organization's shared bucket as a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,15 +55,15 @@ class Central:
         pq.write_table(pa.Table.from_pylist(list(rows), SCHEMAS["incidents"]), path)
         return path
 
-    def whole(self, account: str, *rows: dict[str, Any]) -> None:
+    def put_week(self, account: str, *rows: dict[str, Any]) -> None:
         for day in DAYS:
             self.put(account, day, *(rows if day == MONDAY else ()))
 
-    def call(self, account: str, alias: object) -> None:
+    def put_alias(self, account: str, alias: object) -> None:
         about = self.folder / f"account={account}" / f"region={REGION}" / "account.json"
         about.write_text(json.dumps({"schema": 1, "alias": alias}))
 
-    def told(self, spark: SparkSession, *expected: str) -> dict[str, Any]:
+    def summarize(self, spark: SparkSession, *expected: str) -> dict[str, Any]:
         root = FolderStorage(str(self.folder))
         return summarize_organization(
             parse_week_days(WEEK), root, spark, list_members(root, WEEK), expected
@@ -71,12 +71,12 @@ class Central:
 
 
 @pytest.fixture
-def central(tmp_path: Path) -> Central:
-    return Central(tmp_path / "central")
+def shared_bucket(tmp_path: Path) -> SharedBucket:
+    return SharedBucket(tmp_path / "central")
 
 
 class ListingRecorder(FolderStorage):
-    """The central bucket as a folder that records which folders are listed."""
+    """The shared_bucket bucket as a folder that records which folders are listed."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -88,15 +88,15 @@ class ListingRecorder(FolderStorage):
         return super().list_entries(folder)
 
 
-def by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def group_by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {member["account"]: member for member in told["members"]}
 
 
 def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_about_others(
-    central: Central, spark: SparkSession
+    shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
     waits = make_account_incident(WHOLE, 2, outcome="escalated", urgent=True, failed_calls=7)
-    central.whole(WHOLE, make_account_incident(WHOLE, outcome="healed"), waits)
+    shared_bucket.put_week(WHOLE, make_account_incident(WHOLE, outcome="healed"), waits)
     true, of_another = (
         make_account_incident(LIAR, outcome="proposed"),
         make_account_incident(WHOLE, 3, outcome="escalated"),
@@ -105,14 +105,14 @@ def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_abou
     another_queue = make_account_incident(LIAR, 5, outcome="escalated") | {
         "queue_arn": waits["queue_arn"]
     }
-    central.whole(LIAR, true, of_another, elsewhere, another_queue)
+    shared_bucket.put_week(LIAR, true, of_another, elsewhere, another_queue)
     for day in DAYS[:5]:
-        central.put(LATE, day)
-    central.put(LATE, MONDAY - timedelta(days=7), week="2026-W45")
-    central.put(SILENT, MONDAY - timedelta(days=20), week="2026-W43")
-    central.put("6" * 12, MONDAY - timedelta(days=60), week="2026-W37")
-    told = central.told(spark, LISTED, WHOLE)
-    found = by_account(told)
+        shared_bucket.put(LATE, day)
+    shared_bucket.put(LATE, MONDAY - timedelta(days=7), week="2026-W45")
+    shared_bucket.put(SILENT, MONDAY - timedelta(days=20), week="2026-W43")
+    shared_bucket.put("6" * 12, MONDAY - timedelta(days=60), week="2026-W37")
+    told = shared_bucket.summarize(spark, LISTED, WHOLE)
+    found = group_by_account(told)
     states = {account: member["state"] for account, member in found.items()}
     assert states == {
         WHOLE: "reported",
@@ -147,34 +147,34 @@ def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_abou
 
 
 def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
-    central: Central,
+    shared_bucket: SharedBucket,
 ) -> None:
     for account in (WHOLE, LATE):
-        central.whole(account, make_account_incident(account))
+        shared_bucket.put_week(account, make_account_incident(account))
         for weeks in range(1, 20):
             day = MONDAY - timedelta(weeks=weeks)
-            central.put(account, day, week=name_of_week(day))
-    bucket = ListingRecorder(str(central.folder))
+            shared_bucket.put(account, day, week=name_of_week(day))
+    bucket = ListingRecorder(str(shared_bucket.folder))
     assert {member.account for member in list_members(bucket, WEEK)} == {WHOLE, LATE}
     assert len(bucket.listed_files) == 1 + 3 * 2
 
 
 def test_unreadable_table_of_a_member_account_is_reported_and_its_other_days_are_counted(
-    central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weekly, "MAXIMUM_TABLE_BYTES", 100_000)
-    central.whole(WHOLE, make_account_incident(WHOLE))
-    central.whole(LIAR, make_account_incident(LIAR))
+    shared_bucket.put_week(WHOLE, make_account_incident(WHOLE))
+    shared_bucket.put_week(LIAR, make_account_incident(LIAR))
     torn, empty, large = (
-        central.put(LIAR, day, make_account_incident(LIAR, 2)) for day in DAYS[1:4]
+        shared_bucket.put(LIAR, day, make_account_incident(LIAR, 2)) for day in DAYS[1:4]
     )
     torn.write_bytes(torn.read_bytes()[:-9])
     empty.write_bytes(b"")
     large.write_bytes(large.read_bytes() + b"0" * 100_000)
     other = pa.table({"account": [1.5], "region": [LIAR]})
-    pq.write_table(other, central.put(LIAR, DAYS[4]))
-    told = central.told(spark)
-    found = by_account(told)
+    pq.write_table(other, shared_bucket.put(LIAR, DAYS[4]))
+    told = shared_bucket.summarize(spark)
+    found = group_by_account(told)
     assert found[WHOLE]["files_unreadable"] == 0
     assert found[WHOLE]["incidents"] == found[LIAR]["incidents"] == 1
     reasons = {Path(file["file"]).stem: file["reason"] for file in told["unreadable_files"]}
@@ -189,7 +189,7 @@ def test_unreadable_table_of_a_member_account_is_reported_and_its_other_days_are
 
 
 def test_organization_summary_leaves_out_rows_with_impossible_values(
-    central: Central, spark: SparkSession
+    shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
     odd: list[dict[str, Any]] = [
         *({"failed_calls": calls} for calls in (-1, 2**62, None)),
@@ -198,21 +198,21 @@ def test_organization_summary_leaves_out_rows_with_impossible_values(
     rows = (
         make_account_incident(LIAR, number) | row_fields for number, row_fields in enumerate(odd, 2)
     )
-    central.put(LIAR, MONDAY, make_account_incident(LIAR), *rows)
-    (found,) = central.told(spark)["members"]
+    shared_bucket.put(LIAR, MONDAY, make_account_incident(LIAR), *rows)
+    (found,) = shared_bucket.summarize(spark)["members"]
     assert (found["incidents"], found["rows_left_out"]) == (1, 5)
 
 
 def test_organization_summary_ignores_foreign_files_and_folders_in_the_shared_bucket(
-    central: Central, spark: SparkSession
+    shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
-    path = central.put(WHOLE, MONDAY, make_account_incident(WHOLE))
+    path = shared_bucket.put(WHOLE, MONDAY, make_account_incident(WHOLE))
     strays = ("notes.txt", "2026-11-20.parquet", "2026-11-10.json", "x.parquet")
     for stray in strays:
         (path.parent / stray).write_bytes(b"stray")
     for folder in ("account=1", "account=../x", f"account={LIAR}/region=nowhere", "elsewhere"):
-        (central.folder / folder).mkdir(parents=True)
-    told = central.told(spark)
+        (shared_bucket.folder / folder).mkdir(parents=True)
+    told = shared_bucket.summarize(spark)
     assert [member["account"] for member in told["members"]] == [WHOLE]
     assert told["unreadable_files"] == []
 
@@ -222,40 +222,40 @@ def test_organization_summary_ignores_foreign_files_and_folders_in_the_shared_bu
     [("orders-prod", "orders-prod"), ("<b>x</b>", ""), ("a" * 64, ""), (["a"], ""), ("a\n", "")],
 )
 def test_account_alias_that_is_no_valid_iam_alias_is_shown_as_empty(
-    central: Central, spark: SparkSession, alias: object, shown: str
+    shared_bucket: SharedBucket, spark: SparkSession, alias: object, shown: str
 ) -> None:
-    central.put(WHOLE, MONDAY)
-    central.call(WHOLE, alias)
-    assert central.told(spark)["members"][0]["alias"] == shown
+    shared_bucket.put(WHOLE, MONDAY)
+    shared_bucket.put_alias(WHOLE, alias)
+    assert shared_bucket.summarize(spark)["members"][0]["alias"] == shown
 
 
 def test_organization_summary_excludes_incidents_of_the_probe_and_operators_own_looks(
-    central: Central, spark: SparkSession
+    shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
     own = make_account_incident(WHOLE) | {
         "queue_arn": f"arn:aws:sqs:{REGION}:{WHOLE}:mendq-probe.fifo"
     }
-    central.put(WHOLE, MONDAY, own, make_account_incident(WHOLE, 2) | {"why": "own_look"})
-    (found,) = central.told(spark)["members"]
+    shared_bucket.put(WHOLE, MONDAY, own, make_account_incident(WHOLE, 2) | {"why": "own_look"})
+    (found,) = shared_bucket.summarize(spark)["members"]
     assert (found["incidents"], found["rows_left_out"]) == (0, 0)
 
 
 def test_member_account_that_joins_during_the_week_is_not_late(
-    central: Central, spark: SparkSession
+    shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
     for day in DAYS[3:]:
-        central.put(WHOLE, day)
-    (found,) = central.told(spark)["members"]
+        shared_bucket.put(WHOLE, day)
+    (found,) = shared_bucket.summarize(spark)["members"]
     assert found["state"] == "reported"
 
 
 def test_organization_summary_lists_members_up_to_its_limit_and_counts_the_rest(
-    central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weekly, "MAXIMUM_LISTED_MEMBERS", 2)
     for account, outcome in ((LATE, "healed"), (LIAR, "healed"), (WHOLE, "escalated")):
-        central.whole(account, make_account_incident(account, outcome=outcome))
-    told = central.told(spark)
+        shared_bucket.put_week(account, make_account_incident(account, outcome=outcome))
+    told = shared_bucket.summarize(spark)
     assert [member["account"] for member in told["members"]] == [WHOLE, LIAR]
     assert (told["members_left_out"], told["totals"]["incidents"]) == (1, 3)
 
@@ -263,7 +263,7 @@ def test_organization_summary_lists_members_up_to_its_limit_and_counts_the_rest(
 def test_organization_trail_gives_each_account_its_state_and_incidents(
     account: NightlyFolders, spark: SparkSession
 ) -> None:
-    """The tables are the hub's own: a row is its account's, whose files make its days."""
+    """The hub's own tables hold the rows of all accounts."""
     files = [
         make_file_row(account_id, account=account_id, region=REGION) for account_id in (WHOLE, LATE)
     ]
@@ -281,18 +281,18 @@ def test_organization_trail_gives_each_account_its_state_and_incidents(
     seen = WeekInput({}, quality)
     found = list_members_of_one_trail(WEEK, seen.quality_by_day)
     root = FolderStorage(str(account.out))
-    told = by_account(summarize_organization(parse_week_days(WEEK), root, spark, found, ()))
+    told = group_by_account(summarize_organization(parse_week_days(WEEK), root, spark, found, ()))
     states = {name: (member["state"], member["incidents"]) for name, member in told.items()}
     assert states == {WHOLE: ("reported", 1), LATE: ("late", 1), SILENT: ("silent", 0)}
 
 
 def test_weekly_job_with_an_organization_writes_its_members_into_the_summary(
-    account: NightlyFolders, central: Central, spark: SparkSession
+    account: NightlyFolders, shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
-    central.whole(WHOLE, make_account_incident(WHOLE, outcome="escalated"))
-    central.call(WHOLE, "orders-prod")
+    shared_bucket.put_week(WHOLE, make_account_incident(WHOLE, outcome="escalated"))
+    shared_bucket.put_alias(WHOLE, "orders-prod")
     arguments = ["weekly", "--week", WEEK, "--out", str(account.out)]
-    where = ["--organization", str(central.folder), "--expected", f"{LISTED},{WHOLE}"]
+    where = ["--organization", str(shared_bucket.folder), "--expected", f"{LISTED},{WHOLE}"]
     assert (
         run_command(parse_arguments([*arguments, *where]), spark) == 4
     )  # the hub's own days are missing here
@@ -309,10 +309,7 @@ def test_weekly_job_with_an_organization_writes_its_members_into_the_summary(
 def test_nightly_job_ignores_a_case_that_an_account_wrote_about_another_accounts_queue(
     account: NightlyFolders, spark: SparkSession
 ) -> None:
-    """Of a trail that serves all: one account's bucket is gone, one tells of another's queue.
-
-    All three failed to use the queue of the first.
-    """
+    """One account's case bucket is missing. Another account wrote a case about a foreign queue."""
     gone = "9" * 12
     for account_id in (ACCOUNT, LIAR, gone):
         where: Any = {"recipientAccountId": account_id}
@@ -336,5 +333,5 @@ def test_nightly_job_ignores_a_case_that_an_account_wrote_about_another_accounts
         run_command(parse_arguments(["nightly", "--date", "2026-11-10", *roots, *cases]), spark)
         == 0
     )
-    rows = {row["account"]: row["outcome"] for row in account.rows("incidents", "11-10")}
+    rows = {row["account"]: row["outcome"] for row in account.read_rows("incidents", "11-10")}
     assert rows == dict.fromkeys((ACCOUNT, LIAR, gone), "refused")

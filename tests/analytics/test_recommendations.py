@@ -1,4 +1,4 @@
-"""What people are to do: what cases leave to them, whose calls fail, and in which order."""
+"""Recommendations for people: from cases, from failing callers, and their order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ STEPS: dict[str, list[tuple[str, str, str]]] = {
 LEFT = yaml.safe_load(Path(__file__).with_name("recommendations.yaml").read_text())
 
 
-def of(*lives: CaseTimeline) -> list[RecommendedTask]:
+def recommend(*lives: CaseTimeline) -> list[RecommendedTask]:
     return recommend_for_cases(parse_week_days(WEEK), lives)
 
 
@@ -58,7 +58,7 @@ BY_STATE = {
 
 @pytest.mark.parametrize("state", list(State))
 def test_case_state_gives_at_most_one_recommendation_of_its_kind(state: State) -> None:
-    found = of(
+    found = recommend(
         make_timeline((state, "11-10 09:00"), next_step={"sentence": "Look.", "command": "ls"})
     )
     assert [task.kind for task in found] == [
@@ -74,18 +74,19 @@ def test_case_state_gives_at_most_one_recommendation_of_its_kind(state: State) -
 
 
 def test_recommendation_carries_the_change_and_reason_of_its_case() -> None:
-    case = make_timeline(
+    timeline = make_timeline(
         ("applied", "11-10 09:00", "it takes 38 s"), ("verified", "11-10 09:30", "it holds")
     )
     change = ("VisibilityTimeout", "30", "45")
-    asked = RecommendedTask(
+    expected_task = RecommendedTask(
         "write_into_template", "verified", make_queue_arn("orders"), VISIBILITY, *change
     )
-    assert of(case) == [replace(asked, case_id=case.newest_transition.case_id, reason="it holds")]
+    assert recommend(timeline) == [
+        replace(expected_task, case_id=timeline.newest_transition.case_id, reason="it holds")
+    ]
 
 
 def test_values_that_mendq_set_are_all_listed_oldest_first() -> None:
-    """Whatever else there is to do, and however many ask for the same."""
     values = [
         make_timeline(
             ("applied", f"{day} 09:00"),
@@ -118,9 +119,9 @@ OWNERS: list[tuple[dict[str, Any], str]] = [
 def test_recommendation_owner_is_the_cloudformation_stack_of_the_queue(
     evidence: dict[str, Any], owner: str
 ) -> None:
-    case = make_timeline(("observed", "11-10 09:00")).newest_transition
-    known = replace(case, evidence={**case.evidence, **evidence})
-    assert [task.owner for task in of(CaseTimeline((known,)))] == [owner]
+    timeline = make_timeline(("observed", "11-10 09:00")).newest_transition
+    known = replace(timeline, evidence={**timeline.evidence, **evidence})
+    assert [task.owner for task in recommend(CaseTimeline((known,)))] == [owner]
 
 
 def test_template_recommendation_of_two_fixes_shows_the_value_before_the_first_one() -> None:
@@ -128,7 +129,7 @@ def test_template_recommendation_of_two_fixes_shows_the_value_before_the_first_o
     second = make_timeline(
         ("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED
     )
-    (found,) = of(CaseTimeline((*first.transitions, *second.transitions)))
+    (found,) = recommend(CaseTimeline((*first.transitions, *second.transitions)))
     assert (found.before, found.after) == ("30", "67")
 
 
@@ -136,11 +137,11 @@ def test_template_recommendation_of_two_fixes_shows_the_value_before_the_first_o
 def test_overridden_recommendation_names_a_persons_value_only_if_its_case_recorded_it(
     came_from: str | None, theirs: str
 ) -> None:
-    (found,) = of(make_timeline(("overridden", "11-10 09:00"), came_from=came_from))
+    (found,) = recommend(make_timeline(("overridden", "11-10 09:00"), came_from=came_from))
     assert (found.before, found.after) == (theirs, "45")
 
 
-def case(day: int, states: str, **fields: Any) -> CaseTimeline:
+def make_case(day: int, states: str, **fields: Any) -> CaseTimeline:
     words = states.split()
     at = fields.pop("at", [f"11-{day:02} {hour:02}:00" for hour in range(9, 9 + len(words))])
     reason = fields.pop("reason", "")
@@ -156,12 +157,12 @@ def case(day: int, states: str, **fields: Any) -> CaseTimeline:
 
 @pytest.mark.parametrize("title", LEFT)
 def test_cases_give_the_expected_recommendations(title: str) -> None:
-    lives = [case(**case_fields) for case_fields in LEFT[title]["cases"]]
-    found = [f"{task.kind} {task.attribute} {task.after}".strip() for task in of(*lives)]
+    lives = [make_case(**case_fields) for case_fields in LEFT[title]["cases"]]
+    found = [f"{task.kind} {task.attribute} {task.after}".strip() for task in recommend(*lives)]
     assert found == LEFT[title]["asks"]
 
 
-# Of callers.
+# Recommendations about callers.
 
 CODE: Any = {"symptom": "unknown:Teapot", "error_codes": ["Teapot"], "why": "unknown_code"}
 BUG: Any = {
@@ -179,13 +180,15 @@ BUG: Any = {
 def test_caller_recommendation_needs_ten_incidents_or_100_failed_calls(
     fields: dict[str, Any], incidents: int, failed_calls: int, is_announced: bool
 ) -> None:
-    rows = [make_incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)]
-    assert bool(recommend_for_callers(rows)) is is_announced
+    incident_rows = [
+        make_incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)
+    ]
+    assert bool(recommend_for_callers(incident_rows)) is is_announced
 
 
 def test_caller_recommendations_merge_queues_of_a_caller_and_callers_of_an_unknown_code() -> None:
     over = {**BUG, "error_codes": ["OverLimit"]}
-    rows = [
+    incidents = [
         make_incident(failed_calls=60, queue_arn=make_queue_arn("a"), **BUG),
         make_incident(failed_calls=10, queue_arn=make_queue_arn("b"), **over),
         make_incident(failed_calls=30, queue_arn=make_queue_arn("b"), **BUG),
@@ -194,7 +197,7 @@ def test_caller_recommendations_merge_queues_of_a_caller_and_callers_of_an_unkno
         make_incident(failed_calls=60, principals=["p"], queue_arn=make_queue_arn("a"), **CODE),
         make_incident(failed_calls=60, principals=["q"], queue_arn=make_queue_arn("b"), **CODE),
     ]
-    alone, several, code = recommend_for_callers(rows)
+    alone, several, code = recommend_for_callers(incidents)
     assert (alone.kind, alone.why, alone.owner) == ("fix_caller", "count_only", "p")
     assert (alone.queue_arn, alone.queues) == (make_queue_arn("b"), 2), "the worst is named"
     assert (alone.incidents, alone.failed_calls) == (3, 100)
@@ -208,21 +211,23 @@ def test_caller_recommendations_merge_queues_of_a_caller_and_callers_of_an_unkno
 def test_incident_that_has_or_may_have_a_case_gives_no_caller_recommendation(
     why: str | None,
 ) -> None:
-    rows = [make_incident(n, failed_calls=500, **{**BUG, "why": why}) for n in range(20)]
-    assert recommend_for_callers(rows) == []
+    incidents = [make_incident(n, failed_calls=500, **{**BUG, "why": why}) for n in range(20)]
+    assert recommend_for_callers(incidents) == []
 
 
-# In which order, and how many.
+# Order and number of recommendations.
 
 
-def asked(queue: str = "orders", **fields: Any) -> RecommendedTask:
+def make_task(queue: str = "orders", **fields: Any) -> RecommendedTask:
     known: dict[str, Any] = {"kind": "approve", "why": "proposed", "symptom": VISIBILITY}
     known |= {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
     return RecommendedTask(queue_arn=make_queue_arn(queue), **{**known, **fields})
 
 
-def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[str, Any]]:
-    """So many incidents of a queue, each of so many failed calls."""
+def make_incidents(
+    *counts: tuple[str, int, int], symptom: str = VISIBILITY
+) -> list[dict[str, Any]]:
+    """Make incidents from triples of queue, number of incidents and failed calls of each."""
     return [
         make_incident(n, queue_arn=make_queue_arn(queue), failed_calls=calls, symptom=symptom)
         for queue, number, calls in counts
@@ -231,34 +236,40 @@ def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[
 
 
 def test_recommendation_counts_incidents_of_its_queue_and_symptom_unless_already_counted() -> None:
-    incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), symptom="kms_throttled")]
-    for task, counts in ((asked(), (2, 10, 1)), (asked(incidents=4, queues=3), (4, 0, 3))):
+    incidents = [
+        *make_incidents(("orders", 2, 5)),
+        *make_incidents(("orders", 7, 9), symptom="kms_throttled"),
+    ]
+    for task, counts in ((make_task(), (2, 10, 1)), (make_task(incidents=4, queues=3), (4, 0, 3))):
         (found,) = make_to_do_fields([task], incidents)["do_this_week"]
         assert (found["incidents"], found["failed_calls"], found["queues"]) == counts
 
 
 def test_same_recommendation_for_more_than_three_queues_is_merged_into_one() -> None:
-    assert len(merge_alike_recommendations([asked(name) for name in "abc"])) == 3
-    incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
-    every = [asked(name, case_id=name) for name in "abcd"]
+    assert len(merge_alike_recommendations([make_task(name) for name in "abc"])) == 3
+    incidents = make_incidents(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
+    every = [make_task(name, case_id=name) for name in "abcd"]
     (found,) = make_to_do_fields(every, incidents)["do_this_week"]
     assert (found["queue_arn"], found["case_id"], found["queues"]) == (make_queue_arn("c"), "c", 4)
     assert (found["incidents"], found["failed_calls"]) == (4, 10)
     assert (found["before"], found["after"]) == ("30", "45")
-    (differing,) = merge_alike_recommendations([asked(name, before=name) for name in "abcd"])
+    (differing,) = merge_alike_recommendations([make_task(name, before=name) for name in "abcd"])
     assert (differing.before, differing.after) == ("", "45")
 
 
 @pytest.mark.parametrize("name", ["after", "attribute", "symptom", "kind", "why", "owner"])
 def test_recommendation_that_differs_in_one_field_is_not_merged(name: str) -> None:
     assert (
-        len(merge_alike_recommendations([*map(asked, "abc"), asked("d", **{name: "other"})])) == 4
+        len(
+            merge_alike_recommendations([*map(make_task, "abc"), make_task("d", **{name: "other"})])
+        )
+        == 4
     )
 
 
 ASKED = st.lists(
     st.builds(
-        lambda queue, after, symptom: asked(f"q{queue}", after=after, symptom=symptom),
+        lambda queue, after, symptom: make_task(f"q{queue}", after=after, symptom=symptom),
         st.integers(0, 30),
         st.sampled_from(["45", "67"]),
         st.sampled_from([VISIBILITY, "kms_throttled"]),
@@ -274,7 +285,7 @@ def test_to_do_list_has_the_ten_recommendations_with_most_incidents_for_any_inpu
 ) -> None:
     one = merge_alike_recommendations(every)
     assert sum(task.queues for task in one) == len(every), "nothing is lost"
-    incidents = rows(*((task.queue_arn.rpartition(":")[2], 1, 2) for task in every))
+    incidents = make_incidents(*((task.queue_arn.rpartition(":")[2], 1, 2) for task in every))
     document = make_to_do_fields(every, incidents)
     announced, left_out = document["do_this_week"], document["do_this_week_left_out"]
     assert (len(announced), left_out) == (min(10, len(one)), max(0, len(one) - 10))
@@ -303,11 +314,11 @@ def test_to_do_list_puts_scan_findings_after_failed_calls_and_merges_them_by_kin
         (make_queue_arn("q-1"), "tag_not_understood", "Heal"),
         (make_queue_arn("q-2"), "tls_not_enforced", "no"),
     ]
-    asked = recommend_for_findings(found)
+    tasks = recommend_for_findings(found)
     caller = RecommendedTask(
         "name_code", "unknown_code", make_queue_arn("z"), "unknown:X", incidents=12
     )
-    (first, *others) = make_to_do_fields([*asked, caller], [])["do_this_week"]
+    (first, *others) = make_to_do_fields([*tasks, caller], [])["do_this_week"]
     assert first["kind"] == "name_code"
     assert [(task["kind"], task["queues"]) for task in others] == [
         ("add_alarms", 4),

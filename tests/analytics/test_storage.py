@@ -1,4 +1,4 @@
-"""Roots: the same answers from each kind; for lack of S3, Hadoop and Arrow read folders here."""
+"""Storage roots: folder, Hadoop and Arrow behave alike. Without S3 all three read folders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.analytics.trail_file_examples import GOOD
 
 
 class BucketInAFolder(ArrowStorage):
-    """A bucket needs no folders made before its objects."""
+    """Arrow storage in a folder that, like S3, needs no parent folders."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__("s3://bucket", SubTreeFileSystem(str(folder), LocalFileSystem()))
@@ -50,7 +50,7 @@ def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
 def test_storage_reads_and_lists_files_that_it_wrote_even_with_colons_in_names(
     root: Storage,
 ) -> None:
-    """Hadoop would take what stands before a colon for a scheme."""
+    """Hadoop reads the part before a colon as a URI scheme."""
     assert (root.list_folders("x"), root.list_file_sizes("x"), root.read("x/y")) == ([], {}, None)
     root.write("t:1/dt=1/t.parquet", b"old and longer")
     root.write("t:1/dt=1/t.parquet", bytes(range(256)))
@@ -73,7 +73,6 @@ def test_log_file_that_grows_after_listing_is_read_up_to_its_listed_size(root: S
 def test_folder_storage_skips_files_that_vanish_and_folders_with_undecodable_names(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """The folder is not taken for one that is not there, and Java is told no name that is none."""
     (tmp_path / "d" / "\udcff").mkdir(parents=True)
     (tmp_path / "d" / "stays").write_bytes(b"1")
     (tmp_path / "d" / "gone").symlink_to("nothing")
@@ -118,7 +117,6 @@ def test_folder_root_with_dots_or_links_is_resolved_as_spark_resolves_it(
 
 
 def test_failed_write_to_folder_storage_changes_nothing_and_leaves_no_file(tmp_path: Path) -> None:
-    """And nothing is left beside it."""
     storage = FolderStorage(str(tmp_path))
     storage.write("t/a", b"1")
     (tmp_path / "t" / "b").mkdir()
@@ -135,7 +133,7 @@ def test_failed_write_to_folder_storage_changes_nothing_and_leaves_no_file(tmp_p
 def test_hadoop_storage_that_cannot_read_raises_and_does_not_report_the_file_missing(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A whole night would else be without its files."""
+    """Otherwise a nightly run would silently lack all its trail files."""
     (tmp_path / "file").write_bytes(b"there")
     root = HadoopStorage(f"file://{tmp_path}", spark)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))

@@ -1,4 +1,4 @@
-"""One file's bytes: near-misses of legal gzip and JSON first; both readers give the same."""
+"""Reading one trail file: unreadable and unusual bytes, and agreement of both readers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_read_file_finds_no_failed_calls_in_real_records_of_other_services() -> 
 
 
 def test_native_reader_agrees_with_the_standard_library_reader_on_every_example_file() -> None:
-    """A file shows nothing of the one before."""
+    """The native reader is reused, so a file could leak into the next one."""
     native = make_file_reader()
     for name, written in {**make_readable_files(), "torn": GOOD[:-9], "good": GOOD}.items():
         found = native(written)
@@ -141,7 +141,7 @@ def test_native_reader_is_chosen_only_if_its_wheels_can_be_imported(
 def test_standard_library_reads_the_trail_if_a_wheel_is_missing(
     monkeypatch: pytest.MonkeyPatch, wheel: str
 ) -> None:
-    """A module of its own, so that no other test sees it."""
+    """Import a second copy of the module, so that no other test sees it."""
     monkeypatch.setitem(sys.modules, wheel, None)
     found = importlib.util.find_spec("analytics.trail_file")
     assert found
@@ -153,10 +153,10 @@ def test_standard_library_reads_the_trail_if_a_wheel_is_missing(
     assert alone.make_file_reader()(memoryview(GOOD)).record_count == 3
 
 
-# As Spark reads them.
+# Trail files read by Spark.
 
 FOLDER = "d [1]"
-# What tells whose policy it was is a word of ours: Spark takes text alone.
+# `refused_by` is an enum of Mendq, and Spark takes only text.
 REFUSED = {
     "eventName": "SendMessage",
     "errorCode": "AccessDenied",
@@ -170,7 +170,9 @@ def reader(request: pytest.FixtureRequest) -> Reader:
     return Reader(request.param)
 
 
-def read(spark: SparkSession, folder: Path, reader: Reader, files: dict[str, bytes]) -> DataFrame:
+def read_files(
+    spark: SparkSession, folder: Path, reader: Reader, files: dict[str, bytes]
+) -> DataFrame:
     (folder / FOLDER).mkdir()
     for name, written in files.items():
         (folder / FOLDER / f"{name}.json.gz").write_bytes(written)
@@ -178,7 +180,7 @@ def read(spark: SparkSession, folder: Path, reader: Reader, files: dict[str, byt
     return reader.read_in_spark(load_binary_files(spark, root, [FOLDER]), root)
 
 
-def row(name: str, reading: FileReading) -> dict[str, Any]:
+def make_row(name: str, reading: FileReading) -> dict[str, Any]:
     faults = [
         {"reason": why, "records": number}
         for why, number in reading.unreadable_count_by_reason.items()
@@ -191,7 +193,7 @@ def row(name: str, reading: FileReading) -> dict[str, Any]:
 def test_spark_reads_trail_files_into_the_rows_of_the_standard_library_reader(
     spark: SparkSession, tmp_path: Path, reader: Reader
 ) -> None:
-    """What lies deeper is not read: no listing names it, so quality would not say its calls."""
+    """Files in deeper folders are not read, because the listing does not name them."""
     names = ("types", "surrogate", "codes", "many", "visibility", "utf-16")
     files = {name: make_readable_files()[name] for name in names}
     files |= {"refused": pack_records([make_record("11-10 09:00", **REFUSED)])}
@@ -200,11 +202,11 @@ def test_spark_reads_trail_files_into_the_rows_of_the_standard_library_reader(
         (tmp_path / FOLDER / deeper).mkdir(parents=True)
         (tmp_path / FOLDER / deeper / "b.json.gz").write_bytes(GOOD)
     (tmp_path / FOLDER).rename(tmp_path / "moved")
-    frame = read(spark, tmp_path, reader, files)
+    frame = read_files(spark, tmp_path, reader, files)
     for deeper in ("x", "day=1"):
         (tmp_path / "moved" / deeper).rename(tmp_path / FOLDER / deeper)
-    found = {row["file"]: row.asDict(recursive=True) for row in frame.collect()}
-    expected = (row(name, read_file(written)) for name, written in files.items())
-    assert found == {row["file"]: row for row in expected}
+    found = {spark_row["file"]: spark_row.asDict(recursive=True) for spark_row in frame.collect()}
+    expected = (make_row(name, read_file(written)) for name, written in files.items())
+    assert found == {expected_row["file"]: expected_row for expected_row in expected}
     (call,) = found[f"{FOLDER}/refused.json.gz"]["calls"]
     assert call["refused_by"] == RefusedBy.RESOURCE_POLICY_DENIES

@@ -61,7 +61,6 @@ def test_week_without_nightly_runs_or_cases_reports_them_missing_and_counts_noth
 
 
 def test_week_summary_of_incidents_cases_and_files_equals_the_stored_document() -> None:
-    """Of what a case paged, the week's own alone; what failed calls and scans found alike."""
     fail_if_stale(WEEK_FILE)
     read_summary(to_json_bytes(count_week()))
 
@@ -182,7 +181,7 @@ def test_week_lists_its_50_worst_incidents_first_and_counts_the_rest() -> None:
     assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
 
 
-# Queues, people, times, names.
+# Queues, times and symptoms.
 
 
 def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
@@ -254,14 +253,14 @@ def test_unknown_error_codes_above_the_symptom_limit_are_merged_and_catalogue_sy
     )
 
 
-# How its nights were read.
+# The nightly runs of the week.
 
 READ = NightlyCounts(MONDAY, MADE_AT, "native", "", files=2, records=10_000, failed_calls=3)
 TWO_WEEKS_BEFORE = [MONDAY + timedelta(days=number) for number in range(-14, 0)]
 
 
-def files_of(read: NightlyCounts) -> list[dict[str, Any]]:
-    """A quality table that agrees with what a nightly run says of itself."""
+def make_file_rows(read: NightlyCounts) -> list[dict[str, Any]]:
+    """Make the quality rows that agree with the counts of a nightly run."""
     first = make_file_row("a", records=read.records, bytes=read.bytes)
     return [first, *(make_file_row(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
 
@@ -270,7 +269,7 @@ def test_nightly_run_of_a_week_is_torn_if_its_tables_differ_from_its_counts() ->
     """Tables that are not what the nightly run counted are torn."""
     reads = {day: replace(READ, day=day) for day in [*TWO_WEEKS_BEFORE, *DAYS[:6]]}
     reads[DAYS[1]] = replace(READ, day=DAYS[1], records=1_999)
-    quality = {day: files_of(read) for day, read in reads.items()}
+    quality = {day: make_file_rows(read) for day, read in reads.items()}
     quality[DAYS[2]] = quality[DAYS[2]][:-1]
     for day, name in ((DAYS[3], "bytes"), (DAYS[4], "records")):
         quality[day] = [{**row, name: 7} for row in quality[day]]

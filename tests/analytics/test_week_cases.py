@@ -1,4 +1,4 @@
-"""What cases tell of a week: who waits for a person, what it cost, what is earned, what helps."""
+"""Summary fields from cases: open cases, impact, candidates for heal, and the comparison."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ WEEK_DAYS = parse_week_days(WEEK)
 HOW_IT_STANDS = {"backlog": 7, "oldest_age_seconds": 90}
 
 
-def ids(*lives: CaseTimeline) -> list[str]:
+def list_open_case_ids(*lives: CaseTimeline) -> list[str]:
     return [case["case_id"] for case in make_open_case_fields(lives, {})["open_now"]]
 
 
 def test_open_cases_that_wait_for_a_person_are_listed_urgent_first_then_oldest_first() -> None:
-    """Urgent ones before others, in each the older; what goes on by itself waits for nobody."""
-    assert ids(
+    assert list_open_case_ids(
         make_timeline(("overridden", "11-01 09:00"), case_id="f"),
         make_timeline(("proposed", "11-02 09:00"), case_id="e"),
         make_timeline(("escalated", "11-03 09:00"), case_id="d"),
@@ -138,8 +137,8 @@ PROPOSED, APPROVED = ("proposed", "11-10 09:00"), ("approved", "11-10 10:00")
 HELD = (("applied", "11-10 10:01"), ("verified", "11-10 11:00"), ("closed", "11-12 11:00"))
 
 
-def answered(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
-    """A proposal, and each state that came of the one before."""
+def make_answered_proposal(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
+    """Make a case that begins with a proposal and continues with `states`."""
     lived = make_timeline(PROPOSED, *states, **fields).transitions
     before = (None, *(transition.state for transition in lived))
     return CaseTimeline(
@@ -151,23 +150,23 @@ def answered(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
 
 
 def test_queue_with_five_approved_proposals_of_five_is_a_candidate_for_heal() -> None:
-    lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
+    lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
     assert find_candidates_for_heal(WEEK_DAYS, lives[1:]) == []
     unanswered = make_timeline(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, unanswered]) == [
         {"queue_arn": make_queue_arn("orders"), "symptom": "visibility_timeout_too_short",
          "approved": 5, "asked": 5, "kind": "consider_heal"}
     ]  # fmt: skip
-    elsewhere = answered(APPROVED, ("rolled_back", "11-11 09:00"), queue="other")
+    elsewhere = make_answered_proposal(APPROVED, ("rolled_back", "11-11 09:00"), queue="other")
     assert len(find_candidates_for_heal(WEEK_DAYS, [*lives, elsewhere])) == 1
 
 
 @pytest.mark.parametrize("ending", ["rolled_back", "ineffective", "overridden", "expired"])
 def test_declined_or_failed_proposal_ends_the_candidacy_for_heal(ending: str) -> None:
-    lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(9)]
-    failed = answered(APPROVED, (ending, "11-11 09:00"), case_id="failed")
-    assert find_candidates_for_heal(WEEK_DAYS, [*lives, failed]) == []
-    declined = answered(("declined", "11-10 10:00"), case_id="declined")
+    lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(9)]
+    failed_case = make_answered_proposal(APPROVED, (ending, "11-11 09:00"), case_id="failed")
+    assert find_candidates_for_heal(WEEK_DAYS, [*lives, failed_case]) == []
+    declined = make_answered_proposal(("declined", "11-10 10:00"), case_id="declined")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, declined]) == []
 
 
@@ -175,11 +174,11 @@ def test_declined_or_failed_proposal_ends_the_candidacy_for_heal(ending: str) ->
 def test_approvals_older_than_thirteen_weeks_do_not_count_for_heal(
     when: str, *, counts: bool
 ) -> None:
-    lives = [answered(("approved", when), case_id=f"{n}") for n in range(5)]
+    lives = [make_answered_proposal(("approved", when), case_id=f"{n}") for n in range(5)]
     assert bool(find_candidates_for_heal(WEEK_DAYS, lives)) is counts
 
 
-def failed(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
+def make_failed_incident(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
     first = make_time(f"11-{day:02} 09:00") + timedelta(minutes=minutes)
     return make_incident(
         1,
@@ -193,19 +192,26 @@ def failed(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
     )
 
 
-def compared(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
+def compare_incidents(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
     by_day = {day: [row for row in rows if row["first_failure"].date() == day] for day in days}
     return [[*comparison.values()][1:] for comparison in compare_fixed_and_untouched(rows, by_day)]
 
 
 def test_fixed_incidents_are_compared_with_untouched_incidents_that_recovered() -> None:
-    fixed = [failed(9, outcome=word, seconds_to_heal=40.0) for word in ("healed", "approved")]
-    left = [failed(10, queue_arn=make_queue_arn(word), outcome=word)
+    fixed = [
+        make_failed_incident(9, outcome=word, seconds_to_heal=40.0)
+        for word in ("healed", "approved")
+    ]
+    left = [make_failed_incident(10, queue_arn=make_queue_arn(word), outcome=word)
             for word in ("observed", "proposed", "expired", "refused", "declined")]  # fmt: skip
-    assert compared(*fixed, *left) == [[2, 40.0, 5, 5, 60.0]]
-    others = [failed(10, outcome=word) for word in ("escalated", "not_seen", "applied")]
-    assert compared(*others) == []
-    assert compared(failed(10, found_by="scan", failed_calls=0)) == [], "nobody sees it recover"
+    assert compare_incidents(*fixed, *left) == [[2, 40.0, 5, 5, 60.0]]
+    others = [
+        make_failed_incident(10, outcome=word) for word in ("escalated", "not_seen", "applied")
+    ]
+    assert compare_incidents(*others) == []
+    assert compare_incidents(make_failed_incident(10, found_by="scan", failed_calls=0)) == [], (
+        "nobody sees it recover"
+    )
 
 
 @pytest.mark.parametrize(
@@ -218,11 +224,13 @@ def test_fixed_incidents_are_compared_with_untouched_incidents_that_recovered() 
 def test_untouched_incident_that_fails_again_within_a_day_has_not_recovered(
     minutes: int, over: dict[str, Any], recovered: int
 ) -> None:
-    again = failed(10, minutes, outcome="not_seen", **over)
-    assert [comparison[2:4] for comparison in compared(failed(10), again)] == [[1, recovered]]
+    again = make_failed_incident(10, minutes, outcome="not_seen", **over)
+    assert [
+        comparison[2:4] for comparison in compare_incidents(make_failed_incident(10), again)
+    ] == [[1, recovered]]
 
 
 def test_untouched_incident_is_not_compared_if_the_day_after_was_not_read() -> None:
-    assert compared(failed(15)) == []
-    assert compared(failed(10), days=DAYS[:2]) == []
-    assert compared(failed(10), days=DAYS[:3]) == [[0, None, 1, 1, 60.0]]
+    assert compare_incidents(make_failed_incident(15)) == []
+    assert compare_incidents(make_failed_incident(10), days=DAYS[:2]) == []
+    assert compare_incidents(make_failed_incident(10), days=DAYS[:3]) == [[0, None, 1, 1, 60.0]]

@@ -1,4 +1,4 @@
-"""A week's document from what lies in folders."""
+"""The weekly job from stored tables, cases and findings to summary.json."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def put_nightly(account: NightlyFolders, day: date, *incidents: dict[str, Any]) 
     account.put("quality", f"{day:%m-%d}", [make_file_row("a")])
 
 
-def put_read(account: NightlyFolders, read_of: NightlyCounts, **document: object) -> None:
+def put_nightly_counts(account: NightlyFolders, read_of: NightlyCounts, **document: object) -> None:
     content = json.dumps(read_of.document() | document).encode()
     FolderStorage(str(account.out)).write(make_nightly_counts_key(read_of.day), content)
 
 
-def written(
+def write_summary(
     account: NightlyFolders, made_at: datetime = MADE_AT, scheduled_at: datetime | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The document, and what was said."""
+    """Write the summary. Return its document and the printed lines."""
     cases = FolderStorage(str(account.cases)) if account.cases.exists() else None
     seen = (
         load_week_cases(cases, FolderStorage(str(account.folder / "findings")), WEEK)
@@ -58,7 +58,7 @@ def written(
     return document, said
 
 
-def paging(case_id: str, when: str, **fields: Any) -> dict[str, Any]:
+def make_notified_transition(case_id: str, when: str, **fields: Any) -> dict[str, Any]:
     seen = {"first_at": "11-09 08:00", "last_at": "11-09 08:10"}
     return make_transition(1, "escalated", when, **seen, case_id=case_id, notified=True) | fields
 
@@ -66,7 +66,7 @@ def paging(case_id: str, when: str, **fields: Any) -> dict[str, Any]:
 def test_weekly_job_without_tables_writes_a_summary_with_every_nightly_run_missing(
     account: NightlyFolders,
 ) -> None:
-    document, said = written(account)
+    document, said = write_summary(account)
     assert document["totals"]["incidents"] == 0
     assert {nightly_run["verdict"] for nightly_run in document["not_seen"]["nightly_runs"]} == {
         "missing"
@@ -85,10 +85,14 @@ def test_weekly_summary_joins_tables_cases_and_nightly_counts_and_can_be_repeate
     for day in (partial, partial + timedelta(days=1)):
         put_nightly(account, day)
     for back in range(15):
-        put_read(account, replace(READ, day=MONDAY - timedelta(days=back)))
-    put_read(account, replace(READ, day=partial, made_at=datetime(2026, 10, 12, 2, tzinfo=UTC)))
-    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
-    document, _ = written(account)
+        put_nightly_counts(account, replace(READ, day=MONDAY - timedelta(days=back)))
+    put_nightly_counts(
+        account, replace(READ, day=partial, made_at=datetime(2026, 10, 12, 2, tzinfo=UTC))
+    )
+    account.record_transitions(
+        make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
+    )
+    document, _ = write_summary(account)
     assert document["totals"]["incidents"] == 2
     earlier = [(week["week"], week["nightly_runs"]) for week in document["previous_weeks"]]
     assert earlier == [("2026-W42", 1), ("2026-W45", 1)]
@@ -97,7 +101,7 @@ def test_weekly_summary_joins_tables_cases_and_nightly_counts_and_can_be_repeate
     assert document["reached_a_person"]["total"] == 1
     (recommendation,) = document["do_this_week"]
     assert (recommendation["kind"], recommendation["incidents"]) == ("fix", 2)
-    again, _ = written(account, MADE_AT + timedelta(days=1))
+    again, _ = write_summary(account, MADE_AT + timedelta(days=1))
     assert again["made_at"] != document["made_at"]
     assert {**again, "made_at": ""} == {**document, "made_at": ""}
 
@@ -107,11 +111,11 @@ def test_summary_begins_with_the_first_day_of_any_table_or_nightly_count(
 ) -> None:
     put_nightly(account, date(2026, 11, 11), make_incident(1))
     (account.out / "quality" / "notes").mkdir()
-    assert written(account)[0]["not_seen"]["began"] == "2026-11-11"
-    put_read(account, replace(READ, day=date(2026, 11, 10), records=0))
-    put_read(account, replace(READ, day=date(2026, 11, 14)), day="2026-11-15")
+    assert write_summary(account)[0]["not_seen"]["began"] == "2026-11-11"
+    put_nightly_counts(account, replace(READ, day=date(2026, 11, 10), records=0))
+    put_nightly_counts(account, replace(READ, day=date(2026, 11, 14)), day="2026-11-15")
     FolderStorage(str(account.out)).write(make_nightly_counts_key(date(2026, 11, 15)), b"{")
-    seen = written(account)[0]["not_seen"]
+    seen = write_summary(account)[0]["not_seen"]
     assert seen["began"] == "2026-11-10"
     verdicts = [nightly_run["verdict"] for nightly_run in seen["nightly_runs"]]
     assert verdicts[5:] == ["missing"] * 2, "what tells of another day is not believed"
@@ -121,10 +125,10 @@ def test_weekly_job_for_an_unfinished_week_prints_that_its_report_is_not_sent(
     account: NightlyFolders,
 ) -> None:
     sunday = datetime(2026, 11, 15, 12, tzinfo=UTC)
-    document, said = written(account, sunday)
+    document, said = write_summary(account, sunday)
     assert said[-1] == "2026-W46 is not over: its report will be made, but not sent"
     assert document["not_seen"]["week_is_over"] is False
-    document, said = written(account, sunday, sunday + timedelta(days=1))
+    document, said = write_summary(account, sunday, sunday + timedelta(days=1))
     assert len(said) == 1
     assert document["not_seen"]["week_is_over"] is True
 
@@ -140,7 +144,7 @@ def test_fix_of_months_ago_that_is_still_set_is_recommended_for_the_template(
     long_ago |= {"steps": [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]}
     for n, state in enumerate(("applied", "verified", "watching"), 1):
         account.record_transitions(make_transition(n, state, f"08-19 1{n}:00", **long_ago))
-    (asked,) = written(account)[0]["do_this_week"]
+    (asked,) = write_summary(account)[0]["do_this_week"]
     assert (asked["kind"], asked["why"]) == ("write_into_template", "stands")
     assert (asked["before"], asked["after"]) == ("30", "45")
 
@@ -149,7 +153,9 @@ def test_backlog_of_a_waiting_case_comes_from_the_latest_readable_scan(
     account: NightlyFolders,
 ) -> None:
     findings, odd = FolderStorage(str(account.folder / "findings")), {"backlog": -1}
-    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
+    account.record_transitions(
+        make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
+    )
     orders = {"backlog": 7, "oldest_age_seconds": 90}
     for at, queues in (
         ("15/23", {make_queue_arn("orders"): {"backlog": 1}}),
@@ -164,13 +170,13 @@ def test_backlog_of_a_waiting_case_comes_from_the_latest_readable_scan(
         findings.write(
             "notes/06.json", json.dumps({"queues": {make_queue_arn("orders"): odd}}).encode()
         )
-        (waiting,) = written(account)[0]["open_now"]
+        (waiting,) = write_summary(account)[0]["open_now"]
         assert waiting.items() >= orders.items()
     odd |= {"oldest_age_seconds": True, "more": 2}
     findings.write(
         "dt=2026-11-18/00.json", json.dumps({"queues": {make_queue_arn("orders"): odd}}).encode()
     )
-    (waiting,) = written(account)[0]["open_now"]
+    (waiting,) = write_summary(account)[0]["open_now"]
     assert (waiting["backlog"], waiting["oldest_age_seconds"]) == (None, None)
 
 
@@ -183,12 +189,16 @@ def test_findings_of_the_last_scan_of_the_week_become_recommendations(
         "symptom": "alarm_missing",
         "because": "none watches it",
     }
-    account.record_transitions(paging("visibility_timeout_too_short-1", "11-10 09:00"))
+    account.record_transitions(
+        make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
+    )
     for at, listed in (("15/22", []), ("15/23", [found]), ("16/00", [])):
         document = {"schema": 1, "findings": listed}
         findings.write(f"dt=2026-11-{at}.json", json.dumps(document).encode())
-    asked = {task["kind"]: task for task in written(account)[0]["do_this_week"]}
+    asked = {task["kind"]: task for task in write_summary(account)[0]["do_this_week"]}
     assert asked["add_alarms"]["reason"] == "none watches it"
     for content in (b"{", b"[]", b'{"findings": [{}]}', b'{"findings": 3}'):
         findings.write("dt=2026-11-15/23.json", content)
-        assert "add_alarms" not in {task["kind"] for task in written(account)[0]["do_this_week"]}
+        assert "add_alarms" not in {
+            task["kind"] for task in write_summary(account)[0]["do_this_week"]
+        }

@@ -1,4 +1,4 @@
-"""Rows of tables and cases as a week finds them; all of it is made up."""
+"""Made-up table rows and cases of one week."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def make_file_row(name: str, **fields: Any) -> dict[str, Any]:
 def make_week_input(
     incidents: RowsByDay, quality: RowsByDay | None = None, **fields: Any
 ) -> WeekInput:
-    """Days with incidents, and without files unless those are given."""
+    """Make the input of a week. Without `quality` no day has trail files."""
     return WeekInput(incidents, quality or dict.fromkeys(incidents, ()), **fields)
 
 
 def make_week_summary(
     incidents: RowsByDay, quality: RowsByDay | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """The document of a week in which that was seen."""
+    """Return the summary document of a week."""
     return make_summary(WEEK, make_week_input(incidents, quality, **fields), MADE_AT)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 
-def tables_of(page: str) -> list[list[list[str]]]:
+def read_tables(page: str) -> list[list[list[str]]]:
     """Tables of rows of cells; the rule below the headings is a row too."""
     blocks = re.findall(r"(?:^\|.*\|\n)+", page, re.MULTILINE)
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bench import pages
 from bench.pages import GOALS, PartMeasures
 from bench.rounds import Cost, Measure
-from tests.bench.markdown import tables_of
+from tests.bench.markdown import read_tables
 
 
 def _nightly(**more: Measure) -> PartMeasures:
@@ -16,10 +16,10 @@ def _nightly(**more: Measure) -> PartMeasures:
 
 def test_performance_page_lists_every_goal_and_every_measure() -> None:
     page = pages.make_performance_page({"nightly": _nightly(), "handler": _nightly()})
-    goals, *measures = tables_of(page)
+    goals, *measures = read_tables(page)
     assert [row[0] for row in goals[2:]] == [goal.text for goal in GOALS]
     assert [table[2][0] for table in measures] == ["limit"] * 2
-    assert {len({len(row) for row in table}) for table in tables_of(page)} == {1}
+    assert {len({len(row) for row in table}) for table in read_tables(page)} == {1}
     assert "native reader | 900 ms | 1.80" in page
     assert "Taken 2026-11-22T01:00Z by `make bench` on 2 cores." in page
     assert "{" not in page

@@ -93,11 +93,11 @@ class Chromium:
         return answer["result"].get("value")
 
     @property
-    def fetched(self) -> list[str]:
+    def requested_urls(self) -> list[str]:
         """The addresses that the page asked for and its policy let through."""
         self.call("Page.enable")  # answered after every event that was on its way
-        sent = self._of("Network.requestWillBeSent")
-        failed = self._of("Network.loadingFailed")
+        sent = self._list_event_parameters("Network.requestWillBeSent")
+        failed = self._list_event_parameters("Network.loadingFailed")
         stopped = {
             failure["requestId"] for failure in failed if failure.get("blockedReason") == "csp"
         }
@@ -106,13 +106,13 @@ class Chromium:
         ]
 
     @property
-    def stopped(self) -> list[str]:
+    def blocked_messages(self) -> list[str]:
         """What the browser says that the page's policy stopped."""
         self.call("Log.enable")
-        entries = [entry["entry"] for entry in self._of("Log.entryAdded")]
+        entries = [entry["entry"] for entry in self._list_event_parameters("Log.entryAdded")]
         return [entry["text"] for entry in entries if entry["source"] == "security"]
 
-    def _of(self, method: str) -> list[dict[str, Any]]:
+    def _list_event_parameters(self, method: str) -> list[dict[str, Any]]:
         return [event["params"] for event in self._events if event["method"] == method]
 
     def print_a4(self, path: Path) -> None:

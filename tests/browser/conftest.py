@@ -1,4 +1,4 @@
-"""One browser for all tests of the folder; they say why they skip where there is none."""
+"""Fixtures of the browser tests. They skip with a reason if no browser is installed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 @pytest.fixture
-def opened(tmp_path: Path, browser: Chromium) -> Callable[..., Chromium]:
-    """Opens HTML at a width in CSS pixels, light unless told."""
+def open_page(tmp_path: Path, browser: Chromium) -> Callable[..., Chromium]:
+    """Open HTML at a width in CSS pixels, in light colours unless `dark`."""
 
-    def open_page(html: str, width: int = CONTEXT, *, dark: bool = False) -> Chromium:
+    def open_html(html: str, width: int = CONTEXT, *, dark: bool = False) -> Chromium:
         path = tmp_path / "report.html"
         path.write_text(html, encoding="utf-8")
         browser.open(path, width, dark=dark)
         return browser
 
-    return open_page
+    return open_html

@@ -1,4 +1,4 @@
-"""The weeks that the browser shows: all kinds of them."""
+"""Report pages and mails of sample weeks for the browser tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report as a reader's browser shows it: at a desk, on a phone, in the dark, on paper."""
+"""The report in a browser: desktop, phone, dark mode and print."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _violations(shown: Any, rules: str) -> Any:
 
 @pytest.mark.parametrize(("name", "width", "dark"), LOOKED_AT)
 def test_report_page_fits_the_window_and_meets_its_policy_and_accessibility_rules(
-    opened: Any, rules: str, name: str, width: int, dark: bool
+    open_page: Any, rules: str, name: str, width: int, dark: bool
 ) -> None:
-    shown = opened(make_report_html(name), width, dark=dark)
-    assert shown.stopped == [], "what a policy stopped, also in a style or a picture"
+    shown = open_page(make_report_html(name), width, dark=dark)
+    assert shown.blocked_messages == [], "what a policy stopped, also in a style or a picture"
     shown.evaluate(OPEN_ALL)
     assert shown.evaluate("innerWidth") == width
     assert shown.evaluate("document.documentElement.scrollWidth") == width
@@ -73,9 +73,9 @@ def test_report_page_fits_the_window_and_meets_its_policy_and_accessibility_rule
 @pytest.mark.parametrize("name", ["busy", "quiet", "scan-only", "largest", "long-names"])
 @pytest.mark.parametrize(("width", "dark"), [(600, False), (PHONE, True)])
 def test_report_mail_fits_the_window_and_meets_accessibility_rules(
-    opened: Any, rules: str, name: str, width: int, dark: bool
+    open_page: Any, rules: str, name: str, width: int, dark: bool
 ) -> None:
-    shown = opened(make_mail_html(name), width, dark=dark)
+    shown = open_page(make_mail_html(name), width, dark=dark)
     assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert shown.evaluate(SPILLS) == []
     # A mail stands within the page of a mail program, whose landmarks are not its own.
@@ -86,12 +86,12 @@ def test_report_mail_fits_the_window_and_meets_accessibility_rules(
 
 
 def test_report_of_a_quiet_week_is_one_card_and_waiting_cases_come_before_the_headline(
-    opened: Any,
+    open_page: Any,
 ) -> None:
-    quiet = opened(make_report_html("quiet"))
+    quiet = open_page(make_report_html("quiet"))
     assert quiet.evaluate("document.querySelectorAll('.card, .tile, table').length") == 1
     assert "7 of 7 days read" in quiet.evaluate("document.querySelector('.card').textContent")
-    shown = opened(make_report_html("scan-only"))
+    shown = open_page(make_report_html("scan-only"))
     tops = "['.open', 'h1', '.tiles', '#days'].map(it => document.querySelector(it).offsetTop)"
     found = shown.evaluate(tops)
     assert found == sorted(found)
@@ -112,12 +112,12 @@ HEAD = "getComputedStyle(document.querySelector('.cases td.where'), '::before').
 
 
 def test_report_shows_one_chart_per_width_and_colour_scheme_and_row_labels_on_a_phone(
-    opened: Any,
+    open_page: Any,
 ) -> None:
     chosen = set()
     for width, head in ((CONTEXT, "none"), (PHONE, '"Queue"')):
         for dark in (False, True):
-            shown = opened(make_report_html("busy"), width, dark=dark)
+            shown = open_page(make_report_html("busy"), width, dark=dark)
             (one,) = shown.evaluate(SHOWN)
             chosen.add(one)
         assert shown.evaluate(HEAD) == head
@@ -128,9 +128,9 @@ IS_SHOWN = "document.querySelector('details.more table').checkVisibility()"
 
 
 def test_report_prints_on_a4_in_light_colours_with_all_rows_unfolded(
-    opened: Any, tmp_path: Path
+    open_page: Any, tmp_path: Path
 ) -> None:
-    shown = opened(make_report_html("busy"), CONTEXT, dark=True)
+    shown = open_page(make_report_html("busy"), CONTEXT, dark=True)
     path = tmp_path / "busy.pdf"
     shown.print_a4(path)
     assert b"/MediaBox [0 0 594.9" in path.read_bytes()
@@ -144,7 +144,7 @@ def test_report_prints_on_a4_in_light_colours_with_all_rows_unfolded(
         }
         & fills
     )
-    shown = opened(make_report_html("largest"))
+    shown = open_page(make_report_html("largest"))
     assert not shown.evaluate(IS_SHOWN)
     shown.call("Emulation.setEmulatedMedia", media="print")
     assert shown.evaluate(IS_SHOWN)

@@ -1,4 +1,4 @@
-"""What the documents derive from the code is whole; that it is not stale, `make check` says."""
+"""Texts in the docs that are derived from the code. `make check` finds stale ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 EVERY_PAGE = [ROOT / "README.md", *DOCS.rglob("*.md")]
 
 
-def _page(name: str) -> str:
+def _read_page(name: str) -> str:
     """The page's text on one line."""
     return " ".join((DOCS / name).read_text().split())
 
@@ -29,10 +29,10 @@ def test_every_function_for_derived_text_is_used_once_in_the_docs() -> None:
     text = "".join(page.read_text() for page in EVERY_PAGE)
     marks = [mark["name"] for mark in derive.DERIVED_PART_PATTERN.finditer(text)]
     assert text.count("(make docs) -->") == len(marks) == len(set(marks))
-    assert {name.partition(" ")[0] for name in marks} == set(_pieces())
+    assert {name.partition(" ")[0] for name in marks} == set(_list_derived_functions())
 
 
-def _pieces() -> Iterator[str]:
+def _list_derived_functions() -> Iterator[str]:
     """The functions that say a piece of a page: they take a name, numbers or the stack alone."""
     for place, module in derive.MODULE_BY_NAME.items():
         for name, function in inspect.getmembers(module, inspect.isfunction):
@@ -48,7 +48,7 @@ def _pieces() -> Iterator[str]:
 
 
 def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
-    page, bounds = _page("redrive-stages.md"), Bounds()
+    page, bounds = _read_page("redrive-stages.md"), Bounds()
     for sentence in (
         f"**Canary.** {bounds.canary} messages",
         f"{bounds.growth} times what the one before has proven",

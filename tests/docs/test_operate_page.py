@@ -1,4 +1,4 @@
-"""What docs/operate.md looks up by its name is there."""
+"""Resources that docs/operate.md looks up by name."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from tests.infra.synthesized import template_of
 NAMED = re.compile(r"ResourceType=='([\w:]+)' && starts_with\(LogicalResourceId, '(\w+)'\)")
 
 
-def _named() -> list[tuple[str, str]]:
+def _list_lookups() -> list[tuple[str, str]]:
     return [lookup for page in PAGES for lookup in NAMED.findall(page.read_text())]
 
 
 def test_resource_that_the_docs_look_up_by_name_exists_once_in_the_stack() -> None:
     found = [
         [name for name in template_of("default").all(kind) if name.startswith(start)]
-        for kind, start in _named()
+        for kind, start in _list_lookups()
     ]
     assert len(found) >= 2
     assert [len(names) for names in found] == [1] * len(found)

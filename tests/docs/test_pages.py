@@ -1,4 +1,4 @@
-"""What the pages of redriving say of the filter, and a runbook of StartNightly, is what they do."""
+"""Examples and limits on the redrive pages and in the nightly runbook match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of the documents stand alone, say what they show, and fit a phone."""
+"""Pictures of the docs: dark mode, size, texts and placement."""
 
 from __future__ import annotations
 

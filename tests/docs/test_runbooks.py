@@ -1,4 +1,4 @@
-"""A runbook says within a screen what to do, every code of its symptom among it; then why."""
+"""Runbooks: headings, commands, and every code of their symptom."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from tests.source_files import ROOT
 PAGES = sorted({*RUNBOOKS.glob("*.md")} - {OVERVIEW})
 PARTS = ("Impact", "Do now", "Verify", "Undo", "Why")
 SCREEN, COLUMNS = 45, 100
-# What is typed: a command of Mendq's or of AWS's with all that it takes, or a shell's.
+# A complete command of `mendq`, `aws` or the shell.
 _TYPED = re.compile(r"^ *(?:mendq|aws|gunzip) .+$|`(?:mendq|aws) [^`]+`", re.MULTILINE)
 # The ceiling is asked of a visibility timeout that goes up, and this one goes down.
 NEVER = {"visibility_timeout_too_long": {"over_ceiling", "over_retention", "over_in_flight"}}
 
 
-def _parts(page: Path) -> dict[str, str]:
-    """What stands below each heading of the second level."""
+def _read_parts(page: Path) -> dict[str, str]:
+    """Return the text below each heading of the second level."""
     _, *rest = re.split(r"^## (.+)\n", page.read_text(), flags=re.MULTILINE)
     return dict(zip(rest[::2], rest[1::2], strict=True))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_runbook_has_its_headings_in_order_and_its_steps_fit_on_a_screen(page: Path) -> None:
-    parts = _parts(page)
+    parts = _read_parts(page)
     assert tuple(parts) == PARTS, f"{page.name} needs the headings {', '.join(PARTS)} in this order"
     empty = [heading for heading, text in parts.items() if not text.strip()]
     assert not empty, f"{page.name}: write something below {', '.join(empty)}"
@@ -60,7 +60,7 @@ def test_runbook_has_its_headings_in_order_and_its_steps_fit_on_a_screen(page: P
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_in_a_runbook_name_the_region(page: Path) -> None:
-    """The page or alarm does so, and whoever reads it has another region as the default."""
+    """The operator's default region may be another than the alarm's."""
     texts = (*read_command_lines(page), *read_inline_code(page))
     typed = [command for text in texts for command in list_commands_in(text) if " --" in command]
     regional = [command for command in typed if not command.startswith("aws iam ")]
@@ -68,40 +68,40 @@ def test_commands_in_a_runbook_name_the_region(page: Path) -> None:
     assert without == [], f"{page.name}: write `--region REGION` into these commands"
 
 
-def _reached(function: object, seen: set[FunctionType]) -> set[FunctionType]:
-    """The functions of the catalogue that `function` names, however far, and itself."""
+def _find_called_functions(function: object, seen: set[FunctionType]) -> set[FunctionType]:
+    """Add `function` and all catalogue functions that it names, directly or not, to `seen`."""
     if not str(getattr(function, "__module__", "")).startswith("mendq.catalogue"):
         return seen
     if isinstance(function, type):
         for name in [name for name in vars(function) if not name.startswith("__")]:
-            _reached(vars(function)[name], seen)
+            _find_called_functions(vars(function)[name], seen)
     if isinstance(function, FunctionType) and function not in seen:
         seen.add(function)
-        names = {name for code in _within(function.__code__) for name in code.co_names}
+        names = {name for code in _iterate_code(function.__code__) for name in code.co_names}
         spaces = [function.__globals__]
         spaces += [
             vars(value) for value in map(spaces[0].get, names) if isinstance(value, ModuleType)
         ]
         for member in (space[name] for space in spaces for name in names & space.keys()):
-            _reached(member, seen)
+            _find_called_functions(member, seen)
     return seen
 
 
-def _within(code: CodeType) -> Iterator[CodeType]:
+def _iterate_code(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _within(constant)
+            yield from _iterate_code(constant)
 
 
-def _texts(function: FunctionType) -> set[str]:
+def _find_string_literals(function: FunctionType) -> set[str]:
     return set(re.findall(r'"([a-z_]+)"', inspect.getsource(function)))
 
 
-def _codes(symptom: Symptom) -> tuple[set[str], set[str]]:
-    """What its plan may say: all codes, and those that open a case or page."""
-    functions = _reached(symptom.plan, set())
-    codes = set().union(*map(_texts, functions)) & list_emitted_codes() - NEVER.get(
+def _find_codes(symptom: Symptom) -> tuple[set[str], set[str]]:
+    """Return all codes of the symptom's plan, and those that open a case or notify people."""
+    functions = _find_called_functions(symptom.plan, set())
+    codes = set().union(*map(_find_string_literals, functions)) & list_emitted_codes() - NEVER.get(
         symptom.name, set()
     )
     if symptom.name == "access_denied":
@@ -119,7 +119,7 @@ PLANNED = [symptom for symptom in CATALOGUE if symptom.plan is not None]
 def test_runbook_explains_every_code_of_its_symptom_and_notified_codes_before_why(
     symptom: Symptom,
 ) -> None:
-    codes, heard = _codes(symptom)
+    codes, heard = _find_codes(symptom)
     text = (ROOT / symptom.runbook).read_text()
     before, _, _ = text.partition("\n## Why\n")
     assert codes, "every plan may refuse"
@@ -128,9 +128,11 @@ def test_runbook_explains_every_code_of_its_symptom_and_notified_codes_before_wh
 
 
 def test_codes_of_a_symptom_include_those_of_the_functions_that_its_plan_calls() -> None:
-    too_short = _codes(next(symptom for symptom in PLANNED if "too_short" in symptom.name))
+    too_short = _find_codes(next(symptom for symptom in PLANNED if "too_short" in symptom.name))
     assert {"over_in_flight", "race_or_retries", "tag_unreadable"} <= too_short[1]
-    waiting = _codes(next(symptom for symptom in PLANNED if symptom.name == "dlq_messages_waiting"))
+    waiting = _find_codes(
+        next(symptom for symptom in PLANNED if symptom.name == "dlq_messages_waiting")
+    )
     assert {"cause_first", "redrive_too_slow"} <= waiting[0]
     assert ("cause_first" in waiting[1], "redrive_too_slow" in waiting[1]) == (False, True)
 

@@ -1,4 +1,4 @@
-"""The threat model's pages: each claim is held by something there, and the roles are as told."""
+"""Threat model pages: every claim links to a test or proof, and roles are minimal."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_emr_package_without_the_checkout_runs_the_nightly_job_on_a_local_cluste
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
     nightly = json.loads((account.folder / "out/nightly/dt=2026-11-10/nightly.json").read_text())
     assert nightly["reader"] == "native", nightly
-    [incident] = account.rows("incidents", "11-10")
+    [incident] = account.read_rows("incidents", "11-10")
     assert incident["failed_calls"] == 8
 
 

@@ -1,4 +1,4 @@
-"""What moto's SES has sent, and who may send there."""
+"""Mails that moto's SES has sent."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def verify_identity(account: Account, identity: str = SENDER) -> None:
 
 
 def read_sent_mails(account: Account) -> list[EmailMessage]:
-    """Every message, oldest first; `account` has to be in moto."""
+    """Return all mails, oldest first. `account` must be a moto account."""
     assert account.clients.region == REGION
     found: list[Any] = ses_backends[ACCOUNT][REGION].sent_messages
     assert all(isinstance(message, RawMessage) for message in found)
-    return [_parsed(message) for message in found]
+    return [_parse(message) for message in found]
 
 
 def list_recipients(account: Account) -> list[str]:
     return [str(message["To"]) for message in read_sent_mails(account)]
 
 
-def _parsed(each: RawMessage) -> EmailMessage:
+def _parse(each: RawMessage) -> EmailMessage:
     parsed = message_from_string(each.raw_data, policy=default)
     assert isinstance(parsed, EmailMessage)
     return parsed

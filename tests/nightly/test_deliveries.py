@@ -1,4 +1,4 @@
-"""A channel of a week is one run's at a time, and sends once."""
+"""Delivery claims: one run at a time sends a week's report on a channel."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ LAMBDA_RETRIES_AFTER_SECONDS = (60, 120)
 KEY = "report/week=2026-W46/delivered/verdict.json"
 
 
-def marked(account: Account, owner: str = "run-1") -> DeliveryClaims:
+def make_claims(account: Account, owner: str = "run-1") -> DeliveryClaims:
     return DeliveryClaims(account.clients.s3, "cases", "2026-W46", owner, lambda: account.now)
 
 
-def mark(account: Account) -> dict[str, Any]:
+def read_claim(account: Account) -> dict[str, Any]:
     found = account.clients.s3.get_object(Bucket="cases", Key=KEY)["Body"].read()
     read: dict[str, Any] = json.loads(found)
     return read
@@ -30,16 +30,16 @@ def mark(account: Account) -> dict[str, Any]:
 def test_delivery_claim_of_another_run_blocks_the_channel_until_the_claim_expires(
     account: Account,
 ) -> None:
-    assert marked(account).claim_channel("verdict")
-    before = mark(account)
+    assert make_claims(account).claim_channel("verdict")
+    before = read_claim(account)
     assert before["until"] == (account.now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
     for seconds in (0, CLAIM_SECONDS - 1):
         account.later(seconds=seconds)
         with pytest.raises(ClaimHeldByAnotherRun):
-            marked(account, "run-2").claim_channel("verdict")
-    assert mark(account) == before
+            make_claims(account, "run-2").claim_channel("verdict")
+    assert read_claim(account) == before
     account.later(seconds=1)
-    assert marked(account, "run-2").claim_channel("verdict")
+    assert make_claims(account, "run-2").claim_channel("verdict")
 
 
 def test_delivery_claim_outlasts_the_lambda_timeout_and_expires_before_lambdas_last_retry() -> None:
@@ -47,35 +47,35 @@ def test_delivery_claim_outlasts_the_lambda_timeout_and_expires_before_lambdas_l
 
 
 def test_failed_delivery_may_be_claimed_again_at_once_by_another_run(account: Account) -> None:
-    taken = marked(account).claim_channel("verdict") or ""
-    marked(account).record_outcome("verdict", taken, "MessageRejected")
-    assert mark(account)["why"] == "MessageRejected"
-    assert marked(account, "run-2").claim_channel("verdict")
+    taken = make_claims(account).claim_channel("verdict") or ""
+    make_claims(account).record_outcome("verdict", taken, "MessageRejected")
+    assert read_claim(account)["why"] == "MessageRejected"
+    assert make_claims(account, "run-2").claim_channel("verdict")
 
 
 def test_expired_delivery_claim_is_taken_by_only_one_of_two_racing_runs(account: Account) -> None:
-    """The other one takes it between this one's look and its write."""
-    assert marked(account).claim_channel("verdict")
+    """Run 3 takes the claim between run 2's read and its write."""
+    assert make_claims(account).claim_channel("verdict")
     account.later(seconds=CLAIM_SECONDS)
     raced: list[bool] = []
 
     def race(**_: Any) -> None:
         if not raced:
             raced.append(True)
-            assert marked(account, "run-3").claim_channel("verdict")
+            assert make_claims(account, "run-3").claim_channel("verdict")
 
     account.clients.s3.meta.events.register("after-call.s3.GetObject", race)
     with pytest.raises(ClaimHeldByAnotherRun):
-        marked(account, "run-2").claim_channel("verdict")
-    assert mark(account)["owner"] == "run-3"
+        make_claims(account, "run-2").claim_channel("verdict")
+    assert read_claim(account)["owner"] == "run-3"
 
 
-def _dead(until: object) -> bytes:
+def _make_claim_document(until: object) -> bytes:
     return json.dumps({"state": "taken", "owner": "run-0", "until": until}).encode()
 
 
 OTHERS = (b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}', b"[" * 100_000)
-ENDLESS = tuple(_dead(until) for until in (None, 5, "soon", "2026-11-09T06:00:00"))
+ENDLESS = tuple(_make_claim_document(until) for until in (None, 5, "soon", "2026-11-09T06:00:00"))
 
 
 @pytest.mark.parametrize("body", [*OTHERS, *ENDLESS])
@@ -83,4 +83,4 @@ def test_malformed_delivery_claim_blocks_the_channel_and_a_claim_without_an_expi
     account: Account, body: bytes
 ) -> None:
     account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=body)
-    assert bool(marked(account).claim_channel("verdict")) is (body in ENDLESS)
+    assert bool(make_claims(account).claim_channel("verdict")) is (body in ENDLESS)

@@ -1,4 +1,4 @@
-"""Whether a nightly run is believed: what must not alarm before what must."""
+"""The verdict on a nightly run, and reading its counts."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ SUNDAY = date(2026, 11, 15)
 MADE_AT = datetime(2026, 11, 16, 2, 3, 4, tzinfo=UTC)
 
 
-def a_nightly(day: date = SUNDAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
+def make_counts(day: date = SUNDAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
     fields = {"failed_calls": min(records, 3), "files": 1, **fields}
     return NightlyCounts(day, MADE_AT, "native", "", records=records, **fields)
 
 
-def before(*records: int, until: date = SUNDAY) -> list[NightlyCounts]:
+def make_earlier_counts(*records: int, until: date = SUNDAY) -> list[NightlyCounts]:
     """Nightly runs on the days before `until`, the last one first."""
     return [
-        a_nightly(until - timedelta(days=n), record_count)
+        make_counts(until - timedelta(days=n), record_count)
         for n, record_count in enumerate(records, 1)
     ]
 
@@ -49,7 +49,7 @@ EARLIER = {"two weeks": TWO_WEEKS, "two weeks but a Sunday": (*TWO_WEEKS[:6], 0,
 BELIEVED = yaml.safe_load(Path(__file__).with_name("believed.yaml").read_text())
 
 
-def earlier_of(spelled: Any) -> tuple[int, ...]:
+def parse_earlier_counts(spelled: Any) -> tuple[int, ...]:
     """A list, a name of EARLIER, or `14 times 300`."""
     if not isinstance(spelled, str) or spelled in EARLIER:
         return tuple(EARLIER.get(spelled, ()) if isinstance(spelled, str) else spelled)
@@ -61,16 +61,16 @@ def earlier_of(spelled: Any) -> tuple[int, ...]:
 def test_nightly_run_is_doubted_if_it_has_far_fewer_records_than_usual(
     row: dict[str, Any],
 ) -> None:
-    """The probe alone makes a failing call an hour, and an outage may outlast what is usual."""
-    nightly_runs = before(*earlier_of(row["earlier"]))
+    """The probe alone makes a failing call an hour."""
+    nightly_runs = make_earlier_counts(*parse_earlier_counts(row["earlier"]))
     expected = NightlyJudgement(Verdict(row["verdict"]), row["usual"])
-    assert judge_nightly_run(a_nightly(records=row["records"]), nightly_runs) == expected
+    assert judge_nightly_run(make_counts(records=row["records"]), nightly_runs) == expected
 
 
 def test_usual_records_of_a_nightly_run_use_only_the_fourteen_days_before() -> None:
-    later = [a_nightly(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
-    long_ago = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
-    assert judge_nightly_run(a_nightly(records=10), [*later, *long_ago]) == NightlyJudgement(
+    later = [make_counts(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
+    long_ago = [make_counts(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
+    assert judge_nightly_run(make_counts(records=10), [*later, *long_ago]) == NightlyJudgement(
         Verdict.READ
     )
 
@@ -87,12 +87,12 @@ def test_usual_records_of_a_nightly_run_use_only_the_fourteen_days_before() -> N
 def test_nightly_run_written_before_its_day_ended_is_partial(
     made_at: datetime, verdict: Verdict
 ) -> None:
-    """The chain of the day before touched it, and its own night never came."""
-    whole = a_nightly()
+    """The run of the day before wrote this day too, and the run of the day itself never came."""
+    whole = make_counts()
     assert judge_nightly_run(
-        replace(whole, made_at=made_at), before(*TWO_WEEKS)
+        replace(whole, made_at=made_at), make_earlier_counts(*TWO_WEEKS)
     ) == NightlyJudgement(verdict, 1_400)
-    nothing = a_nightly(records=0)
+    nothing = make_counts(records=0)
     assert judge_nightly_run(nothing, []).verdict is Verdict.NOTHING_READ
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     assert judge_nightly_run(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
@@ -101,18 +101,20 @@ def test_nightly_run_written_before_its_day_ended_is_partial(
 def test_usual_records_ignore_partial_nightly_runs() -> None:
     partial = [
         replace(nightly_run, made_at=datetime.combine(nightly_run.day, time(2), UTC))
-        for nightly_run in before(10, 10, 10, 10)
+        for nightly_run in make_earlier_counts(10, 10, 10, 10)
     ]
-    older = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in (5, 6, 8)]
+    older = [make_counts(SUNDAY - timedelta(days=n), 10_000) for n in (5, 6, 8)]
     assert find_usual_record_count(SUNDAY, [*partial, *older]) == 10_000
     assert find_usual_record_count(SUNDAY, partial) is None
 
 
 def test_day_without_nightly_counts_is_missing_or_failed_if_its_job_run_failed() -> None:
-    assert judge_nightly_run(None, before(*TWO_WEEKS)) == NightlyJudgement(Verdict.MISSING)
-    assert judge_nightly_run(None, before(*TWO_WEEKS), has_run_failed=True) == NightlyJudgement(
-        Verdict.FAILED
+    assert judge_nightly_run(None, make_earlier_counts(*TWO_WEEKS)) == NightlyJudgement(
+        Verdict.MISSING
     )
+    assert judge_nightly_run(
+        None, make_earlier_counts(*TWO_WEEKS), has_run_failed=True
+    ) == NightlyJudgement(Verdict.FAILED)
 
 
 RECORDS = st.integers(0, 100_000)
@@ -122,9 +124,9 @@ RECORDS = st.integers(0, 100_000)
 def test_more_records_never_worsen_the_verdict_of_a_nightly_run(
     records: int, earlier: list[int]
 ) -> None:
-    nightly_runs = before(*earlier)
+    nightly_runs = make_earlier_counts(*earlier)
     fewer, more = (
-        judge_nightly_run(a_nightly(records=record_count), nightly_runs)
+        judge_nightly_run(make_counts(records=record_count), nightly_runs)
         for record_count in (records, records + 1)
     )
     order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
@@ -163,7 +165,7 @@ ODD: dict[str, tuple[object, ...]] = {
 def test_nightly_counts_with_a_wrong_or_missing_field_are_ignored(
     field: str, value: object
 ) -> None:
-    document = a_nightly().document()
+    document = make_counts().document()
     assert read_nightly_counts(json.dumps(document).encode()) is not None
     assert read_nightly_counts(json.dumps({**document, field: value}).encode()) is None
     del document[field]
@@ -178,6 +180,6 @@ def test_nightly_counts_that_are_no_json_object_are_ignored() -> None:
 def test_nightly_run_whose_tables_have_wrong_counts_is_torn_whatever_its_records() -> None:
     for records in (0, 10, 10_000):
         torn = judge_nightly_run(
-            a_nightly(records=records), before(*[10_000] * 5), has_wrong_counts=True
+            make_counts(records=records), make_earlier_counts(*[10_000] * 5), has_wrong_counts=True
         )
         assert torn == NightlyJudgement(Verdict.TORN, 10_000)

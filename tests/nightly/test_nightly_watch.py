@@ -1,4 +1,4 @@
-"""What is told of a run that ended; each sentence has a case that turns it."""
+"""Outcome of a nightly job run: metrics, explanation and EventBridge event."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ RUN = NightlyJobRun(
 )
 
 
-def nightly(day: date = DAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
+def make_counts(day: date = DAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
     fields = {"made_at": CREATED_AT + timedelta(minutes=2), "reader": NATIVE_READER, **fields}
     fields = {"why_fallback": "", "failed_calls": min(records, 3), **fields}
     return NightlyCounts(day, records=records, **fields)
 
 
 EARLIER = [
-    nightly(DAY - timedelta(days=n), made_at=CREATED_AT - timedelta(days=n)) for n in range(1, 6)
+    make_counts(DAY - timedelta(days=n), made_at=CREATED_AT - timedelta(days=n))
+    for n in range(1, 6)
 ]
 
 
-def see(
+def describe_outcome(
     *nightly_runs: NightlyCounts, state: str = "SUCCESS", details: str = ""
 ) -> NightlyRunOutcome:
     run = structs.replace(RUN, state=state, details=details)
@@ -48,29 +49,31 @@ def see(
     )
 
 
-SLOW = nightly(reader=FALLBACK_READER, why_fallback="no isal on the executors")
-# An earlier run's, which does not excuse this one.
-THERE = nightly(
+SLOW = make_counts(reader=FALLBACK_READER, why_fallback="no isal on the executors")
+# Counts of an earlier run. They do not excuse this run.
+THERE = make_counts(
     made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK_READER
 )
-AGAIN = nightly(DAY - timedelta(days=1), bytes_unreadable=7)
+AGAIN = make_counts(DAY - timedelta(days=1), bytes_unreadable=7)
 OTHERS = [replace(nightly_run, bytes_unreadable=100) for nightly_run in EARLIER[1:]]
 
 
-# What is told of each, in the order of `runs.json`.
+# Outcomes in the order of `runs.json`.
 SEEN = (
-    see(nightly()),
-    # Exit code 3 is about all days that the run wrote.
-    see(nightly(bytes_unreadable=40), AGAIN, *OTHERS, state="FAILED", details="Exit 3."),
+    describe_outcome(make_counts()),
+    # Exit code 3 covers all days that the run wrote.
+    describe_outcome(
+        make_counts(bytes_unreadable=40), AGAIN, *OTHERS, state="FAILED", details="Exit 3."
+    ),
     # Exit code 4, and 0 where the day before had something.
-    see(nightly(records=0)),
-    see(nightly(records=0), state="FAILED"),
-    see(nightly(records=100)),
-    see(SLOW),
-    see(state="FAILED"),
-    see(THERE, state="CANCELLED"),
-    see(),
-    see(THERE),
+    describe_outcome(make_counts(records=0)),
+    describe_outcome(make_counts(records=0), state="FAILED"),
+    describe_outcome(make_counts(records=100)),
+    describe_outcome(SLOW),
+    describe_outcome(state="FAILED"),
+    describe_outcome(THERE, state="CANCELLED"),
+    describe_outcome(),
+    describe_outcome(THERE),
 )
 TOLD = json.loads(Path(__file__).with_name("runs.json").read_text())
 
@@ -86,7 +89,7 @@ def test_outcome_of_a_nightly_job_run_has_the_recorded_metrics_and_explanation(
 
 
 def test_nightly_job_run_that_read_an_unfinished_day_is_partial() -> None:
-    early = nightly(made_at=datetime.combine(DAY, time(23), UTC))
+    early = make_counts(made_at=datetime.combine(DAY, time(23), UTC))
     assert describe_run(RUN, DAY, {DAY: early}).verdict is Verdict.MISSING, (
         "another run had written it"
     )

@@ -1,4 +1,4 @@
-"""botocore's Stubber answers in EMR Serverless's shapes; nothing here ran on EMR."""
+"""Starting EMR Serverless jobs. botocore's Stubber checks the request; nothing runs on EMR."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ SETTINGS = StartNightlySettings(
     log_root="s3://out/logs/",
     maximum_executors=7,
 )
-# What is asked of EMR: the same Python and packages on driver and executors, where EMR's own
-# default is Python 3.9, and bounded workers, where it is executors without end.
+# The StartJobRun request: the same Python and packages on driver and executors (the default of
+# EMR is Python 3.9), and a maximum of executors (the default has no maximum).
 REQUEST = json.loads(Path(__file__).with_name("start_job_run.json").read_text())
 
 
@@ -88,7 +88,7 @@ def test_job_client_token_is_valid_for_emr_and_equal_only_for_the_same_scheduled
     assert make_nightly_job(later, ROOTS).make_client_token(later) != token
 
 
-def run(name: str) -> dict[str, Any]:
+def make_job_run(name: str) -> dict[str, Any]:
     arn = "arn:aws:emr-serverless:us-east-1:123456789012:/applications/00f1a2b3/jobruns/run-1"
     who = dict.fromkeys(("createdBy", "executionRole"), SETTINGS.job_role_arn)
     what = {"applicationId": "00f1a2b3", "id": "run-1", "name": name, "arn": arn}
@@ -96,22 +96,24 @@ def run(name: str) -> dict[str, Any]:
     return {**what, **who, **state, "createdAt": AT, "updatedAt": AT}
 
 
-def _started(job: Job, *active: str) -> str | Refusal:
+def _start(job: Job, *active: str) -> str | Refusal:
     clients = Clients(boto3.Session(region_name="us-east-1"))
     asked = {"applicationId": "00f1a2b3", "states": list(STATES_OF_ACTIVE_RUNS)}
-    started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": run("x")["arn"]}
+    started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": make_job_run("x")["arn"]}
     with Stubber(clients.emr) as emr:
-        emr.add_response("list_job_runs", {"jobRuns": [run(name) for name in active]}, asked)
+        emr.add_response(
+            "list_job_runs", {"jobRuns": [make_job_run(name) for name in active]}, asked
+        )
         emr.add_response("start_job_run", started, REQUEST)
         return start_job(clients.emr, SETTINGS, job, AT)
 
 
 @pytest.mark.parametrize("job", [make_nightly_job(AT, ROOTS), make_week_job(AT, ROOTS)])
 def test_start_job_is_refused_while_a_run_of_the_same_kind_is_active(job: Job) -> None:
-    refusal = _started(job, f"{job.kind}-2026-11-01")
+    refusal = _start(job, f"{job.kind}-2026-11-01")
     assert isinstance(refusal, Refusal)
     assert refusal.code == "run_active"
 
 
 def test_start_job_starts_although_runs_of_other_kinds_are_active() -> None:
-    assert _started(make_nightly_job(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"
+    assert _start(make_nightly_job(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"

@@ -8,5 +8,5 @@ from tests.report.weeks import stub_pictures
 
 
 @pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def picture_stubs(monkeypatch: pytest.MonkeyPatch) -> None:
     stub_pictures(monkeypatch)

@@ -1,4 +1,4 @@
-"""Summaries whose every text is an attacker's, in the shape that `read` accepts."""
+"""Valid summaries in which an attacker wrote every text."""
 
 from __future__ import annotations
 

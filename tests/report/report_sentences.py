@@ -92,7 +92,7 @@ def _stands_apart(given: dict[str, str]) -> bool:
     return given.get("class") == "small" or "display: block" in given.get("style", "")
 
 
-def _said(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
+def _read_sentences(entry: dict[str, Any], parts: tuple[str, ...]) -> list[str]:
     incidents = [make_incident(**incident_fields) for incident_fields in entry["incidents"]]
     known = WEEKS.get(entry.get("week", ""))
     document = known() if known else make_week(incidents, **entry["changes"])
@@ -115,7 +115,7 @@ def render_part(part: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         stub_pictures(patch)
         for entry in entries:
-            entry["says"] = _said(entry, SECTIONS_BY_PART[part])
+            entry["says"] = _read_sentences(entry, SECTIONS_BY_PART[part])
     return _laid_out(entries)
 
 

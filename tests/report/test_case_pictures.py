@@ -1,4 +1,4 @@
-"""The pictures of a case on the page: what is drawn, what is not, and nobody's markup in it."""
+"""Pictures of a case on the report page: timeline and visibility timeout."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tests.report.page_parts import PageParts
 from tests.report.weeks import PICTURED, Document, make_incident, make_summary, make_week
 
 
-def drawn(**changes: object) -> list[LanePicture]:
+def draw_pictures(**changes: object) -> list[LanePicture]:
     """The pictures of one case."""
     (case,) = make_summary([make_incident(**{**deepcopy(PICTURED), **changes})]).cases
     return list(make_case_pictures(case))
 
 
 def test_case_with_two_timeline_points_and_no_consumer_needs_has_no_picture() -> None:
-    assert drawn(timeline=PICTURED["timeline"][:2], visibility=[]) == []
+    assert draw_pictures(timeline=PICTURED["timeline"][:2], visibility=[]) == []
     assert "How it went" not in make_page(make_summary([make_incident()]))
 
 
 def test_timeline_picture_shows_each_duration_and_starts_each_bar_at_the_previous_end() -> None:
-    (line, _) = drawn()
+    (line, _) = draw_pictures()
     assert [(lane.label, lane.figure) for lane in line.lanes] == [
         ("first failure", "Mon 9 14:02"),
         ("evidence complete: 4 failed calls", "+1 min 49 s"),
@@ -41,7 +41,7 @@ def test_timeline_picture_shows_each_duration_and_starts_each_bar_at_the_previou
 
 
 def test_visibility_picture_draws_consumer_need_and_timeouts_on_one_scale() -> None:
-    (_, need) = drawn()
+    (_, need) = draw_pictures()
     assert [
         (lane.label, need.scale_to_pixels(lane.bars[0].end), lane.bars[0].tone)
         for lane in need.lanes
@@ -56,7 +56,7 @@ def test_visibility_picture_draws_consumer_need_and_timeouts_on_one_scale() -> N
 def test_timeline_picture_with_reversed_or_equal_times_stays_within_its_frame() -> None:
     points = PICTURED["timeline"]
     for odd in ([*points[::-1]], [points[0]] * 3):
-        (line, *_) = drawn(timeline=odd)
+        (line, *_) = draw_pictures(timeline=odd)
         assert all(0 <= line.scale_to_pixels(bar.begin) <= line.scale_to_pixels(bar.end) <= 340
                    for lane in line.lanes for bar in lane.bars)  # fmt: skip
 

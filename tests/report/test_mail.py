@@ -1,4 +1,4 @@
-"""What a mail says, and the bytes that SES gets: three parts, our own headers, and no others."""
+"""The report mail: content, MIME parts, headers and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PNG = b"\x89PNG\r\n\x1a\n" * 9_000
 SENDER, RECIPIENT = "reports@example.com", "ada@example.com"
 
 
-def _parsed(made: bytes) -> EmailMessage:
+def _parse(made: bytes) -> EmailMessage:
     parsed = message_from_bytes(made, policy=default)
     assert isinstance(parsed, EmailMessage)
     return parsed
@@ -66,7 +66,7 @@ def test_longest_mail_subject_fits_the_100_characters_of_sns() -> None:
     assert len(make_outgoing_report(make_week(totals=totals)).subject) <= 100
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("picture_stubs")
 @pytest.mark.parametrize("worst", ["<" * 400, '"' * 400, "\N{ZERO WIDTH JOINER}" * 400])
 def test_mail_with_the_longest_names_stays_below_the_size_limits_of_gmail_and_sns(
     worst: str,
@@ -79,7 +79,7 @@ def test_mail_with_the_longest_names_stays_below_the_size_limits_of_gmail_and_sn
 
 def test_mail_message_has_text_html_and_picture_parts_and_only_the_expected_headers() -> None:
     made = make_outgoing_report(make_busy_week())
-    parsed = _parsed(made.message_to(RECIPIENT))
+    parsed = _parse(made.message_to(RECIPIENT))
     kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
     assert [part.get_content_type() for part in parsed.walk()] == kinds
     _, text, _, html, picture = parsed.walk()
@@ -97,14 +97,14 @@ def test_mail_message_has_text_html_and_picture_parts_and_only_the_expected_head
     ]
     # https://docs.aws.amazon.com/ses/latest/dg/quotas.html
     assert len(make_message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
-    quiet = _parsed(make_outgoing_report(make_week()).message_to(RECIPIENT))
+    quiet = _parse(make_outgoing_report(make_week()).message_to(RECIPIENT))
     assert [part.get_content_type() for part in quiet.walk()] == [*kinds[:2], "text/html"]
 
 
 def test_report_page_is_attached_to_the_mail_unless_it_is_above_the_size_limit() -> None:
     page = "<!doctype html>\N{EN DASH}\ud800 --=_mendq-mixed--\n" * 9_000
     made = make_outgoing_report(make_busy_week(), page)
-    parsed = _parsed(made.message_to(RECIPIENT))
+    parsed = _parse(made.message_to(RECIPIENT))
     body, attached = parsed.iter_parts()
     assert (parsed.get_content_type(), body.get_content_type()) == (
         *("multipart/mixed", "multipart/alternative"),
@@ -117,7 +117,7 @@ def test_report_page_is_attached_to_the_mail_unless_it_is_above_the_size_limit()
     )
     assert "is attached, and opened by:" in made.html
     large = make_outgoing_report(make_busy_week(), "x" * (MAXIMUM_ATTACHED_CHARACTERS + 1))
-    assert _parsed(large.message_to(RECIPIENT)).get_content_type() == "multipart/alternative"
+    assert _parse(large.message_to(RECIPIENT)).get_content_type() == "multipart/alternative"
     assert "is attached" not in large.html
 
 
@@ -147,4 +147,4 @@ def test_mail_text_cannot_end_its_mime_part_or_exceed_the_line_length(text: str)
     assert made.isascii()
     assert max(map(len, made.split(b"\r\n"))) <= 78
     assert b"\n" not in made.replace(b"\r\n", b"")
-    assert len(list(_parsed(made).walk())) == 5
+    assert len(list(_parse(made).walk())) == 5

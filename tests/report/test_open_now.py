@@ -1,4 +1,4 @@
-"""What waits for a person: its commands and addresses are ours, whatever a summary says."""
+"""Cases that wait for a person: safe commands and links, whatever a summary contains."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ URL = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/invoices"
 TAG = f"aws sqs tag-queue --queue-url {URL} --tags mendq:max-visibility-seconds=1380"
 
 
-def _command(command: str = "", **fields: Any) -> str:
+def _get_command(command: str = "", **fields: Any) -> str:
     step = {"sentence": "So.", "command": command, "runbook": ""}
     (kind,) = group_waiting_cases(
         read_document(make_week(open_now=[make_open_case(next_step=step, **fields)])), HERE
@@ -59,7 +59,7 @@ def _command(command: str = "", **fields: Any) -> str:
     ],
 )
 def test_waiting_case_with_an_unsafe_command_shows_mendq_show_instead(odd: str) -> None:
-    assert _command(odd) == SHOWN
+    assert _get_command(odd) == SHOWN
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_waiting_case_with_an_unsafe_command_shows_mendq_show_instead(odd: str) 
     ],
 )
 def test_waiting_case_shows_its_own_harmless_command(harmless: str) -> None:
-    assert _command(harmless) == harmless
+    assert _get_command(harmless) == harmless
 
 
 def test_waiting_case_without_a_command_offers_approve_or_show_only_for_its_own_account() -> None:
-    assert _command(case_id="x; id") == _command(queue_arn="unresolved") == ""
-    assert _command(TAG, queue_arn=make_queue_arn("invoices").replace(ACCOUNT, "9" * 12)) == ""
-    assert _command(symptom="kms_denied") == ""
-    assert _command(state="proposed") == f"mendq approve {CASE} --region us-east-1"
-    assert _command() == SHOWN
+    assert _get_command(case_id="x; id") == _get_command(queue_arn="unresolved") == ""
+    assert _get_command(TAG, queue_arn=make_queue_arn("invoices").replace(ACCOUNT, "9" * 12)) == ""
+    assert _get_command(symptom="kms_denied") == ""
+    assert _get_command(state="proposed") == f"mendq approve {CASE} --region us-east-1"
+    assert _get_command() == SHOWN
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the report says of an organization, and of values that no template may hold."""
+"""Report of an organization, and of values that Mendq set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.report.weeks import (
 )
 
 
-def outgoing(document: dict[str, Any]) -> OutgoingReport:
+def make_mail(document: dict[str, Any]) -> OutgoingReport:
     return OutgoingReport(
         read_document(document), "s3://reports/report.html", HERE, "reports@example.com"
     )
@@ -55,7 +55,7 @@ def test_organization_report_names_silent_late_and_unreliable_member_accounts() 
 
 
 def test_organization_mail_describes_all_accounts_before_the_hub_account() -> None:
-    mail = outgoing(make_organization_week())
+    mail = make_mail(make_organization_week())
     assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 of 266 incidents need somebody")
     assert len(mail.subject) <= MOST_SUBJECT_CHARACTERS
     text = make_verdict_text(mail.summary)
@@ -78,7 +78,7 @@ def test_hostile_texts_of_a_member_account_stay_text_in_page_and_mail(payload: s
     del every["queues"][0]["alias"]
     every["unreadable_files"] = [{"file": payload, "reason": payload}]
     document["standing"] = [make_standing_value(owner=payload, attribute=payload, after=payload)]
-    mail = outgoing(document)
+    mail = make_mail(document)
     for html in (make_page(mail.summary, HERE), mail.html):
         assert not [marker for marker in ("<script", "<img src=x", "<svg onload") if marker in html]
 

@@ -1,4 +1,4 @@
-"""The page and the mail: in order, small, the same each time, and none of it is others' markup."""
+"""Report page and mail: escaping, size and reproducibility."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ ATTRIBUTES = {
 }
 
 
-def _tamed(value: Any) -> Any:
+def _tame(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_tamed(key): _tamed(item) for key, item in value.items()}
+        return {_tame(key): _tame(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_tamed(item) for item in value]
+        return [_tame(item) for item in value]
     return value.translate(TAMED) if isinstance(value, str) else value
 
 
-def parts_of(document: Document) -> PageParts:
+def read_page_parts(document: Document) -> PageParts:
     return PageParts(make_page(read_document(document), HERE))
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("picture_stubs")
 @settings(
     max_examples=15,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -92,15 +92,17 @@ def test_hostile_names_in_a_report_never_become_markup_links_or_mail_headers(
 
     But for where long names may break: those messages come in another order in the alphabet.
     """
-    parts = parts_of(document)
-    assert _unbroken(parts) == _unbroken(parts_of(_tamed(document)))
+    parts = read_page_parts(document)
+    assert _list_elements_without_breaks(parts) == _list_elements_without_breaks(
+        read_page_parts(_tame(document))
+    )
     assert {element for element in parts.elements if element[0] == "wbr"} <= {("wbr", ())}
     assert parts.alone == []
     _refuse_what_acts(parts)
     _require_a_mail_of_ours(make_outgoing_report(document))
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("picture_stubs")
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_hostile_payload_in_every_field_never_becomes_markup_or_a_link_in_the_mail(
     payload: str,
@@ -108,7 +110,7 @@ def test_hostile_payload_in_every_field_never_becomes_markup_or_a_link_in_the_ma
     _require_a_mail_of_ours(make_outgoing_report(fill_every_text(payload)))
 
 
-def _unbroken(parts: PageParts) -> list[tuple[str, tuple[str, ...]]]:
+def _list_elements_without_breaks(parts: PageParts) -> list[tuple[str, tuple[str, ...]]]:
     return [element for element in parts.elements if element[0] != "wbr"]
 
 
@@ -148,7 +150,7 @@ def _require_a_mail_of_ours(mail: OutgoingReport) -> None:
     assert len(verdict.encode()) < 8_000
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("picture_stubs")
 def test_right_to_left_names_are_isolated_with_bdi_and_no_internal_mark_remains() -> None:
     name = "\u05d0\u05d1\u05d2"
     html = make_page(
@@ -166,9 +168,11 @@ def test_right_to_left_names_are_isolated_with_bdi_and_no_internal_mark_remains(
     assert not re.search("[\ue000-\uf8ff]", html + make_page(read_document(make_busy_week())))
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("picture_stubs")
 def test_names_with_html_characters_are_shown_as_written() -> None:
-    text = parts_of(make_week([make_incident('<b>"orders" & co</b>', why="{{ 7 * 7 }}")])).text
+    text = read_page_parts(
+        make_week([make_incident('<b>"orders" & co</b>', why="{{ 7 * 7 }}")])
+    ).text
     assert '<b>"orders" & co</b>' in text
     assert "{{ 7 * 7 }}" in text
 
@@ -186,7 +190,7 @@ def test_report_page_loads_nothing_runs_no_script_and_is_reproducible() -> None:
     assert make_page(read_document(make_busy_week())) == html
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("picture_stubs")
 def test_number_and_unit_are_joined_by_a_no_break_space_except_in_queue_names() -> None:
     over = "the need is above the ceiling of 900 s"
     cases = [make_incident("a 5 s", outcome="refused", reason=over)]

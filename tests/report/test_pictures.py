@@ -1,4 +1,4 @@
-"""Pictures taken apart: only numbers and days go into one."""
+"""Charts of the report: bars, axes, dots and texts."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ from tests.report.weeks import make_times_to_heal as times_of
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def _drawn(chart: alt.LayerChart) -> ET.Element:
+def _draw(chart: alt.LayerChart) -> ET.Element:
     """The SVG of a chart, out of the address that the page gives it."""
     head, _, body = make_picture(chart).data_url.partition(",")
     assert head == "data:image/svg+xml;base64"
     return ET.fromstring(b64decode(body))  # noqa: S314 - our own picture
 
 
-def _texts(week: IncidentsPerDay, size: ChartSize = WIDE_CHART_SIZE) -> list[str]:
-    drawn = _drawn(make_days_chart(week, size, LIGHT_PALETTE))
+def _read_texts(week: IncidentsPerDay, size: ChartSize = WIDE_CHART_SIZE) -> list[str]:
+    drawn = _draw(make_days_chart(week, size, LIGHT_PALETTE))
     return ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")]
 
 
-def _week(cases: list[Any], **changes: object) -> IncidentsPerDay:
+def _count_per_day(cases: list[Any], **changes: object) -> IncidentsPerDay:
     return make_incidents_per_day(make_summary(cases, **changes))
 
 
@@ -69,9 +69,9 @@ def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: 
         make_incident(symptom="access_denied"),
         make_incident(day=2),
     ]
-    chart = make_days_chart(_week(cases), size, look)
+    chart = make_days_chart(_count_per_day(cases), size, look)
     bars = [
-        path for path in _drawn(chart).iter(f"{SVG}path") if path.get("fill") in look.series_colours
+        path for path in _draw(chart).iter(f"{SVG}path") if path.get("fill") in look.series_colours
     ]
     assert [bar.get("fill") for bar in bars].count(look.series_colours[0]) == 2
     assert len(bars) == 3
@@ -84,23 +84,23 @@ def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: 
 
 def test_days_chart_shows_counts_and_notifications_per_day_and_a_question_mark_if_unread() -> None:
     at = ["2026-11-10T09:00:00Z", *["2026-11-13T14:02:31Z"] * 3, *["2026-11-15T23:59:59Z"] * 4]
-    week = _week(
+    week = _count_per_day(
         [make_incident(day=day) for day in (0, 0, 0, 0, 0, 2)],
         not_seen={"nightly_runs_missing": ["2026-11-10"]},
         reached_a_person=make_reached_a_person(
             *(make_notified_case(notified_at=moment) for moment in at)
         ),
     )
-    texts = _texts(week)
+    texts = _read_texts(week)
     assert texts[-14:] == [*"5?10000", "", "◆ 1", "", "", "◆ 3", "", "◆ 4"]
     assert "Mon 9" in texts
-    assert "Mon9" in _texts(week, NARROW_CHART_SIZE), "names of days break on a phone"
+    assert "Mon9" in _read_texts(week, NARROW_CHART_SIZE), "names of days break on a phone"
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 1_000])
 def test_days_chart_axis_has_only_whole_numbers(most: int) -> None:
     rows = [{"date": "2026-11-09", "symptom": "a", "incidents": most, "failed_calls": 1}]
-    texts = _texts(_week([], per_day=rows))
+    texts = _read_texts(_count_per_day([], per_day=rows))
     ticks = [tick for tick in texts[:-14] if re.fullmatch(r"[\d,.]+", tick)]
     assert len(ticks) == len(set(ticks)) >= 2
     assert all("." not in tick for tick in ticks)
@@ -117,12 +117,12 @@ def test_days_chart_contains_no_hostile_name_and_only_known_fonts() -> None:
         for n, symptom in enumerate(PAYLOADS)
     ]
     for week_rows in (rows, rows[:5], rows[5:10], rows[-5:]):
-        week = _week([], per_day=week_rows)
-        drawn = _drawn(make_days_chart(week, NARROW_CHART_SIZE, LIGHT_PALETTE))
+        week = _count_per_day([], per_day=week_rows)
+        drawn = _draw(make_days_chart(week, NARROW_CHART_SIZE, LIGHT_PALETTE))
         names = {element.tag.removeprefix(SVG) for element in drawn.iter()}
         assert names <= {"svg", "g", "rect", "path", "line", "text", "tspan"}
         assert all(
-            re.fullmatch(r"[\w ,?:;'/◆-]*", text) for text in _texts(week, NARROW_CHART_SIZE)
+            re.fullmatch(r"[\w ,?:;'/◆-]*", text) for text in _read_texts(week, NARROW_CHART_SIZE)
         )
     fonts = set(re.findall(r'font-family="([^"]+)"', ET.tostring(drawn, encoding="unicode")))
     assert fonts == {"Liberation Sans, Arial, sans-serif"}
@@ -131,14 +131,14 @@ def test_days_chart_contains_no_hostile_name_and_only_known_fonts() -> None:
 COLOUR = LIGHT_PALETTE.series_colours[0]
 
 
-def _strip(*seconds: float) -> ET.Element:
+def _draw_strip(*seconds: float) -> ET.Element:
     ranked = sorted(seconds)
     median = ranked[len(ranked) // 2]
-    return _drawn(make_strip_chart(ranked, median, choose_ticks(ranked), LIGHT_PALETTE, 0))
+    return _draw(make_strip_chart(ranked, median, choose_ticks(ranked), LIGHT_PALETTE, 0))
 
 
-def _dots(*seconds: float) -> list[tuple[float, float]]:
-    dots = [path for path in _strip(*seconds).iter(f"{SVG}path") if path.get("fill") == COLOUR]
+def _find_dots(*seconds: float) -> list[tuple[float, float]]:
+    dots = [path for path in _draw_strip(*seconds).iter(f"{SVG}path") if path.get("fill") == COLOUR]
     places = [re.findall(r"[\d.]+", dot.get("transform") or "") for dot in dots]
     return [(float(x), float(y)) for x, y in places]
 
@@ -154,7 +154,7 @@ def _dots(*seconds: float) -> list[tuple[float, float]]:
     ],
 )
 def test_time_axis_ticks_enclose_every_time_to_heal(seconds: list[float], ticks: list[str]) -> None:
-    drawn = _drawn(make_axis_chart(choose_ticks(seconds), DARK_PALETTE))
+    drawn = _draw(make_axis_chart(choose_ticks(seconds), DARK_PALETTE))
     assert ["".join(text.itertext()) for text in drawn.iter(f"{SVG}text")] == ticks
 
 
@@ -166,13 +166,13 @@ def test_time_axis_has_two_or_more_ticks_up_to_the_largest_time(seconds: list[fl
 
 
 def test_strip_chart_draws_a_dot_for_each_time_and_stacks_equal_times() -> None:
-    places = _dots(20, 40, 80, 300)
+    places = _find_dots(20, 40, 80, 300)
     assert len(places) == 4
     assert [x for x, _ in places] == sorted({x for x, _ in places})
-    assert len(set(_dots(41, 41, 41))) == 3
-    assert len({y for _, y in _dots(20, 60, 300)}) == 1
-    assert len(_dots(*[41.0] * 200)) <= 9, "what lies on the very same place is drawn once"
-    fills = [path.get("fill") for path in _strip(41, 41, 41).iter(f"{SVG}path")]
+    assert len(set(_find_dots(41, 41, 41))) == 3
+    assert len({y for _, y in _find_dots(20, 60, 300)}) == 1
+    assert len(_find_dots(*[41.0] * 200)) <= 9, "what lies on the very same place is drawn once"
+    fills = [path.get("fill") for path in _draw_strip(41, 41, 41).iter(f"{SVG}path")]
     assert fills.index(COLOUR) > max(
         n for n, fill in enumerate(fills) if fill == LIGHT_PALETTE.text_colour
     )

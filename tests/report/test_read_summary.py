@@ -1,4 +1,4 @@
-"""A summary.json is read whole, or refused in one line that names the place."""
+"""Reading summary.json: valid documents, refusals and limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.report.weeks import (
     read_document,
 )
 
-# Where, what stands there, and what is said of it.
+# Path, wrong value, and error message.
 MISTAKES = json.loads(Path(__file__).with_name("mistakes.json").read_text())
 # More than any week has, or than the nightly job lists.
 MOST = {
@@ -77,7 +77,7 @@ def test_summary_that_is_no_json_object_is_refused(content: bytes, says: str) ->
         summary.read_summary(content)
 
 
-def _everything() -> Document:
+def _make_full_document() -> Document:
     people = make_reached_a_person(make_notified_case(ended_at="2026-11-12T15:00:00Z"))
     unread = {"unreadable_files": [{"file": "a", "reason": "b"}], "unknown_code": {"a": 1}}
     made = make_week(
@@ -93,7 +93,7 @@ def _everything() -> Document:
     return deepcopy(made)
 
 
-def _found(document: Document, path: str) -> tuple[Any, str | int]:
+def _find(document: Document, path: str) -> tuple[Any, str | int]:
     """The list or mapping that holds the last of the path's names, and that name."""
     place: Any = document
     *way, last = [int(name) if name.isdigit() else name for name in path.split(".")]
@@ -103,7 +103,7 @@ def _found(document: Document, path: str) -> tuple[Any, str | int]:
 
 
 def _put(document: Document, path: str, value: object) -> Document:
-    place, last = _found(document, path)
+    place, last = _find(document, path)
     place[last] = value
     return document
 
@@ -113,13 +113,13 @@ def test_summary_with_a_wrong_value_is_refused_and_the_path_of_the_value_is_name
     path: str, value: object, says: str
 ) -> None:
     with pytest.raises(SummaryUnreadable, match=re.escape(f"summary.json: {says}")):
-        read_document(_put(_everything(), path, value))
+        read_document(_put(_make_full_document(), path, value))
 
 
 @pytest.mark.parametrize("path", MOST)
 def test_summary_with_a_list_longer_than_the_nightly_job_writes_is_refused(path: str) -> None:
-    document = _everything()
-    place, last = _found(document, path)
+    document = _make_full_document()
+    place, last = _find(document, path)
     whole, size = place[last], MOST[path] + 1
     one = next(iter(whole.values() if isinstance(whole, dict) else whole))
     place[last] = {f"{n}": one for n in range(size)} if isinstance(whole, dict) else [one] * size
@@ -179,12 +179,12 @@ def test_lone_surrogates_in_a_summary_are_replaced(written: str, read_as: str) -
     assert summary.read_summary(document.encode()).accounts == (read_as,)
 
 
-def _paths(value: object, path: str = "") -> list[str]:
+def _list_paths(value: object, path: str = "") -> list[str]:
     if isinstance(value, dict):
         return [path] * bool(path) + [
             nested_path
             for key in value
-            for nested_path in _paths(value[key], f"{path}.{key}".lstrip("."))
+            for nested_path in _list_paths(value[key], f"{path}.{key}".lstrip("."))
         ]
     if isinstance(value, list):
         return [
@@ -192,7 +192,7 @@ def _paths(value: object, path: str = "") -> list[str]:
             *(
                 nested_path
                 for n, item in enumerate(value)
-                for nested_path in _paths(item, f"{path}.{n}")
+                for nested_path in _list_paths(item, f"{path}.{n}")
             ),
         ]
     return [path]
@@ -205,7 +205,9 @@ ODD = st.one_of(
 )
 # The dates of `cases.N` hold no dots, so a path is its own address.
 PATHS = [
-    path for path in _paths(_everything()) if path.rpartition(".")[2].replace("_", "").isalpha()
+    path
+    for path in _list_paths(_make_full_document())
+    if path.rpartition(".")[2].replace("_", "").isalpha()
 ]
 
 
@@ -213,4 +215,7 @@ PATHS = [
 @given(st.sampled_from(PATHS), ODD)
 def test_any_value_in_any_summary_field_is_read_or_refused(path: str, odd: object) -> None:
     with suppress(SummaryUnreadable):
-        assert read_document(_put(_everything(), path, odd)).week == "2026-W46" or path == "week"
+        assert (
+            read_document(_put(_make_full_document(), path, odd)).week == "2026-W46"
+            or path == "week"
+        )

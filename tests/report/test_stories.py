@@ -1,4 +1,4 @@
-"""The weeks of the demo's stories: subject, headline and tiles against the stories' cases."""
+"""Reports of the demo's stories: subject, headline and tiles."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SAID = {
 }
 
 
-def _row(bad: BadQueue) -> Document:
+def _make_incident(bad: BadQueue) -> Document:
     calls = {"found_by": "scan", "failed_calls": 0, "principals": [], "error_codes": []}
     return make_incident(
         bad.name,
@@ -62,8 +62,8 @@ def _row(bad: BadQueue) -> Document:
     )
 
 
-def _mail(story: Story) -> OutgoingReport:
-    made = make_week([_row(bad) for bad in story.queues])
+def _make_mail(story: Story) -> OutgoingReport:
+    made = make_week([_make_incident(bad) for bad in story.queues])
     urgent = sum(bad.notifies is Severity.URGENT for bad in story.queues)
     made["totals"] |= {"urgent_notifications": urgent}
     made["reached_a_person"] = make_reached_a_person(left_out=story.notifications)
@@ -73,7 +73,7 @@ def _mail(story: Story) -> OutgoingReport:
 @pytest.mark.parametrize("name", SAID)
 def test_report_of_a_demo_story_counts_the_outcomes_of_its_cases(name: str) -> None:
     story, (subject, first, reached) = STORIES[name], SAID[name]
-    mail = _mail(story)
+    mail = _make_mail(story)
     assert mail.subject == f"Mendq 2026-W46: {subject}"
     assert make_headline(mail.summary) == first
     said = describe_not_healed(mail.summary)
@@ -88,7 +88,7 @@ def test_report_of_a_demo_story_counts_the_outcomes_of_its_cases(name: str) -> N
 
 @pytest.mark.parametrize("name", SAID)
 def test_demo_check_rejects_a_mail_subject_with_wrong_or_missing_counts(name: str) -> None:
-    right = _mail(STORIES[name]).subject
+    right = _make_mail(STORIES[name]).subject
     assert [holds for _, holds in list_week_claims(STORIES[name], right)] == [True]
     for wrong in ("", "Mendq 2026-W46: no incidents", right.replace(" told", " paged")):
         assert [holds for _, holds in list_week_claims(STORIES[name], wrong)] == [False]

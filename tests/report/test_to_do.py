@@ -1,4 +1,4 @@
-"""What is to be copied is ours, whatever somebody has written into summary.json."""
+"""Commands of the to-do list: built by Mendq, whatever a summary contains."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OF_FINDINGS = {"add_alarms": f"alarms {make_queue_arn('orders')}", "correct_tags
 PLACE = "s3://reports/report/week=2026-W46/report.html"
 
 
-def _copied(**over: object) -> str:
+def _get_command(**over: object) -> str:
     asked = make_recommendation(**{"case_id": CASE, **over})  # type: ignore[arg-type]
     (found,) = list_to_do(read_document(make_week(do_this_week=[asked])), HERE)
     return found.command
@@ -52,11 +52,13 @@ def test_to_do_command_is_built_from_kind_case_and_region_only(kind: str) -> Non
     made = f"mendq {verb} {CASE} --region us-east-1" if verb else ""
     if kind in OF_FINDINGS:
         made = f"mendq {OF_FINDINGS[kind]} --region us-east-1"
-    assert _copied(kind=kind) == _copied(kind=kind, command="mendq dlq orders; id") == made
+    assert (
+        _get_command(kind=kind) == _get_command(kind=kind, command="mendq dlq orders; id") == made
+    )
 
 
 def test_to_do_of_a_case_shows_the_next_step_command_of_the_case() -> None:
-    assert _copied(kind="fix", command="mendq dlq orders") == "mendq dlq orders"
+    assert _get_command(kind="fix", command="mendq dlq orders") == "mendq dlq orders"
 
 
 @pytest.mark.parametrize(
@@ -96,8 +98,8 @@ def test_to_do_of_a_case_shows_the_next_step_command_of_the_case() -> None:
 def test_to_do_with_a_malformed_kind_case_id_or_queue_arn_has_no_command(
     name: str, odd: str
 ) -> None:
-    assert _copied(**{name: odd}) == ""
-    assert COMMAND.fullmatch(_copied())
+    assert _get_command(**{name: odd}) == ""
+    assert COMMAND.fullmatch(_get_command())
 
 
 _FIELDS = (
@@ -129,7 +131,7 @@ _NEAR = st.sampled_from(
 )
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("picture_stubs")
 @settings(
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -174,5 +176,5 @@ def test_to_do_of_every_symptom_has_an_approve_command() -> None:
     about |= {"evidence": Evidence((Sighting.from_scan(now),)), "now": now}
     for symptom in (symptom.name for symptom in CATALOGUE):
         case_id = start_case(State.PROPOSED, symptom=symptom, **about).case_id
-        made = _copied(kind="approve", case_id=case_id, symptom=symptom)
+        made = _get_command(kind="approve", case_id=case_id, symptom=symptom)
         assert made == f"mendq approve {case_id} --region us-east-1"

@@ -1,4 +1,4 @@
-"""What no week shows: words for everything that a nightly run can say, and sums of any week."""
+"""Sentences of the verdict: complete vocabulary and correct sums."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_counts_in_the_verdict_sentences_add_up_to_all_incidents(
     week = make_summary(by_outcome=by_outcome, totals=totals)
     said = remove_marks(describe_not_healed(week)).partition(";")[0].partition(": ")[2].rstrip(".")
     clauses = [int(clause.split(" ")[0].replace(",", "")) for clause in said.split(", ") if clause]
-    assert sum(clauses) + _healed_of(make_headline(week), incidents) == incidents
+    assert sum(clauses) + _count_healed(make_headline(week), incidents) == incidents
 
 
 def test_headline_says_healed_before_anyone_was_paged_only_if_no_healed_incident_paged() -> None:
@@ -88,7 +88,7 @@ def test_headline_says_healed_before_anyone_was_paged_only_if_no_healed_incident
     assert said(1) == "3 incidents, 2 healed before anyone was paged."
 
 
-def _healed_of(said: str, incidents: int) -> int:
+def _count_healed(said: str, incidents: int) -> int:
     """How many the headline calls healed."""
     words = said.partition(", ")[2].rstrip(".")
     if number := re.match(r"([\d,]+) healed", words):

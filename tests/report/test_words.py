@@ -1,4 +1,4 @@
-"""Words for numbers, times, names and values, and how others' text goes into a sentence."""
+"""Formatting of numbers, times, names and values, and marks around foreign text."""
 
 from __future__ import annotations
 

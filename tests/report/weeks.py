@@ -126,10 +126,10 @@ def make_times_to_heal(symptom: str, *seconds: float) -> Document:
 
 def make_queue_days(cases: Rows) -> Document:
     """The queues of `cases`, day by day."""
-    return week_parts.make_queue_days(_by_day(cases))
+    return week_parts.make_queue_days(_group_by_day(cases))
 
 
-def _by_day(cases: Rows) -> dict[date, Rows]:
+def _group_by_day(cases: Rows) -> dict[date, Rows]:
     return {
         day: [case for case in cases if case["first_failure"].startswith(f"{day}")] for day in DAYS
     }
@@ -149,7 +149,7 @@ def make_week(cases: Rows = (), **changes: object) -> Document:
         "habits": HABITS,
         "per_day": [
             row
-            for day, mine in _by_day(cases).items()
+            for day, mine in _group_by_day(cases).items()
             for row in week_parts.make_day_rows(day, mine)
         ],
         "cases": [dict(case) for case in cases],
@@ -190,7 +190,7 @@ def make_member(number: int, **fields: object) -> Document:
 
 
 def make_organization_week(members: int = 40, **changes: Any) -> Document:
-    """Of so many accounts one lies, one is silent, one is late; the hub's own week is `changes`."""
+    """Make a week of `members` accounts: one unreliable, one silent, one late."""
     nothing = dict.fromkeys(("incidents", "failed_calls", "healed"), 0)
     told = [
         make_member(0, waiting=2, urgent=1, rows_left_out=3, files_unreadable=1),

@@ -1,6 +1,5 @@
-"""The nightly job counted by somebody who distrusts it: hostile days, and what they come to.
+"""An independent count of the nightly job's tables, over days of hostile input.
 
-Nothing here was written with the nightly job's code in sight: the count follows the sentences of
-the contract and of docs/summary.md, in plain Python, and shares with the nightly job only the
-reading of a record and its symptom.
+The count follows docs/incidents.md and docs/summary.md in plain Python, not the nightly job's code.
+Both share only the reading of a record and its symptom.
 """

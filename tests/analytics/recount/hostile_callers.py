@@ -27,7 +27,7 @@ class Place:
         return f"arn:{partition}:sqs:{self.region}:{self.account}:{self.queue}"
 
 
-def role(account: str, session: str, name: str, path: str = "") -> Record:
+def make_role(account: str, session: str, name: str, path: str = "") -> Record:
     return {
         "type": "AssumedRole",
         "arn": f"arn:aws:sts::{account}:assumed-role/{name}/{session}",
@@ -42,25 +42,25 @@ def role(account: str, session: str, name: str, path: str = "") -> Record:
     }  # fmt: skip
 
 
-def identity(random: Random, place: Place) -> Any:
+def choose_identity(random: Random, place: Place) -> Any:
     way = random.random()
     if way < 0.6:
         name = f"worker-{random.randrange(14)}"
-        return role(place.account, f"{random.getrandbits(32):08x}", name)
+        return make_role(place.account, f"{random.getrandbits(32):08x}", name)
     if way < 0.7:  # almost a role of Mendq's own
-        return role(place.account, "heal", f"mendq-heal-{place.region}-2")
+        return make_role(place.account, "heal", f"mendq-heal-{place.region}-2")
     if way < 0.8:
         user = f"arn:aws:iam::{place.account}:user/u{random.randrange(3)}"
         return {"type": "IAMUser", "arn": user, "userName": "u"}
     if way < 0.9:
         return {"type": "AWSService", "invokedBy": "lambda.amazonaws.com"}
-    return role(random.choice(ACCOUNTS), "mendq", "guest")
+    return make_role(random.choice(ACCOUNTS), "mendq", "guest")
 
 
-def ours(random: Random, place: Place) -> Record:
+def make_own_role(random: Random, place: Place) -> Record:
     """A role of Mendq's own, in the account and region of the call."""
     part = random.choice(OUR_PARTS)
-    made = role(place.account, f"mendq-{part}", f"mendq-{part}-{place.region}")
+    made = make_role(place.account, f"mendq-{part}", f"mendq-{part}-{place.region}")
     if random.random() < 0.5:  # as AWS's published SQS record spells the issuer
         spelled = made["arn"].rpartition("/")[0]
         made["sessionContext"]["sessionIssuer"]["arn"] = spelled

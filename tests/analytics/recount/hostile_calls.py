@@ -1,4 +1,4 @@
-"""Three days of failed calls: what CloudTrail would publish, and when."""
+"""Three days of failed calls, and when CloudTrail publishes each."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from datetime import UTC, date, datetime, timedelta
 from random import Random
 from typing import Any
 
-from tests.analytics.recount.hostile_callers import ACCOUNTS, REGIONS, Place, Record, ours
-from tests.analytics.recount.hostile_records import ERRORS, failed, later, named, noise
+from tests.analytics.recount.hostile_callers import ACCOUNTS, REGIONS, Place, Record, make_own_role
+from tests.analytics.recount.hostile_records import (
+    ERRORS,
+    choose_delay,
+    make_failed_call,
+    make_noise,
+    make_queue_fields,
+)
 
 GAPS_SECONDS = (0, 0.001, 1, 59, 600, 899, 900, 900, 900.5, 901, 901, 1800)
 DAYS = 3
 
 
 @dataclass(frozen=True)
-class Published:
-    """A record, and what decides into which file it comes."""
+class Publication:
+    """A record with the time, account and region that choose its trail file."""
 
     at: datetime
     account: str
@@ -25,66 +31,77 @@ class Published:
     record: Any
 
 
-def midnight(day: date) -> datetime:
+def get_midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=UTC)
 
 
-def hostile_calls(random: Random, first_day: date, bursts: int, chained: int) -> list[Published]:
+def make_hostile_calls(
+    random: Random, first_day: date, bursts: int, chained: int
+) -> list[Publication]:
     """Bursts over all three days and over their ends, copies of calls, and noise."""
-    published: list[Published] = []
+    published: list[Publication] = []
     for _ in range(bursts):
-        place, error = some_place(random), random.choice(ERRORS)
-        start = some_start(random, first_day)
-        for when in some_times(random, start, random.choice([1, 1, 2, 3, 3, 5, 8, 20])):
-            published += publications(random, place, failed(random, place, error, when), when)
-    return published + chain(random, first_day, chained)
+        place, error = choose_place(random), random.choice(ERRORS)
+        start = choose_start(random, first_day)
+        for when in choose_times(random, start, random.choice([1, 1, 2, 3, 3, 5, 8, 20])):
+            published += publish_call(
+                random, place, make_failed_call(random, place, error, when), when
+            )
+    return published + make_chain(random, first_day, chained)
 
 
-def some_place(random: Random) -> Place:
+def choose_place(random: Random) -> Place:
     queue = random.choice(["orders", "orders.fifo", "mails", "mendq-probe.fifo", "Ö x/y", None])
     return Place(random.choice(ACCOUNTS), random.choice(REGIONS), queue)
 
 
-def some_start(random: Random, first_day: date) -> datetime:
+def choose_start(random: Random, first_day: date) -> datetime:
     """Every third close to a midnight; whole seconds and halves."""
     if random.random() < 0.35:
-        nightly = midnight(first_day) + timedelta(days=random.randrange(DAYS + 1))
+        nightly = get_midnight(first_day) + timedelta(days=random.randrange(DAYS + 1))
         return nightly + timedelta(
             seconds=random.choice([-1800, -901, -900, -450.5, -1, 0, 0.5, 1])
         )
     seconds = random.randrange(-3600, DAYS * 86_400 + 3600)
-    return midnight(first_day) + timedelta(seconds=seconds)
+    return get_midnight(first_day) + timedelta(seconds=seconds)
 
 
-def some_times(random: Random, start: datetime, calls: int) -> list[datetime]:
+def choose_times(random: Random, start: datetime, calls: int) -> list[datetime]:
     times = [start]
     for _ in range(calls - 1):
         times.append(times[-1] + timedelta(seconds=random.choice(GAPS_SECONDS)))
     return times
 
 
-def publications(random: Random, place: Place, record: Record, when: datetime) -> list[Published]:
-    """The call, now and then once more, the same or another; one of ours beside; or noise."""
-    first = Published(when + later(random), place.account, place.region, record)
+def publish_call(random: Random, place: Place, record: Record, when: datetime) -> list[Publication]:
+    """Publish the call, sometimes with a copy, a contradiction, a call of Mendq or noise."""
+    first = Publication(when + choose_delay(random), place.account, place.region, record)
     chance = random.random()
     if chance < 0.1:
-        return [first, _again(random, first, copy.deepcopy(record))]
+        return [first, _publish_again(random, first, copy.deepcopy(record))]
     if chance < 0.2:
-        return [first, _again(random, first, contradiction(random, record))]
+        return [first, _publish_again(random, first, make_contradiction(random, record))]
     if chance < 0.3:
-        own = {**record, "userIdentity": ours(random, place), "eventID": f"own-{random.random()}"}
-        return [first, Published(first.at, place.account, place.region, own)]
+        own = {
+            **record,
+            "userIdentity": make_own_role(random, place),
+            "eventID": f"own-{random.random()}",
+        }
+        return [first, Publication(first.at, place.account, place.region, own)]
     if chance < 0.5:
-        return [first, Published(first.at, place.account, place.region, noise(random, record))]
+        return [
+            first,
+            Publication(first.at, place.account, place.region, make_noise(random, record)),
+        ]
     return [first]
 
 
-def _again(random: Random, first: Published, record: Any) -> Published:
+def _publish_again(random: Random, first: Publication, record: Any) -> Publication:
     at = first.at + random.choice([0, 1, 1, 30]) * timedelta(minutes=random.randrange(60))
-    return Published(at, first.account, first.region, record)
+    return Publication(at, first.account, first.region, record)
 
 
-def contradiction(random: Random, record: Record) -> Record:
+def make_contradiction(random: Random, record: Record) -> Record:
     """The same eventID, of the same day, with something else in it."""
     other = copy.deepcopy(record)
     place = Place(record["recipientAccountId"], record["awsRegion"], "elsewhere")
@@ -94,7 +111,7 @@ def contradiction(random: Random, record: Record) -> Record:
     elif way == 1:
         other["resources"] = [{"type": "AWS::SQS::Queue", "ARN": place.arn}]
     elif way == 2:
-        other["userIdentity"] = ours(random, place)
+        other["userIdentity"] = make_own_role(random, place)
     elif way == 3:
         del other["errorCode"]
     else:
@@ -102,13 +119,15 @@ def contradiction(random: Random, record: Record) -> Record:
     return other
 
 
-def chain(random: Random, first_day: date, calls: int) -> list[Published]:
+def make_chain(random: Random, first_day: date, calls: int) -> list[Publication]:
     """One incident that begins before the first midnight, 900 s from call to call."""
     place = Place(ACCOUNTS[0], REGIONS[0], "chained")
-    start = midnight(first_day) - timedelta(seconds=300)
+    start = get_midnight(first_day) - timedelta(seconds=300)
     times = [start + timedelta(seconds=900 * number) for number in range(calls)]
     return [
-        Published(when + later(random), place.account, place.region, record)
+        Publication(when + choose_delay(random), place.account, place.region, record)
         for when in times
-        for record in [{**failed(random, place, ERRORS[0], when), **named(place)}]
+        for record in [
+            {**make_failed_call(random, place, ERRORS[0], when), **make_queue_fields(place)}
+        ]
     ]

@@ -1,4 +1,4 @@
-"""Writes cases in every state that the contract's table knows, and what may lie beside them."""
+"""Cases in every state of docs/incidents.md, and malformed files beside them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ from random import Random
 from typing import Any
 
 from tests.analytics.recount.hostile_callers import ACCOUNTS, REGIONS, Place
-from tests.analytics.recount.hostile_calls import Published, midnight
-from tests.analytics.recount.hostile_records import ERRORS, TABLES, failed, named
+from tests.analytics.recount.hostile_calls import Publication, get_midnight
+from tests.analytics.recount.hostile_records import (
+    ERRORS,
+    TABLES,
+    make_failed_call,
+    make_queue_fields,
+)
 
 
 @dataclass(frozen=True)
@@ -28,38 +33,40 @@ class Plan:
     failed_calls: int = 3
 
 
-def write_cases(random: Random, root: Path, first_day: date) -> list[Published]:
-    """Write the transitions and what lies beside them; the calls that belong to them."""
-    calls: list[Published] = []
+def write_cases(random: Random, root: Path, first_day: date) -> list[Publication]:
+    """Write the transitions of all cases and return the failed calls that belong to them."""
+    calls: list[Publication] = []
     for number, plan in enumerate(Plan(**plan_fields) for plan_fields in TABLES["plans"]):
-        start = midnight(first_day) + timedelta(seconds=random.randrange(86_400 * 3 - 7200))
+        start = get_midnight(first_day) + timedelta(seconds=random.randrange(86_400 * 3 - 7200))
         place = Place(ACCOUNTS[0], REGIONS[0], f"case-{number}")
         calls += _burst(random, place, start, plan)
         for case_number, (ending, first, last) in enumerate(plan.cases):
             about = Place(place.account, place.region, plan.queue or place.queue)
             taken = start + timedelta(seconds=first), start + timedelta(seconds=last)
             life = list(
-                transitions(f"{plan.symptom}-{number}-{case_number}", about, plan, ending, taken)
+                make_transitions(
+                    f"{plan.symptom}-{number}-{case_number}", about, plan, ending, taken
+                )
             )
-            put(root, life)
+            write_transitions(root, life)
     beside = root / "findings" / f"dt={first_day}" / "09.json"
     beside.parent.mkdir(parents=True)
     beside.write_text('{"schema": 1, "findings": []}')
     return calls
 
 
-def _burst(random: Random, place: Place, start: datetime, plan: Plan) -> list[Published]:
+def _burst(random: Random, place: Place, start: datetime, plan: Plan) -> list[Publication]:
     times = [start + timedelta(seconds=offset) for offset in plan.burst]
     return [
-        Published(
+        Publication(
             when + timedelta(minutes=5), place.account, place.region,
-            {**failed(random, place, ERRORS[0], when), **named(place)},
+            {**make_failed_call(random, place, ERRORS[0], when), **make_queue_fields(place)},
         )
         for when in times
     ]  # fmt: skip
 
 
-def transitions(
+def make_transitions(
     case_id: str, place: Place, plan: Plan, ending: str, taken: tuple[datetime, datetime]
 ) -> Iterator[dict[str, Any]]:
     """Whether of one moment or growing, the evidence is 90 s old; `!` pages."""
@@ -71,11 +78,12 @@ def transitions(
         evidence = {
             "failed_calls": plan.failed_calls, "principals": [],
             "first_request_id": "a", "last_request_id": "b",
-            "first_at": _text(taken[0]),
-            "last_at": _text(last_at if plan.evidence_grows else taken[1]),
+            "first_at": _format_time(taken[0]),
+            "last_at": _format_time(last_at if plan.evidence_grows else taken[1]),
         }  # fmt: skip
         yield {
-            "schema": 1, "case_id": case_id, "n": n, "at": _text(at), "from": before, "to": to,
+            "schema": 1, "case_id": case_id, "n": n, "at": _format_time(at),
+            "from": before, "to": to,
             "queue_arn": place.arn, "account": place.account, "region": place.region,
             "symptom": plan.symptom, "reason": 'Größe \u2028 {"n": 9}', "evidence": evidence,
             "steps": [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}],
@@ -85,7 +93,7 @@ def transitions(
         before = to
 
 
-def put(root: Path, life: list[dict[str, Any]]) -> None:
+def write_transitions(root: Path, life: list[dict[str, Any]]) -> None:
     for document in life:
         path = root / f"dt={document['at'][:10]}" / f"{document['case_id']}-{document['n']}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,5 +103,5 @@ def put(root: Path, life: list[dict[str, Any]]) -> None:
     half.write_text(json.dumps({**last, "n": last["n"] + 1, "to": "overridden"})[:-40])
 
 
-def _text(when: datetime) -> str:
+def _format_time(when: datetime) -> str:
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -11,15 +11,17 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.analytics.recount.hostile_calls import Published
+from tests.analytics.recount.hostile_calls import Publication
 
 KEYS = re.compile(r'"(errorCode|eventID|eventSource|eventTime|Records)":')
 
 
-def write_trail(random: Random, trail: Path, published: list[Published], largest_file: int) -> int:
+def write_trail(
+    random: Random, trail: Path, published: list[Publication], largest_file: int
+) -> int:
     """Every record into a file of its account, region and publish day; how many files there are."""
 
-    def of_file(each: Published) -> tuple[str, str, str]:
+    def of_file(each: Publication) -> tuple[str, str, str]:
         return each.account, each.region, each.at.strftime("%Y/%m/%d")
 
     ordered = sorted(published, key=lambda publication: (of_file(publication), publication.at))
@@ -33,19 +35,21 @@ def write_trail(random: Random, trail: Path, published: list[Published], largest
             waiting = waiting[taken:]
             numbers += 1
             name = f"{account}_CloudTrail_{region}_{stamp}_{random.getrandbits(64):016x}.json.gz"
-            path = folder(trail, account, region, day) / name
+            path = make_folder_path(trail, account, region, day) / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(encoded(random, records))
+            path.write_bytes(encode_records(random, records))
     return numbers
 
 
-def folder(trail: Path, account: str, region: str, day: str, kind: str = "CloudTrail") -> Path:
+def make_folder_path(
+    trail: Path, account: str, region: str, day: str, kind: str = "CloudTrail"
+) -> Path:
     """One account of the three lies under its organization."""
     above = "AWSLogs/o-exampleorgid" if account.startswith("9") else "AWSLogs"
     return trail / above / account / kind / region / day
 
 
-def encoded(random: Random, records: list[Any]) -> bytes:
+def encode_records(random: Random, records: list[Any]) -> bytes:
     encoding = random.choice(["utf-8"] * 8 + ["utf-8-sig", "utf-16"])
     text = random.choice(WRITINGS)(random, records).encode(encoding, "surrogatepass")
     if random.random() < 0.2:
@@ -53,15 +57,15 @@ def encoded(random: Random, records: list[Any]) -> bytes:
     return gzip.compress(text, mtime=0)
 
 
-def compact(random: Random, records: list[Any]) -> str:
+def write_compact(random: Random, records: list[Any]) -> str:
     return json.dumps({"Records": records}, separators=(",", ":"), ensure_ascii=False)
 
 
-def indented(random: Random, records: list[Any]) -> str:
+def write_indented(random: Random, records: list[Any]) -> str:
     return "\n\t " + json.dumps({"Records": records}, indent=2, ensure_ascii=False) + " \r\n"
 
 
-def escaped_keys(random: Random, records: list[Any]) -> str:
+def write_escaped_keys(random: Random, records: list[Any]) -> str:
     """`"error\\u0043ode":` for `"errorCode":`; the slash of every ARN escaped."""
 
     def escape(found: re.Match[str]) -> str:
@@ -72,7 +76,7 @@ def escaped_keys(random: Random, records: list[Any]) -> str:
     return KEYS.sub(escape, text).replace("/", "\\/")
 
 
-def said_twice(random: Random, records: list[Any]) -> str:
+def write_keys_twice(random: Random, records: list[Any]) -> str:
     """A key that is there twice: the last one counts. Numbers that only some readers take."""
     text = json.dumps({"Records": records})
     spoiling = '{"errorCode": "InternalFailure", "big": 1' + "0" * 400 + ', "not": NaN, '
@@ -80,5 +84,5 @@ def said_twice(random: Random, records: list[Any]) -> str:
 
 
 WRITINGS: tuple[Callable[[Random, list[Any]], str], ...] = (
-    compact, indented, escaped_keys, said_twice,
+    write_compact, write_indented, write_escaped_keys, write_keys_twice,
 )  # fmt: skip

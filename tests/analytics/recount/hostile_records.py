@@ -9,44 +9,46 @@ from random import Random
 
 import yaml
 
-from tests.analytics.recount.hostile_callers import Place, Record, identity
+from tests.analytics.recount.hostile_callers import Place, Record, choose_identity
 
 TABLES = yaml.safe_load(Path(__file__).with_name("hostile.yaml").read_text())
 ERRORS = [tuple(error) for error in TABLES["errors"]]
 
 
-def failed(random: Random, place: Place, error: tuple[str, str, str], when: datetime) -> Record:
+def make_failed_call(
+    random: Random, place: Place, error: tuple[str, str, str], when: datetime
+) -> Record:
     code, api, message = error
     record: Record = {
         "eventVersion": random.choice(["1.08", "1.11", "2.0"]),
-        "userIdentity": identity(random, place),
-        "eventTime": event_time(when),
+        "userIdentity": choose_identity(random, place),
+        "eventTime": format_event_time(when),
         "eventSource": "sqs.amazonaws.com", "eventName": api, "awsRegion": place.region,
         "sourceIPAddress": "10.0.118.80", "userAgent": "aws-cli/2",
         "errorCode": code, "errorMessage": message,
         "requestParameters": None, "responseElements": None,
-        "requestID": f"{random.getrandbits(64):016x}", "eventID": event_id(random),
+        "requestID": f"{random.getrandbits(64):016x}", "eventID": make_event_id(random),
         "recipientAccountId": place.account, "eventCategory": "Data",
     }  # fmt: skip
-    return {**record, **whereabouts(random, place)}
+    return {**record, **choose_queue_fields(random, place)}
 
 
-def event_id(random: Random) -> str:
+def make_event_id(random: Random) -> str:
     return f"{random.getrandbits(128):032x}"
 
 
-def event_time(when: datetime) -> str:
+def format_event_time(when: datetime) -> str:
     """CloudTrail's form; with a fraction only where there is one."""
     text = when.strftime("%Y-%m-%dT%H:%M:%S")
     return f"{text}.{when.microsecond:06}".rstrip("0") + "Z" if when.microsecond else f"{text}Z"
 
 
-def named(place: Place) -> Record:
+def make_queue_fields(place: Place) -> Record:
     """The fields that tell the queue beyond doubt."""
     return {"resources": [{"type": "AWS::SQS::Queue", "ARN": place.arn}], "errorMessage": ""}
 
 
-def whereabouts(random: Random, place: Place) -> Record:
+def choose_queue_fields(random: Random, place: Place) -> Record:
     """The fields that tell the queue, in one of the ways that a record may."""
     if place.queue is None:
         return {"resources": random.choice([None, [], 7, [None], [{"ARN": 3}]])}
@@ -62,9 +64,9 @@ def whereabouts(random: Random, place: Place) -> Record:
     return {"errorMessage": f"no access to {place.arn}", "requestParameters": "none"}
 
 
-def noise(random: Random, record: Record) -> Record:
+def make_noise(random: Random, record: Record) -> Record:
     """A record that is no failed call of SQS, though it looks much like one."""
-    quiet = {**record, "eventID": event_id(random)}
+    quiet = {**record, "eventID": make_event_id(random)}
     way = random.randrange(4)
     if way == 0:
         return {**quiet, "eventSource": "s3.amazonaws.com", "errorCode": "AccessDenied"}
@@ -74,7 +76,7 @@ def noise(random: Random, record: Record) -> Record:
     return quiet if way == 2 else {**quiet, "additionalEventData": {"errorCode": "OverLimit"}}
 
 
-def later(random: Random) -> timedelta:
+def choose_delay(random: Random) -> timedelta:
     """How long after a call its file is published."""
     way = random.random()
     if way < 0.05:

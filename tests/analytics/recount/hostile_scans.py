@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.analytics.recount.hostile_calls import midnight
+from tests.analytics.recount.hostile_calls import get_midnight
 
 HOURS = range(14, 52)
 MISSING_HOURS = frozenset({20, 30, 31})
@@ -22,13 +22,17 @@ def write_scans(random: Random, root: Path, first_day: date, arns: Sequence[str]
     for hour in (*HOURS, 120, 190):
         if hour not in MISSING_HOURS:
             managed = [arn for arn in arns if since[arn] <= hour < until[arn] or hour == 120]
-            at = midnight(first_day) + timedelta(hours=hour, seconds=random.randrange(600))
-            put(root, at, {"managed": managed, "managed_whole": random.random() < 0.9})
-    put(root, midnight(first_day) + timedelta(hours=30), {"managed": "all", "managed_whole": "yes"})
+            at = get_midnight(first_day) + timedelta(hours=hour, seconds=random.randrange(600))
+            write_scan(root, at, {"managed": managed, "managed_whole": random.random() < 0.9})
+    write_scan(
+        root,
+        get_midnight(first_day) + timedelta(hours=30),
+        {"managed": "all", "managed_whole": "yes"},
+    )
     (root / f"dt={first_day}" / "half.json").write_text('{"schema": 1, "managed": [')
 
 
-def put(root: Path, at: datetime, listed: dict[str, Any]) -> None:
+def write_scan(root: Path, at: datetime, listed: dict[str, Any]) -> None:
     text = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     path = root / f"dt={at.date()}" / f"{at:%H}.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,28 +31,33 @@ class Case:
 
     @property
     def evidence(self) -> list[tuple[datetime, datetime]]:
-        """What each transition stands on, from its first failed call to its last."""
+        """The first and the last failed call of each transition."""
         found = [transition["evidence"] for transition in self.transitions]
-        return [(moment(evidence["first_at"]), moment(evidence["last_at"])) for evidence in found]
+        return [
+            (parse_time(evidence["first_at"]), parse_time(evidence["last_at"]))
+            for evidence in found
+        ]
 
     @property
     def opened_at(self) -> datetime:
-        return moment(self.transitions[0]["at"])
+        return parse_time(self.transitions[0]["at"])
 
     @property
     def ended_at(self) -> datetime | None:
         """When it first came into a state that is final."""
         ends = [
-            moment(transition["at"]) for transition in self.transitions if transition["to"] in FINAL
+            parse_time(transition["at"])
+            for transition in self.transitions
+            if transition["to"] in FINAL
         ]
         return min(ends, default=None)
 
     @property
-    def notified(self) -> bool:
+    def is_notified(self) -> bool:
         return any(transition["notified"] for transition in self.transitions)
 
     @property
-    def urgent(self) -> bool:
+    def is_urgent(self) -> bool:
         return any(transition["urgent"] is True for transition in self.transitions)
 
     @property
@@ -76,7 +81,7 @@ class Case:
             return "applied" if ended_in in APPLIED else ended_in
         if ("proposed", "approved") in zip(self.states, self.states[1:], strict=False):
             return "approved"
-        if not self.notified:
+        if not self.is_notified:
             return "healed"
         reached = [state for state in self.states if state not in GOOD | APPLIED | {"approved"}]
         return reached[-1] if reached else "escalated"
@@ -84,7 +89,7 @@ class Case:
     @property
     def seconds_to_heal(self) -> float | None:
         verified = [
-            moment(transition["at"])
+            parse_time(transition["at"])
             for transition in self.transitions
             if transition["to"] == "verified"
         ]
@@ -96,8 +101,8 @@ class Case:
         return any(since <= last and first <= until for since, until in self.evidence)
 
 
-def cases(root: Path) -> list[Case]:
-    """Those of `root/dt=YYYY-MM-DD/CASE_ID-N.json`; what is no JSON is passed over."""
+def read_cases(root: Path) -> list[Case]:
+    """Read `root/dt=YYYY-MM-DD/CASE_ID-N.json`, without files that are no JSON."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path in sorted(root.glob("dt=????-??-??/*.json")):
         with suppress(ValueError):
@@ -106,5 +111,5 @@ def cases(root: Path) -> list[Case]:
     return [Case.of(case_transitions) for case_transitions in found.values()]
 
 
-def moment(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text)

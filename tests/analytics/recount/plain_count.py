@@ -10,9 +10,9 @@ from typing import Any
 
 from mendq.catalogue import find_symptom_of
 from mendq.model.failed_call import FailedCall
-from tests.analytics.recount.plain_cases import Case, cases
-from tests.analytics.recount.plain_scans import Round, announced, scans
-from tests.analytics.recount.plain_trail import failed_calls
+from tests.analytics.recount.plain_cases import Case, read_cases
+from tests.analytics.recount.plain_scans import ScanList, judge_management, read_scans
+from tests.analytics.recount.plain_trail import read_failed_calls
 
 LONGEST_GAP = timedelta(seconds=900)
 AROUND = timedelta(days=7)
@@ -36,11 +36,11 @@ class IncidentCount:
 
 
 @dataclass(frozen=True)
-class Known:
+class MendqRecords:
     """What Mendq wrote down."""
 
     cases: list[Case]
-    scans: list[Round]
+    scans: list[ScanList]
     home: tuple[str, str] | None
 
     def looks_at(self, account: str, region: str) -> bool:
@@ -54,41 +54,43 @@ class Known:
 def count_incidents(
     trail: Path, case_bucket: Path, home: tuple[str, str] | None = None
 ) -> IncidentCount:
-    calls = failed_calls(trail, home)
-    known = Known(cases(case_bucket), scans(case_bucket.parent / "findings"), home)
+    calls = read_failed_calls(trail, home)
+    known = MendqRecords(read_cases(case_bucket), read_scans(case_bucket.parent / "findings"), home)
     rows: dict[date, list[Row]] = defaultdict(list)
-    for key, burst in bursts(calls):
-        row = incident(key, burst, known)
+    for key, burst in group_bursts(calls):
+        row = make_incident_row(key, burst, known)
         rows[row["first_failure"].date()].append(row)
     for case in known.cases:
-        if case.is_opened_by_scan and not any(belongs(burst, case) for burst in bursts(calls)):
-            rows[case.opened_at.date()].append(found_by_scan(case))
+        if case.is_opened_by_scan and not any(
+            joins_scan_case(burst, case) for burst in group_bursts(calls)
+        ):
+            rows[case.opened_at.date()].append(make_scan_row(case))
     return IncidentCount(dict(rows), dict(Counter(call.event_time.date() for call in calls)))
 
 
-def bursts(calls: list[FailedCall]) -> list[tuple[Key, list[FailedCall]]]:
+def group_bursts(calls: list[FailedCall]) -> list[tuple[Key, list[FailedCall]]]:
     """Calls of one account, region, queue and symptom, each at most 900 s after the one before."""
     found: list[tuple[Key, list[FailedCall]]] = []
-    for call in sorted(calls, key=lambda call: (key_of(call), call.event_time)):
-        key = key_of(call)
-        if found and found[-1][0] == key and goes_on(found[-1][1], call):
+    for call in sorted(calls, key=lambda call: (make_key(call), call.event_time)):
+        key = make_key(call)
+        if found and found[-1][0] == key and continues_burst(found[-1][1], call):
             found[-1][1].append(call)
         else:
             found.append((key, [call]))
     return found
 
 
-def goes_on(burst: list[FailedCall], call: FailedCall) -> bool:
+def continues_burst(burst: list[FailedCall], call: FailedCall) -> bool:
     return call.event_time - burst[-1].event_time <= LONGEST_GAP
 
 
-def key_of(call: FailedCall) -> Key:
+def make_key(call: FailedCall) -> Key:
     found = find_symptom_of(call)
     symptom = found.name if found else f"unknown:{call.error_code}"
     return call.account, call.region, call.queue_arn or "unresolved", symptom
 
 
-def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
+def make_incident_row(key: Key, burst: list[FailedCall], known: MendqRecords) -> Row:
     account, region, queue, symptom = key
     first, last = burst[0].event_time, burst[-1].event_time
     joined = [
@@ -109,15 +111,15 @@ def incident(key: Key, burst: list[FailedCall], known: Known) -> Row:
         "failed_calls": len(burst),
         "principals": sorted({call.principal_arn for call in burst}),
         "outcome": case.outcome if case else "not_seen",
-        "why": None if case else why(key, burst, known),
+        "why": None if case else explain_missing_case(key, burst, known),
         "case_id": case.case_id if case else None,
         "seconds_to_heal": case.seconds_to_heal if case else None,
-        "notified": any(case.notified for case in joined),
-        "urgent": any(case.urgent for case in joined),
+        "notified": any(case.is_notified for case in joined),
+        "urgent": any(case.is_urgent for case in joined),
     }
 
 
-def belongs(keyed: tuple[Key, list[FailedCall]], case: Case) -> bool:
+def joins_scan_case(keyed: tuple[Key, list[FailedCall]], case: Case) -> bool:
     """Whether a burst joins a scan's case, within seven days of its opening."""
     (_, _, *about), burst = keyed
     first, last = burst[0].event_time, burst[-1].event_time
@@ -127,7 +129,7 @@ def belongs(keyed: tuple[Key, list[FailedCall]], case: Case) -> bool:
     return tuple(about) == case.about and overlap
 
 
-def found_by_scan(case: Case) -> Row:
+def make_scan_row(case: Case) -> Row:
     queue, symptom = case.about
     *_, region, account, _ = queue.split(":")
     return {
@@ -145,36 +147,36 @@ def found_by_scan(case: Case) -> Row:
         "why": None,
         "case_id": case.case_id,
         "seconds_to_heal": case.seconds_to_heal,
-        "notified": case.notified,
-        "urgent": case.urgent,
+        "notified": case.is_notified,
+        "urgent": case.is_urgent,
     }
 
 
-def why(key: Key, burst: list[FailedCall], known: Known) -> str:
+def explain_missing_case(key: Key, burst: list[FailedCall], known: MendqRecords) -> str:
     """Why there is no case, in the order of the table in docs/incidents.md."""
     _, _, queue, symptom = key
     if symptom.startswith("unknown:"):
         return "unknown_code"
     if symptom == "invalid_request":
         return "count_only"
-    if not lies_here(key):
+    if not is_in_own_region(key):
         return "unresolved_queue" if queue == "unresolved" else "elsewhere"
-    counting = [call for call in burst if counts(call, symptom)]
+    counting = [call for call in burst if is_evidence(call, symptom)]
     if not counting:
         return "no_evidence"
     if any(case.about == (queue, symptom) and was_open(case, burst) for case in known.cases):
         return "case_open"
-    return why_unseen(key, burst, counting, known)
+    return explain_unseen(key, burst, counting, known)
 
 
-def lies_here(key: Key) -> bool:
+def is_in_own_region(key: Key) -> bool:
     """In the account and region of the record."""
     account, region, queue, _ = key
     partition = "aws-us-gov" if region.startswith("us-gov") else "aws"
     return queue.startswith(f"arn:{partition}:sqs:{region}:{account}:")
 
 
-def counts(call: FailedCall, symptom: str) -> bool:
+def is_evidence(call: FailedCall, symptom: str) -> bool:
     """Looking at a queue is no evidence of these, nor is a session's first minute of one."""
     if symptom not in OF_MESSAGES:
         return True
@@ -183,15 +185,17 @@ def counts(call: FailedCall, symptom: str) -> bool:
     return call.event_name in TRAFFIC and not (symptom == "access_denied" and is_new)
 
 
-def why_unseen(key: Key, burst: list[FailedCall], counting: list[FailedCall], known: Known) -> str:
+def explain_unseen(
+    key: Key, burst: list[FailedCall], counting: list[FailedCall], known: MendqRecords
+) -> str:
     """Why nothing opened a case though one might have been opened."""
     account, region, queue, symptom = key
     first, last = burst[0].event_time, burst[-1].event_time
     here = known.looks_at(account, region)
-    seen = announced(known.scans, queue, first, last) if here else None
+    seen = judge_management(known.scans, queue, first, last) if here else None
     if seen in {"not_managed", "not_tagged_in_time"}:
         return str(seen)
-    if not enough_evidence(counting):
+    if not has_enough_evidence(counting):
         return "too_little_evidence"
     opened = [case.opened_at for case in known.cases if case.about == (queue, symptom)]
     is_new = not any(first - AROUND <= opened_at <= last for opened_at in opened)
@@ -205,7 +209,7 @@ def was_open(case: Case, burst: list[FailedCall]) -> bool:
     return first - AROUND <= case.opened_at <= last and has_not_ended
 
 
-def enough_evidence(burst: list[FailedCall]) -> bool:
+def has_enough_evidence(burst: list[FailedCall]) -> bool:
     assert find_symptom_of(burst[0]) is not None
     times = [call.event_time for call in burst]
     return any(

@@ -1,4 +1,4 @@
-"""What the scans beside the cases say of a queue, by docs/incidents.md."""
+"""Queue listings of the scans, read as docs/incidents.md describes them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ LATER = timedelta(days=7)
 
 
 @dataclass(frozen=True)
-class Round:
-    """One scan's list; `whole` where every managed queue is on it."""
+class ScanList:
+    """The queue listing of a scan. `whole` is true if it has every managed queue."""
 
     at: datetime
     managed: frozenset[str]
     whole: bool
 
 
-def scans(root: Path) -> list[Round]:
-    """By time; what is no list is passed over."""
-    read = [_round(path) for path in root.glob("dt=????-??-??/*.json")]
+def read_scans(root: Path) -> list[ScanList]:
+    """Return the listings in order of time, without malformed ones."""
+    read = [_read_scan(path) for path in root.glob("dt=????-??-??/*.json")]
     return sorted((scan for scan in read if scan), key=lambda scan: scan.at)
 
 
-def _round(path: Path) -> Round | None:
+def _read_scan(path: Path) -> ScanList | None:
     try:
         found = json.loads(path.read_bytes())
     except ValueError:
@@ -34,11 +34,13 @@ def _round(path: Path) -> Round | None:
     if not isinstance(found.get("managed"), list):
         return None
     managed = frozenset(found["managed"])
-    return Round(datetime.fromisoformat(found["at"]), managed, found["managed_whole"] is True)
+    return ScanList(datetime.fromisoformat(found["at"]), managed, found["managed_whole"] is True)
 
 
-def announced(rounds: list[Round], queue: str, first: datetime, last: datetime) -> str | None:
-    """managed, not_managed or not_tagged_in_time; None where the scans around tell nothing."""
+def judge_management(
+    rounds: list[ScanList], queue: str, first: datetime, last: datetime
+) -> str | None:
+    """Return managed, not_managed or not_tagged_in_time, or None if no scan proves any of them."""
     before = [scan for scan in rounds if scan.whole and first - NEAR <= scan.at <= first]
     after = [scan for scan in rounds if scan.whole and last <= scan.at <= last + NEAR]
     if not before or not after:

@@ -22,21 +22,21 @@ OUR_PARTS = (
 )  # fmt: skip
 
 
-def failed_calls(trail: Path, home: tuple[str, str] | None = None) -> list[FailedCall]:
+def read_failed_calls(trail: Path, home: tuple[str, str] | None = None) -> list[FailedCall]:
     """One per eventID, the first by file name; our own roles' left out.
 
     Where `home` is given, those of that account and region alone, by folder and by record.
     """
     first: dict[str, FailedCall] = {}
-    for path in sorted(log_files(trail, home), key=lambda path: (path.name, path.as_posix())):
-        for record in records(path.read_bytes()):
+    for path in sorted(list_log_files(trail, home), key=lambda path: (path.name, path.as_posix())):
+        for record in read_records(path.read_bytes()):
             call = read(record)
             if isinstance(call, FailedCall) and home in (None, (call.account, call.region)):
                 first.setdefault(call.event_id, call)
     return [call for call in first.values() if not is_our_own(call)]
 
 
-def log_files(trail: Path, home: tuple[str, str] | None) -> Iterator[Path]:
+def list_log_files(trail: Path, home: tuple[str, str] | None) -> Iterator[Path]:
     for path in trail.rglob("*"):
         found = LOG_FILE.fullmatch(path.relative_to(trail).as_posix())
         if not found or found["name"].startswith((".", "_")):
@@ -45,18 +45,18 @@ def log_files(trail: Path, home: tuple[str, str] | None) -> Iterator[Path]:
             yield path
 
 
-def records(content: bytes) -> list[Any]:
-    """Those of one file; none where it cannot be read."""
+def read_records(content: bytes) -> list[Any]:
+    """Return the records of a trail file, or none if it is unreadable."""
     try:
-        document = json.loads(_inflated(content))
+        document = json.loads(_inflate(content))
     except (ValueError, zlib.error, RecursionError):
         return []
     found = document.get("Records") if isinstance(document, dict) else None
     return found if isinstance(found, list) else []
 
 
-def _inflated(content: bytes) -> bytes:
-    """Whole gzip members, one behind the other, of at most 50 MB; what is none ends them."""
+def _inflate(content: bytes) -> bytes:
+    """Decompress all complete gzip members, up to 50 MB."""
     text, rest = b"", content
     while rest.startswith(b"\x1f\x8b") or not text:
         inflating = zlib.decompressobj(wbits=31)
