@@ -1,4 +1,4 @@
-"""Plans for a DLQ, and when none is made although it is missing; whatever people have typed."""
+"""Test the plans for a DLQ: attach one, let source queues in, and keep messages long enough."""
 
 from __future__ import annotations
 
@@ -53,31 +53,39 @@ from tests.catalogue.asking import (
 )
 from tests.model.tables import any_json
 
-NONE = standard_queue(KmsMasterKeyId="alias/orders", dlq_namesake=QueueFacts(DLQ_ARN, {}))
-AS_MADE = make_dlq_attributes(NONE, DLQ_ARN)
-WAITING = replace_values(NONE, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60)
+QUEUE_WITHOUT_DLQ = standard_queue(
+    KmsMasterKeyId="alias/orders", dlq_namesake=QueueFacts(DLQ_ARN, {})
+)
+NEW_DLQ_ATTRIBUTES = make_dlq_attributes(QUEUE_WITHOUT_DLQ, DLQ_ARN)
+QUEUE_WITH_TRAFFIC = replace_values(
+    QUEUE_WITHOUT_DLQ, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60
+)
 
 
-def named_by(facts: Facts, **attributes: str) -> Facts:
-    there = {"QueueArn": DLQ_ARN, **AS_MADE, **attributes}
-    return replace_values(facts, dlq_namesake=QueueFacts(DLQ_ARN, there))
+def add_namesake(facts: Facts, **attributes: str) -> Facts:
+    """Add a queue with the DLQ's name, as Mendq creates it except for these attributes."""
+    namesake_attributes = {"QueueArn": DLQ_ARN, **NEW_DLQ_ATTRIBUTES, **attributes}
+    return replace_values(facts, dlq_namesake=QueueFacts(DLQ_ARN, namesake_attributes))
 
 
-def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
+def list_steps(answer: Plan | Refusal) -> list[tuple[str, str]]:
     assert isinstance(answer, Plan)
     assert {step.owner for step in answer.steps} == {Owner.ATTACH_DLQ}
     assert all(step.find_bounds_fault() is None for step in answer.steps)
     return [(step.attribute, str(step.after)) for step in answer.steps]
 
 
-def test_the_plan_stays_the_same_once_its_queue_is_made() -> None:
-    """A run that died between the two is taken up again; and after an undo the queue is kept."""
-    assert plan_new_dlq(named_by(NONE), "because") == plan_new_dlq(NONE, "because")
+def test_plan_for_a_new_dlq_is_the_same_before_and_after_the_dlq_was_created() -> None:
+    """A run that died after creating the DLQ is continued, and a rollback keeps the DLQ."""
+    with_namesake = add_namesake(QUEUE_WITHOUT_DLQ)
+    assert plan_new_dlq(with_namesake, "because") == plan_new_dlq(QUEUE_WITHOUT_DLQ, "because")
 
 
 @pytest.mark.parametrize("attributes", read_test_data("tables")["others"])
-def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[str, str]) -> None:
-    answer = plan_new_dlq(named_by(NONE, **attributes), "because")
+def test_queue_of_another_owner_with_the_dlqs_name_is_never_attached(
+    attributes: dict[str, str],
+) -> None:
+    answer = plan_new_dlq(add_namesake(QUEUE_WITHOUT_DLQ, **attributes), "because")
     assert isinstance(answer, Escalate)
     assert answer.code == "name_taken"
 
@@ -91,8 +99,10 @@ def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[s
         ({"dlq_namesake": QueueFacts(STANDARD_ARN, {})}, "name_not_known"),
     ],
 )
-def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: str) -> None:
-    answer = plan_new_dlq(replace_values(NONE, **over), "because")
+def test_no_dlq_is_planned_for_a_queue_that_has_one_is_one_or_may_be_one(
+    over: dict[str, Any], code: str
+) -> None:
+    answer = plan_new_dlq(replace_values(QUEUE_WITHOUT_DLQ, **over), "because")
     assert isinstance(answer, Ignore)
     assert answer.code == code
 
@@ -101,142 +111,164 @@ def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: s
     ("facts", "code"),
     [
         *(
-            (replace_values(NONE, open_symptoms=frozenset({cause})), "cause_first")
+            (replace_values(QUEUE_WITHOUT_DLQ, open_symptoms=frozenset({cause})), "cause_first")
             for cause in SYMPTOMS_TO_FIX_FIRST
         ),
-        # Nobody has opened a case yet, or a person has closed it.
-        (replace_values(WAITING, lambda_consumers=(FAILING_FUNCTION,)), "cause_first"),
+        # Without an open case: none was opened yet, or a person closed it.
+        (replace_values(QUEUE_WITH_TRAFFIC, lambda_consumers=(FAILING_FUNCTION,)), "cause_first"),
         (
-            replace_values(WAITING, sent=200, received=400, deleted=0, backlog_now=200),
+            replace_values(QUEUE_WITH_TRAFFIC, sent=200, received=400, deleted=0, backlog_now=200),
             "cause_first",
         ),
-        (replace_values(WAITING, sent=200, received=300, deleted=300), "cause_first"),
-        (replace_values(NONE, lambda_consumers=(LAMBDA_FUNCTION,)), "not_measured"),
-        (replace_values(WAITING, measurement=None), "not_measured"),
-        (replace_values(WAITING, move_task_running=True), "not_measured"),
+        (replace_values(QUEUE_WITH_TRAFFIC, sent=200, received=300, deleted=300), "cause_first"),
+        (replace_values(QUEUE_WITHOUT_DLQ, lambda_consumers=(LAMBDA_FUNCTION,)), "not_measured"),
+        (replace_values(QUEUE_WITH_TRAFFIC, measurement=None), "not_measured"),
+        (replace_values(QUEUE_WITH_TRAFFIC, move_task_running=True), "not_measured"),
     ],
 )
-def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
+def test_no_dlq_is_attached_while_another_cause_or_an_unmeasured_backlog_could_fill_it(
+    facts: Facts, code: str
+) -> None:
     for answer in (plan_new_dlq(facts, "it"), plan_named_dlq(facts, DLQ_ARN, "it")):
         assert isinstance(answer, Ignore)
         assert answer.code == code
 
 
 @pytest.mark.parametrize(
-    "facts", [NONE, WAITING, replace_values(NONE, open_symptoms=frozenset({"kms_throttled"}))]
+    "facts",
+    [
+        QUEUE_WITHOUT_DLQ,
+        QUEUE_WITH_TRAFFIC,
+        replace_values(QUEUE_WITHOUT_DLQ, open_symptoms=frozenset({"kms_throttled"})),
+    ],
 )
-def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
+def test_new_dlq_is_planned_for_an_idle_queue_or_one_that_handles_its_traffic(facts: Facts) -> None:
     attached = ("RedrivePolicy", RedrivePolicy(DLQ_ARN, 5).text)
-    assert steps_of(plan_new_dlq(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
+    assert list_steps(plan_new_dlq(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
 
 
 @pytest.mark.parametrize(("dlq_arn", "attributes", "is_gone"), read_test_data("tables")["gone"])
-def test_gone_is_what_could_stand_there_and_does_not(
+def test_dlq_is_missing_only_if_its_arn_is_valid_here_and_the_queue_does_not_exist(
     dlq_arn: str, attributes: dict[str, str], *, is_gone: bool
 ) -> None:
-    facts = replace_values(NONE, dlq=QueueFacts(dlq_arn, attributes))
+    facts = replace_values(QUEUE_WITHOUT_DLQ, dlq=QueueFacts(dlq_arn, attributes))
     assert find_missing_dlq(facts) == (dlq_arn if is_gone else None)
 
 
-def test_who_has_none() -> None:
-    assert has_no_dlq(NONE)
-    assert not has_no_dlq(replace_values(NONE, RedrivePolicy="{")), "whatever it says"
-    assert find_missing_dlq(NONE) is None
+def test_queue_with_any_redrive_policy_text_does_not_count_as_without_dlq() -> None:
+    assert has_no_dlq(QUEUE_WITHOUT_DLQ)
+    assert not has_no_dlq(replace_values(QUEUE_WITHOUT_DLQ, RedrivePolicy="{")), "whatever it says"
+    assert find_missing_dlq(QUEUE_WITHOUT_DLQ) is None
 
 
-def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> None:
-    (names_it,) = (each.facts for each in queue_examples_of(DLQ_MISSING) if each.facts.dlq)
-    assert detect_fault(DLQ_MISSING, replace_values(names_it, dlq_sources=sources(QUEUE_ARN)))
-    there = replace_values(names_it, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
-    assert expect_refusal(DLQ_MISSING, there).code == "need_already_met"
+def test_missing_dlq_is_detected_also_on_a_queue_that_is_itself_a_dlq() -> None:
+    examples = [example.facts for example in queue_examples_of(DLQ_MISSING) if example.facts.dlq]
+    (with_missing_dlq,) = examples
+    is_a_dlq_too = replace_values(with_missing_dlq, dlq_sources=sources(QUEUE_ARN))
+    assert detect_fault(DLQ_MISSING, is_a_dlq_too)
+    with_dlq = replace_values(with_missing_dlq, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
+    assert expect_refusal(DLQ_MISSING, with_dlq).code == "need_already_met"
 
 
 NAMES = st.integers(0, 24).map(lambda n: f"{STANDARD_ARN}-{n:02}")
 
 
-def allowing(allowed: str, named_by: set[str]) -> Facts:
-    return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*named_by))
+def make_dlq_allowing(allowed: str, source_arns: set[str]) -> Facts:
+    return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*source_arns))
 
 
 @given(st.sets(NAMES, max_size=MOST_SOURCES_IN_ALLOW_POLICY), st.sets(NAMES, max_size=15))
-def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
-    allowed: set[str], named_by: set[str]
+def test_redrive_allow_policy_gains_as_many_sources_as_fit_and_loses_none(
+    allowed: set[str], source_arns: set[str]
 ) -> None:
-    facts = allowing(RedriveAllowPolicy("byQueue", tuple(sorted(allowed))).text, named_by)
+    facts = make_dlq_allowing(
+        RedriveAllowPolicy("byQueue", tuple(sorted(allowed))).text, source_arns
+    )
     answer = answer_to(DLQ_SOURCE_NOT_ALLOWED, facts)
     if not isinstance(answer, Plan):
-        assert answer.code == ("need_already_met" if named_by <= allowed else "too_many_sources")
-        assert named_by <= allowed or len(allowed) == MOST_SOURCES_IN_ALLOW_POLICY
+        assert answer.code == ("need_already_met" if source_arns <= allowed else "too_many_sources")
+        assert source_arns <= allowed or len(allowed) == MOST_SOURCES_IN_ALLOW_POLICY
         return
     step = only_step_of(expect_plan(DLQ_SOURCE_NOT_ALLOWED, facts))
     wanted = parse_redrive_allow_policy(str(step.after))
     assert wanted is not None
     assert wanted.permission == "byQueue"
     added = set(wanted.sources) - allowed
-    assert allowed < set(wanted.sources) <= allowed | named_by
-    assert len(added) == min(len(named_by - allowed), MOST_SOURCES_IN_ALLOW_POLICY - len(allowed))
-    left = named_by - allowed - added
+    assert allowed < set(wanted.sources) <= allowed | source_arns
+    assert len(added) == min(
+        len(source_arns - allowed), MOST_SOURCES_IN_ALLOW_POLICY - len(allowed)
+    )
+    left = source_arns - allowed - added
     assert ("would stay out" in answer.reason) is bool(left)
     after = replace_values(facts, RedriveAllowPolicy=step.after)
     assert bool(detect_fault(DLQ_SOURCE_NOT_ALLOWED, after)) is bool(left)
 
 
-def test_a_word_that_sqs_may_learn_is_nobody_s_to_change() -> None:
-    facts = allowing('{"redrivePermission":"byAccount"}', {STANDARD_ARN})
+def test_redrive_allow_policy_with_an_unknown_permission_is_not_changed() -> None:
+    facts = make_dlq_allowing('{"redrivePermission":"byAccount"}', {STANDARD_ARN})
     assert expect_refusal(DLQ_SOURCE_NOT_ALLOWED, facts).code == "denied_to_all"
 
 
 DAYS_4 = 345_600
 
 
-def retained(own_seconds: int, *sources_seconds: int) -> Facts:
-    named_by = (
+def make_dlq_with_retention(own_seconds: int, *sources_seconds: int) -> Facts:
+    source_queues = (
         QueueFacts(f"{STANDARD_ARN}-{n}", {"MessageRetentionPeriod": str(seconds)})
         for n, seconds in enumerate(sources_seconds)
     )
-    return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=tuple(named_by))
+    return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=tuple(source_queues))
 
 
-def test_the_source_that_keeps_longest_is_named() -> None:
-    assert detect_fault(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4)), "it keeps no longer"
-    found = detect_fault(DLQ_RETENTION_TOO_SHORT, retained(DAYS_4, DAYS_4, 2 * DAYS_4, 60))
+def test_dlq_retention_fault_names_the_source_queue_with_the_longest_retention() -> None:
+    assert detect_fault(DLQ_RETENTION_TOO_SHORT, make_dlq_with_retention(DAYS_4, DAYS_4)), (
+        "it keeps no longer"
+    )
+    found = detect_fault(
+        DLQ_RETENTION_TOO_SHORT, make_dlq_with_retention(DAYS_4, DAYS_4, 2 * DAYS_4, 60)
+    )
     assert found is not None
     assert f"{STANDARD_ARN}-1" in found.found
 
 
 ARNS = st.sampled_from([QUEUE_ARN, STANDARD_ARN, DLQ_ARN])
-WORDS = (
-    *("Statement", "Effect", "Allow", "Deny", "Principal", "NotPrincipal", "Service", "AWS", "*"),
-    *("Action", "sqs:*", "sqs:SendMessage", "Resource", "sns.amazonaws.com", "Condition", "Bool"),
-    *("aws:SecureTransport", "false", "ArnEquals", "aws:SourceArn", "redrivePermission"),
-    *("byQueue", "denyAll", "allowAll", "sourceQueueArns", "deadLetterTargetArn"),
-    *("maxReceiveCount", "5", QUEUE_ARN, STANDARD_ARN, DLQ_ARN),
-)
+POLICY_WORDS = [
+    *["Statement", "Effect", "Allow", "Deny", "Principal", "NotPrincipal", "Service", "AWS", "*"],
+    *["Action", "sqs:*", "sqs:SendMessage", "Resource", "sns.amazonaws.com", "Condition", "Bool"],
+    *["aws:SecureTransport", "false", "ArnEquals", "aws:SourceArn"],
+]
+REDRIVE_WORDS = [
+    *["redrivePermission", "byQueue", "denyAll", "allowAll", "sourceQueueArns"],
+    *["deadLetterTargetArn", "maxReceiveCount", "5"],
+]
+WORDS = [*POLICY_WORDS, *REDRIVE_WORDS, QUEUE_ARN, STANDARD_ARN, DLQ_ARN]
 JSON = any_json(*WORDS, max_leaves=16)
 TEXTS = st.text(max_size=40) | JSON.map(json.dumps) | st.just("[" * 20_000)
-TYPED = st.dictionaries(
+TYPED_ATTRIBUTES = st.dictionaries(
     st.sampled_from(["Policy", "RedrivePolicy", "RedriveAllowPolicy", "KmsMasterKeyId"]), TEXTS
 )
-QUEUES = st.none() | st.builds(QueueFacts, ARNS | st.sampled_from(WORDS), TYPED)
+QUEUES = st.none() | st.builds(QueueFacts, ARNS | st.sampled_from(WORDS), TYPED_ATTRIBUTES)
 TYPED_BY_PEOPLE = st.builds(
     lambda arn, attributes, **over: queue(queue_arn=arn, **attributes, **over),
     ARNS,
-    TYPED,
+    TYPED_ATTRIBUTES,
     lambda_consumers=st.sampled_from([(), (LAMBDA_FUNCTION,)]),
     dlq=QUEUES,
     dlq_namesake=QUEUES,
-    dlq_sources=st.lists(st.builds(QueueFacts, ARNS, TYPED), max_size=3).map(tuple),
+    dlq_sources=st.lists(st.builds(QueueFacts, ARNS, TYPED_ATTRIBUTES), max_size=3).map(tuple),
 )
 CONFIGURATIONS = [entry for entry in CATALOGUE if entry.is_of_configuration]
 
 
 @given(facts=TYPED_BY_PEOPLE)
-def test_no_text_that_people_typed_makes_a_detection_fail(facts: Facts) -> None:
+def test_configuration_detections_never_raise_for_any_text_in_policies_and_keys(
+    facts: Facts,
+) -> None:
     for entry in CONFIGURATIONS:
-        found = detect_fault(entry, facts) or facts
+        faulty = detect_fault(entry, facts) or facts
         if entry.plan is None:
             continue
-        if isinstance(answer_to(entry, found), Plan):
-            expect_plan(entry, found)
+        if isinstance(answer_to(entry, faulty), Plan):
+            expect_plan(entry, faulty)
         else:
-            expect_refusal(entry, found)
+            expect_refusal(entry, faulty)

@@ -1,4 +1,4 @@
-"""What a denial says: who else is concerned, then the least that is to be granted; and quotas."""
+"""Test the sections of pages about denials and quotas: other callers, minimum policy, quota."""
 
 from __future__ import annotations
 
@@ -15,33 +15,37 @@ from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.restore_policy import is_granted_by_name
 from mendq.catalogue.examples import KEY_ARN, ROLE_ARN, STANDARD_ARN, policy, standard_queue
 from mendq.catalogue.keys.kms_denied import KMS_DENIED
+from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import parse_statements
 from mendq.notifications.text import MOST_COMMAND_CHARACTERS
 from tests.architecture.aws_commands import find_mistake, list_commands_in
 
-STRANGER = "arn:aws:iam::210987654321:role/sender"
+ROLE_OF_OTHER_ACCOUNT = "arn:aws:iam::210987654321:role/sender"
 RECEIVES = ["ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage"]
 SENDS = ["GetQueueUrl", "SendMessage"]
 
 
-def called(*event_names: str, principals: tuple[str, ...] = (ROLE_ARN,), **over: Any) -> Facts:
+def make_denied_queue(
+    *event_names: str, principals: tuple[str, ...] = (ROLE_ARN,), **over: Any
+) -> Facts:
     return standard_queue(principals=principals, event_names=event_names, **over)
 
 
-def said(facts: Facts) -> dict[str, tuple[str, ...]]:
-    """The lines by heading."""
-    return {each.heading: each.lines for each in ACCESS_DENIED.extra_sections(facts)}
+def read_sections(facts: Facts) -> dict[str, tuple[str, ...]]:
+    """Return the lines of each section by heading."""
+    sections = ACCESS_DENIED.extra_sections(facts)
+    return {section.heading: section.lines for section in sections}
 
 
-def documents(facts: Facts) -> list[dict[str, Any]]:
-    lines = said(facts).get("MINIMUM POLICY", ())
-    return [json.loads(each) for each in lines if each.startswith("{")]
+def read_minimum_policies(facts: Facts) -> list[dict[str, Any]]:
+    lines = read_sections(facts).get("MINIMUM POLICY", ())
+    return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-def actions(statement: dict[str, Any]) -> list[str]:
-    return [each.partition(":")[2] for each in statement["Action"]]
+def list_actions(statement: dict[str, Any]) -> list[str]:
+    return [action.partition(":")[2] for action in statement["Action"]]
 
 
 @pytest.mark.parametrize(
@@ -54,28 +58,28 @@ def actions(statement: dict[str, Any]) -> list[str]:
         (["SendMessage", "DeleteMessage"], RECEIVES + SENDS),
     ],
 )
-def test_by_what_was_denied_it_is_a_consumers_or_a_senders(
+def test_minimum_policy_grants_a_consumers_or_a_producers_actions_by_the_denied_call(
     event_names: list[str], needed: list[str]
 ) -> None:
-    (document,) = documents(called(*event_names))
+    (document,) = read_minimum_policies(make_denied_queue(*event_names))
     (statement,) = document["Statement"]
     assert document["Version"] == "2012-10-17"
-    assert actions(statement) == needed
+    assert list_actions(statement) == needed
     assert statement["Resource"] == STANDARD_ARN
     assert "Principal" not in statement
 
 
-def test_a_caller_of_another_account_needs_it_twice_and_is_granted_by_name() -> None:
-    facts = called("SendMessage", principals=(ROLE_ARN, STRANGER))
-    own, of_queue = documents(facts)
-    assert of_queue["Principal"] == {"AWS": [STRANGER]}
+def test_minimum_policy_for_a_caller_of_another_account_is_an_identity_and_a_queue_policy() -> None:
+    facts = make_denied_queue("SendMessage", principals=(ROLE_ARN, ROLE_OF_OTHER_ACCOUNT))
+    own, of_queue = read_minimum_policies(facts)
+    assert of_queue["Principal"] == {"AWS": [ROLE_OF_OTHER_ACCOUNT]}
     assert is_granted_by_name(
-        json.dumps({"Statement": of_queue}), STRANGER, "sqs:SendMessage", STANDARD_ARN
+        json.dumps({"Statement": of_queue}), ROLE_OF_OTHER_ACCOUNT, "sqs:SendMessage", STANDARD_ARN
     )
     assert not is_granted_by_name(
         json.dumps({"Statement": of_queue}), ROLE_ARN, "sqs:SendMessage", STANDARD_ARN
     )
-    assert [each["Action"] for each in own["Statement"]] == [of_queue["Action"]]
+    assert [statement["Action"] for statement in own["Statement"]] == [of_queue["Action"]]
 
 
 @pytest.mark.parametrize(
@@ -90,64 +94,86 @@ def test_a_caller_of_another_account_needs_it_twice_and_is_granted_by_name() -> 
         ),
     ],
 )
-def test_a_key_is_granted_beside_it_by_its_id_or_by_its_alias(key: str, resource: str) -> None:
-    (document,) = documents(called("SendMessage", KmsMasterKeyId=key))
+def test_minimum_policy_grants_the_queues_kms_key_by_id_or_by_alias(
+    key: str, resource: str
+) -> None:
+    (document,) = read_minimum_policies(make_denied_queue("SendMessage", KmsMasterKeyId=key))
     on_key = document["Statement"][1]
     assert on_key["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
     assert on_key["Resource"] == resource
     by_alias = on_key["Condition"].get("ForAnyValue:StringEquals", {})
     assert by_alias == ({"kms:ResourceAliases": "alias/orders"} if "alias" in key else {})
-    (document,) = documents(called("ReceiveMessage", KmsMasterKeyId=key))
+    (document,) = read_minimum_policies(make_denied_queue("ReceiveMessage", KmsMasterKeyId=key))
     assert document["Statement"][1]["Action"] == ["kms:Decrypt"]
-    *_, on_key = documents(called("ReceiveMessage", principals=(STRANGER,), KmsMasterKeyId=key))
-    assert (on_key["Principal"], on_key["Resource"]) == ({"AWS": [STRANGER]}, "*")
+    *_, on_key = read_minimum_policies(
+        make_denied_queue("ReceiveMessage", principals=(ROLE_OF_OTHER_ACCOUNT,), KmsMasterKeyId=key)
+    )
+    assert (on_key["Principal"], on_key["Resource"]) == ({"AWS": [ROLE_OF_OTHER_ACCOUNT]}, "*")
 
 
-def test_what_nobody_can_grant_is_not_asked_for() -> None:
-    facts = called("SendMessage", principals=(STRANGER,), KmsMasterKeyId="alias/aws/sqs")
-    own, _of_queue = documents(facts)
+def test_minimum_policy_leaves_out_aws_managed_keys_services_and_administrative_calls() -> None:
+    facts = make_denied_queue(
+        "SendMessage", principals=(ROLE_OF_OTHER_ACCOUNT,), KmsMasterKeyId="alias/aws/sqs"
+    )
+    own, _of_queue = read_minimum_policies(facts)
     assert len(own["Statement"]) == 1
-    assert documents(called("SendMessage", principals=("events.amazonaws.com",))) == []
-    assert documents(called("SetQueueAttributes")) == []
+    assert (
+        read_minimum_policies(
+            make_denied_queue("SendMessage", principals=("events.amazonaws.com",))
+        )
+        == []
+    )
+    assert read_minimum_policies(make_denied_queue("SetQueueAttributes")) == []
 
 
-def test_a_deny_goes_first() -> None:
-    denied = called("SendMessage", refused_by=frozenset({RefusedBy.RESOURCE_POLICY_DENIES}))
-    first, *_ = said(denied)["MINIMUM POLICY"]
+def test_minimum_policy_says_that_an_explicit_deny_must_be_removed_first() -> None:
+    denied = make_denied_queue(
+        "SendMessage", refused_by=frozenset({RefusedBy.RESOURCE_POLICY_DENIES})
+    )
+    first, *_ = read_sections(denied)["MINIMUM POLICY"]
     assert first == "an explicit deny has to go first: no grant lifts it"
-    assert first not in said(called("SendMessage"))["MINIMUM POLICY"]
+    assert first not in read_sections(make_denied_queue("SendMessage"))["MINIMUM POLICY"]
 
 
-def test_who_else_is_said_before_and_what_is_not_known() -> None:
-    theirs = policy(Principal={"AWS": [ROLE_ARN, STRANGER]})
-    facts = called("SendMessage", Policy=theirs, KmsMasterKeyId="alias/orders")
-    assert [*said(facts)] == ["WHO ELSE MAY BE CONCERNED", "MINIMUM POLICY"]
-    lines = said(facts)["WHO ELSE MAY BE CONCERNED"]
-    assert f"its policy lets in {STRANGER}" in lines
+def test_denial_lists_the_principals_that_the_queue_policy_allows_and_what_is_unknown() -> None:
+    theirs = policy(Principal={"AWS": [ROLE_ARN, ROLE_OF_OTHER_ACCOUNT]})
+    facts = make_denied_queue("SendMessage", Policy=theirs, KmsMasterKeyId="alias/orders")
+    assert [*read_sections(facts)] == ["WHO ELSE MAY BE CONCERNED", "MINIMUM POLICY"]
+    lines = read_sections(facts)["WHO ELSE MAY BE CONCERNED"]
+    assert f"its policy lets in {ROLE_OF_OTHER_ACCOUNT}" in lines
     assert lines[-1].startswith("not known here: whose calls succeed")
     for text, word in (("", "nobody else"), (policy(), "everybody")):
-        others = said(called("SendMessage", Policy=text))["WHO ELSE MAY BE CONCERNED"]
+        others = read_sections(make_denied_queue("SendMessage", Policy=text))[
+            "WHO ELSE MAY BE CONCERNED"
+        ]
         assert others[0] == f"its policy lets in {word}"
-    unreadable = said(called("SendMessage", Policy="{"))["WHO ELSE MAY BE CONCERNED"]
+    unreadable = read_sections(make_denied_queue("SendMessage", Policy="{"))[
+        "WHO ELSE MAY BE CONCERNED"
+    ]
     assert unreadable[0] == "its policy cannot be read"
 
 
-def test_every_denial_has_them() -> None:
+def test_pages_about_denials_have_the_sections_on_other_callers_and_minimum_policy() -> None:
     for entry in (ACCESS_DENIED, KMS_DENIED):
-        headings = [each.heading for each in entry.extra_sections(called("SendMessage"))]
+        sections = entry.extra_sections(make_denied_queue("SendMessage"))
+        headings = [section.heading for section in sections]
         assert headings == ["WHO ELSE MAY BE CONCERNED", "MINIMUM POLICY"]
 
 
-WITH_QUOTAS = [
-    each
-    for each in CATALOGUE
-    if [section.heading for section in each.extra_sections(called("SendMessage"))] == ["QUOTA"]
-]
+def has_only_a_quota_section(entry: Symptom) -> bool:
+    sections = entry.extra_sections(make_denied_queue("SendMessage"))
+    return [section.heading for section in sections] == ["QUOTA"]
 
 
-def test_a_quota_that_was_hit_is_named_with_its_value_and_how_to_raise_it() -> None:
-    said_of = {each.name: each.extra_sections(called("x"))[0].lines for each in WITH_QUOTAS}
-    defaults = {name: lines[0].partition(" by AWS")[0] for name, lines in said_of.items()}
+ENTRIES_WITH_QUOTA = [entry for entry in CATALOGUE if has_only_a_quota_section(entry)]
+
+
+def test_quota_section_names_the_default_value_and_the_command_to_raise_the_quota() -> None:
+    lines_by_symptom = {
+        entry.name: entry.extra_sections(make_denied_queue("x"))[0].lines
+        for entry in ENTRIES_WITH_QUOTA
+    }
+    defaults = {name: lines[0].partition(" by AWS")[0] for name, lines in lines_by_symptom.items()}
     assert defaults == {
         "fifo_throttled": "calls of each API action: 300 a second without high throughput, which "
         "nobody can raise; with it, by region",
@@ -156,24 +182,33 @@ def test_a_quota_that_was_hit_is_named_with_its_value_and_how_to_raise_it() -> N
         "in_flight_limit": "messages in flight: about 120,000",
         "consumer_throttled": "concurrent executions: 1,000",
     }
-    assert all("request-service-quota-increase" in lines[-1] for lines in said_of.values())
+    assert all("request-service-quota-increase" in lines[-1] for lines in lines_by_symptom.values())
 
 
-@pytest.mark.parametrize("entry", [ACCESS_DENIED, KMS_DENIED, *WITH_QUOTAS], ids=lambda e: e.name)
-def test_every_command_is_one(entry: Any) -> None:
+@pytest.mark.parametrize(
+    "entry", [ACCESS_DENIED, KMS_DENIED, *ENTRIES_WITH_QUOTA], ids=lambda entry: entry.name
+)
+def test_commands_in_sections_are_valid_aws_commands(entry: Any) -> None:
     for key in (KEY_ARN, "alias/orders"):
-        for section in entry.extra_sections(called("SendMessage", KmsMasterKeyId=key)):
+        for section in entry.extra_sections(make_denied_queue("SendMessage", KmsMasterKeyId=key)):
             for line in section.lines:
                 for command in list_commands_in(line):
                     assert find_mistake(command) == ""
 
 
 @given(st.text(max_size=400), st.text(max_size=200), st.lists(st.text(max_size=80), max_size=4))
-def test_whatever_names_a_key_a_role_or_a_principal(key: str, who: str, others: list[str]) -> None:
+def test_sections_stay_printable_short_and_valid_for_any_name_of_a_key_or_principal(
+    key: str, who: str, others: list[str]
+) -> None:
     theirs = policy(Principal={"AWS": [who, *others]})
     for facts in (
-        called("SendMessage", principals=(who, STRANGER), KmsMasterKeyId=key, Policy=theirs),
-        called(
+        make_denied_queue(
+            "SendMessage",
+            principals=(who, ROLE_OF_OTHER_ACCOUNT),
+            KmsMasterKeyId=key,
+            Policy=theirs,
+        ),
+        make_denied_queue(
             "ReceiveMessage",
             principals=(f"{ROLE_ARN}{who}", ROLE_ARN),
             KmsMasterKeyId=f"alias/{key}",
@@ -184,15 +219,18 @@ def test_whatever_names_a_key_a_role_or_a_principal(key: str, who: str, others: 
                 assert line.isprintable()
                 assert line.isascii()
                 assert len(line) <= MOST_COMMAND_CHARACTERS + 80
-        for document in documents(facts):
+        for document in read_minimum_policies(facts):
             text = json.dumps(document if "Statement" in document else {"Statement": document})
             assert parse_statements(text)
 
 
-def test_no_key_s_name_runs_as_a_command() -> None:
+def test_kms_key_name_with_shell_syntax_is_quoted_in_the_command() -> None:
     named = "x'; printf ran; '\"$(printf ran)\"`printf ran`"
-    lines = said(called("SendMessage", KmsMasterKeyId=named))["WHO ELSE MAY BE CONCERNED"]
-    (command,) = (each.partition(": ")[2] for each in lines if each.startswith("who used its key"))
+    lines = read_sections(make_denied_queue("SendMessage", KmsMasterKeyId=named))[
+        "WHO ELSE MAY BE CONCERNED"
+    ]
+    (line,) = [line for line in lines if line.startswith("who used its key")]
+    command = line.partition(": ")[2]
     typed = f"aws() {{ printf '<%s>' \"$@\"; }}; {command}"
     done = subprocess.run(["/bin/bash", "-c", typed], capture_output=True, text=True, check=True)
     assert f"<{named}>" in done.stdout

@@ -1,4 +1,4 @@
-"""How much has to be counted before people hear of it, and where the page points."""
+"""Test the symptoms found in metrics: how much must be counted, and what the page says."""
 
 from __future__ import annotations
 
@@ -40,37 +40,45 @@ from tests.catalogue.asking import (
 )
 
 REDRIVE = RedrivePolicy(DLQ_ARN, 5).text
-BASES = {entry.name: queue_examples_of(entry)[0].facts for entry in CATALOGUE if entry.detection}
-# One that has no DLQ because none is named, read by nobody whom Lambda knows.
-BASES["dlq_missing"] = next(
-    each.facts
-    for each in queue_examples_of(DLQ_MISSING)
-    if each.facts.dlq is None and not each.facts.lambda_consumers
+EXAMPLE_BY_SYMPTOM = {
+    entry.name: queue_examples_of(entry)[0].facts for entry in CATALOGUE if entry.detection
+}
+# The example without a RedrivePolicy and without Lambda consumers.
+EXAMPLE_BY_SYMPTOM["dlq_missing"] = next(
+    example.facts
+    for example in queue_examples_of(DLQ_MISSING)
+    if example.facts.dlq is None and not example.facts.lambda_consumers
 )
-EXPIRING = BASES["messages_about_to_expire"]
+EXPIRING = EXAMPLE_BY_SYMPTOM["messages_about_to_expire"]
 
 
-def varied(symptom: str, over: dict[str, Any]) -> Facts:
-    """An entry's example as a recorded row varies it; `consumer` varies one that fails."""
-    over = {name: tuple(each) if isinstance(each, list) else each for name, each in over.items()}
+def make_varied_example(symptom: str, over: dict[str, Any]) -> Facts:
+    """Change an entry's example as a table's row says. `consumer` changes a failing function."""
+    over = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in over.items()
+    }
     if (consumer := over.pop("consumer", None)) is not None:
         over["lambda_consumers"] = (replace(FAILING_FUNCTION, **consumer),)
     if hours := over.pop("hours", None):
         over["since"] = EXAMPLE_TIME - timedelta(hours=hours)
-    return replace_values(BASES[symptom], **over)
+    return replace_values(EXAMPLE_BY_SYMPTOM[symptom], **over)
 
 
 @pytest.mark.parametrize(("symptom", "over", "finds"), read_test_data("tables")["finds"])
-def test_what_is_found(symptom: str, over: dict[str, Any], finds: bool) -> None:
+def test_symptom_is_detected_only_above_its_counts(
+    symptom: str, over: dict[str, Any], finds: bool
+) -> None:
     entry = SYMPTOM_BY_NAME[symptom]
-    assert bool(detect_fault(entry, varied(symptom, over))) is finds
+    assert bool(detect_fault(entry, make_varied_example(symptom, over))) is finds
 
 
 @pytest.mark.parametrize(("symptom", "over", "suspect"), read_test_data("tables")["suspects"])
-def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect: bool) -> None:
+def test_queue_is_a_suspect_only_if_its_attributes_may_hide_the_symptom(
+    symptom: str, over: dict[str, Any], suspect: bool
+) -> None:
     entry = SYMPTOM_BY_NAME[symptom]
     assert entry.detection is not None
-    assert entry.detection.is_suspect(varied(symptom, over)) is suspect
+    assert entry.detection.is_suspect(make_varied_example(symptom, over)) is suspect
 
 
 @pytest.mark.parametrize(
@@ -81,26 +89,28 @@ def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect:
         (MESSAGES_ABOUT_TO_EXPIRE, "so it has to keep"),
     ],
 )
-def test_a_dlq_changes_what_becomes_of_them(entry: Symptom, says: str) -> None:
-    facts = replace_values(BASES[entry.name], RedrivePolicy=REDRIVE)
+def test_page_says_what_happens_to_messages_only_if_the_queue_has_a_dlq(
+    entry: Symptom, says: str
+) -> None:
+    facts = replace_values(EXAMPLE_BY_SYMPTOM[entry.name], RedrivePolicy=REDRIVE)
     assert says in answer_to(entry, facts).reason
     assert says not in answer_to(entry, replace_values(facts, RedrivePolicy="")).reason
 
 
-def test_a_fifo_queue_s_messages_begin_their_time_anew_in_a_dlq() -> None:
+def test_expiry_page_of_a_fifo_queue_leaves_out_the_age_that_messages_keep_in_a_dlq() -> None:
     facts = replace_values(EXPIRING, RedrivePolicy=REDRIVE, queue_arn=QUEUE_ARN)
     assert "Its DLQ counts" not in expect_plan(MESSAGES_ABOUT_TO_EXPIRE, facts).reason
 
 
 @pytest.mark.parametrize("version", ["", ":7", ":prod"])
-def test_the_page_points_at_the_log_of_a_function_that_fails(version: str) -> None:
+def test_failing_consumer_page_has_the_command_for_the_functions_log_group(version: str) -> None:
     failing = {"function_arn": f"{FAILING_FUNCTION.function_arn}{version}"}
-    facts = varied("consumer_failing", {"consumer": failing})
+    facts = make_varied_example("consumer_failing", {"consumer": failing})
     words = shlex.split(expect_refusal(CONSUMER_FAILING, facts).next_command)
     assert words[words.index("--log-group-name") + 1] == "/aws/lambda/bill"
 
 
-def test_what_is_held_is_said_so_that_the_numbers_add_up() -> None:
+def test_failing_consumer_page_counts_messages_still_in_flight_so_that_the_figures_add_up() -> None:
     found = detect_fault(
         CONSUMER_FAILING, standard_queue(sent=120, received=1_700, in_flight_now=100)
     )
@@ -108,7 +118,7 @@ def test_what_is_held_is_said_so_that_the_numbers_add_up() -> None:
     assert "received 120 messages 1,700 times and deleted none, 100 are still held" in found.found
 
 
-def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off() -> None:
+def test_pages_name_the_most_throttled_function_and_the_first_disabled_one() -> None:
     shares = {"ship": None, "bill": 0.4, "mail": 0.2}
     arn = LAMBDA_FUNCTION.function_arn.removesuffix("bill")
     consumers = tuple(
@@ -116,34 +126,38 @@ def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off
         for name, share in shares.items()
     )
     found = detect_fault(
-        CONSUMER_THROTTLED, replace_values(BASES["consumer_throttled"], lambda_consumers=consumers)
+        CONSUMER_THROTTLED,
+        replace_values(EXAMPLE_BY_SYMPTOM["consumer_throttled"], lambda_consumers=consumers),
     )
     assert found is not None
     assert found.found.startswith("40 % of the invocations of bill were throttled")
     assert expect_refusal(CONSUMER_THROTTLED, found).next_command.endswith("--function-name bill")
-    stopped = (*BASES["consumer_stopped"].stopped_consumers, "arn:other")
+    stopped = (*EXAMPLE_BY_SYMPTOM["consumer_stopped"].stopped_consumers, "arn:other")
     found = detect_fault(
-        CONSUMER_STOPPED, replace_values(BASES["consumer_stopped"], stopped_consumers=stopped)
+        CONSUMER_STOPPED,
+        replace_values(EXAMPLE_BY_SYMPTOM["consumer_stopped"], stopped_consumers=stopped),
     )
     assert found is not None
     assert found.found.endswith("of bill and 1 more is disabled")
 
 
-def test_readers_are_not_made_to_wait_for_nothing() -> None:
+def test_empty_receives_is_refused_if_another_call_failed_and_ignored_without_failed_calls() -> (
+    None
+):
     senders = standard_queue(event_names=("DeleteMessage", "SendMessageBatch"))
     assert isinstance(expect_refusal(EMPTY_RECEIVES, senders), Refuse)
     assert isinstance(expect_refusal(EMPTY_RECEIVES, standard_queue()), Ignore)
 
 
-def test_messages_that_are_younger_by_now_are_kept_as_long_as_before() -> None:
+def test_retention_is_not_raised_if_the_oldest_message_is_young_again() -> None:
     younger = replace_values(EXPIRING, oldest_age_seconds_now=60)
     assert isinstance(expect_refusal(MESSAGES_ABOUT_TO_EXPIRE, younger), Ignore)
 
 
-def test_what_was_agreed_to_is_the_same_plan_by_other_numbers() -> None:
-    """An approval is taken up minutes or hours later; but a group that moves on gets no DLQ."""
-    proposed = expect_plan(DLQ_MISSING, varied("dlq_missing", {"received": 66}))
-    later = varied("dlq_missing", {"received": 40, "sent": 1, "deleted": 0})
+def test_approved_dlq_plan_stays_the_same_if_only_the_counts_changed() -> None:
+    """An approval is carried out minutes or hours later. A group that moves on gets no DLQ."""
+    proposed = expect_plan(DLQ_MISSING, make_varied_example("dlq_missing", {"received": 66}))
+    later = make_varied_example("dlq_missing", {"received": 40, "sent": 1, "deleted": 0})
     assert expect_plan(DLQ_MISSING, later).steps == proposed.steps
-    moved_on = replace_values(BASES["fifo_group_blocked"], measurement=None)
+    moved_on = replace_values(EXAMPLE_BY_SYMPTOM["fifo_group_blocked"], measurement=None)
     assert isinstance(expect_refusal(FIFO_GROUP_BLOCKED, moved_on), Ignore)

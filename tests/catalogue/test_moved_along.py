@@ -1,4 +1,4 @@
-"""How many good messages move to a DLQ with the one that blocks their group, and who approves."""
+"""Test how many good messages of a FIFO group a DLQ takes along, and who approves such a DLQ."""
 
 from __future__ import annotations
 
@@ -38,13 +38,15 @@ from mendq.model.state import State
 from mendq.model.steps import Owner
 from tests.catalogue.asking import expect_plan, expect_refusal, queue_examples_of
 
-BLOCKED, STILL, *_ = (each.facts for each in queue_examples_of(FIFO_GROUP_BLOCKED))
+EXAMPLES = queue_examples_of(FIFO_GROUP_BLOCKED)
+BLOCKED = EXAMPLES[0].facts
+STILL = EXAMPLES[1].facts
 MEASURED_UNTIL = BLOCKED.measurement.until if BLOCKED.measurement else EXAMPLE_TIME
 LONG_AGO = MEASURED_UNTIL - timedelta(days=30)
 ONE_BY_ONE = replace(LAMBDA_FUNCTION, mapping_id="m-1", batch_size=1, modified_at=LONG_AGO)
-HEARD = (Sighting.from_scan(EXAMPLE_TIME),)
-# A FIFO queue without DLQ that a function reads, of which nothing shows that a group is blocked.
-READ = queue(
+SIGHTINGS = (Sighting.from_scan(EXAMPLE_TIME),)
+# A FIFO queue without DLQ, read by a function, in which no group is blocked.
+QUEUE_WITH_FUNCTION = queue(
     lambda_consumers=(LAMBDA_FUNCTION,),
     dlq_sources=(),
     dlq_namesake=QueueFacts(arn_of_dlq(QUEUE_ARN), {}),
@@ -54,8 +56,8 @@ READ = queue(
 )
 
 
-def waiting(number: int, facts: Facts = BLOCKED, **over: Any) -> Facts:
-    """The blocked queue with so many messages, one of them in flight."""
+def make_blocked_queue(number: int, facts: Facts = BLOCKED, **over: Any) -> Facts:
+    """Make the blocked queue with `number` messages, one of them in flight."""
     visible = number - 1
     return replace_values(
         facts,
@@ -67,15 +69,15 @@ def waiting(number: int, facts: Facts = BLOCKED, **over: Any) -> Facts:
     )
 
 
-def read_by(*consumers: LambdaConsumer, number: int = 60) -> Facts:
-    return waiting(number, lambda_consumers=consumers)
+def make_blocked_queue_read_by(*consumers: LambdaConsumer, number: int = 60) -> Facts:
+    return make_blocked_queue(number, lambda_consumers=consumers)
 
 
 def plan_reason(facts: Facts) -> str:
     return expect_plan(FIFO_GROUP_BLOCKED, facts).reason
 
 
-def bounds_said(facts: Facts) -> tuple[int, int]:
+def read_bounds(facts: Facts) -> tuple[int, int]:
     """Return the most good messages that move now, and if more messages arrive."""
     reason = plan_reason(facts)
     now = re.search(r"Up to ([\d,]+) good messages? would move", reason)
@@ -86,8 +88,8 @@ def bounds_said(facts: Facts) -> tuple[int, int]:
 
 
 def test_plan_says_that_nine_good_messages_may_move_and_why() -> None:
-    assert bounds_said(waiting(60)) == (9, 9)
-    reason = plan_reason(waiting(60))
+    assert read_bounds(make_blocked_queue(60)) == (9, 9)
+    reason = plan_reason(make_blocked_queue(60))
     assert (
         "Up to 9 good messages would move to the DLQ with the failing one (60 wait now)" in reason
     )
@@ -100,16 +102,19 @@ def test_plan_says_that_nine_good_messages_may_move_and_why() -> None:
 def test_plan_says_no_more_than_wait_now_and_how_many_may_come(
     number: int, now: int, later: int
 ) -> None:
-    assert bounds_said(waiting(number)) == (now, later)
+    assert read_bounds(make_blocked_queue(number)) == (now, later)
 
 
 def test_plan_counts_each_group_that_is_in_flight() -> None:
-    assert bounds_said(waiting(500, STILL, groups_in_flight_now=4, deleted=360)) == (36, 36)
-    assert bounds_said(waiting(20, STILL, groups_in_flight_now=4)) == (19, 36)
+    assert read_bounds(make_blocked_queue(500, STILL, groups_in_flight_now=4, deleted=360)) == (
+        36,
+        36,
+    )
+    assert read_bounds(make_blocked_queue(20, STILL, groups_in_flight_now=4)) == (19, 36)
 
 
 def test_plan_of_a_function_that_takes_one_message_says_that_no_good_one_moves() -> None:
-    reason = plan_reason(read_by(ONE_BY_ONE))
+    reason = plan_reason(make_blocked_queue_read_by(ONE_BY_ONE))
     assert "takes one message at a time, so no good message moves to the DLQ" in reason
 
 
@@ -124,7 +129,7 @@ def test_plan_of_a_function_that_takes_one_message_says_that_no_good_one_moves()
 def test_plan_bounds_by_the_largest_batch_of_its_mappings(
     consumers: tuple[LambdaConsumer, ...], later: int
 ) -> None:
-    assert bounds_said(read_by(*consumers))[1] == later
+    assert read_bounds(make_blocked_queue_read_by(*consumers))[1] == later
 
 
 @pytest.mark.parametrize(
@@ -133,20 +138,25 @@ def test_plan_bounds_by_the_largest_batch_of_its_mappings(
 def test_plan_does_not_rely_on_a_batch_size_that_is_newer_than_the_oldest_message(
     modified_at: Any,
 ) -> None:
-    """The receives of earlier, larger batches are counted already."""
-    assert bounds_said(read_by(replace(ONE_BY_ONE, modified_at=modified_at))) == (9, 9)
+    """SQS has already counted the receives of earlier, larger batches."""
+    assert read_bounds(
+        make_blocked_queue_read_by(replace(ONE_BY_ONE, modified_at=modified_at))
+    ) == (9, 9)
 
 
 def test_plan_does_not_rely_on_the_batch_size_of_a_mapping_beside_one_that_was_stopped() -> None:
-    facts = replace(read_by(ONE_BY_ONE), stopped_consumers=("arn:aws:lambda:...:function:old",))
-    assert bounds_said(facts) == (9, 9)
+    facts = replace(
+        make_blocked_queue_read_by(ONE_BY_ONE),
+        stopped_consumers=("arn:aws:lambda:...:function:old",),
+    )
+    assert read_bounds(facts) == (9, 9)
 
 
 @st.composite
 def blocked_groups(draw: st.DrawFn) -> tuple[Facts, int]:
-    """A queue whose group was blocked for a while, and how many good messages a DLQ takes along.
+    """Draw a queue with a blocked group, and the number of good messages that a DLQ takes along.
 
-    The consumer receives a batch of the group, which fails; others are sent in between.
+    The consumer receives a batch of the group, and the batch fails. Producers send in between.
     """
     batch = draw(st.integers(1, 10))
     tries = draw(st.lists(st.integers(0, 6), min_size=DEFAULT_MAX_RECEIVE_COUNT, max_size=40))
@@ -157,35 +167,45 @@ def blocked_groups(draw: st.DrawFn) -> tuple[Facts, int]:
     dead = sum(count >= DEFAULT_MAX_RECEIVE_COUNT for count in receives)
     knows_batch = draw(st.booleans())
     consumers = (replace(ONE_BY_ONE, batch_size=batch),) if knows_batch else ()
-    return waiting(len(receives), lambda_consumers=consumers), dead - 1
+    return make_blocked_queue(len(receives), lambda_consumers=consumers), dead - 1
 
 
 @given(blocked_groups())
-def test_no_more_good_messages_die_than_the_plan_said(drawn: tuple[Facts, int]) -> None:
+def test_no_more_good_messages_move_to_the_dlq_than_the_plan_says(drawn: tuple[Facts, int]) -> None:
     facts, dead = drawn
     if "no good message moves" in plan_reason(facts):
         assert dead == 0
     else:
-        now, later = bounds_said(facts)
+        now, later = read_bounds(facts)
         assert dead <= now <= later
 
 
 def test_plan_has_one_command_that_sends_the_good_messages_back() -> None:
     (command,) = re.findall(r"`(mendq redrive [^`]+)`", plan_reason(BLOCKED))
     assert shlex.split(command) == [
-        *("mendq", "redrive", "orders.fifo", "--all", "--leave-first", "--region", "us-east-1")
+        "mendq",
+        "redrive",
+        "orders.fifo",
+        "--all",
+        "--leave-first",
+        "--region",
+        "us-east-1",
     ]
 
 
-def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -> None:
-    """Until it stands still for long enough, a blocked group is reported as a missing DLQ."""
-    reason = expect_plan(DLQ_MISSING, READ).reason
+def test_missing_dlq_of_a_fifo_queue_says_how_many_good_messages_a_failing_one_takes_along() -> (
+    None
+):
+    """At first, Mendq reports a blocked group as a missing DLQ."""
+    reason = expect_plan(DLQ_MISSING, QUEUE_WITH_FUNCTION).reason
     assert "A message that fails takes up to 9 good messages of its group along" in reason
     assert "`mendq redrive orders.fifo --all --leave-first --region us-east-1`" in reason
     one = replace(LAMBDA_FUNCTION, batch_size=1, modified_at=LONG_AGO)
-    alone = expect_plan(DLQ_MISSING, replace(READ, lambda_consumers=(one,))).reason
+    alone = expect_plan(DLQ_MISSING, replace(QUEUE_WITH_FUNCTION, lambda_consumers=(one,))).reason
     assert "what fails moves to the DLQ alone" in alone
-    gone = replace_values(READ, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 5).text)
+    gone = replace_values(
+        QUEUE_WITH_FUNCTION, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 5).text
+    )
     gone = replace(gone, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {}))
     again = expect_plan(DLQ_MISSING, gone)
     assert again.at_most is Mode.PROPOSE
@@ -194,7 +214,7 @@ def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -
 
 def test_page_says_how_to_make_sure_that_the_first_message_is_the_failing_one() -> None:
     whole = replace(LAMBDA_FUNCTION, mapping_id="m-7", batch_size=5, modified_at=LONG_AGO)
-    (section,) = FIFO_GROUP_BLOCKED.extra_sections(read_by(whole))
+    (section,) = FIFO_GROUP_BLOCKED.extra_sections(make_blocked_queue_read_by(whole))
     text = " ".join(section.lines)
     assert "set batch size 1" in text
     change = "aws lambda update-event-source-mapping --region us-east-1 --uuid m-7 --batch-size 1"
@@ -202,13 +222,13 @@ def test_page_says_how_to_make_sure_that_the_first_message_is_the_failing_one() 
     assert "mendq redrive orders.fifo --all --leave-first --region us-east-1" in section.lines
     assert "at most 4 per group" in text
     stops_at_the_first = replace(whole, reports_item_failures=True)
-    (section,) = FIFO_GROUP_BLOCKED.extra_sections(read_by(stops_at_the_first))
+    (section,) = FIFO_GROUP_BLOCKED.extra_sections(make_blocked_queue_read_by(stops_at_the_first))
     assert not any("update-event-source-mapping" in line for line in section.lines)
-    assert FIFO_GROUP_BLOCKED.extra_sections(read_by(ONE_BY_ONE)) == ()
+    assert FIFO_GROUP_BLOCKED.extra_sections(make_blocked_queue_read_by(ONE_BY_ONE)) == ()
 
 
-def test_page_fits_even_with_the_longest_names() -> None:
-    """What is longer than 1,000 characters is cut from a page."""
+def test_fifo_group_page_fits_1000_characters_with_the_longest_queue_names() -> None:
+    """Mendq cuts the text of a page after 1,000 characters."""
     name = "x" * 75 + ".fifo"
     facts = replace(STILL, queue_arn=f"arn:aws:sqs:ap-southeast-4:123456789012:{name}")
     facts = replace(facts, dlq_namesake=QueueFacts(arn_of_dlq(facts.queue_arn), {}))
@@ -221,7 +241,7 @@ def test_page_fits_even_with_the_longest_names() -> None:
     assert len(expect_refusal(FIFO_GROUP_BLOCKED, late).reason) < 1_000
 
 
-def test_page_about_a_dlq_that_is_far_away_says_what_its_own_advice_costs() -> None:
+def test_page_about_a_high_max_receive_count_says_how_many_good_messages_would_move() -> None:
     late = replace_values(STILL, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 1_000).text)
     refusal = expect_refusal(FIFO_GROUP_BLOCKED, late)
     assert refusal.code == "waits_for_dlq"
@@ -229,13 +249,13 @@ def test_page_about_a_dlq_that_is_far_away_says_what_its_own_advice_costs() -> N
     assert "--leave-first" in refusal.reason
 
 
-def situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) -> Situation:
-    """A queue in heal mode, with settings that let Mendq do all of it without a person."""
-    found = symptom.detection and symptom.detection.detect(facts)
-    assert found
+def make_situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) -> Situation:
+    """Make the situation of a queue in heal mode, with settings that need no person."""
+    fault = symptom.detection and symptom.detection.detect(facts)
+    assert fault
     return Situation(
         symptom=symptom,
-        facts=replace(facts, found=found.because),
+        facts=replace(facts, found=fault.because),
         mode=Mode.HEAL,
         view=CaseStoreView(),
         now=EXAMPLE_TIME,
@@ -243,8 +263,8 @@ def situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) 
         writer=Owner.ATTACH_DLQ,
         limits=Limits(),
         timing=Timing(),
-        evidence=Evidence(HEARD),
-        fresh_sightings=HEARD,
+        evidence=Evidence(SIGHTINGS),
+        fresh_sightings=SIGHTINGS,
         waiting_case=waiting_case,
         are_facts_read=True,
         reach=Reach(),
@@ -254,8 +274,8 @@ def situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) 
 WITHOUT_DLQ = [
     (FIFO_GROUP_BLOCKED, BLOCKED),
     (FIFO_GROUP_BLOCKED, STILL),
-    (FIFO_GROUP_BLOCKED, read_by(ONE_BY_ONE)),
-    (DLQ_MISSING, READ),
+    (FIFO_GROUP_BLOCKED, make_blocked_queue_read_by(ONE_BY_ONE)),
+    (DLQ_MISSING, QUEUE_WITH_FUNCTION),
 ]
 
 
@@ -265,13 +285,13 @@ def test_fifo_queue_gets_a_dlq_only_after_a_person_agreed_whatever_the_mode(
     symptom: Symptom, facts: Facts, whose: Owner
 ) -> None:
 
-    decision = decide(structs.replace(situation(symptom, facts), writer=whose))
+    decision = decide(structs.replace(make_situation(symptom, facts), writer=whose))
     assert isinstance(decision, RecordTransition), "nothing is written"
     assert decision.case.state is State.PROPOSED
 
 
 @pytest.mark.parametrize(("symptom", "facts"), WITHOUT_DLQ)
-def test_case_that_settings_approved_earlier_is_not_carried_out(
+def test_case_about_a_fifo_dlq_that_settings_approved_expires_and_writes_nothing(
     symptom: Symptom, facts: Facts
 ) -> None:
     """Before Mendq asked a person about it, settings could approve such a case."""
@@ -281,23 +301,25 @@ def test_case_that_settings_approved_earlier_is_not_carried_out(
         queue_arn=facts.queue_arn,
         symptom=symptom.name,
         reason="settings let it",
-        evidence=Evidence(HEARD),
+        evidence=Evidence(SIGHTINGS),
         steps=steps,
         now=EXAMPLE_TIME - timedelta(minutes=5),
         actor="heal",
         previous=None,
     )
-    decision = decide(situation(symptom, facts, by_settings))
+    decision = decide(make_situation(symptom, facts, by_settings))
     assert isinstance(decision, RecordTransition), "nothing is written"
     assert decision.refusal is not None
     assert decision.refusal.code == "not_by_itself"
     assert decision.case.state is State.EXPIRED
 
 
-def test_standard_queue_may_still_get_a_dlq_by_itself() -> None:
-    """A near miss: on a standard queue no message holds another up."""
+def test_standard_queue_may_still_get_a_dlq_automatically() -> None:
+    """In a standard queue, no message blocks another."""
     standard = replace(
-        READ, queue_arn=STANDARD_ARN, dlq_namesake=QueueFacts(arn_of_dlq(STANDARD_ARN), {})
+        QUEUE_WITH_FUNCTION,
+        queue_arn=STANDARD_ARN,
+        dlq_namesake=QueueFacts(arn_of_dlq(STANDARD_ARN), {}),
     )
     assert expect_plan(DLQ_MISSING, standard).at_most is Mode.HEAL
-    assert expect_plan(DLQ_MISSING, READ).at_most is Mode.PROPOSE
+    assert expect_plan(DLQ_MISSING, QUEUE_WITH_FUNCTION).at_most is Mode.PROPOSE

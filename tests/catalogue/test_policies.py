@@ -1,4 +1,4 @@
-"""What a policy grants and denies; which policy refused; and when a pinned one is put back."""
+"""Test what a queue policy grants and denies, and when a pinned policy is restored."""
 
 from __future__ import annotations
 
@@ -52,32 +52,38 @@ WITHOUT_TLS = {
 }
 
 
-def without(name: str, **over: object) -> dict[str, Any]:
+def make_allow_without(name: str, **over: object) -> dict[str, Any]:
     return {**{key: value for key, value in ALLOW.items() if key != name}, **over}
 
 
-def granted(*statements: object) -> bool:
+def is_granted(*statements: object) -> bool:
     return is_granted_by_name(policy(*statements), ROLE_ARN, SEND, STANDARD_ARN)
 
 
 @pytest.mark.parametrize("statement", read_test_data("statements")["no grant"])
-def test_what_may_be_another_s_or_never_hold_is_no_grant(statement: dict[str, Any]) -> None:
-    assert not granted(statement)
+def test_statement_for_another_principal_or_with_a_condition_is_no_grant_by_name(
+    statement: dict[str, Any],
+) -> None:
+    assert not is_granted(statement)
 
 
 @pytest.mark.parametrize("denying", read_test_data("statements")["denies"])
-def test_a_grant_beside_what_may_deny_it_is_none(denying: dict[str, Any]) -> None:
-    assert not granted(ALLOW, denying)
-    assert not granted(denying, ALLOW)
+def test_grant_by_name_does_not_count_beside_a_statement_that_may_deny_the_call(
+    denying: dict[str, Any],
+) -> None:
+    assert not is_granted(ALLOW, denying)
+    assert not is_granted(denying, ALLOW)
 
 
 @pytest.mark.parametrize("statement", read_test_data("statements")["grants"])
-def test_a_grant_by_name_is_one(statement: dict[str, Any]) -> None:
+def test_grant_by_name_counts_beside_denials_of_other_principals_actions_and_plain_http(
+    statement: dict[str, Any],
+) -> None:
     others = {**DENY, "Principal": {"AWS": OTHER}}
-    assert granted(WITHOUT_TLS, others, {**DENY, "Action": "sqs:DeleteMessage"}, statement)
+    assert is_granted(WITHOUT_TLS, others, {**DENY, "Action": "sqs:DeleteMessage"}, statement)
 
 
-def test_only_a_role_or_user_is_granted_anything_and_by_a_policy() -> None:
+def test_grant_by_name_needs_a_role_or_user_and_a_readable_policy() -> None:
     for principal in ("events.amazonaws.com", "AIDAEXAMPLE", ROOT, "*", ""):
         text = policy({**ALLOW, "Principal": {"AWS": principal}})
         assert not is_granted_by_name(text, principal, SEND, STANDARD_ARN)
@@ -85,10 +91,14 @@ def test_only_a_role_or_user_is_granted_anything_and_by_a_policy() -> None:
         assert not is_granted_by_name(text, ROLE_ARN, SEND, STANDARD_ARN)
 
 
-def test_who_is_let_in_without_a_condition() -> None:
+def test_policy_is_open_to_everybody_if_a_statement_allows_all_principals_without_a_condition() -> (
+    None
+):
     for principal in ("*", {"AWS": ["*"]}):
         assert is_open_to_everybody(policy(ALLOW, {**ALLOW, "Principal": principal}))
-    assert is_open_to_everybody(policy(without("Principal", NotPrincipal={"AWS": OTHER})))
+    assert is_open_to_everybody(
+        policy(make_allow_without("Principal", NotPrincipal={"AWS": OTHER}))
+    )
     assert is_open_to_everybody("no policy")
     topic = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
     from_a_topic = {**ALLOW, "Principal": "*", "Condition": topic}
@@ -109,8 +119,10 @@ STATEMENTS = st.fixed_dictionaries(
 
 
 @given(st.lists(STATEMENTS, max_size=4))
-def test_a_grant_stands_by_name_in_a_statement_that_allows(statements: list[Any]) -> None:
-    if granted(*statements):
+def test_grant_by_name_always_comes_from_an_allow_statement_that_names_the_role(
+    statements: list[Any],
+) -> None:
+    if is_granted(*statements):
         assert any(
             statement["Effect"] == "Allow" and ROLE_ARN in json.dumps(statement["Principal"])
             for statement in statements
@@ -120,43 +132,52 @@ def test_a_grant_stands_by_name_in_a_statement_that_allows(statements: list[Any]
 VPC = {"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
 
 
-def network_only(condition: dict[str, Any], **over: Any) -> str | None:
-    """Why a statement with that condition keeps the redrive role out, None where it does not."""
+def describe_denied_network(condition: dict[str, Any], **over: Any) -> str | None:
+    """Say why a statement with that condition blocks the redrive role. None if it does not."""
     statement = {**DENY, "Principal": "*", "Action": "sqs:*", "Condition": condition, **over}
     return describe_network_deny(json.dumps({"Statement": statement}), STANDARD_ARN, SEND_ACTIONS)
 
 
 @pytest.mark.parametrize("condition", read_test_data("statements")["keeps out"])
-def test_one_network_alone_keeps_the_redrive_role_out(condition: dict[str, Any]) -> None:
-    assert "one network" in str(network_only(condition))
+def test_policy_that_denies_all_but_one_network_blocks_the_redrive_role(
+    condition: dict[str, Any],
+) -> None:
+    assert "one network" in str(describe_denied_network(condition))
 
 
 @pytest.mark.parametrize(("condition", "over"), read_test_data("statements")["lets in"])
-def test_what_excepts_it_or_is_no_such_statement_lets_it_in(
+def test_policy_that_exempts_the_redrive_role_or_denies_no_network_does_not_block_redrive(
     condition: dict[str, Any], over: dict[str, Any]
 ) -> None:
-    assert network_only(condition, **over) is None
+    assert describe_denied_network(condition, **over) is None
 
 
-def test_what_a_statement_excepts_or_cannot_be_read_keeps_it_out() -> None:
-    negated_elements = without("Action", Effect="Deny", NotAction="sqs:GetQueueUrl", Condition=VPC)
+def test_not_action_deny_or_unreadable_policy_blocks_the_redrive_role() -> None:
+    negated_elements = make_allow_without(
+        "Action", Effect="Deny", NotAction="sqs:GetQueueUrl", Condition=VPC
+    )
     assert describe_network_deny(policy(negated_elements), STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
     assert describe_network_deny("", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS) is None
     assert (
         describe_network_deny("{", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
         == "its policy cannot be read"
     )
-    assert f'"{"x" * 64}"' in str(network_only(VPC, Sid="x" * 300))
+    assert f'"{"x" * 64}"' in str(describe_denied_network(VPC, Sid="x" * 300))
 
 
-STRANGER = "arn:aws:iam::210987654321:role/orders-worker"
-LACKING = RefusedBy.NO_RESOURCE_POLICY
-BOTH = policy({**ALLOW, "Principal": {"AWS": [ROLE_ARN, STRANGER]}, "Resource": QUEUE_ARN})
-OPEN = policy(*({**ALLOW, "Principal": who, "Resource": "*"} for who in ({"AWS": ROLE_ARN}, "*")))
-EMPTIED = policy()
+ROLE_OF_OTHER_ACCOUNT = "arn:aws:iam::210987654321:role/orders-worker"
+NO_GRANT = RefusedBy.NO_RESOURCE_POLICY
+BOTH = policy(
+    {**ALLOW, "Principal": {"AWS": [ROLE_ARN, ROLE_OF_OTHER_ACCOUNT]}, "Resource": QUEUE_ARN}
+)
+OPEN = policy(
+    {**ALLOW, "Principal": {"AWS": ROLE_ARN}, "Resource": "*"},
+    {**ALLOW, "Principal": "*", "Resource": "*"},
+)
+EMPTY_POLICY = policy()
 
 
-def called(
+def make_denied_queue(
     *refused_by: RefusedBy,
     principals: tuple[str, ...] = (ROLE_ARN,),
     event_names: tuple[str, ...] = ("SendMessage",),
@@ -166,7 +187,7 @@ def called(
     return queue(refused_by=frozenset(refused_by), **by, **over)
 
 
-def test_every_policy_has_one_finding_and_every_finding_one_code() -> None:
+def test_every_kind_of_refusing_policy_has_its_own_finding_and_code() -> None:
     assert list(FINDING_BY_REFUSING_POLICY) == list(RefusedBy)
     assert len({finding.code for finding in FINDING_BY_REFUSING_POLICY.values()}) == len(RefusedBy)
 
@@ -175,40 +196,47 @@ COMMANDS = {
     RefusedBy.SESSION_POLICY: "cloudtrail lookup-events",
     RefusedBy.VPC_ENDPOINT_POLICY: "ec2 describe-vpc-endpoints",
     **dict.fromkeys(
-        (RefusedBy.POLICY_NOT_NAMED, RefusedBy.RESOURCE_POLICY_DENIES, LACKING),
+        (RefusedBy.POLICY_NOT_NAMED, RefusedBy.RESOURCE_POLICY_DENIES, NO_GRANT),
         "sqs get-queue-attributes",
     ),
 }
 
 
 @pytest.mark.parametrize("policy_of", RefusedBy)
-def test_the_policy_that_refused_decides(policy_of: RefusedBy) -> None:
+def test_access_denied_page_has_the_code_and_command_of_the_refusing_policy(
+    policy_of: RefusedBy,
+) -> None:
     command = COMMANDS.get(policy_of, "iam simulate-principal-policy")
-    page = expect_refusal(ACCESS_DENIED, called(policy_of))
+    page = expect_refusal(ACCESS_DENIED, make_denied_queue(policy_of))
     assert page.code == FINDING_BY_REFUSING_POLICY[policy_of].code
     assert page.next_command.startswith(f"aws {command} ")
     assert ("a caller needs it" in page.reason) == page.code.endswith("_lacks_grant")
 
 
-def test_of_several_policies_the_first_leads_and_the_others_are_named() -> None:
-    page = expect_refusal(ACCESS_DENIED, called(RefusedBy.SESSION_POLICY, LACKING))
+def test_access_denied_page_leads_with_the_first_refusing_policy_and_names_the_others() -> None:
+    page = expect_refusal(ACCESS_DENIED, make_denied_queue(RefusedBy.SESSION_POLICY, NO_GRANT))
     assert page.code == "queue_policy_lacks_grant"
     assert "Other calls were refused by a session policy. Who called: " in page.reason
-    assert expect_refusal(ACCESS_DENIED, called()).code == "policy_not_named"
+    assert expect_refusal(ACCESS_DENIED, make_denied_queue()).code == "policy_not_named"
 
 
-def test_batches_take_the_single_action_and_a_stranger_needs_both_policies() -> None:
+def test_access_denied_page_names_single_actions_and_both_policies_for_another_account() -> None:
     events = ("DeleteMessageBatch", "GetQueueUrl", "ReceiveMessage")
     reason = expect_refusal(
-        ACCESS_DENIED, called(LACKING, principals=(STRANGER,), event_names=events)
+        ACCESS_DENIED,
+        make_denied_queue(NO_GRANT, principals=(ROLE_OF_OTHER_ACCOUNT,), event_names=events),
     ).reason
     assert reason.startswith(f"sqs:DeleteMessage, sqs:ReceiveMessage on {QUEUE_ARN} is refused. ")
     assert "another account needs it in the queue's policy and in its own" in reason
 
 
 @pytest.mark.parametrize("principal", ["events.amazonaws.com", "AIDAX", f"{ROLE_ARN};rm -rf /", ""])
-def test_only_a_role_or_user_of_iam_is_put_into_a_command(principal: str) -> None:
-    page = expect_refusal(ACCESS_DENIED, called(RefusedBy.IDENTITY_POLICY, principals=(principal,)))
+def test_access_denied_command_never_contains_a_principal_that_is_no_iam_role_or_user(
+    principal: str,
+) -> None:
+    page = expect_refusal(
+        ACCESS_DENIED, make_denied_queue(RefusedBy.IDENTITY_POLICY, principals=(principal,))
+    )
     assert page.next_command.startswith("aws sqs get-queue-attributes ")
 
 
@@ -218,41 +246,45 @@ def test_only_a_role_or_user_of_iam_is_put_into_a_command(principal: str) -> Non
     st.lists(st.text(max_size=40) | st.sampled_from(sorted(MESSAGE_CALLS))).map(tuple),
     st.dictionaries(st.text(max_size=20), st.text(max_size=60), max_size=4),
 )
-def test_whatever_was_called_by_whomever_it_pages_and_offers_no_statement(
+def test_access_denied_always_pages_and_its_command_never_changes_anything(
     refused_by: frozenset[RefusedBy],
     principals: tuple[str, ...],
     event_names: tuple[str, ...],
     attributes: dict[str, str],
 ) -> None:
-    asked = called(*refused_by, principals=principals, event_names=event_names)
+    asked = make_denied_queue(*refused_by, principals=principals, event_names=event_names)
     page = expect_refusal(ACCESS_DENIED, replace(asked, attributes=attributes))
     assert isinstance(page, Escalate)
     words = shlex.split(page.next_command)
-    assert not any(each.startswith(("put-", "set-", "add-", "attach-")) for each in words)
+    assert not any(word.startswith(("put-", "set-", "add-", "attach-")) for word in words)
 
 
-def pin_of(text: str) -> Pin:
+def make_pin(text: str) -> Pin:
     then = EXAMPLE_TIME - timedelta(days=3)
     return Pin(QUEUE_ARN, text, digest_of_policy(text), 4, then, "ada", then, then)
 
 
 CHANGE = QueueChange(EXAMPLE_TIME, "SetQueueAttributes", ROLE_ARN, by_cloudformation=True)
-GOOD = CheckedPin(pin_of(BOTH), changed=CHANGE)
-CHANGED = replace(GOOD, doubt="a person has changed it since")
-UNREADABLE = CheckedPin(None, "its pin cannot be read")
+GOOD_PIN = CheckedPin(make_pin(BOTH), changed=CHANGE)
+DOUBTED_PIN = replace(GOOD_PIN, doubt="a person has changed it since")
+UNREADABLE_PIN = CheckedPin(None, "its pin cannot be read")
 
 
-def overwritten(pinned: CheckedPin | None = GOOD, stands: str = EMPTIED, **over: Any) -> Facts:
-    return called(LACKING, Policy=stands, pin=pinned, **over)
+def make_overwritten_queue(
+    pinned: CheckedPin | None = GOOD_PIN, stands: str = EMPTY_POLICY, **over: Any
+) -> Facts:
+    return make_denied_queue(NO_GRANT, Policy=stands, pin=pinned, **over)
 
 
-@pytest.mark.parametrize("stands", [EMPTIED, ""])
-def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte(stands: str) -> None:
+@pytest.mark.parametrize("stands", [EMPTY_POLICY, ""])
+def test_good_pin_that_grants_the_denied_calls_is_proposed_to_be_restored_unchanged(
+    stands: str,
+) -> None:
     both: dict[str, Any] = {
-        "principals": (ROLE_ARN, STRANGER),
+        "principals": (ROLE_ARN, ROLE_OF_OTHER_ACCOUNT),
         "event_names": ("SendMessageBatch", "SendMessage"),
     }
-    answer = expect_plan(ACCESS_DENIED, overwritten(stands=stands, **both))
+    answer = expect_plan(ACCESS_DENIED, make_overwritten_queue(stands=stands, **both))
     assert answer.steps == (RestorePolicy(stands, BOTH),)
     assert answer.at_most is Mode.PROPOSE, "it always adds access"
     assert answer.reason.endswith("a person decides")
@@ -261,57 +293,61 @@ def test_a_good_pin_that_grants_the_calls_is_put_back_byte_for_byte(stands: str)
 @pytest.mark.parametrize(
     ("asked", "because"),
     [
-        (overwritten(UNREADABLE), "nothing is put back: its pin cannot be read"),
-        (overwritten(CHANGED), "is not put back: a person has"),
-        (overwritten(stands=BOTH), "is not put back: it stands there"),
-        (overwritten(principals=()), "by name"),
-        (overwritten(event_names=("DeleteMessage",)), "by name"),
-        (overwritten(event_names=("GetQueueUrl",)), "by name"),
-        (overwritten(event_names=("SendMessage", "DeleteMessage")), "by name"),
-        (overwritten(principals=(ROLE_ARN, f"{ROLE_ARN}2")), "by name"),
-        (overwritten(principals=(ROLE_ARN, "sns.amazonaws.com")), "by name"),
-        (overwritten(replace(GOOD, pin=pin_of("not JSON"))), "by name"),
-        (overwritten(replace(GOOD, pin=pin_of(OPEN))), "lets everybody in"),
-        (replace(overwritten(), attributes={}), "could not be looked at"),
+        (make_overwritten_queue(UNREADABLE_PIN), "nothing is put back: its pin cannot be read"),
+        (make_overwritten_queue(DOUBTED_PIN), "is not put back: a person has"),
+        (make_overwritten_queue(stands=BOTH), "is not put back: it stands there"),
+        (make_overwritten_queue(principals=()), "by name"),
+        (make_overwritten_queue(event_names=("DeleteMessage",)), "by name"),
+        (make_overwritten_queue(event_names=("GetQueueUrl",)), "by name"),
+        (make_overwritten_queue(event_names=("SendMessage", "DeleteMessage")), "by name"),
+        (make_overwritten_queue(principals=(ROLE_ARN, f"{ROLE_ARN}2")), "by name"),
+        (make_overwritten_queue(principals=(ROLE_ARN, "sns.amazonaws.com")), "by name"),
+        (make_overwritten_queue(replace(GOOD_PIN, pin=make_pin("not JSON"))), "by name"),
+        (make_overwritten_queue(replace(GOOD_PIN, pin=make_pin(OPEN))), "lets everybody in"),
+        (replace(make_overwritten_queue(), attributes={}), "could not be looked at"),
     ],
 )
-def test_a_pin_that_is_not_what_they_lack_stays_where_it_is(asked: Facts, because: str) -> None:
+def test_pin_that_is_doubted_or_does_not_grant_the_calls_by_name_is_not_restored(
+    asked: Facts, because: str
+) -> None:
     page = expect_refusal(ACCESS_DENIED, asked)
     assert page.code == "queue_policy_lacks_grant"
     assert because in page.reason
 
 
-# The two that say that nobody grants it; all others are somebody's word.
-ALONE = {LACKING, RefusedBy.IDENTITY_POLICY}
+# With these two, a grant is missing. All others are a policy that denies on purpose.
+MISSING_GRANTS = {NO_GRANT, RefusedBy.IDENTITY_POLICY}
 
 
 @pytest.mark.parametrize(
     "refused_by",
     [
         (),
-        *((each,) for each in RefusedBy if each not in ALONE),
-        tuple(ALONE),
-        (LACKING, RefusedBy.RESOURCE_POLICY_DENIES),
+        *((policy_kind,) for policy_kind in RefusedBy if policy_kind not in MISSING_GRANTS),
+        tuple(MISSING_GRANTS),
+        (NO_GRANT, RefusedBy.RESOURCE_POLICY_DENIES),
     ],
 )
-def test_where_another_policy_refused_no_pin_is_put_back(refused_by: tuple[RefusedBy, ...]) -> None:
-    asked = replace(overwritten(), refused_by=frozenset(refused_by))
+def test_pin_is_not_restored_if_another_kind_of_policy_refused_the_calls(
+    refused_by: tuple[RefusedBy, ...],
+) -> None:
+    asked = replace(make_overwritten_queue(), refused_by=frozenset(refused_by))
     assert "pinned" not in expect_refusal(ACCESS_DENIED, asked).reason
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (overwritten(), True),
-        (overwritten(None), False),
-        (overwritten(UNREADABLE), False),
-        (overwritten(CHANGED), False),
-        (overwritten(stands=BOTH), False),
-        (overwritten(principals=(STRANGER,)), False),
-        (overwritten(event_names=("DeleteMessage",)), False),
+        (make_overwritten_queue(), True),
+        (make_overwritten_queue(None), False),
+        (make_overwritten_queue(UNREADABLE_PIN), False),
+        (make_overwritten_queue(DOUBTED_PIN), False),
+        (make_overwritten_queue(stands=BOTH), False),
+        (make_overwritten_queue(principals=(ROLE_OF_OTHER_ACCOUNT,)), False),
+        (make_overwritten_queue(event_names=("DeleteMessage",)), False),
     ],
 )
-def test_what_the_caller_s_own_policy_could_grant_as_well_is_said_and_left(
+def test_pin_is_mentioned_but_not_restored_if_the_callers_own_policy_lacks_the_grant(
     asked: Facts, *, said: bool
 ) -> None:
     asked = replace(asked, refused_by=frozenset({RefusedBy.IDENTITY_POLICY}))
@@ -320,29 +356,30 @@ def test_what_the_caller_s_own_policy_could_grant_as_well_is_said_and_left(
     assert ("pin" in reason) is said
 
 
-def test_while_cloudtrail_may_still_tell_the_events_come_again() -> None:
-    waits = replace(GOOD, doubt="not told yet", passes=True)
-    assert isinstance(expect_refusal(ACCESS_DENIED, overwritten(waits)), Retry)
-    pointless = overwritten(replace(waits, pin=pin_of(EMPTIED)), stands="")
+def test_access_denied_is_retried_while_cloudtrail_may_still_report_the_pins_change() -> None:
+    waits = replace(GOOD_PIN, doubt="not told yet", passes=True)
+    assert isinstance(expect_refusal(ACCESS_DENIED, make_overwritten_queue(waits)), Retry)
+    pointless = make_overwritten_queue(replace(waits, pin=make_pin(EMPTY_POLICY)), stands="")
     assert isinstance(expect_refusal(ACCESS_DENIED, pointless), Escalate)
-    assert "pin" not in expect_refusal(ACCESS_DENIED, overwritten(None)).reason
+    assert "pin" not in expect_refusal(ACCESS_DENIED, make_overwritten_queue(None)).reason
 
 
 @given(
-    st.frozensets(st.sampled_from(RefusedBy)) | st.just(frozenset({LACKING})),
-    st.lists(st.sampled_from((ROLE_ARN, STRANGER, "", "x")), max_size=3).map(tuple),
+    st.frozensets(st.sampled_from(RefusedBy)) | st.just(frozenset({NO_GRANT})),
+    st.lists(st.sampled_from((ROLE_ARN, ROLE_OF_OTHER_ACCOUNT, "", "x")), max_size=3).map(tuple),
     st.lists(st.sampled_from(sorted(MESSAGE_CALLS)), max_size=3).map(tuple),
-    st.none() | st.builds(CheckedPin, st.sampled_from((BOTH, EMPTIED, "x")).map(pin_of), st.text()),
-    st.sampled_from((BOTH, EMPTIED, "")),
+    st.none()
+    | st.builds(CheckedPin, st.sampled_from((BOTH, EMPTY_POLICY, "x")).map(make_pin), st.text()),
+    st.sampled_from((BOTH, EMPTY_POLICY, "")),
 )
-def test_a_plan_writes_the_pinned_text_or_nothing(
+def test_access_denied_plan_writes_only_the_text_of_a_good_pin(
     refused_by: frozenset[RefusedBy],
     principals: tuple[str, ...],
     event_names: tuple[str, ...],
     pinned: CheckedPin | None,
     stands: str,
 ) -> None:
-    asked = overwritten(pinned, stands, principals=principals, event_names=event_names)
+    asked = make_overwritten_queue(pinned, stands, principals=principals, event_names=event_names)
     found = answer_to(ACCESS_DENIED, replace(asked, refused_by=refused_by))
     if isinstance(found, Plan):
         assert pinned is not None

@@ -1,4 +1,4 @@
-"""Which policies let anybody in: AWS's meaning of public, near misses first."""
+"""Test which queue policies are public in AWS's sense."""
 
 from __future__ import annotations
 
@@ -21,58 +21,62 @@ OPEN: dict[str, Any] = {
     "Action": "sqs:SendMessage",
     "Resource": STANDARD_ARN,
 }
-SHUT: dict[str, Any] = {**OPEN, "Effect": "Deny", "Action": "sqs:*"}
+DENY_ALL: dict[str, Any] = {**OPEN, "Effect": "Deny", "Action": "sqs:*"}
 TABLES = read_test_data("conditions")
 
 
-def public(*statements: object) -> list[int]:
+def list_public(*statements: object) -> list[int]:
     return [number for number, _ in list_public_statements(policy(*statements), STANDARD_ARN)]
 
 
 @pytest.mark.parametrize(("operator", "key", "value"), TABLES["narrow"])
-def test_a_condition_that_names_somebody_is_enough(operator: str, key: str, value: Any) -> None:
-    assert public({**OPEN, "Condition": {operator: {key: value}}}) == []
+def test_allow_for_everybody_is_not_public_with_a_condition_that_names_callers(
+    operator: str, key: str, value: Any
+) -> None:
+    assert list_public({**OPEN, "Condition": {operator: {key: value}}}) == []
     more = {"Bool": {"aws:SecureTransport": "true"}, operator: {key: value}}
-    assert public({**OPEN, "Condition": more}) == []
+    assert list_public({**OPEN, "Condition": more}) == []
 
 
 @pytest.mark.parametrize(("operator", "key", "value"), TABLES["narrow nobody"])
-def test_a_condition_that_names_nobody_is_not(operator: str, key: str, value: Any) -> None:
-    assert public({**OPEN, "Condition": {operator: {key: value}}}) == [1]
+def test_allow_for_everybody_is_public_with_a_condition_that_names_no_caller(
+    operator: str, key: str, value: Any
+) -> None:
+    assert list_public({**OPEN, "Condition": {operator: {key: value}}}) == [1]
 
 
 @pytest.mark.parametrize("denial", TABLES["shuts"])
-def test_a_deny_of_all_others_shuts_what_is_open(denial: dict[str, Any]) -> None:
-    assert public(OPEN, {**SHUT, **denial}) == []
-    assert public({**SHUT, **denial}, OPEN) == []
+def test_policy_is_not_public_if_a_deny_covers_all_other_callers(denial: dict[str, Any]) -> None:
+    assert list_public(OPEN, {**DENY_ALL, **denial}) == []
+    assert list_public({**DENY_ALL, **denial}, OPEN) == []
 
 
 @pytest.mark.parametrize("denial", TABLES["leaves open"])
-def test_a_deny_of_a_few_leaves_it_open(denial: dict[str, Any]) -> None:
-    assert public(OPEN, {**SHUT, **denial}) == [1]
+def test_policy_is_public_if_a_deny_covers_only_some_callers(denial: dict[str, Any]) -> None:
+    assert list_public(OPEN, {**DENY_ALL, **denial}) == [1]
 
 
-def test_who_everybody_is() -> None:
+def test_public_principals_are_star_in_any_spelling_and_not_principal() -> None:
     for principal in ("*", {"AWS": "*"}, {"AWS": [ROLE_ARN, "*"]}):
-        assert public({**OPEN, "Principal": principal}) == [1]
+        assert list_public({**OPEN, "Principal": principal}) == [1]
     for one in ({"AWS": ROLE_ARN}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
-        assert public({**OPEN, "Principal": one}) == []
-    negated_elements = {name: each for name, each in OPEN.items() if name != "Principal"}
-    assert public({**negated_elements, "NotPrincipal": {"AWS": ROLE_ARN}}) == [1]
-    assert public({**SHUT, "Action": "*"}) == []
+        assert list_public({**OPEN, "Principal": one}) == []
+    negated_elements = {name: value for name, value in OPEN.items() if name != "Principal"}
+    assert list_public({**negated_elements, "NotPrincipal": {"AWS": ROLE_ARN}}) == [1]
+    assert list_public({**DENY_ALL, "Action": "*"}) == []
 
 
-def test_what_is_about_another_queue_or_unreadable_says_nothing() -> None:
-    assert public({**OPEN, "Resource": f"{STANDARD_ARN}-2"}) == []
-    assert public({**OPEN, "Resource": "arn:aws:sqs:*:*:ord*"}) == [1]
+def test_statement_about_another_queue_or_unreadable_policy_is_not_public() -> None:
+    assert list_public({**OPEN, "Resource": f"{STANDARD_ARN}-2"}) == []
+    assert list_public({**OPEN, "Resource": "arn:aws:sqs:*:*:ord*"}) == [1]
     for text in ("", "no policy", policy(OPEN, {"Effect": "Maybe"})):
         assert list_public_statements(text, STANDARD_ARN) == ()
 
 
-def test_it_says_which_statement_lets_anybody_do_what() -> None:
-    several = [*("sqs:A", "sqs:B", "sqs:C"), "sqs:\nD", 'x" y']
-    shut = {**OPEN, "Principal": {"AWS": ROLE_ARN}}
-    text = policy(shut, {**OPEN, "Action": several}, OPEN)
+def test_public_policy_fault_names_the_statement_and_its_first_actions() -> None:
+    several = ["sqs:A", "sqs:B", "sqs:C", "sqs:\nD", 'x" y']
+    not_public = {**OPEN, "Principal": {"AWS": ROLE_ARN}}
+    text = policy(not_public, {**OPEN, "Action": several}, OPEN)
     found = detect_fault(POLICY_IS_PUBLIC, standard_queue(Policy=text))
     assert found is not None
     assert found.found.startswith("statement 2 of its policy lets anybody in the world call sqs:A")
@@ -80,11 +84,10 @@ def test_it_says_which_statement_lets_anybody_do_what() -> None:
     assert "\n" not in found.found
 
 
-OPERATORS = st.sampled_from([each[0] for each in TABLES["narrow"] + TABLES["narrow nobody"]])
-KEYS = st.sampled_from([each[1] for each in TABLES["narrow"] + TABLES["narrow nobody"]])
-VALUES = st.sampled_from(
-    [each[2] for each in TABLES["narrow"] + TABLES["narrow nobody"] if isinstance(each[2], str)]
-)
+CONDITION_ROWS = TABLES["narrow"] + TABLES["narrow nobody"]
+OPERATORS = st.sampled_from([operator for operator, _, _ in CONDITION_ROWS])
+KEYS = st.sampled_from([key for _, key, _ in CONDITION_ROWS])
+VALUES = st.sampled_from([value for _, _, value in CONDITION_ROWS if isinstance(value, str)])
 CONDITIONS = st.dictionaries(OPERATORS, st.dictionaries(KEYS, VALUES, min_size=1), max_size=3)
 EFFECTS = st.sampled_from(("Allow", "Deny"))
 WHO = st.sampled_from(("*", {"AWS": "*"}, {"AWS": ROLE_ARN}))
@@ -105,28 +108,28 @@ STATEMENTS = st.lists(
 
 
 @given(STATEMENTS, CONDITIONS)
-def test_more_conditions_never_open_and_more_denials_never_either(
+def test_adding_conditions_or_denials_never_makes_a_policy_public(
     statements: list[Any], condition: dict[str, Any]
 ) -> None:
-    found = public(*statements)
-    assert all(
-        statements[number - 1]["Effect"] == "Allow"
-        and "*" in json.dumps(statements[number - 1]["Principal"])
-        for number in found
-    )
-    denied = [*statements, {**SHUT, "Condition": condition}]
-    assert {*public(*denied)} <= {*found}
-    narrowed = [{**each, "Condition": {**each["Condition"], **condition}} for each in statements]
-    of_grants = [each for each in narrowed if each["Effect"] == "Allow"]
-    kept = [each for each in statements if each["Effect"] == "Allow"]
-    if not any(set(each["Condition"]) & set(condition) for each in kept):
-        assert {*public(*of_grants)} <= {*public(*kept)}
+    numbers = set(list_public(*statements))
+    for number in numbers:
+        statement = statements[number - 1]
+        assert statement["Effect"] == "Allow"
+        assert "*" in json.dumps(statement["Principal"])
+    denied = [*statements, {**DENY_ALL, "Condition": condition}]
+    assert set(list_public(*denied)) <= numbers
+    allows = [statement for statement in statements if statement["Effect"] == "Allow"]
+    if any(set(allow["Condition"]) & set(condition) for allow in allows):
+        return  # the new condition would replace one of the statement's own
+    narrowed = [{**allow, "Condition": {**allow["Condition"], **condition}} for allow in allows]
+    assert set(list_public(*narrowed)) <= set(list_public(*allows))
 
 
 @given(st.lists(st.text(max_size=40), max_size=4), st.text(max_size=20), st.text(max_size=20))
-def test_whatever_stands_in_a_condition_it_answers(
+def test_public_check_never_raises_for_any_text_in_a_condition(
     values: list[str], operator: str, key: str
 ) -> None:
-    for how in (operator, "StringLike", "IpAddress", "ArnLike"):
-        for what in (key, "aws:SourceArn", "aws:SourceIp", "aws:UserId"):
-            assert public({**OPEN, "Condition": {how: {what: values}}}) in ([], [1])
+    for any_operator in (operator, "StringLike", "IpAddress", "ArnLike"):
+        for any_key in (key, "aws:SourceArn", "aws:SourceIp", "aws:UserId"):
+            condition = {any_operator: {any_key: values}}
+            assert list_public({**OPEN, "Condition": condition}) in ([], [1])

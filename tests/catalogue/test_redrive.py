@@ -1,4 +1,4 @@
-"""DLQ messages go back only where what killed them is fixed, and as far as a person let it."""
+"""Test the plan of a redrive: only after the cause is fixed, and only as far as people allow."""
 
 from __future__ import annotations
 
@@ -68,24 +68,29 @@ BEFORE = EXAMPLE_TIME - timedelta(hours=1)
 CLOSED = case("consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled the release back")
 
 
-def kind(*states: State, **over: Any) -> str:
-    """What becomes of the cause of messages that came an hour before its case."""
-    found = find_cause_cases([replace(case(TOO_SHORT, *states), **over)], BEFORE)
-    (name,) = [
-        each for each in ("proven", "unproven", "unfixed") if getattr(found, f"{each}_cases")
-    ]
-    return name
+def classify_cause(*states: State, **over: Any) -> str:
+    """Classify the case of messages that arrived an hour before: proven, unproven or unfixed."""
+    causes = find_cause_cases([replace(case(TOO_SHORT, *states), **over)], BEFORE)
+    cases_by_kind = {
+        "proven": causes.proven_cases,
+        "unproven": causes.unproven_cases,
+        "unfixed": causes.unfixed_cases,
+    }
+    (kind,) = [kind for kind, kind_cases in cases_by_kind.items() if kind_cases]
+    return kind
 
 
-@pytest.mark.parametrize(("named", "over", "became"), read_test_data("tables")["causes"])
-def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], became: str) -> None:
-    states = [State(each) for each in named]
-    assert kind(*states, **over) == became
+@pytest.mark.parametrize(("state_names", "over", "kind"), read_test_data("tables")["causes"])
+def test_cause_is_proven_unproven_or_unfixed_by_the_states_of_its_case(
+    state_names: list[str], over: dict[str, Any], kind: str
+) -> None:
+    states = [State(name) for name in state_names]
+    assert classify_cause(*states, **over) == kind
     open_states = set(State) - FINAL_STATES - {State.VERIFIED, State.WATCHING}
     assert is_case_unresolved(case(TOO_SHORT, *states)) == (states[-1] in open_states)
 
 
-def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
+def test_case_that_ended_before_the_first_dlq_message_is_no_cause() -> None:
     over = [CLOSED_KMS_CASE, case("kms_denied", State.DECLINED)]
     assert find_cause_cases(over, EXAMPLE_TIME).fixed_cases == (CLOSED_KMS_CASE,)
     assert find_cause_cases(over, EXAMPLE_TIME + timedelta(seconds=1)) == find_cause_cases(
@@ -100,12 +105,12 @@ def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
 
 
 @pytest.mark.parametrize("cause", sorted(CAUSE_SYMPTOMS))
-def test_every_cause_that_is_fixed_lets_messages_go_back(cause: str) -> None:
+def test_redrive_is_planned_after_the_fix_of_each_cause(cause: str) -> None:
     assert expect_plan(ENTRY, dlq_with_messages(case(cause, State.WATCHING)))
 
 
 @pytest.mark.parametrize(("over", "is_explained"), read_test_data("tables")["since when"])
-def test_since_when_messages_wait_decides_what_explains_them(
+def test_fixed_case_explains_dlq_messages_only_if_they_arrived_before_the_fix(
     over: dict[str, Any], *, is_explained: bool
 ) -> None:
     over = dict(over)
@@ -118,7 +123,7 @@ def test_since_when_messages_wait_decides_what_explains_them(
         assert estimate_time_left(facts).lower_bound == timedelta(0), "one may expire at once"
 
 
-def fifo(**over: Any) -> Facts:
+def make_fifo_dlq(**over: Any) -> Facts:
     arn = f"{STANDARD_ARN}.fifo"
     return dlq_with_messages(
         case(TOO_SHORT, State.WATCHING, queue_arn=arn),
@@ -129,8 +134,10 @@ def fifo(**over: Any) -> Facts:
     )
 
 
-def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str) -> Facts:
-    """Messages that are kept so long, of a source where so many are deleted."""
+def make_dlq_with_rate(
+    per_second: float, waiting: int, days: int = 14, **source_over: str
+) -> Facts:
+    """Make a DLQ with this retention, whose source deletes this many messages a second."""
     return dlq_with_messages(
         MessageRetentionPeriod=days * DAY_SECONDS,
         ApproximateNumberOfMessages=waiting,
@@ -156,10 +163,14 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
             Mode.HEAL,
             "soak of 50 min;",
         ),
-        (fifo(), Mode.PROPOSE, "Order will mix: 200 go in behind and among others, of which 20.0"),
+        (
+            make_fifo_dlq(),
+            Mode.PROPOSE,
+            "Order will mix: 200 go in behind and among others, of which 20.0",
+        ),
         (dlq_with_messages(measurement=None), Mode.PROPOSE, "since when"),
         (dlq_with_messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
-        (deleting(0, 200), Mode.HEAL, "waits until something is"),
+        (make_dlq_with_rate(0, 200), Mode.HEAL, "waits until something is"),
         (
             dlq_with_messages(found="200 wait"),
             Mode.HEAL,
@@ -172,7 +183,9 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
         ),
     ],
 )
-def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str) -> None:
+def test_redrive_plan_has_the_highest_mode_and_the_sentence_that_the_facts_need(
+    facts: Facts, at_most: Mode, says: str
+) -> None:
     answer = expect_plan(ENTRY, facts)
     assert answer.at_most is at_most
     assert says in answer.reason
@@ -183,42 +196,44 @@ def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str
 @pytest.mark.parametrize(
     ("facts", "raised"),
     [
-        (deleting(20, 200, 4), True),
-        (deleting(20, 200, 7), True),
-        (deleting(20, 200, 13), False),
-        (deleting(20, 200, 14, MessageRetentionPeriod=str(14 * DAY_SECONDS)), False),
+        (make_dlq_with_rate(20, 200, 4), True),
+        (make_dlq_with_rate(20, 200, 7), True),
+        (make_dlq_with_rate(20, 200, 13), False),
+        (make_dlq_with_rate(20, 200, 14, MessageRetentionPeriod=str(14 * DAY_SECONDS)), False),
         (
             dlq_with_messages(
                 CLOSED_KMS_CASE, measurement=None, MessageRetentionPeriod=4 * DAY_SECONDS
             ),
             True,
         ),
-        # Their time began anew when they were moved.
-        (fifo(MessageRetentionPeriod=4 * DAY_SECONDS), False),
-        # 6,000 at one a minute, which is the least, take more than four days.
-        (deleting(0.005, 6_000, 12), True),
-        (deleting(20, 6_000, 12), False),
-        (deleting(20, 200, 9, VisibilityTimeout="1800"), False),
+        # SQS restarts the retention of FIFO messages when they move to a DLQ.
+        (make_fifo_dlq(MessageRetentionPeriod=4 * DAY_SECONDS), False),
+        # 6,000 messages at the lowest rate, one a minute, take more than four days.
+        (make_dlq_with_rate(0.005, 6_000, 12), True),
+        (make_dlq_with_rate(20, 6_000, 12), False),
+        (make_dlq_with_rate(20, 200, 9, VisibilityTimeout="1800"), False),
     ],
 )
-def test_the_retention_is_raised_where_messages_could_expire(facts: Facts, *, raised: bool) -> None:
+def test_redrive_plan_raises_the_dlq_retention_if_messages_could_expire_before_its_end(
+    facts: Facts, *, raised: bool
+) -> None:
     steps = expect_plan(ENTRY, facts).steps[1:]
     longest = SetMessageRetention(facts.retention_seconds, 14 * DAY_SECONDS)
     assert steps == ((longest,) if raised else ())
 
 
 @pytest.mark.parametrize("per_second", [0.005, 0.1])
-def test_what_could_not_end_before_they_expire_is_refused(per_second: float) -> None:
-    refusal = expect_refusal(ENTRY, deleting(per_second, 30_000))
+def test_redrive_that_cannot_end_before_messages_expire_is_refused(per_second: float) -> None:
+    refusal = expect_refusal(ENTRY, make_dlq_with_rate(per_second, 30_000))
     assert isinstance(refusal, Refuse)
     assert refusal.code == "redrive_too_slow"
     assert "30,000 messages would take 23 d 6 h at 0.02 a second" in refusal.reason
-    assert all(expect_plan(ENTRY, deleting(rate, 30_000)) for rate in (10, 0))
+    assert all(expect_plan(ENTRY, make_dlq_with_rate(rate, 30_000)) for rate in (10, 0))
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
-def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> None:
+def test_redrive_waits_for_every_open_case_of_the_source_queue(entry: Any, state: State) -> None:
     against = find_first_redrive_objection(
         dlq_with_messages(WATCHED_VISIBILITY_CASE, case(entry.name, state))
     )
@@ -226,7 +241,7 @@ def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> No
     assert against.code == "cause_first"
 
 
-def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
+def test_redrive_is_refused_if_the_dlqs_policy_allows_only_one_network() -> None:
     text = ONE_NETWORK_POLICY.replace(STANDARD_ARN, "*").replace("sqs:SendMessage", "sqs:*")
     against = find_first_redrive_objection(dlq_with_messages(Policy=text))
     assert against is not None
@@ -234,46 +249,58 @@ def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
     assert find_first_redrive_objection(dlq_with_messages()) is None
 
 
-def taken(*minutes_ago: int) -> str | None:
-    """Who takes messages where so many minutes ago some were deleted."""
-    always = [(EXAMPLE_TIME - timedelta(minutes=each), 200.0) for each in range(1, 360)]
-    deleted = [(EXAMPLE_TIME - timedelta(minutes=each), 5.0) for each in minutes_ago]
+def describe_deletes_at(*minutes_ago: int) -> str | None:
+    """Describe the deletes of a DLQ with 5 deletes at each of these minutes."""
+    always = [(EXAMPLE_TIME - timedelta(minutes=n), 200.0) for n in range(1, 360)]
+    deleted = [(EXAMPLE_TIME - timedelta(minutes=n), 5.0) for n in minutes_ago]
     window = Window(EXAMPLE_TIME - timedelta(hours=6), EXAMPLE_TIME)
     series = {"visible": always, "received": always, "deleted": deleted}
     return describe_deletes(dlq(measurement=measured_in(series, window)))
 
 
-def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
+def test_recent_or_repeated_deletes_in_the_dlq_show_a_consumer_at_work() -> None:
     quiet = int(RECENT_DELETES_PERIOD.total_seconds()) // 60 + 1
-    assert [taken(), taken(quiet), taken(200, quiet), taken(30, 45, 55)] == [None] * 4
-    assert "5 messages were deleted in the last 15 minutes" in str(taken(quiet - 2))
-    assert "15 messages were deleted in 3 different hours" in str(taken(30, 90, 150))
+    assert [
+        describe_deletes_at(),
+        describe_deletes_at(quiet),
+        describe_deletes_at(200, quiet),
+        describe_deletes_at(30, 45, 55),
+    ] == [None] * 4
+    assert "5 messages were deleted in the last 15 minutes" in str(describe_deletes_at(quiet - 2))
+    assert "15 messages were deleted in 3 different hours" in str(describe_deletes_at(30, 90, 150))
 
 
 @pytest.mark.parametrize(
     ("word", "is_off"),
     [("on", False), *((word, True) for word in ("OFF", "ON", " on", "false", "", "0", "onn"))],
 )
-def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
+def test_redrive_tag_with_any_value_but_on_turns_redrives_off(word: str, *, is_off: bool) -> None:
     assert is_redrive_off({REDRIVE_TAG: word}) is is_off
 
 
 @pytest.mark.parametrize(("tags", "name", "consent", "said"), read_test_data("tables")["consents"])
-def test_where_messages_may_be_moved(
+def test_redrive_is_allowed_by_settings_and_tags_or_explains_the_objection(
     tags: dict[str, str], name: str, consent: Any, said: str | None
 ) -> None:
-    account, raised, queues = consent
-    given = Consent([*Mode][account], [*Mode][raised], tuple(queues))
-    why = find_move_objection(Facts(f"{STANDARD_ARN}-{name}", {}, tags), given)
-    assert (said in why) if said and why else why is said
+    account_index, raise_to_index, queues = consent
+    modes = list(Mode)
+    settings_consent = Consent(modes[account_index], modes[raise_to_index], tuple(queues))
+    objection = find_move_objection(Facts(f"{STANDARD_ARN}-{name}", {}, tags), settings_consent)
+    if said is None:
+        assert objection is None
+    else:
+        assert objection is not None
+        assert said in objection
 
 
 @pytest.mark.parametrize(("of_dlq", "of_source", "needed"), read_test_data("tables")["keys needed"])
-def test_with_which_keys(of_dlq: str, of_source: str, needed: str) -> None:
+def test_redrive_names_the_grants_it_needs_on_the_keys_of_dlq_and_source(
+    of_dlq: str, of_source: str, needed: str
+) -> None:
     arns = {DLQ_ARN: of_dlq, STANDARD_ARN: of_source}
-    queues = (QueueFacts(arn, {"KmsMasterKeyId": key}) for arn, key in arns.items())
-    said = describe_needed_grants("Mendq", *queues).partition(": in the key's policy")[0]
-    assert said == (f"Mendq needs {needed}" if needed else "")
+    queues = [QueueFacts(arn, {"KmsMasterKeyId": key}) for arn, key in arns.items()]
+    sentence, _, _ = describe_needed_grants("Mendq", *queues).partition(": in the key's policy")
+    assert sentence == (f"Mendq needs {needed}" if needed else "")
 
 
 FIXED = st.sampled_from(
@@ -296,7 +323,7 @@ MOSTLY_TRUE = [*Mode, *Mode, *Mode, None]
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def draw_case(draw: st.DrawFn) -> Case:
     made = case(draw(NAMES), *draw(STATES))
     return replace(
         made, at=EXAMPLE_TIME - draw(AGES), actor=draw(st.sampled_from(["follow_up", ADA]))
@@ -304,8 +331,8 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @st.composite
-def anything(draw: st.DrawFn) -> Facts:
-    """Mostly as it should be: else nothing would ever be planned."""
+def draw_dlq(draw: st.DrawFn) -> Facts:
+    """Draw a DLQ that mostly allows a redrive. Otherwise no redrive would ever be planned."""
     facts = dlq_with_messages(
         tags=draw(TAGS),
         MessageRetentionPeriod=draw(st.sampled_from([60, 345_600, 1_209_600])),
@@ -314,11 +341,11 @@ def anything(draw: st.DrawFn) -> Facts:
         visible_before=draw(st.sampled_from([0, 200])),
         fewest_visible_messages=draw(st.sampled_from([0, 200])),
         sole_source=replace(SOLE_SOURCE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
-        source_cases=tuple(draw(st.lists(cases(), max_size=3))),
+        source_cases=tuple(draw(st.lists(draw_case(), max_size=3))),
     )
     second = QueueFacts(f"{STANDARD_ARN}-2", source().attributes)
     odd = {
-        "measured": None,
+        "measurement": None,
         "sole_source": None,
         "dlq_sources": (source(), second),
         "lambda_consumers": (LAMBDA_FUNCTION,),
@@ -328,26 +355,37 @@ def anything(draw: st.DrawFn) -> Facts:
     return replace_values(facts, **{name: value for name, value in odd.items() if draw(ODD)})
 
 
+def assert_causes_are_fixed(facts: Facts, causes: list[Case]) -> None:
+    """Assert that no case is open, and that a fix of a cause is verified or closed."""
+    fixed = {State.VERIFIED, State.WATCHING}
+    assert all(source_case.state in FINAL_STATES | fixed for source_case in facts.source_cases)
+    assert any(cause.state in fixed | {State.CLOSED} for cause in causes)
+
+
+def assert_dlq_may_be_redriven(facts: Facts) -> None:
+    """Assert that one source, no consumer, no running move and no tag forbid the redrive."""
+    assert facts.sole_source is not None
+    assert len(facts.dlq_sources or ()) == 1
+    assert facts.tags.get(REDRIVE_TAG, "on") == "on"
+    assert facts.sole_source.tags.get(REDRIVE_TAG, "on") == "on"
+    assert not facts.lambda_consumers
+    assert not facts.move_task_running
+
+
 @settings(max_examples=400)
-@given(anything())
+@given(draw_dlq())
 @example(dlq_with_messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS))
-def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
-    found = detect_fault(ENTRY, facts)
-    assert found is None or any(each.symptom in CAUSE_SYMPTOMS for each in facts.source_cases)
+def test_planned_redrive_never_has_an_objection_for_any_facts(facts: Facts) -> None:
+    causes = [cause for cause in facts.source_cases if cause.symptom in CAUSE_SYMPTOMS]
+    assert detect_fault(ENTRY, facts) is None or causes
     answer = answer_to(ENTRY, facts)
     if not isinstance(answer, Plan):
         assert isinstance(answer, Ignore | Refuse)
         return
-    proven, causes = (State.VERIFIED, State.WATCHING), facts.source_cases
-    assert all(each.state in FINAL_STATES or each.state in proven for each in causes)
-    of_messages = [each for each in causes if each.symptom in CAUSE_SYMPTOMS]
-    assert any(each.state in (*proven, State.CLOSED) for each in of_messages)
+    assert_causes_are_fixed(facts, causes)
+    assert_dlq_may_be_redriven(facts)
     sole = facts.sole_source
     assert sole is not None
-    assert len(facts.dlq_sources or ()) == 1
-    assert {tags.get(REDRIVE_TAG, "on") for tags in (facts.tags, sole.tags)} == {"on"}
-    assert not facts.lambda_consumers
-    assert not facts.move_task_running
     first, *retained = expect_plan(ENTRY, facts).steps
     assert first == RedriveMessages("held", STANDARD_ARN)
     assert all(isinstance(step, SetMessageRetention) for step in retained)
@@ -357,12 +395,12 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
         measured = facts.measurement
         assert measured is not None
         assert measured.now.oldest_age_seconds
-        began_at = EXAMPLE_TIME - timedelta(seconds=measured.now.oldest_age_seconds)
-        closed = [each for each in of_messages if each.state is State.CLOSED]
-        of_then = [each for each in closed if each.at >= began_at]
-        assert all((e.came_from, e.actor) == (State.WATCHING, "follow_up") for e in of_then)
+        first_arrival = EXAMPLE_TIME - timedelta(seconds=measured.now.oldest_age_seconds)
+        for cause in causes:
+            if cause.state is State.CLOSED and cause.at >= first_arrival:
+                assert (cause.came_from, cause.actor) == (State.WATCHING, "follow_up")
 
 
-def test_a_dlq_of_another_source_too_is_a_person_s_whoever_is_its_sole_managed_one() -> None:
+def test_redrive_of_a_dlq_with_two_sources_is_refused_although_one_source_is_managed() -> None:
     named_by = sources(SOLE_SOURCE.queue_arn, f"{SOLE_SOURCE.queue_arn}-2")
     assert expect_refusal(ENTRY, dlq_with_messages(dlq_sources=named_by)).code == "shared_dlq"

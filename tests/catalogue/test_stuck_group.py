@@ -1,6 +1,6 @@
-"""One FIFO group that stands still among others, and healthy queues that look like it.
+"""Test the detection of one blocked FIFO group, with simulated blocked and healthy queues.
 
-Played as `make prove NAMES=false_alarms` plays queues for the whole scan.
+`make prove NAMES=false_alarms` simulates queues for the whole scan in the same way.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from mendq.model.metrics import Window, select_series, summarize_series
 from tests.prove.look_alikes import Played, Scene, between, burst, sends
 from tests.prove.simulated_queues import FAILS, HOUR, MINUTE, NOW, Message
 
-Then = Callable[[Played], object]
+Scenario = Callable[[Played], object]
 NEVER = 1e9
-ASKED = select_series(["every queue", "FIFO"])
+SERIES = select_series(["every queue", "FIFO"])
 
 
 def is_found(seed: int = 1, timeout: int = 30, every: float = 10, **scene: Any) -> bool:
-    """Five groups flow, of which each gets a message `every` so many seconds."""
+    """Simulate five flowing groups that get a message every `every` seconds, and the scene."""
     given = {"work": between(0, 2), "workers": 80, "groups": 5, "dies_after": 0, **scene}
     made = Scene(rate=5 / every, timeout=timeout, **given)
     world = made.played("fifo", seed)
     world.run(world.end)
     (queue,) = world.queues
-    series = {key: [*queue.series(asked.metric)] for key, asked in ASKED.items()}
-    found = summarize_series(series, Window(NOW - timedelta(hours=made.hours), NOW))
-    assert found is not None
-    return is_oldest_message_stuck(found, timeout)
+    points = {key: list(queue.series(series.metric)) for key, series in SERIES.items()}
+    measured = summarize_series(points, Window(NOW - timedelta(hours=made.hours), NOW))
+    assert measured is not None
+    return is_oldest_message_stuck(measured, timeout)
 
 
-def stuck(since: float) -> Then:
-    """A head that always fails, and others behind it."""
+def make_stuck_group(since: float) -> Scenario:
+    """Make a scenario in which a group's first message always fails and others wait behind it."""
 
     def then(played: Played) -> None:
         played.world.at(since, partial(played.queue.send, "stuck", poison=True))
@@ -48,12 +48,14 @@ def stuck(since: float) -> Then:
 @pytest.mark.parametrize(
     "scene",
     [
-        {"hours": 1.25, "then": stuck(600), "every": 60},
-        {"hours": 1.25, "then": stuck(600), "every": 2},
-        {"hours": 6, "then": stuck(295 * MINUTE), "outcomes": {FAILS: 0.01}},
+        {"hours": 1.25, "then": make_stuck_group(600), "every": 60},
+        {"hours": 1.25, "then": make_stuck_group(600), "every": 2},
+        {"hours": 6, "then": make_stuck_group(295 * MINUTE), "outcomes": {FAILS: 0.01}},
     ],
 )
-def test_a_head_that_fails_is_found_while_others_flow(scene: dict[str, Any]) -> None:
+def test_fifo_group_with_a_failing_first_message_is_found_while_other_groups_flow(
+    scene: dict[str, Any],
+) -> None:
     assert is_found(**scene)
     assert not is_found(**{**scene, "then": lambda _: None}), "nothing is wrong without it"
 
@@ -79,7 +81,7 @@ def _many_held(played: Played) -> None:
         burst(played, 1, 0.25 + n / 500, group=f"held-{n}", work=20_000)
 
 
-HEALTHY: dict[str, Then] = {
+HEALTHY: dict[str, Scenario] = {
     "a burst is worked off in order": lambda p: burst(p, 5_000, 1 / 6, group="batch", work=2),
     "a burst of slow work": lambda p: burst(p, 300, 1 / 6, group="batch", work=25),
     "each of a burst is tried twice": _tried_twice,
@@ -95,7 +97,7 @@ HEALTHY: dict[str, Then] = {
     [(1.25, 30, 10, 0.1), (1.75, 5, 10, 0), (1.25, 30, NEVER, 0), (1.75, 5, NEVER, 0.1)],
 )
 @pytest.mark.parametrize("what", HEALTHY)
-def test_what_only_looks_like_it_is_not_found(
+def test_healthy_fifo_queue_that_only_looks_blocked_is_not_found(
     what: str, hours: float, timeout: int, every: float, fails: float
 ) -> None:
     shown: Any = {"consumer": {"heartbeats": True}, "outcomes": {FAILS: fails}}
@@ -103,10 +105,10 @@ def test_what_only_looks_like_it_is_not_found(
 
 
 @pytest.mark.parametrize(("groups", "found"), [(1, True), (2, False)])
-def test_where_nothing_gets_through_one_group_alone_is_a_group_s_matter(
+def test_only_one_failing_group_counts_as_blocked_and_several_as_a_failing_consumer(
     groups: int, *, found: bool
 ) -> None:
-    """With several the consumer fails with all."""
+    """If several groups fail, the consumer fails at all messages."""
 
     def then(played: Played) -> None:
         for n in range(groups):

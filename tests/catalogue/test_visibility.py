@@ -1,4 +1,4 @@
-"""The bounds of a longer visibility timeout; and a race that was counted is never guessed about."""
+"""Test how far a visibility timeout is raised, and that a counted race needs a named need."""
 
 from __future__ import annotations
 
@@ -45,13 +45,15 @@ def queue(
     **over: Any,
 ) -> Facts:
     named = {MAX_PROCESSING_TAG: tagged, MAX_VISIBILITY_TAG: ceiling}
-    tags = {name: str(each) for name, each in named.items() if each is not None}
-    read_by = tuple(LambdaConsumer("arn:f", *each) for each in consumers or ())
+    tags = {name: str(value) for name, value in named.items() if value is not None}
+    read_by = tuple(LambdaConsumer("arn:f", *figures) for figures in consumers or ())
     return example(tags, VisibilityTimeout=visibility, lambda_consumers=read_by, **over)
 
 
 @pytest.mark.parametrize(("over", "answer"), read_test_data("tables")["visibility"])
-def test_what_is_refused_or_raised_and_how_far(over: dict[str, Any], answer: int | str) -> None:
+def test_visibility_timeout_is_raised_to_the_value_of_the_table_or_refused(
+    over: dict[str, Any], answer: int | str
+) -> None:
     facts = queue(**over)
     if isinstance(answer, str):
         assert expect_refusal(ENTRY, facts).code == answer
@@ -60,12 +62,13 @@ def test_what_is_refused_or_raised_and_how_far(over: dict[str, Any], answer: int
     assert (step.before, step.after) == (facts.visibility_seconds, answer)
 
 
-def test_what_aws_recommends_beyond_the_ceiling_is_proposed() -> None:
+def test_timeout_that_aws_recommends_above_the_ceiling_is_only_proposed() -> None:
     within = expect_plan(ENTRY, queue(30, consumers=[[30, 5]]))
     assert (within.proposal, only_step_of(within).after) == ((), 185)
     assert within.reason.endswith("; AWS recommends 185 s")
     beyond = expect_plan(ENTRY, queue(30, consumers=[[300, 0]]))
-    assert [only_step_of(beyond).after, *(e.after for e in beyond.proposal)] == [450, 1800]
+    assert only_step_of(beyond).after == 450
+    assert [step.after for step in beyond.proposal] == [1800]
     assert beyond.reason.endswith("; AWS recommends 1,800 s")
     without = expect_plan(ENTRY, queue(30, 21))
     assert (without.proposal, "AWS recommends" in without.reason) == ((), False)
@@ -81,10 +84,10 @@ def test_what_aws_recommends_beyond_the_ceiling_is_proposed() -> None:
         (None, 600.1, (45, Mode.HEAL)),
     ],
 )
-def test_a_named_need_comes_before_what_is_published(
+def test_need_named_by_a_tag_wins_over_a_smaller_published_processing_time(
     tagged: int | None, published: float, answer: tuple[int, Mode]
 ) -> None:
-    """And what is covered, or over the ceiling, is as if nobody had published it."""
+    """A published time that is covered or above the ceiling is ignored."""
     plan = expect_plan(ENTRY, queue(30, tagged, processing_p99_seconds=published))
     assert (only_step_of(plan).after, plan.at_most) == answer
 
@@ -96,7 +99,7 @@ def test_a_named_need_comes_before_what_is_published(
     st.lists(st.tuples(st.integers(1, 900), st.integers(0, 300)).map(list), max_size=3),
     st.integers(0, 120_000),
 )
-def test_a_plan_rises_and_keeps_every_bound(
+def test_planned_visibility_timeout_stays_within_ceiling_in_flight_quota_and_guess_limit(
     visibility: int, person: int | None, tagged: int | None, read_by: list[Any], in_flight: int
 ) -> None:
     over: dict[str, Any] = {
@@ -114,35 +117,39 @@ def test_a_plan_rises_and_keeps_every_bound(
         assert after <= 4 * (visibility if person is None else person)
 
 
-def raced(visibility: int = 30, tagged: object = None, **over: Any) -> Facts:
-    """A queue on which 300 of 1,300 deletes were too many."""
+def make_raced_queue(visibility: int = 30, tagged: object = None, **over: Any) -> Facts:
+    """Make a queue with 300 surplus deletes of 1,300, which is a consumer race."""
     race = {"sent": 1_000, "received": 1_300, "deleted": 1_300, "dlq_sources": ()}
     return queue(visibility, tagged, **{"queue_arn": STANDARD_ARN, **race, **over})
 
 
-def found(facts: Facts) -> Facts:
-    it = detect_fault(ENTRY, facts)
-    assert it is not None
-    return it
+def detect(facts: Facts) -> Facts:
+    faulty = detect_fault(ENTRY, facts)
+    assert faulty is not None
+    return faulty
 
 
 @given(st.integers(0, 43_200), st.none() | st.integers(1, 43_200))
-def test_a_race_is_never_guessed_about(visibility: int, person: int | None) -> None:
+def test_consumer_race_without_a_named_need_is_refused_and_no_timeout_guessed(
+    visibility: int, person: int | None
+) -> None:
     answer = expect_refusal(
-        ENTRY, found(raced(visibility, visibility_seconds_set_by_person=person))
+        ENTRY, detect(make_raced_queue(visibility, visibility_seconds_set_by_person=person))
     )
     assert answer.code == "race_without_named_need"
     assert "nothing names how long they need" in answer.reason
 
 
-def test_the_same_facts_with_failed_calls_behind_them_are_guessed_about() -> None:
-    assert expect_plan(ENTRY, raced())
-    assert expect_refusal(ENTRY, found(raced(30, "SECONDS"))).code == "tag_unreadable"
+def test_timeout_is_guessed_if_failed_calls_show_that_it_is_too_short() -> None:
+    assert expect_plan(ENTRY, make_raced_queue())
+    assert expect_refusal(ENTRY, detect(make_raced_queue(30, "SECONDS"))).code == "tag_unreadable"
 
 
 @given(st.integers(1, 2_000), st.integers(0, 1_000))
-def test_a_named_need_is_met_in_full_or_a_person_is_called(seconds: int, visibility: int) -> None:
-    facts = found(raced(visibility, seconds))
+def test_named_need_is_planned_in_full_with_half_as_much_again_or_refused(
+    seconds: int, visibility: int
+) -> None:
+    facts = detect(make_raced_queue(visibility, seconds))
     answer = answer_to(ENTRY, facts)
     if isinstance(answer, Plan):
         assert int(only_step_of(answer).after) >= 1.5 * seconds
@@ -156,46 +163,50 @@ def test_a_named_need_is_met_in_full_or_a_person_is_called(seconds: int, visibil
     ("received", "deleted", "pages"),
     [(2_000, 1_500, True), (1_999, 1_500, False), (2_000, 1_499, False)],
 )
-def test_what_may_be_retries_is_fixed_only_where_an_unmet_need_is_named(
+def test_race_that_may_be_retries_is_fixed_only_if_a_named_need_is_unmet(
     received: int, deleted: int, *, pages: bool
 ) -> None:
     counts = {"received": received, "deleted": deleted}
     code = "race_or_retries" if pages else "race_without_named_need"
     for covered in (None, 20):
-        assert expect_refusal(ENTRY, found(raced(30, covered, **counts))).code == code
-    assert only_step_of(expect_plan(ENTRY, found(raced(30, 40, **counts)))).after == 60
-    by_lambda = found(raced(30, None, consumers=[[30, 5]], **counts))
+        assert expect_refusal(ENTRY, detect(make_raced_queue(30, covered, **counts))).code == code
+    assert only_step_of(expect_plan(ENTRY, detect(make_raced_queue(30, 40, **counts)))).after == 60
+    by_lambda = detect(make_raced_queue(30, None, consumers=[[30, 5]], **counts))
     assert only_step_of(expect_plan(ENTRY, by_lambda)).after == 185
 
 
-def dead(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:
-    """A queue, empty by now, of which 100 messages of 1,000 died after four receives each."""
+def make_queue_with_dead_messages(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:
+    """Make an empty queue from which 100 of 1,000 messages moved to the DLQ after 4 receives."""
     policy = RedrivePolicy(DLQ_ARN, 4).text
     dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": str(in_its_dlq)})
     counts = {"sent": 1_000, "received": 1_300, "deleted": 900, "RedrivePolicy": policy}
-    return raced(30, tagged, **{**counts, "dlq": dlq, **over})
+    return make_raced_queue(30, tagged, **{**counts, "dlq": dlq, **over})
 
 
 @pytest.mark.parametrize(("over", "is_found"), read_test_data("tables")["died"])
-def test_who_died_for_want_of_time(over: dict[str, Any], *, is_found: bool) -> None:
-    assert bool(detect_fault(ENTRY, dead(**over))) is is_found
+def test_messages_in_the_dlq_count_as_a_timeout_too_short_only_if_receives_explain_them(
+    over: dict[str, Any], *, is_found: bool
+) -> None:
+    assert bool(detect_fault(ENTRY, make_queue_with_dead_messages(**over))) is is_found
 
 
-def test_a_fix_that_rests_on_what_is_published_is_proposed_at_most() -> None:
-    """Also where a tag names less than there is, or more than Lambda measured."""
+def test_fix_based_on_a_published_processing_time_is_only_proposed() -> None:
+    """Also if a tag names less than the published time."""
     for tagged, published in ((None, 30.1), (20, 30.1), (None, 80.0)):
-        plan = expect_plan(ENTRY, found(dead(tagged, processing_p99_seconds=published)))
+        plan = expect_plan(
+            ENTRY, detect(make_queue_with_dead_messages(tagged, processing_p99_seconds=published))
+        )
         assert plan.at_most is Mode.PROPOSE
-    hidden = found(dead(None, processing_p99_seconds=601.0))
+    hidden = detect(make_queue_with_dead_messages(None, processing_p99_seconds=601.0))
     assert expect_refusal(ENTRY, hidden).code == "race_without_named_need"
 
 
-def test_the_evidence_holds_the_longest_of_each_that_names_a_need() -> None:
+def test_needs_document_holds_the_longest_need_of_each_source() -> None:
     facts = queue(30, 40, [[60, 5, 42.5], [20, 0]], processing_p99_seconds=51.0)
     tag = f"tag {MAX_PROCESSING_TAG}"
     needs = [("Lambda p99", 42.5), ("Lambda timeout", 60), (tag, 40), ("published p99", 51.0)]
     written = build_needs_document(ENTRY.name, facts)
-    assert [(each["what"], each["seconds"]) for each in written] == needs
+    assert [(need["what"], need["seconds"]) for need in written] == needs
     assert build_needs_document(ENTRY.name, queue(30, "SECONDS")) == []
     assert build_needs_document("consumer_failing", facts) == []
 
@@ -203,25 +214,25 @@ def test_the_evidence_holds_the_longest_of_each_that_names_a_need() -> None:
 NEEDS = [{"what": "Lambda p99", "seconds": 42.5}]
 
 
-def _spans(needs: Any, **step: Any) -> list[tuple[str, float]]:
+def _list_spans(needs: Any, **step: Any) -> list[tuple[str, float]]:
     raised = {"attribute": "VisibilityTimeout", "before": "30", "after": "60", **step}
     written = replace(make_case(State.APPLIED), steps=(raised,), evidence={"needs": needs})
     return list_need_spans([written])
 
 
-def test_needs_are_compared_with_the_timeout_before_and_after() -> None:
+def test_need_spans_list_needs_with_the_timeout_before_and_after_and_skip_invalid_ones() -> None:
     both = [("timeout before", 30), ("timeout after", 60)]
-    assert _spans(NEEDS) == [("Lambda p99", 42.5), *both]
-    assert _spans([], before="30") == _spans(NEEDS, attribute="Policy") == []
+    assert _list_spans(NEEDS) == [("Lambda p99", 42.5), *both]
+    assert _list_spans([], before="30") == _list_spans(NEEDS, attribute="Policy") == []
     odd = ["x", {}, {"what": 7, "seconds": "9"}, {"seconds": True}, {"seconds": -1}]
     for needs in (None, 7, "x", {"what": "x"}, ["x", 7]):
-        assert _spans(needs) == []
-    assert _spans([*odd[1:], {"what": "x", "seconds": float("inf")}]) == both
-    assert _spans(NEEDS, before="", after="9" * 400) == [("Lambda p99", 42.5)]
-    assert len(_spans(NEEDS * 99)) == 7
+        assert _list_spans(needs) == []
+    assert _list_spans([*odd[1:], {"what": "x", "seconds": float("inf")}]) == both
+    assert _list_spans(NEEDS, before="", after="9" * 400) == [("Lambda p99", 42.5)]
+    assert len(_list_spans(NEEDS * 99)) == 7
 
 
-def test_what_took_it_back_is_no_plan() -> None:
+def test_need_spans_ignore_a_rollback() -> None:
     back = {"attribute": "VisibilityTimeout", "before": "60", "after": "30"}
     applied = replace(make_case(State.APPLIED), evidence={"needs": NEEDS})
     undone = applied.move_to(State.ROLLED_BACK, "x", EXAMPLE_TIME, steps=(back,))
