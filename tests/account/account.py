@@ -94,7 +94,8 @@ class Account:
         return {str(name): value for name, value in answer["Attributes"].items()}
 
     def set(self, queue_arn: str, **attributes: str) -> None:
-        url, given = self.url(queue_arn), cast("Any", attributes)
+        url = self.url(queue_arn)
+        given = cast("Any", attributes)
         self.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=given)
 
     def set_visibility(self, queue_arn: str, seconds: int) -> None:
@@ -125,8 +126,8 @@ class Account:
     def late_deletes(self, queue_arn: str, *event_ids: str, **over: Any) -> dict[str, str]:
         """Intake messages, by id."""
         return {
-            f"message-{each}": json.dumps({"detail": self.record(queue_arn, each, **over)})
-            for each in event_ids
+            f"message-{event_id}": json.dumps({"detail": self.record(queue_arn, event_id, **over)})
+            for event_id in event_ids
         }
 
     def run(self, *, remaining_seconds: float = 60) -> FixContext:
@@ -168,9 +169,9 @@ class Account:
         listed = answer.get("Contents", [])
         found = [
             json.loads(
-                s3.get_object(Bucket=self.settings.case_bucket, Key=each["Key"])["Body"].read()
+                s3.get_object(Bucket=self.settings.case_bucket, Key=item["Key"])["Body"].read()
             )
-            for each in listed
+            for item in listed
         ]
         return sorted(found, key=lambda each: str(each["at"]))
 
@@ -186,7 +187,8 @@ class Account:
         tried = iter(range(failing))
 
         def answer(params: Any, **_: Any) -> Any:
-            refused, (entry,) = next(tried, None) is not None, json.loads(params["body"])["Entries"]
+            refused = next(tried, None) is not None
+            (entry,) = json.loads(params["body"])["Entries"]
             put.extend([] if refused else [entry])
             said = {"ErrorCode": "ThrottlingException"} if refused else {"EventId": "1"}
             return SimpleNamespace(status_code=200), {"Entries": [said]}
@@ -198,7 +200,7 @@ class Account:
 
     def case_store_items(self) -> dict[tuple[str, str], dict[str, Any]]:
         items = self.clients.dynamodb.scan(TableName=self.settings.case_table)["Items"]
-        return {(each["pk"]["S"], each["sk"]["S"]): dict(each) for each in items}
+        return {(item["pk"]["S"], item["sk"]["S"]): dict(item) for item in items}
 
 
 def make_settings(**over: Any) -> OwnerSettings:
@@ -221,7 +223,7 @@ def _lookup_events_of(made: Account) -> Callable[[object], str]:
     def answer(response: Any) -> str:
         asked = json.loads(response.body)
         (wanted,) = asked["LookupAttributes"]
-        found = [each for each in made.history if _has(each, wanted)]
+        found = [entry for entry in made.history if _has(entry, wanted)]
         begin = int(asked.get("NextToken", 0))
         end = begin + asked.get("MaxResults", 50)
         more = {"NextToken": str(end)} if found[end:] else {}

@@ -39,7 +39,8 @@ class ChangeCalendar:
     """
 
     def __init__(self, account: Account, state: str = "CLOSED") -> None:
-        self.state, self.asked = state, 0
+        self.state = state
+        self.asked = 0
         account.settings = replace(account.settings, freeze_calendars=(CALENDAR,))
         self._events: Any = account.clients.ssm.meta.events
         self._events.register(GET, self._answer)

@@ -38,7 +38,8 @@ def busy_answer(operation: str, parts: int, reason: str = "TransactionConflict")
 
     Of a transaction with so many `parts` only the last one met somebody.
     """
-    code, more = BUSY[reason], {}
+    code = BUSY[reason]
+    more = {}
     if operation in TRANSACTIONS:
         code = "TransactionCanceledException"
         reasons = [{"Code": "None"}] * (parts - 1) + [{"Code": reason, "Message": "it is busy"}]
@@ -64,12 +65,14 @@ class AtCall:
     def __init__(
         self, account: Account, event: str, strike_at: int, clients: Sequence[Any] = ()
     ) -> None:
-        self.strike_at, self.calls, self.call = strike_at, 0, ""
+        self.strike_at = strike_at
+        self.calls = 0
+        self.call = ""
         self._event = event
         among = clients or list_clients(account.clients)
-        self._emitters: list[Any] = [each.meta.events for each in among]
-        for each in self._emitters:
-            each.register_last(event, self._come_by)
+        self._emitters: list[Any] = [client.meta.events for client in among]
+        for emitter in self._emitters:
+            emitter.register_last(event, self._come_by)
 
     @property
     def struck(self) -> bool:
@@ -85,8 +88,8 @@ class AtCall:
 
     def leave(self) -> None:
         """Come by at no further call."""
-        for each in self._emitters:
-            each.unregister(self._event, self._come_by)
+        for emitter in self._emitters:
+            emitter.unregister(self._event, self._come_by)
 
     def _come_by(self, event_name: str, **event: Any) -> Any:
         operation = event_name.rpartition(".")[2]
@@ -130,7 +133,9 @@ class BusyCaseStore(AtCall):
         times: int = 1,
         operations: frozenset[str] = MEETS_OTHERS,
     ) -> None:
-        self.kind, self.times, self.operations = reason, times, operations
+        self.kind = reason
+        self.times = times
+        self.operations = operations
         super().__init__(account, "before-call.dynamodb", strike_at, [account.clients.dynamodb])
 
     def is_meant(self, operation: str) -> bool:
@@ -163,6 +168,6 @@ def come_between(account: Account, at: str, act: Callable[[], object], nth: int 
 def calls_of(account: Account) -> list[str]:
     """The operations that are asked for from now on."""
     made: list[str] = []
-    for each in list_clients(account.clients):
-        each.meta.events.register_first("before-call", lambda model, **_: made.append(model.name))
+    for client in list_clients(account.clients):
+        client.meta.events.register_first("before-call", lambda model, **_: made.append(model.name))
     return made

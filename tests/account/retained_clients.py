@@ -84,10 +84,12 @@ _ASKED_MOST = ("dynamodb", "sqs", "sns", "lambda", "cloudwatch", "events", "clou
 
 def _names_of(picker: type[Any]) -> Callable[[Any, Any], tuple[str, ...]]:
     """Under which a value may lie: what it is in and where decides, not what it is."""
-    find, known = picker.get_possible_keys, dict[tuple[object, ...], tuple[str, ...]]()
+    find = picker.get_possible_keys
+    known = dict[tuple[object, ...], tuple[str, ...]]()
 
     def names(self: Any, context: Any) -> tuple[str, ...]:
-        shape, service = context.shape, context.service_model.service_name
+        shape = context.shape
+        service = context.service_model.service_name
         within = getattr(getattr(shape, "parent", None), "name", "")
         key = type(context.obj), service, within, shape.name, context.key
         return known.get(key) or known.setdefault(key, tuple(find(self, context)))

@@ -53,7 +53,8 @@ def new_role(
     account: LocalAccount, principal: dict[str, str], *statements: dict[str, Any], of: str = ACCOUNT
 ) -> str:
     """The ARN of a new role that `principal` (e.g. {"Service": ..}) may take on."""
-    iam, name = account.client("iam", **root(account, of)), f"role-{uuid.uuid4().hex[:8]}"
+    iam = account.client("iam", **root(account, of))
+    name = f"role-{uuid.uuid4().hex[:8]}"
     trust = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
     role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust))["Role"]
     if statements:
@@ -89,7 +90,8 @@ class Function:
 
 def new_function(account: LocalAccount, *statements: dict[str, Any], **settings: Any) -> Function:
     """A function that does what its event says, with a role that may do this much."""
-    code, name = io.BytesIO(), f"test-{uuid.uuid4().hex[:8]}"
+    code = io.BytesIO()
+    name = f"test-{uuid.uuid4().hex[:8]}"
     with zipfile.ZipFile(code, "w") as archive:
         archive.write(TINY_ASSEMBLY / "asset_code" / "index.py", "index.py")
     client = account.client("lambda")

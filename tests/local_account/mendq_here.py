@@ -28,7 +28,7 @@ def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Res
 def newest_case(account: LocalAccount, queue: Queue) -> dict[str, Any]:
     """The newest case about a queue; empty where there is none."""
     cases = json.loads(mendq_here(account, "cases", "--json").stdout)
-    return dict(next((each for each in cases if each["queue_arn"] == queue.arn), {}))
+    return dict(next((case for case in cases if case["queue_arn"] == queue.arn), {}))
 
 
 def case_in(account: LocalAccount, queue: Queue, state: str) -> str:

@@ -118,7 +118,7 @@ def fail_late(queue: Queue, times: int) -> None:
     while len(received) < times:
         received += queue.receive_some()
     eventually(lambda: queue.count() == times)
-    for each in received:
-        code, message = error_of(partial(queue.delete, each["ReceiptHandle"]))
+    for message in received:
+        code, text = error_of(partial(queue.delete, message["ReceiptHandle"]))
         assert code == "InvalidParameterValue"
-        assert message.endswith("The receipt handle has expired.")
+        assert text.endswith("The receipt handle has expired.")

@@ -14,7 +14,9 @@ from mendq.model.queue import RedrivePolicy
 from tests.local_account.mendq_here import mendq_here
 from tests.local_account.queues import Queue, eventually, new_queue
 
-TIMEOUT_SECONDS, WORK_SECONDS, RECEIVES = 2, 3, 3
+TIMEOUT_SECONDS = 2
+WORK_SECONDS = 3
+RECEIVES = 3
 TAGS = {"mendq": "heal", "mendq:max-processing-seconds": f"{WORK_SECONDS}"}
 NAME = "visibility_timeout_too_short"
 
@@ -24,7 +26,8 @@ def source_and_dlq(
 ) -> tuple[Queue, Queue]:
     """A source whose timeout is shorter than the work, and where its messages die."""
     dead = new_queue(account, tags=dlq_tags, MessageRetentionPeriod="1209600")
-    policy, timeout = RedrivePolicy(dead.arn, RECEIVES).text, f"{TIMEOUT_SECONDS}"
+    policy = RedrivePolicy(dead.arn, RECEIVES).text
+    timeout = f"{TIMEOUT_SECONDS}"
     source = new_queue(account, tags=TAGS, VisibilityTimeout=timeout, RedrivePolicy=policy)
     return source, dead
 
@@ -55,8 +58,8 @@ def _consumer(caller: Caller, *, deletes: bool) -> Callable[[], None]:
     def consume() -> None:
         messages = caller.receive(MaxNumberOfMessages=10)
         caller.stop_requested.wait(WORK_SECONDS if messages else 0)
-        for each in messages if deletes else ():
-            caller.delete(each)
+        for message in messages if deletes else ():
+            caller.delete(message)
 
     return consume
 
@@ -68,9 +71,9 @@ def _left(queue: Queue) -> int:
 def found(account: LocalAccount, *queues: Queue) -> dict[tuple[str, str], Any]:
     """What `mendq scan --dry-run` finds of these queues, by queue and symptom."""
     shown = json.loads(mendq_here(account, "scan", "--dry-run", "--json").stdout)
-    arns = {each.arn for each in queues}
+    arns = {queue.arn for queue in queues}
     return {
-        (each["queue_arn"], each["symptom"]): each
-        for each in shown["findings"]
-        if each["queue_arn"] in arns
+        (finding["queue_arn"], finding["symptom"]): finding
+        for finding in shown["findings"]
+        if finding["queue_arn"] in arns
     }

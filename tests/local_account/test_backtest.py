@@ -30,9 +30,9 @@ def test_backtest_of_a_trail_bucket_reports_the_late_deletes_and_respects_the_of
     ran = mendq_here(account, "backtest", *days, "--out", str(tmp_path), "--json")
     assert ran.exit_code == 0, ran.output
     (found,) = (
-        each
-        for each in json.loads(ran.stdout)["incidents"]
-        if each["incident"]["queue_arn"] == queue.arn
+        incident
+        for incident in json.loads(ran.stdout)["incidents"]
+        if incident["incident"]["queue_arn"] == queue.arn
     )
     assert found["incident"]["symptom"] == "visibility_timeout_too_short"
     # What would be done about a queue hangs on the other tests' queues, but not about this one.

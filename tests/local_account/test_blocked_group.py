@@ -29,7 +29,8 @@ SETTINGS = {
     "limits": {"massSymptomShare": 1},
     "autonomy": {"fifo_group_blocked": "heal", "dlq_missing": "heal"},
 }
-POISON, GOOD = "poison", [f"good {number}" for number in range(1, 10)]
+POISON = "poison"
+GOOD = [f"good {number}" for number in range(1, 10)]
 
 
 @pytest.fixture(scope="module")

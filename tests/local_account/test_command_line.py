@@ -80,7 +80,7 @@ def test_local_account_with_a_bad_option_or_setting_exits_2_with_one_line(
     monkeypatch.setenv("TMPDIR", str(tmp_path / "file"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        assert main([each.replace("TAKEN", port) for each in arguments]) == 2
+        assert main([argument.replace("TAKEN", port) for argument in arguments]) == 2
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
     assert (shown.out, line.startswith("make account: "), said in line) == ("", True, True)
@@ -105,7 +105,7 @@ def test_shell_exports_can_be_pasted_and_every_suggested_command_exists(
         program, command, *options = shlex.split(line.partition("#")[0])
         help_text = CliRunner().invoke(app, [command, "--help"])
         assert (program, help_text.exit_code) == (".venv/bin/mendq", 0)
-        assert all(each in help_text.stdout for each in options)
+        assert all(option in help_text.stdout for option in options)
 
 
 @pytest.fixture

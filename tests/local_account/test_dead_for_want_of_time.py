@@ -25,13 +25,15 @@ from tests.local_account.slow_consumers import (
 )
 
 pytestmark = pytest.mark.account
-MESSAGES, WORKERS = 120, 28
+MESSAGES = 120
+WORKERS = 28
 PUT_BACK_MINUTES = (1, 65)  # the last whole minute is an empty queue's as well
 
 
 def _scan(account: LocalAccount) -> None:
     """Have the deployed scan begin the hour's round once more."""
-    table, note = account.outputs["CaseTable"], items.item_key(items.ACCOUNT_PARTITION, "scan")
+    table = account.outputs["CaseTable"]
+    note = items.item_key(items.ACCOUNT_PARTITION, "scan")
     account.client("dynamodb").delete_item(TableName=table, Key=note)
     assert invoked(account, "Scan", {})["findings"]
 

@@ -17,8 +17,10 @@ from tests.local_account.queues import Queue, new_queue
 from tests.local_account.slow_consumers import found
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
-AN_HOUR, UNTIL_MEASURED = 61, 5  # minutes
-FAILING, MISSING = "consumer_failing", "dlq_missing"
+AN_HOUR = 61
+UNTIL_MEASURED = 5  # minutes
+FAILING = "consumer_failing"
+MISSING = "dlq_missing"
 # Returns true if the message with this number is finished at its receive of this number.
 Finishes = Callable[[int, int], bool]
 # Lots of messages, one after the other: how many, after how many receives the lot ends at the
@@ -40,7 +42,8 @@ def consumed(queue: Queue, messages: int, receives: int, finishes: Finishes) -> 
         numbers = range(first, min(first + 10, messages))
         entries = [{"Id": f"{number}", "MessageBody": f"{number}"} for number in numbers]
         queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
-    received, left = 0, messages
+    received = 0
+    left = messages
     while received < receives and left:
         batch = queue.receive_some(MessageSystemAttributeNames=["ApproximateReceiveCount"])
         received += len(batch)
@@ -67,7 +70,7 @@ def findings(account: LocalAccount) -> Iterator[Mapping[tuple[str, str], Any]]:
             account.put_back(queue.arn, minutes=UNTIL_MEASURED)
         names = {queue.arn: name for name, queue in queues.items()}
         by_queue = found(account, *queues.values())
-        yield {(names[arn], symptom): each for (arn, symptom), each in by_queue.items()}
+        yield {(names[arn], symptom): finding for (arn, symptom), finding in by_queue.items()}
     finally:
         for queue in queues.values():
             queue.sqs.delete_queue(QueueUrl=queue.url)

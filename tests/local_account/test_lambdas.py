@@ -28,13 +28,13 @@ def _handled(account: LocalAccount, *who: str) -> float:
     answer = account.client("cloudwatch").get_metric_statistics(
         Namespace="Test",
         MetricName="Handled",
-        Dimensions=[{"Name": "who", "Value": each} for each in who],
+        Dimensions=[{"Name": "who", "Value": value} for value in who],
         StartTime=now - 3600,
         EndTime=now + 60,
         Period=3600,
         Statistics=["Sum"],
     )
-    return float(sum(each["Sum"] for each in answer["Datapoints"]))
+    return float(sum(datapoint["Sum"] for datapoint in answer["Datapoints"]))
 
 
 def test_resource_types_that_are_not_emulated_are_listed_in_the_log(tiny: LocalAccount) -> None:
@@ -58,7 +58,8 @@ def test_event_source_mapping_waits_for_its_batching_window_and_publishes_metric
     tiny: LocalAccount,
 ) -> None:
     queue = _queue(tiny)
-    before, sent = _handled(tiny, "test"), time.monotonic()
+    before = _handled(tiny, "test")
+    sent = time.monotonic()
     for _ in range(3):
         queue.send()
     eventually(lambda: _handled(tiny, "test") >= before + 3)
@@ -69,7 +70,8 @@ def test_event_source_mapping_waits_for_its_batching_window_and_publishes_metric
 def test_event_source_mapping_receives_nothing_without_receive_message_permission(
     tiny: LocalAccount,
 ) -> None:
-    iam, queue = tiny.client("iam"), _queue(tiny)
+    iam = tiny.client("iam")
+    queue = _queue(tiny)
     named = {"RoleName": "tiny", "PolicyName": "polling"}
     before = iam.get_role_policy(**named)["PolicyDocument"]
     fewer = json.loads(json.dumps(before))
@@ -96,7 +98,8 @@ def test_lambda_exception_and_timeout_are_returned_as_function_errors(tiny: Loca
 def test_failed_async_event_reaches_its_failure_destination_only_if_the_role_may_send(
     tiny: LocalAccount,
 ) -> None:
-    queue, closed = new_queue(tiny), new_queue(tiny)
+    queue = new_queue(tiny)
+    closed = new_queue(tiny)
     function = new_function(tiny, allow("sqs:SendMessage", queue.arn))
     for destination in (closed, queue):
         function.client.put_function_event_invoke_config(
@@ -105,7 +108,9 @@ def test_failed_async_event_reaches_its_failure_destination_only_if_the_role_may
             DestinationConfig={"OnFailure": {"Destination": destination.arn}},
         )
         function.invoke({"raise": "it broke"}, InvocationType="Event")
-        eventually(lambda: queue.count() == 1 or any(closed.arn in e for e in tiny.log_lines))
+        eventually(
+            lambda: queue.count() == 1 or any(closed.arn in log_line for log_line in tiny.log_lines)
+        )
     eventually(lambda: queue.count() == 1)
     (message,) = queue.sqs.receive_message(QueueUrl=queue.url)["Messages"]
     record = json.loads(message["Body"])

@@ -21,7 +21,8 @@ from tests.local_account.queues import Queue, eventually, new_queue
 from tests.local_account.slow_consumers import found
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
-AN_HOUR, UNTIL_MEASURED = 61, 5  # minutes
+AN_HOUR = 61
+UNTIL_MEASURED = 5  # minutes
 # Works as long as a message says; "crash" gives it back at once, "hold" for good, "bad" fails.
 CODE = """
 import time
@@ -42,8 +43,11 @@ def handler(event, context):
             give_back(each, 0)
         time.sleep(0 if body == "crash" else float(body))
 """
-SLOW_SECONDS, DEFAULT_SECONDS = 21, 30
-SHORT_SECONDS, WORK_SECONDS, RUNS = 5, 0.6, 33
+SLOW_SECONDS = 21
+DEFAULT_SECONDS = 30
+SHORT_SECONDS = 5
+WORK_SECONDS = 0.6
+RUNS = 33
 # Long enough for a slow machine to fail in: a run that is cut off at its timeout proves nothing.
 FAILS_SECONDS = 15
 HOURS_SECONDS = 14_400
@@ -92,8 +96,8 @@ class Made:
             self.queues[of].send(f"{body}")
 
     def put_back(self, minutes: int) -> None:
-        for each in self.queues.values():
-            self.account.put_back(each.arn, minutes=minutes)
+        for queue in self.queues.values():
+            self.account.put_back(queue.arn, minutes=minutes)
 
     def because(self, of: str, symptom: str) -> str:
         """What the scan says of it; empty where it says nothing."""
@@ -113,59 +117,64 @@ def _function(account: LocalAccount, timeout_seconds: int) -> Function:
 def _open_and_narrowed(made: Made) -> None:
     anybody = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"}
     narrow = {"Condition": {"StringEquals": {"aws:SourceAccount": "111111111111"}}}
-    for of, condition in (("open", {}), ("narrowed", narrow)):
-        queue = made.queue(of)
+    for purpose, condition in (("open", {}), ("narrowed", narrow)):
+        queue = made.queue(purpose)
         statement = {**anybody, **condition, "Resource": queue.arn}
         queue.set(Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
 
 
 def _for_repeats(made: Made) -> None:
-    for of, seconds in (("repeated", 301), ("repeated in time", 300), ("sent once", 301)):
-        made.queue(of, fifo=True, VisibilityTimeout=f"{seconds}")
+    for purpose, seconds in (("repeated", 301), ("repeated in time", 300), ("sent once", 301)):
+        made.queue(purpose, fifo=True, VisibilityTimeout=f"{seconds}")
 
 
 def _send_repeats(made: Made) -> None:
-    for of, ids in (("repeated", "aaab"), ("repeated in time", "aaab"), ("sent once", "abcd")):
-        queue = made.queues[of]
-        for each in ids:
-            said = {"MessageGroupId": "g", "MessageDeduplicationId": each}
+    for purpose, ids in (("repeated", "aaab"), ("repeated in time", "aaab"), ("sent once", "abcd")):
+        queue = made.queues[purpose]
+        for deduplication_id in ids:
+            said = {"MessageGroupId": "g", "MessageDeduplicationId": deduplication_id}
             queue.sqs.send_message(QueueUrl=queue.url, MessageBody="hello", **said)
 
 
 def _worked(made: Made) -> None:
     """All mappings poll at once, the slowest of them for as long as the test takes."""
-    account, one, ten = made.account, {"BatchSize": 1}, {"BatchSize": 10}
-    slow, fails = _function(account, DEFAULT_SECONDS), _function(account, DEFAULT_SECONDS)
+    account = made.account
+    one = {"BatchSize": 1}
+    ten = {"BatchSize": 10}
+    slow = _function(account, DEFAULT_SECONDS)
+    fails = _function(account, DEFAULT_SECONDS)
     made.consumed("nobody chose", slow, one)
     made.consumed("31 s are chosen", slow, one, VisibilityTimeout="31")
     made.consumed("hours", fails, one, VisibilityTimeout=f"{HOURS_SECONDS}")
     made.consumed("15 minutes", fails, one, VisibilityTimeout="900")
-    for of, size in (("whole batches", ten), ("one at a time", one)):
+    for purpose, size in (("whole batches", ten), ("one at a time", one)):
         timeout = {"VisibilityTimeout": f"{FAILS_SECONDS}"}
-        made.consumed(of, _function(account, FAILS_SECONDS), size, **timeout)
+        made.consumed(purpose, _function(account, FAILS_SECONDS), size, **timeout)
     short = {"VisibilityTimeout": f"{SHORT_SECONDS}"}
     made.consumed("too long in full", _function(account, SHORT_SECONDS), ten, **short)
     made.consumed("full ones fit", _function(account, DEFAULT_SECONDS), ten, VisibilityTimeout="60")
 
 
 def _sent_to_functions(made: Made) -> None:
-    for of in ("nobody chose", "31 s are chosen"):
-        made.send(of, SLOW_SECONDS)
-    for of in ("hours", "15 minutes"):
-        made.send(of, *[0] * 10, "crash")
-    for of in ("whole batches", "one at a time"):
+    for purpose in ("nobody chose", "31 s are chosen"):
+        made.send(purpose, SLOW_SECONDS)
+    for purpose in ("hours", "15 minutes"):
+        made.send(purpose, *[0] * 10, "crash")
+    for purpose in ("whole batches", "one at a time"):
         batch = [{"Id": f"{n}", "MessageBody": "bad" if n % 2 else "0"} for n in range(10)]
-        queue = made.queues[of]
+        queue = made.queues[purpose]
         for _ in range(3):
             queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=batch)
     alone = ("too long in full", "full ones fit")
     for body, left in ((0, 0), ("hold", 1), *[(WORK_SECONDS, 1)] * RUNS):
-        for of in alone:
-            made.send(of, body)
-        for of in alone:  # or a batch of a slow machine were a full one, which never ends in time
-            eventually(partial(_leaves, made.queues[of], left))
-    for of in ("nobody chose", "31 s are chosen", "hours", "15 minutes"):
-        eventually(partial(_leaves, made.queues[of], 0), every_seconds=0.5)
+        for purpose in alone:
+            made.send(purpose, body)
+        for (
+            purpose
+        ) in alone:  # or a batch of a slow machine were a full one, which never ends in time
+            eventually(partial(_leaves, made.queues[purpose], left))
+    for purpose in ("nobody chose", "31 s are chosen", "hours", "15 minutes"):
+        eventually(partial(_leaves, made.queues[purpose], 0), every_seconds=0.5)
 
 
 def _leaves(queue: Queue, count: int) -> bool:

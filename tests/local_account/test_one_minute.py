@@ -22,7 +22,8 @@ from tests.local_account.slow_consumers import (
 )
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
-MESSAGES, WORKERS = 200, 60
+MESSAGES = 200
+WORKERS = 60
 SETTINGS = {"timing": {"measuringMinutes": 1}, "limits": {"massSymptomShare": 1}}
 
 
@@ -52,10 +53,12 @@ def test_slow_consumer_is_found_by_dry_run_and_deployed_scan_within_minutes(
     eventually(are_found, every_seconds=2)
     assert invoked(hasty, "Scan", {})["findings"]
     both = (late, gives_up)
-    eventually(lambda: {newest_case(hasty, each).get("symptom") for each in both} == {NAME})
+    eventually(lambda: {newest_case(hasty, queue).get("symptom") for queue in both} == {NAME})
 
 
-BLOCKED, STUCK, GROUPS = "fifo_group_blocked", "stuck", 5
+BLOCKED = "fifo_group_blocked"
+STUCK = "stuck"
+GROUPS = 5
 
 
 def _worked_in_groups(queue: Queue) -> Callable[[], None]:

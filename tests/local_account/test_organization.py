@@ -45,8 +45,9 @@ from tests.local_account.queues import error_of, eventually
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
 HUB = ACCOUNT
-LATE, LIAR, SILENT = (each for each in ACCOUNT_BY_PROFILE.values() if each != HUB)
-CENTRAL, STACK = "our-mendq-reports", "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
+LATE, LIAR, SILENT = (account_id for account_id in ACCOUNT_BY_PROFILE.values() if account_id != HUB)
+CENTRAL = "our-mendq-reports"
+STACK = "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
 ORGANIZED: Mapping[str, Any] = {
     "id": ORGANIZATION_ID,
     "reportBucket": CENTRAL,
@@ -77,7 +78,7 @@ class Stack:
 
     def keys(self, bucket: str, prefix: str = "") -> list[str]:
         listed = self.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix)
-        return [each["Key"] for each in listed.get("Contents", ())]
+        return [item["Key"] for item in listed.get("Contents", ())]
 
     def fails(self, day: date, calls: int) -> None:
         """A file of its trail in which a consumer of `orders` came too late."""
@@ -137,7 +138,8 @@ class Stack:
 
     def ends(self, run_id: str) -> None:
         asked = {"applicationId": self.outputs["NightlyApplication"], "jobRunId": run_id}
-        emr, run = self.client("emr-serverless"), dict[str, Any]()
+        emr = self.client("emr-serverless")
+        run = dict[str, Any]()
 
         def ended() -> bool:
             run.update(emr.get_job_run(**asked)["jobRun"])
@@ -153,7 +155,7 @@ def _resource(arn: str) -> dict[str, str]:
 
 def _outputs(cloudformation: Any, name: str) -> dict[str, str]:
     (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
-    return {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
+    return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
 def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket: str) -> Stack:
@@ -162,11 +164,11 @@ def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket
     MiniStack has Lambda take its code from the own account's buckets alone.
     """
     who = root(local, account)
-    s3, cloudformation = (local.client(each, **who) for each in ("s3", "cloudformation"))
+    s3, cloudformation = (local.client(service, **who) for service in ("s3", "cloudformation"))
     s3.create_bucket(Bucket=bucket)
-    for each in (each for each in objects.rglob("*") if each.is_file()):
-        name = each.relative_to(objects).as_posix()
-        s3.put_object(Bucket=bucket, Key=name, Body=each.read_bytes())
+    for path in (path for path in objects.rglob("*") if path.is_file()):
+        name = path.relative_to(objects).as_posix()
+        s3.put_object(Bucket=bucket, Key=name, Body=path.read_bytes())
     cloudformation.create_stack(
         StackName=STACK,
         TemplateURL=f"{s3.meta.endpoint_url}/{bucket}/{key}",
@@ -194,7 +196,7 @@ def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stack
         yield made
 
 
-BEFORE = [MONDAY - timedelta(days=each) for each in range(7, 0, -1)]
+BEFORE = [MONDAY - timedelta(days=days) for days in range(7, 0, -1)]
 LIES = (
     make_account_incident(LATE, 90, outcome="escalated", failed_calls=9_000),
     make_account_incident(LIAR, 91, region="eu-west-1"),
@@ -214,7 +216,9 @@ def _waiting(number: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     """The week: who lies, is silent and is late, and then the hub's own night and its week."""
-    hub, late, central = stacks[HUB], stacks[LATE], hub_keys(stacks)
+    hub = stacks[HUB]
+    late = stacks[LATE]
+    central = hub_keys(stacks)
     stacks[SILENT].wrote(BEFORE, make_account_incident(SILENT))
     stacks[LIAR].wrote(DAYS, *map(_waiting, range(1, 13)), *LIES, ANOTHERS)
     late.wrote(BEFORE)
@@ -228,10 +232,10 @@ def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     late.runs("nightly", datetime.combine(DAYS[2], datetime.min.time(), UTC) + two)
     hub.local.fire(_schedule(hub, "nightly"), datetime(2026, 11, 16, 2, tzinfo=UTC))
     shared = [
-        make_shared_table_prefix(HUB, REGION, each, WEEK)
-        for each in TABLES_SHARED_WITH_ORGANIZATION
+        make_shared_table_prefix(HUB, REGION, table, WEEK)
+        for table in TABLES_SHARED_WITH_ORGANIZATION
     ]
-    there = {f"{each}/{day}.parquet" for each in shared for day in DAYS[5:]}
+    there = {f"{prefix}/{day}.parquet" for prefix in shared for day in DAYS[5:]}
     eventually(lambda: there <= {*central()}, seconds=900, every_seconds=0.5)
     hub.local.fire(_schedule(hub, "week"), datetime(2026, 11, 16, 6, tzinfo=UTC))
     key = f"summary/week={WEEK}/summary.json"
@@ -249,9 +253,9 @@ def hub_keys(stacks: Mapping[str, Stack]) -> Any:
 
 def _schedule(stack: Stack, job: str) -> str:
     scheduler = stack.client("scheduler")
-    names: list[str] = [each["Name"] for each in scheduler.list_schedules()["Schedules"]]
+    names: list[str] = [schedule["Name"] for schedule in scheduler.list_schedules()["Schedules"]]
     inputs = {name: scheduler.get_schedule(Name=name)["Target"]["Input"] for name in names}
-    (found,) = (name for name, each in inputs.items() if json.loads(each).get("job") == job)
+    (found,) = (name for name, text in inputs.items() if json.loads(text).get("job") == job)
     return found
 
 
@@ -259,14 +263,16 @@ def test_organization_summary_shows_state_and_totals_of_each_account(
     summary: Mapping[str, Any],
 ) -> None:
     shown = ("state", "last_day", "incidents", "waiting", "rows_left_out", "files_unreadable")
-    found = {each["account"]: tuple(each[it] for it in shown) for each in summary["members"]}
+    found = {
+        member["account"]: tuple(member[field] for field in shown) for member in summary["members"]
+    }
     assert found == {
         HUB: ("reported", str(DAYS[6]), 2, 1, 0, 0),
         LATE: ("late", str(DAYS[1]), 2, 1, 0, 0),
         LIAR: ("reported", str(DAYS[6]), 12, 12, 3, 0),
         SILENT: ("silent", None, 0, 0, 0, 0),
     }
-    calls = {each["account"]: each["failed_calls"] for each in summary["members"]}
+    calls = {member["account"]: member["failed_calls"] for member in summary["members"]}
     assert calls == {HUB: 10, LATE: 8, LIAR: sum(range(1, 13)), SILENT: 0}
     sums = summary["totals"]
     assert (sums["accounts"], sums["silent"], sums["late"], sums["rows_left_out"]) == (4, 1, 1, 3)
@@ -277,7 +283,9 @@ def test_organization_summary_shows_state_and_totals_of_each_account(
 def test_organization_summary_lists_the_ten_most_urgent_queues_and_no_foreign_rows(
     summary: Mapping[str, Any],
 ) -> None:
-    found = [(each["account"], each["queue_arn"].rpartition(":")[2]) for each in summary["queues"]]
+    found = [
+        (queue["account"], queue["queue_arn"].rpartition(":")[2]) for queue in summary["queues"]
+    ]
     proposed = [(LIAR, f"queue-{number:02}") for number in range(12, 4, -1)]
     assert found == [(HUB, "orders"), (LATE, "orders"), *proposed]
 
@@ -285,12 +293,13 @@ def test_organization_summary_lists_the_ten_most_urgent_queues_and_no_foreign_ro
 def test_organization_report_is_one_page_and_one_mail_and_member_accounts_send_no_mail(
     stacks: Mapping[str, Stack], summary: Mapping[str, Any]
 ) -> None:
-    hub, key = stacks[HUB], f"report/week={WEEK}/report.html"
-    s3 = {account: each.client("s3") for account, each in stacks.items()}
-    reports = {account: each.outputs["ReportBucket"] for account, each in stacks.items()}
+    hub = stacks[HUB]
+    key = f"report/week={WEEK}/report.html"
+    s3 = {account: stack.client("s3") for account, stack in stacks.items()}
+    reports = {account: stack.outputs["ReportBucket"] for account, stack in stacks.items()}
     page = s3[HUB].get_object(Bucket=reports[HUB], Key=key)["Body"].read().decode()
-    for each in (HUB, LATE, LIAR, SILENT):
-        assert each in page
+    for account_id in (HUB, LATE, LIAR, SILENT):
+        assert account_id in page
     (mail,) = hub.local.mails
     parsed: Any = message_from_string(mail["raw"], policy=default)
     for text in (page, *(parsed.get_body((kind,)).get_content() for kind in ("plain", "html"))):
@@ -325,8 +334,9 @@ def test_organization_bucket_lets_a_member_role_write_only_below_its_own_account
         iam.put_role_policy(RoleName=name, PolicyName="p", PolicyDocument=policy(everything))
         return member.local.client("s3", **session_of(member.local, made["Arn"], LIAR))
 
-    named, another = role("mendq-watch-nightly-eu-west-1"), role("watch-nightly")
-    mine, theirs = (f"account={each}/region={REGION}/x" for each in (LIAR, LATE))
+    named = role("mendq-watch-nightly-eu-west-1")
+    another = role("watch-nightly")
+    mine, theirs = (f"account={account_id}/region={REGION}/x" for account_id in (LIAR, LATE))
     named.put_object(Bucket=CENTRAL, Key=mine, Body=b"x")
     for refused in (
         lambda: named.put_object(Bucket=CENTRAL, Key=theirs, Body=b"x"),
@@ -337,8 +347,8 @@ def test_organization_bucket_lets_a_member_role_write_only_below_its_own_account
         lambda: another.put_object(Bucket=CENTRAL, Key=mine, Body=b"x"),
     ):
         assert error_of(refused)[0] == "AccessDenied"
-    assert {each.partition("/")[0] for each in hub_keys(stacks)()} == {
-        f"account={each}" for each in ACCOUNT_BY_PROFILE.values()
+    assert {hub_key.partition("/")[0] for hub_key in hub_keys(stacks)()} == {
+        f"account={account_id}" for account_id in ACCOUNT_BY_PROFILE.values()
     }
 
 

@@ -58,7 +58,7 @@ def _connected(account: LocalAccount, url: str) -> Iterator[None]:
         HttpMethod="POST",
     )
     rules = template_of("named").all("AWS::Events::Rule")
-    mine = {name: each["Properties"] for name, each in rules.items() if name.startswith("PagerD")}
+    mine = {name: rule["Properties"] for name, rule in rules.items() if name.startswith("PagerD")}
     for name, rule in mine.items():
         (target,) = rule["Targets"]
         aimed = {"Id": "1", "Arn": destination["ApiDestinationArn"]}

@@ -50,7 +50,7 @@ JSON_NAMES = {"AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist"}
 
 def _older(given: Record) -> list[Record]:
     """The issuer is spelled as a session is, no resources, and codes as Java's SDK names them."""
-    made = {name: each for name, each in given.items() if name != "resources"}
+    made = {name: value for name, value in given.items() if name != "resources"}
     if issuer := given["userIdentity"].get("sessionContext", {}).get("sessionIssuer"):
         name = issuer["arn"].partition(":role/")[2]
         arn = f"arn:aws:sts::{issuer['accountId']}:assumed-role/{name}"
@@ -86,17 +86,20 @@ LONG = ("older", "bare")
 def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -> None:
     def file(parsed: Any, **_: Any) -> None:
         records = json.loads(gzip.decompress(parsed["Body"].read()))["Records"]
-        made = json.dumps({"Records": [new for each in records for new in shape(each)]})
+        made = json.dumps({"Records": [new for record in records for new in shape(record)]})
         parsed["Body"] = io.BytesIO(gzip.compress(made.encode()))
 
     def messages(parsed: Any, **_: Any) -> None:
-        given, parsed["Messages"] = parsed.get("Messages", []), []
-        for each in given:
-            events = [each["Body"]]
-            if each["Body"].startswith("{"):
-                event = json.loads(each["Body"])
-                events = [json.dumps({**event, "detail": it}) for it in shape(event["detail"])]
-            parsed["Messages"] += [{**each, "Body": body} for body in events]
+        given = parsed.get("Messages", [])
+        parsed["Messages"] = []
+        for message in given:
+            events = [message["Body"]]
+            if message["Body"].startswith("{"):
+                event = json.loads(message["Body"])
+                events = [
+                    json.dumps({**event, "detail": detail}) for detail in shape(event["detail"])
+                ]
+            parsed["Messages"] += [{**message, "Body": body} for body in events]
 
     session.events.register("after-call.s3.GetObject", file)
     session.events.register("after-call.sqs.ReceiveMessage", messages)
@@ -104,7 +107,7 @@ def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -
 
 # As it is delivered will do to see the recorder work; which shapes are read, tests/model tell.
 @pytest.mark.parametrize(
-    "shape", ["as delivered", *(pytest.param(each, marks=pytest.mark.long) for each in LONG)]
+    "shape", ["as delivered", *(pytest.param(shape, marks=pytest.mark.long) for shape in LONG)]
 )
 def test_recorder_saves_each_record_and_explain_matches_the_recorded_symptom(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
@@ -134,18 +137,18 @@ def test_recorder_saves_each_record_and_explain_matches_the_recorded_symptom(
         {},
         before,
     )
-    rows = {each["call"]: each for each in found["calls"]}
+    rows = {call["call"]: call for call in found["calls"]}
     expected = MATCHED if shape == "bare" else MATCHED | ON_A_FIFO_QUEUE
     for call, symptom in expected.items():
         ways = rows[call]["records"]
-        assert {way: each["matched as"] for way, each in ways.items()} == {
+        assert {source: seen_record["matched as"] for source, seen_record in ways.items()} == {
             "trail": symptom,
             "event": symptom,
         }, call
-        assert all(-2 < each["seconds"] < 15 for each in ways.values())
+        assert all(-2 < seen_record["seconds"] < 15 for seen_record in ways.values())
         assert rows[call]["answer"].startswith(ways["event"]["error code"][:11]) or shape == "older"
     for call in NOT_FAILED:
-        matched = {each["matched as"] for each in rows[call]["records"].values()}
+        matched = {record["matched as"] for record in rows[call]["records"].values()}
         assert matched <= {"not read: not_failed"}
     _assert_places(rows, shape)
     if shape == "bare":
@@ -161,7 +164,7 @@ def _assert_places(rows: dict[str, Any], shape: str) -> None:
         "older": "requestParameters.queueUrl",
         "bare": "",
     }
-    late, refused = (rows[each]["records"]["trail"] for each in ("late_delete", "denied_by_role"))
+    late, refused = (rows[call]["records"]["trail"] for call in ("late_delete", "denied_by_role"))
     assert late["queue in"] == queue[shape]
     assert refused["queue in"].startswith("errorMessage")
     assert "userIdentity.arn" in late["role in"]
@@ -170,10 +173,13 @@ def _assert_places(rows: dict[str, Any], shape: str) -> None:
 
 def _assert_explained(folder: Path, rows: dict[str, Any]) -> None:
     """By the command, what the table says; untouched, with nothing but the record in the file."""
-    for each in [one for row in rows.values() for one in row["records"].values()]:
-        explained = CliRunner().invoke(app, ["explain", str(folder / each["file"]), "--json"])
-        said = json.loads(explained.stdout)
-        assert (said["symptom"] or f"not read: {said['unreadable']}") == each["matched as"]
+    for row in rows.values():
+        for record in row["records"].values():
+            path = str(folder / record["file"])
+            result = CliRunner().invoke(app, ["explain", path, "--json"])
+            explained = json.loads(result.stdout)
+            match = explained["symptom"] or f"not read: {explained['unreadable']}"
+            assert match == record["matched as"]
 
 
 def _run_as(

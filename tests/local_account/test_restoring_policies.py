@@ -51,7 +51,10 @@ class PinnedQueue:
         """Pinned with `mendq policy pin`; a change by `deployer` may be undone."""
         queue = new_queue(account, tags={"mendq": "propose"})
         accounts = (OTHER_ACCOUNT, ACCOUNT)
-        caller, deployer = (new_role(account, {"AWS": of}, ALL_OF_SQS, of=of) for of in accounts)
+        caller, deployer = (
+            new_role(account, {"AWS": account_id}, ALL_OF_SQS, of=account_id)
+            for account_id in accounts
+        )
         # Nobody's JSON library spells it like this: what is put back is the text.
         text = json.loads(policy(_lets_send(queue, caller)))
         good = json.dumps(text, indent=3, separators=(" ,", " : "))
@@ -95,7 +98,11 @@ class PinnedQueue:
 
         def mine() -> list[Message]:
             box.receive_new()
-            return [e for e in box.messages if e.subject.startswith(subject) and name in e.text]
+            return [
+                message
+                for message in box.messages
+                if message.subject.startswith(subject) and name in message.text
+            ]
 
         eventually(mine)
         (page,) = mine()
@@ -110,9 +117,11 @@ def _lets_send(queue: Queue, who: str) -> dict[str, Any]:
 def test_approved_case_restores_an_overwritten_queue_policy_byte_for_byte(
     account: LocalAccount,
 ) -> None:
-    box, pinned = Mailbox.open(account), PinnedQueue.made(account)
+    box = Mailbox.open(account)
+    pinned = PinnedQueue.made(account)
     pinned.send()
-    emptied, case_id = pinned.overwritten(), pinned.proposed()
+    emptied = pinned.overwritten()
+    case_id = pinned.proposed()
     page = pinned.notified(box, "Mendq proposed: access denied")
     assert page.severity is Severity.INFO
     assert f"by {pinned.caller}" in page.text

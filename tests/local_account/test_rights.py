@@ -33,7 +33,11 @@ class Person:
 
     def __init__(self, account: LocalAccount, *policies: dict[str, Any]) -> None:
         self.account = account
-        statements = [one for each in policies for one in _filled_in(each)["Statement"]]
+        statements = [
+            statement
+            for policy_document in policies
+            for statement in _filled_in(policy_document)["Statement"]
+        ]
         self.arn, keys = user(account, *statements)
         self.asked: set[str] = set()
         self._environment = {
@@ -57,7 +61,7 @@ class Person:
 
 
 def _actions(policy: dict[str, Any]) -> set[str]:
-    return {each for statement in policy["Statement"] for each in statement["Action"]}
+    return {action for statement in policy["Statement"] for action in statement["Action"]}
 
 
 def _filled_in(policy: dict[str, Any]) -> dict[str, Any]:
@@ -84,9 +88,9 @@ def test_look_policy_allows_every_read_command_and_no_change(
 ) -> None:
     queue, case_id = proposed
     doctor = looker.mendq("doctor", code=None)
-    assert [each for each in doctor["checks"] if each["status"] == "unknown"] == []
+    assert [check for check in doctor["checks"] if check["status"] == "unknown"] == []
     assert queue.arn in doctor["managed_queues"]
-    assert case_id in [each["case_id"] for each in looker.mendq("cases")]
+    assert case_id in [case["case_id"] for case in looker.mendq("cases")]
     assert looker.mendq("show", case_id)["state"] == "proposed"
     assert looker.mendq("export", str(tmp_path))["written"]
     assert looker.mendq("scan", "--dry-run")["not_looked_at"] == {}
@@ -106,10 +110,8 @@ def test_look_policy_allows_every_read_command_and_no_change(
 def test_look_and_steer_policies_allow_every_operator_change_and_hold_no_unused_action(
     looker: Person, proposed: tuple[Queue, str]
 ) -> None:
-    (queue, case_id), steerer = (
-        proposed,
-        Person(looker.account, make_look_policy(), make_steer_policy()),
-    )
+    queue, case_id = proposed
+    steerer = Person(looker.account, make_look_policy(), make_steer_policy())
     steerer.mendq("freeze", "why", "--yes")
     looker.is_refused("thaw", "--yes")
     steerer.mendq("thaw", "--yes")

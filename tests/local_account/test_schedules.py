@@ -58,7 +58,9 @@ def _target(account: LocalAccount, queue: Queue) -> dict[str, str]:
 def test_firing_a_schedule_is_refused_if_its_role_cannot_reach_the_target(
     account: LocalAccount,
 ) -> None:
-    queue, closed, now = new_queue(account), new_queue(account), datetime.now(UTC)
+    queue = new_queue(account)
+    closed = new_queue(account)
+    now = datetime.now(UTC)
     target = _target(account, queue)
     heals = "arn:aws:iam::000000000000:role/mendq-heal-us-east-1"
     for wrong, because in (
@@ -78,19 +80,22 @@ def test_firing_a_schedule_is_refused_if_its_role_cannot_reach_the_target(
 def _bodies(queue: Queue, how_many: int) -> list[str]:
     eventually(lambda: queue.count() == how_many)
     found = queue.sqs.receive_message(QueueUrl=queue.url, MaxNumberOfMessages=10)["Messages"]
-    return sorted(each["Body"] for each in found)
+    return sorted(message["Body"] for message in found)
 
 
 @pytest.mark.account
 def test_due_schedule_fires_automatically_and_firing_ahead_keeps_its_rhythm(
     account: LocalAccount,
 ) -> None:
-    once, beat = new_queue(account), new_queue(account)
+    once = new_queue(account)
+    beat = new_queue(account)
     now = datetime.now(UTC).replace(microsecond=0)
-    at, start, ahead = now + timedelta(seconds=2), now - timedelta(seconds=57), now + timedelta(3)
+    at = now + timedelta(seconds=2)
+    start = now - timedelta(seconds=57)
+    ahead = now + timedelta(3)
     _schedule(account, f"at({at:%Y-%m-%dT%H:%M:%S})", _target(account, once))
     name = _schedule(account, "rate(1 minute)", _target(account, beat), StartDate=start)
     account.fire(name, ahead)
     due = [start + timedelta(minutes=1), ahead]
-    assert _bodies(beat, 2) == [f"{each:%Y-%m-%dT%H:%M:%SZ}" for each in due]
+    assert _bodies(beat, 2) == [f"{due_at:%Y-%m-%dT%H:%M:%SZ}" for due_at in due]
     assert _bodies(once, 1) == [f"{at:%Y-%m-%dT%H:%M:%SZ}"]

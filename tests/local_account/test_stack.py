@@ -55,22 +55,26 @@ def test_probe_failure_reaches_heal_is_recorded_and_opens_no_case(account: Local
 
 
 def test_weekly_summary_is_mailed_once_to_each_recipient(account: LocalAccount) -> None:
-    s3, bucket = account.client("s3"), account.outputs["ReportBucket"]
-    body, week = json.dumps(make_busy_week()).encode(), "week=2026-W46"
+    s3 = account.client("s3")
+    bucket = account.outputs["ReportBucket"]
+    body = json.dumps(make_busy_week()).encode()
+    week = "week=2026-W46"
     s3.put_object(Bucket=bucket, Key=f"summary/{week}/summary.json", Body=body)
 
     def sent() -> int:
         listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"report/{week}/delivered/")
-        keys = [each["Key"] for each in listed.get("Contents", [])]
-        bodies = (s3.get_object(Bucket=bucket, Key=each)["Body"].read() for each in keys)
-        return sum(json.loads(each)["state"] == "sent" for each in bodies)
+        keys = [content["Key"] for content in listed.get("Contents", [])]
+        bodies = (s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys)
+        return sum(json.loads(body)["state"] == "sent" for body in bodies)
 
     eventually(lambda: sent() == 3)
     mails = account.mails
-    assert sorted(each["to"] for each in mails) == [[each] for each in REPORT_RECIPIENTS]
-    for each in mails:
-        parsed = message_from_string(each["raw"], policy=default)
+    assert sorted(mail["to"] for mail in mails) == [
+        [report_recipient] for report_recipient in REPORT_RECIPIENTS
+    ]
+    for mail in mails:
+        parsed = message_from_string(mail["raw"], policy=default)
         assert isinstance(parsed, EmailMessage)
-        assert (parsed["From"], parsed["To"]) == (REPORT_SENDER, each["to"][0])
+        assert (parsed["From"], parsed["To"]) == (REPORT_SENDER, mail["to"][0])
         kinds = [part.get_content_type() for part in parsed.walk() if not part.is_multipart()]
         assert kinds == ["text/plain", "text/html", "image/png", "text/html"]

@@ -71,7 +71,7 @@ def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda
             assert logs.describe_log_groups()["logGroups"] == []  # it has not returned
             process.send_signal(signal.SIGTERM)
             assert process.wait(5) == 0
-            assert all(each.result() for each in waiting)
+            assert all(future.result() for future in waiting)
 
 
 def _client(service_name: str, endpoint_url: str) -> Any:
@@ -91,7 +91,7 @@ def test_local_account_stops_synthesizing_if_its_parent_process_ends(tmp_path: P
         _until(process, "synthesizing")
         (scratch,) = (tmp_path / "scratch").iterdir()
         (folder,) = (
-            each.parent for each in ACCOUNTS_FOLDER.glob("*/scratch") if each.readlink() == scratch
+            link.parent for link in ACCOUNTS_FOLDER.glob("*/scratch") if link.readlink() == scratch
         )
         eventually((folder / "assembly").exists)
         assert process.stdin is not None
@@ -101,14 +101,16 @@ def test_local_account_stops_synthesizing_if_its_parent_process_ends(tmp_path: P
 
 
 def test_next_start_removes_files_and_processes_of_a_killed_local_account(tmp_path: Path) -> None:
-    scratch, port = tmp_path / "scratch", _free_port()
+    scratch = tmp_path / "scratch"
+    port = _free_port()
     here = (*HERE, "--port", f"{port}")
     with _running(tmp_path, *here) as first:
         endpoint_url = _until(first, "ready ").split()[1]
         (left,) = scratch.iterdir()
         lambdas = _client("lambda", endpoint_url)
         (function,) = lambdas.list_functions()["Functions"]
-        name, event = function["FunctionName"], b'{"touch": "begun", "sleep_seconds": 60}'
+        name = function["FunctionName"]
+        event = b'{"touch": "begun", "sleep_seconds": 60}'
         lambdas.invoke(InvocationType="Event", FunctionName=name, Payload=event)
         eventually((left / "begun").exists)
         first.kill()
@@ -183,9 +185,9 @@ def _until(process: subprocess.Popen[str], said: str) -> str:
 def _processes_that_know(word: str) -> list[int]:
     """The processes that got it in their environment."""
     known = []
-    for each in Path("/proc").glob("[0-9]*"):
+    for process_folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            environment = (each / "environ").read_bytes()
+            environment = (process_folder / "environ").read_bytes()
             if word.encode() in environment:
-                known.append(int(each.name))
+                known.append(int(process_folder.name))
     return known

@@ -175,7 +175,7 @@ def test_another_user_of_the_machine_cannot_read_credentials_or_call_the_account
     tiny: LocalAccount,
 ) -> None:
     file = Path(make_operator_variables(tiny.endpoint_url)["AWS_SHARED_CREDENTIALS_FILE"])
-    assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (file.parent, file)] == [0o700, 0o600]
     scratch = (file.parent / "scratch").readlink()
     for command in (("cat", f"{file}"), ("ls", f"{file.parent}"), ("find", f"{scratch}/s3")):
         done = _as_nobody(*command)

@@ -34,9 +34,9 @@ class Shell:
         """What people read: nothing cut; what is longer than a line is a name or a command."""
         shown = self.mendq(*arguments, code=code)
         assert not {"...", "\N{HORIZONTAL ELLIPSIS}"} & {*shown.split()}
-        long = (each.strip() for each in shown.splitlines() if len(each.rstrip()) > COLUMNS)
+        long = (line.strip() for line in shown.splitlines() if len(line.rstrip()) > COLUMNS)
         whole = ("arn:", "by arn:", "aws ", "mendq ")
-        assert not [each for each in long if not each.startswith(whole)]
+        assert not [line for line in long if not line.startswith(whole)]
         return shown
 
     def json(self, *arguments: str, code: int | None = 0) -> Any:
@@ -61,7 +61,8 @@ def test_operator_lists_shows_exports_approves_and_rolls_back_a_proposal(
 ) -> None:
     visibility = {"VisibilityTimeout": f"{TIMEOUT_SECONDS}"}
     queue = new_queue(shell.account, fifo=True, tags={"mendq": "propose"}, **visibility)
-    case_id, name = proposed_for(shell.account, queue), queue.arn.rpartition(":")[2]
+    case_id = proposed_for(shell.account, queue)
+    name = queue.arn.rpartition(":")[2]
     case = shell.json("show", case_id)
     until = f"until {case['until'][:10]} {case['until'][11:16]} UTC"
     for words in (case_id, name, until, case["reason"]):
@@ -83,7 +84,7 @@ def test_operator_lists_shows_exports_approves_and_rolls_back_a_proposal(
     shell.json("rollback", case_id, "--yes")
     assert _visibility(queue) == TIMEOUT_SECONDS
     shown = shell.text("show", case_id)
-    states = [each["to"] for each in shell.json("show", case_id)["transitions"]]
+    states = [transition["to"] for transition in shell.json("show", case_id)["transitions"]]
     assert states == ["proposed", "approved", "applied", "rolled_back"]
     person = shell.account.client("sts").get_caller_identity()["Arn"]
     assert shown.count(f"  by {person}\n") == 2  # approved and rolled back
@@ -92,10 +93,10 @@ def test_operator_lists_shows_exports_approves_and_rolls_back_a_proposal(
 def test_drill_reports_its_stages_and_leaves_no_case_open_and_no_queue(shell: Shell) -> None:
     done = shell.json("drill", "--yes", "--minutes", "2")
     assert (done["done"], done["ended_as"]) == (True, "rolled_back"), done
-    stages = [each["stage"] for each in done["stages"]]
+    stages = [stage["stage"] for stage in done["stages"]]
     assert stages[0].startswith("calls failed")
     assert stages[-2] == f"fix taken back: {TIMEOUT_SECONDS} s"
-    assert done["case_id"] not in [each["case_id"] for each in shell.json("cases", "--open")]
+    assert done["case_id"] not in [case["case_id"] for case in shell.json("cases", "--open")]
     sqs = shell.account.client("sqs")
     assert not sqs.list_queues(QueueNamePrefix="mendq-drill").get("QueueUrls")
 
@@ -106,14 +107,14 @@ def test_doctor_reports_deployed_functions_and_queues_visible_in_the_trail(shell
     def beats() -> bool:
         """Until the follow-up has run once, the doctor finds that something fails."""
         checks = shell.json("doctor", code=None)["checks"]
-        return {"ok"} == {each["status"] for each in checks if each["check"] == "heartbeat"}
+        return {"ok"} == {check["status"] for check in checks if check["check"] == "heartbeat"}
 
     eventually(beats, seconds=600, every_seconds=15)
     document = shell.json("doctor", code=None)
     shown = _on_one_line(shell.text("doctor", "--verbose", code=None))
     assert document["outside_selectors"] == []
-    sights = {each["symptom"]: each for each in document["symptoms"]}
+    sights = {symptom["symptom"]: symptom for symptom in document["symptoms"]}
     assert queue.arn in sights["visibility_timeout_too_short"]["visible"]
-    assert not any(queue.arn in {**each["blind"], **each["partly"]} for each in sights.values())
+    assert not any(queue.arn in {**sight["blind"], **sight["partly"]} for sight in sights.values())
     for said in ("functions: ", *sights):
         assert said in shown

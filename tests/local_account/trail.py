@@ -16,13 +16,16 @@ class TrailFiles:
     """The trail's bucket; reads each file once."""
 
     def __init__(self, account: LocalAccount) -> None:
-        self._s3, self._bucket = account.client("s3"), account.outputs["TrailBucket"]
+        self._s3 = account.client("s3")
+        self._bucket = account.outputs["TrailBucket"]
         self._records: dict[str, list[dict[str, Any]]] = {}
 
     def records(self, queue: Queue, event_name: str) -> list[dict[str, Any]]:
         """The records of one kind of call on a queue so far."""
         for page in self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket):
-            for key in {each["Key"] for each in page.get("Contents", [])} - self._records.keys():
+            for key in {
+                content["Key"] for content in page.get("Contents", [])
+            } - self._records.keys():
                 body = self._s3.get_object(Bucket=self._bucket, Key=key)["Body"].read()
                 self._records[key] = json.loads(gzip.decompress(body))["Records"]
         arn = queue.arn
@@ -31,7 +34,7 @@ class TrailFiles:
             for records in self._records.values()
             for record in records
             if record["eventName"] == event_name
-            and any(each["ARN"] == arn for each in record.get("resources", []))
+            and any(resource["ARN"] == arn for resource in record.get("resources", []))
         ]
 
 
@@ -39,7 +42,9 @@ class Listener:
     """A rule of one's own on the default bus, and the queue that its events end in."""
 
     def __init__(self, account: LocalAccount, pattern: dict[str, Any]) -> None:
-        self.queue, events, rule = new_queue(account), account.client("events"), f"{uuid.uuid4()}"
+        self.queue = new_queue(account)
+        events = account.client("events")
+        rule = f"{uuid.uuid4()}"
         put = events.put_rule(Name=rule, EventPattern=json.dumps(pattern))
         statement = {
             "Effect": "Allow",
@@ -59,7 +64,7 @@ class Listener:
             answer = self.queue.sqs.receive_message(
                 QueueUrl=self.queue.url, MaxNumberOfMessages=10, VisibilityTimeout=600
             )
-            came.extend(json.loads(each["Body"]) for each in answer.get("Messages", []))
+            came.extend(json.loads(message["Body"]) for message in answer.get("Messages", []))
             return len(came) >= at_least
 
         eventually(enough)

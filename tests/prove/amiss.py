@@ -32,10 +32,8 @@ def roll_back_of_a_persons_value(world: World) -> Turn:
     case_id = load_newest_case(world.account).case_id
 
     def turn() -> bool:
-        answered, kept = (
-            roll_back(world.account, case_id),
-            {"VisibilityTimeout": UndoOutcome.VALUE_KEPT},
-        )
+        answered = roll_back(world.account, case_id)
+        kept = {"VisibilityTimeout": UndoOutcome.VALUE_KEPT}
         return "error" not in answered and outcomes_by_attribute(answered) == kept
 
     return turn

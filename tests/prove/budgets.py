@@ -32,8 +32,11 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
             _step(made, queue, step, dice)
             proving.progress(step / steps)
         timing = made.account.settings.timing
-        states = {each["to"] for each in made.account.transitions()}
-    most = max(sum(timedelta() <= at - each < A_DAY for each in written) for at in written)
+        states = {transition["to"] for transition in made.account.transitions()}
+    most = max(
+        sum(timedelta() <= other - written_at < A_DAY for written_at in written)
+        for other in written
+    )
     soonest = min(b - a for a, b in pairwise(written))
     proving.note(
         {
@@ -45,7 +48,8 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
             "states_seen": ", ".join(sorted(states)),
         }
     )
-    budget, cooldown = LIMITS.writes_per_attribute_per_day, timing.cooldown_minutes
+    budget = LIMITS.writes_per_attribute_per_day
+    cooldown = timing.cooldown_minutes
     rests = soonest >= timedelta(minutes=cooldown)
     proving.holding(
         {

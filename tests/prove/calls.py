@@ -34,7 +34,7 @@ class CountedCalls:
 
     @property
     def case_store_writes(self) -> int:
-        return sum(self.of("dynamodb", each) for each in CASE_STORE_WRITES)
+        return sum(self.of("dynamodb", case_store_write) for case_store_write in CASE_STORE_WRITES)
 
     @property
     def queue_writes(self) -> int:

@@ -58,16 +58,17 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
     """How much was compared."""
     hostile = write_scene(folder, seed, LARGE)
     counted = count_incidents(hostile.trail, hostile.cases)
-    rows = [each for of_day in counted.incidents.values() for each in of_day]
+    rows = [record for of_day in counted.incidents.values() for record in of_day]
     for name, words in (("outcome", OUTCOMES), ("why", WHYS)):
-        met = {each[name] for each in rows} - {None}
+        met = {row[name] for row in rows} - {None}
         proving.holds(f"seed {seed}: every {name} occurs", whether=met == set(words.split()))
     tally = Counter({"files": hostile.files})
     written = []
     for name, (runs, reader) in orders(hostile).items():
         out = folder / name
         _run(spark, hostile, out, runs, reader)
-        differing, found = list_disagreements(out, counted), read_tables(out)
+        differing = list_disagreements(out, counted)
+        found = read_tables(out)
         claim = f"seed {seed}, {name}, {reader.name}: what an outsider counts"
         proving.holds(claim, whether=not differing)
         proving.failures.extend(differing[:_SHOWN])
@@ -75,7 +76,7 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
         tally += Counter({f"rows_of_{t}": sum(map(len, found[t].values())) for t in found})
         tally["nightly_runs"] += len(runs)
     proving.failures.extend(_of_one_place(spark, hostile, folder / "one place", tally))
-    same = all(each == written[0] for each in written)
+    same = all(row == written[0] for row in written)
     proving.holds(f"seed {seed}: every order writes the same rows", whether=same)
     return tally
 
@@ -93,7 +94,7 @@ def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter
 
 def orders(hostile: Scene) -> dict[str, tuple[list[Days], Reader]]:
     """What the contract allows; the readers come to the same rows, on the driver or by Spark."""
-    first, second, third = nights = [Days(each, each) for each in hostile.days]
+    first, second, third = nights = [Days(day, day) for day in hostile.days]
     backfill = [first | third]
     return {
         "in order": (nights, Reader(NATIVE_READER)),
@@ -113,7 +114,7 @@ def _run(  # noqa: PLR0917 - a night's circumstances
 ) -> None:
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (hostile.trail, hostile.cases, hostile.findings, out)
-    trail, cases, findings, into = (open_root(str(each), spark) for each in roots)
+    trail, cases, findings, into = (open_root(str(root), spark) for root in roots)
     written_tables = Tables(spark, into, lambda _: None)
     nightly = NightlyRun(written_tables, trail, cases, findings, MADE_AT, reader, home)
     for days in runs:

@@ -29,8 +29,8 @@ _INVOCATIONS = re.compile(r"invocation-\d+")
 def may_transition(out_of: State | None, into: State) -> bool:
     """Whether anybody ever moves a case so; None: it opens."""
     moves = (
-        (each.out_of or (None,), each.into)
-        for each in (*FOLLOW_UP_TRANSITIONS, *TRANSITIONS_NOT_BY_FOLLOW_UP)
+        (transition.out_of or (None,), transition.into)
+        for transition in (*FOLLOW_UP_TRANSITIONS, *TRANSITIONS_NOT_BY_FOLLOW_UP)
     )
     return any(into is to and out_of in states for states, to in moves)
 
@@ -53,7 +53,7 @@ class Ending:
     def differs_from(self, other: Ending) -> list[str]:
         """The places where they do."""
         places = self.left.keys() | other.left.keys()
-        return sorted(each for each in places if self.left.get(each) != other.left.get(each))
+        return sorted(place for place in places if self.left.get(place) != other.left.get(place))
 
     @property
     def is_overridden(self) -> bool:
@@ -75,17 +75,20 @@ def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
     }
     everything = {
         "queue": account.attributes(queue_arn),
-        "others": {each: account.attributes(each) for each in others_than(queue_arn, account)},
+        "others": {
+            other_arn: account.attributes(other_arn)
+            for other_arn in others_than(queue_arn, account)
+        },
         "case_store": case_store,
         "cases": dict(enumerate(cases)),
     }
-    pages = [text for each in Severity for text in account.pages(each)]
+    pages = [text for severity in Severity for text in account.pages(severity)]
     return Ending(
         left=dict(_places(everything)),
-        states=tuple(each["to"] for each in cases),
+        states=tuple(case["to"] for case in cases),
         over=over,
-        claimed=any("claim_owner" in each for each in case_store.values()),
-        pages=Counter(_said_by_all(_timeless(json.dumps(each))) for each in pages),
+        claimed=any("claim_owner" in item for item in case_store.values()),
+        pages=Counter(_said_by_all(_timeless(json.dumps(page))) for page in pages),
         unlisted=unlisted(cases),
     )
 
@@ -100,7 +103,7 @@ def others_than(queue_arn: str, account: Account) -> Iterator[str]:
 
 
 def unlisted(cases: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    moved = ((each["from"], each["to"]) for each in cases)
+    moved = ((case["from"], case["to"]) for case in cases)
     return tuple(
         f"{before} to {after}"
         for before, after in moved

@@ -34,7 +34,9 @@ MARKED = re.compile(r"(<!-- measured: [^>]+ -->\n).*?(<!-- end measured -->)", r
 SEEDS = range(5)
 SCENES = {**HEALTHY, **ILL}
 MEASURED = tuple(
-    each.name for each in CATALOGUE if each.detection and Need.MEASUREMENTS in each.detection.needs
+    entry.name
+    for entry in CATALOGUE
+    if entry.detection and Need.MEASUREMENTS in entry.detection.needs
 )
 # What the numbers of AWS do not tell apart; docs/precision.md says so of each.
 INDISTINCT = frozenset(
@@ -75,16 +77,21 @@ class Account:
         return answers[operation](params)
 
     def _listed(self, asked: Asked) -> dict[str, Any]:
-        fair = [each.name for each in self.queues.values() if each.is_fair]
+        fair = [queue.name for queue in self.queues.values() if queue.is_fair]
         shown = fair if asked["MetricName"] == NOISY else []
-        return {"Metrics": [{"Dimensions": [{"Name": "QueueName", "Value": e}]} for e in shown]}
+        return {
+            "Metrics": [
+                {"Dimensions": [{"Name": "QueueName", "Value": finding}]} for finding in shown
+            ]
+        }
 
     def _queue(self, asked: Asked) -> Queue:
         return self.queues[str(asked["QueueUrl"]).rpartition("/")[2]]
 
     def _sources(self, asked: Asked) -> dict[str, Any]:
-        dlq, url = self._queue(asked), f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/"
-        return {"queueUrls": [url + each.name for each in dlq.world.queues if each.dlq is dlq]}
+        dlq = self._queue(asked)
+        url = f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/"
+        return {"queueUrls": [url + queue.name for queue in dlq.world.queues if queue.dlq is dlq]}
 
     def _move_tasks(self, asked: Asked) -> dict[str, Any]:
         moving = self.queues[asked["SourceArn"].rpartition(":")[2]].moving
@@ -111,11 +118,14 @@ class Account:
         return {"Timeout": function.timeout_seconds}
 
     def _metrics(self, asked: Asked) -> dict[str, Any]:
-        since, until = asked["StartTime"], asked["EndTime"]
+        since = asked["StartTime"]
+        until = asked["EndTime"]
         results = list[dict[str, Any]]()
-        for each in asked["MetricDataQueries"]:
-            metric, statistic = each["MetricStat"]["Metric"], each["MetricStat"]["Stat"]
-            name, points = metric["Dimensions"][0]["Value"], list[tuple[Any, float]]()
+        for metric_data_query in asked["MetricDataQueries"]:
+            metric = metric_data_query["MetricStat"]["Metric"]
+            statistic = metric_data_query["MetricStat"]["Stat"]
+            name = metric["Dimensions"][0]["Value"]
+            points = list[tuple[Any, float]]()
             if metric["Namespace"] == "AWS/Lambda":
                 queue, function = self.functions[name]
                 hour = queue.world.now - HOUR
@@ -123,9 +133,14 @@ class Account:
                 points = [(since, value) for value in values]
             elif metric["Namespace"] == "AWS/SQS":
                 series = self.queues[name].series(metric["MetricName"])
-                points = [(at, value) for at, value in series if since <= at < until]
-            shown = {"Timestamps": [at for at, _ in points], "Values": [v for _, v in points]}
-            results.append({"Id": each["Id"], **shown})
+                points = [
+                    (point_at, value) for point_at, value in series if since <= point_at < until
+                ]
+            shown = {
+                "Timestamps": [point_at for point_at, _ in points],
+                "Values": [v for _, v in points],
+            }
+            results.append({"Id": metric_data_query["Id"], **shown})
         return {"MetricDataResults": results}
 
 
@@ -140,14 +155,16 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
     paces = Paces(CallRateLimit(None), CallRateLimit(None), CallRateLimit(None))
     consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
     reader = ScanReader(clients, now, Timing(), *no_cases, consent, paces=paces)
-    queues = [ManagedQueue(each.arn, each.tags) for world in worlds for each in world.queues]
-    detected = [each for each in CATALOGUE if each.name in MEASURED]
+    queues = [ManagedQueue(queue.arn, queue.tags) for world in worlds for queue in world.queues]
+    detected = [entry for entry in CATALOGUE if entry.name in MEASURED]
     done = reduce(merge_results, scan(queues, reader, Allowance(), detected), ScanResult())
     assert not done.error_by_target, done.error_by_target
     waits = find_waiting_findings(
-        done.findings, {each.name: each.gives_way_to for each in detected}
+        done.findings, {finding.name: finding.gives_way_to for finding in detected}
     )
-    return replace(done, findings=tuple(each for each in done.findings if each not in waits))
+    return replace(
+        done, findings=tuple(finding for finding in done.findings if finding not in waits)
+    )
 
 
 @dataclass(frozen=True)
@@ -181,7 +198,7 @@ class Heard:
         alike = sum(
             name in HEALTHY and symptom not in SCENES[name].also for name, _ in self.scanned
         )
-        healthy, others = (self.strays(symptom, each).total() for each in (HEALTHY, ILL))
+        healthy, others = (self.strays(symptom, scenes).total() for scenes in (HEALTHY, ILL))
         heard = found + healthy + others
         precision = f"{found / heard:.2f}" if ill and heard else "-"
         recall = f"{found / ill:.2f}" if ill else "-"
@@ -207,7 +224,8 @@ class Heard:
 
 def listened(seeds: Sequence[int], progress: Callable[[float], None] = lambda _: None) -> Heard:
     """Three rounds over every scene for each seed, within two hours."""
-    said, measured = dict[tuple[str, int], set[str]](), 0
+    said = dict[tuple[str, int], set[str]]()
+    measured = 0
     for n, seed in enumerate(seeds):
         worlds = {name: scene.played(name, seed) for name, scene in SCENES.items()}
         scene_of = {
@@ -218,8 +236,8 @@ def listened(seeds: Sequence[int], progress: Callable[[float], None] = lambda _:
         for seconds_ago in (random.uniform(HOUR, 2 * HOUR), random.uniform(60, HOUR), 0):
             done = scanned(tuple(worlds.values()), seconds_ago)
             measured += done.measured
-            for each in done.findings:
-                said[scene_of[each.queue_arn]].add(each.symptom)
+            for finding in done.findings:
+                said[scene_of[finding.queue_arn]].add(finding.symptom)
         progress((n + 1) / len(seeds))
     return Heard(said, measured)
 
@@ -227,15 +245,19 @@ def listened(seeds: Sequence[int], progress: Callable[[float], None] = lambda _:
 def false_alarms(proving: Proving) -> Heard:
     heard = listened(SEEDS, proving.progress)
     for symptom in MEASURED:
-        figures = [each.strip() for each in heard.row(symptom).split("|")[2:-1]]
+        figures = [cell.strip() for cell in heard.row(symptom).split("|")[2:-1]]
         proving.figure(
             symptom, "found {}, told of {}, {}; precision {}, recall {}".format(*figures)
         )
     proving.note({"seeds": heard.seeds, "look_alikes": len(HEALTHY), "ills": len(ILL)})
     proving.figure("queues_measured", heard.measured)
-    strays = {(name, each) for each in MEASURED for name in heard.strays(each, SCENES)}
-    known = {each for name in ILL for each in ILL[name].ill} & set(MEASURED)
-    often = {each for each in known if heard.row(each).startswith(f"| `{each}` | 0 of")}
+    strays = {(name, symptom) for symptom in MEASURED for name in heard.strays(symptom, SCENES)}
+    known = {symptom for name in ILL for symptom in ILL[name].ill} & set(MEASURED)
+    often = {
+        scene_name
+        for scene_name in known
+        if heard.row(scene_name).startswith(f"| `{scene_name}` | 0 of")
+    }
     proving.holding(
         {
             f"nothing healthy is told of, but what is indistinct: {strays - INDISTINCT}": not (

@@ -67,13 +67,15 @@ class Begun:
     """One scene at its beginning, in an account of its own."""
 
     def __init__(self, scene: Scene, made: World) -> None:
-        self._scene, self._made, self._turn = scene, made, scene.begin(made)
+        self._scene = scene
+        self._made = made
+        self._turn = scene.begin(made)
         self._queue_arn = _queue_of(made)
 
     def undisturbed(self) -> Undisturbed:
         begun_as = ending_of(self._made.account, self._queue_arn, over=False)
         counted, ending = self._lived([(kind, 0) for kind in (*KINDS, *BUSY_KINDS)])
-        points = ((each.kind, n) for each in counted for n in range(1, each.calls + 1))
+        points = ((counter.kind, n) for counter in counted for n in range(1, counter.calls + 1))
         return Undisturbed(ending, begun_as, tuple(points))
 
     def struck(self, *points: Point) -> Struck:
@@ -85,17 +87,18 @@ class Begun:
 
     def _struck(self, points: Sequence[Point]) -> tuple[tuple[str, ...], Ending]:
         faults, ending = self._lived(points)
-        return tuple(each.call for each in faults), ending
+        return tuple(fault.call for fault in faults), ending
 
     def _lived(self, points: Sequence[Point]) -> tuple[list[AtCall], Ending]:
-        made, queue_arn = self._made, self._queue_arn
+        made = self._made
+        queue_arn = self._queue_arn
         faults: list[AtCall] = [
             fault_of(made.account, kind, strike_at) for kind, strike_at in points
         ]
         over = _come_again(made, queue_arn, self._scene, self._turn, faults)
         over = _filed(made, faults) and over
-        for each in faults:
-            each.leave()
+        for fault in faults:
+            fault.leave()
         return faults, ending_of(made.account, queue_arn, over=over)
 
 
@@ -143,7 +146,8 @@ class Judged:
     unlisted: set[str] = field(default_factory=set)
 
     def add(self, struck: Struck, undisturbed: Undisturbed) -> None:
-        ending, wanted = struck.ending, undisturbed.ending
+        ending = struck.ending
+        wanted = undisturbed.ending
         differs = ending.differs_from(wanted)
         self.same += not differs
         if differs and ending.is_overridden:
@@ -165,7 +169,9 @@ def singly(
     kinds: Sequence[str] = (*KINDS, *BUSY_KINDS),
 ) -> None:
     """`share` of the points of each scene, evenly spread, of these kinds of faults."""
-    judged, calls, points = Judged(), 0, 0
+    judged = Judged()
+    calls = 0
+    points = 0
     lost_answers: Counter[str] = Counter()
     for n, scene in enumerate(scenes):
         with _begun(scene) as (undisturbed, begun):
@@ -174,13 +180,13 @@ def singly(
                 struck = begun.struck(point)
                 judged.add(struck, undisturbed)
                 points += 1
-                lost_answers.update(each for each in struck.calls if point[0] == "answer_lost")
+                lost_answers.update(call for call in struck.calls if point[0] == "answer_lost")
         here = sum(kind == "killed_before" for kind, _ in undisturbed.points)
         calls += here
         proving.figure(f"{scene.name}: aws_calls", here)
         proving.progress((n + 1) / len(scenes))
     proving.note({"scenes": len(scenes), "aws_calls": calls, "fault_points": points})
-    conditional = sum(lost_answers[each] for each in CONDITIONAL)
+    conditional = sum(lost_answers[operation] for operation in CONDITIONAL)
     proving.figure("lost_answers_of_conditional_writes", conditional)
     if "answer_lost" in kinds:
         proving.holds("a conditional write's answer was lost among them", whether=conditional > 0)
@@ -192,13 +198,15 @@ def in_pairs(
 ) -> None:
     """Try pairs of faults that are drawn from all of each scene; the same seed draws the same."""
     draw = random.Random(4 + proving.seed)  # noqa: S311 - an order, no secret
-    judged, pairs, tried = Judged(), 0, 0
+    judged = Judged()
+    pairs = 0
+    tried = 0
     for n, scene in enumerate(scenes):
         with _begun(scene) as (undisturbed, begun):
             points = undisturbed.points
             pairs += len(points) ** 2
-            for at in draw.sample(range(len(points) ** 2), pairs_a_scene):
-                pair = points[at // len(points)], points[at % len(points)]
+            for position in draw.sample(range(len(points) ** 2), pairs_a_scene):
+                pair = points[position // len(points)], points[position % len(points)]
                 judged.add(begun.struck(*pair), undisturbed)
                 tried += 1
         proving.progress((n + 1) / len(scenes))
@@ -246,11 +254,11 @@ def _unfiled(made: World, faults: Sequence[AtCall]) -> bool:
 @contextmanager
 def _unheard(faults: Sequence[AtCall]) -> Iterator[None]:
     """The faults do not hear a question of ours."""
-    for each in faults:
-        each.is_deaf = True
+    for fault in faults:
+        fault.is_deaf = True
     yield
-    for each in faults:
-        each.is_deaf = False
+    for fault in faults:
+        fault.is_deaf = False
 
 
 def _state_of(made: World, queue_arn: str, faults: Sequence[AtCall]) -> str:
@@ -258,7 +266,7 @@ def _state_of(made: World, queue_arn: str, faults: Sequence[AtCall]) -> str:
     with _unheard(faults):
         items = made.account.case_store_items()
     cases = (items[pk, sk] for pk, sk in items if pk == queue_arn and sk[:5] == "case#")
-    return next((each["state"]["S"] for each in cases), "")
+    return next((case["state"]["S"] for case in cases), "")
 
 
 def _queue_of(made: World) -> str:

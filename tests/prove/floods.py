@@ -75,8 +75,8 @@ class _Noise:
 
     def junk_of_an_hour(self, hour: int, callers: Sequence[str]) -> None:
         queues = [f"junk-{hour}-{n}" for n in range(JUNK_QUEUES_AN_HOUR)]
-        for each in queues:
-            self.account.queue(each, tag="observe", KmsMasterKeyId="alias/junk")
+        for queue_arn in queues:
+            self.account.queue(queue_arn, tag="observe", KmsMasterKeyId="alias/junk")
         self.account.later(minutes=2)
         for n, (symptom, queue) in enumerate(product(CODES, queues)):
             self.fails(queue, callers[n % len(callers)], symptom)
@@ -100,10 +100,12 @@ class _Noise:
 
 def _starved(proving: Proving, hours: int, callers: Sequence[str], within_minutes: float) -> None:
     with moto_account() as account, quick_case_store(), proving.timed("wall_seconds"):
-        account.settings, account.now = _without_mass_symptoms(), BEGINS_AT.replace(minute=0)
+        account.settings = _without_mass_symptoms()
+        account.now = BEGINS_AT.replace(minute=0)
         for name in REAL:
             account.queue(name, tag="observe")
-        noise, urgent = _Noise(account), list[int]()
+        noise = _Noise(account)
+        urgent = list[int]()
         for hour in range(hours):
             account.now = BEGINS_AT.replace(minute=0) + timedelta(hours=hour)
             noise.junk_of_an_hour(hour, callers)
@@ -140,7 +142,8 @@ MINUTES_OF_FLOOD = 4
 # Of the event source mapping; SQS keeps the intake's messages for four hours, which none here sees.
 CONCURRENCY = 2
 # What a call to AWS takes, and a record to be read. Both are assumed.
-CALL_SECONDS, RECORD_SECONDS = 0.015, 0.0002
+CALL_SECONDS = 0.015
+RECORD_SECONDS = 0.0002
 FIXED_WITHIN_SECONDS = 15.0
 
 
@@ -189,16 +192,16 @@ class _Intake:
         """The seconds that it takes; what fails is seen again, and at last parked."""
         self.account.now = BEGINS_AT + timedelta(seconds=at)
         before = self.lambda_.calls.total
-        failed = self.lambda_.deliver({each.message_id: each.body for each in batch})
+        failed = self.lambda_.deliver({record.message_id: record.body for record in batch})
         made = self.lambda_.calls.total - before
         self.calls += made
-        for each in batch:
-            each.receives += 1
-            if each.message_id in failed:
-                each.visible_at = at + VISIBILITY_TIMEOUT_SECONDS
-                self.parked += each.receives == MAXIMUM_RECEIVE_COUNT
-                if each.receives < MAXIMUM_RECEIVE_COUNT:
-                    heapq.heappush(self.waiting, each)
+        for record in batch:
+            record.receives += 1
+            if record.message_id in failed:
+                record.visible_at = at + VISIBILITY_TIMEOUT_SECONDS
+                self.parked += record.receives == MAXIMUM_RECEIVE_COUNT
+                if record.receives < MAXIMUM_RECEIVE_COUNT:
+                    heapq.heappush(self.waiting, record)
         return made * CALL_SECONDS + len(batch) * RECORD_SECONDS
 
 
@@ -263,10 +266,11 @@ def flooded(proving: Proving, minutes: float = MINUTES_OF_FLOOD) -> None:
             proving.progress(at / seconds)
 
         messages = [*_flood(account, seconds), *_real(account, fails_at)]
-        intake, events = _Intake(account, lambda_, messages), len(messages)
+        intake = _Intake(account, lambda_, messages)
+        events = len(messages)
         with proving.timed("wall_seconds"):
             intake.run(look)
-        cases = {each["queue_arn"] for each in account.transitions()}
+        cases = {transition["queue_arn"] for transition in account.transitions()}
         pages = account.pages("urgent")
     slowest = max(delays.values(), default=-1.0)
     proving.note(

@@ -96,7 +96,7 @@ def _records(turn: int, seen: Observation) -> None:
 def _mutants(turn: int, seen: Observation) -> None:
     """Bytes of good records with some of them turned, cut out or doubled."""
     dice = random.Random(turn)  # noqa: S311 - repeatable, no secret
-    good = [json.dumps(_dressed(*each)).encode() for each in _known_calls()]
+    good = [json.dumps(_dressed(*known_call)).encode() for known_call in _known_calls()]
     for _ in range(MUTANTS_A_ROUND):
         mutant = bytearray(dice.choice(good))
         for _ in range(dice.choice((1, 1, 1, 2, 4, 16))):
@@ -105,7 +105,8 @@ def _mutants(turn: int, seen: Observation) -> None:
 
 
 def _mutate(mutant: bytearray, dice: random.Random) -> None:
-    at, length = dice.randrange(len(mutant)), dice.choice((1, 1, 2, 8, 64))
+    at = dice.randrange(len(mutant))
+    length = dice.choice((1, 1, 2, 8, 64))
     cut = mutant[at : at + length]
     change = dice.randrange(4)
     if change == 0:
@@ -124,9 +125,11 @@ def _dressed(code: str, name: str, message: str) -> dict[str, Any]:
 
 def _known_calls() -> list[tuple[str, str, str]]:
     """Code, name and message of the calls in the catalogue's own examples."""
-    examples = (each for symptom in CATALOGUE for each in symptom.examples())
-    calls = [each.call for each in examples if isinstance(each, CallExample | CallNearMiss)]
-    return sorted({(each.error_code, each.event_name, each.error_message) for each in calls})
+    examples = (example for symptom in CATALOGUE for example in symptom.examples())
+    calls = [
+        example.call for example in examples if isinstance(example, CallExample | CallNearMiss)
+    ]
+    return sorted({(call.error_code, call.event_name, call.error_message) for call in calls})
 
 
 FUZZ = (Proof("fuzz", "Whatever comes in, read and match answer and raise nothing.", never_raises),)

@@ -46,7 +46,10 @@ class HealLambda:
             answer = heal.handler(make_sqs_event(bodies), context)
         self.output.seek(0)
         self.output.truncate()
-        failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+        failed = [
+            batch_item_failure["itemIdentifier"]
+            for batch_item_failure in answer["batchItemFailures"]
+        ]
         return {message_id: bodies[message_id] for message_id in failed if message_id}
 
 
@@ -77,11 +80,11 @@ class _Clock:
 @contextmanager
 def _logging_to(output: io.StringIO) -> Iterator[None]:
     streams = [
-        each
-        for each in logging.getLogger("heal").handlers
-        if isinstance(each, logging.StreamHandler)
+        log_handler
+        for log_handler in logging.getLogger("heal").handlers
+        if isinstance(log_handler, logging.StreamHandler)
     ]
-    before = [each.setStream(output) for each in streams]
+    before = [stream.setStream(output) for stream in streams]
     try:
         yield
     finally:

@@ -24,9 +24,12 @@ from tests.prove.simulated_queues import (
     World,
 )
 
-TOO_SHORT, FAILING = "visibility_timeout_too_short", "consumer_failing"
-ARRIVING, BLOCKED = "dlq_messages_arriving", "fifo_group_blocked"
-WASTES, MISSING = "mapping_wastes_receives", "dlq_missing"
+TOO_SHORT = "visibility_timeout_too_short"
+FAILING = "consumer_failing"
+ARRIVING = "dlq_messages_arriving"
+BLOCKED = "fifo_group_blocked"
+WASTES = "mapping_wastes_receives"
+MISSING = "dlq_missing"
 Rate = float | Callable[[float], float]
 
 
@@ -95,7 +98,8 @@ class Scene:
 
     def played(self, name: str, seed: int) -> World:
         world = World(f"{name} {seed}", self.hours)
-        random, ending = world.random, ".fifo" * bool(self.groups)
+        random = world.random
+        ending = ".fifo" * bool(self.groups)
         name = f"{name.replace(' ', '-').replace(',', '')}-{seed}"
         dlq = None
         if self.dies_after:
@@ -136,8 +140,10 @@ def sends(
     work: float | None = None,
 ) -> None:
     """Messages at random, so many a second; of groups by number, or of one by its name."""
-    world, at = played.world, since
-    random, chosen = world.random, rate if callable(rate) else lambda _: rate
+    world = played.world
+    at = since
+    random = world.random
+    chosen = rate if callable(rate) else lambda _: rate
     most = played.factor * max(chosen(minute * MINUTE) for minute in range(24 * 60))
     while most and (at := at + random.expovariate(most)) < world.end:
         if random.random() * most > played.factor * chosen(at):
@@ -186,8 +192,8 @@ def handled_by_a_person(played: Played) -> None:
         played.world.at((5 + look / 4) * HOUR, lambda: played.dlq.receive(10))
 
     def take() -> None:
-        for each in played.dlq.receive(10):
-            played.dlq.delete(*each)
+        for message in played.dlq.receive(10):
+            played.dlq.delete(*message)
 
     for n in range(4):
         played.world.at(7 * HOUR + n * MINUTE, take)
@@ -195,8 +201,8 @@ def handled_by_a_person(played: Played) -> None:
 
 def deployed(*hours: float) -> Callable[[Played], None]:
     def then(played: Played) -> None:
-        for each in hours:
-            played.consumer.deployed(each * HOUR)
+        for hour in hours:
+            played.consumer.deployed(hour * HOUR)
 
     return then
 

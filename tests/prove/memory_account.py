@@ -90,7 +90,8 @@ def _holds(item: Item, asked: Asked, name: str = "ConditionExpression") -> bool:
 
 
 def _updated(item: Item, asked: Asked) -> Item:
-    changed, values = {**item, **asked["Key"]}, asked.get("ExpressionAttributeValues", {})
+    changed = {**item, **asked["Key"]}
+    values = asked.get("ExpressionAttributeValues", {})
     for verb, rest in _PARTS.findall(asked["UpdateExpression"]):
         if verb == "REMOVE":
             for name in re.findall(r"#?(\w+)", rest):
@@ -146,9 +147,11 @@ class MemoryAccount:
 
     def empty(self) -> None:
         """As it was at first."""
-        for each in (self.queues, self.items, self.objects, self.published, self.deletes):
-            each.clear()
-        self.account.now, self.account.deliveries, self.invoked = BEGINS_AT, 0, []
+        for contents in (self.queues, self.items, self.objects, self.published, self.deletes):
+            contents.clear()
+        self.account.now = BEGINS_AT
+        self.account.deliveries = 0
+        self.invoked = []
 
     def make(self, name: str, seconds: int, tags: dict[str, str]) -> str:
         at = str(int(self.account.now.timestamp()))
@@ -156,7 +159,7 @@ class MemoryAccount:
         counts = ("", "NotVisible", "Delayed")
         attributes = {
             **{attribute: str(value) for attribute, value in DEFAULT_NUMBER_BY_ATTRIBUTE.items()},
-            **dict.fromkeys((f"ApproximateNumberOfMessages{each}" for each in counts), "0"),
+            **dict.fromkeys((f"ApproximateNumberOfMessages{count}" for count in counts), "0"),
             **({"FifoQueue": "true"} if name.endswith(".fifo") else {}),
             "QueueArn": f"{ARNS}{name}",
             "VisibilityTimeout": str(seconds),
@@ -210,22 +213,28 @@ class MemoryAccount:
         return self.items.get((key["pk"]["S"], key["sk"]["S"]), {})
 
     def _transact_get_items(self, asked: Asked) -> Item:
-        found = (self._item(each["Get"]["Key"]) for each in asked["TransactItems"])
-        return {"Responses": [{"Item": each} if each else {} for each in found]}
+        found = (
+            self._item(transact_item["Get"]["Key"]) for transact_item in asked["TransactItems"]
+        )
+        return {"Responses": [{"Item": item} if item else {} for item in found]}
 
     def _get_item(self, asked: Asked) -> Item:
         return {"Item": item} if (item := self._item(asked["Key"])) else {}
 
     def _transact_write_items(self, asked: Asked) -> Item:
-        parts = [(verb, part) for each in asked["TransactItems"] for verb, part in each.items()]
+        parts = [
+            (verb, part)
+            for transact_item in asked["TransactItems"]
+            for verb, part in transact_item.items()
+        ]
         failed = [
-            not _holds(self._item(each.get("Key", each.get("Item"))), each) for _, each in parts
+            not _holds(self._item(part.get("Key", part.get("Item"))), part) for _, part in parts
         ]
         if any(failed):
-            codes = [{"Code": "ConditionalCheckFailed" if each else "None"} for each in failed]
+            codes = [{"Code": "ConditionalCheckFailed" if reason else "None"} for reason in failed]
             raise Refused("TransactionCanceledException", CancellationReasons=codes)
-        for verb, each in parts:
-            self._write(verb, each)
+        for verb, request in parts:
+            self._write(verb, request)
         return {}
 
     def _write(self, verb: str, asked: Asked) -> Item:
@@ -249,8 +258,10 @@ class MemoryAccount:
     def _query(self, asked: Asked) -> Item:
         wanted = ("KeyConditionExpression", "FilterExpression")
         index = "due_at" if "IndexName" in asked else "sk"
-        every = [each for each in self.items.values() if index in each]
-        found = [each for each in every if all(_holds(each, asked, name) for name in wanted)]
+        every = [item for item in self.items.values() if index in item]
+        found = [
+            item for item in every if all(_holds(item, asked, name) for name in wanted)
+        ]
         return {"Items": sorted(found, key=lambda each: _value(each[index])[1])}
 
     def _put_object(self, asked: Asked) -> Item:
@@ -274,7 +285,9 @@ class MemoryAccount:
         return {"EventSourceMappings": []}
 
     def _get_metric_data(self, asked: Asked) -> Item:
-        counted = [at for at in self.deletes if asked["StartTime"] <= at < asked["EndTime"]]
+        counted = [
+            delete for delete in self.deletes if asked["StartTime"] <= delete < asked["EndTime"]
+        ]
         results = []
         for query in asked["MetricDataQueries"]:
             metric = query["MetricStat"]["Metric"]["MetricName"]

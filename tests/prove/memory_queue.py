@@ -64,7 +64,7 @@ class MemoryQueue:
 
     @property
     def bodies(self) -> set[str]:
-        return {each.body for each in self.messages.values()}
+        return {message.body for message in self.messages.values()}
 
     def put(self, message: Message, now: float, deduplication_id: str = "") -> str:
         """The id of the message that is there now: sent twice in five minutes, it is the first."""
@@ -80,14 +80,14 @@ class MemoryQueue:
     def receive(self, most: int, now: float, seconds: float) -> list[Message]:
         """Each with a new handle; one that was received too often is moved on instead."""
         received: list[Message] = []
-        for each in self._offered(now):
-            if self._is_dead(each):
-                self._bury(each, now)
+        for message in self._offered(now):
+            if self._is_dead(message):
+                self._bury(message, now)
                 continue
-            each.receives += 1
-            each.hidden_until = now + seconds
-            each.handle = f"{each.message_id}/{each.receives}"
-            received.append(each)
+            message.receives += 1
+            message.hidden_until = now + seconds
+            message.handle = f"{message.message_id}/{message.receives}"
+            received.append(message)
             if len(received) == most:
                 break
         return received
@@ -116,13 +116,15 @@ class MemoryQueue:
 
     def take_visible(self, most: int, now: float) -> list[Message]:
         """As a move task does: out of the queue, in order."""
-        taken = [each for each in self.messages.values() if each.hidden_until <= now][:most]
-        for each in taken:
-            del self.messages[each.message_id]
+        taken = [message for message in self.messages.values() if message.hidden_until <= now][
+            :most
+        ]
+        for message in taken:
+            del self.messages[message.message_id]
         return taken
 
     def counts(self, now: float) -> dict[str, str]:
-        hidden = sum(each.hidden_until > now for each in self.messages.values())
+        hidden = sum(message.hidden_until > now for message in self.messages.values())
         return {
             "ApproximateNumberOfMessages": str(len(self.messages) - hidden),
             "ApproximateNumberOfMessagesNotVisible": str(hidden),
@@ -135,19 +137,19 @@ class MemoryQueue:
             return
         shuffled = list(self.messages.values())
         self.random.shuffle(shuffled)
-        for each in shuffled:
-            is_hidden = each.hidden_until > now
+        for message in shuffled:
+            is_hidden = message.hidden_until > now
             if is_hidden and self.random.random() >= self.copies / len(shuffled):
                 continue
             self.happened["delivered_twice_at_once"] += is_hidden
-            yield each
+            yield message
 
     def _heads(self, now: float) -> Iterator[Message]:
         """Nothing of a group of which something is in flight."""
-        closed = {each.group for each in self.messages.values() if each.hidden_until > now}
-        for each in list(self.messages.values()):
-            if each.group not in closed:
-                yield each
+        closed = {other.group for other in self.messages.values() if other.hidden_until > now}
+        for message in list(self.messages.values()):
+            if message.group not in closed:
+                yield message
 
     def _is_dead(self, message: Message) -> bool:
         most = self.most_receives
@@ -156,7 +158,9 @@ class MemoryQueue:
     def _bury(self, message: Message, now: float) -> None:
         """SQS keeps its id and, of a standard queue, when it was sent."""
         del self.messages[message.message_id]
-        message.source_arn, message.receives, message.hidden_until = self.arn, 0, 0.0
+        message.source_arn = self.arn
+        message.receives = 0
+        message.hidden_until = 0.0
         message.handle = ""
         message.sent_at = now if self.is_fifo else message.sent_at
         assert self.dlq is not None

@@ -58,8 +58,10 @@ class MemorySqs:
         for queue in list(self.queues.values()):
             if (task := self.task_of(queue)) is None:
                 continue
-            for each in queue.take_visible(int(seconds * task.per_second), self.now):
-                self.queues[each.source_arn.rpartition(":")[2]].put(each.copied(self.now), self.now)
+            for message in queue.take_visible(int(seconds * task.per_second), self.now):
+                self.queues[message.source_arn.rpartition(":")[2]].put(
+                    message.copied(self.now), self.now
+                )
                 self.happened["moved_by_others"] += 1
 
     def _queue(self, asked: Asked) -> MemoryQueue:
@@ -81,7 +83,7 @@ class MemorySqs:
 
     def _list_dead_letter_source_queues(self, asked: Asked) -> Answer:
         target = self._queue(asked)
-        names = [name for name, each in self.queues.items() if each.dlq is target]
+        names = [name for name, queue in self.queues.items() if queue.dlq is target]
         return {
             "queueUrls": [f"https://sqs.{REGION}.amazonaws.com/{ACCOUNT}/{name}" for name in names]
         }
@@ -90,7 +92,7 @@ class MemorySqs:
         queue = self._queue(asked)
         received = queue.receive(asked["MaxNumberOfMessages"], self.now, asked["VisibilityTimeout"])
         self.happened["empty_receives"] += not received
-        return {"Messages": [_as_received(each) for each in received]} if received else {}
+        return {"Messages": [_as_received(message) for message in received]} if received else {}
 
     def _send_message_batch(self, asked: Asked) -> Answer:
         queue = self._queue(asked)
@@ -107,7 +109,8 @@ class MemorySqs:
         return answer
 
     def _sent(self, entry: Asked, queue: MemoryQueue) -> Answer:
-        body, group = entry["MessageBody"], entry.get("MessageGroupId", "")
+        body = entry["MessageBody"]
+        group = entry.get("MessageGroupId", "")
         message = Message(body, self.now, entry.get("MessageAttributes", {}), group)
         sent = queue.put(message, self.now, entry.get("MessageDeduplicationId", ""))
         self.into[queue.name] += sent == message.message_id

@@ -45,11 +45,11 @@ def _transact_write_items(backend: Any, transact_items: list[dict[str, Any]]) ->
 
 def _named(table: Any, transact_items: list[dict[str, Any]]) -> set[DynamoType]:
     """The partitions of this table that the transaction is about."""
-    operations = [each for item in transact_items for each in item.values()]
+    operations = [attribute for item in transact_items for attribute in item.values()]
     return {
-        DynamoType(each.get("Key", each.get("Item"))[table.hash_key_attr])
-        for each in operations
-        if each["TableName"] == table.name
+        DynamoType(operation.get("Key", operation.get("Item"))[table.hash_key_attr])
+        for operation in operations
+        if operation["TableName"] == table.name
     }
 
 

@@ -46,10 +46,12 @@ OF_AWS = (
     *(errors.CaseStoreUnavailable, errors.FactsUnavailable, errors.NotificationNotSent),
     *(errors.OwnerUnavailable, errors.QueueGone),
 )
-RUNS, RACES_SECONDS = 1_000, 60
+RUNS = 1_000
+RACES_SECONDS = 60
 TWIN = replace(OWN, name="visibility_timeout_too_short_twin")
 SYMPTOMS = {"DeleteMessage": OWN, "ChangeMessageVisibility": TWIN}
-NAME, TEMPLATE_SECONDS = "orders.fifo", 30
+NAME = "orders.fifo"
+TEMPLATE_SECONDS = 30
 SILENT = timedelta(days=SILENT_DAYS)
 LIMITS = Limits(visibility_ceiling_seconds=9_000)
 ACTORS = (
@@ -100,23 +102,30 @@ class Known:
         self.overruled_at = now if overrules else None
 
     def silent(self, now: datetime) -> bool:
-        since = [each for each in (self.overruled_at, self.undone_at) if each is not None]
-        return any(now - each < SILENT for each in since)
+        since = [moment for moment in (self.overruled_at, self.undone_at) if moment is not None]
+        return any(now - moment < SILENT for moment in since)
 
 
 class Race:
     """One queue, everybody at it, in the order that the seed gives."""
 
     def __init__(self, world: MemoryAccount, seed: int, seen: Counter[str]) -> None:
-        self.world, self.account, self.seen = world, world.account, seen
+        self.world = world
+        self.account = world.account
+        self.seen = seen
         self.random = Random(seed)  # noqa: S311
-        self.known, self.frames = Known(), list[Frame]()
+        self.known = Known()
+        self.frames = list[Frame]()
         self.written: list[tuple[int, int]] = []
-        self.approved, self.bodies = False, dict[str, str]()
+        self.approved = False
+        self.bodies = dict[str, str]()
         # What may not be; raised at last, because Mendq catches what is raised within its calls.
         self.faults: list[str] = []
-        self.events, self.persons, self.is_quiet = 0, 0, False
-        world.calls.answers, world.invoke = self._answer, self._invoked
+        self.events = 0
+        self.persons = 0
+        self.is_quiet = False
+        world.calls.answers = self._answer
+        world.invoke = self._invoked
         tag = self.random.choice(("heal", "heal", "propose"))
         self.queue_arn = world.make(NAME, TEMPLATE_SECONDS, {"mendq": tag})
         self.account.later(minutes=5)
@@ -143,9 +152,9 @@ class Race:
             self.faults.append(sentence)
 
     def _heard(self, errors: Iterable[Exception]) -> None:
-        for each in errors:
-            of_aws = isinstance(each, OF_AWS) and "Parameter validation" not in str(each)
-            self._holds(f"{each!r} was raised", whether=of_aws)
+        for error in errors:
+            of_aws = isinstance(error, OF_AWS) and "Parameter validation" not in str(error)
+            self._holds(f"{error!r} was raised", whether=of_aws)
 
     def _end(self) -> None:
         """Once everybody has had their turn: no claim is left, and every write was told.
@@ -164,9 +173,9 @@ class Race:
         self._holds(f"a claim is left: {claimed}", whether=not claimed)
         cases = [*self.world.objects.values()]
         told = Counter(
-            (int(each["before"]), int(each["after"]))
+            (int(step["before"]), int(step["after"]))
             for case in cases
-            for each in case["steps"]
+            for step in case["steps"]
             if case["to"] in SAYS_A_WRITE
         )
         untold = Counter(self.written) - told
@@ -178,10 +187,13 @@ class Race:
         """One process of its own, to its end or its death."""
         drawn: dict[int, Any] = {}
         for _ in range(strikes):
-            at, fault = self.random.randint(1, LAST_CALL), self.random.random() < 0.5
+            at = self.random.randint(1, LAST_CALL)
+            fault = self.random.random() < 0.5
             other = self.random.choice(COMING_IN)
             drawn[at] = self.random.choice(FAULTS) if fault else partial(self._come_in, other)
-        others = frozenset(at for at, strike in drawn.items() if not isinstance(strike, str))
+        others = frozenset(
+            call_number for call_number, strike in drawn.items() if not isinstance(strike, str)
+        )
         self.frames.append(Frame(actor, others))
         try:
             with self.world.calls.run(drawn):
@@ -211,7 +223,8 @@ class Race:
     def _follow_up(self) -> None:
         followed = follow_up(make_context(self.account), OWNERS, lambda: 60)
         self._heard(followed.errors.values())
-        waiting, self.world.invoked = self.world.invoked, []
+        waiting = self.world.invoked
+        self.world.invoked = []
         for request in waiting:
             self._asked = request
             self._act("taken_up", strikes=self.random.randint(0, 1 - self.is_quiet))
@@ -233,7 +246,7 @@ class Race:
         return answers[-1]
 
     def _case_id(self) -> str:
-        newest = [each["case_id"]["S"] for each in self.world.items.values() if "case_id" in each]
+        newest = [item["case_id"]["S"] for item in self.world.items.values() if "case_id" in item]
         return str(self.random.choice([*newest, "none"][:2]))
 
     def _rollback(self) -> None:
@@ -243,7 +256,8 @@ class Race:
         self.approved |= word == "approve"
         send_decision(self.account, word, self._case_id())
 
-    _approve, _decline = partialmethod(_say, "approve"), partialmethod(_say, "decline")
+    _approve = partialmethod(_say, "approve")
+    _decline = partialmethod(_say, "decline")
     _close = partialmethod(_say, "close")
 
     def _person(self) -> None:
@@ -282,7 +296,9 @@ class Race:
         self.account.later(seconds=61)
         seconds = self.random.choice((TEMPLATE_SECONDS, *PERSONS_SECONDS))
         self.world.make(NAME, seconds, self._tags())
-        self.known, self.written, self.approved = Known(), [], False
+        self.known = Known()
+        self.written = []
+        self.approved = False
 
     def _the_claim_runs_out(self) -> None:
         self.account.later(minutes=2)
@@ -303,12 +319,15 @@ class Race:
         elif operation == "ListQueueTags" and NAME in self.world.queues:
             frame.tag = self.world.queues[NAME][1].get("mendq")
         elif operation == "TransactWriteItems":
-            frame.planned_on, frame.frozen_at_claim = frame.looked, FREEZE in self.world.items
+            frame.planned_on = frame.looked
+            frame.frozen_at_claim = FREEZE in self.world.items
         return answer
 
     def _written(self, frame: Frame, after: int) -> None:
         """Mendq is about to write: what may not be true now?"""
-        stands, now, known = self._stands(), self.account.now, self.known
+        stands = self._stands()
+        now = self.account.now
+        known = self.known
         assert stands is not None
         self.seen["writes_of_mendq"] += 1
         came_in = len(self.world.calls.heard) in frame.coming_in
@@ -316,8 +335,9 @@ class Race:
         if came_in and (stands != frame.planned_on or known.silent(now)):
             self.seen["writes_within_the_window"] += 1
         else:
-            ours, befores = known.ours, [each for each, _ in known.chain]
-            lately = sum(now - each < timedelta(days=1) for each in known.fixed_at)
+            ours = known.ours
+            befores = [value for value, _ in known.chain]
+            lately = sum(now - fixed_at < timedelta(days=1) for fixed_at in known.fixed_at)
             claims = {"what stood there is not what it planned on": stands == frame.planned_on}
             if rolls_back:
                 claims["a rollback takes back what is not Mendq's"] = int(stands[0]) == ours
@@ -343,7 +363,7 @@ class Race:
             known.overruled_at = None
             return
         self.seen["rollbacks"] += 1
-        befores = [each for each, _ in known.chain]
+        befores = [value for value, _ in known.chain]
         known.chain = known.chain[: befores.index(after)] if after in befores else []
         known.undone_at = now
 
@@ -375,7 +395,8 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
 
 
 def races(proving: Proving, seconds: float = RACES_SECONDS, runs: int = RUNS) -> None:
-    seen, broken = Counter[str](), list[str]()
+    seen = Counter[str]()
+    broken = list[str]()
     with racing() as race:
         for run_number in proving.time_box(seconds, at_least=runs):
             seed = proving.seed + run_number
@@ -385,13 +406,13 @@ def races(proving: Proving, seconds: float = RACES_SECONDS, runs: int = RUNS) ->
                 broken.append(f"seed {seed}: {traceback.format_exc(limit=-3)}")
     proving.note(dict(sorted(seen.items())))
     proving.figure("seeds", f"{proving.seed} to {proving.seed + seen['runs'] + len(broken) - 1}")
-    for each in broken[:3]:
-        proving.figure("broken", each)
+    for fault in broken[:3]:
+        proving.figure("broken", fault)
     proving.holds("nothing is written that was not asked for, and all is told", whether=not broken)
     wanted = ("writes_of_mendq", "rollbacks", "actors_that_came_in_between", "queues_made_anew")
     proving.holds(
         "Mendq and people wrote, and others came in between, or nothing was tried",
-        whether=all(seen[each] for each in (*wanted, "processes_that_died")),
+        whether=all(seen[counter] for counter in (*wanted, "processes_that_died")),
     )
 
 

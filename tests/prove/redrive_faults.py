@@ -51,7 +51,9 @@ def struck_everywhere(
     proving: Proving, share: float = 1, scenes: Sequence[tuple[str, Mix]] = SCENES
 ) -> None:
     """`share` of the calls of each scene, evenly spread."""
-    seen, struck, every = Observation(), 0, set[str]()
+    seen = Observation()
+    struck = 0
+    every = set[str]()
     with cloud() as here:
         for done, (name, mix) in enumerate(scenes):
             world = RedrivenWorld(here, mix, SEED)
@@ -59,25 +61,27 @@ def struck_everywhere(
             calls = list(world.calls)
             every |= set(calls)
             proving.figure(f"{name}: calls", len(calls))
-            for at, kind in list(_points(calls))[:: round(1 / share)]:
+            for call_number, kind in list(_points(calls))[:: round(1 / share)]:
                 world = RedrivenWorld(here, mix, SEED)
-                _struck_at(world, at, kind)
+                _struck_at(world, call_number, kind)
                 struck += 1
-                _judge(world, seen, f"{name}, {kind} at call {at}, {calls[at - 1]}")
-                proving.progress((done + at / len(calls)) / len(scenes))
+                _judge(
+                    world, seen, f"{name}, {kind} at call {call_number}, {calls[call_number - 1]}"
+                )
+                proving.progress((done + call_number / len(calls)) / len(scenes))
     proving.note({"fault_points": struck, "operations": len(every)})
     proving.holds("each kind of call of mover and tick is among them", whether=every >= WANTED)
     seen.claim(proving)
 
 
 def _points(calls: list[str]) -> Iterator[tuple[int, str]]:
-    for at, operation in enumerate(calls, start=1):
+    for number, operation in enumerate(calls, start=1):
         changes = not operation.startswith(_READS)
         for kind in (*OF_ANY_CALL, *(OF_A_CHANGE if changes else ())):
-            yield at, kind
+            yield number, kind
         if operation in MEETS_OTHERS:
             for kind in BUSY_REASONS:
-                yield at, kind
+                yield number, kind
 
 
 def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:
@@ -94,7 +98,7 @@ def _judge(world: RedrivenWorld, seen: Observation, announced: str) -> None:
     """Verified, all are where they belong; halted, a canary has gone and no more."""
     if not world.ended or not world.settle():
         seen.wrong.append(f"{announced}: not over")
-    poison = {each for each in world.names if each.startswith("poison")}
+    poison = {name for name in world.names if name.startswith("poison")}
     is_whole = (
         set(world.consumers.processed) == world.names - poison
         and world.quarantined == poison

@@ -76,8 +76,8 @@ def _forwarded(proving: Proving, here: Cloud) -> list[Mapping[str, Any]]:
     """Redriven messages whose consumer sends each on with its attributes: those attributes."""
     world = _world(here, good=FORWARDED)
     _to_its_end(proving, "forwarded", world)
-    marks = [each.attributes for each in world.consumers.forwarded]
-    are_marked = len(marks) == FORWARDED and all(REDRIVE_MARK_NAME in each for each in marks)
+    marks = [message.attributes for message in world.consumers.forwarded]
+    are_marked = len(marks) == FORWARDED and all(REDRIVE_MARK_NAME in mark for mark in marks)
     proving.holds("forwarded: each bears the first queue's mark", whether=are_marked)
     return marks
 
@@ -86,7 +86,7 @@ def _inherited(proving: Proving, here: Cloud, marks: list[Mapping[str, Any]]) ->
     """Good messages that died in another queue, under marks that were never put on them."""
     world = _world(here, good=20, bounds=LATE)
     world.tick()
-    (own, *_) = (each.attributes for each in world.source.messages.values())
+    (own, *_) = (message.attributes for message in world.source.messages.values())
     kinds = {"forwarded": marks, "forged": [_FORGED] * FORWARDED, "own": [own] * FORWARDED}
     for kind, given in kinds.items():
         for n, attributes in enumerate(given):
@@ -106,9 +106,9 @@ def _others(proving: Proving, here: Cloud) -> None:
     for source_arn in (_ANOTHER, ""):
         _lie_there(world, (f"other {n} {source_arn}" for n in range(STRANGERS)), source_arn)
     progress = _to_its_end(proving, "others", world)
-    others = {each for each in world.names if each.startswith("other")}
+    others = {name for name in world.names if name.startswith("other")}
     whose = f"stay: {STRANGERS} of billing, {STRANGERS} sent there by hand"
-    shown = (each.hidden_until <= world.sqs.now for each in world.dead.messages.values())
+    shown = (message.hidden_until <= world.sqs.now for message in world.dead.messages.values())
     proving.holding(
         {
             "others: the source's own alone move": world.dead.bodies == others,
@@ -136,7 +136,7 @@ def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedrivePro
     """Where it ended; what it came to is noted, and how often at most one was received."""
     happened = world.happened
     for _ in world.lives():
-        received = (each.receives for each in world.dead.messages.values())
+        received = (message.receives for message in world.dead.messages.values())
         happened["most_receives"] = max(happened["most_receives"], *received, 0)
     world.settle()
     progress = world.progress
@@ -146,10 +146,10 @@ def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedrivePro
         "quarantined": progress.quarantined,
         "lost": len(world.lost),
         "calls": len(world.calls),
-        **{each: happened[each] for each in ("ticks", "most_receives", "runs_killed")},
+        **{name: happened[name] for name in ("ticks", "most_receives", "runs_killed")},
         "ended": f"{world.ended or 'not at all'}",
     }
-    proving.note({f"{name}: {each}": value for each, value in figures.items()})
+    proving.note({f"{name}: {figure}": value for figure, value in figures.items()})
     return progress
 
 

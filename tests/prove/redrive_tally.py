@@ -24,7 +24,8 @@ class Observation:
 
     def add(self, world: RedrivenWorld, announced: str) -> None:
         """Once it is over and its consumers have come to rest."""
-        mix, counts = world.mix, self.counts
+        mix = world.mix
+        counts = self.counts
         counts["runs"] += 1
         counts["runs_of_fifo_queues"] += bool(mix.groups)
         counts["messages"] += len(world.names)
@@ -47,8 +48,8 @@ class Observation:
     def claim(self, proving: Proving) -> None:
         moves_a_message = self.counts["moves"] / max(1, self.counts["messages"])
         proving.note({**self.counts, "moves_a_message": round(moves_a_message, 2)})
-        for each in self.wrong[:1]:
-            proving.figure("wrong", each)
+        for fault in self.wrong[:1]:
+            proving.figure("wrong", fault)
         beside = self.counts["sent_beside_a_task"]
         proving.holding(
             {

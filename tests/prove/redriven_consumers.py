@@ -48,22 +48,27 @@ class Consumers:
 
     def work(self, now: float) -> None:
         visibility = int(self.queue.attributes["VisibilityTimeout"])
-        done = [each for each in self.busy if each[0] <= now]
-        self.busy = [each for each in self.busy if each[0] > now]
-        for at, message, handle, until in done:
+        done = [work for work in self.busy if work[0] <= now]
+        self.busy = [work for work in self.busy if work[0] > now]
+        for done_at, message, handle, until in done:
             self.processed[message.body] += 1
             self.forwarded.append(message.copied(now))
-            if at < until:
-                self.queue.delete(handle, now if self.queue.is_fifo is False else at)
+            if done_at < until:
+                self.queue.delete(handle, now if self.queue.is_fifo is False else done_at)
         while received := self.queue.receive(10, now, visibility):
             self.busy += [
-                (now + visibility * self._share(each.body), each, each.handle, now + visibility)
-                for each in received
-                if not each.body.startswith(("poison", "parked"))
+                (
+                    now + visibility * self._share(message.body),
+                    message,
+                    message.handle,
+                    now + visibility,
+                )
+                for message in received
+                if not message.body.startswith(("poison", "parked"))
             ]
-            for each in received:
-                if each.body.startswith("parked"):
-                    self._park(each, now)
+            for message in received:
+                if message.body.startswith("parked"):
+                    self._park(message, now)
 
     def _park(self, message: Message, now: float) -> None:
         assert self.queue.dlq is not None

@@ -77,9 +77,11 @@ class RedrivenWorld:
         self.dead = self._made(f"orders-dlq{ending}")
         policy = RedrivePolicy(self.dead.arn, self.mix.receives).text
         self.source = self._made(f"orders{ending}", RedrivePolicy=policy)
-        self.source.dlq, self.source.most_receives = self.dead, self.mix.receives
-        for each in (self.source, self.dead):
-            each.copies, each.forgets = unsteady, unsteady / 10
+        self.source.dlq = self.dead
+        self.source.most_receives = self.mix.receives
+        for queue in (self.source, self.dead):
+            queue.copies = unsteady
+            queue.forgets = unsteady / 10
         self.consumers = Consumers(self.source, self.random)
         self._fill()
         self.case = self._open(self.dead.arn, SYMPTOM, State.APPLIED, redriven=True)
@@ -98,13 +100,13 @@ class RedrivenWorld:
     @property
     def quarantined(self) -> set[str]:
         return set[str]().union(
-            *(each.bodies for name, each in self.sqs.queues.items() if "-quarantine" in name)
+            *(queue.bodies for name, queue in self.sqs.queues.items() if "-quarantine" in name)
         )
 
     @property
     def lost(self) -> set[str]:
         found = set(self.consumers.processed)
-        return self.names - found.union(*(each.bodies for each in self.sqs.queues.values()))
+        return self.names - found.union(*(queue.bodies for queue in self.sqs.queues.values()))
 
     @property
     def moves(self) -> int:
@@ -122,7 +124,8 @@ class RedrivenWorld:
         return sum(times - 1 for (name, _), times in sent if name == self.source.name and times > 1)
 
     def run(self) -> RedriveRun:
-        run, before = run_of(self.cloud.account, self.mix.bounds), self._waited
+        run = run_of(self.cloud.account, self.mix.bounds)
+        before = self._waited
         return structs.replace(run, remaining_seconds=lambda: self._remaining_since(before))
 
     @property
@@ -135,7 +138,8 @@ class RedrivenWorld:
 
     def tick(self, strikes: Mapping[int, Strike] | None = None, **more: object) -> Outcome | None:
         """One call of the Lambda; None where it died or failed: the next minute calls again."""
-        case, calls = self.case, self.cloud.calls
+        case = self.case
+        calls = self.cloud.calls
         request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
         run = self.run()
         dies = _TimeIsUp(run.remaining_seconds) if self.mix.call_seconds else strikes

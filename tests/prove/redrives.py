@@ -25,7 +25,8 @@ CALLS_OF_A_TICK = 60
 
 def conserved(proving: Proving, messages: int = MESSAGES) -> None:
     """Random mixes in bad weather, until there were so many messages."""
-    seen, turn = Observation(), 0
+    seen = Observation()
+    turn = 0
     seed = SEED + proving.seed
     with cloud() as here:
         while seen.counts["messages"] < messages:
@@ -38,7 +39,7 @@ def conserved(proving: Proving, messages: int = MESSAGES) -> None:
     happened = ("runs_killed", "ticks_beside_another", "delivered_twice_at_once", "tasks_of_others")
     proving.holds(
         "runs died and met, copies were handed out, others moved too, or nothing was tried",
-        whether=all(seen.counts[each] for each in happened),
+        whether=all(seen.counts[event] for event in happened),
     )
     seen.claim(proving)
 

@@ -33,12 +33,15 @@ QUEUES = (100, 1_000, 4_000, 10_000, 30_000, 100_000, 1_000_000)
 ACCOUNTS = (1, 10, 60, 1_000, 10_000)
 EVENTS = (10**6, 10**7, 10**8, 10**9)
 # 60 accounts in two regions, of 4,000 queues each.
-STACKS, OF_A_STACK = 120, 4_000
+STACKS = 120
+OF_A_STACK = 4_000
 FAILED_SHARE = 0.01
 # Of the made-up trail of the bench: bytes a record, and by how much gzip shortens it.
-RECORD_BYTES, COMPRESSED = 1_770, 7.2
+RECORD_BYTES = 1_770
+COMPRESSED = 7.2
 # Not measured here: what an AWS call takes there, and what an EMR run takes to begin.
-AWS_CALL_SECONDS, EMR_START_SECONDS = 0.01, 90
+AWS_CALL_SECONDS = 0.01
+EMR_START_SECONDS = 90
 LOOKING_SECONDS = LAMBDA_SECONDS - MEASURING_RESERVE_SECONDS
 # One is started every ten minutes, and one that looks for longer takes the next one's turn.
 RUNS_AN_HOUR = 3
@@ -63,8 +66,10 @@ class Units(Struct, frozen=True):
 @cache
 def units() -> Units:
     """Of three rounds over an account of queues that are as `ManyQueues` says."""
-    many, at = ManyQueues(SIMULATED), datetime.fromisoformat("2026-11-16T09:00Z")
-    rounds, after = Rounds(many), list[dict[str, int]]()
+    many = ManyQueues(SIMULATED)
+    at = datetime.fromisoformat("2026-11-16T09:00Z")
+    rounds = Rounds(many)
+    after = list[dict[str, int]]()
     for hour in range(3):
         rounds.round(at + timedelta(hours=hour), Allowance(), lambda _: None)
         after.append({name: many.calls[name] for name in _OF_SQS})
@@ -96,7 +101,8 @@ def heal_seconds(way: str = "fixed queue") -> float:
 
 def _night() -> tuple[float, float]:
     """The seconds of a nightly run: before the first record, and for each with one executor."""
-    many, few = measured("2,000,000 records in 200 files"), measured("200,000 records in 20 files")
+    many = measured("2,000,000 records in 200 files")
+    few = measured("200,000 records in 20 files")
     return EMR_START_SECONDS + few, (many - few) / 1_800_000
 
 
@@ -125,7 +131,7 @@ class Month(Struct, frozen=True):
     alarms: str = "full"
 
     def idle(self) -> float:
-        return sum(each.dollars for each in _idle(self.alarms))
+        return sum(cost.dollars for cost in _idle(self.alarms))
 
     def looking(self) -> float:
         """What SQS is asked by the scan, and how long its Lambda waits for that."""
@@ -231,10 +237,16 @@ def fleet() -> str:
         Month(OF_A_STACK, of_a_day, "essential"),
     ]
     names = [name.partition(" (")[0] for name in ways[0].parts()]
-    sums = zip(names, *([*each.parts().values()] for each in ways), strict=True)
-    rows = [(name, *(format_dollars(each * STACKS) for each in of)) for name, *of in sums]
-    whole = ("**together**", *(f"**{format_dollars(each.dollars * STACKS)}**" for each in ways))
-    of_one = ("of one stack", *(format_dollars(each.dollars) for each in ways))
+    sums = zip(names, *([*month.parts().values()] for month in ways), strict=True)
+    rows = [
+        (name, *(format_dollars(dollars * STACKS) for dollars in month_sums))
+        for name, *month_sums in sums
+    ]
+    whole = (
+        "**together**",
+        *(f"**{format_dollars(month.dollars * STACKS)}**" for month in ways),
+    )
+    of_one = ("of one stack", *(format_dollars(month.dollars) for month in ways))
     heads = (
         f"a month|#as it ships without dashboards, no call logged|#{EVENTS[2]:,} calls a day logged"
     )
@@ -243,13 +255,15 @@ def fleet() -> str:
 
 def arithmetic() -> str:
     """How the sums of one stack come about."""
-    return "\n".join(f"- {each}" for each in _arithmetic())
+    return "\n".join(f"- {row}" for row in _arithmetic())
 
 
 def _arithmetic() -> Iterator[str]:
-    it, every = units(), Month(OF_A_STACK, EVENTS[2] / STACKS)
+    it = units()
+    every = Month(OF_A_STACK, EVENTS[2] / STACKS)
     asked = OF_A_STACK * it.calls
-    wanted, most = 24 * OF_A_STACK * it.metrics, Limits().scan_metrics_per_day
+    wanted = 24 * OF_A_STACK * it.metrics
+    most = Limits().scan_metrics_per_day
     yield (
         f"the scan asks SQS {OF_A_STACK:,} x {it.calls:.2f} = {asked:,.0f} times a round, in "
         f"{HOURS_PER_MONTH} rounds, at {prices.SQS_REQUEST.words}; its Lambda waits "
@@ -276,7 +290,8 @@ def of_queues() -> str:
     """One account and region."""
     rows = []
     for queues in QUEUES:
-        month, calls = Month(queues), queues * units().calls
+        month = Month(queues)
+        calls = queues * units().calls
         hours = max(1, calls / _most_calls())
         share = min(1, Limits().scan_metrics_per_day / 24 / (queues * units().metrics))
         each = "each hour" if hours == 1 else f"every {hours:.1f} h"
@@ -295,11 +310,17 @@ def of_accounts() -> str:
     rows = []
     for accounts in ACCOUNTS:
         stacks = 2 * accounts
-        full, lean = Month(OF_A_STACK), Month(OF_A_STACK, alarms="essential")
+        full = Month(OF_A_STACK)
+        lean = Month(OF_A_STACK, alarms="essential")
         sums = (full.idle(), lean.idle(), full.dollars, lean.dollars)
         queues = f"{stacks * OF_A_STACK:,}"
         rows.append(
-            (f"{accounts:,}", f"{stacks:,}", queues, *(format_dollars(stacks * e) for e in sums))
+            (
+                f"{accounts:,}",
+                f"{stacks:,}",
+                queues,
+                *(format_dollars(stacks * dollars) for dollars in sums),
+            )
         )
     heads = "#accounts|#stacks|#queues|#idle|#idle, essential|#with scans|#with scans, essential"
     return make_table(heads, rows)
@@ -309,7 +330,8 @@ def of_events() -> str:
     """Logged in one account and region."""
     rows = []
     for events in EVENTS:
-        month, workers = Month(OF_A_STACK, events), executors(events)
+        month = Month(OF_A_STACK, events)
+        workers = executors(events)
         failed = events * FAILED_SHARE / 86_400
         gigabytes = events * RECORD_BYTES / COMPRESSED / 1e9
         minutes = nightly_seconds(events, workers) / 60
@@ -332,7 +354,8 @@ class Curve(Struct, frozen=True):
 
     def points(self) -> list[float]:
         """As many as the line bends at."""
-        first, last = self.xs[0], self.xs[-1]
+        first = self.xs[0]
+        last = self.xs[-1]
         return [first * (last / first) ** (n / 120) for n in range(121)]
 
 

@@ -39,7 +39,9 @@ from tests.prove.simulated_queues import chance
 
 QUEUES = 10_000
 # Of every hundred: so many have a DLQ, a Lambda consumer, and messages that wait.
-DLQ_SHARE, CONSUMERS_SHARE, WAITING_SHARE = 50, 5, 10
+DLQ_SHARE = 50
+CONSUMERS_SHARE = 5
+WAITING_SHARE = 10
 LAMBDA_SECONDS = 900
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 _ACCOUNT = "123456789012"
@@ -125,15 +127,15 @@ class ManyQueues:
         queries = params["MetricDataQueries"]
         self.metrics += len(queries)
         names = (
-            each["MetricStat"]["Metric"]["Dimensions"][0]["Value"]
-            for each in queries
-            if each["MetricStat"]["Metric"]["Namespace"] == "AWS/SQS"
+            query["MetricStat"]["Metric"]["Dimensions"][0]["Value"]
+            for query in queries
+            if query["MetricStat"]["Metric"]["Namespace"] == "AWS/SQS"
         )
         self.measured += dict.fromkeys(names)
         at = NOW - timedelta(hours=1)
         return {
             "MetricDataResults": [
-                {"Id": each["Id"], "Timestamps": [at], "Values": [1.0]} for each in queries
+                {"Id": query["Id"], "Timestamps": [at], "Values": [1.0]} for query in queries
             ]
         }
 
@@ -223,19 +225,19 @@ class Rounds:
         self.waited = [StandStill() for _ in range(3)]
         rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
         both = zip(rates, self.waited, strict=True)
-        paces = (CallRateLimit(rate, each.sleep, each.clock) for rate, each in both)
+        paces = (CallRateLimit(rate, reader.sleep, reader.clock) for rate, reader in both)
         clients = clients_of(self.many.answer)
         consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
         no_cases = (frozenset, frozenset, lambda _: ())
         managed = list_managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
-        theirs = {each.queue_arn for each in managed}
+        theirs = {queue.queue_arn for queue in managed}
         known = read_last_scan_answers(hour, self.bucket, theirs) if self.recalls else {}
         reader = ScanReader(
             clients, NOW, Timing(), *no_cases, consent, paces=Paces(*paces), last_scan_answers=known
         )
         done = ScanResult()
-        for each in scan(managed, reader, allowance):
-            done = reduce(merge_results, (done, each))
+        for queue in scan(managed, reader, allowance):
+            done = reduce(merge_results, (done, queue))
             at(done.queues_scanned / self.many.queues)
         store_answers(Stretch(hour), self.bucket, reader.scan_answers, theirs)
         return done
@@ -243,13 +245,15 @@ class Rounds:
     @property
     def seconds(self) -> float:
         """Each has a rate of its own; SQS and Lambda are asked side by side, CloudWatch after."""
-        sqs, functions, cloudwatch = (each.seconds for each in self.waited)
+        sqs, functions, cloudwatch = (wait.seconds for wait in self.waited)
         return max(sqs, functions) + cloudwatch
 
 
 def scanned(proving: Proving, queues: int = QUEUES) -> None:
-    many, limits = ManyQueues(queues), Limits()
-    rounds, spent = Rounds(many), Counter[str]()
+    many = ManyQueues(queues)
+    limits = Limits()
+    rounds = Rounds(many)
+    spent = Counter[str]()
     worth_it = sum(may_be_harmed(many.name(n)) for n in range(queues))
 
     def may_measure(metrics: int) -> bool:
@@ -259,8 +263,11 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
 
     with proving.timed("wall_seconds"):
         done = rounds.round(NOW, Allowance(may_measure=may_measure), proving.progress)
-    seconds, harmed = rounds.seconds, [may_be_harmed(each) for each in many.measured]
-    asked, metrics, calls = max(many.asked.values()), many.metrics, Counter(many.calls)
+    seconds = rounds.seconds
+    harmed = [may_be_harmed(measured_queue) for measured_queue in many.measured]
+    asked = max(many.asked.values())
+    metrics = many.metrics
+    calls = Counter(many.calls)
     nothing = Allowance(may_measure=lambda _: False)
     for n in (1, 2):
         rounds.round(NOW + n * ONE_HOUR, nothing, proving.progress)
@@ -277,8 +284,10 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
             "metrics_asked": metrics,
         }
     )
-    lists, timeouts = calls["ListEventSourceMappings"], calls["GetFunctionConfiguration"]
-    mapped, first = queues * CONSUMERS_SHARE, sum(harmed) == worth_it and all(harmed[:worth_it])
+    lists = calls["ListEventSourceMappings"]
+    timeouts = calls["GetFunctionConfiguration"]
+    mapped = queues * CONSUMERS_SHARE
+    first = sum(harmed) == worth_it and all(harmed[:worth_it])
     budget = metrics == spent["metrics"] <= limits.scan_metrics_per_day
     counted = done.measured + len(done.skipped_arns) == done.suspects
     proving.holding(
@@ -306,7 +315,8 @@ class Changing(ManyQueues):
         return chance(f"{what} {n} {self.hour}").random() < share
 
     def attributes(self, name: str) -> dict[str, Any]:
-        n, is_dlq = _number(name), name.endswith("-dlq")
+        n = _number(name)
+        is_dlq = name.endswith("-dlq")
         if is_dlq and self._is("gone", n):
             raise ClientError({"Error": {"Code": GONE, "Message": "gone"}}, "GetQueueAttributes")
         found = super().attributes(name)
@@ -325,9 +335,9 @@ class Changing(ManyQueues):
     def get_metric_data(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Whoever receives fails, or nobody does."""
         answered = super().get_metric_data(params)
-        for each in answered["MetricDataResults"]:
-            fails = each["Id"].startswith(("sent", "received", "visible"))
-            each["Values"] = [10_000.0 * fails]
+        for metric_data_result in answered["MetricDataResults"]:
+            fails = metric_data_result["Id"].startswith(("sent", "received", "visible"))
+            metric_data_result["Values"] = [10_000.0 * fails]
         return answered
 
 
@@ -336,24 +346,32 @@ def rounds_alike(proving: Proving, queues: int = 400, rounds: int = 8) -> None:
     ways = [Rounds(Changing(queues), recalls) for recalls in (False, True)]
     found = list[list[set[tuple[str, str]]]]()
     for hour in range(rounds):
-        for way in ways:
-            cast("Changing", way.many).hour = hour
-        done = [way.round(NOW + hour * ONE_HOUR, Allowance(), lambda _: None) for way in ways]
-        found.append([{(e.queue_arn, e.symptom) for e in each.findings} for each in done])
+        for scan_function in ways:
+            cast("Changing", scan_function.many).hour = hour
+        done = [
+            scan_function.round(NOW + hour * ONE_HOUR, Allowance(), lambda _: None)
+            for scan_function in ways
+        ]
+        found.append(
+            [
+                {(finding.queue_arn, finding.symptom) for finding in result.findings}
+                for result in done
+            ]
+        )
         proving.progress(hour / rounds)
-    at_once = {each.name for each in CATALOGUE if each.detection and not _may_wait(each)}
-    pages = [[{e for e in each if e[1] in at_once} for each in both] for both in found]
-    late = sum(len(each[0] - each[1]) for each in found)
-    calls = [sum(way.many.calls[name] for name in _ASKED) for way in ways]
+    at_once = {entry.name for entry in CATALOGUE if entry.detection and not _may_wait(entry)}
+    pages = [[{pair for pair in pairs if pair[1] in at_once} for pairs in both] for both in found]
+    late = sum(len(both[0] - both[1]) for both in found)
+    calls = [sum(scan_function.many.calls[name] for name in _ASKED) for scan_function in ways]
     in_time = all(
         after[0] & before[0] <= after[1] <= after[0] | before[0]
         for before, after in pairwise(found)
     )
-    measured = sum(len(each[0]) for each in pages)
+    measured = sum(len(page[0]) for page in pages)
     proving.note(
         {
             "rounds": rounds,
-            "findings": sum(len(each[0]) for each in found),
+            "findings": sum(len(both[0]) for both in found),
             "found_by_measuring": measured,
             "found_a_round_late": late,
             "calls": calls[0],

@@ -28,9 +28,12 @@ from random import Random
 from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
-ACCOUNT, REGION = "123456789012", "us-east-1"
-MINUTE, HOUR = 60, 3600
-SILENT_AFTER_SECONDS, SLOW_TO_BEGIN_SECONDS = 6 * HOUR, 15 * MINUTE
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+MINUTE = 60
+HOUR = 3600
+SILENT_AFTER_SECONDS = 6 * HOUR
+SLOW_TO_BEGIN_SECONDS = 15 * MINUTE
 POISON_AFTER_RECEIVES = 3
 RESTART_SECONDS = 30
 SENT, RECEIVED, DELETED, EMPTY, REPEATED = (
@@ -44,9 +47,12 @@ GAUGES = {
 }
 OLDEST = "ApproximateAgeOfOldestMessage"
 GROUPS = "ApproximateNumberOfGroupsWithInflightMessages"
-NOISY, OF_QUIET = "ApproximateNumberOfNoisyGroups", "InQuietGroups"
-NOISY_IN_FLIGHT, NOISY_SHARE = 30, 0.1
-LATE_SHARE, GAUGE_IS_OFF_BY = 0.2, 0.01
+NOISY = "ApproximateNumberOfNoisyGroups"
+OF_QUIET = "InQuietGroups"
+NOISY_IN_FLIGHT = 30
+NOISY_SHARE = 0.1
+LATE_SHARE = 0.2
+GAUGE_IS_OFF_BY = 0.01
 
 
 def chance(seed: str) -> Random:
@@ -58,7 +64,9 @@ class World:
     """A clock, what happens when, and chance; it ends NOW."""
 
     def __init__(self, seed: str, hours: float = 8) -> None:
-        self.random, self.now, self.end = chance(seed), 0.0, hours * HOUR
+        self.random = chance(seed)
+        self.now = 0.0
+        self.end = hours * HOUR
         self.queues: list[Queue] = []
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self.order = count()
@@ -121,12 +129,15 @@ class Queue:
         self.is_fifo = self.name.endswith(".fifo")
         self.arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{self.name}"
         self.present = dict[Message, None]()
-        self.tally, self.held = Counter[str](), Counter[str]()
+        self.tally = Counter[str]()
+        self.held = Counter[str]()
         self._waiting = dict[str, list[tuple[float, int, Message]]]()
         self.noisy = set[str]()
         self.counted = defaultdict[str, Counter[int]](Counter)
         self.gauged = defaultdict[str, dict[int, float]](dict)
-        self._used_at, self._changed_at, self._reports_from = 0.0, 0.0, 0.0
+        self._used_at = 0.0
+        self._changed_at = 0.0
+        self._reports_from = 0.0
         self.world.queues.append(self)
         self.world.every(MINUTE, self._gauge, self.world.random.uniform(0, MINUTE))
 
@@ -153,7 +164,8 @@ class Queue:
     def _become(self, message: Message, state: str) -> None:
         self.tally[message.state] -= 1
         self.held[message.group] += (state == "in_flight") - (message.state == "in_flight")
-        message.state, self._changed_at = state, self.world.now
+        message.state = state
+        self._changed_at = self.world.now
         self.tally[state] += 1
 
     def _show(self, message: Message) -> None:
@@ -163,8 +175,8 @@ class Queue:
         first = message.order if self.is_fifo else self.world.now
         heap = self._waiting.setdefault(message.group * (self.is_fifo or self.is_fair), [])
         heappush(heap, (first, message.order, message))
-        for each in self.readers:
-            each.pull()
+        for reader in self.readers:
+            reader.pull()
 
     def lose(self, message: Message) -> None:
         """It is deleted, expires, is purged or moved away."""
@@ -203,7 +215,9 @@ class Queue:
         """The groups in which to look; of a fair queue the quiet ones first, each by its oldest."""
         if self.is_fair:
             least = max(NOISY_IN_FLIGHT, NOISY_SHARE * self.tally["in_flight"])
-            self.noisy |= {each for each in self._waiting if each and self.held[each] >= least}
+            self.noisy |= {
+                message for message in self._waiting if message and self.held[message] >= least
+            }
             self.noisy &= self._waiting.keys()
             return sorted(self._waiting, key=lambda e: (e in self.noisy, self._waiting[e][0][:2]))
         return list(self._waiting)
@@ -230,21 +244,24 @@ class Queue:
         if is_held or (not self.is_fifo and handle == message.handle):
             self.lose(message)
         if self.is_fifo:
-            for each in self.readers:
-                each.pull()
+            for reader in self.readers:
+                reader.pull()
 
     def _gauge(self) -> None:
-        now, random = self.world.now, self.world.random
+        now = self.world.now
+        random = self.world.random
         if not self.present and now - self._used_at > SILENT_AFTER_SECONDS:
             self._reports_from = inf
         elif self._reports_from == inf:
             self._reports_from = now + random.uniform(0, SLOW_TO_BEGIN_SECONDS)
         if now < self._reports_from:
-            for each in self.counted.values():
-                each.pop(int(now // MINUTE), None)
+            for counter in self.counted.values():
+                counter.pop(int(now // MINUTE), None)
             return
         often = inf if self.is_fifo else POISON_AFTER_RECEIVES
-        oldest = next((e.arrived_at for e in self.present if e.receives <= often), now)
+        oldest = next(
+            (message.arrived_at for message in self.present if message.receives <= often), now
+        )
         exact = {metric: self.tally[state] for state, metric in GAUGES.items()}
         off = GAUGE_IS_OFF_BY * (now - self._changed_at < MINUTE)
         gauged = {
@@ -252,10 +269,18 @@ class Queue:
         }
         groups = {GROUPS: sum(n > 0 for n in self.held.values())} if self.is_fifo else {}
         if self.is_fair:
-            quiet = [e for e in self.present if e.group not in self.noisy and e.receives <= often]
+            quiet = [
+                message
+                for message in self.present
+                if message.group not in self.noisy and message.receives <= often
+            ]
             groups = {NOISY: len(self.noisy)}
-            groups[GAUGES["visible"] + OF_QUIET] = sum(e.state == "visible" for e in quiet)
-            groups[OLDEST + OF_QUIET] = int(now - min((e.arrived_at for e in quiet), default=now))
+            groups[GAUGES["visible"] + OF_QUIET] = sum(
+                message.state == "visible" for message in quiet
+            )
+            groups[OLDEST + OF_QUIET] = int(
+                now - min((message.arrived_at for message in quiet), default=now)
+            )
         for name, value in {**gauged, **groups, OLDEST: int(now - oldest)}.items():
             self.gauged[name][int(now // MINUTE)] = value
 
@@ -264,7 +289,8 @@ class Queue:
         if metric in self.gauged:
             points = self.gauged[metric]
         else:
-            random, points = chance(f"{self.name} {metric}"), dict[int, float]()
+            random = chance(f"{self.name} {metric}")
+            points = dict[int, float]()
             for minute, value in sorted(self.counted[metric].items()):
                 late = int(value * LATE_SHARE * random.random())
                 points[minute] = points.get(minute, 0) + value - late
@@ -273,7 +299,7 @@ class Queue:
             yield self.world.moment(minute * MINUTE), float(round(shown))
 
     def attributes(self) -> dict[str, str]:
-        sources = tuple(each.arn for each in self.world.queues if each.dlq is self)
+        sources = tuple(queue.arn for queue in self.world.queues if queue.dlq is self)
         numbers = {
             "VisibilityTimeout": self.visibility_seconds,
             "MessageRetentionPeriod": self.retention_seconds,
@@ -308,9 +334,9 @@ class Function:
     throttles: list[float] = field(default_factory=list)
 
     def figure(self, metric: str, statistic: str, since: float) -> list[float]:
-        runs = [(seconds, failed) for at, seconds, failed in self.runs if at >= since]
+        runs = [(seconds, failed) for begun_at, seconds, failed in self.runs if begun_at >= since]
         if metric == "Throttles":
-            return [float(sum(at >= since for at in self.throttles))] if runs else []
+            return [float(sum(throttle >= since for throttle in self.throttles))] if runs else []
         if not runs:
             return []
         if metric == "Duration":
@@ -319,7 +345,10 @@ class Function:
         return [float(sum(failed for _, failed in runs) if metric == "Errors" else len(runs))]
 
 
-DONE, FAILS, CRASHES, TWICE = "done", "fails", "crashes", "twice"
+DONE = "done"
+FAILS = "fails"
+CRASHES = "crashes"
+TWICE = "twice"
 
 
 @dataclass(eq=False)
@@ -348,7 +377,8 @@ class Consumer:
         """Whatever it holds then is left to the visibility timeout."""
 
         def restart() -> None:
-            self.release, self.busy = self.release + 1, 0
+            self.release = self.release + 1
+            self.busy = 0
             self.down_until = self.world.now + takes_seconds
 
         self.world.at(at, restart)
@@ -381,8 +411,8 @@ class Consumer:
             return
         work_seconds = got[0][0].work_seconds
         seconds = self.work() if work_seconds is None else work_seconds
-        for each in got if self.heartbeats else ():
-            self.queue.hide(*each, seconds + self.queue.visibility_seconds)
+        for message in got if self.heartbeats else ():
+            self.queue.hide(*message, seconds + self.queue.visibility_seconds)
         finish = partial(self._finish, got, release)
         self.world.at(self.world.now + max(seconds, 0.01), finish)
 
@@ -402,7 +432,8 @@ class Consumer:
 
     def _invoke(self, got: list[tuple[Message, int]], release: int) -> None:
         """Lambda deletes what succeeded when the function has answered."""
-        function, now = self.function, self.world.now
+        function = self.function
+        now = self.world.now
         assert function is not None
         if self.world.random.random() < function.throttled(now):
             function.throttles.append(now)
@@ -413,12 +444,13 @@ class Consumer:
             for message, _ in got
         )
         failed = {message for message, _ in got if self.outcome(message) != DONE}
-        late, ran = seconds > function.timeout_seconds, min(seconds, function.timeout_seconds)
+        late = seconds > function.timeout_seconds
+        ran = min(seconds, function.timeout_seconds)
 
         def answer() -> None:
             reported = function.reports_items and not late
             function.runs.append((self.world.now, ran, late or bool(failed and not reported)))
-            done = [each for each in got if not late and (reported or not failed)]
+            done = [message for message in got if not late and (reported or not failed)]
             for message, handle in done:
                 if message not in failed:
                     self.queue.delete(message, handle)

@@ -54,8 +54,10 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
         for bodies in batches(account, queue_arn, calls, seconds):
             again += len(lambda_.deliver(bodies))
             proving.progress(lambda_.invocations * BATCH_MESSAGES / calls)
-    made, transitions = lambda_.calls, len(account.transitions())
-    puts, pages = made.of("s3", "PutObject"), made.of("sns", "Publish")
+    made = lambda_.calls
+    transitions = len(account.transitions())
+    puts = made.of("s3", "PutObject")
+    pages = made.of("sns", "Publish")
     proving.note(
         {
             "failed_calls": calls,
@@ -105,7 +107,8 @@ def observed(proving: Proving, calls: int = CALLS) -> None:
         # In observe mode nothing is open, so it is told again once a cooldown.
         spread = 2 * (1 + int(seconds / SPREAD_NOTED_EVERY.total_seconds()))
         most = CASE_STORE_WRITES_OF_A_TRANSITION * tellings + spread
-        told, few = len(account.transitions()), lambda_.calls.case_store_writes <= most
+        told = len(account.transitions())
+        few = lambda_.calls.case_store_writes <= most
         stands = account.visibility(queue_arn) == 30
         proving.holding(
             {

@@ -48,7 +48,9 @@ class StruckCalls:
     def run(self, strikes: Mapping[int, Strike] | None = None) -> Iterator[None]:
         """One process, which may run in the midst of another."""
         before = self.strikes, self.heard, self.is_dead
-        self.strikes, self.heard, self.is_dead = strikes or {}, [], False
+        self.strikes = strikes or {}
+        self.heard = []
+        self.is_dead = False
         try:
             yield
         finally:

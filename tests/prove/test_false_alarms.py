@@ -7,7 +7,8 @@ from tests.prove.false_alarms import INDISTINCT, MARKED, PAGE
 
 
 def test_false_alarm_page_lists_indistinct_symptoms_and_failure_modes_lists_every_symptom() -> None:
-    text, modes = PAGE.read_text(), PAGE.with_name("failure-modes.md").read_text()
+    text = PAGE.read_text()
+    modes = PAGE.with_name("failure-modes.md").read_text()
     assert MARKED.search(text)
-    assert [each.name for each in CATALOGUE if f"(runbooks/{each.name}.md)" not in modes] == []
+    assert [entry.name for entry in CATALOGUE if f"(runbooks/{entry.name}.md)" not in modes] == []
     assert [name for name, _ in INDISTINCT if f"*{name}*" not in text] == []

@@ -118,7 +118,7 @@ def test_product_guards_have_unique_names_and_can_all_be_removed() -> None:
         sum("PolicyWriter._refuse_unless_pinned: _make_pin_refusal" in name for name in names) == 5
     )
     for module in {guard.module for guard in guards}:
-        refusals = [each for each in guards if each.module == module and each.is_refusal]
+        refusals = [guard for guard in guards if guard.module == module and guard.is_refusal]
         assert with_removable((ROOT / path_of(module)).read_text(), refusals)
 
 
@@ -197,10 +197,11 @@ def test_recording_lists_guards_run_by_no_test_or_only_by_tests_of_other_package
 ) -> None:
     guards = guards_in("mendq.heal.made_up", SOURCE)
     by_name = {guard.name.removeprefix("mendq.heal.made_up."): guard for guard in guards}
-    frozen, once = _line('"frozen"'), _line('"once"')
+    frozen = _line('"frozen"')
+    once = _line('"once"')
     slow, near, far = (
-        f"tests/{each}"
-        for each in (
+        f"tests/{test_id}"
+        for test_id in (
             "heal/test_a.py::test_slow",
             "heal/test_a.py::test_near",
             "aws/test_b.py::test_far",
@@ -227,7 +228,7 @@ def test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_pa
 ) -> None:
     """This one names `frozen`."""
     guards = guards_in("mendq.heal.made_up", SOURCE)
-    (guard,) = (each for each in guards if each.what == "Refuse frozen")
+    (guard,) = (guard for guard in guards if guard.what == "Refuse frozen")
     name = "test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_package"
     here = f"{Path(__file__).relative_to(ROOT)}::{name}"
     near = "tests/heal/test_that_is_not_there.py::test_a"
@@ -256,11 +257,9 @@ def test_guard_gate_passes_if_every_guard_is_run_and_every_removal_noticed() -> 
 
 
 def test_guard_gate_names_guards_never_run_never_produced_or_removed_unnoticed() -> None:
-    branch, unproduced, unnoticed = (
-        "made_up.caught: except ValueError",
-        "made_up.plain: Refuse frozen",
-        "made_up.listed: Ignore a",
-    )
+    branch = "made_up.caught: except ValueError"
+    unproduced = "made_up.plain: Refuse frozen"
+    unnoticed = "made_up.listed: Ignore a"
     answers = _noticed(unproduced)
     answers[unnoticed] = {"verdict": Verdict.UNNOTICED, "tests": ["tests/x.py::test_a"]}
     failures = _judged(Findings({branch, unproduced}, answers=answers))
@@ -304,7 +303,8 @@ def test_reviewed_list_rejects_duplicates_weak_reasons_and_more_than_15_entries(
 
 def test_reviewed_list_rejects_refusals_that_protect_a_queue_from_changes() -> None:
     for package in NEVER_LISTED:
-        refusal, other = guards_in(package, "def f():\n    return Ignore('a', 'b')\n"), GUARDS
+        refusal = guards_in(package, "def f():\n    return Ignore('a', 'b')\n")
+        other = GUARDS
         (fault,) = faults_in([Entry(refusal[0].name, REASON)], [*refusal, *other])
         assert "Write a test" in fault
     branch = guards_in(

@@ -20,7 +20,8 @@ from tests.prove.world import world
 
 NAME = "orders.fifo"
 # What one spells otherwise than the other: tokens, and the times of a queue's attributes.
-_TOKENS, _TIMES = re.compile(r"\b[0-9a-f]{32}\b"), re.compile(r"\b1\d{9}\.0\b")
+_TOKENS = re.compile(r"\b[0-9a-f]{32}\b")
+_TIMES = re.compile(r"\b1\d{9}\.0\b")
 
 
 def _life(account: Account, queue: str, case_id: Any) -> Iterator[Any]:
@@ -29,7 +30,7 @@ def _life(account: Account, queue: str, case_id: Any) -> Iterator[Any]:
     def minutes(later: int) -> list[str]:
         account.later(minutes=later)
         done = follow_up(make_context(account), OWNERS, lambda: 60)
-        return [repr(each) for each in (*done.moved_cases, *done.errors.values())]
+        return [repr(outcome) for outcome in (*done.moved_cases, *done.errors.values())]
 
     account.later(minutes=5)
     fail_calls(account, queue, "a")
@@ -79,7 +80,7 @@ def test_memory_account_gives_the_same_answers_and_items_as_moto_for_a_whole_cas
         ours.queues[NAME] = attributes, {"mendq": "propose"}
 
         def case_id() -> str:
-            found = (each["case_id"]["S"] for each in ours.items.values() if "case_id" in each)
+            found = (item["case_id"]["S"] for item in ours.items.values() if "case_id" in item)
             return str(next(found))
 
         assert [*_life(account, queue, case_id)] == lived

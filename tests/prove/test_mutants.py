@@ -62,8 +62,10 @@ def test_no_mutant_uses_a_name_that_its_module_does_not_define(tmp_path: Path) -
 
 
 def test_no_two_mutants_plant_the_same_fault() -> None:
-    mutants = [each for selection in SELECTIONS for each in selection.mutants]
-    assert len({(each.module, each.function, each.fault) for each in mutants}) == len(mutants)
+    mutants = [mutant for selection in SELECTIONS for mutant in selection.mutants]
+    assert len({(mutant.module, mutant.function, mutant.fault) for mutant in mutants}) == len(
+        mutants
+    )
 
 
 def test_mutants_proof_fails_if_one_mutant_survives() -> None:

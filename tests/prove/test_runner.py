@@ -44,9 +44,10 @@ def _crashes(proving: Proving) -> None:
 
 def _shown_of(tmp_path: Path, *proofs: Callable[[Proving], None]) -> tuple[dict[str, Any], str]:
     """What is retained of these proofs, and what people see."""
-    shown, figures = tmp_path / "shown", tmp_path / "build" / "figures.json"
+    shown = tmp_path / "shown"
+    figures = tmp_path / "build" / "figures.json"
     with shown.open("w") as file:
-        made = [Proof(each.__name__, "It holds.", each) for each in proofs]
+        made = [Proof(proof.__name__, "It holds.", proof) for proof in proofs]
         keep(run(made, Console(file=file)), figures)
     return json.loads(figures.read_text()), shown.read_text()
 
@@ -54,7 +55,7 @@ def _shown_of(tmp_path: Path, *proofs: Callable[[Proving], None]) -> tuple[dict[
 def test_proof_holds_only_if_claims_were_made_and_all_held(tmp_path: Path) -> None:
     retained, shown = _shown_of(tmp_path, _fails, _asks_nothing, _crashes, _holds)
     assert retained["holds"] is False
-    assert [each["holds"] for each in retained["proofs"]] == [False, False, False, True]
+    assert [proof["holds"] for proof in retained["proofs"]] == [False, False, False, True]
     assert shown.count("not so:") == 3
     retained, shown = _shown_of(tmp_path, _holds)
     assert retained["holds"] is True

@@ -89,7 +89,8 @@ class World:
         )
 
     def _taken(self) -> list[dict[str, str]]:
-        waiting, self.asked = self.asked, []
+        waiting = self.asked
+        self.asked = []
         return waiting if self.heal_is_up else []
 
     def _answer(self, request: Mapping[str, Any]) -> bool:
@@ -138,8 +139,8 @@ def world() -> Iterator[World]:
             account.clients.functions,
             account.clients.functions_with_long_timeout,
         ]
-        for each in callers:
-            each.meta.events.register(INVOKE, made.invoked)
+        for caller in callers:
+            caller.meta.events.register(INVOKE, made.invoked)
         moves: Any = account.clients.sqs.meta.events
         moves.register(MOVE_TASK_LIST_EVENT, _no_moves)
         analyzer = Analyzer(account)
@@ -147,6 +148,6 @@ def world() -> Iterator[World]:
             yield made
         finally:
             analyzer.leave()
-            for each in callers:
-                each.meta.events.unregister(INVOKE, made.invoked)
+            for caller in callers:
+                caller.meta.events.unregister(INVOKE, made.invoked)
             moves.unregister(MOVE_TASK_LIST_EVENT, _no_moves)

@@ -22,7 +22,8 @@ def lived(reason: str, strike_at: int, times: int) -> tuple[str, Counter[str]]:
     with redriving() as here:
         here.begun(*texts(MESSAGES))
         busy = BusyCaseStore(here.account, reason, strike_at, times=times)
-        came, failed = Counter[str](), 0
+        came = Counter[str]()
+        failed = 0
         for _ in range(30):
             try:
                 if here.tick().case is not None:
@@ -30,7 +31,7 @@ def lived(reason: str, strike_at: int, times: int) -> tuple[str, Counter[str]]:
             except CaseStoreUnavailable:
                 failed += 1
             here.account.later(minutes=2)
-            came.update(each.body for each in here.taken_away(here.source))
+            came.update(message.body for message in here.taken_away(here.source))
         assert failed <= 1
         busy.leave()
         assert here.state is State.VERIFIED, here.progress

@@ -58,10 +58,12 @@ def retention(world: Redriving) -> int:
 def test_redrive_start_with_valid_queues_raises_dlq_retention_and_moves_no_message(
     world: Redriving,
 ) -> None:
-    before = {each: world.account.attributes(each) for each in (world.source, world.dlq)}
-    world.tasks[:] = [{"Status": each} for each in ("COMPLETED", "CANCELLED", "FAILED")]
+    before = {
+        queue_arn: world.account.attributes(queue_arn) for queue_arn in (world.source, world.dlq)
+    }
+    world.tasks[:] = [{"Status": status} for status in ("COMPLETED", "CANCELLED", "FAILED")]
     assert start(world, world.back()) is None
-    assert {each: world.account.attributes(each) for each in before} == before
+    assert {queue_arn: world.account.attributes(queue_arn) for queue_arn in before} == before
     assert start(world) is None
     assert retention(world) == LONGEST
 

@@ -25,7 +25,8 @@ def test_redrive_receives_and_moves_no_message_before_the_change_calendar_opens(
     here: Redriving, state: str
 ) -> None:
     here.begun(*texts(9))
-    calendar, calls = ChangeCalendar(here.account, state), calls_of(here.account)
+    calendar = ChangeCalendar(here.account, state)
+    calls = calls_of(here.account)
     answer = here.tick().document()
     assert (answer["moved"], here.progress.moved) == (0, 0)
     assert NOT_OPEN[state] in answer["reason"]
@@ -45,7 +46,8 @@ def test_running_redrive_waits_without_escalating_while_the_change_calendar_is_c
     assert here.progress.moved == 5
     here.account.later(minutes=1)
     here.consume()
-    calendar, calls = ChangeCalendar(here.account, state), calls_of(here.account)
+    calendar = ChangeCalendar(here.account, state)
+    calls = calls_of(here.account)
     for _ in range(6):
         outcome = here.tick()
         assert (outcome.case, outcome.sent_back_count, outcome.quarantined_count) == (None, 0, 0)

@@ -36,9 +36,9 @@ def test_fifo_group_is_clear_only_if_its_messages_died_together_alone_and_in_the
     groups = grouped(drawn)
     unclear = {group.group_id for group in find_unclear_groups(groups, groups, groups)}
     for name in groups.keys() - unclear:
-        own = [seconds for of, seconds, _ in drawn if of == name]
-        others = [seconds for of, seconds, _ in drawn if of != name]
-        assert all(is_from_source for of, _, is_from_source in drawn if of == name)
+        own = [seconds for group_name, seconds, _ in drawn if group_name == name]
+        others = [seconds for group_name, seconds, _ in drawn if group_name != name]
+        assert all(is_from_source for group_name, _, is_from_source in drawn if group_name == name)
         assert max(own) - min(own) <= LONGEST_ARRIVAL_TIME_OF_BATCH.total_seconds()
         assert all(abs(mine - other) > 60 for mine in own for other in others)
 
@@ -61,7 +61,7 @@ def test_first_message_of_a_fifo_group_is_the_first_one_sqs_returned(
 ) -> None:
     firsts = {name: group.first_message_id for name, group in grouped(drawn).items()}
     for name, first_id in firsts.items():
-        assert first_id == f"m-{[of for of, _, _ in drawn].index(name)}"
+        assert first_id == f"m-{[group_name for group_name, _, _ in drawn].index(name)}"
 
 
 def test_no_fifo_group_is_unclear_if_none_is_to_be_redriven() -> None:

@@ -66,7 +66,8 @@ def decided(
     rate: float | None = 50,
     **over: Any,
 ) -> Decision:
-    dlq, to = queue(DEAD, waiting), queue(source, visible, delay=5)
+    dlq = queue(DEAD, waiting)
+    to = queue(source, visible, delay=5)
     return decide(
         RedriveSituation(
             before, NOW, dlq, to, bounds, deletes_per_second=rate, sample=found, **over
@@ -83,7 +84,7 @@ def stage_of(*asked: Any, **over: Any) -> Stage:
 
 
 def returned(number: int) -> tuple[Any, ...]:
-    return tuple(message(f"back {at}") for at in range(number))
+    return tuple(message(f"back {index}") for index in range(number))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,8 @@ def test_redrive_halts_after_three_ticks_in_a_row_without_result() -> None:
         assert (then, going.waits.fruitless) == (Action.TAKE_SAMPLE, died)
     halted = after(going, None, waiting=70)
     assert (halted.stage, halted.because) == (Stage.HALTED, TICKS_ENDED_EARLY_REASON)
-    before, refused = going.change_waits(fruitless=2), (UnmovedMessage("m", "AccessDenied", "no"),)
+    before = going.change_waits(fruitless=2)
+    refused = (UnmovedMessage("m", "AccessDenied", "no"),)
     found_none = before.count_move(MoveResult(), NOW, is_sample_short=False)
     assert after(found_none, None).because == TICKS_ENDED_EARLY_REASON
     for put in (MoveResult(moved_count=1), MoveResult(unmoved_messages=refused)):
@@ -153,7 +155,8 @@ def test_fifo_redrive_halts_if_the_dlq_holds_more_messages_than_expected() -> No
 
 @STAGES
 def test_tick_samples_the_dlq_first_unless_frozen_or_another_move_task_runs(stage: Stage) -> None:
-    before, no = progress(stage), Blocker("no", is_for_good=True)
+    before = progress(stage)
+    no = Blocker("no", is_for_good=True)
     assert decided(before, None) == (before.change_waits(fruitless=1), Action.TAKE_SAMPLE)
     for over, why in (
         ({"freeze_reason": "an incident"}, "changes are frozen: an incident"),
@@ -275,11 +278,12 @@ def _waits_with_patience(
 
 @STAGES
 def test_redrive_halts_after_an_hour_without_deletes_or_blocked(stage: Stage) -> None:
-    before, blind = progress(stage, stage_moved=0), Blocker("SQS does not answer")
+    before = progress(stage, stage_moved=0)
+    blind = Blocker("SQS does not answer")
     for rate in (None, 0):
         _waits_with_patience(before, NO_DELETES_REASON, "consumers_since", rate=rate)
-    for found in (None, EMPTY):
-        _waits_with_patience(before, blind.reason, "blocked_since", found, blocker=blind)
+    for sample in (None, EMPTY):
+        _waits_with_patience(before, blind.reason, "blocked_since", sample, blocker=blind)
 
 
 def test_redrive_of_an_empty_dlq_soaks_then_finishes_with_a_summary() -> None:
@@ -287,7 +291,7 @@ def test_redrive_of_an_empty_dlq_soaks_then_finishes_with_a_summary() -> None:
     soaking = progress(soak_ends_at=NOW + timedelta(seconds=1))
     assert stage_of(soaking, waiting=0) is Stage.SOAK, "its soak still has to be over"
     whose = (f"{SOURCE}-2", None, f"{SOURCE}-2", SOURCE, "")
-    stays = tuple(message("one", source_arn=each) for each in whose)
+    stays = tuple(message("one", source_arn=source_arn) for source_arn in whose)
     done = after(
         progress(returned=2), DlqSample(staying_messages=stays, newly_dead_count=1), waiting=5
     )
@@ -331,7 +335,7 @@ AT = {"began_at": "2026-11-21T12:00:00Z"}
         {"stage": "nowhere"},
         {"current": AT},
         {"current": {"began_at": "2026-11-21T12:00:00", "size": 5}},
-        *({"current": {**AT, "size": each}} for each in ("5", True, -1, 5.0)),
+        *({"current": {**AT, "size": size}} for size in ("5", True, -1, 5.0)),
         {"stage": "soak", "current": {**AT, "size": 5}},
         {"moved": 10**400},
         {"rate_per_second": float("nan")},

@@ -347,7 +347,7 @@ def _strict_form(value: object) -> object:
     if isinstance(value, list):
         return ("array", tuple(map(_strict_form, value)))
     if isinstance(value, dict):
-        return ("object", frozenset((name, _strict_form(of)) for name, of in value.items()))
+        return ("object", frozenset((name, _strict_form(member)) for name, member in value.items()))
     if isinstance(value, bool) or value is None:
         return ("word", repr(value))
     return ("number", Fraction(value)) if isinstance(value, int | float) else ("text", value)
@@ -372,7 +372,7 @@ def _retyped(value: object) -> object:
     if isinstance(value, list):
         return [_retyped(member) for member in value]
     if isinstance(value, dict):
-        return {name: _retyped(of) for name, of in value.items()}
+        return {name: _retyped(member) for name, member in value.items()}
     if isinstance(value, bool):
         return int(value)
     return bool(value) if isinstance(value, int | float) and value in (0, 1) else value

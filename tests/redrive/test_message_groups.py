@@ -32,16 +32,27 @@ SAMPLES = st.lists(
         source_arn=st.sampled_from([None, SOURCE, DEAD]),
     ),
     max_size=8,
-).map(lambda them: [structs.replace(each, message_id=f"m-{n}") for n, each in enumerate(them)])
+).map(
+    lambda them: [
+        structs.replace(sample_message, message_id=f"m-{n}")
+        for n, sample_message in enumerate(them)
+    ]
+)
 
 
 def taken(where: str, sample: list[Message]) -> list[Message]:
-    return [each for each in sample if parse_filter(where).match_message(each, NOW).matches]
+    return [
+        candidate
+        for candidate in sample
+        if parse_filter(where).match_message(candidate, NOW).matches
+    ]
 
 
 def by(way: str, sample: list[Message], *, bodies: bool = False) -> list[MessageGroup]:
     return [
-        each for each in group_messages(sample, NOW, should_group_by_text=bodies) if each.by == way
+        group_message
+        for group_message in group_messages(sample, NOW, should_group_by_text=bodies)
+        if group_message.by == way
     ]
 
 
@@ -50,13 +61,13 @@ def test_filter_proposed_for_a_message_group_matches_exactly_the_messages_of_tha
     sample: list[Message], bodies: bool
 ) -> None:
     groups = group_messages(sample, NOW, should_group_by_text=bodies)
-    for each in groups:
-        assert each.where.isascii()
-        assert each.where.isprintable()
-        assert not each.where or taken(each.where, sample) == list(each.messages)
-    shown = [each for each in groups if each.by == "body"]
+    for group in groups:
+        assert group.where.isascii()
+        assert group.where.isprintable()
+        assert not group.where or taken(group.where, sample) == list(group.messages)
+    shown = [group for group in groups if group.by == "body"]
     assert len(shown) == MAXIMUM_GROUPS_PER_GROUPING_WAY or sum(
-        len(each.messages) for each in shown
+        len(group.messages) for group in shown
     ) == len(sample)
 
 
@@ -66,13 +77,14 @@ def test_message_groups_never_show_values_from_message_bodies(
 ) -> None:
     texts = ("s3cret", json.dumps(secrets), json.dumps({"Message": json.dumps(secrets)}))
     told = [structs.replace(message(text), attributes={}) for text in texts]
-    for each in by(
-        "body", [structs.replace(one, message_id=f"m-{n}") for n, one in enumerate(told)]
+    for group in by(
+        "body",
+        [structs.replace(told_message, message_id=f"m-{n}") for n, told_message in enumerate(told)],
     ):
         for text in (
-            each.what,
-            each.where,
-            *(describe_body_outline(one.body) for one in each.messages),
+            group.what,
+            group.where,
+            *(describe_body_outline(grouped_message.body) for grouped_message in group.messages),
         ):
             assert "s3cret" not in text
             assert "73" not in text
@@ -97,14 +109,15 @@ def test_messages_are_grouped_by_field_names_and_json_types_of_their_bodies(body
     alone = group_messages([message("m", body=body)], NOW)[0]
     assert alone.what == SHAPES[body]
     assert alone.where.startswith("shape(body) == ")
-    others = [each for each in SHAPES if SHAPES[each] != SHAPES[body]]
-    assert taken(alone.where, [message("o", body=each) for each in others]) == []
+    others = [shape for shape in SHAPES if SHAPES[shape] != SHAPES[body]]
+    assert taken(alone.where, [message("o", body=other) for other in others]) == []
 
 
 @given(DOCUMENTS, DOCUMENTS)
 def test_filter_of_a_body_shape_matches_no_body_of_another_shape(one: Any, other: Any) -> None:
     (first, second) = (
-        group_messages([message("m", body=json.dumps(each))], NOW)[0] for each in (one, other)
+        group_messages([message("m", body=json.dumps(document))], NOW)[0]
+        for document in (one, other)
     )
     if not first.where:
         assert first.what == "JSON that holds NaN, Infinity or too large a number"
@@ -116,7 +129,7 @@ def test_filter_of_a_body_shape_matches_no_body_of_another_shape(one: Any, other
 def test_message_group_with_a_very_large_body_shape_gets_no_filter() -> None:
     large = json.dumps({f"a rather long name {n}": n for n in range(200)})
     sample = [message("large", body=large), message("small", body='{"a": 1}')]
-    assert [bool(each.where) for each in by("body", sample)] == [False, True]
+    assert [bool(group.where) for group in by("body", sample)] == [False, True]
 
 
 def test_error_texts_that_differ_only_in_numbers_and_ids_form_one_group() -> None:
@@ -125,7 +138,7 @@ def test_error_texts_that_differ_only_in_numbers_and_ids_form_one_group() -> Non
 
     sample = [failing(n, f"Order {n} timed out after {n * 7} ms") for n in range(30)]
     sample += [failing(30, "declined"), failing(31, f"id {'a1' * 16} unknown\n  at line 7")]
-    found = {each.what: len(each.messages) for each in by("error", sample)}
+    found = {group.what: len(group.messages) for group in by("error", sample)}
     assert found == {
         "ERROR_MESSAGE: Order # timed out after # ms": 30,
         "ERROR_MESSAGE: declined": 1,

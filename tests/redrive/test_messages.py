@@ -56,7 +56,7 @@ def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None
 @pytest.mark.parametrize(
     ("value", "data_type"),
     [
-        *(({**SENT, "redrive_count": each}, "String") for each in ("3", -3, True)),
+        *(({**SENT, "redrive_count": count}, "String") for count in ("3", -3, True)),
         ({**SENT, "source": OTHER}, "String"),
         ("3", "Number"),
         (b"3", "Binary"),
@@ -92,8 +92,8 @@ def under(mark: Message, body: str = "another", **over: Any) -> Message:
             (SOURCE, "another case", MARKER.seal_key),
             (OTHER, "case", MARKER.seal_key),
         )),
-        *((bearing(REDRIVE_MARK_NAME, {**SENT, "seal": each}), False)
-          for each in ("", "é", "\ud800")),
+        *((bearing(REDRIVE_MARK_NAME, {**SENT, "seal": seal}), False)
+          for seal in ("", "é", "\ud800")),
         (bearing(REDRIVE_MARK_NAME, SENT), False),
         (OLD, False),
     ],
@@ -142,7 +142,9 @@ def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
 
 ROOM = MARKER.mark_redriven(message("x", body="")).size_bytes
 LONGEST = message("x", body="é" * ((MOST_BYTES - ROOM) // 2))
-STRANGERS = [message("stranger", source_arn=each) for each in (None, "", DEAD, f"{SOURCE}-2")]
+STRANGERS = [
+    message("stranger", source_arn=source_arn) for source_arn in (None, "", DEAD, f"{SOURCE}-2")
+]
 NINE = {f"a{n}": MessageAttribute("String", "x") for n in range(9)}
 TEN = {**NINE, "a9": NINE["a0"]}
 
@@ -161,9 +163,9 @@ TEN = {**NINE, "a9": NINE["a0"]}
         (message("full", attributes=TEN), "stuck"),
         (message("nine", attributes=NINE), "waits"),
         (MARKER.mark_redriven(message("x", body="x" * (MOST_BYTES + 1))), "returned"),
-        *((each, "stuck") for each in STRANGERS),
-        *((MARKER.mark_redriven(each), "stuck") for each in STRANGERS[2:]),
-        *((MARKER.mark_redriven(each), "returned") for each in STRANGERS[:2]),
+        *((stranger, "stuck") for stranger in STRANGERS),
+        *((MARKER.mark_redriven(stranger), "stuck") for stranger in STRANGERS[2:]),
+        *((MARKER.mark_redriven(stranger), "returned") for stranger in STRANGERS[:2]),
     ],
 )
 @pytest.mark.parametrize("is_fifo", [False, True])
@@ -188,18 +190,19 @@ def test_fifo_messages_behind_a_stuck_message_stay_and_other_groups_are_sendable
         message("a2", group_id="a"),
         MARKER.mark_redriven(message("a3", group_id="a")),
     ]
-    fifo, standard = sample(messages, is_fifo=True), sample(messages)
-    assert [each.body for each in fifo.sendable_messages] == ["b1"]
-    assert [each.body for each in fifo.staying_messages] == ["a1", "a2"]
-    assert [each.body for each in fifo.returned_messages] == ["a3"]
-    assert [each.body for each in standard.sendable_messages] == ["b1", "a2"]
-    assert [each.body for each in standard.staying_messages] == ["a1"]
+    fifo = sample(messages, is_fifo=True)
+    standard = sample(messages)
+    assert [sendable_message.body for sendable_message in fifo.sendable_messages] == ["b1"]
+    assert [staying_message.body for staying_message in fifo.staying_messages] == ["a1", "a2"]
+    assert [returned_message.body for returned_message in fifo.returned_messages] == ["a3"]
+    assert [sorted_message.body for sorted_message in standard.sendable_messages] == ["b1", "a2"]
+    assert [sorted_message.body for sorted_message in standard.staying_messages] == ["a1"]
 
 
 @pytest.mark.parametrize(
     "over",
     [
-        *({"redrive_count": each} for each in ("1", True, -1, 1.0)),
+        *({"redrive_count": count} for count in ("1", True, -1, 1.0)),
         {"why": None},
         {"why": "x" * 9_000},
     ],

@@ -79,7 +79,7 @@ def move(here: Redriving, takes: Callable[[Message], bool] = lambda _: True) -> 
     done = MoveResult()
     with mover_of(here) as mover:
         while messages := mover.receive_new_messages(10):
-            chosen = [each for each in messages if takes(each)]
+            chosen = [message for message in messages if takes(message)]
             done = sum(mover.move_messages(chosen, to_source(here)), done)
     return done
 
@@ -91,7 +91,7 @@ def answers(here: Redriving, change: Callable[[dict[str, Any]], object]) -> None
 
 
 def bodies(messages: list[Message]) -> list[str]:
-    return [each.body for each in messages]
+    return [message.body for message in messages]
 
 
 def test_moved_message_keeps_body_attributes_and_group_and_gets_the_redrive_mark(
@@ -102,7 +102,7 @@ def test_moved_message_keeps_body_attributes_and_group_and_gets_the_redrive_mark
         "weight": MessageAttribute("Number.float", "1.50"),
         "picture": MessageAttribute("Binary.png", b"\x00\xff"),
     }
-    sent = {name: each.to_request() for name, each in given.items()}
+    sent = {name: attribute.to_request() for name, attribute in given.items()}
     both.send("hello\r\n", group="g-7", **sent)
     assert move(both).moved_count == 1
     (found,) = arrived(both)
@@ -117,12 +117,12 @@ def test_moved_message_keeps_body_attributes_and_group_and_gets_the_redrive_mark
 def test_message_without_room_for_the_redrive_mark_is_moved_unmarked_and_counted(
     here: Redriving,
 ) -> None:
-    given = {f"a{at}": MessageAttribute("String", "x").to_request() for at in range(10)}
+    given = {f"a{number}": MessageAttribute("String", "x").to_request() for number in range(10)}
     here.send("full", **given)
     here.send("x" * 1_048_576, "y" * (1_048_576 - 200))
     moved = move(here)
-    found = {each.body[:5]: each for each in arrived(here)}
-    counts = {body: each.redrive_count for body, each in found.items()}
+    found = {message.body[:5]: message for message in arrived(here)}
+    counts = {body: message.redrive_count for body, message in found.items()}
     assert counts == {"full": 0, "xxxxx": 0, "yyyyy": 1}
     assert set(found["full"].attributes) == set(given)
     assert moved.unmarked_count == 2
@@ -133,7 +133,7 @@ def test_mover_that_ends_early_makes_unsent_messages_visible_again(here: Redrivi
     with mover_of(here) as mover:
         messages = mover.receive_new_messages(10)
         assert next(mover.move_messages(messages[:3], to_source(here))).moved_count == 3
-        mover.release([each.message_id for each in messages[3:5]])
+        mover.release([message.message_id for message in messages[3:5]])
         assert len(left(here)) == 2
     assert (len(left(here)), len(arrived(here))) == (5, 3)
 
@@ -141,8 +141,8 @@ def test_mover_that_ends_early_makes_unsent_messages_visible_again(here: Redrivi
 def test_mover_reads_each_message_once_and_makes_unchosen_messages_visible_at_once(
     both: Redriving,
 ) -> None:
-    for at, text in enumerate(texts(35)):
-        both.send(text, group=f"g{at % 9}")
+    for number, text in enumerate(texts(35)):
+        both.send(text, group=f"g{number % 9}")
     looked: Counter[str] = Counter()
 
     def takes(message: Message) -> bool:
@@ -158,7 +158,7 @@ def test_mover_reads_ten_messages_of_a_fifo_group_behind_messages_that_stay(
     fifo: Redriving,
 ) -> None:
     for group in "abc":
-        fifo.send(*(f"{group} {at:02}" for at in range(14)), group=group)
+        fifo.send(*(f"{group} {number:02}" for number in range(14)), group=group)
     looked: list[str] = []
 
     def takes(message: Message) -> bool:
@@ -167,9 +167,13 @@ def test_mover_reads_ten_messages_of_a_fifo_group_behind_messages_that_stay(
 
     assert move(fifo, takes).moved_count == 2
     assert len(looked) == len(set(looked))
-    by_group = {group: [each for each in looked if each[0] == group] for group in "abc"}
-    assert {group: len(each) for group, each in by_group.items()} == {"a": 10, "b": 12, "c": 10}
-    assert all(each == sorted(each) for each in by_group.values())
+    by_group = {group: [body for body in looked if body[0] == group] for group in "abc"}
+    assert {group: len(bodies_of_group) for group, bodies_of_group in by_group.items()} == {
+        "a": 10,
+        "b": 12,
+        "c": 10,
+    }
+    assert all(bodies_of_group == sorted(bodies_of_group) for bodies_of_group in by_group.values())
     assert bodies(arrived(fifo)) == ["b 03", "b 10"]
     assert len(left(fifo)) == 40
 
@@ -184,8 +188,8 @@ def test_mover_without_permission_to_open_fifo_groups_only_receives_each_message
     fifo.refusals.append(lambda call, _: calls.append(call))
     with mover_of(fifo, may_open_groups=lambda: False) as mover:
         seen = mover.receive_new_messages(200)
-        assert {each.receive_count for each in seen} == {1}
-        assert {each.group_id for each in seen} == {str(each) for each in range(15)}
+        assert {message.receive_count for message in seen} == {1}
+        assert {message.group_id for message in seen} == {str(number) for number in range(15)}
         assert set(calls) == {"ReceiveMessage"}
     assert len(left(fifo)) == 180
 
@@ -202,7 +206,7 @@ def test_mover_with_no_time_left_does_not_release_held_messages(
 
 def test_mover_returns_at_most_the_requested_number_of_messages(fifo: Redriving) -> None:
     for group in range(6):
-        fifo.send(*(f"{group} {at}" for at in range(6)), group=str(group))
+        fifo.send(*(f"{group} {number}" for number in range(6)), group=str(group))
     with mover_of(fifo) as mover:
         assert [len(mover.receive_new_messages(4)) for _ in range(10)] == [4] * 9 + [0]
     assert len(left(fifo)) == 36
@@ -214,15 +218,15 @@ def test_mover_sends_nothing_behind_a_fifo_message_that_sqs_failed_to_take(fifo:
     digest = md5(b"message 001", usedforsecurity=False).hexdigest()
 
     def fail(parsed: dict[str, Any]) -> None:
-        wrong = [each for each in parsed["Successful"] if each["MD5OfMessageBody"] == digest]
+        wrong = [entry for entry in parsed["Successful"] if entry["MD5OfMessageBody"] == digest]
         of_sqs = {"Code": "InternalError", "Message": "no", "SenderFault": False}
-        parsed["Failed"] = [{"Id": each["Id"], **of_sqs} for each in wrong]
-        parsed["Successful"] = [each for each in parsed["Successful"] if each not in wrong]
+        parsed["Failed"] = [{"Id": entry["Id"], **of_sqs} for entry in wrong]
+        parsed["Successful"] = [entry for entry in parsed["Successful"] if entry not in wrong]
 
     answers(fifo, fail)
     moved = move(fifo)
     assert moved.moved_count == 3
-    assert [each.code for each in moved.unmoved_messages] == ["InternalError"]
+    assert [unmoved_message.code for unmoved_message in moved.unmoved_messages] == ["InternalError"]
     assert set(bodies(arrived(fifo))) == {*texts(2), "other 1", "other 2"}
     assert bodies(left(fifo)) == texts(5)[1:]
 
@@ -237,8 +241,8 @@ def test_mover_sends_nothing_behind_a_failed_fifo_message_even_if_received_later
     moved = move(fifo)
     sent = arrived(fifo)
     assert len(moved.unmoved_messages) == 1
-    assert bodies([each for each in sent if each.group_id == "a"]) == texts(3)
-    assert bodies([each for each in sent if each.group_id == "b"]) == texts(14)
+    assert bodies([message for message in sent if message.group_id == "a"]) == texts(3)
+    assert bodies([message for message in sent if message.group_id == "b"]) == texts(14)
     assert bodies(left(fifo)) == ["x" * 2_000, *texts(12)]
 
 
@@ -262,9 +266,11 @@ def test_mover_keeps_a_refused_batch_entry_and_tells_temporary_from_lasting_refu
         if sender_fault is not None:
             entry["SenderFault"] = sender_fault
         taken = parsed.get("Successful", [])
-        refused = [each for each in taken if each["MD5OfMessageBody"] == digest]
-        parsed["Failed"] = [{"Id": each["Id"], **entry} for each in refused]
-        parsed["Successful"] = [each for each in taken if each not in refused]
+        refused = [
+            taken_entry for taken_entry in taken if taken_entry["MD5OfMessageBody"] == digest
+        ]
+        parsed["Failed"] = [{"Id": refused_entry["Id"], **entry} for refused_entry in refused]
+        parsed["Successful"] = [taken_entry for taken_entry in taken if taken_entry not in refused]
 
     answers(here, refuse)
     moved = move(here)
@@ -282,7 +288,7 @@ def test_move_is_refused_for_good_only_if_sqs_blames_the_sender(
 
     def refuse(parsed: dict[str, Any]) -> None:
         entry = {"Code": "MadeUpCode", "Message": "no", "SenderFault": sender_fault}
-        parsed["Failed"] = [{"Id": each["Id"], **entry} for each in parsed.pop("Successful")]
+        parsed["Failed"] = [{"Id": taken["Id"], **entry} for taken in parsed.pop("Successful")]
 
     answers(here, refuse)
     assert move(here).is_refused_for_good is sender_fault
@@ -313,14 +319,16 @@ def test_mover_stops_after_one_send_if_sqs_refuses_the_whole_batch(
         )
     tried = 1 if is_fifo(both) else 10
     assert (len(calls), moved.moved_count, len(moved.unmoved_messages)) == (1, 0, tried)
-    assert {each.is_temporary for each in moved.unmoved_messages} == {passes}
+    assert {unmoved_message.is_temporary for unmoved_message in moved.unmoved_messages} == {passes}
     assert len(left(both)) == 30
 
 
 def test_mover_keeps_the_original_if_sqs_reports_another_md5_for_the_copy(here: Redriving) -> None:
     here.send("dear")
     answers(here, lambda parsed: parsed["Successful"][0].update(MD5OfMessageBody="0" * 32))
-    assert [each.code for each in move(here).unmoved_messages] == ["unanswered"]
+    assert [unmoved_message.code for unmoved_message in move(here).unmoved_messages] == [
+        "unanswered"
+    ]
     assert bodies(left(here)) == ["dear"]
 
 
@@ -351,7 +359,7 @@ def test_message_whose_visibility_timeout_ended_is_not_sent(here: Redriving) -> 
         messages = mover.receive_new_messages(1)
         here.account.later(seconds=A_VISIBILITY_LATER)
         moved = sum(mover.move_messages(messages, to_source(here)), MoveResult())
-    assert [each.code for each in moved.unmoved_messages] == ["lost"]
+    assert [unmoved_message.code for unmoved_message in moved.unmoved_messages] == ["lost"]
     assert (arrived(here), bodies(left(here))) == ([], ["late"])
 
 
@@ -367,30 +375,33 @@ def test_send_order_never_sends_a_fifo_message_before_earlier_ones_of_its_group(
     would_all_messages_be_refused: bool,
 ) -> None:
     messages = [
-        Message(f"m-{at}", "x" * size, AT, group_id=group) for at, (group, size) in enumerate(drawn)
+        Message(f"m-{number}", "x" * size, AT, group_id=group)
+        for number, (group, size) in enumerate(drawn)
     ]
     to = Destination(
         f"{ARN}{ending}", "url", "case-1", RedriveMarker(ARN, "case-1", KEY).mark_redriven
     )
-    order, gone, tried = SendOrder(messages, to), list[Message](), list[str]()
-    fails = {f"m-{at}" for at in failing_at}
+    order = SendOrder(messages, to)
+    gone = list[Message]()
+    tried = list[str]()
+    fails = {f"m-{number}" for number in failing_at}
     while batch := order.choose_next_batch():
         assert len(batch) <= MOST_MESSAGES_PER_SEND
-        assert sum(to.mark_if_possible(each).size_bytes for each in batch) <= MOST_BATCH_BYTES
-        tried += [each.message_id for each in batch]
-        went = [each for each in batch if each.message_id not in fails]
+        assert sum(to.mark_if_possible(message).size_bytes for message in batch) <= MOST_BATCH_BYTES
+        tried += [message.message_id for message in batch]
+        went = [message for message in batch if message.message_id not in fails]
         gone += went
         ends = would_all_messages_be_refused and len(went) < len(batch)
         order.remove_batch(
-            batch, {each.message_id for each in went}, would_all_messages_be_refused=ends
+            batch, {message.message_id for message in went}, would_all_messages_be_refused=ends
         )
         assert not (ends and order.choose_next_batch())
     assert len(tried) == len(set(tried))
     if not ending and not would_all_messages_be_refused:
         assert len(tried) == len(messages)
     for group in "abcd" if ending else "":
-        of_group = [each for each in messages if each.group_id == group]
-        sent = [each for each in gone if each.group_id == group]
+        of_group = [message for message in messages if message.group_id == group]
+        sent = [message for message in gone if message.group_id == group]
         assert sent == of_group[: len(sent)]
         assert (
             would_all_messages_be_refused
@@ -400,7 +411,13 @@ def test_send_order_never_sends_a_fifo_message_before_earlier_ones_of_its_group(
 
 
 def test_deduplication_id_is_stable_within_a_run_and_differs_between_runs() -> None:
-    ids = {make_deduplication_id(run, each) for run in ("a", "b") for each in ("m-1", "m-2", "m-1")}
+    ids = {
+        make_deduplication_id(run, message_id)
+        for run in ("a", "b")
+        for message_id in ("m-1", "m-2", "m-1")
+    }
     assert len(ids) == 4
     assert make_deduplication_id("a", "bc") != make_deduplication_id("ab", "c")
-    assert all(len(each) <= 128 and each.isalnum() for each in ids)
+    assert all(
+        len(deduplication_id) <= 128 and deduplication_id.isalnum() for deduplication_id in ids
+    )

@@ -31,7 +31,8 @@ class Hidden:
     """SQS answers about the quarantine as if there were none, while it `lasts`."""
 
     def __init__(self, here: Redriving) -> None:
-        self.url, self.lasts = here.account.url(here.quarantine), True
+        self.url = here.account.url(here.quarantine)
+        self.lasts = True
         events = here.account.clients.sqs.meta.events
         events.register_first("before-call.sqs.GetQueueAttributes", self._answer)
 

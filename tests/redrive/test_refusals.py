@@ -26,7 +26,8 @@ def items_in_case_store(here: Redriving) -> list[dict[str, Any]]:
 @contextmanager
 def untouched(here: Redriving) -> Iterator[None]:
     """Fail if anything in it calls SQS or changes the case store."""
-    before, calls = items_in_case_store(here), list[str]()
+    before = items_in_case_store(here)
+    calls = list[str]()
 
     def note(call: str, _: object) -> None:
         calls.append(call)
@@ -61,7 +62,8 @@ def claim_as_another_run(here: Redriving) -> None:
     """Claim the case's attribute, as a run does that writes or takes something back."""
     store = make_context(here.account).case_store
     attributes = (here.back().attribute,)
-    view, case = store.look(here.dlq, SYMPTOM, attributes), here.newest()
+    view = store.look(here.dlq, SYMPTOM, attributes)
+    case = here.newest()
     intent = case.move_to(State.ROLLED_BACK, "a person took it back", here.account.now)
     claim = Claim(intent=intent, owner="another run", view=view)
     assert store.claim(claim, {}, writes_per_minute=100) is None

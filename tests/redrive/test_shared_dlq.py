@@ -32,7 +32,7 @@ def sharing(scanner: Scanner, names: Sequence[str]) -> tuple[list[str], str]:
     """Queues, and the one queue that all of them name, which is gone."""
     account = scanner.account
     dead = account.queue("orders-dlq", tag=None)
-    queues = [account.queue(each, RedrivePolicy=RedrivePolicy(dead, 5).text) for each in names]
+    queues = [account.queue(name, RedrivePolicy=RedrivePolicy(dead, 5).text) for name in names]
     account.clients.sqs.delete_queue(QueueUrl=account.url(dead))
     account.later(days=1)
     return queues, dead
@@ -41,7 +41,11 @@ def sharing(scanner: Scanner, names: Sequence[str]) -> tuple[list[str], str]:
 def cases(scanner: Scanner) -> list[dict[str, Any]]:
     for healed in scanner.heal():
         assert healed.error_by_message_id == {}
-    return [each for each in scanner.account.transitions() if each["symptom"] == SYMPTOM]
+    return [
+        transition
+        for transition in scanner.account.transitions()
+        if transition["symptom"] == SYMPTOM
+    ]
 
 
 def test_missing_dlq_of_six_source_queues_gives_one_proposal_and_one_notification(
@@ -49,8 +53,10 @@ def test_missing_dlq_of_six_source_queues_gives_one_proposal_and_one_notificatio
 ) -> None:
     queues, dead = sharing(scanner, [f"orders-{n:02}" for n in range(6)])
     scanner.scan()
-    found = [e for e in scanner.read_findings()["findings"] if e["symptom"] == SYMPTOM]
-    assert [each["queue_arn"] for each in found] == queues, "each is reported"
+    found = [
+        finding for finding in scanner.read_findings()["findings"] if finding["symptom"] == SYMPTOM
+    ]
+    assert [finding["queue_arn"] for finding in found] == queues, "each is reported"
     (case,) = cases(scanner)
     assert (case["to"], case["queue_arn"]) == ("proposed", queues[0])
     assert case["steps"] == [{"attribute": "DeadLetterQueue", "before": "", "after": dead}]
@@ -111,16 +117,18 @@ def test_merged_findings_keep_every_finding_and_announce_each_missing_dlq_once(
 ) -> None:
     retained = _spoken_for(findings)
     announced = [
-        (each.symptom, each.missing_queue_arn) for each in retained if each.missing_queue_arn
+        (finding.symptom, finding.missing_queue_arn)
+        for finding in retained
+        if finding.missing_queue_arn
     ]
     assert len(announced) == len(set(announced))
     silent = map_merged_findings(findings, retained)
     assert {*retained, *silent} == set(findings)
     assert not set(retained) & set(silent)
-    for each, by in silent.items():
-        assert (each.symptom, each.missing_queue_arn) == (by.symptom, by.missing_queue_arn)
-        assert each.queue_arn in by.other_queue_arns
-        assert each.queue_arn in by.source_arns
+    for finding, by in silent.items():
+        assert (finding.symptom, finding.missing_queue_arn) == (by.symptom, by.missing_queue_arn)
+        assert finding.queue_arn in by.other_queue_arns
+        assert finding.queue_arn in by.source_arns
 
 
 def test_merged_finding_speaks_for_queue_with_open_case_then_heal_mode_then_lowest_name() -> None:

@@ -50,7 +50,7 @@ def test_redrive_moves_poison_messages_to_quarantine_and_consumers_process_the_o
     world = RedrivenWorld(here, Mix(good=180, poison=20, bounds=LATE), seed=1)
     to_its_end(world)
     assert world.ended is State.VERIFIED
-    poison = {each for each in world.names if each.startswith("poison")}
+    poison = {name for name in world.names if name.startswith("poison")}
     assert (len(poison), world.quarantined) == (20, poison)
     assert world.consumers.processed.keys() == world.names - poison
 
@@ -74,7 +74,8 @@ class Redrive(RuleBasedStateMachine):
 
     @rule(strikes=st.dictionaries(st.integers(1, 60), st.sampled_from(FAULTS), max_size=2))
     def tick(self, strikes: Mapping[int, Strike]) -> None:
-        world, before = self.world, self.world.sent_back
+        world = self.world
+        before = self.world.sent_back
         world.tick(strikes)
         world.passes()
         if (progress := world.progress) is not None:

@@ -23,7 +23,8 @@ def test_rollback_of_a_redrive_changes_nothing_if_the_redrive_lambda_cannot_be_r
     case = here.begun(*texts(9)).newest()
     here.tick()
     items = here.account.case_store_items()
-    speak, calls = silence_owners(here.account, how), calls_of(here.account)
+    speak = silence_owners(here.account, how)
+    calls = calls_of(here.account)
     answer = roll_back(here.account, case.case_id)
     assert answer["error"] == "unavailable"
     assert "ask again: it goes on meanwhile" in answer["reason"]
@@ -56,7 +57,8 @@ def test_rollback_of_a_redrive_is_refused_if_the_deployment_has_no_redrive_lambd
 def test_rollback_dry_run_neither_stops_the_redrive_nor_writes(here: Redriving) -> None:
     case = here.begun(*texts(9)).newest()
     here.tick()
-    items, calls = here.account.case_store_items(), calls_of(here.account)
+    items = here.account.case_store_items()
+    calls = calls_of(here.account)
     answer = roll_back(here.account, case.case_id, dry_run=True)
     assert outcomes_by_attribute(answer) == {"Dlq": "undone"}
     assert "Invoke" not in calls

@@ -41,7 +41,7 @@ def poisoned(here: Redriving) -> frozenset[str]:
 def test_first_redrive_tick_sends_a_canary_of_five_marked_messages(here: Redriving) -> None:
     outcome = here.begun(*texts(9)).tick()
     assert (outcome.case, outcome.sent_back_count, outcome.quarantined_count) == (None, 5, 0)
-    assert {each.redrive_count for each in here.seen(here.source)} == {1}
+    assert {message.redrive_count for message in here.seen(here.source)} == {1}
     assert len(here.bodies(here.dlq)) == 4
     assert here.progress.stage is Stage.SOAK
     # 1.2 x 3 receives x 10 s is less than the least.
@@ -195,7 +195,8 @@ def test_redrive_escalates_after_one_send_if_the_source_was_deleted_and_lists_wh
 ) -> None:
     here.begun(*texts(30)).tick()
     arrived = here.consume()
-    url, sends = here.account.url(here.source), list[str]()
+    url = here.account.url(here.source)
+    sends = list[str]()
 
     def deleting(call: str, _: Any) -> None:
         if call == "SendMessageBatch":
@@ -220,7 +221,9 @@ def test_redrive_escalates_if_the_dlq_or_source_was_deleted_and_made_again(
     attributes = here.account.attributes(queue_arn)
     here.account.clients.sqs.delete_queue(QueueUrl=here.account.url(queue_arn))
     retained = attributes.keys() & {"VisibilityTimeout", "RedrivePolicy"}
-    here.account.queue(name, **{each: attributes[each] for each in retained})
+    here.account.queue(
+        name, **{name_of_attribute: attributes[name_of_attribute] for name_of_attribute in retained}
+    )
     here.account.later(minutes=1)
     assert ended(here, 1) is State.ESCALATED
     assert "made again" in here.progress.because

@@ -32,7 +32,8 @@ def waiting(
     hours_old: Mapping[str, int] = MappingProxyType({"orders": 5}),
 ) -> dict[str, tuple[str, str]]:
     """Queues and their DLQs, in which two messages lie whose cause is fixed after a day."""
-    account, made = scanner.account, dict[str, tuple[str, str]]()
+    account = scanner.account
+    made = dict[str, tuple[str, str]]()
     for name in hours_old:
         retained = str(days * A_DAY)
         dead = account.queue(f"{name}-dlq", tag="heal", MessageRetentionPeriod=retained)
@@ -64,7 +65,11 @@ def opened(scanner: Scanner) -> list[dict[str, Any]]:
     scanner.scan()
     for healed in scanner.heal():
         assert healed.error_by_message_id == {}
-    return [each for each in scanner.account.transitions() if each["symptom"] == WAITING]
+    return [
+        transition
+        for transition in scanner.account.transitions()
+        if transition["symptom"] == WAITING
+    ]
 
 
 def test_scan_sends_dlq_findings_to_heal_with_the_soonest_expiring_messages_first(
@@ -75,15 +80,17 @@ def test_scan_sends_dlq_findings_to_heal_with_the_soonest_expiring_messages_firs
     announced = [arn for arn, symptom in scanner.list_announced_faults() if symptom == WAITING]
     assert announced == [made[name][1] for name in ("b", "c", "a")]
     left = {
-        each["queue_arn"]: each["seconds_left"]
-        for each in scanner.read_findings()["findings"]
-        if each["symptom"] == WAITING
+        finding["queue_arn"]: finding["seconds_left"]
+        for finding in scanner.read_findings()["findings"]
+        if finding["symptom"] == WAITING
     }
     assert sorted(announced, key=left.__getitem__) == announced
-    assert all(0 < each < 14 * A_DAY for each in left.values())
-    others = [each for each in scanner.read_findings()["findings"] if each["symptom"] != WAITING]
+    assert all(0 < seconds_left < 14 * A_DAY for seconds_left in left.values())
+    others = [
+        finding for finding in scanner.read_findings()["findings"] if finding["symptom"] != WAITING
+    ]
     assert others
-    assert not any("seconds_left" in each for each in others)
+    assert not any("seconds_left" in other for other in others)
 
 
 def test_approved_redrive_starts_with_the_approved_steps_once_no_consumer_takes_dlq_messages(
@@ -96,7 +103,8 @@ def test_approved_redrive_starts_with_the_approved_steps_once_no_consumer_takes_
     (made,) = opened(scanner)
     assert made["to"] == "approved", "settings let it be done without a person"
     scanner.account.later(minutes=1)
-    dead, now = made["queue_arn"], scanner.account.now
+    dead = made["queue_arn"]
+    now = scanner.account.now
     scanner.put_metrics(dead, now - timedelta(minutes=5), deleted=1, visible=2)
     request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
     outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
@@ -107,7 +115,7 @@ def test_approved_redrive_starts_with_the_approved_steps_once_no_consumer_takes_
     assert outcome.refusal is None
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
-    assert [each["attribute"] for each in made["steps"]] == ["Dlq", "MessageRetentionPeriod"]
+    assert [step["attribute"] for step in made["steps"]] == ["Dlq", "MessageRetentionPeriod"]
     assert list(outcome.case.steps) == made["steps"]
     attributes = scanner.account.attributes(made["queue_arn"])
     assert attributes["MessageRetentionPeriod"] == "1209600"

@@ -39,12 +39,14 @@ def test_message_that_its_consumer_sends_to_the_dlq_counts_as_returned_if_still_
     """A new message, of which SQS says no source; without its attributes it is seen, and stays."""
     here.begun(*texts(30)).tick()
     parked = here.taken_away(here.source)
-    for each in parked:
-        given = {name: one.to_request() for name, one in each.attributes.items() if keeps}
-        here.send(each.body, **given, **{DIED_IN: text(NOBODY)})
+    for message in parked:
+        given = {
+            name: attribute.to_request() for name, attribute in message.attributes.items() if keeps
+        }
+        here.send(message.body, **given, **{DIED_IN: text(NOBODY)})
     here.account.later(minutes=2)
     outcome = here.tick()
-    bodies = {each.body for each in parked}
+    bodies = {message.body for message in parked}
     if keeps:
         assert here.state is State.ESCALATED
         assert "of 5 messages that went back 5 came back" in here.progress.because
@@ -152,7 +154,8 @@ def test_redrive_waits_for_messages_in_flight_elsewhere_and_escalates_after_its_
     for group in range(9):
         fifo.send("message", group=str(group))
     fifo.begun()
-    sqs, url = fifo.account.clients.sqs, fifo.account.url(fifo.dlq)
+    sqs = fifo.account.clients.sqs
+    url = fifo.account.url(fifo.dlq)
     sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60 * minutes)
     outcome = fifo.minutes(20)
     assert outcome.case is not None

@@ -56,7 +56,7 @@ _NUMBERS = count()
 
 
 def texts(number: int) -> list[str]:
-    return [f"message {at:03}" for at in range(number)]
+    return [f"message {index:03}" for index in range(number)]
 
 
 @dataclass
@@ -102,18 +102,20 @@ class Redriving:
 
     def send(self, *bodies: str, group: Any = "g", **attributes: Any) -> None:
         """Messages into the DLQ."""
-        for each in bodies:
-            send(self.account, self.dlq, each, group, **attributes)
+        for body in bodies:
+            send(self.account, self.dlq, body, group, **attributes)
 
     def configure(self, queue_arn: str, **attributes: Any) -> None:
-        url, given = self.account.url(queue_arn), cast("Any", attributes)
+        url = self.account.url(queue_arn)
+        given = cast("Any", attributes)
         self.account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=given)
 
     def waiting(self, queue_arn: str) -> int:
         return int(self.account.attributes(queue_arn)["ApproximateNumberOfMessages"])
 
     def freeze(self, *, thaw: bool = False) -> None:
-        table, key = "case_store", {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
+        table = "case_store"
+        key = {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
         dynamodb = self.account.clients.dynamodb
         if thaw:
             dynamodb.delete_item(TableName=table, Key=key)
@@ -140,12 +142,14 @@ class Redriving:
     def consume(self, poison: frozenset[str] = frozenset()) -> set[str]:
         """Whoever reads the source handles what is good; poison dies."""
         handled = set[str]()
-        for each in self.taken_away(self.source):
-            if each.body in poison:
-                given = {name: one.to_request() for name, one in each.attributes.items()}
-                self.send(each.body, **given)
+        for message in self.taken_away(self.source):
+            if message.body in poison:
+                given = {
+                    name: attribute.to_request() for name, attribute in message.attributes.items()
+                }
+                self.send(message.body, **given)
             else:
-                handled.add(each.body)
+                handled.add(message.body)
         return handled
 
     def seen(self, queue_arn: str) -> list[Message]:
@@ -157,7 +161,7 @@ class Redriving:
         return read(self.account, queue_arn)
 
     def bodies(self, queue_arn: str) -> set[str]:
-        return {each.body for each in self.seen(queue_arn)}
+        return {message.body for message in self.seen(queue_arn)}
 
     @property
     def quarantine(self) -> str:
@@ -209,8 +213,8 @@ class Redriving:
         calling.register("before-call.lambda.Invoke", self._called)
 
     def _refused(self, params: dict[str, Any], model: Any, **_: Any) -> None:
-        for each in self.refusals:
-            if error := each(model.name, params):
+        for refusal in self.refusals:
+            if error := refusal(model.name, params):
                 raise error
         # moto's clock stands still: nobody can wait for a message there.
         if model.name == "ReceiveMessage":
@@ -221,11 +225,11 @@ class Redriving:
 
     def died_here(self, parsed: dict[str, Any], **_: Any) -> None:
         """SQS says of every message where it died; moto does not."""
-        for each in parsed.get("Messages", []):
-            said = each.get("MessageAttributes", {}).pop(DIED_IN, {})
+        for message in parsed.get("Messages", []):
+            said = message.get("MessageAttributes", {}).pop(DIED_IN, {})
             source = said.get("StringValue", self.source)
             if source != NOBODY:
-                each.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source
+                message.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source
 
     def _metrics(self, **_: Any) -> Any:
         deleted = {"Id": "deleted", "Values": [self.deleted], "Timestamps": [self.account.now]}
@@ -245,7 +249,8 @@ def run_of(
     account: Account, bounds: Bounds, clients: Clients | None = None, remaining_seconds: float = 60
 ) -> RedriveRun:
     """An invocation of the redrive Lambda."""
-    context, settings = make_context(account), account.settings
+    context = make_context(account)
+    settings = account.settings
     return RedriveRun(
         clients=clients or context.clients,
         settings=RedriveSettings(**structs.asdict(settings), bounds=bounds),
@@ -261,8 +266,10 @@ def recorded(
     account: Account, states: Sequence[State], steps: tuple[AttributeStep, ...], **about: Any
 ) -> Case:
     """A case that went through these states, as the case store holds it."""
-    context, case = make_context(account), None
-    queue_arn, symptom = about["queue_arn"], about["symptom"]
+    context = make_context(account)
+    case = None
+    queue_arn = about["queue_arn"]
+    symptom = about["symptom"]
     for state in states:
         view = context.case_store.look(queue_arn, symptom, ())
         if case is None:
@@ -299,7 +306,8 @@ def send(account: Account, queue_arn: str, body: str, group: str = "g", **attrib
 
 def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Message]:
     """All of a queue's messages that can be seen, in order of a FIFO group: taken, or left."""
-    sqs, url = account.clients.sqs, account.url(queue_arn)
+    sqs = account.clients.sqs
+    url = account.url(queue_arn)
     found = list[Any]()
     while messages := sqs.receive_message(
         QueueUrl=url,
@@ -309,12 +317,12 @@ def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Messag
         MessageSystemAttributeNames=["All"],
     ).get("Messages", []):
         found += messages
-        for each in () if stay else messages:
-            sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
-    for each in found if stay else ():
-        handle = each["ReceiptHandle"]
+        for message in () if stay else messages:
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    for message in found if stay else ():
+        handle = message["ReceiptHandle"]
         sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
-    return [read_message(each) for each in found]
+    return [read_message(message) for message in found]
 
 
 @contextmanager
@@ -332,7 +340,8 @@ def timed_by(account: Account) -> Iterator[None]:
 def redriving(name: str = "orders", **dlq: str) -> Iterator[Redriving]:
     """A source and its DLQ, both to be fixed."""
     with moto_account() as account, timed_by(account):
-        base, ending = name.removesuffix(".fifo"), ".fifo" * name.endswith(".fifo")
+        base = name.removesuffix(".fifo")
+        ending = ".fifo" * name.endswith(".fifo")
         target = account.queue(f"{base}-dlq{ending}", **dlq)
         policy = RedrivePolicy(target, 3).text
         source = account.queue(name, RedrivePolicy=policy, VisibilityTimeout="10")

@@ -79,7 +79,8 @@ def test_successful_call_is_recorded_without_message_bodies_and_attributes(
 def test_trail_record_names_the_iam_user_or_the_assumed_role_of_the_caller(
     account: LocalAccount, files: TrailFiles
 ) -> None:
-    queue, (arn, keys) = new_queue(account), user(account)
+    queue = new_queue(account)
+    arn, keys = user(account)
     role = new_role(account, {"AWS": "*"})
     worker = session_of(account, role)
     for caller in (keys, worker):
@@ -88,13 +89,13 @@ def test_trail_record_names_the_iam_user_or_the_assumed_role_of_the_caller(
         assert denied[0].startswith("AccessDenied")
     eventually(lambda: len(files.records(queue, "PurgeQueue")) == 2)
     records = files.records(queue, "PurgeQueue")
-    by_user, by_role = (each["userIdentity"] for each in records)
+    by_user, by_role = (record["userIdentity"] for record in records)
     assert (by_user["type"], by_user["arn"], "sessionContext" in by_user) == ("IAMUser", arn, False)
     name = role.rpartition("/")[2]
     assert by_role["arn"] == f"arn:aws:sts::000000000000:assumed-role/{name}/one"
     assert by_role["sessionContext"]["sessionIssuer"]["arn"] == role
     assert by_role["sessionContext"]["attributes"]["creationDate"].endswith("Z")
-    assert {each["requestParameters"] for each in records} == {None}
+    assert {record["requestParameters"] for record in records} == {None}
 
 
 @pytest.mark.account
@@ -102,7 +103,8 @@ def test_call_made_while_logging_is_stopped_reaches_neither_trail_file_nor_event
     account: LocalAccount, files: TrailFiles
 ) -> None:
     """A rule that matches everything sees nothing of a trail that is switched off."""
-    queue, trail = new_queue(account), account.client("cloudtrail")
+    queue = new_queue(account)
+    trail = account.client("cloudtrail")
     listener = Listener(account, _pattern(queue))
     trail.stop_logging(Name="mendq")
     try:
@@ -110,7 +112,7 @@ def test_call_made_while_logging_is_stopped_reaches_neither_trail_file_nor_event
     finally:
         trail.start_logging(Name="mendq")
     error_of(lambda: queue.delete("seen"))
-    names = [each["detail"]["eventName"] for each in listener.events(at_least=1)]
+    names = [event["detail"]["eventName"] for event in listener.events(at_least=1)]
     assert names == ["DeleteMessage"]
     eventually(lambda: files.records(queue, "DeleteMessage"))
     assert len(files.records(queue, "DeleteMessage")) == 1

@@ -36,7 +36,10 @@ def _series(
         EndTime=now + timedelta(minutes=1),
         MetricDataQueries=queries,
     )
-    values = {each["Id"]: each["Values"] for each in answer["MetricDataResults"]}
+    values = {
+        metric_data_result["Id"]: metric_data_result["Values"]
+        for metric_data_result in answer["MetricDataResults"]
+    }
     return {name: values[name.lower()] for name in names}
 
 
@@ -58,17 +61,18 @@ def _counts(sent: int = 0, received: int = 0, deleted: int = 0, empty: int = 0) 
 def test_queue_metrics_count_each_batch_entry_and_each_repeated_delete(
     account: LocalAccount,
 ) -> None:
-    queue, quiet = new_queue(account), new_queue(account)
+    queue = new_queue(account)
+    quiet = new_queue(account)
     entries = [{"Id": str(n), "MessageBody": "hello"} for n in range(3)]
     queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
     queue.send()
     received: list[Any] = []
     while len(received) < 4:
         received += queue.receive_some()
-    handles = [each["ReceiptHandle"] for each in received]
+    handles = [message["ReceiptHandle"] for message in received]
     queue.delete(handles[0])
     queue.delete(handles[0])  # a duplicate counts as well
-    doomed = [{"Id": str(n), "ReceiptHandle": each} for n, each in enumerate(handles[1:3])]
+    doomed = [{"Id": str(n), "ReceiptHandle": handle} for n, handle in enumerate(handles[1:3])]
     queue.sqs.delete_message_batch(
         QueueUrl=queue.url, Entries=[*doomed, {"Id": "bad", "ReceiptHandle": "no handle"}]
     )
@@ -97,13 +101,15 @@ def test_message_that_sqs_moves_to_the_dlq_is_not_counted_as_sent_there(
 def test_queue_depth_metrics_show_the_current_visible_in_flight_and_delayed_counts(
     account: LocalAccount,
 ) -> None:
-    queue, fifo = new_queue(account), new_queue(account, fifo=True)
+    queue = new_queue(account)
+    fifo = new_queue(account, fifo=True)
     for _ in range(3):
         queue.send()
         fifo.send()  # each of a group of its own
     queue.sqs.send_message(QueueUrl=queue.url, MessageBody="later", DelaySeconds=900)
     queue.receive(), fifo.receive(), fifo.receive()
     depths = (VISIBLE, NOT_VISIBLE, DELAYED, metric.GROUPS_IN_FLIGHT_METRIC)
-    for each, newest in ((queue, [[2], [1], [1], []]), (fifo, [[1], [2], [0], [2]])):
-        found = _series(account, each, *depths, stat="Maximum", period=60)
+    newest_by_queue = ((queue, [[2], [1], [1], []]), (fifo, [[1], [2], [0], [2]]))
+    for measured_queue, newest in newest_by_queue:
+        found = _series(account, measured_queue, *depths, stat="Maximum", period=60)
         assert [values[-1:] for values in found.values()] == newest

@@ -42,28 +42,29 @@ MESSAGES = {
 def test_demo_story_ends_as_claimed_and_writes_result_json_and_report(
     name: str, tmp_path: Path
 ) -> None:
-    story, folder = STORIES[name], tmp_path / "build" / "demo"
+    story = STORIES[name]
+    folder = tmp_path / "build" / "demo"
     run = _run(name, tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     result = json.loads((folder / "result.json").read_text())
-    changed = {each["queue_arn"].rpartition(":")[2]: _changed(each) for each in result["queues"]}
+    changed = {queue["queue_arn"].rpartition(":")[2]: _changed(queue) for queue in result["queues"]}
     assert changed == {bad.name: bad.changes for bad in story.queues}
     states = Counter(str(state) for bad in story.queues for state in bad.states)
     assert Counter(case["to"] for case in result["cases"]) == states
     assert bool(result["clock_put_forward"]) == bool(story.script)
     assert (result["seconds_to_heal"] or 1) > 0
     assert result["not_emulated"]
-    floors = {each.partition(":")[0] for each in result["floors_lowered"]}
+    floors = {floor.partition(":")[0] for floor in result["floors_lowered"]}
     assert floors == {"timing.propagationSeconds"} if name != "redrive" else len(floors) > 3
     sent = (folder / "notifications.txt").read_text().count("Subject: Mendq ")
     assert result["notifications"] == sent == story.notifications
     assert result["stories"] == [name]
-    assert {each["holds"] for each in result["claims"]} == {True}
+    assert {claim["holds"] for claim in result["claims"]} == {True}
     assert (result["incidents"], result["report"]) == (len(changed), "build/demo/report.html")
     page = (folder / "report.html").read_text()
     assert all(name in page for name in changed)
     mail = message_from_bytes((folder / "report.eml").read_bytes(), policy=default)
-    assert "image/png" in [each.get_content_type() for each in mail.walk()]
+    assert "image/png" in [part.get_content_type() for part in mail.walk()]
     messages = result["messages"] or {}
     # Those of the new orders that a loaded machine lets die go back as well.
     assert messages.pop("went_back", 200) >= 200
@@ -76,7 +77,8 @@ def test_demo_story_ends_as_claimed_and_writes_result_json_and_report(
 
 
 def _changed(queue: dict[str, dict[str, str]]) -> dict[str, tuple[str | None, str | None]]:
-    before, after = queue["before"], queue["after"]
+    before = queue["before"]
+    after = queue["after"]
     names = before.keys() | after.keys()
     pairs = {name: (before.get(name), after.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
@@ -118,7 +120,7 @@ def test_demo_of_all_stories_writes_one_result_and_fails_if_one_story_failed(
     monkeypatch.setattr(demo, "_run_in_account", run)
     assert demo.main(["--story", "all"]) == (1 if wrong else 0)
     result = json.loads(demo.RESULT_PATH.read_text())
-    assert len(result["queues"]) == sum(len(each.queues) for each in STORIES.values())
+    assert len(result["queues"]) == sum(len(story.queues) for story in STORIES.values())
     sent = (folder / mailbox.NOTIFICATIONS_FILE_NAME).read_text().splitlines()
-    subjects = [each for each in sent if each.startswith("Subject")]
+    subjects = [line for line in sent if line.startswith("Subject")]
     assert subjects == [f"Subject: {name}" for name in STORIES]

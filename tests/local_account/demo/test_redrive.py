@@ -8,8 +8,8 @@ import pytest
 
 from local_account.demo.redrive import ORDERS, locate_orders
 
-POISON = {each["order_id"] for each in ORDERS if each["address"] is None}
-GOOD = {each["order_id"] for each in ORDERS} - POISON
+POISON = {order["order_id"] for order in ORDERS if order["address"] is None}
+GOOD = {order["order_id"] for order in ORDERS} - POISON
 ONCE = dict.fromkeys(GOOD, 1)
 
 
@@ -33,4 +33,4 @@ def test_demo_redrive_reports_orders_that_are_lost_misplaced_or_charged_twice(
     handled: set[str], quarantined: set[str], dead: Any, charged: Any, faults: list[str]
 ) -> None:
     found = locate_orders(handled, quarantined, dead, charged)[1]
-    assert [each.split(" messages ")[1].partition(":")[0] for each in found] == faults
+    assert [fault.split(" messages ")[1].partition(":")[0] for fault in found] == faults

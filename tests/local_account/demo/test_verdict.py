@@ -68,14 +68,14 @@ def test_demo_verdict_reports_a_queue_whose_end_differs_from_the_claim(
     story, queue = of.split()
     (fault, *others) = _faults(STORIES[story], {queue: over})
     assert re.search(about, fault)
-    assert all("the nightly job found" in each for each in others)
+    assert all("the nightly job found" in other for other in others)
 
 
 SENT = messages(CATALOGUE)
-OF_ORDERS = next(each for each in SENT if each.case_id == "case-orders.fifo")
+OF_ORDERS = next(message for message in SENT if message.case_id == "case-orders.fifo")
 OF_NOBODY = Message(Severity.URGENT, "Mendq stopped", "many queues at once")
 TO_OTHERS = Message(Severity.URGENT, OF_ORDERS.subject, OF_ORDERS.text)
-WITHOUT = [each for each in SENT if each is not OF_ORDERS]
+WITHOUT = [message for message in SENT if message is not OF_ORDERS]
 
 
 @pytest.mark.parametrize(

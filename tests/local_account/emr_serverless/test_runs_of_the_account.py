@@ -44,7 +44,8 @@ def _prepare(account: LocalAccount) -> None:
 
 def _role(account: LocalAccount, name: str, service: str, actions: list[str]) -> None:
     trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
-    iam, allowed = account.client("iam"), allow(actions, f"arn:aws:s3:::{BUCKET}/*")
+    iam = account.client("iam")
+    allowed = allow(actions, f"arn:aws:s3:::{BUCKET}/*")
     iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust))
     iam.put_role_policy(RoleName=name, PolicyName="all", PolicyDocument=policy(allowed))
 
@@ -84,10 +85,12 @@ def test_job_run_that_imports_a_missing_module_fails_with_the_python_error(
     assert run["state"] == "FAILED"
     assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'mendq'")
     assert _log(jobs, run_id).startswith("begins\nTraceback")
-    announced = [e for e in listener.events(at_least=5) if e["detail"]["jobRunId"] == run_id]
-    states = [each["detail"]["state"] for each in announced]
+    announced = [
+        event for event in listener.events(at_least=5) if event["detail"]["jobRunId"] == run_id
+    ]
+    states = [event["detail"]["state"] for event in announced]
     assert states == ["SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "FAILED"]
-    assert {each["detail-type"] for each in announced} == {"EMR Serverless Job Run State Change"}
+    assert {event["detail-type"] for event in announced} == {"EMR Serverless Job Run State Change"}
 
 
 def _log(account: LocalAccount, run_id: str) -> str:
@@ -129,11 +132,12 @@ def test_second_job_run_stays_pending_and_both_runs_end_with_the_local_account(
         first = _start(account, "sleeper", str(written))
         second = _start(account, "sleeper", str(tmp_path / "never"))
         eventually(lambda: written.exists() and written.read_text())
-        states = [_run(account, each)["state"] for each in (first, second)]
+        states = [_run(account, run_id)["state"] for run_id in (first, second)]
         assert states == ["RUNNING", "PENDING"]
-        emr, application = account.client("emr-serverless"), account.outputs["Application"]
+        emr = account.client("emr-serverless")
+        application = account.outputs["Application"]
         listed = emr.list_job_runs(applicationId=application, states=["RUNNING", "QUEUED"])
-        assert [each["id"] for each in listed["jobRuns"]] == [first]
+        assert [job_run["id"] for job_run in listed["jobRuns"]] == [first]
         ending = time.monotonic()
     assert time.monotonic() - ending < 10
     eventually(lambda: not _is_alive(int(written.read_text())))

@@ -41,7 +41,8 @@ def _refused(account: LocalAccount, queue: Queue, **credentials: str) -> Denial:
 def test_denied_send_names_missing_or_explicit_deny_in_identity_based_policy(
     account: LocalAccount,
 ) -> None:
-    queue, (nobody, key) = new_queue(account), user(account)
+    queue = new_queue(account)
+    nobody, key = user(account)
     assert _refused(account, queue, **key) == _denied(nobody, queue, NO_IDENTITY)
     deny = {"Effect": "Deny", "Action": SEND, "Resource": "*"}
     denied, key = user(account, ALL_OF_SQS, deny)
@@ -53,7 +54,9 @@ def test_denied_send_names_missing_or_explicit_deny_in_identity_based_policy(
 def test_explicit_deny_in_a_queue_policy_refuses_user_and_root_and_is_recorded(
     account: LocalAccount,
 ) -> None:
-    queue, (arn, key), files = new_queue(account), user(account, ALL_OF_SQS), TrailFiles(account)
+    queue = new_queue(account)
+    arn, key = user(account, ALL_OF_SQS)
+    files = TrailFiles(account)
     _send(account, queue, **key)
     queue.set(Policy=policy(_statement("Deny", queue)))
     by_user = _denied(arn, queue, RESOURCE_DENIES)
@@ -61,15 +64,16 @@ def test_explicit_deny_in_a_queue_policy_refuses_user_and_root_and_is_recorded(
     assert (_refused(account, queue, **key), _refused(account, queue)) == (by_user, by_root)
     assert queue.count() == 1
     eventually(lambda: len(files.records(queue, "SendMessage")) == 3)
-    failed = [each for each in files.records(queue, "SendMessage") if "errorCode" in each]
-    recorded = {(each["errorCode"], each["errorMessage"]) for each in failed}
+    failed = [record for record in files.records(queue, "SendMessage") if "errorCode" in record]
+    recorded = {(record["errorCode"], record["errorMessage"]) for record in failed}
     assert recorded == {by_user, by_root}
 
 
 def test_cross_account_send_needs_both_the_queue_policy_and_the_identity_policy(
     account: LocalAccount,
 ) -> None:
-    queue, files = new_queue(account), TrailFiles(account)
+    queue = new_queue(account)
+    files = TrailFiles(account)
     arn, key = user(account, ALL_OF_SQS, of=OTHER_ACCOUNT)
     poor_arn, poor_key = user(account, of=OTHER_ACCOUNT)
     assert _refused(account, queue, **key) == _denied(arn, queue, NO_RESOURCE)

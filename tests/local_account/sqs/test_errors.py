@@ -53,7 +53,8 @@ def test_switched_on_kms_throttling_ends_once_the_data_key_reuse_period_is_raise
     switched: LocalAccount,
 ) -> None:
     given: dict[str, Any] = {"KmsMasterKeyId": "alias/orders", REUSE: "60"}
-    queue, files = new_queue(switched, **given), TrailFiles(switched)
+    queue = new_queue(switched, **given)
+    files = TrailFiles(switched)
     _on(switched, "KmsThrottled", queue)
     said = "You have exceeded the rate at which you may call KMS. Reduce the frequency of"
     for call in (queue.send, lambda: queue.sqs.receive_message(QueueUrl=queue.url)):

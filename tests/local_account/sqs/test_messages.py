@@ -12,7 +12,8 @@ from local_account.process import LocalAccount
 from tests.local_account.queues import error_of, new_queue
 
 pytestmark = pytest.mark.account
-INVALID, PREFIX = "InvalidParameterValue", "AWS.SimpleQueueService."
+INVALID = "InvalidParameterValue"
+PREFIX = "AWS.SimpleQueueService."
 NOT_IN_FLIGHT = f"{PREFIX}MessageNotInflight"
 TOO_LONG = "One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."
 NO_ID = (
@@ -69,7 +70,7 @@ def test_delete_batch_returns_200_and_lists_the_late_entry_as_failed(account: Lo
     in_time = queue.receive(seconds=60)
     entries = [{"Id": "late", "ReceiptHandle": late}, {"Id": "in-time", "ReceiptHandle": in_time}]
     answer = queue.sqs.delete_message_batch(QueueUrl=queue.url, Entries=entries)
-    assert [each["Id"] for each in answer["Successful"]] == ["in-time"]
+    assert [entry["Id"] for entry in answer["Successful"]] == ["in-time"]
     (failed,) = answer["Failed"]
     assert (failed["Id"], (failed["Code"], failed["Message"])) == ("late", _late(late))
     change = {"Id": "1", "ReceiptHandle": in_time, "VisibilityTimeout": 1}
@@ -79,7 +80,8 @@ def test_delete_batch_returns_200_and_lists_the_late_entry_as_failed(account: Lo
 
 def test_sqs_error_codes_and_texts_equal_those_recorded_from_aws(account: LocalAccount) -> None:
     """The words that failed calls are matched by; each was seen from the real SQS."""
-    queue, fifo = new_queue(account, MaximumMessageSize="1024"), new_queue(account, fifo=True)
+    queue = new_queue(account, MaximumMessageSize="1024")
+    fifo = new_queue(account, fifo=True)
     to_fifo = partial(queue.sqs.send_message, QueueUrl=fifo.url, MessageBody="x")
     entries = [{"Id": str(number), "MessageBody": "x"} for number in range(20)]
     gone = partial(queue.sqs.delete_message, QueueUrl=queue.url + "-gone", ReceiptHandle="x")

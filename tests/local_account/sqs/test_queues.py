@@ -13,7 +13,8 @@ from local_account.process import LocalAccount
 from tests.local_account.queues import error_of, new_queue
 
 pytestmark = pytest.mark.account
-INVALID_NAME, INVALID_VALUE = "InvalidAttributeName", "InvalidAttributeValue"
+INVALID_NAME = "InvalidAttributeName"
+INVALID_VALUE = "InvalidAttributeValue"
 
 
 REFUSED: tuple[tuple[dict[str, str], str, str], ...] = (
@@ -37,7 +38,8 @@ REFUSED: tuple[tuple[dict[str, str], str, str], ...] = (
 def test_invalid_queue_attribute_is_refused_with_the_sqs_error_and_changes_nothing(
     account: LocalAccount,
 ) -> None:
-    queue, name = new_queue(account), f"test-{uuid.uuid4()}"
+    queue = new_queue(account)
+    name = f"test-{uuid.uuid4()}"
     before = queue.attributes()
     for attributes, code, message in REFUSED:
         refused = error_of(partial(queue.set, **{"DelaySeconds": "7", **attributes}))
@@ -55,7 +57,8 @@ def _to(arn: str) -> str:
 def test_redrive_policy_is_refused_for_a_dlq_of_wrong_type_missing_or_not_allowed(
     account: LocalAccount,
 ) -> None:
-    source, standard = new_queue(account, fifo=True), new_queue(account)
+    source = new_queue(account, fifo=True)
+    standard = new_queue(account)
     fitting = new_queue(account, fifo=True)
     by_others = {"redrivePermission": "byQueue", "sourceQueueArns": [standard.arn]}
     for arn, allowed in (
@@ -81,7 +84,8 @@ def test_fifo_dlq_takes_head_and_followers_of_a_batch_together_and_in_order(
     account: LocalAccount,
 ) -> None:
     """The receives of a batch are counted for each of its messages: SQS gives them one fate."""
-    source, dlq = new_queue(account, fifo=True), new_queue(account, fifo=True)
+    source = new_queue(account, fifo=True)
+    dlq = new_queue(account, fifo=True)
     source.set(RedrivePolicy=json.dumps({"deadLetterTargetArn": dlq.arn, "maxReceiveCount": 2}))
     sent = [f"message {number}" for number in range(12)]
     for body in sent:
@@ -100,7 +104,8 @@ def test_fifo_dlq_takes_head_and_followers_of_a_batch_together_and_in_order(
 def test_fifo_group_moves_nothing_to_the_dlq_while_its_head_is_in_flight(
     account: LocalAccount,
 ) -> None:
-    source, dlq = new_queue(account, fifo=True), new_queue(account, fifo=True)
+    source = new_queue(account, fifo=True)
+    dlq = new_queue(account, fifo=True)
     source.set(RedrivePolicy=json.dumps({"deadLetterTargetArn": dlq.arn, "maxReceiveCount": 1}))
     for body in ("head", "second", "third"):
         source.send(body, group="locked")

@@ -26,7 +26,7 @@ TIMEOUT_SECONDS = 2
 TENTH_OF_TIMEOUT_SECONDS = 3
 TENTH_OF_CLAIM_SECONDS = 2
 MAX_RECEIVE_COUNT = 3
-ORDERS = [f"order-{at:02}" for at in range(8)]
+ORDERS = [f"order-{number:02}" for number in range(8)]
 PATIENCE_SECONDS = 300
 WORKERS = 3
 
@@ -49,8 +49,10 @@ class Shop:
 
     def __init__(self, account: LocalAccount, *, fifo: bool = False, **attributes: str) -> None:
         given: dict[str, Any] = {"VisibilityTimeout": str(TIMEOUT_SECONDS), **attributes}
-        self.account, self.queue = account, new_queue(account, fifo=fifo, **given)
-        self.dynamodb, self.table = account.client("dynamodb"), f"shop-{uuid.uuid4().hex[:8]}"
+        self.account = account
+        self.queue = new_queue(account, fifo=fifo, **given)
+        self.dynamodb = account.client("dynamodb")
+        self.table = f"shop-{uuid.uuid4().hex[:8]}"
         self.dynamodb.create_table(
             TableName=self.table,
             KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
@@ -59,9 +61,9 @@ class Shop:
         )
 
     def send(self, *order_ids: str, **more: str) -> None:
-        for each in order_ids:
+        for order_id in order_ids:
             fifo = more and {**more, "MessageDeduplicationId": uuid.uuid4().hex}
-            body = json.dumps({"order_id": each})
+            body = json.dumps({"order_id": order_id})
             self.queue.sqs.send_message(QueueUrl=self.queue.url, MessageBody=body, **fifo)
 
     def left(self) -> int:
@@ -71,7 +73,8 @@ class Shop:
     def careful(self, charges: Charges, left: int) -> None:
         """Some workers consume orders carefully until so many messages are left."""
         once = Once(self.dynamodb, self.table, TENTH_OF_CLAIM_SECONDS)
-        sqs, url = self.queue.sqs, self.queue.url
+        sqs = self.queue.sqs
+        url = self.queue.url
         consumer = Careful(sqs, url, once, charges.charge, TIMEOUT_SECONDS)
         ends = monotonic() + PATIENCE_SECONDS
 
@@ -81,14 +84,15 @@ class Shop:
                 consumer.consume()
 
         with ThreadPoolExecutor(WORKERS) as workers:
-            for each in [workers.submit(work) for _ in range(WORKERS)]:
-                each.result()
+            for future in [workers.submit(work) for _ in range(WORKERS)]:
+                future.result()
 
 
 def test_careful_consumer_handles_all_orders_except_the_poison_and_unreadable_ones(
     account: LocalAccount,
 ) -> None:
-    shop, charges = Shop(account), Charges(ORDERS[3])
+    shop = Shop(account)
+    charges = Charges(ORDERS[3])
     for body in ("no JSON", "[]", "{}"):
         shop.queue.send(body)
     shop.send(*ORDERS, ORDERS[0])  # one of them twice
@@ -100,7 +104,8 @@ def test_careful_consumer_handles_all_orders_except_the_poison_and_unreadable_on
 def test_careful_consumer_skips_fifo_messages_behind_a_failed_one_of_their_group(
     account: LocalAccount,
 ) -> None:
-    shop, charges = Shop(account, fifo=True), Charges(ORDERS[1])
+    shop = Shop(account, fifo=True)
+    charges = Charges(ORDERS[1])
     shop.send(*ORDERS[:4], MessageGroupId="a")
     shop.send("other", MessageGroupId="b")
     shop.careful(charges, left=3)
@@ -158,7 +163,8 @@ def test_order_of_a_crashed_consumer_is_charged_once_and_does_not_reach_the_dlq(
     account: LocalAccount,
 ) -> None:
     """The claim of the dead consumer ends before SQS gives the message up."""
-    lab, crashed = Lab(account), Event()
+    lab = Lab(account)
+    crashed = Event()
 
     def die(_order: Mapping[str, Any]) -> None:
         crashed.set()
@@ -175,7 +181,8 @@ def test_order_is_charged_once_if_two_consumers_crash_one_after_the_other(
     account: LocalAccount,
 ) -> None:
     """Of three receives one is left, and that one holds the message until the claim is over."""
-    lab, received = Lab(account), Event()
+    lab = Lab(account)
+    received = Event()
 
     def die(_order: Mapping[str, Any]) -> None:
         received.set()
@@ -242,7 +249,8 @@ def test_order_is_charged_once_if_a_slow_consumer_loses_its_message_to_another(
     Its heartbeat tells when: each extension comes half a visibility timeout after the last.
     """
     lab = Lab(account)
-    works, held_for_long = Event(), Event()
+    works = Event()
+    held_for_long = Event()
     extensions: list[int] = []
 
     def work_slowly(order: Mapping[str, Any]) -> None:
@@ -250,7 +258,8 @@ def test_order_is_charged_once_if_a_slow_consumer_loses_its_message_to_another(
         assert held_for_long.wait(PATIENCE_SECONDS)
         lab.charge(order)
 
-    slow, second = lab.consumer(work_slowly), lab.consumer()
+    slow = lab.consumer(work_slowly)
+    second = lab.consumer()
 
     def refuse(**_: Any) -> None:
         raise ConnectTimeoutError(endpoint_url="sqs")
