@@ -17,7 +17,7 @@ class Body(BytesIO):
         yield self.read()
 
 
-def answered(
+def make_response(
     request: AWSPreparedRequest, document: object, status: int = 200, **headers: str
 ) -> AWSResponse:
     """As JSON; `headers` with _ for -."""

@@ -7,24 +7,24 @@ import pytest
 from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from tests.cli.builders import Operator
-from tests.redrive.world import Redriving
+from tests.redrive.world import RedriveWorld
 
 
 @pytest.fixture
-def world(operator: Operator) -> Redriving:
+def world(operator: Operator) -> RedriveWorld:
     dlq = operator.aws.queue("orders-dlq")
     source = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dlq, 3).text)
-    redriving = Redriving(operator.aws, source, dlq)
-    redriving.listen(operator.aws.clients)
+    redriving = RedriveWorld(operator.aws, source, dlq)
+    redriving.register_answers(operator.aws.clients)
     operator.connect_lambdas()
     return redriving
 
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.ESCALATED])
 def test_show_of_a_finished_redrive_case_offers_no_undo(
-    operator: Operator, world: Redriving, state: State
+    operator: Operator, world: RedriveWorld, state: State
 ) -> None:
-    case = world.case(State.APPLIED, state)
+    case = world.record_case(State.APPLIED, state)
     assert operator.run_json("show", case.case_id)["undo"] == []
     output = operator.read_output("show", case.case_id)
     assert "nothing goes on: what went back stays there" in output
@@ -33,15 +33,15 @@ def test_show_of_a_finished_redrive_case_offers_no_undo(
 
 
 def test_rollback_of_a_running_redrive_case_cancels_the_redrive_only_with_yes(
-    operator: Operator, world: Redriving
+    operator: Operator, world: RedriveWorld
 ) -> None:
-    case = world.case(State.APPLIED)
+    case = world.record_case(State.APPLIED)
     preview = operator.read_output("rollback", case.case_id, "--dry-run")
     assert "stopped: the rest is held, and what went back stays there" in preview
-    assert world.asked == []
+    assert world.owner_requests == []
     operator.read_output("rollback", case.case_id, "--yes")
-    assert [request["cancel"] for request in world.asked] == [True]
-    assert world.newest().state is State.ROLLED_BACK
+    assert [request["cancel"] for request in world.owner_requests] == [True]
+    assert world.read_newest_case().state is State.ROLLED_BACK
     again = operator.read_output("rollback", case.case_id, "--yes")
     assert "Rolled back already" in again
     assert "somebody else" not in again

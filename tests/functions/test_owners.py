@@ -31,7 +31,7 @@ from tests.heal.restoring import (
     make_pinned_queue,
     policy_of,
 )
-from tests.redrive.world import redriving
+from tests.redrive.world import make_redrive_world
 
 CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
 
@@ -97,15 +97,15 @@ def test_restore_policy_writes_the_pinned_queue_policy_of_an_approved_case_and_c
 def test_redrive_invocation_returns_its_progress_and_counts_only_newly_moved_messages(
     deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with redriving() as world:
-        deploy(redrive.handler, world.account, **structs.asdict(world.run().settings))
+    with make_redrive_world() as world:
+        deploy(redrive.handler, world.account, **structs.asdict(world.make_run().settings))
         world.send(*"abcdefgh")
-        request = make_owner_request(world.case(State.APPLIED))
+        request = make_owner_request(world.record_case(State.APPLIED))
         answer = redrive.handler(request, LAMBDA_CONTEXT)
         assert answer["state"] is None
         assert answer["stage"] == "soak"
         assert answer["moved"] == 5
-        assert world.waiting(world.source) == 5
+        assert world.count_visible_messages(world.source) == 5
         metrics = sum_metrics(capsys.readouterr().out)
         assert metrics == {"RedrivenMessages": 5, "QuarantinedMessages": 0}
         assert redrive.handler({**request, "cancel": True}, LAMBDA_CONTEXT)["code"] == ""

@@ -24,7 +24,7 @@ from mendq.model.state import State
 from mendq.model.steps import Owner
 from mendq.redrive.reads import RedriveStart
 from tests.account.account import Account
-from tests.account.answers import answered
+from tests.account.answers import make_response
 
 OWNERS = {owner: str(owner) for owner in Owner}
 # The arguments of a `fail` that only pages.
@@ -55,8 +55,8 @@ class Heal:
             document = self._document(asked)
         except Exception as error:  # noqa: BLE001 - Lambda answers whatever was raised
             failed = {"errorMessage": str(error)}
-            return answered(request, failed, X_Amz_Function_Error="Unhandled")
-        return answered(request, document)
+            return make_response(request, failed, X_Amz_Function_Error="Unhandled")
+        return make_response(request, document)
 
     def _document(self, asked: dict[str, str]) -> dict[str, Any]:
         if self.fails:
@@ -146,6 +146,6 @@ def move_case(account: Account, case: Case, to: str) -> None:
 def call_without_effect(account: Account, queue: str, act: Callable[[], Any]) -> Any:
     """Return the answer of `act`, after checking that it changed neither queue nor case."""
     before = account.attributes(queue), account.case_store_items(), account.transitions()
-    answered = act()
+    make_response = act()
     assert (account.attributes(queue), account.case_store_items(), account.transitions()) == before
-    return answered
+    return make_response

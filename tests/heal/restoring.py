@@ -19,7 +19,7 @@ from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import Pin, digest_of_policy
 from tests.account.account import ACCOUNT, REGION, WORKER, Account
-from tests.account.answers import answered
+from tests.account.answers import make_response
 from tests.heal.operators import load_newest_case, make_owner_run
 from tests.heal.policy_events import cloudformation_fields, make_policy_event
 
@@ -73,10 +73,10 @@ class Analyzer:
         self.asked.append((check, json.loads(str(request.body, "utf-8"))))  # type: ignore[arg-type]
         if self.fails_with is not None:
             failed = {"message": "it did not"}
-            return answered(request, failed, self.fails_with, X_Amzn_ErrorType=self.fails_as)
+            return make_response(request, failed, self.fails_with, X_Amzn_ErrorType=self.fails_as)
         result = self.results.get(check, "PASS")
         vars(self).update(self.then)
-        return answered(
+        return make_response(
             request,
             {"result": result, "message": "as it is", "reasons": [{"description": "so it is"}]},
         )

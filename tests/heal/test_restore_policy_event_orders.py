@@ -18,7 +18,7 @@ from mendq.heal.resume import continue_case
 from mendq.model.mode import Mode
 from mendq.model.policy import Pin
 from tests.account.account import ACCOUNT, WORKER, make_settings, moto_account
-from tests.account.answers import answered
+from tests.account.answers import make_response
 from tests.heal.operators import OWNERS, load_newest_case, make_context, roll_back, send_decision
 from tests.heal.policy_events import ALICE, DEPLOYS, cloudformation_fields, make_identity
 from tests.heal.restoring import (
@@ -104,10 +104,10 @@ class PolicyStory:
         is_restore = "restore_policy" in request.url
         run = make_restore_run(self.account) if is_restore else self.account.run()
         try:
-            return answered(request, continue_case(asked, run).document())
+            return make_response(request, continue_case(asked, run).document())
         except (StepFailed, ReadTimeoutError) as error:
             failed = {"errorMessage": repr(error)}
-            return answered(request, failed, X_Amz_Function_Error="Unhandled")
+            return make_response(request, failed, X_Amz_Function_Error="Unhandled")
 
     def pin_policy(self, automation: bool) -> None:
         self.account.later(minutes=2)

@@ -38,7 +38,7 @@ from tests.heal.operators import (
 from tests.infra.aws_calls import CallRecorder, make_recorder
 from tests.infra.called_resources import TEAMS
 from tests.infra.synthesized import CALENDAR
-from tests.redrive.world import redriving
+from tests.redrive.world import make_redrive_world
 
 # A function that works in an account. The second argument is the same account with recorded calls.
 Act = Callable[[Account, Account], None]
@@ -211,8 +211,8 @@ def rolling_back() -> CallRecorder:
     recorder = record_calls(
         {"LookupEvents": {"Events": []}, "Invoke": answered}, _undo_a_fix, _override_an_undo
     )
-    with redriving() as world:
-        case = world.case(State.APPLIED)
+    with make_redrive_world() as world:
+        case = world.record_case(State.APPLIED)
         watched = make_watched_account(world.account, recorder)
         assert roll_back(watched, case.case_id)["state"] == "rolled_back"
     return recorder

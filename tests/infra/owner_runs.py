@@ -50,7 +50,7 @@ from tests.infra.case_runs import (
     notify_everyone,
     record_calls,
 )
-from tests.redrive.world import LATE, LONGEST, SYMPTOM, Redriving, redriving
+from tests.redrive.world import LATE, LONGEST, SYMPTOM, RedriveWorld, make_redrive_world
 from tests.scan.scanner import Scanner
 
 DAYS_4 = 345_600
@@ -237,25 +237,25 @@ def redriving_messages() -> CallRecorder:
         _redrive_messages,
         _count_reach_of_many,
     ):
-        with redriving(MessageRetentionPeriod=str(DAYS_4)) as world:
+        with make_redrive_world(MessageRetentionPeriod=str(DAYS_4)) as world:
             world.account.settings = replace(world.account.settings, **MANAGED)
-            events.register("after-call.sqs.ReceiveMessage", world.died_here)
+            events.register("after-call.sqs.ReceiveMessage", world.set_dlq_source)
             answers["ListMessageMoveTasks"] = RUNNING if act is _refuse_redrive else {"Results": []}
             # The consumer of the other acts reads every queue, also a quarantine.
             mappings = (
                 {"EventSourceMappings": []} if act is _redrive_messages else ANSWERS[MAPPINGS]
             )
             answers[MAPPINGS] = mappings
-            act(world, world.run(recorder.clients))
-            events.unregister("after-call.sqs.ReceiveMessage", world.died_here)
+            act(world, world.make_run(recorder.clients))
+            events.unregister("after-call.sqs.ReceiveMessage", world.set_dlq_source)
     notify_everyone(recorder)
     return recorder
 
 
-def _apply_redrive(world: Redriving, run: RedriveRun) -> Case | Refusal:
+def _apply_redrive(world: RedriveWorld, run: RedriveRun) -> Case | Refusal:
     """Claim and write as `continue_case` does if the facts still support the plan."""
-    approved = world.case(State.PROPOSED, State.APPROVED)
-    steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
+    approved = world.record_case(State.PROPOSED, State.APPROVED)
+    steps = (world.redrive_step(), SetMessageRetention(DAYS_4, LONGEST))
     documents = tuple(step.document() for step in steps)
     case = approved.move_to(State.APPLIED, "messages wait", run.now, steps=documents)
     symptom = SYMPTOM_BY_NAME[SYMPTOM]
@@ -267,43 +267,43 @@ def _apply_redrive(world: Redriving, run: RedriveRun) -> Case | Refusal:
     return claim_and_write(case, steps, facts, view, symptom, run)
 
 
-def _start_redrive(world: Redriving, run: RedriveRun) -> None:
+def _start_redrive(world: RedriveWorld, run: RedriveRun) -> None:
     assert isinstance(_apply_redrive(world, run), Case)
     retention = world.account.attributes(world.dlq)["MessageRetentionPeriod"]
     assert retention == str(LONGEST)
 
 
-def _refuse_redrive(world: Redriving, run: RedriveRun) -> None:
+def _refuse_redrive(world: RedriveWorld, run: RedriveRun) -> None:
     refusal = _apply_redrive(world, run)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "redrive_unfit"
 
 
-def _expire_redrive(world: Redriving, run: RedriveRun) -> None:
+def _expire_redrive(world: RedriveWorld, run: RedriveRun) -> None:
     """The facts no longer support the plan, and the approver is notified."""
-    case = world.case(State.PROPOSED, State.APPROVED)
+    case = world.record_case(State.PROPOSED, State.APPROVED)
     outcome = redrive(make_owner_request(case), run)
     assert outcome.case is not None
     assert outcome.case.state is State.EXPIRED
     assert world.account.pages()
 
 
-def _redrive_messages(world: Redriving, run: RedriveRun) -> None:
+def _redrive_messages(world: RedriveWorld, run: RedriveRun) -> None:
     """Move five of eight messages, quarantine one that returns, and cancel the rest."""
     world.bounds = LATE
     world.send(*"abcdefgh")
-    case = world.case(State.APPLIED)
+    case = world.record_case(State.APPLIED)
     redrive(make_owner_request(case), run)
-    world.consume(frozenset(sorted(world.bodies(world.source))[:1]))
-    ticked = redrive(make_owner_request(case), world.run(run.clients))
+    world.consume(frozenset(sorted(world.read_bodies(world.source))[:1]))
+    ticked = redrive(make_owner_request(case), world.make_run(run.clients))
     assert isinstance(ticked, TickOutcome)
     assert world.progress.moved == 5, ticked
     assert ticked.quarantined_count == 1, ticked
-    stopped = redrive({**make_owner_request(case), "cancel": True}, world.run(run.clients))
+    stopped = redrive({**make_owner_request(case), "cancel": True}, world.make_run(run.clients))
     assert stopped.refusal is None
 
 
-def _count_reach_of_many(world: Redriving, run: RedriveRun) -> None:
+def _count_reach_of_many(world: RedriveWorld, run: RedriveRun) -> None:
     """Count a symptom of many queues against all managed queues."""
     many = _show_symptom_on_many(world.account, SYMPTOM)
     assert count_reach(frozenset(many), many, run).managed_queue_count >= len(many)

@@ -106,7 +106,7 @@ def new_function(account: LocalAccount, *statements: dict[str, Any], **settings:
     return Function(client, name)
 
 
-def invoked(account: LocalAccount, name: str, event: dict[str, Any]) -> Any:
+def invoke_function(account: LocalAccount, name: str, event: dict[str, Any]) -> Any:
     """What one of the stack's functions answers; it does not fail."""
     function = Function(account.client("lambda"), account.outputs[f"{name}Function"])
     error, answer = function.invoke(event)

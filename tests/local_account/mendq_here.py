@@ -31,13 +31,13 @@ def newest_case(account: LocalAccount, queue: Queue) -> dict[str, Any]:
     return dict(next((case for case in cases if case["queue_arn"] == queue.arn), {}))
 
 
-def case_in(account: LocalAccount, queue: Queue, state: str) -> str:
+def wait_for_case(account: LocalAccount, queue: Queue, state: str) -> str:
     """The id of the queue's newest case, once it is in that state."""
     eventually(lambda: newest_case(account, queue).get("state") == state, every_seconds=0.5)
     return str(newest_case(account, queue)["case_id"])
 
 
-def proposed_for(account: LocalAccount, queue: Queue) -> str:
+def open_proposal(account: LocalAccount, queue: Queue) -> str:
     """The id of the case that heal opens once deletes of a FIFO queue have come late."""
     fail_late(queue, times=4)
-    return case_in(account, queue, "proposed")
+    return wait_for_case(account, queue, "proposed")

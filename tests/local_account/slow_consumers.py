@@ -21,7 +21,7 @@ TAGS = {"mendq": "heal", "mendq:max-processing-seconds": f"{WORK_SECONDS}"}
 NAME = "visibility_timeout_too_short"
 
 
-def source_and_dlq(
+def make_source_and_dlq(
     account: LocalAccount, dlq_tags: Mapping[str, str] | None = None
 ) -> tuple[Queue, Queue]:
     """A source whose timeout is shorter than the work, and where its messages die."""
@@ -32,7 +32,7 @@ def source_and_dlq(
     return source, dead
 
 
-def worked_too_slowly(
+def consume_too_slowly(
     account: LocalAccount,
     messages: int,
     workers: int,
@@ -49,7 +49,7 @@ def worked_too_slowly(
             consume = _consumer(caller, deletes=queue in late)
             consumed.enter_context(run_consumers(consume, workers))
         left = (*late, *given_up)
-        eventually(lambda: not any(map(_left, left)), every_seconds=0.5)
+        eventually(lambda: not any(map(_count_messages, left)), every_seconds=0.5)
 
 
 def _consumer(caller: Caller, *, deletes: bool) -> Callable[[], None]:
@@ -64,11 +64,11 @@ def _consumer(caller: Caller, *, deletes: bool) -> Callable[[], None]:
     return consume
 
 
-def _left(queue: Queue) -> int:
+def _count_messages(queue: Queue) -> int:
     return queue.count() + queue.count("ApproximateNumberOfMessagesNotVisible")
 
 
-def found(account: LocalAccount, *queues: Queue) -> dict[tuple[str, str], Any]:
+def scan_queues(account: LocalAccount, *queues: Queue) -> dict[tuple[str, str], Any]:
     """What `mendq scan --dry-run` finds of these queues, by queue and symptom."""
     shown = json.loads(mendq_here(account, "scan", "--dry-run", "--json").stdout)
     arns = {queue.arn for queue in queues}

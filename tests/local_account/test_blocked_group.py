@@ -16,10 +16,10 @@ import pytest
 from local_account.demo.traffic import run_consumers
 from local_account.process import LocalAccount
 from mendq.model.queue import arn_of_dlq
-from tests.local_account.callers import invoked
+from tests.local_account.callers import invoke_function
 from tests.local_account.mendq_here import mendq_here, newest_case
 from tests.local_account.queues import Queue, eventually, new_queue
-from tests.local_account.slow_consumers import found
+from tests.local_account.slow_consumers import scan_queues
 
 pytestmark = [pytest.mark.account, pytest.mark.long, pytest.mark.timeout(1_800)]
 BLOCKED = "fifo_group_blocked"
@@ -75,7 +75,7 @@ def test_leave_first_redrive_returns_nine_good_fifo_messages_in_order_and_leaves
     done = list[str]()
 
     def is_found() -> bool:
-        return (queue.arn, BLOCKED) in found(eager, queue)
+        return (queue.arn, BLOCKED) in scan_queues(eager, queue)
 
     def is_proposed() -> bool:
         case = newest_case(eager, queue)
@@ -83,7 +83,7 @@ def test_leave_first_redrive_returns_nine_good_fifo_messages_in_order_and_leaves
 
     with run_consumers(working_in_order(queue, done), 1):
         eventually(is_found, seconds=900, every_seconds=5)
-        invoked(eager, "Scan", {})
+        invoke_function(eager, "Scan", {})
         eventually(is_proposed, every_seconds=1)
         case = newest_case(eager, queue)
         assert "Up to 9 good messages would move to the DLQ with the failing one" in case["reason"]

@@ -12,16 +12,16 @@ import pytest
 from local_account.process import LocalAccount
 from mendq.cases import items
 from mendq.model.lifecycle import SCAN_INTERVAL_AND_WINDOW
-from tests.local_account.callers import invoked
-from tests.local_account.mendq_here import case_in, mendq_here, newest_case
+from tests.local_account.callers import invoke_function
+from tests.local_account.mendq_here import mendq_here, newest_case, wait_for_case
 from tests.local_account.queues import Queue, eventually
 from tests.local_account.slow_consumers import (
     NAME,
     RECEIVES,
     TIMEOUT_SECONDS,
-    found,
-    source_and_dlq,
-    worked_too_slowly,
+    consume_too_slowly,
+    make_source_and_dlq,
+    scan_queues,
 )
 
 pytestmark = pytest.mark.account
@@ -35,18 +35,18 @@ def _scan(account: LocalAccount) -> None:
     table = account.outputs["CaseTable"]
     note = items.item_key(items.ACCOUNT_PARTITION, "scan")
     account.client("dynamodb").delete_item(TableName=table, Key=note)
-    assert invoked(account, "Scan", {})["findings"]
+    assert invoke_function(account, "Scan", {})["findings"]
 
 
 def test_timeout_fix_is_proposed_from_the_dlq_of_an_empty_source_and_then_a_redrive_is_proposed(
     account: LocalAccount,
 ) -> None:
-    source, dlq = source_and_dlq(account, {"mendq": "heal"})
-    worked_too_slowly(account, MESSAGES, WORKERS, given_up=(source,))
+    source, dlq = make_source_and_dlq(account, {"mendq": "heal"})
+    consume_too_slowly(account, MESSAGES, WORKERS, given_up=(source,))
     for queue, minutes in product((source, dlq), PUT_BACK_MINUTES):
         account.put_back(queue.arn, minutes=minutes)
 
-    shown = found(account, source, dlq)
+    shown = scan_queues(account, source, dlq)
     finding = shown[source.arn, NAME]
     assert finding["steps"] == ["VisibilityTimeout: 2 s -> 5 s"]
     for said in (
@@ -58,17 +58,19 @@ def test_timeout_fix_is_proposed_from_the_dlq_of_an_empty_source_and_then_a_redr
     assert shown[dlq.arn, "dlq_messages_arriving"]["would"] == "waits"
 
     _scan(account)
-    case_id = case_in(account, source, "proposed")
+    case_id = wait_for_case(account, source, "proposed")
     assert source.attributes()["VisibilityTimeout"] == str(TIMEOUT_SECONDS)
     assert mendq_here(account, "approve", case_id, "--yes").exit_code == 0
     assert source.attributes()["VisibilityTimeout"] == "5"
     _finishes_in_time(source, newest_case(account, source))
     later = datetime.now(UTC) + SCAN_INTERVAL_AND_WINDOW + timedelta(minutes=5)
     for minutes in range(2):
-        invoked(account, "FollowUp", {"time": (later + timedelta(minutes=minutes)).isoformat()})
-    case_in(account, source, "watching")
+        invoke_function(
+            account, "FollowUp", {"time": (later + timedelta(minutes=minutes)).isoformat()}
+        )
+    wait_for_case(account, source, "watching")
     _scan(account)
-    case_in(account, dlq, "proposed")
+    wait_for_case(account, dlq, "proposed")
     case = newest_case(account, dlq)
     assert (case["symptom"], case["steps"][0]["after"]) == ("dlq_messages_waiting", source.arn)
 

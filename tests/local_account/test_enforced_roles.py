@@ -9,7 +9,7 @@ import pytest
 
 from local_account.process import LocalAccount
 from tests.local_account.heal_role import remove_action_from_heal_role
-from tests.local_account.mendq_here import case_in
+from tests.local_account.mendq_here import wait_for_case
 from tests.local_account.queues import fail_late, new_queue
 
 pytestmark = pytest.mark.account
@@ -21,5 +21,5 @@ def test_heal_without_set_queue_attributes_right_escalates_and_changes_no_queue(
     queue = new_queue(account, fifo=True, tags={"mendq": "heal"}, VisibilityTimeout="2")
     with remove_action_from_heal_role(account, "sqs:SetQueueAttributes"):
         fail_late(queue, times=4)
-        case_in(account, queue, "escalated")
+        wait_for_case(account, queue, "escalated")
     assert queue.attributes("VisibilityTimeout") == {"VisibilityTimeout": "2"}

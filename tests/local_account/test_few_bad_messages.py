@@ -14,7 +14,7 @@ import pytest
 from local_account.process import LocalAccount
 from mendq.model.queue import parse_redrive_policy
 from tests.local_account.queues import Queue, new_queue
-from tests.local_account.slow_consumers import found
+from tests.local_account.slow_consumers import scan_queues
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
 AN_HOUR = 61
@@ -36,7 +36,7 @@ SCENES: Mapping[str, tuple[tuple[int, int, Finishes], ...]] = {
 }
 
 
-def consumed(queue: Queue, messages: int, receives: int, finishes: Finishes) -> None:
+def consume_lot(queue: Queue, messages: int, receives: int, finishes: Finishes) -> None:
     """Send the messages, and receive until all are finished or so many receives are made."""
     for first in range(0, messages, 10):
         numbers = range(first, min(first + 10, messages))
@@ -65,11 +65,11 @@ def findings(account: LocalAccount) -> Iterator[Mapping[tuple[str, str], Any]]:
             account.put_back(queue.arn, minutes=AN_HOUR)
         for name, lots in SCENES.items():
             for lot in lots:
-                consumed(queues[name], *lot)
+                consume_lot(queues[name], *lot)
         for queue in queues.values():
             account.put_back(queue.arn, minutes=UNTIL_MEASURED)
         names = {queue.arn: name for name, queue in queues.items()}
-        by_queue = found(account, *queues.values())
+        by_queue = scan_queues(account, *queues.values())
         yield {(names[arn], symptom): finding for (arn, symptom), finding in by_queue.items()}
     finally:
         for queue in queues.values():

@@ -15,7 +15,7 @@ from tests.local_account.queues import Queue, eventually, new_queue
 pytestmark = pytest.mark.account
 
 
-def _queue(tiny: LocalAccount) -> Queue:
+def _find_idle_queue(tiny: LocalAccount) -> Queue:
     """That of the mapping; no window that an earlier message opened is open any more."""
     queue = Queue(tiny.client("sqs"), tiny.outputs["Queue"], is_fifo=False)
     counts = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
@@ -23,7 +23,7 @@ def _queue(tiny: LocalAccount) -> Queue:
     return queue
 
 
-def _handled(account: LocalAccount, *who: str) -> float:
+def _count_handled(account: LocalAccount, *who: str) -> float:
     now = time.time()
     answer = account.client("cloudwatch").get_metric_statistics(
         Namespace="Test",
@@ -57,21 +57,24 @@ def test_lambda_sees_only_its_own_environment_variables_and_packages(tiny: Local
 def test_event_source_mapping_waits_for_its_batching_window_and_publishes_metrics(
     tiny: LocalAccount,
 ) -> None:
-    queue = _queue(tiny)
-    before = _handled(tiny, "test")
+    queue = _find_idle_queue(tiny)
+    before = _count_handled(tiny, "test")
     sent = time.monotonic()
     for _ in range(3):
         queue.send()
-    eventually(lambda: _handled(tiny, "test") >= before + 3)
+    eventually(lambda: _count_handled(tiny, "test") >= before + 3)
     assert time.monotonic() - sent > 1.5
-    assert (_handled(tiny), _handled(tiny, "nobody")) == (_handled(tiny, "test"), 0)
+    assert (_count_handled(tiny), _count_handled(tiny, "nobody")) == (
+        _count_handled(tiny, "test"),
+        0,
+    )
 
 
 def test_event_source_mapping_receives_nothing_without_receive_message_permission(
     tiny: LocalAccount,
 ) -> None:
     iam = tiny.client("iam")
-    queue = _queue(tiny)
+    queue = _find_idle_queue(tiny)
     named = {"RoleName": "tiny", "PolicyName": "polling"}
     before = iam.get_role_policy(**named)["PolicyDocument"]
     fewer = json.loads(json.dumps(before))

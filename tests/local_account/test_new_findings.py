@@ -18,7 +18,7 @@ import pytest
 from local_account.process import LocalAccount
 from tests.local_account.callers import ALL_OF_SQS, Function, new_function
 from tests.local_account.queues import Queue, eventually, new_queue
-from tests.local_account.slow_consumers import found
+from tests.local_account.slow_consumers import scan_queues
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
 AN_HOUR = 61
@@ -71,7 +71,7 @@ NOT_FOUND = (
 
 
 @dataclass
-class Made:
+class MadeQueues:
     """Queues by what they are made for, and what a scan finds of each."""
 
     account: LocalAccount
@@ -83,7 +83,7 @@ class Made:
         self.queues[of] = new_queue(self.account, tags={"mendq": "observe"}, **options)
         return self.queues[of]
 
-    def consumed(
+    def map_to_function(
         self, of: str, function: Function, mapping: Mapping[str, Any], **given: str
     ) -> None:
         """A queue that an event source mapping feeds to the function."""
@@ -105,7 +105,7 @@ class Made:
         return said
 
 
-def _function(account: LocalAccount, timeout_seconds: int) -> Function:
+def _make_function(account: LocalAccount, timeout_seconds: int) -> Function:
     code = io.BytesIO()
     with zipfile.ZipFile(code, "w") as archive:
         archive.writestr("index.py", CODE)
@@ -114,103 +114,109 @@ def _function(account: LocalAccount, timeout_seconds: int) -> Function:
     return function
 
 
-def _open_and_narrowed(made: Made) -> None:
+def _make_open_and_narrowed_queues(made_queues: MadeQueues) -> None:
     anybody = {"Effect": "Allow", "Principal": "*", "Action": "sqs:SendMessage"}
     narrow = {"Condition": {"StringEquals": {"aws:SourceAccount": "111111111111"}}}
     for purpose, condition in (("open", {}), ("narrowed", narrow)):
-        queue = made.queue(purpose)
+        queue = made_queues.queue(purpose)
         statement = {**anybody, **condition, "Resource": queue.arn}
         queue.set(Policy=json.dumps({"Version": "2012-10-17", "Statement": [statement]}))
 
 
-def _for_repeats(made: Made) -> None:
+def _make_queues_for_repeats(made_queues: MadeQueues) -> None:
     for purpose, seconds in (("repeated", 301), ("repeated in time", 300), ("sent once", 301)):
-        made.queue(purpose, fifo=True, VisibilityTimeout=f"{seconds}")
+        made_queues.queue(purpose, fifo=True, VisibilityTimeout=f"{seconds}")
 
 
-def _send_repeats(made: Made) -> None:
+def _send_repeats(made_queues: MadeQueues) -> None:
     for purpose, ids in (("repeated", "aaab"), ("repeated in time", "aaab"), ("sent once", "abcd")):
-        queue = made.queues[purpose]
+        queue = made_queues.queues[purpose]
         for deduplication_id in ids:
             said = {"MessageGroupId": "g", "MessageDeduplicationId": deduplication_id}
             queue.sqs.send_message(QueueUrl=queue.url, MessageBody="hello", **said)
 
 
-def _worked(made: Made) -> None:
+def _map_queues_to_functions(made_queues: MadeQueues) -> None:
     """All mappings poll at once, the slowest of them for as long as the test takes."""
-    account = made.account
+    account = made_queues.account
     one = {"BatchSize": 1}
     ten = {"BatchSize": 10}
-    slow = _function(account, DEFAULT_SECONDS)
-    fails = _function(account, DEFAULT_SECONDS)
-    made.consumed("nobody chose", slow, one)
-    made.consumed("31 s are chosen", slow, one, VisibilityTimeout="31")
-    made.consumed("hours", fails, one, VisibilityTimeout=f"{HOURS_SECONDS}")
-    made.consumed("15 minutes", fails, one, VisibilityTimeout="900")
+    slow = _make_function(account, DEFAULT_SECONDS)
+    fails = _make_function(account, DEFAULT_SECONDS)
+    made_queues.map_to_function("nobody chose", slow, one)
+    made_queues.map_to_function("31 s are chosen", slow, one, VisibilityTimeout="31")
+    made_queues.map_to_function("hours", fails, one, VisibilityTimeout=f"{HOURS_SECONDS}")
+    made_queues.map_to_function("15 minutes", fails, one, VisibilityTimeout="900")
     for purpose, size in (("whole batches", ten), ("one at a time", one)):
         timeout = {"VisibilityTimeout": f"{FAILS_SECONDS}"}
-        made.consumed(purpose, _function(account, FAILS_SECONDS), size, **timeout)
+        made_queues.map_to_function(
+            purpose, _make_function(account, FAILS_SECONDS), size, **timeout
+        )
     short = {"VisibilityTimeout": f"{SHORT_SECONDS}"}
-    made.consumed("too long in full", _function(account, SHORT_SECONDS), ten, **short)
-    made.consumed("full ones fit", _function(account, DEFAULT_SECONDS), ten, VisibilityTimeout="60")
+    made_queues.map_to_function(
+        "too long in full", _make_function(account, SHORT_SECONDS), ten, **short
+    )
+    made_queues.map_to_function(
+        "full ones fit", _make_function(account, DEFAULT_SECONDS), ten, VisibilityTimeout="60"
+    )
 
 
-def _sent_to_functions(made: Made) -> None:
+def _send_to_functions(made_queues: MadeQueues) -> None:
     for purpose in ("nobody chose", "31 s are chosen"):
-        made.send(purpose, SLOW_SECONDS)
+        made_queues.send(purpose, SLOW_SECONDS)
     for purpose in ("hours", "15 minutes"):
-        made.send(purpose, *[0] * 10, "crash")
+        made_queues.send(purpose, *[0] * 10, "crash")
     for purpose in ("whole batches", "one at a time"):
         batch = [{"Id": f"{n}", "MessageBody": "bad" if n % 2 else "0"} for n in range(10)]
-        queue = made.queues[purpose]
+        queue = made_queues.queues[purpose]
         for _ in range(3):
             queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=batch)
     alone = ("too long in full", "full ones fit")
     for body, left in ((0, 0), ("hold", 1), *[(WORK_SECONDS, 1)] * RUNS):
         for purpose in alone:
-            made.send(purpose, body)
+            made_queues.send(purpose, body)
         for (
             purpose
         ) in alone:  # or a batch of a slow machine were a full one, which never ends in time
-            eventually(partial(_leaves, made.queues[purpose], left))
+            eventually(partial(_has_left, made_queues.queues[purpose], left))
     for purpose in ("nobody chose", "31 s are chosen", "hours", "15 minutes"):
-        eventually(partial(_leaves, made.queues[purpose], 0), every_seconds=0.5)
+        eventually(partial(_has_left, made_queues.queues[purpose], 0), every_seconds=0.5)
 
 
-def _leaves(queue: Queue, count: int) -> bool:
+def _has_left(queue: Queue, count: int) -> bool:
     return queue.count() + queue.count("ApproximateNumberOfMessagesNotVisible") == count
 
 
 @pytest.fixture(scope="module")
-def made(account: LocalAccount) -> Iterator[Made]:
+def made_queues(account: LocalAccount) -> Iterator[MadeQueues]:
     """Queues of an hour, and what a scan finds minutes after their traffic; gone afterwards."""
-    made = Made(account)
+    made_queues = MadeQueues(account)
     try:
-        _open_and_narrowed(made)
-        _for_repeats(made)
-        _worked(made)
-        made.put_back(AN_HOUR)
-        _send_repeats(made)
-        _sent_to_functions(made)
-        made.put_back(UNTIL_MEASURED)
-        made.findings = found(account, *made.queues.values())
-        yield made
+        _make_open_and_narrowed_queues(made_queues)
+        _make_queues_for_repeats(made_queues)
+        _map_queues_to_functions(made_queues)
+        made_queues.put_back(AN_HOUR)
+        _send_repeats(made_queues)
+        _send_to_functions(made_queues)
+        made_queues.put_back(UNTIL_MEASURED)
+        made_queues.findings = scan_queues(account, *made_queues.queues.values())
+        yield made_queues
     finally:  # what polls on would fail the tests of those that share the account
-        for mapping_id in made.mapping_ids:
+        for mapping_id in made_queues.mapping_ids:
             account.client("lambda").delete_event_source_mapping(UUID=mapping_id)
-        for queue in made.queues.values():
+        for queue in made_queues.queues.values():
             queue.sqs.delete_queue(QueueUrl=queue.url)
 
 
 @pytest.mark.parametrize(("of", "symptom", "told"), FOUND)
 def test_scan_finds_the_symptom_on_a_queue_that_shows_it(
-    made: Made, of: str, symptom: str, told: str
+    made_queues: MadeQueues, of: str, symptom: str, told: str
 ) -> None:
-    assert told in made.because(of, symptom)
+    assert told in made_queues.because(of, symptom)
 
 
 @pytest.mark.parametrize(("of", "symptom"), NOT_FOUND)
 def test_scan_does_not_find_the_symptom_on_a_look_alike_queue(
-    made: Made, of: str, symptom: str
+    made_queues: MadeQueues, of: str, symptom: str
 ) -> None:
-    assert not made.because(of, symptom)
+    assert not made_queues.because(of, symptom)

@@ -10,15 +10,15 @@ import pytest
 
 from local_account.demo.traffic import run_consumers
 from local_account.process import LocalAccount
-from tests.local_account.callers import invoked
+from tests.local_account.callers import invoke_function
 from tests.local_account.mendq_here import newest_case
 from tests.local_account.queues import Queue, eventually, new_queue
 from tests.local_account.slow_consumers import (
     NAME,
     RECEIVES,
-    found,
-    source_and_dlq,
-    worked_too_slowly,
+    consume_too_slowly,
+    make_source_and_dlq,
+    scan_queues,
 )
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
@@ -37,8 +37,8 @@ def test_slow_consumer_is_found_by_dry_run_and_deployed_scan_within_minutes(
     hasty: LocalAccount,
 ) -> None:
     assert "timing.measuringMinutes: 1 instead of at least 60" in hasty.floors_lowered
-    (late, late_dlq), (gives_up, given_up) = (source_and_dlq(hasty) for _ in range(2))
-    worked_too_slowly(hasty, MESSAGES, WORKERS // 2, late, given_up=(gives_up,))
+    (late, late_dlq), (gives_up, given_up) = (make_source_and_dlq(hasty) for _ in range(2))
+    consume_too_slowly(hasty, MESSAGES, WORKERS // 2, late, given_up=(gives_up,))
     assert late_dlq.count() > MESSAGES / 2
     assert given_up.count() == MESSAGES
     told = (
@@ -47,11 +47,11 @@ def test_slow_consumer_is_found_by_dry_run_and_deployed_scan_within_minutes(
     )
 
     def are_found() -> bool:
-        shown = found(hasty, late, gives_up)
+        shown = scan_queues(hasty, late, gives_up)
         return all(said in shown.get((arn, NAME), {}).get("because", "") for arn, said in told)
 
     eventually(are_found, every_seconds=2)
-    assert invoked(hasty, "Scan", {})["findings"]
+    assert invoke_function(hasty, "Scan", {})["findings"]
     both = (late, gives_up)
     eventually(lambda: {newest_case(hasty, queue).get("symptom") for queue in both} == {NAME})
 
@@ -89,11 +89,11 @@ def test_scan_finds_a_blocked_fifo_group_beside_five_working_groups_within_minut
         for queue in (blocked, flows):
             worked.enter_context(run_consumers(_worked_in_groups(queue), 1))
         eventually(
-            lambda: (blocked.arn, BLOCKED) in found(hasty, blocked, flows),
+            lambda: (blocked.arn, BLOCKED) in scan_queues(hasty, blocked, flows),
             seconds=240,
             every_seconds=3,
         )
-        shown = found(hasty, blocked, flows)
+        shown = scan_queues(hasty, blocked, flows)
     assert "At least one group is held up" in shown[blocked.arn, BLOCKED]["because"]
     assert shown[blocked.arn, BLOCKED]["would"] == "proposes"
     assert (flows.arn, BLOCKED) not in shown

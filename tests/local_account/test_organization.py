@@ -80,7 +80,7 @@ class Stack:
         listed = self.client("s3").list_objects_v2(Bucket=bucket, Prefix=prefix)
         return [item["Key"] for item in listed.get("Contents", ())]
 
-    def fails(self, day: date, calls: int) -> None:
+    def add_failed_calls(self, day: date, calls: int) -> None:
         """A file of its trail in which a consumer of `orders` came too late."""
         queue = f"arn:aws:sqs:{REGION}:{self.account}:orders"
         where = {"recipientAccountId": self.account, "resources": [_resource(queue)]}
@@ -89,7 +89,7 @@ class Stack:
         stem = f"{self.account}_CloudTrail_{REGION}_{day:%Y%m%d}T1000Z_0123456789abcdef"
         self.put("TrailBucket", f"{folder}/{stem}.json.gz", pack_records(records))
 
-    def escalates(self, day: date) -> None:
+    def add_escalated_case(self, day: date) -> None:
         """A case about it that waits for somebody."""
         times = {"first_at": f"{day:%m-%d} 09:00", "last_at": f"{day:%m-%d} 09:01"}
         queue = f"arn:aws:sqs:{REGION}:{self.account}:orders"
@@ -98,7 +98,7 @@ class Stack:
         key = f"cases/dt={day}/{case['case_id']}-1.json"
         self.put("CaseBucket", key, json.dumps(case).encode())
 
-    def wrote(self, days: Sequence[date], *incidents: Mapping[str, Any]) -> None:
+    def write_tables(self, days: Sequence[date], *incidents: Mapping[str, Any]) -> None:
         """As a nightly run leaves its tables: these incidents on the first day; and it ends."""
         made_at = datetime.now(UTC) + timedelta(hours=1)  # after the run that will be said to
         for day in days:
@@ -124,28 +124,28 @@ class Stack:
             jobDriver={"sparkSubmit": {"entryPoint": f"s3://{bucket}/job.py"}},
         )
 
-    def runs(self, job: str, at: datetime) -> None:
+    def run_job(self, job: str, at: datetime) -> None:
         """Its own job, as its schedule would start it, to its end."""
         event = {"job": job, "time": f"{at:%Y-%m-%dT%H:%M:%SZ}"}
-        self.ends(self.invoked("StartNightly", event)["run"])
+        self.wait_for_end(self.invoke("StartNightly", event)["run"])
 
-    def invoked(self, name: str, event: object) -> Any:
+    def invoke(self, name: str, event: object) -> Any:
         """What one of its functions answers."""
         function = Function(self.client("lambda"), self.outputs[f"{name}Function"])
         error, answer = function.invoke(event)
         assert error is None, answer
         return answer
 
-    def ends(self, run_id: str) -> None:
+    def wait_for_end(self, run_id: str) -> None:
         asked = {"applicationId": self.outputs["NightlyApplication"], "jobRunId": run_id}
         emr = self.client("emr-serverless")
         run = dict[str, Any]()
 
-        def ended() -> bool:
+        def has_ended() -> bool:
             run.update(emr.get_job_run(**asked)["jobRun"])
             return run["state"] in STATES_OF_ENDED_RUNS
 
-        eventually(ended, seconds=900, every_seconds=0.5)
+        eventually(has_ended, seconds=900, every_seconds=0.5)
         assert (run["state"], run["stateDetails"]) == ("SUCCESS", "")
 
 
@@ -153,12 +153,14 @@ def _resource(arn: str) -> dict[str, str]:
     return {"type": "AWS::SQS::Queue", "ARN": arn}
 
 
-def _outputs(cloudformation: Any, name: str) -> dict[str, str]:
+def _read_outputs(cloudformation: Any, name: str) -> dict[str, str]:
     (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}
 
 
-def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket: str) -> Stack:
+def _deploy_member(
+    local: LocalAccount, account: str, objects: Path, key: str, bucket: str
+) -> Stack:
     """What StackSets would make of the published folder; a bucket in each account stands for one.
 
     MiniStack has Lambda take its code from the own account's buckets alone.
@@ -177,7 +179,7 @@ def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket
     cloudformation.get_waiter("stack_create_complete").wait(
         StackName=STACK, WaiterConfig=WAITER_CONFIGURATION
     )
-    return Stack(local, account, _outputs(cloudformation, STACK))
+    return Stack(local, account, _read_outputs(cloudformation, STACK))
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +194,9 @@ def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stack
         made = {HUB: Stack(local, HUB, local.outputs)}
         for account in (LATE, LIAR, SILENT):
             bucket = f"our-mendq-{account}-{REGION}"
-            made[account] = _deployed(local, account, place / "folder" / "objects", key, bucket)
+            made[account] = _deploy_member(
+                local, account, place / "folder" / "objects", key, bucket
+            )
         yield made
 
 
@@ -206,7 +210,7 @@ ANOTHERS = make_account_incident(LIAR, 92, outcome="escalated") | {
 }
 
 
-def _waiting(number: int) -> dict[str, Any]:
+def _make_waiting_incident(number: int) -> dict[str, Any]:
     arn = f"arn:aws:sqs:{REGION}:{LIAR}:queue-{number:02}"
     return make_account_incident(
         LIAR, number, queue_arn=arn, outcome="proposed", failed_calls=number
@@ -219,25 +223,25 @@ def summary(stacks: Mapping[str, Stack]) -> dict[str, Any]:
     hub = stacks[HUB]
     late = stacks[LATE]
     central = hub_keys(stacks)
-    stacks[SILENT].wrote(BEFORE, make_account_incident(SILENT))
-    stacks[LIAR].wrote(DAYS, *map(_waiting, range(1, 13)), *LIES, ANOTHERS)
-    late.wrote(BEFORE)
+    stacks[SILENT].write_tables(BEFORE, make_account_incident(SILENT))
+    stacks[LIAR].write_tables(DAYS, *map(_make_waiting_incident, range(1, 13)), *LIES, ANOTHERS)
+    late.write_tables(BEFORE)
     shared_by_three = 3 * (7 * len(TABLES_SHARED_WITH_ORGANIZATION) + 1)
     eventually(lambda: len(central()) == shared_by_three, seconds=600)
     for stack, first, calls in ((late, MONDAY, 4), (hub, DAYS[5], 5)):
         for day in (first, first + timedelta(days=1)):
-            stack.fails(day, calls)
-        stack.escalates(first)
+            stack.add_failed_calls(day, calls)
+        stack.add_escalated_case(first)
     two = timedelta(hours=2)
-    late.runs("nightly", datetime.combine(DAYS[2], datetime.min.time(), UTC) + two)
-    hub.local.fire(_schedule(hub, "nightly"), datetime(2026, 11, 16, 2, tzinfo=UTC))
+    late.run_job("nightly", datetime.combine(DAYS[2], datetime.min.time(), UTC) + two)
+    hub.local.fire(_find_schedule(hub, "nightly"), datetime(2026, 11, 16, 2, tzinfo=UTC))
     shared = [
         make_shared_table_prefix(HUB, REGION, table, WEEK)
         for table in TABLES_SHARED_WITH_ORGANIZATION
     ]
     there = {f"{prefix}/{day}.parquet" for prefix in shared for day in DAYS[5:]}
     eventually(lambda: there <= {*central()}, seconds=900, every_seconds=0.5)
-    hub.local.fire(_schedule(hub, "week"), datetime(2026, 11, 16, 6, tzinfo=UTC))
+    hub.local.fire(_find_schedule(hub, "week"), datetime(2026, 11, 16, 6, tzinfo=UTC))
     key = f"summary/week={WEEK}/summary.json"
     reports = hub.outputs["ReportBucket"]
     eventually(lambda: key in hub.keys(reports, "summary/"), seconds=900, every_seconds=0.5)
@@ -251,7 +255,7 @@ def hub_keys(stacks: Mapping[str, Stack]) -> Any:
     return lambda: stacks[HUB].keys(CENTRAL)
 
 
-def _schedule(stack: Stack, job: str) -> str:
+def _find_schedule(stack: Stack, job: str) -> str:
     scheduler = stack.client("scheduler")
     names: list[str] = [schedule["Name"] for schedule in scheduler.list_schedules()["Schedules"]]
     inputs = {name: scheduler.get_schedule(Name=name)["Target"]["Input"] for name in names}
@@ -314,7 +318,7 @@ def test_organization_report_is_one_page_and_one_mail_and_member_accounts_send_n
     path = f"summary/week={WEEK}/summary.json"
     body = s3[HUB].get_object(Bucket=reports[HUB], Key=path)["Body"].read()
     stacks[LATE].put("ReportBucket", path, body)
-    answer = stacks[LATE].invoked("DeliverReport", {"detail": {"object": {"key": path}}})
+    answer = stacks[LATE].invoke("DeliverReport", {"detail": {"object": {"key": path}}})
     assert (answer["page"], answer["sent_to"]) == (f"s3://{reports[LATE]}/{key}", [])
     assert len(hub.local.mails) == 1
 

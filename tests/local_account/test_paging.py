@@ -19,14 +19,14 @@ from local_account.process import LocalAccount
 from tests.infra.pagerduty import ROUTING_KEY, PagerDutyService
 from tests.infra.synthesized import template_of
 from tests.local_account.heal_role import remove_action_from_heal_role
-from tests.local_account.mendq_here import case_in, mendq_here
+from tests.local_account.mendq_here import mendq_here, wait_for_case
 from tests.local_account.queues import eventually, fail_late, new_queue
 
 pytestmark = pytest.mark.account
 
 
 @contextmanager
-def _listening(receiver: PagerDutyService) -> Iterator[str]:
+def _listen(receiver: PagerDutyService) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             receiver.receive(self.rfile.read(int(self.headers["Content-Length"])).decode())
@@ -43,7 +43,7 @@ def _listening(receiver: PagerDutyService) -> Iterator[str]:
 
 
 @contextmanager
-def _connected(account: LocalAccount, url: str) -> Iterator[None]:
+def _connect_paging(account: LocalAccount, url: str) -> Iterator[None]:
     """The stack's two rules, with the destination where the server listens."""
     events: Any = account.client("events")
     authorized = template_of("named").only("AWS::Events::Connection")["AuthParameters"]
@@ -77,13 +77,13 @@ def test_pagerduty_gets_one_incident_per_case_and_resolves_only_the_closed_one(
     account: LocalAccount,
 ) -> None:
     receiver = PagerDutyService()
-    with _listening(receiver) as url, _connected(account, url):
+    with _listen(receiver) as url, _connect_paging(account, url):
         tags = {"mendq": "heal"}
         queues = [new_queue(account, fifo=True, tags=tags, VisibilityTimeout="2") for _ in range(2)]
         with remove_action_from_heal_role(account, "sqs:SetQueueAttributes"):
             for queue in queues:
                 fail_late(queue, times=4)
-            first, second = (case_in(account, queue, "escalated") for queue in queues)
+            first, second = (wait_for_case(account, queue, "escalated") for queue in queues)
         eventually(lambda: receiver.open_incidents.keys() == {first, second})
         assert mendq_here(account, "close", first, "--yes").exit_code == 0
         eventually(lambda: receiver.resolved_keys == [first])

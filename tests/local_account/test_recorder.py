@@ -48,7 +48,7 @@ NOT_FAILED = ("late_extension_standard", "failing_in_batch", "throttled", "disab
 JSON_NAMES = {"AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist"}
 
 
-def _older(given: Record) -> list[Record]:
+def _make_older_shape(given: Record) -> list[Record]:
     """The issuer is spelled as a session is, no resources, and codes as Java's SDK names them."""
     made = {name: value for name, value in given.items() if name != "resources"}
     if issuer := given["userIdentity"].get("sessionContext", {}).get("sessionIssuer"):
@@ -65,7 +65,7 @@ def _older(given: Record) -> list[Record]:
     return [made]
 
 
-def _bare(given: Record) -> list[Record]:
+def _make_bare_shape(given: Record) -> list[Record]:
     """Nothing of what a failed call asked; and the call of a service, which has no ARN."""
     if not given.get("errorCode"):
         return [given]
@@ -79,11 +79,15 @@ def _bare(given: Record) -> list[Record]:
     return [made, {**by_sns, **denied, "eventID": f"{given['eventID']}-sns"}]
 
 
-SHAPES = {"as delivered": lambda given: [given], "older": _older, "bare": _bare}
+SHAPES = {
+    "as delivered": lambda given: [given],
+    "older": _make_older_shape,
+    "bare": _make_bare_shape,
+}
 LONG = ("older", "bare")
 
 
-def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -> None:
+def _reshape_records(session: boto3.Session, shape: Callable[[Record], list[Record]]) -> None:
     def file(parsed: Any, **_: Any) -> None:
         records = json.loads(gzip.decompress(parsed["Body"].read()))["Records"]
         made = json.dumps({"Records": [new for record in records for new in shape(record)]})
@@ -118,7 +122,7 @@ def test_recorder_saves_each_record_and_explain_matches_the_recorded_symptom(
 
     def reshaped_session(*arguments: Any) -> boto3.Session:
         session = make_operator_session(*arguments)
-        _reshaped(session, SHAPES[shape])
+        _reshape_records(session, SHAPES[shape])
         return session
 
     monkeypatch.setattr(cli_account, "make_operator_session", reshaped_session)

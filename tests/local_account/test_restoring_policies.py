@@ -26,7 +26,7 @@ from tests.local_account.callers import (
     policy,
     session_of,
 )
-from tests.local_account.mendq_here import case_in, mendq_here, newest_case
+from tests.local_account.mendq_here import mendq_here, newest_case, wait_for_case
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 
 pytestmark = pytest.mark.account
@@ -47,7 +47,7 @@ class PinnedQueue:
     good: str
 
     @classmethod
-    def made(cls, account: LocalAccount) -> PinnedQueue:
+    def make(cls, account: LocalAccount) -> PinnedQueue:
         """Pinned with `mendq policy pin`; a change by `deployer` may be undone."""
         queue = new_queue(account, tags={"mendq": "propose"})
         accounts = (OTHER_ACCOUNT, ACCOUNT)
@@ -60,10 +60,10 @@ class PinnedQueue:
         good = json.dumps(text, indent=3, separators=(" ,", " : "))
         queue.set(Policy=good)
         account.put_back(queue.arn, OLD_MINUTES)
-        made = cls(account, queue, caller, deployer, good)
-        done = made.mendq("policy", "pin", queue.arn, "--automation", deployer, "--yes")
+        make = cls(account, queue, caller, deployer, good)
+        done = make.mendq("policy", "pin", queue.arn, "--automation", deployer, "--yes")
         assert done.exit_code == 0, done.output
-        return made
+        return make
 
     @property
     def policy(self) -> str:
@@ -77,7 +77,7 @@ class PinnedQueue:
         sqs = self.account.client("sqs", **session)
         sqs.send_message(QueueUrl=self.queue.url, MessageBody="hello")
 
-    def overwritten(self) -> str:
+    def overwrite(self) -> str:
         """The policy that stands there after a deployment, of which CloudTrail tells already."""
         text = policy(_lets_send(self.queue, f"arn:aws:iam::{ACCOUNT}:user/{uuid.uuid4().hex}"))
         sqs = self.account.client("sqs", **session_of(self.account, self.deployer))
@@ -85,14 +85,14 @@ class PinnedQueue:
         self.account.put_back(self.queue.arn, SAID_MINUTES, of="last_change")
         return text
 
-    def proposed(self) -> str:
+    def wait_for_proposal(self) -> str:
         """The case that proposes to undo it, after as many refused calls as heal believes."""
         for _ in range(REFUSED_CALLS):
             code, message = error_of(partial(self.send))
             assert (code, "no resource-based policy" in message) == ("AccessDenied", True)
-        return case_in(self.account, self.queue, "proposed")
+        return wait_for_case(self.account, self.queue, "proposed")
 
-    def notified(self, box: Mailbox, subject: str) -> Message:
+    def wait_for_notification(self, box: Mailbox, subject: str) -> Message:
         """The one page about this queue that begins so."""
         name = self.queue.url.rpartition("/")[2]
 
@@ -118,11 +118,11 @@ def test_approved_case_restores_an_overwritten_queue_policy_byte_for_byte(
     account: LocalAccount,
 ) -> None:
     box = Mailbox.open(account)
-    pinned = PinnedQueue.made(account)
+    pinned = PinnedQueue.make(account)
     pinned.send()
-    emptied = pinned.overwritten()
-    case_id = pinned.proposed()
-    page = pinned.notified(box, "Mendq proposed: access denied")
+    emptied = pinned.overwrite()
+    case_id = pinned.wait_for_proposal()
+    page = pinned.wait_for_notification(box, "Mendq proposed: access denied")
     assert page.severity is Severity.INFO
     assert f"by {pinned.caller}" in page.text
     assert f"{pinned.deployer} overwrote it" in page.text

@@ -20,7 +20,7 @@ from mendq.cli.app import app
 from mendq.cli.permissions import make_look_policy, make_steer_policy
 from tests.cli.called_actions import ACTIONS_BY_COMMAND, find_command_name, record_called_actions
 from tests.local_account.callers import policy, user
-from tests.local_account.mendq_here import proposed_for
+from tests.local_account.mendq_here import open_proposal
 from tests.local_account.queues import Queue, new_queue
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
@@ -36,7 +36,7 @@ class Person:
         statements = [
             statement
             for policy_document in policies
-            for statement in _filled_in(policy_document)["Statement"]
+            for statement in _fill_in(policy_document)["Statement"]
         ]
         self.arn, keys = user(account, *statements)
         self.asked: set[str] = set()
@@ -64,7 +64,7 @@ def _actions(policy: dict[str, Any]) -> set[str]:
     return {action for statement in policy["Statement"] for action in statement["Action"]}
 
 
-def _filled_in(policy: dict[str, Any]) -> dict[str, Any]:
+def _fill_in(policy: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(policy).replace("REGION", REGION).replace("ACCOUNT", ACCOUNT)
     filled: dict[str, Any] = json.loads(text)
     return filled
@@ -76,17 +76,17 @@ def looker(account: LocalAccount) -> Person:
 
 
 @pytest.fixture
-def proposed(account: LocalAccount) -> tuple[Queue, str]:
+def proposal(account: LocalAccount) -> tuple[Queue, str]:
     queue = new_queue(account, fifo=True, tags={"mendq": "propose"}, VisibilityTimeout="2")
     statement = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue"}
     queue.set(Policy=policy({**statement, "Resource": queue.arn}))
-    return queue, proposed_for(account, queue)
+    return queue, open_proposal(account, queue)
 
 
 def test_look_policy_allows_every_read_command_and_no_change(
-    looker: Person, proposed: tuple[Queue, str], tmp_path: Path
+    looker: Person, proposal: tuple[Queue, str], tmp_path: Path
 ) -> None:
-    queue, case_id = proposed
+    queue, case_id = proposal
     doctor = looker.mendq("doctor", code=None)
     assert [check for check in doctor["checks"] if check["status"] == "unknown"] == []
     assert queue.arn in doctor["managed_queues"]
@@ -108,9 +108,9 @@ def test_look_policy_allows_every_read_command_and_no_change(
 
 
 def test_look_and_steer_policies_allow_every_operator_change_and_hold_no_unused_action(
-    looker: Person, proposed: tuple[Queue, str]
+    looker: Person, proposal: tuple[Queue, str]
 ) -> None:
-    queue, case_id = proposed
+    queue, case_id = proposal
     steerer = Person(looker.account, make_look_policy(), make_steer_policy())
     steerer.mendq("freeze", "why", "--yes")
     looker.is_refused("thaw", "--yes")

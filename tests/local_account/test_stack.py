@@ -14,7 +14,7 @@ from local_account.process import LocalAccount
 from mendq.probe.probe import PROBE_QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 from tests.local_account.accounts import REPORT_RECIPIENTS, REPORT_SENDER
-from tests.local_account.callers import invoked
+from tests.local_account.callers import invoke_function
 from tests.local_account.mendq_here import newest_case
 from tests.local_account.queues import Queue, eventually, fail_late, new_queue
 from tests.report.weeks import make_busy_week
@@ -40,13 +40,13 @@ def test_probe_failure_reaches_heal_is_recorded_and_opens_no_case(account: Local
     now = datetime.now(UTC).replace(microsecond=0)
     record = ProbeRecord(account.client("dynamodb"), account.outputs["CaseTable"])
 
-    def seen() -> bool:
+    def is_probe_seen() -> bool:
         probe = record.read()
         return probe is not None and probe.sent_at >= now and probe.was_seen
 
     # Whatever probe the schedule has made in this account, this one comes long after it.
-    invoked(account, "Probe", {"time": (now + timedelta(hours=2)).isoformat()})
-    eventually(seen)
+    invoke_function(account, "Probe", {"time": (now + timedelta(hours=2)).isoformat()})
+    eventually(is_probe_seen)
     probe = record.read()
     assert probe is not None
     assert probe.spelled.startswith("InvalidParameterValue")
@@ -61,13 +61,13 @@ def test_weekly_summary_is_mailed_once_to_each_recipient(account: LocalAccount) 
     week = "week=2026-W46"
     s3.put_object(Bucket=bucket, Key=f"summary/{week}/summary.json", Body=body)
 
-    def sent() -> int:
+    def count_sent() -> int:
         listed = s3.list_objects_v2(Bucket=bucket, Prefix=f"report/{week}/delivered/")
         keys = [content["Key"] for content in listed.get("Contents", [])]
         bodies = (s3.get_object(Bucket=bucket, Key=key)["Body"].read() for key in keys)
         return sum(json.loads(body)["state"] == "sent" for body in bodies)
 
-    eventually(lambda: sent() == 3)
+    eventually(lambda: count_sent() == 3)
     mails = account.mails
     assert sorted(mail["to"] for mail in mails) == [
         [report_recipient] for report_recipient in REPORT_RECIPIENTS

@@ -39,8 +39,8 @@ HERE = ("--assembly", str(TINY_ASSEMBLY))
 
 
 def test_sigint_during_start_ends_the_local_account_with_exit_code_0(tmp_path: Path) -> None:
-    with _running(tmp_path, *HERE) as process:
-        _until(process, "listens on")
+    with _run_account(tmp_path, *HERE) as process:
+        _read_until(process, "listens on")
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
 
@@ -49,8 +49,8 @@ def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda
     tmp_path: Path,
 ) -> None:
     """Neither a long poll nor a Lambda that somebody waits for."""
-    with _running(tmp_path, *HERE) as process:
-        ready = _until(process, "ready ")
+    with _run_account(tmp_path, *HERE) as process:
+        ready = _read_until(process, "ready ")
         endpoint_url = ready.split()[1]
         assert ready == f"ready {endpoint_url} account={ACCOUNT} region=us-east-1\n"
         assert process.stdout is not None
@@ -87,8 +87,8 @@ def _ignoring_its_end(call: Callable[[], object]) -> bool:
 def test_local_account_stops_synthesizing_if_its_parent_process_ends(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"queues": [f"never-seen-{uuid.uuid4()}"]}))
-    with _running(tmp_path, "--settings", str(settings), "--stop-with-parent") as process:
-        _until(process, "synthesizing")
+    with _run_account(tmp_path, "--settings", str(settings), "--stop-with-parent") as process:
+        _read_until(process, "synthesizing")
         (scratch,) = (tmp_path / "scratch").iterdir()
         (folder,) = (
             link.parent for link in ACCOUNTS_FOLDER.glob("*/scratch") if link.readlink() == scratch
@@ -104,8 +104,8 @@ def test_next_start_removes_files_and_processes_of_a_killed_local_account(tmp_pa
     scratch = tmp_path / "scratch"
     port = _free_port()
     here = (*HERE, "--port", f"{port}")
-    with _running(tmp_path, *here) as first:
-        endpoint_url = _until(first, "ready ").split()[1]
+    with _run_account(tmp_path, *here) as first:
+        endpoint_url = _read_until(first, "ready ").split()[1]
         (left,) = scratch.iterdir()
         lambdas = _client("lambda", endpoint_url)
         (function,) = lambdas.list_functions()["Functions"]
@@ -119,9 +119,9 @@ def test_next_start_removes_files_and_processes_of_a_killed_local_account(tmp_pa
         others = {**os.environ, "TMPDIR": f"{left}-not"}
         with (
             subprocess.Popen(["sleep", "60"], env=others) as bystander,
-            _running(tmp_path, *HERE) as second,
+            _run_account(tmp_path, *HERE) as second,
         ):
-            _until(second, "ready ")
+            _read_until(second, "ready ")
             eventually(lambda: _processes_that_know(f"{left}") == [bystander.pid])
             bystander.kill()
             assert not left.exists()
@@ -140,18 +140,18 @@ def test_sigint_to_make_alone_ends_the_local_account_and_removes_its_files(tmp_p
     makefile = tmp_path / "Makefile"
     makefile.write_text(f"account:\n\t@{' '.join((*COMMAND, *HERE))}\n")
     scratch = tmp_path / "scratch"
-    with _started(scratch, "make", "--file", str(makefile), "account") as process:
-        _until(process, "listens on")
+    with _start_process(scratch, "make", "--file", str(makefile), "account") as process:
+        _read_until(process, "listens on")
         process.send_signal(signal.SIGINT)
         process.wait(10)
     eventually(lambda: list(scratch.iterdir()) == [] and _processes_that_know(f"{scratch}") == [])
 
 
 @contextmanager
-def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def _run_account(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """An account with a temporary folder of its own, which it has to leave empty."""
     scratch = tmp_path / "scratch"
-    with _started(scratch, *COMMAND, *arguments) as process:
+    with _start_process(scratch, *COMMAND, *arguments) as process:
         try:
             yield process
             assert process.stderr is not None
@@ -161,7 +161,7 @@ def _running(tmp_path: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]
     assert (list(scratch.iterdir()), _processes_that_know(f"{scratch}")) == ([], [])
 
 
-def _started(scratch: Path, *command: str) -> subprocess.Popen[str]:
+def _start_process(scratch: Path, *command: str) -> subprocess.Popen[str]:
     scratch.mkdir(exist_ok=True)
     return subprocess.Popen(
         command,
@@ -174,7 +174,7 @@ def _started(scratch: Path, *command: str) -> subprocess.Popen[str]:
     )
 
 
-def _until(process: subprocess.Popen[str], said: str) -> str:
+def _read_until(process: subprocess.Popen[str], said: str) -> str:
     assert process.stdout is not None
     for line in process.stdout:
         if said in line:

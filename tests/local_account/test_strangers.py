@@ -36,7 +36,7 @@ CREATE = "/?Action=CreateQueue&QueueName=stolen"
 Headers = dict[str, str]
 
 
-def _signed(account: LocalAccount, host: str = "", signer: Any = SigV4Auth) -> AWSRequest:
+def _sign_call(account: LocalAccount, host: str = "", signer: Any = SigV4Auth) -> AWSRequest:
     """A call that makes a queue, signed with the account's own key."""
     key, secret = read_credentials(account.endpoint_url).values()
     request = AWSRequest("GET", account.endpoint_url + CREATE, {"Host": host} if host else {})
@@ -56,31 +56,31 @@ def _queues(account: LocalAccount) -> list[str]:
 
 def test_signed_call_to_the_local_account_creates_the_queue(tiny: LocalAccount) -> None:
     """The near miss of each refusal below."""
-    assert _status(tiny, CREATE, dict(_signed(tiny).headers)) == 200
+    assert _status(tiny, CREATE, dict(_sign_call(tiny).headers)) == 200
     (url,) = _queues(tiny)
     tiny.client("sqs").delete_queue(QueueUrl=url)
 
 
-def _other_name(account: LocalAccount) -> tuple[str, Headers]:
+def _use_other_host(account: LocalAccount) -> tuple[str, Headers]:
     """DNS that suddenly leads here: the page's own origin, so that its browser asks nobody."""
     host = f"rebound.example:{urlsplit(account.endpoint_url).port}"
-    return CREATE, {**_signed(account, host).headers, "Host": host}
+    return CREATE, {**_sign_call(account, host).headers, "Host": host}
 
 
-def _named_twice(account: LocalAccount) -> tuple[str, Headers]:
+def _name_key_twice(account: LocalAccount) -> tuple[str, Headers]:
     """Verified as one key, taken for another."""
-    headers = dict(_signed(account).headers)
+    headers = dict(_sign_call(account).headers)
     scheme, _, rest = headers["Authorization"].partition(" ")
     other = f"Credential=test/20261110/{REGION}/sqs/aws4_request"
     return CREATE, {**headers, "Authorization": f"{scheme} {other}, {rest}"}
 
 
-def _for_another_call(account: LocalAccount) -> tuple[str, Headers]:
-    return CREATE.replace("stolen", "stolen-too"), dict(_signed(account).headers)
+def _sign_another_call(account: LocalAccount) -> tuple[str, Headers]:
+    return CREATE.replace("stolen", "stolen-too"), dict(_sign_call(account).headers)
 
 
-def _in_a_link(account: LocalAccount) -> tuple[str, Headers]:
-    signed = urlsplit(str(_signed(account, signer=SigV4QueryAuth).url))
+def _sign_link(account: LocalAccount) -> tuple[str, Headers]:
+    signed = urlsplit(str(_sign_call(account, signer=SigV4QueryAuth).url))
     return f"{signed.path}?{signed.query}", {}
 
 
@@ -88,11 +88,11 @@ def _in_a_link(account: LocalAccount) -> tuple[str, Headers]:
     "asked",
     [
         lambda _: (CREATE, {}),
-        lambda account: (CREATE, {**_signed(account).headers, "Origin": "http://other.example"}),
-        _other_name,
-        _named_twice,
-        _for_another_call,
-        _in_a_link,
+        lambda account: (CREATE, {**_sign_call(account).headers, "Origin": "http://other.example"}),
+        _use_other_host,
+        _name_key_twice,
+        _sign_another_call,
+        _sign_link,
     ],
 )
 def test_unsigned_or_forged_call_gets_403_and_creates_no_queue(

@@ -11,7 +11,7 @@ import pytest
 
 from local_account.process import LocalAccount
 from local_account.where import REGION
-from tests.local_account.mendq_here import mendq_here, proposed_for
+from tests.local_account.mendq_here import mendq_here, open_proposal
 from tests.local_account.queues import Queue, eventually, new_queue
 
 pytestmark = pytest.mark.account
@@ -61,7 +61,7 @@ def test_operator_lists_shows_exports_approves_and_rolls_back_a_proposal(
 ) -> None:
     visibility = {"VisibilityTimeout": f"{TIMEOUT_SECONDS}"}
     queue = new_queue(shell.account, fifo=True, tags={"mendq": "propose"}, **visibility)
-    case_id = proposed_for(shell.account, queue)
+    case_id = open_proposal(shell.account, queue)
     name = queue.arn.rpartition(":")[2]
     case = shell.json("show", case_id)
     until = f"until {case['until'][:10]} {case['until'][11:16]} UTC"

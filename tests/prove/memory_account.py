@@ -259,9 +259,7 @@ class MemoryAccount:
         wanted = ("KeyConditionExpression", "FilterExpression")
         index = "due_at" if "IndexName" in asked else "sk"
         every = [item for item in self.items.values() if index in item]
-        found = [
-            item for item in every if all(_holds(item, asked, name) for name in wanted)
-        ]
+        found = [item for item in every if all(_holds(item, asked, name) for name in wanted)]
         return {"Items": sorted(found, key=lambda each: _value(each[index])[1])}
 
     def _put_object(self, asked: Asked) -> Item:

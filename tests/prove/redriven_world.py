@@ -30,7 +30,7 @@ from tests.prove.memory_queue import MemoryQueue, Message
 from tests.prove.memory_sqs import MemorySqs
 from tests.prove.redriven_consumers import Consumers, Mix
 from tests.prove.struck_calls import Strike
-from tests.redrive.world import SYMPTOM, recorded, run_of
+from tests.redrive.world import SYMPTOM, make_run, record_case
 
 MINUTE = 60
 # Longer than any that nothing stops.
@@ -124,7 +124,7 @@ class RedrivenWorld:
         return sum(times - 1 for (name, _), times in sent if name == self.source.name and times > 1)
 
     def run(self) -> RedriveRun:
-        run = run_of(self.cloud.account, self.mix.bounds)
+        run = make_run(self.cloud.account, self.mix.bounds)
         before = self._waited
         return structs.replace(run, remaining_seconds=lambda: self._remaining_since(before))
 
@@ -232,4 +232,4 @@ class RedrivenWorld:
         steps = (RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, self.source.arn),) if redriven else ()
         with self.cloud.calls.run():
             account = self.cloud.account
-            return recorded(account, [state], steps, queue_arn=queue_arn, symptom=symptom)
+            return record_case(account, [state], steps, queue_arn=queue_arn, symptom=symptom)

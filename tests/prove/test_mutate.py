@@ -179,9 +179,11 @@ def test_run_refuses_only_if_a_mutated_file_changed_since_the_recording(
 
 
 PATH = ROOT / "mendq" / "model" / "limits.py"
-CLOSE = "tests/model/test_close.py::test_a"
-SUBJECT = "tests/model/test_limits.py::test_b"
-FAR = "tests/heal/test_far.py::test_c"
+CLOSE, SUBJECT, FAR = (
+    "tests/model/test_close.py::test_a",
+    "tests/model/test_limits.py::test_b",
+    "tests/heal/test_far.py::test_c",
+)
 
 
 def _recorded(lines_by_test: dict[str, list[int]], failed: Sequence[str] = ()) -> TestSelector:
@@ -199,8 +201,7 @@ def _mutation(line: int = 20, name: str = "") -> Mutation:
 
 
 def test_tests_of_the_module_come_first_then_of_the_package_then_narrow_ones() -> None:
-    narrow = "tests/cases/test_x.py::test_d"
-    wide = "tests/scan/test_y.py::test_e"
+    narrow, wide = "tests/cases/test_x.py::test_d", "tests/scan/test_y.py::test_e"
     selector = _recorded(
         {wide: [20, 30, 31], narrow: [20], CLOSE: [20, 30], SUBJECT: [20, 30], "": [20]}
     )
@@ -251,7 +252,7 @@ def test_breadth_of_a_test_counts_its_lines_in_all_files(tmp_path: Path) -> None
 
 def _find_comparison(source: str) -> Mutation:
     mutations = list_mutations(MODULE, source)
-    return next(mutation for mutation in mutations if mutation.operator is Operator.COMPARISON)
+    return next(found for found in mutations if found.operator is Operator.COMPARISON)
 
 
 def _mutant() -> ChosenMutant:

@@ -25,7 +25,7 @@ from mendq.heal.batch import heal_findings
 from mendq.heal.resume import continue_case
 from mendq.model.queue import parse_queue_arn
 from tests.account.account import REGION, Account, moto_account
-from tests.account.answers import answered
+from tests.account.answers import make_response
 from tests.account.faults import Killed
 from tests.heal.operators import OWNERS, make_context, make_owner_run
 from tests.heal.restoring import Analyzer
@@ -105,12 +105,12 @@ class World:
         asked = json.loads(str(request.body, "utf-8"))  # type: ignore[arg-type]
         if request.headers["X-Amz-Invocation-Type"] in ("Event", b"Event"):
             self.asked.append(asked)
-            return answered(request, {}, status=202)
+            return make_response(request, {}, status=202)
         try:
-            return answered(request, self._answer_now(asked))
+            return make_response(request, self._answer_now(asked))
         except (Exception, Killed) as error:  # noqa: BLE001 - Lambda answers whatever was raised
             failed = {"errorMessage": repr(error)}
-            return answered(request, failed, X_Amz_Function_Error="Unhandled")
+            return make_response(request, failed, X_Amz_Function_Error="Unhandled")
 
     def _answer_now(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         if not self.heal_is_up:

@@ -1,4 +1,4 @@
-"""Queues in moto, by the clock of the account."""
+"""Source queues and DLQs in moto, by the clock of the account."""
 
 from __future__ import annotations
 
@@ -6,26 +6,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.account.account import Account, account
-from tests.redrive.world import Redriving, redriving, timed_by
+from tests.account.account import account
+from tests.redrive.world import RedriveWorld, make_redrive_world
 from tests.scan.scanner import scanner
 
 __all__ = ["account", "scanner"]
 
 
 @pytest.fixture
-def timed(account: Account) -> Iterator[Account]:
-    with timed_by(account):
-        yield account
+def world() -> Iterator[RedriveWorld]:
+    with make_redrive_world() as redrive_world:
+        yield redrive_world
 
 
 @pytest.fixture
-def here() -> Iterator[Redriving]:
-    with redriving() as made:
-        yield made
-
-
-@pytest.fixture
-def fifo() -> Iterator[Redriving]:
-    with redriving("orders.fifo") as made:
-        yield made
+def fifo_world() -> Iterator[RedriveWorld]:
+    with make_redrive_world("orders.fifo") as redrive_world:
+        yield redrive_world

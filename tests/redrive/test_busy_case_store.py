@@ -1,4 +1,4 @@
-"""The case store is busy while messages go back: none is lost, and none is sent twice."""
+"""A busy case store during a redrive loses no message and sends none twice."""
 
 from __future__ import annotations
 
@@ -10,77 +10,79 @@ from mendq.aws.errors import CaseStoreUnavailable
 from mendq.model.state import State
 from mendq.redrive.progress import Stage
 from tests.account.faults import BUSY, BusyCaseStore
-from tests.redrive.world import Redriving, redriving, texts
+from tests.redrive.world import RedriveWorld, make_bodies, make_redrive_world
 
-# As often as a conflict is tried at once before it is left for the next tick.
+# How often a conflicting transaction is retried before the next tick.
 CONFLICTS = 4
 MESSAGES = 9
 
 
-def lived(reason: str, strike_at: int, times: int) -> tuple[str, Counter[str]]:
-    """The call that was refused, empty if there are fewer; and how often each message came."""
-    with redriving() as here:
-        here.begun(*texts(MESSAGES))
-        busy = BusyCaseStore(here.account, reason, strike_at, times=times)
+def run_redrive_with_busy_case_store(
+    reason: str, strike_at: int, times: int
+) -> tuple[str, Counter[str]]:
+    """Run a redrive. Return the refused call (empty if there were fewer calls) and the arrivals."""
+    with make_redrive_world() as world:
+        world.begin(*make_bodies(MESSAGES))
+        busy = BusyCaseStore(world.account, reason, strike_at, times=times)
         came = Counter[str]()
         failed = 0
         for _ in range(30):
             try:
-                if here.tick().case is not None:
+                if world.tick().case is not None:
                     break
             except CaseStoreUnavailable:
                 failed += 1
-            here.account.later(minutes=2)
-            came.update(message.body for message in here.taken_away(here.source))
+            world.account.later(minutes=2)
+            came.update(message.body for message in world.take_messages(world.source))
         assert failed <= 1
         busy.leave()
-        assert here.state is State.VERIFIED, here.progress
-        assert here.bodies(here.dlq) == set()
-        assert here.progress.quarantined == 0
-        assert here.pages == []
+        assert world.state is State.VERIFIED, world.progress
+        assert world.read_bodies(world.dlq) == set()
+        assert world.progress.quarantined == 0
+        assert world.notifications == []
         return busy.call, came
 
 
 @pytest.mark.parametrize("reason", ["TransactionConflict", "ThrottlingError"])
 def test_redrive_delivers_each_message_once_if_dynamodb_refuses_any_one_call(reason: str) -> None:
-    """All calls of a redrive's first ticks, in which it sends its canary and waits for it."""
+    """Covers every call of the first ticks, which send the canary and wait for it."""
     times = CONFLICTS if reason == "TransactionConflict" else 1
     struck = set[str]()
     for strike_at in range(1, 10):
-        call, came = lived(reason, strike_at, times)
-        assert came == Counter(texts(MESSAGES)), f"{reason} at {call}, number {strike_at}"
+        call, came = run_redrive_with_busy_case_store(reason, strike_at, times)
+        assert came == Counter(make_bodies(MESSAGES)), f"{reason} at {call}, number {strike_at}"
         struck.add(call)
     assert "" not in struck
     assert "dynamodb.UpdateItem" in struck
 
 
 def test_redrive_tick_continues_after_a_brief_dynamodb_transaction_conflict(
-    here: Redriving,
+    world: RedriveWorld,
 ) -> None:
-    here.begun(*texts(MESSAGES))
+    world.begin(*make_bodies(MESSAGES))
     for strike_at in (1, 2, 3):
-        busy = BusyCaseStore(here.account, "TransactionConflict", strike_at)
-        here.tick()
+        busy = BusyCaseStore(world.account, "TransactionConflict", strike_at)
+        world.tick()
         busy.leave()
         assert busy.struck
-        here.account.later(minutes=2)
-        here.consume()
-    assert here.progress.current.unsure == 0, "it is known of each message that it went"
-    assert here.progress.moved > 0
+        world.account.later(minutes=2)
+        world.consume()
+    assert world.progress.current.unsure == 0, "it is known of each message that it went"
+    assert world.progress.moved > 0
 
 
 @pytest.mark.parametrize("reason", BUSY)
 def test_redrive_moves_no_message_while_the_case_store_takes_no_writes(
-    here: Redriving, reason: str
+    world: RedriveWorld, reason: str
 ) -> None:
-    here.begun(*texts(MESSAGES))
-    busy = BusyCaseStore(here.account, reason, times=1_000)
+    world.begin(*make_bodies(MESSAGES))
+    busy = BusyCaseStore(world.account, reason, times=1_000)
     for _ in range(3):
         with pytest.raises(CaseStoreUnavailable):
-            here.tick()
-        here.account.later(minutes=2)
+            world.tick()
+        world.account.later(minutes=2)
     busy.leave()
-    assert here.bodies(here.dlq) == set(texts(MESSAGES))
-    assert here.bodies(here.source) == set()
-    assert here.minutes(30).case is not None
-    assert (here.state, here.progress.stage) == (State.VERIFIED, Stage.DONE)
+    assert world.read_bodies(world.dlq) == set(make_bodies(MESSAGES))
+    assert world.read_bodies(world.source) == set()
+    assert world.run_minutes(30).case is not None
+    assert (world.state, world.progress.stage) == (State.VERIFIED, Stage.DONE)

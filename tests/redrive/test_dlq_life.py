@@ -1,4 +1,4 @@
-"""A DLQ's life: found, approved, attached, proven, taken back."""
+"""A missing DLQ from finding to approval, attachment, verification and rollback."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def account(scanner: Scanner) -> Account:
     return scanner.account
 
 
-def without_dlq(scanner: Scanner) -> str:
+def make_queue_without_dlq(scanner: Scanner) -> str:
     queue = scanner.account.queue("orders", VisibilityTimeout="30")
     url = scanner.account.url(queue)
     scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="poison")
@@ -42,15 +42,15 @@ def without_dlq(scanner: Scanner) -> str:
     return queue
 
 
-def found(scanner: Scanner) -> None:
+def scan_and_heal(scanner: Scanner) -> None:
     scanner.scan()
     for healed in scanner.heal():
         assert healed.error_by_message_id == {}
 
 
-def approved(scanner: Scanner) -> str:
-    queue = without_dlq(scanner)
-    found(scanner)
+def approve_dlq(scanner: Scanner) -> str:
+    queue = make_queue_without_dlq(scanner)
+    scan_and_heal(scanner)
     assert (
         send_decision(scanner.account, "approve", load_newest_case(scanner.account).case_id)[
             "state"
@@ -61,21 +61,21 @@ def approved(scanner: Scanner) -> str:
     return queue
 
 
-def taken_up(account: Account) -> Outcome:
+def continue_newest_case(account: Account) -> Outcome:
     return continue_case(
         make_owner_request(load_newest_case(account)), make_owner_run(MISSING, account)
     )
 
 
-def followed(account: Account) -> FollowUpResult:
+def run_follow_up(account: Account) -> FollowUpResult:
     return follow_up(make_context(account), OWNERS, lambda: 60)
 
 
-def redrive_of(account: Account, queue: str) -> str:
+def read_redrive_policy(account: Account, queue: str) -> str:
     return AttachDlq.value_in(account.attributes(queue))
 
 
-def exists(account: Account, queue_arn: str) -> bool:
+def queue_exists(account: Account, queue_arn: str) -> bool:
     urls = account.clients.sqs.list_queues().get("QueueUrls", [])
     return any(url.endswith(f"/{queue_arn.rpartition(':')[2]}") for url in urls)
 
@@ -83,39 +83,40 @@ def exists(account: Account, queue_arn: str) -> bool:
 def test_approved_dlq_is_attached_and_verified_once_later_scans_find_nothing(
     scanner: Scanner, account: Account
 ) -> None:
-    queue = approved(scanner)
-    outcome = taken_up(account)
+    queue = approve_dlq(scanner)
+    outcome = continue_newest_case(account)
     assert outcome.case is not None
     assert (outcome.case.state, outcome.case.actor) == ("applied", "attach_dlq")
-    # Nothing was finished, so nothing says how often a good message is received.
+    # No message was deleted, so nothing shows how often a good message is received.
     assert (
-        redrive_of(account, queue) == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
+        read_redrive_policy(account, queue)
+        == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
     )
     assert {sk for _, sk in account.case_store_items() if sk.startswith("snapshot#")}
     for hours, state in ((6, "applied"), (2.5, "verified")):
         account.later(hours=hours)
-        followed(account)
+        run_follow_up(account)
         assert list_states(account)[-1] == state
 
 
 def test_approval_to_attach_a_dlq_expires_if_the_queue_was_recreated(
     scanner: Scanner, account: Account
 ) -> None:
-    queue = approved(scanner)
+    queue = approve_dlq(scanner)
     account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
     account.later(minutes=5)
     account.queue("orders", VisibilityTimeout="30")
     account.later(minutes=2)
-    assert taken_up(account).refusal
+    assert continue_newest_case(account).refusal
     assert list_states(account)[-1] == "expired"
     assert "another queue" in account.transitions()[-1]["reason"]
-    assert redrive_of(account, queue) == ""
-    assert not exists(account, f"{queue}-dlq")
+    assert read_redrive_policy(account, queue) == ""
+    assert not queue_exists(account, f"{queue}-dlq")
 
 
-def attached(scanner: Scanner) -> str:
-    queue = approved(scanner)
-    taken_up(scanner.account)
+def attach_dlq(scanner: Scanner) -> str:
+    queue = approve_dlq(scanner)
+    continue_newest_case(scanner.account)
     assert list_states(scanner.account)[-1] == "applied"
     scanner.account.later(minutes=10)
     return queue
@@ -124,24 +125,28 @@ def attached(scanner: Scanner) -> str:
 def test_rolled_back_dlq_is_detached_but_kept_and_may_be_attached_again_after_a_week(
     scanner: Scanner, account: Account
 ) -> None:
-    """The queue that was kept is ours: nobody is overruled."""
-    queue = attached(scanner)
+    """The kept queue is Mendq's own, so no person is overruled."""
+    queue = attach_dlq(scanner)
     document = roll_back(account, load_newest_case(account).case_id)
     assert outcomes_by_attribute(document) == {
         "DeadLetterQueue": "printed",
         "RedrivePolicy": "undone",
     }
-    assert (redrive_of(account, queue), exists(account, f"{queue}-dlq")) == ("", True)
+    assert (read_redrive_policy(account, queue), queue_exists(account, f"{queue}-dlq")) == (
+        "",
+        True,
+    )
     assert list_states(account)[-1] == "rolled_back"
     account.later(days=8)
     scanner.put_metrics_of_returning_message(queue)
-    found(scanner)
+    scan_and_heal(scanner)
     send_decision(account, "approve", load_newest_case(account).case_id)
     account.later(minutes=1)
-    taken_up(account)
+    continue_newest_case(account)
     assert list_states(account)[-2:] == ["approved", "applied"]
     assert (
-        redrive_of(account, queue) == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
+        read_redrive_policy(account, queue)
+        == RedrivePolicy(f"{queue}-dlq", MOST_RECEIVES_BEFORE_DLQ).text
     )
 
 
@@ -159,11 +164,11 @@ def _delete(account: Account, queue: str) -> None:
 def test_dlq_that_a_person_detached_or_deleted_is_not_proposed_again_for_a_week(
     scanner: Scanner, account: Account, theirs: Callable[[Account, str], None]
 ) -> None:
-    queue = attached(scanner)
+    queue = attach_dlq(scanner)
     theirs(account, queue)
     account.later(hours=8)
-    assert followed(account).errors == {}
+    assert run_follow_up(account).errors == {}
     assert list_states(account)[-1] == "overridden"
     scanner.put_metrics_of_returning_message(queue)
-    found(scanner)
+    scan_and_heal(scanner)
     assert list_states(account)[-1] == "overridden", "and silent for a week"

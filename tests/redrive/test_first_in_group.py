@@ -1,4 +1,4 @@
-"""Which groups of a DLQ are clear: the first message failed, and nothing else can have."""
+"""FIFO groups of a DLQ in which only the first message can have failed (clear groups)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DRAWN = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 400), st.booleans()), max_size=12)
 
 
-def grouped(drawn: list[tuple[str, int, bool]]) -> dict[str, GroupInDlq]:
+def group_messages(drawn: list[tuple[str, int, bool]]) -> dict[str, GroupInDlq]:
     groups = dict[str, GroupInDlq]()
     for number, (name, seconds, is_from_source) in enumerate(drawn):
         message = Message(f"m-{number}", "", AT + timedelta(seconds=seconds), group_id=name)
@@ -33,7 +33,7 @@ def grouped(drawn: list[tuple[str, int, bool]]) -> dict[str, GroupInDlq]:
 def test_fifo_group_is_clear_only_if_its_messages_died_together_alone_and_in_the_source(
     drawn: list[tuple[str, int, bool]],
 ) -> None:
-    groups = grouped(drawn)
+    groups = group_messages(drawn)
     unclear = {group.group_id for group in find_unclear_groups(groups, groups, groups)}
     for name in groups.keys() - unclear:
         own = [seconds for group_name, seconds, _ in drawn if group_name == name]
@@ -47,9 +47,9 @@ def test_fifo_group_is_clear_only_if_its_messages_died_together_alone_and_in_the
 def test_named_fifo_group_is_judged_only_by_its_own_messages(
     drawn: list[tuple[str, int, bool]],
 ) -> None:
-    groups = grouped(drawn)
+    groups = group_messages(drawn)
     for name in groups:
-        alone = grouped([message for message in drawn if message[0] == name])
+        alone = group_messages([message for message in drawn if message[0] == name])
         named = find_unclear_groups(groups, {name}, {name})
         assert named == find_unclear_groups(alone, alone, alone)
         assert not any(group.can_person_confirm for group in named)
@@ -59,11 +59,11 @@ def test_named_fifo_group_is_judged_only_by_its_own_messages(
 def test_first_message_of_a_fifo_group_is_the_first_one_sqs_returned(
     drawn: list[tuple[str, int, bool]],
 ) -> None:
-    firsts = {name: group.first_message_id for name, group in grouped(drawn).items()}
+    firsts = {name: group.first_message_id for name, group in group_messages(drawn).items()}
     for name, first_id in firsts.items():
         assert first_id == f"m-{[group_name for group_name, _, _ in drawn].index(name)}"
 
 
 def test_no_fifo_group_is_unclear_if_none_is_to_be_redriven() -> None:
-    groups = grouped([("a", 0, True), ("a", 300, True), ("b", 0, True)])
+    groups = group_messages([("a", 0, True), ("a", 300, True), ("b", 0, True)])
     assert find_unclear_groups(groups, groups, ()) == []

@@ -1,4 +1,4 @@
-"""What the machine's table says of one progress and one look."""
+"""Decisions of the redrive machine for one progress and one sample of the DLQ."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mendq.redrive.progress import (
     Stage,
     StageProgress,
 )
-from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
+from tests.redrive.toy import DEAD, NOW, SOURCE, begin_progress, message, queue
 
 BOUNDS = Bounds()
 EMPTY = DlqSample()
@@ -39,13 +39,13 @@ NEARLY = timedelta(minutes=59, seconds=59)
 STAGES = pytest.mark.parametrize("stage", RUNNING_STAGES)
 
 
-def progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
-    """One that has moved a hundred messages, and whose soak is over; `over` of any of its parts."""
+def make_progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
+    """Return a progress with 100 moved messages and a finished soak. `over` sets any field."""
     current = StageProgress(
         NOW - AN_HOUR, size=80, number=2, moved=80, soak_ends_at=NOW, expected=1_000
     )
     of_all = {"began_at": NOW - AN_HOUR, "moved": over.pop("moved", 100)}
-    made = structs.replace(begun(), stage=stage, current=current, **of_all)
+    made = structs.replace(begin_progress(), stage=stage, current=current, **of_all)
     of_stage = {"stage_moved": "moved", "stage_at": "began_at"}
     named = {of_stage.get(name, name): value for name, value in over.items()}
     parts: dict[Any, Any] = {StageProgress: made.current, RedriveWaits: made.waits}
@@ -55,7 +55,7 @@ def progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
     return structs.replace(made, current=parts[StageProgress], waits=parts[RedriveWaits], **named)
 
 
-def decided(
+def decide_next(
     before: RedriveProgress,
     found: DlqSample | None = EMPTY,
     bounds: Bounds = BOUNDS,
@@ -75,15 +75,15 @@ def decided(
     )
 
 
-def after(*asked: Any, **over: Any) -> RedriveProgress:
-    return decided(*asked, **over)[0]
+def find_next_progress(*asked: Any, **over: Any) -> RedriveProgress:
+    return decide_next(*asked, **over)[0]
 
 
-def stage_of(*asked: Any, **over: Any) -> Stage:
-    return after(*asked, **over).stage
+def find_next_stage(*asked: Any, **over: Any) -> Stage:
+    return find_next_progress(*asked, **over).stage
 
 
-def returned(number: int) -> tuple[Any, ...]:
+def make_returned_messages(number: int) -> tuple[Any, ...]:
     return tuple(message(f"back {index}") for index in range(number))
 
 
@@ -93,9 +93,9 @@ def returned(number: int) -> tuple[Any, ...]:
 def test_redrive_halts_if_5_percent_or_10_messages_returned_to_the_dlq(
     moved_so_far: int, halts_at: int
 ) -> None:
-    before = progress(moved=moved_so_far, returned=halts_at - 1)
-    assert stage_of(before) is not Stage.HALTED
-    halted = after(structs.replace(before, returned=halts_at))
+    before = make_progress(moved=moved_so_far, returned=halts_at - 1)
+    assert find_next_stage(before) is not Stage.HALTED
+    halted = find_next_progress(structs.replace(before, returned=halts_at))
     assert halted.stage is Stage.HALTED
     assert f"{halts_at} came back" in halted.because
     # 0.05 * 140 is 7.000000000000001.
@@ -103,69 +103,74 @@ def test_redrive_halts_if_5_percent_or_10_messages_returned_to_the_dlq(
 
 
 def test_expected_dlq_depth_is_taken_from_the_depth_before_the_first_message_moved() -> None:
-    first = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
-    assert after(first, waiting=70).current.expected == 70
-    assert after(structs.replace(first, moved_at=NOW), waiting=70).current.expected == 1_000
+    first = make_progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
+    assert find_next_progress(first, waiting=70).current.expected == 70
+    assert (
+        find_next_progress(structs.replace(first, moved_at=NOW), waiting=70).current.expected
+        == 1_000
+    )
 
 
 def test_redrive_halts_after_three_ticks_in_a_row_without_result() -> None:
-    """Dead while they looked, or without a message that they could take."""
-    going = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
+    """Such a tick was killed while sampling or found no message that it may send."""
+    going = make_progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
     for died in range(1, 4):
-        going, then = decided(going, None, waiting=70)
+        going, then = decide_next(going, None, waiting=70)
         assert (then, going.waits.fruitless) == (Action.TAKE_SAMPLE, died)
-    halted = after(going, None, waiting=70)
+    halted = find_next_progress(going, None, waiting=70)
     assert (halted.stage, halted.because) == (Stage.HALTED, TICKS_ENDED_EARLY_REASON)
     before = going.change_waits(fruitless=2)
     refused = (UnmovedMessage("m", "AccessDenied", "no"),)
     found_none = before.count_move(MoveResult(), NOW, is_sample_short=False)
-    assert after(found_none, None).because == TICKS_ENDED_EARLY_REASON
+    assert find_next_progress(found_none, None).because == TICKS_ENDED_EARLY_REASON
     for put in (MoveResult(moved_count=1), MoveResult(unmoved_messages=refused)):
         assert before.count_move(put, NOW, is_sample_short=False).waits.fruitless == 0
-    looked = decided(before, None).progress.count_quarantine(EMPTY)
+    looked = decide_next(before, None).progress.count_quarantine(EMPTY)
     assert looked.waits.fruitless == 2, "a look that ends is no tick in vain"
-    blind = after(progress(fruitless=2), None, blocker=Blocker("SQS does not answer"))
+    blind = find_next_progress(
+        make_progress(fruitless=2), None, blocker=Blocker("SQS does not answer")
+    )
     assert (blind.stage, blind.waits.fruitless) == (Stage.SOAK, 0)
-    unknown = after(progress(Stage.RAMP, in_flight=5, fruitless=1))
+    unknown = find_next_progress(make_progress(Stage.RAMP, in_flight=5, fruitless=1))
     assert unknown.waits.fruitless == 2, "nobody knows whether any of the five went"
 
 
 def test_returned_messages_that_could_not_be_quarantined_still_halt_the_redrive() -> None:
-    found = DlqSample(returned_messages=returned(6), quarantined_count=2)
-    counted = progress().count_sample(found).count_quarantine(found)
+    found = DlqSample(returned_messages=make_returned_messages(6), quarantined_count=2)
+    counted = make_progress().count_sample(found).count_quarantine(found)
     assert (counted.returned, counted.quarantined) == (2, 2)
-    assert stage_of(counted, found) is Stage.HALTED
+    assert find_next_stage(counted, found) is Stage.HALTED
 
 
 def test_redrive_halts_if_newly_dead_messages_reach_the_moved_count_or_10() -> None:
-    for before, halts_at in ((progress(moved=5), 5), (progress(moved=500), 10)):
-        assert stage_of(before, DlqSample(newly_dead_count=halts_at - 1)) is not Stage.HALTED
-        assert stage_of(before, DlqSample(newly_dead_count=halts_at)) is Stage.HALTED
+    for before, halts_at in ((make_progress(moved=5), 5), (make_progress(moved=500), 10)):
+        assert find_next_stage(before, DlqSample(newly_dead_count=halts_at - 1)) is not Stage.HALTED
+        assert find_next_stage(before, DlqSample(newly_dead_count=halts_at)) is Stage.HALTED
 
 
 def test_fifo_redrive_halts_if_the_dlq_holds_more_messages_than_expected() -> None:
     fifo = f"{SOURCE}.fifo"
-    assert stage_of(progress(), waiting=1_005) is Stage.RAMP
-    unseen = after(progress(), waiting=1_005, source=fifo)
+    assert find_next_stage(make_progress(), waiting=1_005) is Stage.RAMP
+    unseen = find_next_progress(make_progress(), waiting=1_005, source=fifo)
     assert unseen.stage is Stage.HALTED
     assert "the queue holds 5 more than it should" in unseen.because
-    early = progress(soak_ends_at=NOW + AN_HOUR)
-    assert stage_of(early, waiting=1_005, source=fifo) is Stage.SOAK
+    early = make_progress(soak_ends_at=NOW + AN_HOUR)
+    assert find_next_stage(early, waiting=1_005, source=fifo) is Stage.SOAK
 
 
 @STAGES
 def test_tick_samples_the_dlq_first_unless_frozen_or_another_move_task_runs(stage: Stage) -> None:
-    before = progress(stage)
+    before = make_progress(stage)
     no = Blocker("no", is_for_good=True)
-    assert decided(before, None) == (before.change_waits(fruitless=1), Action.TAKE_SAMPLE)
+    assert decide_next(before, None) == (before.change_waits(fruitless=1), Action.TAKE_SAMPLE)
     for over, why in (
         ({"freeze_reason": "an incident"}, "changes are frozen: an incident"),
         ({"has_other_move_task_running": True}, OTHER_MOVE_TASK_REASON),
     ):
-        waits, then = decided(before, None, **over)
+        waits, then = decide_next(before, None, **over)
         assert (waits.stage, waits.because) == (stage, why)
         assert then in WAITING_ACTIONS
-        assert after(before, blocker=no, **over).is_over
+        assert find_next_progress(before, blocker=no, **over).is_over
 
 
 @pytest.mark.parametrize(
@@ -176,19 +181,19 @@ def test_ramp_sends_a_tenth_of_the_delete_rate_and_at_least_one_message_a_minute
     rate: float, since: int, messages: int | None
 ) -> None:
     moved_at = NOW - timedelta(seconds=since)
-    going = progress(Stage.RAMP, stage_moved=1, size=2_000, stage_at=NOW, moved_at=moved_at)
-    goes, then = decided(going, rate=rate)
+    going = make_progress(Stage.RAMP, stage_moved=1, size=2_000, stage_at=NOW, moved_at=moved_at)
+    goes, then = decide_next(going, rate=rate)
     assert then is (Action.SEND if messages else Action.WAIT)
     assert goes.current.in_flight == (messages or 0)
 
 
 def test_messages_are_recorded_as_in_flight_before_they_are_sent() -> None:
-    goes, then = decided(progress(Stage.CANARY, size=5, stage_moved=0, moved=0))
+    goes, then = decide_next(make_progress(Stage.CANARY, size=5, stage_moved=0, moved=0))
     assert (then, goes.current.in_flight) == (Action.SEND, 5)
-    died = after(goes)
+    died = find_next_progress(goes)
     assert (died.stage, died.moved) == (Stage.SOAK, 0)
     assert (died.current.moved, died.current.unsure) == (5, 5)
-    unproven = after(progress(stage_moved=20, size=20, unsure=20))
+    unproven = find_next_progress(make_progress(stage_moved=20, size=20, unsure=20))
     assert unproven.current.size == BOUNDS.canary, "what is unsure proves nothing"
 
 
@@ -212,7 +217,7 @@ def test_messages_are_recorded_as_in_flight_before_they_are_sent() -> None:
 def test_progress_counts_moved_copied_and_refused_messages_of_a_move(
     put: MoveResult, is_short: bool, stage_moved: int, is_refused: bool
 ) -> None:
-    going = progress(Stage.CANARY, size=5, stage_moved=0, moved=0, in_flight=5, expected=10)
+    going = make_progress(Stage.CANARY, size=5, stage_moved=0, moved=0, in_flight=5, expected=10)
     went = going.count_move(put, NOW, is_sample_short=is_short)
     assert (went.moved, went.current.moved, went.current.in_flight) == (
         put.moved_count,
@@ -229,12 +234,12 @@ def test_progress_counts_moved_copied_and_refused_messages_of_a_move(
 def test_finished_stage_soaks_as_long_as_a_poison_message_needs_to_reach_the_dlq(
     stage_moved: int, late: timedelta
 ) -> None:
-    going = progress(Stage.RAMP, stage_moved=stage_moved, stage_at=NOW - late)
-    soaks = after(going, visible=1_000)
+    going = make_progress(Stage.RAMP, stage_moved=stage_moved, stage_at=NOW - late)
+    soaks = find_next_progress(going, visible=1_000)
     # 1.2 x 3 receives x 30 s, the delay, and 1,000 messages at 50 a second before it.
     assert soaks.current.soak_ends_at == NOW + timedelta(seconds=108 + 5 + 20)
     assert (soaks.stage, soaks.current.stood) == (Stage.SOAK, 1_000 + stage_moved)
-    assert stage_of(going.change_current_stage(moved=0)) is Stage.RAMP
+    assert find_next_stage(going.change_current_stage(moved=0)) is Stage.RAMP
     least = Bounds(soak_factor=0.1, least_soak_seconds=0)
     soak = least.soak_duration(receives=10, visibility_seconds=100, delay_seconds=0)
     assert soak == timedelta(seconds=1_200), "no setting makes it shorter than a fifth more"
@@ -248,37 +253,39 @@ def test_finished_stage_soaks_as_long_as_a_poison_message_needs_to_reach_the_dlq
 def test_redrive_waits_with_patience_while_sent_messages_are_unread_in_the_source(
     waiting: int, visible: int, deletes_since_send: int | None, *, is_unread: bool
 ) -> None:
-    """Deletes from before the stage went keep the rate up; 100 stood there when it had gone."""
-    soaked = progress(stood=100, returned=5, moved=1_000)
+    """Deletes before the stage keep the delete rate up. The source then held 100 messages."""
+    soaked = make_progress(stood=100, returned=5, moved=1_000)
     seen: dict[str, Any] = {
         "visible": visible,
         "deletes_since_send": deletes_since_send,
         "waiting": waiting,
     }
     if not is_unread:
-        assert stage_of(soaked, **seen) is (Stage.RAMP if waiting else Stage.DONE)
+        assert find_next_stage(soaked, **seen) is (Stage.RAMP if waiting else Stage.DONE)
         return
     _waits_with_patience(soaked, MESSAGES_STILL_IN_SOURCE_REASON, "consumers_since", **seen)
-    nothing_went = progress(stood=100, stage_moved=0)
-    assert stage_of(nothing_went, **{**seen, "waiting": 1_000}) is Stage.RAMP
+    nothing_went = make_progress(stood=100, stage_moved=0)
+    assert find_next_stage(nothing_went, **{**seen, "waiting": 1_000}) is Stage.RAMP
 
 
 def _waits_with_patience(
     before: RedriveProgress, why: str, since: str, *found: Any, **seen: Any
 ) -> None:
-    """It rests for an hour, and then halts."""
-    waits, then = decided(before, *found, **seen)
+    """Require that the redrive waits for an hour and then halts."""
+    waits, then = decide_next(before, *found, **seen)
     assert (waits.stage, waits.because) == (before.stage, why)
     assert then is Action.WAIT_WITH_PATIENCE
     assert getattr(waits.waits, since) == NOW
-    assert stage_of(waits.change_waits(**{since: NOW - NEARLY}), *found, **seen) is before.stage
-    halted = after(waits.change_waits(**{since: NOW - AN_HOUR}), *found, **seen)
+    assert (
+        find_next_stage(waits.change_waits(**{since: NOW - NEARLY}), *found, **seen) is before.stage
+    )
+    halted = find_next_progress(waits.change_waits(**{since: NOW - AN_HOUR}), *found, **seen)
     assert (halted.stage, halted.because) == (Stage.HALTED, why)
 
 
 @STAGES
 def test_redrive_halts_after_an_hour_without_deletes_or_blocked(stage: Stage) -> None:
-    before = progress(stage, stage_moved=0)
+    before = make_progress(stage, stage_moved=0)
     blind = Blocker("SQS does not answer")
     for rate in (None, 0):
         _waits_with_patience(before, NO_DELETES_REASON, "consumers_since", rate=rate)
@@ -287,13 +294,13 @@ def test_redrive_halts_after_an_hour_without_deletes_or_blocked(stage: Stage) ->
 
 
 def test_redrive_of_an_empty_dlq_soaks_then_finishes_with_a_summary() -> None:
-    assert stage_of(progress(Stage.RAMP), waiting=0) is Stage.SOAK
-    soaking = progress(soak_ends_at=NOW + timedelta(seconds=1))
-    assert stage_of(soaking, waiting=0) is Stage.SOAK, "its soak still has to be over"
+    assert find_next_stage(make_progress(Stage.RAMP), waiting=0) is Stage.SOAK
+    soaking = make_progress(soak_ends_at=NOW + timedelta(seconds=1))
+    assert find_next_stage(soaking, waiting=0) is Stage.SOAK, "its soak still has to be over"
     whose = (f"{SOURCE}-2", None, f"{SOURCE}-2", SOURCE, "")
     stays = tuple(message("one", source_arn=source_arn) for source_arn in whose)
-    done = after(
-        progress(returned=2), DlqSample(staying_messages=stays, newly_dead_count=1), waiting=5
+    done = find_next_progress(
+        make_progress(returned=2), DlqSample(staying_messages=stays, newly_dead_count=1), waiting=5
     )
     assert done.stage is Stage.DONE
     assert done.because == (
@@ -304,24 +311,24 @@ def test_redrive_of_an_empty_dlq_soaks_then_finishes_with_a_summary() -> None:
 
 
 def test_redrive_halts_after_14_days() -> None:
-    old = structs.replace(progress(Stage.RAMP), began_at=NOW - timedelta(days=14))
-    assert stage_of(old) is Stage.HALTED
+    old = structs.replace(make_progress(Stage.RAMP), began_at=NOW - timedelta(days=14))
+    assert find_next_stage(old) is Stage.HALTED
 
 
 def test_redrive_halts_if_sqs_refuses_every_send_for_an_hour() -> None:
     refused = {"refused_since": NOW - AN_HOUR, "is_refused": True, "because": "AccessDenied"}
-    going = progress(Stage.RAMP, stage_moved=0, stage_at=NOW - 2 * AN_HOUR, **refused)
-    halted = after(going)
+    going = make_progress(Stage.RAMP, stage_moved=0, stage_at=NOW - 2 * AN_HOUR, **refused)
+    halted = find_next_progress(going)
     assert (halted.stage, halted.because) == (Stage.HALTED, "AccessDenied")
-    assert decided(going.change_waits(is_refused=False))[1] is Action.SEND
-    soaked = after(progress(refused_since=NOW - AN_HOUR, is_refused=True))
-    assert decided(soaked)[1] is Action.SEND, "in a new stage it is tried once more"
+    assert decide_next(going.change_waits(is_refused=False))[1] is Action.SEND
+    soaked = find_next_progress(make_progress(refused_since=NOW - AN_HOUR, is_refused=True))
+    assert decide_next(soaked)[1] is Action.SEND, "in a new stage it is tried once more"
     nearly = going.change_waits(refused_since=NOW - NEARLY).change_current_stage(moved=3)
-    assert stage_of(nearly) is Stage.RAMP
+    assert find_next_stage(nearly) is Stage.RAMP
 
 
 def test_redrive_progress_round_trips_and_ignores_unknown_fields() -> None:
-    going = progress(Stage.RAMP, consumers_since=NOW, moved_at=NOW)
+    going = make_progress(Stage.RAMP, consumers_since=NOW, moved_at=NOW)
     newer = going.document() | {"unheard_of": 1}
     assert RedriveProgress.from_document(newer) == going
 
@@ -344,4 +351,4 @@ AT = {"began_at": "2026-11-21T12:00:00Z"}
 )
 def test_damaged_redrive_progress_document_is_rejected(damage: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError)):
-        RedriveProgress.from_document(progress(Stage.RAMP).document() | damage)
+        RedriveProgress.from_document(make_progress(Stage.RAMP).document() | damage)

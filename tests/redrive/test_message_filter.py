@@ -1,4 +1,4 @@
-"""What an operator may ask of a message, and what the message's silence means."""
+"""Message filters: which messages match, and which filters are refused."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ UNREADABLE_BODIES = {
 
 @pytest.mark.parametrize("body", UNREADABLE_BODIES)
 def test_filter_never_matches_a_body_that_json_parsers_read_differently(body: str) -> None:
-    """A consumer in Python sees the type, one in Go fails: no filter on the body may decide."""
+    """A Python consumer reads the type, a Go consumer fails. A filter must not choose."""
     message = Message("m", body, NOW)
     for expression in (
         "body.type == 'order'",
@@ -343,7 +343,7 @@ ASKED = [
 
 
 def _strict_form(value: object) -> object:
-    """A value in a form whose equality is strict: an oracle that shares no code with the filter."""
+    """Return the value in a form with strict equality. Shares no code with the filter."""
     if isinstance(value, list):
         return ("array", tuple(map(_strict_form, value)))
     if isinstance(value, dict):
@@ -353,7 +353,7 @@ def _strict_form(value: object) -> object:
     return ("number", Fraction(value)) if isinstance(value, int | float) else ("text", value)
 
 
-# Values that Python holds for equal come often.
+# Values that Python calls equal although their JSON types differ.
 ALIKE = st.sampled_from(
     [True, False, 0, 1, 0.0, 1.0, -0.0, 2**53, float(2**53), 2**53 + 1, "", "1"]
 )
@@ -367,19 +367,19 @@ JSON_VALUES = st.recursive(
 )
 
 
-def _retyped(value: object) -> object:
-    """The same value for Python, with numbers for booleans and the other way round."""
+def _swap_booleans_and_numbers(value: object) -> object:
+    """Return a value that Python calls equal, with booleans and numbers swapped."""
     if isinstance(value, list):
-        return [_retyped(member) for member in value]
+        return [_swap_booleans_and_numbers(member) for member in value]
     if isinstance(value, dict):
-        return {name: _retyped(member) for name, member in value.items()}
+        return {name: _swap_booleans_and_numbers(member) for name, member in value.items()}
     if isinstance(value, bool):
         return int(value)
     return bool(value) if isinstance(value, int | float) and value in (0, 1) else value
 
 
 PAIRS = st.tuples(JSON_VALUES, JSON_VALUES) | JSON_VALUES.map(
-    lambda value: (value, _retyped(value))
+    lambda value: (value, _swap_booleans_and_numbers(value))
 )
 
 
@@ -415,7 +415,6 @@ def test_arbitrary_filter_and_message_raise_nothing_except_filter_unreadable(
 def test_filter_logic_obeys_de_morgan_and_never_matches_expression_and_negation(
     one: str, other: str, message: Message
 ) -> None:
-    """Both an expression and its negation never hold; De Morgan's laws do."""
     both = matches(one, message), matches(f"!({one})", message)
     assert both != (True, True)
     assert matches(f"{one} || !({one})", message) is (True in both)
@@ -424,7 +423,7 @@ def test_filter_logic_obeys_de_morgan_and_never_matches_expression_and_negation(
 
 
 def test_filter_on_the_redrive_mark_also_matches_the_quarantined_message() -> None:
-    """There another attribute stands in the place of the redrive's."""
+    """In the quarantine another attribute replaces the redrive mark."""
     quarantined = RedriveMarker(SOURCE, "case-1", b"key").mark_quarantined(
         MESSAGE, "came back", NOW
     )
@@ -441,7 +440,7 @@ def test_filter_on_the_redrive_mark_also_matches_the_quarantined_message() -> No
     "step", ["[@,@]", "[@,@][]", "{a:@,b:@}", "join('',[@,@])", "to_string(@)", "[[@],[@]]"]
 )
 def test_filter_that_copies_its_input_exponentially_is_refused(step: str) -> None:
-    """Each would take minutes or gigabytes for one small message."""
+    """Such a filter would take minutes or gigabytes for one small message."""
     doubled = " | ".join(["body.error.code", *[step] * 40])
     with pytest.raises(FilterUnreadable, match="copies of what it looks at"):
         parse_filter(f"({doubled}) == 'X'")

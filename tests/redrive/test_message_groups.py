@@ -1,4 +1,4 @@
-"""Each group's filter takes the group and nothing else, and shows no value of a body."""
+"""Message groups: each filter matches its own group only and shows no value of a body."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SAMPLES = st.lists(
 )
 
 
-def taken(where: str, sample: list[Message]) -> list[Message]:
+def select_messages(where: str, sample: list[Message]) -> list[Message]:
     return [
         candidate
         for candidate in sample
@@ -48,7 +48,7 @@ def taken(where: str, sample: list[Message]) -> list[Message]:
     ]
 
 
-def by(way: str, sample: list[Message], *, bodies: bool = False) -> list[MessageGroup]:
+def find_groups(way: str, sample: list[Message], *, bodies: bool = False) -> list[MessageGroup]:
     return [
         group_message
         for group_message in group_messages(sample, NOW, should_group_by_text=bodies)
@@ -64,7 +64,7 @@ def test_filter_proposed_for_a_message_group_matches_exactly_the_messages_of_tha
     for group in groups:
         assert group.where.isascii()
         assert group.where.isprintable()
-        assert not group.where or taken(group.where, sample) == list(group.messages)
+        assert not group.where or select_messages(group.where, sample) == list(group.messages)
     shown = [group for group in groups if group.by == "body"]
     assert len(shown) == MAXIMUM_GROUPS_PER_GROUPING_WAY or sum(
         len(group.messages) for group in shown
@@ -77,7 +77,7 @@ def test_message_groups_never_show_values_from_message_bodies(
 ) -> None:
     texts = ("s3cret", json.dumps(secrets), json.dumps({"Message": json.dumps(secrets)}))
     told = [structs.replace(message(text), attributes={}) for text in texts]
-    for group in by(
+    for group in find_groups(
         "body",
         [structs.replace(told_message, message_id=f"m-{n}") for n, told_message in enumerate(told)],
     ):
@@ -110,7 +110,7 @@ def test_messages_are_grouped_by_field_names_and_json_types_of_their_bodies(body
     assert alone.what == SHAPES[body]
     assert alone.where.startswith("shape(body) == ")
     others = [shape for shape in SHAPES if SHAPES[shape] != SHAPES[body]]
-    assert taken(alone.where, [message("o", body=other) for other in others]) == []
+    assert select_messages(alone.where, [message("o", body=other) for other in others]) == []
 
 
 @given(DOCUMENTS, DOCUMENTS)
@@ -122,14 +122,14 @@ def test_filter_of_a_body_shape_matches_no_body_of_another_shape(one: Any, other
     if not first.where:
         assert first.what == "JSON that holds NaN, Infinity or too large a number"
         return
-    takes = bool(taken(first.where, [message("o", body=json.dumps(other))]))
+    takes = bool(select_messages(first.where, [message("o", body=json.dumps(other))]))
     assert takes is (first.what == second.what)
 
 
 def test_message_group_with_a_very_large_body_shape_gets_no_filter() -> None:
     large = json.dumps({f"a rather long name {n}": n for n in range(200)})
     sample = [message("large", body=large), message("small", body='{"a": 1}')]
-    assert [bool(group.where) for group in by("body", sample)] == [False, True]
+    assert [bool(group.where) for group in find_groups("body", sample)] == [False, True]
 
 
 def test_error_texts_that_differ_only_in_numbers_and_ids_form_one_group() -> None:
@@ -138,7 +138,7 @@ def test_error_texts_that_differ_only_in_numbers_and_ids_form_one_group() -> Non
 
     sample = [failing(n, f"Order {n} timed out after {n * 7} ms") for n in range(30)]
     sample += [failing(30, "declined"), failing(31, f"id {'a1' * 16} unknown\n  at line 7")]
-    found = {group.what: len(group.messages) for group in by("error", sample)}
+    found = {group.what: len(group.messages) for group in find_groups("error", sample)}
     assert found == {
         "ERROR_MESSAGE: Order # timed out after # ms": 30,
         "ERROR_MESSAGE: declined": 1,

@@ -1,4 +1,4 @@
-"""What is known of a DLQ message, the marks that it bears, and what it is to a redrive."""
+"""Marks on DLQ messages, and how a redrive classifies a message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mendq.redrive.messages import (
     read_quarantine_mark,
 )
 from mendq.redrive.progress import DlqSample, classify_messages
-from tests.redrive.toy import DEAD, MARKER, MOST_BYTES, NOW, SOURCE, begun, message, queue
+from tests.redrive.toy import DEAD, MARKER, MOST_BYTES, NOW, SOURCE, begin_progress, message, queue
 
 OLD = message("old", attributes={"kind": MessageAttribute("String", "order")})
 NEW = message("new", sent_at=NOW + timedelta(minutes=10))
@@ -32,20 +32,20 @@ SENT: dict[str, Any] = {"source": SOURCE, "redrive": "case", "redrive_count": 3}
 OTHER = f"{SOURCE}-2"
 
 
-def bearing(name: str, value: object, data_type: str = "String") -> Message:
-    """With a mark that anybody could have written."""
+def make_marked_message(name: str, value: object, data_type: str = "String") -> Message:
+    """Return a message with a mark that any sender could write."""
     given: Any = value if isinstance(value, str | bytes) else json.dumps(value)
     return replace(OLD, attributes={**OLD.attributes, name: MessageAttribute(data_type, given)})
 
 
-def retained(of: Message, why: str = "it came back") -> Message:
+def quarantine_message(of: Message, why: str = "it came back") -> Message:
     return RedriveMarker(SOURCE, "case-1", b"").mark_quarantined(of, why, NOW)
 
 
 def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None:
     twice = MARKER.mark_redriven(MARKER.mark_redriven(OLD))
     assert (MARKER.mark_redriven(OLD).redrive_count, twice.redrive_count) == (1, 2)
-    apart = retained(twice)
+    apart = quarantine_message(twice)
     assert set(apart.attributes) == {"kind", QUARANTINE_MARK_NAME}
     said = QuarantineMark("it came back", NOW.isoformat(), SOURCE, "case-1", 2)
     assert read_quarantine_mark(apart) == said
@@ -65,15 +65,15 @@ def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None
 def test_redrive_count_is_zero_if_the_mark_is_malformed_or_of_another_source(
     value: object, data_type: str
 ) -> None:
-    assert bearing(REDRIVE_MARK_NAME, value, data_type).redrive_count == 0
-    assert bearing(REDRIVE_MARK_NAME, SENT).redrive_count == 3
+    assert make_marked_message(REDRIVE_MARK_NAME, value, data_type).redrive_count == 0
+    assert make_marked_message(REDRIVE_MARK_NAME, SENT).redrive_count == 3
 
 
 RETURNED = MARKER.mark_redriven(OLD)
 
 
-def under(mark: Message, body: str = "another", **over: Any) -> Message:
-    """Another message with the attributes of that one."""
+def copy_attributes(mark: Message, body: str = "another", **over: Any) -> Message:
+    """Return another message with the attributes of `mark`."""
     return replace(OLD, body=body, attributes=mark.attributes, **over)
 
 
@@ -81,29 +81,29 @@ def under(mark: Message, body: str = "another", **over: Any) -> Message:
     ("of", "is_known"),
     [
         (RETURNED, True),
-        # Its consumer sent it to the DLQ: a new message, of which SQS says no source.
-        (under(RETURNED, OLD.body, message_id="parked", source_arn=None), True),
+        # Its consumer sent a new message to the DLQ. SQS names no source for it.
+        (copy_attributes(RETURNED, OLD.body, message_id="parked", source_arn=None), True),
         (MARKER.mark_redriven(RETURNED), True),
-        (under(RETURNED, OLD.body, source_arn=OTHER), False),
-        (under(RETURNED), False),
-        (under(RETURNED, source_arn=None), False),
+        (copy_attributes(RETURNED, OLD.body, source_arn=OTHER), False),
+        (copy_attributes(RETURNED), False),
+        (copy_attributes(RETURNED, source_arn=None), False),
         *((RedriveMarker(*given).mark_redriven(OLD), False) for given in (
             (SOURCE, "case", b"no key of its"),
             (SOURCE, "another case", MARKER.seal_key),
             (OTHER, "case", MARKER.seal_key),
         )),
-        *((bearing(REDRIVE_MARK_NAME, {**SENT, "seal": seal}), False)
+        *((make_marked_message(REDRIVE_MARK_NAME, {**SENT, "seal": seal}), False)
           for seal in ("", "é", "\ud800")),
-        (bearing(REDRIVE_MARK_NAME, SENT), False),
+        (make_marked_message(REDRIVE_MARK_NAME, SENT), False),
         (OLD, False),
     ],
 )  # fmt: skip
 def test_redrive_mark_is_recognized_only_for_its_own_queue_redrive_and_body(
     of: Message, *, is_known: bool
 ) -> None:
-    """Who forwards attributes, or writes them, gets nobody's message taken for a returned one."""
+    """Otherwise a sender that forges attributes could have good messages quarantined."""
     assert MARKER.recognizes(of) is is_known
-    assert not sample([of]).returned_messages or is_known
+    assert not classify([of]).returned_messages or is_known
 
 
 @given(
@@ -113,7 +113,9 @@ def test_redrive_mark_is_recognized_only_for_its_own_queue_redrive_and_body(
     | st.recursive(st.none() | st.integers(), st.lists).map(json.dumps)
 )
 def test_malformed_quarantine_mark_is_ignored_and_removed_by_a_redrive(text: str | bytes) -> None:
-    odd = bearing(QUARANTINE_MARK_NAME, text, "Binary" if isinstance(text, bytes) else "String")
+    odd = make_marked_message(
+        QUARANTINE_MARK_NAME, text, "Binary" if isinstance(text, bytes) else "String"
+    )
     assert read_quarantine_mark(odd) is None
     back = MARKER.mark_redriven(odd)
     assert (back.redrive_count, set(back.attributes)) == (1, {"kind", REDRIVE_MARK_NAME})
@@ -126,18 +128,22 @@ def test_malformed_quarantine_mark_is_ignored_and_removed_by_a_redrive(text: str
 def test_quarantine_mark_round_trips_and_redrive_count_stops_at_its_maximum(
     why: str, redrive_count: int
 ) -> None:
-    """Whoever may send to the quarantine may write any number there."""
-    found = read_quarantine_mark(retained(bearing(REDRIVE_MARK_NAME, SENT), why))
+    """Any sender to the quarantine can write any number there."""
+    found = read_quarantine_mark(
+        quarantine_message(make_marked_message(REDRIVE_MARK_NAME, SENT), why)
+    )
     assert found is not None
     assert (found.why, found.redrive_count) == (why[:512], 3)
     for name, mark in ((QUARANTINE_MARK_NAME, MARK), (REDRIVE_MARK_NAME, SENT)):
-        back = MARKER.mark_redriven(bearing(name, {**mark, "redrive_count": redrive_count}))
+        back = MARKER.mark_redriven(
+            make_marked_message(name, {**mark, "redrive_count": redrive_count})
+        )
         assert back.redrive_count == min(redrive_count + 1, MAXIMUM_COUNTED_REDRIVES)
 
 
-def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
+def classify(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
     source = queue(f"{SOURCE}{'.fifo' * is_fifo}")
-    return classify_messages(messages, begun(), source, MARKER)
+    return classify_messages(messages, begin_progress(), source, MARKER)
 
 
 ROOM = MARKER.mark_redriven(message("x", body="")).size_bytes
@@ -156,9 +162,9 @@ TEN = {**NINE, "a9": NINE["a0"]}
         (message("at once", sent_at=NOW), "waits"),
         (NEW, "newly dead"),
         (RETURNED, "returned"),
-        (MARKER.mark_redriven(retained(RETURNED)), "returned"),
+        (MARKER.mark_redriven(quarantine_message(RETURNED)), "returned"),
         (LONGEST, "waits"),
-        # No mark fits: nobody could tell it from others when it came back.
+        # No mark fits, so a redrive could not recognize this message if it returned.
         (replace(LONGEST, body=f"{LONGEST.body}é"), "stuck"),
         (message("full", attributes=TEN), "stuck"),
         (message("nine", attributes=NINE), "waits"),
@@ -172,7 +178,7 @@ TEN = {**NINE, "a9": NINE["a0"]}
 def test_dlq_message_is_classified_as_waiting_newly_dead_returned_or_stuck(
     each: Message, standing: str, *, is_fifo: bool
 ) -> None:
-    found = sample([each], is_fifo=is_fifo)
+    found = classify([each], is_fifo=is_fifo)
     counts = {
         "returned": len(found.returned_messages),
         "stuck": len(found.staying_messages),
@@ -190,8 +196,8 @@ def test_fifo_messages_behind_a_stuck_message_stay_and_other_groups_are_sendable
         message("a2", group_id="a"),
         MARKER.mark_redriven(message("a3", group_id="a")),
     ]
-    fifo = sample(messages, is_fifo=True)
-    standard = sample(messages)
+    fifo = classify(messages, is_fifo=True)
+    standard = classify(messages)
     assert [sendable_message.body for sendable_message in fifo.sendable_messages] == ["b1"]
     assert [staying_message.body for staying_message in fifo.staying_messages] == ["a1", "a2"]
     assert [returned_message.body for returned_message in fifo.returned_messages] == ["a3"]
@@ -208,5 +214,5 @@ def test_fifo_messages_behind_a_stuck_message_stay_and_other_groups_are_sendable
     ],
 )
 def test_quarantine_mark_with_invalid_fields_is_not_read(over: dict[str, object]) -> None:
-    assert read_quarantine_mark(bearing(QUARANTINE_MARK_NAME, MARK)) is not None
-    assert read_quarantine_mark(bearing(QUARANTINE_MARK_NAME, {**MARK, **over})) is None
+    assert read_quarantine_mark(make_marked_message(QUARANTINE_MARK_NAME, MARK)) is not None
+    assert read_quarantine_mark(make_marked_message(QUARANTINE_MARK_NAME, {**MARK, **over})) is None

@@ -1,4 +1,4 @@
-"""The quarantine is made when the first message needs it: until SQS knows it, nothing is lost."""
+"""The quarantine is made for the first returned message. Until SQS knows it, no message is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from mendq.model.state import State
-from tests.redrive.world import LATE, Redriving, texts
+from tests.redrive.world import LATE, RedriveWorld, make_bodies
 from tests.waiting import replace_sleep
 
 
@@ -18,78 +18,78 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     replace_sleep(monkeypatch)
 
 
-def came_back(here: Redriving) -> str:
-    """One of five messages that went back died again."""
-    here.begun(*texts(9), bounds=LATE).tick()
-    (poison, *_) = sorted(here.bodies(here.source))
-    here.consume(frozenset({poison}))
-    here.account.later(minutes=2)
+def return_one_message(world: RedriveWorld) -> str:
+    """Send five messages back and let one of them return to the DLQ."""
+    world.begin(*make_bodies(9), bounds=LATE).tick()
+    (poison, *_) = sorted(world.read_bodies(world.source))
+    world.consume(frozenset({poison}))
+    world.account.later(minutes=2)
     return poison
 
 
-class Hidden:
-    """SQS answers about the quarantine as if there were none, while it `lasts`."""
+class HiddenQuarantine:
+    """Make SQS answer that the quarantine does not exist, while `is_hidden`."""
 
-    def __init__(self, here: Redriving) -> None:
-        self.url = here.account.url(here.quarantine)
-        self.lasts = True
-        events = here.account.clients.sqs.meta.events
+    def __init__(self, world: RedriveWorld) -> None:
+        self.url = world.account.url(world.quarantine_arn)
+        self.is_hidden = True
+        events = world.account.clients.sqs.meta.events
         events.register_first("before-call.sqs.GetQueueAttributes", self._answer)
 
     def _answer(self, params: dict[str, Any], **_: Any) -> None:
-        if self.lasts and json.loads(params["body"])["QueueUrl"] == self.url:
+        if self.is_hidden and json.loads(params["body"])["QueueUrl"] == self.url:
             none: Any = {"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue"}}
             raise ClientError(none, "GetQueueAttributes")
 
 
 def test_returned_message_stays_in_the_dlq_until_the_new_quarantine_queue_is_usable(
-    here: Redriving,
+    world: RedriveWorld,
 ) -> None:
-    poison = came_back(here)
-    hidden = Hidden(here)
-    assert here.tick().quarantined_count == 0
-    assert not here.progress.is_over, here.progress.because
-    assert poison in here.bodies(here.dlq)
-    hidden.lasts = False
-    here.account.later(minutes=1)
-    outcome = here.minutes(30)
+    poison = return_one_message(world)
+    hidden = HiddenQuarantine(world)
+    assert world.tick().quarantined_count == 0
+    assert not world.progress.is_over, world.progress.because
+    assert poison in world.read_bodies(world.dlq)
+    hidden.is_hidden = False
+    world.account.later(minutes=1)
+    outcome = world.run_minutes(30)
     assert outcome.case is not None
-    assert here.bodies(here.quarantine) == {poison}
-    assert poison not in here.bodies(here.dlq)
+    assert world.read_bodies(world.quarantine_arn) == {poison}
+    assert poison not in world.read_bodies(world.dlq)
 
 
 def test_redrive_escalates_if_its_new_quarantine_queue_never_becomes_usable(
-    here: Redriving,
+    world: RedriveWorld,
 ) -> None:
-    poison = came_back(here)
-    Hidden(here)
-    assert here.minutes(30).case is not None
-    assert here.state is State.ESCALATED
-    assert "was made and cannot be used yet" in here.progress.because
-    assert poison in here.bodies(here.dlq)
+    poison = return_one_message(world)
+    HiddenQuarantine(world)
+    assert world.run_minutes(30).case is not None
+    assert world.state is State.ESCALATED
+    assert "was made and cannot be used yet" in world.progress.because
+    assert poison in world.read_bodies(world.dlq)
 
 
 def test_returned_message_stays_in_the_dlq_while_sqs_blocks_the_name_of_a_deleted_quarantine(
-    here: Redriving,
+    world: RedriveWorld,
 ) -> None:
-    poison = came_back(here)
-    here.refuse("CreateQueue", "AWS.SimpleQueueService.QueueDeletedRecently", about="quarantine")
-    assert here.tick().quarantined_count == 0
-    assert not here.progress.is_over, here.progress.because
-    here.refusals.clear()
-    here.account.later(minutes=1)
-    assert here.minutes(30).case is not None
-    assert here.bodies(here.quarantine) == {poison}
+    poison = return_one_message(world)
+    world.refuse("CreateQueue", "AWS.SimpleQueueService.QueueDeletedRecently", about="quarantine")
+    assert world.tick().quarantined_count == 0
+    assert not world.progress.is_over, world.progress.because
+    world.refusals.clear()
+    world.account.later(minutes=1)
+    assert world.run_minutes(30).case is not None
+    assert world.read_bodies(world.quarantine_arn) == {poison}
 
 
 def test_redrive_escalates_at_once_if_the_quarantine_name_belongs_to_another_queue(
-    here: Redriving,
+    world: RedriveWorld,
 ) -> None:
-    """Asking again would not help, and a queue that is somebody's must get none of the messages."""
-    poison = came_back(here)
-    here.account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
-    assert here.tick().case is not None
-    assert here.state is State.ESCALATED
-    assert "there is another queue" in here.progress.because
-    assert here.waiting(here.quarantine) == 0
-    assert poison in here.bodies(here.dlq)
+    """A retry would not help, and a queue of another owner must get none of the messages."""
+    poison = return_one_message(world)
+    world.account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
+    assert world.tick().case is not None
+    assert world.state is State.ESCALATED
+    assert "there is another queue" in world.progress.because
+    assert world.count_visible_messages(world.quarantine_arn) == 0
+    assert poison in world.read_bodies(world.dlq)

@@ -1,4 +1,4 @@
-"""Many queues name one DLQ that is gone: people are asked for it once."""
+"""One proposal and one notification for a missing DLQ that many queues name."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tests.scan.scanner import Scanner, start_next_hour
 SYMPTOM = "dlq_missing"
 
 
-def sharing(scanner: Scanner, names: Sequence[str]) -> tuple[list[str], str]:
-    """Queues, and the one queue that all of them name, which is gone."""
+def make_queues_with_missing_dlq(scanner: Scanner, names: Sequence[str]) -> tuple[list[str], str]:
+    """Make queues that name one DLQ, and delete that DLQ."""
     account = scanner.account
     dead = account.queue("orders-dlq", tag=None)
     queues = [account.queue(name, RedrivePolicy=RedrivePolicy(dead, 5).text) for name in names]
@@ -38,7 +38,7 @@ def sharing(scanner: Scanner, names: Sequence[str]) -> tuple[list[str], str]:
     return queues, dead
 
 
-def cases(scanner: Scanner) -> list[dict[str, Any]]:
+def heal_and_list_cases(scanner: Scanner) -> list[dict[str, Any]]:
     for healed in scanner.heal():
         assert healed.error_by_message_id == {}
     return [
@@ -51,13 +51,13 @@ def cases(scanner: Scanner) -> list[dict[str, Any]]:
 def test_missing_dlq_of_six_source_queues_gives_one_proposal_and_one_notification(
     scanner: Scanner,
 ) -> None:
-    queues, dead = sharing(scanner, [f"orders-{n:02}" for n in range(6)])
+    queues, dead = make_queues_with_missing_dlq(scanner, [f"orders-{n:02}" for n in range(6)])
     scanner.scan()
     found = [
         finding for finding in scanner.read_findings()["findings"] if finding["symptom"] == SYMPTOM
     ]
     assert [finding["queue_arn"] for finding in found] == queues, "each is reported"
-    (case,) = cases(scanner)
+    (case,) = heal_and_list_cases(scanner)
     assert (case["to"], case["queue_arn"]) == ("proposed", queues[0])
     assert case["steps"] == [{"attribute": "DeadLetterQueue", "before": "", "after": dead}]
     said = "5 other queues name it too: orders-01, orders-02, orders-03 and 2 more"
@@ -65,23 +65,23 @@ def test_missing_dlq_of_six_source_queues_gives_one_proposal_and_one_notificatio
     assert len(scanner.account.pages()) == 1
     start_next_hour(scanner.account)
     scanner.scan()
-    assert len(cases(scanner)) == 1
+    assert len(heal_and_list_cases(scanner)) == 1
 
 
 def test_finding_for_a_later_source_of_a_missing_dlq_refers_to_the_open_case(
     scanner: Scanner,
 ) -> None:
-    queues, _ = sharing(scanner, "b")
+    queues, _ = make_queues_with_missing_dlq(scanner, "b")
     scanner.scan()
-    (first,) = cases(scanner)
-    ((later,), _) = sharing(scanner, "a")
+    (first,) = heal_and_list_cases(scanner)
+    ((later,), _) = make_queues_with_missing_dlq(scanner, "a")
     request = {"found": [{"queue_arn": later, "symptom": SYMPTOM, "open_at": queues}]}
     healed = heal_findings(request, scanner.account.run())
     (outcome,) = healed.outcome_by_group.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "said_of_another"
     assert first["case_id"] in outcome.refusal.reason
-    assert len(cases(scanner)) == 1
+    assert len(heal_and_list_cases(scanner)) == 1
     assert len(scanner.account.pages()) == 1
 
 
@@ -99,15 +99,15 @@ _FINDINGS = st.lists(
 )
 
 
-def _arns(names: str) -> tuple[str, ...]:
+def make_arns(names: str) -> tuple[str, ...]:
     return tuple(PREFIX + name for name in names)
 
 
-def _spoken_for(
+def merge_findings(
     findings: list[Finding], healed: str = "abcdef", open_at: str = ""
 ) -> list[Finding]:
-    managed = [ManagedQueue(arn, {"mendq": "heal"}) for arn in _arns(healed)]
-    open_cases: Any = [SimpleNamespace(queue_arn=arn, symptom="lost") for arn in _arns(open_at)]
+    managed = [ManagedQueue(arn, {"mendq": "heal"}) for arn in make_arns(healed)]
+    open_cases: Any = [SimpleNamespace(queue_arn=arn, symptom="lost") for arn in make_arns(open_at)]
     return merge_shared_findings(findings, managed, open_cases, Consent(Mode.OBSERVE, Mode.HEAL))
 
 
@@ -115,7 +115,7 @@ def _spoken_for(
 def test_merged_findings_keep_every_finding_and_announce_each_missing_dlq_once(
     findings: list[Finding],
 ) -> None:
-    retained = _spoken_for(findings)
+    retained = merge_findings(findings)
     announced = [
         (finding.symptom, finding.missing_queue_arn)
         for finding in retained
@@ -133,18 +133,18 @@ def test_merged_findings_keep_every_finding_and_announce_each_missing_dlq_once(
 
 def test_merged_finding_speaks_for_queue_with_open_case_then_heal_mode_then_lowest_name() -> None:
     findings = [
-        Finding(arn, "lost", "gone", missing_queue_arn=f"{PREFIX}x") for arn in _arns("cba")
+        Finding(arn, "lost", "gone", missing_queue_arn=f"{PREFIX}x") for arn in make_arns("cba")
     ]
-    (first,) = _spoken_for(findings)
-    assert (first.queue_arn, first.other_queue_arns) == (f"{PREFIX}a", _arns("bc"))
-    (first,) = _spoken_for(findings, "bc")
+    (first,) = merge_findings(findings)
+    assert (first.queue_arn, first.other_queue_arns) == (f"{PREFIX}a", make_arns("bc"))
+    (first,) = merge_findings(findings, "bc")
     assert first.queue_arn == f"{PREFIX}b"
-    (first,) = _spoken_for(findings, "bc", open_at="a")
+    (first,) = merge_findings(findings, "bc", open_at="a")
     assert first.queue_arn == f"{PREFIX}a"
 
 
 def test_finding_reference_survives_the_round_trip_through_the_heal_request() -> None:
-    finding = Finding(f"{PREFIX}z", "lost", "", other_queue_arns=_arns("abcde"))
+    finding = Finding(f"{PREFIX}z", "lost", "", other_queue_arns=make_arns("abcde"))
     assert read_finding_references(json.loads(make_heal_request([finding]))) == [finding.reference]
     assert finding.reference.more == 2
 

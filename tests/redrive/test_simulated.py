@@ -1,4 +1,4 @@
-"""A redrive's whole life with queues in memory: its stages, faults, and what else may happen."""
+"""Whole redrives with queues in memory: stages, faults and arbitrary events between ticks."""
 
 from __future__ import annotations
 
@@ -24,31 +24,33 @@ FAULTS = ("killed_before", "killed_after", "answer_lost", "refused")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def here() -> Iterator[Cloud]:
+def memory_cloud() -> Iterator[Cloud]:
     with cloud() as made:
         Redrive.cloud = made
         yield made
 
 
-def to_its_end(world: RedrivenWorld) -> list[int]:
-    """How many were sent back by each tick that sent any."""
+def list_sent_counts(world: RedrivenWorld) -> list[int]:
+    """Run the redrive to its end. Return how many messages each sending tick sent."""
     sent = [0, *(world.sent_back for _ in world.lives())]
     return [after - before for before, after in pairwise(sent) if after > before]
 
 
-def test_redrive_of_good_messages_sends_growing_stages_of_5_20_80_and_the_rest(here: Cloud) -> None:
-    world = RedrivenWorld(here, Mix(good=200), seed=1)
-    assert to_its_end(world) == [5, 20, 80, 95]
+def test_redrive_of_good_messages_sends_growing_stages_of_5_20_80_and_the_rest(
+    memory_cloud: Cloud,
+) -> None:
+    world = RedrivenWorld(memory_cloud, Mix(good=200), seed=1)
+    assert list_sent_counts(world) == [5, 20, 80, 95]
     assert world.progress is not None
     assert world.progress.because == "200 messages went back, and none of them came back"
     assert world.consumers.processed == Counter(world.names)
 
 
 def test_redrive_moves_poison_messages_to_quarantine_and_consumers_process_the_others(
-    here: Cloud,
+    memory_cloud: Cloud,
 ) -> None:
-    world = RedrivenWorld(here, Mix(good=180, poison=20, bounds=LATE), seed=1)
-    to_its_end(world)
+    world = RedrivenWorld(memory_cloud, Mix(good=180, poison=20, bounds=LATE), seed=1)
+    list_sent_counts(world)
     assert world.ended is State.VERIFIED
     poison = {name for name in world.names if name.startswith("poison")}
     assert (len(poison), world.quarantined) == (20, poison)
@@ -114,7 +116,7 @@ class Redrive(RuleBasedStateMachine):
         if hasattr(self, "world") and not self.world.ended:
             self.cloud.thaw()
             self.cloud.deletes_per_second = 500
-            to_its_end(self.world)
+            list_sent_counts(self.world)
             assert self.world.ended
             self.nothing_is_lost()
 

@@ -22,7 +22,7 @@ from mendq.redrive.machine import (
 )
 from mendq.redrive.messages import Message
 from mendq.redrive.progress import FINAL_STAGES, RUNNING_STAGES, DlqSample, RedriveProgress, Stage
-from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
+from tests.redrive.toy import DEAD, NOW, SOURCE, begin_progress, message, queue
 
 AN_HOUR = timedelta(hours=1)
 
@@ -99,14 +99,14 @@ def test_redrive_decision_table_uses_every_condition_and_every_action() -> None:
 
 @pytest.mark.parametrize("stage", FINAL_STAGES)
 def test_decide_raises_no_decision_row_error_for_an_ended_redrive(stage: Stage) -> None:
-    progress = begun().enter_stage(stage, NOW)
+    progress = begin_progress().enter_stage(stage, NOW)
     with pytest.raises(NoDecisionRowError, match=stage):
         decide(make_situation(progress))
 
 
 def make_progress(stage: Stage, **over: object) -> RedriveProgress:
-    """One that has moved 100 messages, and whose soak is over."""
-    progress = begun(size=80).enter_stage(stage, NOW)
+    """Return a progress with 100 moved messages and a finished soak."""
+    progress = begin_progress(size=80).enter_stage(stage, NOW)
     progress = progress.change_current_stage(moved=20, soak_ends_at=NOW, expected=1_000)
     moved_at = NOW - timedelta(minutes=1)
     return structs.replace(progress, moved=100, moved_at=moved_at, **over)
@@ -127,7 +127,7 @@ def make_situation(
 
 
 def make_matching_situation(stage: Stage, condition: Condition) -> RedriveSituation:
-    """A situation in which this row is the first that matches."""
+    """Return a situation in which this row is the first match."""
     progress = make_progress(stage)
     late = progress.change_waits(is_refused=True, refused_since=NOW - AN_HOUR)
     back: tuple[Message, ...] = tuple(message(f"back {n}") for n in range(10))

@@ -1,4 +1,4 @@
-"""Messages that could go back, from what SQS, CloudWatch and the case store say to the case."""
+"""DLQ messages that wait for a redrive, from the scan's finding to the approved case."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ RACE = "visibility_timeout_too_short"
 A_DAY = 86_400
 
 
-def waiting(
+def make_queues_with_dlq_messages(
     scanner: Scanner,
     days: int = 14,
     hours_old: Mapping[str, int] = MappingProxyType({"orders": 5}),
 ) -> dict[str, tuple[str, str]]:
-    """Queues and their DLQs, in which two messages lie whose cause is fixed after a day."""
+    """Make queues with two messages in each DLQ. A fix for their cause is applied after a day."""
     account = scanner.account
     made = dict[str, tuple[str, str]]()
     for name in hours_old:
@@ -47,12 +47,12 @@ def waiting(
         fixed = replace(fixed, at=account.now, opened_at=account.now)
         until = account.now + timedelta(days=2)
         account.run().case_store.record(NewTransition(fixed, CaseStoreView(), "o", "o", {}, until))
-        lies_there(scanner, dead, hours_old[name], source)
+        record_dlq_metrics(scanner, dead, hours_old[name], source)
     return made
 
 
-def lies_there(scanner: Scanner, dead: str, hours_old: float = 5, source: str = "") -> None:
-    """What CloudWatch measured of the messages, and how many were deleted at their source."""
+def record_dlq_metrics(scanner: Scanner, dead: str, hours_old: float = 5, source: str = "") -> None:
+    """Record CloudWatch's depth and age of the DLQ, and the deletes at its source."""
     for minutes in (330, 90, 10):
         at = scanner.account.now - timedelta(minutes=minutes)
         scanner.put_metrics(dead, at, visible=2, age=max(int(3600 * hours_old - 60 * minutes), 0))
@@ -60,8 +60,8 @@ def lies_there(scanner: Scanner, dead: str, hours_old: float = 5, source: str = 
             scanner.put_metrics(source, at, deleted=3_600)
 
 
-def opened(scanner: Scanner) -> list[dict[str, Any]]:
-    """What is written down of it, after a scan and what heal makes of it."""
+def scan_and_list_cases(scanner: Scanner) -> list[dict[str, Any]]:
+    """Scan, let heal handle the findings, and list the case's transitions."""
     scanner.scan()
     for healed in scanner.heal():
         assert healed.error_by_message_id == {}
@@ -75,7 +75,7 @@ def opened(scanner: Scanner) -> list[dict[str, Any]]:
 def test_scan_sends_dlq_findings_to_heal_with_the_soonest_expiring_messages_first(
     scanner: Scanner,
 ) -> None:
-    made = waiting(scanner, hours_old={"a": 3, "b": 5, "c": 4})
+    made = make_queues_with_dlq_messages(scanner, hours_old={"a": 3, "b": 5, "c": 4})
     scanner.scan()
     announced = [arn for arn, symptom in scanner.list_announced_faults() if symptom == WAITING]
     assert announced == [made[name][1] for name in ("b", "c", "a")]
@@ -96,11 +96,11 @@ def test_scan_sends_dlq_findings_to_heal_with_the_soonest_expiring_messages_firs
 def test_approved_redrive_starts_with_the_approved_steps_once_no_consumer_takes_dlq_messages(
     scanner: Scanner,
 ) -> None:
-    """Else every approval would end as another plan."""
-    waiting(scanner, days=5)
+    """Otherwise every approval would expire because of a different plan."""
+    make_queues_with_dlq_messages(scanner, days=5)
     settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
     scanner.account.settings = settings
-    (made,) = opened(scanner)
+    (made,) = scan_and_list_cases(scanner)
     assert made["to"] == "approved", "settings let it be done without a person"
     scanner.account.later(minutes=1)
     dead = made["queue_arn"]
@@ -123,10 +123,10 @@ def test_approved_redrive_starts_with_the_approved_steps_once_no_consumer_takes_
 
 
 def test_approved_redrive_starts_only_once_the_change_calendar_opens(scanner: Scanner) -> None:
-    waiting(scanner, days=5)
+    make_queues_with_dlq_messages(scanner, days=5)
     settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
     scanner.account.settings = settings
-    (made,) = opened(scanner)
+    (made,) = scan_and_list_cases(scanner)
     assert made["to"] == "approved"
     scanner.account.later(minutes=1)
     request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
@@ -137,7 +137,7 @@ def test_approved_redrive_starts_only_once_the_change_calendar_opens(scanner: Sc
     assert (outcome.refusal.code, outcome.case) == ("frozen", None)
     assert CLOSED_BECAUSE in outcome.refusal.reason
     assert scanner.account.attributes(made["queue_arn"]) == before
-    assert len(opened(scanner)) == 1
+    assert len(scan_and_list_cases(scanner)) == 1
     calendar.state = "OPEN"
     outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
     assert outcome.case is not None
@@ -147,11 +147,11 @@ def test_approved_redrive_starts_only_once_the_change_calendar_opens(scanner: Sc
 def test_redrive_approved_by_settings_expires_if_the_source_now_requires_a_proposal(
     scanner: Scanner,
 ) -> None:
-    """Its steps are the same; the source's owner has asked for proposals meanwhile."""
-    ((source, dead),) = waiting(scanner, days=5).values()
+    """The steps are the same, but the source's owner set its tag to propose since."""
+    ((source, dead),) = make_queues_with_dlq_messages(scanner, days=5).values()
     settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
     scanner.account.settings = settings
-    (made,) = opened(scanner)
+    (made,) = scan_and_list_cases(scanner)
     assert made["to"] == "approved"
     assert "settings let redrive do it without a person" in made["reason"]
     scanner.account.later(minutes=1)

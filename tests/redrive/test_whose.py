@@ -1,4 +1,4 @@
-"""Whose a DLQ's messages are, by what SQS and the marks say, and a tick that is ended half-way."""
+"""Messages of other sources in the DLQ, and ticks that end half-way."""
 
 from __future__ import annotations
 
@@ -18,150 +18,154 @@ from mendq.redrive.machine import (
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import redrive
 from tests.account.faults import Killed
-from tests.redrive.world import DIED_IN, LATE, NOBODY, Redriving, texts
+from tests.redrive.world import DIED_IN, LATE, NOBODY, RedriveWorld, make_bodies
 
 BILLING = "arn:aws:sqs:us-east-1:123456789012:billing"
 
 
-def text(value: str) -> dict[str, str]:
+def make_string_attribute(value: str) -> dict[str, str]:
     return {"DataType": "String", "StringValue": value}
 
 
-def verified(here: Redriving) -> None:
-    assert here.minutes(30).case is not None
-    assert here.state is State.VERIFIED, here.progress.because
+def run_until_verified(world: RedriveWorld) -> None:
+    assert world.run_minutes(30).case is not None
+    assert world.state is State.VERIFIED, world.progress.because
 
 
 @pytest.mark.parametrize("keeps", [True, False])
 def test_message_that_its_consumer_sends_to_the_dlq_counts_as_returned_if_still_marked(
-    here: Redriving, *, keeps: bool
+    world: RedriveWorld, *, keeps: bool
 ) -> None:
-    """A new message, of which SQS says no source; without its attributes it is seen, and stays."""
-    here.begun(*texts(30)).tick()
-    parked = here.taken_away(here.source)
+    """SQS names no source for this new message. Without its mark it stays in the DLQ."""
+    world.begin(*make_bodies(30)).tick()
+    parked = world.take_messages(world.source)
     for message in parked:
         given = {
             name: attribute.to_request() for name, attribute in message.attributes.items() if keeps
         }
-        here.send(message.body, **given, **{DIED_IN: text(NOBODY)})
-    here.account.later(minutes=2)
-    outcome = here.tick()
+        world.send(message.body, **given, **{DIED_IN: make_string_attribute(NOBODY)})
+    world.account.later(minutes=2)
+    outcome = world.tick()
     bodies = {message.body for message in parked}
     if keeps:
-        assert here.state is State.ESCALATED
-        assert "of 5 messages that went back 5 came back" in here.progress.because
-        assert here.bodies(here.quarantine) == bodies
+        assert world.state is State.ESCALATED
+        assert "of 5 messages that went back 5 came back" in world.progress.because
+        assert world.read_bodies(world.quarantine_arn) == bodies
     else:
-        assert (here.progress.returned, outcome.quarantined_count) == (0, 0)
-        assert bodies < here.bodies(here.dlq)
-    assert len(here.bodies(here.dlq)) + here.progress.quarantined + outcome.sent_back_count == 30
+        assert (world.progress.returned, outcome.quarantined_count) == (0, 0)
+        assert bodies < world.read_bodies(world.dlq)
+    assert (
+        len(world.read_bodies(world.dlq)) + world.progress.quarantined + outcome.sent_back_count
+        == 30
+    )
 
 
-def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(here: Redriving) -> None:
-    here.send(*texts(20), **{DIED_IN: text(BILLING)})
-    here.send("by hand", **{DIED_IN: text(NOBODY)})
-    here.begun("own")
+def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(world: RedriveWorld) -> None:
+    world.send(*make_bodies(20), **{DIED_IN: make_string_attribute(BILLING)})
+    world.send("by hand", **{DIED_IN: make_string_attribute(NOBODY)})
+    world.begin("own")
     before = list[int]()
 
     def look(call: str, _: object) -> None:
         if call == "SendMessageBatch":
-            before.append(here.waiting(here.dlq))
+            before.append(world.count_visible_messages(world.dlq))
 
-    here.refusals.append(look)
-    verified(here)
+    world.refusals.append(look)
+    run_until_verified(world)
     assert before == [21]
-    assert here.waiting(here.dlq) == 21
-    assert ": 20 of billing, 1 sent there by hand" in here.progress.because
+    assert world.count_visible_messages(world.dlq) == 21
+    assert ": 20 of billing, 1 sent there by hand" in world.progress.because
 
 
 @pytest.mark.parametrize(("others", "seen", "halts"), [(20, 10, True), (9, 9, False)])
 def test_redrive_halts_if_messages_of_other_sources_fill_the_whole_sample(
-    here: Redriving, others: int, seen: int, *, halts: bool
+    world: RedriveWorld, others: int, seen: int, *, halts: bool
 ) -> None:
-    here.send(*texts(others), **{DIED_IN: text(BILLING)})
-    here.begun("own", bounds=replace(LATE, census=10))
-    assert here.minutes(30).case is not None
-    because = here.progress.because
-    assert (here.state is State.ESCALATED, because.startswith(NO_MESSAGE_TO_SEND_REASON)) == (
+    world.send(*make_bodies(others), **{DIED_IN: make_string_attribute(BILLING)})
+    world.begin("own", bounds=replace(LATE, census=10))
+    assert world.run_minutes(30).case is not None
+    because = world.progress.because
+    assert (world.state is State.ESCALATED, because.startswith(NO_MESSAGE_TO_SEND_REASON)) == (
         halts,
         halts,
     )
     assert because.endswith(f"; {seen} cannot go back there and stay: {seen} of billing")
 
 
-def test_freeze_stops_a_running_tick_after_its_current_batch(here: Redriving) -> None:
-    here.begun(*texts(60), bounds=replace(LATE, canary=50))
+def test_freeze_stops_a_running_tick_after_its_current_batch(world: RedriveWorld) -> None:
+    world.begin(*make_bodies(60), bounds=replace(LATE, canary=50))
     batches = list[object]()
 
     def freeze(call: str, asked: object) -> None:
         if call == "SendMessageBatch":
             batches.append(asked)
             if len(batches) == 2:
-                here.freeze()
+                world.freeze()
 
-    here.refusals.append(freeze)
-    assert here.tick().sent_back_count == 20
-    assert (len(batches), here.waiting(here.dlq)) == (2, 40)
-    here.account.later(minutes=1)
-    assert here.tick().sent_back_count == 0
-    here.freeze(thaw=True)
-    assert here.tick().sent_back_count == 30
+    world.refusals.append(freeze)
+    assert world.tick().sent_back_count == 20
+    assert (len(batches), world.count_visible_messages(world.dlq)) == (2, 40)
+    world.account.later(minutes=1)
+    assert world.tick().sent_back_count == 0
+    world.freeze(thaw=True)
+    assert world.tick().sent_back_count == 30
 
 
-def test_redrive_sends_nothing_while_the_freeze_cannot_be_read(here: Redriving) -> None:
-    here.begun(*texts(9))
+def test_redrive_sends_nothing_while_the_freeze_cannot_be_read(world: RedriveWorld) -> None:
+    world.begin(*make_bodies(9))
 
     def fail(**_: object) -> None:
         raise ReadTimeoutError(endpoint_url="dynamodb")
 
-    events: Any = here.account.clients.dynamodb.meta.events
+    events: Any = world.account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.GetItem", fail)
-    assert here.tick().sent_back_count == 0
+    assert world.tick().sent_back_count == 0
     events.unregister("before-call.dynamodb.GetItem", fail)
-    assert here.waiting(here.dlq) == 9
-    here.account.later(minutes=1)
-    assert here.tick().sent_back_count == 5
+    assert world.count_visible_messages(world.dlq) == 9
+    world.account.later(minutes=1)
+    assert world.tick().sent_back_count == 5
 
 
 def test_redrive_escalates_after_three_runs_that_were_killed_while_receiving(
-    here: Redriving,
+    world: RedriveWorld,
 ) -> None:
-    here.begun(*texts(9))
+    world.begin(*make_bodies(9))
 
     def die(call: str, _: object) -> None:
         if call == "ReceiveMessage":
             raise Killed
 
-    here.refusals.append(die)
+    world.refusals.append(die)
     for _ in range(3):
         with pytest.raises(Killed):
-            redrive(make_owner_request(here.newest()), here.run())
-        here.account.later(minutes=2)
-    assert here.tick().case is not None
-    assert (here.state, here.progress.stage) == (State.ESCALATED, Stage.HALTED)
-    assert here.progress.because == TICKS_ENDED_EARLY_REASON
-    ((_, page),) = here.pages
+            redrive(make_owner_request(world.read_newest_case()), world.make_run())
+        world.account.later(minutes=2)
+    assert world.tick().case is not None
+    assert (world.state, world.progress.stage) == (State.ESCALATED, Stage.HALTED)
+    assert world.progress.because == TICKS_ENDED_EARLY_REASON
+    ((_, page),) = world.notifications
     assert "its run ended on the way" in page
-    here.refusals.clear()
-    assert here.waiting(here.dlq) == 9
+    world.refusals.clear()
+    assert world.count_visible_messages(world.dlq) == 9
 
 
 @pytest.mark.parametrize(("minutes", "goes_on"), [(2, True), (60, False)])
 def test_redrive_waits_for_messages_in_flight_elsewhere_and_escalates_after_its_patience(
-    fifo: Redriving, minutes: int, *, goes_on: bool
+    fifo_world: RedriveWorld, minutes: int, *, goes_on: bool
 ) -> None:
-    """As a run that died holds them for two minutes."""
+    """A run that died holds messages for two minutes."""
     for group in range(9):
-        fifo.send("message", group=str(group))
-    fifo.begun()
-    sqs = fifo.account.clients.sqs
-    url = fifo.account.url(fifo.dlq)
+        fifo_world.send("message", group=str(group))
+    fifo_world.begin()
+    sqs = fifo_world.account.clients.sqs
+    url = fifo_world.account.url(fifo_world.dlq)
     sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60 * minutes)
-    outcome = fifo.minutes(20)
+    outcome = fifo_world.run_minutes(20)
     assert outcome.case is not None
-    assert fifo.state is (State.VERIFIED if goes_on else State.ESCALATED)
-    assert fifo.progress.moved == (9 if goes_on else 0)
+    assert fifo_world.state is (State.VERIFIED if goes_on else State.ESCALATED)
+    assert fifo_world.progress.moved == (9 if goes_on else 0)
     assert (
         goes_on
-        or fifo.progress.because == f"{NO_MESSAGE_TO_SEND_REASON}{OTHERS_HOLD_MESSAGES_SUFFIX}"
+        or fifo_world.progress.because
+        == f"{NO_MESSAGE_TO_SEND_REASON}{OTHERS_HOLD_MESSAGES_SUFFIX}"
     )

@@ -19,18 +19,18 @@ RECEIVES = 3
 MARKER = RedriveMarker(SOURCE, "case", b"its key")
 
 
-def begun(size: int = 5) -> RedriveProgress:
+def begin_progress(size: int = 5) -> RedriveProgress:
     return RedriveProgress.start("case", RedriveQueues(DEAD, SOURCE), size=size, now=NOW)
 
 
 def message(name: str, **over: object) -> Message:
-    """One that died in the source an hour before."""
+    """Return a message that died in the source an hour before."""
     old = Message(name, name, NOW - timedelta(hours=1), source_arn=SOURCE)
     return structs.replace(old, **over)
 
 
 def queue(queue_arn: str, waiting: int = 0, delay: int = 0) -> Facts:
-    """As SQS shows it."""
+    """Return a queue's facts as SQS shows them."""
     attributes = {
         "ApproximateNumberOfMessages": str(waiting),
         "VisibilityTimeout": "30",

@@ -1,4 +1,7 @@
-"""A source and its DLQ in moto, which knows no move task: messages, ticks, and what SQS answers."""
+"""A source and its DLQ in moto, with messages, ticks of the redrive, and answers of SQS.
+
+moto has no message move tasks, so this module answers those calls itself.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ from mendq.redrive.reads import RedriveRun, RedriveStart
 from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import RedriveStore
 from tests.account.account import Account, moto_account
-from tests.account.answers import answered
+from tests.account.answers import make_response
 from tests.heal.operators import make_context
 
 SYMPTOM = "dlq_messages_waiting"
@@ -49,55 +52,60 @@ LONGEST = SetMessageRetention.maximum
 CALLED_OFF = {"state": None, "reason": "a person took it back", "code": ""}
 LATE = Bounds(halt_returned=1_000, halt_share=1.0, patience_seconds=300)
 SOON = Bounds(patience_seconds=300)
-# moto says of no message where it died: an attribute may, which nobody but the source sees.
+# moto does not say in which source a message died. This message attribute does.
 DIED_IN = "died-in"
 NOBODY = "nobody"
 _NUMBERS = count()
 
 
-def texts(number: int) -> list[str]:
+def make_bodies(number: int) -> list[str]:
     return [f"message {index:03}" for index in range(number)]
 
 
 @dataclass
-class Redriving:
-    """`tasks` is what SQS lists; `answers` what the redrive Lambda answers whoever waits for it."""
+class RedriveWorld:
+    """A source queue and its DLQ, both tagged heal.
+
+    `move_tasks` is what SQS lists, `owner_answer` what the redrive Lambda answers a waiting caller.
+    """
 
     account: Account
     source: str
     dlq: str
-    tasks: list[dict[str, Any]] = field(default_factory=list)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-    answers: dict[str, Any] = field(default_factory=lambda: dict(CALLED_OFF))
+    move_tasks: list[dict[str, Any]] = field(default_factory=list)
+    owner_requests: list[dict[str, Any]] = field(default_factory=list)
+    owner_answer: dict[str, Any] = field(default_factory=lambda: dict(CALLED_OFF))
     bounds: Bounds = SOON
-    # What consumers deleted, in whichever window it is asked for.
-    deleted: float = 9_000
-    # What SQS answers calls with, in place of doing them: the first that does not say None.
+    # Messages deleted by consumers, for every window that CloudWatch is asked for.
+    deleted_messages: float = 9_000
+    # Errors that SQS raises instead of a call. The first one that is not None counts.
     refusals: list[Callable[[str, Any], Exception | None]] = field(default_factory=list)
 
-    def run(self, clients: Clients | None = None, remaining_seconds: float = 60) -> RedriveRun:
+    def make_run(self, clients: Clients | None = None, remaining_seconds: float = 60) -> RedriveRun:
         """An invocation of the redrive Lambda."""
-        return run_of(self.account, self.bounds, clients, remaining_seconds)
+        return make_run(self.account, self.bounds, clients, remaining_seconds)
 
-    def back(self) -> RedriveMessages:
+    def redrive_step(self) -> RedriveMessages:
         return RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, self.source)
 
-    def case(self, *states: State, steps: tuple[AttributeStep, ...] = (), **over: Any) -> Case:
+    def record_case(
+        self, *states: State, steps: tuple[AttributeStep, ...] = (), **over: Any
+    ) -> Case:
         """A case that went through these states, as the case store holds it."""
         about = {"queue_arn": self.dlq, "symptom": SYMPTOM, **over}
-        return recorded(self.account, states, steps or (self.back(),), **about)
+        return record_case(self.account, states, steps or (self.redrive_step(),), **about)
 
-    def newest(self) -> Case:
+    def read_newest_case(self) -> Case:
         case = make_context(self.account).case_store.look(self.dlq, SYMPTOM, ("Dlq",)).case
         assert case is not None
         return case
 
-    def begun(self, *bodies: str, bounds: Bounds = SOON) -> Redriving:
-        """Messages that died an hour ago, and an applied case that says they go back."""
+    def begin(self, *bodies: str, bounds: Bounds = SOON) -> RedriveWorld:
+        """Send messages that died an hour ago, and record an applied redrive case about them."""
         self.bounds = bounds
         self.send(*bodies)
         self.account.later(hours=1)
-        self.case(State.APPLIED)
+        self.record_case(State.APPLIED)
         return self
 
     def send(self, *bodies: str, group: Any = "g", **attributes: Any) -> None:
@@ -110,7 +118,7 @@ class Redriving:
         given = cast("Any", attributes)
         self.account.clients.sqs.set_queue_attributes(QueueUrl=url, Attributes=given)
 
-    def waiting(self, queue_arn: str) -> int:
+    def count_visible_messages(self, queue_arn: str) -> int:
         return int(self.account.attributes(queue_arn)["ApproximateNumberOfMessages"])
 
     def freeze(self, *, thaw: bool = False) -> None:
@@ -123,26 +131,26 @@ class Redriving:
             dynamodb.put_item(TableName=table, Item={**key, "reason": {"S": "an incident"}})
 
     def tick(self, **more: Any) -> TickOutcome:
-        """As follow_up asks for it each minute."""
-        outcome = redrive({**make_owner_request(self.newest()), **more}, self.run())
+        """Run one tick, as follow_up asks for each minute."""
+        outcome = redrive({**make_owner_request(self.read_newest_case()), **more}, self.make_run())
         assert isinstance(outcome, TickOutcome)
         return outcome
 
-    def minutes(self, most: int, poison: frozenset[str] = frozenset()) -> Outcome:
-        """Until the case ends, at most so many, each with its tick and its consumers."""
+    def run_minutes(self, most: int, poison: frozenset[str] = frozenset()) -> Outcome:
+        """Run ticks and consumers each minute until the case ends, for at most `most` minutes."""
         for minute in range(most):
             outcome = self.tick()
             if outcome.case is not None:
-                self.taken = minute + 1
+                self.minutes_taken = minute + 1
                 return outcome
             self.account.later(minutes=1)
             self.consume(poison)
         return outcome
 
     def consume(self, poison: frozenset[str] = frozenset()) -> set[str]:
-        """Whoever reads the source handles what is good; poison dies."""
+        """Let consumers delete the good messages of the source. Poison goes to the DLQ."""
         handled = set[str]()
-        for message in self.taken_away(self.source):
+        for message in self.take_messages(self.source):
             if message.body in poison:
                 given = {
                     name: attribute.to_request() for name, attribute in message.attributes.items()
@@ -152,43 +160,43 @@ class Redriving:
                 handled.add(message.body)
         return handled
 
-    def seen(self, queue_arn: str) -> list[Message]:
-        """All that are visible now; they stay so."""
-        return read(self.account, queue_arn, stay=True)
+    def read_messages(self, queue_arn: str) -> list[Message]:
+        """Return all visible messages and leave them visible."""
+        return read_queue(self.account, queue_arn, stay=True)
 
-    def taken_away(self, queue_arn: str) -> list[Message]:
-        """All that are visible now, as somebody else takes them away."""
-        return read(self.account, queue_arn)
+    def take_messages(self, queue_arn: str) -> list[Message]:
+        """Return and delete all visible messages."""
+        return read_queue(self.account, queue_arn)
 
-    def bodies(self, queue_arn: str) -> set[str]:
-        return {message.body for message in self.seen(queue_arn)}
+    def read_bodies(self, queue_arn: str) -> set[str]:
+        return {message.body for message in self.read_messages(queue_arn)}
 
     @property
-    def quarantine(self) -> str:
+    def quarantine_arn(self) -> str:
         return f"{self.source}-quarantine"
 
     @property
-    def redrives(self) -> RedriveStore:
-        return self.run().open_store(RedriveStore)
+    def redrive_store(self) -> RedriveStore:
+        return self.make_run().open_store(RedriveStore)
 
     @property
     def progress(self) -> RedriveProgress:
-        progress = self.redrives.read_newest_progress(self.dlq)
+        progress = self.redrive_store.read_newest_progress(self.dlq)
         assert progress is not None
         return progress
 
     @property
     def state(self) -> State:
-        return self.newest().state
+        return self.read_newest_case().state
 
     @property
-    def pages(self) -> list[tuple[str, str]]:
+    def notifications(self) -> list[tuple[str, str]]:
         return self.account.pages("urgent") + self.account.pages()
 
     def refuse(
         self, call: str, code: str, message: str = "no", about: str = "", status: int = 400
     ) -> None:
-        """From now on SQS refuses such calls, where `about` is in what they ask for."""
+        """Make SQS refuse these calls from now on if their parameters contain `about`."""
         answer: Any = {
             "Error": {"Code": code, "Message": message},
             "ResponseMetadata": {"HTTPStatusCode": status},
@@ -198,54 +206,60 @@ class Redriving:
             lambda made, asked: error if made == call and about in str(asked) else None
         )
 
-    def listen(self, clients: Clients) -> None:
-        """In place of SQS's move tasks, CloudWatch, and Invoke of whichever kind."""
+    def register_answers(self, clients: Clients) -> None:
+        """Answer in place of SQS's move tasks, CloudWatch and Lambda's Invoke."""
         for client in (clients.sqs, clients.sqs_for_writing):
-            client.meta.events.register("before-parameter-build.sqs", self._refused)
-            client.meta.events.register("before-call.sqs.ListMessageMoveTasks", self._list)
-            client.meta.events.register("after-call.sqs.ReceiveMessage", self.died_here)
+            client.meta.events.register("before-parameter-build.sqs", self._refuse_call)
+            client.meta.events.register(
+                "before-call.sqs.ListMessageMoveTasks", self._list_move_tasks
+            )
+            client.meta.events.register("after-call.sqs.ReceiveMessage", self.set_dlq_source)
         clients.cloudwatch.meta.events.register(
-            "before-call.cloudwatch.GetMetricData", self._metrics
+            "before-call.cloudwatch.GetMetricData", self._answer_metrics
         )
         patient: Any = clients.functions_with_long_timeout.meta.events
-        patient.register("before-send.lambda.Invoke", self._waited_for)
+        patient.register("before-send.lambda.Invoke", self._answer_owner_request)
         calling: Any = clients.functions.meta.events
-        calling.register("before-call.lambda.Invoke", self._called)
+        calling.register("before-call.lambda.Invoke", self._note_owner_request)
 
-    def _refused(self, params: dict[str, Any], model: Any, **_: Any) -> None:
+    def _refuse_call(self, params: dict[str, Any], model: Any, **_: Any) -> None:
         for refusal in self.refusals:
             if error := refusal(model.name, params):
                 raise error
-        # moto's clock stands still: nobody can wait for a message there.
+        # The account's clock stands still, so a long poll would never end.
         if model.name == "ReceiveMessage":
             params["WaitTimeSeconds"] = 0
 
-    def _list(self, **_: Any) -> Any:
-        return SimpleNamespace(status_code=200), {"Results": self.tasks}
+    def _list_move_tasks(self, **_: Any) -> Any:
+        return SimpleNamespace(status_code=200), {"Results": self.move_tasks}
 
-    def died_here(self, parsed: dict[str, Any], **_: Any) -> None:
-        """SQS says of every message where it died; moto does not."""
+    def set_dlq_source(self, parsed: dict[str, Any], **_: Any) -> None:
+        """Add the source ARN that SQS gives with every DLQ message. moto omits it."""
         for message in parsed.get("Messages", []):
             said = message.get("MessageAttributes", {}).pop(DIED_IN, {})
             source = said.get("StringValue", self.source)
             if source != NOBODY:
                 message.setdefault("Attributes", {})["DeadLetterQueueSourceArn"] = source
 
-    def _metrics(self, **_: Any) -> Any:
-        deleted = {"Id": "deleted", "Values": [self.deleted], "Timestamps": [self.account.now]}
+    def _answer_metrics(self, **_: Any) -> Any:
+        deleted = {
+            "Id": "deleted",
+            "Values": [self.deleted_messages],
+            "Timestamps": [self.account.now],
+        }
         return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
 
-    def _waited_for(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+    def _answer_owner_request(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         body = request.body if isinstance(request.body, bytes) else b"{}"
-        self.asked.append(json.loads(body))
-        return answered(request, self.answers)
+        self.owner_requests.append(json.loads(body))
+        return make_response(request, self.owner_answer)
 
-    def _called(self, params: dict[str, Any], **_: Any) -> Any:
-        self.asked.append(json.loads(params["body"]))
+    def _note_owner_request(self, params: dict[str, Any], **_: Any) -> Any:
+        self.owner_requests.append(json.loads(params["body"]))
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
 
 
-def run_of(
+def make_run(
     account: Account, bounds: Bounds, clients: Clients | None = None, remaining_seconds: float = 60
 ) -> RedriveRun:
     """An invocation of the redrive Lambda."""
@@ -262,7 +276,7 @@ def run_of(
     )
 
 
-def recorded(
+def record_case(
     account: Account, states: Sequence[State], steps: tuple[AttributeStep, ...], **about: Any
 ) -> Case:
     """A case that went through these states, as the case store holds it."""
@@ -293,7 +307,7 @@ def recorded(
 
 
 def send(account: Account, queue_arn: str, body: str, group: str = "g", **attributes: Any) -> str:
-    """A message into a queue, of a FIFO queue into one group; its message id."""
+    """Send a message to a queue, in a FIFO queue to `group`. Return its message id."""
     fifo: Any = {"MessageGroupId": group, "MessageDeduplicationId": f"{next(_NUMBERS)}"}
     answer = account.clients.sqs.send_message(
         QueueUrl=account.url(queue_arn),
@@ -304,8 +318,8 @@ def send(account: Account, queue_arn: str, body: str, group: str = "g", **attrib
     return str(answer["MessageId"])
 
 
-def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Message]:
-    """All of a queue's messages that can be seen, in order of a FIFO group: taken, or left."""
+def read_queue(account: Account, queue_arn: str, *, stay: bool = False) -> list[Message]:
+    """Return all visible messages in order. Delete them, or with `stay` make them visible again."""
     sqs = account.clients.sqs
     url = account.url(queue_arn)
     found = list[Any]()
@@ -326,8 +340,8 @@ def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Messag
 
 
 @contextmanager
-def timed_by(account: Account) -> Iterator[None]:
-    """Visibility timeouts too keep the account's time; at SQS no two moments are one."""
+def use_account_clock(account: Account) -> Iterator[None]:
+    """Let visibility timeouts follow the account's clock. No two moments are equal, as in SQS."""
     tick = count()
     with patch(
         "moto.sqs.models.unix_time_millis",
@@ -337,18 +351,18 @@ def timed_by(account: Account) -> Iterator[None]:
 
 
 @contextmanager
-def redriving(name: str = "orders", **dlq: str) -> Iterator[Redriving]:
-    """A source and its DLQ, both to be fixed."""
-    with moto_account() as account, timed_by(account):
+def make_redrive_world(name: str = "orders", **dlq: str) -> Iterator[RedriveWorld]:
+    """Make a source and its DLQ, both tagged heal."""
+    with moto_account() as account, use_account_clock(account):
         base = name.removesuffix(".fifo")
         ending = ".fifo" * name.endswith(".fifo")
         target = account.queue(f"{base}-dlq{ending}", **dlq)
         policy = RedrivePolicy(target, 3).text
         source = account.queue(name, RedrivePolicy=policy, VisibilityTimeout="10")
-        world = Redriving(account, source, target)
-        world.listen(account.clients)
+        world = RedriveWorld(account, source, target)
+        world.register_answers(account.clients)
         began = monotonic()
-        # Whoever waits for messages by clients of his own waits by SQS's clock, which so goes on.
+        # A long poll through another client waits by SQS's clock, so that clock must advance.
         with patch(
             "moto.sqs.models.unix_time", lambda: account.now.timestamp() + monotonic() - began
         ):

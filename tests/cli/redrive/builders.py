@@ -11,11 +11,11 @@ from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
 from tests.cli.builders import Operator
-from tests.redrive.world import DIED_IN, Redriving, send
+from tests.redrive.world import DIED_IN, RedriveWorld, send
 
 
 @dataclass
-class OrdersQueues(Redriving):
+class OrdersQueues(RedriveWorld):
     """The queue `orders` and its DLQ. `messages` is the DLQ or the quarantine."""
 
     operator: Operator = field(kw_only=True)
@@ -32,7 +32,7 @@ class OrdersQueues(Redriving):
         return send(self.account, queue or self.messages, text, group, **given)
 
     def read_ids(self, arn: str) -> set[str]:
-        return {message.message_id for message in self.seen(arn)}
+        return {message.message_id for message in self.read_messages(arn)}
 
     def redrive(self, *arguments: str, code: int = 0) -> Any:
         name = self.source.rpartition(":")[2]
@@ -44,20 +44,20 @@ class OrdersQueues(Redriving):
     def claim_dlq(self, later: float = 0) -> object:
         """Claim the DLQ as Mendq's own redrive does."""
         now = datetime.now(UTC) + timedelta(seconds=later)
-        return self.redrives.claim(self.dlq, "a tick", now)
+        return self.redrive_store.claim(self.dlq, "a tick", now)
 
     def set_redrive_stage(self, stage: Stage) -> None:
         """Store that Mendq's redrive of case-7 is at this stage."""
         now = datetime.now(UTC)
         queues = RedriveQueues(self.dlq, self.source)
-        claimed = self.redrives.claim(self.dlq, "me", now)
+        claimed = self.redrive_store.claim(self.dlq, "me", now)
         assert claimed is not None
         begun = RedriveProgress.start("case-7", queues, size=5, now=now)
         progress = (claimed.progress or begun).enter_stage(stage, now)
-        self.redrives.save(
+        self.redrive_store.save(
             progress.change_current_stage(soak_ends_at=now + timedelta(minutes=3)), "me"
         )
-        self.redrives.release(self.dlq, "me")
+        self.redrive_store.release(self.dlq, "me")
 
 
 def make_died_in_attribute(queue_arn: str) -> dict[str, str]:
@@ -81,5 +81,5 @@ def make_orders_queues(
     policy = {"RedrivePolicy": RedrivePolicy(messages, 3).text}
     source = operator.aws.queue(f"orders{ending}", tag=None, **policy, **attributes)
     queues = OrdersQueues(operator.aws, source, messages, operator=operator, messages=messages)
-    queues.listen(operator.account.clients)
+    queues.register_answers(operator.account.clients)
     return queues

@@ -166,6 +166,6 @@ def test_dlq_reads_ten_messages_of_each_fifo_group_and_keeps_their_order(
     report = operator.run_json("dlq", "orders.fifo")
     assert report["sampled"] == 30, "ten of each group"
     assert _count_by_group(report)["message group"] == {"g0": 10, "g1": 10, "g2": 10}
-    arrived = [json.loads(message.body)["n"] for message in queues.taken_away(queues.messages)]
+    arrived = [json.loads(message.body)["n"] for message in queues.take_messages(queues.messages)]
     for group in range(3):
         assert [number for number in arrived if number % 3 == group] == list(range(group, 36, 3))

@@ -39,7 +39,7 @@ def test_hold_dlq_renews_its_claim_during_the_block_and_releases_the_dlq_afterwa
     with _hold(quick_queues, faults):
         assert not quick_queues.claim_dlq()
     assert quick_queues.claim_dlq()
-    quick_queues.redrives.release(quick_queues.dlq, "a tick")
+    quick_queues.redrive_store.release(quick_queues.dlq, "a tick")
     with pytest.raises(CommandError, match="no"), _hold(quick_queues, faults):
         raise CommandError("no")
     assert quick_queues.claim_dlq(), "an error in the run lets go"
@@ -57,7 +57,7 @@ def test_hold_dlq_is_refused_during_a_redrive_and_possible_after_a_finished_redr
         quick_queues.set_redrive_stage(stage)
         with _hold(quick_queues, []):
             pass
-    quick_queues.redrives.client.update_item(
+    quick_queues.redrive_store.client.update_item(
         TableName="case_store",
         Key=make_redrive_key(quick_queues.dlq),
         UpdateExpression="SET document = :document",

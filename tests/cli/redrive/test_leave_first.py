@@ -39,7 +39,7 @@ def add_dlq_messages(
 
 
 def take_bodies(queues: OrdersQueues, arn: str) -> list[str]:
-    return [message.body for message in queues.taken_away(arn)]
+    return [message.body for message in queues.take_messages(arn)]
 
 
 def answer_yes(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
@@ -72,7 +72,7 @@ def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(
     done = fifo_queues.redrive(*LEAVE, "--yes")
     assert (done["moved"], done["left"], done["failed"]) == (9, 1, 0)
     assert take_bodies(fifo_queues, fifo_queues.source) == GOOD
-    (left,) = fifo_queues.seen(fifo_queues.messages)
+    (left,) = fifo_queues.read_messages(fifo_queues.messages)
     assert (left.message_id, left.body) == (poisoned, "poison")
 
 
@@ -83,7 +83,7 @@ def test_leave_first_run_again_moves_nothing(fifo_queues: OrdersQueues) -> None:
     assert (again["matched"], again["moved"], again["left"]) == (0, 0, 1)
     output = fifo_queues.read_output("redrive", "orders.fifo", *LEAVE, "--yes")
     assert "no message stands behind the first of its group" in output
-    assert fifo_queues.bodies(fifo_queues.messages) == {"poison"}
+    assert fifo_queues.read_bodies(fifo_queues.messages) == {"poison"}
 
 
 def test_leave_first_finishes_an_interrupted_run_in_order(
@@ -104,7 +104,7 @@ def test_leave_first_finishes_an_interrupted_run_in_order(
     assert take_bodies(fifo_queues, fifo_queues.source) == GOOD[:4]
     assert fifo_queues.redrive(*LEAVE, "--yes")["moved"] == 5
     assert take_bodies(fifo_queues, fifo_queues.source) == GOOD[4:]
-    assert fifo_queues.bodies(fifo_queues.messages) == {"poison"}
+    assert fifo_queues.read_bodies(fifo_queues.messages) == {"poison"}
 
 
 def test_leave_first_with_a_limit_leaves_the_rest_in_order(fifo_queues: OrdersQueues) -> None:
@@ -278,7 +278,7 @@ def test_leave_first_works_with_to_and_from_after_the_redrive_policy_was_removed
     back = ("redrive", "orders-dlq.fifo", "--to", "orders.fifo", "--from", "orders.fifo")
     assert fifo_queues.operator.run_json(*back, *LEAVE, "--yes")["moved"] == 2
     assert take_bodies(fifo_queues, fifo_queues.source) == ["good 1", "good 2"]
-    assert fifo_queues.bodies(fifo_queues.messages) == {"poison"}
+    assert fifo_queues.read_bodies(fifo_queues.messages) == {"poison"}
 
 
 def test_leave_first_refusal_prints_commands_with_the_given_to_and_from(

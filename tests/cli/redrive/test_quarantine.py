@@ -171,7 +171,7 @@ def test_quarantine_return_removes_the_mark_counts_the_redrive_and_skips_other_s
     _write_quarantined(queues, {"n": 1}, source=queues.account.queue("refunds", tag=None))
     done = _run_quarantine(queues, "return", "--where", "body.n == `1`", "--yes", "--rate", "9/s")
     assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0}
-    (arrived,) = queues.seen(queues.source)
+    (arrived,) = queues.read_messages(queues.source)
     assert QUARANTINE_MARK_NAME not in arrived.attributes
     assert arrived.redrive_count == 3
 
@@ -184,7 +184,7 @@ def test_quarantine_return_is_refused_if_a_redrive_began_during_the_question(
     monkeypatch.setattr(work, "confirm", lambda *_, **__: queues.set_redrive_stage(Stage.SOAK))
     error = _run_quarantine(queues, "return", "--all", code=1)["error"]
     assert error["code"] == "redrive_running"
-    assert queues.seen(queues.source) == []
+    assert queues.read_messages(queues.source) == []
     assert queues.read_ids(queues.messages) == ids
 
 
@@ -211,7 +211,7 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
     assert sorted(body["n"] for body in bodies) == list(range(3, 12))
     assert {body["text"] for body in bodies} == {"é\u2028"}
     assert path.stat().st_mode & 0o777 == 0o600
-    assert len(queues.seen(queues.messages)) == 4
+    assert len(queues.read_messages(queues.messages)) == 4
 
 
 @pytest.mark.parametrize("is_link", [False, True])

@@ -65,7 +65,7 @@ def test_redrive_moves_matching_messages_up_to_the_limit_and_releases_the_rest_a
     assert done == {"matched": 4, "moved": 3, "left": 5, "failed": 0}
     done = queues.redrive("--where", ORDERS, "--limit", "100", "--yes")
     assert done == {"matched": 1, "moved": 1, "left": 4, "failed": 0}
-    arrived = queues.seen(queues.source)
+    arrived = queues.read_messages(queues.source)
     assert {message.redrive_count for message in arrived} == {1}
     assert {str(message.attributes["type"].value) for message in arrived} == {"order"}
     assert len(queues.read_ids(queues.messages)) == 4
@@ -101,8 +101,8 @@ def test_redrive_leaves_messages_of_another_source_in_a_shared_dlq(queues: Order
     for source in (queues.source, other):
         queues.write(source.rpartition(":")[2], **make_died_in_attribute(source))
     output = queues.read_output("redrive", "orders", *ALL)
-    assert queues.bodies(queues.source) == {"orders"}
-    assert queues.bodies(queues.messages) == {"hello", "refunds"}
+    assert queues.read_bodies(queues.source) == {"orders"}
+    assert queues.read_bodies(queues.messages) == {"hello", "refunds"}
     assert "1 message died in refunds, which shares orders-dlq: it stays here" in output
     says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which source"
     assert says in output
@@ -138,7 +138,7 @@ FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
     "dlq_of_dlq": lambda queues: queues.configure(
         queues.messages, RedrivePolicy=RedrivePolicy(queues.account.queue("last", tag=None), 9).text
     ),
-    "move_task_running": lambda queues: queues.tasks.append({"Status": "CANCELLING"}),
+    "move_task_running": lambda queues: queues.move_tasks.append({"Status": "CANCELLING"}),
     "queues_changed": lambda queues: queues.configure(
         queues.source, RedrivePolicy=RedrivePolicy(queues.account.queue("new-dlq"), 3).text
     ),
@@ -158,7 +158,7 @@ def test_redrive_is_refused_if_a_guardrail_forbids_it_before_or_during_the_quest
     error = queues.redrive("--all", code=1)["error"]
     if not what.startswith("queues_changed"):
         assert queues.redrive("--all", "--dry-run", code=1)["error"] == error
-    if queues.tasks:
+    if queues.move_tasks:
         listing = f"`aws sqs list-message-move-tasks --source-arn {queues.messages}`"
         assert listing in error["message"]
         assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
@@ -178,7 +178,7 @@ def test_redrive_claims_the_dlq_while_moving_and_is_refused_during_another_runs_
     assert error["code"] == "redrive_running"
     assert "another run is at work" in error["message"]
     _assert_nothing_moved(queues, ids)
-    queues.redrives.release(queues.dlq, "a tick")
+    queues.redrive_store.release(queues.dlq, "a tick")
 
     def claim_and_move(*arguments: Any) -> Any:
         claims.append(queues.claim_dlq())
@@ -210,7 +210,7 @@ def test_redrive_moves_a_message_once_even_if_it_returns_to_the_dlq_during_the_r
 
     def return_moved_messages(*arguments: Any) -> Any:
         for moved in move_messages(*arguments):
-            for message in queues.taken_away(queues.source):
+            for message in queues.take_messages(queues.source):
                 queues.write(
                     message.body,
                     **{REDRIVE_MARK_NAME: str(message.attributes[REDRIVE_MARK_NAME].value)},
@@ -219,7 +219,7 @@ def test_redrive_moves_a_message_once_even_if_it_returns_to_the_dlq_during_the_r
 
     monkeypatch.setattr(MessageMover, "move_messages", return_moved_messages)
     assert queues.redrive(*ALL)["moved"] == 25
-    assert {message.redrive_count for message in queues.seen(queues.messages)} == {1}
+    assert {message.redrive_count for message in queues.read_messages(queues.messages)} == {1}
     assert "25 of them were sent back before (mendq.redrive)" in queues.read_output(*SHOW)
 
 
@@ -230,9 +230,9 @@ def test_redrive_neither_moves_nor_counts_messages_that_came_or_left_during_the_
     _answer_yes(monkeypatch, lambda: queues.write("came since"))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"]) == (1, 1)
-    assert queues.bodies(queues.source) == {"asked for"}
-    assert queues.bodies(queues.messages) == {"came since"}
-    _answer_yes(monkeypatch, lambda: queues.taken_away(queues.messages))
+    assert queues.read_bodies(queues.source) == {"asked for"}
+    assert queues.read_bodies(queues.messages) == {"came since"}
+    _answer_yes(monkeypatch, lambda: queues.take_messages(queues.messages))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
 
@@ -245,7 +245,7 @@ def test_redrive_keeps_and_reports_a_message_that_is_too_long_for_the_source(
     queues.write("x" * 2_000)
     done = queues.redrive(*ALL, code=1)
     assert done == {"matched": 2, "moved": 1, "left": 0, "failed": 1}
-    assert queues.bodies(queues.messages) == {"x" * 2_000}
+    assert queues.read_bodies(queues.messages) == {"x" * 2_000}
     assert "must be shorter than 1024 bytes" in queues.read_output(
         "redrive", "orders", *ALL, code=1
     )
@@ -276,10 +276,10 @@ def test_redrive_of_a_fifo_dlq_reads_every_group_and_moves_messages_in_order(
     queues.write("newer", queue=queues.source)
     output = queues.read_output("redrive", "orders.fifo", "--all", "--dry-run")
     assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in output
-    queues.taken_away(queues.source)
+    queues.take_messages(queues.source)
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
-    arrived = _read_numbers(queues.taken_away(queues.source))
+    arrived = _read_numbers(queues.take_messages(queues.source))
     for group in range(3):
         of_group = [number for number in arrived if number % 3 == group]
         assert (of_group, len(of_group)) == (sorted(of_group), 10)

@@ -69,7 +69,7 @@ def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_mess
         "left": 3,
         "failed": 0,
     }
-    arrived = {message.body: message for message in replaced_queues.seen(orders_v2)}
+    arrived = {message.body: message for message in replaced_queues.read_messages(orders_v2)}
     marks = {
         body: json.loads(message.attributes[REDRIVE_MARK_NAME].value)
         for body, message in arrived.items()
@@ -77,7 +77,11 @@ def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_mess
     assert marks["gone"]["died_in"] == replaced_queues.source
     assert "died_in" not in marks["of its own"]
     assert {mark["source"] for mark in marks.values()} == {orders_v2}
-    assert replaced_queues.bodies(replaced_queues.messages) == {"living", "by hand", "elsewhere"}
+    assert replaced_queues.read_bodies(replaced_queues.messages) == {
+        "living",
+        "by hand",
+        "elsewhere",
+    }
 
 
 def test_redrive_to_moves_messages_of_an_existing_source_only_with_from(
@@ -100,7 +104,7 @@ def test_redrive_to_moves_messages_of_an_existing_source_only_with_from(
         arguments = ("redrive", named, "--to", "orders-v2", "--from", "orders")
         assert queues.operator.run_json(*arguments, "--all", "--dry-run")["matched"] == 1
     assert queues.operator.run_json(*arguments, *ALL)["moved"] == 1
-    assert queues.bodies(queues.messages) == {"other"}, "--from takes no others, gone or not"
+    assert queues.read_bodies(queues.messages) == {"other"}, "--from takes no others, gone or not"
 
 
 @pytest.mark.parametrize("empty", ["", " "])
@@ -129,7 +133,7 @@ UNFIT: dict[str, tuple[str, Callable[[OrdersQueues], object]]] = {
         lambda h: _forbid_redrive(h, _make_arn(h, "orders-v2")),
     ),
     "of orders-dlq forbids it": ("orders-v2", lambda here: _forbid_redrive(here, here.dlq)),
-    "a message movement": ("orders-v2", lambda here: here.tasks.append({"Status": "RUNNING"})),
+    "a message movement": ("orders-v2", lambda here: here.move_tasks.append({"Status": "RUNNING"})),
     "sending back": ("orders-v2", lambda here: here.set_redrive_stage(Stage.RAMP)),
 }
 
@@ -190,7 +194,7 @@ def test_redrive_stops_without_loss_if_its_source_is_deleted_while_messages_move
     def delete_source(call: str, _: Any) -> None:
         if call == "SendMessageBatch":
             if len(sends) == before:
-                arrived.extend(queues.taken_away(queues.source))
+                arrived.extend(queues.take_messages(queues.source))
                 _delete_queue(queues)
             sends.append(call)
 
@@ -202,7 +206,7 @@ def test_redrive_stops_without_loss_if_its_source_is_deleted_while_messages_move
     assert f"{went} messages sent back, 10 failed, {25 - went} left in" in output
     assert f"{name} is gone: stopped. Of {went} sent there" in output
     assert f"`mendq redrive {queues.messages.rpartition(':')[2]} --to OTHER --all`" in output
-    left = queues.taken_away(queues.messages)
+    left = queues.take_messages(queues.messages)
     numbers = [json.loads(message.body)["n"] for message in (*arrived, *left)]
     assert sorted(numbers) == list(range(35)), "each is where it is said to be"
     assert {message.message_id for message in left} <= set(ids), "visible again, as they were"

@@ -15,7 +15,7 @@ NOTHING: Mapping[str, dict[str, Any]] = {}
 AT = datetime(2026, 11, 16, 9, tzinfo=UTC)
 
 
-class Ended(AccountWatcher):
+class EndedWatcher(AccountWatcher):
     """A watch whose metrics are what the test says."""
 
     fixes: float
@@ -24,7 +24,7 @@ class Ended(AccountWatcher):
         return self.fixes if name == "AutoFixes" else 0
 
 
-def case_of(bad: BadQueue, n: int = 1, **over: Any) -> dict[str, Any]:
+def make_transition(bad: BadQueue, n: int = 1, **over: Any) -> dict[str, Any]:
     state = str(bad.states[n - 1])
     way = -1 if state == "rolled_back" else 1
     pairs = {name: pair[::way] for name, pair in bad.steps.items()}
@@ -45,12 +45,12 @@ def case_of(bad: BadQueue, n: int = 1, **over: Any) -> dict[str, Any]:
     } | over
 
 
-def cases_of(bad: BadQueue) -> list[dict[str, Any]]:
+def make_transitions(bad: BadQueue) -> list[dict[str, Any]]:
     """Every transition of its case."""
-    return [case_of(bad, n + 1) for n in range(len(bad.states))]
+    return [make_transition(bad, n + 1) for n in range(len(bad.states))]
 
 
-def seen_of(bad: BadQueue, **over: Any) -> QueueObservation:
+def make_observation(bad: BadQueue, **over: Any) -> QueueObservation:
     """`over` are fields of Seen, or `attributes` that stand there in the end."""
     before = {name: pair[0] for name, pair in bad.steps.items()} | bad.creation_attributes
     made = {name: after for name, (_, after) in bad.changes.items()}
@@ -61,27 +61,27 @@ def seen_of(bad: BadQueue, **over: Any) -> QueueObservation:
         "latest_configuration": {**before, **made, **over.pop("attributes", {})},
         "failure_times": [] if bad.is_silent else [AT] * 3,
         "successful_calls": bad.traffic.convincing_calls if bad.must_be_fixed else 0,
-        "newest_transition": cases_of(bad)[-1],
+        "newest_transition": make_transitions(bad)[-1],
     }
     return QueueObservation(**given | over)
 
 
-def ended(
+def make_ended_watch(
     story: Story, over: Mapping[str, dict[str, Any]] = NOTHING, *, fixes: float | None = None
 ) -> AccountWatcher:
     """`over`: fields of Seen by the queue's name without `.fifo`; its `cases`, if not the one."""
     nobody: Any = None
-    watch = Ended(nobody, nobody, nobody, "cases")
+    watch = EndedWatcher(nobody, nobody, nobody, "cases")
     for bad in story.queues:
         said = dict(over.get(bad.name.removesuffix(".fifo"), {}))
-        watch.case_transitions += said.pop("cases", cases_of(bad))
-        watch.queues[bad.name] = seen_of(bad, **said)
+        watch.case_transitions += said.pop("cases", make_transitions(bad))
+        watch.queues[bad.name] = make_observation(bad, **said)
     written = sum(bad.is_fix_written for bad in story.queues)
     watch.fixes = written if fixes is None else fixes
     return watch
 
 
-def messages(story: Story) -> list[Message]:
+def make_notifications(story: Story) -> list[Message]:
     return [
         Message(bad.notifies, f"Mendq {bad.name}", f"NEXT\n  case: case-{bad.name} in 0 us-east-1")
         for bad in story.queues
@@ -89,7 +89,7 @@ def messages(story: Story) -> list[Message]:
     ]
 
 
-def incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
+def make_incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows that `ended(story)` makes, but for what `over` says of a queue."""
     return [
         {

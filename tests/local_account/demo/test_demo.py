@@ -22,7 +22,7 @@ from local_account.demo.story import Story, read_stories
 from local_account.demo.verdict import make_result
 from local_account.where import REPOSITORY
 from mendq.model.case import Severity
-from tests.local_account.demo.ended import RESULT_OF_THE_DEMO, ended
+from tests.local_account.demo.ended import RESULT_OF_THE_DEMO, make_ended_watch
 
 STORIES = read_stories("all")
 MESSAGES = {
@@ -44,10 +44,12 @@ def test_demo_story_ends_as_claimed_and_writes_result_json_and_report(
 ) -> None:
     story = STORIES[name]
     folder = tmp_path / "build" / "demo"
-    run = _run(name, tmp_path)
+    run = _run_demo(name, tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     result = json.loads((folder / "result.json").read_text())
-    changed = {queue["queue_arn"].rpartition(":")[2]: _changed(queue) for queue in result["queues"]}
+    changed = {
+        queue["queue_arn"].rpartition(":")[2]: _find_changes(queue) for queue in result["queues"]
+    }
     assert changed == {bad.name: bad.changes for bad in story.queues}
     states = Counter(str(state) for bad in story.queues for state in bad.states)
     assert Counter(case["to"] for case in result["cases"]) == states
@@ -76,7 +78,7 @@ def test_demo_story_ends_as_claimed_and_writes_result_json_and_report(
     assert "Traceback" not in run.stdout + run.stderr
 
 
-def _changed(queue: dict[str, dict[str, str]]) -> dict[str, tuple[str | None, str | None]]:
+def _find_changes(queue: dict[str, dict[str, str]]) -> dict[str, tuple[str | None, str | None]]:
     before = queue["before"]
     after = queue["after"]
     names = before.keys() | after.keys()
@@ -84,7 +86,7 @@ def _changed(queue: dict[str, dict[str, str]]) -> dict[str, tuple[str | None, st
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def _run(story: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def _run_demo(story: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Two at once would write into one folder of the repository."""
     return subprocess.run(
         [sys.executable, "-m", "local_account.demo", "--story", story],
@@ -115,7 +117,7 @@ def test_demo_of_all_stories_writes_one_result_and_fails_if_one_story_failed(
         mailbox.append_to_file(
             [Message(Severity.INFO, name, "text")], folder / mailbox.NOTIFICATIONS_FILE_NAME
         )
-        return make_result(ended(story), RESULT_OF_THE_DEMO), name != wrong
+        return make_result(make_ended_watch(story), RESULT_OF_THE_DEMO), name != wrong
 
     monkeypatch.setattr(demo, "_run_in_account", run)
     assert demo.main(["--story", "all"]) == (1 if wrong else 0)

@@ -37,12 +37,12 @@ def _prepare(account: LocalAccount) -> None:
     s3.create_bucket(Bucket=BUCKET)
     for name, source in (("sleeper", SLEEPER), ("forgetful", FORGETFUL), ("reader", READER)):
         s3.put_object(Bucket=BUCKET, Key=f"{name}.py", Body=source.encode())
-    _role(account, "job", "emr-serverless.amazonaws.com", ["s3:GetObject", "s3:PutObject"])
-    _role(account, "closed", "emr-serverless.amazonaws.com", ["s3:PutObject"])
-    _role(account, "foreign", "lambda.amazonaws.com", ["s3:*"])
+    _make_role(account, "job", "emr-serverless.amazonaws.com", ["s3:GetObject", "s3:PutObject"])
+    _make_role(account, "closed", "emr-serverless.amazonaws.com", ["s3:PutObject"])
+    _make_role(account, "foreign", "lambda.amazonaws.com", ["s3:*"])
 
 
-def _role(account: LocalAccount, name: str, service: str, actions: list[str]) -> None:
+def _make_role(account: LocalAccount, name: str, service: str, actions: list[str]) -> None:
     trust = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
     iam = account.client("iam")
     allowed = allow(actions, f"arn:aws:s3:::{BUCKET}/*")
@@ -65,26 +65,26 @@ def _start(account: LocalAccount, script: str, *arguments: str, **over: Any) -> 
     return run_id
 
 
-def _run(account: LocalAccount, run_id: str) -> dict[str, Any]:
+def _read_run(account: LocalAccount, run_id: str) -> dict[str, Any]:
     run: dict[str, Any] = account.client("emr-serverless").get_job_run(
         applicationId=account.outputs["Application"], jobRunId=run_id
     )["jobRun"]
     return run
 
 
-def _ended(account: LocalAccount, run_id: str) -> dict[str, Any]:
-    eventually(lambda: _run(account, run_id)["state"] in ("SUCCESS", "FAILED"))
-    return _run(account, run_id)
+def _wait_for_end(account: LocalAccount, run_id: str) -> dict[str, Any]:
+    eventually(lambda: _read_run(account, run_id)["state"] in ("SUCCESS", "FAILED"))
+    return _read_run(account, run_id)
 
 
 def test_job_run_that_imports_a_missing_module_fails_with_the_python_error(
     jobs: LocalAccount,
 ) -> None:
     listener = Listener(jobs, {"source": ["aws.emr-serverless"]})
-    run = _ended(jobs, run_id := _start(jobs, "forgetful", name="nightly-2026-11-09"))
+    run = _wait_for_end(jobs, run_id := _start(jobs, "forgetful", name="nightly-2026-11-09"))
     assert run["state"] == "FAILED"
     assert run["stateDetails"].endswith("ModuleNotFoundError: No module named 'mendq'")
-    assert _log(jobs, run_id).startswith("begins\nTraceback")
+    assert _read_log(jobs, run_id).startswith("begins\nTraceback")
     announced = [
         event for event in listener.events(at_least=5) if event["detail"]["jobRunId"] == run_id
     ]
@@ -93,7 +93,7 @@ def test_job_run_that_imports_a_missing_module_fails_with_the_python_error(
     assert {event["detail-type"] for event in announced} == {"EMR Serverless Job Run State Change"}
 
 
-def _log(account: LocalAccount, run_id: str) -> str:
+def _read_log(account: LocalAccount, run_id: str) -> str:
     folder = f"applications/{account.outputs['Application']}/jobs/{run_id}/SPARK_DRIVER"
     answer = account.client("s3").get_object(Bucket=BUCKET, Key=f"logs/{folder}/stdout.gz")
     return gzip.decompress(answer["Body"].read()).decode()
@@ -107,7 +107,9 @@ def test_job_run_fails_if_its_role_is_missing_not_assumable_or_may_not_read_the_
         ("foreign", "does not let emr-serverless.amazonaws.com assume it"),
         ("none", "does not exist"),
     ):
-        run = _ended(jobs, _start(jobs, "reader", executionRoleArn=ROLE.replace("job", role)))
+        run = _wait_for_end(
+            jobs, _start(jobs, "reader", executionRoleArn=ROLE.replace("job", role))
+        )
         assert (run["state"], about in run["stateDetails"]) == ("FAILED", True)
 
 
@@ -119,8 +121,8 @@ def test_job_run_has_credentials_of_its_role_and_a_client_token_starts_one_run(
     assert _start(jobs, "reader", clientToken=token) == run_id
     code, _ = error_of(lambda: _start(jobs, "reader", "--other", clientToken=token))
     assert code == "ConflictException"
-    assert _ended(jobs, run_id)["state"] == "SUCCESS"
-    assert _log(jobs, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
+    assert _wait_for_end(jobs, run_id)["state"] == "SUCCESS"
+    assert _read_log(jobs, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
 
 
 def test_second_job_run_stays_pending_and_both_runs_end_with_the_local_account(
@@ -132,7 +134,7 @@ def test_second_job_run_stays_pending_and_both_runs_end_with_the_local_account(
         first = _start(account, "sleeper", str(written))
         second = _start(account, "sleeper", str(tmp_path / "never"))
         eventually(lambda: written.exists() and written.read_text())
-        states = [_run(account, run_id)["state"] for run_id in (first, second)]
+        states = [_read_run(account, run_id)["state"] for run_id in (first, second)]
         assert states == ["RUNNING", "PENDING"]
         emr = account.client("emr-serverless")
         application = account.outputs["Application"]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.account
 Denial = tuple[str, str]
 
 
-def _denied(caller: str, queue: Queue, why: str) -> Denial:
+def _make_denial(caller: str, queue: Queue, why: str) -> Denial:
     who = f"User: {caller} is not authorized to perform: sqs:sendmessage"
     return "AccessDenied", f"{who} on resource: {queue.arn} {why}"
 
@@ -34,7 +34,7 @@ def _send(account: LocalAccount, queue: Queue, **credentials: str) -> None:
     account.client("sqs", **credentials).send_message(QueueUrl=queue.url, MessageBody="x")
 
 
-def _refused(account: LocalAccount, queue: Queue, **credentials: str) -> Denial:
+def _send_and_catch_denial(account: LocalAccount, queue: Queue, **credentials: str) -> Denial:
     return error_of(lambda: _send(account, queue, **credentials))
 
 
@@ -43,11 +43,13 @@ def test_denied_send_names_missing_or_explicit_deny_in_identity_based_policy(
 ) -> None:
     queue = new_queue(account)
     nobody, key = user(account)
-    assert _refused(account, queue, **key) == _denied(nobody, queue, NO_IDENTITY)
+    assert _send_and_catch_denial(account, queue, **key) == _make_denial(nobody, queue, NO_IDENTITY)
     deny = {"Effect": "Deny", "Action": SEND, "Resource": "*"}
     denied, key = user(account, ALL_OF_SQS, deny)
     queue.set(Policy=policy(_statement("Allow", queue)))
-    assert _refused(account, queue, **key) == _denied(denied, queue, IDENTITY_DENIES)
+    assert _send_and_catch_denial(account, queue, **key) == _make_denial(
+        denied, queue, IDENTITY_DENIES
+    )
     assert queue.count() == 0
 
 
@@ -59,9 +61,12 @@ def test_explicit_deny_in_a_queue_policy_refuses_user_and_root_and_is_recorded(
     files = TrailFiles(account)
     _send(account, queue, **key)
     queue.set(Policy=policy(_statement("Deny", queue)))
-    by_user = _denied(arn, queue, RESOURCE_DENIES)
-    by_root = _denied("arn:aws:iam::000000000000:root", queue, RESOURCE_DENIES)
-    assert (_refused(account, queue, **key), _refused(account, queue)) == (by_user, by_root)
+    by_user = _make_denial(arn, queue, RESOURCE_DENIES)
+    by_root = _make_denial("arn:aws:iam::000000000000:root", queue, RESOURCE_DENIES)
+    assert (
+        _send_and_catch_denial(account, queue, **key),
+        _send_and_catch_denial(account, queue),
+    ) == (by_user, by_root)
     assert queue.count() == 1
     eventually(lambda: len(files.records(queue, "SendMessage")) == 3)
     failed = [record for record in files.records(queue, "SendMessage") if "errorCode" in record]
@@ -76,10 +81,12 @@ def test_cross_account_send_needs_both_the_queue_policy_and_the_identity_policy(
     files = TrailFiles(account)
     arn, key = user(account, ALL_OF_SQS, of=OTHER_ACCOUNT)
     poor_arn, poor_key = user(account, of=OTHER_ACCOUNT)
-    assert _refused(account, queue, **key) == _denied(arn, queue, NO_RESOURCE)
+    assert _send_and_catch_denial(account, queue, **key) == _make_denial(arn, queue, NO_RESOURCE)
     queue.set(Policy=policy(_statement("Allow", queue, OTHER_ACCOUNT)))
     _send(account, queue, **key)
-    assert _refused(account, queue, **poor_key) == _denied(poor_arn, queue, NO_IDENTITY)
+    assert _send_and_catch_denial(account, queue, **poor_key) == _make_denial(
+        poor_arn, queue, NO_IDENTITY
+    )
     assert queue.count() == 1
     eventually(lambda: len(files.records(queue, "SendMessage")) == 3)
     for record in files.records(queue, "SendMessage"):

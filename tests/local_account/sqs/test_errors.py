@@ -19,22 +19,22 @@ REUSE = "KmsDataKeyReusePeriodSeconds"
 
 
 @pytest.fixture
-def switched(account: LocalAccount) -> Iterator[LocalAccount]:
+def account_with_switches(account: LocalAccount) -> Iterator[LocalAccount]:
     """Whatever a test switches on is off again after it."""
     yield account
     account.switch_sqs_errors([])
 
 
-def _on(account: LocalAccount, error: str, queue: Queue) -> None:
+def _switch_on(account: LocalAccount, error: str, queue: Queue) -> None:
     account.switch_sqs_errors([{"error": error, "queues": [queue.url.rpartition("/")[2]]}])
     queue.sqs = account.client("sqs", config=ONCE)
 
 
 def test_invalid_error_switch_is_refused_with_one_line_and_keeps_the_current_switches(
-    switched: LocalAccount,
+    account_with_switches: LocalAccount,
 ) -> None:
-    queue = new_queue(switched, fifo=True)
-    _on(switched, "ThrottlingException", queue)
+    queue = new_queue(account_with_switches, fifo=True)
+    _switch_on(account_with_switches, "ThrottlingException", queue)
     for asked in (
         {"error": "Nonsense", "queues": ["a"]},
         {"error": "KmsThrottled", "queues": []},
@@ -43,25 +43,25 @@ def test_invalid_error_switch_is_refused_with_one_line_and_keeps_the_current_swi
         {"error": "KmsThrottled", "queues": ["a"], "x": 1},
     ):
         with pytest.raises(SwitchRefused, match=r"^[^\n]+; send [^\n]+$"):
-            switched.switch_sqs_errors([asked])
+            account_with_switches.switch_sqs_errors([asked])
     assert error_of(queue.send) == ("ThrottlingException", "Rate exceeded")
     queue.set(DeduplicationScope="messageGroup", FifoThroughputLimit="perMessageGroupId")
     queue.send()
 
 
 def test_switched_on_kms_throttling_ends_once_the_data_key_reuse_period_is_raised(
-    switched: LocalAccount,
+    account_with_switches: LocalAccount,
 ) -> None:
     given: dict[str, Any] = {"KmsMasterKeyId": "alias/orders", REUSE: "60"}
-    queue = new_queue(switched, **given)
-    files = TrailFiles(switched)
-    _on(switched, "KmsThrottled", queue)
+    queue = new_queue(account_with_switches, **given)
+    files = TrailFiles(account_with_switches)
+    _switch_on(account_with_switches, "KmsThrottled", queue)
     said = "You have exceeded the rate at which you may call KMS. Reduce the frequency of"
     for call in (queue.send, lambda: queue.sqs.receive_message(QueueUrl=queue.url)):
         code, message = error_of(call)
         assert (code, message.startswith(said)) == ("KMS.ThrottlingException", True)
     assert error_of(lambda: queue.delete("nonsense"))[0] == "ReceiptHandleIsInvalid"
-    new_queue(switched, **given).send()
+    new_queue(account_with_switches, **given).send()
     eventually(lambda: files.records(queue, "SendMessage"))
     (record,) = files.records(queue, "SendMessage")
     assert record["errorCode"] == "KMS.ThrottlingException"

@@ -284,8 +284,7 @@ def _mutate_handler(node: ast.ExceptHandler, place: _Place) -> Iterator[Mutation
         return
     if not place.is_in_function:
         return
-    first = node.body[0]
-    last = node.body[-1]
+    first, last = node.body[0], node.body[-1]
     span = replace(_span(first), end_line=_span(last).end_line, end_column=_span(last).end_column)
     mutation = _make(first, "pass", Operator.EXCEPTION, place)
     yield replace(mutation, span=span)

@@ -108,8 +108,7 @@ def describe_survivor(judgement: Judgement) -> str:
 
 def difference(mutant: ChosenMutant) -> list[str]:
     """Return the mutant's difference from the source, with one line around it."""
-    old = mutant.source.splitlines()
-    new = mutant.mutated_source.splitlines()
+    old, new = mutant.source.splitlines(), mutant.mutated_source.splitlines()
     lines = list(unified_diff(old, new, n=1, lineterm=""))
     return [line for line in lines[2:] if not line.startswith("@@")]
 

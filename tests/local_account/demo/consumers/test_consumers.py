@@ -112,7 +112,7 @@ def test_careful_consumer_skips_fifo_messages_behind_a_failed_one_of_their_group
     assert set(charges) == {ORDERS[0], "other"}
 
 
-class Killed(BaseException):
+class ConsumerKilledError(BaseException):
     """The consumer's process is gone: nothing may catch this."""
 
 
@@ -168,10 +168,10 @@ def test_order_of_a_crashed_consumer_is_charged_once_and_does_not_reach_the_dlq(
 
     def die(_order: Mapping[str, Any]) -> None:
         crashed.set()
-        raise Killed
+        raise ConsumerKilledError
 
     lab.send(ORDERS[0])
-    with pytest.raises(Killed):
+    with pytest.raises(ConsumerKilledError):
         _consume_until(lab.consumer(die), crashed.is_set)
     lab.consume_all(lab.consumer())
     lab.require_done_once()
@@ -186,10 +186,10 @@ def test_order_is_charged_once_if_two_consumers_crash_one_after_the_other(
 
     def die(_order: Mapping[str, Any]) -> None:
         received.set()
-        raise Killed
+        raise ConsumerKilledError
 
     lab.send(ORDERS[0])
-    with pytest.raises(Killed):
+    with pytest.raises(ConsumerKilledError):
         _consume_until(lab.consumer(die), received.is_set)
     # The next consumer receives the message and crashes before it asks for the claim.
     eventually(lab.queue.receive)
