@@ -15,7 +15,7 @@ from tests.prove.guards.recording import Recording
 from tests.prove.mutants.mutant import ROOT, path_of
 from tests.prove.mutate import run
 from tests.prove.mutate.__main__ import main
-from tests.prove.mutate.choice import ChosenMutant, choose_mutants
+from tests.prove.mutate.choice import ChosenMutant, _make_ranks, choose_mutants
 from tests.prove.mutate.equivalents import (
     Equivalent,
     is_listed,
@@ -143,6 +143,21 @@ def test_same_seed_chooses_same_mutants_and_another_seed_others() -> None:
     assert choose_mutants("13", 10, ONLY) != first
     assert choose_mutants("12", 4, ONLY) == first[:4]
     assert {str(mutant.path) for mutant in first} == {ONLY}
+
+
+def test_edit_elsewhere_in_a_file_leaves_the_ranks_of_its_mutants() -> None:
+    source = "def f(a):\n    return a < 3\n"
+    edited = "LIMIT = 1\n\n\n" + source
+    ranks = _make_ranks("1", list_mutations(MODULE, source), source)
+    ranks_after = _make_ranks("1", list_mutations(MODULE, edited), edited)
+    assert set(ranks) < set(ranks_after)
+    assert not set(ranks) & set(_make_ranks("2", list_mutations(MODULE, source), source))
+
+
+def test_same_change_twice_in_a_function_has_two_ranks() -> None:
+    source = "def f(a):\n    a.b()\n    a.b()\n"
+    ranks = _make_ranks("1", list_mutations(MODULE, source), source)
+    assert len(set(ranks)) == 2
 
 
 def test_path_outside_of_the_product_is_an_error_that_names_the_packages(
@@ -393,6 +408,7 @@ def test_nursery_tells_noticed_from_unnoticed_faults_and_leaves_out_failing_test
         Job("only failing tests", JSON_TEXT, noticed, (f"{NAN_TEST}_that_is_not_there",)),
     ]
     outcomes = {outcome.name: outcome for outcome in run._run_nursery(jobs, at_once=1)}
+    assert outcomes.pop(NAN_TEST.partition("::")[0]).verdict is Verdict.SURVIVED
     assert {name: outcome.verdict for name, outcome in outcomes.items()} == {
         "noticed": Verdict.KILLED,
         "endless": Verdict.OVERRAN,

@@ -5,7 +5,9 @@ survives: then no test would notice if a person made this mistake. `python -m te
 runs a sample of mutants and prints the survivors.
 
 1. The choice depends only on the seed and on the source text. The same seed on the same tree gives
-   the same mutants, so that a survivor can be looked at again.
+   the same mutants, so that a survivor can be looked at again. An edit changes the choice only for
+   mutants of the edited lines, so that CI, with its fixed seed, tells about the change and not
+   about chance.
 2. The working tree is never written. A mutant is compiled in memory, and each runs in a forked
    process that has not imported the product yet.
 3. Only tests that run the mutated line can notice the mutant. The coverage that

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
 import subprocess
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -63,20 +65,37 @@ def choose_mutants(seed: str, count: int, only: str = "") -> list[ChosenMutant]:
     Raises:
         NothingToMutateError: `only` names no file of the product.
     """
-    mutants: list[ChosenMutant] = []
+    ranked: list[tuple[str, ChosenMutant]] = []
     for path in _list_product_files(only):
         source = path.read_text()
-        mutants += [
-            ChosenMutant(mutation, path.relative_to(ROOT), source)
-            for mutation in list_mutations(module_of(path), source)
-        ]
-    if not mutants:
+        mutations = list_mutations(module_of(path), source)
+        mutants = [ChosenMutant(mutation, path.relative_to(ROOT), source) for mutation in mutations]
+        ranked += zip(_make_ranks(seed, mutations, source), mutants, strict=True)
+    if not ranked:
         raise NothingToMutateError(
             f"There is nothing to change in {only}: name a file or folder of {', '.join(PACKAGES)}."
         )
-    random.Random(seed).shuffle(mutants)  # noqa: S311 - a sample that can be drawn again
-    compilable = (mutant for mutant in mutants if _compiles(mutant))
+    ranked.sort(key=lambda pair: pair[0])
+    compilable = (mutant for _, mutant in ranked if _compiles(mutant))
     return list(islice(compilable, count))
+
+
+def _make_ranks(seed: str, mutations: Sequence[Mutation], source: str) -> list[str]:
+    """Return a number for each mutation that the seed makes random, and that an edit leaves alone.
+
+    The number depends on the mutation and the text of its line, and not on what is around it. So a
+    fixed seed keeps its sample, except for mutants of lines that were edited.
+    """
+    lines = source.splitlines()
+    times: Counter[str] = Counter()
+    ranks = []
+    for mutation in mutations:
+        line = lines[mutation.span.line - 1].strip()
+        place = f"{mutation.module}|{mutation.function}|{line}"
+        key = f"{seed}|{place}|{mutation.operator}|{mutation.new_text}"
+        times[key] += 1
+        ranks.append(hashlib.sha256(f"{key}|{times[key]}".encode()).hexdigest())
+    return ranks
 
 
 def read_commit_hash() -> str:

@@ -13,7 +13,12 @@ from tests.prove.mutate.report import (
     list_failures,
     score_of,
 )
-from tests.prove.mutate.run import NoRecordingError, check_recording, judge_mutants
+from tests.prove.mutate.run import (
+    WITHOUT_FAULT,
+    NoRecordingError,
+    check_recording,
+    judge_mutants,
+)
 from tests.prove.mutate.selection import TestSelector
 from tests.prove.proof import Proof, Proving
 
@@ -42,9 +47,9 @@ def _prove(proving: Proving, seed: str, count: int) -> None:
     entries = load_equivalents()
     done = 0
 
-    def note_progress(_: str) -> None:
+    def note_progress(line: str) -> None:
         nonlocal done
-        done += 1
+        done += not line.startswith(WITHOUT_FAULT)
         proving.progress(min(1.0, done / len(mutants)))
 
     with proving.timed("seconds_to_run_mutants"):

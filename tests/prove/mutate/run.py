@@ -21,6 +21,8 @@ from tests.prove.mutate.selection import TestSelector, limit_tests
 from tests.source_files import ROOT
 
 RECORD_COMMAND = "make test COVERAGE=1"
+# Begins each line of progress about tests that run without a fault.
+WITHOUT_FAULT = "without a fault"
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,9 @@ def judge_mutants(
             if chosen:
                 jobs.append(_make_job(number, mutants[number], chosen))
         for outcome in _run_nursery(jobs, at_once or os.cpu_count() or 1):
+            if not outcome.name.isdigit():
+                say(f"{WITHOUT_FAULT} {outcome.seconds:5.1f} s  {outcome.name}")
+                continue
             number = int(outcome.name)
             judgements[number] = _join(judgements.get(number), mutants[number], outcome, tests_of)
             done = len(judgements)
@@ -153,7 +158,10 @@ def _join(
 
 
 def _run_nursery(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
-    """Run jobs in a process that has not imported the product; yield the mutants' outcomes."""
+    """Run jobs in a process that has not imported the product, and yield all outcomes.
+
+    Those of the runs without a fault have the name of a file of tests.
+    """
     if not jobs:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -164,9 +172,8 @@ def _run_nursery(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as nursery:
             for line in nursery.stdout or ():
                 outcome = _read_outcome(json.loads(line))
-                if outcome.name in names:
-                    names.discard(outcome.name)
-                    yield outcome
+                names.discard(outcome.name)
+                yield outcome
         if names:
             raise RuntimeError(f"{len(names)} mutants were not run: the process for them ended")
 
