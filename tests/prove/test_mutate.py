@@ -90,10 +90,11 @@ def _mutated(body: str, operator: Operator) -> list[str]:
             ["try:\n    a()\nexcept ValueError:\n    pass"],
         ),
         (Operator.EXCEPTION, "try:\n    a()\nexcept ValueError:\n    pass", []),
-        (Operator.ARGUMENTS, "return max(a, b, 1)", ["return max(b, a, 1)"]),
-        (Operator.ARGUMENTS, "return max(a, a)", []),
-        (Operator.ARGUMENTS, "return max(a, key=b)", []),
-        (Operator.ARGUMENTS, "return max(*a, b)", []),
+        (Operator.ARGUMENTS, "return f(a, b, 1)", ["return f(b, a, 1)"]),
+        (Operator.ARGUMENTS, "return f(a, a)", []),
+        (Operator.ARGUMENTS, "return f(a, key=b)", []),
+        (Operator.ARGUMENTS, "return f(*a, b)", []),
+        (Operator.ARGUMENTS, "return min(a, b)", []),
     ],
 )
 def test_operator_makes_these_faults(operator: Operator, body: str, expected: list[str]) -> None:
@@ -108,9 +109,10 @@ def test_operator_makes_these_faults(operator: Operator, body: str, expected: li
         "@cache(15)\ndef f():\n    pass\n",
         "if TYPE_CHECKING:\n    LIMIT = 1\n",
         "TEXT = f'{1 + 2}'\n",
+        "LATE = Symptom(examples=lambda: (Example('late', 3),))\n",
     ],
 )
-def test_texts_types_and_decorators_are_never_changed(source: str) -> None:
+def test_texts_types_decorators_and_examples_are_never_changed(source: str) -> None:
     assert list_mutations(MODULE, source) == []
 
 
@@ -404,6 +406,7 @@ def test_nursery_tells_noticed_from_unnoticed_faults_and_leaves_out_failing_test
         Job("noticed", JSON_TEXT, noticed, (NAN_TEST,)),
         Job("endless", JSON_TEXT, endless, (NAN_TEST,)),
         Job("unnoticed", JSON_TEXT, source, (NAN_TEST,)),
+        Job("noticed by a test of the file", JSON_TEXT, noticed, (NAN_TEST.partition("::")[0],)),
         Job("not imported", "mendq.model.prices", "", (NAN_TEST,)),
         Job("only failing tests", JSON_TEXT, noticed, (f"{NAN_TEST}_that_is_not_there",)),
     ]
@@ -413,6 +416,7 @@ def test_nursery_tells_noticed_from_unnoticed_faults_and_leaves_out_failing_test
         "noticed": Verdict.KILLED,
         "endless": Verdict.OVERRAN,
         "unnoticed": Verdict.SURVIVED,
+        "noticed by a test of the file": Verdict.KILLED,
         "not imported": Verdict.NOT_IMPORTED,
         "only failing tests": Verdict.NO_TEST,
     }

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         action="append",
         default=[],
         metavar="TEST",
-        help="a test to ask about every mutant first, such as one that coverage does not have yet",
+        help="a test, or a file of tests, to ask about every mutant first, such as a new one",
     )
     parser.add_argument("--at-once", type=int, default=0, help="processes; default: one per CPU")
     options = parser.parse_args(arguments)

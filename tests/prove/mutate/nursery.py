@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -91,7 +91,7 @@ class _Watch(FirstFailure):
         self.seconds_by_test: dict[str, float] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Keep the wanted tests, in this order.
+        """Keep the wanted tests, in this order. The path of a file stands for all of its tests.
 
         A fault can change the parameters of a test, and so its name. Then all tests of the function
         stand for it.
@@ -99,6 +99,7 @@ class _Watch(FirstFailure):
         by_name: dict[str, list[pytest.Item]] = defaultdict(list)
         for item in items:
             by_name[item.nodeid].append(item)
+            by_name[_file_of(item.nodeid)].append(item)
             if "[" in item.nodeid:
                 by_name[item.nodeid.partition("[")[0]].append(item)
         kept: dict[pytest.Item, None] = {}
@@ -138,7 +139,9 @@ def run_jobs(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
         yield outcome
     ready: list[Job] = []
     for job in jobs:
-        tests = tuple(test for test in job.tests if test in seconds_by_test and test not in failing)
+        tests = tuple(
+            test for test in _expand_files(job.tests, seconds_by_test) if test not in failing
+        )
         if not tests:
             yield Outcome(job.name, Verdict.NO_TEST, tests=job.tests)
             continue
@@ -147,6 +150,15 @@ def run_jobs(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
         limit = SPARE_SECONDS + TIMES_SLOWER * seconds
         ready.append(Job(job.name, job.module, job.source, tests, most_seconds=limit))
     yield from _run_forks(ready, at_once)
+
+
+def _expand_files(tests: Sequence[str], known_tests: Iterable[str]) -> list[str]:
+    """Return the tests that ran without a fault; the path of a file stands for all of its tests."""
+    by_name: dict[str, list[str]] = defaultdict(list)
+    for test in known_tests:
+        by_name[test].append(test)
+        by_name[_file_of(test)].append(test)
+    return list(dict.fromkeys(found for test in tests for found in by_name.get(test, ())))
 
 
 def _make_baselines(jobs: Sequence[Job]) -> list[Job]:

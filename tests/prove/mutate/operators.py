@@ -76,6 +76,8 @@ _NEIGHBOURS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Gt: ast.GtE,
     ast.GtE: ast.Gt,
 }
+# Functions whose result is the same if their arguments are exchanged.
+_SYMMETRIC = ("max", "min")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 # Calls that only write to the log: whether a line is logged is no promise to anybody.
@@ -144,6 +146,8 @@ def _below(node: ast.AST, place: _Place, *, is_docstring: bool) -> Iterator[Muta
     """Yield the mutations of a node and of all that is in it."""
     if is_docstring or _is_for_types_only(node):
         return
+    if isinstance(node, ast.keyword) and node.arg == "examples":
+        return  # a symptom's examples are its tests
     if isinstance(node, ast.JoinedStr):
         return  # Python 3.11 has wrong positions for what is inside an f-string
     place = _enter(node, place)
@@ -292,6 +296,8 @@ def _mutate_handler(node: ast.ExceptHandler, place: _Place) -> Iterator[Mutation
 
 def _mutate_call(node: ast.Call, place: _Place) -> Iterator[Mutation]:
     arguments = node.args
+    if isinstance(node.func, ast.Name) and node.func.id in _SYMMETRIC:
+        return
     if len(arguments) < 2 or any(isinstance(argument, ast.Starred) for argument in arguments[:2]):
         return
     if ast.unparse(arguments[0]) == ast.unparse(arguments[1]):
