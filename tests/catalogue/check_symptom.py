@@ -168,7 +168,7 @@ def _entry_of(name: str, path: Path) -> tuple[Any, str]:
 def _stale(entry: Any) -> Iterator[str]:
     """Yield which derived files do not have the entry yet, with the command that writes them."""
     catalogue_tests = importlib.import_module("tests.catalogue.recorded_sentences")
-    if catalogue_tests.recorded(entry) != catalogue_tests.sentences_of(entry):
+    if catalogue_tests.read_recorded_sentences(entry) != catalogue_tests.sentences_of(entry):
         yield f"tests/catalogue/sentences.json does not have what people read of it. {_RECORD}"
     page = (ROOT / "docs" / "symptoms.md").read_text()
     row = f"[`{entry.name}`](runbooks/{entry.name}.md) | {entry.sentence} |"

@@ -92,22 +92,25 @@ def _find_missing_answers(entry: Symptom) -> Iterator[str]:
     answered = [
         example for example in entry.examples() if isinstance(example, CallExample | QueueExample)
     ]
-    plans = [example for example in answered if example.expected_outcome and _is_plan(example)]
-    if not isinstance(entry, NotifiedSymptom):
-        if any(example.expected_outcome for example in answered):
-            yield (
-                "The examples have answers, but a ReportedSymptom changes nothing: leave the "
-                "answers out, or make it a NotifiedSymptom or a FixedSymptom with a `plan`."
-            )
-        return
-    unanswered = [
-        example for example in answered if not example.facts or not example.expected_outcome
-    ]
-    for example in unanswered:
+    if isinstance(entry, NotifiedSymptom):
+        yield from _find_missing_outcomes(entry, answered)
+    elif any(example.expected_outcome for example in answered):
         yield (
-            f"The example {example.title!r} has no answer: add the queue's facts, and the "
-            "steps that Mendq plans for it or the code of the refusal."
+            "The examples have answers, but a ReportedSymptom changes nothing: leave the "
+            "answers out, or make it a NotifiedSymptom or a FixedSymptom with a `plan`."
         )
+
+
+def _find_missing_outcomes(
+    entry: NotifiedSymptom, answered: list[CallExample | QueueExample]
+) -> Iterator[str]:
+    for example in answered:
+        if not example.facts or not example.expected_outcome:
+            yield (
+                f"The example {example.title!r} has no answer: add the queue's facts, and the "
+                "steps that Mendq plans for it or the code of the refusal."
+            )
+    plans = [example for example in answered if example.expected_outcome and _is_plan(example)]
     if isinstance(entry, FixedSymptom) and not plans:
         yield "No example has steps as its answer: add one, or make it a NotifiedSymptom."
     if not isinstance(entry, FixedSymptom) and plans:

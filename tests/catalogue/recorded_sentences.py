@@ -1,4 +1,4 @@
-"""What people read of each entry, and what the golden file `sentences.json` has of it."""
+"""The sentences that people read about each entry, and those in the golden `sentences.json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SENTENCES_FILE = "tests/catalogue/sentences.json"
 
 
 def sentences_of(entry: Symptom) -> dict[str, Any]:
-    """Return all that people read of an entry: its notification, and its examples' answers."""
+    """Return everything that people read of an entry: its notification and examples' answers."""
     sentences: dict[str, Any] = {
         "shows": list(entry.shown_attributes),
         "of many": [
@@ -32,7 +32,7 @@ def sentences_of(entry: Symptom) -> dict[str, Any]:
     return sentences
 
 
-def recorded(entry: Symptom) -> dict[str, Any] | None:
+def read_recorded_sentences(entry: Symptom) -> dict[str, Any] | None:
     """Return what `sentences.json` says of the entry, or None if it does not have it."""
     sentences: dict[str, Any] | None = read_test_data("sentences").get(entry.name)
     return sentences

@@ -38,7 +38,7 @@ from tests.catalogue.asking import (
     queue_examples_of,
 )
 from tests.catalogue.entry_checks import find_missing_in_entry
-from tests.catalogue.recorded_sentences import SENTENCES_FILE, recorded, sentences_of
+from tests.catalogue.recorded_sentences import SENTENCES_FILE, read_recorded_sentences, sentences_of
 from tests.golden.checks import fail_if_different
 from tests.model.builders import make_record
 
@@ -240,5 +240,7 @@ def test_failed_call_example_is_matched_by_its_own_entry_alone(
 @for_entries(CATALOGUE)
 def test_sentences_of_an_entry_equal_the_recorded_ones(entry: Symptom) -> None:
     fail_if_different(
-        SENTENCES_FILE, {entry.name: recorded(entry)}, {entry.name: sentences_of(entry)}
+        SENTENCES_FILE,
+        {entry.name: read_recorded_sentences(entry)},
+        {entry.name: sentences_of(entry)},
     )

@@ -59,8 +59,8 @@ def test_policy_is_public_if_a_deny_covers_only_some_callers(denial: dict[str, A
 def test_public_principals_are_star_in_any_spelling_and_not_principal() -> None:
     for principal in ("*", {"AWS": "*"}, {"AWS": [ROLE_ARN, "*"]}):
         assert list_public({**OPEN, "Principal": principal}) == [1]
-    for one in ({"AWS": ROLE_ARN}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
-        assert list_public({**OPEN, "Principal": one}) == []
+    for principal in ({"AWS": ROLE_ARN}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
+        assert list_public({**OPEN, "Principal": principal}) == []
     negated_elements = {name: value for name, value in OPEN.items() if name != "Principal"}
     assert list_public({**negated_elements, "NotPrincipal": {"AWS": ROLE_ARN}}) == [1]
     assert list_public({**DENY_ALL, "Action": "*"}) == []
