@@ -230,6 +230,16 @@ def test_progress_counts_moved_copied_and_refused_messages_of_a_move(
     assert went.because == (put.first_failure_reason if is_refused else "")
 
 
+@pytest.mark.parametrize(("expected", "left"), [(3, 1), (2, 0), (1, 0)])
+def test_count_move_of_two_messages_expects_the_others_and_never_fewer_than_none(
+    expected: int, left: int
+) -> None:
+    """One message too many would hide a message that failed again in the meantime."""
+    going = make_progress(Stage.RAMP, expected=expected)
+    went = going.count_move(MoveResult(moved_count=2), NOW, is_sample_short=False)
+    assert went.current.expected == left
+
+
 @pytest.mark.parametrize(("stage_moved", "late"), [(80, NEARLY), (1, AN_HOUR)])
 def test_finished_stage_soaks_as_long_as_a_poison_message_needs_to_reach_the_dlq(
     stage_moved: int, late: timedelta
