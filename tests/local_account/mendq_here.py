@@ -26,7 +26,7 @@ def mendq_here(account: LocalAccount, *arguments: str, columns: int = 80) -> Res
 
 
 def newest_case(account: LocalAccount, queue: Queue) -> dict[str, Any]:
-    """The newest case about a queue; empty where there is none."""
+    """Return the newest case about a queue, or an empty dict if there is none."""
     cases = json.loads(mendq_here(account, "cases", "--json").stdout)
     return dict(next((case for case in cases if case["queue_arn"] == queue.arn), {}))
 

@@ -23,7 +23,7 @@ from tests.local_account.slow_consumers import scan_queues
 
 pytestmark = [pytest.mark.account, pytest.mark.long, pytest.mark.timeout(1_800)]
 BLOCKED = "fifo_group_blocked"
-# Whatever settings can let Mendq do by itself.
+# Settings that allow Mendq the most without approval.
 SETTINGS = {
     "timing": {"measuringMinutes": 1},
     "limits": {"massSymptomShare": 1},

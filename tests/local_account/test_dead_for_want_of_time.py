@@ -1,4 +1,4 @@
-"""Messages that died because the visibility timeout is too short, and their way back."""
+"""Messages that died because the visibility timeout is too short, and their redrive."""
 
 from __future__ import annotations
 

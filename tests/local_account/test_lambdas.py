@@ -1,4 +1,4 @@
-"""Whatever an assembly holds is deployed, and its Lambda runs as AWS would run it."""
+"""The local account deploys a whole assembly and runs its Lambda as AWS does."""
 
 from __future__ import annotations
 

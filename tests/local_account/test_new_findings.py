@@ -100,7 +100,7 @@ class MadeQueues:
             self.account.put_back(queue.arn, minutes=minutes)
 
     def because(self, of: str, symptom: str) -> str:
-        """What the scan says of it; empty where it says nothing."""
+        """Return the scan's reason for the symptom, or an empty string if it found nothing."""
         said: str = self.findings.get((self.queues[of].arn, symptom), {}).get("because", "")
         return said
 

@@ -161,7 +161,7 @@ def _read_outputs(cloudformation: Any, name: str) -> dict[str, str]:
 def _deploy_member(
     local: LocalAccount, account: str, objects: Path, key: str, bucket: str
 ) -> Stack:
-    """What StackSets would make of the published folder; a bucket in each account stands for one.
+    """Deploy the published folder as StackSets would, from a bucket in the account.
 
     MiniStack has Lambda take its code from the own account's buckets alone.
     """

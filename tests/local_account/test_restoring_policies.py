@@ -55,7 +55,7 @@ class PinnedQueue:
             new_role(account, {"AWS": account_id}, ALL_OF_SQS, of=account_id)
             for account_id in accounts
         )
-        # Nobody's JSON library spells it like this: what is put back is the text.
+        # No JSON library writes this spacing, so the test sees whether the exact text is restored.
         text = json.loads(policy(_lets_send(queue, caller)))
         good = json.dumps(text, indent=3, separators=(" ,", " : "))
         queue.set(Policy=good)

@@ -56,7 +56,7 @@ class Person:
         return json.loads(result.stdout)
 
     def is_refused(self, *arguments: str) -> None:
-        """By AWS, for what may only be done by who may steer."""
+        """Require that AWS denies a command that needs the steer policy."""
         assert self.mendq(*arguments, code=1)["error"]["code"].startswith("AccessDenied")
 
 

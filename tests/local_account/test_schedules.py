@@ -1,4 +1,4 @@
-"""When schedules come due, in their own time zones; fired by themselves or when asked to."""
+"""Schedules come due in their own time zone and can be fired on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a start ends that is broken off: with everything that it began, and without a word."""
+"""An interrupted start of the local account ends all it began and prints no error."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_sigint_during_start_ends_the_local_account_with_exit_code_0(tmp_path: P
 def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda(
     tmp_path: Path,
 ) -> None:
-    """Neither a long poll nor a Lambda that somebody waits for."""
+    """A long poll and a running Lambda must not delay the end."""
     with _run_account(tmp_path, *HERE) as process:
         ready = _read_until(process, "ready ")
         endpoint_url = ready.split()[1]

@@ -1,4 +1,4 @@
-"""Who may call the local account: whoever holds its keys, and nobody else of this machine."""
+"""Only the holder of its keys can call the local account."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Shell:
         return done.stdout
 
     def text(self, *arguments: str, code: int | None = 0) -> str:
-        """What people read: nothing cut; what is longer than a line is a name or a command."""
+        """Return the text output. No word is cut, and only names and commands exceed a line."""
         shown = self.mendq(*arguments, code=code)
         assert not {"...", "\N{HORIZONTAL ELLIPSIS}"} & {*shown.split()}
         long = (line.strip() for line in shown.splitlines() if len(line.rstrip()) > COLUMNS)

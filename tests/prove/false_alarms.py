@@ -1,4 +1,4 @@
-"""What a scan tells of simulated queues that are ill, and of healthy ones that look alike.
+"""Findings of a scan for faulty simulated queues and for healthy look-alikes.
 
 `python -m tests.prove.false_alarms` writes what it heard into docs/precision.md.
 """
@@ -145,7 +145,7 @@ class Account:
 
 
 def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
-    """What a round of the scan tells of all their queues then, the product's own way."""
+    """Run the product's scan over all queues and return its findings."""
     now = NOW - timedelta(seconds=seconds_ago)
     for world in worlds:
         world.run(world.end - seconds_ago)
@@ -169,13 +169,13 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
 
 @dataclass(frozen=True)
 class Heard:
-    """What was told, by scene and seed, in any of three rounds; how many queues were measured."""
+    """Findings by scene and seed over three scans, and the number of measured queues."""
 
     scanned: Mapping[tuple[str, int], Collection[str]]
     measured: int
 
     def strays(self, symptom: str, scenes: Collection[str]) -> Counter[str]:
-        """How often it was told of each scene where nothing of the kind is wrong."""
+        """Count the false findings of a symptom by scene."""
         return Counter(
             name
             for (name, _), said in self.scanned.items()

@@ -64,7 +64,7 @@ class Undisturbed:
 
 
 class Begun:
-    """One scene at its beginning, in an account of its own."""
+    """A scene at its beginning, in its own account."""
 
     def __init__(self, scene: Scene, made: World) -> None:
         self._scene = scene
@@ -114,7 +114,7 @@ def _begun(scene: Scene) -> Iterator[tuple[Undisturbed, Begun]]:
 
 
 def _forked(live: Callable[[], T]) -> T:
-    """What it gives in a fork of this process."""
+    """Call the function in a fork of this process and return its result."""
     receiving, sending = os.pipe()
     if (pid := os.fork()) == 0:
         try:
@@ -135,7 +135,7 @@ def _forked(live: Callable[[], T]) -> T:
 
 @dataclass
 class Judged:
-    """What there is to say of many endings."""
+    """Statistics over many endings."""
 
     same: int = 0
     overridden: list[Struck] = field(default_factory=list)

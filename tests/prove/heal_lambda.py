@@ -55,7 +55,7 @@ class HealLambda:
 
 @contextmanager
 def heal_lambda(account: Account) -> Iterator[HealLambda]:
-    """What it logs and measures is counted and thrown away."""
+    """Count the logged lines and metrics, and discard them."""
     reset_to_cold_start(heal.handler)
     output = io.StringIO()
     with (

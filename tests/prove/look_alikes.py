@@ -234,7 +234,7 @@ def stuck_group(played: Played) -> None:
 
 
 def bad_messages(how_many: int) -> Callable[[Played], None]:
-    """So many messages that always fail, all sent in the first two hours."""
+    """Send this many messages that always fail, all in the first two hours."""
 
     def then(played: Played) -> None:
         for n in range(how_many):

@@ -173,7 +173,7 @@ class MemoryAccount:
         self.queues[name][0].update(attributes, LastModifiedTimestamp=at)
 
     def answer(self, operation: str, asked: Asked) -> Any:
-        """Raise AttributeError for what nobody has thought of."""
+        """Raise AttributeError for operations that are not implemented."""
         try:
             return SimpleNamespace(status_code=200), self.does(method_of(operation))(asked)
         except Refused as refused:
@@ -310,7 +310,7 @@ _Kind = TypeVar("_Kind", bound=MemoryAccount)
 
 @contextmanager
 def memory_account(kind: type[_Kind]) -> Iterator[_Kind]:
-    """Nothing in it; clients of its own answer for as long as they live."""
+    """Make an empty account whose own clients answer inside the block."""
     account = Account(Clients(boto3.Session(region_name=REGION)), make_settings(), BEGINS_AT)
     account.clients.__dict__["event_history_pace"] = CallRateLimit(None)
     made = kind(account, StruckCalls(lambda *_: None))

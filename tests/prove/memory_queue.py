@@ -100,7 +100,7 @@ class MemoryQueue:
         return message is not None
 
     def delete(self, handle: str, now: float) -> bool:
-        """Whether SQS says that it is gone; only the newest handle deletes."""
+        """Return True if SQS deleted the message. Only the newest handle deletes."""
         message = self.messages.get(handle.partition("/")[0])
         if message is None:
             return True

@@ -54,7 +54,7 @@ class MemorySqs:
         self.happened["tasks_of_others"] += 1
 
     def tasks_move(self, seconds: float) -> None:
-        """So much time has passed up to now."""
+        """Let this much time pass."""
         for queue in list(self.queues.values()):
             if (task := self.task_of(queue)) is None:
                 continue

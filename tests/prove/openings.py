@@ -1,4 +1,4 @@
-"""What stands before a scene: a queue, its failed calls, a case that waits."""
+"""Beginnings of a scene: a queue, its failed calls and a waiting case."""
 
 from __future__ import annotations
 

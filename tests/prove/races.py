@@ -83,7 +83,7 @@ class Frame:
 
 @dataclass
 class Known:
-    """What people and the account know of the queue as it is now.
+    """Facts about the queue that people and the account know.
 
     `chain` are Mendq's writes that stand on one another, from the value that a person chose last.
     """
@@ -107,7 +107,7 @@ class Known:
 
 
 class Race:
-    """One queue, everybody at it, in the order that the seed gives."""
+    """One queue and all its actors, in the order that the seed gives."""
 
     def __init__(self, world: MemoryAccount, seed: int, seen: Counter[str]) -> None:
         self.world = world
@@ -184,7 +184,7 @@ class Race:
         self.seen.update(f"became_{case['to']}" for case in cases)
 
     def _act(self, actor: str, strikes: int = 0) -> None:
-        """One process of its own, to its end or its death."""
+        """Run one process to its end or until it is killed."""
         drawn: dict[int, Any] = {}
         for _ in range(strikes):
             at = self.random.randint(1, LAST_CALL)

@@ -25,7 +25,7 @@ FORWARDED = 500
 STRANGERS = 40
 SECONDS_OF_A_CALL = 0.02
 _ANOTHER = "arn:aws:sqs:us-east-1:123456789012:billing"
-# As anybody may write one.
+# A mark that any sender can write.
 _FORGED: Mapping[str, Any] = {REDRIVE_MARK_NAME: {"DataType": "Number", "StringValue": "1"}}
 
 
@@ -154,7 +154,7 @@ def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedrivePro
 
 
 def _in_order(world: RedrivenWorld) -> bool:
-    """By the numbers of the messages, which stood in this order."""
+    """Return the messages by number, in their order in the queue."""
     groups = world.mix.groups
     handled = [int(body.rpartition(" ")[2]) for body in world.consumers.processed]
     by_group = sorted(handled, key=lambda number: number % groups)

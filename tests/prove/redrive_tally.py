@@ -1,4 +1,4 @@
-"""What many redrives came to, and what has to hold of them together."""
+"""Results of many redrives, and what must hold for them together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IN_PARTS = replace(LATE, mover_per_tick=10)
 
 @dataclass
 class Observation:
-    """What there is to say of many redrives."""
+    """Statistics over many redrives."""
 
     counts: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)

@@ -307,7 +307,7 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
 
 @dataclass
 class Changing(ManyQueues):
-    """Of every few queues one changes in any hour: what it holds, its DLQ, who names it."""
+    """Queues of which a few change each hour: messages, DLQ or sources."""
 
     hour: int = 0
 
@@ -333,7 +333,7 @@ class Changing(ManyQueues):
         return {"queueUrls": strangers}
 
     def get_metric_data(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Whoever receives fails, or nobody does."""
+        """Let every receive fail, or none."""
         answered = super().get_metric_data(params)
         for metric_data_result in answered["MetricDataResults"]:
             fails = metric_data_result["Id"].startswith(("sent", "received", "visible"))

@@ -1,4 +1,4 @@
-"""The lives of a case that faults strike: what stands before, and what comes again after a fault.
+"""Case histories that faults strike: the beginning, and the retries after a fault.
 
 A turn is one delivery, one minute of follow_up or one asking of an operator; it answers whether it
 went through.

@@ -1,4 +1,4 @@
-"""What readers look for is on the pages; that they say what is heard, `make prove` shows."""
+"""The false-alarm pages name every symptom. `make prove` checks their figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate on guards names what is missing, and lets pass what is tested."""
+"""The guard gate names untested guards and passes tested ones."""
 
 from __future__ import annotations
 

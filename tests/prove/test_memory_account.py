@@ -1,4 +1,4 @@
-"""It answers as moto does: a life in either leaves the same answers, items and attributes."""
+"""The account in memory answers as moto does and leaves the same items and attributes."""
 
 from __future__ import annotations
 

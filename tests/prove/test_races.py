@@ -1,4 +1,4 @@
-"""The explorer can fail: each fault that is planted is found, and without one nothing is."""
+"""The race explorer finds each planted fault, and none in the unchanged product."""
 
 from __future__ import annotations
 

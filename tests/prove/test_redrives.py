@@ -1,4 +1,4 @@
-"""The redrive's proofs hold at some of their points, and what they stand on is as SQS has it."""
+"""Redrive proofs on a sample of their faults, and the queue in memory that they use."""
 
 from __future__ import annotations
 

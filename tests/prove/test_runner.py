@@ -1,4 +1,4 @@
-"""The runner tells a claim that fails from one that holds."""
+"""The runner tells failed claims from claims that hold."""
 
 from __future__ import annotations
 

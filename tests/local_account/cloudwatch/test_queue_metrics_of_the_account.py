@@ -44,7 +44,7 @@ def _series(
 
 
 def _sums(account: LocalAccount, queue: Queue, period: int = 3600) -> dict[str, float]:
-    """What was counted since the queue exists, whatever minutes that took."""
+    """Sum each counter over the queue's whole life."""
     found = _series(account, queue, *metric.COUNTER_METRICS, period=period)
     return {name: sum(values) for name, values in found.items()}
 

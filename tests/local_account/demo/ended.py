@@ -1,4 +1,4 @@
-"""Stories as they would end if all were as claimed, but for what a test says."""
+"""Demo stories that ended as claimed, except for what a test changes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def make_notifications(story: Story) -> list[Message]:
 
 
 def make_incidents(story: Story, **over: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows that `ended(story)` makes, but for what `over` says of a queue."""
+    """Return the nightly incidents of a finished story. `over` changes fields by queue."""
     return [
         {
             "queue_arn": f"{SCOPE}{bad.name}",

@@ -1,4 +1,4 @@
-"""How the demo ends that cannot start, and the one that is broken off."""
+"""Exit codes and messages of a demo that cannot start or is interrupted."""
 
 from __future__ import annotations
 

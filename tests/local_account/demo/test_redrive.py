@@ -1,4 +1,4 @@
-"""A message that is not where the story says is a fault, and hasty consumers do no harm."""
+"""The demo's redrive reports every order that is not where the story says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo may not say that it ended as claimed when it did not."""
+"""The demo's verdict reports every difference from the claimed end."""
 
 from __future__ import annotations
 

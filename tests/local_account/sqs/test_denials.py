@@ -1,4 +1,4 @@
-"""Denied calls: AWS's words for which policy refused, as boto3 gets and CloudTrail records them."""
+"""Denied calls: AWS's error text names the policy that refused, in boto3 and CloudTrail."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Odd(Exception):
-    """What is raised when asked to."""
+    """Raised if the event asks for it."""
 
 
 def handler(event: dict[str, Any], _context: object) -> dict[str, Any]:
