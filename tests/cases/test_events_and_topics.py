@@ -22,7 +22,6 @@ from tests.cases.json_schemas import load_validator
 from tests.heal.operators import KMS_DENIED, OWNERS, fail_calls, make_context
 from tests.notifications.pages import EXAMPLE_TEXT
 
-# What others document.
 TEAM = f"arn:aws:sns:{REGION}:{ACCOUNT}:payments"
 USUAL = "urgent"
 PAYMENTS = "payments"

@@ -7,17 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import make_owner_request
-from mendq.heal.resume import continue_case
 from tests.account.account import Account
 from tests.account.faults import calls_of, come_between
+from tests.heal.builders import continue_newest_case, make_approved_case, make_ineffective_case
 from tests.heal.operators import (
     fail_calls,
     list_states,
     load_newest_case,
-    make_failing_queue,
-    make_owner_run,
-    move_case,
     roll_back,
 )
 
@@ -33,28 +29,6 @@ def list_claims_and_snapshots(account: Account) -> list[tuple[str, str]]:
         for key, item in items.items()
         if "claim_owner" in item or key[1].startswith(("snapshot#", "writes#"))
     ]
-
-
-def make_approved_case(account: Account) -> str:
-    """Make a queue with an approved raise from 30 to 45."""
-    queue = make_failing_queue(account, "propose")
-    move_case(account, load_newest_case(account), "approved")
-    account.later(minutes=5)
-    return queue
-
-
-def make_ineffective_case(account: Account) -> str:
-    """Make a queue that heal raised from 30 to 45 without effect."""
-    queue = make_failing_queue(account)
-    account.later(hours=1)
-    move_case(account, load_newest_case(account), "ineffective")
-    account.later(minutes=5)
-    return queue
-
-
-def continue_newest_case(account: Account) -> Outcome:
-    case = load_newest_case(account)
-    return continue_case(make_owner_request(case), make_owner_run(case.symptom, account))
 
 
 def get_refusal_code(outcome: Outcome) -> str:

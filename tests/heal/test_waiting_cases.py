@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from mendq.catalogue import SYMPTOM_BY_NAME
-from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.mode import Mode
@@ -19,7 +18,8 @@ from mendq.model.state import State
 from mendq.model.steps import AttributeStep, CreateDlq, SetVisibilityTimeout
 from tests.account.account import Account
 from tests.account.faults import calls_of
-from tests.heal.operators import load_newest_case, make_failing_queue, make_owner_run, move_case
+from tests.heal.builders import continue_newest_case, make_approved_case, make_ineffective_case
+from tests.heal.operators import load_newest_case, make_owner_run
 
 SYMPTOM = "visibility_timeout_too_short"
 RAISE = SetVisibilityTimeout(30, 45)
@@ -44,28 +44,6 @@ class PlanStub:
 @pytest.fixture
 def plan_stub(monkeypatch: pytest.MonkeyPatch) -> PlanStub:
     return PlanStub(monkeypatch)
-
-
-def make_approved_case(account: Account) -> str:
-    """Make a queue with an approved raise from 30 to 45."""
-    queue = make_failing_queue(account, "propose")
-    move_case(account, load_newest_case(account), "approved")
-    account.later(minutes=5)
-    return queue
-
-
-def make_ineffective_case(account: Account) -> str:
-    """Make a queue that heal raised from 30 to 45 without effect."""
-    queue = make_failing_queue(account)
-    account.later(hours=1)
-    move_case(account, load_newest_case(account), "ineffective")
-    account.later(minutes=5)
-    return queue
-
-
-def continue_newest_case(account: Account) -> Outcome:
-    case = load_newest_case(account)
-    return continue_case(make_owner_request(case), make_owner_run(case.symptom, account))
 
 
 def assert_case_ends(account: Account, queue: str, state: State, code: str) -> str:
