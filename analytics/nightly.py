@@ -123,14 +123,14 @@ class LoadedDays:
     """The input for the tables, loaded for the days to write and some days around them.
 
     Attributes:
-        days: The days to write.
-        cases: The cases that may belong to incidents of these days.
+        days_to_write: The days to write.
+        case_files: The cases that may belong to incidents of these days.
         calls: The failed calls of these days and around them.
         bursts: These calls, grouped into bursts (`group_into_bursts`).
     """
 
-    days: Days
-    cases: CaseFiles
+    days_to_write: Days
+    case_files: CaseFiles
     calls: DataFrame
     bursts: Sequence[Row]
 
@@ -196,11 +196,11 @@ class NightlyRun:
                 (microseconds_to_day(row["first_failure"]), row) for row in incident_rows
             ]
             rows_by_table = {
-                "quality": _group_rows_by_day(dated_quality_rows, loaded_days.days),
-                "incidents": _group_rows_by_day(dated_incident_rows, loaded_days.days),
+                "quality": _group_rows_by_day(dated_quality_rows, loaded_days.days_to_write),
+                "incidents": _group_rows_by_day(dated_incident_rows, loaded_days.days_to_write),
             }
             listed_files = frozenset(file.file for file in trail_reader.listed_files)
-            lost_count_by_day = self.count_lost_files(loaded_days.days, listed_files)
+            lost_count_by_day = self.count_lost_files(loaded_days.days_to_write, listed_files)
             result = self._write_days(loaded_days, rows_by_table, lost_count_by_day)
             if with_evidence:
                 result = replace(
@@ -265,7 +265,7 @@ class NightlyRun:
 
     def _join_cases(self, loaded_days: LoadedDays) -> list[dict[str, Any]]:
         """Return all incidents, each with its case or the reason why it has none."""
-        case_files = loaded_days.cases
+        case_files = loaded_days.case_files
         unreadable_files_text = ""
         if case_files.unreadable_file_count:
             unreadable_files_text = (
@@ -276,7 +276,9 @@ class NightlyRun:
             f"{len(case_files.timelines)} cases since {first_fully_read_day}{unreadable_files_text}"
         )
         scan_listings = (
-            read_queue_listings(self.scan_storage, loaded_days.days) if self.scan_storage else []
+            read_queue_listings(self.scan_storage, loaded_days.days_to_write)
+            if self.scan_storage
+            else []
         )
         self.tables.say(f"scans that say which queues were managed: {len(scan_listings)}")
         return join_cases(
@@ -334,7 +336,7 @@ class NightlyRun:
         rows_with_call_count = calls.groupBy("day").count().collect()
         call_count_by_day = {row["day"]: row["count"] for row in rows_with_call_count}
         nightly_counts_of_days: list[NightlyCounts] = []
-        for day in loaded_days.days:
+        for day in loaded_days.days_to_write:
             nightly_counts = NightlyCounts(
                 day,
                 self.made_at,

@@ -83,15 +83,15 @@ class WeekInput:
     Attributes:
         incidents_by_day: The rows of the table `incidents`, by day.
         quality_by_day: The rows of the table `quality`, by day, for the same days.
-        cases: The cases of the case bucket. None if they were not read; then the summary has no
-            fields about cases.
+        case_files: The cases of the case bucket. None if they were not read; then the summary has
+            no fields about cases.
         nightly_counts_by_day: The counts that each nightly run wrote in its `nightly.json`, by day.
         first_day: The first day for which a nightly run wrote something. None if there is none.
     """
 
     incidents_by_day: RowsByDay = field(default_factory=dict)
     quality_by_day: RowsByDay = field(default_factory=dict)
-    cases: CaseFiles | None = None
+    case_files: CaseFiles | None = None
     nightly_counts_by_day: Mapping[date, NightlyCounts] = field(default_factory=dict)
     first_day: date | None = None
 
@@ -139,7 +139,7 @@ def make_summary(
     day_rows: list[dict[str, Any]] = []
     for day, rows in limited_incidents_by_day.items():
         day_rows.extend(make_day_rows(day, rows))
-    timeline_by_case_id = _index_timelines(week_input.cases)
+    timeline_by_case_id = _index_timelines(week_input.case_files)
 
     def describe_case(case_id: str | None) -> dict[str, Any]:
         return _describe_case(timeline_by_case_id.get(case_id))
@@ -155,7 +155,7 @@ def make_summary(
             [*incidents, *list_rows(select_rows_of_days(days, week_input.quality_by_day))]
         ),
         "totals": {
-            **_make_week_sums(days, incidents, week_input.cases, zone),
+            **_make_week_sums(days, incidents, week_input.case_files, zone),
             "queues": count_named_queues(incidents),
         },
         **_make_incident_counts(incidents, limited_incidents),
@@ -167,7 +167,7 @@ def make_summary(
         "does_it_help": compare_fixed_and_untouched(limited_incidents, week_input.incidents_by_day),
         "cases": list_worst_incidents(incidents, describe_case),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
-        **_make_case_fields(days, incidents, week_input.cases),
+        **_make_case_fields(days, incidents, week_input.case_files),
         "not_seen": {
             **make_not_seen_fields(days, week_input),
             **_make_unknown_codes(incidents),
@@ -246,7 +246,7 @@ def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list
         incidents_by_day = select_rows_of_days(days_with_tables, week_input.incidents_by_day)
         incidents = list_rows(remove_own_incidents(incidents_by_day))
         whole_day_count = sum(week_input.is_day_whole(day) for day in days_with_tables)
-        week_sums = _make_week_sums(days, incidents, week_input.cases, zone)
+        week_sums = _make_week_sums(days, incidents, week_input.case_files, zone)
         previous_weeks.append({"week": earlier_week, "nightly_runs": whole_day_count, **week_sums})
     return previous_weeks
 
@@ -310,8 +310,8 @@ def make_not_seen_fields(days: Days, week_input: WeekInput) -> dict[str, Any]:
         "unreadable_files": _list_largest_files(unreadable_file_rows),
         "nightly_runs": [_judge_night(day, week_input) for day in days],
     }
-    if week_input.cases:
-        not_seen_fields["case_files_unreadable"] = week_input.cases.unreadable_file_count
+    if week_input.case_files:
+        not_seen_fields["case_files_unreadable"] = week_input.case_files.unreadable_file_count
     not_seen_fields["began"] = str(week_input.first_day) if week_input.first_day else None
     return not_seen_fields
 

@@ -141,7 +141,7 @@ def make_picture_data(timeline: CaseTimeline | None) -> dict[str, Any]:
         return {"timeline": [], "visibility": []}
     timeline_points: list[dict[str, Any]] = []
     for timeline_point in build_timeline(timeline.transitions):
-        event_text = shorten(timeline_point.says, MAXIMUM_NAME_CHARACTERS)
+        event_text = shorten(timeline_point.details, MAXIMUM_NAME_CHARACTERS)
         timeline_points.append(
             {"at": format_time(timeline_point.at), "state": timeline_point.what, "says": event_text}
         )

@@ -179,7 +179,7 @@ def _load_week_input(days: Days, case_files: CaseFiles | None, tables: Tables) -
     return WeekInput(
         incidents_by_day={day: incidents_by_day[day] for day in days_with_both_tables},
         quality_by_day={day: quality_by_day[day] for day in days_with_both_tables},
-        cases=case_files,
+        case_files=case_files,
         nightly_counts_by_day=_read_nightly_counts(tables.table_storage, days_with_weeks_before),
         first_day=_find_first_nightly_run_day(tables.table_storage),
     )

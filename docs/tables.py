@@ -292,13 +292,15 @@ def states() -> str:
     """
     arrows: list[tuple[object, object, object]] = []
     for transition in TRANSITIONS_NOT_BY_FOLLOW_UP:
-        if not set(STATES_UNDER_VERIFICATION) <= set(transition.out_of):
-            states_before = transition.out_of or ("[*]",)
-            arrows.extend((state, transition.into, transition.who) for state in states_before)
+        if not set(STATES_UNDER_VERIFICATION) <= set(transition.states_before):
+            states_before = transition.states_before or ("[*]",)
+            arrows.extend(
+                (state, transition.state_after, transition.actor) for state in states_before
+            )
     for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS:
         arrows.extend(
-            (state, follow_up_transition.into, TransitionActor.FOLLOW_UP)
-            for state in follow_up_transition.out_of
+            (state, follow_up_transition.state_after, TransitionActor.FOLLOW_UP)
+            for state in follow_up_transition.states_before
         )
     arrows.extend((state, "[*]", "") for state in State if state in FINAL_STATES)
     return _make_state_diagram(arrows)
@@ -308,14 +310,16 @@ def transitions() -> str:
     """Return a table of a case's transitions: those of follow_up come after all others."""
     rows: list[tuple[object, ...]] = []
     for transition in TRANSITIONS_NOT_BY_FOLLOW_UP:
-        states_before = format_as_code(transition.out_of) or "opens"
-        rows.append((states_before, f"`{transition.into}`", transition.who, "", transition.because))
+        states_before = format_as_code(transition.states_before) or "opens"
+        rows.append(
+            (states_before, f"`{transition.state_after}`", transition.actor, "", transition.because)
+        )
     for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS:
         actor = TransitionActor.FOLLOW_UP
         rows.append(
             (
-                format_as_code(follow_up_transition.out_of),
-                f"`{follow_up_transition.into}`",
+                format_as_code(follow_up_transition.states_before),
+                f"`{follow_up_transition.state_after}`",
                 actor,
                 follow_up_transition.condition,
                 follow_up_transition.because,
@@ -335,9 +339,9 @@ def state_limits() -> str:
         state_time_limit = find_state_time_limit(state, Timing())
         if state_time_limit:
             next_states = [
-                follow_up_transition.into
+                follow_up_transition.state_after
                 for follow_up_transition in lifecycle.FOLLOW_UP_TRANSITIONS
-                if state in follow_up_transition.out_of
+                if state in follow_up_transition.states_before
             ]
             hours_text = f"{state_time_limit.total_seconds() / 3600:g} h"
             rows.append((f"`{state}`", hours_text, f"`{next_states[-1]}`"))

@@ -43,7 +43,7 @@ def handler(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) -
         is_delivered = bool(answer["sent_to"])
         delivery_has_failed = False
     finally:
-        invocation.count(
+        invocation.send_counts(
             {DELIVERED_METRIC: is_delivered, NOT_DELIVERED_METRIC: delivery_has_failed},
             should_send_zeros=True,
         )

@@ -92,7 +92,7 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
             context_class, remaining_seconds=self.remaining_seconds, clock=clock, **further_fields
         )
 
-    def count(
+    def send_counts(
         self, count_by_metric: Mapping[OwnMetric, int], *, should_send_zeros: bool = False
     ) -> None:
         """Send the counts that are not zero, and ALWAYS_SENT_COUNTER if `count_by_metric` has it.
@@ -101,9 +101,9 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
         """
         for metric_name, count in count_by_metric.items():
             if count or should_send_zeros or metric_name == ALWAYS_SENT_COUNTER:
-                self.measure(metric_name, count, "Count")
+                self.send_metric_value(metric_name, count, "Count")
 
-    def measure(self, name: str, value: float, unit: Literal["Count", "Seconds"]) -> None:
+    def send_metric_value(self, name: str, value: float, unit: Literal["Count", "Seconds"]) -> None:
         """Send a value of a metric. Skip NaN and infinity, which CloudWatch does not take."""
         if isfinite(value):
             self.metrics.add_metric(name, MetricUnit(unit), value)
@@ -116,7 +116,7 @@ class LambdaInvocation(Struct, Generic[Settings], frozen=True):
             OwnMetric.ESCALATIONS: outcome.is_escalation,
             OwnMetric.REFUSALS: outcome.refusal is not None,
         }
-        self.count(count_by_metric)
+        self.send_counts(count_by_metric)
         self.log.info("continued a case", request=event, **outcome_document)
         return outcome_document
 

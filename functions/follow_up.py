@@ -55,10 +55,12 @@ def send_metrics(
     a value at all times.
     """
     value_by_gauge = result.gauge_values(now, invocation.settings.limits)
-    invocation.count(value_by_gauge, should_send_zeros=invocation.settings.alarms == FULL_ALARMS)
-    invocation.count({ALWAYS_SENT_COUNTER: 0, **result.counter_values()})
+    invocation.send_counts(
+        value_by_gauge, should_send_zeros=invocation.settings.alarms == FULL_ALARMS
+    )
+    invocation.send_counts({ALWAYS_SENT_COUNTER: 0, **result.counter_values()})
     for metric_name, seconds in result.duration_values(now):
-        invocation.measure(metric_name, seconds, "Seconds")
+        invocation.send_metric_value(metric_name, seconds, "Seconds")
 
 
 def _log_result(invocation: LambdaInvocation[FollowUpSettings], result: FollowUpResult) -> None:

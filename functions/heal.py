@@ -87,7 +87,7 @@ def _make_context(invocation: HealInvocation) -> FixContext:
 
 def _answer_batch(batch_result: BatchResult, invocation: HealInvocation) -> Event:
     """Count and log the batch's outcomes. Return the messages that SQS must deliver again."""
-    invocation.count(batch_result.count_by_metric())
+    invocation.send_counts(batch_result.count_by_metric())
     for metric, count_by_symptom_name in batch_result.count_by_symptom_by_metric().items():
         send_counts_by_symptom(metric, count_by_symptom_name)
     _log_batch(invocation, batch_result)

@@ -27,7 +27,7 @@ def handler(event: Event, invocation: LambdaInvocation[ProbeSettings]) -> dict[s
     """
     scheduled_at = min(datetime.fromisoformat(event["time"]).astimezone(UTC), invocation.now)
     probe = send_probe(invocation.clients, invocation.settings, scheduled_at, invocation.now)
-    invocation.count({OwnMetric.PROBES_LOST: probe.lost_in_a_row}, should_send_zeros=True)
+    invocation.send_counts({OwnMetric.PROBES_LOST: probe.lost_in_a_row}, should_send_zeros=True)
     sent_at = probe.sent_at.isoformat()
     invocation.log.info("sent a probe", sent_at=sent_at, lost_in_a_row=probe.lost_in_a_row)
     return {"sent_at": sent_at, "lost_in_a_row": probe.lost_in_a_row}

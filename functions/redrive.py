@@ -41,8 +41,8 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
         OwnMetric.REDRIVEN_MESSAGES: outcome.sent_back_count,
         OwnMetric.QUARANTINED_MESSAGES: outcome.quarantined_count,
     }
-    invocation.count(moved_message_counts, should_send_zeros=True)
-    invocation.count({OwnMetric.ESCALATIONS: outcome.is_escalation})
+    invocation.send_counts(moved_message_counts, should_send_zeros=True)
+    invocation.send_counts({OwnMetric.ESCALATIONS: outcome.is_escalation})
     progress_document = outcome.progress.document() if outcome.progress else {}
     invocation.log.info(
         "ran a tick of a redrive", request=event, progress=progress_document, **outcome.document()

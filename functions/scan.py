@@ -32,7 +32,7 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
         ScanContext, remaining_seconds=invocation.remaining_seconds, paces=Paces()
     )
     scan_result = scan_hourly(context) or ScanResult()
-    invocation.count({OwnMetric.SCAN_ERRORS: count_faults(scan_result)})
+    invocation.send_counts({OwnMetric.SCAN_ERRORS: count_faults(scan_result)})
     for finding in islice(scan_result.findings, MAXIMUM_LOGGED_FINDINGS):
         invocation.log.info("found a symptom", finding=finding.document())
     for queue_arn, error in islice(scan_result.error_by_target.items(), MAXIMUM_LOGGED_ERRORS):

@@ -29,15 +29,15 @@ def handler(event: Event, invocation: LambdaInvocation[StartNightlySettings]) ->
     settings = invocation.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
     job_roots = NightlyJobRoots(
-        trail=settings.trail_root,
-        cases=settings.case_root,
-        out=settings.out_root,
+        trail_root=settings.trail_root,
+        case_root=settings.case_root,
+        table_root=settings.out_root,
         account=settings.account,
         region=invocation.clients.region,
         time_zone=event.get("time_zone", "UTC"),
         scope=settings.scope,
-        organization=settings.organization_root or "",
-        expected=settings.organization_accounts,
+        organization_root=settings.organization_root or "",
+        expected_accounts=settings.organization_accounts,
     )
     job = JOB_MAKER_BY_NAME[event["job"]](scheduled_at, job_roots)
     run_id_or_refusal = start_job(invocation.clients.emr, settings, job, scheduled_at)

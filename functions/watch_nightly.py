@@ -33,7 +33,7 @@ def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) ->
         return {"ignored": run_outcome.reason}
     invocation.metrics.set_timestamp(run_outcome.run.updated_at)
     for metric_name, value in run_outcome.metrics().items():
-        invocation.measure(metric_name, value, "Count")
+        invocation.send_metric_value(metric_name, value, "Count")
     run = run_outcome.run
     if isinstance(run_outcome, WeeklyRunOutcome):
         log_outcome = invocation.log.warning if run_outcome.has_failed else invocation.log.info

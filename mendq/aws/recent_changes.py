@@ -62,9 +62,9 @@ class RecentQueueChanges(Struct, frozen=True, dict=True):
     def find_last_change(self, queue_arn: str) -> QueueChange | str | None:
         """Return the newest successful change of the queue's configuration.
 
-        Its field `earlier` has up to MOST_EARLIER_CHANGES changes before it. None if CloudTrail's
-        history has no change. If the newest change is not known, return the reason as a text.
-        Raises nothing, so that a notification is sent in any case.
+        Its field `earlier_changes` has up to MOST_EARLIER_CHANGES changes before it. None if
+        CloudTrail's history has no change. If the newest change is not known, return the reason as
+        a text. Raises nothing, so that a notification is sent in any case.
         """
         if isinstance(self._history, str):
             return self._history
@@ -92,7 +92,7 @@ class RecentQueueChanges(Struct, frozen=True, dict=True):
                 "queues"
             )
         return newest_change and replace(
-            newest_change, earlier=tuple(queue_changes[1 : 1 + MOST_EARLIER_CHANGES])
+            newest_change, earlier_changes=tuple(queue_changes[1 : 1 + MOST_EARLIER_CHANGES])
         )
 
     @cached_property

@@ -317,7 +317,7 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
         sightings_to_drop=sorted(stored_sightings - sightings_to_keep),
         now=run.now,
     )
-    return stored_evidence.fresh(run.now)
+    return stored_evidence.without_old_sightings(run.now)
 
 
 def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:

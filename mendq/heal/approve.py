@@ -229,13 +229,13 @@ def _act_on_decision_once(
         # A case can be closed even if this version of Mendq does not know its symptom.
         transition = other_transitions.CLOSE_UNKNOWN_TRANSITION
     refusal = _refuse_if_state_forbids(case, decision, transition, context)
-    if refusal is None and case.state is not transition.into:
+    if refusal is None and case.state is not transition.state_after:
         refusal = _refuse_if_claimed(requested_case, context)
     if refusal is not None:
         return refusal
-    if case.state is not transition.into:
+    if case.state is not transition.state_after:
         moved_case = case.move_to(
-            transition.into, transition.because, context.now, actor=request.actor
+            transition.state_after, transition.because, context.now, actor=request.actor
         )
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
         case = record_transition(moved_case, requested_case.view, notification, context)
@@ -255,7 +255,7 @@ def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument 
     None if the case was never in that state. Return None also if the case is approved and still
     waits, because the Lambda that writes its next step (its owner) must then be called again.
     """
-    target_state = TRANSITION_BY_DECISION[decision].into
+    target_state = TRANSITION_BY_DECISION[decision].state_after
     newest_transition = history[-1]
     earlier_transition = next((case for case in history if case.state is target_state), None)
     if earlier_transition is None or newest_transition.state is State.APPROVED:
@@ -272,8 +272,10 @@ def _refuse_if_state_forbids(
     an approved case again is allowed. Return None if there is no objection.
     """
     is_repeated_approval = decision == "approve" and case.state is State.APPROVED
-    if case.state not in transition.out_of and not is_repeated_approval:
-        allowed_states_text = f"to {decision} takes a case that is {' or '.join(transition.out_of)}"
+    if case.state not in transition.states_before and not is_repeated_approval:
+        allowed_states_text = (
+            f"to {decision} takes a case that is {' or '.join(transition.states_before)}"
+        )
         reason = f"case {case.case_id} is {case.state}; {allowed_states_text}"
         return Ignore("wrong_state", reason)
     longest_stay_in_state = find_state_time_limit(case.state, context.settings.timing)

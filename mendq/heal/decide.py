@@ -75,8 +75,8 @@ The rules, each with its reason and what would be lost without it:
     deployment would rewrite a whole account.
 
  7. The mode decides how far an agreed plan goes: `observe` records a case, `propose` asks a person,
-    `heal` writes. The plan itself may lower the mode (`Plan.at_most`): some changes always need a
-    person. Only the Lambda that owns a step writes it; heal approves the case for the owner.
+    `heal` writes. The plan itself may lower the mode (`Plan.highest_mode`): some changes always
+    need a person. Only the Lambda that owns a step writes it; heal approves the case for the owner.
     Otherwise, a tag could give one Lambda the rights of another.
 
  8. A fix that did not help, or was rolled back, is not repeated automatically. The next plan for
@@ -345,7 +345,7 @@ def _make_plan(situation: Situation) -> Plan | Refusal:
         f"{name_first_principals(facts.source_arns)}"
     )
     reason = f"{plan.reason}. {two_roles_text}: which it is, a person has to say"
-    return replace(plan, reason=reason, at_most=min(plan.at_most, Mode.PROPOSE))
+    return replace(plan, reason=reason, highest_mode=min(plan.highest_mode, Mode.PROPOSE))
 
 
 def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
@@ -357,7 +357,7 @@ def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
         )
         return _decide_after_refusal(situation, refusal, refusal_ground, plan.steps)
     plan = _lower_to_proposal(situation, plan)
-    mode = min(situation.mode, plan.at_most)
+    mode = min(situation.mode, plan.highest_mode)
     if mode is Mode.HEAL and plan.steps[0].owner is situation.writer:
         return WriteFix(plan, _open_case(situation, State.APPLIED, plan.reason, plan.steps))
     return _open_plan_case(situation, plan, mode)
@@ -371,18 +371,18 @@ def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
     """
     if situation.mode is not Mode.HEAL:
         return plan
-    highest_mode = min(plan.at_most, Mode.PROPOSE)
+    highest_mode = min(plan.highest_mode, Mode.PROPOSE)
     if situation.unhelpful_case_id:
         approval_reason = (
             f"case {situation.unhelpful_case_id} did not help or was taken back, so a person has "
             "to approve this one"
         )
-        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=highest_mode)
+        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", highest_mode=highest_mode)
     if situation.facts.own_change is not None:
         approval_reason = (
             "that change by Mendq may be the cause, so a person must approve this plan"
         )
-        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=highest_mode)
+        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", highest_mode=highest_mode)
     return plan
 
 
@@ -404,7 +404,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
         case = replace(case, evidence={**case.evidence, "source": plan.source_arn})
     if would_repeat_last_case(situation, case):
         return Decline(Ignore("said_already", case.reason))
-    first_commands = plan.first
+    first_commands = plan.first_commands
     own_change = situation.facts.own_change
     if own_change is not None:
         first_commands = (
@@ -576,7 +576,7 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     if case.state is State.APPROVED and _make_step_documents(plan.steps) != case.steps:
         steps_text = ", ".join(str(step) for step in plan.steps)
         return Refuse("plan_changed", f"the queue has changed: the plan would be {steps_text} now")
-    if not case.is_approved_by_person and plan.at_most is not Mode.HEAL:
+    if not case.is_approved_by_person and plan.highest_mode is not Mode.HEAL:
         return Refuse("not_by_itself", "a person has to see this step first")
     owner = plan.steps[0].owner
     if owner is not situation.writer:

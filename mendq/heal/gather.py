@@ -220,7 +220,7 @@ def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) 
     ]
     fresh_sightings = tuple(Sighting.of(call) for call in usable_calls)
     stored_sightings = situation.view.evidence.sightings
-    evidence = Evidence.of([*stored_sightings, *fresh_sightings]).fresh(run.now)
+    evidence = Evidence.of([*stored_sightings, *fresh_sightings]).without_old_sightings(run.now)
     return structs.replace(situation, evidence=evidence, fresh_sightings=fresh_sightings)
 
 

@@ -49,7 +49,7 @@ class Consent:
         """
         if is_quarantine(queue_name):
             return None
-        mode_of_settings = self.mode if self.names(queue_name) else None
+        mode_of_settings = self.mode if self.is_queue_named(queue_name) else None
         tag_value = tags.get(MODE_TAG)
         if tag_value is None:
             return mode_of_settings
@@ -58,7 +58,7 @@ class Consent:
         mode_of_tag = MODE_BY_TEXT.get(tag_value, Mode.OBSERVE)
         return min(mode_of_tag, max(mode_of_settings or Mode.OBSERVE, self.tag_may_raise_to))
 
-    def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
+    def explain_mode(self, queue_name: str, tags: Mapping[str, str]) -> str:
         """Return the reason, for people, why `mode_of` returns its mode for this queue.
 
         Do not call this for a quarantine: `mode_of` ignores settings and tags for it.
@@ -88,7 +88,7 @@ class Consent:
         """
         return queue_name in self.queues
 
-    def names(self, queue_name: str) -> bool:
+    def is_queue_named(self, queue_name: str) -> bool:
         """Return True if settings contain the queue's name, or a prefix of the name with `*`."""
         return any(_matches_pattern(queue_name, pattern) for pattern in self.queues)
 

@@ -203,7 +203,7 @@ class Evidence:
             tuple(sighting for sighting in self.sightings if sighting.event_time >= moment)
         )
 
-    def fresh(self, now: datetime) -> Evidence:
+    def without_old_sightings(self, now: datetime) -> Evidence:
         """Return the evidence without sightings older than EVIDENCE_MAXIMUM_AGE.
 
         The case store may still contain older sightings.

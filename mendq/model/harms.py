@@ -93,7 +93,7 @@ class Harm:
         change_text: The change in words, with placeholders such as `{queue}` and `{after}`
             (`make_own_change` fills them).
         effect: The effect of the change in words, with the same placeholders.
-        here: The symptoms that the change can cause on the changed queue.
+        symptoms_on_changed_queue: The symptoms that the change can cause on the changed queue.
         symptoms_at_dlq: The symptoms that the change can cause on the DLQ of the changed queue.
         symptoms_at_redrive_target: The symptoms that a redrive can cause on the queue that gets the
             messages back.
@@ -105,7 +105,7 @@ class Harm:
 
     change_text: str
     effect: str
-    here: frozenset[str] = frozenset()
+    symptoms_on_changed_queue: frozenset[str] = frozenset()
     symptoms_at_dlq: frozenset[str] = frozenset()
     symptoms_at_redrive_target: frozenset[str] = frozenset()
     sign: HarmSign | None = None
@@ -116,7 +116,9 @@ class Harm:
     @property
     def symptoms(self) -> frozenset[str]:
         """All symptoms that the step can cause, on any queue."""
-        return self.here | self.symptoms_at_dlq | self.symptoms_at_redrive_target
+        return (
+            self.symptoms_on_changed_queue | self.symptoms_at_dlq | self.symptoms_at_redrive_target
+        )
 
 
 _DLQ_MESSAGES_ARRIVING = frozenset({"dlq_messages_arriving"})
@@ -125,7 +127,7 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     SetVisibilityTimeout: Harm(
         change_text="raised VisibilityTimeout of {queue} from {before} s to {after} s",
         effect="a message that is not finished stays in flight longer before it comes again",
-        here=frozenset(
+        symptoms_on_changed_queue=frozenset(
             {
                 "visibility_timeout_too_long",
                 "in_flight_limit",
@@ -139,7 +141,9 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     LowerVisibilityTimeout: Harm(
         change_text="lowered VisibilityTimeout of {queue} from {before} s to {after} s",
         effect="SQS delivers a message a second time if its work takes longer than that",
-        here=frozenset({"visibility_timeout_too_short", "batch_outlasts_timeout"}),
+        symptoms_on_changed_queue=frozenset(
+            {"visibility_timeout_too_short", "batch_outlasts_timeout"}
+        ),
         symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=HarmSign.HANDLED_TWICE,
     ),
@@ -152,7 +156,7 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     SetMaximumMessageSize: Harm(
         change_text="raised MaximumMessageSize of {queue} from {before} to {after} bytes",
         effect="consumers receive longer messages than before",
-        here=frozenset({"consumer_failing"}),
+        symptoms_on_changed_queue=frozenset({"consumer_failing"}),
         symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=HarmSign.NOTHING_FINISHED,
     ),
@@ -166,7 +170,7 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     SetReceiveWaitTime: Harm(
         change_text="raised ReceiveMessageWaitTimeSeconds of {queue} from {before} s to {after} s",
         effect="a consumer that stops waiting earlier loses the messages that SQS returns to it",
-        here=frozenset({"consumer_failing"}),
+        symptoms_on_changed_queue=frozenset({"consumer_failing"}),
         symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=HarmSign.NOTHING_FINISHED,
     ),
@@ -185,7 +189,7 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     LimitThroughputByGroup: Harm(
         change_text="set FifoThroughputLimit of {queue} to {after}",
         effect="more messages a second reach its consumers",
-        here=frozenset({"consumer_throttled", "kms_throttled"}),
+        symptoms_on_changed_queue=frozenset({"consumer_throttled", "kms_throttled"}),
         why_no_sign="the hourly scan measures its consumers, and failed calls show a throttled KMS",
     ),
     CreateDlq: Harm(
@@ -198,27 +202,27 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     AttachDlq: Harm(
         change_text="attached the DLQ {dlq} to {queue}",
         effect="messages that had been received {receives} times move there",
-        here=frozenset({"max_receive_count_too_low"}),
+        symptoms_on_changed_queue=frozenset({"max_receive_count_too_low"}),
         symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=HarmSign.DLQ_ARRIVALS,
     ),
     AllowRedriveFrom: Harm(
         change_text="let more source queues into {queue}",
         effect="messages of these sources that consumers received too often move there",
-        here=_DLQ_MESSAGES_ARRIVING,
+        symptoms_on_changed_queue=_DLQ_MESSAGES_ARRIVING,
         sign=HarmSign.DLQ_ARRIVALS,
     ),
     RestorePolicy: Harm(
         change_text="put the pinned policy of {queue} back",
         effect="callers that only the old policy allowed are refused, and others may call again",
-        here=frozenset({"policy_is_public", "tls_not_enforced"}),
+        symptoms_on_changed_queue=frozenset({"policy_is_public", "tls_not_enforced"}),
         why_no_sign="failed calls verify it, and AWS's access check runs after the write",
         rollback_introduction=MANUAL_UNDO_INTRODUCTION,
     ),
     RedriveMessages: Harm(
         change_text="is sending messages of the DLQ {queue} back",
         effect="they can fail a second time",
-        here=_DLQ_MESSAGES_ARRIVING,
+        symptoms_on_changed_queue=_DLQ_MESSAGES_ARRIVING,
         symptoms_at_redrive_target=frozenset(
             {
                 "consumer_failing",
@@ -336,7 +340,7 @@ def _can_step_cause_symptom(case: Case, step: StepDocument, symptom: str, facts:
     if harm is None:
         return False
     if case.queue_arn == facts.queue_arn:
-        return symptom in harm.here
+        return symptom in harm.symptoms_on_changed_queue
     if step["attribute"] == RedriveMessages.attribute:
         return symptom in harm.symptoms_at_redrive_target and step["after"] == facts.queue_arn
     if case.queue_arn not in facts.source_arns:

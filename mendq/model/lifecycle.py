@@ -190,17 +190,17 @@ class FollowUpTransition:
     """A row of FOLLOW_UP_TRANSITIONS: a case moves to another state if the condition is true.
 
     Attributes:
-        out_of: The states before.
+        states_before: The states before.
         condition: The condition for the transition.
-        into: The state after.
+        state_after: The state after.
         because: The reason for people. If the change may do harm, people read the measured harm
             in its place.
         code: The refusal code of the new transition; empty if there is none.
     """
 
-    out_of: tuple[State, ...]
+    states_before: tuple[State, ...]
     condition: CaseCondition
-    into: State
+    state_after: State
     because: str
     code: str = ""
 
@@ -208,118 +208,118 @@ class FollowUpTransition:
 # The first row that fits is taken.
 FOLLOW_UP_TRANSITIONS = (
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED, *WAITING_STATES),
+        states_before=(State.APPLIED, State.UNVERIFIED, *WAITING_STATES),
         condition=CaseCondition.QUEUE_GONE,
-        into=State.CLOSED,
+        state_after=State.CLOSED,
         because=QUEUE_GONE_REASON,
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED, *WAITING_STATES),
+        states_before=(State.APPLIED, State.UNVERIFIED, *WAITING_STATES),
         condition=CaseCondition.QUEUE_UNMANAGED,
-        into=State.CLOSED,
+        state_after=State.CLOSED,
         because=QUEUE_UNMANAGED_REASON,
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED),
+        states_before=(State.APPLIED, State.UNVERIFIED),
         condition=CaseCondition.VALUE_REPLACED,
-        into=State.OVERRIDDEN,
+        state_after=State.OVERRIDDEN,
         because="somebody has set another value since",
     ),
     FollowUpTransition(
-        out_of=STATES_WATCHED_FOR_HARM,
+        states_before=STATES_WATCHED_FOR_HARM,
         condition=CaseCondition.CHANGE_MAY_DO_HARM,
-        into=State.ESCALATED,
+        state_after=State.ESCALATED,
         because=MAY_DO_HARM_REASON,
         code=OWN_CHANGE_CODE,
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED),
+        states_before=(State.APPLIED, State.UNVERIFIED),
         condition=CaseCondition.FAILED_AGAIN,
-        into=State.INEFFECTIVE,
+        state_after=State.INEFFECTIVE,
         because="it shows as before",
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED),
+        states_before=(State.APPLIED, State.UNVERIFIED),
         condition=CaseCondition.PROVEN_BY_DELETES,
-        into=State.VERIFIED,
+        state_after=State.VERIFIED,
         because="it did not show again, and messages were deleted",
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED),
+        states_before=(State.APPLIED, State.UNVERIFIED),
         condition=CaseCondition.PROVEN_BY_SCAN,
-        into=State.VERIFIED,
+        state_after=State.VERIFIED,
         because="it stands, and no scan has found it again",
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED,),
+        states_before=(State.APPLIED,),
         condition=CaseCondition.SYMPTOM_ABSENT,
-        into=State.UNVERIFIED,
+        state_after=State.UNVERIFIED,
         because="it did not show again; nothing proves yet that it helped",
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED,),
+        states_before=(State.APPLIED,),
         condition=CaseCondition.NOT_QUIET_IN_TIME,
-        into=State.ESCALATED,
+        state_after=State.ESCALATED,
         because="it still shows now and then",
     ),
     FollowUpTransition(
-        out_of=(State.UNVERIFIED,),
+        states_before=(State.UNVERIFIED,),
         condition=CaseCondition.FAILED_ON_LAST_DAY,
-        into=State.ESCALATED,
+        state_after=State.ESCALATED,
         because="it still shows now and then",
     ),
     FollowUpTransition(
-        out_of=(State.UNVERIFIED,),
+        states_before=(State.UNVERIFIED,),
         condition=CaseCondition.UNPROVEN_FOR_A_WEEK,
-        into=State.CLOSED,
+        state_after=State.CLOSED,
         because="for a week nothing proved it or spoke up",
     ),
     FollowUpTransition(
-        out_of=(State.PROPOSED,),
+        states_before=(State.PROPOSED,),
         condition=CaseCondition.NOT_APPROVED_IN_TIME,
-        into=State.EXPIRED,
+        state_after=State.EXPIRED,
         because="nobody approved it in time",
     ),
     FollowUpTransition(
-        out_of=(State.APPROVED,),
+        states_before=(State.APPROVED,),
         condition=CaseCondition.NOT_WRITTEN_IN_TIME,
-        into=State.EXPIRED,
+        state_after=State.EXPIRED,
         because="it was approved and could not be done in time",
     ),
     FollowUpTransition(
-        out_of=(State.VERIFIED,),
+        states_before=(State.VERIFIED,),
         condition=CaseCondition.ALWAYS,
-        into=State.WATCHING,
+        state_after=State.WATCHING,
         because="watched, in case it comes back",
     ),
     FollowUpTransition(
-        out_of=(State.WATCHING,),
+        states_before=(State.WATCHING,),
         condition=CaseCondition.FAILED_AGAIN,
-        into=State.INEFFECTIVE,
+        state_after=State.INEFFECTIVE,
         because="it came back",
     ),
     FollowUpTransition(
-        out_of=(State.WATCHING,),
+        states_before=(State.WATCHING,),
         condition=CaseCondition.FAILED_ON_LAST_DAY,
-        into=State.ESCALATED,
+        state_after=State.ESCALATED,
         because="it still shows now and then",
     ),
     FollowUpTransition(
-        out_of=(State.WATCHING,),
+        states_before=(State.WATCHING,),
         condition=CaseCondition.WATCHED_TO_THE_END,
-        into=State.CLOSED,
+        state_after=State.CLOSED,
         because="it stayed away",
     ),
     FollowUpTransition(
-        out_of=(State.INEFFECTIVE,),
+        states_before=(State.INEFFECTIVE,),
         condition=CaseCondition.NO_NEXT_STEP_IN_A_DAY,
-        into=State.ESCALATED,
+        state_after=State.ESCALATED,
         because="no further step was possible in a day",
     ),
     FollowUpTransition(
-        out_of=STATES_WAITING_FOR_PERSON,
+        states_before=STATES_WAITING_FOR_PERSON,
         condition=CaseCondition.NO_FAILURE_FOR_A_WEEK,
-        into=State.CLOSED,
+        state_after=State.CLOSED,
         because=f"it stayed away for {SILENT_DAYS} days",
     ),
 )
@@ -423,9 +423,9 @@ def make_next_transition(case: Case, evidence: VerificationEvidence, now: dateti
     if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None
     for transition_row in FOLLOW_UP_TRANSITIONS:
-        if case.state in transition_row.out_of and CHECK_BY_CONDITION[transition_row.condition](
-            case, evidence, now
-        ):
+        if case.state in transition_row.states_before and CHECK_BY_CONDITION[
+            transition_row.condition
+        ](case, evidence, now):
             return _apply_transition_row(transition_row, case, evidence, now)
     return None
 
@@ -444,7 +444,7 @@ def _apply_transition_row(
     if transition_row.condition is CaseCondition.FAILED_AGAIN:
         case_evidence = evidence.failures.merge_into(case.evidence)
     return case.move_to(
-        transition_row.into, reason, now, code=transition_row.code, evidence=case_evidence
+        transition_row.state_after, reason, now, code=transition_row.code, evidence=case_evidence
     )
 
 

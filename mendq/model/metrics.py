@@ -211,7 +211,7 @@ class RecentCounts:
             CloudWatch has no data of that time.
         fruitless_receives_by_minute: The receives minus the deletes of each minute of `standstill`
             for which SQS reported an age, except its first minute.
-        stretches: The half hours of the window, oldest first; the first may be shorter. They begin
+        half_hours: The half hours of the window, oldest first; the first may be shorter. They begin
             with the window, or after the last half hour for which CloudWatch has no data.
     """
 
@@ -220,7 +220,7 @@ class RecentCounts:
     standstill: Measurement | None = None
     before: Measurement | None = None
     fruitless_receives_by_minute: tuple[int, ...] = ()
-    stretches: tuple[Measurement, ...] = ()
+    half_hours: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -696,7 +696,7 @@ def _summarize_recent(points_by_series: DatapointsBySeries, window: Window) -> R
     recent_counts = RecentCounts(
         received=_sum_points(points_by_series["received"], start_of_last_hour),
         deduplicated=_sum_points(points_by_series["deduplicated"], start_of_last_hour),
-        stretches=_measure_half_hours(points_by_series, window),
+        half_hours=_measure_half_hours(points_by_series, window),
     )
     if standstill_start is None:
         return recent_counts

@@ -31,87 +31,87 @@ class OtherTransition:
     """A transition that follow_up does not make.
 
     Attributes:
-        out_of: The states before; empty if the transition opens the case.
-        into: The state after.
+        states_before: The states before; empty if the transition opens the case.
+        state_after: The state after.
         because: The reason, for docs/states.md.
-        who: Who makes the transition.
+        actor: Who makes the transition.
     """
 
-    out_of: tuple[State, ...]
-    into: State
+    states_before: tuple[State, ...]
+    state_after: State
     because: str
-    who: TransitionActor
+    actor: TransitionActor
 
 
 APPROVAL_TRANSITION = OtherTransition(
-    out_of=(State.PROPOSED,),
-    into=State.APPROVED,
-    who=TransitionActor.PERSON,
+    states_before=(State.PROPOSED,),
+    state_after=State.APPROVED,
+    actor=TransitionActor.PERSON,
     because="a person approved the plan",
 )
 DECLINE_TRANSITION = OtherTransition(
-    out_of=(State.PROPOSED, State.APPROVED),
-    into=State.DECLINED,
-    who=TransitionActor.PERSON,
+    states_before=(State.PROPOSED, State.APPROVED),
+    state_after=State.DECLINED,
+    actor=TransitionActor.PERSON,
     because="a person declined the plan; where it is still wanted it is proposed again, and pages "
     f"no sooner than {REPEAT_NOTIFICATION_AFTER // timedelta(hours=1)} hours after its last page",
 )
 CLOSE_TRANSITION = OtherTransition(
-    out_of=STATES_WAITING_FOR_PERSON,
-    into=State.CLOSED,
-    who=TransitionActor.PERSON,
+    states_before=STATES_WAITING_FOR_PERSON,
+    state_after=State.CLOSED,
+    actor=TransitionActor.PERSON,
     because="a person closed it",
 )
 # The transition for a case whose symptom this version does not know. No other transition ends such
 # a case, because follow_up does not know which evidence the symptom needs.
 CLOSE_UNKNOWN_TRANSITION = OtherTransition(
-    out_of=tuple(state for state in State if state not in FINAL_STATES),
-    into=State.CLOSED,
-    who=TransitionActor.PERSON,
+    states_before=tuple(state for state in State if state not in FINAL_STATES),
+    state_after=State.CLOSED,
+    actor=TransitionActor.PERSON,
     because="a person closed it: this Mendq knows its symptom no more",
 )
 
 TRANSITIONS_NOT_BY_FOLLOW_UP = (
     OtherTransition(
-        out_of=(),
-        into=State.OBSERVED,
-        who=TransitionActor.HEAL,
+        states_before=(),
+        state_after=State.OBSERVED,
+        actor=TransitionActor.HEAL,
         because="the mode is observe: this is what it would have done",
     ),
     OtherTransition(
-        out_of=(),
-        into=State.REFUSED,
-        who=TransitionActor.HEAL,
+        states_before=(),
+        state_after=State.REFUSED,
+        actor=TransitionActor.HEAL,
         because="the queue's own facts or a guardrail speak against it",
     ),
     OtherTransition(
-        out_of=(),
-        into=State.PROPOSED,
-        who=TransitionActor.HEAL,
+        states_before=(),
+        state_after=State.PROPOSED,
+        actor=TransitionActor.HEAL,
         because="mode, autonomy or the plan want a person to see it first",
     ),
     OtherTransition(
-        out_of=(),
-        into=State.APPROVED,
-        who=TransitionActor.HEAL,
+        states_before=(),
+        state_after=State.APPROVED,
+        actor=TransitionActor.HEAL,
         because="settings let another Lambda write it without a person",
     ),
     OtherTransition(
-        out_of=(),
-        into=State.APPLIED,
-        who=TransitionActor.HEAL,
+        states_before=(),
+        state_after=State.APPLIED,
+        actor=TransitionActor.HEAL,
         because="the change stands in the queue",
     ),
     OtherTransition(
-        out_of=(),
-        into=State.ESCALATED,
-        who=TransitionActor.HEAL,
+        states_before=(),
+        state_after=State.ESCALATED,
+        actor=TransitionActor.HEAL,
         because="a person has to act: Mendq may not, or cannot",
     ),
     OtherTransition(
-        out_of=(),
-        into=State.OVERRIDDEN,
-        who=TransitionActor.HEAL,
+        states_before=(),
+        state_after=State.OVERRIDDEN,
+        actor=TransitionActor.HEAL,
         because="somebody else overruled what Mendq had written",
     ),
     APPROVAL_TRANSITION,
@@ -119,57 +119,57 @@ TRANSITIONS_NOT_BY_FOLLOW_UP = (
     CLOSE_TRANSITION,
     CLOSE_UNKNOWN_TRANSITION,
     OtherTransition(
-        out_of=STATES_THAT_CALL_OWNER,
-        into=State.APPLIED,
-        who=TransitionActor.OWNER,
+        states_before=STATES_THAT_CALL_OWNER,
+        state_after=State.APPLIED,
+        actor=TransitionActor.OWNER,
         because="facts and guardrails, asked anew, agree",
     ),
     OtherTransition(
-        out_of=STATES_THAT_CALL_OWNER,
-        into=State.OVERRIDDEN,
-        who=TransitionActor.OWNER,
+        states_before=STATES_THAT_CALL_OWNER,
+        state_after=State.OVERRIDDEN,
+        actor=TransitionActor.OWNER,
         because="somebody else overruled what Mendq had written",
     ),
     OtherTransition(
-        out_of=(State.APPROVED,),
-        into=State.EXPIRED,
-        who=TransitionActor.OWNER,
+        states_before=(State.APPROVED,),
+        state_after=State.EXPIRED,
+        actor=TransitionActor.OWNER,
         because="by now the plan is another, or may not be made",
     ),
     OtherTransition(
-        out_of=(State.INEFFECTIVE,),
-        into=State.ESCALATED,
-        who=TransitionActor.OWNER,
+        states_before=(State.INEFFECTIVE,),
+        state_after=State.ESCALATED,
+        actor=TransitionActor.OWNER,
         because="no further step is within the bounds",
     ),
     OtherTransition(
-        out_of=(State.APPLIED,),
-        into=State.VERIFIED,
-        who=TransitionActor.OWNER,
+        states_before=(State.APPLIED,),
+        state_after=State.VERIFIED,
+        actor=TransitionActor.OWNER,
         because="every DLQ message went back, or lies in quarantine",
     ),
     OtherTransition(
-        out_of=(State.APPLIED,),
-        into=State.ESCALATED,
-        who=TransitionActor.OWNER,
+        states_before=(State.APPLIED,),
+        state_after=State.ESCALATED,
+        actor=TransitionActor.OWNER,
         because="a redrive was halted, or a restored policy is public",
     ),
     OtherTransition(
-        out_of=(State.ESCALATED,),
-        into=State.ESCALATED,
-        who=TransitionActor.HEAL,
+        states_before=(State.ESCALATED,),
+        state_after=State.ESCALATED,
+        actor=TransitionActor.HEAL,
         because="by now others' calls fail",
     ),
     OtherTransition(
-        out_of=STATES_WITH_WRITTEN_VALUE,
-        into=State.ROLLED_BACK,
-        who=TransitionActor.ROLLBACK,
+        states_before=STATES_WITH_WRITTEN_VALUE,
+        state_after=State.ROLLED_BACK,
+        actor=TransitionActor.ROLLBACK,
         because="what it wrote was taken back",
     ),
     OtherTransition(
-        out_of=(*STATES_WITH_WRITTEN_VALUE, State.APPROVED),
-        into=State.OVERRIDDEN,
-        who=TransitionActor.NEXT_RUN,
+        states_before=(*STATES_WITH_WRITTEN_VALUE, State.APPROVED),
+        state_after=State.OVERRIDDEN,
+        actor=TransitionActor.NEXT_RUN,
         because="a run died at its write, and what stands there may be a person's",
     ),
 )

@@ -25,9 +25,9 @@ class Plan:
         steps: The changes that Mendq writes, in order. Empty if nothing must be changed.
         reason: The reason for the change, as a sentence for people.
         proposal: Further changes that a person should make. They are shown and never written.
-        first: Commands for a person to run before the change.
-        at_most: The highest mode in which Mendq may handle this plan. The mode is lower than HEAL
-            if a person must see the plan first.
+        first_commands: Commands for a person to run before the change.
+        highest_mode: The highest mode in which Mendq may handle this plan. The mode is lower than
+            HEAL if a person must see the plan first.
         source_arn: The source queue, if the plan changes a DLQ for this source; otherwise empty. An
             approval is valid only for this DLQ and this source.
     """
@@ -35,8 +35,8 @@ class Plan:
     steps: tuple[AttributeStep, ...]
     reason: str
     proposal: tuple[AttributeStep, ...] = ()
-    first: tuple[str, ...] = ()
-    at_most: Mode = Mode.HEAL
+    first_commands: tuple[str, ...] = ()
+    highest_mode: Mode = Mode.HEAL
     source_arn: str = ""
 
 

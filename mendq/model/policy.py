@@ -424,8 +424,8 @@ class QueueChange:
         attributes: The attributes that it set.
         may_change_policy: True if it may have changed the policy.
         by_cloudformation: True if AWS itself records CloudFormation as the caller.
-        earlier: Some changes before this change, newest first. Empty unless the caller asked only
-            for the last change.
+        earlier_changes: Some changes before this change, newest first. Empty unless the caller
+            asked only for the last change.
     """
 
     at: datetime
@@ -434,7 +434,7 @@ class QueueChange:
     attributes: tuple[str, ...] = ()
     may_change_policy: bool = True
     by_cloudformation: bool = False
-    earlier: tuple[QueueChange, ...] = ()
+    earlier_changes: tuple[QueueChange, ...] = ()
 
     @property
     def who(self) -> str:
@@ -449,15 +449,15 @@ class CheckedPin:
     Attributes:
         pin: The pin; None if it cannot be read.
         doubt: Why Mendq may not restore the pin; empty if Mendq may restore it.
-        passes: True if the doubt may pass soon, when CloudTrail reports more changes.
-        changed: The deployment's change of the policy that Mendq would undo; None if there is a
-            doubt.
+        may_doubt_pass: True if the doubt may pass soon, when CloudTrail reports more changes.
+        deployment_change: The deployment's change of the policy that Mendq would undo; None if
+            there is a doubt.
     """
 
     pin: Pin | None
     doubt: str = ""
-    passes: bool = False
-    changed: QueueChange | None = None
+    may_doubt_pass: bool = False
+    deployment_change: QueueChange | None = None
 
     @property
     def is_good(self) -> bool:
@@ -527,7 +527,7 @@ def check_pin(
         return CheckedPin(
             pin, "the policy is another one, and CloudTrail knows nobody who changed it"
         )
-    return CheckedPin(pin, changed=policy_changes[-1])
+    return CheckedPin(pin, deployment_change=policy_changes[-1])
 
 
 def _is_by_deployment(change: QueueChange, pin: Pin) -> bool:

@@ -24,12 +24,12 @@ class TimelinePoint:
     Attributes:
         what: The name of a state, or of another event in `docs/states.md`.
         at: The time.
-        says: Further details for people, such as the written values; may be empty.
+        details: Further details for people, such as the written values; may be empty.
     """
 
     what: str
     at: datetime
-    says: str = ""
+    details: str = ""
 
     @property
     def words(self) -> str:

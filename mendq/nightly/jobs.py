@@ -28,27 +28,27 @@ class NightlyJobRoots(Struct, frozen=True):
     """The places where the job reads and writes: S3 URIs, or folders on the local account.
 
     Args:
-        trail: The trail's log files.
-        cases: The case bucket.
-        out: The root of the tables that the job writes.
+        trail_root: The trail's log files.
+        case_root: The case bucket.
+        table_root: The root of the tables that the job writes.
         account: The account whose files are read, if `scope` is ACCOUNT_SCOPE.
         region: The region whose files are read, if `scope` is ACCOUNT_SCOPE.
         time_zone: The report's time zone.
         scope: ACCOUNT_SCOPE for the files of one account and region. Otherwise all are read.
-        organization: The root of the tables that the organization's stacks share. Empty if the
+        organization_root: The root of the tables that the organization's stacks share. Empty if the
             report is about this stack only.
-        expected: The accounts that are reported as silent if they have shared no tables.
+        expected_accounts: The accounts that are reported as silent if they have shared no tables.
     """
 
-    trail: str
-    cases: str
-    out: str
+    trail_root: str
+    case_root: str
+    table_root: str
     account: str
     region: str
     time_zone: str = "UTC"
     scope: str = ACCOUNT_SCOPE
-    organization: str = ""
-    expected: tuple[str, ...] = ()
+    organization_root: str = ""
+    expected_accounts: tuple[str, ...] = ()
 
 
 class Job(Struct, frozen=True):
@@ -95,16 +95,16 @@ def make_week_job(scheduled_at: datetime, roots: NightlyJobRoots) -> Job:
     week = name_of_week((scheduled_at - timedelta(days=7)).date())
     arguments = ["weekly", "--week", week, "--scheduled-at", format_time(scheduled_at)]
     arguments += ["--time-zone", roots.time_zone, *_list_root_arguments(roots)]
-    if roots.organization:
-        arguments += ["--organization", roots.organization]
-        if roots.expected:
-            arguments += ["--expected", ",".join(roots.expected)]
+    if roots.organization_root:
+        arguments += ["--organization", roots.organization_root]
+        if roots.expected_accounts:
+            arguments += ["--expected", ",".join(roots.expected_accounts)]
     return Job("week", week, tuple(arguments))
 
 
 def _list_root_arguments(roots: NightlyJobRoots) -> tuple[str, ...]:
     """Return the arguments that both kinds of job take."""
-    return ("--trail", roots.trail, "--cases", roots.cases, "--out", roots.out)
+    return ("--trail", roots.trail_root, "--cases", roots.case_root, "--out", roots.table_root)
 
 
 # EMR Serverless ends a run that takes longer.

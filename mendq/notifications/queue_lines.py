@@ -242,7 +242,7 @@ def describe_last_change(last_change: QueueChange | str | None) -> tuple[str, ..
         return (f"not known: {to_plain_text(last_change, 300)}",)
     earlier_lines = [
         f"before: {describe_queue_change(change)} by {format_value(change.principal_arn)}"
-        for change in last_change.earlier
+        for change in last_change.earlier_changes
     ]
     return (
         format_value(last_change.principal_arn),
@@ -282,7 +282,7 @@ def format_timeline(
     timeline_lines: list[tuple[str, str]] = []
     for point, elapsed_time_text in zip(timeline_points, elapsed_time_texts, strict=True):
         time_text = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-        point_text = f"{point.words}: {point.says}" if point.says else point.words
+        point_text = f"{point.words}: {point.details}" if point.details else point.words
         timeline_lines.append(
             (
                 f"{time_text}  {elapsed_time_text:>{elapsed_time_width}}",

@@ -242,7 +242,7 @@ def test_last_change_lists_the_three_changes_before_it(account: Account) -> None
         account.later(hours=1)
     last = RecentQueueChanges(account.clients).find_last_change(QUEUE)
     assert isinstance(last, QueueChange)
-    changes = (last, *last.earlier)
+    changes = (last, *last.earlier_changes)
     hours = [(account.now - change.at).total_seconds() / 3600 for change in changes]
     assert hours == [1, 2, 3, 4]
 

@@ -106,6 +106,14 @@ def words_of(answer: Plan | Refusal) -> Mapping[str, Any]:
         silent = {"silent_in_observe": True} if answer.silent_in_observe else {}
         return {"kind": kind, "reason": answer.reason, "command": answer.next_command, **silent}
     steps = [[step.attribute, str(step.before), str(step.after)] for step in answer.steps]
-    more = {"first": list(answer.first), "beyond": [str(step.after) for step in answer.proposal]}
+    more = {
+        "first": list(answer.first_commands),
+        "beyond": [str(step.after) for step in answer.proposal],
+    }
     said = {name: value for name, value in more.items() if value}
-    return {"kind": f"at most {answer.at_most}", "steps": steps, "reason": answer.reason, **said}
+    return {
+        "kind": f"at most {answer.highest_mode}",
+        "steps": steps,
+        "reason": answer.reason,
+        **said,
+    }

@@ -43,7 +43,7 @@ def test_message_size_is_raised_as_far_as_the_mode_allows_if_the_dlq_accepts_lar
     facts: Facts,
 ) -> None:
     answer = expect_plan(MESSAGE_TOO_LONG, facts)
-    assert (answer.at_most, answer.first) == (Mode.HEAL, ())
+    assert (answer.highest_mode, answer.first_commands) == (Mode.HEAL, ())
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_message_size_raise_is_only_proposed_if_the_dlq_is_missing_or_accepts_le
     facts: Facts, because: str, command: str
 ) -> None:
     answer = expect_plan(MESSAGE_TOO_LONG, facts)
-    assert answer.at_most is Mode.PROPOSE
+    assert answer.highest_mode is Mode.PROPOSE
     assert because in answer.reason
     assert "rm -rf" not in answer.reason
-    (first,) = answer.first
+    (first,) = answer.first_commands
     assert f"{command}-queue-attributes" in first
     assert find_mistake(first) == ""
 

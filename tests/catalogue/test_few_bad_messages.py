@@ -137,7 +137,7 @@ def test_attach_dlq_uses_receives_of_the_last_hour_if_messages_need_more_receive
     half_hour = measurement(sent=15, received=15 * lately // 10, deleted=15, backlog_before=3)
     stretches = (measurement(sent=75, received=75, deleted=75),) * 4 + (half_hour,) * 2
     received = 300 + 30 * lately // 10
-    facts = make_queue_with_counts(333, received, 330, 3, recent=RecentCounts(stretches=stretches))
+    facts = make_queue_with_counts(333, received, 330, 3, recent=RecentCounts(half_hours=stretches))
     proposed = plan_dlq(facts)
     if limit is None:
         assert isinstance(proposed, Refuse)
@@ -154,19 +154,22 @@ def test_attach_dlq_refused_if_consumers_finished_few_messages_in_the_last_hour(
         measurement(sent=30, received=600, deleted=2),
         measurement(sent=30, received=600, deleted=1),
     )
-    facts = make_queue_with_counts(1_040, 2_200, 1_003, 37, recent=RecentCounts(stretches=hour))
+    facts = make_queue_with_counts(1_040, 2_200, 1_003, 37, recent=RecentCounts(half_hours=hour))
     refusal = plan_dlq(facts)
     assert isinstance(refusal, Refuse)
     assert "of 60 messages that arrived in the last hour, consumers finished 3" in refusal.reason
     good = (measurement(sent=30, received=600, deleted=29, backlog_before=35),) * 2
-    assert isinstance(plan_dlq(replace_values(facts, recent=RecentCounts(stretches=good))), Plan)
+    assert isinstance(plan_dlq(replace_values(facts, recent=RecentCounts(half_hours=good))), Plan)
 
 
 def test_attach_dlq_is_only_proposed_for_a_quiet_queue_that_finished_no_message() -> None:
     facts = make_queue_with_counts(0, 720, 0, 1, backlog_before=1)
     assert detect_fault(DLQ_MISSING, facts) is not None
     plan = expect_plan(DLQ_MISSING, facts)
-    assert (plan.at_most, max_receive_count_of(plan)) == (Mode.PROPOSE, MOST_RECEIVES_BEFORE_DLQ)
+    assert (plan.highest_mode, max_receive_count_of(plan)) == (
+        Mode.PROPOSE,
+        MOST_RECEIVES_BEFORE_DLQ,
+    )
     assert "No message was finished in the last 6 h" in plan.reason
     assert "1 message waits now" in plan.reason
 
@@ -176,7 +179,10 @@ def test_attach_dlq_uses_the_messages_that_a_quiet_queue_finished_earlier() -> N
     facts = make_queue_with_counts(51, 751, 50, 1, sent_since_delete=0, received_since_delete=700)
     plan = plan_dlq(facts)
     assert isinstance(plan, Plan)
-    assert (plan.at_most, max_receive_count_of(plan)) == (Mode.PROPOSE, DEFAULT_MAX_RECEIVE_COUNT)
+    assert (plan.highest_mode, max_receive_count_of(plan)) == (
+        Mode.PROPOSE,
+        DEFAULT_MAX_RECEIVE_COUNT,
+    )
 
 
 def test_three_messages_that_keep_coming_back_get_a_dlq_proposal_and_no_page() -> None:
@@ -184,7 +190,7 @@ def test_three_messages_that_keep_coming_back_get_a_dlq_proposal_and_no_page() -
     assert detect_fault(CONSUMER_FAILING, facts) is None
     assert detect_fault(DLQ_MISSING, facts) is not None
     plan = expect_plan(DLQ_MISSING, facts)
-    assert plan.at_most is Mode.PROPOSE
+    assert plan.highest_mode is Mode.PROPOSE
     assert "3 messages wait now" in plan.reason
     assert "3.6 receives on average" in plan.reason
 
@@ -217,7 +223,7 @@ def make_half_hours(received: int, fewest: int, usual: int) -> RecentCounts:
         )
         for n in range(12)
     ]
-    return RecentCounts(stretches=tuple(stretches))
+    return RecentCounts(half_hours=tuple(stretches))
 
 
 def test_messages_that_consumers_return_for_ten_minutes_are_not_reported_as_missing_dlq() -> None:
@@ -234,7 +240,7 @@ def test_lambda_that_fails_at_three_messages_gets_a_dlq_proposal_and_no_page() -
     """The function fails in most invocations, because three messages always come back."""
     facts = make_queue_with_counts(140, 500, 137, 3, lambda_consumers=(FAILING_FUNCTION,))
     assert detect_fault(CONSUMER_FAILING, facts) is None
-    assert expect_plan(DLQ_MISSING, facts).at_most is Mode.PROPOSE
+    assert expect_plan(DLQ_MISSING, facts).highest_mode is Mode.PROPOSE
     most_fail = make_queue_with_counts(140, 500, 37, 103, lambda_consumers=(FAILING_FUNCTION,))
     assert detect_fault(CONSUMER_FAILING, most_fail) is not None
     assert expect_refusal(DLQ_MISSING, most_fail).code == "cause_first"
@@ -242,7 +248,7 @@ def test_lambda_that_fails_at_three_messages_gets_a_dlq_proposal_and_no_page() -
 
 def test_max_receive_count_is_three_times_the_mean_so_that_returned_messages_are_spared() -> None:
     plan = expect_plan(DLQ_MISSING, make_queue_with_counts(90, 1_080, 82, 8))
-    assert plan.at_most is Mode.PROPOSE
+    assert plan.highest_mode is Mode.PROPOSE
     assert max_receive_count_of(plan) >= 3 * 1_080 / 82
     assert "13.2 receives on average" in plan.reason
     assert "counts receives of messages that never finish" in plan.reason
@@ -271,7 +277,7 @@ def test_deleted_dlq_is_only_proposed_again_if_messages_keep_coming_back() -> No
     facts = make_queue_with_counts(140, 500, 137, 3, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
     plan = plan_named_dlq(facts, DLQ_ARN, "because")
     assert isinstance(plan, Plan)
-    assert plan.at_most is Mode.PROPOSE
+    assert plan.highest_mode is Mode.PROPOSE
     assert "3.6 receives on average" in plan.reason
 
 
@@ -312,7 +318,7 @@ def test_dlq_is_never_attached_automatically_if_no_message_was_finished(
     facts = make_any_queue({**counted, "deleted": 0}, consumers, fifo=fifo)
     plan = plan_dlq(facts)
     if isinstance(plan, Plan):
-        assert plan.at_most is Mode.PROPOSE
+        assert plan.highest_mode is Mode.PROPOSE
         assert fifo or counted["sent"] <= 1 or counted["received"] <= counted["in_flight_now"]
 
 
@@ -329,7 +335,7 @@ def test_max_receive_count_is_never_below_three_times_the_mean_receives(
     mean = (counted["received"] - in_flight) / counted["deleted"]
     assert max_receive_count_of(plan) >= max(DEFAULT_MAX_RECEIVE_COUNT, 3 * mean)
     if mean > 1:
-        assert plan.at_most is Mode.PROPOSE
+        assert plan.highest_mode is Mode.PROPOSE
 
 
 @given(COUNTS, CONSUMERS)

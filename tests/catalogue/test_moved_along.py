@@ -208,7 +208,7 @@ def test_missing_dlq_of_a_fifo_queue_says_how_many_good_messages_a_failing_one_t
     )
     gone = replace(gone, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {}))
     again = expect_plan(DLQ_MISSING, gone)
-    assert again.at_most is Mode.PROPOSE
+    assert again.highest_mode is Mode.PROPOSE
     assert "up to 9 good messages" in again.reason
 
 
@@ -321,5 +321,5 @@ def test_standard_queue_may_still_get_a_dlq_automatically() -> None:
         queue_arn=STANDARD_ARN,
         dlq_namesake=QueueFacts(arn_of_dlq(STANDARD_ARN), {}),
     )
-    assert expect_plan(DLQ_MISSING, standard).at_most is Mode.HEAL
-    assert expect_plan(DLQ_MISSING, QUEUE_WITH_FUNCTION).at_most is Mode.PROPOSE
+    assert expect_plan(DLQ_MISSING, standard).highest_mode is Mode.HEAL
+    assert expect_plan(DLQ_MISSING, QUEUE_WITH_FUNCTION).highest_mode is Mode.PROPOSE

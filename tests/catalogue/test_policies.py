@@ -265,7 +265,7 @@ def make_pin(text: str) -> Pin:
 
 
 CHANGE = QueueChange(EXAMPLE_TIME, "SetQueueAttributes", ROLE_ARN, by_cloudformation=True)
-GOOD_PIN = CheckedPin(make_pin(BOTH), changed=CHANGE)
+GOOD_PIN = CheckedPin(make_pin(BOTH), deployment_change=CHANGE)
 DOUBTED_PIN = replace(GOOD_PIN, doubt="a person has changed it since")
 UNREADABLE_PIN = CheckedPin(None, "its pin cannot be read")
 
@@ -286,7 +286,7 @@ def test_good_pin_that_grants_the_denied_calls_is_proposed_to_be_restored_unchan
     }
     answer = expect_plan(ACCESS_DENIED, make_overwritten_queue(stands=stands, **both))
     assert answer.steps == (RestorePolicy(stands, BOTH),)
-    assert answer.at_most is Mode.PROPOSE, "it always adds access"
+    assert answer.highest_mode is Mode.PROPOSE, "it always adds access"
     assert answer.reason.endswith("a person decides")
 
 
@@ -357,7 +357,7 @@ def test_pin_is_mentioned_but_not_restored_if_the_callers_own_policy_lacks_the_g
 
 
 def test_access_denied_is_retried_while_cloudtrail_may_still_report_the_pins_change() -> None:
-    waits = replace(GOOD_PIN, doubt="not told yet", passes=True)
+    waits = replace(GOOD_PIN, doubt="not told yet", may_doubt_pass=True)
     assert isinstance(expect_refusal(ACCESS_DENIED, make_overwritten_queue(waits)), Retry)
     pointless = make_overwritten_queue(replace(waits, pin=make_pin(EMPTY_POLICY)), stands="")
     assert isinstance(expect_refusal(ACCESS_DENIED, pointless), Escalate)

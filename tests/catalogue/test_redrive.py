@@ -187,7 +187,7 @@ def test_redrive_plan_has_the_highest_mode_and_the_sentence_that_the_facts_need(
     facts: Facts, at_most: Mode, says: str
 ) -> None:
     answer = expect_plan(ENTRY, facts)
-    assert answer.at_most is at_most
+    assert answer.highest_mode is at_most
     assert says in answer.reason
     assert not answer.reason.endswith(".")
     assert len(answer.reason) <= 800
@@ -390,8 +390,8 @@ def test_planned_redrive_never_has_an_objection_for_any_facts(facts: Facts) -> N
     assert first == RedriveMessages("held", STANDARD_ARN)
     assert all(isinstance(step, SetMessageRetention) for step in retained)
     assert sole.mode is not None
-    assert answer.at_most <= sole.mode
-    if answer.at_most is Mode.HEAL:
+    assert answer.highest_mode <= sole.mode
+    if answer.highest_mode is Mode.HEAL:
         measured = facts.measurement
         assert measured is not None
         assert measured.now.oldest_age_seconds

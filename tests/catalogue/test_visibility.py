@@ -89,7 +89,7 @@ def test_need_named_by_a_tag_wins_over_a_smaller_published_processing_time(
 ) -> None:
     """A published time that is covered or above the ceiling is ignored."""
     plan = expect_plan(ENTRY, queue(30, tagged, processing_p99_seconds=published))
-    assert (only_step_of(plan).after, plan.at_most) == answer
+    assert (only_step_of(plan).after, plan.highest_mode) == answer
 
 
 @given(
@@ -196,7 +196,7 @@ def test_fix_based_on_a_published_processing_time_is_only_proposed() -> None:
         plan = expect_plan(
             ENTRY, detect(make_queue_with_dead_messages(tagged, processing_p99_seconds=published))
         )
-        assert plan.at_most is Mode.PROPOSE
+        assert plan.highest_mode is Mode.PROPOSE
     hidden = detect(make_queue_with_dead_messages(None, processing_p99_seconds=601.0))
     assert expect_refusal(ENTRY, hidden).code == "race_without_named_need"
 

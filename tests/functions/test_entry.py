@@ -17,8 +17,8 @@ from tests.functions.builders import make_invocation
 def test_metric_that_is_nan_or_infinite_is_not_sent(value: float) -> None:
     metrics = Metrics(namespace="Test", service="test")
     call = make_invocation(metrics)
-    call.measure("not_finite", value, "Seconds")
-    call.measure("usual", 7, "Count")
+    call.send_metric_value("not_finite", value, "Seconds")
+    call.send_metric_value("usual", 7, "Count")
     (group,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
     assert [metric["Name"] for metric in group["Metrics"]] == ["usual"]
     metrics.clear_metrics()

@@ -34,7 +34,7 @@ class PlanStub:
     monkeypatch: pytest.MonkeyPatch
 
     def set_steps(self, *steps: AttributeStep, at_most: Mode = Mode.HEAL) -> None:
-        self.set_answer(Plan(steps, "by now", at_most=at_most))
+        self.set_answer(Plan(steps, "by now", highest_mode=at_most))
 
     def set_answer(self, answer: Plan | Refusal) -> None:
         entry: Any = replace(SYMPTOM_BY_NAME[SYMPTOM], plan=lambda *_: answer)

@@ -200,10 +200,12 @@ def test_failures_during_the_watch_time_make_the_fix_ineffective_and_join_the_ev
 
 
 def test_transition_table_has_a_row_out_of_every_open_state_and_of_no_final_state() -> None:
-    assert {state for row in FOLLOW_UP_TRANSITIONS for state in row.out_of} == set(
+    assert {state for row in FOLLOW_UP_TRANSITIONS for state in row.states_before} == set(
         State
     ) - FINAL_STATES
-    assert all(row.because and row.into not in row.out_of for row in FOLLOW_UP_TRANSITIONS)
+    assert all(
+        row.because and row.state_after not in row.states_before for row in FOLLOW_UP_TRANSITIONS
+    )
 
 
 @FOR_CALLS_AND_MEASUREMENTS

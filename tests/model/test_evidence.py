@@ -62,11 +62,13 @@ def test_evidence_counts_an_event_delivered_three_times_once() -> None:
 
 def test_evidence_keeps_at_most_the_newest_sightings_of_the_last_hour() -> None:
     retained = (
-        make_calls(**{f"e{n}": -n * 60 for n in range(70)}).fresh(AT).list_sightings_to_keep()
+        make_calls(**{f"e{n}": -n * 60 for n in range(70)})
+        .without_old_sightings(AT)
+        .list_sightings_to_keep()
     )
     assert len(retained) == MAXIMUM_STORED_SIGHTINGS
     assert retained[-1].event_id == "e0"
-    assert make_calls(stale=-3601).fresh(AT).list_sightings_to_keep() == ()
+    assert make_calls(stale=-3601).without_old_sightings(AT).list_sightings_to_keep() == ()
 
 
 def test_evidence_document_has_first_and_last_time_and_request_ids_of_failed_calls_only() -> None:

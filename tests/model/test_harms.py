@@ -217,9 +217,19 @@ def test_no_step_lists_the_symptom_it_fixes_as_its_own_harm() -> None:
         for kind in entry.steps
         if kind is not SetVisibilityTimeout
     }
-    assert not [(name, kind) for name, kind in fixes if name in HARM_BY_STEP_CLASS[kind].here]
-    assert "visibility_timeout_too_short" not in HARM_BY_STEP_CLASS[SetVisibilityTimeout].here
-    assert "visibility_timeout_too_long" not in HARM_BY_STEP_CLASS[LowerVisibilityTimeout].here
+    assert not [
+        (name, kind)
+        for name, kind in fixes
+        if name in HARM_BY_STEP_CLASS[kind].symptoms_on_changed_queue
+    ]
+    assert (
+        "visibility_timeout_too_short"
+        not in HARM_BY_STEP_CLASS[SetVisibilityTimeout].symptoms_on_changed_queue
+    )
+    assert (
+        "visibility_timeout_too_long"
+        not in HARM_BY_STEP_CLASS[LowerVisibilityTimeout].symptoms_on_changed_queue
+    )
 
 
 PLACES = ("here", "symptoms_at_dlq", "symptoms_at_redrive_target")

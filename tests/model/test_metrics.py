@@ -387,9 +387,9 @@ def test_receives_after_the_last_delete_do_not_count_as_receives_per_finished_me
     assert quiet.has_stopped_finishing
     assert quiet.receives_per_finished() == 1.0
     assert (quiet.fewest_messages, quiet.usual_messages) == (0, 1)
-    last = quiet.recent.stretches[-1]
+    last = quiet.recent.half_hours[-1]
     assert (last.until - last.since, last.fewest_messages, last.received) == (HOUR / 2, 2, 60)
-    assert len(quiet.recent.stretches) == 6, "SQS reported nothing in earlier half hours"
+    assert len(quiet.recent.half_hours) == 6, "SQS reported nothing in earlier half hours"
     nothing = summarize_known_window(1, sent=[(0, 1)], received=[(5, 3)], visible=[(0, 1)])
     assert nothing.receives_per_finished() is None
     assert not nothing.has_stopped_finishing, "it may be one bad message"

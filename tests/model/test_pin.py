@@ -89,14 +89,14 @@ def test_pin_is_doubted_if_its_digest_queue_creation_time_or_age_does_not_fit(
 @pytest.mark.parametrize("event_name", ["SetQueueAttributes", "AddPermission", "DeleteQueue"])
 def test_pin_is_not_restored_over_a_persons_change_of_the_policy(event_name: str) -> None:
     found = check_pin(PIN, [replace(BY_ALICE, event_name=event_name)], CHANGED, NOW + HOUR)
-    assert (found.is_good, found.passes) == (False, False)
+    assert (found.is_good, found.may_doubt_pass) == (False, False)
     assert f"{ALICE} has changed it since ({event_name}, 2026-11-09 12:00:00 UTC)" in found.doubt
 
 
 def test_pin_is_restored_after_a_deployment_or_a_change_of_another_attribute() -> None:
     by_role = replace(BY_ALICE, principal_arn=DEPLOYS)
     before = replace(DEPLOYED, at=CHANGED - HOUR)
-    assert check_pin(PIN, [DEPLOYED], CHANGED, NOW).changed == DEPLOYED
+    assert check_pin(PIN, [DEPLOYED], CHANGED, NOW).deployment_change == DEPLOYED
     assert is_restorable(by_role)
     assert is_restorable(DEPLOYED, before)
     assert is_restorable(DEPLOYED, VISIBILITY)
@@ -125,19 +125,19 @@ def test_pin_waits_20_minutes_for_a_change_that_cloudtrail_does_not_list_and_nev
 ) -> None:
     """Threat T3: a person revokes a grant right after a deployment, and CloudTrail lists only that.
 
-    `passes` is True while the doubt may still pass.
+    `may_doubt_pass` is True while the doubt may still pass.
     """
     modified_at = CHANGED + timedelta(seconds=seconds)
     for changes in ([], [DEPLOYED]):
         for minutes, passes in ((19, True), (20, False)):
             check = check_pin(PIN, changes, modified_at, modified_at + timedelta(minutes=minutes))
-            assert (check.is_good, check.passes) == (False, passes)
+            assert (check.is_good, check.may_doubt_pass) == (False, passes)
 
 
 def test_pin_waits_for_cloudtrail_delivery_after_a_deployment() -> None:
     announced = CHANGED + CLOUDTRAIL_DELIVERY_TIME
     soon = check_pin(PIN, [DEPLOYED], CHANGED, announced - MOMENT)
-    assert (soon.is_good, soon.passes) == (False, True)
+    assert (soon.is_good, soon.may_doubt_pass) == (False, True)
     assert "2026-11-09 12:20:00 UTC" in soon.doubt
     assert is_restorable(DEPLOYED, now=announced)
 
@@ -168,7 +168,7 @@ def test_read_pin_raises_for_a_document_with_a_wrong_or_missing_field(field: str
 def test_pin_is_not_restored_if_cloudtrail_or_the_modification_time_is_unavailable() -> None:
     unknown = check_pin(PIN, "CloudTrail did not say", CHANGED, NOW)
     assert "CloudTrail did not say" in unknown.doubt
-    assert not unknown.passes
+    assert not unknown.may_doubt_pass
     assert not check_pin(PIN, [DEPLOYED], None, NOW).is_good
 
 
@@ -196,7 +196,7 @@ def test_restorable_pin_was_changed_only_by_deployments_for_any_history(
     found = check_pin(PIN, changes, modified_at, NOW)
     if not found.is_good:
         return
-    assert found.changed in changes
+    assert found.deployment_change in changes
     for change in changes:
         if change.may_change_policy and change.at > MODIFIED + CLOCK_SKEW:
             assert change.by_cloudformation or change.principal_arn == DEPLOYS

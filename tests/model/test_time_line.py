@@ -46,7 +46,7 @@ def test_timeline_leaves_out_points_whose_time_is_unknown() -> None:
 
 def test_timeline_has_one_point_per_event_with_its_figures_and_time() -> None:
     points = build_timeline(make_transitions((State.VERIFIED, timedelta(hours=1))), TIMING)
-    assert [(point.words, point.says) for point in points] == [
+    assert [(point.words, point.details) for point in points] == [
         ("first failure", ""),
         ("evidence complete", "3 failed calls"),
         ("applied", "VisibilityTimeout 30 -> 45"),

@@ -34,9 +34,9 @@ SETTINGS = StartNightlySettings(
     entry_point="s3://code/job.py",
     package="s3://code/package.zip",
     compiled_packages="s3://code/compiled.tgz",
-    trail_root=ROOTS.trail,
-    case_root=ROOTS.cases,
-    out_root=ROOTS.out,
+    trail_root=ROOTS.trail_root,
+    case_root=ROOTS.case_root,
+    out_root=ROOTS.table_root,
     log_root="s3://out/logs/",
     maximum_executors=7,
 )
@@ -69,7 +69,7 @@ def test_week_job_covers_the_last_complete_iso_week(at: datetime, expected: str)
 
 
 def test_organization_week_job_gets_the_shared_bucket_and_the_expected_accounts() -> None:
-    of_all = replace(ROOTS, organization="s3://central", expected=("1", "2"))
+    of_all = replace(ROOTS, organization_root="s3://central", expected_accounts=("1", "2"))
     assert make_week_job(AT, of_all).arguments[-4:] == (
         "--organization",
         "s3://central",

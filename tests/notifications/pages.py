@@ -115,7 +115,7 @@ def every_page() -> dict[str, NotificationText]:
     before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
     same = Baseline(WELL.at, ATTRIBUTES | TAGS)
     unchanged = {"baselines": (same,), "last_change": last}
-    changes = {"last_change": replace(last, earlier=(before,))}
+    changes = {"last_change": replace(last, earlier_changes=(before,))}
     lately = {**changes, "baselines": (same, replace(WELL, at=LONG_AGO))}
     requests = [{"source_ip": f"192.0.2.{n}", "user_agent": "Boto3/1.40 md/x"} for n in range(4)]
     from_hosts = {**CASE.evidence, "requests": requests}

@@ -58,7 +58,7 @@ CASES = st.fixed_dictionaries(
 )
 CHANGED = (TIMES, TEXT, TEXT, st.lists(TEXT, max_size=9).map(tuple))
 EARLIER = st.lists(st.builds(QueueChange, *CHANGED), max_size=3).map(tuple)
-CHANGES = st.builds(QueueChange, *CHANGED, earlier=EARLIER)
+CHANGES = st.builds(QueueChange, *CHANGED, earlier_changes=EARLIER)
 BESIDE = st.fixed_dictionaries(
     {
         **dict.fromkeys(("sentence", "refusal_command"), MADE),

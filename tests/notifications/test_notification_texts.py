@@ -129,7 +129,7 @@ def test_timeline_section_fits_a_terminal_and_is_omitted_for_two_points() -> Non
         "2026-12-26 16:30:00  +40 d 7 h  escalated",
     ]
     kept = "MessageRetentionPeriod 345600 -> 1209600"
-    longer = [*points, *(replace(points[2], says=says) for says in (kept, "x" * 99))]
+    longer = [*points, *(replace(points[2], details=says) for says in (kept, "x" * 99))]
     *_, whole, cut = list_section_lines(
         make_notification({"timeline": longer}).body, "CASE SO FAR (UTC)"
     )

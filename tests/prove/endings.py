@@ -29,7 +29,7 @@ _INVOCATIONS = re.compile(r"invocation-\d+")
 def may_transition(out_of: State | None, into: State) -> bool:
     """Whether anybody ever moves a case so; None: it opens."""
     moves = (
-        (transition.out_of or (None,), transition.into)
+        (transition.states_before or (None,), transition.state_after)
         for transition in (*FOLLOW_UP_TRANSITIONS, *TRANSITIONS_NOT_BY_FOLLOW_UP)
     )
     return any(into is to and out_of in states for states, to in moves)

@@ -178,8 +178,10 @@ def _make_queue_with_pin(**pin_judgement: Any) -> Facts:
     return _make_example_queue(RefusedBy.NO_RESOURCE_POLICY, Policy=_DEPLOYED_POLICY, pin=pin)
 
 
-_QUEUE_WITH_OVERWRITTEN_POLICY = _make_queue_with_pin(changed=_POLICY_CHANGE_BY_DEPLOYMENT)
-_QUEUE_WITH_DOUBTFUL_PIN = _make_queue_with_pin(doubt="not told yet", passes=True)
+_QUEUE_WITH_OVERWRITTEN_POLICY = _make_queue_with_pin(
+    deployment_change=_POLICY_CHANGE_BY_DEPLOYMENT
+)
+_QUEUE_WITH_DOUBTFUL_PIN = _make_queue_with_pin(doubt="not told yet", may_doubt_pass=True)
 _QUEUE_WITHOUT_GRANT = _make_example_queue(RefusedBy.NO_RESOURCE_POLICY)
 _QUEUE_WITH_DENY = _make_example_queue(RefusedBy.RESOURCE_POLICY_DENIES)
 _RESTORE_STEP = RestorePolicy(_DEPLOYED_POLICY, _PINNED_POLICY)

@@ -171,7 +171,7 @@ def plan_restoration(facts: Facts, first_sentence: str) -> Plan | Refusal | str:
         return f"The queue's policy is pinned, and nothing is put back: {checked_pin.doubt}"
     current_policy = RestorePolicy.value_in(facts.attributes) or ""
     restoration_objection = _find_restoration_objection(pin.policy, current_policy, facts)
-    if checked_pin.passes and not restoration_objection:
+    if checked_pin.may_doubt_pass and not restoration_objection:
         # Mendq handles the calls again later, until CloudTrail has reported who changed the policy
         # or has had enough time to.
         return Retry("pin_not_judged_yet", checked_pin.doubt)
@@ -182,7 +182,7 @@ def plan_restoration(facts: Facts, first_sentence: str) -> Plan | Refusal | str:
         f"{first_sentence}. {_describe_pin(pin)} grants it to every caller that was refused, "
         f"and {_describe_overwrite(checked_pin)}. {_APPROVAL_SENTENCE}"
     )
-    return Plan((RestorePolicy(current_policy, pin.policy),), reason, at_most=Mode.PROPOSE)
+    return Plan((RestorePolicy(current_policy, pin.policy),), reason, highest_mode=Mode.PROPOSE)
 
 
 def describe_granting_pin(facts: Facts) -> str:
@@ -250,7 +250,7 @@ def _describe_pin(pin: Pin) -> str:
 
 
 def _describe_overwrite(checked_pin: CheckedPin) -> str:
-    overwrite = checked_pin.changed
+    overwrite = checked_pin.deployment_change
     if overwrite is None:
         return "nobody is known to have overwritten it"
     return (

@@ -111,7 +111,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     if not facts.lambda_consumers:
         return Plan((step,), reason)
     reason += ". Lambda sets the wait itself: if nobody else reads the queue, this changes nothing"
-    return Plan((step,), reason, at_most=Mode.PROPOSE)
+    return Plan((step,), reason, highest_mode=Mode.PROPOSE)
 
 
 def _make_throttled_queue(wait_seconds: int, *event_names: str, **overrides: Any) -> Facts:

@@ -195,7 +195,7 @@ def plan_new_dlq(facts: Facts, first_sentence: str) -> Plan | Refusal:
         f"{_describe_message_order(facts)}{_describe_unknown_consequences(facts, receive_limit)}"
     )
     steps = (CreateDlq("", dlq_arn), AttachDlq("", RedrivePolicy(dlq_arn, receive_limit).text))
-    return Plan(steps, reason, at_most=_choose_highest_mode(facts))
+    return Plan(steps, reason, highest_mode=_choose_highest_mode(facts))
 
 
 def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Refusal:
@@ -223,7 +223,7 @@ def plan_named_dlq(facts: Facts, dlq_arn: str, first_sentence: str) -> Plan | Re
         + _describe_message_order(facts)
         + _describe_unknown_consequences(facts, facts.max_receive_count or 0)
     )
-    return Plan((CreateDlq("", dlq_arn),), reason, at_most=Mode.PROPOSE)
+    return Plan((CreateDlq("", dlq_arn),), reason, highest_mode=Mode.PROPOSE)
 
 
 def _choose_highest_mode(facts: Facts) -> Mode:
@@ -286,7 +286,7 @@ def _choose_measurement_for_mean(facts: Facts, measurement: Measurement) -> Meas
 
 def _sum_last_hour(measurement: Measurement) -> Measurement | None:
     """Return the sums of the last hour; None if CloudWatch has no data of its minutes."""
-    stretches_of_last_hour = measurement.recent.stretches[-2:]
+    stretches_of_last_hour = measurement.recent.half_hours[-2:]
     if not stretches_of_last_hour:
         return None
     return replace(
@@ -536,7 +536,7 @@ class _FinishingCounts:
     @classmethod
     def of_last_hour(cls, measurement: Measurement) -> _FinishingCounts:
         """Return the counts of the last hour; all are 0 if its minutes are not known."""
-        last_stretches = measurement.recent.stretches[-2:]
+        last_stretches = measurement.recent.half_hours[-2:]
         return cls(
             sum(stretch.sent for stretch in last_stretches),
             sum(stretch.deleted for stretch in last_stretches),

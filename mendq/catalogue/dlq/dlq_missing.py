@@ -191,7 +191,7 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
     """
     if measurement.now.backlog == 0:
         return False
-    stretches = measurement.recent.stretches
+    stretches = measurement.recent.half_hours
     # If the first receives are in the last stretch, the empty queue before says nothing.
     has_only_new_receives = not any(stretch.received for stretch in stretches[:-1])
     is_received_often = (
@@ -235,7 +235,7 @@ def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> b
 
     Only the last hour counts, or the whole measured time if the visibility timeout is long.
     """
-    stretches = measurement.recent.stretches
+    stretches = measurement.recent.half_hours
     if _count_timeouts(facts, STRETCH_COUNT_OF_LAST_HOUR * HALF_HOUR) >= LEAST_TIMEOUTS_MEASURED:
         stretches = stretches[-STRETCH_COUNT_OF_LAST_HOUR:]
     staying_messages = _StayingMessages.from_stretches(facts, stretches)

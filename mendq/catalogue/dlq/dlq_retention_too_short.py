@@ -89,7 +89,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Plan(
         (raise_step,),
         reason,
-        at_most=Mode.HEAL
+        highest_mode=Mode.HEAL
         if source_with_longest_retention.queue_arn in facts.approved_sources
         else Mode.PROPOSE,
         source_arn=source_with_longest_retention.queue_arn,

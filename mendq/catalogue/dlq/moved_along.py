@@ -152,7 +152,7 @@ def require_approval(plan_or_refusal: Plan | Refusal) -> Plan | Refusal:
     """
     if isinstance(plan_or_refusal, Refusal):
         return plan_or_refusal
-    return replace(plan_or_refusal, at_most=min(plan_or_refusal.at_most, Mode.PROPOSE))
+    return replace(plan_or_refusal, highest_mode=min(plan_or_refusal.highest_mode, Mode.PROPOSE))
 
 
 def _describe_bound_growth(bounds: GoodMessageBounds) -> str:

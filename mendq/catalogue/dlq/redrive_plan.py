@@ -163,7 +163,9 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     plan_sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
     reason = ". ".join((first_sentence, *redrive_doubts, *plan_sentences))
     highest_mode = Mode.PROPOSE if redrive_doubts else Mode.HEAL
-    return Plan(tuple(steps), reason, at_most=min(highest_mode, sole_source.mode or Mode.OBSERVE))
+    return Plan(
+        tuple(steps), reason, highest_mode=min(highest_mode, sole_source.mode or Mode.OBSERVE)
+    )
 
 
 def _list_redrive_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:

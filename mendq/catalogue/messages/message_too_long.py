@@ -72,7 +72,12 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     dlq_sentence, command = _describe_dlq_to_raise(facts)
     if not dlq_sentence:
         return Plan((raise_step,), reason)
-    return Plan((raise_step,), f"{reason}. {dlq_sentence}", first=(command,), at_most=Mode.PROPOSE)
+    return Plan(
+        (raise_step,),
+        f"{reason}. {dlq_sentence}",
+        first_commands=(command,),
+        highest_mode=Mode.PROPOSE,
+    )
 
 
 def _describe_dlq_to_raise(facts: Facts) -> tuple[str, str]:

@@ -194,7 +194,7 @@ def plan_advised_timeout(
         f"tag names; where others read it and need longer, decline, and tag it {MAX_PROCESSING_TAG}"
     )
     return Plan(
-        (step_class(current_timeout_seconds, advised_seconds),), reason, at_most=Mode.PROPOSE
+        (step_class(current_timeout_seconds, advised_seconds),), reason, highest_mode=Mode.PROPOSE
     )
 
 
@@ -487,7 +487,7 @@ def _plan_longer_timeout(
         proposal=(SetVisibilityTimeout(current_timeout_seconds, recommended_seconds),)
         if recommended_seconds > goal_seconds
         else (),
-        at_most=need.highest_mode if _can_raise_without_person(facts, need) else Mode.PROPOSE,
+        highest_mode=need.highest_mode if _can_raise_without_person(facts, need) else Mode.PROPOSE,
     )
 
 

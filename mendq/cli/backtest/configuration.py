@@ -56,7 +56,7 @@ def read_current_configuration(account: Account) -> Configuration:
     fact_reader = region_scan.reader
 
     def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
-        if region_scan.is_absent(queue_arn):
+        if region_scan.is_queue_absent(queue_arn):
             return _make_facts_without_queue(queue_arn, needs, "the region")
         tags = fact_reader.ask(read_tags_if_allowed, queue_arn)
         facts = fact_reader.read_queue(queue_arn, tags, needs)

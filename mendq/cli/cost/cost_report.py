@@ -70,7 +70,7 @@ class CostReport(Struct):
         return sum(line.dollars for line in self.stack_lines) if self.stack_lines else None
 
     @property
-    def counting_dollars(self) -> float:
+    def dollars_for_counting(self) -> float:
         """Dollars that AWS bills for counting the calls in this run of `mendq cost`."""
         return METRIC_READ.cost(len(self.queue_arns) * len(CALLS_BY_METRIC))
 

@@ -134,7 +134,7 @@ def _print_notes(out: Output, report: CostReport) -> None:
     out.say(DATA_EVENT.note, "dim")
     if report.account.region != PRICE_REGION:
         out.say(f"prices of {report.account.region} are not known here", "yellow")
-    out.say(f"to count them this time cost ${report.counting_dollars:.4f}", "dim")
+    out.say(f"to count them this time cost ${report.dollars_for_counting:.4f}", "dim")
 
 
 def format_dollars(dollars: float | None) -> str:

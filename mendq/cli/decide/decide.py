@@ -27,7 +27,7 @@ _QUESTION_BY_DECISION = {
 # States of the case that mean success, by decision. They are the states that follow the decision,
 # now or when it was given earlier. APPROVED is success too: the change follows automatically.
 _SUCCESS_STATES_BY_DECISION = {
-    decision: frozenset({transition.into})
+    decision: frozenset({transition.state_after})
     for decision, transition in TRANSITION_BY_DECISION.items()
 }
 _SUCCESS_STATES_BY_DECISION["approve"] |= {*STATES_WITH_WRITTEN_VALUE} - {

@@ -170,14 +170,14 @@ def show(call: Invocation, queue: QueueName) -> None:
     current_policy = facts.attributes.get("Policy", "")
     is_pinned_policy_in_place = current_policy == pin.policy
     differences_from_pin = _list_policy_differences(pin.policy, current_policy)
-    policy_overwriter = checked_pin.changed.who if checked_pin.changed else None
+    policy_overwriter = checked_pin.deployment_change.who if checked_pin.deployment_change else None
     call.out.print_json(
         {
             **pin.document(),
             "stands": is_pinned_policy_in_place,
             "good": checked_pin.is_good,
             "doubt": checked_pin.doubt,
-            "passes": checked_pin.passes,
+            "passes": checked_pin.may_doubt_pass,
             "different": list(differences_from_pin),
             "overwritten_by": policy_overwriter,
             "approved_sources": approved_sources,
@@ -246,7 +246,7 @@ def _advise_about_doubtful_pin(
 
     `is_pinned_policy_in_place` is True if the pinned policy is the queue's current one.
     """
-    if checked_pin.passes and facts.modified_at is not None:
+    if checked_pin.may_doubt_pass and facts.modified_at is not None:
         cloudtrail_complete_at = facts.modified_at + CLOUDTRAIL_DELIVERY_TIME
         ask_again_advice = (
             f"Ask again after {cloudtrail_complete_at:%H:%M} UTC, and pin nothing before"

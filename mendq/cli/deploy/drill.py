@@ -344,7 +344,7 @@ class DrillRun(Struct):
                         f"fix taken back: {self.queue.visibility_timeout_seconds} s"
                     )
             for decision in _CASE_ENDING_DECISIONS:
-                if self.case.state in TRANSITION_BY_DECISION[decision].out_of:
+                if self.case.state in TRANSITION_BY_DECISION[decision].states_before:
                     self.case = self._ask_lambda("ApproveFunction", decision=decision)
                     break
         if self.case.is_final:

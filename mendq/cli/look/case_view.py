@@ -203,12 +203,13 @@ def list_states_for_decision(decision: str, case: Case) -> tuple[State, ...]:
     """
     decision_transition = TRANSITION_BY_DECISION[decision]
     if case.symptom in SYMPTOM_BY_NAME:
-        return decision_transition.out_of
+        return decision_transition.states_before
+    close_unknown_transition = other_transitions.CLOSE_UNKNOWN_TRANSITION
     states_if_symptom_unknown = {
-        other_transitions.CLOSE_TRANSITION: other_transitions.CLOSE_UNKNOWN_TRANSITION.out_of,
+        other_transitions.CLOSE_TRANSITION: close_unknown_transition.states_before,
         other_transitions.APPROVAL_TRANSITION: (),
     }
-    return states_if_symptom_unknown.get(decision_transition, decision_transition.out_of)
+    return states_if_symptom_unknown.get(decision_transition, decision_transition.states_before)
 
 
 def list_decision_commands(case: Case) -> list[str]:

@@ -89,5 +89,5 @@ def _make_document(cost_report: CostReport) -> dict[str, Any]:
         "not_looked_at": [
             unreadable_check.document() for unreadable_check in cost_report.unreadable_checks
         ],
-        "asking_cost_dollars": round(cost_report.counting_dollars, 5),
+        "asking_cost_dollars": round(cost_report.dollars_for_counting, 5),
     }

@@ -200,7 +200,7 @@ def _print_dry_run(
         f"{scan_result.measured:,} measured, {skipped_count:,} skipped for the budget, "
         f"{len(scan_result.findings):,} findings"
     )
-    asked_metrics = dry_run.budget.asked_metrics
+    asked_metrics = dry_run.budget.asked_metric_count
     out.say(
         f"{asked_metrics:,} metrics asked for: ${METRIC_READ.cost(asked_metrics):,.4f}; the "
         f"scan and heal ask for at most {metrics_per_hour:,} each hour, "
@@ -246,7 +246,7 @@ def _print_region_scan(
     monthly_dollars = estimate_monthly_dollars(
         region_scan.count_metrics_per_hour(scan_result, action_by_finding)
     )
-    asked_metrics = region_scan.budget.asked_metrics
+    asked_metrics = region_scan.budget.asked_metric_count
     out.say(
         f"{region_scan.account.account_id}, {region_scan.account.region}: "
         f"{format_count(scan_result.queues_scanned, 'queue')}, "

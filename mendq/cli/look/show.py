@@ -87,9 +87,9 @@ class ShownCase(Struct, frozen=True):
     # The fields below are empty if the queue is gone.
     # The values that the case wrote, each with its outcome in `mendq rollback --dry-run`. Empty
     # after a rollback.
-    written_attributes: tuple[RollbackAnswer, ...] = ()
+    attribute_rollback_answers: tuple[RollbackAnswer, ...] = ()
     hold_up: HoldUp | None = None
-    progress: RedriveProgress | None = None
+    redrive_progress: RedriveProgress | None = None
     # The access that a proposed policy would add, by IAM Access Analyzer. May be empty.
     new_access: str = ""
 
@@ -117,12 +117,12 @@ class ShownCase(Struct, frozen=True):
         commands = []
         if any(
             attribute_answer["outcome"] == UndoOutcome.UNDONE
-            for attribute_answer in self.written_attributes
+            for attribute_answer in self.attribute_rollback_answers
         ):
             commands.append(mendq_case_command("rollback", self.case))
         reversible_attributes = [
             attribute_answer
-            for attribute_answer in self.written_attributes
+            for attribute_answer in self.attribute_rollback_answers
             if not is_permanent(attribute_answer["attribute"])
         ]
         commands.extend(list_printed_commands(reversible_attributes).values())
@@ -171,8 +171,8 @@ class ShownCase(Struct, frozen=True):
             "queue_exists": self.attributes_now is not None,
             "difference": list(self.changed_lines),
             "new_access": self.new_access,
-            "redrive": self.progress and self.progress.document(),
-            "standing": list(self.written_attributes),
+            "redrive": self.redrive_progress and self.redrive_progress.document(),
+            "standing": list(self.attribute_rollback_answers),
             "undo": self.undo_commands,
         }
 
@@ -219,9 +219,9 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
         attributes_before,
         {name: value for name, value in attributes.items() if name != CreateDlq.attribute},
         timing,
-        written_attributes=tuple(rollback_answer["attributes"]),
+        attribute_rollback_answers=tuple(rollback_answer["attributes"]),
         hold_up=select_hold_up(case_store_view, case),
-        progress=read_progress(account, case),
+        redrive_progress=read_progress(account, case),
         new_access=_describe_new_access(account, case),
     )
 
@@ -275,9 +275,9 @@ def print_details(out: Output, shown_case: ShownCase) -> None:
     _print_timeline(out, shown_case)
     _print_evidence(out, shown_case.case.evidence)
     print_plan(out, shown_case)
-    if shown_case.progress is not None:
+    if shown_case.redrive_progress is not None:
         out.say_heading("Redrive")
-        out.say_labelled(list_progress_lines(shown_case.progress))
+        out.say_labelled(list_progress_lines(shown_case.redrive_progress))
     if shown_case.attributes_before is not None:
         out.say_heading("Facts from before")
         attribute_lines = []
@@ -299,7 +299,7 @@ def print_details(out: Output, shown_case: ShownCase) -> None:
         out.say_heading("A person's word")
         for decision_command in decision_commands:
             out.say_command(decision_command)
-    if shown_case.written_attributes:
+    if shown_case.attribute_rollback_answers:
         _print_undo(out, shown_case)
 
 
@@ -311,7 +311,7 @@ def _print_undo(out: Output, shown_case: ShownCase) -> None:
     out.say_heading("Undo")
     kept_attributes = [
         attribute_answer
-        for attribute_answer in shown_case.written_attributes
+        for attribute_answer in shown_case.attribute_rollback_answers
         if attribute_answer["outcome"] != UndoOutcome.UNDONE
     ]
     out.say_labelled(format_attribute(attribute_answer) for attribute_answer in kept_attributes)

@@ -45,7 +45,7 @@ def queues(call: Invocation) -> Exit:
         {
             "queue_arn": queue.queue_arn,
             "mode": str(queue.mode),
-            "why": consent.why(queue.name, queue.tags),
+            "why": consent.explain_mode(queue.name, queue.tags),
             "tags_not_understood": [*describe_tag_mistakes(consent.without_team_tag(queue.tags))],
             "last_scan": describe_last_scan(queue.queue_arn, last_scans),
             "open_cases": sorted(case_ids_by_queue_arn[queue.queue_arn]),

@@ -138,14 +138,17 @@ class MetricBudget(Struct):
     """Limit of the metrics that a scan may read from CloudWatch, which bills each of them."""
 
     # None means no limit.
-    most_metrics: int | None = None
-    asked_metrics: int = 0
+    maximum_metrics: int | None = None
+    asked_metric_count: int = 0
 
     def reserve_metrics(self, count: int) -> bool:
         """Take `count` metrics from the budget. Return False, and take none, if fewer are left."""
-        if self.most_metrics is not None and self.asked_metrics + count > self.most_metrics:
+        if (
+            self.maximum_metrics is not None
+            and self.asked_metric_count + count > self.maximum_metrics
+        ):
             return False
-        self.asked_metrics += count
+        self.asked_metric_count += count
         return True
 
 
@@ -303,7 +306,7 @@ class DryRun(Struct, frozen=True, dict=True):
                     action_by_finding[finding] = ExpectedAction(NO_DECISION_TEXT, why=str(error))
         return action_by_finding
 
-    def manages(self, finding: Finding) -> bool:
+    def is_queue_managed(self, finding: Finding) -> bool:
         """Return True if Mendq manages the finding's queue.
 
         Mendq also manages a DLQ that it made itself for a managed queue. If the case store cannot
@@ -516,8 +519,8 @@ class DryRun(Struct, frozen=True, dict=True):
             "findings": [
                 {**finding.document(), **asdict(action_by_finding[finding])} for finding in findings
             ],
-            "metrics_asked": self.budget.asked_metrics,
-            "dollars": round(METRIC_READ.cost(self.budget.asked_metrics), 4),
+            "metrics_asked": self.budget.asked_metric_count,
+            "dollars": round(METRIC_READ.cost(self.budget.asked_metric_count), 4),
             "metrics_an_hour": metrics_per_hour,
             "dollars_per_month": estimate_monthly_dollars(metrics_per_hour),
         }

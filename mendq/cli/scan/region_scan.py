@@ -88,8 +88,8 @@ class _ScanConsent(Consent):
     Unlike heal's settings, they include quarantines, because a scan changes nothing.
     """
 
-    def names(self, queue_name: str) -> bool:
-        return ANY_QUEUE_PATTERN in self.queues or super().names(queue_name)
+    def is_queue_named(self, queue_name: str) -> bool:
+        return ANY_QUEUE_PATTERN in self.queues or super().is_queue_named(queue_name)
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
@@ -134,11 +134,13 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """All queues that match the patterns, with quarantines, and queues whose mode is `off`."""
         scan_consent = _ScanConsent(queues=self.patterns)
         queue_listing = list_readable_queues(self._clients, self.account.account_id, scan_consent)
-        queues = tuple(queue for queue in queue_listing.queues if scan_consent.names(queue.name))
+        queues = tuple(
+            queue for queue in queue_listing.queues if scan_consent.is_queue_named(queue.name)
+        )
         arns_of_queues_tagged_off = tuple(
             queue_arn
             for queue_arn in queue_listing.arns_tagged_off
-            if scan_consent.names(parse_queue_arn(queue_arn).name)
+            if scan_consent.is_queue_named(parse_queue_arn(queue_arn).name)
         )
         return QueueListing(queues, queue_listing.error_by_pattern, arns_of_queues_tagged_off)
 
@@ -166,7 +168,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         queue_arns = (queue.queue_arn for queue in self._queue_listing.queues)
         return frozenset((*queue_arns, *self._queue_listing.arns_tagged_off))
 
-    def is_absent(self, queue_arn: str) -> bool:
+    def is_queue_absent(self, queue_arn: str) -> bool:
         """Return True if the list of all queues is complete and does not have this queue.
 
         Use it only with the default `patterns`, which list all queues. The answer saves a call to
@@ -213,7 +215,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         action_by_finding = dict[Finding, ExpectedAction]()
         if isinstance(self.stack_dry_run, DryRun):
             managed_findings = [
-                finding for finding in all_findings if self.stack_dry_run.manages(finding)
+                finding for finding in all_findings if self.stack_dry_run.is_queue_managed(finding)
             ]
             if managed_findings:
                 action_by_finding = self.stack_dry_run.decide_findings(managed_findings)
@@ -307,8 +309,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
             "queues": [queue.queue_arn for queue in self.queues],
             "not_seen": self.explain_unchecked(scan_result),
             "by_failed_calls_alone": SYMPTOMS_UNSEEN_BY_SCANS,
-            "metrics_asked": self.budget.asked_metrics,
-            "dollars": round(METRIC_READ.cost(self.budget.asked_metrics), 4),
+            "metrics_asked": self.budget.asked_metric_count,
+            "dollars": round(METRIC_READ.cost(self.budget.asked_metric_count), 4),
             "dollars_per_month": estimate_monthly_dollars(
                 self.count_metrics_per_hour(scan_result, action_by_finding)
             ),

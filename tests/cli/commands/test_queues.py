@@ -119,6 +119,8 @@ def test_queues_explains_the_mode_of_a_queue_by_settings_and_tag(
 ) -> None:
     consent = Consent(Mode.PROPOSE, Mode.OBSERVE, ("orders*",))
     tags = {} if tag is None else {"mendq": tag}
-    assert consent.why("orders-new", tags) == f"settings name it (orders*): propose{why}"
+    assert consent.explain_mode("orders-new", tags) == f"settings name it (orders*): propose{why}"
     assert consent.mode_of("orders-new", tags) is mode
-    assert consent.why("mail", {"mendq": "heal"}).startswith("no setting names it; its tag says")
+    assert consent.explain_mode("mail", {"mendq": "heal"}).startswith(
+        "no setting names it; its tag says"
+    )

@@ -103,9 +103,9 @@ def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs()
     now = datetime(2026, 1, 1, tzinfo=UTC)
     followed = FollowUpResult([])
     by_follow_up = _list_sent_metrics(lambda call: follow_up.send_metrics(call, followed, now))
-    by_probe = _list_sent_metrics(lambda call: call.count(BatchResult().count_by_metric())) | {
-        OwnMetric.PROBES_LOST
-    }
+    by_probe = _list_sent_metrics(
+        lambda call: call.send_counts(BatchResult().count_by_metric())
+    ) | {OwnMetric.PROBES_LOST}
     by_others = {
         deliver_report.DELIVERED_METRIC,
         deliver_report.NOT_DELIVERED_METRIC,
