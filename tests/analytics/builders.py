@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -33,10 +34,13 @@ _KINDS: dict[str, Any] = {
     "boolean": pa.bool_(),
 }
 _FAULTS = pa.list_(pa.struct([("reason", pa.string()), ("records", pa.int64())]))
-SCHEMAS = {
-    table: pa.schema([(name, _KINDS.get(kind, _FAULTS)) for name, kind in columns.items()])
-    for table, columns in COLUMN_TYPES_BY_TABLE.items()
-}
+
+
+def _make_schema(columns: Mapping[str, str]) -> pa.Schema:
+    return pa.schema([(name, _KINDS.get(kind, _FAULTS)) for name, kind in columns.items()])
+
+
+SCHEMAS = {table: _make_schema(columns) for table, columns in COLUMN_TYPES_BY_TABLE.items()}
 
 
 def copy_sample(name: str) -> dict[str, Any]:

@@ -36,7 +36,8 @@ def count_week() -> dict[str, Any]:
         make_file_row("b", bytes=5, records=0, reason="truncated"),
         make_file_row("c", bytes=7),
     ]
-    last_monday, stopped = date(2026, 11, 2), ("escalated", "11-10 09:00", "its consumer stopped")
+    last_monday = date(2026, 11, 2)
+    stopped = ("escalated", "11-10 09:00", "its consumer stopped")
     paging = make_timeline(
         ("proposed", "11-08 09:00", "old"),
         ("applied", "11-09 09:00"),

@@ -106,10 +106,11 @@ def load_cases(account: NightlyFolders) -> CaseFiles:
 
 
 def list_transition_numbers(found: CaseFiles) -> dict[str, list[int]]:
-    return {
-        timeline.newest_transition.case_id: [case.n for case in timeline.transitions]
-        for timeline in found.timelines
-    }
+    numbers = {}
+    for timeline in found.timelines:
+        case_id = timeline.newest_transition.case_id
+        numbers[case_id] = [transition.n for transition in timeline.transitions]
+    return numbers
 
 
 def test_case_with_a_recent_transition_is_read_from_its_first_transition_weeks_earlier(
@@ -322,7 +323,8 @@ def _process_transitions(*documents: object) -> None:
             sum_harmed_messages({timeline.newest_transition.case_id for timeline in found}, found),
         ]
     )
-    known, noon = CaseIndex.build(found, []), to_microseconds(NOON)
+    known = CaseIndex.build(found, [])
+    noon = to_microseconds(NOON)
     for timeline in found:
         burst: dict[str, Any] = {
             "queue_arn": timeline.newest_transition.queue_arn,

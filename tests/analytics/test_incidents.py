@@ -149,7 +149,8 @@ def make_reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> Data
 
 def test_failed_call_delivered_in_two_trail_files_is_counted_once(spark: SparkSession) -> None:
     """The file that is first by name wins, in whatever folder."""
-    late, early = make_reading(spark, "a/2.json.gz", {}, {}), make_reading(spark, "b/1.json.gz", {})
+    late = make_reading(spark, "a/2.json.gz", {}, {})
+    early = make_reading(spark, "b/1.json.gz", {})
     rows = select_failed_calls(late.union(early)).collect()
     assert sorted((row["event_id"], row["file"]) for row in rows) == [
         ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
@@ -266,7 +267,7 @@ SCANNED = {
 
 
 def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> None:
-    def scanned(name: str, **fields: Any) -> CaseTimeline:
+    def make_scan_timeline(name: str, **fields: Any) -> CaseTimeline:
         return make_timeline(
             ("applied", "11-10 09:00"),
             ("verified", "11-10 09:10"),
@@ -280,9 +281,11 @@ def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> N
         Burst(make_queue_arn("q"), VISIBILITY, 0, 2 * at_nine),
     ]
     bursts += [Burst(make_queue_arn("orders"), "other", at_nine, at_nine)]
-    alone = scanned("alone")
-    of_calls = scanned("calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3})
-    older = scanned("older", first_n=2)
+    alone = make_scan_timeline("alone")
+    of_calls = make_scan_timeline(
+        "calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3}
+    )
+    older = make_scan_timeline("older", first_n=2)
     (row,) = list_scan_incidents([alone, of_calls, older], bursts)
     assert row["first_failure"] == row["last_failure"] == at_nine
     assert (row["account"], row["region"], row["queue_arn"], row["symptom"]) == (
@@ -301,7 +304,7 @@ def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> N
     assert (row["notified"], row["urgent"]) == (True, True)
     assert set(row) == set(COLUMN_TYPES_BY_TABLE["incidents"])
     (again,), (other,) = (
-        list_scan_incidents([timeline], ()) for timeline in (alone, scanned("other"))
+        list_scan_incidents([timeline], ()) for timeline in (alone, make_scan_timeline("other"))
     )
     assert again["incident_id"] == row["incident_id"] != other["incident_id"]
     for joining in (Burst(*about, at_nine - 5, at_nine), Burst(*about, at_nine, at_nine + 5)):
@@ -311,7 +314,8 @@ def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> N
 def test_failed_calls_over_a_week_after_a_scan_opened_a_case_are_another_incident() -> None:
     grown = {**SCANNED["evidence"], "last_at": "2026-12-10T09:00:00Z"}
     long_open = make_timeline(("escalated", "11-10 09:00"), evidence=grown)
-    last_evidence, week = to_micros("10 09:00"), 7 * 86_400 * 1_000_000
+    last_evidence = to_micros("10 09:00")
+    week = 7 * 86_400 * 1_000_000
     for first, rows in ((last_evidence + week, 0), (last_evidence + week + 1, 1)):
         burst = Burst(make_queue_arn("orders"), VISIBILITY, first, first)
         assert len(list_scan_incidents([long_open], [burst])) == rows

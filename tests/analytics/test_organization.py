@@ -97,10 +97,8 @@ def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_abou
 ) -> None:
     waits = make_account_incident(WHOLE, 2, outcome="escalated", urgent=True, failed_calls=7)
     shared_bucket.put_week(WHOLE, make_account_incident(WHOLE, outcome="healed"), waits)
-    true, of_another = (
-        make_account_incident(LIAR, outcome="proposed"),
-        make_account_incident(WHOLE, 3, outcome="escalated"),
-    )
+    true = make_account_incident(LIAR, outcome="proposed")
+    of_another = make_account_incident(WHOLE, 3, outcome="escalated")
     elsewhere = make_account_incident(LIAR, 4) | {"region": "eu-west-1"}
     another_queue = make_account_incident(LIAR, 5, outcome="escalated") | {
         "queue_arn": waits["queue_arn"]

@@ -287,7 +287,8 @@ def test_to_do_list_has_the_ten_recommendations_with_most_incidents_for_any_inpu
     assert sum(task.queues for task in one) == len(every), "nothing is lost"
     incidents = make_incidents(*((task.queue_arn.rpartition(":")[2], 1, 2) for task in every))
     document = make_to_do_fields(every, incidents)
-    announced, left_out = document["do_this_week"], document["do_this_week_left_out"]
+    announced = document["do_this_week"]
+    left_out = document["do_this_week_left_out"]
     assert (len(announced), left_out) == (min(10, len(one)), max(0, len(one) - 10))
     counts = [(-task["incidents"], -task["failed_calls"]) for task in announced]
     assert counts == sorted(counts)

@@ -124,7 +124,8 @@ def test_both_readers_refuse_a_trail_file_above_the_same_number_of_json_containe
     odd = f'{{"eventSource":"{"[" * (1 + more)}"}}'
     text = f'{{"Records":[{record_text * ((MAXIMUM_JSON_CONTAINERS - 3) // 2)}{odd}]}}'
     assert text.count("[") + text.count("{") - MAXIMUM_JSON_CONTAINERS == more
-    native, written = make_file_reader()(compress(text)), read_file(compress(text))
+    native = make_file_reader()(compress(text))
+    written = read_file(compress(text))
     assert (native.reason, native.record_count) == (written.reason, written.record_count)
     assert (native.reason is None) is not bool(more)
 

@@ -99,7 +99,7 @@ def test_incidents_of_drills_probe_and_own_looks_are_counted_only_as_own_inciden
 
 
 def test_previous_week_counts_only_its_complete_nightly_runs() -> None:
-    before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
+    before = [MONDAY - timedelta(days=days_ago) for days_ago in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
     document = make_week_summary(dict.fromkeys(before[:5], ()), nightly_counts_by_day=reads)
@@ -148,12 +148,11 @@ def test_listed_incident_shows_the_shortened_reason_of_its_case() -> None:
         make_incident(3),
     ]
     rows[2] |= {"outcome": "not_seen", "case_id": None}
-    documents = [
-        make_week_summary({MONDAY: rows}, cases=case_files)
-        for case_files in (make_case_files(case), None)
-    ]
-    told, unasked = ([incident["reason"] for incident in made["cases"]] for made in documents)
-    assert (told, unasked) == (["", "r" * 997 + "...", ""], [""] * 3)
+    with_cases = make_week_summary({MONDAY: rows}, cases=make_case_files(case))
+    reasons = [incident["reason"] for incident in with_cases["cases"]]
+    assert reasons == ["", "r" * 997 + "...", ""]
+    without_cases = make_week_summary({MONDAY: rows})
+    assert [incident["reason"] for incident in without_cases["cases"]] == [""] * 3
 
 
 def test_week_lists_its_50_worst_incidents_first_and_counts_the_rest() -> None:

@@ -15,7 +15,7 @@ from analytics.cases import (
     CaseTimeline,
 )
 from analytics.week import WeekInput, make_summary
-from analytics.week_parts import MAXIMUM_ACCOUNTS_OR_REGIONS, MAXIMUM_SYMPTOMS, Row
+from analytics.week_parts import MAXIMUM_ACCOUNTS_OR_REGIONS, MAXIMUM_SYMPTOMS, Row, RowsByDay
 from analytics.weekly import to_json_bytes
 from mendq.model.failed_call import MAXIMUM_ERROR_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
 from mendq.model.state import State
@@ -36,7 +36,9 @@ from tests.analytics.week_builders import (
 
 # What takes most bytes in JSON: six for one character.
 DEAREST = "\x01"
-INCIDENTS, CASES, FILES = 12_000, 500, 3_000
+INCIDENTS = 12_000
+CASES = 500
+FILES = 3_000
 LONG_NAME = "n" * 75
 OUTCOMES = [HEALED_OUTCOME, APPROVED_OUTCOME, APPLIED_OUTCOME, NOT_SEEN_OUTCOME, *map(str, State)]
 
@@ -171,14 +173,18 @@ def test_summary_of_the_largest_week_counts_the_rows_that_its_lists_leave_out(
     )
 
 
+def _reverse_rows(table: RowsByDay) -> RowsByDay:
+    return {day: rows[::-1] for day, rows in [*table.items()][::-1]}
+
+
 def test_summary_has_the_same_bytes_for_rows_in_any_order(
     largest_week: WeekInput, summary_bytes: bytes
 ) -> None:
-    turned, files = (
-        {day: rows[::-1] for day, rows in [*table.items()][::-1]}
-        for table in (largest_week.incidents_by_day, largest_week.quality_by_day)
+    other = replace(
+        largest_week,
+        incidents_by_day=_reverse_rows(largest_week.incidents_by_day),
+        quality_by_day=_reverse_rows(largest_week.quality_by_day),
     )
-    other = replace(largest_week, incidents_by_day=turned, quality_by_day=files)
     assert to_json_bytes(make_summary(WEEK, other, MADE_AT)) == summary_bytes
 
 

@@ -114,18 +114,21 @@ def test_urgent_notifications_of_a_week_exclude_other_weeks_and_notifications_no
 
 
 def test_impact_sums_harmed_messages_of_cases_and_ignores_impossible_numbers() -> None:
-    def knows(case_id: str, messages: object) -> CaseTimeline:
+    def make_case_with_messages(case_id: str, messages: object) -> CaseTimeline:
         evidence = {"first_at": "2026-11-09T09:00:00Z", "last_at": "2026-11-09T09:00:00Z"}
         return make_timeline(("closed", "11-10 09:00"), case_id=case_id,
                     evidence={**evidence, "messages": messages})  # fmt: skip
 
     odd: list[Any] = [-1, True, 1.5, "7", None, 10**13, [3]]
     known = [
-        knows("a", {"delayed": 3, "dead": 0, "lost": odd[0]}),
-        knows("b", {"delayed": 4, "other": 9}),
-        knows("other week's", {"lost": 5}),
-        *(knows(f"odd {n}", {"handled_twice": number}) for n, number in enumerate(odd)),
-        *(knows(f"odd {n}", number) for n, number in enumerate(odd, len(odd))),
+        make_case_with_messages("a", {"delayed": 3, "dead": 0, "lost": odd[0]}),
+        make_case_with_messages("b", {"delayed": 4, "other": 9}),
+        make_case_with_messages("other week's", {"lost": 5}),
+        *(
+            make_case_with_messages(f"odd {n}", {"handled_twice": number})
+            for n, number in enumerate(odd)
+        ),
+        *(make_case_with_messages(f"odd {n}", number) for n, number in enumerate(odd, len(odd))),
     ]
     cases = {timeline.newest_transition.case_id for timeline in known} - {"other week's"}
     assert sum_harmed_messages({*cases, None, "unknown"}, known) == {
@@ -133,7 +136,8 @@ def test_impact_sums_harmed_messages_of_cases_and_ignores_impossible_numbers() -
     }  # fmt: skip
 
 
-PROPOSED, APPROVED = ("proposed", "11-10 09:00"), ("approved", "11-10 10:00")
+PROPOSED = ("proposed", "11-10 09:00")
+APPROVED = ("approved", "11-10 10:00")
 HELD = (("applied", "11-10 10:01"), ("verified", "11-10 11:00"), ("closed", "11-12 11:00"))
 
 
@@ -193,7 +197,9 @@ def make_failed_incident(day: int, minutes: int = 0, **fields: Any) -> dict[str,
 
 
 def compare_incidents(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
-    by_day = {day: [row for row in rows if row["first_failure"].date() == day] for day in days}
+    by_day = {}
+    for day in days:
+        by_day[day] = [row for row in rows if row["first_failure"].date() == day]
     return [[*comparison.values()][1:] for comparison in compare_fixed_and_untouched(rows, by_day)]
 
 

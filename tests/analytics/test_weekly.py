@@ -84,8 +84,8 @@ def test_weekly_summary_joins_tables_cases_and_nightly_counts_and_can_be_repeate
     partial = MONDAY - timedelta(days=28)
     for day in (partial, partial + timedelta(days=1)):
         put_nightly(account, day)
-    for back in range(15):
-        put_nightly_counts(account, replace(READ, day=MONDAY - timedelta(days=back)))
+    for days_ago in range(15):
+        put_nightly_counts(account, replace(READ, day=MONDAY - timedelta(days=days_ago)))
     put_nightly_counts(
         account, replace(READ, day=partial, made_at=datetime(2026, 10, 12, 2, tzinfo=UTC))
     )
@@ -152,7 +152,8 @@ def test_fix_of_months_ago_that_is_still_set_is_recommended_for_the_template(
 def test_backlog_of_a_waiting_case_comes_from_the_latest_readable_scan(
     account: NightlyFolders,
 ) -> None:
-    findings, odd = FolderStorage(str(account.folder / "findings")), {"backlog": -1}
+    findings = FolderStorage(str(account.folder / "findings"))
+    odd = {"backlog": -1}
     account.record_transitions(
         make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
     )

@@ -31,7 +31,8 @@ FLAGS = (
     "--remote-debugging-pipe",
 )
 # Chromium reads commands from 3 and answers on 4.
-_READS, _WRITES = 3, 4
+_READS = 3
+_WRITES = 4
 ANSWER_SECONDS = 60.0
 END_SECONDS = 10.0
 
@@ -40,7 +41,8 @@ class Chromium:
     """One page in one browser."""
 
     def __init__(self, commands: int, answers: int) -> None:
-        self._commands, self._answers = commands, answers
+        self._commands = commands
+        self._answers = answers
         self._buffer = b""
         self._last_id = 0
         self._session = ""

@@ -46,7 +46,9 @@ WEEKS = {
         *[payload for payload in PAYLOADS if payload.isprintable()], HOSTILE
     ),
 }
-CONTEXT, TABLET, PHONE = 1240, 768, 360
+CONTEXT = 1240
+TABLET = 768
+PHONE = 360
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => { each.open = true })"
 
 

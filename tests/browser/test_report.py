@@ -154,5 +154,7 @@ def _fills(pdf: bytes) -> set[str]:
     """The colours that a PDF fills shapes and messages with, as `#rrggbb`."""
     streams = re.findall(rb"FlateDecode.*?stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
     drawn = b"".join(zlib.decompressobj().decompress(stream) for stream in streams)
-    found = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg", drawn)
-    return {"#" + "".join(f"{round(255 * float(part)):02x}" for part in colour) for colour in found}
+    fills = set()
+    for colour in re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg", drawn):
+        fills.add("#" + "".join(f"{round(255 * float(part)):02x}" for part in colour))
+    return fills

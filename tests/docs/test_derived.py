@@ -48,7 +48,8 @@ def _list_derived_functions() -> Iterator[str]:
 
 
 def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
-    page, bounds = _read_page("redrive-stages.md"), Bounds()
+    page = _read_page("redrive-stages.md")
+    bounds = Bounds()
     for sentence in (
         f"**Canary.** {bounds.canary} messages",
         f"{bounds.growth} times what the one before has proven",

@@ -15,9 +15,8 @@ def _list_lookups() -> list[tuple[str, str]]:
 
 
 def test_resource_that_the_docs_look_up_by_name_exists_once_in_the_stack() -> None:
-    found = [
-        [name for name in template_of("default").all(kind) if name.startswith(start)]
-        for kind, start in _list_lookups()
-    ]
-    assert len(found) >= 2
-    assert [len(names) for names in found] == [1] * len(found)
+    lookups = _list_lookups()
+    assert len(lookups) >= 2
+    for kind, start in lookups:
+        names = [name for name in template_of("default").all(kind) if name.startswith(start)]
+        assert len(names) == 1, start

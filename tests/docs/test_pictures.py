@@ -65,7 +65,8 @@ def test_scale_curves_name_their_axes_and_first_limit_and_fit_a_phone() -> None:
 
 @pytest.mark.parametrize("curve", scale.curves(), ids=lambda curve: curve.of)
 def test_scale_curve_covers_all_its_limits_and_its_cost_never_falls(curve: scale.Curve) -> None:
-    first, last = curve.xs[0], curve.xs[-1]
+    first = curve.xs[0]
+    last = curve.xs[-1]
     assert first < min(curve.marks.values())
     assert max(curve.marks.values()) < last
     sums = [curve.dollars_at(x) for x in curve.xs]

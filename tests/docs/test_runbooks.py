@@ -26,7 +26,8 @@ from tests.source_files import ROOT
 
 PAGES = sorted({*RUNBOOKS.glob("*.md")} - {OVERVIEW})
 PARTS = ("Impact", "Do now", "Verify", "Undo", "Why")
-SCREEN, COLUMNS = 45, 100
+SCREEN = 45
+COLUMNS = 100
 # A complete command of `mendq`, `aws` or the shell.
 _TYPED = re.compile(r"^ *(?:mendq|aws|gunzip) .+$|`(?:mendq|aws) [^`]+`", re.MULTILINE)
 # The ceiling is asked of a visibility timeout that goes up, and this one goes down.
@@ -77,14 +78,20 @@ def _find_called_functions(function: object, seen: set[FunctionType]) -> set[Fun
             _find_called_functions(vars(function)[name], seen)
     if isinstance(function, FunctionType) and function not in seen:
         seen.add(function)
-        names = {name for code in _iterate_code(function.__code__) for name in code.co_names}
-        spaces = [function.__globals__]
-        spaces += [
-            vars(value) for value in map(spaces[0].get, names) if isinstance(value, ModuleType)
-        ]
-        for member in (space[name] for space in spaces for name in names & space.keys()):
+        for member in _list_named_members(function):
             _find_called_functions(member, seen)
     return seen
+
+
+def _list_named_members(function: FunctionType) -> Iterator[object]:
+    """Yield what the names in `function` mean in its module and in the modules that it imports."""
+    names = {name for code in _iterate_code(function.__code__) for name in code.co_names}
+    module = function.__globals__
+    imported = [module[name] for name in names & module.keys()]
+    spaces = [module, *(vars(value) for value in imported if isinstance(value, ModuleType))]
+    for space in spaces:
+        for name in names & space.keys():
+            yield space[name]
 
 
 def _iterate_code(code: CodeType) -> Iterator[CodeType]:

@@ -24,7 +24,9 @@ def test_every_docs_page_is_in_the_site_navigation_once() -> None:
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_content_of_a_list_item_in_the_docs_is_indented_by_four_spaces(page: Path) -> None:
     """Else the site takes it for text behind the list: Python-Markdown wants four."""
-    first, fenced, wrong = "", False, list[str]()
+    first = ""
+    fenced = False
+    wrong = list[str]()
     for line in page.read_text().splitlines():
         is_fence = line.lstrip().startswith("```")
         first = "" if is_fence or not line else first or line  # of the block that the line is in

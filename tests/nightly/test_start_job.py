@@ -47,7 +47,8 @@ REQUEST = json.loads(Path(__file__).with_name("start_job_run.json").read_text())
 
 def test_nightly_job_covers_yesterday_and_the_day_before_again() -> None:
     job = make_nightly_job(AT, ROOTS)
-    days, roots = ("--from", "2026-11-14", "--to", "2026-11-15"), ("--trail", "s3://trail")
+    days = ("--from", "2026-11-14", "--to", "2026-11-15")
+    roots = ("--trail", "s3://trail")
     assert job.arguments[:7] == ("backfill", *days, *roots)
     assert job.arguments[7:11] == ("--cases", "s3://cases", "--out", "s3://out")
     assert job.arguments[11:] == ("--account", "123456789012", "--region", "us-east-1")
@@ -82,7 +83,8 @@ def test_organization_week_job_gets_the_shared_bucket_and_the_expected_accounts(
 
 
 def test_job_client_token_is_valid_for_emr_and_equal_only_for_the_same_scheduled_time() -> None:
-    token, later = make_nightly_job(AT, ROOTS).make_client_token(AT), AT + timedelta(hours=1)
+    token = make_nightly_job(AT, ROOTS).make_client_token(AT)
+    later = AT + timedelta(hours=1)
     assert re.fullmatch(r"[A-Za-z0-9._-]{1,64}", token)
     assert token == make_nightly_job(AT, ROOTS).make_client_token(AT)
     assert make_nightly_job(later, ROOTS).make_client_token(later) != token

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
@@ -40,26 +42,34 @@ NAMED_BY_OTHERS = {"by_outcome", "by_symptom", "unknown_code", "habits"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d")
 
 
+@dataclass(frozen=True)
+class _Filler:
+    """Replaces texts by the next of `texts`, except dates and values of `retained` keys."""
+
+    texts: Iterator[str]
+    retained: frozenset[str]
+
+    def fill(self, value: object, name: str) -> Any:
+        if isinstance(value, dict) and name in NAMED_BY_OTHERS:
+            return {next(self.texts): self.fill(item, key) for key, item in value.items()}
+        if isinstance(value, dict):
+            return {key: self.fill(item, key) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.fill(item, name) for item in value]
+        is_text = isinstance(value, str) and not _TIME.match(value)
+        return next(self.texts) if is_text and name not in self.retained else value
+
+
 def fill_every_text(*texts: str, retained: frozenset[str] = DATES) -> Document:
     """A document with one of `texts` for every string but those under `retained` and times."""
-    theirs = cycle(texts)
-
-    def filled(value: object, name: str) -> Any:
-        if isinstance(value, dict):
-            is_theirs = name in NAMED_BY_OTHERS
-            return {
-                next(theirs) if is_theirs else key: filled(item, key) for key, item in value.items()
-            }
-        if isinstance(value, list):
-            return [filled(item, name) for item in value]
-        is_text = isinstance(value, str) and not _TIME.match(value)
-        return next(theirs) if is_text and name not in retained else value
-
+    filler = _Filler(cycle(texts), retained)
     document = make_busy_week()
     document["cases"][0] |= deepcopy(PICTURED)
     why = {"fix": "refused", "name_code": "unknown_code", "fix_caller": "count_only"}
     asked = (make_recommendation(kind, why=why.get(kind, "verified")) for kind in KINDS)
-    return {key: filled(part, key) for key, part in {**document, "do_this_week": [*asked]}.items()}
+    return {
+        key: filler.fill(part, key) for key, part in {**document, "do_this_week": [*asked]}.items()
+    }
 
 
 def make_hostile_weeks() -> st.SearchStrategy[Document]:

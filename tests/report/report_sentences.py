@@ -1,4 +1,4 @@
-"""What the report says of each week in the golden files `sentences/*.json`."""
+"""Sentences of the report for the weeks in the golden files `sentences/*.json`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class _Sections(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
         self.lines: dict[str, list[str]] = {}
-        self._part, self._text, self._quiet = "top", "", False
+        self._part = "top"
+        self._text = ""
+        self._quiet = False
         self.feed(html)
         self._end_line()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from copy import deepcopy
 
 import pytest
@@ -62,15 +63,16 @@ def test_timeline_picture_with_reversed_or_equal_times_stays_within_its_frame() 
 
 
 def test_hostile_texts_in_case_pictures_add_no_markup_to_the_page() -> None:
-    def of(text: str) -> Document:
+    def make_case(text: str) -> Document:
         points = [{**point, "state": text, "says": text} for point in PICTURED["timeline"]]
         spans = [{**need, "what": text} for need in PICTURED["visibility"]]
         return make_incident(timeline=points, visibility=spans)
 
-    hostile, tame = (
-        PageParts(make_page(make_summary([of(text) for text in texts])))
-        for texts in (PAYLOADS, ["tame"] * len(PAYLOADS))
-    )
+    def read_page(texts: Sequence[str]) -> PageParts:
+        return PageParts(make_page(make_summary([make_case(text) for text in texts])))
+
+    hostile = read_page(PAYLOADS)
+    tame = read_page(["tame"] * len(PAYLOADS))
     assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in tame.elements]
 
 

@@ -16,7 +16,8 @@ from tests.report.page_parts import PageParts
 from tests.report.weeks import HERE, make_busy_week, make_outgoing_report, make_queue_arn, make_week
 
 PNG = b"\x89PNG\r\n\x1a\n" * 9_000
-SENDER, RECIPIENT = "reports@example.com", "ada@example.com"
+SENDER = "reports@example.com"
+RECIPIENT = "ada@example.com"
 
 
 def _parse(made: bytes) -> EmailMessage:

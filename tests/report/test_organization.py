@@ -38,10 +38,8 @@ def test_organization_report_names_silent_late_and_unreliable_member_accounts() 
     found = read_document(make_organization_week()).organization
     assert found
     assert describe_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
-    said, liar = (
-        [remove_marks(sentence) for sentence in describe_incomplete(found)],
-        "team-0-prod (111111111111), eu-west-1",
-    )
+    said = [remove_marks(sentence) for sentence in describe_incomplete(found)]
+    liar = "team-0-prod (111111111111), eu-west-1"
     odd = "of another account, region or queue, or not as Mendq writes them"
     assert said == [
         f"team-2-prod ({make_member(2)['account']}), eu-west-1 reported nothing.",

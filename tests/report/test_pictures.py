@@ -75,10 +75,11 @@ def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: 
     ]
     assert [bar.get("fill") for bar in bars].count(look.series_colours[0]) == 2
     assert len(bars) == 3
-    picture, png = make_picture(chart), make_png(chart)
+    picture = make_picture(chart)
+    png = make_png(chart)
     assert picture.width >= size.width
     assert picture.height >= size.height
-    width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
+    width, height = (int.from_bytes(png[offset : offset + 4], "big") for offset in (16, 20))
     assert (width, height) == (2 * picture.width, 2 * picture.height), "a mail's has more pixels"
 
 

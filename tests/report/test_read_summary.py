@@ -120,7 +120,8 @@ def test_summary_with_a_wrong_value_is_refused_and_the_path_of_the_value_is_name
 def test_summary_with_a_list_longer_than_the_nightly_job_writes_is_refused(path: str) -> None:
     document = _make_full_document()
     place, last = _find(document, path)
-    whole, size = place[last], MOST[path] + 1
+    whole = place[last]
+    size = MOST[path] + 1
     one = next(iter(whole.values() if isinstance(whole, dict) else whole))
     place[last] = {f"{n}": one for n in range(size)} if isinstance(whole, dict) else [one] * size
     said = rf"{last}: Expected `(array|object)` of length <= {MOST[path]}$"

@@ -72,7 +72,8 @@ def _make_mail(story: Story) -> OutgoingReport:
 
 @pytest.mark.parametrize("name", SAID)
 def test_report_of_a_demo_story_counts_the_outcomes_of_its_cases(name: str) -> None:
-    story, (subject, first, reached) = STORIES[name], SAID[name]
+    story = STORIES[name]
+    (subject, first, reached) = SAID[name]
     mail = _make_mail(story)
     assert mail.subject == f"Mendq 2026-W46: {subject}"
     assert make_headline(mail.summary) == first

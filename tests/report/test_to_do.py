@@ -149,7 +149,8 @@ def test_texts_of_a_summary_never_become_a_command_link_or_script_in_the_to_do_l
     summary = read_document(
         make_week(do_this_week=[make_recommendation() | fields for fields in asked])
     )
-    html, mail = make_page(summary, HERE), OutgoingReport(summary, PLACE, HERE, "ada@example.com")
+    html = make_page(summary, HERE)
+    mail = OutgoingReport(summary, PLACE, HERE, "ada@example.com")
     elements = {tag for made in (html, mail.html) for tag, _ in PageParts(made).elements}
     assert not {"a", "script", "form", "iframe", "link"} & elements
     copied = re.findall(r'class="small">run</span> (.*?)</code>', html)

@@ -79,13 +79,13 @@ def test_counts_in_the_verdict_sentences_add_up_to_all_incidents(
 
 
 def test_headline_says_healed_before_anyone_was_paged_only_if_no_healed_incident_paged() -> None:
-    def said(urgent: int) -> str:
+    def read_headline(urgent: int) -> str:
         totals = {"failed_calls": 1, "queues": 1, "incidents": 3, "healed": 2}
         totals |= {"urgent": urgent, "notified": urgent}
         return make_headline(make_summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals))
 
-    assert said(2) == said(3) == "3 incidents, 2 healed."
-    assert said(1) == "3 incidents, 2 healed before anyone was paged."
+    assert read_headline(2) == read_headline(3) == "3 incidents, 2 healed."
+    assert read_headline(1) == "3 incidents, 2 healed before anyone was paged."
 
 
 def _count_healed(said: str, incidents: int) -> int:

@@ -98,16 +98,15 @@ def make_previous_weeks(
     nightly_runs: int = 7,
 ) -> list[Document]:  # fmt: skip
     """Weeks before this one, the last of `incidents` being last week's."""
-    sums = {"healed": healed, "notified": notified_count, "nightly_runs": nightly_runs}
+    sums: Document = {"healed": healed, "notified": notified_count, "nightly_runs": nightly_runs}
     sums |= {"healed_with_time": 0 if median_seconds is None else healed}
-    weeks = ({"incidents": count, "failed_calls": 10 * count} for count in incidents)
-    first = MONDAY - timedelta(days=7 * len(incidents))
-    return [
-        week_counts | sums | {"median_seconds_to_heal": median_seconds, "week": f"{monday:%G-W%V}"}
-        for week_counts, monday in zip(
-            weeks, (first + timedelta(days=7 * n) for n in range(9)), strict=False
-        )
-    ]
+    sums |= {"median_seconds_to_heal": median_seconds}
+    weeks = []
+    for weeks_ago, count in zip(range(len(incidents), 0, -1), incidents, strict=True):
+        monday = MONDAY - timedelta(weeks=weeks_ago)
+        counts = {"incidents": count, "failed_calls": 10 * count}
+        weeks.append({**counts, **sums, "week": f"{monday:%G-W%V}"})
+    return weeks
 
 
 def make_reached_a_person(*cases: Document, left_out: int = 0) -> Document:
@@ -130,9 +129,10 @@ def make_queue_days(cases: Rows) -> Document:
 
 
 def _group_by_day(cases: Rows) -> dict[date, Rows]:
-    return {
-        day: [case for case in cases if case["first_failure"].startswith(f"{day}")] for day in DAYS
-    }
+    by_day: dict[date, Rows] = {}
+    for day in DAYS:
+        by_day[day] = [case for case in cases if case["first_failure"].startswith(f"{day}")]
+    return by_day
 
 
 def make_week(cases: Rows = (), **changes: object) -> Document:
@@ -212,7 +212,9 @@ def make_organization_week(members: int = 40, **changes: Any) -> Document:
         for n, name in enumerate(("invoices", "exports"))
     ]
     sums = ("incidents", "failed_calls", "healed", "urgent", "waiting", "rows_left_out")
-    totals = {name: sum(member[name] for member in told) for name in (*sums, "files_unreadable")}
+    totals = {}
+    for name in (*sums, "files_unreadable"):
+        totals[name] = sum(member[name] for member in told)
     totals |= {"accounts": members, "silent": 1, "late": 1}
     file = "account=111111111111/region=eu-west-1/incidents/week=2026-W46/2026-11-10.parquet"
     unreadable = [{"file": file, "reason": "unreadable"}]
@@ -318,6 +320,7 @@ def make_largest_week() -> Document:
         make_notified_case(names[n % 20], reason=why, ended_at=end) for n, end in enumerate(ends)
     )
     symptoms = [f"unknown:A{n}" * 4 for n in range(32)]
+    seconds = [(10 + n * 97) ** 1.7 for n in range(200)]
     return make_week(
         cases,
         cases_left_out=9_950,
@@ -326,10 +329,7 @@ def make_largest_week() -> Document:
             for day in DAYS
             for n, symptom in enumerate(symptoms)
         ],
-        times_to_heal=[
-            make_times_to_heal(symptom, *((10 + n * 97) ** 1.7 for n in range(200)))
-            for symptom in symptoms
-        ],
+        times_to_heal=[make_times_to_heal(symptom, *seconds) for symptom in symptoms],
         reached_a_person=make_reached_a_person(*paged, left_out=350),
         do_this_week=[
             make_recommendation("fix", name, reason=why, why="refused") for name in names[:10]

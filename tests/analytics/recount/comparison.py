@@ -14,16 +14,16 @@ MOST_PRINCIPALS = 10
 
 
 def read_tables(out: Path) -> dict[str, dict[date, list[Row]]]:
-    """Each table's written days."""
-    return {
-        name: {
-            date.fromisoformat(path.parent.name.removeprefix("dt=")): pq.read_table(
-                path, partitioning=None
-            ).to_pylist()
-            for path in sorted((out / name).glob(f"dt=*/{name}.parquet"))
-        }
-        for name in ("incidents", "failed_calls")
-    }
+    """Return the rows of each table by day."""
+    return {name: _read_days(out, name) for name in ("incidents", "failed_calls")}
+
+
+def _read_days(out: Path, name: str) -> dict[date, list[Row]]:
+    days = {}
+    for path in sorted((out / name).glob(f"dt=*/{name}.parquet")):
+        day = date.fromisoformat(path.parent.name.removeprefix("dt="))
+        days[day] = pq.read_table(path, partitioning=None).to_pylist()
+    return days
 
 
 def list_disagreements(out: Path, counted: IncidentCount) -> list[str]:
@@ -53,7 +53,8 @@ def list_disagreements(out: Path, counted: IncidentCount) -> list[str]:
 def _plain(row: Row, counted: Row) -> Row:
     """A row as the count has it; of the principals any ten may be kept."""
     own = {name: _utc(value) for name, value in row.items() if name != "incident_id"}
-    kept, every = own["principals"], counted.get("principals", [])
+    kept = own["principals"]
+    every = counted.get("principals", [])
     if len(set(kept)) == len(kept) == min(len(every), MOST_PRINCIPALS) and set(kept) <= set(every):
         own["principals"] = every
     return {**own, "error_codes": sorted(own["error_codes"])}

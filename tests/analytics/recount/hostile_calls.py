@@ -41,7 +41,8 @@ def make_hostile_calls(
     """Bursts over all three days and over their ends, copies of calls, and noise."""
     published: list[Publication] = []
     for _ in range(bursts):
-        place, error = choose_place(random), random.choice(ERRORS)
+        place = choose_place(random)
+        error = random.choice(ERRORS)
         start = choose_start(random, first_day)
         for when in choose_times(random, start, random.choice([1, 1, 2, 3, 3, 5, 8, 20])):
             published += publish_call(

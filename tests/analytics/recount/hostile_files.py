@@ -21,12 +21,12 @@ def write_trail(
 ) -> int:
     """Every record into a file of its account, region and publish day; how many files there are."""
 
-    def of_file(each: Publication) -> tuple[str, str, str]:
+    def get_file_key(each: Publication) -> tuple[str, str, str]:
         return each.account, each.region, each.at.strftime("%Y/%m/%d")
 
-    ordered = sorted(published, key=lambda publication: (of_file(publication), publication.at))
+    ordered = sorted(published, key=lambda publication: (get_file_key(publication), publication.at))
     numbers = 0
-    for (account, region, day), group in groupby(ordered, key=of_file):
+    for (account, region, day), group in groupby(ordered, key=get_file_key):
         waiting = list(group)
         while waiting:
             taken = random.randrange(1, largest_file)

@@ -92,7 +92,8 @@ def make_key(call: FailedCall) -> Key:
 
 def make_incident_row(key: Key, burst: list[FailedCall], known: MendqRecords) -> Row:
     account, region, queue, symptom = key
-    first, last = burst[0].event_time, burst[-1].event_time
+    first = burst[0].event_time
+    last = burst[-1].event_time
     joined = [
         case
         for case in known.cases
@@ -122,7 +123,8 @@ def make_incident_row(key: Key, burst: list[FailedCall], known: MendqRecords) ->
 def joins_scan_case(keyed: tuple[Key, list[FailedCall]], case: Case) -> bool:
     """Whether a burst joins a scan's case, within seven days of its opening."""
     (_, _, *about), burst = keyed
-    first, last = burst[0].event_time, burst[-1].event_time
+    first = burst[0].event_time
+    last = burst[-1].event_time
     near = case.opened_at - AROUND, case.opened_at + AROUND
     spans = ((max(since, near[0]), min(until, near[1])) for since, until in case.evidence)
     overlap = any(since <= min(last, until) and first <= until for since, until in spans)
@@ -180,7 +182,8 @@ def is_evidence(call: FailedCall, symptom: str) -> bool:
     """Looking at a queue is no evidence of these, nor is a session's first minute of one."""
     if symptom not in OF_MESSAGES:
         return True
-    created, at = call.session_created_at, call.event_time
+    created = call.session_created_at
+    at = call.event_time
     is_new = created is not None and at - created <= timedelta(seconds=60)
     return call.event_name in TRAFFIC and not (symptom == "access_denied" and is_new)
 
@@ -190,7 +193,8 @@ def explain_unseen(
 ) -> str:
     """Why nothing opened a case though one might have been opened."""
     account, region, queue, symptom = key
-    first, last = burst[0].event_time, burst[-1].event_time
+    first = burst[0].event_time
+    last = burst[-1].event_time
     here = known.looks_at(account, region)
     seen = judge_management(known.scans, queue, first, last) if here else None
     if seen in {"not_managed", "not_tagged_in_time"}:
@@ -204,7 +208,8 @@ def explain_unseen(
 
 def was_open(case: Case, burst: list[FailedCall]) -> bool:
     """Opened at most 7 days before it or while it lasted, and not ended when it began."""
-    first, last = burst[0].event_time, burst[-1].event_time
+    first = burst[0].event_time
+    last = burst[-1].event_time
     has_not_ended = case.ended_at is None or case.ended_at >= first
     return first - AROUND <= case.opened_at <= last and has_not_ended
 

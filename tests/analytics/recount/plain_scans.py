@@ -45,10 +45,15 @@ def judge_management(
     after = [scan for scan in rounds if scan.whole and last <= scan.at <= last + NEAR]
     if not before or not after:
         return None
-    since, until = before[-1].at, after[0].at
+    since = before[-1].at
+    until = after[0].at
     if queue in before[-1].managed and queue in after[0].managed:
         return "managed"
-    if any(queue in scan.managed for scan in rounds if since <= scan.at <= until):
+    if _is_listed(queue, [scan for scan in rounds if since <= scan.at <= until]):
         return None
     later = [scan for scan in rounds if last < scan.at <= last + LATER]
-    return "not_tagged_in_time" if any(queue in scan.managed for scan in later) else "not_managed"
+    return "not_tagged_in_time" if _is_listed(queue, later) else "not_managed"
+
+
+def _is_listed(queue: str, scan_lists: list[ScanList]) -> bool:
+    return any(queue in scan.managed for scan in scan_lists)

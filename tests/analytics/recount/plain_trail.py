@@ -57,7 +57,8 @@ def read_records(content: bytes) -> list[Any]:
 
 def _inflate(content: bytes) -> bytes:
     """Decompress all complete gzip members, up to 50 MB."""
-    text, rest = b"", content
+    text = b""
+    rest = content
     while rest.startswith(b"\x1f\x8b") or not text:
         inflating = zlib.decompressobj(wbits=31)
         text += inflating.decompress(rest, LARGEST_BYTES + 1)

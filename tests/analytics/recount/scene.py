@@ -56,7 +56,8 @@ def write_scene(root: Path, seed: int, size: SceneSize) -> Scene:
     """Write one: the same seed and size write the same bytes."""
     random = Random(seed)  # noqa: S311 - the same hostile days again, no secret
     first_day = FIRST_DAYS[seed % len(FIRST_DAYS)]
-    trail, cases = root / "trail", root / "cases"
+    trail = root / "trail"
+    cases = root / "cases"
     calls = make_hostile_calls(random, first_day, size.bursts, size.chained)
     calls += write_cases(random, cases, first_day)
     files = write_trail(random, trail, calls, size.records_of_largest_file)
@@ -74,7 +75,8 @@ def list_queue_arns(calls: list[Publication]) -> list[str]:
 def write_odd_files(random: Random, trail: Path, first_day: date) -> int:
     """Write unreadable files, unusual but readable files, and files in neighbouring folders."""
     second = f"{first_day + timedelta(days=1):%Y/%m/%d}"
-    account, region = ACCOUNTS[0], REGIONS[0]
+    account = ACCOUNTS[0]
+    region = REGIONS[0]
 
     def text(queue: str) -> bytes:
         when = get_midnight(first_day) + timedelta(hours=random.randrange(25, 47))
