@@ -147,8 +147,17 @@ def replace_values(facts: Facts, **overrides: Any) -> Facts:
     Args:
         facts: The queue.
         overrides: New values by name. A name is a field of `Facts`, a count as `measurement` takes
-            it, or otherwise a queue attribute.
+            it, or otherwise a queue attribute, which begins with a capital letter.
+
+    Raises TypeError if a name is none of these: a mistyped name would leave the example as it was.
     """
+    unknown_names = [
+        name
+        for name in overrides
+        if name not in _FACT_FIELD_NAMES and name not in _COUNT_NAMES and not name[0].isupper()
+    ]
+    if unknown_names:
+        raise TypeError(f"no fact, count or queue attribute: {', '.join(unknown_names)}")
     new_facts = {name: value for name, value in overrides.items() if name in _FACT_FIELD_NAMES}
     new_counts = {name: value for name, value in overrides.items() if name in _COUNT_NAMES}
     new_attributes = {
