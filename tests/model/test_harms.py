@@ -232,7 +232,7 @@ def test_no_step_lists_the_symptom_it_fixes_as_its_own_harm() -> None:
     )
 
 
-PLACES = ("here", "symptoms_at_dlq", "symptoms_at_redrive_target")
+PLACES = ("symptoms_on_changed_queue", "symptoms_at_dlq", "symptoms_at_redrive_target")
 HARM_CASES = [
     (kind, place, symptom)
     for kind, harm in HARM_BY_STEP_CLASS.items()
