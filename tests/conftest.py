@@ -86,11 +86,11 @@ class _SharedProcesses(LoadFileScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         is_story = "/demo/test_demo.py::" in nodeid
-        return nodeid if is_story else _shared_by(str(super()._split_scope(nodeid)))
+        return nodeid if is_story else _find_shared_scope(str(super()._split_scope(nodeid)))
 
 
 @cache
-def _shared_by(file: str) -> str:
+def _find_shared_scope(file: str) -> str:
     """Return the name of what the file's tests share with other files, or the file."""
     if file.endswith("test_nightly_grants.py"):
         return "analytics"  # Spark

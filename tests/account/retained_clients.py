@@ -28,7 +28,7 @@ class _Retained:
         self._has_its_handlers = True
         for name in _REGISTERING:
             method = getattr(client.meta.events, name)
-            setattr(client.meta.events, name, partial(self._changed, method))
+            setattr(client.meta.events, name, partial(self._note_handler_change, method))
         _ = client.exceptions  # is made when somebody asks for it
         self._made = dict(vars(client))
 
@@ -36,7 +36,7 @@ class _Retained:
     def is_as_made(self) -> bool:
         return self._has_its_handlers and vars(self.client) == self._made
 
-    def _changed(self, method: Callable[..., None], *given: Any, **named: Any) -> None:
+    def _note_handler_change(self, method: Callable[..., None], *given: Any, **named: Any) -> None:
         self._has_its_handlers = False
         method(*given, **named)
 

@@ -14,10 +14,10 @@ import pytest
 
 from mendq.catalogue.fifo.stuck_group import is_oldest_message_stuck
 from mendq.model.metrics import Window, select_series, summarize_series
-from tests.prove.look_alikes import Played, Scene, between, burst, sends
-from tests.prove.simulated_queues import FAILS, HOUR, MINUTE, NOW, Message
+from tests.prove.look_alikes import LookAlike, SceneRun, between, burst, sends
+from tests.prove.simulated_queues import FAILS, HOUR, MINUTE, NOW, SimulatedMessage
 
-Scenario = Callable[[Played], object]
+Scenario = Callable[[SceneRun], object]
 NEVER = 1e9
 SERIES = select_series(["every queue", "FIFO"])
 
@@ -25,8 +25,8 @@ SERIES = select_series(["every queue", "FIFO"])
 def is_found(seed: int = 1, timeout: int = 30, every: float = 10, **scene: Any) -> bool:
     """Simulate five flowing groups that get a message every `every` seconds, and the scene."""
     given = {"work": between(0, 2), "workers": 80, "groups": 5, "dies_after": 0, **scene}
-    made = Scene(rate=5 / every, timeout=timeout, **given)
-    world = made.played("fifo", seed)
+    made = LookAlike(rate=5 / every, timeout=timeout, **given)
+    world = made.play("fifo", seed)
     world.run(world.end)
     (queue,) = world.queues
     points = {key: list(queue.series(series.metric)) for key, series in SERIES.items()}
@@ -38,7 +38,7 @@ def is_found(seed: int = 1, timeout: int = 30, every: float = 10, **scene: Any) 
 def make_stuck_group(since: float) -> Scenario:
     """Make a scenario in which a group's first message always fails and others wait behind it."""
 
-    def then(played: Played) -> None:
+    def then(played: SceneRun) -> None:
         played.world.at(since, partial(played.queue.send, "stuck", poison=True))
         sends(played, 1 / 30, since=since + 1, groups="stuck")
 
@@ -60,23 +60,23 @@ def test_fifo_group_with_a_failing_first_message_is_found_while_other_groups_flo
     assert not is_found(**{**scene, "then": lambda _: None}), "nothing is wrong without it"
 
 
-def _tried_twice(played: Played) -> None:
+def _tried_twice(played: SceneRun) -> None:
     burst(played, 500, 0.175, group="batch", work=2)
     usual = played.consumer.outcome
 
-    def outcome(message: Message) -> str | float:
+    def outcome(message: SimulatedMessage) -> str | float:
         first = message.group == "batch" and message.receives == 1
         return FAILS if first else usual(message)
 
     played.consumer.outcome = outcome
 
 
-def _two_bursts(played: Played) -> None:
+def _two_bursts(played: SceneRun) -> None:
     for name, hours in (("batch", 1 / 6), ("more", played.world.end / HOUR - 0.025)):
         burst(played, 5_000, hours, group=name, work=2)
 
 
-def _many_held(played: Played) -> None:
+def _many_held(played: SceneRun) -> None:
     for n in range(60):
         burst(played, 1, 0.25 + n / 500, group=f"held-{n}", work=20_000)
 
@@ -110,7 +110,7 @@ def test_only_one_failing_group_counts_as_blocked_and_several_as_a_failing_consu
 ) -> None:
     """If several groups fail, the consumer fails at all messages."""
 
-    def then(played: Played) -> None:
+    def then(played: SceneRun) -> None:
         for n in range(groups):
             burst(played, 10, 1 / 6, group=f"{n}", poison=True)
 

@@ -27,7 +27,7 @@ def render(name):
 
 
 @dataclass
-class World:
+class GoldenFolder:
     """A folder with two golden files and the code that computes them."""
 
     root: Path
@@ -60,11 +60,11 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GoldenFolder:
     (tmp_path / "made_up_golden_product.py").write_text(PRODUCT)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "golden").mkdir()
-    made = World(tmp_path, monkeypatch)
+    made = GoldenFolder(tmp_path, monkeypatch)
     for path, name in ((ORDERS, "ORDERS"), (EMAILS, "EMAILS")):
         (tmp_path / path).write_text(json.dumps(OLD))
         made.change(name, OLD)
@@ -75,12 +75,14 @@ def _with_reason(reason: str) -> dict[str, object]:
     return {"delay": {"reason": reason, "limit": 30}}
 
 
-def test_check_passes_if_every_file_is_current(world: World) -> None:
+def test_check_passes_if_every_file_is_current(world: GoldenFolder) -> None:
     assert world.run() == 0
     assert world.output == "golden files: 2 are current"
 
 
-def test_check_shows_old_and_new_sentence_and_command_if_a_sentence_changed(world: World) -> None:
+def test_check_shows_old_and_new_sentence_and_command_if_a_sentence_changed(
+    world: GoldenFolder,
+) -> None:
     world.change("ORDERS", _with_reason("the delay of 30 s is too long"))
     assert world.run() == 1
     lines = world.output.splitlines()
@@ -95,19 +97,21 @@ def test_check_shows_old_and_new_sentence_and_command_if_a_sentence_changed(worl
     assert EMAILS not in world.output
 
 
-def test_check_never_writes_a_file(world: World) -> None:
+def test_check_never_writes_a_file(world: GoldenFolder) -> None:
     world.change("ORDERS", _with_reason("it is too long"))
     world.run()
     assert world.read(ORDERS) == OLD
 
 
-def test_check_leaves_slow_file_to_its_test(world: World) -> None:
+def test_check_leaves_slow_file_to_its_test(world: GoldenFolder) -> None:
     slow = GoldenFile("golden/slow.json", "made_up_golden_product:missing", is_slow=True)
     assert main([], [*world.files, slow], world.root, world.said.append) == 0
     assert world.output == "golden files: 2 are current; `make test` compares golden/slow.json"
 
 
-def test_accept_writes_the_named_file_and_leaves_another_differing_file(world: World) -> None:
+def test_accept_writes_the_named_file_and_leaves_another_differing_file(
+    world: GoldenFolder,
+) -> None:
     new = _with_reason("it is too long")
     world.change("ORDERS", new)
     world.change("EMAILS", new)
@@ -121,13 +125,13 @@ def test_accept_writes_the_named_file_and_leaves_another_differing_file(world: W
     assert ORDERS not in world.output
 
 
-def test_accept_takes_an_absolute_path(world: World) -> None:
+def test_accept_takes_an_absolute_path(world: GoldenFolder) -> None:
     world.change("ORDERS", {})
     assert world.run("accept", str(world.root / ORDERS)) == 0
     assert world.read(ORDERS) == {}
 
 
-def test_accept_without_a_name_writes_nothing_and_says_what_to_type(world: World) -> None:
+def test_accept_without_a_name_writes_nothing_and_says_what_to_type(world: GoldenFolder) -> None:
     world.change("ORDERS", {})
     assert world.run("accept") == 2
     assert "Name the golden files to accept" in world.output
@@ -137,7 +141,7 @@ def test_accept_without_a_name_writes_nothing_and_says_what_to_type(world: World
 
 @pytest.mark.parametrize("name", ["golden/other.json", "golden/*.json", "golden", "all"])
 def test_accept_of_an_unknown_name_lists_the_known_files_and_writes_nothing(
-    world: World, name: str
+    world: GoldenFolder, name: str
 ) -> None:
     world.change("ORDERS", {})
     assert world.run("accept", ORDERS, name) == 2
@@ -146,7 +150,7 @@ def test_accept_of_an_unknown_name_lists_the_known_files_and_writes_nothing(
     assert world.read(ORDERS) == OLD
 
 
-def test_an_unknown_word_shows_the_usage(world: World) -> None:
+def test_an_unknown_word_shows_the_usage(world: GoldenFolder) -> None:
     assert world.run("update") == 2
     assert "python -m tests.golden accept FILE" in world.output
 

@@ -52,7 +52,7 @@ def _template(settings: str) -> Template:
     return template_with(ALONE[settings]) if settings in ALONE else template_of(settings)
 
 
-def known() -> Any:
+def describe_stack() -> Any:
     """What outsiders find and what stands behind it, without the digests of names."""
     found: dict[str, Any] = {
         settings: {
@@ -75,4 +75,4 @@ def known() -> Any:
 
 def render_stack() -> str:
     """Return the text of `stack.json` as the stack is now."""
-    return json.dumps(known(), indent=1, sort_keys=True) + "\n"
+    return json.dumps(describe_stack(), indent=1, sort_keys=True) + "\n"

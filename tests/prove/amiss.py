@@ -19,7 +19,7 @@ from tests.heal.operators import (
     roll_back,
     send_decision,
 )
-from tests.prove.openings import Turn, approved, call_of, delivered, queue, waiting_case
+from tests.prove.openings import Turn, approve_case, call_of, make_delivery, queue, waiting_case
 from tests.prove.world import World
 
 
@@ -39,7 +39,7 @@ def roll_back_of_a_persons_value(world: World) -> Turn:
     return turn
 
 
-def overruled(world: World) -> Turn:
+def overrule_fix(world: World) -> Turn:
     queue_arn = queue(world)
     fail_calls(world.account, queue_arn)
     world.account.later(minutes=10)
@@ -48,7 +48,7 @@ def overruled(world: World) -> Turn:
     return world.minute
 
 
-def closed(world: World) -> Turn:
+def close_case(world: World) -> Turn:
     queue_arn = queue(world, KmsMasterKeyId="alias/orders")
     fail_calls(world.account, queue_arn, **call_of("kms_key_unusable"))
     world.account.later(minutes=5)
@@ -91,7 +91,7 @@ def bucket_down(world: World) -> Turn:
         fail_calls(account, queue_arn, "observed")
     account.tag(queue_arn, mendq="heal")
     account.later(minutes=40)
-    deliver = delivered(world, queue_arn)
+    deliver = make_delivery(world, queue_arn)
     is_down = [True]
 
     def turn() -> bool:
@@ -114,7 +114,7 @@ def _died_at_its_write(world: World, act: Callable[[], object]) -> Turn:
 
 def fix_died(world: World) -> Turn:
     """Nobody else asks; a person's late word must not end the case."""
-    turn = _died_at_its_write(world, approved(world))
+    turn = _died_at_its_write(world, approve_case(world))
     assert (
         send_decision(world.account, "decline", load_newest_case(world.account).case_id)["error"]
         == "claimed"

@@ -19,7 +19,7 @@ from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK_READER, NATIVE_READER
 from tests.analytics.recount.comparison import list_disagreements, read_tables
 from tests.analytics.recount.plain_count import count_incidents
-from tests.analytics.recount.scene import Scene, SceneSize, write_scene
+from tests.analytics.recount.scene import RecountScene, SceneSize, write_scene
 from tests.prove.proof import Proof, Proving
 
 SEEDS = (1, 2, 3)
@@ -46,7 +46,7 @@ def prove(proving: Proving) -> None:
         for turn, seed in enumerate(SEEDS):
             proving.progress(turn / len(SEEDS))
             with tempfile.TemporaryDirectory(prefix="mendq-outsider-") as folder:
-                tally += _of_seed(proving, spark, Path(folder), seed)
+                tally += _compare_runs_of_seed(proving, spark, Path(folder), seed)
     finally:
         spark.stop()
     proving.figure("seeds", len(SEEDS))
@@ -54,7 +54,9 @@ def prove(proving: Proving) -> None:
         proving.figure(name, number)
 
 
-def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> Counter[str]:
+def _compare_runs_of_seed(
+    proving: Proving, spark: SparkSession, folder: Path, seed: int
+) -> Counter[str]:
     """How much was compared."""
     hostile = write_scene(folder, seed, LARGE)
     counted = count_incidents(hostile.trail, hostile.cases)
@@ -75,13 +77,17 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
         written.append(found)
         tally += Counter({f"rows_of_{t}": sum(map(len, found[t].values())) for t in found})
         tally["nightly_runs"] += len(runs)
-    proving.failures.extend(_of_one_place(spark, hostile, folder / "one place", tally))
+    proving.failures.extend(
+        _list_one_place_differences(spark, hostile, folder / "one place", tally)
+    )
     same = all(row == written[0] for row in written)
     proving.holds(f"seed {seed}: every order writes the same rows", whether=same)
     return tally
 
 
-def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter[str]) -> list[str]:
+def _list_one_place_differences(
+    spark: SparkSession, hostile: RecountScene, out: Path, tally: Counter[str]
+) -> list[str]:
     """What differs where a run is asked for one account and region of all that lie there."""
     home = AccountAndRegion("111122223333", "us-east-1")
     _run(
@@ -92,7 +98,7 @@ def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter
     return list_disagreements(out, counted)[:_SHOWN]
 
 
-def orders(hostile: Scene) -> dict[str, tuple[list[Days], Reader]]:
+def orders(hostile: RecountScene) -> dict[str, tuple[list[Days], Reader]]:
     """What the contract allows; the readers come to the same rows, on the driver or by Spark."""
     first, second, third = nights = [Days(day, day) for day in hostile.days]
     backfill = [first | third]
@@ -106,7 +112,7 @@ def orders(hostile: Scene) -> dict[str, tuple[list[Days], Reader]]:
 
 def _run(  # noqa: PLR0917 - a night's circumstances
     spark: SparkSession,
-    hostile: Scene,
+    hostile: RecountScene,
     out: Path,
     runs: list[Days],
     reader: Reader,

@@ -89,7 +89,7 @@ def ending_of(account: Account, queue_arn: str, *, over: bool) -> Ending:
         over=over,
         claimed=any("claim_owner" in item for item in case_store.values()),
         pages=Counter(_said_by_all(_timeless(json.dumps(page))) for page in pages),
-        unlisted=unlisted(cases),
+        unlisted=list_unknown_transitions(cases),
     )
 
 
@@ -102,7 +102,7 @@ def others_than(queue_arn: str, account: Account) -> Iterator[str]:
             yield other
 
 
-def unlisted(cases: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def list_unknown_transitions(cases: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     moved = ((case["from"], case["to"]) for case in cases)
     return tuple(
         f"{before} to {after}"

@@ -27,7 +27,16 @@ from mendq.scan.scan import Allowance, scan
 from tests.prove.look_alikes import HEALTHY, ILL
 from tests.prove.proof import Proof, Proving
 from tests.prove.scans import clients_of
-from tests.prove.simulated_queues import ACCOUNT, HOUR, NOISY, NOW, REGION, Queue, World, chance
+from tests.prove.simulated_queues import (
+    ACCOUNT,
+    HOUR,
+    NOISY,
+    NOW,
+    REGION,
+    SimulatedQueue,
+    SimulatedWorld,
+    chance,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "precision.md"
 MARKED = re.compile(r"(<!-- measured: [^>]+ -->\n).*?(<!-- end measured -->)", re.DOTALL)
@@ -49,10 +58,10 @@ INDISTINCT = frozenset(
 Asked = Mapping[str, Any]
 
 
-class Account:
+class MeasuredAccount:
     """Answers as SQS, Lambda and CloudWatch would of these worlds, below botocore's parsing."""
 
-    def __init__(self, worlds: Iterable[World]) -> None:
+    def __init__(self, worlds: Iterable[SimulatedWorld]) -> None:
         self.queues = {queue.name: queue for world in worlds for queue in world.queues}
         self.functions = {
             reader.function.name: (queue, reader.function)
@@ -70,13 +79,13 @@ class Account:
             "ListEventSourceMappings": self._mappings,
             "GetFunctionConfiguration": self._function,
             "GetFunctionConcurrency": lambda _: {},
-            "ListMetrics": self._listed,
+            "ListMetrics": self._list_metrics,
             "DescribeAlarms": lambda _: {"MetricAlarms": []},
             "GetMetricData": self._metrics,
         }
         return answers[operation](params)
 
-    def _listed(self, asked: Asked) -> dict[str, Any]:
+    def _list_metrics(self, asked: Asked) -> dict[str, Any]:
         fair = [queue.name for queue in self.queues.values() if queue.is_fair]
         shown = fair if asked["MetricName"] == NOISY else []
         return {
@@ -85,7 +94,7 @@ class Account:
             ]
         }
 
-    def _queue(self, asked: Asked) -> Queue:
+    def _queue(self, asked: Asked) -> SimulatedQueue:
         return self.queues[str(asked["QueueUrl"]).rpartition("/")[2]]
 
     def _sources(self, asked: Asked) -> dict[str, Any]:
@@ -144,12 +153,12 @@ class Account:
         return {"MetricDataResults": results}
 
 
-def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
+def scan_worlds(worlds: Sequence[SimulatedWorld], seconds_ago: float) -> ScanResult:
     """Run the product's scan over all queues and return its findings."""
     now = NOW - timedelta(seconds=seconds_ago)
     for world in worlds:
         world.run(world.end - seconds_ago)
-    clients = clients_of(Account(worlds).answer)
+    clients = clients_of(MeasuredAccount(worlds).answer)
     clients.__dict__["event_history_pace"] = CallRateLimit(None)
     no_cases = (frozenset, frozenset, lambda _queue_arns: ())
     paces = Paces(CallRateLimit(None), CallRateLimit(None), CallRateLimit(None))
@@ -168,7 +177,7 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
 
 
 @dataclass(frozen=True)
-class Heard:
+class ScanTally:
     """Findings by scene and seed over three scans, and the number of measured queues."""
 
     scanned: Mapping[tuple[str, int], Collection[str]]
@@ -184,7 +193,7 @@ class Heard:
             and symptom not in (*SCENES[name].ill, *SCENES[name].also)
         )
 
-    def missed(self, symptom: str) -> Counter[str]:
+    def count_misses(self, symptom: str) -> Counter[str]:
         return Counter(
             name
             for (name, _), said in self.scanned.items()
@@ -194,7 +203,7 @@ class Heard:
     def row(self, symptom: str) -> str:
         """A line of the table on the page."""
         ill = sum(symptom in SCENES[name].ill for name, _ in self.scanned)
-        found = ill - self.missed(symptom).total()
+        found = ill - self.count_misses(symptom).total()
         alike = sum(
             name in HEALTHY and symptom not in SCENES[name].also for name, _ in self.scanned
         )
@@ -213,7 +222,7 @@ class Heard:
         for symptom in MEASURED:
             for name, times in sorted(self.strays(symptom, SCENES).items()):
                 lines.append(f"- *{name}*: told of `{symptom}` in {times} of {self.seeds}")
-            for name, times in sorted(self.missed(symptom).items()):
+            for name, times in sorted(self.count_misses(symptom).items()):
                 lines.append(f"- *{name}*: `{symptom}` missed in {times} of {self.seeds}")
         return "\n".join([*lines, ""])
 
@@ -222,28 +231,30 @@ class Heard:
         return len({seed for _, seed in self.scanned})
 
 
-def listened(seeds: Sequence[int], progress: Callable[[float], None] = lambda _: None) -> Heard:
+def tally_scans(
+    seeds: Sequence[int], progress: Callable[[float], None] = lambda _: None
+) -> ScanTally:
     """Three rounds over every scene for each seed, within two hours."""
     said = dict[tuple[str, int], set[str]]()
     measured = 0
     for n, seed in enumerate(seeds):
-        worlds = {name: scene.played(name, seed) for name, scene in SCENES.items()}
+        worlds = {name: scene.play(name, seed) for name, scene in SCENES.items()}
         scene_of = {
             queue.arn: (name, seed) for name, world in worlds.items() for queue in world.queues
         }
         said |= {(name, seed): set() for name in SCENES}
         random = chance(f"{seed}")
         for seconds_ago in (random.uniform(HOUR, 2 * HOUR), random.uniform(60, HOUR), 0):
-            done = scanned(tuple(worlds.values()), seconds_ago)
+            done = scan_worlds(tuple(worlds.values()), seconds_ago)
             measured += done.measured
             for finding in done.findings:
                 said[scene_of[finding.queue_arn]].add(finding.symptom)
         progress((n + 1) / len(seeds))
-    return Heard(said, measured)
+    return ScanTally(said, measured)
 
 
-def false_alarms(proving: Proving) -> Heard:
-    heard = listened(SEEDS, proving.progress)
+def false_alarms(proving: Proving) -> ScanTally:
+    heard = tally_scans(SEEDS, proving.progress)
     for symptom in MEASURED:
         figures = [cell.strip() for cell in heard.row(symptom).split("|")[2:-1]]
         proving.figure(
@@ -271,12 +282,12 @@ def false_alarms(proving: Proving) -> Heard:
     return heard
 
 
-def page_says(heard: Heard, text: str) -> str:
+def page_says(heard: ScanTally, text: str) -> str:
     """The page with what was heard."""
     return MARKED.sub(lambda found: found[1] + heard.text() + found[2], text)
 
 
-def proved(proving: Proving) -> None:
+def prove_precision(proving: Proving) -> None:
     text = PAGE.read_text()
     says = page_says(false_alarms(proving), text) == text
     proving.holds("docs/precision.md says what was heard", whether=says)
@@ -286,9 +297,9 @@ FALSE_ALARMS = (
     Proof(
         "false_alarms",
         "A scan finds simulated queues that are ill, and tells of no healthy one that looks alike.",
-        proved,
+        prove_precision,
     ),
 )
 
 if __name__ == "__main__":
-    PAGE.write_text(page_says(listened(SEEDS), PAGE.read_text()))
+    PAGE.write_text(page_says(tally_scans(SEEDS), PAGE.read_text()))

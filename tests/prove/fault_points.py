@@ -55,7 +55,7 @@ class Struck:
 
 
 @dataclass(frozen=True)
-class Undisturbed:
+class UndisturbedLife:
     """One scene without a fault, and every point at which it can be struck."""
 
     ending: Ending
@@ -72,48 +72,48 @@ class Begun:
         self._turn = scene.begin(made)
         self._queue_arn = _queue_of(made)
 
-    def undisturbed(self) -> Undisturbed:
+    def live_undisturbed(self) -> UndisturbedLife:
         begun_as = ending_of(self._made.account, self._queue_arn, over=False)
-        counted, ending = self._lived([(kind, 0) for kind in (*KINDS, *BUSY_KINDS)])
+        counted, ending = self._live([(kind, 0) for kind in (*KINDS, *BUSY_KINDS)])
         points = ((counter.kind, n) for counter in counted for n in range(1, counter.calls + 1))
-        return Undisturbed(ending, begun_as, tuple(points))
+        return UndisturbedLife(ending, begun_as, tuple(points))
 
     def struck(self, *points: Point) -> Struck:
         """In a fork, so that the next one begins as this one did."""
-        calls, ending = _forked(partial(self._struck, points))
+        calls, ending = _run_in_fork(partial(self._struck, points))
         # The second of a pair need not come by: the first may have cut the way short.
         assert any(calls), f"nothing was struck in {self._scene.name} at {points}"
         return Struck(self._scene, points, calls, ending)
 
     def _struck(self, points: Sequence[Point]) -> tuple[tuple[str, ...], Ending]:
-        faults, ending = self._lived(points)
+        faults, ending = self._live(points)
         return tuple(fault.call for fault in faults), ending
 
-    def _lived(self, points: Sequence[Point]) -> tuple[list[AtCall], Ending]:
+    def _live(self, points: Sequence[Point]) -> tuple[list[AtCall], Ending]:
         made = self._made
         queue_arn = self._queue_arn
         faults: list[AtCall] = [
             fault_of(made.account, kind, strike_at) for kind, strike_at in points
         ]
         over = _come_again(made, queue_arn, self._scene, self._turn, faults)
-        over = _filed(made, faults) and over
+        over = _file_transitions(made, faults) and over
         for fault in faults:
             fault.leave()
         return faults, ending_of(made.account, queue_arn, over=over)
 
 
 @contextmanager
-def _begun(scene: Scene) -> Iterator[tuple[Undisturbed, Begun]]:
+def _begun(scene: Scene) -> Iterator[tuple[UndisturbedLife, Begun]]:
     """How it ends without a fault, and the scene at its beginning."""
     with world() as made:
-        undisturbed = Begun(scene, made).undisturbed()
+        undisturbed = Begun(scene, made).live_undisturbed()
     with world() as made:
         begun = Begun(scene, made)
         gc.freeze()  # a fork copies what its collector touches
         yield undisturbed, begun
 
 
-def _forked(live: Callable[[], T]) -> T:
+def _run_in_fork(live: Callable[[], T]) -> T:
     """Call the function in a fork of this process and return its result."""
     receiving, sending = os.pipe()
     if (pid := os.fork()) == 0:
@@ -134,7 +134,7 @@ def _forked(live: Callable[[], T]) -> T:
 
 
 @dataclass
-class Judged:
+class EndingCounts:
     """Statistics over many endings."""
 
     same: int = 0
@@ -145,7 +145,7 @@ class Judged:
     mistold: list[Struck] = field(default_factory=list)
     unlisted: set[str] = field(default_factory=set)
 
-    def add(self, struck: Struck, undisturbed: Undisturbed) -> None:
+    def add(self, struck: Struck, undisturbed: UndisturbedLife) -> None:
         ending = struck.ending
         wanted = undisturbed.ending
         differs = ending.differs_from(wanted)
@@ -169,7 +169,7 @@ def singly(
     kinds: Sequence[str] = (*KINDS, *BUSY_KINDS),
 ) -> None:
     """`share` of the points of each scene, evenly spread, of these kinds of faults."""
-    judged = Judged()
+    judged = EndingCounts()
     calls = 0
     points = 0
     lost_answers: Counter[str] = Counter()
@@ -193,12 +193,12 @@ def singly(
     _tell(proving, judged)
 
 
-def in_pairs(
+def strike_pairs(
     proving: Proving, pairs_a_scene: int = PAIRS_A_SCENE, scenes: Sequence[Scene] = SCENES
 ) -> None:
     """Try pairs of faults that are drawn from all of each scene; the same seed draws the same."""
     draw = random.Random(4 + proving.seed)  # noqa: S311 - an order, no secret
-    judged = Judged()
+    judged = EndingCounts()
     pairs = 0
     tried = 0
     for n, scene in enumerate(scenes):
@@ -231,7 +231,7 @@ def _come_again(
     return False
 
 
-def _filed(made: World, faults: Sequence[AtCall]) -> bool:
+def _file_transitions(made: World, faults: Sequence[AtCall]) -> bool:
     """follow_up files what is left, struck as the turns are; whether nothing is left.
 
     It looks at no case meanwhile: time that passes until it is filed would move one on.
@@ -239,20 +239,20 @@ def _filed(made: World, faults: Sequence[AtCall]) -> bool:
     for _ in range(TURNS + len(faults)):
         made.account.later(minutes=FILED_EVERY_MINUTES)
         with suppress(Killed), patch.object(OpenCases, "list_unsettled_cases", return_value=[]):
-            if made.minute() and not _unfiled(made, faults):
+            if made.minute() and not _has_unfiled_transitions(made, faults):
                 return True
     return False
 
 
-def _unfiled(made: World, faults: Sequence[AtCall]) -> bool:
+def _has_unfiled_transitions(made: World, faults: Sequence[AtCall]) -> bool:
     """Whether anything is, also where its next try is to come."""
-    with _unheard(faults):
+    with _without_strikes(faults):
         open_cases = make_context(made.account).open_cases
         return bool(open_cases.list_unfiled_transitions(made.account.now + A_DAY))
 
 
 @contextmanager
-def _unheard(faults: Sequence[AtCall]) -> Iterator[None]:
+def _without_strikes(faults: Sequence[AtCall]) -> Iterator[None]:
     """The faults do not hear a question of ours."""
     for fault in faults:
         fault.is_deaf = True
@@ -263,7 +263,7 @@ def _unheard(faults: Sequence[AtCall]) -> Iterator[None]:
 
 def _state_of(made: World, queue_arn: str, faults: Sequence[AtCall]) -> str:
     """As the case store says."""
-    with _unheard(faults):
+    with _without_strikes(faults):
         items = made.account.case_store_items()
     cases = (items[pk, sk] for pk, sk in items if pk == queue_arn and sk[:5] == "case#")
     return next((case["state"]["S"] for case in cases), "")
@@ -278,7 +278,7 @@ def _queue_of(made: World) -> str:
     return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{url.rpartition('/')[2]}"
 
 
-def _tell(proving: Proving, judged: Judged) -> None:
+def _tell(proving: Proving, judged: EndingCounts) -> None:
     proving.note(
         {
             "ended_the_same": judged.same,
@@ -318,7 +318,7 @@ FAULT_POINTS = (
     Proof(
         "faults_in_pairs",
         "Two faults in one such life change nothing of its end, or it ends overridden.",
-        partial(in_pairs, pairs_a_scene=3 * PAIRS_A_SCENE),
-        prove_quickly=partial(in_pairs, pairs_a_scene=QUICK_PAIRS_A_SCENE),
+        partial(strike_pairs, pairs_a_scene=3 * PAIRS_A_SCENE),
+        prove_quickly=partial(strike_pairs, pairs_a_scene=QUICK_PAIRS_A_SCENE),
     ),
 )

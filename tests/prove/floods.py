@@ -98,8 +98,10 @@ class _Noise:
             follow_up(make_context(self.account), OWNERS, lambda: 60)
 
 
-def _starved(proving: Proving, hours: int, callers: Sequence[str], within_minutes: float) -> None:
-    with moto_account() as account, quick_case_store(), proving.timed("wall_seconds"):
+def _prove_no_starvation(
+    proving: Proving, hours: int, callers: Sequence[str], within_minutes: float
+) -> None:
+    with moto_account() as account, quick_case_store(), proving.measure_seconds("wall_seconds"):
         account.settings = _without_mass_symptoms()
         account.now = BEGINS_AT.replace(minute=0)
         for name in REAL:
@@ -128,13 +130,13 @@ def _starved(proving: Proving, hours: int, callers: Sequence[str], within_minute
 
 
 def starved_by_one(proving: Proving) -> None:
-    _starved(proving, HOURS_OF_JUNK, ["stranger"], 0)
+    _prove_no_starvation(proving, HOURS_OF_JUNK, ["stranger"], 0)
 
 
 def starved_by_many(proving: Proving) -> None:
     """One for each notification of junk, and so more than an hour has notifications."""
     callers = [f"stranger-{n}" for n in range(JUNK_QUEUES_AN_HOUR * len(CODES))]
-    _starved(proving, 2, callers, TOLD_WITHIN_MINUTES)
+    _prove_no_starvation(proving, 2, callers, TOLD_WITHIN_MINUTES)
 
 
 NAMES_PER_SECOND = 125
@@ -175,14 +177,14 @@ class _Intake:
         while self.waiting:
             free_at = heapq.heappop(self.free_at)
             closes_at = max(free_at, self.waiting[0].visible_at) + BATCH_WINDOW_SECONDS
-            batch = list(self._taken(closes_at))
+            batch = list(self._take_messages(closes_at))
             if len(batch) == BATCH_MESSAGES:
                 closes_at = max(free_at, batch[-1].visible_at)
             ended_at = closes_at + self._invoke(batch, closes_at)
             heapq.heappush(self.free_at, ended_at)
             after_each(ended_at)
 
-    def _taken(self, until: float) -> Iterator[_Message]:
+    def _take_messages(self, until: float) -> Iterator[_Message]:
         for _ in range(BATCH_MESSAGES):
             if not self.waiting or self.waiting[0].visible_at > until:
                 return
@@ -249,7 +251,7 @@ def _flooded_lambda() -> Iterator[HealLambda]:
             yield lambda_
 
 
-def flooded(proving: Proving, minutes: float = MINUTES_OF_FLOOD) -> None:
+def prove_flood(proving: Proving, minutes: float = MINUTES_OF_FLOOD) -> None:
     seconds = int(minutes * 60)
     fails_at = {f"real-{n}": 20 + n * ((seconds - 93) // 3) for n in range(4)}
     enough_at = {queue: begins + 10 for queue, begins in fails_at.items()}
@@ -268,7 +270,7 @@ def flooded(proving: Proving, minutes: float = MINUTES_OF_FLOOD) -> None:
         messages = [*_flood(account, seconds), *_real(account, fails_at)]
         intake = _Intake(account, lambda_, messages)
         events = len(messages)
-        with proving.timed("wall_seconds"):
+        with proving.measure_seconds("wall_seconds"):
             intake.run(look)
         cases = {transition["queue_arn"] for transition in account.transitions()}
         pages = account.pages("urgent")
@@ -308,6 +310,6 @@ FLOODS = (
     Proof(
         "flood",
         "Beside 125 failed calls a second, each of another name, a queue is fixed in 15 s.",
-        flooded,
+        prove_flood,
     ),
 )

@@ -88,7 +88,7 @@ def _records(turn: int, seen: Observation) -> None:
     others = st.tuples(codes, st.sampled_from(EVENT_NAMES), st.text(max_size=1_200))
 
     def test(call: tuple[str, str, str], over: dict[str, Any]) -> None:
-        _try({**_dressed(*call), **over}, seen)
+        _try({**_make_record(*call), **over}, seen)
 
     _round(turn, test, st.sampled_from(_known_calls()) | others, fields)
 
@@ -96,7 +96,7 @@ def _records(turn: int, seen: Observation) -> None:
 def _mutants(turn: int, seen: Observation) -> None:
     """Bytes of good records with some of them turned, cut out or doubled."""
     dice = random.Random(turn)  # noqa: S311 - repeatable, no secret
-    good = [json.dumps(_dressed(*known_call)).encode() for known_call in _known_calls()]
+    good = [json.dumps(_make_record(*known_call)).encode() for known_call in _known_calls()]
     for _ in range(MUTANTS_A_ROUND):
         mutant = bytearray(dice.choice(good))
         for _ in range(dice.choice((1, 1, 1, 2, 4, 16))):
@@ -119,7 +119,7 @@ def _mutate(mutant: bytearray, dice: random.Random) -> None:
         mutant[at:at] = dice.choice((b'"', b"{", b"[", b"\\", b"\xff", b"\\ud800", b"1e999", b"88"))
 
 
-def _dressed(code: str, name: str, message: str) -> dict[str, Any]:
+def _make_record(code: str, name: str, message: str) -> dict[str, Any]:
     return make_record(errorCode=code, eventName=name, errorMessage=message)
 
 

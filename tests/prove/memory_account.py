@@ -89,7 +89,7 @@ def _holds(item: Item, asked: Asked, name: str = "ConditionExpression") -> bool:
     return bool(eval(_condition(asked[name]), _ASKED | known))  # noqa: S307
 
 
-def _updated(item: Item, asked: Asked) -> Item:
+def _apply_update(item: Item, asked: Asked) -> Item:
     changed = {**item, **asked["Key"]}
     values = asked.get("ExpressionAttributeValues", {})
     for verb, rest in _PARTS.findall(asked["UpdateExpression"]):
@@ -120,7 +120,7 @@ def method_of(operation: str) -> str:
     return re.sub(r"([A-Z])", r"_\1", operation).lower()
 
 
-class Refused(Exception):
+class RefusedCallError(Exception):
     """AWS's answer with this code, and what else it says."""
 
     def __init__(self, code: str, **more: Any) -> None:
@@ -176,7 +176,7 @@ class MemoryAccount:
         """Raise AttributeError for operations that are not implemented."""
         try:
             return SimpleNamespace(status_code=200), self.does(method_of(operation))(asked)
-        except Refused as refused:
+        except RefusedCallError as refused:
             return SimpleNamespace(status_code=400), refused.document
 
     def does(self, method: str) -> Callable[[Asked], Item]:
@@ -196,7 +196,7 @@ class MemoryAccount:
     def _queue(self, asked: Asked) -> tuple[dict[str, str], dict[str, str]]:
         name = str(asked["QueueUrl"]).rpartition("/")[2]
         if name not in self.queues:
-            raise Refused("AWS.SimpleQueueService.NonExistentQueue")
+            raise RefusedCallError("AWS.SimpleQueueService.NonExistentQueue")
         return self.queues[name]
 
     def _list_queue_tags(self, asked: Asked) -> Item:
@@ -232,7 +232,7 @@ class MemoryAccount:
         ]
         if any(failed):
             codes = [{"Code": "ConditionalCheckFailed" if reason else "None"} for reason in failed]
-            raise Refused("TransactionCanceledException", CancellationReasons=codes)
+            raise RefusedCallError("TransactionCanceledException", CancellationReasons=codes)
         for verb, request in parts:
             self._write(verb, request)
         return {}
@@ -241,12 +241,12 @@ class MemoryAccount:
         named = asked.get("Key", asked.get("Item"))
         assert named is not None
         if not _holds(item := self._item(named), asked):
-            raise Refused("ConditionalCheckFailedException")
+            raise RefusedCallError("ConditionalCheckFailedException")
         key = named["pk"]["S"], named["sk"]["S"]
         if verb == "Delete":
             self.items.pop(key, None)
         elif verb != "ConditionCheck":
-            self.items[key] = dict(asked["Item"]) if verb == "Put" else _updated(item, asked)
+            self.items[key] = dict(asked["Item"]) if verb == "Put" else _apply_update(item, asked)
         return {"Attributes": self.items.get(key, {})}
 
     def _update_item(self, asked: Asked) -> Item:

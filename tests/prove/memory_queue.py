@@ -33,7 +33,7 @@ class Message:
     receives: int = 0
     hidden_until: float = 0.0
 
-    def copied(self, now: float) -> Message:
+    def copy_unread(self, now: float) -> Message:
         """As a move task sends it: the same text, a new message."""
         return Message(self.body, now, self.attributes, self.group)
 
@@ -80,7 +80,7 @@ class MemoryQueue:
     def receive(self, most: int, now: float, seconds: float) -> list[Message]:
         """Each with a new handle; one that was received too often is moved on instead."""
         received: list[Message] = []
-        for message in self._offered(now):
+        for message in self._list_receivable(now):
             if self._is_dead(message):
                 self._bury(message, now)
                 continue
@@ -94,7 +94,7 @@ class MemoryQueue:
 
     def hide(self, handle: str, now: float, seconds: float) -> bool:
         """Whether it was in flight; any handle of it will do."""
-        message = self._held(handle, now)
+        message = self._find_by_handle(handle, now)
         if message is not None:
             message.hidden_until = now + seconds
         return message is not None
@@ -104,7 +104,7 @@ class MemoryQueue:
         message = self.messages.get(handle.partition("/")[0])
         if message is None:
             return True
-        if self.is_fifo and self._held(handle, now) is None:
+        if self.is_fifo and self._find_by_handle(handle, now) is None:
             return False
         if message.handle != handle:
             self.happened["deleted_by_an_old_handle"] += 1
@@ -131,7 +131,7 @@ class MemoryQueue:
             "ApproximateNumberOfMessagesDelayed": "0",
         }
 
-    def _offered(self, now: float) -> Iterator[Message]:
+    def _list_receivable(self, now: float) -> Iterator[Message]:
         if self.is_fifo:
             yield from self._heads(now)
             return
@@ -167,7 +167,7 @@ class MemoryQueue:
         self.dlq.messages[message.message_id] = message
         self.happened["died"] += 1
 
-    def _held(self, handle: str, now: float) -> Message | None:
+    def _find_by_handle(self, handle: str, now: float) -> Message | None:
         message = self.messages.get(handle.partition("/")[0])
         if message is None or message.hidden_until <= now:
             return None

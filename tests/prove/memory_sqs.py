@@ -9,7 +9,7 @@ from hashlib import md5
 from random import Random
 
 from tests.account.account import ACCOUNT, REGION
-from tests.prove.memory_account import ARNS, Asked, Refused
+from tests.prove.memory_account import ARNS, Asked, RefusedCallError
 from tests.prove.memory_account import Item as Answer
 from tests.prove.memory_queue import MemoryQueue, Message
 
@@ -60,14 +60,14 @@ class MemorySqs:
                 continue
             for message in queue.take_visible(int(seconds * task.per_second), self.now):
                 self.queues[message.source_arn.rpartition(":")[2]].put(
-                    message.copied(self.now), self.now
+                    message.copy_unread(self.now), self.now
                 )
                 self.happened["moved_by_others"] += 1
 
     def _queue(self, asked: Asked) -> MemoryQueue:
         name = str(asked["QueueUrl"]).rpartition("/")[2]
         if name not in self.queues:
-            raise Refused("AWS.SimpleQueueService.NonExistentQueue")
+            raise RefusedCallError("AWS.SimpleQueueService.NonExistentQueue")
         return self.queues[name]
 
     def _create_queue(self, asked: Asked) -> Answer:
@@ -105,10 +105,10 @@ class MemorySqs:
                 failed = {"Id": entry["Id"], "Code": "InternalError", "SenderFault": False}
                 answer["Failed"].append(failed)
                 continue
-            answer["Successful"].append(self._sent(entry, queue))
+            answer["Successful"].append(self._send_entry(entry, queue))
         return answer
 
-    def _sent(self, entry: Asked, queue: MemoryQueue) -> Answer:
+    def _send_entry(self, entry: Asked, queue: MemoryQueue) -> Answer:
         body = entry["MessageBody"]
         group = entry.get("MessageGroupId", "")
         message = Message(body, self.now, entry.get("MessageAttributes", {}), group)
@@ -120,13 +120,13 @@ class MemorySqs:
 
     def _delete_message(self, asked: Asked) -> Answer:
         if not self._queue(asked).delete(asked["ReceiptHandle"], self.now):
-            raise Refused("InvalidParameterValue")
+            raise RefusedCallError("InvalidParameterValue")
         return {}
 
     def _change_message_visibility(self, asked: Asked) -> Answer:
         seconds = asked["VisibilityTimeout"]
         if not self._queue(asked).hide(asked["ReceiptHandle"], self.now, seconds):
-            raise Refused("AWS.SimpleQueueService.MessageNotInflight")
+            raise RefusedCallError("AWS.SimpleQueueService.MessageNotInflight")
         return {}
 
     def _delete_message_batch(self, asked: Asked) -> Answer:
@@ -141,7 +141,7 @@ class MemorySqs:
             try:
                 does({**entry, "QueueUrl": asked["QueueUrl"]})
                 answer["Successful"].append({"Id": entry["Id"]})
-            except Refused as error:
+            except RefusedCallError as error:
                 answer["Failed"].append({"Id": entry["Id"], **error.document["Error"]})
         return answer
 

@@ -39,7 +39,7 @@ def queue(world: World, tag: str = "heal", **attributes: str) -> str:
     return queue_arn
 
 
-def delivered(world: World, queue_arn: str, **over: Any) -> Turn:
+def make_delivery(world: World, queue_arn: str, **over: Any) -> Turn:
     bodies = world.account.late_deletes(queue_arn, "1", "2", "3", **over)
     world.account.later(minutes=1)
     return partial(world.deliver, bodies)
@@ -66,7 +66,7 @@ def asked_of_owner(world: World) -> Turn:
     return turn
 
 
-def approved(world: World) -> Turn:
+def approve_case(world: World) -> Turn:
     approve(world, waiting_case(world))
     return asked_of_owner(world)
 

@@ -58,7 +58,7 @@ class Proving:
             self.failures.append(sentence)
 
     @contextmanager
-    def timed(self, name: str) -> Iterator[None]:
+    def measure_seconds(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
         yield
         self.figure(name, round(time.perf_counter() - started, 1))

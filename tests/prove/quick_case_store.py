@@ -34,16 +34,16 @@ def quick_case_store() -> Iterator[None]:
 
 
 def _transact_write_items(backend: Any, transact_items: list[dict[str, Any]]) -> None:
-    def backed_up(table: Any, _memo: dict[int, Any]) -> Any:
+    def copy_named_partitions(table: Any, _memo: dict[int, Any]) -> Any:
         retained = copy.copy(table)
-        retained.items = _apart(table.items, _named(table, transact_items))
+        retained.items = _apart(table.items, _list_partitions(table, transact_items))
         return retained
 
-    with patch.object(Table, "__deepcopy__", backed_up, create=True):
+    with patch.object(Table, "__deepcopy__", copy_named_partitions, create=True):
         _transact(backend, transact_items)
 
 
-def _named(table: Any, transact_items: list[dict[str, Any]]) -> set[DynamoType]:
+def _list_partitions(table: Any, transact_items: list[dict[str, Any]]) -> set[DynamoType]:
     """The partitions of this table that the transaction is about."""
     operations = [attribute for item in transact_items for attribute in item.values()]
     return {

@@ -36,7 +36,7 @@ from mendq.model.state import SILENT_DAYS
 from tests.account.account import make_settings
 from tests.account.faults import Killed
 from tests.heal.operators import OWNERS, make_context, roll_back, send_decision
-from tests.prove.endings import unlisted
+from tests.prove.endings import list_unknown_transitions
 from tests.prove.memory_account import FREEZE, MemoryAccount, memory_account
 from tests.prove.proof import Proof, Proving
 
@@ -82,7 +82,7 @@ class Frame:
 
 
 @dataclass
-class Known:
+class QueueFactsOfPeople:
     """Facts about the queue that people and the account know.
 
     `chain` are Mendq's writes that stand on one another, from the value that a person chose last.
@@ -114,7 +114,7 @@ class Race:
         self.account = world.account
         self.seen = seen
         self.random = Random(seed)  # noqa: S311
-        self.known = Known()
+        self.known = QueueFactsOfPeople()
         self.frames = list[Frame]()
         self.written: list[tuple[int, int]] = []
         self.approved = False
@@ -125,7 +125,7 @@ class Race:
         self.persons = 0
         self.is_quiet = False
         world.calls.answers = self._answer
-        world.invoke = self._invoked
+        world.invoke = self._answer_invoke
         tag = self.random.choice(("heal", "heal", "propose"))
         self.queue_arn = world.make(NAME, TEMPLATE_SECONDS, {"mendq": tag})
         self.account.later(minutes=5)
@@ -151,7 +151,7 @@ class Race:
         if not whether:
             self.faults.append(sentence)
 
-    def _heard(self, errors: Iterable[Exception]) -> None:
+    def _check_errors(self, errors: Iterable[Exception]) -> None:
         for error in errors:
             of_aws = isinstance(error, OF_AWS) and "Parameter validation" not in str(error)
             self._holds(f"{error!r} was raised", whether=of_aws)
@@ -180,7 +180,10 @@ class Race:
         )
         untold = Counter(self.written) - told
         self._holds(f"nobody was told of {dict(untold)}", whether=not untold)
-        self._holds(f"{unlisted(cases)} is no transition", whether=unlisted(cases) == ())
+        self._holds(
+            f"{list_unknown_transitions(cases)} is no transition",
+            whether=list_unknown_transitions(cases) == (),
+        )
         self.seen.update(f"became_{case['to']}" for case in cases)
 
     def _act(self, actor: str, strikes: int = 0) -> None:
@@ -201,7 +204,7 @@ class Race:
         except Killed:
             self.seen["processes_that_died"] += 1
         except Exception as error:  # noqa: BLE001
-            self._heard([error])
+            self._check_errors([error])
         finally:
             self.frames.pop()
 
@@ -218,24 +221,24 @@ class Race:
 
     def _twin(self) -> None:
         """The same events once more."""
-        self._heard(self.account.heal(dict(self.bodies)).error_by_message_id.values())
+        self._check_errors(self.account.heal(dict(self.bodies)).error_by_message_id.values())
 
     def _follow_up(self) -> None:
         followed = follow_up(make_context(self.account), OWNERS, lambda: 60)
-        self._heard(followed.errors.values())
+        self._check_errors(followed.errors.values())
         waiting = self.world.invoked
         self.world.invoked = []
         for request in waiting:
             self._asked = request
-            self._act("taken_up", strikes=self.random.randint(0, 1 - self.is_quiet))
+            self._act("take_up", strikes=self.random.randint(0, 1 - self.is_quiet))
 
-    def _taken_up(self) -> None:
+    def _take_up(self) -> None:
         continue_case(self._asked, self.account.run())
 
-    def _invoked(self, request: dict[str, str]) -> Mapping[str, Any]:
+    def _answer_invoke(self, request: dict[str, str]) -> Mapping[str, Any]:
         """Lambda answers whatever was raised, and whoever died."""
         answers: list[Mapping[str, Any]] = [{"errorMessage": "it died"}]
-        self.frames.append(Frame("taken_up", frozenset()))
+        self.frames.append(Frame("take_up", frozenset()))
         try:
             with self.world.calls.run():
                 answers.append(continue_case(request, self.account.run()).document())
@@ -296,7 +299,7 @@ class Race:
         self.account.later(seconds=61)
         seconds = self.random.choice((TEMPLATE_SECONDS, *PERSONS_SECONDS))
         self.world.make(NAME, seconds, self._tags())
-        self.known = Known()
+        self.known = QueueFactsOfPeople()
         self.written = []
         self.approved = False
 
@@ -312,7 +315,7 @@ class Race:
     def _answer(self, operation: str, asked: Mapping[str, Any]) -> Any:
         frame = self.frames[-1]
         if operation == "SetQueueAttributes" and self._stands() is not None:
-            self._written(frame, int(asked["Attributes"]["VisibilityTimeout"]))
+            self._check_write(frame, int(asked["Attributes"]["VisibilityTimeout"]))
         answer = self.world.answer(operation, asked)
         if operation == "GetQueueAttributes":
             frame.looked = self._stands()
@@ -323,7 +326,7 @@ class Race:
             frame.frozen_at_claim = FREEZE in self.world.items
         return answer
 
-    def _written(self, frame: Frame, after: int) -> None:
+    def _check_write(self, frame: Frame, after: int) -> None:
         """Mendq is about to write: what may not be true now?"""
         stands = self._stands()
         now = self.account.now
@@ -372,7 +375,7 @@ class Race:
 def racing() -> Iterator[Callable[[int], Counter[str]]]:
     """Run a race by its seed; what was seen in it. That raises AssertionError."""
 
-    def matched(call: Any) -> Any:
+    def match_twin(call: Any) -> Any:
         return (
             SYMPTOMS.get(call.event_name) if find_symptom_of(call) is OWN else find_symptom_of(call)
         )
@@ -382,7 +385,7 @@ def racing() -> Iterator[Callable[[int], Counter[str]]]:
         world.account.settings = make_settings(limits=LIMITS)
         stack.enter_context(patch("mendq.heal.batch.CATALOGUE", (*CATALOGUE, TWIN)))
         stack.enter_context(patch.dict(SYMPTOM_BY_NAME, {TWIN.name: TWIN}))
-        stack.enter_context(patch("mendq.heal.batch.find_symptom_of", matched))
+        stack.enter_context(patch("mendq.heal.batch.find_symptom_of", match_twin))
 
         def race(seed: int) -> Counter[str]:
             world.empty()

@@ -89,7 +89,7 @@ def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:
     for _ in range(MOST_MINUTES):
         made = len(world.calls)
         world.tick({at - made: kind} if at > made else None)
-        if world.lost or world.ended:
+        if world.lost_names or world.ended:
             break
         world.passes()
 
@@ -101,7 +101,7 @@ def _judge(world: RedrivenWorld, seen: Observation, announced: str) -> None:
     poison = {name for name in world.names if name.startswith("poison")}
     is_whole = (
         set(world.consumers.processed) == world.names - poison
-        and world.quarantined == poison
+        and world.quarantined_names == poison
         and not world.dead.messages
     )
     has_halted = world.ended is State.ESCALATED and world.sqs.into[world.source.name] <= _CANARIES

@@ -44,7 +44,7 @@ def fifo_moves(proving: Proving) -> None:
                     f"{name}: no run ends before its work": not happened["runs_killed"],
                     f"{name}: once a look is each received": happened["most_receives"]
                     <= happened["ticks"],
-                    f"{name}: each group keeps its order": _in_order(world),
+                    f"{name}: each group keeps its order": _keeps_order(world),
                 }
             )
             proving.progress(0.5 + 0.5 * (name == "pairs"))
@@ -53,26 +53,26 @@ def fifo_moves(proving: Proving) -> None:
 def strangers_stay(proving: Proving) -> None:
     """What an application parks is seen to be back, and what others wrote is nobody's mark."""
     with cloud() as here:
-        _parked(proving, here)
-        _inherited(proving, here, _forwarded(proving, here))
+        _prove_parked_messages(proving, here)
+        _prove_inherited_marks(proving, here, _forward_marks(proving, here))
         _others(proving, here)
 
 
-def _parked(proving: Proving, here: Cloud) -> None:
+def _prove_parked_messages(proving: Proving, here: Cloud) -> None:
     """A consumer that sends everything to the DLQ itself, the attributes with it."""
     world = _world(here, good=0, parked=PARKED)
     progress = _to_its_end(proving, "parked", world)
     halts = world.ended is State.ESCALATED and "came back" in progress.because
-    canary = progress.moved == world.mix.bounds.canary == len(world.quarantined)
+    canary = progress.moved == world.mix.bounds.canary == len(world.quarantined_names)
     proving.holding(
         {
             "parked: the canary batch sees that all came back": halts and canary,
-            "parked: none is lost": not world.lost,
+            "parked: none is lost": not world.lost_names,
         }
     )
 
 
-def _forwarded(proving: Proving, here: Cloud) -> list[Mapping[str, Any]]:
+def _forward_marks(proving: Proving, here: Cloud) -> list[Mapping[str, Any]]:
     """Redriven messages whose consumer sends each on with its attributes: those attributes."""
     world = _world(here, good=FORWARDED)
     _to_its_end(proving, "forwarded", world)
@@ -82,7 +82,7 @@ def _forwarded(proving: Proving, here: Cloud) -> list[Mapping[str, Any]]:
     return marks
 
 
-def _inherited(proving: Proving, here: Cloud, marks: list[Mapping[str, Any]]) -> None:
+def _prove_inherited_marks(proving: Proving, here: Cloud, marks: list[Mapping[str, Any]]) -> None:
     """Good messages that died in another queue, under marks that were never put on them."""
     world = _world(here, good=20, bounds=LATE)
     world.tick()
@@ -94,7 +94,7 @@ def _inherited(proving: Proving, here: Cloud, marks: list[Mapping[str, Any]]) ->
     _to_its_end(proving, "inherited", world)
     proving.holding(
         {
-            "inherited: nothing good is in quarantine": not world.quarantined,
+            "inherited: nothing good is in quarantine": not world.quarantined_names,
             "inherited: all are handled": set(world.consumers.processed) == world.names,
         }
     )
@@ -144,7 +144,7 @@ def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedrivePro
     figures: dict[str, int | str] = {
         "moved": progress.moved,
         "quarantined": progress.quarantined,
-        "lost": len(world.lost),
+        "lost": len(world.lost_names),
         "calls": len(world.calls),
         **{name: happened[name] for name in ("ticks", "most_receives", "runs_killed")},
         "ended": f"{world.ended or 'not at all'}",
@@ -153,7 +153,7 @@ def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedrivePro
     return progress
 
 
-def _in_order(world: RedrivenWorld) -> bool:
+def _keeps_order(world: RedrivenWorld) -> bool:
     """Return the messages by number, in their order in the queue."""
     groups = world.mix.groups
     handled = [int(body.rpartition(" ")[2]) for body in world.consumers.processed]

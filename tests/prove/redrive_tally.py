@@ -30,20 +30,20 @@ class Observation:
         counts["runs_of_fifo_queues"] += bool(mix.groups)
         counts["messages"] += len(world.names)
         counts["moves"] += world.moves
-        counts["lost"] += len(world.lost)
+        counts["lost"] += len(world.lost_names)
         counts["duplicates"] += world.duplicates
         counts["processed"] += len(world.consumers.processed)
         counts["processed_more_than_once"] += sum(
             times > 1 for times in world.consumers.processed.values()
         )
-        counts["quarantined"] += len(world.quarantined)
+        counts["quarantined"] += len(world.quarantined_names)
         counts["left_in_dlqs"] += len(world.dead.bodies)
         counts["calls"] += len(world.calls)
         counts.update(world.happened)
         counts.update(world.sqs.happened)
         counts[f"ended_{world.ended or 'taken_back'}"] += 1
-        if world.lost:
-            self.wrong.append(f"{announced}: lost {sorted(world.lost)[:3]}")
+        if world.lost_names:
+            self.wrong.append(f"{announced}: lost {sorted(world.lost_names)[:3]}")
 
     def claim(self, proving: Proving) -> None:
         moves_a_message = self.counts["moves"] / max(1, self.counts["messages"])

@@ -52,7 +52,7 @@ class Consumers:
         self.busy = [work for work in self.busy if work[0] > now]
         for done_at, message, handle, until in done:
             self.processed[message.body] += 1
-            self.forwarded.append(message.copied(now))
+            self.forwarded.append(message.copy_unread(now))
             if done_at < until:
                 self.queue.delete(handle, now if self.queue.is_fifo is False else done_at)
         while received := self.queue.receive(10, now, visibility):
@@ -72,7 +72,7 @@ class Consumers:
 
     def _park(self, message: Message, now: float) -> None:
         assert self.queue.dlq is not None
-        self.queue.dlq.put(message.copied(now), now)
+        self.queue.dlq.put(message.copy_unread(now), now)
         self.queue.delete(message.handle, now)
 
     def _share(self, body: str) -> float:

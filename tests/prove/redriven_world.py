@@ -74,9 +74,9 @@ class RedrivenWorld:
         unsteady = self.mix.unsteady
         self.sqs = cloud.sqs = MemorySqs(self.random, self._now, fails=unsteady / 4)
         ending = ".fifo" * bool(self.mix.groups)
-        self.dead = self._made(f"orders-dlq{ending}")
+        self.dead = self._make_queue(f"orders-dlq{ending}")
         policy = RedrivePolicy(self.dead.arn, self.mix.receives).text
-        self.source = self._made(f"orders{ending}", RedrivePolicy=policy)
+        self.source = self._make_queue(f"orders{ending}", RedrivePolicy=policy)
         self.source.dlq = self.dead
         self.source.most_receives = self.mix.receives
         for queue in (self.source, self.dead):
@@ -98,13 +98,13 @@ class RedrivenWorld:
             return run.open_store(RedriveStore).read_newest_progress(self.dead.arn)
 
     @property
-    def quarantined(self) -> set[str]:
+    def quarantined_names(self) -> set[str]:
         return set[str]().union(
             *(queue.bodies for name, queue in self.sqs.queues.items() if "-quarantine" in name)
         )
 
     @property
-    def lost(self) -> set[str]:
+    def lost_names(self) -> set[str]:
         found = set(self.consumers.processed)
         return self.names - found.union(*(queue.bodies for queue in self.sqs.queues.values()))
 
@@ -114,7 +114,7 @@ class RedrivenWorld:
         return self.sqs.into.total()
 
     @property
-    def sent_back(self) -> int:
+    def sent_back_count(self) -> int:
         return self.sqs.into[self.source.name]
 
     @property
@@ -125,16 +125,18 @@ class RedrivenWorld:
 
     def run(self) -> RedriveRun:
         run = make_run(self.cloud.account, self.mix.bounds)
-        before = self._waited
+        before = self._seconds_waited
         return structs.replace(run, remaining_seconds=lambda: self._remaining_since(before))
 
     @property
-    def _waited(self) -> int:
+    def _seconds_waited(self) -> int:
         return self.sqs.happened["empty_receives"]
 
     def _remaining_since(self, waited: int) -> float:
         taken = self.mix.call_seconds * len(self.cloud.calls.heard)
-        return LAMBDA_SECONDS - taken - (self._waited - waited) * bool(self.mix.call_seconds)
+        return (
+            LAMBDA_SECONDS - taken - (self._seconds_waited - waited) * bool(self.mix.call_seconds)
+        )
 
     def tick(self, strikes: Mapping[int, Strike] | None = None, **more: object) -> Outcome | None:
         """One call of the Lambda; None where it died or failed: the next minute calls again."""
@@ -205,7 +207,7 @@ class RedrivenWorld:
         self.names.add(body)
         self.source.put(Message(body, self._now, group="new" if self.mix.groups else ""), self._now)
 
-    def _made(self, name: str, **attributes: str) -> MemoryQueue:
+    def _make_queue(self, name: str, **attributes: str) -> MemoryQueue:
         visibility = str(self.mix.needed_seconds)
         queue = self.sqs.make(
             name, VisibilityTimeout=visibility, MessageRetentionPeriod="1209600", **attributes

@@ -23,7 +23,7 @@ QUICK_SHARE_OF_CALLS = 1 / 8
 CALLS_OF_A_TICK = 60
 
 
-def conserved(proving: Proving, messages: int = MESSAGES) -> None:
+def prove_conservation(proving: Proving, messages: int = MESSAGES) -> None:
     """Random mixes in bad weather, until there were so many messages."""
     seen = Observation()
     turn = 0
@@ -70,7 +70,7 @@ def _through(world: RedrivenWorld, drawn: Random, seen: Observation, announced: 
             break
         if drawn.random() > 0.05:
             world.tick(_strikes(world, drawn))
-        if world.lost:
+        if world.lost_names:
             break
         world.passes()
     world.cloud.thaw()
@@ -113,8 +113,8 @@ REDRIVES = (
     Proof(
         "redrive",
         "Every DLQ message is handled, in quarantine or still there, whatever happens on its way.",
-        partial(conserved, messages=5 * MESSAGES),
-        prove_quickly=conserved,
+        partial(prove_conservation, messages=5 * MESSAGES),
+        prove_quickly=prove_conservation,
     ),
     Proof(
         "redrive_faults",

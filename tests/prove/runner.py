@@ -20,7 +20,7 @@ from tests.prove.proof import Figure, Proof, Proving
 
 
 @dataclass(frozen=True)
-class Result:
+class ProofResult:
     """One proof, run."""
 
     name: str
@@ -49,7 +49,7 @@ def run(
     *,
     is_quick: bool = True,
     seed: int = 0,
-) -> list[Result]:
+) -> list[ProofResult]:
     """Run all proofs, each in a process of its own, also if some of them fail.
 
     One process more runs at once than there are processors, because the long tests mostly wait.
@@ -62,7 +62,7 @@ def run(
         is_quick: Whether only the quick part of each proof is run.
         seed: What proofs with random input begin with.
     """
-    found: dict[str, Result] = {}
+    found: dict[str, ProofResult] = {}
     together = [proof for proof in proofs if not proof.alone]
     for group in (together, *([proof] for proof in proofs if proof.alone)):
         with ProcessPoolExecutor(
@@ -80,7 +80,7 @@ def run(
     return [found[proof.name] for proof in proofs]
 
 
-def _prove(proof: Proof, *, is_quick: bool, seed: int) -> Result:
+def _prove(proof: Proof, *, is_quick: bool, seed: int) -> ProofResult:
     started = time.monotonic()
     proving = Proving(proof.name, seed)
     try:
@@ -91,10 +91,10 @@ def _prove(proof: Proof, *, is_quick: bool, seed: int) -> Result:
         proving.failures.append("it claims nothing")
     seconds = round(time.monotonic() - started, 1)
     figures, claims, failures = proving.figures, proving.claims, proving.failures
-    return Result(proof.name, proof.claim, seconds, figures, claims, failures)
+    return ProofResult(proof.name, proof.claim, seconds, figures, claims, failures)
 
 
-def tabulate(results: Iterable[Result], console: Console) -> None:
+def tabulate(results: Iterable[ProofResult], console: Console) -> None:
     """One row a figure, under the proof it bears."""
     table = Table("proof", "figure", title="What was proved", show_lines=False)
     table.add_column("value", overflow="fold", justify="right")
@@ -111,7 +111,7 @@ def tabulate(results: Iterable[Result], console: Console) -> None:
             console.print(said, highlight=False)
 
 
-def keep(results: Sequence[Result], path: Path) -> None:
+def keep(results: Sequence[ProofResult], path: Path) -> None:
     """The same, for machines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {

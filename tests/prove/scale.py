@@ -82,7 +82,7 @@ def units() -> Units:
 _OF_SQS = ("GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
 
 
-def measured(way: str, column: int = 0) -> float:
+def read_measurement(way: str, column: int = 0) -> float:
     """Seconds, or a number of calls, that docs/performance.md has of a way."""
     page = (ROOT / "docs" / "performance.md").read_text()
     found = re.search(rf"^\| {re.escape(way)} \| (.+) \|$", page, re.MULTILINE)
@@ -96,13 +96,13 @@ def measured(way: str, column: int = 0) -> float:
 
 def heal_seconds(way: str = "fixed queue") -> float:
     """What one queue takes a warm heal, with what AWS takes to answer."""
-    return measured(way) + measured(way, -1) * AWS_CALL_SECONDS
+    return read_measurement(way) + read_measurement(way, -1) * AWS_CALL_SECONDS
 
 
 def _night() -> tuple[float, float]:
     """The seconds of a nightly run: before the first record, and for each with one executor."""
-    many = measured("2,000,000 records in 200 files")
-    few = measured("200,000 records in 20 files")
+    many = read_measurement("2,000,000 records in 200 files")
+    few = read_measurement("200,000 records in 20 files")
     return EMR_START_SECONDS + few, (many - few) / 1_800_000
 
 
@@ -153,8 +153,8 @@ class Month(Struct, frozen=True):
     def failing(self) -> float:
         """One in a hundred calls fails: intake, heal and case store."""
         failed = FAILED_SHARE * self.events * DAYS_PER_MONTH
-        batch = measured("1,000 events of one queue") / 1_000 * failed
-        writes = prices.WRITE_UNIT.cost(measured("fixed queue", -1) * failed / 1_000)
+        batch = read_measurement("1,000 events of one queue") / 1_000 * failed
+        writes = prices.WRITE_UNIT.cost(read_measurement("fixed queue", -1) * failed / 1_000)
         spent = prices.SQS_REQUEST.cost(CALLS_OF_A_FAILURE * failed) + writes
         return spent + prices.LAMBDA_GB_SECOND.cost(batch / 2)
 
@@ -223,7 +223,9 @@ def number(name: str) -> str:
         "stacks": _most_stacks(),
         "heal_seconds": heal_seconds(),
         "healed_an_hour": MAXIMUM_CONCURRENCY * 3_600 / heal_seconds(),
-        "storm_a_second": MAXIMUM_CONCURRENCY * 10_000 / measured("10,000 events of one queue"),
+        "storm_a_second": MAXIMUM_CONCURRENCY
+        * 10_000
+        / read_measurement("10,000 events of one queue"),
     }[name]
     return f"{found:,.2f}" if isinstance(found, float) and found < 10 else f"{found:,.0f}"
 
@@ -286,7 +288,7 @@ def _arithmetic() -> Iterator[str]:
     )
 
 
-def of_queues() -> str:
+def render_queues() -> str:
     """One account and region."""
     rows = []
     for queues in QUEUES:
@@ -305,7 +307,7 @@ def of_queues() -> str:
     return make_table(f"{heads}|#suspects measured within the hour|#a month", rows)
 
 
-def of_accounts() -> str:
+def render_accounts() -> str:
     """With two regions each and as many queues in each as in the fleet, no call logged."""
     rows = []
     for accounts in ACCOUNTS:
@@ -326,7 +328,7 @@ def of_accounts() -> str:
     return make_table(heads, rows)
 
 
-def of_events() -> str:
+def render_events() -> str:
     """Logged in one account and region."""
     rows = []
     for events in EVENTS:

@@ -174,7 +174,7 @@ def may_be_harmed(name: str) -> bool:
     return _waits(n) or n % (100 // CONSUMERS_SHARE) == 0
 
 
-class _Answered:
+class _ScanAnswers:
     status_code = 200
 
 
@@ -185,8 +185,8 @@ def clients_of(answered: Callable[[str, Mapping[str, Any]], dict[str, Any]]) -> 
     def note(params: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
         context["asked"] = params
 
-    def answer(model: Any, context: dict[str, Any], **_: Any) -> tuple[_Answered, Any]:
-        return _Answered(), answered(model.name, context["asked"])
+    def answer(model: Any, context: dict[str, Any], **_: Any) -> tuple[_ScanAnswers, Any]:
+        return _ScanAnswers(), answered(model.name, context["asked"])
 
     for client in (clients.sqs, clients.functions, clients.cloudwatch, clients.tagging):
         events: Any = client.meta.events
@@ -249,7 +249,7 @@ class Rounds:
         return max(sqs, functions) + cloudwatch
 
 
-def scanned(proving: Proving, queues: int = QUEUES) -> None:
+def prove_scan(proving: Proving, queues: int = QUEUES) -> None:
     many = ManyQueues(queues)
     limits = Limits()
     rounds = Rounds(many)
@@ -261,7 +261,7 @@ def scanned(proving: Proving, queues: int = QUEUES) -> None:
         spent["metrics"] += metrics * fits
         return fits
 
-    with proving.timed("wall_seconds"):
+    with proving.measure_seconds("wall_seconds"):
         done = rounds.round(NOW, Allowance(may_measure=may_measure), proving.progress)
     seconds = rounds.seconds
     harmed = [may_be_harmed(measured_queue) for measured_queue in many.measured]
@@ -398,7 +398,7 @@ SCANS = (
     Proof(
         "scan",
         "Ten thousand queues are scanned in one run, and measured within the day's budget.",
-        scanned,
+        prove_scan,
     ),
     Proof(
         "recalled",

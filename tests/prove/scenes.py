@@ -22,10 +22,10 @@ from tests.prove.openings import (
     Scene,
     Turn,
     approve,
-    approved,
+    approve_case,
     asked_of_owner,
     call_of,
-    delivered,
+    make_delivery,
     queue,
     waiting_case,
 )
@@ -33,21 +33,21 @@ from tests.prove.world import World
 from tests.scan.scanner import Scanner
 
 
-def _fixed(world: World) -> Turn:
-    return delivered(world, queue(world))
+def _fix_queue(world: World) -> Turn:
+    return make_delivery(world, queue(world))
 
 
-def _proposed(world: World) -> Turn:
-    return delivered(world, queue(world, "propose"))
+def _propose_fix(world: World) -> Turn:
+    return make_delivery(world, queue(world, "propose"))
 
 
-def _refused(world: World) -> Turn:
+def _refuse_fix(world: World) -> Turn:
     """One and a half times its visibility timeout is more than the ceiling."""
-    return delivered(world, queue(world, VisibilityTimeout="800"))
+    return make_delivery(world, queue(world, VisibilityTimeout="800"))
 
 
 def _only_paged(world: World) -> Turn:
-    return delivered(
+    return make_delivery(
         world, queue(world, KmsMasterKeyId="alias/orders"), **call_of("kms_key_unusable")
     )
 
@@ -55,7 +55,7 @@ def _only_paged(world: World) -> Turn:
 def _pair(world: World) -> Turn:
     """Two attributes in one write."""
     world.account.settings = make_settings(autonomy={"fifo_throttled": Mode.HEAL})
-    return delivered(world, queue(world), **call_of("fifo_throttled"))
+    return make_delivery(world, queue(world), **call_of("fifo_throttled"))
 
 
 def _ineffective(world: World, **tags: str) -> None:
@@ -77,7 +77,7 @@ def _next_step(world: World) -> Turn:
     return asked_of_owner(world)
 
 
-def _verified(world: World) -> Turn:
+def _verify_fix(world: World) -> Turn:
     queue_arn = queue(world)
     fail_calls(world.account, queue_arn)
     world.account.later(minutes=20)
@@ -106,7 +106,7 @@ def _nobody_acted(world: World) -> Turn:
     return world.minute
 
 
-def _said(word: str) -> Callable[[World], Turn]:
+def _send_word(word: str) -> Callable[[World], Turn]:
     def begin(world: World) -> Turn:
         case_id = waiting_case(world)
         return lambda: bool(send_decision(world.account, word, case_id))
@@ -124,7 +124,7 @@ def _roll_back(world: World) -> Turn:
 DLQ = "dlq_missing"
 
 
-def _approved_to(world: World, symptom: str, queue_arn: str) -> None:
+def _approve_finding(world: World, symptom: str, queue_arn: str) -> None:
     """A scan found it and a person approved; nobody has carried it out."""
     world.find(queue_arn, symptom)
     world.account.later(minutes=5)
@@ -144,7 +144,7 @@ def _without_dlq(world: World) -> str:
 
 
 def _made_and_attached(world: World) -> Turn:
-    _approved_to(world, DLQ, _without_dlq(world))
+    _approve_finding(world, DLQ, _without_dlq(world))
     return asked_of_owner(world)
 
 
@@ -154,11 +154,11 @@ def _made_again(world: World) -> Turn:
     queue_arn = account.queue("orders", RedrivePolicy=RedrivePolicy(messages, 5).text)
     account.clients.sqs.delete_queue(QueueUrl=account.url(messages))
     account.later(days=1)
-    _approved_to(world, DLQ, queue_arn)
+    _approve_finding(world, DLQ, queue_arn)
     return asked_of_owner(world)
 
 
-def _detached(world: World) -> Turn:
+def _detach_dlq(world: World) -> Turn:
     turn = _made_and_attached(world)
     assert turn()
     world.account.later(minutes=5)
@@ -203,7 +203,7 @@ def _messages_of_a_fixed_cause(world: World) -> str:
 
 def _messages_taken_up(world: World) -> Turn:
     """What they are kept for is raised, and none is moved."""
-    _approved_to(world, "dlq_messages_waiting", _messages_of_a_fixed_cause(world))
+    _approve_finding(world, "dlq_messages_waiting", _messages_of_a_fixed_cause(world))
     return asked_of_owner(world)
 
 
@@ -211,10 +211,10 @@ SCENES = (
     *(
         Scene(f"heal, {name}", begin, goal, REDELIVERED_AFTER_MINUTES)
         for name, begin, goal in (
-            ("fixed", _fixed, "applied"),
+            ("fixed", _fix_queue, "applied"),
             ("two attributes at once", _pair, "applied"),
-            ("proposed", _proposed, "proposed"),
-            ("refused", _refused, "refused"),
+            ("proposed", _propose_fix, "proposed"),
+            ("refused", _refuse_fix, "refused"),
             ("only paged", _only_paged, "escalated"),
             ("fixed while the case bucket is down", amiss.bucket_down, "applied"),
         )
@@ -222,17 +222,17 @@ SCENES = (
     *(
         Scene(name, begin, goal, FOLLOWED_EVERY_MINUTES)
         for name, begin, goal in (
-            ("heal, taking up what was approved", approved, "applied"),
+            ("heal, taking up what was approved", approve_case, "applied"),
             ("heal, taking up what did not help", _next_step, "applied"),
             ("attach_dlq, a queue made and attached", _made_and_attached, "applied"),
             ("attach_dlq, a queue made again", _made_again, "applied"),
             ("restore_policy, a pinned policy put back", _put_back, "applied"),
             ("redrive, messages of a fixed cause taken up", _messages_taken_up, "applied"),
-            ("follow_up, verified and watched", _verified, "watching"),
+            ("follow_up, verified and watched", _verify_fix, "watching"),
             ("follow_up, ineffective, and heal's next step", _did_not_help, "applied"),
             ("follow_up, ineffective, and heal escalates", _no_step_left, "escalated"),
             ("follow_up, escalated", _nobody_acted, "escalated"),
-            ("follow_up, overridden", amiss.overruled, "overridden"),
+            ("follow_up, overridden", amiss.overrule_fix, "overridden"),
             ("follow_up, a fix that died at its write", amiss.fix_died, "applied"),
             ("follow_up, a rollback that died at its write", amiss.roll_back_died, "rolled_back"),
             ("approve, and the plan would be another", amiss.approved_too_late, "expired"),
@@ -241,12 +241,12 @@ SCENES = (
     *(
         Scene(name, begin, goal, ASKED_EVERY_MINUTES)
         for name, begin, goal in (
-            ("approve, and heal's write", _said("approve"), "applied"),
-            ("approve, declined", _said("decline"), "declined"),
-            ("approve, closed", amiss.closed, "closed"),
+            ("approve, and heal's write", _send_word("approve"), "applied"),
+            ("approve, declined", _send_word("decline"), "declined"),
+            ("approve, closed", amiss.close_case, "closed"),
             ("rollback", _roll_back, "rolled_back"),
             ("rollback, a person's value kept", amiss.roll_back_of_a_persons_value, "applied"),
-            ("rollback, a DLQ detached", _detached, "rolled_back"),
+            ("rollback, a DLQ detached", _detach_dlq, "rolled_back"),
         )
     ),
 )

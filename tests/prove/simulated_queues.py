@@ -60,14 +60,14 @@ def chance(seed: str) -> Random:
     return Random(seed)  # noqa: S311 - nothing is kept secret with it
 
 
-class World:
+class SimulatedWorld:
     """A clock, what happens when, and chance; it ends NOW."""
 
     def __init__(self, seed: str, hours: float = 8) -> None:
         self.random = chance(seed)
         self.now = 0.0
         self.end = hours * HOUR
-        self.queues: list[Queue] = []
+        self.queues: list[SimulatedQueue] = []
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self.order = count()
 
@@ -93,7 +93,7 @@ class World:
 
 
 @dataclass(eq=False, slots=True)
-class Message:
+class SimulatedMessage:
     """`work_seconds` None: as the consumer takes."""
 
     sent_at: float
@@ -109,14 +109,14 @@ class Message:
 
 
 @dataclass(eq=False)
-class Queue:
+class SimulatedQueue:
     """`receives` are maxReceiveCount; `moving` says that a message movement task runs."""
 
-    world: World
+    world: SimulatedWorld
     name: str
     visibility_seconds: int = 30
     receives: int = 0
-    dlq: Queue | None = None
+    dlq: SimulatedQueue | None = None
     retention_seconds: int = 345_600
     delay_seconds: int = 0
     wait_seconds: int = 20
@@ -128,10 +128,10 @@ class Queue:
     def __post_init__(self) -> None:
         self.is_fifo = self.name.endswith(".fifo")
         self.arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{self.name}"
-        self.present = dict[Message, None]()
+        self.present = dict[SimulatedMessage, None]()
         self.tally = Counter[str]()
         self.held = Counter[str]()
-        self._waiting = dict[str, list[tuple[float, int, Message]]]()
+        self._waiting = dict[str, list[tuple[float, int, SimulatedMessage]]]()
         self.noisy = set[str]()
         self.counted = defaultdict[str, Counter[int]](Counter)
         self.gauged = defaultdict[str, dict[int, float]](dict)
@@ -147,9 +147,9 @@ class Queue:
 
     def send(self, group: str = "", work: float | None = None, *, poison: bool = False) -> None:
         self.count(SENT)
-        self.arrive(Message(self.world.now, next(self.world.order), group, work, poison))
+        self.arrive(SimulatedMessage(self.world.now, next(self.world.order), group, work, poison))
 
-    def arrive(self, message: Message) -> None:
+    def arrive(self, message: SimulatedMessage) -> None:
         """However it came: what is moved here is not counted as sent."""
         message.arrived_at = self.world.now
         self.present[message] = None
@@ -161,14 +161,14 @@ class Queue:
         expires_at = message.sent_at + self.retention_seconds
         self.world.at(expires_at, partial(self.lose, message))
 
-    def _become(self, message: Message, state: str) -> None:
+    def _become(self, message: SimulatedMessage, state: str) -> None:
         self.tally[message.state] -= 1
         self.held[message.group] += (state == "in_flight") - (message.state == "in_flight")
         message.state = state
         self._changed_at = self.world.now
         self.tally[state] += 1
 
-    def _show(self, message: Message) -> None:
+    def _show(self, message: SimulatedMessage) -> None:
         if message.state == "gone":
             return
         self._become(message, "visible")
@@ -178,15 +178,15 @@ class Queue:
         for reader in self.readers:
             reader.pull()
 
-    def lose(self, message: Message) -> None:
+    def lose(self, message: SimulatedMessage) -> None:
         """It is deleted, expires, is purged or moved away."""
         if message.state != "gone":
             self._become(message, "gone")
             del self.present[message]
 
-    def receive(self, most: int, seconds: int | None = None) -> list[tuple[Message, int]]:
+    def receive(self, most: int, seconds: int | None = None) -> list[tuple[SimulatedMessage, int]]:
         """Messages with their receipt handles; what was received too often dies here."""
-        got = list[tuple[Message, int]]()
+        got = list[tuple[SimulatedMessage, int]]()
         if not self._waiting:
             return got
         for group in self._turns():
@@ -198,7 +198,9 @@ class Queue:
                 if self.dlq and message.receives >= self.receives:
                     self.lose(message)
                     sent_at = self.world.now if self.is_fifo else message.sent_at
-                    dead = Message(sent_at, message.order, message.group, message.work_seconds)
+                    dead = SimulatedMessage(
+                        sent_at, message.order, message.group, message.work_seconds
+                    )
                     self.dlq.arrive(dead)
                     continue
                 message.receives, message.handle = message.receives + 1, message.handle + 1
@@ -222,22 +224,22 @@ class Queue:
             return sorted(self._waiting, key=lambda e: (e in self.noisy, self._waiting[e][0][:2]))
         return list(self._waiting)
 
-    def _is_held(self, group: str, got: list[tuple[Message, int]]) -> bool:
+    def _is_held(self, group: str, got: list[tuple[SimulatedMessage, int]]) -> bool:
         """But by this very receive: one call may hand out several of a group."""
         return self.held[group] > sum(message.group == group for message, _ in got)
 
-    def hide(self, message: Message, handle: int, seconds: float) -> None:
+    def hide(self, message: SimulatedMessage, handle: int, seconds: float) -> None:
         """ChangeMessageVisibility, while it is in flight with that very handle."""
         if message.state == "in_flight" and handle == message.handle:
             message.hidden_until = self.world.now + seconds
             self.world.at(message.hidden_until, partial(self._hidden_long_enough, message, handle))
 
-    def _hidden_long_enough(self, message: Message, handle: int) -> None:
+    def _hidden_long_enough(self, message: SimulatedMessage, handle: int) -> None:
         is_over = self.world.now >= message.hidden_until
         if message.state == "in_flight" and handle == message.handle and is_over:
             self._show(message)
 
-    def delete(self, message: Message, handle: int) -> None:
+    def delete(self, message: SimulatedMessage, handle: int) -> None:
         is_held = message.state == "in_flight" and handle == message.handle
         if is_held or not self.is_fifo:
             self.count(DELETED)
@@ -321,7 +323,7 @@ class Queue:
 
 
 @dataclass(eq=False)
-class Function:
+class SimulatedFunction:
     """A Lambda function behind an event source mapping; `throttled` is a share by the time."""
 
     name: str
@@ -355,15 +357,17 @@ TWICE = "twice"
 class Consumer:
     """`outcome` of a message is one of the words, or after how many seconds it is given back."""
 
-    queue: Queue
+    queue: SimulatedQueue
     work: Callable[[], float]
     workers: Callable[[float], float]
-    outcome: Callable[[Message], str | float] = lambda message: FAILS if message.is_poison else DONE
+    outcome: Callable[[SimulatedMessage], str | float] = lambda message: (
+        FAILS if message.is_poison else DONE
+    )
     batch: int = 1
     receive_seconds: int | None = None
     heartbeats: bool = False
     poll_seconds: float = 20
-    function: Function | None = None
+    function: SimulatedFunction | None = None
     busy: int = 0
     release: int = 0
     down_until: float = 0
@@ -373,7 +377,7 @@ class Consumer:
         self.queue.readers.append(self)
         self.world.every(MINUTE, self._poll)
 
-    def deployed(self, at: float, takes_seconds: float = RESTART_SECONDS) -> None:
+    def deploy_at(self, at: float, takes_seconds: float = RESTART_SECONDS) -> None:
         """Whatever it holds then is left to the visibility timeout."""
 
         def restart() -> None:
@@ -402,7 +406,7 @@ class Consumer:
             self.busy -= 1
             self.pull()
 
-    def _next(self, got: list[tuple[Message, int]], release: int) -> None:
+    def _next(self, got: list[tuple[SimulatedMessage, int]], release: int) -> None:
         """One after the other."""
         if release != self.release:
             return
@@ -416,7 +420,7 @@ class Consumer:
         finish = partial(self._finish, got, release)
         self.world.at(self.world.now + max(seconds, 0.01), finish)
 
-    def _finish(self, got: list[tuple[Message, int]], release: int) -> None:
+    def _finish(self, got: list[tuple[SimulatedMessage, int]], release: int) -> None:
         if release != self.release:
             return
         (message, handle), *rest = got
@@ -430,7 +434,7 @@ class Consumer:
             self.queue.hide(message, handle, outcome)
         self._next(rest, release)
 
-    def _invoke(self, got: list[tuple[Message, int]], release: int) -> None:
+    def _invoke(self, got: list[tuple[SimulatedMessage, int]], release: int) -> None:
         """Lambda deletes what succeeded when the function has answered."""
         function = self.function
         now = self.world.now

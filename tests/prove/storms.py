@@ -50,7 +50,7 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
     queue_arn = account.queue(VisibilityTimeout="30")
     account.later(minutes=5)
     again = 0
-    with proving.timed("wall_seconds"), heal_lambda(account) as lambda_:
+    with proving.measure_seconds("wall_seconds"), heal_lambda(account) as lambda_:
         for bodies in batches(account, queue_arn, calls, seconds):
             again += len(lambda_.deliver(bodies))
             proving.progress(lambda_.invocations * BATCH_MESSAGES / calls)
@@ -80,7 +80,7 @@ def storm(proving: Proving, account: Account, calls: int, seconds: float) -> tup
     return lambda_, queue_arn
 
 
-def fixed(proving: Proving, calls: int = CALLS) -> None:
+def prove_storm(proving: Proving, calls: int = CALLS) -> None:
     with moto_account() as account:
         seconds = A_DAY_SECONDS * calls / CALLS
         lambda_, queue_arn = storm(proving, account, calls, seconds)
@@ -98,7 +98,7 @@ def fixed(proving: Proving, calls: int = CALLS) -> None:
         )
 
 
-def observed(proving: Proving, calls: int = CALLS) -> None:
+def prove_observed_storm(proving: Proving, calls: int = CALLS) -> None:
     with moto_account() as account:
         account.settings = make_settings(tag_may_raise_to=Mode.OBSERVE)
         seconds = A_DAY_SECONDS * calls / CALLS
@@ -124,13 +124,13 @@ STORMS = (
     Proof(
         "storm",
         "Failed calls about one queue, a million a day, are one write, told once.",
-        fixed,
-        prove_quickly=partial(fixed, calls=QUICK_CALLS),
+        prove_storm,
+        prove_quickly=partial(prove_storm, calls=QUICK_CALLS),
     ),
     Proof(
         "storm_observed",
         "In observe mode the same storm writes no queue and is told once a cooldown.",
-        observed,
-        prove_quickly=partial(observed, calls=QUICK_CALLS),
+        prove_observed_storm,
+        prove_quickly=partial(prove_observed_storm, calls=QUICK_CALLS),
     ),
 )

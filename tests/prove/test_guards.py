@@ -15,7 +15,7 @@ import pytest
 from coverage import CoverageData
 
 from tests.prove.guards.guard import PRODUCT, Guard, guards_in, guards_of_product
-from tests.prove.guards.nursery import Verdict
+from tests.prove.guards.nursery import GuardVerdict
 from tests.prove.guards.proof import Findings, find, judge, within
 from tests.prove.guards.recording import Recording
 from tests.prove.guards.removal import NotFoundError, Switch, with_removable
@@ -237,43 +237,43 @@ def test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_pa
     assert recording.tests_for(guard) == [here, near]
 
 
-def _judged(findings: Findings, *entries: Entry, guards: list[Guard] = GUARDS) -> list[str]:
+def _list_failures(findings: Findings, *entries: Entry, guards: list[Guard] = GUARDS) -> list[str]:
     proving = Proving()
     judge(proving, guards, findings, entries)
     return proving.failures
 
 
-def _noticed(*without: str) -> dict[str, Mapping[str, Any]]:
+def _make_answers(*without: str) -> dict[str, Mapping[str, Any]]:
     """Return the answers of a run in which each removal was noticed, except `without`."""
     return {
-        guard.name: {"verdict": Verdict.NOTICED, "tests": ["tests/x.py::test_a"]}
+        guard.name: {"verdict": GuardVerdict.NOTICED, "tests": ["tests/x.py::test_a"]}
         for guard in REFUSALS
         if guard.name not in without
     }
 
 
 def test_guard_gate_passes_if_every_guard_is_run_and_every_removal_noticed() -> None:
-    assert _judged(Findings(answers=_noticed())) == []
+    assert _list_failures(Findings(answers=_make_answers())) == []
 
 
 def test_guard_gate_names_guards_never_run_never_produced_or_removed_unnoticed() -> None:
     branch = "made_up.caught: except ValueError"
     unproduced = "made_up.plain: Refuse frozen"
     unnoticed = "made_up.listed: Ignore a"
-    answers = _noticed(unproduced)
-    answers[unnoticed] = {"verdict": Verdict.UNNOTICED, "tests": ["tests/x.py::test_a"]}
-    failures = _judged(Findings({branch, unproduced}, answers=answers))
+    answers = _make_answers(unproduced)
+    answers[unnoticed] = {"verdict": GuardVerdict.UNNOTICED, "tests": ["tests/x.py::test_a"]}
+    failures = _list_failures(Findings({branch, unproduced}, answers=answers))
     assert len(failures) == 3
     for name, words in ((branch, "runs"), (unproduced, "produces"), (unnoticed, "is removed")):
         assert any(name in failure and words in failure for failure in failures), failures
     entries = [Entry(name, "No test can reach it, because " * 2) for name in (branch, unnoticed)]
-    (left,) = _judged(Findings({branch, unproduced}, answers=answers), *entries)
+    (left,) = _list_failures(Findings({branch, unproduced}, answers=answers), *entries)
     assert unproduced in left
 
 
 def test_guard_gate_fails_if_a_removal_has_no_answer() -> None:
     name = "made_up.listed: Ignore b"
-    (failure,) = _judged(Findings(answers=_noticed(name)))
+    (failure,) = _list_failures(Findings(answers=_make_answers(name)))
     assert name in failure
 
 
@@ -383,10 +383,10 @@ def test_nursery_tells_noticed_unnoticed_and_endless_guard_removals_apart(
     assert (tmp_path / "results.json").exists(), done.stdout + done.stderr
     answers, fails_anyway = json.loads((tmp_path / "results.json").read_text())
     assert answers == {
-        "made_up.plain: Refuse frozen": [Verdict.NOTICED, frozen],
-        "made_up.listed: Ignore a": [Verdict.UNNOTICED],
-        "made_up.several: Retry claimed if first": [Verdict.UNNOTICED],
-        "made_up.branch: Refuse mass_symptom": [Verdict.OVERRAN],
+        "made_up.plain: Refuse frozen": [GuardVerdict.NOTICED, frozen],
+        "made_up.listed: Ignore a": [GuardVerdict.UNNOTICED],
+        "made_up.several: Retry claimed if first": [GuardVerdict.UNNOTICED],
+        "made_up.branch: Refuse mass_symptom": [GuardVerdict.OVERRAN],
     }
     assert fails_anyway == [failing]
     assert (tmp_path / "made_up.py").read_text() == SOURCE

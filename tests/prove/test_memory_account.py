@@ -53,17 +53,19 @@ def _life(account: Account, queue: str, case_id: Any) -> Iterator[Any]:
     yield account.visibility(queue)
 
 
-def _left(items: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]:
+def _list_items(items: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]:
     """The items, their sets in order and without tokens."""
     found = dict[tuple[str, str], str]()
     for key, item in items.items():
-        named = {name: {k: _ordered(v) for k, v in typed.items()} for name, typed in item.items()}
+        named = {
+            name: {k: _sort_value(v) for k, v in typed.items()} for name, typed in item.items()
+        }
         text = json.dumps(named, sort_keys=True)
         found[key] = _TOKENS.sub("token", _TIMES.sub(lambda at: at[0][:-2], text))
     return found
 
 
-def _ordered(value: Any) -> Any:
+def _sort_value(value: Any) -> Any:
     return sorted(value) if isinstance(value, list) else value
 
 
@@ -72,7 +74,7 @@ def test_memory_account_gives_the_same_answers_and_items_as_moto_for_a_whole_cas
         queue = theirs.account.queue(NAME, "propose", VisibilityTimeout="30")
         attributes = theirs.account.attributes(queue)
         lived = [*_life(theirs.account, queue, lambda: theirs.case_id(queue))]
-        left = _left(theirs.account.case_store_items())
+        left = _list_items(theirs.account.case_store_items())
     with memory_account(MemoryAccount) as ours:
         account = ours.account
         ours.invoke = lambda request: continue_case(request, account.run()).document()
@@ -84,7 +86,7 @@ def test_memory_account_gives_the_same_answers_and_items_as_moto_for_a_whole_cas
             return str(next(found))
 
         assert [*_life(account, queue, case_id)] == lived
-        assert _left(ours.items) == left
+        assert _list_items(ours.items) == left
 
 
 def test_memory_account_write_whose_condition_fails_changes_no_item() -> None:

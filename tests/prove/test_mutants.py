@@ -13,7 +13,7 @@ from tests.prove.mutants.mutant import (
     ROOT,
     NotApplicableError,
     Selection,
-    mutated,
+    compile_mutant,
     mutated_source,
     path_of,
 )
@@ -26,7 +26,7 @@ from tests.prove.proof import Proving
 def test_every_mutant_quotes_existing_code_and_names_existing_tests(selection: Selection) -> None:
     for mutant in selection.mutants:
         try:
-            mutated(mutant)
+            compile_mutant(mutant)
         except NotApplicableError as fault:
             pytest.fail(
                 f"{fault}. A mutant in tests/prove/mutants/*.yaml quotes code of {mutant.module} "

@@ -23,7 +23,7 @@ from tests.prove.mutate.equivalents import (
     load_equivalents,
 )
 from tests.prove.mutate.nursery import Job, Outcome, Verdict
-from tests.prove.mutate.operators import Mutation, Operator, apply_mutation, list_mutations
+from tests.prove.mutate.operators import Mutation, MutationOperator, apply_mutation, list_mutations
 from tests.prove.mutate.proof import judge
 from tests.prove.mutate.report import (
     Judgement,
@@ -39,7 +39,7 @@ MODULE = "mendq.model.made_up"
 FUNCTION = "def f(a, b):\n{}\n"
 
 
-def _mutated(body: str, operator: Operator) -> list[str]:
+def _mutate_body(body: str, operator: MutationOperator) -> list[str]:
     """Return the mutated bodies of a function for one kind of fault."""
     indented = "\n".join(f"    {line}" for line in body.splitlines())
     source = FUNCTION.format(indented)
@@ -56,49 +56,51 @@ def _mutated(body: str, operator: Operator) -> list[str]:
 @pytest.mark.parametrize(
     ("operator", "body", "expected"),
     [
-        (Operator.COMPARISON, "return a < b", ["return (a >= b)"]),
-        (Operator.COMPARISON, "return a is b", ["return (a is not b)"]),
-        (Operator.COMPARISON, "return a not in b", ["return (a in b)"]),
-        (Operator.BOUNDARY, "return a < b", ["return (a <= b)"]),
-        (Operator.BOUNDARY, "return a >= b", ["return (a > b)"]),
-        (Operator.BOUNDARY, "return a == b", []),
-        (Operator.BOUNDARY, "return a + 15", ["return a + 16"]),
-        (Operator.BOUNDARY, "return True", []),
+        (MutationOperator.COMPARISON, "return a < b", ["return (a >= b)"]),
+        (MutationOperator.COMPARISON, "return a is b", ["return (a is not b)"]),
+        (MutationOperator.COMPARISON, "return a not in b", ["return (a in b)"]),
+        (MutationOperator.BOUNDARY, "return a < b", ["return (a <= b)"]),
+        (MutationOperator.BOUNDARY, "return a >= b", ["return (a > b)"]),
+        (MutationOperator.BOUNDARY, "return a == b", []),
+        (MutationOperator.BOUNDARY, "return a + 15", ["return a + 16"]),
+        (MutationOperator.BOUNDARY, "return True", []),
         (
-            Operator.BOUNDARY,
+            MutationOperator.BOUNDARY,
             "return a < b <= a.c",
             ["return (a <= b <= a.c)", "return (a < b < a.c)"],
         ),
-        (Operator.LOGIC, "return a and b", ["return (a or b)"]),
-        (Operator.LOGIC, "return not a", ["return a"]),
-        (Operator.RETURN_VALUE, "return a", ["return None"]),
-        (Operator.RETURN_VALUE, "return True", ["return False"]),
-        (Operator.RETURN_VALUE, "return None", []),
-        (Operator.RETURN_VALUE, "return", []),
-        (Operator.STATEMENT, "a.send(b)", ["pass"]),
-        (Operator.STATEMENT, "a.b = 1", ["pass"]),
-        (Operator.STATEMENT, "a += 1", ["pass"]),
-        (Operator.STATEMENT, "c = 1", []),
-        (Operator.STATEMENT, "_LOG.warning(a)", []),
-        (Operator.GUARD, "if a:\n    return", ["if a and False:\n    return"]),
-        (Operator.GUARD, "if a:\n    raise b", ["if a and False:\n    raise b"]),
-        (Operator.GUARD, "if a:\n    return\nelse:\n    b()", []),
-        (Operator.GUARD, "if a:\n    b()", []),
+        (MutationOperator.LOGIC, "return a and b", ["return (a or b)"]),
+        (MutationOperator.LOGIC, "return not a", ["return a"]),
+        (MutationOperator.RETURN_VALUE, "return a", ["return None"]),
+        (MutationOperator.RETURN_VALUE, "return True", ["return False"]),
+        (MutationOperator.RETURN_VALUE, "return None", []),
+        (MutationOperator.RETURN_VALUE, "return", []),
+        (MutationOperator.STATEMENT, "a.send(b)", ["pass"]),
+        (MutationOperator.STATEMENT, "a.b = 1", ["pass"]),
+        (MutationOperator.STATEMENT, "a += 1", ["pass"]),
+        (MutationOperator.STATEMENT, "c = 1", []),
+        (MutationOperator.STATEMENT, "_LOG.warning(a)", []),
+        (MutationOperator.GUARD, "if a:\n    return", ["if a and False:\n    return"]),
+        (MutationOperator.GUARD, "if a:\n    raise b", ["if a and False:\n    raise b"]),
+        (MutationOperator.GUARD, "if a:\n    return\nelse:\n    b()", []),
+        (MutationOperator.GUARD, "if a:\n    b()", []),
         (
-            Operator.EXCEPTION,
+            MutationOperator.EXCEPTION,
             "try:\n    a()\nexcept ValueError:\n    b()\n    raise",
             ["try:\n    a()\nexcept ValueError:\n    pass"],
         ),
-        (Operator.EXCEPTION, "try:\n    a()\nexcept ValueError:\n    pass", []),
-        (Operator.ARGUMENTS, "return f(a, b, 1)", ["return f(b, a, 1)"]),
-        (Operator.ARGUMENTS, "return f(a, a)", []),
-        (Operator.ARGUMENTS, "return f(a, key=b)", []),
-        (Operator.ARGUMENTS, "return f(*a, b)", []),
-        (Operator.ARGUMENTS, "return min(a, b)", []),
+        (MutationOperator.EXCEPTION, "try:\n    a()\nexcept ValueError:\n    pass", []),
+        (MutationOperator.ARGUMENTS, "return f(a, b, 1)", ["return f(b, a, 1)"]),
+        (MutationOperator.ARGUMENTS, "return f(a, a)", []),
+        (MutationOperator.ARGUMENTS, "return f(a, key=b)", []),
+        (MutationOperator.ARGUMENTS, "return f(*a, b)", []),
+        (MutationOperator.ARGUMENTS, "return min(a, b)", []),
     ],
 )
-def test_operator_makes_these_faults(operator: Operator, body: str, expected: list[str]) -> None:
-    assert _mutated(body, operator) == expected
+def test_operator_makes_these_faults(
+    operator: MutationOperator, body: str, expected: list[str]
+) -> None:
+    assert _mutate_body(body, operator) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_mutation_outside_of_functions_names_what_the_line_defines() -> None:
 
 def test_fault_in_a_guard_asks_the_tests_that_enter_it() -> None:
     mutations = list_mutations(MODULE, "def f(a):\n    if a:\n        return None\n    return a\n")
-    (guard,) = [mutation for mutation in mutations if mutation.operator is Operator.GUARD]
+    (guard,) = [mutation for mutation in mutations if mutation.operator is MutationOperator.GUARD]
     assert guard.lines == (3,)
 
 
@@ -203,7 +205,7 @@ CLOSE, SUBJECT, FAR = (
 )
 
 
-def _recorded(lines_by_test: dict[str, list[int]], failed: Sequence[str] = ()) -> TestSelector:
+def _make_selector(lines_by_test: dict[str, list[int]], failed: Sequence[str] = ()) -> TestSelector:
     data = CoverageData(no_disk=True)
     for test, lines in lines_by_test.items():
         data.set_context(f"{test}|run" if test else "")
@@ -219,7 +221,7 @@ def _mutation(line: int = 20, name: str = "") -> Mutation:
 
 def test_tests_of_the_module_come_first_then_of_the_package_then_narrow_ones() -> None:
     narrow, wide = "tests/cases/test_x.py::test_d", "tests/scan/test_y.py::test_e"
-    selector = _recorded(
+    selector = _make_selector(
         {wide: [20, 30, 31], narrow: [20], CLOSE: [20, 30], SUBJECT: [20, 30], "": [20]}
     )
     assert selector.list_tests(_mutation()) == [SUBJECT, CLOSE, narrow, wide]
@@ -227,24 +229,24 @@ def test_tests_of_the_module_come_first_then_of_the_package_then_narrow_ones() -
 
 def test_one_test_of_each_file_comes_before_the_second_of_any() -> None:
     second = SUBJECT.replace("test_b", "test_z")
-    selector = _recorded({second: [20, 30], SUBJECT: [20], CLOSE: [20]})
+    selector = _make_selector({second: [20, 30], SUBJECT: [20], CLOSE: [20]})
     assert selector.list_tests(_mutation()) == [SUBJECT, CLOSE, second]
 
 
 def test_test_that_failed_in_the_recording_is_not_asked() -> None:
-    assert _recorded({FAR: [20], CLOSE: [20]}, failed=[FAR]).list_tests(_mutation()) == [CLOSE]
+    assert _make_selector({FAR: [20], CLOSE: [20]}, failed=[FAR]).list_tests(_mutation()) == [CLOSE]
 
 
 def test_line_that_only_runs_on_import_has_no_test() -> None:
-    assert _recorded({"": [20], CLOSE: [99]}).list_tests(_mutation()) == []
+    assert _make_selector({"": [20], CLOSE: [99]}).list_tests(_mutation()) == []
 
 
 def test_statement_stands_for_a_line_that_python_does_not_report() -> None:
-    assert _recorded({CLOSE: [21]}).list_tests(_mutation()) == [CLOSE]
+    assert _make_selector({CLOSE: [21]}).list_tests(_mutation()) == [CLOSE]
 
 
 def test_limits_leave_out_tests_of_further_files_and_keep_at_least_one() -> None:
-    selector = _recorded({})
+    selector = _make_selector({})
     tests = [SUBJECT, CLOSE, FAR, SUBJECT + "2"]
     assert limit_tests(tests, selector, most=9, files=2, seconds=1) == [
         SUBJECT,
@@ -269,7 +271,7 @@ def test_breadth_of_a_test_counts_its_lines_in_all_files(tmp_path: Path) -> None
 
 def _find_comparison(source: str) -> Mutation:
     mutations = list_mutations(MODULE, source)
-    return next(found for found in mutations if found.operator is Operator.COMPARISON)
+    return next(found for found in mutations if found.operator is MutationOperator.COMPARISON)
 
 
 def _mutant() -> ChosenMutant:
@@ -298,7 +300,7 @@ def test_survivor_shows_file_line_difference_and_tests() -> None:
 
 def test_mutant_that_no_test_runs_is_a_survivor_and_says_so() -> None:
     said: list[str] = []
-    (judgement,) = judge_mutants([_mutant()], _recorded({}), (), said.append)
+    (judgement,) = judge_mutants([_mutant()], _make_selector({}), (), said.append)
     assert judgement.is_survivor
     assert "no test runs this line" in describe_survivor(judgement)
     assert score_of([judgement]).share == 0
@@ -306,7 +308,7 @@ def test_mutant_that_no_test_runs_is_a_survivor_and_says_so() -> None:
 
 
 def test_listed_mutant_is_not_run_and_does_not_count() -> None:
-    (judgement,) = judge_mutants([_mutant()], _recorded({}), (ENTRY,), lambda _: None)
+    (judgement,) = judge_mutants([_mutant()], _make_selector({}), (ENTRY,), lambda _: None)
     assert judgement.is_equivalent
     assert not judgement.is_survivor
     assert score_of([judgement]).mutants - score_of([judgement]).equivalents == 0
@@ -325,7 +327,7 @@ def test_entry_survives_lines_that_are_added_above() -> None:
     assert is_listed(ChosenMutant(moved, mutant.path, source), [ENTRY])
 
 
-def _judged(noticed: int, survived: int, listed: int = 0) -> list[Judgement]:
+def _make_judgements(noticed: int, survived: int, listed: int = 0) -> list[Judgement]:
     mutant = _mutant()
     return [
         *[Judgement(mutant, Verdict.KILLED, possible_tests=1)] * noticed,
@@ -335,14 +337,14 @@ def _judged(noticed: int, survived: int, listed: int = 0) -> list[Judgement]:
 
 
 def test_run_fails_below_96_percent_and_passes_at_96() -> None:
-    assert list_failures(_judged(96, 4), ()) == []
-    (failure,) = list_failures(_judged(95, 5), ())
+    assert list_failures(_make_judgements(96, 4), ()) == []
+    (failure,) = list_failures(_make_judgements(95, 5), ())
     assert failure.startswith("score 95.0%: tests noticed 95 of 100 mutants")
 
 
 def test_run_fails_if_more_than_5_percent_are_listed() -> None:
-    assert list_failures(_judged(95, 0, listed=5), [ENTRY]) == []
-    (failure,) = list_failures(_judged(94, 0, listed=6), [ENTRY])
+    assert list_failures(_make_judgements(95, 0, listed=5), [ENTRY]) == []
+    (failure,) = list_failures(_make_judgements(94, 0, listed=6), [ENTRY])
     assert failure.startswith("6 of 100 mutants of this run are listed")
 
 
@@ -376,7 +378,7 @@ def _all_mutants_of(module: str) -> list[ChosenMutant]:
 
 def test_proof_fails_and_gives_the_score_if_a_mutant_survives() -> None:
     proving = Proving()
-    judge(proving, _judged(9, 1), ())
+    judge(proving, _make_judgements(9, 1), ())
     assert proving.figures["score_percent"] == 90.0
     assert len(proving.failures) == 1
 

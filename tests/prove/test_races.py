@@ -18,7 +18,7 @@ RACES = 120
 MOST_RACES = 400
 
 
-def _found(first: int, last: int) -> list[str]:
+def _list_faults(first: int, last: int) -> list[str]:
     found = list[str]()
     with racing() as race:
         for seed in range(first, last):
@@ -30,7 +30,7 @@ def _found(first: int, last: int) -> list[str]:
 
 
 def test_race_explorer_finds_no_fault_in_the_unchanged_product() -> None:
-    assert _found(0, RACES) == []
+    assert _list_faults(0, RACES) == []
 
 
 def _always(answer: Any) -> Callable[..., Any]:
@@ -80,5 +80,5 @@ def test_race_explorer_finds_each_planted_fault(  # noqa: PLR0917 - a row of a t
     hurts: str, place: Any, name: str, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(place, name, _always(answer))
-    (found,) = _found(0, MOST_RACES)
+    (found,) = _list_faults(0, MOST_RACES)
     assert says in found, hurts

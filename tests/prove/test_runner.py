@@ -42,7 +42,7 @@ def _crashes(proving: Proving) -> None:
     raise ZeroDivisionError
 
 
-def _shown_of(tmp_path: Path, *proofs: Callable[[Proving], None]) -> tuple[dict[str, Any], str]:
+def _show_proofs(tmp_path: Path, *proofs: Callable[[Proving], None]) -> tuple[dict[str, Any], str]:
     """What is retained of these proofs, and what people see."""
     shown = tmp_path / "shown"
     figures = tmp_path / "build" / "figures.json"
@@ -53,11 +53,11 @@ def _shown_of(tmp_path: Path, *proofs: Callable[[Proving], None]) -> tuple[dict[
 
 
 def test_proof_holds_only_if_claims_were_made_and_all_held(tmp_path: Path) -> None:
-    retained, shown = _shown_of(tmp_path, _fails, _asks_nothing, _crashes, _holds)
+    retained, shown = _show_proofs(tmp_path, _fails, _asks_nothing, _crashes, _holds)
     assert retained["holds"] is False
     assert [proof["holds"] for proof in retained["proofs"]] == [False, False, False, True]
     assert shown.count("not so:") == 3
-    retained, shown = _shown_of(tmp_path, _holds)
+    retained, shown = _show_proofs(tmp_path, _holds)
     assert retained["holds"] is True
     assert "not so:" not in shown
 

@@ -52,7 +52,7 @@ class World:
     def minute(self) -> bool:
         """follow_up, then what it asked of heal; whether all of it went through."""
         followed = follow_up(make_context(self.account), OWNERS, lambda: LAMBDA_SECONDS)
-        return all([not followed.errors, *map(self._answer, self._taken())])
+        return all([not followed.errors, *map(self._answer, self._take_waiting_requests())])
 
     def continue_case(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         return continue_case(request, make_owner_run(request["symptom"], self.account)).document()
@@ -88,7 +88,7 @@ class World:
             ],
         )
 
-    def _taken(self) -> list[dict[str, str]]:
+    def _take_waiting_requests(self) -> list[dict[str, str]]:
         waiting = self.asked
         self.asked = []
         return waiting if self.heal_is_up else []
@@ -100,7 +100,7 @@ class World:
             return False
         return True
 
-    def invoked(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+    def answer_invoke(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
         """Lambda's side of an Invoke of heal; an invocation that dies fails the one that asked."""
         asked = json.loads(str(request.body, "utf-8"))  # type: ignore[arg-type]
         if request.headers["X-Amz-Invocation-Type"] in ("Event", b"Event"):
@@ -140,7 +140,7 @@ def world() -> Iterator[World]:
             account.clients.functions_with_long_timeout,
         ]
         for caller in callers:
-            caller.meta.events.register(INVOKE, made.invoked)
+            caller.meta.events.register(INVOKE, made.answer_invoke)
         moves: Any = account.clients.sqs.meta.events
         moves.register(MOVE_TASK_LIST_EVENT, _no_moves)
         analyzer = Analyzer(account)
@@ -149,5 +149,5 @@ def world() -> Iterator[World]:
         finally:
             analyzer.leave()
             for caller in callers:
-                caller.meta.events.unregister(INVOKE, made.invoked)
+                caller.meta.events.unregister(INVOKE, made.answer_invoke)
             moves.unregister(MOVE_TASK_LIST_EVENT, _no_moves)

@@ -32,7 +32,7 @@ def memory_cloud() -> Iterator[Cloud]:
 
 def list_sent_counts(world: RedrivenWorld) -> list[int]:
     """Run the redrive to its end. Return how many messages each sending tick sent."""
-    sent = [0, *(world.sent_back for _ in world.lives())]
+    sent = [0, *(world.sent_back_count for _ in world.lives())]
     return [after - before for before, after in pairwise(sent) if after > before]
 
 
@@ -53,7 +53,7 @@ def test_redrive_moves_poison_messages_to_quarantine_and_consumers_process_the_o
     list_sent_counts(world)
     assert world.ended is State.VERIFIED
     poison = {name for name in world.names if name.startswith("poison")}
-    assert (len(poison), world.quarantined) == (20, poison)
+    assert (len(poison), world.quarantined_names) == (20, poison)
     assert world.consumers.processed.keys() == world.names - poison
 
 
@@ -77,12 +77,12 @@ class Redrive(RuleBasedStateMachine):
     @rule(strikes=st.dictionaries(st.integers(1, 60), st.sampled_from(FAULTS), max_size=2))
     def tick(self, strikes: Mapping[int, Strike]) -> None:
         world = self.world
-        before = self.world.sent_back
+        before = self.world.sent_back_count
         world.tick(strikes)
         world.passes()
         if (progress := world.progress) is not None:
             sent = self.sent_in_stage
-            sent[progress.current.number] += world.sent_back - before
+            sent[progress.current.number] += world.sent_back_count - before
             assert sent[progress.current.number] <= progress.current.size
 
     @rule(minutes=st.integers(1, 90))
@@ -110,7 +110,7 @@ class Redrive(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        assert not self.world.lost
+        assert not self.world.lost_names
 
     def teardown(self) -> None:
         if hasattr(self, "world") and not self.world.ended:

@@ -31,7 +31,7 @@ FIRST_DAYS = (date(2026, 11, 10), date(2025, 12, 30), date(2024, 2, 28), date(20
 
 
 @dataclass(frozen=True)
-class Scene:
+class RecountScene:
     trail: Path
     cases: Path
     days: tuple[date, ...]
@@ -52,7 +52,7 @@ class SceneSize:
     records_of_largest_file: int
 
 
-def write_scene(root: Path, seed: int, size: SceneSize) -> Scene:
+def write_scene(root: Path, seed: int, size: SceneSize) -> RecountScene:
     """Write one: the same seed and size write the same bytes."""
     random = Random(seed)  # noqa: S311 - the same hostile days again, no secret
     first_day = FIRST_DAYS[seed % len(FIRST_DAYS)]
@@ -63,7 +63,9 @@ def write_scene(root: Path, seed: int, size: SceneSize) -> Scene:
     files = write_trail(random, trail, calls, size.records_of_largest_file)
     files += write_odd_files(random, trail, first_day)
     write_scans(random, root / "findings", first_day, list_queue_arns(calls))
-    return Scene(trail, cases, tuple(first_day + timedelta(days=n) for n in range(DAYS)), files)
+    return RecountScene(
+        trail, cases, tuple(first_day + timedelta(days=n) for n in range(DAYS)), files
+    )
 
 
 def list_queue_arns(calls: list[Publication]) -> list[str]:

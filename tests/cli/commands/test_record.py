@@ -45,7 +45,7 @@ OF_A_SEARCH = {"kms:ListKeys", "sqs:GetQueueAttributes", "sqs:ListQueueTags"}
 READS = ("Get", "List", "Describe")
 
 
-class Account:
+class RecordedAccount:
     """An account with a key in production and, if wanted, a live run of another folder."""
 
     def __init__(self, folder: Path, *, has_live_run: bool) -> None:
@@ -169,16 +169,16 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def account(tmp_path: Path) -> Iterator[Account]:
+def account(tmp_path: Path) -> Iterator[RecordedAccount]:
     with moto_account():
-        yield Account(tmp_path / "records", has_live_run=True)
+        yield RecordedAccount(tmp_path / "records", has_live_run=True)
 
 
 @pytest.fixture
-def quiet_account(tmp_path: Path) -> Iterator[Account]:
+def quiet_account(tmp_path: Path) -> Iterator[RecordedAccount]:
     """An account without another run."""
     with moto_account():
-        yield Account(tmp_path / "records", has_live_run=False)
+        yield RecordedAccount(tmp_path / "records", has_live_run=False)
 
 
 def _refuse(operation: str) -> Callable[[], NoReturn]:
@@ -213,7 +213,9 @@ def _assert_only_reads(calls: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["access", "key"])
-def test_drill_records_the_rest_if_aws_refuses_one_part(account: Account, name: str) -> None:
+def test_drill_records_the_rest_if_aws_refuses_one_part(
+    account: RecordedAccount, name: str
+) -> None:
     account.at(_operation(CREATES[name]), _refuse(CREATES[name]))
     document = account.drill()
     assert "AccessDenied" in document["refused"][name]
@@ -222,7 +224,7 @@ def test_drill_records_the_rest_if_aws_refuses_one_part(account: Account, name: 
     assert answer.startswith("AWS.SimpleQueueService.NonExistent")
 
 
-def test_drill_makes_no_call_without_trail_and_rule(account: Account) -> None:
+def test_drill_makes_no_call_without_trail_and_rule(account: RecordedAccount) -> None:
     for operation in ("cloudtrail.CreateTrail", "events.PutRule"):
         account.at(operation, _refuse(operation))
     document = account.drill()
@@ -231,7 +233,7 @@ def test_drill_makes_no_call_without_trail_and_rule(account: Account) -> None:
     assert account.all() == account.before
 
 
-def test_drill_makes_nothing_if_its_first_queue_is_refused(quiet_account: Account) -> None:
+def test_drill_makes_nothing_if_its_first_queue_is_refused(quiet_account: RecordedAccount) -> None:
     quiet_account.at("sqs.CreateQueue", _refuse("CreateQueue"))
     calls = quiet_account.note_calls()
     document = quiet_account.drill()
@@ -241,7 +243,7 @@ def test_drill_makes_nothing_if_its_first_queue_is_refused(quiet_account: Accoun
 
 
 @pytest.mark.parametrize("moment", ["kms.CreateKey", "kms.DisableKey"])
-def test_drill_deletes_everything_after_ctrl_c(account: Account, moment: str) -> None:
+def test_drill_deletes_everything_after_ctrl_c(account: RecordedAccount, moment: str) -> None:
     account.at(moment, lambda: os.kill(os.getpid(), signal.SIGINT), "after")
     document = account.drill()
     assert document["refused"]["the rest"] == "interrupted"
@@ -250,7 +252,7 @@ def test_drill_deletes_everything_after_ctrl_c(account: Account, moment: str) ->
 
 
 def test_drill_looks_again_for_records_if_aws_does_not_answer_once(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "time", Clock())
     requests: list[str] = []
@@ -284,7 +286,9 @@ def test_drill_looks_again_for_records_if_aws_does_not_answer_once(
     assert not quiet_account.is_unfinished
 
 
-def test_drill_makes_its_key_without_tags_and_for_the_caller_alone(quiet_account: Account) -> None:
+def test_drill_makes_its_key_without_tags_and_for_the_caller_alone(
+    quiet_account: RecordedAccount,
+) -> None:
     asked: list[dict[str, Any]] = []
 
     def note(params: dict[str, Any], **_: Any) -> None:
@@ -312,7 +316,7 @@ def test_drill_makes_its_key_without_tags_and_for_the_caller_alone(quiet_account
     }
 
 
-def test_drill_deletes_key_whose_answer_was_lost(account: Account) -> None:
+def test_drill_deletes_key_whose_answer_was_lost(account: RecordedAccount) -> None:
     account.at("kms.CreateKey", _lose_answer, "after")
     document = account.drill()
     assert "Read timeout" in document["refused"]["key"]
@@ -321,7 +325,7 @@ def test_drill_deletes_key_whose_answer_was_lost(account: Account) -> None:
     assert not account.is_unfinished
 
 
-def test_drill_reports_key_left_if_lost_key_cannot_be_searched(account: Account) -> None:
+def test_drill_reports_key_left_if_lost_key_cannot_be_searched(account: RecordedAccount) -> None:
     account.at("kms.CreateKey", _lose_answer, "after")
     account.at("kms.ListKeys", _refuse("ListKeys"))
     document = account.drill()
@@ -338,7 +342,7 @@ def test_drill_reports_key_left_if_lost_key_cannot_be_searched(account: Account)
     ("moment", "when"), [("sns.Publish", "before"), ("kms.CreateKey", "after")]
 )
 def test_drill_cleans_up_killed_run_after_yes(
-    account: Account, monkeypatch: pytest.MonkeyPatch, moment: str, when: str
+    account: RecordedAccount, monkeypatch: pytest.MonkeyPatch, moment: str, when: str
 ) -> None:
     killed = account.kill_run(monkeypatch, moment, when)
     assert account.all() - account.before
@@ -349,7 +353,7 @@ def test_drill_cleans_up_killed_run_after_yes(
 
 
 def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = account.kill_run(monkeypatch, "sns.Publish")
     existing = account.all()
@@ -365,7 +369,7 @@ def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
 
 
 def test_drill_names_resources_that_it_cannot_delete_and_retries_before_a_new_run(
-    account: Account,
+    account: RecordedAccount,
 ) -> None:
     account.at("cloudtrail.DeleteTrail", _refuse("DeleteTrail"))
     document = account.drill()
@@ -403,7 +407,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
 def test_drill_record_refuses_unfinished_json_that_names_no_run_of_the_caller(
-    quiet_account: Account, content: bytes
+    quiet_account: RecordedAccount, content: bytes
 ) -> None:
     file = quiet_account.plant(content)
     states = quiet_account.key_states()
@@ -417,7 +421,7 @@ def test_drill_record_refuses_unfinished_json_that_names_no_run_of_the_caller(
     assert file.read_bytes() == content
 
 
-def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: Account) -> None:
+def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: RecordedAccount) -> None:
     quiet_account.folder.mkdir()
     file = quiet_account.folder / recorder.UNFINISHED_FILE_NAME
     for target in ("/dev/zero", "missing", "."):
@@ -429,7 +433,7 @@ def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: Accoun
 
 
 def test_drill_record_refuses_unfinished_json_that_cannot_be_read(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests may run as root, who may read every file, so the disk fails here."""
     file = quiet_account.plant_run("ffffffff")
@@ -452,7 +456,9 @@ def test_drill_record_refuses_unfinished_json_that_cannot_be_read(
     assert file.read_bytes() == content
 
 
-def test_drill_leaves_key_alone_that_only_a_planted_file_names(quiet_account: Account) -> None:
+def test_drill_leaves_key_alone_that_only_a_planted_file_names(
+    quiet_account: RecordedAccount,
+) -> None:
     quiet_account.plant_run("ffffffff", key=quiet_account.production_key, made=["key"])
     calls = quiet_account.note_calls()
     with pytest.raises(SystemExit, match=quiet_account.production_key):
@@ -462,7 +468,7 @@ def test_drill_leaves_key_alone_that_only_a_planted_file_names(quiet_account: Ac
     assert quiet_account.all() == quiet_account.before
 
 
-def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> None:
+def test_drill_asks_before_it_deletes_the_callers_live_run(account: RecordedAccount) -> None:
     account.plant_run(account.another.run_id, key=account.production_key, made=["key"])
     calls = account.note_calls()
     with pytest.raises(SystemExit, match="no: Delete what"):
@@ -481,7 +487,7 @@ def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> 
 
 @pytest.mark.parametrize("here", [f"us-east-1:{ACCOUNT}", f"{REGION}:111111111111"])
 def test_drill_refuses_a_run_of_another_account_or_region_even_if_its_id_exists_here(
-    account: Account, here: str
+    account: RecordedAccount, here: str
 ) -> None:
     account.plant(json.dumps({"run": account.another.run_id, "here": here}))
     with pytest.raises(SystemExit, match="is of another account or region"):
@@ -489,7 +495,7 @@ def test_drill_refuses_a_run_of_another_account_or_region_even_if_its_id_exists_
     assert (account.questions, account.all()) == ([], account.before)
 
 
-def test_drill_leaves_run_of_another_caller_alone(account: Account) -> None:
+def test_drill_leaves_run_of_another_caller_alone(account: RecordedAccount) -> None:
     url = account.client("sqs").get_queue_url(QueueName=f"{account.another.name}-events")
     tags = {recorder.CALLER_TAG: "AROAANOTHER"}
     account.client("sqs").tag_queue(QueueUrl=url["QueueUrl"], Tags=tags)
@@ -539,7 +545,7 @@ OTHER_KEYS = {
 
 @pytest.mark.parametrize(("policy", "seconds"), OTHER_KEYS.values(), ids=OTHER_KEYS.keys())
 def test_drill_leaves_key_alone_if_its_creation_time_or_key_policy_differs(
-    quiet_account: Account,
+    quiet_account: RecordedAccount,
     monkeypatch: pytest.MonkeyPatch,
     policy: str,
     seconds: int,
@@ -553,7 +559,7 @@ def test_drill_leaves_key_alone_if_its_creation_time_or_key_policy_differs(
 
 
 def test_drill_leaves_key_alone_whose_policy_aws_does_not_show(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
     key = quiet_account.make_key(_description(killed))
@@ -563,7 +569,7 @@ def test_drill_leaves_key_alone_whose_policy_aws_does_not_show(
 
 
 def test_drill_names_key_that_it_left_alone_at_its_end(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
     name = f"{recorder.NAME_PREFIX}{killed}"
@@ -584,7 +590,7 @@ def test_drill_names_key_that_it_left_alone_at_its_end(
     ["", "production", "{id}", "mendq-drill-record-", "mendq-drill-record-{id}0", "x-record-{id}"],
 )
 def test_drill_leaves_key_alone_whose_description_names_another_run(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch, description: str
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch, description: str
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
     key = quiet_account.make_key(description.format(id=killed), Policy=OWN_POLICY)
@@ -603,7 +609,7 @@ def test_drill_leaves_key_alone_whose_description_names_another_run(
     ],
 )
 def test_drill_leaves_key_alone_whose_description_only_mentions_the_run(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch, description: str
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch, description: str
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
     text = description.format(name=f"{recorder.NAME_PREFIX}{killed}")
@@ -614,7 +620,7 @@ def test_drill_leaves_key_alone_whose_description_only_mentions_the_run(
 
 
 def test_drill_finds_its_own_key_if_its_tag_names_another(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey", "after")
     sqs = quiet_account.client("sqs")
@@ -626,7 +632,7 @@ def test_drill_finds_its_own_key_if_its_tag_names_another(
 
 
 def test_clean_up_looks_at_no_other_key_if_its_own_is_tagged(
-    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+    quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet_account.kill_run(monkeypatch, "sns.Publish")
     calls = quiet_account.note_calls()
@@ -635,13 +641,13 @@ def test_clean_up_looks_at_no_other_key_if_its_own_is_tagged(
     assert "ListKeys" not in calls
 
 
-def _mendq(account: Account, *arguments: str) -> Any:
+def _mendq(account: RecordedAccount, *arguments: str) -> Any:
     words = ["drill", "--record", str(account.folder), "--minutes", "0.1", "--region", REGION]
     return CliRunner().invoke(app, [*words, *arguments], env={"COLUMNS": "10000"})
 
 
 def test_drill_record_changes_nothing_if_the_file_of_an_earlier_run_is_malformed(
-    quiet_account: Account,
+    quiet_account: RecordedAccount,
 ) -> None:
     quiet_account.plant("torn")
     refused = _mendq(quiet_account, "--yes")
@@ -652,7 +658,7 @@ def test_drill_record_changes_nothing_if_the_file_of_an_earlier_run_is_malformed
 
 
 def test_drill_record_cleans_up_a_killed_run_only_with_yes(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account.kill_run(monkeypatch, "sns.Publish")
     existing = account.all()
@@ -665,7 +671,7 @@ def test_drill_record_cleans_up_a_killed_run_only_with_yes(
 
 
 def test_drill_record_leaves_no_resource_and_needs_only_the_actions_of_its_policy(
-    account: Account,
+    account: RecordedAccount,
 ) -> None:
     refused = _mendq(account)
     assert (refused.exit_code, "--yes confirms" in refused.stderr) == (2, True)
@@ -695,7 +701,7 @@ Main = Callable[..., tuple[object, str, str]]
 
 @pytest.fixture
 def main(
-    quiet_account: Account,
+    quiet_account: RecordedAccount,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Main:
@@ -737,7 +743,7 @@ def _lose_connection() -> NoReturn:
     ids=["refused", "unreachable"],
 )
 def test_record_script_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
-    quiet_account: Account,
+    quiet_account: RecordedAccount,
     main: Main,
     monkeypatch: pytest.MonkeyPatch,
     happens: Callable[[], NoReturn],
@@ -755,7 +761,7 @@ def test_record_script_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
 
 
 def test_record_script_prints_one_line_if_its_folder_argument_is_a_file(
-    quiet_account: Account, main: Main
+    quiet_account: RecordedAccount, main: Main
 ) -> None:
     quiet_account.folder.write_text("a person's")
     code, said, line = main("--yes")
@@ -766,7 +772,7 @@ def test_record_script_prints_one_line_if_its_folder_argument_is_a_file(
 
 
 def test_record_script_says_to_run_again_if_ctrl_c_interrupts_its_clean_up(
-    quiet_account: Account, main: Main
+    quiet_account: RecordedAccount, main: Main
 ) -> None:
     quiet_account.at("iam.DeleteRole", _interrupt)
     code, _, line = main("--yes")
@@ -783,7 +789,7 @@ def test_record_script_says_to_run_again_if_ctrl_c_interrupts_its_clean_up(
 
 
 def test_record_script_changes_nothing_if_ctrl_c_comes_before_the_run(
-    quiet_account: Account, main: Main, monkeypatch: pytest.MonkeyPatch
+    quiet_account: RecordedAccount, main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet_account.kill_run(monkeypatch, "sns.Publish")
     existing = quiet_account.all()
@@ -797,7 +803,7 @@ def test_record_script_changes_nothing_if_ctrl_c_comes_before_the_run(
 
 
 def test_record_script_exits_with_2_if_it_refuses_unfinished_json(
-    quiet_account: Account, main: Main
+    quiet_account: RecordedAccount, main: Main
 ) -> None:
     file = quiet_account.plant("torn")
     code, said, line = main("--yes")
@@ -809,7 +815,7 @@ def test_record_script_exits_with_2_if_it_refuses_unfinished_json(
 
 
 def test_record_script_exits_with_2_without_yes_and_without_a_terminal(
-    quiet_account: Account, main: Main
+    quiet_account: RecordedAccount, main: Main
 ) -> None:
     code, _, line = main()
     assert (code, len(line.splitlines())) == (2, 1)

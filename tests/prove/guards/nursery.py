@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from tests.prove.guards.guard import Guard, guards_of_product
-from tests.prove.guards.removal import Switch, compiled
+from tests.prove.guards.removal import Switch, compile_without_guards
 from tests.prove.mutants.mutant import ROOT, install, path_of
 from tests.prove.mutants.nursery import FirstFailure, prepare
 
@@ -34,7 +34,7 @@ DONE = "done: "
 _MOST_TIMES_SLOWER = 8
 
 
-class Verdict(StrEnum):
+class GuardVerdict(StrEnum):
     """What the tests said of a removal, or of the product with all its guards."""
 
     NOTICED = "noticed"  # a test failed
@@ -47,7 +47,7 @@ class Verdict(StrEnum):
 class Answer:
     """The verdict, and the tests that failed."""
 
-    verdict: Verdict
+    verdict: GuardVerdict
     failed: tuple[str, ...]
     seconds: float
     output: str = ""
@@ -89,16 +89,16 @@ class Nursery:
         if session.testsfailed:
             raise session.Interrupted("tests could not be collected")
         self._items = {item.nodeid: item for item in session.items}
-        for fork, answer in self._run(self._in_place()):
+        for fork, answer in self._run(self._list_forks()):
             self.failing += answer.failed
-            if answer.verdict in (Verdict.OVERRAN, Verdict.BROKEN):
+            if answer.verdict in (GuardVerdict.OVERRAN, GuardVerdict.BROKEN):
                 self.failing += fork.tests
         for fork, answer in self._run(self._removals()):
             self.answers[fork.removed] = answer
             self._keep(self)
         return True
 
-    def _in_place(self) -> list[Fork]:
+    def _list_forks(self) -> list[Fork]:
         by_file: dict[str, list[str]] = defaultdict(list)
         wanted = {test for tests in self._jobs.values() for test in tests}
         for test in self._items:
@@ -163,19 +163,19 @@ class Nursery:
                 witness.failed = ""
                 if fork.removed:
                     break
-        verdict = Verdict.NOTICED if failed else Verdict.UNNOTICED
+        verdict = GuardVerdict.NOTICED if failed else GuardVerdict.UNNOTICED
         (folder / "answer").write_text(json.dumps([verdict, failed]))
 
 
 def _answer_in(folder: Path, status: int, seconds: float) -> Answer:
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF:
-        return Answer(Verdict.OVERRAN, (), seconds)
+        return Answer(GuardVerdict.OVERRAN, (), seconds)
     try:
         verdict, failed = json.loads((folder / "answer").read_text())
     except FileNotFoundError:
         output = (folder / "output").read_text(errors="replace")
-        return Answer(Verdict.BROKEN, (), seconds, output[-1500:])
-    return Answer(Verdict(verdict), tuple(failed), seconds)
+        return Answer(GuardVerdict.BROKEN, (), seconds, output[-1500:])
+    return Answer(GuardVerdict(verdict), tuple(failed), seconds)
 
 
 def run(
@@ -204,7 +204,12 @@ def run(
     nursery = Nursery(jobs, os.cpu_count() or 1, seconds_each, keep)
     nursery.switch.install()
     paths = {module: root / path_of(module) for module in by_module}
-    install({module: compiled(paths[module], found) for module, found in by_module.items()})
+    install(
+        {
+            module: compile_without_guards(paths[module], found)
+            for module, found in by_module.items()
+        }
+    )
     files = sorted({test.partition("::")[0] for tests in jobs.values() for test in tests})
     always = ["-q", "-s", "-p", "no:randomly", "-p", "no:cacheprovider", "--timeout=0"]
     pytest.main([*always, *options, *files], plugins=[nursery])

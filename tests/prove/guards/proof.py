@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.prove.guards.guard import Guard, guards_of_product
-from tests.prove.guards.nursery import DONE, Verdict
+from tests.prove.guards.nursery import DONE, GuardVerdict
 from tests.prove.guards.recording import OUTPUT, Recording, record, why_not_current
 from tests.prove.guards.review import LIST, Entry, faults_in, load
 from tests.prove.mutants.mutant import ROOT
@@ -42,7 +42,7 @@ def prove_guards(proving: Proving) -> None:
     why = why_not_current()
     if why:
         _say(proving, f"{why}: recording it with `make test COVERAGE=1`, which takes minutes")
-        with proving.timed("seconds_to_record_coverage"):
+        with proving.measure_seconds("seconds_to_record_coverage"):
             record(lambda share: _say(proving, f"recording coverage, {share}"))
         why = why_not_current()
         proving.holds(f"coverage is recorded ({why}; see {OUTPUT})", whether=not why)
@@ -53,7 +53,7 @@ def prove_guards(proving: Proving) -> None:
     proving.holds(f"every test passes (failed: {failed})", whether=not recording.failed)
     guards = guards_of_product()
     findings = find(guards, recording)
-    with proving.timed("seconds_to_remove_guards"):
+    with proving.measure_seconds("seconds_to_remove_guards"):
         remove(guards, recording, findings, proving)
     judge(proving, guards, findings, load())
 
@@ -93,7 +93,7 @@ def remove(
         left = [
             name
             for name in jobs
-            if findings.answers.get(name, {}).get("verdict") == Verdict.UNNOTICED
+            if findings.answers.get(name, {}).get("verdict") == GuardVerdict.UNNOTICED
         ]
 
 
@@ -120,7 +120,7 @@ def judge(
     proving.figure("except_branches", len(guards) - len(refusals))
     proving.figure("guards_that_no_test_runs", len(findings.never_run))
     proving.figure("removals", len(findings.answers))
-    proving.figure("removals_that_no_test_notices", verdicts.count(Verdict.UNNOTICED))
+    proving.figure("removals_that_no_test_notices", verdicts.count(GuardVerdict.UNNOTICED))
     proving.figure("reviewed_entries", len(entries))
     # These need the process to themselves; for their guards other tests are chosen.
     proving.figure("tests_that_fail_in_a_fork", len(findings.failing))
@@ -139,7 +139,7 @@ def _with_findings(findings: Findings) -> set[str]:
     unnoticed = {
         name
         for name, answer in findings.answers.items()
-        if answer["verdict"] not in (Verdict.NOTICED, Verdict.OVERRAN)
+        if answer["verdict"] not in (GuardVerdict.NOTICED, GuardVerdict.OVERRAN)
     }
     return findings.never_run | findings.only_elsewhere | unnoticed
 
@@ -163,9 +163,11 @@ def _fault_of(guard: Guard, findings: Findings) -> str:
             f"do, so no test can be chosen for its removal. Write one in {where}"
         )
     answer = findings.answers.get(guard.name)
-    if not guard.is_refusal or (answer and answer["verdict"] in (Verdict.NOTICED, Verdict.OVERRAN)):
+    if not guard.is_refusal or (
+        answer and answer["verdict"] in (GuardVerdict.NOTICED, GuardVerdict.OVERRAN)
+    ):
         return ""
-    if answer and answer["verdict"] == Verdict.BROKEN:
+    if answer and answer["verdict"] == GuardVerdict.BROKEN:
         return f"the tests of {guard.name} end if it is removed: {answer['output'][-300:]}"
     tests: Collection[str] = answer["tests"] if answer else ()
     return (

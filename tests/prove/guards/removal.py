@@ -36,7 +36,7 @@ class Switch:
         setattr(builtins, SWITCH, lambda name: name == self.removed)
 
 
-def compiled(path: Path, guards: Iterable[Guard]) -> CodeType:
+def compile_without_guards(path: Path, guards: Iterable[Guard]) -> CodeType:
     """Compile the module at `path` with these of its guards removable."""
     return compile(with_removable(path.read_text(), guards), str(path), "exec")
 

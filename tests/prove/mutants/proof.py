@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.prove.mutants.mutant import ROOT
-from tests.prove.mutants.nursery import Verdict
+from tests.prove.mutants.nursery import MutantVerdict
 from tests.prove.mutants.tables import SELECTIONS
 from tests.prove.proof import Proof, Proving
 
@@ -40,13 +40,17 @@ def judge(proving: Proving, found: list[dict[str, str]]) -> None:
     with_one = [each for each in found if each["at"]]
     proving.figure("selections_of_tests", len(found) - len(with_one))
     proving.figure("mutants", len(with_one))
-    for verdict in Verdict:
+    for verdict in MutantVerdict:
         count = sum(each["verdict"] == verdict for each in with_one)
-        if count or verdict in (Verdict.KILLED, Verdict.SURVIVED, Verdict.NOT_APPLICABLE):
+        if count or verdict in (
+            MutantVerdict.KILLED,
+            MutantVerdict.SURVIVED,
+            MutantVerdict.NOT_APPLICABLE,
+        ):
             proving.figure(str(verdict).replace(" ", "_"), count)
     proving.holds(f"there are at least {FEWEST} mutants", whether=len(with_one) >= FEWEST)
     for each in found:
-        well = each["verdict"] in (Verdict.KILLED, Verdict.HOLDS)
+        well = each["verdict"] in (MutantVerdict.KILLED, MutantVerdict.HOLDS)
         what = "is killed" if each["at"] else "passes"
         said = "" if well else f" ({each['verdict']}; {each['at']} {each['by'][-300:]})"
         proving.holds(f"{each['hurts']}: {what}{said}", whether=well)

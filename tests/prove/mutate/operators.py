@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
-class Operator(StrEnum):
+class MutationOperator(StrEnum):
     """A kind of fault."""
 
     COMPARISON = "comparison"  # a comparison answers the opposite
@@ -50,7 +50,7 @@ class Mutation:
 
     module: str
     function: str
-    operator: Operator
+    operator: MutationOperator
     span: Span
     new_text: str
     lines: tuple[int, ...]
@@ -170,11 +170,11 @@ def _enter(node: ast.AST, place: _Place) -> _Place:
     if isinstance(node, ast.ClassDef):
         return replace(place, names=(*place.names, node.name))
     if isinstance(node, ast.stmt) and not place.is_in_function:
-        return replace(place, defined=_defined_by(node) or place.defined)
+        return replace(place, defined=_find_defined_name(node) or place.defined)
     return place
 
 
-def _defined_by(statement: ast.stmt) -> str:
+def _find_defined_name(statement: ast.stmt) -> str:
     targets: Sequence[ast.expr] = []
     if isinstance(statement, ast.Assign):
         targets = statement.targets
@@ -208,18 +208,22 @@ def _mutate_comparison(node: ast.Compare, place: _Place) -> Iterator[Mutation]:
         for number, operation in enumerate(node.ops):
             neighbour = _NEIGHBOURS.get(type(operation))
             if neighbour is not None:
-                yield _with_operation(node, number, neighbour, Operator.BOUNDARY, place)
+                yield _with_operation(node, number, neighbour, MutationOperator.BOUNDARY, place)
         return
     operation = node.ops[0]
     opposite = _OPPOSITES[type(operation)]
-    yield _with_operation(node, 0, opposite, Operator.COMPARISON, place)
+    yield _with_operation(node, 0, opposite, MutationOperator.COMPARISON, place)
     neighbour = _NEIGHBOURS.get(type(operation))
     if neighbour is not None:
-        yield _with_operation(node, 0, neighbour, Operator.BOUNDARY, place)
+        yield _with_operation(node, 0, neighbour, MutationOperator.BOUNDARY, place)
 
 
 def _with_operation(
-    node: ast.Compare, number: int, operation: type[ast.cmpop], operator: Operator, place: _Place
+    node: ast.Compare,
+    number: int,
+    operation: type[ast.cmpop],
+    operator: MutationOperator,
+    place: _Place,
 ) -> Mutation:
     operations = [*node.ops]
     operations[number] = operation()
@@ -229,18 +233,18 @@ def _with_operation(
 
 def _mutate_number(node: ast.Constant, place: _Place) -> Iterator[Mutation]:
     if isinstance(node.value, int) and not isinstance(node.value, bool):
-        yield _make(node, str(node.value + 1), Operator.BOUNDARY, place)
+        yield _make(node, str(node.value + 1), MutationOperator.BOUNDARY, place)
 
 
 def _mutate_logic(node: ast.BoolOp, place: _Place) -> Iterator[Mutation]:
     other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
     changed = ast.BoolOp(op=other, values=node.values)
-    yield _replace_expression(node, changed, Operator.LOGIC, place)
+    yield _replace_expression(node, changed, MutationOperator.LOGIC, place)
 
 
 def _mutate_not(node: ast.UnaryOp, place: _Place) -> Iterator[Mutation]:
     if isinstance(node.op, ast.Not):
-        yield _replace_expression(node, node.operand, Operator.LOGIC, place)
+        yield _replace_expression(node, node.operand, MutationOperator.LOGIC, place)
 
 
 def _mutate_return(node: ast.Return, place: _Place) -> Iterator[Mutation]:
@@ -248,11 +252,11 @@ def _mutate_return(node: ast.Return, place: _Place) -> Iterator[Mutation]:
     if value is None or (isinstance(value, ast.Constant) and value.value is None):
         return
     if isinstance(value, ast.Constant) and isinstance(value.value, bool):
-        yield _make(node, f"return {not value.value}", Operator.RETURN_VALUE, place)
+        yield _make(node, f"return {not value.value}", MutationOperator.RETURN_VALUE, place)
         return
     if isinstance(value, ast.Compare):
         return  # the opposite comparison is a mutation of its own
-    yield _make(node, "return None", Operator.RETURN_VALUE, place)
+    yield _make(node, "return None", MutationOperator.RETURN_VALUE, place)
 
 
 def _mutate_statement(
@@ -267,7 +271,7 @@ def _mutate_statement(
     if isinstance(node, ast.Expr) and _only_logs(node.value):
         return
     if place.is_in_function:
-        yield _make(node, "pass", Operator.STATEMENT, place)
+        yield _make(node, "pass", MutationOperator.STATEMENT, place)
 
 
 def _only_logs(call: ast.expr) -> bool:
@@ -279,7 +283,7 @@ def _mutate_guard(node: ast.If, place: _Place) -> Iterator[Mutation]:
     if node.orelse or not isinstance(node.body[-1], _LEAVES) or not place.is_in_function:
         return
     test = ast.BoolOp(op=ast.And(), values=[node.test, ast.Constant(value=False)])
-    mutation = _make(node.test, ast.unparse(test), Operator.GUARD, place)
+    mutation = _make(node.test, ast.unparse(test), MutationOperator.GUARD, place)
     yield replace(mutation, lines=_lines(node.body[0]), statement_lines=())
 
 
@@ -290,7 +294,7 @@ def _mutate_handler(node: ast.ExceptHandler, place: _Place) -> Iterator[Mutation
         return
     first, last = node.body[0], node.body[-1]
     span = replace(_span(first), end_line=_span(last).end_line, end_column=_span(last).end_column)
-    mutation = _make(first, "pass", Operator.EXCEPTION, place)
+    mutation = _make(first, "pass", MutationOperator.EXCEPTION, place)
     yield replace(mutation, span=span)
 
 
@@ -304,7 +308,7 @@ def _mutate_call(node: ast.Call, place: _Place) -> Iterator[Mutation]:
         return
     first, second, *others = arguments
     changed = ast.Call(func=node.func, args=[second, first, *others], keywords=node.keywords)
-    yield _replace_expression(node, changed, Operator.ARGUMENTS, place)
+    yield _replace_expression(node, changed, MutationOperator.ARGUMENTS, place)
 
 
 # Each function takes nodes of the type beside it, which a union of callables cannot say.
@@ -324,7 +328,7 @@ _MUTATE_BY_TYPE: tuple[tuple[type[ast.AST], Callable[..., Iterator[Mutation]]], 
 
 
 def _replace_expression(
-    node: ast.expr, changed: ast.expr, operator: Operator, place: _Place
+    node: ast.expr, changed: ast.expr, operator: MutationOperator, place: _Place
 ) -> Mutation:
     """Replace an expression. Parentheses keep it one operand of what is around it."""
     text = ast.unparse(changed)
@@ -333,7 +337,9 @@ def _replace_expression(
     return _make(node, text, operator, place)
 
 
-def _make(node: ast.expr | ast.stmt, text: str, operator: Operator, place: _Place) -> Mutation:
+def _make(
+    node: ast.expr | ast.stmt, text: str, operator: MutationOperator, place: _Place
+) -> Mutation:
     name = "" if place.is_in_function else place.defined
     return Mutation(
         module=place.module,

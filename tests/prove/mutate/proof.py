@@ -52,7 +52,7 @@ def _prove(proving: Proving, seed: str, count: int) -> None:
         done += not line.startswith(WITHOUT_FAULT)
         proving.progress(min(1.0, done / len(mutants)))
 
-    with proving.timed("seconds_to_run_mutants"):
+    with proving.measure_seconds("seconds_to_run_mutants"):
         judgements = judge_mutants(mutants, TestSelector.load(), entries, note_progress)
     judge(proving, judgements, entries)
 

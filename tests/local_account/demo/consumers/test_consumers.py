@@ -44,7 +44,7 @@ class Charges(list[str]):
         self.append(order["order_id"])
 
 
-class Shop:
+class DemoShop:
     """A queue of orders, and the table of those that are done."""
 
     def __init__(self, account: LocalAccount, *, fifo: bool = False, **attributes: str) -> None:
@@ -66,7 +66,7 @@ class Shop:
             body = json.dumps({"order_id": order_id})
             self.queue.sqs.send_message(QueueUrl=self.queue.url, MessageBody=body, **fifo)
 
-    def left(self) -> int:
+    def count_unfinished(self) -> int:
         kinds = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
         return sum(map(int, self.queue.attributes(*kinds).values()))
 
@@ -79,7 +79,7 @@ class Shop:
         ends = monotonic() + PATIENCE_SECONDS
 
         def work() -> None:
-            while self.left() > left:
+            while self.count_unfinished() > left:
                 assert monotonic() < ends
                 consumer.consume()
 
@@ -91,20 +91,20 @@ class Shop:
 def test_careful_consumer_handles_all_orders_except_the_poison_and_unreadable_ones(
     account: LocalAccount,
 ) -> None:
-    shop = Shop(account)
+    shop = DemoShop(account)
     charges = Charges(ORDERS[3])
     for body in ("no JSON", "[]", "{}"):
         shop.queue.send(body)
     shop.send(*ORDERS, ORDERS[0])  # one of them twice
     shop.careful(charges, left=4)
     assert sorted(charges) == [*ORDERS[:3], *ORDERS[4:]]
-    assert shop.left() == 4
+    assert shop.count_unfinished() == 4
 
 
 def test_careful_consumer_skips_fifo_messages_behind_a_failed_one_of_their_group(
     account: LocalAccount,
 ) -> None:
-    shop = Shop(account, fifo=True)
+    shop = DemoShop(account, fifo=True)
     charges = Charges(ORDERS[1])
     shop.send(*ORDERS[:4], MessageGroupId="a")
     shop.send("other", MessageGroupId="b")
@@ -116,7 +116,7 @@ class ConsumerKilledError(BaseException):
     """The consumer's process is gone: nothing may catch this."""
 
 
-class Lab(Shop):
+class Lab(DemoShop):
     """One order, whose message goes to a DLQ at its third receive, and consumers in trouble."""
 
     def __init__(self, account: LocalAccount) -> None:
@@ -141,7 +141,7 @@ class Lab(Shop):
     def consume_all(self, consumer: Careful) -> None:
         """Consume until no message is left, neither visible nor in flight."""
         ends = monotonic() + PATIENCE_SECONDS
-        while self.left():
+        while self.count_unfinished():
             assert monotonic() < ends, "a message is left"
             consumer.consume()
 
