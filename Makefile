@@ -27,7 +27,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --no-strip-extras --generate-hashes 
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check check-symptom style prove evidence bench docs docs-site cdk synth stackset lock release clean
+.PHONY: help setup demo account test clock check check-symptom style prove evidence bench docs docs-site cdk synth stackset lock release clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,11 @@ account: .venv/.ready ## an AWS account on this machine with the stack deployed 
 
 test: .venv/.ready ## the tests (COVERAGE=1 records which lines each one runs, for `make prove`)
 	@$(COMPILED) $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not long' $(if $(COVERAGE),$(WITH_COVERAGE))
+
+# The two processes are ended however the tests end.
+clock: .venv/.ready ## the few tests that depend on the real clock, twice beside two busy processes
+	@for process in 1 2; do $(RUN) -c 'while True: pass' & done; trap 'kill $$(jobs -p)' EXIT; \
+		for run in 1 2; do $(COMPILED) $(RUN) -m pytest -q -m clock || exit; done
 
 check: .venv/.ready ## lint, types, the layers between packages, what an addition lacks, stale documents, golden files that differ
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"

@@ -215,6 +215,7 @@ def test_careful_consumer_deletes_and_runs_nothing_of_a_group_after_busy_or_clai
     assert shop.count(hidden=True) == 2
 
 
+@pytest.mark.clock
 def test_careful_consumer_extends_the_visibility_of_a_busy_message_but_not_of_a_failed_one(
     table: OrdersTable,
 ) -> None:
@@ -377,6 +378,7 @@ def test_careful_consumer_repeats_a_throttled_queue_check_until_sqs_answers(
         shop.consumer.consume()
 
 
+@pytest.mark.clock
 def test_careful_consumer_skips_and_keeps_a_message_whose_visibility_timeout_ran_out(
     table: OrdersTable,
 ) -> None:

@@ -163,7 +163,7 @@ def test_follow_up_in_a_deployed_stack_ignores_a_past_or_future_time_in_its_even
     assert follow_up.handler(
         _make_schedule_event(account_with_case.now + timedelta(days=days)), LAMBDA_CONTEXT
     ) == _make_answer(1)
-    assert sum_metrics(capsys.readouterr().out)[AGE] < MINUTE_SECONDS
+    assert sum_metrics(capsys.readouterr().out)[AGE] < HOUR.total_seconds()
     assert account_with_case.case_store_items() == before
 
 

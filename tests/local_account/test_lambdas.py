@@ -54,6 +54,7 @@ def test_lambda_sees_only_its_own_environment_variables_and_packages(tiny: Local
     assert not seen["aws_lambda_powertools"]
 
 
+@pytest.mark.clock
 def test_event_source_mapping_waits_for_its_batching_window_and_publishes_metrics(
     tiny: LocalAccount,
 ) -> None:

@@ -83,6 +83,7 @@ def _bodies(queue: Queue, how_many: int) -> list[str]:
     return sorted(message["Body"] for message in found)
 
 
+@pytest.mark.clock
 @pytest.mark.account
 def test_due_schedule_fires_automatically_and_firing_ahead_keeps_its_rhythm(
     account: LocalAccount,

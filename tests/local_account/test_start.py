@@ -31,9 +31,10 @@ from local_account.where import (
     make_operator_variables,
 )
 from tests.local_account.accounts import TINY_ASSEMBLY
-from tests.local_account.queues import eventually
+from tests.local_account.queues import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.account
+CALL_SECONDS = 20
 COMMAND = [sys.executable, "-m", "local_account"]
 HERE = ("--assembly", str(TINY_ASSEMBLY))
 
@@ -42,9 +43,10 @@ def test_sigint_during_start_ends_the_local_account_with_exit_code_0(tmp_path: P
     with _run_account(tmp_path, *HERE) as process:
         _read_until(process, "listens on")
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
 
 
+@pytest.mark.clock
 def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda(
     tmp_path: Path,
 ) -> None:
@@ -59,9 +61,12 @@ def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda
         lambdas, sqs = (_client(name, endpoint_url) for name in ("lambda", "sqs"))
         (function,) = lambdas.list_functions()["Functions"]
         url = sqs.create_queue(QueueName="polled")["QueueUrl"]
-        sleep = {"FunctionName": function["FunctionName"], "Payload": b'{"sleep_seconds": 20}'}
+        sleep = {
+            "FunctionName": function["FunctionName"],
+            "Payload": f'{{"sleep_seconds": {CALL_SECONDS}}}'.encode(),
+        }
         calls = (
-            partial(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=20),
+            partial(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=CALL_SECONDS),
             partial(lambdas.invoke, **sleep),
         )
         with ThreadPoolExecutor() as pool:
@@ -70,7 +75,7 @@ def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda
             eventually(lambda: _processes_that_know(f"{tmp_path / 'scratch'}")[1:])  # the Lambda's
             assert logs.describe_log_groups()["logGroups"] == []  # it has not returned
             process.send_signal(signal.SIGTERM)
-            assert process.wait(5) == 0
+            assert process.wait(CALL_SECONDS - 2) == 0
             assert all(future.result() for future in waiting)
 
 
@@ -96,7 +101,7 @@ def test_local_account_stops_synthesizing_if_its_parent_process_ends(tmp_path: P
         eventually((folder / "assembly").exists)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
         assert not folder.exists()
 
 
@@ -127,7 +132,7 @@ def test_next_start_removes_files_and_processes_of_a_killed_local_account(tmp_pa
             assert not left.exists()
             assert not (ACCOUNTS_FOLDER / f"{port}").exists()
             second.send_signal(signal.SIGTERM)
-            assert second.wait(30) == 0
+            assert second.wait(PATIENCE_SECONDS) == 0
 
 
 def _free_port() -> int:
@@ -143,7 +148,7 @@ def test_sigint_to_make_alone_ends_the_local_account_and_removes_its_files(tmp_p
     with _start_process(scratch, "make", "--file", str(makefile), "account") as process:
         _read_until(process, "listens on")
         process.send_signal(signal.SIGINT)
-        process.wait(10)
+        process.wait(PATIENCE_SECONDS)
     eventually(lambda: list(scratch.iterdir()) == [] and _processes_that_know(f"{scratch}") == [])
 
 

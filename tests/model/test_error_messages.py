@@ -130,6 +130,7 @@ BEGUN = f"User: x is not authorized to perform: {ACTION}"
         (f"{BEGUN} with an explicit deny in a b", ": arn:c"),
     ],
 )
+@pytest.mark.clock
 def test_reading_an_access_denied_message_takes_linear_time(head: str, repeated: str) -> None:
     """Quadratic time would let a caller stall heal. CPU time, the best of seven runs."""
 
