@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mendq.cli.commands import INVOKE_LAMBDA_ACTION, CommandKind, list_commands
-from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
+from mendq.cli.deploy.drill import IAM_ACTIONS_FOR_RECORD_BY_RESOURCE
 
 
 def _collect_actions_by_command(kind: CommandKind) -> dict[str, frozenset[str]]:
@@ -76,7 +76,7 @@ def make_record_policy() -> dict[str, Any]:
     """
     statements = [
         {"Effect": "Allow", "Action": actions, "Resource": [resource]}
-        for resource, actions in RECORD_ACTIONS_BY_RESOURCE.items()
+        for resource, actions in IAM_ACTIONS_FOR_RECORD_BY_RESOURCE.items()
     ]
     return {"Version": "2012-10-17", "Statement": statements}
 

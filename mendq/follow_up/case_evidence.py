@@ -74,7 +74,7 @@ def gather_evidence(due_case: DueCase) -> VerificationEvidence:
     return replace(
         evidence,
         deletes=_count_deletes(due_case, find_start_of_quiet(case, evidence)),
-        of_configuration=due_case.symptom.is_of_configuration and not has_failed_calls,
+        is_fault_of_configuration=due_case.symptom.is_of_configuration and not has_failed_calls,
     )
 
 

@@ -100,8 +100,8 @@ class VerificationEvidence:
         deletes: The number of messages deleted since `find_start_of_quiet`. None if it was not
             read, or if CloudWatch did not answer.
         queue_status: The state of the queue; None if it was not read, or if it does not matter.
-        of_configuration: True if the fault was in the configuration and no call failed. Then no
-            deleted message is needed as proof.
+        is_fault_of_configuration: True if the fault was in the configuration and no call failed.
+            Then no deleted message is needed as proof.
         harm: A text with the change and the measured sign of its harm. Empty if there is no such
             sign. None if AWS could not be read: then the fix is not verified.
     """
@@ -110,7 +110,7 @@ class VerificationEvidence:
     failures: Evidence = field(default_factory=Evidence)
     deletes: int | None = None
     queue_status: QueueStatus | None = None
-    of_configuration: bool = False
+    is_fault_of_configuration: bool = False
     harm: str | None = ""
 
 
@@ -355,7 +355,7 @@ def _is_proven_by_deletes(case: Case, evidence: VerificationEvidence, now: datet
 
 
 def _is_proven_by_scan(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    return _is_fixed_and_harmless(case, evidence, now) and evidence.of_configuration
+    return _is_fixed_and_harmless(case, evidence, now) and evidence.is_fault_of_configuration
 
 
 def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:

@@ -368,14 +368,14 @@ def describe_leaders(
         )
         return f"{names_with_highest_count[0]} had {share_text}."
     are_few_leaders = len(names_with_highest_count) <= MAXIMUM_NAMED_LEADERS
-    leader_names = (
+    leaders_text = (
         join_names(names_with_highest_count)
         if are_few_leaders
         else format_count(len(names_with_highest_count), noun)
     )
     each_word = " each" if len(names_with_highest_count) > 1 else ""
     incidents_text = format_count(total_incidents, "incident")
-    return f"{leader_names} had the most: {highest_count:,} of {incidents_text}{each_word}."
+    return f"{leaders_text} had the most: {highest_count:,} of {incidents_text}{each_word}."
 
 
 def format_account_and_region(summary: Summary, queue_arn: str) -> str:

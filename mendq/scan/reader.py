@@ -148,16 +148,16 @@ class ScanReader(FactsReader, frozen=True):
         Otherwise return this scan's cached answer. If there is none, call AWS within the rate
         limit.
         """
-        question = (read_function, *arguments)
+        call_key = (read_function, *arguments)
 
         def call_aws() -> ReadResult:
             self.paces.pace_of(read_function).wait()
             return read_function(self.clients, *arguments)
 
-        if question in self.last_scan_answers and question not in self.outdated_calls:
-            answer: ReadResult = self.last_scan_answers[question]
+        if call_key in self.last_scan_answers and call_key not in self.outdated_calls:
+            answer: ReadResult = self.last_scan_answers[call_key]
             return answer
-        return self.scan_answers.get_or_ask(question, call_aws)
+        return self.scan_answers.get_or_ask(call_key, call_aws)
 
     def forget_last_scan_answers(self, facts: Facts) -> None:
         """Stop using the last hour's answers about the queue's DLQ and its sources.

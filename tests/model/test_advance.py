@@ -261,7 +261,7 @@ def test_every_case_ends_in_a_final_state_after_any_history_without_a_person(
 
 
 @pytest.mark.parametrize(
-    ("queue_status", "of_configuration", "expected"),
+    ("queue_status", "is_fault_of_configuration", "expected"),
     [
         (QueueStatus.OURS, True, State.VERIFIED),
         (QueueStatus.OURS, False, State.UNVERIFIED),
@@ -269,11 +269,14 @@ def test_every_case_ends_in_a_final_state_after_any_history_without_a_person(
     ],
 )
 def test_configuration_fix_is_verified_without_deletes_if_the_value_stands_and_no_fault_is_found(
-    queue_status: QueueStatus | None, of_configuration: bool, expected: State
+    queue_status: QueueStatus | None, is_fault_of_configuration: bool, expected: State
 ) -> None:
     case = make_measured_case(State.APPLIED)
     now = FAILURES_COUNT_FROM + SCAN_INTERVAL_AND_WINDOW
-    evidence_since = {"queue_status": queue_status, "of_configuration": of_configuration}
+    evidence_since = {
+        "queue_status": queue_status,
+        "is_fault_of_configuration": is_fault_of_configuration,
+    }
     assert find_next_state(case, now - MOMENT, **evidence_since) is None
     assert find_next_state(case, now, **evidence_since) is expected
 
@@ -287,7 +290,7 @@ def make_redriving_case(state: State = State.APPLIED) -> Case:
 def test_redriving_case_closes_only_if_the_queue_is_deleted(hours: int) -> None:
     now = NOW + hours * HOUR
     for status in (None, QueueStatus.OURS, QueueStatus.OVERRULED, QueueStatus.UNMANAGED):
-        evidence_since = {"deletes": 100, "queue_status": status, "of_configuration": True}
+        evidence_since = {"deletes": 100, "queue_status": status, "is_fault_of_configuration": True}
         assert find_next_state(make_redriving_case(), now, **evidence_since) is None
     assert (
         find_next_state(make_redriving_case(), now, queue_status=QueueStatus.GONE) is State.CLOSED

@@ -250,21 +250,21 @@ def make_short_retention_dlq(
 
 
 def make_slow_symptom(
-    name: str = "slow", *, of_configuration: bool = False, **over: Any
+    name: str = "slow", *, is_fault_of_configuration: bool = False, **over: Any
 ) -> NotifiedSymptom:
     """Make a symptom that every queue with measurements shows, or every queue at all.
 
     Args:
         name: The symptom's name.
-        of_configuration: True if every queue shows the symptom, also without measurements.
+        is_fault_of_configuration: True if every queue shows the symptom, also without measurements.
         over: Fields of the symptom's `Detection`.
     """
     detection = Detection(
         lambda facts: (
-            DetectedFault("it is slow") if of_configuration or facts.measurement else None
+            DetectedFault("it is slow") if is_fault_of_configuration or facts.measurement else None
         ),
-        frozenset({Need.QUEUE} if of_configuration else {Need.QUEUE, Need.MEASUREMENTS}),
-        is_of_configuration=of_configuration,
+        frozenset({Need.QUEUE} if is_fault_of_configuration else {Need.QUEUE, Need.MEASUREMENTS}),
+        is_of_configuration=is_fault_of_configuration,
     )
     return NotifiedSymptom(
         name=name,

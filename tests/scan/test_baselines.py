@@ -21,7 +21,7 @@ from tests.scan.scanner import (
     start_next_hour,
 )
 
-FAULTY = make_slow_symptom("faulty", of_configuration=True)
+FAULTY = make_slow_symptom("faulty", is_fault_of_configuration=True)
 QUIET: list[Symptom] = []
 
 
@@ -107,7 +107,7 @@ def test_baseline_is_stored_with_an_old_configuration_fault_but_not_with_a_new_o
     young = _make_queue(scanner, "young")
     odd = make_slow_symptom(
         "odd",
-        of_configuration=True,
+        is_fault_of_configuration=True,
         detect=lambda facts: (
             FAULTY.detection.detect(facts)  # type: ignore[union-attr]
             if facts.visibility_seconds == 31 or facts.name == "old"

@@ -136,7 +136,7 @@ def test_queues_left_over_from_a_cut_off_hour_are_scanned_first_in_the_next_hour
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
     names = [scanner.account.queue(f"q-{n}").rpartition(":")[2] for n in range(4)]
-    symptoms = [make_slow_symptom(of_configuration=True)]
+    symptoms = [make_slow_symptom(is_fault_of_configuration=True)]
     start_next_hour(scanner.account)
     found_by_scan = list[list[str]]()
     for blocks in (2, 9, 9):

@@ -82,7 +82,7 @@ def make_cut_off_scan(scanner: Scanner, monkeypatch: pytest.MonkeyPatch) -> list
     start_next_hour(scanner.account)
     times = iter([900.0, 900.0, 100.0])
     scanner.remaining_seconds = lambda: next(times, 100.0)
-    symptoms = [make_slow_symptom(of_configuration=True)]
+    symptoms = [make_slow_symptom(is_fault_of_configuration=True)]
     first = scanner.run_due_scan(symptoms)
     assert (first.queues_scanned, first.last_queue_name) == (4, "q-3")
     scanner.remaining_seconds = lambda: 900.0
@@ -157,7 +157,7 @@ def test_configuration_faults_of_only_ten_new_queues_a_day_are_reported_to_heal(
     # The scan begins in the morning, so that three scans are on one day.
     scanner.account.now = scanner.account.now.replace(hour=6)
     queues = [scanner.account.queue(f"q-{n:02}") for n in range(25)]
-    symptoms = [make_slow_symptom(of_configuration=True)]
+    symptoms = [make_slow_symptom(is_fault_of_configuration=True)]
     start_next_hour(scanner.account)
     reported = []
     for _ in range(3):
@@ -239,8 +239,8 @@ def test_symptom_that_raises_on_one_queue_does_not_hide_other_findings(scanner: 
             raise ValueError("a person's text")
         return DetectedFault("found")
 
-    failing = make_slow_symptom("failing", of_configuration=True, detect=detect)
-    done = scanner.run_due_scan([failing, make_slow_symptom(of_configuration=True)])
+    failing = make_slow_symptom("failing", is_fault_of_configuration=True, detect=detect)
+    done = scanner.run_due_scan([failing, make_slow_symptom(is_fault_of_configuration=True)])
     assert done.error_by_target.keys() == {bad}
     assert {(finding.queue_arn, finding.symptom) for finding in done.findings} == {
         (good, "failing"),
@@ -268,7 +268,8 @@ def test_unmeasured_findings_are_reported_to_heal_only_within_the_metric_budget(
     queues = make_measured_queues(scanner, 5)
     set_limits(scanner, make_hourly_limits(20))
     measures = replace(
-        make_slow_symptom(of_configuration=True), needs=frozenset({Need.QUEUE, Need.MEASUREMENTS})
+        make_slow_symptom(is_fault_of_configuration=True),
+        needs=frozenset({Need.QUEUE, Need.MEASUREMENTS}),
     )
     scanner.scan([measures])
     assert [arn for arn, _ in scanner.list_announced_faults()] == queues[:2]

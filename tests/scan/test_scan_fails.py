@@ -19,7 +19,7 @@ from tests.scan.scanner import (
     start_next_hour,
 )
 
-SYMPTOMS = [make_slow_symptom(of_configuration=True)]
+SYMPTOMS = [make_slow_symptom(is_fault_of_configuration=True)]
 
 
 def read_counts(scanner: Scanner) -> tuple[int, int, int]:

@@ -191,19 +191,19 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
     """
     if measurement.now.backlog == 0:
         return False
-    stretches = measurement.recent.half_hours
+    half_hours = measurement.recent.half_hours
     # If the first receives are in the last stretch, the empty queue before says nothing.
-    has_only_new_receives = not any(stretch.received for stretch in stretches[:-1])
+    has_only_new_receives = not any(stretch.received for stretch in half_hours[:-1])
     is_received_often = (
         measurement.received > MAXIMUM_NORMAL_RECEIVES_PER_DELETE * measurement.deleted
     )
     is_received_often = is_received_often and measurement.received > measurement.messages
     if is_received_often and (has_only_new_receives or measurement.fewest_messages != 0):
         return True
-    if not stretches:
+    if not half_hours:
         return _may_bad_messages_explain_backlog(facts, measurement)
     return _is_backlog_mostly_bad_messages(facts, measurement) or _do_bad_messages_hide_in_traffic(
-        facts, stretches
+        facts, half_hours
     )
 
 
@@ -235,10 +235,10 @@ def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> b
 
     Only the last hour counts, or the whole measured time if the visibility timeout is long.
     """
-    stretches = measurement.recent.half_hours
+    half_hours = measurement.recent.half_hours
     if _count_timeouts(facts, STRETCH_COUNT_OF_LAST_HOUR * HALF_HOUR) >= LEAST_TIMEOUTS_MEASURED:
-        stretches = stretches[-STRETCH_COUNT_OF_LAST_HOUR:]
-    staying_messages = _StayingMessages.from_stretches(facts, stretches)
+        half_hours = half_hours[-STRETCH_COUNT_OF_LAST_HOUR:]
+    staying_messages = _StayingMessages.from_stretches(facts, half_hours)
     return (
         staying_messages is not None
         and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
@@ -252,7 +252,7 @@ def _is_backlog_mostly_bad_messages(facts: Facts, measurement: Measurement) -> b
     )
 
 
-def _do_bad_messages_hide_in_traffic(facts: Facts, stretches: Sequence[Measurement]) -> bool:
+def _do_bad_messages_hide_in_traffic(facts: Facts, half_hours: Sequence[Measurement]) -> bool:
     """Return True if a few messages that never finish hide in the traffic of a busy queue.
 
     On such a queue few receives lead to no delete, and the first half of the time has about as many
@@ -260,10 +260,10 @@ def _do_bad_messages_hide_in_traffic(facts: Facts, stretches: Sequence[Measureme
     may be larger than the bad messages explain. But consumers must be able to finish the backlog
     within MAXIMUM_MINUTES_TO_FINISH_BACKLOG, and it must not grow.
     """
-    staying_messages = _StayingMessages.from_stretches(facts, stretches)
+    staying_messages = _StayingMessages.from_stretches(facts, half_hours)
     return (
         staying_messages is not None
-        and len(stretches) >= MINIMUM_STRETCHES_OF_BUSY_QUEUE
+        and len(half_hours) >= MINIMUM_STRETCHES_OF_BUSY_QUEUE
         and staying_messages.timeout_count >= LEAST_TIMEOUTS_MEASURED
         and staying_messages.are_receives_in_vain_steady
         and staying_messages.bad_messages >= MINIMUM_ESTIMATED_BAD_MESSAGES
@@ -321,36 +321,36 @@ class _StayingMessages:
 
     @classmethod
     def from_stretches(
-        cls, facts: Facts, stretches: Sequence[Measurement]
+        cls, facts: Facts, half_hours: Sequence[Measurement]
     ) -> _StayingMessages | None:
         """Return the evidence from these half hours, oldest first.
 
         None if the queue was empty at some moment, or if the number of messages is not known.
         """
         backlogs = [
-            stretch.usual_messages for stretch in stretches if stretch.usual_messages is not None
+            stretch.usual_messages for stretch in half_hours if stretch.usual_messages is not None
         ]
-        fewest_messages = min((stretch.fewest_messages or 0 for stretch in stretches), default=0)
-        if not fewest_messages or len(backlogs) < len(stretches):
+        fewest_messages = min((stretch.fewest_messages or 0 for stretch in half_hours), default=0)
+        if not fewest_messages or len(backlogs) < len(half_hours):
             return None
-        measured_duration = stretches[-1].until - stretches[0].since
+        measured_duration = half_hours[-1].until - half_hours[0].since
         timeout_count = max(_count_timeouts(facts, measured_duration), 1)
-        stretches_per_half = len(stretches) // 2
+        stretches_per_half = len(half_hours) // 2
         stretches_by_half = (
-            (stretches[:stretches_per_half], stretches[stretches_per_half:])
+            (half_hours[:stretches_per_half], half_hours[stretches_per_half:])
             if stretches_per_half
-            else (stretches,)
+            else (half_hours,)
         )
         receives_in_vain_by_half = [
             _count_receives_in_vain(stretches_of_half) for stretches_of_half in stretches_by_half
         ]
         # A message that is still in flight was not received in vain yet.
-        in_flight_increase = stretches[-1].now.in_flight - stretches[0].before.in_flight
+        in_flight_increase = half_hours[-1].now.in_flight - half_hours[0].before.in_flight
         receives_in_vain = max(0, sum(receives_in_vain_by_half) - max(0, in_flight_increase))
-        delete_count = sum(stretch.deleted for stretch in stretches)
+        delete_count = sum(stretch.deleted for stretch in half_hours)
         return cls(
             timeout_count=timeout_count,
-            receive_count=sum(stretch.received for stretch in stretches),
+            receive_count=sum(stretch.received for stretch in half_hours),
             receives_in_vain=receives_in_vain,
             bad_messages=receives_in_vain / timeout_count,
             fewest_messages=fewest_messages,
@@ -362,9 +362,9 @@ class _StayingMessages:
         )
 
 
-def _count_receives_in_vain(stretches: Sequence[Measurement]) -> int:
+def _count_receives_in_vain(half_hours: Sequence[Measurement]) -> int:
     """Return the number of receives that no delete followed."""
-    return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
+    return max(0, sum(stretch.received - stretch.deleted for stretch in half_hours))
 
 
 def _make_attach_steps(receive_limit: int) -> tuple[CreateDlq, AttachDlq]:

@@ -87,7 +87,7 @@ _RECORD_PREFIX = record_failed_calls.NAME_PREFIX
 _REGION_AND_ACCOUNT = "REGION:ACCOUNT"
 # The IAM policy of --record: actions by resource. The policy for the other commands is separate.
 # All other KMS rights come from the policy of the run's own key.
-RECORD_ACTIONS_BY_RESOURCE: dict[str, list[str]] = {
+IAM_ACTIONS_FOR_RECORD_BY_RESOURCE: dict[str, list[str]] = {
     f"arn:aws:sqs:{_REGION_AND_ACCOUNT}:{_RECORD_PREFIX}*": [
         "sqs:ChangeMessageVisibility",
         "sqs:CreateQueue",

@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
-from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
+from mendq.cli.deploy.drill import IAM_ACTIONS_FOR_RECORD_BY_RESOURCE
 from mendq.cli.permissions import make_record_policy
 from mendq.model.tags import DRILL_QUEUE_PREFIX, DRILL_TAG, MODE_OFF_VALUE, MODE_TAG
 from tests.account.account import moto_account
@@ -824,7 +824,7 @@ def test_record_script_exits_with_2_without_yes_and_without_a_terminal(
 
 
 def test_record_policy_allows_only_creating_and_listing_kms_keys() -> None:
-    assert RECORD_ACTIONS_BY_RESOURCE["*"] == ["kms:CreateKey", "kms:ListKeys"]
+    assert IAM_ACTIONS_FOR_RECORD_BY_RESOURCE["*"] == ["kms:CreateKey", "kms:ListKeys"]
     for statement in make_record_policy()["Statement"]:
         (resource,) = statement["Resource"]
         assert recorder.NAME_PREFIX in resource or resource == "*"
