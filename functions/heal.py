@@ -73,6 +73,7 @@ def handle_case(event: Event, invocation: HealInvocation) -> Event:
 
     Raises:
         CaseUnreadable: The event names no case (`read_case_request`).
+        QueueRefusesUs, CaseStoreUnreadable: The queue or the case store's items cannot be read.
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
             try again.
     """

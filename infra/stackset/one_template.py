@@ -47,9 +47,10 @@ PARAMETER_NAMES = (_MODE_PARAMETER, _TAG_MODE_PARAMETER, "UrgentMail", "InfoMail
 
 
 class _StackVariant(NamedTuple):
-    """A variant of the stack.
+    """A variant of the stack: which queues its roles may write.
 
-    Its roles can or cannot write queues that the settings name, and queues that have the tag.
+    Writing the queues that the settings name and writing the queues that have the tag are allowed
+    independently, so there are four variants.
     """
 
     can_write_named_queues: bool

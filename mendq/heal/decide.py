@@ -619,8 +619,8 @@ def _make_notification(
 ) -> Notification:
     """Return the notification about a case.
 
-    If the case is overridden, the notification also has the records to store with which Mendq
-    leaves the case's attributes alone.
+    If the case is overridden, the notification also has new records of the case's attributes. Once
+    they are stored, Mendq leaves these attributes alone for a time.
     """
     is_overridden = case.state is State.OVERRIDDEN
     new_records = (

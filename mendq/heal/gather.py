@@ -437,7 +437,11 @@ def _refuse_if_requested_elsewhere(
 
 
 def add_other_queue_names(sentence: str, shared_finding: SharedFinding) -> str:
-    """Return the finding's sentence, and the names of other queues that name the missing queue."""
+    """Append to a finding's sentence which other queues have the same missing queue as their DLQ.
+
+    Some of them may only be counted ("and 3 more"). Return the sentence unchanged if there are
+    none.
+    """
     if not shared_finding.others:
         return sentence
     queue_names = ", ".join(parse_queue_arn(queue_arn).name for queue_arn in shared_finding.others)

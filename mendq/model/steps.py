@@ -422,9 +422,9 @@ def is_permanent(attribute: str) -> bool:
 
 
 def has_value_in_queue(attribute: str) -> bool:
-    """Return True if the queue's attributes show the value that a step with this attribute wrote.
+    """Return True if what such a step writes can be read back from the queue's attributes.
 
-    Return True also for an attribute that this version does not know.
+    Only a redrive cannot. Return True also for an attribute that this version does not know.
     """
     step_class = find_step_class(attribute)
     return step_class is None or step_class.has_value_in_queue

@@ -173,7 +173,10 @@ class Section:
         return "\n".join((self.heading, *(f"  {line}" for line in lines)))
 
     def count_droppable_characters(self, dropped_count: int) -> int:
-        """Return how many characters can be dropped beyond the last `dropped_count` lines."""
+        """Return how many characters are left if the last `dropped_count` lines are dropped.
+
+        These characters can still be dropped. Return 0 if the section cannot be cut.
+        """
         if not self.can_be_cut:
             return 0
         return sum(len(line) for line in self.lines[: len(self.lines) - dropped_count])

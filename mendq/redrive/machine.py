@@ -157,7 +157,10 @@ class Condition(StrEnum):
 
 
 class Action(StrEnum):
-    """Actions of the table's rows. The values are the words of docs/redrive-stages.md."""
+    """What a redrive does next, by the redrive's decision table (`DecisionRow`).
+
+    The values are the words of docs/redrive-stages.md.
+    """
 
     HALT = "end the case with a page"
     WAIT_FOR_OTHERS = "wait until that is over"

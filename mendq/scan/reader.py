@@ -209,10 +209,11 @@ class ScanReader(FactsReader, frozen=True):
                 yield queue_arn, answer
 
     def _read_move_destinations(self, dlq_arn: str) -> frozenset[str]:
-        """Return the ARNs of the queues to which a DLQ's messages are moved.
+        """Return where SQS moves a DLQ's messages, or moved them recently.
 
-        If the DLQ's redrives cannot be read, return an empty set. The check of each source of the
-        DLQ then gets the error.
+        The set has ARNs of queues, and ORIGINAL_SOURCES_DESTINATION for moves to the original
+        sources. It is empty if the DLQ's redrives cannot be read: the check of each source reads
+        them too, and reports the error.
         """
         try:
             return self.ask(read_recent_move_destinations, dlq_arn, self.now)

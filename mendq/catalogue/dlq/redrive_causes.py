@@ -118,10 +118,10 @@ def _has_unfixed_cause(case: Case) -> bool:
 
 
 def _has_proven_fix(case: Case) -> bool:
-    """Return True if the fix is proven: the case is verified or watched, or was watched before.
+    """Return True if the case is verified or watched, or if follow_up ended the watching.
 
-    In the last case follow_up must have moved it on from the state `watching`, to any state. So
-    call `_has_unfixed_cause` first: it finds cases whose fix failed while it was watched.
+    The state after the watching is not looked at. So call `_has_unfixed_cause` first: it finds
+    cases whose fix failed while it was watched.
     """
     was_fix_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP_ACTOR
     return case.state in PROVEN_STATES or was_fix_watched
