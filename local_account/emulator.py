@@ -78,8 +78,9 @@ class Emulator:
     def install(self, accepted_types: list[str]) -> None:
         """Replace functions of MiniStack, and add the services that MiniStack lacks.
 
-        Resource types that CloudFormation accepts and ignores are added to `accepted_types`. A type
-        can be added several times.
+        A text about each resource that CloudFormation accepts and ignores is added to
+        `accepted_types`: its type, or that it is an alarm on metric math. A text can be added
+        several times.
         """
         issue_root_credentials(self._endpoint_url)
         install_organization()

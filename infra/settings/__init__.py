@@ -1,1 +1,1 @@
-"""The settings of a deployment. This package needs neither CDK nor AWS, so it answers at once."""
+"""The settings of a deployment. This package imports neither CDK nor AWS's SDK, so it loads fast."""

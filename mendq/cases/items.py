@@ -233,7 +233,7 @@ def list_view_keys(
 ) -> tuple[Key, ...]:
     """Return the keys of the items that `read_view` reads, in its order.
 
-    `spread_subject` is the `subject` for `spread_key`. If it is empty, that item is left out.
+    If `spread_subject` is empty, the item of the spread (`spread_key`) is left out.
     """
     item_keys = [
         freeze_key(),

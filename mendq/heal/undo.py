@@ -154,8 +154,9 @@ def plan_undos(
         snapshot_by_transition_number: The queue's attributes before each write, by the number of
             the write's transition. An attribute that was not set goes back to its default.
         facts: The queue's present facts.
-        view: The case store's records. They show if a person replaced a later value of Mendq. Then
-            the present value is the person's, even if it equals the case's.
+        view: The case store's records. If the value that Mendq wrote last, for any case, is not the
+            present value, a person has set the present one. It is kept, even if it equals the
+            value of this case.
     """
     records = view.restrict_to_queue(facts.created_at)
     undos = [

@@ -1,4 +1,4 @@
-"""Limits on what Mendq may change, waiting times, and the bounds of a redrive.
+"""Limits on what Mendq may change, read and send, waiting times, and the bounds of a redrive.
 
 Each limit of `Limits` and `Timing` has its description below it. docs/settings.md shows these.
 """
@@ -37,7 +37,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on what Mendq may change."""
+    """Limits on what Mendq may change, read and send."""
 
     writes_per_minute: Annotated[int, Range(1, 100)] = 10
     """The most writes to queues in a minute, over the whole account."""

@@ -134,7 +134,10 @@ NO_MESSAGE_DUE_REASON = "no message's turn has come"
 
 
 class Condition(StrEnum):
-    """Conditions of the table's rows. The values are the words of docs/redrive-stages.md."""
+    """When a row of the redrive's decision table applies.
+
+    The values are the words of docs/redrive-stages.md.
+    """
 
     BLOCKED_FOR_GOOD = "a queue is not managed any more, its tag says no, or the cause is back"
     CHANGES_FROZEN = "changes are frozen, or a change calendar is closed"

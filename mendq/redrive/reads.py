@@ -1,6 +1,6 @@
-"""Read everything that a redrive depends on, and check if a redrive may begin.
+"""Read everything that a redrive depends on, check if it may begin, and begin it.
 
-This file moves no messages.
+Beginning a redrive raises the DLQ's retention if the plan says so. This file moves no messages.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
 """

@@ -159,7 +159,8 @@ def _sort_symptoms(incident_count_by_symptom: Counter[str]) -> list[str]:
 def make_caption(incidents_per_day: IncidentsPerDay) -> str:
     """Return the caption of the chart: a sentence about the days with most incidents.
 
-    If no incident is known, or if only one day was read, the caption says that instead.
+    If no incident is known, the caption says that instead. If only one day was read and no other
+    day has a known incident, it says that.
     """
     if not incidents_per_day.total:
         return "No day that was read had an incident."

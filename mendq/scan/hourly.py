@@ -447,26 +447,27 @@ class _ToleratedSymptoms(NamedTuple):
     Attributes:
         harmless_symptoms: Symptoms with which a queue still works: faults in the configuration, and
             symptoms without a plan.
-        costly_symptoms: Symptoms that only cost money.
+        not_yet_harmful_symptoms: Symptoms that do no harm yet, or only cost money
+            (`is_measured_last`).
     """
 
     harmless_symptoms: frozenset[str]
-    costly_symptoms: frozenset[str]
+    not_yet_harmful_symptoms: frozenset[str]
 
     @classmethod
     def select_from(cls, symptoms: Iterable[Symptom]) -> _ToleratedSymptoms:
         harmless_symptoms: set[str] = set()
-        costly_symptoms: set[str] = set()
+        not_yet_harmful_symptoms: set[str] = set()
         for symptom in symptoms:
             if symptom.plan is None or symptom.is_of_configuration:
                 harmless_symptoms.add(symptom.name)
             if symptom.detection and symptom.detection.is_measured_last:
-                costly_symptoms.add(symptom.name)
-        return cls(frozenset(harmless_symptoms), frozenset(costly_symptoms))
+                not_yet_harmful_symptoms.add(symptom.name)
+        return cls(frozenset(harmless_symptoms), frozenset(not_yet_harmful_symptoms))
 
     @property
     def all_symptoms(self) -> frozenset[str]:
-        return self.harmless_symptoms | self.costly_symptoms
+        return self.harmless_symptoms | self.not_yet_harmful_symptoms
 
 
 def _find_faults(
@@ -474,12 +475,14 @@ def _find_faults(
 ) -> defaultdict[str, set[str]]:
     """Return the symptoms that were found, by the ARN of the queue and of each of its sources.
 
-    Symptoms that only cost money are left out.
+    Symptoms that do no harm yet, or only cost money, are left out.
     """
     faults_by_arn = defaultdict[str, set[str]](set)
     for finding in result.findings:
         for arn in (finding.queue_arn, *finding.source_arns):
-            faults_by_arn[arn].update({finding.symptom} - tolerated_symptoms.costly_symptoms)
+            faults_by_arn[arn].update(
+                {finding.symptom} - tolerated_symptoms.not_yet_harmful_symptoms
+            )
     return faults_by_arn
 
 

@@ -208,7 +208,7 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
 
 
 def _count_timeouts(facts: Facts, measured_duration: timedelta) -> float:
-    """Return how many visibility timeouts fit into `duration`.
+    """Return how many visibility timeouts fit into `measured_duration`.
 
     A message that never finishes is received once in each visibility timeout.
     """

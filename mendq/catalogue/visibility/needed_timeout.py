@@ -356,7 +356,7 @@ def _refuse_unexplained_double_handling(
 def find_objections_to_need(
     facts: Facts, need: VisibilityNeed, goal_seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
-    """Yield each reason not to set the timeout to `seconds`, as a refusal.
+    """Yield each reason not to set the timeout to `goal_seconds`, as a refusal.
 
     Callers use only the first one.
     """
@@ -394,7 +394,8 @@ def find_objections_to_need(
 def find_exceeded_bounds(
     facts: Facts, need: VisibilityNeed, goal_seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
-    """Yield a refusal for each bound that a timeout of `seconds` would exceed. The first counts.
+    """Yield a refusal for each bound that a timeout of `goal_seconds` would exceed. The first
+    counts.
 
     Nothing is yielded if the timeout is not above the current one. If a bound is exceeded, Mendq
     does not set a smaller value instead, because a part of the need would fix nothing.
@@ -468,7 +469,7 @@ def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
 def _plan_longer_timeout(
     facts: Facts, need: VisibilityNeed, goal_seconds: int, needs: list[VisibilityNeed]
 ) -> Plan:
-    """Return the plan to set `seconds`.
+    """Return the plan to set `goal_seconds`.
 
     If AWS advises a longer timeout, `Plan.proposal` has it: people see it, and Mendq never sets it.
     """
@@ -549,7 +550,7 @@ def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
         transitions: The case's transitions, oldest first; at least one.
 
     Returns:
-        Pairs of a name and a number of seconds: at most _MOST_NEEDS_IN_PICTURE times from the
+        Pairs of a name and a number of seconds: at most _MAXIMUM_DRAWN_NEEDS times from the
         newest evidence, then the timeout before and after the last planned change. Values that a
         picture cannot show are left out. Empty if the evidence names no time or no timeout was
         planned.
