@@ -62,7 +62,7 @@ def count_week() -> dict[str, Any]:
     return make_week_summary(
         {MONDAY: rows, date(2026, 11, 11): [], last_monday: [make_incident(9, urgent=True)]},
         {MONDAY: files, date(2026, 11, 11): [], last_monday: []},
-        cases=make_case_files(*lives),
+        case_files=make_case_files(*lives),
     )
 
 

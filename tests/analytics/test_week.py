@@ -54,7 +54,7 @@ def test_week_without_nightly_runs_or_cases_reports_them_missing_and_counts_noth
     assert not OF_CASES & set(document), "nobody looked at the cases, which is not to find none"
     assert "case_files_unreadable" not in document["not_seen"]
     assert not read_summary(to_json_bytes(document)).cases_were_read
-    document = make_week_summary({}, cases=make_case_files(unreadable=2))
+    document = make_week_summary({}, case_files=make_case_files(unreadable=2))
     assert set(document) >= OF_CASES
     assert document["not_seen"]["case_files_unreadable"] == 2
     assert read_summary(to_json_bytes(document)).cases_were_read
@@ -86,7 +86,7 @@ def test_incidents_of_drills_probe_and_own_looks_are_counted_only_as_own_inciden
     )
     reads = {MONDAY: replace(READ, files=0, records=0, incidents=5)}
     document = make_week_summary(
-        {MONDAY: rows, date(2026, 11, 2): rows}, cases=found, nightly_counts_by_day=reads
+        {MONDAY: rows, date(2026, 11, 2): rows}, case_files=found, nightly_counts_by_day=reads
     )
     assert document["not_seen"]["own_incidents"] == 3
     assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn", "they are in the tables"
@@ -148,7 +148,7 @@ def test_listed_incident_shows_the_shortened_reason_of_its_case() -> None:
         make_incident(3),
     ]
     rows[2] |= {"outcome": "not_seen", "case_id": None}
-    with_cases = make_week_summary({MONDAY: rows}, cases=make_case_files(case))
+    with_cases = make_week_summary({MONDAY: rows}, case_files=make_case_files(case))
     reasons = [incident["reason"] for incident in with_cases["cases"]]
     assert reasons == ["", "r" * 997 + "...", ""]
     without_cases = make_week_summary({MONDAY: rows})
