@@ -283,7 +283,10 @@ def furnish_account(clients: Clients) -> Account:
 
 @contextmanager
 def moto_account(clients: Clients | None = None) -> Iterator[Account]:
-    """Its queues keep the time of whoever uses it; `clients` may be another account's, gone now."""
+    """Yield an empty account whose queues follow its clock.
+
+    `clients` may be those of an earlier account that is gone.
+    """
     with mock_aws():
         made = furnish_account(clients or Clients(cast("boto3.Session", RetainedSession(REGION))))
         with (

@@ -24,7 +24,7 @@ ERRORS = {
     "UnsupportedCalendarException": 400,
     "InternalServerError": 500,
 }
-# Each state in which nothing may be changed, and what people read then.
+# Calendar states in which Mendq may change nothing, and the reason that it reports.
 NOT_OPEN = {
     "CLOSED": CLOSED_BECAUSE,
     **dict.fromkeys(ERRORS, UNREADABLE_BECAUSE),

@@ -20,8 +20,8 @@ EVENTS = {
 }
 KINDS = tuple(EVENTS)
 
-# What DynamoDB answers if it cannot do something for now, which neither moto nor the account in
-# memory ever says by itself: by the reason in a cancelled transaction, the code at a single item.
+# DynamoDB's answers when it is busy, by the reason in a cancelled transaction: the error code for a
+# single item. Neither moto nor the account in memory gives them on its own.
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 BUSY = {
@@ -79,7 +79,7 @@ class AtCall:
         return bool(self.call)
 
     def act(self, operation: str, **event: Any) -> Any:
-        """Let it happen; what is returned is AWS's answer, None if the call is to go its way."""
+        """Apply the fault. Return AWS's answer, or None if the call goes on as usual."""
         raise NotImplementedError
 
     def is_meant(self, operation: str) -> bool:  # noqa: ARG002 - for those that pick

@@ -1,4 +1,4 @@
-"""What moto and botocore make or work out anew for each test, kept: it outlasts what they do."""
+"""Clients and lookups that moto and botocore would make again for each test, made once."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ _retained: dict[tuple[str, str, str], _Retained] = {}
 
 
 class RetainedSession:
-    """What boto3's session is; whoever asks it for more than a client gets clients of his own."""
+    """A boto3 session that shares its clients until a caller uses more than `client`."""
 
     def __init__(self, region_name: str) -> None:
         self.region_name = region_name
 
     def client(self, service_name: str, *, config: Config | None = None) -> Any:
-        """One that no test has put a handler or a method of its own on."""
+        """Return a client that has no test's handlers or methods."""
         if config is None or "_own" in vars(self):
             return self._own.client(service_name, config=config)
         key = (self.region_name, service_name, repr(vars(config)))
@@ -78,7 +78,7 @@ _OF_ITS_ARGUMENTS_ALONE = (
     (responses, "method_names_from_class"),
     (models, "camelcase_to_underscores"),
 )
-# Each has a host of its own; moto would try 150 services' patterns before the last of them.
+# Services with their own hosts. Moto would try the patterns of 150 services before these.
 _ASKED_MOST = ("dynamodb", "sqs", "sns", "lambda", "cloudwatch", "events", "cloudtrail")
 
 
@@ -104,7 +104,7 @@ def remember() -> None:
         picker.get_possible_keys = _names_of(picker)
     parser: Any = ConditionExpressionParser
     parser._lex_one_node = staticmethod(cache(partial(parser._lex_one_node, parser)))
-    # What is made for one emitter holds for all: nobody has aliases of his own.
+    # All emitters share one cache, because none has aliases of its own.
     aliaser: Any = EventAliaser
     aliaser._alias_event_name = staticmethod(cache(aliaser(None)._alias_event_name))
     backend_index.backend_url_patterns.sort(key=lambda each: each[0] not in _ASKED_MOST)

@@ -57,21 +57,32 @@ def _compare_lists(keys: tuple[str, ...], old: list[Any], new: list[Any]) -> Ite
     for kind, old_start, old_end, new_start, new_end in matcher.get_opcodes():
         if kind == "equal":
             continue
-        old_part, new_part = old[old_start:old_end], new[new_start:new_end]
+        old_part = old[old_start:old_end]
+        new_part = new[new_start:new_end]
         pairs = list(zip(old_part, new_part, strict=False))
         for number, (old_element, new_element) in enumerate(pairs, start=old_start):
             if is_plain:
                 yield from _compare_values(old_element, new_element)
             else:
                 yield from _compare((*keys, _name(number, new_element)), old_element, new_element)
-        for number, element in enumerate(old_part[len(pairs) :], start=old_start + len(pairs)):
-            if not is_plain:
-                yield f"{_heading((*keys, _name(number, element)))} (removed)"
-            yield from _with_mark("-", element)
-        for number, element in enumerate(new_part[len(pairs) :], start=new_start + len(pairs)):
-            if not is_plain:
-                yield f"{_heading((*keys, _name(number, element)))} (added)"
-            yield from _with_mark("+", element)
+        headings = () if is_plain else _list_headings(keys, old, "removed")
+        yield from _list_unpaired("-", old_part[len(pairs) :], headings[old_start + len(pairs) :])
+        headings = () if is_plain else _list_headings(keys, new, "added")
+        yield from _list_unpaired("+", new_part[len(pairs) :], headings[new_start + len(pairs) :])
+
+
+def _list_headings(keys: tuple[str, ...], elements: list[Any], outcome: str) -> tuple[str, ...]:
+    return tuple(
+        f"{_heading((*keys, _name(number, element)))} ({outcome})"
+        for number, element in enumerate(elements)
+    )
+
+
+def _list_unpaired(mark: str, elements: list[Any], headings: Sequence[str]) -> Iterator[str]:
+    """Yield the elements that only one of two lists has, each below its heading if it has one."""
+    for number, element in enumerate(elements):
+        yield from headings[number : number + 1]
+        yield from _with_mark(mark, element)
 
 
 def _compare_values(old: Any, new: Any) -> Iterator[str]:
@@ -116,7 +127,8 @@ def _changed_words(old: Sequence[str], new: Sequence[str]) -> str:
                 ]
             parts += words
             continue
-        removed, added = " ".join(old[old_start:old_end]), " ".join(new[new_start:new_end])
+        removed = " ".join(old[old_start:old_end])
+        added = " ".join(new[new_start:new_end])
         parts.append((f"[-{removed}-]" if removed else "") + (f"{{+{added}+}}" if added else ""))
     return " ".join(parts)
 
@@ -135,10 +147,14 @@ def _list_lines(keys: tuple[str, ...], value: Any) -> Iterator[str]:
         for inner in value:
             yield from _list_lines(keys, inner)
     else:
-        text = value if isinstance(value, str) else json.dumps(value)
-        prefix = f"{_KEY_SEPARATOR.join(keys)}: " if keys else ""
-        for line in text.splitlines() or ["(empty)"]:
-            yield prefix + line
+        yield from _list_lines_of_scalar(keys, value)
+
+
+def _list_lines_of_scalar(keys: tuple[str, ...], value: Any) -> Iterator[str]:
+    text = value if isinstance(value, str) else json.dumps(value)
+    prefix = f"{_KEY_SEPARATOR.join(keys)}: " if keys else ""
+    for line in text.splitlines() or ["(empty)"]:
+        yield prefix + line
 
 
 def _heading(keys: Sequence[str]) -> str:

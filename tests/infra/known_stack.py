@@ -1,10 +1,10 @@
-"""What outsiders find of the stack, and what stands behind it: the golden file `stack.json`."""
+"""The golden file `stack.json`: what the stack shows to the outside, such as names and outputs."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tests.infra.synthesized import (
@@ -52,21 +52,24 @@ def _template(settings: str) -> Template:
     return template_with(ALONE[settings]) if settings in ALONE else template_of(settings)
 
 
-def describe_stack() -> Any:
-    """What outsiders find and what stands behind it, without the digests of names."""
-    found: dict[str, Any] = {
-        settings: {
-            "outputs": {name: each["Value"] for name, each in template.outputs.items()},
-            **{
-                name: each["Properties"]
-                for kind in kinds
-                for name, each in template.all(f"AWS::{kind}").items()
-            },
-        }
-        for settings, kinds in TYPES.items()
-        for template in [_template(settings)]
+def _describe_template(template: Template, kinds: Iterable[str]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "outputs": {name: output["Value"] for name, output in template.outputs.items()}
     }
-    on, off = (template_with(each).raw for each in ({}, NIGHTLY_OFF))
+    for kind in kinds:
+        for name, resource in template.all(f"AWS::{kind}").items():
+            described[name] = resource["Properties"]
+    return described
+
+
+def describe_stack() -> Any:
+    """Describe what the stack shows to the outside, without the digests in names."""
+    found: dict[str, Any] = {
+        settings: _describe_template(_template(settings), kinds)
+        for settings, kinds in TYPES.items()
+    }
+    on = template_with({}).raw
+    off = template_with(NIGHTLY_OFF).raw
     found["gone with the nightly job"] = {
         part: sorted(on[part].keys() - off[part].keys()) for part in ("Resources", "Outputs")
     }

@@ -171,16 +171,24 @@ def _send_to_functions(made_queues: MadeQueues) -> None:
         queue = made_queues.queues[purpose]
         for _ in range(3):
             queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=batch)
-    alone = ("too long in full", "full ones fit")
-    for body, left in ((0, 0), ("hold", 1), *[(WORK_SECONDS, 1)] * RUNS):
-        for purpose in alone:
-            made_queues.send(purpose, body)
-        for (
-            purpose
-        ) in alone:  # or a batch of a slow machine were a full one, which never ends in time
-            eventually(partial(_has_left, made_queues.queues[purpose], left))
+    _send_alone(made_queues, 0, left=0)
+    _send_alone(made_queues, "hold", left=1)
+    for _ in range(RUNS):
+        _send_alone(made_queues, WORK_SECONDS, left=1)
     for purpose in ("nobody chose", "31 s are chosen", "hours", "15 minutes"):
         eventually(partial(_has_left, made_queues.queues[purpose], 0), every_seconds=0.5)
+
+
+def _send_alone(made_queues: MadeQueues, body: str | float, *, left: int) -> None:
+    """Send one message to each of two queues, and wait until this many are left there.
+
+    Without the wait, a slow machine makes a full batch of them, which never ends in time.
+    """
+    purposes = ("too long in full", "full ones fit")
+    for purpose in purposes:
+        made_queues.send(purpose, body)
+    for purpose in purposes:
+        eventually(partial(_has_left, made_queues.queues[purpose], left))
 
 
 def _has_left(queue: Queue, count: int) -> bool:

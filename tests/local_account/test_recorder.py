@@ -88,6 +88,13 @@ SHAPES = {
 LONG = ("older", "bare")
 
 
+def _reshape_body(body: str, shape: Callable[[Record], list[Record]]) -> list[str]:
+    if not body.startswith("{"):
+        return [body]
+    event = json.loads(body)
+    return [json.dumps({**event, "detail": detail}) for detail in shape(event["detail"])]
+
+
 def _reshape_records(session: boto3.Session, shape: Callable[[Record], list[Record]]) -> None:
     def file(parsed: Any, **_: Any) -> None:
         records = json.loads(gzip.decompress(parsed["Body"].read()))["Records"]
@@ -98,13 +105,8 @@ def _reshape_records(session: boto3.Session, shape: Callable[[Record], list[Reco
         given = parsed.get("Messages", [])
         parsed["Messages"] = []
         for message in given:
-            events = [message["Body"]]
-            if message["Body"].startswith("{"):
-                event = json.loads(message["Body"])
-                events = [
-                    json.dumps({**event, "detail": detail}) for detail in shape(event["detail"])
-                ]
-            parsed["Messages"] += [{**message, "Body": body} for body in events]
+            bodies = _reshape_body(message["Body"], shape)
+            parsed["Messages"] += [{**message, "Body": body} for body in bodies]
 
     session.events.register("after-call.s3.GetObject", file)
     session.events.register("after-call.sqs.ReceiveMessage", messages)

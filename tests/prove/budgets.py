@@ -33,10 +33,7 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
             proving.progress(step / steps)
         timing = made.account.settings.timing
         states = {transition["to"] for transition in made.account.transitions()}
-    most = max(
-        sum(timedelta() <= other - written_at < A_DAY for written_at in written)
-        for other in written
-    )
+    most = max(_count_writes_of_last_day(written, until) for until in written)
     soonest = min(b - a for a, b in pairwise(written))
     proving.note(
         {
@@ -58,6 +55,10 @@ def budgets(proving: Proving, days: float = DAYS) -> None:
             "the budget was spent, or nothing was tried": most == budget,
         }
     )
+
+
+def _count_writes_of_last_day(written: list[datetime], until: datetime) -> int:
+    return sum(timedelta() <= until - written_at < A_DAY for written_at in written)
 
 
 def _step(made: World, queue: str, step: int, dice: random.Random) -> None:

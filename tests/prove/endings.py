@@ -27,7 +27,7 @@ _INVOCATIONS = re.compile(r"invocation-\d+")
 
 
 def may_transition(out_of: State | None, into: State) -> bool:
-    """Whether anybody ever moves a case so; None: it opens."""
+    """Return True if a case may move from one state into the other. None: the case opens."""
     moves = (
         (transition.states_before or (None,), transition.state_after)
         for transition in (*FOLLOW_UP_TRANSITIONS, *TRANSITIONS_NOT_BY_FOLLOW_UP)

@@ -29,7 +29,7 @@ from tests.prove.world import World, world
 PAIRS_A_SCENE = 15
 QUICK_PAIRS_A_SCENE = 5
 QUICK_SHARE_OF_POINTS = 1 / 8
-# What the longest scene takes by itself; one that a fault spoils is followed by another.
+# Turns that the longest scene needs without a fault. Each fault adds one turn.
 TURNS = 2
 # Longer than whoever wrote a transition down is left to file it.
 FILED_EVERY_MINUTES = 3
@@ -245,7 +245,7 @@ def _file_transitions(made: World, faults: Sequence[AtCall]) -> bool:
 
 
 def _has_unfiled_transitions(made: World, faults: Sequence[AtCall]) -> bool:
-    """Whether anything is, also where its next try is to come."""
+    """Return True if a transition is not filed yet, even if its next try is not due."""
     with _without_strikes(faults):
         open_cases = make_context(made.account).open_cases
         return bool(open_cases.list_unfiled_transitions(made.account.now + A_DAY))

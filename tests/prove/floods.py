@@ -67,10 +67,11 @@ class _Noise:
 
     def fails(self, queue: str, caller: str, symptom: str) -> None:
         over = {"eventName": "SendMessage", "errorCode": CODES[symptom], "errorMessage": ""}
-        bodies = {
-            event_id: envelope_of(_record(self.account, queue, caller, event_id, **over))
-            for event_id in (f"{queue}-{symptom}-{self.account.now:%H%M}-{n}" for n in range(3))
-        }
+        bodies: dict[str, str] = {}
+        for n in range(3):
+            event_id = f"{queue}-{symptom}-{self.account.now:%H%M}-{n}"
+            record = _record(self.account, queue, caller, event_id, **over)
+            bodies[event_id] = envelope_of(record)
         assert self.account.heal(bodies).error_by_message_id == {}
 
     def junk_of_an_hour(self, hour: int, callers: Sequence[str]) -> None:

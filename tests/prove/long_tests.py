@@ -16,7 +16,7 @@ OUTPUT = ROOT / "build" / "prove" / "long_tests.txt"
 
 
 def long_tests(proving: Proving) -> None:
-    """Run them in processes of their own; what they print is kept in OUTPUT.
+    """Run the long tests in separate processes and store their output in OUTPUT.
 
     They bring credentials of their own, and those of the proofs would go before them.
     """

@@ -245,7 +245,7 @@ def bad_messages(how_many: int) -> Callable[[SceneRun], None]:
 
 
 def give_back(times: int, seconds: float) -> Callable[[SceneRun], None]:
-    """Each message is given back so often before it is finished, as some frameworks do."""
+    """The consumer returns each message this many times before it handles it, as frameworks do."""
 
     def then(played: SceneRun) -> None:
         played.consumer.outcome = lambda message: seconds if message.receives < times else DONE

@@ -97,12 +97,16 @@ def _apply_update(item: Item, asked: Asked) -> Item:
             for name in re.findall(r"#?(\w+)", rest):
                 changed.pop(name, None)
         elif verb == "SET":
-            for name, unless_there, value in _SET.findall(rest):
-                changed[name] = changed.get(name, values[value]) if unless_there else values[value]
+            _set_values(changed, rest, values)
         else:
             for name, value in _NAMED.findall(rest):
                 _add(changed, name, values[value], more=verb == "ADD")
     return changed
+
+
+def _set_values(item: Item, assignments: str, values: Asked) -> None:
+    for name, unless_there, value in _SET.findall(assignments):
+        item[name] = item.get(name, values[value]) if unless_there else values[value]
 
 
 def _add(item: Item, name: str, typed: Asked, *, more: bool) -> None:
@@ -256,11 +260,15 @@ class MemoryAccount:
         return self._write("Put", asked)
 
     def _query(self, asked: Asked) -> Item:
-        wanted = ("KeyConditionExpression", "FilterExpression")
         index = "due_at" if "IndexName" in asked else "sk"
-        every = [item for item in self.items.values() if index in item]
-        found = [item for item in every if all(_holds(item, asked, name) for name in wanted)]
-        return {"Items": sorted(found, key=lambda each: _value(each[index])[1])}
+        found = [
+            item
+            for item in self.items.values()
+            if index in item
+            and _holds(item, asked, "KeyConditionExpression")
+            and _holds(item, asked, "FilterExpression")
+        ]
+        return {"Items": sorted(found, key=lambda item: _value(item[index])[1])}
 
     def _put_object(self, asked: Asked) -> Item:
         body = asked["Body"]

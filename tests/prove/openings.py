@@ -21,9 +21,9 @@ ASKED_EVERY_MINUTES = 2
 
 @dataclass(frozen=True)
 class Scene:
-    """`begin` makes what stands before, and gives the turn that is struck.
+    """A part of a case's life. `begin` prepares the account and returns the turn to strike.
 
-    It comes again every so many `minutes`, until the case is in the state `goal`.
+    The turn is repeated every `minutes` until the case is in the state `goal`.
     """
 
     name: str

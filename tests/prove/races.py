@@ -71,7 +71,7 @@ TAGS = ("heal", "heal", "heal", "propose", "observe", "off", None)
 
 @dataclass
 class Frame:
-    """One process: what it saw last, what its claim stands on, at which calls others came in."""
+    """One process: the value it read last, the one its claim is based on, and who came in when."""
 
     actor: str
     coming_in: frozenset[int]
@@ -119,7 +119,7 @@ class Race:
         self.written: list[tuple[int, int]] = []
         self.approved = False
         self.bodies = dict[str, str]()
-        # What may not be; raised at last, because Mendq catches what is raised within its calls.
+        # Broken promises. They are raised at the end, because Mendq catches errors of its calls.
         self.faults: list[str] = []
         self.events = 0
         self.persons = 0
@@ -157,7 +157,7 @@ class Race:
             self._holds(f"{error!r} was raised", whether=of_aws)
 
     def _end(self) -> None:
-        """Once everybody has had their turn: no claim is left, and every write was told.
+        """Check at the end of the race that no claim is left and every write was notified.
 
         What a queue that is gone for good has left is nobody's to look at.
         """
@@ -338,24 +338,30 @@ class Race:
         if came_in and (stands != frame.planned_on or known.silent(now)):
             self.seen["writes_within_the_window"] += 1
         else:
-            ours = known.ours
-            befores = [value for value, _ in known.chain]
-            lately = sum(now - fixed_at < timedelta(days=1) for fixed_at in known.fixed_at)
-            claims = {"what stood there is not what it planned on": stands == frame.planned_on}
+            planned = stands == frame.planned_on
+            self._holds("what stood there is not what it planned on", whether=planned)
             if rolls_back:
-                claims["a rollback takes back what is not Mendq's"] = int(stands[0]) == ours
-                claims["a rollback goes to what nobody had there"] = after in befores
+                self._check_rollback(int(stands[0]), after)
             else:
-                wanted = ("heal", "propose") if self.approved else ("heal",)
-                claims["a person's value is overwritten"] = not known.silent(now)
-                claims[f"the tag {frame.tag} is overruled"] = frame.tag in wanted
-                claims["what is frozen is written"] = not frame.frozen_at_claim
-                claims["it is written too often"] = lately < LIMITS.writes_per_attribute_per_day
-            for sentence, whether in claims.items():
-                self._holds(sentence, whether=whether)
+                self._check_fix(frame, now)
         before, made_at = frame.planned_on or stands
         if made_at == stands[1]:
             self._note(int(before), after, now, rolls_back=rolls_back)
+
+    def _check_rollback(self, value: int, after: int) -> None:
+        befores = [before for before, _ in self.known.chain]
+        is_ours = value == self.known.ours
+        self._holds("a rollback takes back what is not Mendq's", whether=is_ours)
+        self._holds("a rollback goes to what nobody had there", whether=after in befores)
+
+    def _check_fix(self, frame: Frame, now: datetime) -> None:
+        lately = sum(now - fixed_at < timedelta(days=1) for fixed_at in self.known.fixed_at)
+        is_rare = lately < LIMITS.writes_per_attribute_per_day
+        wanted = ("heal", "propose") if self.approved else ("heal",)
+        self._holds("a person's value is overwritten", whether=not self.known.silent(now))
+        self._holds(f"the tag {frame.tag} is overruled", whether=frame.tag in wanted)
+        self._holds("what is frozen is written", whether=not frame.frozen_at_claim)
+        self._holds("it is written too often", whether=is_rare)
 
     def _note(self, before: int, after: int, now: datetime, *, rolls_back: bool) -> None:
         known = self.known

@@ -51,7 +51,7 @@ def fifo_moves(proving: Proving) -> None:
 
 
 def strangers_stay(proving: Proving) -> None:
-    """What an application parks is seen to be back, and what others wrote is nobody's mark."""
+    """Prove that parked messages count as returned, and that marks of other writers count not."""
     with cloud() as here:
         _prove_parked_messages(proving, here)
         _prove_inherited_marks(proving, here, _forward_marks(proving, here))
@@ -101,7 +101,7 @@ def _prove_inherited_marks(proving: Proving, here: Cloud, marks: list[Mapping[st
 
 
 def _others(proving: Proving, here: Cloud) -> None:
-    """Those of another queue, and those that somebody has sent, in the same DLQ."""
+    """Prove that messages of another queue or sent by hand stay in the DLQ."""
     world = _world(here, good=100)
     for source_arn in (_ANOTHER, ""):
         _lie_there(world, (f"other {n} {source_arn}" for n in range(STRANGERS)), source_arn)
@@ -133,7 +133,7 @@ def _lie_there(
 
 
 def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedriveProgress:
-    """Where it ended; what it came to is noted, and how often at most one was received."""
+    """Run a redrive to its end, note its figures and return its progress."""
     happened = world.happened
     for _ in world.lives():
         received = (message.receives for message in world.dead.messages.values())
@@ -154,7 +154,7 @@ def _to_its_end(proving: Proving, name: str, world: RedrivenWorld) -> RedrivePro
 
 
 def _keeps_order(world: RedrivenWorld) -> bool:
-    """Return the messages by number, in their order in the queue."""
+    """Return True if each group was handled in the order of its numbers."""
     groups = world.mix.groups
     handled = [int(body.rpartition(" ")[2]) for body in world.consumers.processed]
     by_group = sorted(handled, key=lambda number: number % groups)

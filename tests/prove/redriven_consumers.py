@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mendq.model.limits import Bounds
@@ -47,7 +48,12 @@ class Consumers:
     forwarded: list[Message] = field(default_factory=list)
 
     def work(self, now: float) -> None:
+        self._finish(now)
         visibility = int(self.queue.attributes["VisibilityTimeout"])
+        while received := self.queue.receive(10, now, visibility):
+            self._begin(received, now, visibility)
+
+    def _finish(self, now: float) -> None:
         done = [work for work in self.busy if work[0] <= now]
         self.busy = [work for work in self.busy if work[0] > now]
         for done_at, message, handle, until in done:
@@ -55,20 +61,21 @@ class Consumers:
             self.forwarded.append(message.copy_unread(now))
             if done_at < until:
                 self.queue.delete(handle, now if self.queue.is_fifo is False else done_at)
-        while received := self.queue.receive(10, now, visibility):
-            self.busy += [
-                (
-                    now + visibility * self._share(message.body),
-                    message,
-                    message.handle,
-                    now + visibility,
-                )
-                for message in received
-                if not message.body.startswith(("poison", "parked"))
-            ]
-            for message in received:
-                if message.body.startswith("parked"):
-                    self._park(message, now)
+
+    def _begin(self, received: Sequence[Message], now: float, visibility: int) -> None:
+        self.busy += [
+            (
+                now + visibility * self._share(message.body),
+                message,
+                message.handle,
+                now + visibility,
+            )
+            for message in received
+            if not message.body.startswith(("poison", "parked"))
+        ]
+        for message in received:
+            if message.body.startswith("parked"):
+                self._park(message, now)
 
     def _park(self, message: Message, now: float) -> None:
         assert self.queue.dlq is not None

@@ -139,7 +139,7 @@ class RedrivenWorld:
         )
 
     def tick(self, strikes: Mapping[int, Strike] | None = None, **more: object) -> Outcome | None:
-        """One call of the Lambda; None where it died or failed: the next minute calls again."""
+        """Call the Lambda once. Return None if it died or failed; the next minute calls again."""
         case = self.case
         calls = self.cloud.calls
         request = {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}

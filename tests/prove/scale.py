@@ -1,4 +1,4 @@
-"""What many queues, accounts and calls come to: docs/scale.md, computed from what was measured.
+"""Times and costs of many queues, accounts and calls: docs/scale.md, computed from measurements.
 
 Times come out of docs/performance.md, calls of the scan out of rounds over a simulated account,
 sums out of the template and the price list.
@@ -124,7 +124,7 @@ def executors(events: float) -> int:
 
 
 class Month(Struct, frozen=True):
-    """One stack in a month: so many managed queues, and logged calls a day."""
+    """A month of a stack: its managed queues and its logged calls a day."""
 
     queues: float = 0
     events: float = 0
@@ -202,7 +202,7 @@ def _most_stacks() -> int:
 
 
 def number(name: str) -> str:
-    """One that stands in a sentence of the page."""
+    """Return a number for a sentence of the page."""
     found = {
         "first": units().first,
         "calls": units().calls,

@@ -38,7 +38,7 @@ from tests.prove.proof import Proof, Proving
 from tests.prove.simulated_queues import chance
 
 QUEUES = 10_000
-# Of every hundred: so many have a DLQ, a Lambda consumer, and messages that wait.
+# The numbers of queues in every hundred that have a DLQ, a Lambda consumer, waiting messages.
 DLQ_SHARE = 50
 CONSUMERS_SHARE = 5
 WAITING_SHARE = 10
@@ -52,6 +52,8 @@ _NONE = (
 GONE = "AWS.SimpleQueueService.NonExistentQueue"
 _ASKED = ("GetQueueAttributes", "ListDeadLetterSourceQueues")
 _ARNS = f"arn:aws:sqs:{REGION}:{_ACCOUNT}:"
+# The queue ARNs and symptoms of a scan's findings.
+Pairs = set[tuple[str, str]]
 
 
 @dataclass
@@ -244,7 +246,7 @@ class Rounds:
 
     @property
     def seconds(self) -> float:
-        """Each has a rate of its own; SQS and Lambda are asked side by side, CloudWatch after."""
+        """The seconds of a round: SQS and Lambda are called in parallel, CloudWatch afterwards."""
         sqs, functions, cloudwatch = (wait.seconds for wait in self.waited)
         return max(sqs, functions) + cloudwatch
 
@@ -342,51 +344,61 @@ class Changing(ManyQueues):
 
 
 def rounds_alike(proving: Proving, queues: int = 400, rounds: int = 8) -> None:
-    """What is recalled changes nothing but that some of it is heard of a round later."""
-    ways = [Rounds(Changing(queues), recalls) for recalls in (False, True)]
-    found = list[list[set[tuple[str, str]]]]()
+    """Prove that recalled answers only delay some findings, by at most one round."""
+    forgetful = Rounds(Changing(queues), recalls=False)
+    recalling = Rounds(Changing(queues), recalls=True)
+    forgetful_rounds: list[Pairs] = []
+    recalling_rounds: list[Pairs] = []
     for hour in range(rounds):
-        for scan_function in ways:
-            cast("Changing", scan_function.many).hour = hour
-        done = [
-            scan_function.round(NOW + hour * ONE_HOUR, Allowance(), lambda _: None)
-            for scan_function in ways
-        ]
-        found.append(
-            [
-                {(finding.queue_arn, finding.symptom) for finding in result.findings}
-                for result in done
-            ]
-        )
+        forgetful_rounds.append(_find_pairs(forgetful, hour))
+        recalling_rounds.append(_find_pairs(recalling, hour))
         proving.progress(hour / rounds)
-    at_once = {entry.name for entry in CATALOGUE if entry.detection and not _may_wait(entry)}
-    pages = [[{pair for pair in pairs if pair[1] in at_once} for pairs in both] for both in found]
-    late = sum(len(both[0] - both[1]) for both in found)
-    calls = [sum(scan_function.many.calls[name] for name in _ASKED) for scan_function in ways]
-    in_time = all(
-        after[0] & before[0] <= after[1] <= after[0] | before[0]
-        for before, after in pairwise(found)
-    )
-    measured = sum(len(page[0]) for page in pages)
+    both = list(zip(forgetful_rounds, recalling_rounds, strict=True))
+    measured = [_select_measured(pairs) for pairs in forgetful_rounds]
+    late = sum(len(pairs - recalled) for pairs, recalled in both)
+    calls = _count_asked(forgetful)
+    calls_of_recalling = _count_asked(recalling)
     proving.note(
         {
             "rounds": rounds,
-            "findings": sum(len(both[0]) for both in found),
-            "found_by_measuring": measured,
+            "findings": sum(map(len, forgetful_rounds)),
+            "found_by_measuring": sum(map(len, measured)),
             "found_a_round_late": late,
-            "calls": calls[0],
-            "calls_where_it_recalls": calls[1],
+            "calls": calls,
+            "calls_where_it_recalls": calls_of_recalling,
         }
+    )
+    are_measured_same = measured == [_select_measured(pairs) for pairs in recalling_rounds]
+    are_in_time = all(
+        pairs & last_pairs <= recalled <= pairs | last_pairs
+        for (last_pairs, _), (pairs, recalled) in pairwise(both)
     )
     proving.holding(
         {
-            "what is measured is found in the same round": all(a == b for a, b in pages),
-            "the others within a round": in_time,
+            "what is measured is found in the same round": are_measured_same,
+            "the others within a round": are_in_time,
             "something was late, or nothing was tried": late > 0,
-            "fewer are asked": calls[1] < calls[0],
-            "something was measured": measured > 0,
+            "fewer are asked": calls_of_recalling < calls,
+            "something was measured": any(measured),
         }
     )
+
+
+def _find_pairs(scans: Rounds, hour: int) -> Pairs:
+    """Scan the queues as they are in this hour."""
+    cast("Changing", scans.many).hour = hour
+    result = scans.round(NOW + hour * ONE_HOUR, Allowance(), lambda _: None)
+    return {(finding.queue_arn, finding.symptom) for finding in result.findings}
+
+
+def _select_measured(pairs: Pairs) -> Pairs:
+    """Select the findings that a scan may not report a round later."""
+    at_once = {entry.name for entry in CATALOGUE if entry.detection and not _may_wait(entry)}
+    return {(queue_arn, symptom) for queue_arn, symptom in pairs if symptom in at_once}
+
+
+def _count_asked(scans: Rounds) -> int:
+    return sum(scans.many.calls[name] for name in _ASKED)
 
 
 def _may_wait(symptom: Symptom) -> bool:

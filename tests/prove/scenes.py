@@ -202,7 +202,7 @@ def _messages_of_a_fixed_cause(world: World) -> str:
 
 
 def _messages_taken_up(world: World) -> Turn:
-    """What they are kept for is raised, and none is moved."""
+    """Retention is raised, and no message is moved."""
     _approve_finding(world, "dlq_messages_waiting", _messages_of_a_fixed_cause(world))
     return asked_of_owner(world)
 

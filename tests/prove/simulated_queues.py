@@ -193,25 +193,31 @@ class SimulatedQueue:
             heap = self._waiting[group]
             while heap and len(got) < most and not (self.is_fifo and self._is_held(group, got)):
                 message = heappop(heap)[-1]
-                if message.state != "visible":
-                    continue
-                if self.dlq and message.receives >= self.receives:
-                    self.lose(message)
-                    sent_at = self.world.now if self.is_fifo else message.sent_at
-                    dead = SimulatedMessage(
-                        sent_at, message.order, message.group, message.work_seconds
-                    )
-                    self.dlq.arrive(dead)
-                    continue
-                message.receives, message.handle = message.receives + 1, message.handle + 1
-                self._become(message, "in_flight")
-                self.hide(message, message.handle, seconds or self.visibility_seconds)
-                got.append((message, message.handle))
+                if message.state == "visible" and not self._move_to_dlq_if_due(message):
+                    self._take(message, seconds or self.visibility_seconds)
+                    got.append((message, message.handle))
             if not heap:
                 del self._waiting[group]
         if got:
             self.count(RECEIVED, len(got))
         return got
+
+    def _move_to_dlq_if_due(self, message: SimulatedMessage) -> bool:
+        """Move a message that was received too often; return True if it was moved."""
+        if not self.dlq or message.receives < self.receives:
+            return False
+        self.lose(message)
+        sent_at = self.world.now if self.is_fifo else message.sent_at
+        dead = SimulatedMessage(sent_at, message.order, message.group, message.work_seconds)
+        self.dlq.arrive(dead)
+        return True
+
+    def _take(self, message: SimulatedMessage, seconds: float) -> None:
+        """Hide a message that is received, under a new receipt handle."""
+        message.receives += 1
+        message.handle += 1
+        self._become(message, "in_flight")
+        self.hide(message, message.handle, seconds)
 
     def _turns(self) -> list[str]:
         """The groups in which to look; of a fair queue the quiet ones first, each by its oldest."""
@@ -252,10 +258,7 @@ class SimulatedQueue:
     def _gauge(self) -> None:
         now = self.world.now
         random = self.world.random
-        if not self.present and now - self._used_at > SILENT_AFTER_SECONDS:
-            self._reports_from = inf
-        elif self._reports_from == inf:
-            self._reports_from = now + random.uniform(0, SLOW_TO_BEGIN_SECONDS)
+        self._note_silence()
         if now < self._reports_from:
             for counter in self.counted.values():
                 counter.pop(int(now // MINUTE), None)
@@ -271,20 +274,32 @@ class SimulatedQueue:
         }
         groups = {GROUPS: sum(n > 0 for n in self.held.values())} if self.is_fifo else {}
         if self.is_fair:
-            quiet = [
-                message
-                for message in self.present
-                if message.group not in self.noisy and message.receives <= often
-            ]
-            groups = {NOISY: len(self.noisy)}
-            groups[GAUGES["visible"] + OF_QUIET] = sum(
-                message.state == "visible" for message in quiet
-            )
-            groups[OLDEST + OF_QUIET] = int(
-                now - min((message.arrived_at for message in quiet), default=now)
-            )
+            groups = self._gauge_noisy_and_quiet_groups(often)
         for name, value in {**gauged, **groups, OLDEST: int(now - oldest)}.items():
             self.gauged[name][int(now // MINUTE)] = value
+
+    def _note_silence(self) -> None:
+        """CloudWatch gets no metrics of a queue that is empty and unused for hours."""
+        now = self.world.now
+        if not self.present and now - self._used_at > SILENT_AFTER_SECONDS:
+            self._reports_from = inf
+        elif self._reports_from == inf:
+            self._reports_from = now + self.world.random.uniform(0, SLOW_TO_BEGIN_SECONDS)
+
+    def _gauge_noisy_and_quiet_groups(self, often: float) -> dict[str, int]:
+        """Return a fair queue's metrics. Messages with more than `often` receives do not count."""
+        now = self.world.now
+        quiet = [
+            message
+            for message in self.present
+            if message.group not in self.noisy and message.receives <= often
+        ]
+        oldest = min((message.arrived_at for message in quiet), default=now)
+        return {
+            NOISY: len(self.noisy),
+            GAUGES["visible"] + OF_QUIET: sum(message.state == "visible" for message in quiet),
+            OLDEST + OF_QUIET: int(now - oldest),
+        }
 
     def series(self, metric: str) -> Iterator[tuple[datetime, float]]:
         """A part of some minutes is counted in the next one."""
@@ -450,14 +465,14 @@ class Consumer:
         failed = {message for message, _ in got if self.outcome(message) != DONE}
         late = seconds > function.timeout_seconds
         ran = min(seconds, function.timeout_seconds)
+        has_error = late or bool(failed and not function.reports_items)
+        succeeded = [(message, handle) for message, handle in got if message not in failed]
+        done = [] if has_error else succeeded
 
         def answer() -> None:
-            reported = function.reports_items and not late
-            function.runs.append((self.world.now, ran, late or bool(failed and not reported)))
-            done = [message for message in got if not late and (reported or not failed)]
+            function.runs.append((self.world.now, ran, has_error))
             for message, handle in done:
-                if message not in failed:
-                    self.queue.delete(message, handle)
+                self.queue.delete(message, handle)
             self._free(release)
 
         self.world.at(now + max(ran, 0.01), answer)

@@ -21,7 +21,7 @@ QUICK_CALLS = 50_000
 A_DAY_SECONDS = 86_400
 # A transition is recorded, and marked once it lies in the case bucket.
 CASE_STORE_WRITES_OF_A_TRANSITION = 2
-# Spread and claim beside it, and one more where its evidence came in two.
+# Besides the transition: spread, claim, and one more if the evidence came in two parts.
 CASE_STORE_WRITES_OF_A_FIX = CASE_STORE_WRITES_OF_A_TRANSITION + 3
 # A queue that goes on showing a symptom is noted anew every other slot, and forgotten once.
 SPREAD_NOTED_EVERY = 2 * NOTE_SLOT_DURATION

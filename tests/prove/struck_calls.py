@@ -32,7 +32,7 @@ Answering = Callable[[str, Mapping[str, Any]], Any]
 
 @dataclass
 class StruckCalls:
-    """`answers` gives an answer by operation, or None where the call is to go its way.
+    """AWS calls of which some fail. `answers` returns an operation's answer, or None to go on.
 
     `strikes` by number of the call within this run, `heard` its operations; `struck` counts what
     came to one.

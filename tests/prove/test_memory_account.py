@@ -25,7 +25,7 @@ _TIMES = re.compile(r"\b1\d{9}\.0\b")
 
 
 def _life(account: Account, queue: str, case_id: Any) -> Iterator[Any]:
-    """What is answered: proposed, approved, of no help, rolled back, overruled, frozen."""
+    """Yield the answers to a proposal, approval, failed fix, rollback, overruling and freeze."""
 
     def minutes(later: int) -> list[str]:
         account.later(minutes=later)
@@ -57,16 +57,16 @@ def _list_items(items: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]
     """The items, their sets in order and without tokens."""
     found = dict[tuple[str, str], str]()
     for key, item in items.items():
-        named = {
-            name: {k: _sort_value(v) for k, v in typed.items()} for name, typed in item.items()
-        }
-        text = json.dumps(named, sort_keys=True)
+        with_sorted_sets = {name: _sort_set(typed) for name, typed in item.items()}
+        text = json.dumps(with_sorted_sets, sort_keys=True)
         found[key] = _TOKENS.sub("token", _TIMES.sub(lambda at: at[0][:-2], text))
     return found
 
 
-def _sort_value(value: Any) -> Any:
-    return sorted(value) if isinstance(value, list) else value
+def _sort_set(typed: dict[str, Any]) -> dict[str, Any]:
+    return {
+        kind: sorted(value) if isinstance(value, list) else value for kind, value in typed.items()
+    }
 
 
 def test_memory_account_gives_the_same_answers_and_items_as_moto_for_a_whole_case() -> None:

@@ -43,7 +43,7 @@ def _crashes(proving: Proving) -> None:
 
 
 def _show_proofs(tmp_path: Path, *proofs: Callable[[Proving], None]) -> tuple[dict[str, Any], str]:
-    """What is retained of these proofs, and what people see."""
+    """Run these proofs; return the stored figures and the printed text."""
     shown = tmp_path / "shown"
     figures = tmp_path / "build" / "figures.json"
     with shown.open("w") as file:

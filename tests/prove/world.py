@@ -46,11 +46,11 @@ class World:
     heal_is_up: bool = True
 
     def deliver(self, bodies: Mapping[str, str]) -> bool:
-        """One delivery of the intake queue; whether it was taken."""
+        """Deliver messages of the intake queue once. Return True if heal took all of them."""
         return not self.account.heal(dict(bodies)).error_by_message_id
 
     def minute(self) -> bool:
-        """follow_up, then what it asked of heal; whether all of it went through."""
+        """Run follow_up and then its requests to heal. Return True if nothing failed."""
         followed = follow_up(make_context(self.account), OWNERS, lambda: LAMBDA_SECONDS)
         return all([not followed.errors, *map(self._answer, self._take_waiting_requests())])
 
@@ -58,9 +58,7 @@ class World:
         return continue_case(request, make_owner_run(request["symptom"], self.account)).document()
 
     def case_id(self, queue_arn: str) -> str:
-        """Of the newest case about its visibility timeout; a word that names none where there is
-        none.
-        """
+        """Return the id of the newest case about a queue's visibility timeout, or `none`."""
         answer = self.account.clients.dynamodb.get_item(
             TableName=self.account.settings.case_table,
             Key=case_key(queue_arn, "visibility_timeout_too_short"),

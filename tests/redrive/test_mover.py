@@ -169,13 +169,8 @@ def test_mover_reads_ten_messages_of_a_fifo_group_behind_messages_that_stay(
 
     assert move_dlq_messages(fifo_world, takes).moved_count == 2
     assert len(looked) == len(set(looked))
-    by_group = {group: [body for body in looked if body[0] == group] for group in "abc"}
-    assert {group: len(bodies_of_group) for group, bodies_of_group in by_group.items()} == {
-        "a": 10,
-        "b": 12,
-        "c": 10,
-    }
-    assert all(bodies_of_group == sorted(bodies_of_group) for bodies_of_group in by_group.values())
+    assert Counter(body[0] for body in looked) == {"a": 10, "b": 12, "c": 10}
+    assert sorted(looked, key=lambda body: body[0]) == sorted(looked)
     assert list_bodies(take_from_source(fifo_world)) == ["b 03", "b 10"]
     assert len(take_from_dlq(fifo_world)) == 40
 
@@ -394,32 +389,41 @@ def test_send_order_never_sends_a_fifo_message_before_earlier_ones_of_its_group(
         f"{ARN}{ending}", "url", "case-1", RedriveMarker(ARN, "case-1", KEY).mark_redriven
     )
     order = SendOrder(messages, to)
-    gone = list[Message]()
-    tried = list[str]()
     fails = {f"m-{number}" for number in failing_at}
+    tried = send_every_batch(
+        order, to, fails, would_all_messages_be_refused=would_all_messages_be_refused
+    )
+    tried_ids = [message.message_id for message in tried]
+    assert len(tried_ids) == len(set(tried_ids))
+    if not ending and not would_all_messages_be_refused:
+        assert len(tried) == len(messages)
+    sent = [message for message in tried if message.message_id not in fails]
+    for group in "abcd" if ending else "":
+        of_group = list_group(messages, group)
+        sent_of_group = list_group(sent, group)
+        assert sent_of_group == of_group[: len(sent_of_group)]
+        unsent = of_group[len(sent_of_group) :]
+        assert would_all_messages_be_refused or not unsent or unsent[0].message_id in fails
+
+
+def list_group(messages: list[Message], group: str) -> list[Message]:
+    return [message for message in messages if message.group_id == group]
+
+
+def send_every_batch(
+    order: SendOrder, to: Destination, fails: set[str], *, would_all_messages_be_refused: bool
+) -> list[Message]:
+    """Send batch after batch, in which these messages fail, and return every message tried."""
+    tried: list[Message] = []
     while batch := order.choose_next_batch():
         assert len(batch) <= MOST_MESSAGES_PER_SEND
         assert sum(to.mark_if_possible(message).size_bytes for message in batch) <= MOST_BATCH_BYTES
-        tried += [message.message_id for message in batch]
-        went = [message for message in batch if message.message_id not in fails]
-        gone += went
-        ends = would_all_messages_be_refused and len(went) < len(batch)
-        order.remove_batch(
-            batch, {message.message_id for message in went}, would_all_messages_be_refused=ends
-        )
+        tried += batch
+        sent_ids = {message.message_id for message in batch} - fails
+        ends = would_all_messages_be_refused and len(sent_ids) < len(batch)
+        order.remove_batch(batch, sent_ids, would_all_messages_be_refused=ends)
         assert not (ends and order.choose_next_batch())
-    assert len(tried) == len(set(tried))
-    if not ending and not would_all_messages_be_refused:
-        assert len(tried) == len(messages)
-    for group in "abcd" if ending else "":
-        of_group = [message for message in messages if message.group_id == group]
-        sent = [message for message in gone if message.group_id == group]
-        assert sent == of_group[: len(sent)]
-        assert (
-            would_all_messages_be_refused
-            or len(sent) == len(of_group)
-            or of_group[len(sent)].message_id in fails
-        )
+    return tried
 
 
 def test_deduplication_id_is_stable_within_a_run_and_differs_between_runs() -> None:

@@ -41,8 +41,8 @@ def judge_management(
     rounds: list[ScanList], queue: str, first: datetime, last: datetime
 ) -> str | None:
     """Return managed, not_managed or not_tagged_in_time, or None if no scan proves any of them."""
-    before = [scan for scan in rounds if scan.whole and first - NEAR <= scan.at <= first]
-    after = [scan for scan in rounds if scan.whole and last <= scan.at <= last + NEAR]
+    before = _select_whole(rounds, first - NEAR, first)
+    after = _select_whole(rounds, last, last + NEAR)
     if not before or not after:
         return None
     since = before[-1].at
@@ -53,6 +53,10 @@ def judge_management(
         return None
     later = [scan for scan in rounds if last < scan.at <= last + LATER]
     return "not_tagged_in_time" if _is_listed(queue, later) else "not_managed"
+
+
+def _select_whole(rounds: list[ScanList], since: datetime, until: datetime) -> list[ScanList]:
+    return [scan for scan in rounds if scan.whole and since <= scan.at <= until]
 
 
 def _is_listed(queue: str, scan_lists: list[ScanList]) -> bool:

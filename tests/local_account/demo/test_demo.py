@@ -67,15 +67,19 @@ def test_demo_story_ends_as_claimed_and_writes_result_json_and_report(
     assert all(name in page for name in changed)
     mail = message_from_bytes((folder / "report.eml").read_bytes(), policy=default)
     assert "image/png" in [part.get_content_type() for part in mail.walk()]
-    messages = result["messages"] or {}
-    # Those of the new orders that a loaded machine lets die go back as well.
-    assert messages.pop("went_back", 200) >= 200
-    assert messages == (MESSAGES if name == "redrive" else {})
+    assert_messages_are_counted(result, name)
     undone = [bad for bad in story.queues if bad.changes and not bad.a_person_sets]
     assert run.stdout.count(" undo aws sqs set-queue-attributes") == len(undone)
     assert "not as claimed" not in run.stdout
     assert "ERROR" not in run.stdout
     assert "Traceback" not in run.stdout + run.stderr
+
+
+def assert_messages_are_counted(result: dict[str, Any], story: str) -> None:
+    messages = result["messages"] or {}
+    # Those of the new orders that a loaded machine lets die go back as well.
+    assert messages.pop("went_back", 200) >= 200
+    assert messages == (MESSAGES if story == "redrive" else {})
 
 
 def _find_changes(queue: dict[str, dict[str, str]]) -> dict[str, tuple[str | None, str | None]]:

@@ -121,34 +121,56 @@ class _Finder:
         function = _function_around(way)
         name = ".".join(_names_around(way))
         if isinstance(node, ast.ExceptHandler):
-            kind = f"except {ast.unparse(node.type)}" if node.type else "except"
-            tried = way[-1][0]
-            beside = f"around {_text(tried.body[0])}" if isinstance(tried, ast.Try) else ""
-            lines = _lines_of(node.body[0])
-            place = (node.lineno, node.col_offset)
-            yield Guard(self.module, name, kind, lines, place, is_refusal=False), beside
+            yield self._make_except_guard(node, name, way)
         elif isinstance(node, ast.Call) and function and (what := self._refusal_made_by(node)):
-            place = (node.lineno, node.col_offset)
-            lines, code = _lines_of(node), _literal_in(code_in(node))
-            guard = Guard(self.module, name, what, lines, place, is_refusal=True, code=code)
-            texts = [text for text in map(_literal_in, node.args[1:]) if text != what.split()[-1]]
-            yield guard, _condition_around(way) or "".join(map(_cut, filter(None, texts)))
+            yield self._make_refusal_guard(node, name, what, way)
         elif isinstance(node, ast.Return) and function and _answer_of(function) == _WHY_NOT:
-            text = _literal_in(node.value)
-            if text:
-                place = (node.lineno, node.col_offset)
-                lines = _lines_of(node)
-                what = f"why not: {_cut(text)}"
-                guard = Guard(self.module, name, what, lines, place, is_refusal=True)
-                yield guard, _condition_around(way)
+            yield from self._list_why_not_guards(node, name, way)
         elif (table := table_in(node)) is not None:
-            for key, value in zip(table.keys, table.values, strict=True):
-                place = (value.lineno, value.col_offset)
-                what = f"answer {_text(key)}" if key else "answer"
-                lines, code = _lines_of(value), _literal_in(key)
-                guard = Guard(self.module, name, what, lines, place, is_refusal=True, code=code)
-                # Python evaluates every condition of a table: only a removal shows if one holds.
-                yield replace(guard, has_own_line=False), ""
+            yield from self._list_table_guards(table, name)
+
+    def _make_except_guard(
+        self, node: ast.ExceptHandler, name: str, way: tuple[Step, ...]
+    ) -> tuple[Guard, str]:
+        kind = f"except {ast.unparse(node.type)}" if node.type else "except"
+        tried = way[-1][0]
+        beside = f"around {_text(tried.body[0])}" if isinstance(tried, ast.Try) else ""
+        lines = _lines_of(node.body[0])
+        place = (node.lineno, node.col_offset)
+        return Guard(self.module, name, kind, lines, place, is_refusal=False), beside
+
+    def _make_refusal_guard(
+        self, node: ast.Call, name: str, what: str, way: tuple[Step, ...]
+    ) -> tuple[Guard, str]:
+        place = (node.lineno, node.col_offset)
+        lines = _lines_of(node)
+        code = _literal_in(code_in(node))
+        guard = Guard(self.module, name, what, lines, place, is_refusal=True, code=code)
+        texts = [
+            text for text in map(_literal_in, node.args[1:]) if text != what.rsplit(maxsplit=1)[-1]
+        ]
+        return guard, _condition_around(way) or "".join(map(_cut, filter(None, texts)))
+
+    def _list_why_not_guards(
+        self, node: ast.Return, name: str, way: tuple[Step, ...]
+    ) -> Iterator[tuple[Guard, str]]:
+        text = _literal_in(node.value)
+        if text:
+            place = (node.lineno, node.col_offset)
+            lines = _lines_of(node)
+            what = f"why not: {_cut(text)}"
+            guard = Guard(self.module, name, what, lines, place, is_refusal=True)
+            yield guard, _condition_around(way)
+
+    def _list_table_guards(self, table: ast.Dict, name: str) -> Iterator[tuple[Guard, str]]:
+        for key, value in zip(table.keys, table.values, strict=True):
+            place = (value.lineno, value.col_offset)
+            what = f"answer {_text(key)}" if key else "answer"
+            lines = _lines_of(value)
+            code = _literal_in(key)
+            guard = Guard(self.module, name, what, lines, place, is_refusal=True, code=code)
+            # Python evaluates every condition of a table: only a removal shows if one holds.
+            yield replace(guard, has_own_line=False), ""
 
     def _refusal_made_by(self, call: ast.Call) -> str:
         """Name the refusal that a call makes; empty if it makes none."""

@@ -30,12 +30,12 @@ from tests.prove.mutants.nursery import FirstFailure, prepare
 
 # Begins each line of the output that says that one more fork has ended.
 DONE = "done: "
-# A process that waits rather than computes ends after so many times what it may compute.
+# The wall-clock limit of a process, as a multiple of its limit of CPU seconds.
 _MOST_TIMES_SLOWER = 8
 
 
 class GuardVerdict(StrEnum):
-    """What the tests said of a removal, or of the product with all its guards."""
+    """The tests' verdict on a removal, or on the product with all its guards."""
 
     NOTICED = "noticed"  # a test failed
     UNNOTICED = "unnoticed"  # every test passed
@@ -107,11 +107,11 @@ class Nursery:
         return [Fork("", tuple(tests)) for tests in by_file.values()]
 
     def _removals(self) -> list[Fork]:
-        useless = set(self.failing)
-        return [
-            Fork(name, tuple(each for each in tests if each in self._items and each not in useless))
-            for name, tests in self._jobs.items()
-        ]
+        useful = self._items.keys() - set(self.failing)
+        forks: list[Fork] = []
+        for name, tests in self._jobs.items():
+            forks.append(Fork(name, tuple(test for test in tests if test in useful)))
+        return forks
 
     def _run(self, forks: Sequence[Fork]) -> Iterator[tuple[Fork, Answer]]:
         waiting = list(reversed(forks))

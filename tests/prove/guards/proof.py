@@ -28,7 +28,7 @@ _OR_LIST = f"If no test can, add it to {LIST.relative_to(ROOT)} with the reason"
 
 @dataclass
 class Findings:
-    """What was found about the guards, by their names."""
+    """Results about the guards, by their names."""
 
     never_run: set[str] = field(default_factory=set)
     only_elsewhere: set[str] = field(default_factory=set)
@@ -79,13 +79,7 @@ def remove(
     """Remove each refusal that tests produce, and note what those tests say."""
     left = [name for name, tests in findings.tests_of.items() if tests]
     for most, seconds in ROUNDS:
-        jobs = {}
-        for name in left:
-            tried = set(findings.answers.get(name, {}).get("tests", ()))
-            tests = [test for test in findings.tests_of[name] if test not in tried]
-            chosen = within(tests, recording, most, seconds)
-            if chosen:
-                jobs[name] = chosen
+        jobs = _choose_jobs(left, recording, findings, most, seconds)
         results = _run_nursery(jobs, proving)
         findings.failing |= set(results["failing"])
         for name, answer in results["answers"].items():
@@ -95,6 +89,20 @@ def remove(
             for name in jobs
             if findings.answers.get(name, {}).get("verdict") == GuardVerdict.UNNOTICED
         ]
+
+
+def _choose_jobs(
+    names: Sequence[str], recording: Recording, findings: Findings, most: int, seconds: float
+) -> dict[str, list[str]]:
+    """Return for each guard the tests to run next; a guard whose tests all ran is left out."""
+    jobs: dict[str, list[str]] = {}
+    for name in names:
+        tried = set(findings.answers.get(name, {}).get("tests", ()))
+        tests = [test for test in findings.tests_of[name] if test not in tried]
+        chosen = within(tests, recording, most, seconds)
+        if chosen:
+            jobs[name] = chosen
+    return jobs
 
 
 def within(tests: Sequence[str], recording: Recording, most: int, seconds: float) -> list[str]:

@@ -16,16 +16,17 @@ from tests.source_files import ROOT, list_files
 FOLDER = ROOT / "build" / "coverage"
 # What coverage writes: which test ran which line.
 DATA = FOLDER / "data"
-# What this plugin writes.
+# Written by this plugin: digests of the sources and seconds of each test.
 NOTES = FOLDER / "notes.json"
 SOURCES = ("analytics", "functions", "infra", "mendq", "tests")
 
 
 def digests_of_sources() -> dict[str, str]:
     """Return a digest of every Python file that decides what the tests run."""
+    patterns = [f"{folder}/*.py" for folder in SOURCES]
     return {
         str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in list_files(*(f"{folder}/*.py" for folder in SOURCES))
+        for path in list_files(*patterns)
     }
 
 
@@ -43,7 +44,7 @@ class Recorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         file = report.nodeid.partition("::")[0]
         if report.when == "setup":
-            # What a file's tests share is made by whichever comes first.
+            # The first test of a file makes the fixtures that its tests share.
             self._setup_seconds[file] = max(self._setup_seconds[file], report.duration)
         else:
             self._seconds[report.nodeid] += report.duration

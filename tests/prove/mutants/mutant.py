@@ -48,7 +48,7 @@ class Selection:
     @property
     def arguments(self) -> list[str]:
         """The tests as pytest takes them."""
-        parts = (each.partition("::") for each in self.tests)
+        parts = (test.partition("::") for test in self.tests)
         return [f"{path_of(module)}{colons}{name}" for module, colons, name in parts]
 
 
@@ -100,12 +100,12 @@ def path_of(module: str) -> Path:
 
 
 def _lines_of(body: Iterable[ast.stmt], names: list[str]) -> tuple[int, int]:
-    for each in body:
-        if names[0] not in _list_defined_names(each):
+    for statement in body:
+        if names[0] not in _list_defined_names(statement):
             continue
-        if len(names) > 1 and isinstance(each, ast.ClassDef | ast.FunctionDef):
-            return _lines_of(each.body, names[1:])
-        return each.lineno, each.end_lineno or each.lineno
+        if len(names) > 1 and isinstance(statement, ast.ClassDef | ast.FunctionDef):
+            return _lines_of(statement.body, names[1:])
+        return statement.lineno, statement.end_lineno or statement.lineno
     raise NotApplicableError(f"there is no {names[0]}")
 
 
@@ -115,12 +115,12 @@ def _list_defined_names(statement: ast.stmt) -> list[str]:
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     if isinstance(statement, ast.AnnAssign):
         targets = [statement.target]
-    return [each.id for each in targets if isinstance(each, ast.Name)]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 def _pattern(fragment: str) -> re.Pattern[str]:
     """Match the fragment however a formatter has wrapped its lines."""
-    words = (re.escape(each) for each in fragment.split())
+    words = (re.escape(word) for word in fragment.split())
     loose = r"\s+".join(words)
     loose = re.sub(r"\\([(\[{])", r"\\\1\\s*", loose)
     return re.compile(re.sub(r"\\([)\]}])", r",?\\s*\\\1", loose))

@@ -71,7 +71,7 @@ SPARK = {
 
 
 class MutantVerdict(StrEnum):
-    """What became of a mutant, or of a selection without one."""
+    """The outcome of a mutant, or of a selection without one."""
 
     KILLED = "killed"
     SURVIVED = "survived"
@@ -117,15 +117,16 @@ def choose_tests(words: Sequence[str]) -> list[Selection]:
     def is_meant(mutant: Mutant) -> bool:
         return not words or any(word in f"{mutant.hurts} {mutant.module}" for word in words)
 
-    found = (replace(one, mutants=tuple(filter(is_meant, one.mutants))) for one in SELECTIONS)
-    return [each for each in found if each.mutants]
+    selections = (
+        replace(selection, mutants=tuple(filter(is_meant, selection.mutants)))
+        for selection in SELECTIONS
+    )
+    return [selection for selection in selections if selection.mutants]
 
 
 def run(selections: Sequence[Selection], at_once: int) -> Iterator[MutantResult]:
     """Run every selection without a mutant and with each of its own."""
-    jobs: deque[Job] = deque(
-        (each, mutant) for each in selections for mutant in (None, *each.mutants)
-    )
+    jobs = _list_jobs(selections)
     jvm = _Jvm()
     with tempfile.TemporaryDirectory() as scratch:
         running: dict[int, tuple[Job, Path, float]] = {}
@@ -140,26 +141,44 @@ def run(selections: Sequence[Selection], at_once: int) -> Iterator[MutantResult]
             jobs.remove(job)
             selection, mutant = job
             try:
-                code = compile_mutant(mutant) if mutant else None
+                code = _compile_if_any(mutant)
             except NotApplicableError as fault:
                 yield _result(job, MutantVerdict.NOT_APPLICABLE, str(fault), 0.0)
                 continue
             folder = Path(tempfile.mkdtemp(dir=scratch))
             variables = jvm.environment() if selection.spark else {}
-            sys.stdout.flush()
-            if (pid := os.fork()) == 0:
-                with suppress(BaseException):
-                    os.environ.update(variables)
-                    _child(job, code, folder)
-                os._exit(0)
-            running[pid] = (job, folder, time.monotonic())
+            running[_start(job, code, folder, variables)] = (job, folder, time.monotonic())
     jvm.stop()
+
+
+def _compile_if_any(mutant: Mutant | None) -> CodeType | None:
+    return compile_mutant(mutant) if mutant else None
+
+
+def _list_jobs(selections: Sequence[Selection]) -> deque[Job]:
+    jobs: deque[Job] = deque()
+    for selection in selections:
+        jobs.append((selection, None))
+        jobs.extend((selection, mutant) for mutant in selection.mutants)
+    return jobs
+
+
+def _start(job: Job, code: CodeType | None, folder: Path, variables: dict[str, str]) -> int:
+    """Run the job in a fork of this process and return the fork's process id."""
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        with suppress(BaseException):
+            os.environ.update(variables)
+            _child(job, code, folder)
+        os._exit(0)
+    return pid
 
 
 def _next_to_start(jobs: deque[Job], running: Collection[tuple[Job, Path, float]]) -> Job | None:
     """The first; but while one is at work in the JVM, one that needs none."""
     busy = any(selection.spark for (selection, _), _, _ in running)
-    return next((each for each in jobs if not (busy and each[0].spark)), None)
+    return next((job for job in jobs if not (busy and job[0].spark)), None)
 
 
 def _child(job: Job, code: CodeType | None, folder: Path) -> None:
@@ -191,7 +210,7 @@ def _next_of(running: dict[int, tuple[Job, Path, float]]) -> tuple[Job, MutantRe
     said = MutantVerdict.BROKEN.value
     with suppress(FileNotFoundError):
         said = (folder / "verdict").read_text()
-    verdict = next(each for each in MutantVerdict if said.startswith(each))
+    verdict = next(verdict for verdict in MutantVerdict if said.startswith(verdict))
     by = said.removeprefix(verdict).strip()
     if job[1] is None:
         without = {
@@ -234,7 +253,7 @@ def prepare(*, spark: bool = False) -> None:
     read: Any = cache(JSONFileLoader().load_file)
     patch.object(JSONFileLoader, "load_file", lambda _, path: read(path)).start()
     with mock_aws():
-        for service, call in (each.split(".") for each in FIRST_CALLS):
+        for service, call in (first_call.split(".") for first_call in FIRST_CALLS):
             made: Any = boto3.client(service, region_name="us-east-1")
             getattr(made, call)()
     gc.collect()
@@ -281,7 +300,7 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     signal.alarm(asked.longest_seconds)
     selections = choose_tests(asked.words)
-    prepare(spark=any(each.spark for each in selections))
+    prepare(spark=any(selection.spark for selection in selections))
     results = []
     for result in run(selections, asked.at_once):
         results.append(result)

@@ -19,7 +19,7 @@ LONGEST_SECONDS = 1_800
 
 def mutants(proving: Proving) -> None:
     """Run them all in a process that has not imported the product yet."""
-    total = len(SELECTIONS) + sum(len(each.mutants) for each in SELECTIONS)
+    total = len(SELECTIONS) + sum(len(selection.mutants) for selection in SELECTIONS)
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder, "results.json")
         command = [sys.executable, "-m", "tests.prove.mutants.nursery"]
@@ -36,24 +36,24 @@ def mutants(proving: Proving) -> None:
 
 
 def judge(proving: Proving, found: list[dict[str, str]]) -> None:
-    """Count what became of the mutants; each one that no test killed is a claim that fails."""
-    with_one = [each for each in found if each["at"]]
-    proving.figure("selections_of_tests", len(found) - len(with_one))
-    proving.figure("mutants", len(with_one))
+    """Count the mutants by verdict. A mutant that no test killed is a claim that fails."""
+    of_mutants = [result for result in found if result["at"]]
+    proving.figure("selections_of_tests", len(found) - len(of_mutants))
+    proving.figure("mutants", len(of_mutants))
     for verdict in MutantVerdict:
-        count = sum(each["verdict"] == verdict for each in with_one)
+        count = sum(result["verdict"] == verdict for result in of_mutants)
         if count or verdict in (
             MutantVerdict.KILLED,
             MutantVerdict.SURVIVED,
             MutantVerdict.NOT_APPLICABLE,
         ):
             proving.figure(str(verdict).replace(" ", "_"), count)
-    proving.holds(f"there are at least {FEWEST} mutants", whether=len(with_one) >= FEWEST)
-    for each in found:
-        well = each["verdict"] in (MutantVerdict.KILLED, MutantVerdict.HOLDS)
-        what = "is killed" if each["at"] else "passes"
-        said = "" if well else f" ({each['verdict']}; {each['at']} {each['by'][-300:]})"
-        proving.holds(f"{each['hurts']}: {what}{said}", whether=well)
+    proving.holds(f"there are at least {FEWEST} mutants", whether=len(of_mutants) >= FEWEST)
+    for result in found:
+        well = result["verdict"] in (MutantVerdict.KILLED, MutantVerdict.HOLDS)
+        what = "is killed" if result["at"] else "passes"
+        said = "" if well else f" ({result['verdict']}; {result['at']} {result['by'][-300:]})"
+        proving.holds(f"{result['hurts']}: {what}{said}", whether=well)
 
 
 MUTANTS = (Proof("mutants", "The tests notice each fault that would hurt.", mutants, alone=True),)

@@ -45,7 +45,7 @@ class ChosenMutant:
 
     @property
     def change(self) -> str:
-        """What is replaced by what, which tells it from other mutations of the same line."""
+        """The old and the new text, which differ for all mutations of the same line."""
         return describe_change(self.source, self.mutation)
 
     @property

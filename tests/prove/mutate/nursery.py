@@ -145,11 +145,19 @@ def run_jobs(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
         if not tests:
             yield Outcome(job.name, Verdict.NO_TEST, tests=job.tests)
             continue
-        seconds = sum(seconds_by_test[test] for test in tests)
-        seconds += sum(seconds_by_file[file] for file in {_file_of(test) for test in tests})
+        seconds = _sum_seconds(tests, seconds_by_test, seconds_by_file)
         limit = SPARE_SECONDS + TIMES_SLOWER * seconds
         ready.append(Job(job.name, job.module, job.source, tests, most_seconds=limit))
     yield from _run_forks(ready, at_once)
+
+
+def _sum_seconds(
+    tests: Sequence[str], seconds_by_test: dict[str, float], seconds_by_file: dict[str, float]
+) -> float:
+    """Return how long the tests take without a fault, with the loading of their files."""
+    files = {_file_of(test) for test in tests}
+    seconds = sum(seconds_by_test[test] for test in tests)
+    return seconds + sum(seconds_by_file[file] for file in files)
 
 
 def _expand_files(tests: Sequence[str], known_tests: Iterable[str]) -> list[str]:

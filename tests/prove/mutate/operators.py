@@ -86,7 +86,7 @@ _LOG_NAMES = ("_log", "log", "logger", "logging")
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a node is: what is around it, from the outside to the inside."""
+    """The position of a node: the names around it, from the outside to the inside."""
 
     module: str
     names: tuple[str, ...] = ()
@@ -152,6 +152,12 @@ def _below(node: ast.AST, place: _Place, *, is_docstring: bool) -> Iterator[Muta
         return  # Python 3.11 has wrong positions for what is inside an f-string
     place = _enter(node, place)
     yield from _at(node, place)
+    for child, is_child_docstring in _list_children(node):
+        yield from _below(child, place, is_docstring=is_child_docstring)
+
+
+def _list_children(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield the nodes in which to look for mutations, and whether each is a docstring."""
     for field_name, value in ast.iter_fields(node):
         if field_name in ("annotation", "returns", "decorator_list", "type_params", "bases"):
             continue
@@ -159,7 +165,7 @@ def _below(node: ast.AST, place: _Place, *, is_docstring: bool) -> Iterator[Muta
         for number, child in enumerate(children):
             if isinstance(child, ast.AST):
                 is_first = field_name == "body" and number == 0
-                yield from _below(child, place, is_docstring=is_first and _is_text(child))
+                yield child, is_first and _is_text(child)
 
 
 def _enter(node: ast.AST, place: _Place) -> _Place:
@@ -311,7 +317,7 @@ def _mutate_call(node: ast.Call, place: _Place) -> Iterator[Mutation]:
     yield _replace_expression(node, changed, MutationOperator.ARGUMENTS, place)
 
 
-# Each function takes nodes of the type beside it, which a union of callables cannot say.
+# Each function takes nodes of the type beside it; a union of callables cannot express this.
 _MUTATE_BY_TYPE: tuple[tuple[type[ast.AST], Callable[..., Iterator[Mutation]]], ...] = (
     (ast.Compare, _mutate_comparison),
     (ast.Constant, _mutate_number),

@@ -100,27 +100,54 @@ def judge_mutants(
             judgements[number] = Judgement(mutant, Verdict.NO_TEST)
     for judgement in judgements.values():
         say(judgement.line_of_progress)
+    _run_rounds(mutants, tests_of, judgements, selector, say=say, at_once=at_once)
+    return [judgements[number] for number in range(len(mutants))]
+
+
+def _run_rounds(
+    mutants: Sequence[ChosenMutant],
+    tests_of: Mapping[int, Sequence[str]],
+    judgements: dict[int, Judgement],
+    selector: TestSelector,
+    *,
+    say: Callable[[str], object],
+    at_once: int,
+) -> None:
+    """Run the mutants without a judgement, and add their judgements."""
     left = [number for number in range(len(mutants)) if number not in judgements]
     for limits in ROUNDS:
-        jobs = []
-        for number in left:
-            asked = set(judgements[number].tests) if number in judgements else set()
-            unasked = [test for test in tests_of[number] if test not in asked]
-            chosen = limit_tests(
-                unasked, selector, most=limits.most, files=limits.files, seconds=limits.seconds
-            )
-            if chosen:
-                jobs.append(_make_job(number, mutants[number], chosen))
-        for outcome in _run_nursery(jobs, at_once or os.cpu_count() or 1):
-            if not outcome.name.isdigit():
-                say(f"{WITHOUT_FAULT} {outcome.seconds:5.1f} s  {outcome.name}")
-                continue
+        unasked_tests = {
+            number: _list_unasked_tests(tests_of[number], judgements.get(number)) for number in left
+        }
+        jobs = _choose_jobs(mutants, unasked_tests, selector, limits)
+        for outcome in _run_mutants(jobs, at_once, say):
             number = int(outcome.name)
             judgements[number] = _join(judgements.get(number), mutants[number], outcome, tests_of)
             done = len(judgements)
             say(f"{done:>4}/{len(mutants)} {judgements[number].line_of_progress}")
         left = [number for number in left if judgements[number].is_survivor]
-    return [judgements[number] for number in range(len(mutants))]
+
+
+def _list_unasked_tests(tests: Sequence[str], judgement: Judgement | None) -> list[str]:
+    asked = set(judgement.tests) if judgement else set()
+    return [test for test in tests if test not in asked]
+
+
+def _choose_jobs(
+    mutants: Sequence[ChosenMutant],
+    tests_by_number: Mapping[int, Sequence[str]],
+    selector: TestSelector,
+    limits: Round,
+) -> list[Job]:
+    """Return a job for each of these mutants that has a test to run within the limits."""
+    jobs: list[Job] = []
+    for number, tests in tests_by_number.items():
+        chosen = limit_tests(
+            tests, selector, most=limits.most, files=limits.files, seconds=limits.seconds
+        )
+        if chosen:
+            jobs.append(_make_job(number, mutants[number], chosen))
+    return jobs
 
 
 def _make_job(number: int, mutant: ChosenMutant, tests: Sequence[str]) -> Job:
@@ -133,7 +160,7 @@ def _join(
     outcome: Outcome,
     tests_of: Mapping[int, Sequence[str]],
 ) -> Judgement:
-    """Add the outcome of a round to what is known of a mutant."""
+    """Add the outcome of a round to the judgement of the rounds before."""
     possible = len(tests_of[int(outcome.name)])
     if before is None:
         return Judgement(
@@ -155,6 +182,17 @@ def _join(
         seconds=before.seconds + outcome.seconds,
         output=outcome.output,
     )
+
+
+def _run_mutants(
+    jobs: Sequence[Job], at_once: int, say: Callable[[str], object]
+) -> Iterator[Outcome]:
+    """Run jobs and yield the mutants' outcomes; report runs without a fault as progress."""
+    for outcome in _run_nursery(jobs, at_once or os.cpu_count() or 1):
+        if outcome.name.isdigit():
+            yield outcome
+        else:
+            say(f"{WITHOUT_FAULT} {outcome.seconds:5.1f} s  {outcome.name}")
 
 
 def _run_nursery(jobs: Sequence[Job], at_once: int) -> Iterator[Outcome]:
