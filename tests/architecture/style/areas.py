@@ -26,7 +26,7 @@ class Area:
 
 PRODUCT = Area("product", ("mendq/", "functions/", "infra/", "analytics/", "app.py"), is_gate=True)
 OTHER = Area("other", ("local_account/", "bench/", "docs/"), is_gate=True)
-TESTS = Area("tests", ("tests/",))
+TESTS = Area("tests", ("tests/",), is_gate=True)
 AREAS = (PRODUCT, OTHER, TESTS)
 
 
