@@ -1,1 +1,1 @@
-"""The settings of a deployment. This package imports neither CDK nor AWS's SDK, so it loads fast."""
+"""The settings of a deployment. This package does not import CDK or AWS's SDK, so it loads fast."""
