@@ -67,7 +67,7 @@ class Score:
         return (
             f"score {self.share:.1%}: tests noticed {self.noticed} of "
             f"{self.mutants - self.equivalents} mutants ({self.equivalents} equivalent ones do not "
-            f"count); at least {LEAST_SCORE:.0%} is required"
+            "count)"
         )
 
 
@@ -78,13 +78,24 @@ def score_of(judgements: Sequence[Judgement]) -> Score:
     return Score(len(judgements), len(noticed), len(judgements) - len(counted))
 
 
-def list_failures(judgements: Sequence[Judgement], entries: Sequence[Equivalent]) -> list[str]:
-    """Return a sentence for each reason why the run fails; empty if it passes."""
+def list_failures(
+    judgements: Sequence[Judgement],
+    entries: Sequence[Equivalent],
+    least_score: float = LEAST_SCORE,
+) -> list[str]:
+    """Return a sentence for each reason why the run fails; empty if it passes.
+
+    Args:
+        judgements: What became of each mutant.
+        entries: The reviewed list of equivalent mutants.
+        least_score: The share of the mutants that the tests must notice.
+    """
     score = score_of(judgements)
     failures = list_faults(entries, score.equivalents, score.mutants)
-    if score.share < LEAST_SCORE:
+    if score.share < least_score:
         failures.append(
-            f"{score.sentence}. Add an assertion to a test that runs the line of a survivor, or a "
+            f"{score.sentence}; at least {least_score:.0%} is required. Add an assertion to a test "
+            "that runs the line of a survivor, or a "
             f"test if there is none. If nobody could notice the change, add it to "
             f"{LIST.relative_to(ROOT)} with the reason"
         )
