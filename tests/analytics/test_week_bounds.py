@@ -188,7 +188,9 @@ def test_summary_has_the_same_bytes_for_rows_in_any_order(
     assert to_json_bytes(make_summary(WEEK, other, MADE_AT)) == summary_bytes
 
 
-def test_report_page_of_the_largest_week_shows_its_totals(read_summary_again: Summary) -> None:
+def test_report_page_of_the_largest_week_also_counts_what_its_lists_leave_out(
+    read_summary_again: Summary,
+) -> None:
     made = make_page(read_summary_again)
     assert "15,000 accounts in 15,000 regions" in made
     assert f"{INCIDENTS - 4:,} other symptoms" in made

@@ -43,8 +43,8 @@ def keep_read_facts(facts: Facts, needs: Collection[Need]) -> Facts:
     """Return the facts as if only the attributes and the facts of `needs` had been read."""
     read_names = {"attributes"}
     for need in needs:
-        read_names.update(need.answers)
-    all_names = {name for need in Need for name in need.answers}
+        read_names.update(need.fact_fields)
+    all_names = {name for need in Need for name in need.fact_fields}
     unread: dict[str, Any] = {
         field.name: field.default for field in fields(facts) if field.name in all_names - read_names
     }

@@ -143,7 +143,7 @@ def test_example_is_detected_with_the_facts_a_scan_reads_and_planned_the_same_by
     by_the_scan = detect_fault(entry, scanned)
     assert by_the_scan is not None
     assert by_the_scan.found == facts.found
-    by_heal = detect_fault(entry, keep_read_facts(example.facts, entry.every_need))
+    by_heal = detect_fault(entry, keep_read_facts(example.facts, entry.all_needs))
     assert by_heal is not None
     assert entry.plan is None or answer_to(entry, by_heal) == answer_to(entry, facts)
 

@@ -291,7 +291,7 @@ def test_fifo_queue_gets_a_dlq_only_after_a_person_agreed_whatever_the_mode(
 
 
 @pytest.mark.parametrize(("symptom", "facts"), WITHOUT_DLQ)
-def test_case_about_a_fifo_dlq_that_settings_approved_expires_and_writes_nothing(
+def test_case_that_settings_approved_for_giving_a_fifo_queue_a_dlq_expires_without_a_write(
     symptom: Symptom, facts: Facts
 ) -> None:
     """Before Mendq asked a person about it, settings could approve such a case."""

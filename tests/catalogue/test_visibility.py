@@ -84,7 +84,7 @@ def test_timeout_that_aws_recommends_above_the_ceiling_is_only_proposed() -> Non
         (None, 600.1, (45, Mode.HEAL)),
     ],
 )
-def test_need_named_by_a_tag_wins_over_a_smaller_published_processing_time(
+def test_published_processing_time_is_only_proposed_and_only_if_the_timeout_covers_a_tags_need(
     tagged: int | None, published: float, answer: tuple[int, Mode]
 ) -> None:
     """A published time that is covered or above the ceiling is ignored."""

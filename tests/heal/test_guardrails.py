@@ -238,7 +238,7 @@ def test_mass_symptom_share_in_heal_mode_is_not_diluted_by_observed_queues(
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 
 
-def test_mass_symptom_does_not_count_queues_that_are_no_longer_managed() -> None:
+def test_reach_counts_only_queues_that_are_still_managed() -> None:
     """Notes of the last hour outlive the queues that they name."""
     managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
     reach = Reach.count_among(frozenset({"left", "stays"}), managed, HEAL)

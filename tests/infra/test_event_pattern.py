@@ -123,7 +123,7 @@ def _make_health_event(**detail: Any) -> dict[str, Any]:
     return {"Source": "aws.health", "DetailType": "AWS Health Event", "Detail": health_detail}
 
 
-def test_aws_health_rule_matches_only_issues_of_sqs_kms_and_lambda_in_this_region() -> None:
+def test_aws_health_rule_matches_only_issues_and_investigations_of_three_services_here() -> None:
     for service in ("SQS", "KMS", "LAMBDA"):
         assert _matches("IntakeAwsHealth", _make_health_event(service=service))
     assert _matches("IntakeAwsHealth", _make_health_event(eventTypeCategory="investigation"))

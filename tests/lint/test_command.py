@@ -54,7 +54,7 @@ def test_lint_of_a_missing_file_or_template_exits_2_and_says_what_to_do(
 
 
 @pytest.mark.parametrize("form", ["json", "github", "sarif"])
-def test_lint_prints_the_documented_example_in_json_github_and_sarif_format(
+def test_lint_of_the_documented_template_prints_the_recorded_json_github_and_sarif_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

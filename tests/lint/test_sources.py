@@ -343,7 +343,7 @@ def test_plan_ignores_deleted_queues_and_data_sources() -> None:
     assert _lint_content(make_plan(deleted, data)).queues == 0
 
 
-def test_plan_remedy_is_hcl_that_is_valid_in_the_queues_own_module() -> None:
+def test_plan_remedy_names_a_keyed_queue_by_its_address_within_its_own_module() -> None:
     address = 'module.shop["a/b"].aws_sqs_queue.orders["a/b:c"]'
     root = {"module_calls": {"shop": _make_module(make_block(ORDERS))}}
     changes = make_new_queue(address, fifo_queue=True, tags={"mendq:max-processing-seconds": "100"})

@@ -156,7 +156,9 @@ def _read_requests(evidence: Evidence) -> list[dict[str, str]]:
     return evidence.document()["requests"]  # type: ignore[return-value]
 
 
-def test_evidence_document_keeps_the_first_five_and_last_five_requests() -> None:
+def test_evidence_keeps_the_first_five_and_the_last_five_requests_when_later_calls_are_merged() -> (
+    None
+):
     evidence = Evidence.of(map(_make_call, range(12)))
     ids = [request["request_id"] for request in _read_requests(evidence)]
     assert ids == [f"r{n}" for n in (*range(5), *range(7, 12))]

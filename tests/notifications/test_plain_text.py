@@ -36,7 +36,9 @@ ANY = st.text(st.characters(exclude_categories=[]))
         ("", ""),
     ],
 )
-def test_plain_text_escapes_control_characters_and_defuses_links(text: str, expected: str) -> None:
+def test_plain_text_is_one_line_of_printable_ascii_without_working_links(
+    text: str, expected: str
+) -> None:
     assert to_plain_text(text) == expected
     assert to_visible_text(text) == expected.replace("[//]", "//").replace("[.]", ".")
 

@@ -256,7 +256,7 @@ def test_limits_leave_out_tests_of_further_files_and_keep_at_least_one() -> None
     assert limit_tests(tests, selector, most=0, files=2, seconds=0) == [SUBJECT]
 
 
-def test_breadth_of_a_test_counts_its_lines_in_all_files(tmp_path: Path) -> None:
+def test_mutation_breadth_adds_the_lines_of_a_tests_setup_and_of_its_body(tmp_path: Path) -> None:
     data = CoverageData(str(tmp_path / "data"))
     for context, lines in (
         ("t.py::a|run", [1, 2, 9]),

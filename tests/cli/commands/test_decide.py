@@ -46,7 +46,7 @@ def test_approve_with_json_returns_the_error_code_of_the_lambdas_refusal(
 
 
 @pytest.mark.parametrize(("code", "waits"), [("frozen", "frozen"), ("", "owner_unavailable")])
-def test_approve_that_cannot_be_applied_yet_is_recorded_and_waits(
+def test_approve_says_that_the_approval_is_recorded_and_what_the_change_waits_for(
     operator: Operator, code: str, waits: str
 ) -> None:
     case_id = operator.open_proposed_case()

@@ -325,7 +325,9 @@ def test_drill_deletes_key_whose_answer_was_lost(account: RecordedAccount) -> No
     assert not account.is_unfinished
 
 
-def test_drill_reports_key_left_if_lost_key_cannot_be_searched(account: RecordedAccount) -> None:
+def test_drill_reports_the_key_of_a_lost_answer_as_left_and_the_next_drill_deletes_it(
+    account: RecordedAccount,
+) -> None:
     account.at("kms.CreateKey", _lose_answer, "after")
     account.at("kms.ListKeys", _refuse("ListKeys"))
     document = account.drill()

@@ -301,7 +301,7 @@ def test_scan_policy_option_prints_exactly_the_read_actions_that_a_scan_needs(
     reads = ("Describe", "Get", "List")
     allowed = set(statement["Action"])
     assert all(action.partition(":")[2].startswith(reads) for action in allowed)
-    needs = {need for entry in CATALOGUE if entry.detection for need in entry.every_need}
+    needs = {need for entry in CATALOGUE if entry.detection for need in entry.all_needs}
     taken = {action.iam_action for action in list_scan_read_actions(needs)}
     assert allowed == taken | {"sqs:ListQueues", "tag:GetResources"}
     _make_unmanaged_source_and_dlq(stackless_operator)
