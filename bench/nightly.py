@@ -78,7 +78,7 @@ FAILED_CALL_COUNTS = (1_000_000, 10_000_000)
 # The numbers of counted rounds. A measure that takes longer has fewer.
 INGEST_ROUNDS = 5
 SLOW_MEASURE_ROUNDS = 3
-SLOWEST_MEASURE_ROUNDS = 2
+ROUNDS_OF_SLOWEST_MEASURES = 2
 # A program that only starts the nightly job's Spark session, reads a file and writes a table: every
 # Spark job costs at least this.
 SPARK_ALONE_PROGRAM = """
@@ -195,7 +195,7 @@ class NightlyMeasurePlanner:
             yield _PlannedMeasure(
                 "peers",
                 "One question, asked of others too: how many SQS calls failed?",
-                SLOWEST_MEASURE_ROUNDS,
+                ROUNDS_OF_SLOWEST_MEASURES,
                 [
                     self._make_reader_variant("native", TENFOLD_SIZE, "native reader"),
                     *(
@@ -207,7 +207,7 @@ class NightlyMeasurePlanner:
         yield _PlannedMeasure(
             "sessions",
             "Incidents from failed calls that are there already",
-            SLOWEST_MEASURE_ROUNDS,
+            ROUNDS_OF_SLOWEST_MEASURES,
             [self._make_burst_finding_variant(call_count) for call_count in FAILED_CALL_COUNTS],
         )
         yield _PlannedMeasure(

@@ -34,7 +34,7 @@ StepTypes = Collection[type[AttributeStep]]
 
 # Reads of the facts that heal needs to plan a fix for any symptom.
 HEAL_READ_ACTIONS = list_read_actions(
-    need for symptom in CATALOGUE if symptom.plan for need in symptom.every_need
+    need for symptom in CATALOGUE if symptom.plan for need in symptom.all_needs
 )
 # Reads of the facts that the scan needs to detect any symptom.
 SCAN_READ_ACTIONS = list_scan_read_actions(
@@ -48,7 +48,7 @@ def list_owner_read_actions(owner: Owner) -> frozenset[ReadAction]:
         need
         for symptom in CATALOGUE
         if any(step.owner is owner for step in symptom.steps)
-        for need in symptom.every_need
+        for need in symptom.all_needs
     )
 
 

@@ -93,16 +93,16 @@ def join_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
     Several headers of one name are joined with commas, as Signature Version 4 signs them.
     """
-    value_by_name: dict[str, str] = {}
+    value_by_header_name: dict[str, str] = {}
     for name, value in headers:
         lower_name = name.decode("latin-1").lower()
         value_text = value.decode("utf-8", "replace")
-        value_by_name[lower_name] = (
-            f"{value_by_name[lower_name]},{value_text}"
-            if lower_name in value_by_name
+        value_by_header_name[lower_name] = (
+            f"{value_by_header_name[lower_name]},{value_text}"
+            if lower_name in value_by_header_name
             else value_text
         )
-    return value_by_name
+    return value_by_header_name
 
 
 async def read_body(receive: AsgiReceive, maximum_bytes: float = math.inf) -> bytes:

@@ -78,9 +78,9 @@ class Emulator:
     def install(self, accepted_types: list[str]) -> None:
         """Replace functions of MiniStack, and add the services that MiniStack lacks.
 
-        A text about each resource that CloudFormation accepts and ignores is added to
-        `accepted_types`: its type, or that it is an alarm on metric math. A text can be added
-        several times.
+        If CloudFormation accepts a resource and ignores it, a text is added to `accepted_types`.
+        For a type that MiniStack lacks, the text is the type; it is added once. For an alarm on
+        metric math, it says so; it is added for each such alarm.
         """
         issue_root_credentials(self._endpoint_url)
         install_organization()

@@ -136,11 +136,11 @@ def install_organization() -> None:
 
 
 def install_resource_arns() -> None:
-    """Check permissions on the ARNs that AWS uses for roles and EventBridge rules.
+    """Make MiniStack check permissions on the ARNs that AWS uses for roles and EventBridge rules.
 
-    AWS's ARN of a role has its path, and the ARN of a rule on the default bus does not name the
-    bus. MiniStack leaves the path out, names the bus, and does not name the rule in calls about its
-    targets.
+    In AWS a role's ARN includes its path, and the ARN of a rule on the default bus has no bus name.
+    MiniStack leaves out the path, adds the bus name, and in calls about the targets of a rule does
+    not use the rule's ARN.
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoneventbridge.html
     """
 

@@ -41,7 +41,7 @@ class HookSettings(ComparedSection):
     """Settings of the hook that checks queues and their policies before they are deployed."""
 
     # `"templateHook": "warn"` sets only the mode.
-    short_form_field: ClassVar[str] = "mode"
+    field_set_by_short_form: ClassVar[str] = "mode"
     mode: Annotated[
         str, make_name_bounds("off, warn or fail", (OFF_MODE, WARN_MODE, FAIL_MODE))
     ] = OFF_MODE

@@ -77,11 +77,11 @@ class ComparedSection:
     have mistakes.
 
     Attributes:
-        short_form_field: the field that a user can set by writing a text in place of the section's
-            object; empty if the section has no short form.
+        field_set_by_short_form: the field that a user can set by writing a text in place of the
+            section's object; empty if the section has no short form.
     """
 
-    short_form_field: ClassVar[str] = ""
+    field_set_by_short_form: ClassVar[str] = ""
 
     def list_conflicts(self) -> Iterator[Conflict]:
         """Yield the mistakes that only a comparison of several fields shows; here none."""
@@ -111,8 +111,8 @@ def make_name_bounds(description: str, names: Mapping[str, Any] | Iterable[str])
 
     If `names` is a mapping, the setting gets the mapping's value for the name that the user wrote.
     """
-    value_by_name = names if isinstance(names, Mapping) else {name: name for name in names}
-    return Meta(title=description, extra={"names": value_by_name})
+    value_by_allowed_name = names if isinstance(names, Mapping) else {name: name for name in names}
+    return Meta(title=description, extra={"names": value_by_allowed_name})
 
 
 def make_list_bounds(entries_description: str, maximum_entries: int = 200) -> Meta:
@@ -229,8 +229,10 @@ class SettingsReader:
     def _read_section(self, settings_class: Any, raw_value: object, path: str) -> Any:
         """Convert an object to a settings class, and add the conflicts between its fields."""
         is_compared_section = issubclass(settings_class, ComparedSection)
-        short_form_field = settings_class.short_form_field if is_compared_section else ""
-        raw_value_by_name = self._read_object(raw_value, path or "mendq", short_form_field)
+        field_set_by_short_form = (
+            settings_class.field_set_by_short_form if is_compared_section else ""
+        )
+        raw_value_by_name = self._read_object(raw_value, path or "mendq", field_set_by_short_form)
         if raw_value_by_name is None:
             return None
         value_by_field, mistaken_fields = self._read_fields(settings_class, raw_value_by_name, path)
@@ -279,16 +281,17 @@ class SettingsReader:
                 self.add_mistake(conflict_path, conflict.fault, conflict.remedy)
 
     def _read_object(
-        self, raw_value: object, path: str, short_form_field: str = ""
+        self, raw_value: object, path: str, field_set_by_short_form: str = ""
     ) -> Mapping[str, Any] | None:
         """Return the value if it is an object. Otherwise add a mistake and return None.
 
-        If the section has a short form, a text is read as an object with only `short_form_field`.
+        If the section has a short form, a text is read as an object with only
+        `field_set_by_short_form`.
         """
         if isinstance(raw_value, Mapping):
             return raw_value
-        if short_form_field and isinstance(raw_value, str):
-            return {short_form_field: raw_value}
+        if field_set_by_short_form and isinstance(raw_value, str):
+            return {field_set_by_short_form: raw_value}
         self.add_mistake(path, f"{shorten_value(raw_value)} is not an object", "write it as {..}")
         return None
 
@@ -347,12 +350,14 @@ class SettingsReader:
         plain_type, bounds = split_type_and_bounds(setting_type)
         if plain_type in _NUMBER_NAME_BY_TYPE:
             return self._read_number(setting_type, raw_value, path)
-        value_by_name = (bounds.extra or {}).get("names")
-        if value_by_name:
-            if isinstance(raw_value, str) and raw_value in value_by_name:
-                return value_by_name[raw_value]
+        value_by_allowed_name = (bounds.extra or {}).get("names")
+        if value_by_allowed_name:
+            if isinstance(raw_value, str) and raw_value in value_by_allowed_name:
+                return value_by_allowed_name[raw_value]
             fault = f"{shorten_value(raw_value)} is not {bounds.title}"
-            return self.add_mistake(path, fault, suggest_name(str(raw_value), value_by_name))
+            return self.add_mistake(
+                path, fault, suggest_name(str(raw_value), value_by_allowed_name)
+            )
         try:
             value = msgspec.convert(raw_value, Annotated[plain_type, bounds])
         except msgspec.ValidationError:

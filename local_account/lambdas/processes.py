@@ -1,9 +1,11 @@
-"""Start the process of a Lambda with its zip, the runtime's packages and its own variables only.
+"""Start the process of a Lambda with its zip, the runtime's packages and its own variables.
+
+It also gets the few variables that a Lambda's runtime needs (`RUNTIME_VARIABLES`).
 
 MiniStack would start the process with MiniStack's own environment variables and with every package
-of this virtual environment. That could hide that a zip or the stack lacks something. Two
-differences from AWS are left: the process runs with this machine's Python, whatever `Runtime` says,
-and its memory is not limited.
+of this virtual environment. That could hide that a zip or the stack lacks something. Three
+differences from AWS are left: the process runs with this machine's Python, whatever `Runtime` says;
+its memory is not limited; and `LOCAL_ONLY_VARIABLES` lets a test put follow_up's clock forward.
 """
 
 from __future__ import annotations

@@ -261,10 +261,10 @@ def find_waiting_findings(
         symptoms_by_queue_arn[finding.queue_arn].add(finding.symptom)
     explaining_symptom_by_finding: dict[Finding, str] = {}
     for finding in findings:
-        shown_symptoms: set[str] = set()
+        symptoms_on_queues: set[str] = set()
         for queue_arn in (finding.queue_arn, *finding.source_arns):
-            shown_symptoms |= symptoms_by_queue_arn.get(queue_arn, set())
-        explaining_symptoms = shown_symptoms & explaining_symptoms_by_symptom.get(
+            symptoms_on_queues |= symptoms_by_queue_arn.get(queue_arn, set())
+        explaining_symptoms = symptoms_on_queues & explaining_symptoms_by_symptom.get(
             finding.symptom, frozenset()
         )
         if explaining_symptoms:

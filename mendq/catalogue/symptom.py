@@ -287,7 +287,7 @@ class Symptom:
         return ()
 
     @property
-    def every_need(self) -> frozenset[Need]:
+    def all_needs(self) -> frozenset[Need]:
         """The facts that the detection and the plan need together."""
         return self.needs | (self.detection.needs if self.detection else frozenset())
 

@@ -31,7 +31,7 @@ CASE_LOOKUP_ACTIONS = STACK_ACTIONS | {"dynamodb:GetItem"}
 CASE_QUERY_ACTIONS = CASE_LOOKUP_ACTIONS | {"dynamodb:Query"}
 CASE_SCAN_ACTIONS = CASE_QUERY_ACTIONS | {"dynamodb:Scan"}
 SETTINGS_ACTIONS = STACK_ACTIONS | {"lambda:GetFunctionConfiguration"}
-MANAGED_QUEUES_ACTIONS = SETTINGS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
+IAM_ACTIONS_TO_LIST_MANAGED_QUEUES = SETTINGS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
 QUEUE_ATTRIBUTES_ACTIONS = frozenset({"sqs:GetQueueAttributes"})
 # All facts that a scan reads for the symptoms of the catalogue.
 SCAN_FACTS_ACTIONS = frozenset(

@@ -257,7 +257,10 @@ def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Out
 
 
 def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) -> Outcome:
-    """Store with the case why it waits, if the reason is new. Return an outcome without a case."""
+    """Store why the case waits, unless that reason is stored already.
+
+    Return an outcome with the refusal only: the case did not change.
+    """
     refusal = decision.refusal
     stored_hold_up = situation.view.hold_up
     waits_since = stored_hold_up.waiting_since if stored_hold_up else run.now

@@ -381,7 +381,7 @@ def _measure_finding(group: Group, situation: Situation, run: FixContext) -> Sit
         modified_at = gather_facts(run, group.queue_arn, tags, {Need.QUEUE}).modified_at
         if would_repeat_without_metrics(last_case, situation.mode, run.now, modified_at):
             return make_declined_outcome("said_already", last_case.reason)
-    facts = gather_facts(run, group.queue_arn, tags, symptom.every_need)
+    facts = gather_facts(run, group.queue_arn, tags, symptom.all_needs)
     return confirm_finding(group, situation, facts, run)
 
 

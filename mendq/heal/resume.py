@@ -1,8 +1,8 @@
-"""Continue a case that waits for the Lambda that writes its next step.
+"""Continue a waiting case, in the Lambda that writes its next step.
 
-The case was approved, or its last step did not help. The queue's facts are read again, and all
-guardrails about the plan are asked again. No new evidence is needed, because the case was opened
-with evidence.
+The case waits because it was approved, or because its last step did not help. The queue's facts are
+read again, and all guardrails about the plan are checked again. No new evidence is needed, because
+the case was opened with evidence.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _read_and_add_facts(situation: Situation, case: Case, run: FixContext) -> Si
     """
     symptom = situation.symptom
     scan_detection = None if case.evidence["failed_calls"] else symptom.detection
-    needs = symptom.every_need if scan_detection else symptom.needs
+    needs = symptom.all_needs if scan_detection else symptom.needs
     facts = gather_facts(run, case.queue_arn, situation.facts.tags, needs)
     if scan_detection:
         fault = scan_detection.detect(facts)

@@ -37,7 +37,7 @@ from mendq.model.tags import TagUnreadable
 CONFIGURATION_SYMPTOMS = tuple(
     symptom
     for symptom in CATALOGUE
-    if symptom.is_of_configuration and Need.RESERVED_CONCURRENCY not in symptom.every_need
+    if symptom.is_of_configuration and Need.RESERVED_CONCURRENCY not in symptom.all_needs
 )
 CHECKED_SYMPTOMS = (*CONFIGURATION_SYMPTOMS, TIMEOUT_TOO_SHORT)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
@@ -195,8 +195,8 @@ def _check_queue(
         place = declared_queues.find_place(queue, [attribute])
         yield _make_unchecked_place(declared_queues, place, reason, *symptom_names)
     for consumer in queue.lambda_consumers:
-        if consumer.unknown_reason:
-            reason = f"how long its function may run: {consumer.unknown_reason}"
+        if consumer.why_timeout_unknown:
+            reason = f"how long its function may run: {consumer.why_timeout_unknown}"
             place = declared_queues.find_resource_place(consumer.event_source_mapping)
             yield _make_unchecked_place(declared_queues, place, reason, TIMEOUT_TOO_SHORT.name)
 
@@ -304,7 +304,7 @@ def _check_timeout(
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
     known_consumers = tuple(
-        consumer for consumer in queue.lambda_consumers if not consumer.unknown_reason
+        consumer for consumer in queue.lambda_consumers if not consumer.why_timeout_unknown
     )
     facts = replace(queue, lambda_consumers=known_consumers)
     timeout_needs = needed_timeout.list_named_needs(facts)
@@ -427,5 +427,5 @@ def _list_symptoms_that_need(*needs: Need) -> tuple[str, ...]:
     return tuple(
         symptom.name
         for symptom in CONFIGURATION_SYMPTOMS
-        if not symptom.every_need.isdisjoint(needs)
+        if not symptom.all_needs.isdisjoint(needs)
     )

@@ -398,7 +398,10 @@ def _find_offset(template_text: str, yaml_mark: Any) -> int:
 
 
 def _replace_value(template_text: str, key_node: Any, value_node: Any, new_value: Any) -> _TextEdit:
-    """Return the text in which the value of a key is replaced by `new_value`."""
+    """Replace the value of a key.
+
+    Return the new text, the changed line and the text of the old value.
+    """
     begin_offset = _find_offset(template_text, key_node.start_mark)
     end_mark = _find_last_node(value_node).end_mark
     end_offset = len(template_text[: _find_offset(template_text, end_mark)].rstrip())

@@ -37,7 +37,7 @@ _KMS_KEY_PROPERTY = "KmsMasterKeyId"
 _NEEDS_OF_OTHER_RESOURCES = {Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES}
 # Symptoms that depend on other resources than the queue.
 _UNDECIDABLE_SYMPTOMS = {
-    symptom.name for symptom in CHECKED_SYMPTOMS if _NEEDS_OF_OTHER_RESOURCES & symptom.every_need
+    symptom.name for symptom in CHECKED_SYMPTOMS if _NEEDS_OF_OTHER_RESOURCES & symptom.all_needs
 }
 
 

@@ -73,7 +73,7 @@ class DeclaredConsumer(LambdaConsumer):
 
     event_source_mapping: TemplateResource
     # Why the function's times are not known. They are 0 then. Empty if they are known.
-    unknown_reason: str = ""
+    why_timeout_unknown: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,8 @@ class DeclaredQueues:
     def _make_consumer(self, event_source_mapping: TemplateResource) -> DeclaredConsumer:
         """Return the function of an event source mapping, with its timeout and batching window.
 
-        Both are in seconds. If one of them is not known, both are 0 and `unknown_reason` is set.
+        Both are in seconds. If one of them is not known, both are 0, and `why_timeout_unknown` is
+        set.
         """
         function_arn = "a function of another stack"
         try:
@@ -190,7 +191,7 @@ class DeclaredQueues:
                 0,
                 0,
                 event_source_mapping=event_source_mapping,
-                unknown_reason=error.because,
+                why_timeout_unknown=error.because,
             )
         return DeclaredConsumer(
             function_arn,

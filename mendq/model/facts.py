@@ -116,9 +116,9 @@ _DLQ_SOURCES_READ_ACTION = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 class Need(Enum):
     """The kinds of facts that a symptom can ask for.
 
-    Each kind has the fields of `Facts` that Mendq then reads (`answers`), and the IAM actions that
-    Mendq needs for this (`reads`). A field of `Facts` that belongs to no kind is not read for a
-    symptom: it comes from failed calls, a scan, the case store, or the queue's tags.
+    Each kind has the fields of `Facts` that Mendq then reads (`fact_fields`), and the IAM actions
+    that Mendq needs for this (`reads`). A field of `Facts` that belongs to no kind is not read for
+    a symptom: it comes from failed calls, a scan, the case store, or the queue's tags.
     """
 
     QUEUE = ("attributes",), QUEUE_READ_ACTIONS
@@ -146,8 +146,8 @@ class Need(Enum):
     )
     PIN = ("pin",), (_LAST_CHANGE_READ_ACTION,)
 
-    def __init__(self, answers: tuple[str, ...], reads: tuple[ReadAction, ...]) -> None:
-        self.answers = answers
+    def __init__(self, fact_fields: tuple[str, ...], reads: tuple[ReadAction, ...]) -> None:
+        self.fact_fields = fact_fields
         self.reads = reads
 
 

@@ -133,9 +133,9 @@ def _compare_attribute(name: str, value_before: str | None, value_after: str | N
 def _parse_value(attribute: str, value_text: str | None) -> Any:
     """Return an attribute's value in the form in which two values are compared.
 
-    The attribute Policy gives a mapping with the statements by name. RedrivePolicy and
-    RedriveAllowPolicy give the parsed JSON object. Any other value is returned unchanged, and so is
-    a text that is not a JSON object. An empty object of the two redrive policies stays text too.
+    This is for Policy a mapping with the statements by name, and for RedrivePolicy and
+    RedriveAllowPolicy the parsed JSON object. All other values are returned unchanged, also a text
+    that is not a JSON object, and an empty object (`{}`) as a redrive policy.
     """
     if attribute == "Policy":
         policy = parse_json_object(value_text)

@@ -127,9 +127,10 @@ def _replace_body_by_shape(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def _find_exact_filters(
     groups: Sequence[MessageGroup], messages: Sequence[Message], now: datetime
 ) -> set[int]:
-    """Return the indexes of the groups whose filter matches exactly their messages of the sample.
+    """Return the indexes of the groups whose filter selects all their messages and no others.
 
-    Each message is parsed once for all groups: a body may be 1 MiB of JSON.
+    Only messages of the sample count. A group whose filter cannot be parsed is left out. Each
+    message is parsed once for all groups: a body may be 1 MiB of JSON.
     """
     filter_by_group_index = dict[int, MessageFilter]()
     message_ids_by_group_index = list[set[str]]()

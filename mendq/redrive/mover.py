@@ -342,7 +342,8 @@ class MessageMover:
     def _has_hidden_messages(self) -> bool:
         """Return True if a FIFO queue has visible messages that SQS does not return now.
 
-        They are behind held messages of their groups. False if there is no group to open, or if the
+        SQS returns no message of a group while this mover holds an earlier one of it. To open a
+        group is to release these messages. Return False if there is no group to open, or if the
         mover may not open groups.
         """
         if not (

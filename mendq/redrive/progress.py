@@ -109,12 +109,12 @@ class RedriveProgress(Struct, frozen=True):
     """The progress of one redrive.
 
     Attributes:
-        n: The number of the stored progress: 1 more at each `RedriveStore.save`. A DLQ's next
-            redrive continues the numbers.
+        n: The version number of this record. Each `RedriveStore.save` adds 1, and the next redrive
+            of the same DLQ counts on from there.
         moved: The number of messages that certainly went back.
         moved_at: The time of the last send.
         returned: The number of messages that went back and then failed again.
-        quarantined: The number of those messages that were moved to quarantine.
+        quarantined: The number of returned messages that were moved to quarantine.
         because: The reason why the redrive waits or has ended, for operators.
     """
 

@@ -35,10 +35,10 @@ def make_time_strips(summary: Summary, incidents_per_day: IncidentsPerDay) -> di
     ]
     if not symptoms_with_heal_times:
         return {}
-    shown_symptoms = symptoms_with_heal_times[:MAXIMUM_STRIPS]
+    drawn_symptoms = symptoms_with_heal_times[:MAXIMUM_STRIPS]
     other_symptoms = symptoms_with_heal_times[MAXIMUM_STRIPS:]
     shown_heal_seconds: list[float] = []
-    for symptom_times in shown_symptoms:
+    for symptom_times in drawn_symptoms:
         shown_heal_seconds.extend(symptom_times.seconds)
     tick_seconds = choose_ticks(shown_heal_seconds)
     other_symptoms_sentence = ""
@@ -51,7 +51,7 @@ def make_time_strips(summary: Summary, incidents_per_day: IncidentsPerDay) -> di
             f"{symptoms_text}: {format_count(other_healed_incident_count, 'healed incident')}."
         )
     are_all_incidents_timed = all(
-        len(symptom_times.seconds) >= symptom_times.incidents for symptom_times in shown_symptoms
+        len(symptom_times.seconds) >= symptom_times.incidents for symptom_times in drawn_symptoms
     )
     dots_explanation = "Dots for a sample of healed incidents"
     if are_all_incidents_timed:
@@ -59,7 +59,7 @@ def make_time_strips(summary: Summary, incidents_per_day: IncidentsPerDay) -> di
     return {
         "rows": [
             _make_strip_row(symptom_times, incidents_per_day, tick_seconds)
-            for symptom_times in shown_symptoms
+            for symptom_times in drawn_symptoms
         ],
         "axis": draw_for_both_palettes(lambda palette: make_axis_chart(tick_seconds, palette)),
         "caption": f"{dots_explanation}, on a log scale. The bar is the median.",

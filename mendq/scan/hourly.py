@@ -204,7 +204,7 @@ def _scan_stretch(
     for partial_result in scan(stretch_queues, reader, context.allowance, symptoms):
         result = merge_results(result, partial_result)
     move_task_symptoms = {
-        symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need
+        symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.all_needs
     }
     if any(finding.symptom in move_task_symptoms for finding in result.findings):
         context.open_store(SeenMoves).note_destinations(
@@ -317,7 +317,7 @@ def _fits_metrics_budget(
     Return False if the finding must wait, because the budget is spent or time is short. Only a
     fault in the configuration waits. For other findings the scan has read billed metrics already.
     """
-    metric_count = reader.count_metrics_that_heal_reads(finding.queue_arn, symptom.every_need)
+    metric_count = reader.count_metrics_that_heal_reads(finding.queue_arn, symptom.all_needs)
     if metric_count and symptom.is_of_configuration:
         return context.allowance.may_measure(metric_count)
     context.scan_store.note_spent_metrics(metric_count, context.now)

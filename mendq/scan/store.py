@@ -223,8 +223,8 @@ def make_baseline_note(
 def must_store_baseline(new_note: BaselineNote, stored_note: BaselineNote | None) -> bool:
     """Return True if the baseline must be stored.
 
-    This is so if none is stored, or if the configuration changed and the queue has no fault that it
-    did not have at the last stored baseline.
+    It is stored if there is none yet, or if the configuration changed and the queue has no new
+    fault since the stored baseline.
     """
     return stored_note is None or (
         new_note[0] != stored_note[0] and {*new_note[1:]} <= {*stored_note[1:]}

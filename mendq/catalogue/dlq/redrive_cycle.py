@@ -42,8 +42,9 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _make_example_queue(dlq_arn: str, next_dlq_arn: str = "", *source_arns: str) -> Facts:
-    """Return a queue with the DLQ `dlq_arn`, whose own DLQ is `next_dlq_arn` (empty: it has none).
+    """Return a queue whose DLQ is `dlq_arn`.
 
+    That DLQ has the DLQ `next_dlq_arn`, or none if this is empty.
     `source_arns` are the queues that name the example queue as their DLQ.
     """
     dlq_attributes = {"RedrivePolicy": RedrivePolicy(next_dlq_arn, 5).text} if next_dlq_arn else {}

@@ -71,7 +71,10 @@ class Check(Struct, frozen=True):
         }
 
     def commands(self, logs: Mapping[str, Log]) -> Iterator[Command]:
-        """Yield the remedy if it is a command. Otherwise yield a command for each log in its text.
+        """Yield the commands of the remedy.
+
+        If the remedy is itself a command, yield it. Otherwise yield the command that reads the log
+        of each Lambda that the remedy names.
 
         Args:
             logs: the logs by the name of their Lambda. A remedy may contain the Lambda's name or

@@ -190,12 +190,12 @@ def _print_incident_groups(out: Output, judged_incidents: Sequence[JudgedInciden
         )
         out.say(shorten_list([*queue_names], _MOST_QUEUE_NAMES), "bold")
         out.say_indented(f"{symptom}: {_describe_incidents(incidents_of_group)}", "yellow")
-        modes_by_answer = defaultdict[str, list[str]](list)
+        modes_by_answer_line = defaultdict[str, list[str]](list)
         for mode, answer_line in zip(Mode, answer_lines, strict=True):
-            modes_by_answer[answer_line].append(str(mode))
+            modes_by_answer_line[answer_line].append(str(mode))
         out.say_labelled(
             (", ".join(modes), "cyan", answer_line)
-            for answer_line, modes in modes_by_answer.items()
+            for answer_line, modes in modes_by_answer_line.items()
         )
 
 

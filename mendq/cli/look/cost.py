@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from msgspec.structs import asdict
 
-from mendq.cli.commands import MANAGED_QUEUES_ACTIONS, CommandKind, command
+from mendq.cli.commands import IAM_ACTIONS_TO_LIST_MANAGED_QUEUES, CommandKind, command
 from mendq.cli.cost import bill
 from mendq.cli.cost.calls import TRAIL_CHOICES, round_if_known, sort_symptoms_by_visibility
 from mendq.cli.cost.cost_report import CostReport
@@ -24,7 +24,7 @@ _MOST_OPTION_HELP = "How many queues to count: 4 metrics each, billed."
 @command(
     6,
     CommandKind.LOOKING,
-    MANAGED_QUEUES_ACTIONS | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"},
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"},
 )
 def cost(
     call: Invocation,

@@ -17,7 +17,7 @@ from rich.progress import track
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue, read_queue_attributes
 from mendq.cli.commands import (
-    MANAGED_QUEUES_ACTIONS,
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES,
     QUEUE_ATTRIBUTES_ACTIONS,
     CommandKind,
     command,
@@ -32,7 +32,7 @@ from mendq.notifications.configuration import select_configuration
 JSON_ATTRIBUTES = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 
 
-@command(8, CommandKind.LOOKING, MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS)
+@command(8, CommandKind.LOOKING, IAM_ACTIONS_TO_LIST_MANAGED_QUEUES | QUEUE_ATTRIBUTES_ACTIONS)
 def export(
     call: Invocation,
     folder: Annotated[

@@ -52,7 +52,7 @@ HistoryEvent = dict[str, Any]
     | _CHANGE_HISTORY_IAM_ACTIONS,
 )
 def history(call: Invocation, queue: QueueName) -> None:
-    """What changed of a queue, who did it, and its cases.
+    """Show what changed on a queue, who changed it, and its cases.
 
     Examples:
       mendq history orders

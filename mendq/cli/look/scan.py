@@ -19,7 +19,7 @@ from mendq.cli.account import Account
 from mendq.cli.commands import (
     CASE_QUERY_ACTIONS,
     FREEZE_ACTIONS,
-    MANAGED_QUEUES_ACTIONS,
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES,
     SCAN_FACTS_ACTIONS,
     CommandKind,
     command,
@@ -48,7 +48,9 @@ _LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
 _MOST_QUEUES_PER_SYMPTOM = 5
 # Metrics that may be asked for by default. They cost about ten cents.
 _DEFAULT_METRIC_COUNT = 10_000
-_IAM_ACTIONS = MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | FREEZE_ACTIONS | SCAN_FACTS_ACTIONS
+_IAM_ACTIONS = (
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES | CASE_QUERY_ACTIONS | FREEZE_ACTIONS | SCAN_FACTS_ACTIONS
+)
 # The IAM actions that a scan of a region needs. It does not read Mendq's own resources.
 _REGION_SCAN_ACTIONS = SCAN_FACTS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
 

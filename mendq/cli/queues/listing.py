@@ -12,7 +12,12 @@ from rich.text import Text
 from mendq.aws.queue import list_readable_queues
 from mendq.cases.table import OpenCases
 from mendq.catalogue.configuration.tag_not_understood import describe_tag_mistakes
-from mendq.cli.commands import CASE_QUERY_ACTIONS, MANAGED_QUEUES_ACTIONS, CommandKind, command
+from mendq.cli.commands import (
+    CASE_QUERY_ACTIONS,
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES,
+    CommandKind,
+    command,
+)
 from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
@@ -25,7 +30,11 @@ _STYLE_BY_MODE = {"heal": "green", "propose": "cyan"}
 _MODE_COLUMN_WIDTH = len("observe") + 2
 
 
-@command(0, CommandKind.LOOKING, MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | {"s3:GetObject"})
+@command(
+    0,
+    CommandKind.LOOKING,
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES | CASE_QUERY_ACTIONS | {"s3:GetObject"},
+)
 def queues(call: Invocation) -> Exit:
     """List the managed queues: mode, last scan, cases.
 

@@ -22,7 +22,7 @@ from mendq.cli.commands import (
     CASE_LOOKUP_ACTIONS,
     CLAIM_ACTION,
     DELETE_MESSAGES_ACTIONS,
-    MANAGED_QUEUES_ACTIONS,
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES,
     QUEUE_ATTRIBUTES_ACTIONS,
     RECEIVE_MESSAGES_ACTIONS,
     SEND_BACK_MESSAGES_ACTIONS,
@@ -57,7 +57,7 @@ FileOption = Annotated[
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
 _LISTING_IAM_ACTIONS = (
-    MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
 )
 
 

@@ -250,9 +250,10 @@ class DlqWork(Struct, frozen=True):
         return self._print_result(result)
 
     def _require_clear_groups(self, preview_tally: MessageTally) -> None:
-        """Raise CommandError if the first message of a group may not be the one that failed.
+        """Raise CommandError if it is unclear whether the first message of a group is the failed
+        one.
 
-        Without --leave-first, nothing is checked.
+        This is checked only with --leave-first.
         """
         unclear_groups = preview_tally.unclear_groups
         if not unclear_groups:

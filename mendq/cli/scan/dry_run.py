@@ -464,7 +464,7 @@ class DryRun(Struct, frozen=True, dict=True):
         from the budget; None if the budget has too few left.
         """
         tags = self._tags_by_queue_arn.get(queue_arn, {})
-        needed_facts = symptom.every_need
+        needed_facts = symptom.all_needs
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
         if not self.budget.reserve_metrics(self.reader.count_metrics_to_read(facts, needed_facts)):
             return None
@@ -499,7 +499,7 @@ class DryRun(Struct, frozen=True, dict=True):
         }
         heal_metric_count = 0
         for finding in limit_mass_findings(findings_for_heal, mass_symptoms):
-            needed_facts = SYMPTOM_BY_NAME[finding.symptom].every_need
+            needed_facts = SYMPTOM_BY_NAME[finding.symptom].all_needs
             heal_metric_count += self.reader.count_metrics_that_heal_reads(
                 finding.queue_arn, needed_facts
             )
