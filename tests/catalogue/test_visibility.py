@@ -77,17 +77,18 @@ def test_timeout_that_aws_recommends_above_the_ceiling_is_only_proposed() -> Non
 @pytest.mark.parametrize(
     ("tagged", "published", "answer"),
     [
-        (None, 80.0, (120, Mode.PROPOSE)),
-        (40, 80.0, (60, Mode.HEAL)),
-        (10, 80.0, (120, Mode.PROPOSE)),
-        (None, 20.0, (45, Mode.HEAL)),
-        (None, 600.1, (45, Mode.HEAL)),
+        pytest.param(None, 80.0, (120, Mode.PROPOSE), id="no tag"),
+        pytest.param(40, 80.0, (60, Mode.HEAL), id="tag needs more than the timeout"),
+        pytest.param(40, 20.0, (60, Mode.HEAL), id="tag needs more, published time is shorter"),
+        pytest.param(10, 80.0, (120, Mode.PROPOSE), id="timeout covers the tag's need"),
+        pytest.param(None, 20.0, (45, Mode.HEAL), id="timeout covers the published time"),
+        pytest.param(None, 600.1, (45, Mode.HEAL), id="published time is above the ceiling"),
     ],
 )
 def test_published_processing_time_is_only_proposed_and_only_if_the_timeout_covers_a_tags_need(
     tagged: int | None, published: float, answer: tuple[int, Mode]
 ) -> None:
-    """A published time that is covered or above the ceiling is ignored."""
+    """The timeout is 30 s, and the ceiling 900 s; 45 s is the guess without any known need."""
     plan = expect_plan(ENTRY, queue(30, tagged, processing_p99_seconds=published))
     assert (only_step_of(plan).after, plan.highest_mode) == answer
 

@@ -17,9 +17,11 @@ HOOK = "AWS::CloudFormation::LambdaHook"
 
 
 def test_default_stack_contains_nothing_of_the_template_hook() -> None:
-    text = json.dumps(template_of("default").raw).lower()
+    without_hook = json.dumps(template_of("default").raw).lower()
+    with_hook = json.dumps(template_with({"templateHook": "warn"}).raw).lower()
     for word in ("lambdahook", "template-hook", "templatehook", "beforedeploy"):
-        assert word not in text
+        assert word in with_hook
+        assert word not in without_hook
     assert template_with({"templateHook": "off"}).raw == template_of("default").raw
 
 

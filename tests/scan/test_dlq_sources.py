@@ -236,27 +236,37 @@ def test_tags_of_source_queues_outside_the_settings_are_not_read() -> None:
     assert select_confirmed_sources(source_arns, facts, consent, read_tags) == (STANDARD_ARN,)
 
 
-@pytest.mark.parametrize("more", [0, 1])
-def test_dlq_with_1000_named_sources_keeps_the_real_one_and_with_more_is_an_error(
-    scanner: Scanner, more: int
-) -> None:
-    """SQS lists up to 1,000 source queues at once. With more, Mendq concludes nothing."""
-    dead, real = make_named_pair(scanner, "heal")
-    urls = [
-        make_public_queue_url(f"{STANDARD_ARN}-{n}") for n in range(MOST_LISTED_SOURCES - 1 + more)
-    ]
-    listed = {"queueUrls": [*urls, make_public_queue_url(real)]}
+def _list_queues_that_name_the_dlq(scanner: Scanner, source_count: int) -> tuple[str, str]:
+    """Let `source_count` queues name a managed DLQ; the settings name one of them.
+
+    Return the ARNs of the DLQ and of that queue.
+    """
+    dlq_arn, named_arn = make_named_pair(scanner, "heal")
+    other_urls = [make_public_queue_url(f"{STANDARD_ARN}-{n}") for n in range(source_count - 1)]
+    listed = {"queueUrls": [*other_urls, make_public_queue_url(named_arn)]}
     answer_instead(scanner.account.clients.sqs, listed, ".sqs.ListDeadLetterSourceQueues")
     consent = Consent(mode=Mode.HEAL, queues=("payments", "anybody"))
     scanner.account.settings = structs.replace(scanner.account.settings, consent=consent)
-    if not more:
-        reader = scanner.context().make_reader(scanner.account.now, ())
-        facts = reader.read_queue(dead, {}, {Need.QUEUE})
-        found = reader.with_needed_facts(facts, {Need.DLQ_SOURCES})
-        assert found.source_arns == (real,)
-        assert len(found.unconfirmed_sources) == MOST_LISTED_SOURCES - 1
-        return
+    return dlq_arn, named_arn
+
+
+def test_of_1000_queues_that_name_a_dlq_only_the_one_in_the_settings_is_its_source(
+    scanner: Scanner,
+) -> None:
+    dlq_arn, named_arn = _list_queues_that_name_the_dlq(scanner, MOST_LISTED_SOURCES)
+    reader = scanner.context().make_reader(scanner.account.now, ())
+    facts = reader.read_queue(dlq_arn, {}, {Need.QUEUE})
+    facts = reader.with_needed_facts(facts, {Need.DLQ_SOURCES})
+    assert facts.source_arns == (named_arn,)
+    assert len(facts.unconfirmed_sources) == MOST_LISTED_SOURCES - 1
+
+
+def test_scan_gives_an_error_and_no_finding_for_a_dlq_that_more_than_1000_queues_name(
+    scanner: Scanner,
+) -> None:
+    """SQS lists up to 1,000 source queues at once. With more, Mendq concludes nothing."""
+    dlq_arn, _ = _list_queues_that_name_the_dlq(scanner, MOST_LISTED_SOURCES + 1)
     scanner.account.later(hours=1)
-    done = scanner.run_due_scan()
-    assert f"more than 1,000 queues name {dead}" in str(done.error_by_target[dead])
+    result = scanner.run_due_scan()
+    assert f"more than 1,000 queues name {dlq_arn}" in str(result.error_by_target[dlq_arn])
     assert scanner.list_announced_faults() == []
