@@ -49,43 +49,56 @@ def describe_outcome(
     )
 
 
-SLOW = make_counts(reader=FALLBACK_READER, why_fallback="no isal on the executors")
+COUNTS_OF_FALLBACK = make_counts(reader=FALLBACK_READER, why_fallback="no isal on the executors")
 # Counts of an earlier run. They do not excuse this run.
-THERE = make_counts(
+COUNTS_OF_EARLIER_RUN = make_counts(
     made_at=CREATED_AT - timedelta(seconds=1), bytes_unreadable=5, reader=FALLBACK_READER
 )
-AGAIN = make_counts(DAY - timedelta(days=1), bytes_unreadable=7)
-OTHERS = [replace(nightly_run, bytes_unreadable=100) for nightly_run in EARLIER[1:]]
+DAY_BEFORE_WITH_UNREADABLE_BYTES = make_counts(DAY - timedelta(days=1), bytes_unreadable=7)
+OTHER_DAYS_WITH_UNREADABLE_BYTES = [
+    replace(nightly_run, bytes_unreadable=100) for nightly_run in EARLIER[1:]
+]
 
 
-# Outcomes in the order of `runs.json`.
-SEEN = (
-    describe_outcome(make_counts()),
-    # Exit code 3 covers all days that the run wrote.
-    describe_outcome(
-        make_counts(bytes_unreadable=40), AGAIN, *OTHERS, state="FAILED", details="Exit 3."
+# In the order of `runs.json`.
+OUTCOME_BY_DESCRIPTION = {
+    "read everything": describe_outcome(make_counts()),
+    "exit code 3, which covers all days that the run wrote": describe_outcome(
+        make_counts(bytes_unreadable=40),
+        DAY_BEFORE_WITH_UNREADABLE_BYTES,
+        *OTHER_DAYS_WITH_UNREADABLE_BYTES,
+        state="FAILED",
+        details="Exit 3.",
     ),
-    # Exit code 4, and 0 where the day before had something.
-    describe_outcome(make_counts(records=0)),
-    describe_outcome(make_counts(records=0), state="FAILED"),
-    describe_outcome(make_counts(records=100)),
-    describe_outcome(SLOW),
-    describe_outcome(state="FAILED"),
-    describe_outcome(THERE, state="CANCELLED"),
-    describe_outcome(),
-    describe_outcome(THERE),
+    "no records": describe_outcome(make_counts(records=0)),
+    "exit code 4: no records, and the day before had some": describe_outcome(
+        make_counts(records=0), state="FAILED"
+    ),
+    "few records": describe_outcome(make_counts(records=100)),
+    "read by the slow fallback": describe_outcome(COUNTS_OF_FALLBACK),
+    "failed without counts": describe_outcome(state="FAILED"),
+    "cancelled, with counts of an earlier run": describe_outcome(
+        COUNTS_OF_EARLIER_RUN, state="CANCELLED"
+    ),
+    "succeeded without counts": describe_outcome(),
+    "succeeded, with counts of an earlier run": describe_outcome(COUNTS_OF_EARLIER_RUN),
+}
+RECORDED_OUTCOMES = json.loads(Path(__file__).with_name("runs.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "recorded"),
+    [*zip(OUTCOME_BY_DESCRIPTION.values(), RECORDED_OUTCOMES, strict=True)],
+    ids=OUTCOME_BY_DESCRIPTION,
 )
-TOLD = json.loads(Path(__file__).with_name("runs.json").read_text())
-
-
-@pytest.mark.parametrize(("seen", "told"), [*zip(SEEN, TOLD, strict=True)])
 def test_outcome_of_a_nightly_job_run_has_the_recorded_metrics_and_explanation(
-    seen: NightlyRunOutcome, told: dict[str, Any]
+    outcome: NightlyRunOutcome, recorded: dict[str, Any]
 ) -> None:
-    assert {str(name): value for name, value in seen.metrics().items() if value} == told["figures"]
-    assert seen.metrics().keys() == set(NightlyMetric), "a figure that is missing was not watched"
-    assert seen.explanation == told["why"]
-    assert seen.is_without_problem is told["is_fine"]
+    metrics = outcome.metrics()
+    assert metrics.keys() == set(NightlyMetric), "an alarm would miss a metric"
+    assert {str(name): value for name, value in metrics.items() if value} == recorded["figures"]
+    assert outcome.explanation == recorded["why"]
+    assert outcome.is_without_problem is recorded["is_fine"]
 
 
 def test_nightly_job_run_that_read_an_unfinished_day_is_partial() -> None:
