@@ -45,15 +45,16 @@ class ProofResult:
 def run(
     proofs: Sequence[Proof],
     console: Console,
-    processes: int = 1 + len(os.sched_getaffinity(0)),
+    processes: int = len(os.sched_getaffinity(0)),
     *,
     is_quick: bool = True,
     seed: int = 0,
 ) -> list[ProofResult]:
     """Run all proofs, each in a process of its own, also if some of them fail.
 
-    One process more runs at once than there are processors, because the long tests mostly wait.
-    Proofs that keep all processors busy come last, one after another.
+    As many run at once as there are processors. The long tests begin two processes of their own,
+    and some of them fail where consumers get too little time. Proofs that keep all processors busy
+    come last, one after another.
 
     Args:
         proofs: What to run, the longest first.
