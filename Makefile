@@ -14,6 +14,7 @@ ONLY ?=
 PEERS ?=
 KEEP ?=
 SEED ?=
+TESTS ?=
 COVERAGE ?=
 WORST ?=
 RUN := .venv/bin/python
@@ -66,8 +67,9 @@ test: .venv/.ready ## the tests (COVERAGE=1 records which lines each one runs, f
 
 # The two processes are ended however the tests end.
 clock: .venv/.ready ## the few tests that depend on the real clock, twice beside two busy processes
-	@for process in 1 2; do $(RUN) -c 'while True: pass' & done; trap 'kill $$(jobs -p)' EXIT; \
-		for run in 1 2; do $(COMPILED) $(RUN) -m pytest -q -m clock || exit; done
+	@for process in 1 2; do $(RUN) -c 'while True: pass' & busy="$$busy $$!"; done; \
+		trap 'kill $$busy' EXIT; trap 'exit 130' INT TERM; \
+		for run in 1 2; do $(COMPILED) $(RUN) -m pytest -q -m clock $(TESTS) || exit; done
 
 check: .venv/.ready ## lint, types, the layers between packages, what an addition lacks, stale documents, golden files that differ
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"

@@ -90,7 +90,9 @@ class AlarmDescription(Struct, frozen=True):
 
 
 class FiringRule(Struct, frozen=True):
-    """When an alarm fires: if the metric breaches a threshold in some of the newest periods.
+    """The rule by which an alarm fires.
+
+    It fires if the metric breaches a threshold in some of the newest periods.
 
     If periods have no data, CloudWatch looks further back; how far is not documented.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html

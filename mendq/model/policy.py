@@ -31,7 +31,7 @@ _KNOWN_ELEMENTS = {"Sid", "Effect", "Condition", *_NEGATABLE_ELEMENTS, *_NEGATED
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a policy, with all texts spelled as in the policy.
+    """A statement of a policy. All texts are spelled as in the policy.
 
     Attributes:
         allows: True for Allow, False for Deny.

@@ -134,7 +134,7 @@ NO_MESSAGE_DUE_REASON = "no message's turn has come"
 
 
 class Condition(StrEnum):
-    """When a row of the redrive's decision table applies.
+    """The condition under which a row of the redrive's decision table (`DecisionRow`) applies.
 
     The values are the words of docs/redrive-stages.md.
     """
@@ -160,7 +160,7 @@ class Condition(StrEnum):
 
 
 class Action(StrEnum):
-    """What a redrive does next, by the redrive's decision table (`DecisionRow`).
+    """The next action of a redrive, which a row of its decision table (`DecisionRow`) names.
 
     The values are the words of docs/redrive-stages.md.
     """

@@ -104,7 +104,7 @@ def remember() -> None:
         picker.get_possible_keys = _names_of(picker)
     parser: Any = ConditionExpressionParser
     parser._lex_one_node = staticmethod(cache(partial(parser._lex_one_node, parser)))
-    # All emitters share one cache, because none has aliases of its own.
+    # All emitters share one cache, because no emitter has other aliases than botocore's.
     aliaser: Any = EventAliaser
     aliaser._alias_event_name = staticmethod(cache(aliaser(None)._alias_event_name))
     backend_index.backend_url_patterns.sort(key=lambda each: each[0] not in _ASKED_MOST)

@@ -839,7 +839,7 @@ class RecordingRun:
         return self._has_policy_for_caller_only(key_id)
 
     def _has_policy_for_caller_only(self, key_id: str) -> bool:
-        """Return True if the key policy allows something to the caller, and to nobody else.
+        """Return True if the caller is the only principal to which the key policy allows anything.
 
         Otherwise `text_by_undeleted_key_id` gets the reason.
         """

@@ -103,7 +103,7 @@ def _publish_again(random: Random, first: Publication, record: Any) -> Publicati
 
 
 def make_contradiction(random: Random, record: Record) -> Record:
-    """The same eventID, of the same day, with something else in it."""
+    """Return a record with the same eventID and day, and with one other field changed."""
     other = copy.deepcopy(record)
     place = Place(record["recipientAccountId"], record["awsRegion"], "elsewhere")
     way = random.randrange(5)
@@ -121,7 +121,7 @@ def make_contradiction(random: Random, record: Record) -> Record:
 
 
 def make_chain(random: Random, first_day: date, calls: int) -> list[Publication]:
-    """One incident that begins before the first midnight, 900 s from call to call."""
+    """Return the calls of an incident that begins before the first day, 900 s apart."""
     place = Place(ACCOUNTS[0], REGIONS[0], "chained")
     start = get_midnight(first_day) - timedelta(seconds=300)
     times = [start + timedelta(seconds=900 * number) for number in range(calls)]

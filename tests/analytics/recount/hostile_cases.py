@@ -1,4 +1,4 @@
-"""Cases in every state of docs/incidents.md, and malformed files beside them."""
+"""Cases in every state of docs/incidents.md, and malformed files."""
 
 from __future__ import annotations
 

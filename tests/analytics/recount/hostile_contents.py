@@ -8,7 +8,10 @@ MEGABYTE = 1_000_000
 
 
 def make_unreadable_files(text: bytes) -> dict[str, bytes]:
-    """Files that hold records which nobody may count; `trail_file_examples` has more."""
+    """Return unreadable files with records that must not be counted.
+
+    `trail_file_examples` has more.
+    """
     whole = _compress(text)
     return {
         "truncated.json.gz": whole[: len(whole) // 2],

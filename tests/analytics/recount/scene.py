@@ -45,7 +45,7 @@ class RecountScene:
 
 @dataclass(frozen=True)
 class SceneSize:
-    """How much there is; a chain of more than 96 calls lasts longer than a day."""
+    """The size of a scene. A chain of more than 96 calls lasts longer than a day."""
 
     bursts: int
     chained: int

@@ -95,9 +95,8 @@ def list_failures(
     if score.share < least_score:
         failures.append(
             f"{score.sentence}; at least {least_score:.0%} is required. Add an assertion to a test "
-            "that runs the line of a survivor, or a "
-            f"test if there is none. If nobody could notice the change, add it to "
-            f"{LIST.relative_to(ROOT)} with the reason"
+            "that runs the line of a survivor, or a test if there is none. If nobody could notice "
+            f"the change, add it to {LIST.relative_to(ROOT)} with the reason"
         )
     return failures
 
