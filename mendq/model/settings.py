@@ -264,6 +264,9 @@ class SparkWorker(Struct, frozen=True):
 
 
 DEFAULT_SPARK_WORKER = SparkWorker()
+# A job run begins with this many executors and never has fewer. EMR Serverless's own default is 3.
+# https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/jobs-spark.html
+INITIAL_EXECUTORS = 1
 
 
 def count_workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
@@ -277,8 +280,8 @@ def count_workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
 
 
 def count_executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """Return how many Spark executors may run at once, at least 1.
+    """Return how many Spark executors may run at once.
 
     One of the workers that fit (`count_workers_within`) is the driver, which is not an executor.
     """
-    return max(1, count_workers_within(maximum_vcpu, maximum_memory_gb) - 1)
+    return count_workers_within(maximum_vcpu, maximum_memory_gb) - 1

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mendq.model.plan import Ignore, Refusal
-from mendq.model.settings import ACCOUNT_SCOPE, DEFAULT_SPARK_WORKER, StartNightlySettings
+from mendq.model.settings import (
+    ACCOUNT_SCOPE,
+    DEFAULT_SPARK_WORKER,
+    INITIAL_EXECUTORS,
+    StartNightlySettings,
+)
 from mendq.model.time_text import format_time
 from mendq.nightly.verdict import name_of_week
 
@@ -166,8 +171,11 @@ def format_spark_parameters(settings: StartNightlySettings) -> str:
         "spark.archives": f"{settings.compiled_packages}#{PACKAGES_FOLDER}",
         f"{emr_prefix}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON_PATH,
         f"{emr_prefix}.memoryOverheadFactor": f"{DEFAULT_SPARK_WORKER.overhead_factor}",
-        # Spark begins with one executor and adds more if there are enough files.
-        "spark.executor.instances": "1",
+        # Spark begins with the largest of these three numbers, and adds executors if there are
+        # enough files. Without them EMR would begin with 3 executors, also on a quiet night.
+        "spark.executor.instances": f"{INITIAL_EXECUTORS}",
+        "spark.dynamicAllocation.initialExecutors": f"{INITIAL_EXECUTORS}",
+        "spark.dynamicAllocation.minExecutors": f"{INITIAL_EXECUTORS}",
         "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
     }
     for spark_role, environment_prefix in (

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from mendq.model import prices
 from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.prices import Price
-from mendq.model.settings import DEFAULT_SPARK_WORKER
+from mendq.model.settings import DEFAULT_SPARK_WORKER, INITIAL_EXECUTORS
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.text import format_count
 
@@ -332,8 +332,9 @@ def _price_table(stack: BilledStack) -> CostLine:
 
 def _price_nightly_job(stack: BilledStack) -> CostLine:
     run_count = stack.count_runs("start_nightly")
-    # A driver and an executor run at the same time.
-    worker_hours = run_count * 2 * SECONDS_PER_NIGHTLY_RUN / 3_600
+    # The driver and the executors that a run begins with. An idle account needs no more of them.
+    worker_count = 1 + INITIAL_EXECUTORS
+    worker_hours = run_count * worker_count * SECONDS_PER_NIGHTLY_RUN / 3_600
     quantity = f"{run_count:.0f} runs of a driver and an executor, {SECONDS_PER_NIGHTLY_RUN} s each"
     reason = "of an idle account; the application stops between them and costs nothing"
     units_by_price = {
