@@ -99,7 +99,7 @@ def report_lambda(
     return report_lambda
 
 
-def test_deliver_report_with_an_unreadable_summary_writes_and_sends_nothing(
+def test_deliver_report_with_a_too_large_summary_raises_and_writes_and_sends_nothing(
     report_lambda: ReportLambda,
 ) -> None:
     report_lambda.put_summary(json.dumps(make_busy_week()).encode() + b" " * MOST_SUMMARY_BYTES)
@@ -113,7 +113,7 @@ def test_deliver_report_with_an_unreadable_summary_writes_and_sends_nothing(
     assert report_lambda.metrics[0]["ReportsDelivered"] == [0]
 
 
-def test_report_of_an_unfinished_week_is_written_as_a_page_and_mailed_after_the_week_ends(
+def test_report_of_an_unfinished_week_is_written_as_a_page_and_sent_only_after_the_week_ends(
     report_lambda: ReportLambda,
 ) -> None:
     week = make_busy_week()
@@ -197,7 +197,7 @@ def test_report_without_a_sender_address_is_published_to_sns_and_not_mailed(
 
 
 @pytest.mark.parametrize("readers", [(), READERS])
-def test_organization_member_sends_a_report_only_if_it_has_recipients_of_its_own(
+def test_organization_member_sends_its_report_only_if_it_has_recipients_of_its_own(
     report_lambda: ReportLambda, monkeypatch: pytest.MonkeyPatch, readers: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("MENDQ_IS_MEMBER", "true")
@@ -237,12 +237,12 @@ def _refuse_mails(
     return refuse
 
 
-def test_report_reaches_other_recipients_if_ses_refuses_one_and_notifies_once_about_the_refusal(
+def test_report_reaches_other_recipients_and_a_notification_names_the_one_that_ses_refused(
     report_lambda: ReportLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq/*.md")
     reset_to_cold_start(deliver_report.handler)
-    refuse = _refuse_mails(report_lambda, READERS[0])
+    _refuse_mails(report_lambda, READERS[0])
     with pytest.raises(ReportNotDelivered, match="MessageRejected"):
         report_lambda.run()
     assert list_recipients(report_lambda.account) == [READERS[1]]
@@ -253,10 +253,18 @@ def test_report_reaches_other_recipients_if_ses_refuses_one_and_notifies_once_ab
     assert READERS[1] not in text
     assert "runbook: https://wiki.example/mendq/runbooks/report_not_mailed.md\n" in text
     assert "\x1b" not in text
-    with pytest.raises(ReportNotDelivered):
-        report_lambda.run()
+    assert report_lambda.metrics[0]["ReportsNotDelivered"] == [1]
+
+
+def test_retry_for_a_refused_recipient_notifies_nobody_again_and_mails_only_that_recipient(
+    report_lambda: ReportLambda,
+) -> None:
+    refuse = _refuse_mails(report_lambda, READERS[0])
+    for _ in range(2):
+        with pytest.raises(ReportNotDelivered):
+            report_lambda.run()
     assert len(report_lambda.notifications) == 2
-    assert len(read_sent_mails(report_lambda.account)) == 1
+    assert list_recipients(report_lambda.account) == [READERS[1]]
     report_lambda.clients.mail.meta.events.unregister("before-call.sesv2.SendEmail", refuse)
     report_lambda.run("by hand")
     assert list_recipients(report_lambda.account) == [READERS[1], READERS[0]]

@@ -78,7 +78,9 @@ def test_failed_calls_with_an_unknown_error_code_are_counted_and_change_no_queue
     assert sum_metrics(capsys.readouterr().out)["UnknownErrorCodes"] == 3
 
 
-def test_heal_writes_a_queue_once_for_3000_failed_calls_in_three_batches(account: Account) -> None:
+def test_heal_writes_a_queue_once_if_a_batch_of_1000_failed_calls_is_delivered_three_times(
+    account: Account,
+) -> None:
     """Failed calls are grouped by queue first, so a large batch costs no more AWS calls."""
     queue = account.queue(VisibilityTimeout="30")
     calls = calls_of(account)
@@ -131,7 +133,7 @@ print(json.dumps([sorted(sdk_packages), loaded, gc.isenabled()]))
 """
 
 
-def test_heal_cold_start_imports_only_listed_packages() -> None:
+def test_heal_cold_start_imports_only_listed_packages_and_leaves_garbage_collection_on() -> None:
     environment = {**os.environ, "PYTHONPATH": ROOT}
     printed = subprocess.check_output(
         [sys.executable, "-c", COLD_START], env=environment, text=True

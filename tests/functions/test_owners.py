@@ -34,6 +34,7 @@ from tests.heal.restoring import (
 from tests.redrive.world import make_redrive_world
 
 CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
+UNKNOWN_CASE_REQUEST = {"case_id": "no-such", "decision": "close", "dry_run": False}
 
 
 @pytest.mark.parametrize("owner", CASE_LAMBDAS)
@@ -46,7 +47,7 @@ CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
         {"case_id": "c", "queue_arn": "orders", "symptom": "dlq_missing"},
     ],
 )
-def test_case_request_without_a_valid_case_is_rejected_as_the_callers_fault(
+def test_case_request_that_names_no_valid_case_is_rejected_and_logged_as_the_callers_fault(
     account: Account, deploy: Deploy, caplog: pytest.LogCaptureFixture, owner: Any, event: Any
 ) -> None:
     deploy(owner.handler, account, bounds=Bounds())
@@ -115,17 +116,29 @@ def test_redrive_invocation_returns_its_progress_and_counts_only_newly_moved_mes
 
 
 @pytest.mark.parametrize("decision_lambda", [approve, rollback])
-def test_approve_and_rollback_refuse_a_bad_request_an_unknown_case_and_a_missing_case_store(
+@pytest.mark.parametrize(
+    ("request_fields", "error"),
+    [({"decision": "approve"}, "bad_request"), (UNKNOWN_CASE_REQUEST, "not_found")],
+)
+def test_approve_and_rollback_refuse_a_request_without_a_case_or_for_an_unknown_case(
+    account: Account,
+    deploy: Deploy,
+    decision_lambda: Any,
+    request_fields: dict[str, Any],
+    error: str,
+) -> None:
+    deploy(decision_lambda.handler, account, owners=OWNERS)
+    assert decision_lambda.handler(request_fields, LAMBDA_CONTEXT)["error"] == error
+    assert account.transitions() == []
+
+
+@pytest.mark.parametrize("decision_lambda", [approve, rollback])
+def test_approve_and_rollback_ask_the_operator_to_retry_if_the_case_store_cannot_be_read(
     account: Account, deploy: Deploy, decision_lambda: Any
 ) -> None:
     deploy(decision_lambda.handler, account, owners=OWNERS)
-    assert (
-        decision_lambda.handler({"decision": "approve"}, LAMBDA_CONTEXT)["error"] == "bad_request"
-    )
-    unknown = {"case_id": "no-such", "decision": "close", "dry_run": False}
-    assert decision_lambda.handler(unknown, LAMBDA_CONTEXT)["error"] == "not_found"
     account.clients.dynamodb.delete_table(TableName="case_store")
-    answer = decision_lambda.handler(unknown, LAMBDA_CONTEXT)
+    answer = decision_lambda.handler(UNKNOWN_CASE_REQUEST, LAMBDA_CONTEXT)
     assert answer["error"] == "unavailable"
     assert "ask again in two minutes" in answer["reason"]
 

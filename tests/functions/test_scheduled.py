@@ -39,23 +39,44 @@ def scanner(deploy: Deploy, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner
         yield scanner
 
 
-def test_scan_logs_its_findings_and_heal_fixes_the_announced_one(
-    scanner: Scanner, caplog: pytest.LogCaptureFixture, capsys: Printed
-) -> None:
+def make_dlq_with_short_retention(scanner: Scanner) -> str:
+    """Make a queue with a DLQ that keeps messages for a day. Return the ARN of the DLQ."""
     scanner.account.later(hours=-1)
     dlq_arn = scanner.account.queue("orders-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": dlq_arn, "maxReceiveCount": 5})
     source = scanner.account.queue("orders", tag=None, RedrivePolicy=policy)
     scanner.account.set(dlq_arn, RedriveAllowPolicy=RedriveAllowPolicy("byQueue", (source,)).text)
     Pins(scanner.account.clients.dynamodb, "case_store").approve_source(dlq_arn, source)
+    return dlq_arn
+
+
+def test_scan_logs_each_finding_and_its_totals_and_without_errors_sends_no_metric(
+    scanner: Scanner, caplog: pytest.LogCaptureFixture, capsys: Printed
+) -> None:
+    """CloudWatch charges for each metric that is sent."""
+    make_dlq_with_short_retention(scanner)
     answer = scan.handler({}, LAMBDA_CONTEXT)
     assert (answer["queues"], answer["errors"]) == (1, 0)
-    assert sum_metrics(capsys.readouterr().out) == {}, (
-        "a scan without errors has no metric to pay for"
-    )
+    assert sum_metrics(capsys.readouterr().out) == {}
     logged = [vars(record) for record in caplog.records]
     assert [line["totals"] for line in logged if "totals" in line] == [answer]
     assert len([line for line in logged if "finding" in line]) == answer["findings"] >= 1
+
+
+def test_second_scan_in_the_same_hour_checks_no_queue_again(
+    scanner: Scanner, capsys: Printed
+) -> None:
+    make_dlq_with_short_retention(scanner)
+    assert scan.handler({}, LAMBDA_CONTEXT)["queues"] == 1
+    assert set(scan.handler({}, LAMBDA_CONTEXT).values()) == {0}
+    assert sum_metrics(capsys.readouterr().out) == {}
+
+
+def test_heal_fixes_a_dlq_with_short_retention_that_a_scan_reported(
+    scanner: Scanner, capsys: Printed
+) -> None:
+    dlq_arn = make_dlq_with_short_retention(scanner)
+    scan.handler({}, LAMBDA_CONTEXT)
     requests = [
         request
         for request in scanner.heal_requests
@@ -64,10 +85,6 @@ def test_scan_logs_its_findings_and_heal_fixes_the_announced_one(
     assert heal.handler(requests[0], LAMBDA_CONTEXT) == {"batchItemFailures": []}
     assert scanner.account.attributes(dlq_arn)["MessageRetentionPeriod"] == "1209600"
     assert sum_metrics(capsys.readouterr().out)["AutoFixes"] >= 1
-    assert set(scan.handler({}, LAMBDA_CONTEXT).values()) == {0}, (
-        "the scan of this hour is complete"
-    )
-    assert sum_metrics(capsys.readouterr().out) == {}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +155,7 @@ def _make_answer(open_cases: int, moved: int = 0, errors: int = 0) -> dict[str, 
     return {"open": open_cases, "moved": moved, "called": 0, "errors": errors}
 
 
-def test_follow_up_sends_the_number_and_age_of_open_cases(
+def test_follow_up_sends_the_number_of_proposed_cases_and_the_age_of_the_oldest(
     account_with_case: Account, capsys: Printed
 ) -> None:
     assert follow_up.handler(
@@ -167,7 +184,7 @@ def test_follow_up_in_a_deployed_stack_ignores_a_past_or_future_time_in_its_even
     assert account_with_case.case_store_items() == before
 
 
-def test_follow_up_sends_time_to_heal_when_a_fix_is_verified(
+def test_follow_up_sends_the_seconds_from_failure_to_verification_when_a_fix_is_verified(
     account_with_case: Account, capsys: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.follow_up.case_evidence.count_deleted_messages", lambda *_: 7)

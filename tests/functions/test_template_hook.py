@@ -104,9 +104,14 @@ def test_template_hook_fails_a_faulty_queue_with_the_finding_and_the_lines_to_ch
         "  SqsManagedSseEnabled: true",
     ):
         assert line in answer["message"].split("\n")
-    answer = ask_hook(
-        make_request(QUEUE, {**given, "VisibilityTimeout": "90"}), ignores=("not_encrypted",)
-    )
+
+
+def test_template_hook_passes_a_queue_whose_only_finding_is_set_to_be_ignored(
+    ask_hook: AskHook,
+) -> None:
+    hook_request = make_request(QUEUE, {"SqsManagedSseEnabled": False})
+    assert "warning not_encrypted" in ask_hook(hook_request)["message"].split("\n")
+    answer = ask_hook(hook_request, ignores=("not_encrypted",))
     assert answer["hookStatus"] == "SUCCESS"
     assert "not_encrypted" not in answer["message"]
 
@@ -146,6 +151,11 @@ def test_template_hook_reports_a_public_queue_policy_for_each_queue_the_policy_n
     assert f'"Resource": "{ARN}", "Condition": {{"Bool": {{"aws:SecureTransport"' in message
     assert "# add to the Statement of Access\n" in message
     assert "AccessOf" not in message, "no name that the template does not have"
+
+
+def test_template_hook_passes_a_policy_that_allows_only_its_own_account_and_requires_tls(
+    ask_hook: AskHook,
+) -> None:
     denial = make_statement(Effect="Deny", Action="sqs:*")
     denial["Condition"] = {"Bool": {"aws:SecureTransport": "false"}}
     mine = make_statement(Principal={"AWS": f"arn:aws:iam::{ACCOUNT}:role/orders"})

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from mendq.nightly.verdict import (
     COUNT_FIELDS,
+    FALLBACK_READER,
+    NATIVE_READER,
     NightlyCounts,
     NightlyJudgement,
     Verdict,
@@ -28,8 +30,8 @@ MADE_AT = datetime(2026, 11, 16, 2, 3, 4, tzinfo=UTC)
 
 
 def make_counts(day: date = SUNDAY, records: int = 10_000, **fields: Any) -> NightlyCounts:
-    fields = {"failed_calls": min(records, 3), "files": 1, **fields}
-    return NightlyCounts(day, MADE_AT, "native", "", records=records, **fields)
+    fields = {"made_at": MADE_AT, "failed_calls": min(records, 3), "files": 1, **fields}
+    return NightlyCounts(day, reader=NATIVE_READER, why_fallback="", records=records, **fields)
 
 
 def make_earlier_counts(*records: int, until: date = SUNDAY) -> list[NightlyCounts]:
@@ -49,25 +51,26 @@ EARLIER = {"two weeks": TWO_WEEKS, "two weeks but a Sunday": (*TWO_WEEKS[:6], 0,
 BELIEVED = yaml.safe_load(Path(__file__).with_name("believed.yaml").read_text())
 
 
-def parse_earlier_counts(spelled: Any) -> tuple[int, ...]:
-    """A list, a name of EARLIER, or `14 times 300`."""
-    if not isinstance(spelled, str) or spelled in EARLIER:
-        return tuple(EARLIER.get(spelled, ()) if isinstance(spelled, str) else spelled)
-    times, each = spelled.split(" times ")
-    return (int(each),) * int(times)
+def list_earlier_record_counts(earlier: str | list[int] | dict[str, int]) -> tuple[int, ...]:
+    """Return the record counts that `earlier` of believed.yaml stands for."""
+    if isinstance(earlier, str):
+        return EARLIER[earlier]
+    if isinstance(earlier, dict):
+        return (earlier["records"],) * earlier["runs"]
+    return tuple(earlier)
 
 
 @pytest.mark.parametrize("row", BELIEVED, ids=[row["what"] for row in BELIEVED])
-def test_nightly_run_is_doubted_if_it_has_far_fewer_records_than_usual(
+def test_nightly_run_below_a_fifth_of_its_usual_records_is_far_fewer_and_without_records_nothing(
     row: dict[str, Any],
 ) -> None:
     """The probe alone makes a failing call an hour."""
-    nightly_runs = make_earlier_counts(*parse_earlier_counts(row["earlier"]))
+    nightly_runs = make_earlier_counts(*list_earlier_record_counts(row["earlier"]))
     expected = NightlyJudgement(Verdict(row["verdict"]), row["usual"])
     assert judge_nightly_run(make_counts(records=row["records"]), nightly_runs) == expected
 
 
-def test_usual_records_of_a_nightly_run_use_only_the_fourteen_days_before() -> None:
+def test_usual_record_count_uses_only_nightly_runs_of_the_fourteen_days_before() -> None:
     later = [make_counts(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
     long_ago = [make_counts(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
     assert judge_nightly_run(make_counts(records=10), [*later, *long_ago]) == NightlyJudgement(
@@ -84,21 +87,25 @@ def test_usual_records_of_a_nightly_run_use_only_the_fourteen_days_before() -> N
         (datetime(2026, 11, 16, tzinfo=UTC), Verdict.READ),
     ],
 )
-def test_nightly_run_written_before_its_day_ended_is_partial(
+def test_nightly_run_is_partial_only_if_it_was_written_before_its_day_ended(
     made_at: datetime, verdict: Verdict
 ) -> None:
     """The run of the day before wrote this day too, and the run of the day itself never came."""
-    whole = make_counts()
-    assert judge_nightly_run(
-        replace(whole, made_at=made_at), make_earlier_counts(*TWO_WEEKS)
-    ) == NightlyJudgement(verdict, 1_400)
-    nothing = make_counts(records=0)
-    assert judge_nightly_run(nothing, []).verdict is Verdict.NOTHING_READ
+    nightly_run = make_counts(made_at=made_at)
+    assert judge_nightly_run(nightly_run, make_earlier_counts(*TWO_WEEKS)) == NightlyJudgement(
+        verdict, 1_400
+    )
+
+
+def test_nightly_run_without_records_is_partial_and_not_suspicious_before_its_day_ended() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
-    assert judge_nightly_run(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
+    early_run = make_counts(records=0, made_at=early)
+    late_run = make_counts(records=0)
+    assert judge_nightly_run(early_run, []).verdict is Verdict.PARTIAL
+    assert judge_nightly_run(late_run, []).verdict is Verdict.NOTHING_READ
 
 
-def test_usual_records_ignore_partial_nightly_runs() -> None:
+def test_usual_record_count_ignores_nightly_runs_written_before_their_day_ended() -> None:
     partial = [
         replace(nightly_run, made_at=datetime.combine(nightly_run.day, time(2), UTC))
         for nightly_run in make_earlier_counts(10, 10, 10, 10)
@@ -131,18 +138,27 @@ def test_more_records_never_worsen_the_verdict_of_a_nightly_run(
     )
     order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
     assert order.index(fewer.verdict) <= order.index(more.verdict)
-    assert fewer.usual_records == more.usual_records
-    assert find_usual_record_count(SUNDAY, nightly_runs[::-1]) == fewer.usual_records, (
-        "in any order"
-    )
-    some = [record_count for record_count in earlier[:14] if record_count]
-    if len(some) >= 3:
-        assert min(some) <= (find_usual_record_count(SUNDAY, nightly_runs) or 0) <= max(some)
 
 
-def test_nightly_counts_document_is_read_back_unchanged() -> None:
+@given(st.lists(RECORDS, max_size=20))
+def test_usual_record_count_lies_between_those_of_the_last_14_days_in_any_order(
+    earlier: list[int],
+) -> None:
+    """Days without records do not count, and fewer than three days are too few."""
+    nightly_runs = make_earlier_counts(*earlier)
+    usual = find_usual_record_count(SUNDAY, nightly_runs)
+    assert find_usual_record_count(SUNDAY, nightly_runs[::-1]) == usual
+    counts = [record_count for record_count in earlier[:14] if record_count]
+    if len(counts) < 3:
+        assert usual is None
+    else:
+        assert usual is not None
+        assert min(counts) <= usual <= max(counts)
+
+
+def test_nightly_counts_document_has_its_fields_in_order_and_is_read_back_unchanged() -> None:
     counts = {name: number for number, name in enumerate(COUNT_FIELDS, 1)}
-    nightly = NightlyCounts(SUNDAY, MADE_AT, "standard_library", "isal is not there", **counts)
+    nightly = NightlyCounts(SUNDAY, MADE_AT, FALLBACK_READER, "isal is not there", **counts)
     written = json.dumps(nightly.document())
     assert read_nightly_counts(written.encode()) == nightly
     named = ("schema", "day", "made_at", "reader", "why_fallback")
@@ -177,7 +193,7 @@ def test_nightly_counts_that_are_no_json_object_are_ignored() -> None:
     assert [read_nightly_counts(content) for content in contents] == [None] * 7
 
 
-def test_nightly_run_whose_tables_have_wrong_counts_is_torn_whatever_its_records() -> None:
+def test_nightly_run_whose_tables_differ_from_its_counts_is_torn_whatever_its_records() -> None:
     for records in (0, 10, 10_000):
         torn = judge_nightly_run(
             make_counts(records=records), make_earlier_counts(*[10_000] * 5), has_wrong_counts=True

@@ -101,15 +101,20 @@ def test_outcome_of_a_nightly_job_run_has_the_recorded_metrics_and_explanation(
     assert outcome.is_without_problem is recorded["is_fine"]
 
 
-def test_nightly_job_run_that_read_an_unfinished_day_is_partial() -> None:
-    early = make_counts(made_at=datetime.combine(DAY, time(23), UTC))
-    assert describe_run(RUN, DAY, {DAY: early}).verdict is Verdict.MISSING, (
-        "another run had written it"
-    )
-    seen = describe_run(structs.replace(RUN, created_at=early.made_at), DAY, {DAY: early})
-    assert seen.verdict is Verdict.PARTIAL
-    assert not seen.is_without_problem
-    assert seen.explanation.endswith(f"records were read of {DAY}, which was not over yet")
+UNFINISHED_DAY_COUNTS = make_counts(made_at=datetime.combine(DAY, time(23), UTC))
+
+
+def test_nightly_job_run_that_read_a_day_before_its_end_is_partial_and_says_so() -> None:
+    early_run = structs.replace(RUN, created_at=UNFINISHED_DAY_COUNTS.made_at)
+    outcome = describe_run(early_run, DAY, {DAY: UNFINISHED_DAY_COUNTS})
+    assert outcome.verdict is Verdict.PARTIAL
+    assert not outcome.is_without_problem
+    assert outcome.explanation.endswith(f"records were read of {DAY}, which was not over yet")
+
+
+def test_nightly_job_run_that_wrote_no_counts_is_missing_despite_an_earlier_runs_counts() -> None:
+    outcome = describe_run(RUN, DAY, {DAY: UNFINISHED_DAY_COUNTS})
+    assert outcome.verdict is Verdict.MISSING
 
 
 @pytest.mark.parametrize(
@@ -136,6 +141,11 @@ def test_nightly_job_run_that_read_an_unfinished_day_is_partial() -> None:
         ),
     ],
 )
-def test_event_of_another_source_or_application_gives_no_job_run_id(wrong: object) -> None:
-    assert read_run_id(make_job_run_event(), APPLICATION_ID) == "00f1cbn5g4bb0c01"
+def test_event_that_is_malformed_or_of_another_source_or_application_gives_no_job_run_id(
+    wrong: object,
+) -> None:
     assert read_run_id(wrong, APPLICATION_ID) is None
+
+
+def test_event_of_the_application_gives_its_job_run_id() -> None:
+    assert read_run_id(make_job_run_event(), APPLICATION_ID) == "00f1cbn5g4bb0c01"

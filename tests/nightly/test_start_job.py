@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
@@ -24,6 +26,9 @@ from mendq.nightly.jobs import (
     make_week_job,
     start_job,
 )
+
+if TYPE_CHECKING:
+    from mypy_boto3_emr_serverless import EMRServerlessClient
 
 ROOTS = NightlyJobRoots("s3://trail", "s3://cases", "s3://out", "123456789012", "us-east-1")
 AT = datetime(2026, 11, 16, 2, 0, tzinfo=UTC)
@@ -69,17 +74,22 @@ def test_week_job_covers_the_last_complete_iso_week(at: datetime, expected: str)
     assert make_week_job(at, ROOTS).name == f"week-{expected}"
 
 
+ORGANIZATION_ROOTS = replace(ROOTS, organization_root="s3://central", expected_accounts=("1", "2"))
+
+
 def test_organization_week_job_gets_the_shared_bucket_and_the_expected_accounts() -> None:
-    of_all = replace(ROOTS, organization_root="s3://central", expected_accounts=("1", "2"))
-    assert make_week_job(AT, of_all).arguments[-4:] == (
+    assert make_week_job(AT, ORGANIZATION_ROOTS).arguments[-4:] == (
         "--organization",
         "s3://central",
         "--expected",
         "1,2",
     )
-    assert "--account" in make_nightly_job(AT, of_all).arguments
-    one_trail = replace(ROOTS, scope=ORGANIZATION_SCOPE)
-    assert "--account" not in make_nightly_job(AT, one_trail).arguments
+
+
+def test_nightly_job_reads_only_its_own_account_unless_the_trail_is_of_the_organization() -> None:
+    organization_trail_roots = replace(ROOTS, scope=ORGANIZATION_SCOPE)
+    assert "--account" in make_nightly_job(AT, ORGANIZATION_ROOTS).arguments
+    assert "--account" not in make_nightly_job(AT, organization_trail_roots).arguments
 
 
 def test_job_client_token_is_valid_for_emr_and_equal_only_for_the_same_scheduled_time() -> None:
@@ -98,7 +108,9 @@ def make_job_run(name: str) -> dict[str, Any]:
     return {**what, **who, **state, "createdAt": AT, "updatedAt": AT}
 
 
-def _start(job: Job, *active: str) -> str | Refusal:
+@contextmanager
+def stub_emr(*active: str) -> Iterator[tuple[EMRServerlessClient, Stubber]]:
+    """Yield EMR Serverless with these active runs, which answers one request for a new run."""
     clients = Clients(boto3.Session(region_name="us-east-1"))
     asked = {"applicationId": "00f1a2b3", "states": list(STATES_OF_ACTIVE_RUNS)}
     started = {"applicationId": "00f1a2b3", "jobRunId": "run-2", "arn": make_job_run("x")["arn"]}
@@ -107,15 +119,22 @@ def _start(job: Job, *active: str) -> str | Refusal:
             "list_job_runs", {"jobRuns": [make_job_run(name) for name in active]}, asked
         )
         emr.add_response("start_job_run", started, REQUEST)
-        return start_job(clients.emr, SETTINGS, job, AT)
+        yield clients.emr, emr
 
 
 @pytest.mark.parametrize("job", [make_nightly_job(AT, ROOTS), make_week_job(AT, ROOTS)])
-def test_start_job_is_refused_while_a_run_of_the_same_kind_is_active(job: Job) -> None:
-    refusal = _start(job, f"{job.kind}-2026-11-01")
-    assert isinstance(refusal, Refusal)
-    assert refusal.code == "run_active"
+def test_start_job_is_refused_and_starts_nothing_while_a_run_of_the_same_kind_is_active(
+    job: Job,
+) -> None:
+    with stub_emr(f"{job.kind}-2026-11-01") as (client, emr):
+        refusal = start_job(client, SETTINGS, job, AT)
+        assert isinstance(refusal, Refusal)
+        assert refusal.code == "run_active"
+        with pytest.raises(AssertionError, match="1 responses remaining"):
+            emr.assert_no_pending_responses()
 
 
-def test_start_job_starts_although_runs_of_other_kinds_are_active() -> None:
-    assert _start(make_nightly_job(AT, ROOTS), "week-2026-W45", "adhoc") == "run-2"
+def test_start_job_starts_a_run_although_runs_of_other_kinds_are_active() -> None:
+    with stub_emr("week-2026-W45", "adhoc") as (client, emr):
+        assert start_job(client, SETTINGS, make_nightly_job(AT, ROOTS), AT) == "run-2"
+        emr.assert_no_pending_responses()
