@@ -5,12 +5,12 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hoo
 
 from __future__ import annotations
 
-from aws_cdk import CfnLambdaHook, Stack
+from aws_cdk import Aws, CfnLambdaHook, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.roles import allow, make_role
-from infra.settings.hook import OWN_STACK_PATTERNS, HookSettings
+from infra.settings.hook import HookSettings
 from mendq.lint.proposed import CHECKED_RESOURCE_TYPES
 from mendq.model.names import HOOK_CALLER_ROLE_PURPOSE
 
@@ -22,8 +22,12 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     """Add the hook, and its role, which may only invoke the hook's Lambda.
 
     CloudFormation does not call the hook for Mendq's own stack: a hook that stops deployments must
-    not stop the deployment that corrects it. It does not call the hook for resources that
-    people make with the Cloud Control API either, because these belong to no stack.
+    not stop the deployment that corrects it. CloudFormation inserts the stack's exact name when it
+    deploys the stack, also for a stack set, which adds an id to the name. The name is no pattern:
+    if other stacks could match it, anyone could evade the hook by the name of a stack.
+
+    CloudFormation does not call the hook for resources that people make with the Cloud Control API
+    either, because these belong to no stack.
 
     Args:
         stack: Mendq's stack.
@@ -44,7 +48,7 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     if settings.stacks:
         stack_name_filter = {"include": list(settings.stacks)}
     else:
-        stack_name_filter = {"exclude": list(OWN_STACK_PATTERNS)}
+        stack_name_filter = {"exclude": [Aws.STACK_NAME]}
     hook = CfnLambdaHook(
         scope,
         "Hook",

@@ -20,9 +20,10 @@ from mendq.lint.judging import CHECKED_SYMPTOMS
 # Name of Mendq's stack, by which operators and tools find it.
 STACK_NAME = "Mendq"
 STACK_SET_NAME = "mendq"
-# Pattern of the names of the stack set's stacks. Each has the set's name and an id in its name.
+# Names that Mendq's own stack may have. A stack set adds an id to its name for each of its stacks.
+# The patterns only check settings. The hook itself leaves out the exact name of its own stack.
 STACK_SET_STACK_PATTERN = f"StackSet-{STACK_SET_NAME}-*"
-OWN_STACK_PATTERNS = (STACK_NAME, STACK_SET_STACK_PATTERN)
+_OWN_STACK_PATTERNS = (STACK_NAME, STACK_SET_STACK_PATTERN)
 # The modes of the hook.
 OFF_MODE = "off"
 WARN_MODE = "warn"
@@ -65,7 +66,7 @@ class HookSettings(ComparedSection):
 
     def list_conflicts(self) -> Iterator[Conflict]:
         """Yield a mistake for each pattern in `stacks` that also matches Mendq's own stack."""
-        for pattern, own_stack_pattern in product(self.stacks, OWN_STACK_PATTERNS):
+        for pattern, own_stack_pattern in product(self.stacks, _OWN_STACK_PATTERNS):
             matches_own_stack = fnmatchcase(own_stack_pattern.rstrip("*"), pattern)
             if matches_own_stack or fnmatchcase(pattern.rstrip("*"), own_stack_pattern):
                 fault = (

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from fnmatch import fnmatchcase
 
 import pytest
 
 from infra.settings.deployment import read_deployment_settings
-from infra.settings.hook import STACK_SET_STACK_PATTERN
 from mendq.lint.proposed import CHECKED_RESOURCE_TYPES
-from tests.infra.stackset.published import STACK
 from tests.infra.synthesized import template_of, template_with
 
 HOOK = "AWS::CloudFormation::LambdaHook"
@@ -31,12 +28,6 @@ def test_template_hook_set_to_warn_covers_created_and_updated_resources_of_all_o
     template = template_with({"templateHook": "warn"})
     hook = template.only(HOOK)
     assert hook["FailureMode"] == "WARN"
-    stack_filters = {
-        "FilteringCriteria": "ALL",
-        "StackNames": {"Exclude": ["Mendq", STACK_SET_STACK_PATTERN]},
-    }
-    assert hook["StackFilters"] == stack_filters
-    assert fnmatchcase(STACK, STACK_SET_STACK_PATTERN)
     assert hook["TargetOperations"] == ["RESOURCE"]
     assert hook["TargetFilters"] == {
         "Actions": ["CREATE", "UPDATE"],
@@ -46,6 +37,20 @@ def test_template_hook_set_to_warn_covers_created_and_updated_resources_of_all_o
     assert hook["ExecutionRole"] == template.arn_of("AWS::IAM::Role", "BeforeDeployRole")
     variables = template.only("AWS::Lambda::Function", "TemplateHook")["Environment"]["Variables"]
     assert variables["MENDQ_HOOK_FAILS"] == "false"
+
+
+@pytest.mark.parametrize("mode", ["warn", "fail"])
+def test_template_hook_excludes_mendqs_own_stack_by_its_exact_name_and_no_other(mode: str) -> None:
+    (hook,) = (
+        resource["Properties"]
+        for resource in template_with({"templateHook": mode}).raw["Resources"].values()
+        if resource["Type"] == HOOK
+    )
+    # A pattern such as StackSet-mendq-* would let every stack of such a name evade the hook.
+    assert hook["StackFilters"] == {
+        "FilteringCriteria": "ALL",
+        "StackNames": {"Exclude": [{"Ref": "AWS::StackName"}]},
+    }
 
 
 def test_template_hook_lambda_role_may_only_write_its_own_log() -> None:
