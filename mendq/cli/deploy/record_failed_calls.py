@@ -506,6 +506,13 @@ def _refuse_unfinished_file(file: Path, fault: str) -> NoReturn:
     )
 
 
+def _write_private_file(path: Path, text: str) -> None:
+    """Write a new file that only its owner can read: CloudTrail records name people and roles."""
+    file_descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file_descriptor, "w") as open_file:
+        open_file.write(text)
+
+
 def find_field_paths(value: Any, text_to_find: str, path: str = "") -> Iterator[str]:
     """Yield the paths of text fields that contain `text_to_find`, such as `userIdentity.arn`."""
     if isinstance(value, str) and text_to_find in value:
@@ -1101,7 +1108,7 @@ class RecordingRun:
                 continue
             call_name = call_row["call"]
             file_name = f"{call_name}.{delivery}.json"
-            (self.records_folder / file_name).write_text(record_text)
+            _write_private_file(self.records_folder / file_name, record_text)
             caller_name = self.name if call_name in _NAMES_OF_CALLS_BY_ROLE else self.caller.name
             call_row["records"][delivery] = {
                 "error code": error_code,
@@ -1270,7 +1277,7 @@ def clean_up_and_record(
         )
     print_line(RECORDING_PLAN_TEXT)
     confirm("Start?")
-    new_run.records_folder.mkdir()
+    new_run.records_folder.mkdir(mode=0o700)
     try:
         new_run.record_failing_calls(minutes)
     except KeyboardInterrupt:
@@ -1278,9 +1285,8 @@ def clean_up_and_record(
     finally:
         print_line(f"deleting what it made; the records are in {new_run.records_folder}")
         new_run.delete_resources()
-    (new_run.records_folder / "index.json").write_text(
-        json.dumps(new_run.make_document(), indent=2)
-    )
+    index_text = json.dumps(new_run.make_document(), indent=2)
+    _write_private_file(new_run.records_folder / "index.json", index_text)
     return new_run.make_document()
 
 

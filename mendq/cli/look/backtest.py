@@ -28,8 +28,13 @@ from mendq.cli.backtest.nightly_run import (
 from mendq.cli.commands import QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, parse_folder
-from mendq.cli.look.export import replace_if_changed, require_writable_path
 from mendq.cli.output import Output, make_table, shorten_list
+from mendq.cli.private_file import (
+    WrittenFile,
+    report_open_files,
+    require_writable_path,
+    write_private_file,
+)
 from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.text import format_count
@@ -91,7 +96,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
         job_environment["AWS_PROFILE"] = call.profile
     if call.region:
         job_environment["AWS_DEFAULT_REGION"] = call.region
-    page_paths: list[str] = []
+    written_pages: list[WrittenFile] = []
     with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as job_folder:
         with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
             job_exit_code, nightly_result = run_nightly_job(
@@ -104,14 +109,15 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
         for week in nightly_result.weeks:
             summary_content = Path(job_folder, f"summary/week={week}/summary.json").read_bytes()
             page_path = out / f"mendq-backtest-{week}.html"
-            replace_if_changed(
-                page_path,
-                render_page(summarize_week_with_mendq(summary_content, judged_incidents, mode)),
+            page_text = render_page(
+                summarize_week_with_mendq(summary_content, judged_incidents, mode)
             )
-            page_paths.append(str(page_path))
+            written_pages.append(write_private_file(page_path, page_text))
+    page_paths = [str(page.path) for page in written_pages]
     result_document = _make_document(judged_incidents, days=nightly_result.days, pages=page_paths)
     call.out.print_json(result_document)
     _print_results(call.out, judged_incidents, result_document)
+    report_open_files(call.out, written_pages)
     if job_exit_code is not Exit.DONE:
         call.out.say("over 1 % of the bytes could not be read: the page names the files", "red")
     return job_exit_code

@@ -5,8 +5,6 @@ No file is deleted. If a queue is gone, a person must delete its file.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,6 +22,7 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, parse_folder
+from mendq.cli.private_file import WrittenFile, report_open_files, write_private_file
 from mendq.cli.queues import read_managed_queues
 from mendq.model.json_text import to_json
 from mendq.model.queue import parse_json_object
@@ -53,8 +52,7 @@ def export(
         ) from error
     with call.out.show_waiting("listing the managed queues"):
         queues = read_managed_queues(call.account)
-    written_files: list[str] = []
-    unchanged_files: list[str] = []
+    written_files: list[WrittenFile] = []
     deleted_queue_arns: list[str] = []
     for queue in track(queues, "reading queues", console=call.out.progress, transient=True):
         try:
@@ -62,19 +60,19 @@ def export(
         except QueueGone:
             deleted_queue_arns.append(queue.queue_arn)
             continue
-        file_name = f"{queue.name}.json"
-        if replace_if_changed(folder / file_name, make_document_text(queue, queue_attributes)):
-            written_files.append(file_name)
-        else:
-            unchanged_files.append(file_name)
+        document_text = make_document_text(queue, queue_attributes)
+        written_files.append(write_private_file(folder / f"{queue.name}.json", document_text))
+    new_names = [file.path.name for file in written_files if file.is_content_new]
+    unchanged_names = [file.path.name for file in written_files if not file.is_content_new]
     result_document = {
         "folder": str(folder),
-        "written": written_files,
-        "unchanged": unchanged_files,
+        "written": new_names,
+        "unchanged": unchanged_names,
         "gone": deleted_queue_arns,
     }
     call.out.print_json(result_document)
-    call.out.say(f"{len(written_files)} written, {len(unchanged_files)} unchanged in {folder}")
+    call.out.say(f"{len(new_names)} written, {len(unchanged_names)} unchanged in {folder}")
+    report_open_files(call.out, written_files)
     for queue_arn in deleted_queue_arns:
         call.out.say(f"{queue_arn} was deleted meanwhile", "yellow")
 
@@ -91,52 +89,3 @@ def make_document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> st
             configuration[name] = parse_json_object(configuration[name]) or configuration[name]
     document = {"queue_arn": queue.queue_arn, "attributes": configuration, "tags": dict(queue.tags)}
     return to_json(document, indent=2, sort_keys=True) + "\n"
-
-
-def require_writable_path(path: Path) -> None:
-    """Raise CommandError if no file can be written at `path`.
-
-    A command calls this function before it starts, so that its work is not lost at the end.
-    """
-    _require_plain_file(path)
-    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
-        raise CommandError(f"{path.parent} is no folder that can be written to", Exit.USAGE)
-
-
-def _require_plain_file(path: Path) -> None:
-    """Raise CommandError if `path` exists and is not a plain file.
-
-    Otherwise the new file could replace a link, or even a device or a pipe if the operator is root.
-    """
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise CommandError(f"{path} is no plain file: name one, or a new one", Exit.USAGE)
-
-
-def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
-    """Write the text to a file and return True. If the file has this content, return False.
-
-    The file is replaced as a whole, so that no reader sees only a part of it. Raises CommandError
-    if it cannot be written, if `path` is not a plain file, or if a file with other content exists
-    and `yes` is False.
-    """
-    new_content = text.encode()
-    try:
-        _require_plain_file(path)
-        if path.is_file() and path.read_bytes() == new_content:
-            return False
-        if path.is_file() and not yes:
-            problem = f"{path} is there already and differs: --yes overwrites it; or move it away"
-            raise CommandError(problem, Exit.USAGE)
-        file_descriptor, temporary_path = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name[:40]}."
-        )
-        try:
-            with os.fdopen(file_descriptor, "wb") as temporary_file:
-                temporary_file.write(new_content)
-            Path(temporary_path).chmod(0o644)
-            Path(temporary_path).replace(path)
-        finally:
-            Path(temporary_path).unlink(missing_ok=True)
-    except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
-    return True

@@ -15,8 +15,8 @@ from mendq.cli.account import Account
 from mendq.cli.commands import STACK_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Output, YesOption
+from mendq.cli.private_file import report_open_files, write_private_file
 from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
 from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary, SummaryUnreadable, read_summary
@@ -64,14 +64,13 @@ def report(
     page_path = Path(f"mendq-report-{shown_week}.html")
     if summary is not None and not call.as_json:
         _print_verdict(call, summary)
-    was_page_written = replace_if_changed(
-        page_path, page_content.decode("utf-8", "replace"), yes=yes
-    )
+    page_text = page_content.decode("utf-8", "replace")
+    written_page = write_private_file(page_path, page_text, yes=yes)
     call.out.print_json(
         {
             "week": shown_week,
             "file": str(page_path.resolve()),
-            "written": was_page_written,
+            "written": written_page.is_content_new,
             "place": f"s3://{stored_reports.bucket}/{PAGE_KEY_PATTERN.format(shown_week)}",
             "verdict": None if summary is None else make_verdict_text(summary),
             "weeks": weeks,
@@ -79,7 +78,9 @@ def report(
     )
     if requested_week is None:
         _print_pending_week(call.out, stored_reports, shown_week)
-    call.out.say(f"\nThe page: {page_path}{'' if was_page_written else ', as it was there before'}")
+    unchanged_text = "" if written_page.is_content_new else ", as it was there before"
+    call.out.say(f"\nThe page: {page_path}{unchanged_text}")
+    report_open_files(call.out, [written_page])
     if call.account.has_no_nightly_job:
         call.out.say(f"Since then nothing new: {NIGHTLY_JOB_OFF_REASON}", "yellow")
     # With --json no browser is started, because it may print to standard output.

@@ -26,8 +26,12 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, describe_error
-from mendq.cli.look.export import replace_if_changed, require_writable_path
 from mendq.cli.output import Output, shorten_list
+from mendq.cli.private_file import (
+    report_open_files,
+    require_writable_path,
+    write_private_file,
+)
 from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.scan.dry_run import DryRun, ExpectedAction, MetricBudget, estimate_monthly_dollars
 from mendq.cli.scan.region_scan import (
@@ -171,7 +175,8 @@ def _scan_region(
     if html_path is not None:
         from mendq.cli.scan.scan_page import render_page  # noqa: PLC0415 - only a page needs it
 
-        replace_if_changed(html_path, render_page(document))
+        written_page = write_private_file(html_path, render_page(document))
+        report_open_files(call.out, [written_page])
     call.out.print_json(document)
     if scan_result.is_blind:
         return Exit.FAILED

@@ -18,9 +18,9 @@ from mendq.cases import items
 from mendq.cli.commands import SHOW_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.export import replace_if_changed
 from mendq.cli.look.show import CaseId, ShownCase, read_case_details
 from mendq.cli.output import YesOption
+from mendq.cli.private_file import report_open_files, write_private_file
 from mendq.model.case import Case
 from mendq.model.json_text import to_json
 from mendq.model.metrics import select_series
@@ -61,13 +61,14 @@ def support_bundle(
     decode_error_context = items.convert_decode_errors(f"the evidence of {case_id}")
     with call.out.show_waiting("reading the case, its queue and CloudWatch"), decode_error_context:
         bundle = _make_bundle(call, read_case_details(call, case_id), datetime.now(UTC))
-    replace_if_changed(bundle_path, to_json(bundle, indent=2) + "\n")
+    written_file = write_private_file(bundle_path, to_json(bundle, indent=2) + "\n")
     request_count = len(bundle["requests"])
     evidence_gaps = bundle["not_known"]
     call.out.print_json(
         {"file": str(bundle_path.resolve()), "requests": request_count, "not_known": evidence_gaps}
     )
     call.out.say(f"{bundle_path}: {format_count(request_count, 'request')}, no message bodies")
+    report_open_files(call.out, [written_file])
     for evidence_gap in evidence_gaps:
         call.out.say(evidence_gap, "yellow")
 

@@ -11,6 +11,7 @@ from threading import Event
 from typing import Any
 
 from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.private_file import create_private_file
 from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
 from mendq.model.json_text import to_json
 from mendq.model.time_text import format_time
@@ -144,7 +145,7 @@ def _create_file(new_file_path: Path) -> int:
     already, or if it cannot be created.
     """
     try:
-        file_descriptor = os.open(new_file_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        file_descriptor = create_private_file(new_file_path)
         try:
             _flush_folder(new_file_path.parent)
         except OSError:

@@ -270,7 +270,9 @@ def test_backtest_finds_the_same_incidents_as_an_independent_count_of_the_trail(
     assert sorted(map(_key, read)) == counted_keys
     decided = [entry["incident"] for entry in report["incidents"] if entry["incident"]["evidence"]]
     assert len(decided) == sum(row["why"] == "unknown" for row in rows) > 0
-    (page,) = (Path(path).read_text() for path in report["pages"])
+    (page_path,) = map(Path, report["pages"])
+    assert page_path.stat().st_mode & 0o777 == 0o600
+    page = page_path.read_text()
     assert "Had Mendq been there" in page
     assert f"Had Mendq been there in mode heal: {len(counted_keys)} incidents" in page
 

@@ -6,11 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from botocore.exceptions import ClientError
 
-from mendq.cli.exit_codes import CommandError
-from mendq.cli.look.export import replace_if_changed
 from tests.cli.builders import Operator
 from tests.scan.scanner import deny_operation
 
@@ -41,26 +38,20 @@ def test_export_run_again_rewrites_no_unchanged_file_and_removes_no_file(
     ]
 
 
-def test_export_replaces_a_file_atomically_and_writes_through_no_symlink(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_export_closes_an_unchanged_file_that_others_could_read_and_says_so(
+    operator: Operator, tmp_path: Path
 ) -> None:
-    path = tmp_path / "orders.json"
-    others = tmp_path / "others"
-    others.write_text("somebody's")
-    (tmp_path / ".orders.json.new").symlink_to(others)
-    assert replace_if_changed(path, "{}")
-    assert (path.read_text(), path.stat().st_mode & 0o777) == ("{}", 0o644)
-    assert others.read_text() == "somebody's"
-    names = {file.name for file in tmp_path.iterdir()}
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(CommandError, match="No space left on device"):
-        replace_if_changed(path, "{1}")
-    assert {file.name for file in tmp_path.iterdir()} == names
-    assert path.read_text() == "{}"
+    operator.aws.queue("orders")
+    operator.aws.queue("payments")
+    operator.read_output("export", str(tmp_path))
+    for path in tmp_path.iterdir():
+        path.chmod(0o664)
+    output = operator.read_output("export", str(tmp_path))
+    assert "0 written, 2 unchanged" in output
+    assert f"2 files in {tmp_path} could be read or written by other users" in output
+    assert "(mode 0664); from now on only by you (mode 0600)" in output
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert "other users" not in operator.read_output("export", str(tmp_path))
 
 
 def test_export_names_a_queue_deleted_meanwhile_and_writes_the_others(

@@ -224,6 +224,13 @@ def test_drill_records_the_rest_if_aws_refuses_one_part(
     assert answer.startswith("AWS.SimpleQueueService.NonExistent")
 
 
+def test_drill_records_can_be_read_by_their_owner_only(account: RecordedAccount) -> None:
+    account.drill()
+    (index,) = account.folder.rglob("index.json")
+    modes = {path.stat().st_mode & 0o777 for path in index.parent.iterdir()}
+    assert (index.parent.stat().st_mode & 0o777, modes) == (0o700, {0o600})
+
+
 def test_drill_makes_no_call_without_trail_and_rule(account: RecordedAccount) -> None:
     for operation in ("cloudtrail.CreateTrail", "events.PutRule"):
         account.at(operation, _refuse(operation))

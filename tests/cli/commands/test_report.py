@@ -105,6 +105,15 @@ def test_report_keeps_an_identical_file_and_overwrites_a_different_file_only_wit
     assert (here / FILE).read_bytes() == PAGE
 
 
+def test_report_page_can_be_read_by_its_owner_only(operator: Operator, here: Path) -> None:
+    _deliver_report(operator)
+    (here / FILE).write_bytes(PAGE)
+    (here / FILE).chmod(0o644)
+    output = operator.read_output("report")
+    assert f"{FILE} could be read or written by other users of this machine (mode 0644)" in output
+    assert (here / FILE).stat().st_mode & 0o777 == 0o600
+
+
 def test_report_with_open_starts_the_browser_except_with_json(
     operator: Operator, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

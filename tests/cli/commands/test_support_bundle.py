@@ -58,9 +58,11 @@ def test_support_bundle_overwrites_an_existing_file_only_with_yes(
     line = operator.read_refusal("support-bundle", case_id, "-o", str(path), code=2)
     assert "--yes overwrites it" in line
     assert path.read_text() == "mine"
-    assert "3 requests, no message bodies" in operator.read_output(
-        "support-bundle", case_id, "-o", str(path), "--yes"
-    )
+    path.chmod(0o644)
+    output = operator.read_output("support-bundle", case_id, "-o", str(path), "--yes")
+    assert "3 requests, no message bodies" in output
+    assert "could be read or written by other users of this machine (mode 0644)" in output
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_support_bundle_of_an_unknown_case_writes_no_file(

@@ -316,6 +316,7 @@ def test_scan_html_page_has_every_finding_and_no_script(
     _make_unmanaged_source_and_dlq(stackless_operator)
     path = tmp_path / "scan.html"
     report = stackless_operator.run_json("scan", "--html", str(path))
+    assert path.stat().st_mode & 0o777 == 0o600
     page = path.read_text()
     assert all(entry["symptom"].replace("_", "_<wbr>") in page for entry in report["findings"])
     assert ("<script" in page, "`" in page) == (False, False)
