@@ -46,7 +46,6 @@ from mendq.catalogue.examples import (
     sources,
 )
 from mendq.model.case import Case
-from mendq.model.consent import Consent
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import RECENT_DELETES_PERIOD, Window
 from mendq.model.metrics import summarize_series as measured_in
@@ -61,6 +60,7 @@ from tests.catalogue.asking import (
     expect_refusal,
     read_test_data,
 )
+from tests.model.builders import make_consent
 
 TOO_SHORT = "visibility_timeout_too_short"
 ADA = "arn:aws:iam::123456789012:user/ada"
@@ -282,9 +282,7 @@ def test_redrive_tag_with_any_value_but_on_turns_redrives_off(word: str, *, is_o
 def test_redrive_is_allowed_by_settings_and_tags_or_explains_the_objection(
     tags: dict[str, str], name: str, consent: Any, said: str | None
 ) -> None:
-    account_index, raise_to_index, queues = consent
-    modes = list(Mode)
-    settings_consent = Consent(modes[account_index], modes[raise_to_index], tuple(queues))
+    settings_consent = make_consent(consent)
     objection = find_move_objection(Facts(f"{STANDARD_ARN}-{name}", {}, tags), settings_consent)
     if said is None:
         assert objection is None

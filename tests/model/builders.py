@@ -9,8 +9,10 @@ from typing import Any
 
 from mendq.catalogue.examples import QUEUE_ARN
 from mendq.model.case import Case, start_case
+from mendq.model.consent import Consent
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.limits import Timing
+from mendq.model.mode import Mode
 from mendq.model.state import State
 from mendq.model.steps import SetVisibilityTimeout
 from tests.model.tables import any_json
@@ -37,6 +39,11 @@ def make_case(state: State, age: timedelta = timedelta()) -> Case:
         now=NOW - age,
         actor="heal",
     )
+
+
+def make_consent(row: dict[str, Any]) -> Consent:
+    """Make the settings about modes from a row of a table."""
+    return Consent(Mode(row["account"]), Mode(row["raise_to"]), tuple(row["queues"]))
 
 
 def make_failures(*times: datetime) -> Evidence:

@@ -30,30 +30,52 @@ def make_receipt_handle_message(handle: str, reason: str = EXPIRED) -> str:
 
 
 @pytest.mark.parametrize(("text", "reason"), table("reasons"))
-def test_refusal_reason_is_sqss_own_whatever_text_the_caller_put_into_the_parameter(
+def test_refusal_reason_is_read_from_sqss_own_words_whatever_text_the_caller_sent(
     text: str, reason: str | None
 ) -> None:
     assert find_parameter_refusal_reason(text, "ReceiptHandle") == reason
 
 
+@pytest.mark.parametrize("limit_bytes", [1, 1_024, 1_048_576, 999_999_999])
+def test_size_limit_is_read_from_sqss_error_message(limit_bytes: int) -> None:
+    assert find_size_limit_bytes(TOO_LONG.replace("1024", str(limit_bytes))) == limit_bytes
+
+
 @pytest.mark.parametrize(
-    "number", ["01024", "-1", "1,024", "1" * 10, "\u0661\u0660", "1024 bytes.\n"]
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param(TOO_LONG[:-1], id="without the full stop"),
+        pytest.param(
+            f"Value {TOO_LONG} for parameter Label is invalid. Reason: {TOO_LONG}",
+            id="the caller's own text",
+        ),
+        pytest.param(f"{'a' * 1000}{TOO_LONG}"[:1024], id="truncated by CloudTrail"),
+        *(
+            pytest.param(TOO_LONG.replace("1024", number), id=f"number {number!a}")
+            for number in ("01024", "-1", "1,024", "1" * 10, "\u0661\u0660", "1024 bytes.\n")
+        ),
+    ],
 )
-def test_size_limit_is_read_from_sqss_message_and_not_from_forged_or_truncated_ones(
-    number: str,
+def test_size_limit_is_not_read_from_a_forged_or_truncated_message(text: str) -> None:
+    assert find_size_limit_bytes(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "is_recognised"),
+    [
+        (NO_ID, True),
+        ("", False),
+        (NO_ID[1:], False),
+        (NO_ID[:-1], False),
+        (f"{NO_ID}\n", False),
+        (f"Value {NO_ID}", False),
+    ],
+)
+def test_missing_deduplication_id_is_recognised_only_in_sqss_exact_message(
+    text: str, *, is_recognised: bool
 ) -> None:
-    for limit in (1, 1_024, 1_048_576, 999_999_999):
-        assert find_size_limit_bytes(TOO_LONG.replace("1024", str(limit))) == limit
-    assert find_size_limit_bytes(TOO_LONG.replace("1024", number)) is None
-    forged = (TOO_LONG[:-1], f"Value {TOO_LONG} for parameter Label is invalid. Reason: {TOO_LONG}")
-    for text in ("", *forged, f"{'a' * 1000}{TOO_LONG}"[:1024]):
-        assert find_size_limit_bytes(text) is None
-
-
-@pytest.mark.parametrize("text", ["", NO_ID[1:], NO_ID[:-1], f"{NO_ID}\n", f"Value {NO_ID}"])
-def test_missing_deduplication_id_is_recognised_only_in_sqss_exact_message(text: str) -> None:
-    assert is_missing_deduplication_id_message(NO_ID)
-    assert not is_missing_deduplication_id_message(text)
+    assert is_missing_deduplication_id_message(text) is is_recognised
 
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -82,14 +104,21 @@ def test_access_denied_message_without_a_documented_policy_names_no_policy(text:
     assert find_refusing_policy("AccessDenied", text) is RefusedBy.POLICY_NOT_NAMED
 
 
+@pytest.mark.parametrize("resource", ["", f" on resource: {QUEUE}", f' on resource: "{QUEUE}"'])
 @pytest.mark.parametrize(("ending", "policy"), table("endings"))
 def test_documented_ending_of_an_access_denied_message_names_the_refusing_policy(
+    ending: str, policy: str, resource: str
+) -> None:
+    text = make_refusal(ending, resource=resource)
+    assert find_refusing_policy("AccessDenied", text) is RefusedBy[policy]
+
+
+@pytest.mark.parametrize(("ending", "policy"), table("endings"))
+def test_access_denied_text_under_another_error_code_names_no_policy(
     ending: str, policy: str
 ) -> None:
-    for resource in ("", f" on resource: {QUEUE}", f' on resource: "{QUEUE}"'):
-        text = make_refusal(ending, resource=resource)
-        assert find_refusing_policy("AccessDenied", text) is RefusedBy[policy]
-        assert find_refusing_policy("KmsAccessDenied", text) is None, "another code is no denial"
+    assert find_refusing_policy("AccessDenied", make_refusal(ending)) is RefusedBy[policy]
+    assert find_refusing_policy("KmsAccessDenied", make_refusal(ending)) is None
 
 
 def test_vpce_access_denied_code_names_the_vpc_endpoint_policy() -> None:
@@ -97,7 +126,9 @@ def test_vpce_access_denied_code_names_the_vpc_endpoint_policy() -> None:
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
-def test_caller_cannot_change_the_refusing_policy_by_the_name_of_its_session(name: str) -> None:
+def test_caller_cannot_make_another_policy_look_refusing_by_the_name_of_its_session(
+    name: str,
+) -> None:
     text = make_refusal(OWN, user=f"{ROLE}{name}")
     assert find_refusing_policy("AccessDenied", text) in {
         RefusedBy.IDENTITY_POLICY,

@@ -56,40 +56,53 @@ def test_evidence_is_sufficient_with_three_calls_in_ten_minutes_or_one_measureme
 def test_evidence_counts_an_event_delivered_three_times_once() -> None:
     sightings = [make_calls(a=second).sightings[0] for second in range(3)]
     assert len(Evidence.of(sightings).sightings) == 1
+
+
+def test_evidence_counts_two_measurements_of_the_same_hour_once() -> None:
     same_hour = Sighting.from_scan(AT + timedelta(hours=1, microseconds=9))
     assert len(Evidence.of([MEASURED, same_hour]).sightings) == 1
 
 
-def test_evidence_keeps_at_most_the_newest_sightings_of_the_last_hour() -> None:
-    retained = (
-        make_calls(**{f"e{n}": -n * 60 for n in range(70)})
-        .without_old_sightings(AT)
-        .list_sightings_to_keep()
-    )
+def test_evidence_keeps_only_the_newest_sightings_up_to_its_maximum() -> None:
+    one_a_minute = make_calls(**{f"e{n}": -n * 60 for n in range(70)})
+    retained = one_a_minute.without_old_sightings(AT).list_sightings_to_keep()
     assert len(retained) == MAXIMUM_STORED_SIGHTINGS
     assert retained[-1].event_id == "e0"
+
+
+def test_evidence_drops_a_sighting_older_than_an_hour() -> None:
     assert make_calls(stale=-3601).without_old_sightings(AT).list_sightings_to_keep() == ()
+    assert len(make_calls(fresh=-3599).without_old_sightings(AT).list_sightings_to_keep()) == 1
 
 
-def test_evidence_document_has_first_and_last_time_and_request_ids_of_failed_calls_only() -> None:
+def test_evidence_document_has_the_times_of_all_sightings_and_request_ids_of_calls() -> None:
     document = Evidence.of([MEASURED, *make_calls(b=5, a=0).sightings]).document()
     assert document["first_at"] == format_time(AT) == "2026-11-16T09:30:00.000Z"
     assert (document["first_request_id"], document["last_request_id"]) == ("r-a", "r-b")
     assert (document["failed_calls"], document["last_at"]) == (2, "2026-11-16T10:30:00.000Z")
 
 
-def test_evidence_of_a_measurement_counts_calls_that_fail_later() -> None:
+def test_evidence_of_a_measurement_has_no_calls_principals_or_operations() -> None:
     measured = Evidence((MEASURED,))
     assert (measured.calls, measured.principals(), measured.event_names()) == ((), (), ())
-    grown = make_calls(a=9_000).merge_into(measured.document())
+
+
+def test_failed_calls_merged_into_a_measurement_are_counted_and_keep_its_first_time() -> None:
+    measured = Evidence((MEASURED,)).document()
+    grown = make_calls(a=9_000).merge_into(measured)
     assert (grown["first_request_id"], grown["failed_calls"]) == ("r-a", 1)
-    assert grown["first_at"] == measured.document()["first_at"]
-    again = Evidence((Sighting.from_scan(AT + timedelta(hours=9)),)).merge_into(grown)
+    assert grown["first_at"] == measured["first_at"]
+
+
+def test_measurement_merged_into_failed_calls_moves_only_the_last_time() -> None:
+    calls = make_calls(a=9_000).document()
+    again = Evidence((Sighting.from_scan(AT + timedelta(hours=9)),)).merge_into(calls)
     assert (again["last_request_id"], again["failed_calls"]) == ("r-a", 1)
+    assert again["first_at"] == calls["first_at"]
     assert again["last_at"] == "2026-11-16T18:30:00.000Z"
 
 
-def test_smallest_requested_visibility_ignores_scan_measurements() -> None:
+def test_smallest_requested_visibility_is_that_of_failed_calls_and_none_without_them() -> None:
     calls = [
         replace(call, requested_visibility_seconds=20) for call in make_calls(a=0, b=0).sightings
     ]
@@ -116,22 +129,27 @@ USER = "arn:aws:iam::123456789012:user/ann@example.com"
 ROLE_OF_OTHER_ACCOUNT = "arn:aws-cn:iam::210987654321:role/x"
 
 
-@pytest.mark.parametrize(
+NO_ROLES_OR_USERS = pytest.mark.parametrize(
     "principal",
     ["", "events.amazonaws.com", f"{ROLE}\n", f"{ROLE} x", "arn:aws:sts::123456789012:x/y", "AIDA"],
 )
-def test_only_valid_iam_roles_and_users_count_as_principals_and_by_account_id(
+
+
+@NO_ROLES_OR_USERS
+def test_caller_that_is_no_iam_role_or_user_does_not_count_as_outside_the_account(
     principal: str,
 ) -> None:
-    assert not has_role_or_user_outside_account("123456789012", [principal, ROLE, USER])
-    assert has_role_or_user_outside_account(
-        "123456789012", [principal, ROLE, ROLE_OF_OTHER_ACCOUNT]
-    )
+    own_account = "123456789012"
+    assert not has_role_or_user_outside_account(own_account, [principal, ROLE, USER])
+    callers = [principal, ROLE, ROLE_OF_OTHER_ACCOUNT]
+    assert has_role_or_user_outside_account(own_account, callers)
+
+
+@NO_ROLES_OR_USERS
+def test_first_role_or_user_skips_callers_that_are_neither(principal: str) -> None:
     assert find_first_role_or_user([principal]) is None
-    assert (
-        find_first_role_or_user(["sns.amazonaws.com", principal, ROLE_OF_OTHER_ACCOUNT, USER])
-        == ROLE_OF_OTHER_ACCOUNT
-    )
+    callers = ["sns.amazonaws.com", principal, ROLE_OF_OTHER_ACCOUNT, USER]
+    assert find_first_role_or_user(callers) == ROLE_OF_OTHER_ACCOUNT
 
 
 def test_actions_to_grant_for_batch_calls_are_the_single_message_actions_without_repeats() -> None:
@@ -140,10 +158,13 @@ def test_actions_to_grant_for_batch_calls_are_the_single_message_actions_without
     assert list_actions_allowing(both) == ("sqs:ChangeMessageVisibility", "sqs:ReceiveMessage")
 
 
-def test_first_principals_are_named_and_the_rest_counted() -> None:
-    assert name_first_principals(()) == "a caller that CloudTrail does not name"
+def test_first_three_principals_are_named_and_the_rest_counted() -> None:
     assert name_first_principals("abc") == "a, b, c"
     assert name_first_principals("abcd") == "a, b, c and 1 more"
+
+
+def test_missing_principals_are_named_as_a_caller_that_cloudtrail_does_not_name() -> None:
+    assert name_first_principals(()) == "a caller that CloudTrail does not name"
 
 
 def _make_call(n: int) -> Sighting:
@@ -156,17 +177,23 @@ def _read_requests(evidence: Evidence) -> list[dict[str, str]]:
     return evidence.document()["requests"]  # type: ignore[return-value]
 
 
-def test_evidence_keeps_the_first_five_and_the_last_five_requests_when_later_calls_are_merged() -> (
-    None
-):
+def test_evidence_keeps_the_first_five_and_the_last_five_requests() -> None:
     evidence = Evidence.of(map(_make_call, range(12)))
     ids = [request["request_id"] for request in _read_requests(evidence)]
     assert ids == [f"r{n}" for n in (*range(5), *range(7, 12))]
+
+
+def test_merging_later_calls_keeps_the_first_five_requests_and_the_last_five_of_all() -> None:
+    earlier = Evidence.of(map(_make_call, range(12))).document()
     later = Evidence.of(map(_make_call, range(12, 20)))
-    grown = Evidence((MEASURED,)).merge_into(later.merge_into(evidence.document()))["requests"]
-    ids_after_growth = [request["request_id"] for request in grown]
-    assert ids_after_growth == [f"r{n}" for n in (*range(5), *range(15, 20))]
-    assert grown[0] == {
+    grown = Evidence((MEASURED,)).merge_into(later.merge_into(earlier))
+    ids = [request["request_id"] for request in grown["requests"]]
+    assert ids == [f"r{n}" for n in (*range(5), *range(15, 20))]
+
+
+def test_request_has_time_operation_error_and_caller_with_the_message_truncated() -> None:
+    (request,) = _read_requests(Evidence.of([_make_call(0)]))
+    assert request == {
         "request_id": "r0",
         "at": "2026-11-16T09:30:00.000Z",
         "operation": "SendMessage",
@@ -176,10 +203,17 @@ def test_evidence_keeps_the_first_five_and_the_last_five_requests_when_later_cal
         "source_ip": "10.0.0.7",
         "user_agent": "sdk",
     }
-    assert Sighting.from_text(_make_call(0).to_text()).request() == grown[0]
 
 
-def test_requests_leave_out_scan_measurements_and_unknown_fields() -> None:
+def test_request_of_a_sighting_is_the_same_after_it_was_stored_and_read() -> None:
+    sighting = _make_call(0)
+    assert Sighting.from_text(sighting.to_text()).request() == sighting.request()
+
+
+def test_measurement_of_a_scan_is_no_request() -> None:
     assert _read_requests(Evidence((MEASURED,))) == []
+
+
+def test_request_leaves_out_the_fields_that_are_unknown() -> None:
     (request,) = _read_requests(Evidence.of([Sighting(AT, "e", "r", "")]))
     assert request == {"request_id": "r", "at": "2026-11-16T09:30:00.000Z"}

@@ -46,10 +46,14 @@ def test_read_of_bytes_text_or_objects_that_are_no_record_gives_unreadable(junk:
     assert isinstance(read(junk), UnreadableRecord)
 
 
-def test_read_rejects_deep_nesting_and_events_above_256_kib() -> None:
+def test_read_of_deeply_nested_json_is_unreadable() -> None:
     assert read("[" * 100_000 + "]" * 100_000) == UnreadableRecord("malformed")
-    assert read(b" " * (MAXIMUM_EVENT_BYTES + 1)) == UnreadableRecord("too_large")
+
+
+def test_read_of_an_event_above_256_kib_is_unreadable() -> None:
     assert MAXIMUM_EVENT_BYTES == 256 * 1_024
+    assert read(b" " * (MAXIMUM_EVENT_BYTES + 1)) == UnreadableRecord("too_large")
+    assert read(b" " * MAXIMUM_EVENT_BYTES) == UnreadableRecord("malformed")
 
 
 def test_read_of_a_record_its_bytes_or_its_eventbridge_envelope_gives_the_same_call() -> None:
@@ -78,7 +82,7 @@ def test_read_fills_every_field_of_a_failed_call_from_the_cloudtrail_record() ->
 
 
 @pytest.mark.parametrize(("fields", "expected"), table("queues"))
-def test_read_takes_the_queue_arn_from_the_first_field_that_names_a_queue(
+def test_queue_arn_is_read_from_the_records_fields_or_is_none_if_none_names_a_valid_queue(
     fields: dict[str, Any], expected: str | None
 ) -> None:
     assert read_failed_call(**{"resources": None, **fields}).queue_arn == expected
@@ -106,17 +110,31 @@ def _read_principal_of_refused_call(
 USER = f"arn:aws:iam::{OTHER_ACCOUNT}:user/ann"
 
 
-def test_principal_of_a_caller_in_another_account_is_read_from_iams_error_message() -> None:
+def test_principal_of_a_session_in_the_own_account_is_its_role() -> None:
     own_session = {"arn": f"arn:aws:sts::{ACCOUNT}:assumed-role/worker/<script>"}
-    assert (
-        read_failed_call(userIdentity=own_session).principal_arn
-        == f"arn:aws:iam::{ACCOUNT}:role/worker"
-    )
-    session = f"arn:aws:sts::{OTHER_ACCOUNT}:assumed-role/billing/<script>"
-    assert _read_principal_of_refused_call(session) == f"arn:aws:iam::{OTHER_ACCOUNT}:role/billing"
-    assert _read_principal_of_refused_call(USER) == USER
-    own = {**CALLER_OF_OTHER_ACCOUNT, "arn": f"arn:aws:iam::{OTHER_ACCOUNT}:user/ben"}
-    assert _read_principal_of_refused_call(USER, own) == own["arn"], "CloudTrail's ARN wins"
+    principal = read_failed_call(userIdentity=own_session).principal_arn
+    assert principal == f"arn:aws:iam::{ACCOUNT}:role/worker"
+
+
+@pytest.mark.parametrize(
+    ("caller", "principal"),
+    [
+        (
+            f"arn:aws:sts::{OTHER_ACCOUNT}:assumed-role/billing/<script>",
+            f"arn:aws:iam::{OTHER_ACCOUNT}:role/billing",
+        ),
+        (USER, USER),
+    ],
+)
+def test_principal_of_a_caller_in_another_account_is_read_from_iams_error_message(
+    caller: str, principal: str
+) -> None:
+    assert _read_principal_of_refused_call(caller) == principal
+
+
+def test_principal_that_cloudtrail_names_is_used_instead_of_the_error_messages() -> None:
+    named = {**CALLER_OF_OTHER_ACCOUNT, "arn": f"arn:aws:iam::{OTHER_ACCOUNT}:user/ben"}
+    assert _read_principal_of_refused_call(USER, named) == named["arn"]
 
 
 @pytest.mark.parametrize(("arn", "role"), table("roles"))
@@ -135,20 +153,21 @@ def test_role_arn_is_the_same_for_every_spelling_of_a_role_in_cloudtrail(
 @pytest.mark.parametrize(
     ("caller", "fields"),
     [
-        ("arn:aws:iam::444455556666:user/ann", {}),
-        ("ann", {}),
-        (USER, {"errorCode": "InvalidParameterValue"}),
-        (USER, {"recipientAccountId": OTHER_ACCOUNT}),
-        (USER, {"errorMessage": None}),
-        (USER, {"identity": {**CALLER_OF_OTHER_ACCOUNT, "accountId": None}}),
+        pytest.param("arn:aws:iam::444455556666:user/ann", {}, id="a third account"),
+        pytest.param("ann", {}, id="no ARN"),
+        pytest.param(USER, {"errorCode": "InvalidParameterValue"}, id="another error code"),
+        pytest.param(USER, {"recipientAccountId": OTHER_ACCOUNT}, id="the caller's own account"),
+        pytest.param(USER, {"errorMessage": None}, id="no error message"),
+        pytest.param(
+            USER, {"identity": {**CALLER_OF_OTHER_ACCOUNT, "accountId": None}}, id="no account id"
+        ),
     ],
 )
-def test_principal_in_an_error_message_is_ignored_if_cloudtrails_account_id_differs(
+def test_principal_in_an_error_message_is_ignored_unless_iam_refused_a_caller_of_that_account(
     caller: str, fields: dict[str, Any]
 ) -> None:
-    assert _read_principal_of_refused_call(caller, **fields) == "AROAX", (
-        "the name of its session is its own text"
-    )
+    """Otherwise the caller may have chosen the text, as it chooses the name of its session."""
+    assert _read_principal_of_refused_call(caller, **fields) == "AROAX"
 
 
 @given(
@@ -160,7 +179,7 @@ def test_read_never_raises_for_any_json_value_in_any_field(junk: object) -> None
     assert isinstance(read(junk), FailedCall | UnreadableRecord)
 
 
-def test_read_accepts_real_failed_records_whose_source_is_changed_to_sqs() -> None:
+def test_read_accepts_real_records_of_failed_calls_if_their_service_is_replaced_by_sqs() -> None:
     failed_records = [record for record in read_cloudtrail_records() if record.get("errorCode")]
     assert len(failed_records) == 6
     for record_of_other_service in failed_records:
@@ -180,13 +199,17 @@ def test_requested_visibility_timeout_is_read_only_if_sqs_would_accept_the_value
     assert got.requested_visibility_seconds == read_as
 
 
-def test_read_truncates_long_error_messages_and_replaces_lone_surrogates() -> None:
-    got = read_failed_call(
-        errorMessage="x" * 100_000, requestID="\ud800", eventTime="2026-11-07T23:59:11+0000"
-    )
-    assert got.event_time == read_failed_call().event_time, "AWS spells it in both ways"
-    assert got.error_message == "x" * 2_048
-    assert got.request_id == "?"
+def test_read_truncates_a_long_error_message() -> None:
+    assert read_failed_call(errorMessage="x" * 100_000).error_message == "x" * 2_048
+
+
+def test_read_replaces_lone_surrogates_so_that_the_text_can_be_stored() -> None:
+    assert read_failed_call(requestID="\ud800").request_id == "?"
+
+
+def test_read_accepts_both_of_awss_spellings_of_utc() -> None:
+    with_offset = read_failed_call(eventTime="2026-11-07T23:59:11+0000")
+    assert with_offset.event_time == read_failed_call().event_time
 
 
 @pytest.mark.parametrize(

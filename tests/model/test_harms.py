@@ -180,7 +180,9 @@ def make_step_document(kind: type[AttributeStep]) -> dict[str, str]:
 @pytest.mark.parametrize(
     "kind", [*STEP_CLASSES, LowerVisibilityTimeout], ids=lambda kind: kind.__name__
 )
-def test_every_step_class_has_its_own_row_in_the_table_of_harms(kind: type[AttributeStep]) -> None:
+def test_every_step_class_has_a_row_in_the_table_of_harms_that_its_document_finds(
+    kind: type[AttributeStep],
+) -> None:
     assert kind in HARM_BY_STEP_CLASS, (
         f"say in mendq/model/harms.py what harm {kind.__name__} can do"
     )
@@ -188,17 +190,24 @@ def test_every_step_class_has_its_own_row_in_the_table_of_harms(kind: type[Attri
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_row_of_harms_has_symptoms_and_a_sign_or_says_why_there_is_none(
+def test_row_of_harms_has_known_symptoms_or_says_why_there_are_none(
     kind: type[AttributeStep],
 ) -> None:
     harm = HARM_BY_STEP_CLASS[kind]
     assert bool(harm.symptoms) != bool(harm.why_no_symptom)
-    assert (harm.sign is not None) != bool(harm.why_no_sign)
     assert harm.symptoms <= SYMPTOM_BY_NAME.keys()
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_row_of_harms_offers_rollback_only_if_rollback_can_undo_the_step(
+def test_row_of_harms_has_a_sign_in_the_metrics_or_says_why_there_is_none(
+    kind: type[AttributeStep],
+) -> None:
+    harm = HARM_BY_STEP_CLASS[kind]
+    assert (harm.sign is not None) != bool(harm.why_no_sign)
+
+
+@pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
+def test_row_of_harms_offers_mendq_rollback_only_for_steps_that_it_can_undo(
     kind: type[AttributeStep],
 ) -> None:
     expected = ROLLBACK_INTRODUCTION
@@ -276,7 +285,7 @@ def find_change_before(
     HARM_CASES,
     ids=[f"{k.__name__} {p} {s}" for k, p, s in HARM_CASES],
 )
-def test_fault_listed_as_a_steps_harm_names_the_case_and_the_rollback_command(
+def test_fault_that_a_step_can_cause_names_the_case_of_that_step_and_its_rollback_command(
     kind: type[AttributeStep], place: str, symptom: str
 ) -> None:
     case, facts = make_harmed_queue(kind, place)
@@ -292,7 +301,7 @@ def test_fault_listed_as_a_steps_harm_names_the_case_and_the_rollback_command(
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_fault_not_listed_as_a_steps_harm_names_no_change(kind: type[AttributeStep]) -> None:
+def test_fault_that_a_step_cannot_cause_does_not_blame_that_step(kind: type[AttributeStep]) -> None:
     for place in PLACES:
         case, facts = make_harmed_queue(kind, place)
         for symptom in SYMPTOM_BY_NAME.keys() - HARM_BY_STEP_CLASS[kind].symptoms:
@@ -318,7 +327,7 @@ def test_dlq_attached_five_minutes_ago_is_described_in_one_sentence_with_its_rol
     )
 
 
-def test_causing_change_is_found_after_an_approved_write_and_not_before_it() -> None:
+def test_approved_change_is_blamed_for_a_fault_only_after_it_was_written() -> None:
     proposed = replace(ATTACHED, state=State.PROPOSED)
     approved = proposed.move_to(State.APPROVED, "a person approved the plan", EXAMPLE_TIME)
     applied = approved.move_to(State.APPLIED, "made up", EXAMPLE_TIME, actor="attach_dlq")
@@ -328,22 +337,33 @@ def test_causing_change_is_found_after_an_approved_write_and_not_before_it() -> 
     )
 
 
-def test_causing_change_is_found_only_within_the_watch_time_after_its_write() -> None:
-    watching = ATTACHED.move_to(State.VERIFIED, "", EXAMPLE_TIME).move_to(
-        State.WATCHING, "", EXAMPLE_TIME
-    )
-    closed = watching.move_to(State.CLOSED, "it stayed away", EXAMPLE_TIME)
+WATCHING = ATTACHED.move_to(State.VERIFIED, "", EXAMPLE_TIME).move_to(
+    State.WATCHING, "", EXAMPLE_TIME
+)
+CLOSED = WATCHING.move_to(State.CLOSED, "it stayed away", EXAMPLE_TIME)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        pytest.param((ATTACHED,), id="applied"),
+        pytest.param((ATTACHED, WATCHING), id="watching"),
+        pytest.param((ATTACHED, WATCHING, CLOSED), id="closed"),
+    ],
+)
+def test_change_is_blamed_for_a_fault_only_until_the_watch_time_after_its_write_ends(
+    history: tuple[Case, ...],
+) -> None:
     watch_time = timedelta(hours=TIMING.watch_hours)
+    facts = make_dlq_facts()
+    assert find_change_before(ARRIVING, facts, *history, after=watch_time) is not None
     beyond = watch_time + timedelta(seconds=1)
-    for history in ((ATTACHED,), (ATTACHED, watching), (ATTACHED, watching, closed)):
-        assert (
-            find_change_before(ARRIVING, make_dlq_facts(), *history, after=watch_time) is not None
-        )
-        assert find_change_before(ARRIVING, make_dlq_facts(), *history, after=beyond) is None
-    assert (
-        find_change_before(ARRIVING, make_dlq_facts(), ATTACHED, after=-timedelta(seconds=1))
-        is None
-    ), "it is later"
+    assert find_change_before(ARRIVING, facts, *history, after=beyond) is None
+
+
+def test_change_is_not_blamed_for_a_fault_from_before_its_write() -> None:
+    earlier = -timedelta(seconds=1)
+    assert find_change_before(ARRIVING, make_dlq_facts(), ATTACHED, after=earlier) is None
 
 
 @pytest.mark.parametrize("state", [State.ROLLED_BACK, State.OVERRIDDEN])
@@ -354,23 +374,30 @@ def test_rolled_back_or_overridden_change_is_not_named_as_the_cause(state: State
     assert find_change_before(ARRIVING, make_dlq_facts(), ATTACHED, ended, closed) is None
 
 
-def test_change_whose_value_or_queue_was_replaced_is_not_named_as_the_cause() -> None:
-    """A person set another maxReceiveCount, or recreated a queue, before Mendq noticed."""
-    other_policy = source(RedrivePolicy=RedrivePolicy(DLQ_ARN, 50).text)
-    assert find_change_before(ARRIVING, make_dlq_facts(other_policy), ATTACHED) is None
-    recreated_source = source(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
-    assert find_change_before(ARRIVING, make_dlq_facts(recreated_source), ATTACHED) is None
-    recreated_dlq = make_dlq_facts(CreatedTimestamp=str(EXAMPLE_TIME.timestamp() + 60))
-    assert find_change_before(ARRIVING, recreated_dlq, ATTACHED) is None
+LATER = str(EXAMPLE_TIME.timestamp() + 60)
 
 
-def test_change_on_a_queue_that_is_no_source_of_the_dlq_is_not_named_as_the_cause() -> None:
-    other = source()
-    strange = QueueFacts(OTHER_ARN, other.attributes)
-    assert find_change_before(ARRIVING, make_dlq_facts(strange), ATTACHED) is None
-    assert find_change_before(ARRIVING, make_dlq_facts(other, strange), ATTACHED) is not None, (
-        "one of two sources"
-    )
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param(
+            make_dlq_facts(source(RedrivePolicy=RedrivePolicy(DLQ_ARN, 50).text)),
+            id="a person set another maxReceiveCount",
+        ),
+        pytest.param(make_dlq_facts(source(CreatedTimestamp=LATER)), id="the source was recreated"),
+        pytest.param(make_dlq_facts(CreatedTimestamp=LATER), id="the DLQ was recreated"),
+    ],
+)
+def test_change_whose_value_or_queue_was_replaced_is_not_named_as_the_cause(facts: Facts) -> None:
+    assert find_change_before(ARRIVING, facts, ATTACHED) is None
+
+
+def test_attached_dlq_is_blamed_for_arriving_messages_only_if_its_queue_is_a_source() -> None:
+    changed_source = source()
+    other_source = QueueFacts(OTHER_ARN, changed_source.attributes)
+    assert find_change_before(ARRIVING, make_dlq_facts(other_source), ATTACHED) is None
+    both = make_dlq_facts(changed_source, other_source)
+    assert find_change_before(ARRIVING, both, ATTACHED) is not None
 
 
 def test_newest_of_several_changes_is_named_as_the_cause() -> None:
@@ -422,11 +449,10 @@ def test_measured_harm_is_empty_without_measurements(kind: type[AttributeStep]) 
 
 
 def test_messages_in_a_dlq_that_mendq_created_count_as_arrivals_without_cloudwatch() -> None:
-    assert (
-        describe_measured_harm(ATTACHED, HarmMeasurements(dlq_message_count=60))
-        == "60 messages moved to the DLQ orders-dlq"
-    )
-    assert (
-        describe_measured_harm(make_case_with_steps(ATTACH), HarmMeasurements(dlq_message_count=60))
-        == ""
-    ), "they may be from before"
+    harm = describe_measured_harm(ATTACHED, HarmMeasurements(dlq_message_count=60))
+    assert harm == "60 messages moved to the DLQ orders-dlq"
+
+
+def test_messages_in_a_dlq_that_existed_before_are_no_harm_without_cloudwatch() -> None:
+    attached_only = make_case_with_steps(ATTACH)
+    assert describe_measured_harm(attached_only, HarmMeasurements(dlq_message_count=60)) == ""

@@ -32,16 +32,11 @@ def test_affected_messages_are_counted_only_from_the_facts_that_show_the_symptom
     assert count_affected_messages(symptom, facts) == messages
 
 
-def test_messages_moved_to_the_dlq_are_counted_only_if_receives_reach_max_receive_count() -> None:
-    many_receives = measurement(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
+@pytest.mark.parametrize(("received", "messages"), [(1_200, {"dead": 400}), (100, {})])
+def test_messages_that_left_the_backlog_count_as_dead_only_if_receives_reach_max_receive_count(
+    received: int, messages: dict[str, int]
+) -> None:
+    counts = measurement(backlog_before=500, backlog_now=100, received=received, deleted=0)
     facts = queue_with_dlq(3)
-    assert count_affected_messages(
-        TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=many_receives)
-    ) == {"dead": 400}
-    few_receives = measurement(backlog_before=500, backlog_now=100, received=100, deleted=0)
-    assert (
-        count_affected_messages(
-            TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=few_receives)
-        )
-        == {}
-    )
+    measured = Facts(facts.queue_arn, facts.attributes, measurement=counts)
+    assert count_affected_messages(TOO_SHORT, measured) == messages

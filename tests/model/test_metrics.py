@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -30,23 +30,35 @@ SINCE = datetime(2026, 11, 16, 3, tzinfo=UTC)
 NOW = datetime(2026, 11, 16, 9, 30, 17, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
-# An action on a queue, and the number of messages.
+# For each series, its datapoints as minutes since SINCE and values.
+SeriesPoints = Mapping[str, Sequence[tuple[int, float]]]
+# An action on a queue, "send" or one of `COUNTS_BY_ACTION`, and the number of messages.
 Action = tuple[str, int]
-# For each action on a message: its receives, its deletes, and if it leaves the backlog (0 or 1).
-# "handle_twice": the visibility timeout ends, and a second consumer receives and deletes it too.
-# "delete_twice": one consumer deletes twice with one receipt handle.
-# "vanish": the message is purged, expires, or moves to a DLQ.
+
+
+@dataclass(frozen=True)
+class ActionCounts:
+    """What SQS counts for each message of one action."""
+
+    receives: int = 0
+    deletes: int = 0
+    leaves_backlog: bool = False
+
+
 COUNTS_BY_ACTION = {
-    "handle": (1, 1, 1),
-    "handle_twice": (2, 2, 1),
-    "delete_twice": (1, 2, 1),
-    "fail": (1, 0, 0),
-    "vanish": (0, 0, 1),
+    "handle": ActionCounts(receives=1, deletes=1, leaves_backlog=True),
+    # The visibility timeout ends, and a second consumer receives and deletes the message too.
+    "handle_twice": ActionCounts(receives=2, deletes=2, leaves_backlog=True),
+    # One consumer deletes twice with one receipt handle.
+    "delete_twice": ActionCounts(receives=1, deletes=2, leaves_backlog=True),
+    "fail": ActionCounts(receives=1),
+    # The message is purged, expires, or moves to a DLQ.
+    "vanish": ActionCounts(leaves_backlog=True),
 }
 
 
-def summarize_window(
-    hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]
+def summarize_points(
+    hours: float, series: SeriesPoints, *, is_new: bool = False
 ) -> Measurement | None:
     """Summarize datapoints, each given as its minute since SINCE and its value."""
     points_by_key = {}
@@ -55,12 +67,32 @@ def summarize_window(
     return summarize_series(points_by_key, Window(SINCE, SINCE + hours * HOUR, is_new))
 
 
-def summarize_known_window(
-    hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]
+def summarize_window(hours: float, **series: Sequence[tuple[int, float]]) -> Measurement | None:
+    return summarize_points(hours, series)
+
+
+def summarize_known_points(
+    hours: float, series: SeriesPoints, *, is_new: bool = False
 ) -> Measurement:
-    measured = summarize_window(hours, is_new, **series)
+    measured = summarize_points(hours, series, is_new=is_new)
     assert measured is not None
     return measured
+
+
+def summarize_known_window(hours: float, **series: Sequence[tuple[int, float]]) -> Measurement:
+    return summarize_known_points(hours, series)
+
+
+def count_action(action: str, wanted: int, backlog: int, counts: Counter[str]) -> int:
+    """Count one action on `wanted` messages, or on all of a smaller backlog; return the backlog."""
+    if action == "send":
+        counts["sent"] += wanted
+        return backlog + wanted
+    per_message = COUNTS_BY_ACTION[action]
+    messages = min(wanted, backlog)
+    counts["received"] += per_message.receives * messages
+    counts["deleted"] += per_message.deletes * messages
+    return backlog - messages if per_message.leaves_backlog else backlog
 
 
 def simulate_queue(
@@ -80,18 +112,13 @@ def simulate_queue(
         counts = Counter[str]()
         gauge = backlog
         for number, (action, wanted) in enumerate(actions, 1):
-            times = wanted if action == "send" else min(wanted, backlog)
-            received, deleted, gone = COUNTS_BY_ACTION.get(action, (0, 0, -1))
-            counts.update(received=received * times, deleted=deleted * times)
-            if action == "send":
-                counts["sent"] += times
-            backlog -= gone * times
+            backlog = count_action(action, wanted, backlog, counts)
             if number <= gauged_after:
                 gauge = backlog
         series["visible"].append((minute, gauge))
         for key in ("sent", "received", "deleted"):
             series[key].append((minute, counts[key]))
-    return summarize_known_window(6, is_new, **series)
+    return summarize_known_points(6, series, is_new=is_new)
 
 
 def make_minutes(*actions: str) -> st.SearchStrategy[list[list[Action]]]:
@@ -118,12 +145,20 @@ def test_two_deletes_with_one_receipt_handle_are_no_consumer_race(
 
 
 @given(make_minutes("send", "handle_twice"), st.integers(0, 4))
-def test_surplus_deletes_between_two_quiet_minutes_are_exactly_the_second_deletes(
+def test_surplus_deletes_are_the_second_deletes_if_the_first_and_last_minute_are_quiet(
     minutes: list[list[Action]], gauged_after: int
 ) -> None:
     measured = simulate_queue([[], *minutes, []], gauged_after)
     assert measured.surplus_deletes == measured.deleted // 2
-    assert measured.has_consumer_race == (measured.surplus_deletes > max(20, 0.05 * measured.sent))
+
+
+@given(make_minutes("send", "handle_twice"), st.integers(0, 4))
+def test_messages_handled_twice_are_a_race_if_over_20_and_over_5_percent_of_the_sends(
+    minutes: list[list[Action]], gauged_after: int
+) -> None:
+    measured = simulate_queue([[], *minutes, []], gauged_after)
+    second_deletes = measured.deleted // 2
+    assert measured.has_consumer_race == (second_deletes > max(20, 0.05 * measured.sent))
 
 
 @given(
@@ -161,22 +196,38 @@ def test_batches_handled_once_are_no_consumer_race_whenever_sqs_samples_its_gaug
     assert not measured.has_consumer_race
 
 
-@pytest.mark.parametrize("begins", [0, 1, 2])
-def test_new_queue_is_counted_from_zero_only_if_sqs_reported_it_within_two_minutes(
-    begins: int,
+REPORTED_IN_MINUTE = pytest.mark.parametrize(
+    ("first_report_minute", "is_counted_from_zero"), [(0, True), (1, True), (2, False)]
+)
+
+
+@REPORTED_IN_MINUTE
+def test_deletes_in_a_new_queues_first_minute_count_only_if_reported_within_two_minutes(
+    first_report_minute: int, *, is_counted_from_zero: bool
 ) -> None:
     """If SQS reports a queue later, consumers may have handled messages before."""
     minutes: list[list[Action]] = [[("send", 300), ("handle_twice", 300)], []]
-    measured = simulate_queue(minutes, 4, begins, is_new=True)
-    assert (measured.surplus_deletes, measured.before) == (300 if begins < 2 else -300, Gauges())
-    series = {"sent": [(0, 300)], "received": [(0, 900)], "visible": [(begins, 0), (5, 0)]}
-    new = summarize_known_window(1, True, **series)
-    assert new.count_dead_messages(3) == (300 if begins < 2 else 0)
-    old = summarize_known_window(1, False, **series)
-    assert old.count_dead_messages(3) == 0
+    measured = simulate_queue(minutes, 4, first_report_minute, is_new=True)
+    assert measured.before == Gauges()
+    assert measured.surplus_deletes == (300 if is_counted_from_zero else -300)
 
 
-def test_messages_sent_in_the_first_minute_are_not_counted_twice_through_the_backlog() -> None:
+@REPORTED_IN_MINUTE
+@pytest.mark.parametrize("is_new", [True, False])
+def test_dlq_arrivals_count_from_the_first_minute_only_if_the_queue_is_new_and_reported_soon(
+    first_report_minute: int, *, is_counted_from_zero: bool, is_new: bool
+) -> None:
+    series = {
+        "sent": [(0, 300)],
+        "received": [(0, 900)],
+        "visible": [(first_report_minute, 0), (5, 0)],
+    }
+    measured = summarize_known_points(1, series, is_new=is_new)
+    dead_messages = 300 if is_new and is_counted_from_zero else 0
+    assert measured.count_dead_messages(3) == dead_messages
+
+
+def test_messages_sent_in_the_first_minute_are_not_counted_again_as_backlog() -> None:
     """They are in the sends and in the backlog of that minute."""
     measured = simulate_queue([[("send", 120)], *[[("handle_twice", 12)]] * 10, []], gauged_after=1)
     assert measured.sent + measured.before.backlog == 120 - 12, "since a minute without sends"
@@ -201,40 +252,50 @@ def test_messages_handled_between_two_gauge_samples_are_no_consumer_race(
         assert not simulate_queue(minutes, gauged_after).has_consumer_race
 
 
-RACE = examples.measurement(sent=100, received=200, deleted=200)
-LATE = examples.measurement(received=60, deleted=60, backlog_before=4, backlog_now=4)
-
-
 @pytest.mark.parametrize(
-    ("counted", "has_race"),
-    [
-        (examples.measurement(sent=100, received=120, deleted=120), False),
-        (examples.measurement(sent=100, received=121, deleted=121), True),
-        (examples.measurement(sent=1_000, received=1_050, deleted=1_050), False),
-        (examples.measurement(sent=1_000, received=1_051, deleted=1_051), True),
-        # Deletes that may have come after the last backlog, or beyond inexact receives.
-        (replace(RACE, deletes_after_last_backlog=79), True),
-        (replace(RACE, deletes_after_last_backlog=80), False),
-        (
-            examples.measurement(sent=100, received=180, deleted=180 + COUNTER_TOLERANCE_MESSAGES),
-            True,
-        ),
-        (
-            examples.measurement(sent=100, received=180, deleted=181 + COUNTER_TOLERANCE_MESSAGES),
-            False,
-        ),
-        # Messages arrived without a send, as in a DLQ, and consumers may have handled some.
-        (examples.measurement(received=300, deleted=300, backlog_now=700), False),
-        # Every delete came too late, so the backlog did not shrink. In the second case a message
-        # arrived without a send.
-        (LATE, True),
-        (examples.measurement(LATE, backlog_now=5), False),
-    ],
+    ("sent", "handled", "has_race"),
+    [(100, 120, False), (100, 121, True), (1_000, 1_050, False), (1_000, 1_051, True)],
 )
-def test_consumer_race_needs_surplus_deletes_that_no_other_cause_explains(
-    counted: Measurement, *, has_race: bool
+def test_consumer_race_needs_over_20_surplus_deletes_and_over_5_percent_of_the_sends(
+    sent: int, handled: int, *, has_race: bool
 ) -> None:
+    counted = examples.measurement(sent=sent, received=handled, deleted=handled)
     assert counted.has_consumer_race is has_race
+
+
+@pytest.mark.parametrize(("late_deletes", "has_race"), [(79, True), (80, False)])
+def test_surplus_deletes_that_may_follow_the_last_backlog_sample_are_no_consumer_race(
+    late_deletes: int, *, has_race: bool
+) -> None:
+    counted = examples.measurement(sent=100, received=200, deleted=200)
+    counted = replace(counted, deletes_after_last_backlog=late_deletes)
+    assert counted.has_consumer_race is has_race
+
+
+@pytest.mark.parametrize(("excess", "has_race"), [(0, True), (1, False)])
+def test_more_deletes_than_receives_beyond_the_tolerance_are_no_consumer_race(
+    excess: int, *, has_race: bool
+) -> None:
+    """Then one consumer deletes twice with one receipt handle."""
+    deleted = 180 + COUNTER_TOLERANCE_MESSAGES + excess
+    counted = examples.measurement(sent=100, received=180, deleted=deleted)
+    assert counted.has_consumer_race is has_race
+
+
+def test_deletes_of_messages_that_arrived_without_a_send_are_no_consumer_race() -> None:
+    """Messages arrive in a DLQ without a send, and its consumers may have handled some."""
+    dlq_counts = examples.measurement(received=300, deleted=300, backlog_now=700)
+    assert not dlq_counts.has_consumer_race
+
+
+@pytest.mark.parametrize(("backlog_now", "has_race"), [(4, True), (5, False)])
+def test_deletes_that_do_not_shrink_the_backlog_are_a_race_unless_a_message_arrived_unsent(
+    backlog_now: int, *, has_race: bool
+) -> None:
+    late_deletes = examples.measurement(
+        received=60, deleted=60, backlog_before=4, backlog_now=backlog_now
+    )
+    assert late_deletes.has_consumer_race is has_race
 
 
 COUNT_NAMES = (
@@ -264,19 +325,38 @@ def test_no_measurement_is_both_a_consumer_race_and_a_failing_consumer(
     assert None in [entry.detection.detect(facts) for entry in entries if entry.detection]
 
 
-def test_window_is_the_last_six_hours_and_begins_after_the_last_change() -> None:
+def test_window_is_the_last_six_hours_before_cloudwatchs_lag_without_a_change() -> None:
     window = Window.choose(NOW, None, HOUR)
     assert window is not None
     assert window.until - window.since == LONGEST_WINDOW
     assert NOW - window.until >= CLOUDWATCH_LAG
-    changed = Window.choose(NOW, NOW - 2 * HOUR, HOUR)
-    assert changed is not None
-    assert changed.since == (NOW - 2 * HOUR).replace(second=0) + MINUTE
-    new = Window.choose(NOW, NOW - 2 * HOUR, HOUR, is_new=True)
-    assert new == Window((NOW - 2 * HOUR).replace(second=0), changed.until, begins_empty=True)
-    assert Window.choose(NOW, NOW - LONGEST_WINDOW - HOUR, HOUR, is_new=True) == window
-    for minutes in (-30, 0, 62):
-        assert Window.choose(NOW, NOW - minutes * MINUTE, HOUR) is None, "it says nothing yet"
+
+
+def test_window_begins_in_the_first_whole_minute_after_the_last_change() -> None:
+    changed_at = NOW - 2 * HOUR
+    window = Window.choose(NOW, changed_at, HOUR)
+    assert window is not None
+    assert window.since == changed_at.replace(second=0) + MINUTE
+    assert not window.begins_empty
+
+
+def test_window_of_a_queue_created_two_hours_ago_begins_empty_in_its_first_minute() -> None:
+    created_at = NOW - 2 * HOUR
+    window = Window.choose(NOW, created_at, HOUR, is_new=True)
+    assert window is not None
+    assert (window.since, window.begins_empty) == (created_at.replace(second=0), True)
+
+
+def test_window_of_a_queue_created_before_the_last_six_hours_does_not_begin_empty() -> None:
+    created_at = NOW - LONGEST_WINDOW - HOUR
+    assert Window.choose(NOW, created_at, HOUR, is_new=True) == Window.choose(NOW, None, HOUR)
+
+
+@pytest.mark.parametrize("minutes_since_change", [-30, 0, 62])
+def test_window_is_none_if_less_than_the_shortest_duration_followed_the_change(
+    minutes_since_change: int,
+) -> None:
+    assert Window.choose(NOW, NOW - minutes_since_change * MINUTE, HOUR) is None
 
 
 @given(
@@ -303,35 +383,46 @@ def test_summary_is_none_without_datapoints_inside_the_window() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), -1.0])
 @pytest.mark.parametrize("key", ["deleted", "visible"])
-def test_summary_is_none_if_a_datapoint_is_negative_infinite_or_nan(key: str, value: float) -> None:
+def test_summary_is_none_only_if_a_datapoint_inside_the_window_is_negative_infinite_or_nan(
+    key: str, value: float
+) -> None:
     valid: dict[str, list[tuple[int, float]]] = {"sent": [(0, 500)], "deleted": [(9, 500)]}
-    assert summarize_window(2, **{**valid, key: [(5, value)]}) is None
+    assert summarize_points(2, {**valid, key: [(5, value)]}) is None
     outside = [*valid.get(key, []), (130, value)]
-    assert summarize_window(2, **{**valid, key: outside}), "outside of the window"
+    assert summarize_points(2, {**valid, key: outside}) is not None
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0, 0.0, 43_201.0])
-def test_invalid_processing_time_that_a_caller_published_drops_only_that_metric(
+INVALID_PROCESSING_SECONDS = pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), -1.0, 0.0, 43_201.0]
+)
+
+
+@INVALID_PROCESSING_SECONDS
+def test_invalid_published_processing_time_is_ignored_and_the_other_counts_are_kept(
     value: float,
 ) -> None:
     counted = summarize_known_window(2, sent=[(0, 500)], processing=[(0, value)])
     assert (counted.sent, counted.processing_p99_seconds) == (500, None)
-    among = summarize_known_window(
-        2, sent=[(0, 500)], processing=[(-30, 41.5), (30, 12), (90, value)]
-    )
-    assert among.processing_p99_seconds == 41.5, "of the hour in which the window begins too"
 
 
-def test_summary_sums_counts_and_reads_the_gauges_at_both_ends_of_the_window() -> None:
+@INVALID_PROCESSING_SECONDS
+def test_processing_time_is_the_longest_valid_one_since_the_hour_in_which_the_window_begins(
+    value: float,
+) -> None:
+    processing = [(-30, 41.5), (30, 12), (90, value)]
+    counted = summarize_known_window(2, sent=[(0, 500)], processing=processing)
+    assert counted.processing_p99_seconds == 41.5
+
+
+def test_summary_adds_up_the_counts_inside_the_window() -> None:
     measured = summarize_known_window(
         2, sent=[(0, 3), (119, 4), (120, 100)], deleted=[(5, 2)], empty=[(6, 9)]
     )
-    assert (measured.sent, measured.received, measured.deleted, measured.empty_receives) == (
-        7,
-        0,
-        2,
-        9,
-    )
+    assert (measured.sent, measured.received, measured.deleted) == (7, 0, 2)
+    assert measured.empty_receives == 9
+
+
+def test_summary_reads_the_gauges_at_both_ends_of_the_window() -> None:
     measured = summarize_known_window(
         2,
         visible=[(60, 1), (0, 4), (119, 6)],
@@ -340,59 +431,82 @@ def test_summary_sums_counts_and_reads_the_gauges_at_both_ends_of_the_window() -
         age=[(0, 30), (119, 7_000)],
         groups=[(0, 3), (5, 1)],
     )
-    assert measured.before == Gauges(114, 4, 10, 30, 3)
-    assert measured.now == Gauges(226, 6, 20, 7_000, 1)
+    assert measured.before == Gauges(
+        backlog=114, visible=4, in_flight=10, oldest_age_seconds=30, groups_in_flight=3
+    )
+    assert measured.now == Gauges(
+        backlog=226, visible=6, in_flight=20, oldest_age_seconds=7_000, groups_in_flight=1
+    )
     assert measured.fewest_visible_messages == 1
+
+
+def test_summary_reads_the_gauges_of_noisy_and_quiet_groups_of_a_fair_queue() -> None:
     now = summarize_known_window(
         2, visible=[(0, 9)], noisy=[(119, 2)], quiet=[(119, 7)], quiet_age=[(119, 60)]
     ).now
     assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
 
 
-def make_measurement_with_last_delete_at(minute: int, every: int) -> Measurement:
-    """Make six hours with two sends and two receives a minute. The deletes end at `minute`."""
-    steady = [(n, 2) for n in range(360)]
+def make_measurement_with_deletes_until(last_minute: int, interval_minutes: int) -> Measurement:
+    """Make six hours with two sends and two receives a minute, and deletes at this interval."""
+    steady = [(minute, 2) for minute in range(360)]
+    delete_minutes = range(last_minute % interval_minutes, last_minute + 1, interval_minutes)
     return summarize_known_window(
         6,
         sent=steady,
         received=steady,
-        deleted=[(n, 2 * every) for n in range(minute % every, minute + 1, every)],
+        deleted=[(minute, 2 * interval_minutes) for minute in delete_minutes],
         visible=[(0, 0), (359, 4)],
     )
 
 
 @pytest.mark.parametrize(
-    ("minute", "every", "has_stopped"),
+    ("last_delete_minute", "interval_minutes", "has_stopped"),
     [(355, 1, True), (356, 1, False), (348, 5, True), (352, 5, False), (343, 20, True)],
 )
 def test_consumers_have_stopped_finishing_after_a_pause_twice_as_long_as_any_before(
-    minute: int, every: int, has_stopped: bool
+    last_delete_minute: int, interval_minutes: int, *, has_stopped: bool
 ) -> None:
-    measured = make_measurement_with_last_delete_at(minute, every)
-    assert measured.pause == timedelta(minutes=359 - minute)
-    assert measured.longest_pause_between_deletes == timedelta(minutes=every - 1)
+    measured = make_measurement_with_deletes_until(last_delete_minute, interval_minutes)
+    assert measured.pause == timedelta(minutes=359 - last_delete_minute)
+    assert measured.longest_pause_between_deletes == timedelta(minutes=interval_minutes - 1)
     assert measured.has_stopped_finishing is has_stopped
 
 
-def test_receives_after_the_last_delete_do_not_count_as_receives_per_finished_message() -> None:
-    quiet = summarize_known_window(
+def summarize_outage_after_twenty_finished_messages() -> Measurement:
+    """Summarize six hours: 20 messages are finished, then 2 are received every minute."""
+    return summarize_known_window(
         6,
         sent=[(0, 10), (5, 10), (200, 2)],
-        received=[(5, 10), (6, 10), *[(n, 2) for n in range(201, 360)]],
+        received=[(5, 10), (6, 10), *[(minute, 2) for minute in range(201, 360)]],
         deleted=[(6, 10), (7, 10)],
         visible=[(0, 0), (100, 0), (201, 1), (359, 1)],
         in_flight=[(0, 0), (100, 0), (201, 1), (359, 1)],
     )
-    assert (quiet.sent_since_delete, quiet.received_since_delete) == (2, 318)
-    assert quiet.has_stopped_finishing
-    assert quiet.receives_per_finished() == 1.0
-    assert (quiet.fewest_messages, quiet.usual_messages) == (0, 1)
-    last = quiet.recent.half_hours[-1]
+
+
+def test_receives_after_the_last_delete_do_not_count_as_receives_per_finished_message() -> None:
+    measured = summarize_outage_after_twenty_finished_messages()
+    assert (measured.sent_since_delete, measured.received_since_delete) == (2, 318)
+    assert measured.receives_per_finished() == 1.0
+
+
+def test_consumers_that_receive_for_hours_without_a_delete_have_stopped_finishing() -> None:
+    assert summarize_outage_after_twenty_finished_messages().has_stopped_finishing
+
+
+def test_one_message_received_three_times_without_a_delete_is_no_stopped_consumer() -> None:
+    measured = summarize_known_window(1, sent=[(0, 1)], received=[(5, 3)], visible=[(0, 1)])
+    assert measured.receives_per_finished() is None
+    assert not measured.has_stopped_finishing, "it may be one bad message"
+
+
+def test_half_hours_of_a_summary_leave_out_those_in_which_sqs_reported_nothing() -> None:
+    measured = summarize_outage_after_twenty_finished_messages()
+    assert (measured.fewest_messages, measured.usual_messages) == (0, 1)
+    last = measured.recent.half_hours[-1]
     assert (last.until - last.since, last.fewest_messages, last.received) == (HOUR / 2, 2, 60)
-    assert len(quiet.recent.half_hours) == 6, "SQS reported nothing in earlier half hours"
-    nothing = summarize_known_window(1, sent=[(0, 1)], received=[(5, 3)], visible=[(0, 1)])
-    assert nothing.receives_per_finished() is None
-    assert not nothing.has_stopped_finishing, "it may be one bad message"
+    assert len(measured.recent.half_hours) == 6
 
 
 def test_recent_counts_cover_only_the_last_hour() -> None:
@@ -400,39 +514,56 @@ def test_recent_counts_cover_only_the_last_hour() -> None:
         6, received=[(299, 5), (300, 7), (359, 1)], deduplicated=[(10, 3), (301, 2)]
     )
     assert (measured.recent.received, measured.recent.deduplicated) == (8, 2)
-    assert measured.recent.standstill is None
+
+
+def test_standstill_is_none_if_sqs_reports_no_age_of_the_oldest_message() -> None:
+    assert summarize_known_window(6, received=[(300, 7)]).recent.standstill is None
 
 
 @pytest.mark.parametrize(
     ("ages", "minutes"),
     [
-        ([(n, 60 * n) for n in range(120)], 119),
-        ([(n, 60 * max(0, n - 60)) for n in range(120)], 60),
-        ([(n, 3) for n in range(120)], None),
-        ([(n, 55 * n) for n in range(120)], 12),
-        ([(n, 60 * n) for n in range(119)] + [(119, 0)], None),
-        ([(5, 300)], None),
+        pytest.param([(n, 60 * n) for n in range(120)], 119, id="all the while"),
+        pytest.param([(n, 60 * max(0, n - 60)) for n in range(120)], 60, id="for an hour"),
+        pytest.param([(n, 3) for n in range(120)], None, id="always new"),
+        pytest.param([(n, 55 * n) for n in range(120)], 12, id="moves on slowly"),
+        pytest.param([(n, 60 * n) for n in range(119)] + [(119, 0)], None, id="is gone"),
+        pytest.param([(5, 300)], None, id="one point"),
     ],
-    ids=["all the while", "for an hour", "always new", "moves on slowly", "is gone", "one point"],
 )
 def test_standstill_is_the_time_in_which_the_oldest_messages_age_grew_without_a_break(
     ages: list[tuple[int, float]], minutes: int | None
 ) -> None:
-    still = summarize_known_window(2, age=ages).recent.standstill
-    assert (still and (still.until - still.since) // MINUTE - 1) == minutes
+    standstill = summarize_known_window(2, age=ages).recent.standstill
+    if minutes is None:
+        assert standstill is None
+    else:
+        assert standstill is not None
+        assert standstill.until - standstill.since == (minutes + 1) * MINUTE
 
 
 POINTS = st.lists(st.tuples(st.integers(-10, 130), st.integers(0, 10**6).map(float)), max_size=8)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(select_series(["every queue", "FIFO"]))), POINTS))
+ANY_SERIES = st.dictionaries(
+    st.sampled_from(sorted(select_series(["every queue", "FIFO"]))), POINTS
+)
+
+
+@given(ANY_SERIES)
 def test_summary_does_not_depend_on_the_order_of_datapoints(
     points: dict[str, list[tuple[int, float]]],
 ) -> None:
     unique_points = {key: list(dict(pairs).items()) for key, pairs in points.items()}
-    measured = summarize_window(2, **unique_points)
     reversed_points = {key: pairs[::-1] for key, pairs in unique_points.items()}
-    assert measured == summarize_window(2, **reversed_points)
+    assert summarize_points(2, unique_points) == summarize_points(2, reversed_points)
+
+
+@given(ANY_SERIES)
+def test_summary_of_any_datapoints_has_counts_that_fit_each_other(
+    points: dict[str, list[tuple[int, float]]],
+) -> None:
+    measured = summarize_points(2, points)
     if measured is not None:
         fewest = min(measured.before.visible, measured.now.visible)
         assert measured.fewest_visible_messages <= fewest

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,13 +56,19 @@ def is_restorable(*changes: QueueChange, pin: Pin = PIN, now: datetime = NOW) ->
     return check_pin(pin, changes, modified_at, now).is_good
 
 
-def test_pin_round_trips_through_its_document_and_its_digest_covers_every_byte() -> None:
+def test_pin_round_trips_through_its_document() -> None:
     assert read_pin(json.dumps(PIN.document())) == PIN
+
+
+def test_pin_document_expires_thirty_days_after_the_pin() -> None:
     assert PIN.document()["expires_at"] == "2026-12-02T09:10:00.000Z"
-    assert (
-        digest_of_policy("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    )
-    assert len({*map(digest_of_policy, (POLICY, POLICY.replace(" ", ""), f"{POLICY}\n"))}) == 3
+
+
+def test_digest_of_a_policy_changes_with_every_byte() -> None:
+    empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    assert digest_of_policy("") == empty
+    spellings = (POLICY, POLICY.replace(" ", ""), f"{POLICY}\n")
+    assert len({digest_of_policy(spelling) for spelling in spellings}) == len(spellings)
 
 
 @pytest.mark.parametrize(
@@ -93,17 +98,32 @@ def test_pin_is_not_restored_over_a_persons_change_of_the_policy(event_name: str
     assert f"{ALICE} has changed it since ({event_name}, 2026-11-09 12:00:00 UTC)" in found.doubt
 
 
-def test_pin_is_restored_after_a_deployment_or_a_change_of_another_attribute() -> None:
-    by_role = replace(BY_ALICE, principal_arn=DEPLOYS)
-    before = replace(DEPLOYED, at=CHANGED - HOUR)
+DEPLOYED_BY_ROLE = replace(BY_ALICE, principal_arn=DEPLOYS)
+DEPLOYED_BEFORE = replace(DEPLOYED, at=CHANGED - HOUR)
+
+
+def test_pin_is_restored_after_a_deployment_which_it_names() -> None:
     assert check_pin(PIN, [DEPLOYED], CHANGED, NOW).deployment_change == DEPLOYED
-    assert is_restorable(by_role)
-    assert is_restorable(DEPLOYED, before)
+    assert is_restorable(DEPLOYED, DEPLOYED_BEFORE)
+
+
+def test_pin_is_restored_over_a_roles_change_only_if_the_pin_lists_it_as_automation() -> None:
+    assert is_restorable(DEPLOYED_BY_ROLE)
+    assert not is_restorable(DEPLOYED_BY_ROLE, pin=replace(PIN, automation=()))
+
+
+def test_pin_is_restored_after_a_deployment_and_a_persons_change_of_another_attribute() -> None:
     assert is_restorable(DEPLOYED, VISIBILITY)
-    assert not is_restorable(by_role, pin=replace(PIN, automation=()))
+
+
+def test_pin_is_not_restored_over_a_persons_change_between_two_deployments() -> None:
     between = replace(BY_ALICE, at=CHANGED - HOUR / 2)
-    assert not is_restorable(DEPLOYED, between, before), "a person between two deployments"
+    assert not is_restorable(DEPLOYED, between, DEPLOYED_BEFORE)
+
+
+def test_pin_is_not_restored_if_no_change_of_the_policy_is_known() -> None:
     alone = check_pin(PIN, [VISIBILITY], VISIBILITY.at, NOW)
+    assert not alone.is_good
     assert "knows nobody who changed it" in alone.doubt
 
 
@@ -120,7 +140,7 @@ def test_pin_ignores_changes_from_before_the_policy_was_pinned() -> None:
 
 
 @pytest.mark.parametrize("seconds", [2, 4, 300])
-def test_pin_waits_20_minutes_for_a_change_that_cloudtrail_does_not_list_and_never_overrules(
+def test_pin_is_never_restored_over_a_change_unknown_to_cloudtrail_and_waits_20_minutes_for_it(
     seconds: int,
 ) -> None:
     """Threat T3: a person revokes a grant right after a deployment, and CloudTrail lists only that.
@@ -134,7 +154,7 @@ def test_pin_waits_20_minutes_for_a_change_that_cloudtrail_does_not_list_and_nev
             assert (check.is_good, check.may_doubt_pass) == (False, passes)
 
 
-def test_pin_waits_for_cloudtrail_delivery_after_a_deployment() -> None:
+def test_pin_is_restored_only_after_cloudtrail_had_time_to_report_later_changes() -> None:
     announced = CHANGED + CLOUDTRAIL_DELIVERY_TIME
     soon = check_pin(PIN, [DEPLOYED], CHANGED, announced - MOMENT)
     assert (soon.is_good, soon.may_doubt_pass) == (False, True)
@@ -154,25 +174,36 @@ WRONG: dict[str, Sequence[object]] = {
 }
 
 
-@pytest.mark.parametrize("field", WRONG)
-def test_read_pin_raises_for_a_document_with_a_wrong_or_missing_field(field: str) -> None:
-    whole: dict[str, Any] = PIN.document()
-    for given_instead in WRONG[field]:
-        with pytest.raises(ValueError):
-            read_pin(json.dumps({**whole, field: given_instead}))
-    if field != "automation":
-        with pytest.raises(ValueError, match=field):
-            read_pin(json.dumps({name: whole[name] for name in whole if name != field}))
+WRONG_VALUES = [(field, value) for field, values in WRONG.items() for value in values]
 
 
-def test_pin_is_not_restored_if_cloudtrail_or_the_modification_time_is_unavailable() -> None:
+@pytest.mark.parametrize(
+    ("field", "value"), WRONG_VALUES, ids=[f"{field}={value!a}" for field, value in WRONG_VALUES]
+)
+def test_read_pin_raises_for_a_wrong_value_in_any_field(field: str, value: object) -> None:
+    with pytest.raises(ValueError):
+        read_pin(json.dumps({**PIN.document(), field: value}))
+
+
+@pytest.mark.parametrize("field", sorted(WRONG.keys() - {"automation"}))
+def test_read_pin_raises_and_names_a_missing_field(field: str) -> None:
+    whole = PIN.document()
+    with pytest.raises(ValueError, match=field):
+        read_pin(json.dumps({name: whole[name] for name in whole if name != field}))
+
+
+def test_pin_is_not_restored_if_cloudtrail_is_unavailable() -> None:
     unknown = check_pin(PIN, "CloudTrail did not say", CHANGED, NOW)
+    assert not unknown.is_good
     assert "CloudTrail did not say" in unknown.doubt
     assert not unknown.may_doubt_pass
+
+
+def test_pin_is_not_restored_if_the_queues_modification_time_is_unknown() -> None:
     assert not check_pin(PIN, [DEPLOYED], None, NOW).is_good
 
 
-def test_pin_history_begins_at_sqss_modification_time_but_at_most_a_day_before_the_pin() -> None:
+def test_history_checked_for_a_pin_begins_at_the_queues_last_change_but_within_a_day() -> None:
     assert PIN.since == MODIFIED
     years_ago = replace(PIN, queue_modified_at=datetime(2020, 1, 1, tzinfo=UTC))
     assert years_ago.since == PINNED - timedelta(days=1)

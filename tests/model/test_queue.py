@@ -55,8 +55,13 @@ def test_arns_of_dlq_and_quarantine_are_valid_and_unique_to_their_queue(
         assert queue_arn_or_none(arn) == arn
         assert why_unfit_as_dlq(source_arn, arn) is None
         assert (arn == make_arn(PREFIX + other_name)) == (name == other_name)
-    assert arn_of_dlq(source_arn) != arn_of_quarantine(source_arn)
-    assert is_quarantine(parse_queue_arn(arn_of_quarantine(source_arn)).name)
+
+
+@given(NAMES)
+def test_quarantine_of_any_queue_is_recognised_by_its_name_and_is_not_the_dlq(name: str) -> None:
+    quarantine_arn = arn_of_quarantine(PREFIX + name)
+    assert is_quarantine(parse_queue_arn(quarantine_arn).name)
+    assert quarantine_arn != arn_of_dlq(PREFIX + name)
 
 
 @pytest.mark.parametrize(
@@ -69,17 +74,26 @@ def test_arns_of_dlq_and_quarantine_are_valid_and_unique_to_their_queue(
         ("o" * 80, None, None),
     ],
 )
-def test_dlq_and_quarantine_names_keep_the_whole_source_name_if_80_characters_allow(
+def test_dlq_and_quarantine_names_are_the_source_name_with_a_suffix_or_cut_to_80_characters(
     source: str, dlq: str | None, quarantine: str | None
 ) -> None:
     for make_arn, expected in ((arn_of_dlq, dlq), (arn_of_quarantine, quarantine)):
         name = parse_queue_arn(make_arn(PREFIX + source)).name
-        assert (name == expected) if expected else (len(name) == 80)
-    assert not is_quarantine(f"{source.removesuffix('.fifo')[:60]}-quarantine-2")
+        if expected is None:
+            assert len(name) == 80
+        else:
+            assert name == expected
+
+
+def test_queue_whose_name_continues_after_quarantine_is_no_quarantine() -> None:
+    assert is_quarantine("orders-quarantine")
+    assert not is_quarantine("orders-quarantine-2")
 
 
 @pytest.mark.parametrize(("dlq_arn", "because"), table("unfit"))
-def test_unfit_dlq_is_explained_by_region_account_type_or_name(dlq_arn: str, because: str) -> None:
+def test_dlq_of_another_region_account_type_or_the_queue_itself_is_unfit_with_the_reason(
+    dlq_arn: str, because: str
+) -> None:
     assert because in (why_unfit_as_dlq(STANDARD_ARN, dlq_arn) or "")
 
 
@@ -87,16 +101,33 @@ LONGEST_RETENTION = {"MessageRetentionPeriod": "1209600"}
 SAFE_ATTRIBUTES = {**LONGEST_RETENTION, "SqsManagedSseEnabled": "true"}
 
 
-def test_new_dlq_and_quarantine_get_the_longest_retention_and_the_sources_encryption() -> None:
-    source = queue(KmsMasterKeyId="alias/orders", ContentBasedDeduplication="true")
-    encrypted = {**LONGEST_RETENTION, "KmsMasterKeyId": "alias/orders", "FifoQueue": "true"}
-    by_content = {"ContentBasedDeduplication": "true"}
-    allowed = {"RedriveAllowPolicy": RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text}
-    assert make_dlq_attributes(source, arn_of_dlq(QUEUE_ARN)) == encrypted | by_content | allowed
-    assert make_quarantine_attributes(source) == encrypted
-    with_dlq = queue(queue_arn=STANDARD_ARN, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
-    assert make_dlq_attributes(with_dlq, DLQ_ARN) == SAFE_ATTRIBUTES, "other sources keep access"
-    assert make_quarantine_attributes(with_dlq) == SAFE_ATTRIBUTES
+ENCRYPTED_SOURCE = queue(KmsMasterKeyId="alias/orders", ContentBasedDeduplication="true")
+ENCRYPTED_ATTRIBUTES = {
+    **LONGEST_RETENTION,
+    "KmsMasterKeyId": "alias/orders",
+    "FifoQueue": "true",
+}
+SOURCE_WITH_DLQ = queue(queue_arn=STANDARD_ARN, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
+
+
+def test_new_dlq_gets_the_sources_key_the_longest_retention_and_admits_only_its_source() -> None:
+    assert make_dlq_attributes(ENCRYPTED_SOURCE, arn_of_dlq(QUEUE_ARN)) == {
+        **ENCRYPTED_ATTRIBUTES,
+        "ContentBasedDeduplication": "true",
+        "RedriveAllowPolicy": RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text,
+    }
+
+
+def test_new_quarantine_gets_the_sources_key_and_the_longest_retention() -> None:
+    assert make_quarantine_attributes(ENCRYPTED_SOURCE) == ENCRYPTED_ATTRIBUTES
+
+
+def test_new_dlq_that_a_redrive_policy_already_names_admits_other_sources_too() -> None:
+    assert make_dlq_attributes(SOURCE_WITH_DLQ, DLQ_ARN) == SAFE_ATTRIBUTES
+
+
+def test_new_quarantine_of_an_unencrypted_source_is_encrypted_by_sqs() -> None:
+    assert make_quarantine_attributes(SOURCE_WITH_DLQ) == SAFE_ATTRIBUTES
 
 
 QUARANTINES = json.loads(Path(__file__).with_name("quarantines.json").read_text())
@@ -118,12 +149,15 @@ def test_existing_queue_with_a_quarantine_name_is_used_only_if_messages_are_safe
 
 @pytest.mark.parametrize("source_arn", [STANDARD_ARN, QUEUE_ARN])
 @pytest.mark.parametrize("key", ["", "alias/orders"])
-def test_quarantine_that_mendq_made_is_fit_until_a_lambda_function_consumes_it(
-    source_arn: str, key: str
-) -> None:
+def test_quarantine_that_mendq_made_is_fit_for_its_source(source_arn: str, key: str) -> None:
     source = queue(queue_arn=source_arn, KmsMasterKeyId=key)
     assert why_unfit_as_quarantine(source, make_quarantine_attributes(source)) is None
+
+
+def test_quarantine_that_a_lambda_function_consumes_is_unfit() -> None:
+    source = queue(queue_arn=STANDARD_ARN)
     reader = "arn:aws:lambda:us-east-1:123456789012:function:tidy"
+    assert why_unfit_as_quarantine(source, SAFE_ATTRIBUTES) is None
     assert "tidy consumes it" in str(why_unfit_as_quarantine(source, SAFE_ATTRIBUTES, [reader]))
 
 
@@ -135,21 +169,27 @@ def test_redrive_policy_parsers_never_raise_and_round_trip_what_they_read(text: 
     assert allowed is None or parse_redrive_allow_policy(allowed.text) == allowed
 
 
-@pytest.mark.parametrize(("text", "read"), table("redrive counts"))
-def test_max_receive_count_is_read_from_a_number_or_its_text(text: str, read: int | None) -> None:
-    assert parse_redrive_policy("[" * 100_000) is None
-    assert parse_redrive_policy(text) == (None if read is None else RedrivePolicy("a", read))
+@pytest.mark.parametrize(("text", "read"), [*table("redrive counts"), ("[" * 100_000, None)])
+def test_redrive_policy_is_read_only_with_a_dlq_arn_and_a_number_or_its_text_as_receive_count(
+    text: str, read: int | None
+) -> None:
+    expected = None if read is None else RedrivePolicy("a", read)
+    assert parse_redrive_policy(text) == expected
 
 
 @pytest.mark.parametrize(("text", "allows"), table("who may name it"))
-def test_redrive_allow_policy_allows_its_sources_and_an_unreadable_one_gives_none(
+def test_redrive_allow_policy_allows_only_its_sources_and_is_none_if_unreadable(
     text: str, allows: bool | None
 ) -> None:
-    allowed = parse_redrive_allow_policy(text)
-    assert (allowed and allowed.allows(STANDARD_ARN)) is allows
+    policy = parse_redrive_allow_policy(text)
+    if allows is None:
+        assert policy is None
+    else:
+        assert policy is not None
+        assert policy.allows(STANDARD_ARN) is allows
 
 
-def test_default_attributes_equal_those_of_a_new_queue_in_moto() -> None:
+def test_default_attributes_equal_those_of_a_new_queue_in_an_emulated_account() -> None:
     with moto_account() as account:
         made = account.attributes(account.queue("plain", tag=None))
     announced = {name: int(made[name]) for name in DEFAULT_NUMBER_BY_ATTRIBUTE if name in made}
@@ -167,5 +207,8 @@ def test_public_queue_url_of_each_partition_maps_back_to_the_queue_arn(
     arn = f"arn:{partition}:sqs:{region}:123456789012:orders"
     assert make_public_queue_url(arn) == f"https://sqs.{region}.{host}/123456789012/orders"
     assert arn_of_url(make_public_queue_url(arn), region) == arn
+
+
+def test_public_queue_url_of_an_arn_with_shell_syntax_is_refused() -> None:
     with pytest.raises(ValueError, match="not the ARN"):
-        make_public_queue_url(f"{arn};ls")
+        make_public_queue_url(f"{STANDARD_ARN};ls")

@@ -51,15 +51,25 @@ def test_settings_round_trip_through_environment_variables(written: LambdaSettin
     assert type(written).from_environment(written.to_environment()) == written
 
 
-def test_settings_left_out_have_no_variable_and_default_to_observe() -> None:
+def test_setting_without_a_value_has_no_environment_variable() -> None:
     assert "MENDQ_SENDER" not in SILENT.to_environment()
-    names = [f"MENDQ_{name.upper()}" for name in REQUIRED]
-    least = {name: LEAST.to_environment()[name] for name in names}
-    read = OwnerSettings.from_environment(least)
-    assert read.consent == Consent(Mode.OBSERVE, Mode.OBSERVE, ())
+
+
+REQUIRED_VARIABLES = {
+    name: LEAST.to_environment()[name] for name in [f"MENDQ_{name.upper()}" for name in REQUIRED]
+}
+
+
+def test_settings_with_only_the_required_variables_observe_all_queues_and_change_none() -> None:
+    settings = OwnerSettings.from_environment(REQUIRED_VARIABLES)
+    assert settings.consent == Consent(Mode.OBSERVE, Mode.OBSERVE, ())
+
+
+def test_settings_of_an_empty_environment_name_every_missing_variable() -> None:
     with pytest.raises(SettingsUnreadable) as refused:
         OwnerSettings.from_environment({})
-    assert all(f"{name} is missing" in str(refused.value) for name in least)
+    for name in REQUIRED_VARIABLES:
+        assert f"{name} is missing" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +88,7 @@ def test_settings_left_out_have_no_variable_and_default_to_observe() -> None:
         ("OWNERS", ('{"rollback": "f"}', '{"heal": ""}', '{"heal": 3}', '["heal"]')),
     ],
 )
-def test_unreadable_environment_variable_is_named_in_the_error(
+def test_environment_variable_with_an_invalid_value_is_named_in_the_error(
     variable: str, texts: tuple[str, ...]
 ) -> None:
     whole = APPROVING if variable == "OWNERS" else FULL
@@ -101,14 +111,16 @@ MEMORY_OF_TWO_VCPU = range(4, 17)
     ("vcpu", "memory_gb", "workers"),
     [(16, 64, 8), (4, 3_000, 2), (400, 16, 2), (5, 21, 2), (16, 48, 6), (400, 3_000, 200)],
 )
-def test_worker_count_is_bounded_by_vcpu_or_memory_whichever_ends_first(
+def test_worker_count_is_bounded_by_vcpu_or_memory_and_one_worker_is_the_spark_driver(
     vcpu: int, memory_gb: int, workers: int
 ) -> None:
     assert count_workers_within(vcpu, memory_gb) == workers
     assert count_executors_within(vcpu, memory_gb) == workers - 1
-    assert DEFAULT_SPARK_WORKER.vcpu == 2
-    assert DEFAULT_SPARK_WORKER.memory_gb in MEMORY_OF_TWO_VCPU
-    assert DEFAULT_SPARK_WORKER.heap_gb * (
-        1 + DEFAULT_SPARK_WORKER.overhead_factor
-    ) == pytest.approx(DEFAULT_SPARK_WORKER.memory_gb)
-    assert 20 <= DEFAULT_SPARK_WORKER.disk_gb <= 200
+
+
+def test_default_spark_worker_has_a_size_that_emr_serverless_accepts() -> None:
+    worker = DEFAULT_SPARK_WORKER
+    assert worker.vcpu == 2
+    assert worker.memory_gb in MEMORY_OF_TWO_VCPU
+    assert worker.heap_gb * (1 + worker.overhead_factor) == pytest.approx(worker.memory_gb)
+    assert 20 <= worker.disk_gb <= 200

@@ -67,14 +67,22 @@ def test_smallest_change_of_a_step_is_within_its_bounds() -> None:
     )
 
 
-def test_only_the_lower_step_may_lower_a_visibility_timeout_and_not_below_30_seconds() -> None:
-    assert LowerVisibilityTimeout(31, 30).find_bounds_fault() is None
-    for after in (29, 31, 32):
-        assert LowerVisibilityTimeout(31, after).find_bounds_fault()
-    assert SetVisibilityTimeout(31, 30).find_bounds_fault()
-    assert find_step_class(LowerVisibilityTimeout.attribute) is SetVisibilityTimeout, (
-        "as it is undone"
-    )
+@pytest.mark.parametrize(("after", "is_allowed"), [(30, True), (29, False), (31, False)])
+def test_lower_visibility_step_may_only_lower_the_timeout_and_not_below_30_seconds(
+    after: int, *, is_allowed: bool
+) -> None:
+    fault = LowerVisibilityTimeout(31, after).find_bounds_fault()
+    assert (fault is None) is is_allowed
+    assert LowerVisibilityTimeout(31, 32).find_bounds_fault() is not None
+
+
+def test_set_visibility_step_may_not_lower_the_timeout() -> None:
+    assert SetVisibilityTimeout(31, 30).find_bounds_fault() is not None
+
+
+def test_stored_visibility_timeout_step_is_read_as_the_set_step() -> None:
+    """Undoing either step is a plain set, up or down."""
+    assert find_step_class(LowerVisibilityTimeout.attribute) is SetVisibilityTimeout
 
 
 @pytest.mark.parametrize("before", ["", '{"Statement":[]}', "{} "])
@@ -104,18 +112,31 @@ def test_current_value_of_a_policy_step_is_the_same_for_every_spelling_of_the_js
     )
 
 
-def test_redrive_is_the_only_step_without_a_queue_attribute_and_is_permanent() -> None:
+def test_redrive_is_the_only_step_without_a_queue_attribute() -> None:
     without_value = [step for step in STEP_CLASSES if not step.has_value_in_queue]
     assert without_value == [find_step_class("Dlq")]
-    assert is_permanent("Dlq")
     assert not has_value_in_queue("Dlq")
-    assert has_value_in_queue("OfAnOlderMendq")
     for attributes in ({}, {"RedrivePolicy": "{}"}):
         assert RedriveMessages.value_in(attributes) == MESSAGES_HELD_IN_DLQ_VALUE
 
 
-def test_current_value_of_an_absent_or_unreadable_attribute_is_its_raw_text() -> None:
+def test_redrive_cannot_be_undone() -> None:
+    assert is_permanent("Dlq")
+
+
+def test_step_that_this_version_does_not_know_counts_as_a_queue_attribute() -> None:
+    assert has_value_in_queue("OfAnOlderMendq")
+
+
+def test_current_value_of_an_unreadable_policy_attribute_is_its_raw_text() -> None:
     assert AttachDlq.value_in({"RedrivePolicy": "{"}) == "{"
     assert AllowRedriveFrom.value_in({"RedriveAllowPolicy": "[]"}) == "[]"
-    assert (AttachDlq.value_in({}), AllowRedriveFrom.value_in({})) == ("", "")
+
+
+def test_current_value_of_an_absent_policy_attribute_is_empty() -> None:
+    assert AttachDlq.value_in({}) == ""
+    assert AllowRedriveFrom.value_in({}) == ""
+
+
+def test_current_value_of_the_create_step_is_the_arn_of_the_dlq() -> None:
     assert CreateDlq.value_in({"DeadLetterQueue": DEAD}) == DEAD

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
+
 from mendq.model.case import Case
 from mendq.model.limits import Timing
 from mendq.model.state import State
@@ -30,18 +32,41 @@ def name_points(transitions: list[Case], timing: Timing | None = TIMING) -> list
     return [point.what for point in build_timeline(transitions, timing)]
 
 
-def test_timeline_leaves_out_points_whose_time_is_unknown() -> None:
-    verified = make_transitions((State.VERIFIED, timedelta(hours=1)))
-    assert name_points(verified, None) == [*BEFORE, "applied", "verified"], (
-        "nobody says when it arrived"
-    )
-    assert name_points(make_transitions()) == [*BEFORE, "applied"], "it is to arrive"
-    early = make_transitions((State.ESCALATED, timedelta(seconds=104)))
-    assert "propagated" not in name_points(early), "it came to nothing before"
-    assert name_points(verified[1:]) == ["first_failure", "opened", "verified"]
-    assert name_points([replace(verified[1], opened_at=None)]) == ["first_failure", "verified"]
-    nothing = replace(verified[0], evidence={"failed_calls": 0})
-    assert name_points([nothing]) == ["applied"]
+VERIFIED_FIX = make_transitions((State.VERIFIED, timedelta(hours=1)))
+
+
+@pytest.mark.parametrize(
+    ("transitions", "points"),
+    [
+        pytest.param(make_transitions(), [*BEFORE, "applied"], id="not propagated yet"),
+        pytest.param(
+            make_transitions((State.ESCALATED, timedelta(seconds=104))),
+            [*BEFORE, "applied", "escalated"],
+            id="escalated before the change propagated",
+        ),
+        pytest.param(
+            VERIFIED_FIX[1:], ["first_failure", "opened", "verified"], id="applied is not read"
+        ),
+        pytest.param(
+            [replace(VERIFIED_FIX[1], opened_at=None)],
+            ["first_failure", "verified"],
+            id="opening time unknown",
+        ),
+        pytest.param(
+            [replace(VERIFIED_FIX[0], evidence={"failed_calls": 0})],
+            ["applied"],
+            id="no failed call",
+        ),
+    ],
+)
+def test_timeline_leaves_out_points_whose_time_is_unknown(
+    transitions: list[Case], points: list[str]
+) -> None:
+    assert name_points(transitions) == points
+
+
+def test_timeline_leaves_out_when_a_change_propagated_if_the_waiting_times_are_unknown() -> None:
+    assert name_points(VERIFIED_FIX, None) == [*BEFORE, "applied", "verified"]
 
 
 def test_timeline_has_one_point_per_event_with_its_figures_and_time() -> None:
@@ -63,12 +88,21 @@ def test_timeline_of_a_case_found_by_a_scan_begins_with_the_scan() -> None:
     assert name_points([found]) == ["found_by_scan", "proposed"]
 
 
+LONG_CASE = make_transitions(
+    *[
+        (state, timedelta(days=day))
+        for day, state in enumerate((State.INEFFECTIVE, State.APPLIED) * 10, 1)
+    ]
+)
+
+
 def test_timeline_of_a_long_case_keeps_the_first_and_last_points() -> None:
-    states = (State.INEFFECTIVE, State.APPLIED) * 10
-    lived = make_transitions(*[(state, timedelta(days=n)) for n, state in enumerate(states, 1)])
-    points = build_timeline(lived, None)
+    points = build_timeline(LONG_CASE, None)
     assert len(points) == MAXIMUM_TIMELINE_POINTS
     assert [point.what for point in points[:4]] == [*BEFORE, "applied", "ineffective"]
-    assert points[-1].at == lived[-1].at
-    whole = build_timeline(lived, is_whole=True)
-    assert [point.at for point in whole[2:]] == [transition.at for transition in lived]
+    assert points[-1].at == LONG_CASE[-1].at
+
+
+def test_whole_timeline_of_a_long_case_has_a_point_for_every_transition() -> None:
+    points = build_timeline(LONG_CASE, is_whole=True)
+    assert [point.at for point in points[2:]] == [transition.at for transition in LONG_CASE]
