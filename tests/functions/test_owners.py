@@ -9,6 +9,7 @@ from msgspec import structs
 
 from functions import approve, attach_dlq, heal, redrive, restore_policy, rollback
 from mendq.aws.errors import CaseUnreadable
+from mendq.heal.approve import MAXIMUM_CASE_ID_LENGTH
 from mendq.heal.owners import make_owner_request
 from mendq.model.limits import Bounds
 from mendq.model.state import State
@@ -17,6 +18,7 @@ from tests.functions.builders import LAMBDA_CONTEXT, Deploy, sum_metrics
 from tests.heal.operators import (
     ALICE,
     OWNERS,
+    call_without_effect,
     fail_calls,
     list_states,
     load_newest_case,
@@ -34,7 +36,6 @@ from tests.heal.restoring import (
 from tests.redrive.world import make_redrive_world
 
 CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
-UNKNOWN_CASE_REQUEST = {"case_id": "no-such", "decision": "close", "dry_run": False}
 
 
 @pytest.mark.parametrize("owner", CASE_LAMBDAS)
@@ -115,35 +116,85 @@ def test_redrive_invocation_returns_its_progress_and_counts_only_newly_moved_mes
         )
 
 
-@pytest.mark.parametrize("decision_lambda", [approve, rollback])
+DECISION_LAMBDAS = (approve, rollback)
+# Everything that a request to approve or to rollback needs, except its case.
+DECISION: dict[str, object] = {"actor": ALICE, "decision": "approve", "dry_run": False}
+
+
+def make_queue_with_applied_case(account: Account) -> str:
+    """Make a queue that heal raised from 30 to 45."""
+    queue = account.queue(VisibilityTimeout="30")
+    fail_calls(account, queue)
+    assert account.visibility(queue) == 45
+    return queue
+
+
+@pytest.mark.parametrize("decision_lambda", DECISION_LAMBDAS)
 @pytest.mark.parametrize(
-    ("request_fields", "error"),
-    [({"decision": "approve"}, "bad_request"), (UNKNOWN_CASE_REQUEST, "not_found")],
+    "fields",
+    [
+        {},
+        {"case_id": ""},
+        {"case_id": None},
+        {"case_id": 7},
+        {"case_id": ["c"]},
+        {"case_id": "c" * (MAXIMUM_CASE_ID_LENGTH + 1)},
+    ],
+    ids=["missing", "empty", "null", "a number", "a list", "too long"],
 )
-def test_approve_and_rollback_refuse_a_request_without_a_case_or_for_an_unknown_case(
-    account: Account,
-    deploy: Deploy,
-    decision_lambda: Any,
-    request_fields: dict[str, Any],
-    error: str,
+def test_approve_and_rollback_refuse_a_request_without_a_case_id_and_change_nothing(
+    account: Account, deploy: Deploy, decision_lambda: Any, fields: dict[str, object]
 ) -> None:
     deploy(decision_lambda.handler, account, owners=OWNERS)
-    assert decision_lambda.handler(request_fields, LAMBDA_CONTEXT)["error"] == error
-    assert account.transitions() == []
+    queue = make_queue_with_applied_case(account)
+    answer = call_without_effect(
+        account, queue, lambda: decision_lambda.handler({**DECISION, **fields}, LAMBDA_CONTEXT)
+    )
+    assert answer["error"] == "bad_request"
 
 
-@pytest.mark.parametrize("decision_lambda", [approve, rollback])
-def test_approve_and_rollback_ask_the_operator_to_retry_if_the_case_store_cannot_be_read(
+@pytest.mark.parametrize("decision", [None, "", "Approve", "apply", ["approve"]])
+def test_approve_refuses_an_unknown_decision_about_a_proposal_and_changes_nothing(
+    account: Account, deploy: Deploy, decision: object
+) -> None:
+    deploy(approve.handler, account, owners=OWNERS)
+    queue = account.queue(tag="propose", VisibilityTimeout="30")
+    fail_calls(account, queue)
+    event = {**DECISION, "case_id": load_newest_case(account).case_id, "decision": decision}
+    answer = call_without_effect(account, queue, lambda: approve.handler(event, LAMBDA_CONTEXT))
+    assert answer["error"] == "bad_request"
+
+
+@pytest.mark.parametrize("decision_lambda", DECISION_LAMBDAS)
+def test_approve_and_rollback_of_an_unknown_case_answer_not_found_and_change_nothing(
     account: Account, deploy: Deploy, decision_lambda: Any
 ) -> None:
     deploy(decision_lambda.handler, account, owners=OWNERS)
+    queue = make_queue_with_applied_case(account)
+    event = {**DECISION, "case_id": "no-such"}
+    answer = call_without_effect(
+        account, queue, lambda: decision_lambda.handler(event, LAMBDA_CONTEXT)
+    )
+    assert answer["error"] == "not_found"
+
+
+@pytest.mark.parametrize("decision_lambda", DECISION_LAMBDAS)
+def test_approve_and_rollback_without_a_case_store_write_nothing_and_ask_for_a_retry(
+    account: Account, deploy: Deploy, decision_lambda: Any
+) -> None:
+    deploy(decision_lambda.handler, account, owners=OWNERS)
+    queue = make_queue_with_applied_case(account)
+    event = {**DECISION, "case_id": load_newest_case(account).case_id}
     account.clients.dynamodb.delete_table(TableName="case_store")
-    answer = decision_lambda.handler(UNKNOWN_CASE_REQUEST, LAMBDA_CONTEXT)
+    answer = decision_lambda.handler(event, LAMBDA_CONTEXT)
     assert answer["error"] == "unavailable"
     assert "ask again in two minutes" in answer["reason"]
+    assert account.visibility(queue) == 45
 
 
-def test_rollback_writes_only_if_dry_run_is_false(account: Account, deploy: Deploy) -> None:
+def test_rollback_lambda_writes_only_if_the_request_says_that_dry_run_is_false(
+    account: Account, deploy: Deploy
+) -> None:
     deploy(rollback.handler, account, owners=OWNERS)
     queue = account.queue(VisibilityTimeout="30")
     fail_calls(account, queue)

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from mendq.cases.record import Notification, record_transition
+from mendq.follow_up.follow_up import follow_up
 from mendq.heal.approve import UNNAMED_ACTOR, OperatorRequest
 from mendq.heal.owners import make_owner_request
+from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
@@ -18,6 +20,7 @@ from tests.account.faults import come_between
 from tests.account.owners import SILENCE, silence_owners
 from tests.heal.operators import (
     ALICE,
+    OWNERS,
     Heal,
     call_without_effect,
     fail_calls,
@@ -89,7 +92,7 @@ def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(
     assert heal.asked == []
 
 
-def test_approve_raises_the_visibility_timeout_and_records_who_approved(
+def test_approve_calls_heal_once_writes_the_proposed_value_and_records_who_approved(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     answer = send_decision(account, "approve", proposal.case_id)
@@ -111,7 +114,7 @@ def test_approve_expires_the_case_if_a_person_changed_the_value_since_the_propos
     assert (answer["state"], answer["code"]) == ("expired", "plan_changed")
 
 
-def test_approve_of_a_deleted_queue_expires_the_case_and_asks_people_for_nothing(
+def test_approve_of_a_queue_deleted_meanwhile_expires_the_case_and_notifies_without_a_command(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     gone = {"QueueUrl": account.url(proposal.queue_arn)}
@@ -126,16 +129,18 @@ def test_approve_of_a_deleted_queue_expires_the_case_and_asks_people_for_nothing
     assert not [line for line in page.splitlines() if line.strip().startswith(("aws ", "mendq "))]
 
 
-def test_approve_of_a_queue_tagged_off_expires_the_case_with_its_own_reason(
+def test_approve_of_a_queue_tagged_off_meanwhile_expires_the_case_and_changes_nothing(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     heal.before = lambda: account.tag(proposal.queue_arn, mendq="off")
     send_decision(account, "approve", proposal.case_id)
-    assert load_newest_case(account).reason == "Mendq may no longer change this queue"
+    ended = load_newest_case(account)
+    assert (ended.state, ended.reason) == ("expired", "Mendq may no longer change this queue")
+    assert account.visibility(proposal.queue_arn) == 30
     assert "aws sqs get-queue-attributes" in account.pages()[-1][1]
 
 
-def test_approve_keeps_the_case_approved_if_the_heal_lambda_fails(
+def test_case_stays_approved_if_the_heal_lambda_fails_and_a_second_approve_writes_it(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     heal.fails = True
@@ -151,7 +156,7 @@ def test_approve_keeps_the_case_approved_if_the_heal_lambda_fails(
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_approve_keeps_the_case_approved_if_the_owner_lambda_does_not_answer(
+def test_case_stays_approved_if_the_owner_lambda_is_silent_and_a_second_approve_writes_it(
     account: Account, proposal: Case, how: str
 ) -> None:
     speak = silence_owners(account, how)
@@ -166,7 +171,7 @@ def test_approve_keeps_the_case_approved_if_the_owner_lambda_does_not_answer(
 
 
 @pytest.mark.parametrize("at", ["dynamodb.TransactGetItems", "dynamodb.TransactWriteItems"])
-def test_approve_and_decline_at_the_same_time_only_the_first_decision_counts(
+def test_decline_at_the_same_time_as_an_approve_is_refused_if_the_approve_was_stored_first(
     account: Account, proposal: Case, at: str
 ) -> None:
     """Alice approves just before Bob's run reads the case store, or just before it writes."""
@@ -209,8 +214,14 @@ def test_second_decline_or_close_answers_who_ended_the_case_first(
     assert heard == first
 
 
-def test_decline_ends_an_approval_that_waits_for_a_freeze_to_end(account: Account) -> None:
-    """The write would happen automatically when the freeze ends."""
+def end_freeze(account: Account) -> None:
+    key = {"pk": {"S": "account"}, "sk": {"S": "freeze"}}
+    account.clients.dynamodb.delete_item(TableName=account.settings.case_table, Key=key)
+
+
+def test_approval_that_is_declined_during_a_freeze_is_not_written_when_the_freeze_ends(
+    account: Account,
+) -> None:
     account.settings = make_settings(autonomy={"visibility_timeout_too_short": Mode.PROPOSE})
     queue = account.queue(VisibilityTimeout="30")
     fail_calls(account, queue)
@@ -220,8 +231,14 @@ def test_decline_ends_an_approval_that_waits_for_a_freeze_to_end(account: Accoun
     answer = send_decision(account, "approve", case_id)
     assert (answer["state"], answer["code"]) == ("approved", "frozen")
     assert "Black Friday" in answer["reason"]
+    approved = make_owner_request(load_newest_case(account))
     assert send_decision(account, "decline", case_id)["state"] == "declined"
+    end_freeze(account)
+    account.later(minutes=10)
+    follow_up(make_context(account), OWNERS, lambda: 60)
+    continue_case(approved, account.run())
     assert account.visibility(queue) == 30
+    assert list_states(account) == ["proposed", "approved", "declined"]
 
 
 def _make_case_of_unknown_symptom(account: Account, proposal: Case, state: str) -> Case:
@@ -237,13 +254,22 @@ def _make_case_of_unknown_symptom(account: Account, proposal: Case, state: str) 
 
 
 @pytest.mark.parametrize("state", ["proposed", "escalated"])
-def test_case_of_an_unknown_symptom_can_be_closed_but_not_approved(
+def test_approve_of_a_case_of_an_unknown_symptom_is_refused_and_changes_nothing(
+    account: Account, proposal: Case, state: str
+) -> None:
+    case_id = _make_case_of_unknown_symptom(account, proposal, state).case_id
+    queue = proposal.queue_arn
+    answer = call_without_effect(account, queue, lambda: send_decision(account, "approve", case_id))
+    assert answer["error"] == "unknown_symptom"
+
+
+@pytest.mark.parametrize("state", ["proposed", "escalated"])
+def test_close_ends_a_case_of_an_unknown_symptom_without_a_notification(
     account: Account, proposal: Case, state: str
 ) -> None:
     case = _make_case_of_unknown_symptom(account, proposal, state)
     pages = account.pages()
     account.later(minutes=1)
-    assert send_decision(account, "approve", case.case_id)["error"] == "unknown_symptom"
     assert send_decision(account, "close", case.case_id, BOB)["state"] == "closed"
     closed = make_context(account).open_cases.list_transitions(case.case_id)[-1]
     assert (closed.came_from, closed.actor, closed.notified) == (state, BOB, False)

@@ -39,19 +39,41 @@ def test_heal_with_an_observe_or_invalid_tag_only_records_an_observed_case(
     assert case["steps"] == [{"attribute": "VisibilityTimeout", "before": "2", "after": "3"}]
 
 
-def test_heal_counts_failed_calls_across_batches(account: Account) -> None:
+def _list_evidence_items(account: Account) -> list[str]:
+    return [sort for _, sort in account.case_store_items() if sort.startswith("evidence")]
+
+
+def test_third_failed_call_fixes_the_queue_although_each_call_came_in_a_batch_of_its_own(
+    account: Account,
+) -> None:
     queue = account.queue(VisibilityTimeout="2")
-    for event_id in ("1", "2", "3"):
+    for event_id in ("1", "2"):
         account.heal(account.late_deletes(queue, event_id))
+    assert account.visibility(queue) == 2
+    account.heal(account.late_deletes(queue, "3"))
     assert account.visibility(queue) == 3
+
+
+def test_case_names_the_number_the_first_request_and_the_callers_of_its_failed_calls(
+    account: Account,
+) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
     (case,) = account.transitions()
     assert case["evidence"]["failed_calls"] == 3
     assert case["evidence"]["first_request_id"] == "request-1"
     assert case["evidence"]["principals"] == [f"arn:aws:iam::{ACCOUNT}:role/orders-worker"]
-    assert not [sk for _, sk in account.case_store_items() if sk.startswith("evidence")]
 
 
-def test_fix_records_a_transition_and_a_snapshot_and_releases_its_claim(account: Account) -> None:
+def test_stored_failed_calls_are_removed_once_a_case_is_recorded(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="2")
+    account.heal(account.late_deletes(queue, "1", "2"))
+    assert _list_evidence_items(account) == ["evidence#visibility_timeout_too_short"]
+    account.heal(account.late_deletes(queue, "3"))
+    assert _list_evidence_items(account) == []
+
+
+def test_fix_is_recorded_as_the_first_transition_of_an_applied_case(account: Account) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     (case,) = account.transitions()
@@ -59,12 +81,24 @@ def test_fix_records_a_transition_and_a_snapshot_and_releases_its_claim(account:
     assert (case["account"], case["region"]) == (ACCOUNT, REGION)
     assert case["symptom"] == "visibility_timeout_too_short"
     assert (case["actor"], case["notified"]) == ("heal", False)
-    items = account.case_store_items()
-    snapshot = items[queue, f"snapshot#{case['case_id']}#1"]
+
+
+def test_fix_stores_the_earlier_value_in_a_snapshot_and_as_the_persons_value(
+    account: Account,
+) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    (case,) = account.transitions()
+    snapshot = account.case_store_items()[queue, f"snapshot#{case['case_id']}#1"]
     assert '"VisibilityTimeout": "30"' in snapshot["configuration"]["S"]
-    attribute = items[queue, "attribute#VisibilityTimeout"]
-    assert "claim_owner" not in attribute
-    assert attribute["person_value"] == {"S": "30"}
+    assert account.attribute_item(queue)["person_value"] == {"S": "30"}
+
+
+def test_fix_releases_its_claim_on_the_attribute(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert account.visibility(queue) == 45
+    assert "claim_owner" not in account.attribute_item(queue)
 
 
 def test_failed_calls_by_mendqs_own_role_are_ignored(account: Account) -> None:
@@ -107,7 +141,9 @@ def test_queue_beyond_the_writes_per_minute_limit_is_fixed_at_its_next_failed_ca
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
-def test_fourth_queue_with_the_symptom_within_an_hour_is_not_fixed(account: Account) -> None:
+def test_fourth_queue_with_the_symptom_within_an_hour_is_fixed_only_after_the_hour(
+    account: Account,
+) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
     account.heal(make_late_deletes(account, queues[:3]))
     account.later(minutes=59)
@@ -137,7 +173,9 @@ def test_mass_symptom_over_several_batches_changes_no_queue_and_notifies_people_
     assert len(account.pages("urgent") + account.pages("info")) == 1
 
 
-def test_mass_symptom_ignores_healthy_queues_tagged_observe(account: Account) -> None:
+def test_mass_symptom_of_healed_queues_is_not_hidden_by_many_healthy_queues_tagged_observe(
+    account: Account,
+) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     for n in range(80):
         account.queue(f"of-a-stranger-{n}", tag="observe")
@@ -198,14 +236,18 @@ def _read_stored_failures(account: Account, queue: str) -> str:
     return str(account.case_store_items()[queue, "case#visibility_timeout_too_short"]["failures"])
 
 
-@pytest.mark.parametrize(("between", "comes_again"), [(1, False), (2, True)])
-def test_failed_call_after_a_fix_is_stored_despite_concurrent_runs(
-    account: Account, between: int, comes_again: bool
+@pytest.mark.parametrize(
+    ("conflicts", "is_delivered_again"),
+    [pytest.param(1, False, id="one conflict"), pytest.param(2, True, id="two conflicts")],
+)
+def test_failed_call_after_a_fix_is_stored_beside_those_of_concurrent_runs(
+    account: Account, conflicts: int, is_delivered_again: bool
 ) -> None:
-    """Heal retries once at once. After a second conflict SQS delivers the call again."""
+    """Heal retries immediately, but only once. After a second conflict SQS delivers the call
+    again.
+    """
     queue = _make_fixed_queue(account)
-    others = [account.late_deletes(queue, f"other-{n}") for n in range(between)]
-
+    others = [account.late_deletes(queue, f"other-{n}") for n in range(conflicts)]
     is_in: list[int] = []
 
     def run_concurrently(**_: Any) -> None:
@@ -217,11 +259,11 @@ def test_failed_call_after_a_fix_is_stored_despite_concurrent_runs(
     events: Any = account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.UpdateItem", run_concurrently)
     result = account.heal(account.late_deletes(queue, "mine"))
-    assert ("message-mine" in result.error_by_message_id) is comes_again
-    if comes_again:
+    assert ("message-mine" in result.error_by_message_id) is is_delivered_again
+    if is_delivered_again:
         assert account.heal(account.late_deletes(queue, "mine")).error_by_message_id == {}
     assert "mine" in _read_stored_failures(account, queue)
-    assert all(f"other-{n}" in _read_stored_failures(account, queue) for n in range(between))
+    assert all(f"other-{n}" in _read_stored_failures(account, queue) for n in range(conflicts))
 
 
 def test_drill_queue_is_not_counted_in_a_mass_symptom(account: Account) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
+from mendq.aws.dlqs import LONGEST_DLQ_CHAIN
 from mendq.aws.errors import StepFailed
 from mendq.heal.apply import create_and_attach_dlq
 from mendq.model.facts import Facts
@@ -27,6 +28,7 @@ from tests.scan.scanner import deny_operation
 from tests.waiting import replace_sleep
 
 OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
+FOURTEEN_DAYS_SECONDS = "1209600"
 
 
 def make_plan(queue_arn: str, dlq_arn: str = "") -> tuple[AttributeStep, ...]:
@@ -58,17 +60,31 @@ def test_attach_dlq_creates_a_dlq_with_the_sources_type_and_key_and_attaches_it(
     account: Account, name: str
 ) -> None:
     queue = account.queue(name, KmsMasterKeyId="alias/orders")
-    account.tag(queue, team="billing")
     assert attach_dlq(account, queue, make_plan(queue)) is None
     made = arn_of_dlq(queue)
     attributes = account.attributes(made)
-    assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["KmsMasterKeyId"] == "alias/orders"
     assert attributes.get("FifoQueue") == ("true" if name.endswith(".fifo") else None)
-    assert attributes["RedriveAllowPolicy"] == RedriveAllowPolicy("byQueue", (queue,)).text
     assert AttachDlq.value_in(account.attributes(queue)) == RedrivePolicy(made, 5).text
-    tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
-    assert not tags.get("Tags"), "neither our own nor anybody's are copied"
+
+
+def test_new_dlq_keeps_messages_for_fourteen_days_and_allows_only_its_source(
+    account: Account,
+) -> None:
+    queue = account.queue("orders")
+    assert attach_dlq(account, queue, make_plan(queue)) is None
+    attributes = account.attributes(arn_of_dlq(queue))
+    assert attributes["MessageRetentionPeriod"] == FOURTEEN_DAYS_SECONDS
+    assert attributes["RedriveAllowPolicy"] == RedriveAllowPolicy("byQueue", (queue,)).text
+
+
+def test_new_dlq_has_none_of_the_sources_tags(account: Account) -> None:
+    """Otherwise the tag `mendq` would let Mendq change the DLQ too."""
+    queue = account.queue("orders", tag="heal")
+    account.tag(queue, team="billing")
+    assert attach_dlq(account, queue, make_plan(queue)) is None
+    made = account.url(arn_of_dlq(queue))
+    assert not account.clients.sqs.list_queue_tags(QueueUrl=made).get("Tags")
 
 
 def test_attach_dlq_retried_after_a_failed_attach_uses_the_dlq_already_created(
@@ -133,7 +149,7 @@ def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
         {"KmsMasterKeyId": "alias/theirs"},
     ],
 )
-def test_attach_dlq_refuses_an_existing_queue_with_other_attributes(
+def test_attach_dlq_refuses_an_existing_queue_with_other_attributes_and_changes_neither_queue(
     account: Account, theirs: dict[str, str]
 ) -> None:
     queue = account.queue("orders")
@@ -156,7 +172,7 @@ def test_attach_dlq_refuses_an_existing_queue_with_a_policy(account: Account) ->
     assert not account.attributes(queue).get("RedrivePolicy")
 
 
-def test_attach_dlq_retries_later_if_a_queue_of_the_dlqs_name_was_just_deleted(
+def test_attach_dlq_attaches_nothing_and_retries_if_a_queue_of_the_dlqs_name_was_just_deleted(
     account: Account,
 ) -> None:
     queue = account.queue("orders")
@@ -252,7 +268,7 @@ def test_deleted_dlq_is_recreated_under_its_name_without_changing_the_source(
     before = account.attributes(queue)
     account.later(minutes=1)
     assert attach_dlq(account, queue, (CreateDlq("", named),)) is None
-    assert account.attributes(named)["MessageRetentionPeriod"] == "1209600"
+    assert account.attributes(named)["MessageRetentionPeriod"] == FOURTEEN_DAYS_SECONDS
     assert "RedriveAllowPolicy" not in account.attributes(named), "others may name it too"
     assert account.attributes(queue) == before, "the source is not written"
 
@@ -278,17 +294,38 @@ def test_attach_dlq_refuses_a_fifo_mismatch_the_queue_itself_and_another_account
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
-@pytest.mark.parametrize(("redrive_count", "is_cycle"), [(1, True), (3, True), (6, False)])
-def test_attach_dlq_refuses_a_dlq_cycle_and_a_too_long_chain_of_dlqs(
-    account: Account, redrive_count: int, is_cycle: bool
+def make_attach_step(account: Account, dlqs_before: int, last_queue: str) -> AttachDlq:
+    """Make a chain of DLQs that ends at `last_queue`, and the step that attaches the chain."""
+    behind = last_queue
+    for hop in range(dlqs_before):
+        behind = account.queue(f"dlq-{hop}", RedrivePolicy=RedrivePolicy(behind, 5).text)
+    return AttachDlq("", RedrivePolicy(behind, 5).text)
+
+
+@pytest.mark.parametrize("dlqs_between", [1, 3])
+def test_attach_dlq_refuses_a_chain_of_dlqs_that_leads_back_to_the_source(
+    account: Account, dlqs_between: int
 ) -> None:
     queue = account.queue("orders")
-    behind = queue if is_cycle else account.queue("end")
-    for hop in range(redrive_count):
-        behind = account.queue(f"redrive-{hop}", RedrivePolicy=RedrivePolicy(behind, 5).text)
-    step = AttachDlq("", RedrivePolicy(behind, 5).text)
+    step = make_attach_step(account, dlqs_between, queue)
     assert code_of(attach_dlq(account, queue, (step,))) == "dlq_unfit"
     assert "RedrivePolicy" not in account.attributes(queue)
+
+
+def test_attach_dlq_refuses_a_chain_with_more_dlqs_than_the_longest_allowed(
+    account: Account,
+) -> None:
+    queue = account.queue("orders")
+    step = make_attach_step(account, LONGEST_DLQ_CHAIN, account.queue("last"))
+    assert code_of(attach_dlq(account, queue, (step,))) == "dlq_unfit"
+    assert "RedrivePolicy" not in account.attributes(queue)
+
+
+def test_attach_dlq_attaches_a_chain_of_the_longest_allowed_length(account: Account) -> None:
+    queue = account.queue("orders")
+    step = make_attach_step(account, LONGEST_DLQ_CHAIN - 1, account.queue("last"))
+    assert attach_dlq(account, queue, (step,)) is None
+    assert AttachDlq.value_in(account.attributes(queue)) == step.after
 
 
 def _make_dlq_and_allow_step(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]:
@@ -328,7 +365,9 @@ def test_allow_redrive_step_refuses_a_queue_that_is_no_source_of_the_dlq(
     assert account.attributes(messages)["RedriveAllowPolicy"] == step.before
 
 
-def test_attach_dlq_writer_refuses_a_visibility_timeout_step(account: Account) -> None:
+def test_writer_of_dlqs_refuses_a_visibility_timeout_step_and_writes_nothing(
+    account: Account,
+) -> None:
     queue = account.queue("orders", VisibilityTimeout="30")
     assert code_of(attach_dlq(account, queue, (SetVisibilityTimeout(30, 45),))) == "dlq_unfit"
     assert account.visibility(queue) == 30

@@ -29,16 +29,27 @@ def find_health_lines(lines: list[str]) -> list[str]:
     return [line for line in lines if "AWS Health" in line or "health.aws.amazon.com" in line]
 
 
-def test_notification_begins_with_the_open_aws_health_event_once(account: Account) -> None:
-    another_page = make_health_event(account, detail={"page": "2", "totalPages": "2"})
-    healed = deliver_health_events(
-        account, make_health_event(account), make_health_event(account), another_page
+def test_aws_health_events_are_neither_errors_nor_failed_calls(account: Account) -> None:
+    healed = deliver_health_events(account, make_health_event(account), make_health_event(account))
+    assert healed.error_by_message_id == {}
+    assert healed.unreadable_by_message_id == {}
+    assert healed.failed_call_count == 0
+
+
+def test_aws_health_event_delivered_three_times_is_mentioned_once(account: Account) -> None:
+    second_page = make_health_event(account, detail={"page": "2", "totalPages": "2"})
+    deliver_health_events(
+        account, make_health_event(account), make_health_event(account), second_page
     )
-    assert (
-        healed.error_by_message_id,
-        healed.unreadable_by_message_id,
-        healed.failed_call_count,
-    ) == ({}, {}, 0)
+    event, where = find_health_lines(read_notification_about(account))
+    assert ARN in event
+    assert "https://health.aws.amazon.com/health/status" in where
+
+
+def test_notification_mentions_the_open_aws_health_event_before_anything_about_the_queue(
+    account: Account,
+) -> None:
+    deliver_health_events(account, make_health_event(account))
     lines = read_notification_about(account)
     started = f"{account.now - timedelta(minutes=30):%Y-%m-%d %H:%M:%S} UTC"
     assert lines[1] == (
@@ -66,7 +77,9 @@ def test_aws_health_event_that_was_never_closed_is_forgotten_after_its_lifetime(
     account: Account,
 ) -> None:
     deliver_health_events(account, make_health_event(account))
-    account.later(seconds=EVENT_LIFETIME.total_seconds())
+    account.later(seconds=EVENT_LIFETIME.total_seconds() - 1)
+    assert find_health_lines(read_notification_about(account, "a-second-before")) != []
+    account.later(seconds=1)
     assert find_health_lines(read_notification_about(account)) == []
 
 
@@ -78,15 +91,10 @@ def test_aws_health_event_that_starts_in_the_future_is_not_mentioned(account: Ac
 
 def test_aws_health_event_of_kms_is_mentioned_only_for_encrypted_queues(account: Account) -> None:
     deliver_health_events(account, make_health_event(account, detail={"service": "KMS"}))
-    assert find_health_lines(read_notification_about(account, "plain")) == []
-    assert (
-        len(
-            find_health_lines(
-                read_notification_about(account, "secret", KmsMasterKeyId="alias/orders")
-            )
-        )
-        == 2
-    )
+    plain = read_notification_about(account, "plain")
+    assert find_health_lines(plain) == []
+    encrypted = read_notification_about(account, "secret", KmsMasterKeyId="alias/orders")
+    assert find_health_lines(encrypted) != []
 
 
 def read_mass_symptom_notification(account: Account) -> list[str]:
@@ -140,18 +148,30 @@ def test_mass_symptom_notification_is_sent_without_unreadable_aws_health_events(
     assert find_health_lines(read_mass_symptom_notification(account)) == []
 
 
-def test_notification_names_three_aws_health_events_and_the_store_keeps_the_newest(
+def deliver_numbered_health_events(account: Account, count: int) -> None:
+    """Deliver events with the ARNs `<ARN>0`, `<ARN>1` and so on, the oldest update first."""
+    events = [
+        make_health_event(account, updated=n, detail={"eventArn": f"{ARN}{n}"})
+        for n in range(count)
+    ]
+    deliver_health_events(account, *events)
+
+
+def test_case_store_keeps_only_the_newest_aws_health_events(account: Account) -> None:
+    deliver_numbered_health_events(account, MAXIMUM_EVENTS + 2)
+    item = account.case_store_items()["account", "aws_health"]
+    stored = [event["eventArn"] for event in json.loads(item["events"]["S"])]
+    assert stored == [f"{ARN}{n}" for n in range(2, MAXIMUM_EVENTS + 2)]
+    assert int(item["expires_at"]["N"]) == int((account.now + EVENT_LIFETIME).timestamp())
+
+
+def test_notification_names_at_most_three_aws_health_events_and_one_link(
     account: Account,
 ) -> None:
-    many = [
-        make_health_event(account, updated=n, detail={"eventArn": f"{ARN}{n}"})
-        for n in range(MAXIMUM_EVENTS + 2)
-    ]
-    deliver_health_events(account, *many)
-    item = account.case_store_items()["account", "aws_health"]
-    assert len(json.loads(item["events"]["S"])) == MAXIMUM_EVENTS
-    assert int(item["expires_at"]["N"]) == int((account.now + EVENT_LIFETIME).timestamp())
-    assert len(find_health_lines(read_notification_about(account))) == 4
+    deliver_numbered_health_events(account, 5)
+    lines = find_health_lines(read_notification_about(account))
+    assert len([line for line in lines if ARN in line]) == 3
+    assert len([line for line in lines if "health.aws.amazon.com" in line]) == 1
 
 
 @pytest.mark.parametrize(
@@ -176,8 +196,9 @@ def test_foreign_or_malformed_aws_health_event_is_not_stored(
     assert ("account", "aws_health") not in account.case_store_items()
 
 
-def test_aws_health_event_with_a_far_future_update_time_is_not_stored(account: Account) -> None:
-    """Forged events must not push real ones out of the store."""
+def test_aws_health_events_with_a_far_future_update_time_do_not_displace_a_real_one(
+    account: Account,
+) -> None:
     never = {"lastUpdatedTime": "Fri, 31 Dec 9999 23:59:59 GMT"}
     forged = [
         make_health_event(
@@ -185,19 +206,18 @@ def test_aws_health_event_with_a_far_future_update_time_is_not_stored(account: A
         )
         for n in range(MAXIMUM_EVENTS + 1)
     ]
-    assert (
-        deliver_health_events(account, make_health_event(account), *forged).error_by_message_id
-        == {}
-    )
-    assert len(find_health_lines(read_notification_about(account))) == 2
+    healed = deliver_health_events(account, make_health_event(account), *forged)
+    assert healed.error_by_message_id == {}
+    event, _ = find_health_lines(read_notification_about(account))
+    assert event.endswith(ARN)
 
 
 @given(st.text() | st.recursive(st.none() | st.text(), st.lists).map(json.dumps))
-def test_read_health_returns_none_for_any_other_text(body: str) -> None:
+def test_text_that_is_no_aws_health_event_is_read_as_none(body: str) -> None:
     assert read_health(body, ACCOUNT, REGION) is None
 
 
-def test_aws_health_event_is_retried_if_the_case_store_fails(
+def test_aws_health_event_that_cannot_be_stored_is_delivered_again_and_stored(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(**_: Any) -> None:
@@ -209,3 +229,4 @@ def test_aws_health_event_is_retried_if_the_case_store_fails(
             *deliver_health_events(account, make_health_event(account)).error_by_message_id
         ] == ["health-0"]
     assert deliver_health_events(account, make_health_event(account)).error_by_message_id == {}
+    assert ("account", "aws_health") in account.case_store_items()

@@ -213,7 +213,7 @@ def test_heal_writes_nothing_if_dynamodb_keeps_cancelling_its_claim(
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_approve_asks_the_operator_to_retry_while_the_case_store_is_busy(
+def test_approve_changes_nothing_and_asks_for_a_retry_while_the_case_store_is_busy(
     account: Account, reason: str
 ) -> None:
     act = begin_approval(account)
@@ -230,7 +230,9 @@ def test_approve_asks_the_operator_to_retry_while_the_case_store_is_busy(
     assert account.visibility(queue_arn) == 45
 
 
-def test_update_of_a_failed_call_is_retried_after_a_transaction_conflict(account: Account) -> None:
+def test_failed_call_whose_update_met_a_conflict_once_still_counts_as_evidence(
+    account: Account,
+) -> None:
     """One failed call is too little evidence to act on. Heal stores the call with an update of one
     item.
     """
@@ -259,7 +261,9 @@ def test_failed_call_that_cannot_be_stored_is_redelivered_and_counted(
     assert account.visibility(queue_arn) == 45
 
 
-def test_follow_up_moves_the_other_cases_if_one_meets_a_busy_case_store(account: Account) -> None:
+def test_follow_up_closes_the_other_cases_first_and_a_case_with_a_busy_store_at_its_next_run(
+    account: Account,
+) -> None:
     cases = []
     for name in ("a.fifo", "b.fifo", "c.fifo"):
         queue_arn = account.queue(name, VisibilityTimeout="30")

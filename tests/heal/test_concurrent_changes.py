@@ -39,7 +39,9 @@ def _redeliver(account: Account, queue: str) -> None:
     account.heal(bodies)
 
 
-def test_value_that_a_person_sets_between_read_and_write_is_kept(account: Account) -> None:
+def test_value_that_a_person_sets_between_read_and_write_is_kept_and_no_case_is_recorded(
+    account: Account,
+) -> None:
     queue = _settled_queue(account)
     come_between(
         account, "sqs.GetQueueAttributes", lambda: account.set_visibility(queue, 20), nth=2
@@ -133,7 +135,9 @@ def test_write_of_a_run_that_died_is_recorded_even_if_the_queue_left_heal_mode(
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-def test_claim_of_a_run_that_died_before_its_write_leaves_no_record(account: Account) -> None:
+def test_run_that_died_before_its_write_never_counts_as_a_fix_although_a_person_sets_that_value(
+    account: Account,
+) -> None:
     queue = _settled_queue(account)
     _die_at_call(account, queue, "killed_after", CLAIM)
     account.tag(queue, mendq="off")
@@ -148,7 +152,9 @@ def test_claim_of_a_run_that_died_before_its_write_leaves_no_record(account: Acc
     assert "person_value" not in account.attribute_item(queue)
 
 
-def test_release_by_another_run_keeps_the_snapshot_of_the_case(account: Account) -> None:
+def test_release_by_a_run_that_does_not_hold_the_claim_changes_nothing_in_the_case_store(
+    account: Account,
+) -> None:
     queue = _settled_queue(account)
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     (case,) = account.transitions()

@@ -91,7 +91,9 @@ def test_heal_reads_every_managed_queue_beyond_the_limit_for_unknown_names(
     assert account.pages("urgent") == []
 
 
-def test_flood_by_one_caller_leaves_other_callers_queue_names_their_share(account: Account) -> None:
+def test_flood_by_one_caller_hides_no_other_callers_queue_and_no_queue_named_by_settings(
+    account: Account,
+) -> None:
     """The settings name `gone`. The queue `tagged` was created after the last listing."""
     account.settings = make_settings(queues=("gone",))
     account.heal(make_flood(account, make_names(FLOOD_SIZE), "stranger"))
@@ -112,7 +114,7 @@ def test_flood_by_one_caller_leaves_other_callers_queue_names_their_share(accoun
     assert symptoms == {"visibility_timeout_too_short", "queue_missing"}
 
 
-def test_queue_is_read_for_its_own_caller_although_a_flooding_caller_names_it_too(
+def test_queue_that_only_a_flooding_caller_names_is_fixed_once_another_caller_names_it(
     account: Account,
 ) -> None:
     account.heal(make_flood(account, make_names(FLOOD_SIZE), "stranger"))
@@ -125,22 +127,31 @@ def test_queue_is_read_for_its_own_caller_although_a_flooding_caller_names_it_to
     assert account.visibility(queue) == 45
 
 
-def test_skipped_queue_names_are_counted_by_caller_and_reported_once_a_day(
-    account: Account,
-) -> None:
-    flood = make_flood(account, make_names(FLOOD_SIZE), "stranger", "other")
-    healed = account.heal(flood)
-    skipped_by_each = (FLOOD_SIZE - MAXIMUM_UNKNOWN_QUEUES) // 2
+SKIPPED_NAMES_OF_EACH_OF_TWO_CALLERS = (FLOOD_SIZE - MAXIMUM_UNKNOWN_QUEUES) // 2
+
+
+def make_flood_of_two_callers(account: Account) -> dict[str, str]:
+    return make_flood(account, make_names(FLOOD_SIZE), "stranger", "other")
+
+
+def test_skipped_queue_names_are_counted_by_caller(account: Account) -> None:
+    healed = account.heal(make_flood_of_two_callers(account))
     assert healed.skipped_name_count_by_caller == {
-        make_role_arn("stranger"): skipped_by_each,
-        make_role_arn("other"): skipped_by_each,
+        make_role_arn("stranger"): SKIPPED_NAMES_OF_EACH_OF_TWO_CALLERS,
+        make_role_arn("other"): SKIPPED_NAMES_OF_EACH_OF_TWO_CALLERS,
     }
-    for _ in range(3):
-        account.later(hours=2)
+
+
+def test_flood_that_lasts_is_reported_once_a_day_with_its_callers(account: Account) -> None:
+    flood = make_flood_of_two_callers(account)
+    for _ in range(4):
         account.heal(flood)
+        account.later(hours=6)
     ((subject, body),) = account.pages("urgent")
     assert subject == f"Mendq sees a flood of calls: {ACCOUNT} {REGION}"
-    assert f"{make_role_arn('other')}: {skipped_by_each} names" in body
+    assert f"{make_role_arn('other')}: {SKIPPED_NAMES_OF_EACH_OF_TWO_CALLERS} names" in body
+    account.heal(flood)
+    assert len(account.pages("urgent")) == 2
 
 
 @pytest.mark.parametrize("is_named_by_settings", [False, True])
@@ -182,7 +193,7 @@ def test_managed_queues_are_listed_every_five_minutes_during_a_flood(account: Ac
     for minute in range(12):
         account.heal(make_flood(account, make_names(FLOOD_SIZE, f"m{minute}"), "stranger"))
         account.later(minutes=1)
-    assert len(asked) == 3, f"at 0, 5 and 10 minutes: each is good for {QUEUE_LIST_LIFETIME}"
+    assert len(asked) == 3, f"at 0, 5 and 10 minutes: each list is used for {QUEUE_LIST_LIFETIME}"
 
 
 def test_mass_symptom_notification_names_one_queue_of_each_caller_first(account: Account) -> None:

@@ -20,7 +20,9 @@ from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
 from tests.scan.scanner import deny_operation
 
 
-def test_queues_beyond_the_remaining_time_are_not_begun_and_are_retried(account: Account) -> None:
+def test_batch_that_runs_out_of_time_leaves_the_other_queues_unchanged_and_retries_their_calls(
+    account: Account,
+) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([*[60.0] * 12, *[5.0] * 50])
     run = structs.replace(account.run(), remaining_seconds=lambda: next(clock))
@@ -46,7 +48,7 @@ def _deny_reading_queues(account: Account, ending: str = "") -> None:
 
 
 @pytest.mark.parametrize("ending", ["", f": arn:aws:sqs:{REGION}:{ACCOUNT}:orders.fifo"])
-def test_queue_whose_policy_denies_mendq_is_refused_without_a_retry(
+def test_failed_calls_of_a_queue_whose_policy_denies_mendq_are_refused_and_not_retried(
     account: Account, ending: str
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -68,9 +70,7 @@ def test_queue_whose_policy_denies_its_attributes_is_neither_changed_nor_recorde
     )
     result = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert list_refusal_codes(result) == ["queue_refuses_us"]
-    assert result.error_by_message_id == {}, (
-        "the calls do not come again: the policy is its owner's word"
-    )
+    assert result.error_by_message_id == {}, "the calls are not delivered again"
     let_in()
     assert account.attributes(queue) == before
     assert account.transitions() == []
@@ -112,7 +112,7 @@ def test_case_evidence_names_the_cloudformation_stack_and_resource(account: Acco
     assert (evidence["stack"], evidence["resource"]) == ("shop", "Orders")
 
 
-def test_failed_calls_after_a_fix_are_stored_at_most_every_five_minutes() -> None:
+def test_calls_failing_after_a_fix_are_stored_until_sufficient_then_every_five_minutes() -> None:
     applied = make_case(State.APPLIED)
     known = Evidence()
     notes = 0

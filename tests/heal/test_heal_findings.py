@@ -153,7 +153,9 @@ def test_finding_of_a_queue_changed_since_the_scan_is_not_stored_and_waits_for_t
     assert scan_and_heal(scanner) == ["applied"]
 
 
-def test_heal_gathers_the_facts_of_every_symptom_that_a_scan_detects(scanner: Scanner) -> None:
+def test_finding_of_every_symptom_that_a_scan_detects_is_handled_without_an_error(
+    scanner: Scanner,
+) -> None:
     queue = make_short_retention_dlq(scanner)
     names = [symptom.name for symptom in CATALOGUE if symptom.plan and symptom.detection]
     scanner.heal_requests = [

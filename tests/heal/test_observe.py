@@ -80,7 +80,7 @@ def _list_decisions_in_observe_mode() -> list[tuple[Case, Notification]]:
     return decisions
 
 
-def test_observe_mode_notifies_only_about_symptoms_that_people_alone_can_fix() -> None:
+def test_observe_mode_notifies_only_about_escalated_cases_that_people_alone_can_fix() -> None:
     announced = _list_decisions_in_observe_mode()
     assert {case.state for case, _ in announced} == {State.OBSERVED, State.REFUSED, State.ESCALATED}
     loud = [
@@ -99,7 +99,7 @@ def test_observe_mode_notifies_only_about_symptoms_that_people_alone_can_fix() -
     assert loud_fixes == REMEDY_OF_NO_USE
 
 
-def test_symptoms_that_only_notify_escalate_in_every_mode() -> None:
+def test_symptoms_without_a_fix_escalate_and_are_not_silent_in_observe_mode() -> None:
     for entry in CATALOGUE:
         if entry.plan is None or not entry.notifies_anyway:
             continue
@@ -109,7 +109,9 @@ def test_symptoms_that_only_notify_escalate_in_every_mode() -> None:
         assert not any(refusal.silent_in_observe for refusal in refusals), entry.name
 
 
-def test_queue_rewritten_six_times_a_day_notifies_nobody_in_observe_mode(account: Account) -> None:
+def test_queue_rewritten_six_times_a_day_notifies_people_in_propose_but_not_in_observe_mode(
+    account: Account,
+) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="30")
     assert fail_calls_before_each_rewrite(account, queue, 6, minutes=4) == [
         "before_last_change"
@@ -128,7 +130,7 @@ def _make_four_queues(account: Account, tag: str, **attributes: str) -> list[str
     return [account.queue(f"q{n}.fifo", tag=tag, **attributes) for n in range(4)]
 
 
-def test_mass_symptom_that_mendq_could_fix_notifies_nobody_in_observe_mode(
+def test_mass_symptom_that_mendq_could_fix_notifies_nobody_while_all_its_queues_are_observed(
     account: Account,
 ) -> None:
     queues = _make_four_queues(account, "observe", VisibilityTimeout="10")
@@ -141,7 +143,7 @@ def test_mass_symptom_that_mendq_could_fix_notifies_nobody_in_observe_mode(
     account.later(minutes=40)
     again = account.late_deletes(queues[0], "d", "e", "f")
     assert list_refusal_codes(account.heal(again)) == ["mass_symptom"]
-    assert len(account.pages("urgent")) == 1, "Mendq may ask of one of them by now"
+    assert len(account.pages("urgent")) == 1, "one of the queues is in propose mode by now"
 
 
 @pytest.mark.parametrize(

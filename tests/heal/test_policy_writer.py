@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -191,39 +191,51 @@ def test_policy_writer_refuses_a_plan_whose_pin_was_doubtful(account: Account, q
     )
 
 
-A_MONTH = timedelta(days=30)
-# Changed fields of the pin, delay of the writer, and text in the refusal's reason.
-DOUBTS: dict[str, tuple[dict[str, Any], timedelta, str]] = {
-    "other text than its digest's": (
-        {"digest": digest_of_policy("{}")},
-        timedelta(0),
-        "its digest",
+@dataclass(frozen=True, kw_only=True)
+class InvalidPin:
+    """Fields that make a pin invalid, and the text in the refusal's reason."""
+
+    fields: dict[str, str]
+    reason: str
+
+
+INVALID_PINS = {
+    "other text than its digest's": InvalidPin(
+        fields={"digest": digest_of_policy("{}")}, reason="its digest"
     ),
-    "of another queue": (
-        {"queue_arn": "arn:aws:sqs:us-east-1:123456789012:payments"},
-        timedelta(0),
-        "another queue of that name",
+    "of another queue": InvalidPin(
+        fields={"queue_arn": "arn:aws:sqs:us-east-1:123456789012:payments"},
+        reason="another queue of that name",
     ),
-    "of a queue made at another time": (
-        {"queue_created_at": "2026-01-01T00:00:00Z"},
-        timedelta(0),
-        "another queue of that name",
+    "of a queue made at another time": InvalidPin(
+        fields={"queue_created_at": "2026-01-01T00:00:00Z"}, reason="another queue of that name"
     ),
-    "expired": ({}, A_MONTH, "it expired at"),
-    "pinned in the future": ({"pinned_at": "2999-01-01T00:00:00Z"}, timedelta(0), "in the future"),
+    "pinned in the future": InvalidPin(
+        fields={"pinned_at": "2999-01-01T00:00:00Z"}, reason="in the future"
+    ),
 }
 
 
-@pytest.mark.parametrize("doubt", DOUBTS)
+@pytest.mark.parametrize("name", INVALID_PINS)
 def test_policy_writer_refuses_an_invalid_pin_although_the_plan_accepted_it(
-    account: Account, queue: str, doubt: str
+    account: Account, queue: str, name: str
 ) -> None:
-    over, later, because = DOUBTS[doubt]
-    document = {**load_pin(account, queue).document(), **over}
+    invalid_pin = INVALID_PINS[name]
+    document = {**load_pin(account, queue).document(), **invalid_pin.fields}
     del document["expires_at"]
     put_pin_item(account, queue, json.dumps(document))
     seen = read_facts(account, queue, CheckedPin(load_pin(account, queue)))
-    assert because in get_refusal_reason(account, seen, now=account.now + later)
+    assert invalid_pin.reason in get_refusal_reason(account, seen)
+
+
+def test_policy_writer_refuses_a_pin_from_the_moment_it_expires(
+    account: Account, queue: str
+) -> None:
+    pin = load_pin(account, queue)
+    seen = read_facts(account, queue, CheckedPin(pin))
+    assert "it expired at" in get_refusal_reason(account, seen, now=pin.expires_at)
+    assert write_steps(account, seen, now=pin.expires_at - timedelta(seconds=1)) is None
+    assert policy_of(account, queue) == GRANTS
 
 
 @pytest.mark.parametrize(

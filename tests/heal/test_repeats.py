@@ -12,11 +12,16 @@ from mendq.cases.view import CaseStoreView
 from mendq.heal.repeats import would_repeat_last_case
 from mendq.model.case import Case
 from mendq.model.evidence import Sighting
+from mendq.model.limits import Timing
 from mendq.model.state import State
 from tests.heal.situations import NOW, make_case, make_situation
 
 A_DAY = timedelta(days=1)
+A_SECOND = timedelta(seconds=1)
+COOLDOWN = timedelta(minutes=Timing().cooldown_minutes)
+OBSERVED = make_case(State.OBSERVED)
 PROPOSED = make_case(State.PROPOSED)
+DECLINED = make_case(State.DECLINED)
 CLOSED = make_case(State.CLOSED)
 
 
@@ -30,28 +35,46 @@ def is_repeated_finding(last: Case | None, after: timedelta, opens: Case = PROPO
     return is_repeated_case(opens, last, after, fresh_sightings=(Sighting.from_scan(NOW),))
 
 
-def test_observed_case_is_a_repeat_within_the_cooldown_for_calls_and_a_day_for_findings() -> None:
-    observed = make_case(State.OBSERVED)
-    assert not is_repeated_case(observed, None, timedelta())
-    for minutes, calls, scan in ((29, True, True), (31, False, True), (24 * 60, False, False)):
-        after = timedelta(minutes=minutes)
-        assert is_repeated_case(observed, observed, after) is calls
-        assert is_repeated_finding(observed, after, observed) is scan
+def test_first_case_of_a_queue_is_no_repeat() -> None:
+    assert not is_repeated_case(OBSERVED, None, timedelta())
+
+
+def test_observed_case_after_failed_calls_is_a_repeat_until_the_cooldown_ends() -> None:
+    assert is_repeated_case(OBSERVED, OBSERVED, COOLDOWN - A_SECOND)
+    assert not is_repeated_case(OBSERVED, OBSERVED, COOLDOWN)
+
+
+def test_observed_case_after_a_finding_is_a_repeat_for_a_day() -> None:
+    assert is_repeated_finding(OBSERVED, A_DAY - A_SECOND, OBSERVED)
+    assert not is_repeated_finding(OBSERVED, A_DAY, OBSERVED)
 
 
 @pytest.mark.parametrize(
-    ("ended", "quiet"),
+    ("ended", "silence"),
     [
-        (make_case(State.DECLINED), timedelta(days=7)),
-        (make_case(State.EXPIRED), A_DAY),
-        (replace(CLOSED, came_from=State.ESCALATED), A_DAY),
-        (replace(CLOSED, came_from=State.WATCHING), timedelta()),
-        (make_case(State.ROLLED_BACK), timedelta()),
-        (replace(make_case(State.DECLINED), steps=()), timedelta()),
+        pytest.param(DECLINED, timedelta(days=7), id="a week after a person declined it"),
+        pytest.param(make_case(State.EXPIRED), A_DAY, id="a day after it expired"),
+        pytest.param(
+            replace(CLOSED, came_from=State.ESCALATED),
+            A_DAY,
+            id="a day after a person closed an escalated case",
+        ),
     ],
 )
-def test_finding_that_a_person_declined_or_closed_is_a_repeat_for_a_while(
-    ended: Case, quiet: timedelta
+def test_same_plan_after_a_finding_is_a_repeat_until_the_silence_after_the_last_case_ends(
+    ended: Case, silence: timedelta
 ) -> None:
-    assert is_repeated_finding(ended, quiet * 0.99) is bool(quiet)
-    assert not is_repeated_finding(ended, quiet)
+    assert is_repeated_finding(ended, silence - A_SECOND)
+    assert not is_repeated_finding(ended, silence)
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        pytest.param(replace(CLOSED, came_from=State.WATCHING), id="a fix that helped"),
+        pytest.param(make_case(State.ROLLED_BACK), id="a fix that was rolled back"),
+        pytest.param(replace(DECLINED, steps=()), id="a declined case with another plan"),
+    ],
+)
+def test_finding_is_no_repeat_of_a_finished_fix_or_of_another_plan(ended: Case) -> None:
+    assert not is_repeated_finding(ended, A_SECOND)

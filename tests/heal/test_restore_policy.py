@@ -47,14 +47,21 @@ def _make_approved_restore(account: Account) -> str:
     return queue
 
 
-def test_approved_restore_writes_the_pinned_policy_byte_for_byte(
-    account: Account, analyzer: Analyzer
-) -> None:
+@pytest.mark.usefixtures("analyzer")
+def test_approved_restore_writes_the_pinned_policy_byte_for_byte(account: Account) -> None:
     queue = _make_approved_restore(account)
     outcome = restore_policy(account)
     assert outcome.case is not None
     assert (outcome.case.state, outcome.case.actor) == (State.APPLIED, "restore_policy")
     assert policy_of(account, queue) == GRANTS
+
+
+def test_restored_policy_is_checked_for_public_access_before_and_after_its_write(
+    account: Account, analyzer: Analyzer
+) -> None:
+    _make_approved_restore(account)
+    outcome = restore_policy(account)
+    assert outcome.case is not None
     asked = {"policyDocument": GRANTS, "resourceType": "AWS::SQS::Queue"}
     assert analyzer.asked == [("CheckNoPublicAccess", asked)] * 2
     assert outcome.case.reason.endswith("finds what stands there not public")
@@ -116,29 +123,48 @@ def test_restore_writes_nothing_if_the_public_access_check_does_not_pass(
     assert "does not pass CheckNoPublicAccess: as it is" in load_newest_case(account).reason
 
 
+def _is_anything_claimed(account: Account) -> bool:
+    return any("claim_owner" in item for item in account.case_store_items().values())
+
+
 @pytest.mark.parametrize(
-    ("status", "named", "ends"),
+    ("status", "error_code"),
     [
-        (503, "Some", State.APPROVED),
-        (429, "Some", State.APPROVED),
-        (403, "AccessDeniedException", State.APPROVED),
-        (400, "ValidationException", State.EXPIRED),
+        (503, "ServiceUnavailableException"),
+        (429, "ThrottlingException"),
+        (403, "AccessDeniedException"),
     ],
 )
-def test_restore_without_a_public_access_check_writes_nothing_and_waits_on_temporary_errors(
-    account: Account, analyzer: Analyzer, status: int, named: str, ends: State
+def test_restore_writes_nothing_until_access_analyzer_answers_again(
+    account: Account, analyzer: Analyzer, status: int, error_code: str
 ) -> None:
     queue = _make_approved_restore(account)
     analyzer.fails_with = status
-    analyzer.fails_as = named
+    analyzer.fails_as = error_code
     restore_policy(account)
     assert policy_of(account, queue) == EMPTIED
-    assert load_newest_case(account).state is ends
-    assert not any("claim_owner" in item for item in account.case_store_items().values())
+    assert load_newest_case(account).state is State.APPROVED
+    assert not _is_anything_claimed(account)
     account.later(minutes=30)
     analyzer.fails_with = None
     restore_policy(account)
-    assert (policy_of(account, queue) == GRANTS) is (ends is State.APPROVED)
+    assert policy_of(account, queue) == GRANTS
+
+
+def test_restore_of_a_policy_that_access_analyzer_rejects_expires_and_is_never_written(
+    account: Account, analyzer: Analyzer
+) -> None:
+    queue = _make_approved_restore(account)
+    analyzer.fails_with = 400
+    analyzer.fails_as = "ValidationException"
+    restore_policy(account)
+    assert policy_of(account, queue) == EMPTIED
+    assert load_newest_case(account).state is State.EXPIRED
+    assert not _is_anything_claimed(account)
+    account.later(minutes=30)
+    analyzer.fails_with = None
+    restore_policy(account)
+    assert policy_of(account, queue) == EMPTIED
 
 
 @pytest.mark.usefixtures("analyzer")
@@ -183,7 +209,7 @@ def test_restore_never_undoes_a_persons_revocation(account: Account) -> None:
 
 @pytest.mark.usefixtures("analyzer")
 @pytest.mark.parametrize("minutes", [30, 600])
-def test_restore_that_grants_access_needs_approval_even_in_heal_mode(
+def test_restore_that_grants_access_is_written_only_after_approval_even_in_heal_mode(
     account: Account, minutes: int
 ) -> None:
     """T3: CloudTrail may never report a revocation, so a person has to decide."""

@@ -66,7 +66,7 @@ def test_rollback_dry_run_reports_the_undo_and_changes_nothing(
     assert outcomes_by_attribute(roll_back(account, case_id)) == outcomes_by_attribute(dry)
 
 
-def test_rollback_restores_the_value_from_before_the_fix_and_records_the_operator(
+def test_rollback_restores_the_value_from_before_the_fix_and_no_other_attribute(
     account: Account, fixed_queue: str
 ) -> None:
     before = account.attributes(fixed_queue)
@@ -77,9 +77,22 @@ def test_rollback_restores_the_value_from_before_the_fix_and_records_the_operato
     now = account.attributes(fixed_queue)
     assert now.pop("LastModifiedTimestamp") != before.pop("LastModifiedTimestamp")
     assert now == {**before, "VisibilityTimeout": "30"}
+
+
+def test_rollback_records_the_operator_and_the_undone_step_in_the_case(
+    account: Account, fixed_queue: str
+) -> None:
+    roll_back(account, load_newest_case(account).case_id)
     undone = load_newest_case(account)
+    assert undone.queue_arn == fixed_queue
     assert (undone.n, undone.came_from, undone.actor) == (2, "applied", ALICE)
     assert undone.steps == ({"attribute": "VisibilityTimeout", "before": "45", "after": "30"},)
+
+
+def test_rollback_closes_the_case_and_leaves_the_attribute_alone_for_a_week(
+    account: Account, fixed_queue: str
+) -> None:
+    roll_back(account, load_newest_case(account).case_id)
     item = account.attribute_item(fixed_queue)
     assert item["writes"] == {"S": "[]"}
     assert item["overridden_until"] == {"N": str(int(account.now.timestamp()) + WEEK_SECONDS)}
@@ -211,7 +224,7 @@ def test_value_that_a_person_sets_after_a_rollback_died_is_kept(
     assert account.visibility(fixed_queue) == 45
 
 
-def test_heal_leaves_a_rolled_back_queue_alone_for_a_week_and_reports_once(
+def test_failed_calls_after_a_rollback_are_reported_once_in_a_week_and_then_only_proposed(
     account: Account, fixed_queue: str
 ) -> None:
     roll_back(account, load_newest_case(account).case_id)

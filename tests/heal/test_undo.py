@@ -74,14 +74,25 @@ def make_visibility(seconds: str) -> dict[str, str]:
     return {"VisibilityTimeout": seconds}
 
 
-def test_undo_restores_the_value_from_before_mendqs_first_write() -> None:
-    first = SetVisibilityTimeout(30, 45)
-    again = SetVisibilityTimeout(45, 68)
-    history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
-    undone = find_undos(history, make_visibility("68"))
+FIRST_FIX = SetVisibilityTimeout(30, 45)
+SECOND_FIX = SetVisibilityTimeout(45, 68)
+TWO_FIXES = [
+    case(FIRST_FIX),
+    case(FIRST_FIX, n=2, state=State.INEFFECTIVE),
+    case(SECOND_FIX, n=3),
+]
+
+
+def test_undo_of_two_fixes_restores_the_value_from_before_the_first() -> None:
+    undone = find_undos(TWO_FIXES, make_visibility("68"))
     assert get_only_undo(undone) == (UndoOutcome.UNDONE, "30", "68", "68")
     assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 30),)
-    assert get_only_undo(find_undos(history, make_visibility("45")))[0] is UndoOutcome.VALUE_KEPT
+
+
+def test_undo_of_two_fixes_keeps_the_value_that_a_person_set_back_to_the_first() -> None:
+    undone = find_undos(TWO_FIXES, make_visibility("45"))
+    assert get_only_undo(undone)[0] is UndoOutcome.VALUE_KEPT
+    assert list_undo_steps(undone) == ()
 
 
 def test_undo_restores_no_value_older_than_a_persons_choice() -> None:
@@ -94,15 +105,17 @@ def test_undo_restores_no_value_older_than_a_persons_choice() -> None:
     )
 
 
-def test_undo_keeps_the_value_after_an_overridden_transition() -> None:
-    fix = case(SetVisibilityTimeout(30, 45))
-    history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
+OVERRIDDEN = case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)
+
+
+def test_undo_keeps_the_value_if_the_case_was_overridden_after_its_fix() -> None:
+    history = [case(SetVisibilityTimeout(30, 45)), OVERRIDDEN]
     assert get_only_undo(find_undos(history, make_visibility("45")))[0] is UndoOutcome.VALUE_KEPT
-    again = case(SetVisibilityTimeout(30, 45), n=3)
-    assert (
-        get_only_undo(find_undos([history[1], again], make_visibility("45")))[0]
-        is UndoOutcome.UNDONE
-    )
+
+
+def test_undo_restores_the_value_if_the_fix_came_after_the_case_was_overridden() -> None:
+    history = [OVERRIDDEN, case(SetVisibilityTimeout(30, 45), n=3)]
+    assert get_only_undo(find_undos(history, make_visibility("45")))[0] is UndoOutcome.UNDONE
 
 
 @pytest.mark.parametrize(
@@ -131,7 +144,7 @@ def test_undo_keeps_the_value_of_a_queue_recreated_since() -> None:
     ]
 
 
-def test_undo_restores_the_default_of_an_attribute_that_was_not_set() -> None:
+def test_undo_sets_an_attribute_that_was_not_set_to_the_default_of_sqs() -> None:
     history = [case(SetKmsDataKeyReusePeriod(300, 3600))]
     reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
     undone = find_undos(history, reuse, {1: {"VisibilityTimeout": "30"}})

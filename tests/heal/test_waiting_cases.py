@@ -74,7 +74,9 @@ def test_approved_case_is_written_if_the_plan_has_not_changed(
     assert (account.visibility(queue), load_newest_case(account).state) == (45, State.APPLIED)
 
 
-def test_next_step_of_an_ineffective_case_is_written(account: Account, plan_stub: PlanStub) -> None:
+def test_next_step_of_an_ineffective_case_is_written_if_the_queue_is_still_in_heal_mode(
+    account: Account, plan_stub: PlanStub
+) -> None:
     queue = make_ineffective_case(account)
     plan_stub.set_steps(RAISE_AGAIN)
     assert continue_newest_case(account).refusal is None
@@ -227,7 +229,7 @@ def test_waiting_case_ends_if_its_symptom_has_no_plan_by_now(
 
 
 @pytest.mark.parametrize("make_waiting_case", [make_approved_case, make_ineffective_case])
-def test_waiting_case_keeps_waiting_if_its_plan_is_to_retry(
+def test_waiting_case_keeps_waiting_unwritten_if_its_plan_is_to_retry(
     account: Account, plan_stub: PlanStub, make_waiting_case: Callable[[Account], str]
 ) -> None:
     queue = make_waiting_case(account)
