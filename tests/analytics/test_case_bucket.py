@@ -71,20 +71,36 @@ def test_queue_listing_with_a_malformed_time_or_queue_list_is_ignored(
     )
 
 
-def test_queue_listing_is_complete_only_if_its_flag_is_true() -> None:
-    odd = read_queue_listing(
-        json.dumps({**make_scan_document(NOON), "managed_whole": "yes"}).encode()
-    )
-    assert odd is not None
-    assert not odd.is_complete
+@pytest.mark.parametrize(
+    ("flag", "is_complete"), [(True, True), (False, False), ("yes", False), (1, False)]
+)
+def test_queue_listing_is_complete_only_if_its_flag_is_true(
+    flag: object, *, is_complete: bool
+) -> None:
+    document = {**make_scan_document(NOON), "managed_whole": flag}
+    listing = read_queue_listing(json.dumps(document).encode())
+    assert listing is not None
+    assert listing.is_complete is is_complete
+
+
+@pytest.mark.parametrize(
+    ("case_root", "findings_root"),
+    [
+        ("s3://bucket/some/cases/", "s3://bucket/some/findings"),
+        ("cases", "findings"),
+        ("s3://bucket", None),
+        ("s3://bucket/", None),
+    ],
+)
+def test_findings_are_read_from_the_folder_beside_the_cases_if_the_root_has_a_parent(
+    case_root: str, findings_root: str | None
+) -> None:
+    assert derive_findings_root(case_root) == findings_root
 
 
 def test_queue_listings_are_read_from_one_day_before_to_eight_days_after_the_night(
     tmp_path: Path,
 ) -> None:
-    assert derive_findings_root("s3://bucket/some/cases/") == "s3://bucket/some/findings"
-    assert derive_findings_root("s3://bucket") is derive_findings_root("s3://bucket/") is None
-    assert derive_findings_root("cases") == "findings"
     for day in ("11-08", "11-09", "11-18", "11-19"):
         write_scan(tmp_path, make_time(f"{day} 12:00"), day)
     noon = Days(NOON.date(), NOON.date())
@@ -139,7 +155,7 @@ class BrokenFolder(FolderStorage):
         return super().list_entries(folder)
 
 
-def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
+def test_load_case_files_reads_an_account_up_to_a_day_that_cannot_be_listed_and_reports_it(
     account: NightlyFolders,
 ) -> None:
     account.record_transitions(
@@ -212,17 +228,24 @@ def test_case_closed_because_its_queue_is_gone_or_unmanaged_is_not_counted_as_he
     assert CaseTimeline((*before, left)).outcome == word
 
 
-def test_transitions_in_any_file_order_give_one_timeline_with_the_seconds_to_the_first_fix() -> (
-    None
-):
-    cases = make_transitions("applied verified watching")
-    (found,) = group_transitions_by_case([cases[2], cases[0], cases[1]])
-    assert found.transitions == tuple(cases)
-    assert (found.outcome, found.seconds_to_heal, found.ended_at) == ("healed", 3720, None)
+def test_transitions_in_any_file_order_give_one_timeline_in_order() -> None:
+    transitions = make_transitions("applied verified watching")
+    (timeline,) = group_transitions_by_case([transitions[2], transitions[0], transitions[1]])
+    assert timeline.transitions == tuple(transitions)
+
+
+def test_seconds_to_heal_run_from_the_first_failed_call_to_the_first_verified_fix() -> None:
+    applied, verified, watching = make_transitions("applied verified watching")
+    first_failed_call = make_time("11-10 09:00")
+    seconds = (verified.at - first_failed_call).total_seconds()
+    assert CaseTimeline((applied, verified, watching)).seconds_to_heal == seconds
+
+
+def test_case_that_was_never_fixed_or_fixed_before_it_failed_has_no_seconds_to_heal() -> None:
+    applied, verified = make_transitions("applied verified")
+    verified_early = replace(verified, at=verified.at - timedelta(days=1))
     assert CaseTimeline(tuple(make_transitions("observed"))).seconds_to_heal is None
-    early = replace(cases[1], at=cases[1].at - timedelta(days=1))
-    contradicting = CaseTimeline((cases[0], early))
-    assert contradicting.seconds_to_heal is None, "nothing is fixed before it fails"
+    assert CaseTimeline((applied, verified_early)).seconds_to_heal is None
 
 
 @pytest.mark.parametrize(("states", "ended_by"), OUTCOMES["ended_by"].items())
@@ -240,14 +263,18 @@ def test_case_without_its_first_transition_opens_at_its_first_failed_call() -> N
     assert older.opened_at == make_time("11-08 08:00")
 
 
-def test_notifications_of_a_week_start_and_end_at_midnight_utc_and_need_notified_true() -> None:
+def test_notifications_of_a_week_are_those_from_its_first_to_its_last_midnight_utc() -> None:
     moments = ("11-08 23:59:59", "11-09 00:00", "11-15 23:59:59", "11-16 00:00")
     edges = make_timeline(*(("escalated", moment) for moment in moments), notified=(1, 2, 3, 4))
     assert [notification.n for notification in edges.list_notifications(DAYS)] == [2, 3]
-    odds: tuple[Any, ...] = (1, "true", None)
-    for odd in odds:
-        case = replace(edges.transitions[1], notified=odd)
-        assert CaseTimeline((case,)).list_notifications(DAYS) == []
+
+
+@pytest.mark.parametrize("notified", [1, "true", None, False])
+def test_transition_counts_as_notified_only_if_its_flag_is_true(notified: Any) -> None:
+    transition = make_timeline(("escalated", "11-10 09:00"), notified=(1,)).newest_transition
+    unsure = replace(transition, notified=notified)
+    assert CaseTimeline((transition,)).list_notifications(DAYS) == [transition]
+    assert CaseTimeline((unsure,)).list_notifications(DAYS) == []
 
 
 @pytest.mark.parametrize(("failed_calls", "expected"), [(3, False), (False, False), (0, True)])
@@ -259,13 +286,21 @@ def test_case_with_zero_failed_calls_counts_as_opened_by_a_scan(
     assert CaseTimeline((replace(case, evidence=evidence),)).is_opened_without_calls is expected
 
 
-def test_shorten_limits_the_length_and_escapes_lone_surrogates() -> None:
+def test_shorten_keeps_a_short_text_and_cuts_a_longer_one_at_the_limit() -> None:
     greek = "\N{GREEK SMALL LETTER ALPHA}" * 10
     for whole in ("ten letter", "", greek):
         assert shorten(whole, 10) == whole
     assert shorten("eleven lett", 10) == "eleven ..."
-    assert [shorten(value, 10) for value in (None, 7, ["a"])] == [""] * 3
-    assert (shorten("\ud800", 10), shorten("\ud800\ud800", 10)) == ("\\ud800", "\\ud800\\...")
+
+
+@pytest.mark.parametrize("value", [None, 7, ["a"]])
+def test_shorten_gives_an_empty_text_for_a_value_that_is_no_text(value: object) -> None:
+    assert shorten(value, 10) == ""
+
+
+def test_shorten_escapes_lone_surrogates_and_counts_the_escaped_characters() -> None:
+    assert shorten("\ud800", 10) == "\\ud800"
+    assert shorten("\ud800\ud800", 10) == "\\ud800\\..."
 
 
 # Malformed transitions.
@@ -303,10 +338,12 @@ def test_transition_with_a_malformed_time_or_reason_is_ignored(odd: dict[str, An
     assert read_transition(json.dumps(make_closed_transition(**odd)).encode()) is None
 
 
-def test_malformed_steps_of_a_transition_are_skipped() -> None:
+def test_malformed_steps_of_a_transition_are_skipped_and_its_other_steps_read() -> None:
+    transition = make_timeline(("applied", "11-10 09:00")).newest_transition
     odd: Any = (None, "VisibilityTimeout", {"attribute": "A", "before": 1, "after": "2"}, {})
-    case = replace(make_timeline(("applied", "11-10 09:00")).newest_transition, steps=odd)
-    assert read_steps(case) == []
+    steps = read_steps(transition)
+    assert steps
+    assert read_steps(replace(transition, steps=(*odd, *transition.steps))) == steps
 
 
 def _process_transitions(*documents: object) -> None:
@@ -340,7 +377,7 @@ def _process_transitions(*documents: object) -> None:
 @given(st.sampled_from(sorted(make_closed_transition())), JSON, st.sampled_from(State))
 @example("reason", ["symptom_gone"], State.CLOSED)
 @example("at", "2026-11-10T09:00:00", State.CLOSED)
-def test_any_value_in_any_transition_field_never_stops_the_nightly_or_weekly_job(
+def test_no_value_in_a_transition_field_stops_the_nightly_or_weekly_job(
     field: str, odd: object, state: State
 ) -> None:
     opening = make_transition(1, "escalated", "11-10 08:30", notified=True, **SEEN)
@@ -350,7 +387,7 @@ def test_any_value_in_any_transition_field_never_stops_the_nightly_or_weekly_job
 
 
 @given(st.dictionaries(st.sampled_from(sorted(make_closed_transition())), JSON) | JSON)
-def test_any_json_value_as_a_transition_never_stops_the_nightly_or_weekly_job(
+def test_no_json_document_in_place_of_a_transition_stops_the_nightly_or_weekly_job(
     document: object,
 ) -> None:
     _process_transitions(document)

@@ -60,7 +60,7 @@ def test_failed_calls_up_to_900_seconds_apart_are_one_burst_and_later_calls_star
     assert bursts == [(0, 2), (1801_000_000, 2), (3601_000_001, 1)]
 
 
-def test_failed_calls_of_another_account_region_queue_or_symptom_are_another_burst(
+def test_failed_calls_of_another_account_region_queue_or_symptom_are_a_burst_with_another_id(
     spark: SparkSession,
 ) -> None:
     others = [
@@ -78,9 +78,17 @@ def test_failed_calls_of_another_account_region_queue_or_symptom_are_another_bur
     )
     assert sorted(row["failed_calls"] for row in rows) == [1, 1, 1, 1, 3]
     assert len({row["incident_id"] for row in rows}) == 5
-    again, earlier = (group_calls(spark, make_call(seconds)) for seconds in (0, -0.001))
-    assert again[0]["incident_id"] in {row["incident_id"] for row in rows}
-    assert earlier[0]["incident_id"] not in {row["incident_id"] for row in rows}
+
+
+def test_burst_keeps_its_id_when_later_calls_join_it_and_gets_another_if_it_begins_earlier(
+    spark: SparkSession,
+) -> None:
+    """A night that is read again must not count its incidents twice."""
+    [alone] = group_calls(spark, make_call(0))
+    [joined] = group_calls(spark, make_call(0), make_call(5))
+    [earlier] = group_calls(spark, make_call(-0.001), make_call(0))
+    assert joined["incident_id"] == alone["incident_id"]
+    assert earlier["incident_id"] != alone["incident_id"]
 
 
 def test_burst_lists_its_error_codes_and_ten_principals_in_alphabetical_order(
@@ -157,21 +165,22 @@ def test_failed_call_delivered_in_two_trail_files_is_counted_once(spark: SparkSe
     ]  # fmt: skip
 
 
-def test_incident_is_an_operators_own_look_only_if_all_its_calls_are(spark: SparkSession) -> None:
+def test_burst_is_an_operators_own_look_only_if_all_its_calls_are(spark: SparkSession) -> None:
     calls = [make_call(n, queue_arn=name, is_own_look=own) for name, flags in {
         "own": (True, True), "mixed": (True, False),
     }.items() for n, own in enumerate(flags)]  # fmt: skip
     rows = {row["queue_arn"]: row["is_own_look"] for row in group_calls(spark, *calls)}
     assert rows == {"own": True, "mixed": False}
-    seen = CaseIndex.build([make_case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
-    became = [
-        seen.make_incident_of_burst(make_burst_row("10 09:00", "10 09:05", is_own_look=own))
-        for own in (True, False)
-    ]
-    assert [(row["why"], row["case_id"]) for row in became] == [
-        ("own_look", "c"),
-        (None, "c"),
-    ]
+
+
+@pytest.mark.parametrize(("is_own_look", "why"), [(True, "own_look"), (False, None)])
+def test_operators_own_look_that_has_a_case_is_still_marked_as_an_own_look(
+    *, is_own_look: bool, why: str | None
+) -> None:
+    index = CaseIndex.build([make_case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
+    burst = make_burst_row("10 09:00", "10 09:05", is_own_look=is_own_look)
+    incident = index.make_incident_of_burst(burst)
+    assert (incident["why"], incident["case_id"]) == (why, "c")
 
 
 def test_failed_calls_exclude_mendqs_own_and_other_accounts_and_keep_calls_that_heal_ignores(
@@ -217,11 +226,8 @@ def make_case(
     return CaseTimeline.from_transitions(map(Transition.from_document, transitions))
 
 
-@pytest.mark.parametrize("home", [HOME, None])
-def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
-    home: AccountAndRegion | None,
-) -> None:
-    """Without `home`, the ARNs in the listings tell which account was scanned."""
+def join_scene(home: AccountAndRegion | None) -> dict[str, dict[str, Any]]:
+    """Return the incidents of joined.yaml by name, joined with its cases and scans."""
     scans = [
         ScanListing(
             to_micros(scan["at"]),
@@ -233,18 +239,33 @@ def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
     known = CaseIndex.build(
         [make_case(**case_fields) for case_fields in SCENE["cases"]], scans[::-1], home
     )
-    became = {
+    return {
         incident_fields["name"]: known.make_incident_of_burst(make_burst_row(**incident_fields))
         for incident_fields in SCENE["incidents"]
     }
-    assert {name: (row["case_id"], row["why"]) for name, row in became.items()} == {
+
+
+@pytest.mark.parametrize("home", [HOME, None])
+def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
+    home: AccountAndRegion | None,
+) -> None:
+    """Without `home`, the ARNs in the listings tell which account was scanned."""
+    incidents = join_scene(home)
+    assert {name: (row["case_id"], row["why"]) for name, row in incidents.items()} == {
         incident_fields["name"]: (incident_fields.get("case"), incident_fields.get("told"))
         for incident_fields in SCENE["incidents"]
     }
-    both, touched, beside = (became[name] for name in ("both", "only touched", "beside"))
-    assert (both["outcome"], beside["outcome"]) == ("healed", "not_seen")
-    assert (both["notified"], touched["notified"]) == (True, False)
-    assert touched["seconds_to_heal"] == 600
+
+
+def test_incident_takes_outcome_notification_and_seconds_to_heal_from_the_cases_it_touches() -> (
+    None
+):
+    incidents = join_scene(HOME)
+    assert incidents["both"]["outcome"] == "healed"
+    assert incidents["both"]["notified"] is True
+    assert incidents["only touched"]["notified"] is False
+    assert incidents["only touched"]["seconds_to_heal"] == 10 * 60
+    assert incidents["beside"]["outcome"] == "not_seen"
 
 
 def test_empty_scan_listings_mean_not_managed_only_if_the_scanned_account_is_known() -> None:
@@ -266,49 +287,76 @@ SCANNED = {
 }
 
 
-def test_case_opened_by_a_scan_is_an_incident_unless_failed_calls_join_it() -> None:
-    def make_scan_timeline(name: str, **fields: Any) -> CaseTimeline:
-        return make_timeline(
-            ("applied", "11-10 09:00"),
-            ("verified", "11-10 09:10"),
-            **{"case_id": name, "notified": (1,), "urgent": True, **SCANNED, **fields},
-        )
+SCANNED_AT = to_micros("10 09:00")
+ORDERS_ARN = make_queue_arn("orders")
 
-    about = make_queue_arn("orders"), VISIBILITY
-    at_nine = to_micros("10 09:00")
-    bursts = [
-        Burst(*about, at_nine + 1, at_nine + 9),
-        Burst(make_queue_arn("q"), VISIBILITY, 0, 2 * at_nine),
-    ]
-    bursts += [Burst(make_queue_arn("orders"), "other", at_nine, at_nine)]
-    alone = make_scan_timeline("alone")
-    of_calls = make_scan_timeline(
-        "calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3}
+
+def make_scan_timeline(name: str, **fields: Any) -> CaseTimeline:
+    """Make a case that a scan opened at SCANNED_AT and that was fixed ten minutes later."""
+    return make_timeline(
+        ("applied", "11-10 09:00"),
+        ("verified", "11-10 09:10"),
+        **{"case_id": name, "notified": (1,), "urgent": True, **SCANNED, **fields},
     )
-    older = make_scan_timeline("older", first_n=2)
-    (row,) = list_scan_incidents([alone, of_calls, older], bursts)
-    assert row["first_failure"] == row["last_failure"] == at_nine
-    assert (row["account"], row["region"], row["queue_arn"], row["symptom"]) == (
-        ACCOUNT,
-        REGION,
-        *about,
-    )
-    assert (
-        row["found_by"],
-        row["failed_calls"],
-        row["error_codes"],
-        row["principals"],
-        row["why"],
-    ) == ("scan", 0, [], [], None)
-    assert (row["outcome"], row["case_id"], row["seconds_to_heal"]) == ("escalated", "alone", 600)
-    assert (row["notified"], row["urgent"]) == (True, True)
-    assert set(row) == set(COLUMN_TYPES_BY_TABLE["incidents"])
-    (again,), (other,) = (
-        list_scan_incidents([timeline], ()) for timeline in (alone, make_scan_timeline("other"))
-    )
-    assert again["incident_id"] == row["incident_id"] != other["incident_id"]
-    for joining in (Burst(*about, at_nine - 5, at_nine), Burst(*about, at_nine, at_nine + 5)):
-        assert list_scan_incidents([alone], [joining]) == []
+
+
+def test_case_that_a_scan_opened_is_an_incident_without_failed_calls() -> None:
+    [incident] = list_scan_incidents([make_scan_timeline("alone")], [])
+    assert incident["found_by"] == "scan"
+    assert incident["account"] == ACCOUNT
+    assert incident["region"] == REGION
+    assert incident["queue_arn"] == ORDERS_ARN
+    assert incident["symptom"] == VISIBILITY
+    assert incident["first_failure"] == incident["last_failure"] == SCANNED_AT
+    assert incident["failed_calls"] == 0
+    assert incident["error_codes"] == incident["principals"] == []
+    assert incident["case_id"] == "alone"
+    assert incident["why"] is None
+    assert incident["outcome"] == "escalated"
+    assert incident["seconds_to_heal"] == 10 * 60
+    assert incident["notified"] is incident["urgent"] is True
+    assert set(incident) == set(COLUMN_TYPES_BY_TABLE["incidents"])
+
+
+def test_incident_of_a_scan_has_the_same_id_in_every_night_and_another_for_another_case() -> None:
+    [first] = list_scan_incidents([make_scan_timeline("one")], [])
+    [again] = list_scan_incidents([make_scan_timeline("one")], [])
+    [other] = list_scan_incidents([make_scan_timeline("other")], [])
+    assert again["incident_id"] == first["incident_id"] != other["incident_id"]
+
+
+def test_case_opened_by_failed_calls_or_without_its_first_transition_is_no_incident_of_a_scan() -> (
+    None
+):
+    by_calls = make_scan_timeline("calls", evidence={**SCANNED["evidence"], "failed_calls": 3})
+    without_opening = make_scan_timeline("older", first_n=2)
+    assert list_scan_incidents([by_calls, without_opening], []) == []
+
+
+@pytest.mark.parametrize(
+    ("first_failure", "last_failure"),
+    [(SCANNED_AT - 5, SCANNED_AT), (SCANNED_AT, SCANNED_AT + 5)],
+)
+def test_case_of_a_scan_is_no_incident_of_its_own_if_failed_calls_join_it(
+    first_failure: int, last_failure: int
+) -> None:
+    burst = Burst(ORDERS_ARN, VISIBILITY, first_failure, last_failure)
+    assert list_scan_incidents([make_scan_timeline("joined")], [burst]) == []
+
+
+@pytest.mark.parametrize(
+    "burst",
+    [
+        Burst(ORDERS_ARN, VISIBILITY, SCANNED_AT + 1, SCANNED_AT + 9),
+        Burst(ORDERS_ARN, "other", SCANNED_AT, SCANNED_AT),
+        Burst(make_queue_arn("q"), VISIBILITY, 0, 2 * SCANNED_AT),
+    ],
+    ids=["later", "of another symptom", "of another queue"],
+)
+def test_case_of_a_scan_stays_an_incident_beside_failed_calls_that_are_not_about_it(
+    burst: Burst,
+) -> None:
+    assert len(list_scan_incidents([make_scan_timeline("alone")], [burst])) == 1
 
 
 def test_failed_calls_over_a_week_after_a_scan_opened_a_case_are_another_incident() -> None:

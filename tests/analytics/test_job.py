@@ -55,34 +55,53 @@ def test_job_with_a_bad_argument_exits_2_and_prints_one_line_that_names_the_argu
     assert printed.err.count("\n") == 1
 
 
-def test_job_arguments_of_scheduled_jobs_are_parsed_into_days_roots_and_time_zone() -> None:
+def test_backfill_covers_its_first_to_its_last_day_and_by_default_all_accounts() -> None:
     parsed = parse_arguments(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
     assert parsed.account_and_region is None
-    alone = parse_arguments(["weekly", "--week", "2026-W46", "--out", "o"])
-    assert (alone.week, alone.cases, alone.out, alone.scheduled_at) == ("2026-W46", None, "o", None)
-    at = datetime(2026, 11, 16, 6, tzinfo=UTC)
-    roots = NightlyJobRoots("t", "c", "o", "123456789012", "us-east-1", "Asia/Tokyo")
-    parsed = parse_arguments(make_week_job(at, roots).arguments)
-    assert (str(alone.time_zone), str(parsed.time_zone)) == ("UTC", "Asia/Tokyo")
+
+
+def test_weekly_job_with_only_a_week_and_an_output_has_no_cases_and_uses_utc() -> None:
+    parsed = parse_arguments(["weekly", "--week", "2026-W46", "--out", "o"])
+    assert (parsed.week, parsed.out) == ("2026-W46", "o")
+    assert parsed.cases is parsed.scheduled_at is None
+    assert str(parsed.time_zone) == "UTC"
+
+
+SCHEDULED_AT = datetime(2026, 11, 16, 6, tzinfo=UTC)
+SCHEDULED_ROOTS = NightlyJobRoots("t", "c", "o", "123456789012", "us-east-1", "Asia/Tokyo")
+
+
+def test_job_understands_the_arguments_of_the_weekly_job_that_the_lambda_starts() -> None:
+    parsed = parse_arguments(make_week_job(SCHEDULED_AT, SCHEDULED_ROOTS).arguments)
     assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
-    assert parsed.scheduled_at == at
-    assert parse_arguments(
-        make_nightly_job(at, roots).arguments
-    ).account_and_region == AccountAndRegion("123456789012", "us-east-1")
+    assert parsed.scheduled_at == SCHEDULED_AT
+    assert str(parsed.time_zone) == "Asia/Tokyo"
 
 
-def test_nightly_job_whose_trail_root_is_no_trail_exits_2_and_writes_nothing(
+def test_job_understands_the_arguments_of_the_nightly_job_that_the_lambda_starts() -> None:
+    parsed = parse_arguments(make_nightly_job(SCHEDULED_AT, SCHEDULED_ROOTS).arguments)
+    assert [str(day) for day in parsed.days] == ["2026-11-14", "2026-11-15"]
+    assert parsed.account_and_region == AccountAndRegion("123456789012", "us-east-1")
+
+
+def test_nightly_job_whose_trail_root_lacks_the_folder_awslogs_exits_2_and_writes_nothing(
     spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     roots = [f"--{name}={tmp_path / name}" for name in ("trail", "cases", "out")]
     assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
     assert "--trail: there is no AWSLogs/" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-    for root in ("gs://bucket", "s3://", "s3:///key", ""):
-        roots[0] = f"--trail={root}"
-        assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
-        assert "neither a folder nor an s3:// URI" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("trail_root", ["gs://bucket", "s3://", "s3:///key", ""])
+def test_nightly_job_whose_trail_root_is_no_folder_or_s3_uri_exits_2_and_writes_nothing(
+    spark: object, tmp_path: Path, capsys: pytest.CaptureFixture[str], trail_root: str
+) -> None:
+    roots = [f"--trail={trail_root}", f"--cases={tmp_path / 'cases'}", f"--out={tmp_path / 'out'}"]
+    assert job.main(["nightly", "--date", "2026-11-10", *roots]) == 2
+    assert "neither a folder nor an s3:// URI" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 WEEKS = (
@@ -97,8 +116,11 @@ def test_week_that_does_not_exist_is_refused(week: str) -> None:
         parse_week_days(week)
 
 
-def test_iso_weeks_start_on_monday_and_cross_the_year() -> None:
+def test_iso_week_runs_from_monday_to_sunday() -> None:
     assert parse_week_days("2026-W46") == Days(date(2026, 11, 9), date(2026, 11, 15))
+
+
+def test_weeks_before_a_week_continue_into_the_year_before() -> None:
     assert list_weeks_before("2027-W02")[-4:] == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
 
 
@@ -117,8 +139,21 @@ def test_first_publish_day_of_a_trail_ignores_folders_that_are_no_dates(tmp_path
     for folder in ("2026/11/10", "2025/12/31"):
         (region / folder).mkdir(parents=True)
     assert find_first_publish_day(FolderStorage(str(tmp_path))) == date(2025, 12, 31)
-    (tmp_path / "AWSLogs/o-abc/123456789012/CloudTrail/eu-west-1/2024/01/01").mkdir(parents=True)
-    homes = ("123456789012 us-east-1", "123456789012 eu-west-1", "999999999999 us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("account", "region", "first_day"),
+    [
+        ("123456789012", "us-east-1", date(2025, 12, 31)),
+        ("123456789012", "eu-west-1", date(2024, 1, 1)),
+        ("999999999999", "us-east-1", None),
+    ],
+)
+def test_first_publish_day_is_that_of_the_asked_account_and_region_also_in_an_organization_trail(
+    tmp_path: Path, account: str, region: str, first_day: date | None
+) -> None:
+    logs = tmp_path / "AWSLogs"
+    (logs / "123456789012/CloudTrail/us-east-1/2025/12/31").mkdir(parents=True)
+    (logs / "o-abc/123456789012/CloudTrail/eu-west-1/2024/01/01").mkdir(parents=True)
     trail = FolderStorage(str(tmp_path))
-    found = [find_first_publish_day(trail, AccountAndRegion(*home.split())) for home in homes]
-    assert found == [date(2025, 12, 31), date(2024, 1, 1), None], "of its own account and region"
+    assert find_first_publish_day(trail, AccountAndRegion(account, region)) == first_day

@@ -204,9 +204,16 @@ def test_fallback_reader_writes_the_same_tables_byte_for_byte_as_the_native_read
     tables = [name for name in first if name.endswith(".parquet")]
     assert len(tables) == 6
     assert {name: written[name] for name in tables} == {name: first[name] for name in tables}
-    for name in tables:
-        schema = SCHEMAS[Path(name).stem]
-        written_schema = pq.read_schema(finished_night.out / name)
+
+
+def test_nightly_tables_have_the_columns_and_types_of_their_schemas(
+    finished_night: NightlyFolders,
+) -> None:
+    tables = sorted(finished_night.out.rglob("*.parquet"))
+    assert len(tables) == 6
+    for path in tables:
+        schema = SCHEMAS[path.stem]
+        written_schema = pq.read_schema(path)
         assert written_schema.names == schema.names
         assert list(map(_normalize_type, written_schema)) == [str(field.type) for field in schema]
 
@@ -216,42 +223,53 @@ def _normalize_type(field: pa.Field) -> str:
     return str(field.type).replace("element", "item").replace(" not null", "")
 
 
-def test_late_trail_file_joins_two_bursts_and_its_later_deletion_changes_no_table(
-    spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
+def test_late_trail_file_joins_two_bursts_into_one_incident_of_the_earlier_day(
+    spark: SparkSession, account: NightlyFolders
 ) -> None:
     account.publish("11-10", make_burst("11-10 23:50", calls=1))
     account.publish("11-11", make_burst("11-11 00:15", calls=1))
     assert run_job(spark, account, "11-09", "11-11") == 0
     assert [len(account.read_rows("incidents", day)) for day in ("11-10", "11-11")] == [1, 1]
     assert not (account.out / "nightly" / "dt=2026-11-09").exists(), "the trail had not begun"
-    late = account.publish("11-12", make_burst("11-11 00:02", calls=1))
+    account.publish("11-12", make_burst("11-11 00:02", calls=1))
     assert run_job(spark, account, "11-11") == 0
     assert [row["failed_calls"] for row in account.read_rows("incidents", "11-10")] == [3]
     assert account.read_rows("incidents", "11-11") == []
     assert len(account.read_rows("failed_calls", "11-11")) == 2
+
+
+def test_nightly_run_after_a_trail_file_was_deleted_changes_no_table_and_says_so(
+    spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account.publish("11-11", make_burst("11-11 00:15", calls=1))
+    deleted = account.publish("11-12", make_burst("11-11 00:02", calls=1))
+    assert run_job(spark, account, "11-11") == 0
     before = account.read_files()
-    (account.trail / late).unlink()
+    assert len(account.read_rows("failed_calls", "11-11")) == 2
+    (account.trail / deleted).unlink()
     assert run_job(spark, account, "11-11") == 0
     assert account.read_files() == before
     assert "2026-11-11: not changed, because 1 of its files were deleted" in capsys.readouterr().out
 
 
-def test_nightly_run_that_reads_nothing_after_the_trail_began_exits_4(
+def test_nightly_run_that_reads_nothing_after_the_trail_began_exits_4_and_records_it(
     spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
 ) -> None:
     account.publish("11-10", [])
     assert run_job(spark, account, "11-12") == 4
     assert "nothing was read" in capsys.readouterr().out
-    announced = "nightly/dt=2026-11-12/nightly.json"
-    assert set(account.read_files()) == {announced}
-    assert (
-        account.read_nightly_document("11-12")["files"]
-        == account.read_nightly_document("11-12")["records"]
-        == 0
-    )
+    assert set(account.read_files()) == {"nightly/dt=2026-11-12/nightly.json"}
+    document = account.read_nightly_document("11-12")
+    assert document["files"] == document["records"] == 0
+
+
+def test_nightly_run_for_a_day_before_the_trail_began_exits_0_and_writes_nothing(
+    spark: SparkSession, account: NightlyFolders, capsys: pytest.CaptureFixture[str]
+) -> None:
+    account.publish("11-10", [])
     assert run_job(spark, account, "11-08") == 0
     assert "the trail begins on 2026-11-10" in capsys.readouterr().out
-    assert set(account.read_files()) == {announced}
+    assert account.read_files() == {}
 
 
 @pytest.mark.parametrize(
@@ -287,29 +305,37 @@ def count_lost_files(
     return dict(make_nightly_run(spark, account).count_lost_files(days, frozenset(listed)))
 
 
+def test_day_is_rewritten_if_all_its_trail_files_exist_even_those_the_run_did_not_list(
+    spark: SparkSession, account: NightlyFolders
+) -> None:
+    listed = account.publish("11-10", [])
+    late = account.publish("12-09", [])
+    put_tables(account, DAY, quality=[listed], failed_calls=[listed, late])
+    assert count_lost_files(spark, account, listed) == {}
+
+
 def test_day_is_not_rewritten_if_trail_files_of_that_day_or_the_day_before_were_deleted(
     spark: SparkSession, account: NightlyFolders
 ) -> None:
     """A burst may continue into the next day, so the day before matters too."""
-    assert count_lost_files(spark, account) == {}, "a day without tables is written"
-    here = account.publish("11-10", [])
-    late = account.publish("12-09", [])
-    put_tables(account, DAY, [here], [here, late])
-    assert count_lost_files(spark, account, here) == {}, (
-        "a file that it did not list is there all the same"
-    )
-    put_tables(account, DAY, ["AWSLogs/a/gone.json.gz"], [])
-    next_one = Days(NEXT, NEXT)
-    assert count_lost_files(spark, account, here, days=next_one) == {}, (
-        "it has no tables of its own"
-    )
-    put_tables(account, NEXT, [here], [here])
-    put_tables(account, NEXT + timedelta(days=1), [here], [])
-    assert count_lost_files(spark, account, here, days=next_one) == {NEXT: 1}
-    week = Days(DAY, DAY + timedelta(days=3))
-    assert count_lost_files(spark, account, here, days=week) == {DAY: 1, NEXT: 1}
+    listed = account.publish("11-10", [])
+    put_tables(account, DAY, quality=["AWSLogs/a/gone.json.gz"], failed_calls=[])
+    put_tables(account, NEXT, quality=[listed], failed_calls=[listed])
+    put_tables(account, NEXT + timedelta(days=1), quality=[listed], failed_calls=[])
+    only_next_day = Days(NEXT, NEXT)
+    all_days = Days(DAY, DAY + timedelta(days=3))
+    assert count_lost_files(spark, account, listed, days=only_next_day) == {NEXT: 1}
+    assert count_lost_files(spark, account, listed, days=all_days) == {DAY: 1, NEXT: 1}
+
+
+def test_day_without_tables_or_with_an_unreadable_table_is_written(
+    spark: SparkSession, account: NightlyFolders
+) -> None:
+    assert count_lost_files(spark, account) == {}
+    put_tables(account, DAY, quality=["AWSLogs/a/gone.json.gz"], failed_calls=[])
+    assert count_lost_files(spark, account, days=Days(NEXT, NEXT)) == {}
     account.put("failed_calls", "11-10", b"junk")
-    assert count_lost_files(spark, account) == {}, "a table that is none keeps nothing"
+    assert count_lost_files(spark, account) == {}
 
 
 def test_unusable_parquet_file_of_a_day_is_reported_and_the_other_days_are_read(

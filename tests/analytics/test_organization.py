@@ -76,7 +76,7 @@ def shared_bucket(tmp_path: Path) -> SharedBucket:
 
 
 class ListingRecorder(FolderStorage):
-    """The shared_bucket bucket as a folder that records which folders are listed."""
+    """The shared bucket as a folder that records which folders are listed."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -92,9 +92,13 @@ def group_by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {member["account"]: member for member in told["members"]}
 
 
-def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_about_others(
-    shared_bucket: SharedBucket, spark: SparkSession
-) -> None:
+@pytest.fixture
+def organization_week(shared_bucket: SharedBucket, spark: SparkSession) -> dict[str, Any]:
+    """Return the summary of five accounts: two reported, one is late and two are silent.
+
+    One of the two that reported also sent three rows about other accounts, regions and queues. A
+    sixth account sent its last day two months ago.
+    """
     waits = make_account_incident(WHOLE, 2, outcome="escalated", urgent=True, failed_calls=7)
     shared_bucket.put_week(WHOLE, make_account_incident(WHOLE, outcome="healed"), waits)
     true = make_account_incident(LIAR, outcome="proposed")
@@ -109,33 +113,46 @@ def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_abou
     shared_bucket.put(LATE, MONDAY - timedelta(days=7), week="2026-W45")
     shared_bucket.put(SILENT, MONDAY - timedelta(days=20), week="2026-W43")
     shared_bucket.put("6" * 12, MONDAY - timedelta(days=60), week="2026-W37")
-    told = shared_bucket.summarize(spark, LISTED, WHOLE)
-    found = group_by_account(told)
-    states = {account: member["state"] for account, member in found.items()}
-    assert states == {
+    return shared_bucket.summarize(spark, LISTED, WHOLE)
+
+
+def test_organization_summary_names_accounts_that_reported_are_late_or_are_silent(
+    organization_week: dict[str, Any],
+) -> None:
+    members = group_by_account(organization_week)
+    assert {account: member["state"] for account, member in members.items()} == {
         WHOLE: "reported",
         LIAR: "reported",
         LATE: "late",
         SILENT: "silent",
         LISTED: "silent",
     }
-    assert found[LATE]["last_day"] == str(DAYS[4])
-    assert [member["rows_left_out"] for member in (found[LIAR], found[WHOLE])] == [3, 0]
-    assert [found[WHOLE][count] for count in ("incidents", "healed", "waiting", "urgent")] == [
-        2,
-        1,
-        1,
-        1,
+    assert members[LATE]["last_day"] == str(DAYS[4])
+
+
+def test_organization_summary_leaves_out_and_counts_rows_that_an_account_sent_about_others(
+    organization_week: dict[str, Any],
+) -> None:
+    members = group_by_account(organization_week)
+    assert (members[LIAR]["incidents"], members[LIAR]["rows_left_out"]) == (1, 3)
+    assert (members[WHOLE]["incidents"], members[WHOLE]["rows_left_out"]) == (2, 0)
+    assert [members[WHOLE][name] for name in ("healed", "waiting", "urgent")] == [1, 1, 1]
+
+
+def test_organization_summary_lists_queues_that_need_a_person_and_totals_of_all_accounts(
+    organization_week: dict[str, Any],
+) -> None:
+    queues = [
+        (queue["account"], queue["outcome"], queue["failed_calls"])
+        for queue in organization_week["queues"]
     ]
-    assert found[LIAR]["incidents"] == 1
-    needy = [(row["account"], row["outcome"], row["failed_calls"]) for row in told["queues"]]
-    assert needy == [(WHOLE, "escalated", waits["failed_calls"] + 3), (LIAR, "proposed", 3)]
-    assert told["totals"] == {
+    assert queues == [(WHOLE, "escalated", 10), (LIAR, "proposed", 3)]
+    assert organization_week["totals"] == {
         "accounts": 5,
         "silent": 2,
         "late": 1,
         "incidents": 3,
-        "failed_calls": sum(member["failed_calls"] for member in found.values()),
+        "failed_calls": 13,
         "healed": 1,
         "urgent": 1,
         "waiting": 2,
@@ -144,7 +161,7 @@ def test_organization_summary_names_silent_and_late_accounts_and_drops_rows_abou
     }
 
 
-def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
+def test_list_members_lists_three_folders_per_account_however_many_weeks_are_stored(
     shared_bucket: SharedBucket,
 ) -> None:
     for account in (WHOLE, LATE):
@@ -219,7 +236,7 @@ def test_organization_summary_ignores_foreign_files_and_folders_in_the_shared_bu
     ("alias", "shown"),
     [("orders-prod", "orders-prod"), ("<b>x</b>", ""), ("a" * 64, ""), (["a"], ""), ("a\n", "")],
 )
-def test_account_alias_that_is_no_valid_iam_alias_is_shown_as_empty(
+def test_account_alias_is_shown_only_if_it_is_a_valid_iam_alias(
     shared_bucket: SharedBucket, spark: SparkSession, alias: object, shown: str
 ) -> None:
     shared_bucket.put(WHOLE, MONDAY)
@@ -258,7 +275,7 @@ def test_organization_summary_lists_members_up_to_its_limit_and_counts_the_rest(
     assert (told["members_left_out"], told["totals"]["incidents"]) == (1, 3)
 
 
-def test_organization_trail_gives_each_account_its_state_and_incidents(
+def test_one_trail_for_the_organization_gives_each_account_its_state_and_incidents(
     account: NightlyFolders, spark: SparkSession
 ) -> None:
     """The hub's own tables hold the rows of all accounts."""

@@ -124,7 +124,9 @@ def test_recommendation_owner_is_the_cloudformation_stack_of_the_queue(
     assert [task.owner for task in recommend(CaseTimeline((known,)))] == [owner]
 
 
-def test_template_recommendation_of_two_fixes_shows_the_value_before_the_first_one() -> None:
+def test_recommendation_after_two_fixes_shows_the_value_before_the_first_and_after_the_second() -> (
+    None
+):
     first = make_timeline(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
     second = make_timeline(
         ("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED
@@ -134,7 +136,7 @@ def test_template_recommendation_of_two_fixes_shows_the_value_before_the_first_o
 
 
 @pytest.mark.parametrize(("came_from", "theirs"), [(None, "30"), ("applied", ""), ("verified", "")])
-def test_overridden_recommendation_names_a_persons_value_only_if_its_case_recorded_it(
+def test_recommendation_about_an_overridden_fix_names_the_persons_value_only_if_it_was_recorded(
     came_from: str | None, theirs: str
 ) -> None:
     (found,) = recommend(make_timeline(("overridden", "11-10 09:00"), came_from=came_from))
@@ -155,8 +157,32 @@ def make_case(day: int, states: str, **fields: Any) -> CaseTimeline:
     )
 
 
+@pytest.mark.parametrize(
+    ("when", "kinds"),
+    [
+        ("11-08 23:59:59.999999", []),
+        ("11-09 00:00:00", ["approve"]),
+        ("11-15 23:59:59.999999", ["approve"]),
+        ("11-16 00:00:00", []),
+    ],
+)
+def test_proposed_case_is_recommended_only_if_it_was_proposed_from_monday_to_sunday(
+    when: str, kinds: list[str]
+) -> None:
+    assert [task.kind for task in recommend(make_timeline(("proposed", when)))] == kinds
+
+
+@pytest.mark.parametrize(
+    ("when", "why"), [("11-08 23:59:59.999", "stands"), ("11-09 00:00:00", "verified")]
+)
+def test_fix_that_was_verified_before_the_week_is_recommended_as_a_value_that_is_still_set(
+    when: str, why: str
+) -> None:
+    assert [task.why for task in recommend(make_timeline(("verified", when)))] == [why]
+
+
 @pytest.mark.parametrize("title", LEFT)
-def test_cases_give_the_expected_recommendations(title: str) -> None:
+def test_cases_ask_people_for_what_their_newest_states_leave_to_do(title: str) -> None:
     lives = [make_case(**case_fields) for case_fields in LEFT[title]["cases"]]
     found = [f"{task.kind} {task.attribute} {task.after}".strip() for task in recommend(*lives)]
     assert found == LEFT[title]["asks"]
@@ -245,14 +271,20 @@ def test_recommendation_counts_incidents_of_its_queue_and_symptom_unless_already
         assert (found["incidents"], found["failed_calls"], found["queues"]) == counts
 
 
-def test_same_recommendation_for_more_than_three_queues_is_merged_into_one() -> None:
+def test_same_recommendation_for_three_queues_is_not_merged() -> None:
     assert len(merge_alike_recommendations([make_task(name) for name in "abc"])) == 3
+
+
+def test_same_recommendation_for_four_queues_is_one_that_names_the_worst_and_sums_all() -> None:
     incidents = make_incidents(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
     every = [make_task(name, case_id=name) for name in "abcd"]
     (found,) = make_to_do_fields(every, incidents)["do_this_week"]
     assert (found["queue_arn"], found["case_id"], found["queues"]) == (make_queue_arn("c"), "c", 4)
     assert (found["incidents"], found["failed_calls"]) == (4, 10)
     assert (found["before"], found["after"]) == ("30", "45")
+
+
+def test_merged_recommendation_names_no_value_before_if_the_queues_had_different_ones() -> None:
     (differing,) = merge_alike_recommendations([make_task(name, before=name) for name in "abcd"])
     assert (differing.before, differing.after) == ("", "45")
 

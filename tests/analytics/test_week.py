@@ -13,6 +13,7 @@ import pytest
 
 from analytics.week import make_summary
 from analytics.week_parts import (
+    MAXIMUM_CASES,
     MAXIMUM_SYMPTOMS,
     OTHER_CODES_SYMPTOM,
     list_most_frequent_values,
@@ -44,16 +45,24 @@ OF_CASES = {"reached_a_person", "open_now", "open_now_left_out", "impact", "earn
             "do_this_week", "do_this_week_left_out"}  # fmt: skip
 
 
-def test_week_without_nightly_runs_or_cases_reports_them_missing_and_counts_nothing() -> None:
+def test_week_without_nightly_runs_reports_them_missing_and_counts_nothing() -> None:
     document = make_week_summary({})
     missing = document["not_seen"]["nightly_runs_missing"]
     assert [row["date"] for row in document["per_day"]] == missing
     assert {row["symptom"] for row in document["per_day"]} == {None}
     assert set(document["totals"].values()) == {0, None}
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
-    assert not OF_CASES & set(document), "nobody looked at the cases, which is not to find none"
+
+
+def test_week_whose_cases_were_not_read_says_nothing_about_cases() -> None:
+    """Zero open cases would be a claim that nobody checked."""
+    document = make_week_summary({})
+    assert not OF_CASES & set(document)
     assert "case_files_unreadable" not in document["not_seen"]
     assert not read_summary(to_json_bytes(document)).cases_were_read
+
+
+def test_week_whose_cases_were_read_has_fields_about_cases_and_counts_unreadable_files() -> None:
     document = make_week_summary({}, case_files=make_case_files(unreadable=2))
     assert set(document) >= OF_CASES
     assert document["not_seen"]["case_files_unreadable"] == 2
@@ -155,14 +164,33 @@ def test_listed_incident_shows_the_shortened_reason_of_its_case() -> None:
     assert [incident["reason"] for incident in without_cases["cases"]] == [""] * 3
 
 
-def test_week_lists_its_50_worst_incidents_first_and_counts_the_rest() -> None:
+def make_sixty_incidents() -> list[dict[str, Any]]:
+    """Make incidents 0 to 59 with as many failed calls. Numbers 7 and 50 wait for a person."""
     rows = [make_incident(number, failed_calls=number) for number in range(60)]
     rows[7] |= {"outcome": "escalated"}
     rows[50] |= {"outcome": "escalated"}
     rows[8] |= {"outcome": "approved"}
-    document = make_week_summary({MONDAY: rows})
-    # Of what waits the older first: no flood of louder ones hides it.
+    return rows
+
+
+def test_week_lists_50_incidents_and_counts_the_others_as_left_out() -> None:
+    document = make_week_summary({MONDAY: make_sixty_incidents()})
+    assert len(document["cases"]) == MAXIMUM_CASES == 50
+    assert document["cases_left_out"] == 10
+
+
+def test_incidents_that_wait_for_a_person_are_listed_oldest_first_before_all_others() -> None:
+    """A flood of new incidents must not hide an old one that waits."""
+    document = make_week_summary({MONDAY: make_sixty_incidents()})
     assert [row["failed_calls"] for row in document["cases"][:4]] == [7, 50, 59, 58]
+    assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
+
+
+def test_incident_that_a_person_approved_does_not_count_as_healed() -> None:
+    assert make_week_summary({MONDAY: make_sixty_incidents()})["totals"]["healed"] == 57
+
+
+def test_waiting_incidents_are_listed_by_urgency_then_by_what_they_wait_for() -> None:
     scanned: dict[str, Any] = {"failed_calls": 0, "outcome": "escalated", "urgent": True}
     waiting: list[dict[str, Any]] = [
         {"outcome": outcome} for outcome in ("refused", "overridden", "proposed", "escalated")
@@ -174,10 +202,7 @@ def test_week_lists_its_50_worst_incidents_first_and_counts_the_rest() -> None:
     assert [row["outcome"] for row in ranked] == [
         *("escalated", "escalated", "proposed", "overridden", "refused")
     ]
-    assert ranked[0]["failed_calls"] == 0, "what paged comes before whatever failed more often"
-    assert (len(document["cases"]), document["cases_left_out"]) == (50, 10)
-    assert document["totals"]["healed"] == 57, "an approved one is not healed by itself"
-    assert document["cases"][0]["first_failure"] == "2026-11-09T09:00:07Z"
+    assert ranked[0]["failed_calls"] == 0, "the urgent one comes first"
 
 
 # Queues, times and symptoms.
@@ -192,6 +217,9 @@ def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
     assert found[0]["incidents"] == [1, 0, 0, 0, 0, 0, 1]
     assert [queue["failed_calls"] for queue in found] == [6, 9, 3, 3]
     assert [queue["not_healed"] for queue in found] == [2, 0, 0, 0]
+
+
+def test_queues_beyond_the_20_worst_are_counted_as_left_out_with_their_incidents() -> None:
     many = [make_incident(queue_arn=make_queue_arn(f"q{n:02}")) for n in range(23)]
     beyond = make_week_summary({DAYS[2]: many, DAYS[4]: many})["queue_days"]
     assert (beyond["queues_left_out"], beyond["incidents_left_out"]) == (3, 6)
@@ -208,7 +236,7 @@ def test_times_to_heal_have_a_p90_only_for_five_or_more_incidents(
         assert times["incidents"] == count
 
 
-def test_times_to_heal_rank_symptoms_by_healed_incidents_and_ignore_other_outcomes() -> None:
+def test_times_to_heal_list_symptoms_by_number_of_incidents_that_mendq_healed_alone() -> None:
     rows = [
         *(make_incident(symptom=symptom) for symptom in ("kms_throttled", "b", "b", "a", "a")),
         make_incident(symptom="never_timed", seconds_to_heal=None),
@@ -229,7 +257,6 @@ def test_unknown_error_codes_above_the_symptom_limit_are_merged_and_catalogue_sy
     None
 ):
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
-    assert reports.OTHER_CODES_SYMPTOM == OTHER_CODES_SYMPTOM
     codes = [make_incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
     many = [
         make_incident(symptom="unknown:C105"),
@@ -246,6 +273,13 @@ def test_unknown_error_codes_above_the_symptom_limit_are_merged_and_catalogue_sy
     } < set(listed)
     assert ("unknown:C095" in listed, "unknown:C096" in listed) == (True, False)
     assert (document["symptoms_left_out"], listed[OTHER_CODES_SYMPTOM]) == (12, 12)
+
+
+def test_report_knows_the_symptom_that_stands_for_merged_error_codes() -> None:
+    assert reports.OTHER_CODES_SYMPTOM == OTHER_CODES_SYMPTOM
+
+
+def test_long_account_name_is_shortened_to_64_characters() -> None:
     assert list_most_frequent_values([make_incident(account="x" * 99)], "account") == (
         ["x" * 61 + "..."],
         0,
@@ -264,8 +298,8 @@ def make_file_rows(read: NightlyCounts) -> list[dict[str, Any]]:
     return [first, *(make_file_row(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
 
 
-def test_nightly_run_of_a_week_is_torn_if_its_tables_differ_from_its_counts() -> None:
-    """Tables that are not what the nightly run counted are torn."""
+def test_nightly_run_is_torn_if_files_bytes_records_or_incidents_of_its_tables_differ() -> None:
+    """The counts of a nightly run are written last, so other tables are from a run that died."""
     reads = {day: replace(READ, day=day) for day in [*TWO_WEEKS_BEFORE, *DAYS[:6]]}
     reads[DAYS[1]] = replace(READ, day=DAYS[1], records=1_999)
     quality = {day: make_file_rows(read) for day, read in reads.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 
@@ -14,14 +14,26 @@ from analytics.cases import (
     NOT_SEEN_OUTCOME,
     CaseTimeline,
 )
+from analytics.days import PREVIOUS_WEEKS
 from analytics.week import WeekInput, make_summary
-from analytics.week_parts import MAXIMUM_ACCOUNTS_OR_REGIONS, MAXIMUM_SYMPTOMS, Row, RowsByDay
+from analytics.week_cases import MAXIMUM_NOTIFIED_CASES
+from analytics.week_parts import (
+    MAXIMUM_ACCOUNTS_OR_REGIONS,
+    MAXIMUM_CASES,
+    MAXIMUM_QUEUES,
+    MAXIMUM_SYMPTOMS,
+    Row,
+    RowsByDay,
+)
 from analytics.weekly import to_json_bytes
 from mendq.model.failed_call import MAXIMUM_ERROR_CODE_LENGTH, MAXIMUM_PRINCIPAL_LENGTH
 from mendq.model.state import State
 from mendq.nightly.verdict import NightlyCounts
+from mendq.report.days import MOST_CHART_SERIES
 from mendq.report.html_page import make_page
+from mendq.report.not_seen import MAXIMUM_LISTED_CODES
 from mendq.report.summary import MOST_SUMMARY_BYTES, Summary, read_summary
+from mendq.report.summary_parts import MAXIMUM_OPEN_CASES
 from tests.analytics.week_builders import (
     DAYS,
     MADE_AT,
@@ -34,39 +46,53 @@ from tests.analytics.week_builders import (
     make_timeline,
 )
 
-# What takes most bytes in JSON: six for one character.
+# The character that takes most bytes in JSON: six.
 DEAREST = "\x01"
 INCIDENTS = 12_000
 CASES = 500
 FILES = 3_000
-LONG_NAME = "n" * 75
+# A few incidents have lists that are as long as the nightly job lets them be. If all had, the week
+# would not fit into the memory of the test.
+INCIDENTS_WITH_LONG_LISTS = 100
+ERROR_CODES_IN_LONG_LIST = 200
+PRINCIPALS_IN_LONG_LIST = 10
+# SQS names have at most 80 characters; a number of five digits is added to these.
+LONG_QUEUE_NAME = "n" * 75
+# Longer than any AWS name, because the summary must cut it.
+LONG_REGION_CHARACTERS = 32
+LONG_TEXT_CHARACTERS = 9_000
+# The longest name of a file in a folder of Linux is 255 bytes.
+LONG_FOLDER_CHARACTERS = 250
 OUTCOMES = [HEALED_OUTCOME, APPROVED_OUTCOME, APPLIED_OUTCOME, NOT_SEEN_OUTCOME, *map(str, State)]
+# Each incident, and each file, is of its own account and region.
+ACCOUNTS = REGIONS = INCIDENTS + FILES
 
 
 def make_long_name(number: int, length: int) -> str:
+    """Make a name of this length that differs for each number."""
     return f"{number:05}{DEAREST * (length - 5)}"
 
 
+def make_long_names(count: int, length: int) -> list[str]:
+    return [make_long_name(number, length) for number in range(count)]
+
+
 def _make_incident(number: int) -> Row:
-    """Each of another code, queue, account and region; half of them healed."""
+    """Make an incident of its own code, queue, account and region; half of them are healed."""
     code = make_long_name(number, MAXIMUM_ERROR_CODE_LENGTH)
-    principals = [
-        make_long_name(principal_number, MAXIMUM_PRINCIPAL_LENGTH) for principal_number in range(10)
-    ]
+    has_long_lists = number < INCIDENTS_WITH_LONG_LISTS
+    codes = make_long_names(ERROR_CODES_IN_LONG_LIST, MAXIMUM_ERROR_CODE_LENGTH)
+    principals = make_long_names(PRINCIPALS_IN_LONG_LIST, MAXIMUM_PRINCIPAL_LENGTH)
     return make_incident(
         number,
         symptom=f"unknown:{code}",
-        error_codes=[
-            make_long_name(code_number, MAXIMUM_ERROR_CODE_LENGTH) for code_number in range(200)
-        ]
-        if number < 100
-        else [code],
-        queue_arn=make_queue_arn(f"{LONG_NAME}{number:05}"),
+        error_codes=codes if has_long_lists else [code],
+        queue_arn=make_queue_arn(f"{LONG_QUEUE_NAME}{number:05}"),
         account=f"{number:012}",
-        region=make_long_name(number, 32),
-        principals=principals if number < 100 else [],
+        region=make_long_name(number, LONG_REGION_CHARACTERS),
+        principals=principals if has_long_lists else [],
         outcome=HEALED_OUTCOME if number % 2 else OUTCOMES[number // 2 % len(OUTCOMES)],
-        case_id=make_long_name(number, 5_000) if number < 100 else "c",
+        case_id=make_long_name(number, LONG_TEXT_CHARACTERS) if has_long_lists else "c",
         failed_calls=INCIDENTS - number,
         seconds_to_heal=number * 1_234_567.890123,
         notified=True,
@@ -74,41 +100,53 @@ def _make_incident(number: int) -> Row:
 
 
 def _make_file_row(number: int) -> Row:
-    """On a disk, folders and files may bear any name of 255 bytes."""
-    names = [make_long_name(number, 250)] * 6
+    names = [make_long_name(number, LONG_FOLDER_CHARACTERS)] * 6
     return make_file_row("/".join(names), account=names[0], region=names[0], reason="corrupt_gzip")
 
 
 def _make_timeline(number: int) -> CaseTimeline:
-    text = make_long_name(number, 9_000)
+    text = make_long_name(number, LONG_TEXT_CHARACTERS)
     return make_timeline(
         ("escalated", f"11-1{number % 6} 09:00", text),
         notified=(1,),
         steps=[(text, text, text)],
         case_id=text,
         symptom=text,
-        queue=f"{LONG_NAME}{number:05}",
+        queue=f"{LONG_QUEUE_NAME}{number:05}",
         failed_calls=0,
-        evidence={"first_at": "2026-11-09T09:00:00Z", "last_at": "2026-11-09T09:00:00Z",
-                  "failed_calls": 0, "stack": text, "resource": text},
-    )  # fmt: skip
+        evidence={
+            "first_at": "2026-11-09T09:00:00Z",
+            "last_at": "2026-11-09T09:00:00Z",
+            "failed_calls": 0,
+            "stack": text,
+            "resource": text,
+        },
+    )
 
 
 @pytest.fixture(scope="module")
 def largest_week() -> WeekInput:
-    rows = [_make_incident(number) for number in range(INCIDENTS)]
-    days = {day: rows[number::7] for number, day in enumerate(DAYS)}
-    read_one = NightlyCounts(
-        MONDAY, MADE_AT, make_long_name(0, 9_000), make_long_name(1, 9_000), records=10**15 - 1
+    incidents = [_make_incident(number) for number in range(INCIDENTS)]
+    incidents_by_day = {day: incidents[number::7] for number, day in enumerate(DAYS)}
+    for weeks_ago in range(1, PREVIOUS_WEEKS + 1):
+        incidents_by_day[MONDAY - timedelta(weeks=weeks_ago)] = incidents[:9]
+    quality_by_day: dict[date, list[Row]] = {day: [] for day in incidents_by_day}
+    quality_by_day[MONDAY] = [_make_file_row(number) for number in range(FILES)]
+    counts_of_a_day = NightlyCounts(
+        MONDAY,
+        MADE_AT,
+        reader=make_long_name(0, LONG_TEXT_CHARACTERS),
+        why_fallback=make_long_name(1, LONG_TEXT_CHARACTERS),
+        records=10**15 - 1,
     )
-    earlier = {MONDAY - timedelta(weeks=weeks_ago): rows[:9] for weeks_ago in range(1, 8)}
-    quality = dict.fromkeys([*days, *earlier], ()) | {
-        MONDAY: [_make_file_row(n) for n in range(FILES)]
-    }
-    lives = [_make_timeline(number) for number in range(CASES)]
-    reads = {day: replace(read_one, day=day) for day in DAYS}
-    found = make_case_files(*lives, unreadable=10**6)
-    return WeekInput(days | earlier, quality, found, reads, MONDAY)
+    timelines = [_make_timeline(number) for number in range(CASES)]
+    return WeekInput(
+        incidents_by_day,
+        quality_by_day,
+        make_case_files(*timelines, unreadable=10**6),
+        {day: replace(counts_of_a_day, day=day) for day in DAYS},
+        MONDAY,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -117,64 +155,74 @@ def summary_bytes(largest_week: WeekInput) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def read_summary_again(summary_bytes: bytes) -> Summary:
+def summary(summary_bytes: bytes) -> Summary:
     return read_summary(summary_bytes)
 
 
-def test_summary_of_the_largest_week_is_small_enough_for_the_report_to_read(
+def test_summary_of_the_largest_week_stays_below_the_bytes_that_the_report_reads(
     summary_bytes: bytes,
 ) -> None:
-    assert MOST_SUMMARY_BYTES / 3 < len(summary_bytes) < MOST_SUMMARY_BYTES * 0.95
+    assert len(summary_bytes) < MOST_SUMMARY_BYTES * 0.95
+    assert len(summary_bytes) > MOST_SUMMARY_BYTES / 3, "the week of this test is not the largest"
 
 
-def test_sums_of_the_largest_week_cover_all_incidents_and_failed_calls(
-    read_summary_again: Summary,
+def test_symptoms_outcomes_and_days_of_the_largest_week_add_up_to_all_incidents(
+    summary: Summary,
 ) -> None:
-    counts = (read_summary_again.by_symptom, read_summary_again.by_outcome)
-    assert [sum(counts_by_name.values()) for counts_by_name in counts] == [INCIDENTS] * 2
-    assert read_summary_again.totals.incidents == INCIDENTS
-    assert sum(day.incidents for day in read_summary_again.per_day) == INCIDENTS
-    seen = read_summary_again.not_seen
-    calls = sum(seen.unknown_code.values()) + seen.unknown_calls_left_out
-    assert calls == read_summary_again.totals.failed_calls == sum(range(1, INCIDENTS + 1))
-    healed = sum(times.incidents for times in read_summary_again.times_to_heal)
-    assert healed == read_summary_again.totals.healed_with_time
+    assert summary.totals.incidents == INCIDENTS
+    assert sum(summary.by_symptom.values()) == INCIDENTS
+    assert sum(summary.by_outcome.values()) == INCIDENTS
+    assert sum(day.incidents for day in summary.per_day) == INCIDENTS
 
 
-def test_summary_of_the_largest_week_counts_the_rows_that_its_lists_leave_out(
-    read_summary_again: Summary,
+def test_unknown_codes_of_the_largest_week_add_up_to_all_failed_calls(summary: Summary) -> None:
+    failed_calls = sum(range(1, INCIDENTS + 1))
+    listed_calls = sum(summary.not_seen.unknown_code.values())
+    assert summary.totals.failed_calls == failed_calls
+    assert listed_calls + summary.not_seen.unknown_calls_left_out == failed_calls
+
+
+def test_times_to_heal_of_the_largest_week_add_up_to_all_healed_incidents(
+    summary: Summary,
 ) -> None:
-    assert (
-        len(read_summary_again.by_symptom)
-        == len(read_summary_again.not_seen.unknown_code)
-        == MAXIMUM_SYMPTOMS
-    )
-    assert read_summary_again.symptoms_left_out == INCIDENTS - MAXIMUM_SYMPTOMS + 1
-    assert read_summary_again.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_SYMPTOMS
-    assert (
-        len(read_summary_again.accounts)
-        == len(read_summary_again.regions)
-        == MAXIMUM_ACCOUNTS_OR_REGIONS
-    )
-    places_left_out = INCIDENTS + FILES - MAXIMUM_ACCOUNTS_OR_REGIONS
-    assert (
-        read_summary_again.accounts_left_out
-        == read_summary_again.regions_left_out
-        == places_left_out
-    )
-    assert read_summary_again.cases_left_out == INCIDENTS - 50
-    queues = read_summary_again.queue_days
-    assert (queues.queues_left_out, queues.incidents_left_out) == (INCIDENTS - 20,) * 2
-    people = read_summary_again.reached_a_person
-    assert (len(people.cases), people.cases_left_out, people.total) == (50, CASES - 50, CASES)
-    assert (len(read_summary_again.open_now), read_summary_again.open_now_left_out) == (
-        50,
-        CASES - 50,
-    )
+    healed_incidents = [n for n in range(INCIDENTS) if _make_incident(n)["outcome"] == "healed"]
+    assert sum(times.incidents for times in summary.times_to_heal) == len(healed_incidents)
+    assert summary.totals.healed_with_time == len(healed_incidents)
+
+
+def test_summary_of_the_largest_week_lists_the_most_it_may_and_counts_the_other_rows(
+    summary: Summary,
+) -> None:
+    assert len(summary.cases) == MAXIMUM_CASES
+    assert summary.cases_left_out == INCIDENTS - MAXIMUM_CASES
+    assert len(summary.accounts) == MAXIMUM_ACCOUNTS_OR_REGIONS
+    assert summary.accounts_left_out == ACCOUNTS - MAXIMUM_ACCOUNTS_OR_REGIONS
+    assert len(summary.regions) == MAXIMUM_ACCOUNTS_OR_REGIONS
+    assert summary.regions_left_out == REGIONS - MAXIMUM_ACCOUNTS_OR_REGIONS
+    queue_days = summary.queue_days
+    assert len(queue_days.queues) == MAXIMUM_QUEUES
+    assert queue_days.queues_left_out == INCIDENTS - MAXIMUM_QUEUES
+    assert queue_days.incidents_left_out == INCIDENTS - MAXIMUM_QUEUES
+    reached_a_person = summary.reached_a_person
+    assert reached_a_person.total == CASES
+    assert len(reached_a_person.cases) == MAXIMUM_NOTIFIED_CASES
+    assert reached_a_person.cases_left_out == CASES - MAXIMUM_NOTIFIED_CASES
+    assert len(summary.open_now) == MAXIMUM_OPEN_CASES
+    assert summary.open_now_left_out == CASES - MAXIMUM_OPEN_CASES
+
+
+def test_summary_of_the_largest_week_merges_the_symptoms_beyond_its_limit_and_counts_them(
+    summary: Summary,
+) -> None:
+    """The merged symptoms have a place in the list, so one symptom fewer is listed."""
+    assert len(summary.by_symptom) == MAXIMUM_SYMPTOMS
+    assert summary.symptoms_left_out == INCIDENTS - (MAXIMUM_SYMPTOMS - 1)
+    assert len(summary.not_seen.unknown_code) == MAXIMUM_SYMPTOMS
+    assert summary.not_seen.unknown_codes_left_out == INCIDENTS - MAXIMUM_SYMPTOMS
 
 
 def _reverse_rows(table: RowsByDay) -> RowsByDay:
-    return {day: rows[::-1] for day, rows in [*table.items()][::-1]}
+    return {day: rows[::-1] for day, rows in reversed(table.items())}
 
 
 def test_summary_has_the_same_bytes_for_rows_in_any_order(
@@ -188,10 +236,13 @@ def test_summary_has_the_same_bytes_for_rows_in_any_order(
     assert to_json_bytes(make_summary(WEEK, other, MADE_AT)) == summary_bytes
 
 
-def test_report_page_of_the_largest_week_also_counts_what_its_lists_leave_out(
-    read_summary_again: Summary,
+def test_report_page_of_the_largest_week_says_how_much_its_lists_leave_out(
+    summary: Summary,
 ) -> None:
-    made = make_page(read_summary_again)
-    assert "15,000 accounts in 15,000 regions" in made
-    assert f"{INCIDENTS - 4:,} other symptoms" in made
-    assert f"{INCIDENTS - 10:,} more" in made
+    page = make_page(summary)
+    symptoms_in_chart = MOST_CHART_SERIES - 1
+    assert f"{ACCOUNTS:,} accounts in {REGIONS:,} regions" in page
+    assert f"{INCIDENTS - symptoms_in_chart:,} other symptoms" in page
+    assert f"{INCIDENTS - MAXIMUM_LISTED_CODES:,} more." in page
+    assert f"{INCIDENTS - MAXIMUM_CASES:,} more are in the report bucket" in page
+    assert f"{INCIDENTS - MAXIMUM_QUEUES:,} more queues had" in page

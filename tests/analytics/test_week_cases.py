@@ -153,23 +153,39 @@ def make_answered_proposal(*states: tuple[str, str], **fields: Any) -> CaseTimel
     )
 
 
-def test_queue_with_five_approved_proposals_of_five_is_a_candidate_for_heal() -> None:
+def test_queue_with_five_approved_proposals_is_a_candidate_for_heal_despite_an_unanswered_one() -> (
+    None
+):
     lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
-    assert find_candidates_for_heal(WEEK_DAYS, lives[1:]) == []
     unanswered = make_timeline(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, unanswered]) == [
         {"queue_arn": make_queue_arn("orders"), "symptom": "visibility_timeout_too_short",
          "approved": 5, "asked": 5, "kind": "consider_heal"}
     ]  # fmt: skip
+
+
+def test_queue_with_four_approved_proposals_is_no_candidate_for_heal() -> None:
+    lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(4)]
+    assert find_candidates_for_heal(WEEK_DAYS, lives) == []
+
+
+def test_rolled_back_proposal_of_another_queue_does_not_end_the_candidacy_for_heal() -> None:
+    lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
     elsewhere = make_answered_proposal(APPROVED, ("rolled_back", "11-11 09:00"), queue="other")
     assert len(find_candidates_for_heal(WEEK_DAYS, [*lives, elsewhere])) == 1
 
 
 @pytest.mark.parametrize("ending", ["rolled_back", "ineffective", "overridden", "expired"])
-def test_declined_or_failed_proposal_ends_the_candidacy_for_heal(ending: str) -> None:
+def test_approved_proposal_that_did_not_hold_ends_the_candidacy_for_heal(ending: str) -> None:
     lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(9)]
+    assert len(find_candidates_for_heal(WEEK_DAYS, lives)) == 1
     failed_case = make_answered_proposal(APPROVED, (ending, "11-11 09:00"), case_id="failed")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, failed_case]) == []
+
+
+def test_declined_proposal_ends_the_candidacy_for_heal() -> None:
+    lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(9)]
+    assert len(find_candidates_for_heal(WEEK_DAYS, lives)) == 1
     declined = make_answered_proposal(("declined", "11-10 10:00"), case_id="declined")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, declined]) == []
 
@@ -211,13 +227,14 @@ def test_fixed_incidents_are_compared_with_untouched_incidents_that_recovered() 
     left = [make_failed_incident(10, queue_arn=make_queue_arn(word), outcome=word)
             for word in ("observed", "proposed", "expired", "refused", "declined")]  # fmt: skip
     assert compare_incidents(*fixed, *left) == [[2, 40.0, 5, 5, 60.0]]
+
+
+def test_incidents_that_wait_were_not_seen_or_were_found_by_a_scan_are_not_compared() -> None:
     others = [
         make_failed_incident(10, outcome=word) for word in ("escalated", "not_seen", "applied")
     ]
     assert compare_incidents(*others) == []
-    assert compare_incidents(make_failed_incident(10, found_by="scan", failed_calls=0)) == [], (
-        "nobody sees it recover"
-    )
+    assert compare_incidents(make_failed_incident(10, found_by="scan", failed_calls=0)) == []
 
 
 @pytest.mark.parametrize(

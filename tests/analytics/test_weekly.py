@@ -76,7 +76,7 @@ def test_weekly_job_without_tables_writes_a_summary_with_every_nightly_run_missi
     assert said == [f"{SUMMARY}: 0 incidents from 0 nightly runs"]
 
 
-def test_weekly_summary_joins_tables_cases_and_nightly_counts_and_can_be_repeated(
+def test_weekly_summary_joins_tables_cases_and_nightly_counts_of_this_and_earlier_weeks(
     account: NightlyFolders,
 ) -> None:
     put_nightly(account, MONDAY, make_incident(1), make_incident(2, outcome="escalated"))
@@ -101,7 +101,18 @@ def test_weekly_summary_joins_tables_cases_and_nightly_counts_and_can_be_repeate
     assert document["reached_a_person"]["total"] == 1
     (recommendation,) = document["do_this_week"]
     assert (recommendation["kind"], recommendation["incidents"]) == ("fix", 2)
+
+
+def test_weekly_job_that_runs_again_writes_the_same_summary_except_for_its_time(
+    account: NightlyFolders,
+) -> None:
+    put_nightly(account, MONDAY, make_incident(1), make_incident(2, outcome="escalated"))
+    account.record_transitions(
+        make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
+    )
+    document, _ = write_summary(account)
     again, _ = write_summary(account, MADE_AT + timedelta(days=1))
+    assert document["totals"]["incidents"] == 2
     assert again["made_at"] != document["made_at"]
     assert {**again, "made_at": ""} == {**document, "made_at": ""}
 
@@ -113,12 +124,26 @@ def test_summary_begins_with_the_first_day_of_any_table_or_nightly_count(
     (account.out / "quality" / "notes").mkdir()
     assert write_summary(account)[0]["not_seen"]["began"] == "2026-11-11"
     put_nightly_counts(account, replace(READ, day=date(2026, 11, 10), records=0))
-    put_nightly_counts(account, replace(READ, day=date(2026, 11, 14)), day="2026-11-15")
-    FolderStorage(str(account.out)).write(make_nightly_counts_key(date(2026, 11, 15)), b"{")
-    seen = write_summary(account)[0]["not_seen"]
-    assert seen["began"] == "2026-11-10"
-    verdicts = [nightly_run["verdict"] for nightly_run in seen["nightly_runs"]]
-    assert verdicts[5:] == ["missing"] * 2, "what tells of another day is not believed"
+    assert write_summary(account)[0]["not_seen"]["began"] == "2026-11-10"
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"day": "2026-11-15"}'])
+def test_day_whose_nightly_counts_are_unreadable_or_incomplete_is_missing(
+    account: NightlyFolders, content: bytes
+) -> None:
+    sunday = date(2026, 11, 15)
+    FolderStorage(str(account.out)).write(make_nightly_counts_key(sunday), content)
+    nightly_runs = write_summary(account)[0]["not_seen"]["nightly_runs"]
+    assert nightly_runs[6]["verdict"] == "missing"
+
+
+def test_nightly_counts_that_name_another_day_than_their_key_count_for_neither_day(
+    account: NightlyFolders,
+) -> None:
+    saturday = date(2026, 11, 14)
+    put_nightly_counts(account, replace(READ, day=saturday), day="2026-11-15")
+    nightly_runs = write_summary(account)[0]["not_seen"]["nightly_runs"]
+    assert [nightly_run["verdict"] for nightly_run in nightly_runs[5:]] == ["missing", "missing"]
 
 
 def test_weekly_job_for_an_unfinished_week_prints_that_its_report_is_not_sent(
@@ -128,6 +153,12 @@ def test_weekly_job_for_an_unfinished_week_prints_that_its_report_is_not_sent(
     document, said = write_summary(account, sunday)
     assert said[-1] == "2026-W46 is not over: its report will be made, but not sent"
     assert document["not_seen"]["week_is_over"] is False
+
+
+def test_weekly_job_scheduled_after_the_week_counts_it_as_over_although_it_runs_early(
+    account: NightlyFolders,
+) -> None:
+    sunday = datetime(2026, 11, 15, 12, tzinfo=UTC)
     document, said = write_summary(account, sunday, sunday + timedelta(days=1))
     assert len(said) == 1
     assert document["not_seen"]["week_is_over"] is True
@@ -153,7 +184,6 @@ def test_backlog_of_a_waiting_case_comes_from_the_latest_readable_scan(
     account: NightlyFolders,
 ) -> None:
     findings = FolderStorage(str(account.folder / "findings"))
-    odd = {"backlog": -1}
     account.record_transitions(
         make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
     )
@@ -166,16 +196,24 @@ def test_backlog_of_a_waiting_case_comes_from_the_latest_readable_scan(
         ("17/04", {make_queue_arn("orders"): 3}),
     ):
         findings.write(f"dt=2026-11-{at}.json", json.dumps({"queues": queues}).encode())
+    other_folder = {"queues": {make_queue_arn("orders"): {"backlog": 1}}}
+    findings.write("notes/06.json", json.dumps(other_folder).encode())
     for content in (b"{", b"[]", b"[" * 100_000):
         findings.write("dt=2026-11-17/05.json", content)
-        findings.write(
-            "notes/06.json", json.dumps({"queues": {make_queue_arn("orders"): odd}}).encode()
-        )
         (waiting,) = write_summary(account)[0]["open_now"]
         assert waiting.items() >= orders.items()
-    odd |= {"oldest_age_seconds": True, "more": 2}
-    findings.write(
-        "dt=2026-11-18/00.json", json.dumps({"queues": {make_queue_arn("orders"): odd}}).encode()
+
+
+def test_waiting_case_shows_no_backlog_and_age_if_the_scan_recorded_impossible_ones(
+    account: NightlyFolders,
+) -> None:
+    account.record_transitions(
+        make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
+    )
+    impossible = {"backlog": -1, "oldest_age_seconds": True, "more": 2}
+    document = {"queues": {make_queue_arn("orders"): impossible}}
+    FolderStorage(str(account.folder / "findings")).write(
+        "dt=2026-11-18/00.json", json.dumps(document).encode()
     )
     (waiting,) = write_summary(account)[0]["open_now"]
     assert (waiting["backlog"], waiting["oldest_age_seconds"]) == (None, None)
@@ -198,8 +236,14 @@ def test_findings_of_the_last_scan_of_the_week_become_recommendations(
         findings.write(f"dt=2026-11-{at}.json", json.dumps(document).encode())
     asked = {task["kind"]: task for task in write_summary(account)[0]["do_this_week"]}
     assert asked["add_alarms"]["reason"] == "none watches it"
-    for content in (b"{", b"[]", b'{"findings": [{}]}', b'{"findings": 3}'):
-        findings.write("dt=2026-11-15/23.json", content)
-        assert "add_alarms" not in {
-            task["kind"] for task in write_summary(account)[0]["do_this_week"]
-        }
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"findings": [{}]}', b'{"findings": 3}'])
+def test_malformed_findings_of_the_last_scan_give_no_recommendation_beside_those_of_cases(
+    account: NightlyFolders, content: bytes
+) -> None:
+    account.record_transitions(
+        make_notified_transition("visibility_timeout_too_short-1", "11-10 09:00")
+    )
+    FolderStorage(str(account.folder / "findings")).write("dt=2026-11-15/23.json", content)
+    assert [task["kind"] for task in write_summary(account)[0]["do_this_week"]] == ["fix"]
