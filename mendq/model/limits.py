@@ -86,6 +86,8 @@ class Bounds:
 
     Attributes:
         canary: The number of messages in the first stage.
+        second_canary: The number of messages in the stage after it if so few have gone that the
+            share of those that came back proves nothing.
         growth: The factor by which a stage may be larger than the stage before.
         halt_returned: The redrive stops if this number of messages came back to the DLQ.
         halt_share: The redrive also stops if this share of the moved messages came back.
@@ -108,6 +110,7 @@ class Bounds:
     """
 
     canary: int = 5
+    second_canary: int = 30
     growth: int = 4
     halt_returned: int = 10
     halt_share: float = 0.05
@@ -131,6 +134,14 @@ class Bounds:
         # In floating point, 0.05 * 100 is a little more than 5, which `ceil` would round up to 6.
         messages_at_halt_share = ceil(round(self.halt_share * moved_messages, 6))
         return min(self.halt_returned, max(1, messages_at_halt_share))
+
+    @property
+    def least_judged_messages(self) -> int:
+        """The fewest messages by which `halt_share` is judged while more can be sent.
+
+        One message of the first five is 20 %, but says little about the others.
+        """
+        return self.canary + self.second_canary
 
     def rate_per_second(self, deletes_per_second: float) -> float:
         """Return the rate, in messages per second, at which messages may go back to the source.

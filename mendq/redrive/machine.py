@@ -5,9 +5,10 @@ is fixed. Mendq cannot know in advance that it is fixed. A message that still fa
 the DLQ and may have done harm on the way. So a redrive sends a few messages, waits until a message
 that fails must be back, and sends more only if they stayed away.
 
-A redrive is in one of five stages:
+A redrive is in one of six stages:
 
 - canary: the first few messages go back.
+- second canary: some more go back, because a message came back and too few had gone to judge by.
 - soak: a wait, in which nothing is sent. A message that fails is received `maxReceiveCount` times,
   and each receive hides it for one visibility timeout. The soak lasts longer than all of that.
 - ramp: more messages go back, a multiple of those that the last stage moved for certain. After each
@@ -57,8 +58,8 @@ Rules, each with its reason:
    proven nothing. Otherwise a redrive to a queue without consumers would end as verified.
 7. Messages go no faster than a share of the messages that the source's consumers delete, and not at
    all if these delete none. Otherwise new messages of the source would wait behind a backlog. Two
-   exceptions keep a slow queue from taking for ever: a canary is sent whole, and after it at least
-   `Bounds.least_per_tick` messages go per tick, however slow the consumers are.
+   exceptions keep a slow queue from taking for ever: the first canary is sent whole, and after it
+   at least `Bounds.least_per_tick` messages go per tick, however slow the consumers are.
 8. Mendq yields to others. During a freeze, or while another message movement task runs, it neither
    samples nor sends. Its own waits (`RedriveWaits`: patience, ticks without a result) begin anew
    afterwards. Otherwise two movers would receive each other's messages, and a long incident would
@@ -77,6 +78,12 @@ Rules, each with its reason:
     every message fails.
 11. An end is final. To go on, a person approves a new redrive, which begins with a canary.
     Otherwise one approval would move messages that came after the person gave it.
+12. The share that halts a redrive is judged by at least `Bounds.least_judged_messages`, the size of
+    both canaries, while messages are left. Until so many have gone, the redrive halts at the number
+    that would halt it then (2 as shipped). If fewer came back than that, but too many for those
+    that have gone, the next stage is a second canary. Otherwise one poison message among the first
+    five, which is 20 %, would keep all the good ones in the DLQ. If no message is left to send, the
+    messages that went are all that can be judged by, once the soak is over.
 
 `DECISION_TABLE` holds the rows. `CHECK_BY_CONDITION` says how a condition is checked and
 `CHANGE_BY_ACTION` what an action changes in the progress. docs/redrive-stages.md shows the rows to
@@ -152,6 +159,7 @@ class Condition(StrEnum):
     STAGE_OVER = "the stage's messages were moved, or its time is over"
     SOAK_NOT_OVER = "a poison message may not be back yet"
     SOURCE_UNREAD = "what was sent may still stand in the source unread"
+    TOO_FEW_TO_JUDGE = "some are back, and too few have gone to judge by"
     NO_DELETES = "the source's deletes are 0 or not measured"
     NO_MESSAGE_DUE = (
         "at its share of what the source's consumers delete, no message's turn has come"
@@ -211,8 +219,9 @@ DECISION_TABLE = (
     DecisionRow((Stage.SOAK,), Condition.SOURCE_UNREAD, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
     DecisionRow(RUNNING_STAGES, Condition.NO_DELETES, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
     DecisionRow((Stage.SOAK,), Condition.NO_MESSAGE_LEFT, Stage.DONE, Action.FINISH),
+    DecisionRow((Stage.SOAK,), Condition.TOO_FEW_TO_JUDGE, Stage.SECOND_CANARY, Action.BEGIN_STAGE),
     DecisionRow((Stage.SOAK,), Condition.ALWAYS, Stage.RAMP, Action.BEGIN_STAGE),
-    DecisionRow((Stage.RAMP,), Condition.NO_MESSAGE_DUE, None, Action.WAIT),
+    DecisionRow((Stage.SECOND_CANARY, Stage.RAMP), Condition.NO_MESSAGE_DUE, None, Action.WAIT),
     DecisionRow(SENDING_STAGES, Condition.ALWAYS, None, Action.SEND),
 )
 
@@ -361,6 +370,19 @@ class RedriveSituation(Struct, frozen=True):
         )
 
     @property
+    def halt_threshold(self) -> int:
+        """The number of returned messages at which the redrive halts now (rule 12)."""
+        judged_message_count = self.progress.moved
+        if not self.is_everything_known:
+            judged_message_count = max(judged_message_count, self.bounds.least_judged_messages)
+        return self.bounds.halt_threshold(judged_message_count)
+
+    @property
+    def is_everything_known(self) -> bool:
+        """True if the DLQ has no message left to send and the last soak is over."""
+        return self.sample is not None and self.is_soak_over and not self.sendable_message_count
+
+    @property
     def rate_per_second(self) -> float:
         """The number of messages that may be sent back per second."""
         return self.bounds.rate_per_second(self.deletes_per_second or 0)
@@ -369,10 +391,10 @@ class RedriveSituation(Struct, frozen=True):
     def most_messages_to_send(self) -> int:
         """The most messages that the mover may send at this tick.
 
-        A canary is sent as a whole. After it, the number is the rate times the time since the last
-        send. It is at least `least_per_tick` for each tick of that time (rounded). It is at most
-        what the rate, `least_per_tick` and `mover_per_tick` allow in one tick, and at most what the
-        stage has left.
+        The first canary is sent as a whole. After it, the number is the rate times the time since
+        the last send. It is at least `least_per_tick` for each tick of that time (rounded). It is
+        at most what the rate, `least_per_tick` and `mover_per_tick` allow in one tick, and at most
+        what the stage has left.
         """
         progress = self.progress
         if progress.stage is Stage.CANARY:
@@ -454,17 +476,16 @@ def has_no_sample_yet(situation: RedriveSituation) -> bool:
 def has_too_many_returned_messages(situation: RedriveSituation) -> bool:
     """Return True if so many messages came back or newly died that the redrive must halt.
 
-    Rule 10 says which messages count.
+    Rule 10 says which messages count, and rule 12 how many are too many.
     """
-    moved_message_count = situation.progress.moved
-    bounds = situation.bounds
-    if situation.returned_message_count + situation.unseen_message_count >= bounds.halt_threshold(
-        moved_message_count
-    ):
+    returned_message_count = situation.returned_message_count
+    if returned_message_count + situation.unseen_message_count >= situation.halt_threshold:
         return True
-    # If consumers drop the mark, every message that was sent back may be among the newly dead.
+    # If consumers drop the mark, every message that was sent back and did not come back with its
+    # mark may be among the newly dead.
+    unreturned_message_count = situation.progress.moved - returned_message_count
     return situation.sample_or_empty.newly_dead_count >= min(
-        bounds.halt_returned, max(1, moved_message_count)
+        situation.bounds.halt_returned, max(1, unreturned_message_count)
     )
 
 
@@ -519,6 +540,18 @@ def is_source_unread(situation: RedriveSituation) -> bool:
     return (situation.deletes_since_send or 0) < progress.current.stood - progress.returned
 
 
+def are_too_few_to_judge(situation: RedriveSituation) -> bool:
+    """Return True if those that came back are too many for so few that have gone (rule 12).
+
+    The redrive has not halted for them, because a second canary may still show that they are few.
+    False if no message has gone for certain: then the next stage has a canary's size (rule 5).
+    """
+    moved_message_count = situation.progress.moved
+    returned_message_count = situation.returned_message_count + situation.unseen_message_count
+    halt_threshold = situation.bounds.halt_threshold(moved_message_count)
+    return moved_message_count > 0 and returned_message_count >= halt_threshold
+
+
 def has_no_deletes(situation: RedriveSituation) -> bool:
     """Return True if the source's consumers delete nothing, or if CloudWatch does not answer."""
     return not situation.deletes_per_second
@@ -551,6 +584,7 @@ CHECK_BY_CONDITION: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
     Condition.STAGE_OVER: is_stage_over,
     Condition.SOAK_NOT_OVER: is_soak_not_over,
     Condition.SOURCE_UNREAD: is_source_unread,
+    Condition.TOO_FEW_TO_JUDGE: are_too_few_to_judge,
     Condition.NO_DELETES: has_no_deletes,
     Condition.NO_MESSAGE_DUE: has_no_message_due,
     Condition.ALWAYS: is_always_true,
@@ -637,14 +671,18 @@ def begin_stage(situation: RedriveSituation, decision_row: DecisionRow) -> Redri
     """Return the progress at the start of the next stage (rule 5).
 
     The size of the stage is a multiple of the number of messages that the last stage certainly
-    moved. If it moved none, the size is that of a canary.
+    moved. If it moved none, the size is that of a canary. A second canary has a size of its own
+    (rule 12).
     """
     last_stage = situation.progress.current
     bounds = situation.bounds
     certainly_moved_message_count = min(last_stage.size, last_stage.moved - last_stage.unsure)
+    size = bounds.growth * certainly_moved_message_count or bounds.canary
+    if decision_row.next_stage is Stage.SECOND_CANARY:
+        size = bounds.second_canary
     new_stage = StageProgress(
         began_at=situation.now,
-        size=bounds.growth * certainly_moved_message_count or bounds.canary,
+        size=size,
         number=last_stage.number + 1,
         expected=situation.expected_message_count,
     )
@@ -734,8 +772,8 @@ def describe_returned_messages(situation: RedriveSituation) -> str:
     return (
         f"of {progress.moved:,}{uncertain_count_text} messages that went back "
         f"{situation.returned_message_count:,} came back{other_arrivals_text}; "
-        f"at {situation.bounds.halt_threshold(progress.moved):,} it stops: "
-        f"the cause is not fixed{quarantine_text}"
+        f"at {situation.halt_threshold:,} it stops: "
+        f"the cause is not fixed, or not for all of them{quarantine_text}"
     )
 
 
@@ -745,8 +783,10 @@ def describe_result(situation: RedriveSituation) -> str:
     newly_dead_count = situation.sample_or_empty.newly_dead_count
     returned_messages_text = "and none of them came back"
     if progress.returned:
+        are_verb = "is" if progress.returned == 1 else "are"
         returned_messages_text = (
-            f"{progress.returned} of them came back and are in {get_quarantine_name(progress)}"
+            f"{progress.returned} of them came back and {are_verb} in "
+            f"{get_quarantine_name(progress)}"
         )
     if newly_dead_count:
         returned_messages_text += (

@@ -28,14 +28,15 @@ class Stage(StrEnum):
     """The stages of a redrive; DONE and HALTED are its ends."""
 
     CANARY = "canary"
+    SECOND_CANARY = "second_canary"
     SOAK = "soak"
     RAMP = "ramp"
     DONE = "done"
     HALTED = "halted"
 
 
-SENDING_STAGES = (Stage.CANARY, Stage.RAMP)
-RUNNING_STAGES = (Stage.CANARY, Stage.SOAK, Stage.RAMP)
+SENDING_STAGES = (Stage.CANARY, Stage.SECOND_CANARY, Stage.RAMP)
+RUNNING_STAGES = (Stage.CANARY, Stage.SECOND_CANARY, Stage.SOAK, Stage.RAMP)
 FINAL_STAGES = (Stage.DONE, Stage.HALTED)
 
 

@@ -52,6 +52,13 @@ def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
     bounds = Bounds()
     for sentence in (
         f"**Canary.** {bounds.canary} messages",
+        f"**Second canary.** {bounds.second_canary} messages",
+        f"fewer than {bounds.least_judged_messages} have gone",
+        (
+            f"Until {bounds.least_judged_messages} have gone, the share is that of "
+            f"{bounds.least_judged_messages} messages, so "
+            f"{bounds.halt_threshold(bounds.least_judged_messages)} that come back halt"
+        ),
         f"{bounds.growth} times what the one before has proven",
         f"`timing.soakFactor` (at least {bounds.soak_factor}, as shipped)",
         f"{bounds.rate_share:.0%} of what the source's consumers deleted",

@@ -22,17 +22,23 @@ from tests.prove.struck_calls import BUSY_REASONS
 SEED = 7
 _QUICK = Mix(good=10, poison=2, bounds=LATE, needed_seconds=10, receives=1)
 _PARTS = replace(IN_PARTS, growth=12)
+# One poison message is in the canary. The second canary goes in three parts.
+_SECOND_CANARY = replace(
+    _QUICK, good=39, poison=1, leading_poison=1, groups=40, bounds=Bounds(mover_per_tick=10)
+)
 SCENES = (
     ("standard, at once", _QUICK),
     ("standard, in parts", replace(_QUICK, good=86, bounds=_PARTS, deletes_per_second=600)),
     ("FIFO", replace(_QUICK, groups=3)),
     ("halted by the shipped bounds", replace(_QUICK, poison=5, bounds=Bounds())),
+    ("second canary", _SECOND_CANARY),
+    ("halted in the second canary", replace(_SECOND_CANARY, good=38, poison=2)),
 )
 OF_ANY_CALL = ("refused",)
 OF_A_CHANGE = ("killed_after", "answer_lost", "sent_twice")
 _READS = ("Get", "List", "Query", "TransactGet")
-# A canary, and a second copy of each where a run died with it in hand.
-_CANARIES = 2 * LATE.canary
+# Both canaries, and a second copy of each message if a run died with it in hand.
+_CANARIES = 2 * LATE.least_judged_messages
 WANTED = frozenset(
     {
         "ChangeMessageVisibilityBatch",
@@ -95,7 +101,7 @@ def _struck_at(world: RedrivenWorld, at: int, kind: str) -> None:
 
 
 def _judge(world: RedrivenWorld, seen: Observation, announced: str) -> None:
-    """Verified, all are where they belong; halted, a canary has gone and no more."""
+    """Verified, all are where they belong; halted, the canaries have gone and no more."""
     if not world.ended or not world.settle():
         seen.wrong.append(f"{announced}: not over")
     poison = {name for name in world.names if name.startswith("poison")}

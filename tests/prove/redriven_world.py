@@ -217,9 +217,11 @@ class RedrivenWorld:
 
     def _fill(self) -> None:
         mix = self.mix
-        kinds = ["good"] * mix.good + ["poison"] * mix.poison + ["slow"] * mix.slow
+        shuffled_poison = mix.poison - mix.leading_poison
+        kinds = ["good"] * mix.good + ["poison"] * shuffled_poison + ["slow"] * mix.slow
         kinds += ["parked"] * mix.parked
         self.random.shuffle(kinds)
+        kinds = ["poison"] * mix.leading_poison + kinds
         for n, kind in enumerate(kinds):
             group = f"group-{n % mix.groups}" if mix.groups else ""
             self.lay(Message(f"{kind} {n}", self._now - 3_600, group=group), self.source.arn)

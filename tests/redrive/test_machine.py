@@ -88,9 +88,10 @@ def make_returned_messages(number: int) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    ("moved_so_far", "halts_at"), [(0, 1), (20, 1), (21, 2), (101, 6), (199, 10), (9_999, 10)]
+    ("moved_so_far", "halts_at"),
+    [(0, 2), (5, 2), (40, 2), (41, 3), (101, 6), (199, 10), (9_999, 10)],
 )
-def test_redrive_halts_if_5_percent_or_10_messages_returned_to_the_dlq(
+def test_redrive_halts_if_5_percent_of_at_least_35_or_10_messages_returned_to_the_dlq(
     moved_so_far: int, halts_at: int
 ) -> None:
     before = make_progress(moved=moved_so_far, returned=halts_at - 1)
@@ -100,6 +101,56 @@ def test_redrive_halts_if_5_percent_or_10_messages_returned_to_the_dlq(
     assert f"{halts_at} came back" in halted.because
     # 0.05 * 140 is 7.000000000000001.
     assert Bounds(halt_returned=100).halt_threshold(140) == 7
+
+
+@pytest.mark.parametrize(("moved_so_far", "halts_at"), [(1, 1), (5, 1), (20, 1), (21, 2)])
+def test_redrive_with_no_message_left_halts_by_the_share_of_those_that_went(
+    moved_so_far: int, halts_at: int
+) -> None:
+    before = make_progress(moved=moved_so_far, stood=0)
+    for returned, stage in ((halts_at - 1, Stage.DONE), (halts_at, Stage.HALTED)):
+        assert find_next_stage(structs.replace(before, returned=returned), waiting=0) is stage
+    soaking = structs.replace(before, returned=1).change_current_stage(soak_ends_at=NOW + AN_HOUR)
+    assert find_next_stage(soaking, waiting=0) is Stage.SOAK, "others may still come back"
+
+
+def test_one_returned_message_of_a_canary_begins_a_second_canary_of_30() -> None:
+    canary = make_progress(moved=5, returned=1, stage_moved=5, size=5, number=0)
+    second = find_next_progress(canary)
+    assert (second.stage, second.current.size) == (Stage.SECOND_CANARY, 30)
+    assert find_next_progress(structs.replace(canary, returned=0)).current.size == 20
+    assert find_next_stage(structs.replace(canary, returned=2)) is Stage.HALTED
+    proven = make_progress(moved=35, returned=1, stage_moved=30, size=30, number=1)
+    ramp = find_next_progress(proven)
+    assert (ramp.stage, ramp.current.size) == (Stage.RAMP, 120)
+    assert find_next_stage(structs.replace(proven, returned=2)) is Stage.HALTED
+
+
+def test_canary_of_which_no_message_certainly_went_is_repeated_and_not_enlarged() -> None:
+    unsure = make_progress(moved=0, returned=1, stage_moved=5, unsure=5, size=5, number=0)
+    again = find_next_progress(unsure)
+    assert (again.stage, again.current.size) == (Stage.RAMP, BOUNDS.canary)
+
+
+def test_second_canary_is_sent_at_the_rate_of_the_consumers() -> None:
+    moved_at = NOW - timedelta(minutes=1)
+    going = make_progress(
+        Stage.SECOND_CANARY, moved=5, returned=1, stage_moved=0, size=30, moved_at=moved_at
+    )
+    assert decide_next(going, rate=0.5).progress.current.in_flight == 3
+    assert decide_next(going, rate=50).progress.current.in_flight == 30
+
+
+def test_newly_dead_messages_halt_a_canary_if_all_others_of_it_came_back() -> None:
+    before = make_progress(moved=5, returned=1)
+    assert find_next_stage(before, DlqSample(newly_dead_count=3)) is not Stage.HALTED
+    assert find_next_stage(before, DlqSample(newly_dead_count=4)) is Stage.HALTED
+
+
+def test_redrive_that_cannot_read_the_dlq_does_not_halt_for_one_returned_message() -> None:
+    before = make_progress(moved=5, returned=1)
+    blind = find_next_progress(before, None, waiting=0, blocker=Blocker("SQS does not answer"))
+    assert (blind.stage, blind.because) == (Stage.SOAK, "SQS does not answer")
 
 
 def test_expected_dlq_depth_is_taken_from_the_depth_before_the_first_message_moved() -> None:

@@ -48,6 +48,7 @@ SOAK_ROWS = [
     "SOURCE_UNREAD: WAIT_WITH_PATIENCE -> halted",
     "NO_DELETES: WAIT_WITH_PATIENCE -> halted",
     "NO_MESSAGE_LEFT: FINISH -> done",
+    "TOO_FEW_TO_JUDGE: BEGIN_STAGE -> second_canary",
     "ALWAYS: BEGIN_STAGE -> ramp",
 ]
 RAMP_ROWS = [*CANARY_ROWS[:12], "NO_MESSAGE_DUE: WAIT", "ALWAYS: SEND"]
@@ -60,7 +61,12 @@ def describe_row(row: DecisionRow) -> str:
 
 @pytest.mark.parametrize(
     ("stage", "rows"),
-    [(Stage.CANARY, CANARY_ROWS), (Stage.SOAK, SOAK_ROWS), (Stage.RAMP, RAMP_ROWS)],
+    [
+        (Stage.CANARY, CANARY_ROWS),
+        (Stage.SECOND_CANARY, RAMP_ROWS),
+        (Stage.SOAK, SOAK_ROWS),
+        (Stage.RAMP, RAMP_ROWS),
+    ],
 )
 def test_redrive_decision_table_has_exactly_the_listed_rows_for_each_stage(
     stage: Stage, rows: list[str]
@@ -154,6 +160,9 @@ def make_matching_situation(stage: Stage, condition: Condition) -> RedriveSituat
         Condition.STAGE_OVER: make_situation(progress.change_current_stage(moved=80)),
         Condition.SOAK_NOT_OVER: make_situation(soaking),
         Condition.SOURCE_UNREAD: make_situation(unread, source=queue(SOURCE, 50)),
+        Condition.TOO_FEW_TO_JUDGE: make_situation(
+            structs.replace(progress, moved=5), DlqSample(returned_messages=back[:1])
+        ),
         Condition.NO_DELETES: make_situation(progress, deletes_per_second=0),
         Condition.NO_MESSAGE_DUE: make_situation(just_moved),
         Condition.ALWAYS: make_situation(progress),

@@ -48,20 +48,62 @@ def test_first_redrive_tick_sends_a_canary_of_five_marked_messages(world: Redriv
     assert world.progress.current.soak_ends_at == world.account.now + timedelta(seconds=60)
 
 
-def test_one_returned_canary_message_halts_the_redrive_and_goes_to_quarantine(
+def test_one_returned_canary_message_goes_to_quarantine_and_all_others_go_back(
+    world: RedriveWorld,
+) -> None:
+    world.begin(*make_bodies(100)).tick()
+    (poison, *_) = sorted(world.read_bodies(world.source))
+    sent_counts = list[int]()
+    for _ in range(12):
+        world.consume(frozenset({poison}))
+        world.account.later(minutes=1)
+        outcome = world.tick()
+        sent_counts.append(outcome.sent_back_count)
+        if outcome.case is not None:
+            break
+    assert (world.state, world.progress.stage) == (State.VERIFIED, Stage.DONE)
+    assert [count for count in sent_counts if count] == [30, 60, 5]
+    assert world.read_bodies(world.quarantine_arn) == {poison}
+    assert (world.read_bodies(world.dlq), world.progress.returned) == (set(), 1)
+    assert world.progress.because == (
+        "100 messages went back, 1 of them came back and is in orders-quarantine"
+    )
+
+
+def test_second_message_that_returns_in_the_second_canary_halts_the_redrive(
+    world: RedriveWorld,
+) -> None:
+    world.begin(*make_bodies(100)).tick()
+    (first, *_) = sorted(world.read_bodies(world.source))
+    world.consume(frozenset({first}))
+    world.account.later(minutes=1)
+    assert world.tick().sent_back_count == 30
+    (second, *_) = sorted(world.read_bodies(world.source))
+    outcome = world.run_minutes(5, frozenset({second}))
+    assert outcome.case is not None
+    assert outcome.case.reason.startswith(
+        "of 35 messages that went back 2 came back; at 2 it stops"
+    )
+    assert world.read_bodies(world.quarantine_arn) == {first, second}
+    assert len(world.read_bodies(world.dlq)) == 65
+
+
+def test_two_returned_canary_messages_halt_the_redrive_and_go_to_quarantine(
     world: RedriveWorld,
 ) -> None:
     world.begin(*make_bodies(9)).tick()
-    (poison, *_) = sorted(world.read_bodies(world.source))
-    outcome = world.run_minutes(5, frozenset({poison}))
+    poison = frozenset(sorted(world.read_bodies(world.source))[:2])
+    outcome = world.run_minutes(5, poison)
     assert (world.state, world.progress.stage) == (State.ESCALATED, Stage.HALTED)
     assert outcome.case is not None
-    assert outcome.case.reason.startswith("of 5 messages that went back 1 came back")
-    (retained,) = world.read_messages(world.quarantine_arn)
-    mark = read_quarantine_mark(retained)
-    assert mark is not None
-    assert (retained.body, mark.source, mark.redrive_count) == (poison, world.source, 1)
-    assert mark.case == outcome.case.case_id
+    assert outcome.case.reason.startswith("of 5 messages that went back 2 came back")
+    retained = world.read_messages(world.quarantine_arn)
+    assert {message.body for message in retained} == poison
+    for message in retained:
+        mark = read_quarantine_mark(message)
+        assert mark is not None
+        assert (mark.source, mark.redrive_count) == (world.source, 1)
+        assert mark.case == outcome.case.case_id
     assert len(world.read_bodies(world.dlq)) == 4
     ((_, page),) = world.notifications
     assert "Escalated (redrive_halted): of 5 messages" in page

@@ -260,10 +260,9 @@ class RedriveForecast:
             f"{SHIPPED_REDRIVE_BOUNDS.growth} times "
             f"as many after each soak of {format_duration(self.soak_duration)}; "
             f"{self._describe_pace()}. It "
-            f"halts when {100 * SHIPPED_REDRIVE_BOUNDS.halt_share:.0f} % or "
-            f"{SHIPPED_REDRIVE_BOUNDS.halt_returned} "
-            "of them have "
-            "died again"
+            f"halts when {SHIPPED_REDRIVE_BOUNDS.halt_returned} of them have died again, or "
+            f"{100 * SHIPPED_REDRIVE_BOUNDS.halt_share:.0f} % (of "
+            f"{SHIPPED_REDRIVE_BOUNDS.least_judged_messages} at least)"
         )
         if is_retention_raised:
             yield "So that none expires on the way, they are kept for 14 days first"
