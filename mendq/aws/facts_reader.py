@@ -40,8 +40,9 @@ from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
 from mendq.model.limits import Timing
-from mendq.model.metrics import CLOUDWATCH_LAG, Measurement, Window
+from mendq.model.metrics import CLOUDWATCH_LAG, LONGEST_WINDOW, Measurement, Window
 from mendq.model.queue import arn_of_dlq, parse_queue_arn
+from mendq.model.state import State
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
@@ -287,9 +288,19 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, move_task_running=are_messages_moving)
 
     def with_open_cases(self, facts: Facts) -> Facts:
-        """Return the facts with the symptoms of open cases on the queue or its sources."""
+        """Return the facts with the symptoms of open cases on the queue or its sources.
+
+        For a FIFO queue, also add the symptoms whose calls failed lately and whose case is refused:
+        there, late deletes fail, and explain why consumers finish nothing.
+        """
+        open_symptoms = self.list_open_symptoms((facts.queue_arn, *facts.source_arns))
+        refused_symptoms: list[str] = []
+        for case in self.list_newest_cases((facts.queue_arn,)) if facts.is_fifo else ():
+            is_recent = self.now - case.at < LONGEST_WINDOW
+            if case.state is State.REFUSED and case.evidence["failed_calls"] and is_recent:
+                refused_symptoms.append(case.symptom)
         return replace(
-            facts, open_symptoms=self.list_open_symptoms((facts.queue_arn, *facts.source_arns))
+            facts, open_symptoms=open_symptoms, refused_symptoms=frozenset(refused_symptoms)
         )
 
     def with_source_cases(self, facts: Facts) -> Facts:

@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.model.case import Case
-from mendq.model.evidence import Evidence
+from mendq.model.evidence import DELETE_INTERVAL_KEY, Evidence
 from mendq.model.failed_call import RefusedBy
 from mendq.model.state import SILENT_DAYS
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout, is_permanent
@@ -48,6 +48,14 @@ def add_refusals(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
         event_names=tuple(evidence["event_names"]),
         refused_by=frozenset(map(RefusedBy, evidence["refused_by"])),
     )
+
+
+def restore_delete_interval(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
+    """Return `facts` with the time between late deletes in a case's evidence, if it has one."""
+    interval_seconds = evidence.get(DELETE_INTERVAL_KEY)
+    if type(interval_seconds) not in {int, float}:
+        return facts
+    return replace(facts, delete_interval_seconds=interval_seconds)
 
 
 class CaseStoreView(Struct, frozen=True):
@@ -93,9 +101,9 @@ class CaseStoreView(Struct, frozen=True):
     def add_facts_of_calls(self, facts: Facts, evidence: Evidence) -> Facts:
         """Add facts that the queue itself does not show.
 
-        From the failed calls come the callers, the policies that refused them, and the visibility
-        timeout that the calls asked for. From the case store comes the visibility timeout that a
-        person chose last.
+        From the failed calls come the callers, the policies that refused them, the visibility
+        timeout that the calls asked for, and the time between failed deletes. From the case store
+        comes the visibility timeout that a person chose last.
         """
         timeout_attribute = SetVisibilityTimeout.attribute
         persons_timeout: int | None = None
@@ -106,6 +114,7 @@ class CaseStoreView(Struct, frozen=True):
             facts,
             visibility_seconds_set_by_person=persons_timeout,
             smallest_requested_visibility_seconds=evidence.smallest_requested_visibility_seconds(),
+            delete_interval_seconds=evidence.shortest_delete_interval_seconds(),
             principals=evidence.principals(),
             event_names=evidence.event_names(),
             refused_by=evidence.refusing_policies(),

@@ -32,6 +32,10 @@ EVIDENCE_MAXIMUM_AGE = timedelta(minutes=60)
 # This many distinct events within this time are enough evidence.
 EVENTS_SUFFICIENT_FOR_CASE = 3
 SUFFICIENT_EVENTS_PERIOD_SECONDS = 600
+# The speed of late deletes is measured over this many deletes of one caller.
+DELETES_TO_MEASURE_INTERVAL = 3
+# The key of that speed in a case's evidence, in seconds between two deletes.
+DELETE_INTERVAL_KEY = "delete_interval_seconds"
 
 
 @dataclass(frozen=True, order=True)
@@ -226,6 +230,29 @@ class Evidence:
         requested_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
         return min(requested_seconds, default=0) or None
 
+    def shortest_delete_interval_seconds(self) -> float | None:
+        """Return the shortest mean time between successive failed deletes of one caller.
+
+        The mean is that of DELETES_TO_MEASURE_INTERVAL successive deletes. None if no caller made
+        so many. A caller is a principal at one address with one program, because several processes
+        may share a role.
+        """
+        delete_times_by_caller: dict[tuple[str, str, str], list[datetime]] = {}
+        for call in self.calls:
+            if call.event_name == "DeleteMessage":
+                caller = (call.principal_arn, call.source_ip, call.user_agent)
+                delete_times_by_caller.setdefault(caller, []).append(call.event_time)
+        interval_count = DELETES_TO_MEASURE_INTERVAL - 1
+        mean_intervals_seconds: list[float] = []
+        for delete_times in delete_times_by_caller.values():
+            for first_time, last_time in zip(
+                delete_times, delete_times[interval_count:], strict=False
+            ):
+                mean_intervals_seconds.append(
+                    (last_time - first_time).total_seconds() / interval_count
+                )
+        return min(mean_intervals_seconds, default=None)
+
     def principals(self) -> tuple[str, ...]:
         """Return the callers in alphabetical order, at most MAXIMUM_PRINCIPALS."""
         callers = {sighting.principal_arn for sighting in self.sightings if sighting.principal_arn}
@@ -250,7 +277,8 @@ class Evidence:
         """Return the evidence as a case's transitions store it. There must be a sighting.
 
         `failed_calls` and `requests` do not contain findings of scans. `event_names` and
-        `refused_by` are left out if no policy refused a call.
+        `refused_by` are left out if no policy refused a call, and `delete_interval_seconds` if no
+        caller made enough failed deletes.
         """
         calls = self.calls
         document: dict[str, object] = {
@@ -263,6 +291,10 @@ class Evidence:
             "requests": select_first_and_last([call.request() for call in calls]),
         }
         policies = sorted(self.refusing_policies())
+        delete_interval_seconds = self.shortest_delete_interval_seconds()
+        if delete_interval_seconds is not None:
+            # After an approval, a case about a batch is planned again from this.
+            document[DELETE_INTERVAL_KEY] = delete_interval_seconds
         if policies:
             # After an approval, a case about callers is planned again from these.
             document["event_names"] = list(self.event_names())

@@ -137,7 +137,7 @@ class Need(Enum):
     )
     DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READ_ACTIONS
     # Read from the case store, which needs no further IAM action.
-    OPEN_CASES = ("open_symptoms",), ()
+    OPEN_CASES = ("open_symptoms", "refused_symptoms"), ()
     SOURCE_CASES = ("source_cases",), ()
     APPROVED_SOURCES = ("approved_sources",), ()
     SOLE_SOURCE = (
@@ -222,6 +222,8 @@ class QueueFacts:
         tags: The queue's tags; empty if there is no such queue or they were not read.
         smallest_requested_visibility_seconds: The smallest visibility timeout that the failed calls
             themselves asked for; None unless every failed call asked for one.
+        delete_interval_seconds: The shortest mean time between successive failed deletes of one
+            caller (`Evidence.shortest_delete_interval_seconds`); None if no caller made enough.
         principals: The callers of the failed calls.
         event_names: The failed calls by name, such as `SendMessage`.
         refused_by: The policies that refused the failed calls.
@@ -232,6 +234,7 @@ class QueueFacts:
     attributes: Mapping[str, str]
     tags: Mapping[str, str] = field(default_factory=dict)
     smallest_requested_visibility_seconds: int | None = None
+    delete_interval_seconds: float | None = None
     principals: tuple[str, ...] = ()
     event_names: tuple[str, ...] = ()
     refused_by: frozenset[RefusedBy] = frozenset()
@@ -256,6 +259,16 @@ class QueueFacts:
     def visibility_seconds(self) -> int:
         """The visibility timeout in seconds."""
         return read_number_attribute(self.attributes, "VisibilityTimeout")
+
+    @property
+    def has_late_deletes_of_batch(self) -> bool:
+        """True if one caller's late deletes follow each other faster than the visibility timeout.
+
+        A consumer that holds one message at a time cannot do that: each of its messages took longer
+        than the timeout. So it holds several, as if it works on a batch one message after another.
+        """
+        interval_seconds = self.delete_interval_seconds
+        return interval_seconds is not None and interval_seconds < self.visibility_seconds
 
     @property
     def can_outlast_deduplication(self) -> bool:
@@ -369,6 +382,8 @@ class Facts(QueueFacts):
         dlq_namesake: The queue with the name that Mendq would give to a new DLQ of this queue; None
             if it was not read.
         open_symptoms: The symptoms with an open case about this queue or about its sources.
+        refused_symptoms: The symptoms of a FIFO queue whose newest case was opened by failed calls
+            and refused within LONGEST_WINDOW. Empty for a standard queue.
         source_cases: The newest case of each symptom about the queue's sources, open or ended.
         sole_source: The only confirmed source of this queue; None if there is none or more than
             one, or if it was not read.
@@ -389,6 +404,7 @@ class Facts(QueueFacts):
     approved_sources: frozenset[str] = frozenset()
     dlq_namesake: QueueFacts | None = None
     open_symptoms: frozenset[str] = frozenset()
+    refused_symptoms: frozenset[str] = frozenset()
     source_cases: tuple[Case, ...] = ()
     sole_source: SoleSource | None = None
     found: str = ""

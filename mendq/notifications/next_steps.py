@@ -80,6 +80,10 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, tuple[str, CommandSource]] = {
     "too_often": ("Decide what the setting should be: see what was tried.", _SHOW_HISTORY_COMMAND),
     "too_soon": ("Wait: whether the last write helped is not known yet.", _SHOW_CASE_COMMAND),
     # The visibility timeout.
+    "batch_too_long": (
+        "Receive fewer messages at a time: a whole batch does not fit.",
+        _SHOW_QUEUE_COMMAND,
+    ),
     "guess_too_far": ("Tag the queue with the longest a message takes.", _TAG_LONGEST_WORK_COMMAND),
     "need_already_met": (
         "Look at the consumer: the timeout covers what is named.",

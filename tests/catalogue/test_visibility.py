@@ -154,10 +154,12 @@ def test_named_need_is_planned_in_full_with_half_as_much_again_or_refused(
     answer = answer_to(ENTRY, facts)
     if isinstance(answer, Plan):
         assert int(only_step_of(answer).after) >= 1.5 * seconds
-        assert answer.reason.endswith(facts.found)
+        assert facts.found in answer.reason
+    elif visibility < 1.5 * seconds:
+        assert answer.code == "over_ceiling"
     else:
-        is_met = visibility >= 1.5 * seconds
-        assert answer.code == ("race_without_named_need" if is_met else "over_ceiling")
+        does_batch_fit = visibility >= 10 * seconds
+        assert answer.code == ("race_without_named_need" if does_batch_fit else "batch_too_long")
 
 
 @pytest.mark.parametrize(
@@ -169,11 +171,56 @@ def test_race_that_may_be_retries_is_fixed_only_if_a_named_need_is_unmet(
 ) -> None:
     counts = {"received": received, "deleted": deleted}
     code = "race_or_retries" if pages else "race_without_named_need"
-    for covered in (None, 20):
+    for covered in (None, 20 if pages else 3):
         assert expect_refusal(ENTRY, detect(make_raced_queue(30, covered, **counts))).code == code
     assert only_step_of(expect_plan(ENTRY, detect(make_raced_queue(30, 40, **counts)))).after == 60
     by_lambda = detect(make_raced_queue(30, None, consumers=[[30, 5]], **counts))
     assert only_step_of(expect_plan(ENTRY, by_lambda)).after == 185
+
+
+def test_batch_plan_after_late_deletes_needs_a_person_only_far_from_a_persons_timeout() -> None:
+    """Four times the timeout of 30 s is 120 s, and ten messages of 8 s need 120 s."""
+    near = queue(30, 8, delete_interval_seconds=8)
+    assert expect_plan(ENTRY, near).highest_mode is Mode.HEAL
+    raised_before = replace(near, visibility_seconds_set_by_person=29)
+    assert expect_plan(ENTRY, raised_before).highest_mode is Mode.PROPOSE
+    assert expect_plan(ENTRY, queue(30, 9, delete_interval_seconds=9)).highest_mode is Mode.PROPOSE
+
+
+def test_batch_plan_after_a_scans_finding_needs_a_person() -> None:
+    plan = expect_plan(ENTRY, detect(make_raced_queue(30, 8)))
+    assert (only_step_of(plan).after, plan.highest_mode) == (120, Mode.PROPOSE)
+
+
+def test_batch_plan_names_the_evidence_and_a_batch_size_that_fits_without_it() -> None:
+    reason = expect_plan(ENTRY, queue(40, 8, delete_interval_seconds=8)).reason
+    assert "late deletes came about 8 s apart" in reason
+    assert "they take 80 s" in reason
+    assert reason.endswith(
+        "with MaxNumberOfMessages=3 the consumer's work fits the timeout of 40 s"
+    )
+
+
+def test_batch_over_the_ceiling_advises_smaller_batches_and_pages() -> None:
+    refusal = expect_refusal(ENTRY, queue(92, 61, delete_interval_seconds=0))
+    assert (refusal.code, refusal.case_state) == ("batch_too_long", State.ESCALATED)
+    assert "915 s are needed" in refusal.reason
+    assert "MaxNumberOfMessages=1" in refusal.reason
+    assert "tag-queue" not in refusal.next_command, "raising the ceiling is not the advice"
+
+
+def test_guess_after_late_deletes_of_a_batch_names_the_batch() -> None:
+    plan = expect_plan(ENTRY, queue(30, delete_interval_seconds=0.2))
+    assert only_step_of(plan).after == 45
+    assert "late deletes came less than 1 s apart" in plan.reason
+    assert "late deletes" not in expect_plan(ENTRY, queue(30, delete_interval_seconds=40)).reason
+
+
+def test_covered_race_on_a_tagged_queue_is_not_told_to_set_the_tag_again() -> None:
+    refusal = expect_refusal(ENTRY, detect(make_raced_queue(30, 3)))
+    assert refusal.code == "race_without_named_need"
+    assert f"correct the tag {MAX_PROCESSING_TAG}" in refusal.reason
+    assert "receive fewer messages at a time" in refusal.reason
 
 
 def make_queue_with_dead_messages(tagged: object = 40, in_its_dlq: int = 7, **over: Any) -> Facts:

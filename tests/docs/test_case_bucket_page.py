@@ -10,6 +10,7 @@ import pytest
 
 from mendq.cases.finding import Finding, ScanResult, add_managed_queues
 from mendq.catalogue import examples
+from mendq.catalogue.configuration.invalid_request import LATE_DELETE_CALL
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.state import State
 from mendq.model.tags import find_cloudformation_resource
@@ -26,6 +27,8 @@ def _list_fields(part: str) -> list[str]:
 
 
 REFUSED = examples.failed_call("SendMessage", "AccessDenied")
+ONE_LATE_DELETE = Evidence((Sighting.of(LATE_DELETE_CALL),)).document()
+LATE_DELETES = Evidence((Sighting.of(LATE_DELETE_CALL),) * 3).document()
 # What heal adds as it opens a case.
 BESIDE = dict.fromkeys(("messages", "lowered_by", "needs"))
 OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logical-id": "Orders"}
@@ -39,6 +42,7 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
             EVIDENCE,
             {
                 **Evidence((Sighting.of(REFUSED),)).document(),
+                **dict.fromkeys(LATE_DELETES.keys() - ONE_LATE_DELETE.keys()),
                 **find_cloudformation_resource(OF_A_STACK),
                 **BESIDE,
             },

@@ -15,7 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue.examples import queue
-from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.catalogue.visibility.needed_timeout import (
+    MAX_PROCESSING_TAG,
+    MAX_VISIBILITY_TAG,
+    list_readable_needs,
+    list_unmet_needs,
+)
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
@@ -159,7 +164,10 @@ def test_lint_heal_and_scan_need_the_same_visibility_timeout(
     facts = queue(tag_texts, VisibilityTimeout=visibility, lambda_consumers=consumers)
     finding = next(iter(findings), None)
     is_need_known = bool(tags.get(MAX_PROCESSING_TAG) or functions)
-    for queue_facts in (facts, replace(facts, found="messages were handled twice")):
+    # Only late messages show that a consumer works on batches: lint asks for one message's time.
+    is_need_met = not list_unmet_needs(facts, list_readable_needs(facts))
+    found_facts = () if is_need_met else (replace(facts, found="messages were handled twice"),)
+    for queue_facts in (facts, *found_facts):
         _check_finding(finding, answer_to(TOO_SHORT, queue_facts), is_need_known=is_need_known)
 
 

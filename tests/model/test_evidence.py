@@ -110,6 +110,40 @@ def test_smallest_requested_visibility_is_that_of_failed_calls_and_none_without_
     assert Evidence((MEASURED,)).smallest_requested_visibility_seconds() is None
 
 
+def make_deletes(**seconds_by_caller: tuple[float, ...]) -> Evidence:
+    """Make failed deletes of callers with one role, each at its own address."""
+    return Evidence.of(
+        Sighting(
+            AT + timedelta(seconds=seconds),
+            f"{source_ip}-{seconds}",
+            "r",
+            "arn:role/x",
+            "DeleteMessage",
+            source_ip=source_ip,
+        )
+        for source_ip, deletes in seconds_by_caller.items()
+        for seconds in deletes
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "interval_seconds"),
+    [
+        pytest.param(make_deletes(a=(0, 9)), None, id="two deletes"),
+        pytest.param(make_deletes(a=(0, 8, 18)), 9.0, id="three deletes"),
+        pytest.param(make_deletes(a=(0, 100, 104, 108, 300)), 4.0, id="the fastest three"),
+        pytest.param(make_deletes(a=(0, 60), b=(1, 61), c=(2, 62)), None, id="other addresses"),
+        pytest.param(make_calls(a=0, b=1, c=2), None, id="other calls"),
+    ],
+)
+def test_shortest_delete_interval_is_the_mean_of_three_deletes_of_one_caller(
+    evidence: Evidence, interval_seconds: float | None
+) -> None:
+    assert evidence.shortest_delete_interval_seconds() == interval_seconds
+    assert evidence.sightings
+    assert evidence.document().get("delete_interval_seconds") == interval_seconds
+
+
 @pytest.mark.parametrize("text", ["[]", "7", "{}", '[1, "e", "r", "p", "d", null, "nobody"]', "x"])
 def test_sighting_from_text_raises_for_text_that_no_sighting_wrote(text: str) -> None:
     with pytest.raises((ValueError, TypeError)):

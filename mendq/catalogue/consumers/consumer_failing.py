@@ -8,9 +8,13 @@ How it shows: most receives are not followed by a delete, and consumers delete f
 arrive. Messages that are given back and finished later are no failure. `find_failing_consumers` in
 `mendq/catalogue/dlq/attach.py` has the rules and the limits.
 
+On a FIFO queue, consumers that hold messages longer than the visibility timeout cause the same
+counts, because a late delete fails there. CloudTrail's records of these calls tell both apart:
+while they explain the counts, this symptom gives way to `visibility_timeout_too_short`.
+
 What Mendq does: it notifies people, with the numbers and the place of the errors. It changes
 nothing, because no attribute of a queue fixes a consumer. A longer visibility timeout would only
-slow the retries, and a new DLQ would take every message.
+slow the retries of a consumer that fails, and a new DLQ would take every message.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import Any
 from mendq.catalogue.dlq.attach import EXPLAINING_SYMPTOMS, find_failing_consumers
 from mendq.catalogue.examples import (
     FAILING_FUNCTION,
+    QUEUE_ARN,
     as_dlq,
     queue_with_dlq,
     replace_values,
@@ -48,11 +53,24 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         else "there is no DLQ, so a message that fails comes back until it expires. Attach a DLQ "
         "only when the consumers work: before that it would take every message"
     )
-    reason = (
-        f"{facts.found}. Its consumers fail, or give the messages back: look at their errors. A "
-        f"longer visibility timeout would only slow the retries. Now {consequence_text}"
-    )
+    reason = f"{facts.found}. {_describe_causes(facts)}. Now {consequence_text}"
     return Escalate("consumer_failing", reason, _make_errors_command(facts))
+
+
+def _describe_causes(facts: Facts) -> str:
+    """Return what the counts can mean, and if a longer visibility timeout can help."""
+    if facts.is_fifo and find_failing_function(facts) is None:
+        return (
+            "Its consumers fail, give the messages back, or hold them longer than the visibility "
+            f"timeout of {facts.visibility_seconds:,} s: on a FIFO queue a late delete fails, so "
+            "all three look alike here. If their errors say that a receipt handle has expired, "
+            "raise the timeout or receive fewer messages at a time. Otherwise a longer timeout "
+            "would only slow the retries"
+        )
+    return (
+        "Its consumers fail, or give the messages back: look at their errors. A longer visibility "
+        "timeout would only slow the retries"
+    )
 
 
 def _make_errors_command(facts: Facts) -> str:
@@ -99,7 +117,7 @@ _QUEUE_WITH_BLOCKED_GROUP = _make_example_queue(
 CONSUMER_FAILING = NotifiedSymptom(
     name="consumer_failing",
     sentence="Consumers receive messages and do not finish them, so more and more wait.",
-    plan_in_words="Page with the numbers; a longer visibility timeout would only slow the retries.",
+    plan_in_words="Page with the numbers, and what to look for in the consumers' errors.",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
@@ -114,6 +132,11 @@ CONSUMER_FAILING = NotifiedSymptom(
         QueueExample(
             "most messages are not finished",
             _make_example_queue(backlog_now=600),
+            "consumer_failing",
+        ),
+        QueueExample(
+            "the same on a FIFO queue, and no late call explains it",
+            _make_example_queue(queue_arn=QUEUE_ARN, backlog_now=600),
             "consumer_failing",
         ),
         QueueExample("few messages, none finished", _QUEUE_WITHOUT_DELETES, "consumer_failing"),
@@ -147,6 +170,12 @@ CONSUMER_FAILING = NotifiedSymptom(
         QueueNearMiss(
             "late calls have opened a case already",
             _make_example_queue(backlog_now=600, open_symptoms=EXPLAINING_SYMPTOMS),
+        ),
+        QueueNearMiss(
+            "late calls on a FIFO queue had a case that Mendq refused",
+            _make_example_queue(
+                queue_arn=QUEUE_ARN, backlog_now=600, refused_symptoms=EXPLAINING_SYMPTOMS
+            ),
         ),
         QueueNearMiss(
             "DLQ messages are being moved back",

@@ -100,7 +100,8 @@ def find_failing_consumers(facts: Facts) -> DetectedFault | None:
 def _has_other_explanation_for_receives(facts: Facts, measurement: Measurement) -> bool:
     """Return True if another symptom explains the receives without a delete.
 
-    The explanation is a visibility timeout that is too short, one message that blocks its FIFO
+    The explanation is a visibility timeout that is too short (a case of it is open, or failed calls
+    on a FIFO queue opened it lately and Mendq could not fix it), one message that blocks its FIFO
     group, a running message movement task, or a DLQ in which people look at messages.
     """
     return (
@@ -108,7 +109,7 @@ def _has_other_explanation_for_receives(facts: Facts, measurement: Measurement) 
         or _is_group_blocked(facts, measurement)
         or facts.move_task_running
         or facts.receives_only_dlq_messages
-        or bool(EXPLAINING_SYMPTOMS & facts.open_symptoms)
+        or bool(EXPLAINING_SYMPTOMS & (facts.open_symptoms | facts.refused_symptoms))
     )
 
 

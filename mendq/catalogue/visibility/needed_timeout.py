@@ -16,6 +16,13 @@ finds out how long the work may take and plans a timeout that covers it. The rul
 4. A consumer that fails needs no longer timeout: it would only slow the retries.
 5. A guess is made only after failed calls, never from metrics alone, and never goes far beyond a
    value that a person chose.
+6. The tag names the time for one message. A consumer that receives ten messages and works on them
+   one after the other holds the last one ten times as long. If the timeout covers one message and
+   messages are late all the same, Mendq plans for a batch of ten, because nothing shows its real
+   size. So a person approves, unless late deletes show the batch and the plan stays near a value
+   that a person chose. If a batch does not fit, Mendq says which size fits.
+7. On a FIFO queue a late delete fails, so a message held too long looks like one that failed. There
+   late calls outrank rule 4.
 """
 
 from __future__ import annotations
@@ -25,6 +32,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, TypeGuard
 
+from mendq.catalogue.fifo.stuck_group import MOST_MESSAGES_PER_RECEIVE
 from mendq.model.case import Case
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Limits
@@ -32,7 +40,11 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY, TagUnreadable, read_seconds_tag
-from mendq.notifications.commands import show_metric_command, tag_queue_command
+from mendq.notifications.commands import (
+    get_attributes_command,
+    show_metric_command,
+    tag_queue_command,
+)
 from mendq.notifications.text import format_count
 
 MAX_PROCESSING_TAG = MAX_PROCESSING.key
@@ -273,6 +285,8 @@ def guess_visibility_need(facts: Facts) -> VisibilityNeed:
     """Return the guess for unknown consumers: one and a half times the current timeout."""
     guessed_seconds = max(facts.visibility_seconds + 1, add_safety_margin(facts.visibility_seconds))
     source_text = "nothing names what its consumers need, so half as much again"
+    if facts.has_late_deletes_of_batch:
+        source_text = f"{source_text}; {_describe_batch_evidence(facts)}"
     return VisibilityNeed(guessed_seconds, guessed_seconds, source_text, is_guessed=True)
 
 
@@ -282,6 +296,88 @@ def find_failing_function(facts: Facts) -> LambdaConsumer | None:
     None if there is no such function.
     """
     return next((consumer for consumer in facts.lambda_consumers if consumer.is_failing_fast), None)
+
+
+def find_batch_need(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNeed | None:
+    """Return the need of a consumer that works on a full batch, one message after the other.
+
+    None if nothing suggests a batch: a named need is not covered yet, no tag names the time for one
+    message, the timeout covers a full batch, or neither late deletes nor a scan's finding show that
+    messages are late. None also if Lambda reads the queue, because its need is that of a whole
+    batch.
+    """
+    tagged_seconds = read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)
+    is_late_in_batch = bool(facts.found) or facts.has_late_deletes_of_batch
+    if tagged_seconds is None or not is_late_in_batch:
+        return None
+    if facts.lambda_consumers or list_unmet_needs(facts, needs):
+        return None
+    batch_seconds = MOST_MESSAGES_PER_RECEIVE * tagged_seconds
+    if facts.visibility_seconds >= batch_seconds:
+        return None
+    goal_seconds = add_safety_margin(batch_seconds)
+    is_guess_near = goal_seconds <= MAXIMUM_GUESSED_TIMEOUT_FACTOR * _find_persons_timeout(facts)
+    can_heal = facts.has_late_deletes_of_batch and is_guess_near
+    source_text = (
+        f"a receive returns up to {MOST_MESSAGES_PER_RECEIVE} messages; worked one after the "
+        f"other, at {tagged_seconds:,} s each (tag {MAX_PROCESSING_TAG}), they take "
+        f"{batch_seconds:,} s"
+    )
+    return VisibilityNeed(
+        goal_seconds,
+        batch_seconds,
+        source_text,
+        work_seconds=batch_seconds,
+        highest_mode=Mode.HEAL if can_heal else Mode.PROPOSE,
+    )
+
+
+def _find_persons_timeout(facts: Facts) -> int:
+    """Return the visibility timeout that a person chose last, in seconds."""
+    persons_seconds = facts.visibility_seconds_set_by_person
+    return facts.visibility_seconds if persons_seconds is None else persons_seconds
+
+
+def _plan_timeout_for_batch(
+    facts: Facts, batch_need: VisibilityNeed, ceiling_seconds: int
+) -> Plan | Refusal:
+    """Plan the timeout for a full batch. If a bound forbids it, advise a batch size that fits."""
+    goal_seconds = batch_need.minimum_goal_seconds
+    seconds_per_message = goal_seconds / MOST_MESSAGES_PER_RECEIVE
+    fitting_batch_size = max(1, int(facts.visibility_seconds / seconds_per_message))
+    advice = (
+        f"with MaxNumberOfMessages={fitting_batch_size} the consumer's work fits the timeout of "
+        f"{facts.visibility_seconds:,} s"
+    )
+    evidence_text = _describe_batch_evidence(facts)
+    exceeded_bound = next(
+        find_exceeded_bounds(facts, batch_need, goal_seconds, ceiling_seconds), None
+    )
+    if exceeded_bound is not None:
+        reason = f"{evidence_text}. For a whole batch {exceeded_bound.reason}. Instead, {advice}"
+        command = get_attributes_command(facts.queue_arn, SetVisibilityTimeout.attribute)
+        return Escalate("batch_too_long", reason, command, silent_in_observe=True)
+    reason = (
+        f"{evidence_text}. The visibility timeout of {facts.visibility_seconds:,} s covers one "
+        f"message and not a batch: {batch_need.source_text}. Or, without a longer timeout: {advice}"
+    )
+    return Plan(
+        (SetVisibilityTimeout(facts.visibility_seconds, goal_seconds),),
+        reason,
+        highest_mode=batch_need.highest_mode,
+    )
+
+
+def _describe_batch_evidence(facts: Facts) -> str:
+    """Return a sentence about what shows the batch: late deletes, or the scan's finding."""
+    interval_seconds = facts.delete_interval_seconds
+    if interval_seconds is None or facts.found:
+        return facts.found
+    interval_text = f"about {interval_seconds:,.0f} s" if interval_seconds >= 1 else "less than 1 s"
+    return (
+        f"one caller's late deletes came {interval_text} apart, faster than a consumer can that "
+        "holds one message at a time: it holds several, and the later ones are late"
+    )
 
 
 # SQS refuses receives at about 120,000 messages in flight. Mendq plans for at most half of that.
@@ -294,21 +390,23 @@ def find_general_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterat
     """Yield refusals that hold for every longer visibility timeout. Only the first one counts."""
     reader_timeout_seconds = facts.smallest_requested_visibility_seconds
     current_timeout_seconds = facts.visibility_seconds
-    # Readers that set their own timeout do not use the queue's. But a heartbeat sets one too,
-    # because ChangeMessageVisibility always has a value. If the queue's timeout is below a need,
-    # that call comes too late, and the queue's timeout matters.
+    # After an extension, a message is hidden for as long as that call asked for. A longer timeout
+    # of the queue would not make the next extension come in time. But if the queue's timeout is
+    # below a need, already the first extension may come too late, and the queue's timeout matters.
     if (
         reader_timeout_seconds is not None
         and reader_timeout_seconds < current_timeout_seconds
         and not list_unmet_needs(facts, needs)
     ):
         reason = (
-            f"the readers set a shorter visibility timeout themselves ({reader_timeout_seconds:,} "
-            "s): the "
-            "queue's is not used"
+            f"the late calls extend messages by {reader_timeout_seconds:,} s each, which is less "
+            f"than the queue's {current_timeout_seconds:,} s: after such a call a message is "
+            f"hidden for {reader_timeout_seconds:,} s, however long the queue's timeout is"
         )
         yield Refuse("readers_set_their_own", reason)
-    if (failing_function := find_failing_function(facts)) is not None:
+    is_shown_by_late_fifo_calls = facts.is_fifo and not facts.found
+    failing_function = None if is_shown_by_late_fifo_calls else find_failing_function(facts)
+    if failing_function is not None:
         reason = (
             f"{failing_function.function_arn} fails rather than runs long: "
             "a longer visibility timeout would only slow its retries"
@@ -341,12 +439,19 @@ def _refuse_unexplained_double_handling(
         )
         yield Escalate("race_or_retries", reason, command, silent_in_observe=True)
     known_need_text = ", and nothing names how long they need"
+    advice = (
+        f"tag the queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
+    )
     if needs:
         known_need_text = f", although what is named is covered ({needs[0].source_text})"
+    if MAX_PROCESSING_TAG in facts.tags:
+        advice = (
+            f"correct the tag {MAX_PROCESSING_TAG}, which must name the longest that one message "
+            "may take, or receive fewer messages at a time"
+        )
     reason = (
         f"{facts.found}. Somebody holds messages longer than the visibility timeout of "
-        f"{facts.visibility_seconds:,} s{known_need_text}: tag "
-        f"the queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
+        f"{facts.visibility_seconds:,} s{known_need_text}: {advice}"
     )
     # The person replaces SECONDS. If it is left as it is, Mendq refuses the tag as unreadable.
     tag_command_text = tag_queue_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
@@ -362,19 +467,14 @@ def find_objections_to_need(
     """
     current_timeout_seconds = facts.visibility_seconds
     if current_timeout_seconds >= need.sufficient_timeout_seconds:
+        advice_text = describe_longer_advised_timeout([need], current_timeout_seconds)
         reason = (
             f"the visibility timeout of {current_timeout_seconds:,} s already covers what is "
-            "asked for "
+            f"asked for ({need.source_text}){advice_text}, and calls came too late all the same: "
+            "somebody holds messages longer than is named"
         )
-        advice_text = describe_longer_advised_timeout([need], current_timeout_seconds)
-        reason += f"({need.source_text}){advice_text}"
         yield Refuse("need_already_met", reason)
-    timeout_set_by_person_seconds = facts.visibility_seconds_set_by_person
-    timeout_before_guess_seconds = (
-        current_timeout_seconds
-        if timeout_set_by_person_seconds is None
-        else timeout_set_by_person_seconds
-    )
+    timeout_before_guess_seconds = _find_persons_timeout(facts)
     if (
         need.is_guessed
         and goal_seconds > MAXIMUM_GUESSED_TIMEOUT_FACTOR * timeout_before_guess_seconds
@@ -451,6 +551,10 @@ def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
         ):
             needs.append(need)
     largest_need = find_largest_need(facts, needs) or guess_visibility_need(facts)
+    batch_need = find_batch_need(facts, needs)
+    may_be_retries = facts.measurement is not None and facts.measurement.may_be_retries
+    if batch_need is not None and not (facts.found and may_be_retries):
+        return _plan_timeout_for_batch(facts, batch_need, ceiling_seconds)
     refusal = next(find_general_objections(facts, needs), None)
     if refusal is not None:
         return refusal

@@ -10,8 +10,13 @@ records it. On a standard queue a late delete succeeds (HTTP 200), so only metri
 there are more deletes than there are messages that left the queue, or messages reach the DLQ
 although work is known to take longer than the timeout.
 
+A batch: a consumer that receives ten messages and works on them one after the other holds the last
+one for ten times the work. The tag names the time for one message. If that fits the timeout and
+messages are late all the same, the batch is the likely reason (`find_batch_need`).
+
 What Mendq changes: it raises `VisibilityTimeout` to what `needed_timeout.py` plans: AWS's advice
-for a Lambda function, or one and a half times what a tag or the consumers name, or a guess.
+for a Lambda function, or one and a half times what a tag or the consumers name, for one message or
+for a batch of ten, or a guess.
 
 Why that is safe: a longer timeout loses nothing; it only delays the retry after a crash. The plan
 stays below a ceiling, below the retention period, and below the limit on messages in flight. If
@@ -34,6 +39,7 @@ from mendq.catalogue.examples import (
     as_dlq,
     failed_call,
     queue,
+    replace_values,
 )
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -240,6 +246,12 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
             _make_timeout_steps(2, 30),
         ),
         CallExample(
+            "late deletes of a batch",
+            LATE_DELETE_CALL,
+            _make_example_queue(30, 5, delete_interval_seconds=5.0),
+            _make_timeout_steps(30, 75),
+        ),
+        CallExample(
             "a Lambda consumer's timeout and window",
             _LATE_EXTENSION_CALL,
             _QUEUE_READ_BY_LAMBDA,
@@ -276,8 +288,18 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
             _make_timeout_steps(30, 60),
         ),
         QueueExample(
-            "what is named is covered",
+            "one message fits, and a batch worked one by one does not",
             _make_queue_with_double_handling(20),
+            _make_timeout_steps(30, 300),
+        ),
+        QueueExample(
+            "a batch does not fit below the ceiling",
+            replace_values(_make_queue_with_double_handling(61), VisibilityTimeout=92),
+            "batch_too_long",
+        ),
+        QueueExample(
+            "a batch fits too",
+            _make_queue_with_double_handling(3),
             "race_without_named_need",
         ),
         QueueNearMiss(
@@ -293,6 +315,11 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
             "messages died, and nothing names more time", _make_queue_with_dead_messages(None)
         ),
         CallNearMiss("an extension after the consumer's own delete", EXTENSION_CALL_AFTER_DELETE),
+        RefusalExample(
+            "late deletes as far apart as one message at a time makes them",
+            _make_example_queue(30, 5, delete_interval_seconds=30.0),
+            "need_already_met",
+        ),
         RefusalExample(
             "a need over the ceiling is not met in part",
             _make_example_queue(30, 601),
