@@ -22,6 +22,9 @@ from packaging.requirements import Requirement
 from tests.analytics.recount.scene import SceneSize, write_scene
 from tests.source_files import ROOT, list_files
 
+# The wheel is built, and installed into environments of its own.
+pytestmark = pytest.mark.long
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 UV = str(Path(sys.executable).with_name("uv"))
 RECORD = '{"eventSource": "sqs.amazonaws.com", "eventName": "DeleteMessage"}'
@@ -201,7 +204,6 @@ def test_installed_wheel_backtest_without_pyspark_names_the_extra_to_install(
     assert ran == (2, "", message)
 
 
-@pytest.mark.long
 def test_installed_wheel_backtest_with_the_nightly_extra_runs_without_a_clone(
     release_folder: Path, tmp_path: Path
 ) -> None:

@@ -353,6 +353,7 @@ found = {name: [answer.verdict, *answer.failed] for name, answer in nursery.answ
 """
 
 
+@pytest.mark.long
 def test_nursery_tells_noticed_unnoticed_and_endless_guard_removals_apart(
     tmp_path: Path,
 ) -> None:

@@ -397,6 +397,7 @@ NAN_TEST = (
 )
 
 
+@pytest.mark.long
 def test_nursery_tells_noticed_from_unnoticed_faults_and_leaves_out_failing_tests() -> None:
     source = (ROOT / path_of(JSON_TEXT)).read_text()
     noticed = source.replace("return value if isfinite(value) else None", "return value")
