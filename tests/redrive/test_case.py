@@ -58,20 +58,29 @@ def read_dlq_retention(short_world: RedriveWorld) -> int:
     return int(short_world.account.attributes(short_world.dlq)["MessageRetentionPeriod"])
 
 
-def test_redrive_start_with_valid_queues_raises_dlq_retention_and_moves_no_message(
-    short_world: RedriveWorld,
-) -> None:
+def test_redrive_start_moves_no_message_and_changes_no_queue(short_world: RedriveWorld) -> None:
+    short_world.send("one", "two")
     before = {
         queue_arn: short_world.account.attributes(queue_arn)
         for queue_arn in (short_world.source, short_world.dlq)
     }
-    short_world.move_tasks[:] = [
-        {"Status": status} for status in ("COMPLETED", "CANCELLED", "FAILED")
-    ]
     assert start_redrive(short_world, short_world.redrive_step()) is None
     assert {queue_arn: short_world.account.attributes(queue_arn) for queue_arn in before} == before
+
+
+def test_redrive_start_with_a_retention_step_raises_the_retention_of_the_dlq(
+    short_world: RedriveWorld,
+) -> None:
     assert start_redrive(short_world) is None
     assert read_dlq_retention(short_world) == LONGEST
+
+
+@pytest.mark.parametrize("status", ["COMPLETED", "CANCELLED", "FAILED"])
+def test_redrive_start_is_not_refused_after_a_message_movement_task_ended(
+    short_world: RedriveWorld, status: str
+) -> None:
+    short_world.move_tasks.append({"Status": status})
+    assert start_redrive(short_world) is None
 
 
 def share_dlq_with_second_source(short_world: RedriveWorld) -> None:
@@ -115,12 +124,17 @@ def test_redrive_start_with_unfit_queues_is_refused_and_changes_nothing(
     assert read_dlq_retention(short_world) == DAYS_4
 
 
-def test_redrive_start_is_refused_if_the_dlq_changed_since_the_plan_or_no_message_moves(
+def test_redrive_start_without_a_redrive_step_is_refused_and_changes_nothing(
+    short_world: RedriveWorld,
+) -> None:
+    assert start_redrive(short_world, SetMessageRetention(DAYS_4, LONGEST)) is not None
+    assert read_dlq_retention(short_world) == DAYS_4
+
+
+def test_redrive_start_is_refused_and_keeps_a_retention_that_a_person_set_since_the_plan(
     short_world: RedriveWorld,
 ) -> None:
     looked = read_dlq_facts(short_world)
-    assert start_redrive(short_world, SetMessageRetention(DAYS_4, LONGEST)) is not None
-    assert read_dlq_retention(short_world) == DAYS_4
     short_world.configure(short_world.dlq, MessageRetentionPeriod="1000000")
     refusal = start_redrive(short_world, at=looked)
     assert refusal is not None
@@ -133,7 +147,7 @@ def follow_up_after(world: RedriveWorld, **later: float) -> None:
     assert follow_up(make_context(world.account), OWNERS, lambda: 60).errors == {}
 
 
-def test_follow_up_calls_the_redrive_each_minute_and_leaves_its_case_applied(
+def test_follow_up_calls_the_redrive_each_minute_and_never_ends_its_case_itself(
     world: RedriveWorld,
 ) -> None:
     case = world.record_case(State.APPLIED)
@@ -161,25 +175,29 @@ def test_follow_up_calls_the_redrive_even_if_the_case_bucket_takes_no_writes(
     assert len(world.owner_requests) == 2
 
 
-def test_rollback_of_a_redrive_cancels_its_run_and_blocks_new_ones_for_7_days(
+def test_rollback_of_a_redrive_cancels_its_run_even_in_a_freeze(world: RedriveWorld) -> None:
+    case = world.record_case(State.APPLIED)
+    world.freeze()
+    answered = roll_back(world.account, case.case_id)
+    assert answered["state"] == "rolled_back"
+    assert outcomes_by_attribute(answered) == {"Dlq": "undone"}
+    assert world.read_newest_case().state is State.ROLLED_BACK
+    assert world.owner_requests == [{**make_owner_request(case), "cancel": True}]
+
+
+def test_second_rollback_of_a_redrive_answers_the_same_and_cancels_nothing_again(
     world: RedriveWorld,
 ) -> None:
     case = world.record_case(State.APPLIED)
-    world.freeze()
-    assert outcomes_by_attribute(roll_back(world.account, case.case_id, dry_run=True)) == {
-        "Dlq": "undone"
-    }
-    assert (world.owner_requests, world.read_newest_case()) == ([], case), (
-        "a dry run says so and stops nothing"
-    )
-    answered = roll_back(world.account, case.case_id)
-    assert (answered["state"], outcomes_by_attribute(answered)) == (
-        "rolled_back",
-        {"Dlq": "undone"},
-    )
-    assert world.read_newest_case().state is State.ROLLED_BACK
-    assert roll_back(world.account, case.case_id) == answered, "done twice it answers the same"
-    assert world.owner_requests == [{**make_owner_request(case), "cancel": True}]
+    first = roll_back(world.account, case.case_id)
+    world.owner_requests.clear()
+    assert roll_back(world.account, case.case_id) == first
+    assert world.owner_requests == []
+
+
+def test_rollback_of_a_redrive_blocks_new_ones_of_the_dlq_for_7_days(world: RedriveWorld) -> None:
+    case = world.record_case(State.APPLIED)
+    roll_back(world.account, case.case_id)
     view = make_context(world.account).case_store.look(world.dlq, case.symptom, ("Dlq",))
     until = view.record_of("Dlq").overridden_until
     assert until is not None
@@ -206,8 +224,8 @@ def make_facts(account: Account, queue_arn: str) -> Facts:
     ("name", "quarantine"),
     [("orders", "orders-quarantine"), ("orders.fifo", "orders-quarantine.fifo")],
 )
-def test_new_quarantine_is_encrypted_keeps_14_days_and_is_refused_if_a_lambda_consumes_it(
-    account: Account, monkeypatch: pytest.MonkeyPatch, name: str, quarantine: str
+def test_new_quarantine_has_the_sources_type_is_encrypted_and_keeps_messages_for_14_days(
+    account: Account, name: str, quarantine: str
 ) -> None:
     source = make_facts(account, account.queue(name))
     made = prepare_quarantine(account.clients, source)
@@ -216,10 +234,28 @@ def test_new_quarantine_is_encrypted_keeps_14_days_and_is_refused_if_a_lambda_co
     assert attributes["MessageRetentionPeriod"] == "1209600"
     assert attributes["SqsManagedSseEnabled"] == "true"
     assert attributes.get("FifoQueue", "false") == str(name.endswith(".fifo")).lower()
-    assert "Policy" not in attributes
+
+
+def test_new_quarantine_has_no_policy_and_none_of_the_sources_tags(account: Account) -> None:
+    made = prepare_quarantine(account.clients, make_facts(account, account.queue("orders")))
+    assert isinstance(made, str)
+    assert "Policy" not in account.attributes(made)
     tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
     assert tags.get("Tags", {}) == {}
-    assert prepare_quarantine(account.clients, source) == made
+
+
+def test_existing_quarantine_of_the_source_is_used_again(account: Account) -> None:
+    source = make_facts(account, account.queue("orders"))
+    assert prepare_quarantine(account.clients, source) == prepare_quarantine(
+        account.clients, source
+    )
+
+
+def test_quarantine_that_a_lambda_consumes_is_refused(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = make_facts(account, account.queue("orders"))
+    prepare_quarantine(account.clients, source)
     mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": "Enabled"}
     monkeypatch.setattr("mendq.redrive.redrive.list_mappings", lambda *_: [mapping])
     assert "tidy consumes it" in str(prepare_quarantine(account.clients, source))

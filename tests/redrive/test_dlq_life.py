@@ -80,7 +80,7 @@ def queue_exists(account: Account, queue_arn: str) -> bool:
     return any(url.endswith(f"/{queue_arn.rpartition(':')[2]}") for url in urls)
 
 
-def test_approved_dlq_is_attached_and_verified_once_later_scans_find_nothing(
+def test_approved_dlq_is_attached_and_verified_eight_hours_later(
     scanner: Scanner, account: Account
 ) -> None:
     queue = approve_dlq(scanner)
@@ -122,21 +122,26 @@ def attach_dlq(scanner: Scanner) -> str:
     return queue
 
 
-def test_rolled_back_dlq_is_detached_but_kept_and_may_be_attached_again_after_a_week(
+def test_rollback_of_an_attached_dlq_detaches_it_and_prints_the_command_to_delete_it(
     scanner: Scanner, account: Account
 ) -> None:
-    """The kept queue is Mendq's own, so no person is overruled."""
     queue = attach_dlq(scanner)
     document = roll_back(account, load_newest_case(account).case_id)
     assert outcomes_by_attribute(document) == {
         "DeadLetterQueue": "printed",
         "RedrivePolicy": "undone",
     }
-    assert (read_redrive_policy(account, queue), queue_exists(account, f"{queue}-dlq")) == (
-        "",
-        True,
-    )
+    assert read_redrive_policy(account, queue) == ""
+    assert queue_exists(account, f"{queue}-dlq")
     assert list_states(account)[-1] == "rolled_back"
+
+
+def test_dlq_that_a_rollback_detached_is_attached_again_if_a_person_approves_a_week_later(
+    scanner: Scanner, account: Account
+) -> None:
+    """The queue is Mendq's own, so no person is overruled."""
+    queue = attach_dlq(scanner)
+    roll_back(account, load_newest_case(account).case_id)
     account.later(days=8)
     scanner.put_metrics_of_returning_message(queue)
     scan_and_heal(scanner)
@@ -171,4 +176,4 @@ def test_dlq_that_a_person_detached_or_deleted_is_not_proposed_again_for_a_week(
     assert list_states(account)[-1] == "overridden"
     scanner.put_metrics_of_returning_message(queue)
     scan_and_heal(scanner)
-    assert list_states(account)[-1] == "overridden", "and silent for a week"
+    assert list_states(account)[-1] == "overridden"

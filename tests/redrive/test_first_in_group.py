@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -15,55 +16,76 @@ from mendq.redrive.first_in_group import (
 from mendq.redrive.messages import Message
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
-# Group, seconds after AT, and whether it died in the source.
-DRAWN = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 400), st.booleans()), max_size=12)
 
 
-def group_messages(drawn: list[tuple[str, int, bool]]) -> dict[str, GroupInDlq]:
+@dataclass(frozen=True)
+class Arrival:
+    """A message of a FIFO group that came to the DLQ."""
+
+    group: str
+    seconds_after_at: int
+    is_from_source: bool
+
+
+ARRIVALS = st.lists(
+    st.builds(Arrival, st.sampled_from("abc"), st.integers(0, 400), st.booleans()), max_size=12
+)
+
+
+def group_messages(arrivals: list[Arrival]) -> dict[str, GroupInDlq]:
     groups = dict[str, GroupInDlq]()
-    for number, (name, seconds, is_from_source) in enumerate(drawn):
-        message = Message(f"m-{number}", "", AT + timedelta(seconds=seconds), group_id=name)
-        if name not in groups:
-            groups[name] = GroupInDlq.begin_with(message)
-        groups[name].add_message(message, is_from_source=is_from_source)
+    for number, arrival in enumerate(arrivals):
+        sent_at = AT + timedelta(seconds=arrival.seconds_after_at)
+        message = Message(f"m-{number}", "", sent_at, group_id=arrival.group)
+        if arrival.group not in groups:
+            groups[arrival.group] = GroupInDlq.begin_with(message)
+        groups[arrival.group].add_message(message, is_from_source=arrival.is_from_source)
     return groups
 
 
-@given(DRAWN)
-def test_fifo_group_is_clear_only_if_its_messages_died_together_alone_and_in_the_source(
-    drawn: list[tuple[str, int, bool]],
+@given(ARRIVALS)
+def test_fifo_group_is_unclear_unless_its_messages_died_together_alone_and_in_the_source(
+    arrivals: list[Arrival],
 ) -> None:
-    groups = group_messages(drawn)
+    groups = group_messages(arrivals)
     unclear = {group.group_id for group in find_unclear_groups(groups, groups, groups)}
     for name in groups.keys() - unclear:
-        own = [seconds for group_name, seconds, _ in drawn if group_name == name]
-        others = [seconds for group_name, seconds, _ in drawn if group_name != name]
-        assert all(is_from_source for group_name, _, is_from_source in drawn if group_name == name)
+        own_arrivals = [arrival for arrival in arrivals if arrival.group == name]
+        assert all(arrival.is_from_source for arrival in own_arrivals)
+        own = [arrival.seconds_after_at for arrival in own_arrivals]
+        others = [arrival.seconds_after_at for arrival in arrivals if arrival.group != name]
         assert max(own) - min(own) <= LONGEST_ARRIVAL_TIME_OF_BATCH.total_seconds()
         assert all(abs(mine - other) > 60 for mine in own for other in others)
 
 
-@given(DRAWN)
-def test_named_fifo_group_is_judged_only_by_its_own_messages(
-    drawn: list[tuple[str, int, bool]],
+@given(ARRIVALS)
+def test_fifo_group_that_a_person_names_is_judged_only_by_its_own_messages(
+    arrivals: list[Arrival],
 ) -> None:
-    groups = group_messages(drawn)
+    groups = group_messages(arrivals)
     for name in groups:
-        alone = group_messages([message for message in drawn if message[0] == name])
+        alone = group_messages([arrival for arrival in arrivals if arrival.group == name])
         named = find_unclear_groups(groups, {name}, {name})
         assert named == find_unclear_groups(alone, alone, alone)
         assert not any(group.can_person_confirm for group in named)
 
 
-@given(DRAWN)
+@given(ARRIVALS)
 def test_first_message_of_a_fifo_group_is_the_first_one_sqs_returned(
-    drawn: list[tuple[str, int, bool]],
+    arrivals: list[Arrival],
 ) -> None:
-    firsts = {name: group.first_message_id for name, group in group_messages(drawn).items()}
+    firsts = {name: group.first_message_id for name, group in group_messages(arrivals).items()}
+    group_names = [arrival.group for arrival in arrivals]
     for name, first_id in firsts.items():
-        assert first_id == f"m-{[group_name for group_name, _, _ in drawn].index(name)}"
+        assert first_id == f"m-{group_names.index(name)}"
 
 
 def test_no_fifo_group_is_unclear_if_none_is_to_be_redriven() -> None:
-    groups = group_messages([("a", 0, True), ("a", 300, True), ("b", 0, True)])
+    arrivals = [
+        Arrival("a", 0, is_from_source=True),
+        Arrival("a", 300, is_from_source=True),
+        Arrival("b", 0, is_from_source=True),
+    ]
+    groups = group_messages(arrivals)
+    assert find_unclear_groups(groups, groups, groups) != []
     assert find_unclear_groups(groups, groups, ()) == []

@@ -43,14 +43,25 @@ def quarantine_message(of: Message, why: str = "it came back") -> Message:
 
 
 def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None:
-    twice = MARKER.mark_redriven(MARKER.mark_redriven(OLD))
-    assert (MARKER.mark_redriven(OLD).redrive_count, twice.redrive_count) == (1, 2)
-    apart = quarantine_message(twice)
-    assert set(apart.attributes) == {"kind", QUARANTINE_MARK_NAME}
-    said = QuarantineMark("it came back", NOW.isoformat(), SOURCE, "case-1", 2)
-    assert read_quarantine_mark(apart) == said
-    back = MARKER.mark_redriven(apart)
-    assert (back.redrive_count, set(back.attributes)) == (3, {"kind", REDRIVE_MARK_NAME})
+    once = MARKER.mark_redriven(OLD)
+    twice = MARKER.mark_redriven(once)
+    out_of_quarantine = MARKER.mark_redriven(quarantine_message(twice))
+    counts = [marked.redrive_count for marked in (OLD, once, twice, out_of_quarantine)]
+    assert counts == [0, 1, 2, 3]
+
+
+def test_quarantine_mark_replaces_the_redrive_mark_and_a_redrive_replaces_it_again() -> None:
+    in_quarantine = quarantine_message(MARKER.mark_redriven(OLD))
+    assert set(in_quarantine.attributes) == {"kind", QUARANTINE_MARK_NAME}
+    back = MARKER.mark_redriven(in_quarantine)
+    assert set(back.attributes) == {"kind", REDRIVE_MARK_NAME}
+
+
+def test_quarantine_mark_names_reason_time_source_case_and_redrive_count() -> None:
+    in_quarantine = quarantine_message(MARKER.mark_redriven(OLD))
+    assert read_quarantine_mark(in_quarantine) == QuarantineMark(
+        why="it came back", at=NOW.isoformat(), source=SOURCE, case="case-1", redrive_count=1
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,33 +88,45 @@ def copy_attributes(mark: Message, body: str = "another", **over: Any) -> Messag
     return replace(OLD, body=body, attributes=mark.attributes, **over)
 
 
+# Its consumer sent a new message with the same attributes to the DLQ. SQS names no source for it.
+SENT_BY_CONSUMER = copy_attributes(RETURNED, OLD.body, message_id="parked", source_arn=None)
+
+
 @pytest.mark.parametrize(
-    ("of", "is_known"),
+    "returned",
     [
-        (RETURNED, True),
-        # Its consumer sent a new message to the DLQ. SQS names no source for it.
-        (copy_attributes(RETURNED, OLD.body, message_id="parked", source_arn=None), True),
-        (MARKER.mark_redriven(RETURNED), True),
-        (copy_attributes(RETURNED, OLD.body, source_arn=OTHER), False),
-        (copy_attributes(RETURNED), False),
-        (copy_attributes(RETURNED, source_arn=None), False),
-        *((RedriveMarker(*given).mark_redriven(OLD), False) for given in (
-            (SOURCE, "case", b"no key of its"),
-            (SOURCE, "another case", MARKER.seal_key),
-            (OTHER, "case", MARKER.seal_key),
-        )),
-        *((make_marked_message(REDRIVE_MARK_NAME, {**SENT, "seal": seal}), False)
-          for seal in ("", "é", "\ud800")),
-        (make_marked_message(REDRIVE_MARK_NAME, SENT), False),
-        (OLD, False),
+        pytest.param(RETURNED, id="returned by SQS"),
+        pytest.param(SENT_BY_CONSUMER, id="sent to the DLQ by its consumer"),
+        pytest.param(MARKER.mark_redriven(RETURNED), id="redriven twice"),
     ],
-)  # fmt: skip
-def test_redrive_mark_is_recognized_only_for_its_own_queue_redrive_and_body(
-    of: Message, *, is_known: bool
+)
+def test_message_of_the_redrive_that_returned_to_the_dlq_is_recognized(returned: Message) -> None:
+    assert MARKER.recognizes(returned)
+
+
+FOREIGN_MARKS = {
+    "died in another source": copy_attributes(RETURNED, OLD.body, source_arn=OTHER),
+    "another body": copy_attributes(RETURNED),
+    "another body without a source": copy_attributes(RETURNED, source_arn=None),
+    "another key": RedriveMarker(SOURCE, "case", b"no key of its").mark_redriven(OLD),
+    "another case": RedriveMarker(SOURCE, "another case", MARKER.seal_key).mark_redriven(OLD),
+    "another source": RedriveMarker(OTHER, "case", MARKER.seal_key).mark_redriven(OLD),
+    "empty seal": make_marked_message(REDRIVE_MARK_NAME, {**SENT, "seal": ""}),
+    "seal not in ASCII": make_marked_message(REDRIVE_MARK_NAME, {**SENT, "seal": "é"}),
+    "seal not in Unicode": make_marked_message(REDRIVE_MARK_NAME, {**SENT, "seal": "\ud800"}),
+    "no seal": make_marked_message(REDRIVE_MARK_NAME, SENT),
+    "no mark": OLD,
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN_MARKS)
+def test_message_with_a_forged_or_foreign_redrive_mark_does_not_count_as_returned(
+    name: str,
 ) -> None:
     """Otherwise a sender that forges attributes could have good messages quarantined."""
-    assert MARKER.recognizes(of) is is_known
-    assert not classify([of]).returned_messages or is_known
+    message_in_dlq = FOREIGN_MARKS[name]
+    assert not MARKER.recognizes(message_in_dlq)
+    assert classify([message_in_dlq]).returned_messages == ()
 
 
 @given(
@@ -121,19 +144,18 @@ def test_malformed_quarantine_mark_is_ignored_and_removed_by_a_redrive(text: str
     assert (back.redrive_count, set(back.attributes)) == (1, {"kind", REDRIVE_MARK_NAME})
 
 
-@given(
-    st.text(st.characters(codec="utf-8")),
-    st.integers(0) | st.integers(MAXIMUM_COUNTED_REDRIVES - 1, MAXIMUM_COUNTED_REDRIVES + 1),
-)
-def test_quarantine_mark_round_trips_and_redrive_count_stops_at_its_maximum(
-    why: str, redrive_count: int
+@given(st.text(st.characters(codec="utf-8")))
+def test_quarantine_mark_keeps_the_first_512_characters_of_any_reason(why: str) -> None:
+    mark = read_quarantine_mark(quarantine_message(OLD, why))
+    assert mark is not None
+    assert mark.why == why[:512]
+
+
+@given(st.integers(0) | st.integers(MAXIMUM_COUNTED_REDRIVES - 1, MAXIMUM_COUNTED_REDRIVES + 1))
+def test_redrive_count_grows_by_one_and_stops_at_its_maximum_for_any_marked_number(
+    redrive_count: int,
 ) -> None:
     """Any sender to the quarantine can write any number there."""
-    found = read_quarantine_mark(
-        quarantine_message(make_marked_message(REDRIVE_MARK_NAME, SENT), why)
-    )
-    assert found is not None
-    assert (found.why, found.redrive_count) == (why[:512], 3)
     for name, mark in ((QUARANTINE_MARK_NAME, MARK), (REDRIVE_MARK_NAME, SENT)):
         back = MARKER.mark_redriven(
             make_marked_message(name, {**mark, "redrive_count": redrive_count})
@@ -155,38 +177,75 @@ NINE = {f"a{n}": MessageAttribute("String", "x") for n in range(9)}
 TEN = {**NINE, "a9": NINE["a0"]}
 
 
+QUEUE_TYPES = pytest.mark.parametrize("is_fifo", [False, True], ids=["standard", "FIFO"])
+
+
+@QUEUE_TYPES
 @pytest.mark.parametrize(
-    ("each", "standing"),
+    "sendable",
     [
-        (OLD, "waits"),
-        (message("at once", sent_at=NOW), "waits"),
-        (NEW, "newly dead"),
-        (RETURNED, "returned"),
-        (MARKER.mark_redriven(quarantine_message(RETURNED)), "returned"),
-        (LONGEST, "waits"),
-        # No mark fits, so a redrive could not recognize this message if it returned.
-        (replace(LONGEST, body=f"{LONGEST.body}é"), "stuck"),
-        (message("full", attributes=TEN), "stuck"),
-        (message("nine", attributes=NINE), "waits"),
-        (MARKER.mark_redriven(message("x", body="x" * (MOST_BYTES + 1))), "returned"),
-        *((stranger, "stuck") for stranger in STRANGERS),
-        *((MARKER.mark_redriven(stranger), "stuck") for stranger in STRANGERS[2:]),
-        *((MARKER.mark_redriven(stranger), "returned") for stranger in STRANGERS[:2]),
+        OLD,
+        message("as the redrive began", sent_at=NOW),
+        pytest.param(LONGEST, id="as long as the mark allows"),
+        message("nine attributes", attributes=NINE),
+    ],
+    ids=lambda sendable: sendable.message_id,
+)
+def test_message_that_died_before_the_redrive_and_has_room_for_its_mark_is_sendable(
+    sendable: Message, *, is_fifo: bool
+) -> None:
+    sample = classify([sendable], is_fifo=is_fifo)
+    assert sample == DlqSample(sendable_messages=(sendable,))
+
+
+@QUEUE_TYPES
+def test_message_that_died_during_the_redrive_is_sendable_and_counts_as_newly_dead(
+    *, is_fifo: bool
+) -> None:
+    sample = classify([NEW], is_fifo=is_fifo)
+    assert sample == DlqSample(sendable_messages=(NEW,), newly_dead_count=1)
+
+
+# Their own source is not known: a consumer can have sent them to the DLQ with their mark.
+WITHOUT_SOURCE = STRANGERS[:2]
+OF_OTHER_SOURCES = STRANGERS[2:]
+
+
+@QUEUE_TYPES
+@pytest.mark.parametrize(
+    "returned",
+    [
+        RETURNED,
+        MARKER.mark_redriven(quarantine_message(RETURNED)),
+        pytest.param(
+            MARKER.mark_redriven(message("x", body="x" * (MOST_BYTES + 1))), id="too long to send"
+        ),
+        *(MARKER.mark_redriven(stranger) for stranger in WITHOUT_SOURCE),
     ],
 )
-@pytest.mark.parametrize("is_fifo", [False, True])
-def test_dlq_message_is_classified_as_waiting_newly_dead_returned_or_stuck(
-    each: Message, standing: str, *, is_fifo: bool
+def test_message_with_the_mark_of_the_redrive_is_classified_as_returned(
+    returned: Message, *, is_fifo: bool
 ) -> None:
-    found = classify([each], is_fifo=is_fifo)
-    counts = {
-        "returned": len(found.returned_messages),
-        "stuck": len(found.staying_messages),
-        "newly dead": found.newly_dead_count,
-        "waits": len(found.sendable_messages) - found.newly_dead_count,
-    }
-    assert {name for name, number in counts.items() if number} == {standing}
-    assert found.message_count == 1
+    sample = classify([returned], is_fifo=is_fifo)
+    assert sample == DlqSample(returned_messages=(returned,))
+
+
+@QUEUE_TYPES
+@pytest.mark.parametrize(
+    "stays",
+    [
+        pytest.param(replace(LONGEST, body=f"{LONGEST.body}é"), id="too long for the mark"),
+        pytest.param(message("full", attributes=TEN), id="ten attributes"),
+        *STRANGERS,
+        *(MARKER.mark_redriven(stranger) for stranger in OF_OTHER_SOURCES),
+    ],
+)
+def test_message_without_room_for_the_mark_or_of_another_source_stays_in_the_dlq(
+    stays: Message, *, is_fifo: bool
+) -> None:
+    """A redrive could not recognize a message without its mark if it returned."""
+    sample = classify([stays], is_fifo=is_fifo)
+    assert sample == DlqSample(staying_messages=(stays,))
 
 
 def test_fifo_messages_behind_a_stuck_message_stay_and_other_groups_are_sendable() -> None:

@@ -130,14 +130,23 @@ def test_message_without_room_for_the_redrive_mark_is_moved_unmarked_and_counted
     assert moved.unmarked_count == 2
 
 
-def test_mover_that_ends_early_makes_unsent_messages_visible_again(world: RedriveWorld) -> None:
+def test_mover_makes_released_messages_visible_at_once(world: RedriveWorld) -> None:
+    world.send(*make_bodies(10))
+    with make_mover(world) as mover:
+        released = mover.receive_new_messages(10)[:2]
+        mover.release([message.message_id for message in released])
+        assert set(list_bodies(take_from_dlq(world))) == set(list_bodies(released))
+
+
+def test_mover_that_ends_early_makes_only_unsent_messages_visible_again(
+    world: RedriveWorld,
+) -> None:
     world.send(*make_bodies(10))
     with make_mover(world) as mover:
         messages = mover.receive_new_messages(10)
         assert next(mover.move_messages(messages[:3], make_destination(world))).moved_count == 3
-        mover.release([message.message_id for message in messages[3:5]])
-        assert len(take_from_dlq(world)) == 2
-    assert (len(take_from_dlq(world)), len(take_from_source(world))) == (5, 3)
+    assert set(list_bodies(take_from_source(world))) == set(list_bodies(messages[:3]))
+    assert set(list_bodies(take_from_dlq(world))) == set(list_bodies(messages[3:]))
 
 
 def test_mover_reads_each_message_once_and_makes_unchosen_messages_visible_at_once(
@@ -191,14 +200,25 @@ def test_mover_without_permission_to_open_fifo_groups_only_receives_each_message
     assert len(take_from_dlq(fifo_world)) == 180
 
 
-@pytest.mark.parametrize(("remaining", "hidden"), [(60, 0), (5, 30)])
-def test_mover_with_no_time_left_does_not_release_held_messages(
-    world: RedriveWorld, remaining: int, hidden: int
+def test_mover_with_time_left_makes_every_unsent_message_visible_again(
+    world: RedriveWorld,
 ) -> None:
     world.send(*make_bodies(30))
-    with make_mover(world, remaining_seconds=lambda: remaining) as mover:
-        mover.receive_new_messages(30)
-    assert len(take_from_dlq(world)) == 30 - hidden
+    with make_mover(world, remaining_seconds=lambda: 60) as mover:
+        assert len(mover.receive_new_messages(30)) == 30
+        assert take_from_dlq(world) == []
+    assert len(take_from_dlq(world)) == 30
+
+
+def test_mover_with_five_seconds_left_leaves_unsent_messages_to_their_visibility_timeout(
+    world: RedriveWorld,
+) -> None:
+    world.send(*make_bodies(30))
+    with make_mover(world, remaining_seconds=lambda: 5) as mover:
+        assert len(mover.receive_new_messages(30)) == 30
+    assert take_from_dlq(world) == []
+    world.account.later(seconds=A_VISIBILITY_LATER)
+    assert len(take_from_dlq(world)) == 30
 
 
 def test_mover_returns_at_most_the_requested_number_of_messages(fifo_world: RedriveWorld) -> None:
@@ -426,14 +446,23 @@ def send_every_batch(
     return tried
 
 
-def test_deduplication_id_is_stable_within_a_run_and_differs_between_runs() -> None:
-    ids = {
-        make_deduplication_id(run, message_id)
-        for run in ("a", "b")
-        for message_id in ("m-1", "m-2", "m-1")
-    }
-    assert len(ids) == 4
-    assert make_deduplication_id("a", "bc") != make_deduplication_id("ab", "c")
-    assert all(
-        len(deduplication_id) <= 128 and deduplication_id.isalnum() for deduplication_id in ids
-    )
+def test_deduplication_id_of_a_message_is_the_same_each_time_in_a_run() -> None:
+    assert make_deduplication_id("a", "m-1") == make_deduplication_id("a", "m-1")
+
+
+@pytest.mark.parametrize(
+    ("run", "message_id"), [("a", "m-2"), ("b", "m-1"), ("am", "-1")], ids=["id", "run", "joined"]
+)
+def test_deduplication_id_differs_between_messages_and_between_runs(
+    run: str, message_id: str
+) -> None:
+    assert make_deduplication_id(run, message_id) != make_deduplication_id("a", "m-1")
+
+
+@given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8")))
+def test_deduplication_id_is_one_that_sqs_accepts(run: str, message_id: str) -> None:
+    """SQS accepts up to 128 letters, digits and punctuation characters."""
+    deduplication_id = make_deduplication_id(run, message_id)
+    assert 0 < len(deduplication_id) <= 128
+    assert deduplication_id.isascii()
+    assert deduplication_id.isalnum()

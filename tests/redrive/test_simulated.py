@@ -10,7 +10,14 @@ from typing import ClassVar
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from mendq.model.limits import Bounds
 from mendq.model.state import State
@@ -23,7 +30,7 @@ from tests.prove.struck_calls import Strike
 FAULTS = ("killed_before", "killed_after", "answer_lost", "refused")
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def memory_cloud() -> Iterator[Cloud]:
     with cloud() as made:
         Redrive.cloud = made
@@ -121,5 +128,10 @@ class Redrive(RuleBasedStateMachine):
             self.nothing_is_lost()
 
 
-Redrive.TestCase.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
-TestRedrive = Redrive.TestCase
+@pytest.mark.usefixtures("memory_cloud")
+def test_redrive_loses_no_message_and_sends_no_more_than_its_stage_whatever_happens_meanwhile() -> (
+    None
+):
+    run_state_machine_as_test(
+        Redrive, settings=settings(max_examples=20, stateful_step_count=20, deadline=None)
+    )

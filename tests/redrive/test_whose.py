@@ -32,32 +32,40 @@ def run_until_verified(world: RedriveWorld) -> None:
     assert world.state is State.VERIFIED, world.progress.because
 
 
-@pytest.mark.parametrize("keeps", [True, False])
-def test_message_that_its_consumer_sends_to_the_dlq_counts_as_returned_if_still_marked(
-    world: RedriveWorld, *, keeps: bool
-) -> None:
-    """SQS names no source for this new message. Without its mark it stays in the DLQ."""
+def send_first_messages_to_dlq(world: RedriveWorld, *, keep_attributes: bool) -> set[str]:
+    """Let the consumer send copies of the five messages of the first stage to the DLQ.
+
+    SQS names no source for these new messages. Return their bodies.
+    """
     world.begin(*make_bodies(30)).tick()
-    parked = world.take_messages(world.source)
-    for message in parked:
-        given = {
-            name: attribute.to_request() for name, attribute in message.attributes.items() if keeps
-        }
+    messages = world.take_messages(world.source)
+    for message in messages:
+        attributes = message.attributes if keep_attributes else {}
+        given = {name: attribute.to_request() for name, attribute in attributes.items()}
         world.send(message.body, **given, **{DIED_IN: make_string_attribute(NOBODY)})
     world.account.later(minutes=2)
+    return {message.body for message in messages}
+
+
+def test_messages_that_a_consumer_sends_to_the_dlq_with_their_marks_count_as_returned(
+    world: RedriveWorld,
+) -> None:
+    bodies = send_first_messages_to_dlq(world, keep_attributes=True)
+    world.tick()
+    assert world.state is State.ESCALATED
+    assert "of 5 messages that went back 5 came back" in world.progress.because
+    assert world.read_bodies(world.quarantine_arn) == bodies
+    assert world.read_bodies(world.dlq) == set(make_bodies(30)) - bodies
+
+
+def test_messages_that_a_consumer_sends_to_the_dlq_without_their_marks_stay_there(
+    world: RedriveWorld,
+) -> None:
+    bodies = send_first_messages_to_dlq(world, keep_attributes=False)
     outcome = world.tick()
-    bodies = {message.body for message in parked}
-    if keeps:
-        assert world.state is State.ESCALATED
-        assert "of 5 messages that went back 5 came back" in world.progress.because
-        assert world.read_bodies(world.quarantine_arn) == bodies
-    else:
-        assert (world.progress.returned, outcome.quarantined_count) == (0, 0)
-        assert bodies < world.read_bodies(world.dlq)
-    assert (
-        len(world.read_bodies(world.dlq)) + world.progress.quarantined + outcome.sent_back_count
-        == 30
-    )
+    assert (world.progress.returned, outcome.quarantined_count) == (0, 0)
+    assert bodies < world.read_bodies(world.dlq)
+    assert len(world.read_bodies(world.dlq)) + outcome.sent_back_count == 30
 
 
 def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(world: RedriveWorld) -> None:
@@ -77,19 +85,32 @@ def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(world: Redri
     assert ": 20 of billing, 1 sent there by hand" in world.progress.because
 
 
-@pytest.mark.parametrize(("others", "seen", "halts"), [(20, 10, True), (9, 9, False)])
+MOST_MESSAGES_IN_SAMPLE = 10
+SMALL_SAMPLE = replace(LATE, census=MOST_MESSAGES_IN_SAMPLE)
+
+
 def test_redrive_halts_if_messages_of_other_sources_fill_the_whole_sample(
-    world: RedriveWorld, others: int, seen: int, *, halts: bool
+    world: RedriveWorld,
 ) -> None:
-    world.send(*make_bodies(others), **{DIED_IN: make_string_attribute(BILLING)})
-    world.begin("own", bounds=replace(LATE, census=10))
+    others = make_bodies(2 * MOST_MESSAGES_IN_SAMPLE)
+    world.send(*others, **{DIED_IN: make_string_attribute(BILLING)})
+    world.begin("own", bounds=SMALL_SAMPLE)
     assert world.run_minutes(30).case is not None
-    because = world.progress.because
-    assert (world.state is State.ESCALATED, because.startswith(NO_MESSAGE_TO_SEND_REASON)) == (
-        halts,
-        halts,
-    )
-    assert because.endswith(f"; {seen} cannot go back there and stay: {seen} of billing")
+    assert world.state is State.ESCALATED
+    assert world.progress.because.startswith(NO_MESSAGE_TO_SEND_REASON)
+    assert world.progress.because.endswith("; 10 cannot go back there and stay: 10 of billing")
+    assert world.read_bodies(world.dlq) == {*others, "own"}
+
+
+def test_redrive_finishes_if_messages_of_other_sources_leave_room_in_the_sample(
+    world: RedriveWorld,
+) -> None:
+    others = make_bodies(MOST_MESSAGES_IN_SAMPLE - 1)
+    world.send(*others, **{DIED_IN: make_string_attribute(BILLING)})
+    world.begin("own", bounds=SMALL_SAMPLE)
+    run_until_verified(world)
+    assert world.progress.because.endswith("; 9 cannot go back there and stay: 9 of billing")
+    assert world.read_bodies(world.dlq) == set(others)
 
 
 def test_freeze_stops_a_running_tick_after_its_current_batch(world: RedriveWorld) -> None:
@@ -149,23 +170,30 @@ def test_redrive_escalates_after_three_runs_that_were_killed_while_receiving(
     assert world.count_visible_messages(world.dlq) == 9
 
 
-@pytest.mark.parametrize(("minutes", "goes_on"), [(2, True), (60, False)])
-def test_redrive_waits_for_messages_in_flight_elsewhere_and_escalates_after_its_patience(
-    fifo_world: RedriveWorld, minutes: int, *, goes_on: bool
-) -> None:
-    """A run that died holds messages for two minutes."""
+def begin_while_another_consumer_holds_messages(world: RedriveWorld, *, minutes: int) -> None:
+    """Begin a redrive of nine messages, all in flight at another consumer for some minutes."""
     for group in range(9):
-        fifo_world.send("message", group=str(group))
-    fifo_world.begin()
-    sqs = fifo_world.account.clients.sqs
-    url = fifo_world.account.url(fifo_world.dlq)
+        world.send("message", group=str(group))
+    world.begin()
+    sqs = world.account.clients.sqs
+    url = world.account.url(world.dlq)
     sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60 * minutes)
-    outcome = fifo_world.run_minutes(20)
-    assert outcome.case is not None
-    assert fifo_world.state is (State.VERIFIED if goes_on else State.ESCALATED)
-    assert fifo_world.progress.moved == (9 if goes_on else 0)
-    assert (
-        goes_on
-        or fifo_world.progress.because
-        == f"{NO_MESSAGE_TO_SEND_REASON}{OTHERS_HOLD_MESSAGES_SUFFIX}"
-    )
+
+
+def test_redrive_waits_two_minutes_for_messages_that_a_run_that_died_holds(
+    fifo_world: RedriveWorld,
+) -> None:
+    begin_while_another_consumer_holds_messages(fifo_world, minutes=2)
+    run_until_verified(fifo_world)
+    assert fifo_world.progress.moved == 9
+
+
+def test_redrive_escalates_if_another_consumer_holds_the_messages_for_an_hour(
+    fifo_world: RedriveWorld,
+) -> None:
+    begin_while_another_consumer_holds_messages(fifo_world, minutes=60)
+    assert fifo_world.run_minutes(20).case is not None
+    assert fifo_world.state is State.ESCALATED
+    assert fifo_world.progress.moved == 0
+    reason = f"{NO_MESSAGE_TO_SEND_REASON}{OTHERS_HOLD_MESSAGES_SUFFIX}"
+    assert fifo_world.progress.because == reason
