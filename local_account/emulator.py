@@ -31,6 +31,7 @@ from local_account.permissions import (
     AccessAnalyzer,
     SignedCalls,
     install_organization,
+    install_partition_keys,
     install_resource_arns,
     issue_root_credentials,
 )
@@ -85,6 +86,7 @@ class Emulator:
         issue_root_credentials(self._endpoint_url)
         install_organization()
         install_resource_arns()
+        install_partition_keys()
         processes.install(self._temporary_folder / "runtime")
         mappings.install()
         errors.install_error_texts()

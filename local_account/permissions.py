@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs
 
 import ministack.app
@@ -24,7 +24,7 @@ from ministack.core.sigv4 import (
     parse_header_signature,
     request_time_failure,
 )
-from ministack.services import iam, s3, sts
+from ministack.services import dynamodb, iam, s3, sts
 
 from local_account.account_page import (
     AsgiApplication,
@@ -50,6 +50,8 @@ MAXIMUM_FILE_BYTES = 512 * 1024**2  # for S3 objects and Lambda zips
 
 # ARN of a role session, which is the principal of a call. Policies name the role instead.
 _ROLE_SESSION_ARN = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
+# An equality in a KeyConditionExpression: the attribute's name or alias, and the placeholder.
+_EQUALITY = re.compile(r"(#?[\w.-]+)\s*=\s*(:\w+)")
 _CALLER_ACCOUNT_VARIABLE = "${aws:PrincipalAccount}"
 CallFailure = tuple[str, str]  # code and message
 BODY_TOO_LONG_FAILURE: CallFailure = (
@@ -160,6 +162,135 @@ def install_resource_arns() -> None:
                 )
             return resource_arn.replace(":rule/default/", ":rule/")
         return resource_arn
+
+
+def install_partition_keys() -> None:
+    """Make MiniStack know dynamodb:LeadingKeys, the partition keys of the items of a call.
+
+    A transaction is checked item by item, each with its own partition key. A call that names no
+    item, such as Scan, has no such condition key. In a call of PartiQL, AWS finds the partition key
+    in the statement's WHERE clause; here such a call has none.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+    """
+
+    @replace_functions(iam_actions, "dynamodb_service_context")
+    def make_service_context(original_function: Any, body: bytes) -> dict[str, Any]:
+        service_context: dict[str, Any] = original_function(body)
+        partition_keys = _list_partition_keys(_read_json_object(body))
+        if partition_keys:
+            service_context["dynamodb:LeadingKeys"] = partition_keys
+        return service_context
+
+    @replace_functions(iam_actions, "dynamodb_transaction_checks")
+    def list_transaction_checks(
+        original_function: Any, iam_action: str, body: bytes, *other_arguments: Any
+    ) -> list[tuple[str, str]]:
+        """Return the checks of a transaction. Each resource knows its item's partition key."""
+        checks = original_function(iam_action, body, *other_arguments)
+        if not checks:
+            return []
+        parts = [
+            part
+            for transaction_item in _read_json_object(body)["TransactItems"]
+            for part in _list_transaction_parts(transaction_item)
+        ]
+        return [
+            (action, _ItemResource(table_arn, _list_partition_keys(part)))
+            for (action, table_arn), part in zip(checks, parts, strict=True)
+        ]
+
+    @replace_functions(iam_evaluator, "_resolve_condition_key")
+    def resolve_condition_key(original_function: Any, key: str, call_context: Any) -> Any:
+        if key.lower() == "dynamodb:leadingkeys" and isinstance(
+            call_context.resource_arn, _ItemResource
+        ):
+            return call_context.resource_arn.partition_keys or None
+        return original_function(key, call_context)
+
+
+class _ItemResource(str):  # noqa: SLOT000 - it has an attribute of its own
+    """The ARN of the table of one item of a transaction, and the item's partition key."""
+
+    partition_keys: list[str]
+
+    def __new__(cls, table_arn: str, partition_keys: Sequence[str]) -> Self:
+        """Return the ARN with the partition key; `partition_keys` is empty if there is none."""
+        resource = super().__new__(cls, table_arn)
+        resource.partition_keys = list(partition_keys)
+        return resource
+
+
+def _read_json_object(body: bytes) -> dict[str, Any]:
+    """Return the object in a call's body; an empty one if the body has none."""
+    try:
+        parameters = json.loads(body or b"{}")
+    except ValueError:
+        return {}
+    return parameters if isinstance(parameters, dict) else {}
+
+
+def _list_transaction_parts(transaction_item: Any) -> Iterator[dict[str, Any]]:
+    """Yield the parts of an item of a transaction that MiniStack checks, in MiniStack's order."""
+    for part_name in iam_actions._DYNAMODB_TRANSACT_ITEM_ACTIONS:
+        part = transaction_item.get(part_name) if isinstance(transaction_item, dict) else None
+        if isinstance(part, dict) and isinstance(part.get("TableName"), str) and part["TableName"]:
+            yield part
+
+
+def _list_partition_keys(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the partition keys that a call, or a part of a transaction, names."""
+    table_name = str(parameters.get("TableName", "")).rpartition("/")[2]
+    partition_keys = [
+        *_find_partition_key(table_name, parameters.get("Key")),
+        *_find_partition_key(table_name, parameters.get("Item")),
+        *_find_queried_partition_key(table_name, parameters),
+    ]
+    requests_by_table = parameters.get("RequestItems")
+    if isinstance(requests_by_table, dict):
+        for batch_table_name, batch in requests_by_table.items():
+            for item in _list_batch_items(batch):
+                partition_keys += _find_partition_key(batch_table_name.rpartition("/")[2], item)
+    return partition_keys
+
+
+def _list_batch_items(batch: Any) -> Iterator[Any]:
+    """Yield the keys and items that BatchGetItem or BatchWriteItem names for one table."""
+    if isinstance(batch, dict):
+        yield from batch.get("Keys", [])
+        return
+    for write_request in batch:
+        for part in write_request.values():
+            yield part.get("Key", part.get("Item"))
+
+
+def _find_partition_key(table_name: str, item: Any) -> Iterator[str]:
+    """Yield the partition key of an item, or of a key, if it has one."""
+    table = dynamodb._tables.get(table_name)
+    attribute = item.get(table["pk_name"]) if table and isinstance(item, dict) else None
+    if isinstance(attribute, dict) and len(attribute) == 1:
+        yield str(*attribute.values())
+
+
+def _find_queried_partition_key(table_name: str, parameters: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the partition key that a Query asks for, in the table or in an index of the table."""
+    table = dynamodb._tables.get(table_name)
+    condition = parameters.get("KeyConditionExpression")
+    if table is None or not isinstance(condition, str):
+        return
+    key_schema = table["KeySchema"]
+    for index in table.get("GlobalSecondaryIndexes", []):
+        if index["IndexName"] == parameters.get("IndexName"):
+            key_schema = index["KeySchema"]
+    (partition_attribute,) = (
+        key["AttributeName"] for key in key_schema if key["KeyType"] == "HASH"
+    )
+    attribute_by_alias = parameters.get("ExpressionAttributeNames") or {}
+    value_by_placeholder = parameters.get("ExpressionAttributeValues") or {}
+    for name, placeholder in _EQUALITY.findall(condition):
+        value = value_by_placeholder.get(placeholder)
+        is_partition_attribute = attribute_by_alias.get(name, name) == partition_attribute
+        if is_partition_attribute and isinstance(value, dict) and len(value) == 1:
+            yield str(*value.values())
 
 
 def find_account_of_access_key(access_key: str) -> str:

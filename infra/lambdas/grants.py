@@ -25,6 +25,8 @@ from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets
 from infra.topics import Topics
 from mendq.cases import open_case_index
+from mendq.cases.baselines import BASELINE_PARTITION_PREFIX
+from mendq.cases.items import ACCOUNT_PARTITION
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.consent import Consent
 from mendq.model.facts import ReadAction
@@ -70,18 +72,41 @@ class StackResources(Struct, frozen=True):
 Grant = Callable[[StackResources], Iterable[iam.PolicyStatement]]
 
 
+# Partitions of the case table that are about a queue. Their keys are the queues' ARNs.
+_QUEUE_PARTITION_PATTERN = "arn:*:sqs:*:*:*"
+
+
 def allow_case_writes(resources: StackResources) -> PolicyStatements:
     """Allow reading and writing single items of the case table, and storing transitions in S3.
+
+    Items may be deleted only in partitions about queues. So no Lambda may delete the change freeze,
+    which is in the partition about the account.
 
     A transaction needs the permissions of its single writes.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
     """
-    item_action_verbs = ("Get", "Put", "Update", "Delete")
     yield allow(
-        [f"dynamodb:{action_verb}Item" for action_verb in item_action_verbs],
+        ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
         resources.case_store.table_arn,
     )
+    yield _allow_on_partitions(resources, ["dynamodb:DeleteItem"], _QUEUE_PARTITION_PATTERN)
     yield allow(["s3:PutObject"], resources.buckets.cases.arn_for_objects("cases/*"))
+
+
+def _allow_on_partitions(
+    resources: StackResources, actions: Iterable[str], *partition_patterns: str
+) -> iam.PolicyStatement:
+    """Allow actions on items of the case table whose partition key matches one of the patterns.
+
+    IAM knows only the partition keys of a request's items, not their sort keys. ForAllValues also
+    holds if a request has no partition key, so the condition Null requires that there is one.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+    """
+    conditions = {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(partition_patterns)},
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }
+    return allow(actions, resources.case_store.table_arn, conditions=conditions)
 
 
 def allow_transition_events(resources: StackResources) -> PolicyStatements:
@@ -135,8 +160,16 @@ def allow_finding_writes(resources: StackResources) -> PolicyStatements:
     """Allow reading and writing the scan's own records.
 
     These are its items in the case table, and one object of findings an hour in the case bucket.
+    The scan may read every item, but write no case: it writes only the partition about the account
+    and those of baselines.
     """
-    yield allow(["dynamodb:GetItem", "dynamodb:UpdateItem"], resources.case_store.table_arn)
+    yield allow(["dynamodb:GetItem"], resources.case_store.table_arn)
+    yield _allow_on_partitions(
+        resources,
+        ["dynamodb:UpdateItem"],
+        ACCOUNT_PARTITION,
+        f"{BASELINE_PARTITION_PREFIX}*",
+    )
     yield allow(
         ["s3:GetObject", "s3:PutObject"], resources.buckets.cases.arn_for_objects("findings/*")
     )
@@ -168,12 +201,13 @@ class StepsGrant(Struct, frozen=True):
 
 
 def allow_probe_records(resources: StackResources) -> PolicyStatements:
-    """Allow recording each probe that is sent, and notifying people if several were lost."""
-    item_action_verbs = ("Get", "Put", "Update")
-    yield allow(
-        [f"dynamodb:{action_verb}Item" for action_verb in item_action_verbs],
-        resources.case_store.table_arn,
-    )
+    """Allow recording each probe that is sent, and notifying people if several were lost.
+
+    The probe and its notification are in the partition about the account. No other may be read or
+    written.
+    """
+    item_actions = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+    yield _allow_on_partitions(resources, item_actions, ACCOUNT_PARTITION)
     yield _allow_events(resources, NOTIFICATION_EVENT)
     yield from resources.topics.urgent.list_publish_statements()
 

@@ -22,6 +22,11 @@ BASELINE_LIFETIME = timedelta(days=400)
 MAXIMUM_BASELINE_BYTES = 100_000
 
 
+# The baselines have partitions of their own, one for each queue. So IAM can let the scan write the
+# baselines, and not the cases, which are in the partitions of the queues.
+BASELINE_PARTITION_PREFIX = "baselines#"
+
+
 class Baselines(Table, frozen=True):
     """The baselines in the case store. Methods raise CaseStoreUnavailable."""
 
@@ -30,7 +35,9 @@ class Baselines(Table, frozen=True):
 
         Return an empty tuple if there is no item, or if Mendq cannot read it.
         """
-        baselines_item = self.get(_baselines_key(queue_arn))
+        baselines_item = self.get(_make_baselines_key(queue_arn))
+        if not baselines_item:
+            baselines_item = self.get(_make_earlier_baselines_key(queue_arn))
         with (
             suppress(CaseStoreUnreadable),
             items.convert_decode_errors(f"the baselines of {queue_arn}"),
@@ -59,12 +66,17 @@ class Baselines(Table, frozen=True):
             baselines.pop()
             baselines_text = items.encode_json(baselines)
         self.change(
-            _baselines_key(queue_arn),
+            _make_baselines_key(queue_arn),
             "SET baselines = :baselines, expires_at = :expires",
             baselines=baselines_text,
             expires=now + BASELINE_LIFETIME,
         )
 
 
-def _baselines_key(queue_arn: str) -> items.Key:
+def _make_baselines_key(queue_arn: str) -> items.Key:
+    return items.item_key(f"{BASELINE_PARTITION_PREFIX}{queue_arn}", "baselines")
+
+
+def _make_earlier_baselines_key(queue_arn: str) -> items.Key:
+    """Return the key under which earlier versions stored a queue's baselines. Nothing writes it."""
     return items.item_key(queue_arn, "baselines")

@@ -26,10 +26,11 @@ This package does the look, the claim and the record.
     queue ARN   page#SYMPTOM           never          the newest notification, its text until sent
     queue ARN   measured               1 hour         the queue was measured for failed calls
     queue ARN   redrive                never          a DLQ's redrive: progress, claim, key
-    queue ARN   baselines              400 days       configurations that were healthy
     queue ARN   pin                    never          the queue policy that a person pinned
     queue ARN   approved               never          sources that a person approved for a DLQ
     case#CASE   000001, 000002         400 days       each transition
+    baselines#  baselines              400 days       configurations that were healthy, of the
+                                                      queue whose ARN ends the partition's name
     account     freeze                 never          the freezes; a thaw deletes the item
     account     spread#WORD            2 hours        queues that show a symptom
     account     writes#MINUTE          1 hour         the budget of writes per minute

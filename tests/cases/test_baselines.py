@@ -17,7 +17,7 @@ def test_unreadable_baselines_load_as_empty_and_can_be_replaced(
     account: Account, text: str
 ) -> None:
     baselines = Baselines(account.clients.dynamodb, "case_store")
-    item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
+    item = {"pk": {"S": "baselines#arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     assert baselines.load("arn:q") == ()
     baselines.put("arn:q", {"VisibilityTimeout": "30"}, account.now)
@@ -26,10 +26,28 @@ def test_unreadable_baselines_load_as_empty_and_can_be_replaced(
 
 def test_baseline_time_without_a_zone_can_be_compared(account: Account) -> None:
     text = '[{"at": "2026-01-01T00:00:00", "attributes": {}}]'
-    item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
+    item = {"pk": {"S": "baselines#arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     (known,) = Baselines(account.clients.dynamodb, "case_store").load("arn:q")
     assert known.at < account.now
+
+
+def test_baselines_that_an_earlier_version_stored_with_the_queue_are_kept(
+    account: Account,
+) -> None:
+    text = '[{"at": "2026-01-01T00:00:00Z", "attributes": {"VisibilityTimeout": "60"}}]'
+    item = {"pk": {"S": "arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
+    account.clients.dynamodb.put_item(TableName="case_store", Item=item)
+    baselines = Baselines(account.clients.dynamodb, "case_store")
+    assert [baseline.attributes for baseline in baselines.load("arn:q")] == [
+        {"VisibilityTimeout": "60"}
+    ]
+    baselines.put("arn:q", {"VisibilityTimeout": "30"}, account.now)
+    assert [baseline.attributes for baseline in baselines.load("arn:q")] == [
+        {"VisibilityTimeout": "30"},
+        {"VisibilityTimeout": "60"},
+    ]
+    assert account.case_store_items()["arn:q", "baselines"]["baselines"] == {"S": text}
 
 
 def test_oldest_baselines_are_dropped_at_the_size_limit_and_the_newest_is_kept(

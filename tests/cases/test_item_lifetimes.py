@@ -52,7 +52,7 @@ LIFETIMES: Mapping[tuple[str, str], timedelta | None] = {
     ("account", "baselines"): None,
     # History is shown for a year.
     ("case", "transition"): timedelta(days=400),
-    ("queue", "baselines"): timedelta(days=400),
+    ("baselines", "baselines"): timedelta(days=400),
     # Failed calls and the spread of a symptom count for an hour.
     ("queue", "evidence"): 2 * HOUR,
     ("account", "spread"): 2 * HOUR,
@@ -73,6 +73,8 @@ def find_kind(key: tuple[str, str]) -> tuple[str, str]:
     partition, sort = key
     if partition.startswith("case#"):
         return "case", "transition"
+    if partition.startswith("baselines#"):
+        return "baselines", "baselines"
     return "account" if partition == "account" else "queue", sort.partition("#")[0]
 
 

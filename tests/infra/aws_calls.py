@@ -72,8 +72,9 @@ class SentRequest:
 
     def calls(self) -> Iterator[Call]:
         if self.service == "dynamodb":
-            for verb, resource in _list_item_actions(self.operation, self.params):
-                yield Call(f"dynamodb:{verb}", resource)
+            for verb, params in _list_item_actions(self.operation, self.params):
+                keys = frozenset(_list_partition_keys(params))
+                yield Call(f"dynamodb:{verb}", table_of(params), keys=keys)
             return
         if self.operation == "CopyObject":
             bucket, _, key = unquote(self.params["CopySource"]).partition("/")
@@ -139,14 +140,22 @@ def _list_actions(service: str, operation: str, params: Mapping[str, Any]) -> It
         yield "ses:SendRawEmail"
 
 
-def _list_item_actions(operation: str, params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_item_actions(
+    operation: str, params: Mapping[str, Any]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the IAM actions of a DynamoDB request, each with the parameters of its part."""
     if operation.startswith("Transact"):
         for item in params["TransactItems"]:
-            yield from (
-                (_ACTION_BY_PART[part], table_of(part_params)) for part, part_params in item.items()
-            )
+            yield from ((_ACTION_BY_PART[part], part_params) for part, part_params in item.items())
     else:
-        yield operation, table_of(params)
+        yield operation, params
+
+
+def _list_partition_keys(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the condition key with the partition key of the item that a request names."""
+    for item in (params.get("Key"), params.get("Item")):
+        if item:
+            yield "dynamodb:LeadingKeys", item["pk"]["S"]
 
 
 def _list_condition_keys(params: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

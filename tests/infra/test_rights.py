@@ -50,6 +50,20 @@ ACTIONS = {
     "MOVE": MESSAGE_ACTIONS,
     "TAKE": tuple({*MESSAGE_ACTIONS} - {"sqs:SendMessage"}),
     "KEY": ("kms:Decrypt", "kms:GenerateDataKey"),
+    "ITEM": ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"),
+    "DELETE": ("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:PartiQLDelete"),
+    "QUERY": ("dynamodb:Query", "dynamodb:Scan", "dynamodb:BatchGetItem"),
+    # Calls that write items without a partition key that IAM sees, or change the table.
+    "ANYWHERE": (
+        "dynamodb:BatchWriteItem",
+        "dynamodb:PartiQLInsert",
+        "dynamodb:PartiQLUpdate",
+        "dynamodb:PartiQLDelete",
+        "dynamodb:UpdateTable",
+        "dynamodb:UpdateTimeToLive",
+        "dynamodb:DeleteTable",
+        "dynamodb:RestoreTableToPointInTime",
+    ),
     "MAIL": ("ses:SendEmail", "ses:SendRawEmail"),
 }
 _FIXABLE_SYMPTOMS = [symptom.name for symptom in CATALOGUE if symptom.steps]

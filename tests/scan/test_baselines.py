@@ -37,12 +37,13 @@ def _load_baselines(scanner: Scanner, queue: str) -> tuple[Baseline, ...]:
 
 
 def _record_baseline_writes(scanner: Scanner) -> list[str]:
-    """Return a list that fills with the keys of the baseline items that the scan writes."""
+    """Return a list that fills with the sort keys of the baseline items that the scan writes."""
     written = list[str]()
 
     def note(params: Any, **_: Any) -> None:
-        key = json.loads(params["body"])["Key"]
-        written.extend(value["S"] for value in key.values() if "baselines" in value["S"])
+        sort_key = json.loads(params["body"])["Key"]["sk"]["S"]
+        if "baselines" in sort_key:
+            written.append(sort_key)
 
     events = scanner.account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.UpdateItem", note)
