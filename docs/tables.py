@@ -171,7 +171,7 @@ def _describe_scan_costs(detection: Detection) -> str:
         len(list_scan_read_actions(needs_of_scan)), "kind of call", "kinds of call"
     )
     metric_series = select_series(detection.metric_kinds or ["every queue"])
-    metric_count = len(metric_series) * needs_measurements + (Need.SOLE_SOURCE in needs_of_scan)
+    metric_count = len(metric_series) * needs_measurements + (Need.REDRIVE_SOURCES in needs_of_scan)
     if not metric_count:
         return f"{calls_text}, no metric"
     return f"{calls_text}, {metric_count} metrics and {len(FUNCTION_METRIC_BY_KEY)} a function"

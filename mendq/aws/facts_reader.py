@@ -38,11 +38,12 @@ from mendq.aws.queue import read_queue_attributes, read_tags_if_allowed
 from mendq.model.case import Case
 from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
-from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
+from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need, QueueFacts, RedriveSource
 from mendq.model.limits import Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, LONGEST_WINDOW, Measurement, Window
 from mendq.model.queue import arn_of_dlq, parse_queue_arn
 from mendq.model.state import State
+from mendq.model.steps import find_redrive_destination
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
@@ -304,18 +305,33 @@ class FactsReader(Struct, frozen=True):
         )
 
     def with_source_cases(self, facts: Facts) -> Facts:
-        """Return the facts with the newest case of each symptom on the sources, open or ended."""
-        return replace(facts, source_cases=self.list_newest_cases(facts.source_arns))
+        """Return the facts with the newest case of each symptom on the sources, open or ended.
 
-    def with_sole_source(self, facts: Facts) -> Facts:
-        """Return the facts with the confirmed source, if there is exactly one.
+        If there are several sources, also add the DLQ's newest case that sends messages back.
+        """
+        source_cases = self.list_newest_cases(facts.source_arns)
+        redrive_case = None
+        if len(facts.source_arns) > 1:
+            redrive_cases = [
+                case
+                for case in self.list_newest_cases([facts.queue_arn])
+                if find_redrive_destination(case.steps)
+            ]
+            redrive_case = max(redrive_cases, key=lambda case: case.at, default=None)
+        return replace(facts, source_cases=source_cases, redrive_case=redrive_case)
+
+    def with_redrive_sources(self, facts: Facts) -> Facts:
+        """Return the facts with the confirmed sources, if there are not too many.
 
         A source whose policy refuses Mendq counts too, because DLQ messages may come from it.
         """
         _, source_arns = self._list_sources(facts)
-        if len(source_arns) != 1:
+        if len(source_arns) > MOST_REDRIVE_SOURCES:
             return facts
-        (source_arn,) = source_arns
+        redrive_sources = tuple(self._read_redrive_source(source_arn) for source_arn in source_arns)
+        return replace(facts, redrive_sources=redrive_sources)
+
+    def _read_redrive_source(self, source_arn: str) -> RedriveSource:
         source_tags = self.ask(read_tags_if_allowed, source_arn)
         measured_until = self.now - CLOUDWATCH_LAG
         deleted_messages = count_deleted_messages(
@@ -323,10 +339,9 @@ class FactsReader(Struct, frozen=True):
         )
         source_mode = self.consent.mode_of(parse_queue_arn(source_arn).name, source_tags)
         deletes_per_second = deleted_messages / ONE_HOUR.total_seconds()
-        sole_source = SoleSource(
+        return RedriveSource(
             source_arn, source_tags, source_mode, deletes_per_second, self.timing.soak_factor
         )
-        return replace(facts, sole_source=sole_source)
 
     def with_measurements(self, facts: Facts) -> Facts:
         """Return the facts with the queue's measurement; without one if the window is too short."""
@@ -357,6 +372,6 @@ _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.MOVE_TASKS: FactsReader.with_move_tasks,
     Need.OPEN_CASES: FactsReader.with_open_cases,
     Need.SOURCE_CASES: FactsReader.with_source_cases,
-    Need.SOLE_SOURCE: FactsReader.with_sole_source,
+    Need.REDRIVE_SOURCES: FactsReader.with_redrive_sources,
     Need.MEASUREMENTS: FactsReader.with_measurements,
 }

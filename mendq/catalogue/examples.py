@@ -15,7 +15,7 @@ from typing import Any
 
 from mendq.model.case import Case, start_case
 from mendq.model.evidence import Evidence, Sighting
-from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
+from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, RedriveSource
 from mendq.model.failed_call import FailedCall, make_canonical_error_code
 from mendq.model.limits import Timing
 from mendq.model.message_calls import list_actions_allowing
@@ -263,8 +263,8 @@ def policy(**statement: object) -> str:
 ONE_NETWORK_POLICY = policy(
     Effect="Deny", Condition={"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
 )
-# The only source of the example DLQ; Mendq may move its messages.
-SOLE_SOURCE = SoleSource(
+# The source of the example DLQ; Mendq may move its messages.
+REDRIVE_SOURCE = RedriveSource(
     STANDARD_ARN, {}, Mode.HEAL, deletes_per_second=20, soak_factor=Timing.soak_factor
 )
 # The metrics of the example DLQ: 200 messages, the oldest one there for two hours.
@@ -300,6 +300,6 @@ def dlq_with_messages(*cases: Case, **overrides: Any) -> Facts:
         "dlq_sources": (source(),),
         "measurement": DLQ_MEASUREMENT,
         "source_cases": cases or (WATCHED_VISIBILITY_CASE,),
-        "sole_source": SOLE_SOURCE,
+        "redrive_sources": (REDRIVE_SOURCE,),
     }
     return replace_values(queue(queue_arn=DLQ_ARN, **default_values), **overrides)

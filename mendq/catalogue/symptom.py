@@ -134,11 +134,13 @@ class DetectedFault:
             People are asked about the missing queue once, however many queues name it.
         seconds_left: Seconds until the first message is lost; None if that time is not known or the
             fault loses none.
+        source_arns: The sources that the fault concerns if the queue is a DLQ; None if all of them.
     """
 
     because: str
     missing_queue_arn: str = ""
     seconds_left: float | None = None
+    source_arns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,13 @@ def is_key_of_another_account(facts: Facts, kms_key: str) -> bool:
     return len(arn_parts) == 6 and arn_parts[4] != parse_queue_arn(facts.queue_arn).account
 
 
+# A DLQ with more sources is not redriven: each source takes a call to CloudWatch.
+MOST_REDRIVE_SOURCES = 10
+
+
 @dataclass(frozen=True)
-class SoleSource:
-    """The queue that is the only confirmed source of a DLQ.
+class RedriveSource:
+    """A confirmed source of a DLQ, with what a redrive of its messages depends on.
 
     Attributes:
         queue_arn: The source queue.
@@ -138,10 +142,10 @@ class Need(Enum):
     DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READ_ACTIONS
     # Read from the case store, which needs no further IAM action.
     OPEN_CASES = ("open_symptoms", "refused_symptoms"), ()
-    SOURCE_CASES = ("source_cases",), ()
+    SOURCE_CASES = ("source_cases", "redrive_case"), ()
     APPROVED_SOURCES = ("approved_sources",), ()
-    SOLE_SOURCE = (
-        ("sole_source",),
+    REDRIVE_SOURCES = (
+        ("redrive_sources",),
         (_DLQ_SOURCES_READ_ACTION, _TAGS_READ_ACTION, _METRICS_READ_ACTION),
     )
     PIN = ("pin",), (_LAST_CHANGE_READ_ACTION,)
@@ -385,8 +389,10 @@ class Facts(QueueFacts):
         refused_symptoms: The symptoms of a FIFO queue whose newest case was opened by failed calls
             and refused within LONGEST_WINDOW. Empty for a standard queue.
         source_cases: The newest case of each symptom about the queue's sources, open or ended.
-        sole_source: The only confirmed source of this queue; None if there is none or more than
-            one, or if it was not read.
+        redrive_case: The newest case that sends messages of this DLQ back, or did. None if there
+            is none, or if fewer than two queues are sources.
+        redrive_sources: The confirmed sources of this queue; empty if there is none, if there are
+            more than MOST_REDRIVE_SOURCES, or if they were not read.
         found: A scan's finding as a sentence; empty if failed calls are the evidence.
         pin: The policy that a person pinned as good; None if there is none or it was not read.
         own_change: Mendq's newest change that can have caused the symptom; None if there is no such
@@ -406,7 +412,8 @@ class Facts(QueueFacts):
     open_symptoms: frozenset[str] = frozenset()
     refused_symptoms: frozenset[str] = frozenset()
     source_cases: tuple[Case, ...] = ()
-    sole_source: SoleSource | None = None
+    redrive_case: Case | None = None
+    redrive_sources: tuple[RedriveSource, ...] = ()
     found: str = ""
     pin: CheckedPin | None = None
     own_change: OwnChange | None = None

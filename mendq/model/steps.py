@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from mendq.model.queue import (
     FEWEST_RECEIVES_BEFORE_DLQ,
@@ -385,6 +385,18 @@ class RedriveMessages(TextStep):
         if queue_arn_or_none(self.after) is None:
             return f"{self.attribute} cannot go back to {self.after[:120]!r}: that is no queue"
         return None
+
+
+def find_redrive_destination(steps: Iterable[Mapping[str, Any]]) -> str:
+    """Return the ARN of the queue to which a case's steps send messages back.
+
+    Empty if no step sends messages back. `steps` are a case's documents of its steps.
+    """
+    destination_arn = ""
+    for step in steps:
+        if step["attribute"] == RedriveMessages.attribute:
+            destination_arn = step["after"]
+    return destination_arn
 
 
 STEP_CLASSES: tuple[type[AttributeStep], ...] = (

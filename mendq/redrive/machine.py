@@ -85,6 +85,12 @@ Rules, each with its reason:
     five, which is 20 %, would keep all the good ones in the DLQ. If no message is left to send, the
     messages that went are all that can be judged by, once the soak is over.
 
+13. Only messages that failed in the redrive's source move, by the source that SQS names. Messages
+    of other sources are released as soon as the sample is taken, and never count as returned or
+    newly dead. Otherwise a queue that still fails would halt the redrive of one that is fixed. A
+    look is a receive, so their receive count rises. A FIFO DLQ must have one source, because its
+    unseen messages (rule 10) could be another source's.
+
 `DECISION_TABLE` holds the rows. `CHECK_BY_CONDITION` says how a condition is checked and
 `CHANGE_BY_ACTION` what an action changes in the progress. docs/redrive-stages.md shows the rows to
 operators, in the words of `Condition` and `Action`.

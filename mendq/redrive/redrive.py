@@ -36,7 +36,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
-from mendq.model.steps import RedriveMessages
+from mendq.model.steps import find_redrive_destination
 from mendq.notifications.announcements import choose_severity
 from mendq.redrive.machine import (
     NO_MESSAGE_TO_SEND_REASON,
@@ -133,7 +133,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
         return TickOutcome(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
     if case_store_view.is_held_by_another(run.owner, run.now) or case_store_view.intent is not None:
         return TickOutcome(refusal=Retry("claimed", "another run is at work on this queue"))
-    source_arn = find_source_arn(case)
+    source_arn = find_redrive_destination(case.steps)
     with redrive_store.hold_claim(case.queue_arn, run.owner, run.now) as claim:
         if claim is None:
             return TickOutcome(refusal=Retry("claimed", "another run is at work on these messages"))
@@ -147,18 +147,6 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
         return run_tick(
             progress, claim, CaseRun(case, symptom, case_store_view, run, redrive_store)
         )
-
-
-def find_source_arn(case: Case) -> str:
-    """Return the ARN of the queue to which the case's messages go back.
-
-    The case must be `is_redriving`: then one of its steps names this queue.
-    """
-    source_arn = ""
-    for step in case.steps:
-        if step["attribute"] == RedriveMessages.attribute:
-            source_arn = step["after"]
-    return source_arn
 
 
 def load_or_start_progress(

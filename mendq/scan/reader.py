@@ -33,7 +33,7 @@ from mendq.cases.context import StoreContext
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.seen_moves import SeenMoves
 from mendq.model.consent import Consent
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need
 from mendq.model.metrics import Measurement, Window
 
 if TYPE_CHECKING:
@@ -319,8 +319,10 @@ class ScanReader(FactsReader, frozen=True):
             metric_count += self.count_function_metrics(
                 facts_of_queues, includes_cached=includes_cached
             )
-        if Need.SOLE_SOURCE in needs:
-            metric_count += 1  # the deletes of the source queue
+        if Need.REDRIVE_SOURCES in needs:
+            # The deletes of each source. Unconfirmed ones count too, so this may be too many.
+            source_count = len(self.ask(list_source_arns, facts.queue_arn))
+            metric_count += min(max(1, source_count), MOST_REDRIVE_SOURCES)
         return metric_count
 
     def count_metrics_that_heal_reads(self, queue_arn: str, needs: Collection[Need]) -> int:

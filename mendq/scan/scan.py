@@ -382,7 +382,7 @@ def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[
         queue_arn=facts.queue_arn,
         symptom=symptom.name,
         sentence=fault.because,
-        source_arns=facts.source_arns,
+        source_arns=facts.source_arns if fault.source_arns is None else fault.source_arns,
         missing_queue_arn=fault.missing_queue_arn,
         seconds_left=fault.seconds_left,
     )

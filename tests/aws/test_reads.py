@@ -135,7 +135,12 @@ def test_scan_makes_each_read_call_once_per_queue_or_once_per_account(scanner: S
     scanner.account.later(hours=7)
     reader = scanner.context().make_reader(scanner.account.now, ())
     calls = calls_of(scanner.account)
-    needs = set(Need) - {Need.SOLE_SOURCE, Need.SOURCE_CASES, Need.OPEN_CASES, Need.DLQ_NAMESAKE}
+    needs = set(Need) - {
+        Need.REDRIVE_SOURCES,
+        Need.SOURCE_CASES,
+        Need.OPEN_CASES,
+        Need.DLQ_NAMESAKE,
+    }
     for _ in range(3):
         for queue_arn in queue_arns:
             reader.with_needed_facts(reader.read_queue(queue_arn, {}, needs), needs)
@@ -160,18 +165,17 @@ def test_unreadable_case_raises_instead_of_counting_as_no_case(scanner: Scanner)
         read_facts(scanner, messages, Need.DLQ_SOURCES, Need.SOURCE_CASES)
 
 
-def test_sole_source_of_a_dlq_is_read_with_tags_mode_and_deletes_per_second(
+def test_redrive_source_of_a_dlq_is_read_with_tags_mode_and_deletes_per_second(
     scanner: Scanner,
 ) -> None:
     source, messages = make_queue_with_dlq(scanner)
     scanner.put_metrics(source, scanner.account.now - timedelta(minutes=30), deleted=7_200)
     scanner.put_metrics(source, scanner.account.now - timedelta(hours=2), deleted=9_999)
-    sole_source = read_facts(scanner, messages, Need.SOLE_SOURCE).sole_source
-    assert sole_source is not None
-    assert sole_source.queue_arn == source
-    assert sole_source.deletes_per_second == 2
-    assert (sole_source.tags, sole_source.mode) == ({"mendq": "heal"}, Mode.HEAL)
-    assert read_facts(scanner, source, Need.SOLE_SOURCE).sole_source is None
+    (redrive_source,) = read_facts(scanner, messages, Need.REDRIVE_SOURCES).redrive_sources
+    assert redrive_source.queue_arn == source
+    assert redrive_source.deletes_per_second == 2
+    assert (redrive_source.tags, redrive_source.mode) == ({"mendq": "heal"}, Mode.HEAL)
+    assert read_facts(scanner, source, Need.REDRIVE_SOURCES).redrive_sources == ()
 
 
 @pytest.mark.parametrize("service", ["sqs", "dynamodb", "lambda", "s3", "events"])

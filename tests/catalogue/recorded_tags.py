@@ -50,11 +50,12 @@ def find_tags_read_by(entry: Symptom) -> set[str]:
 
 
 def _recording(facts: Facts, keys_read: set[str]) -> Facts:
-    """Return the same facts, whose tags and whose only source's tags record what is read."""
-    source = facts.sole_source
-    if source is not None:
-        source = replace(source, tags=RecordingTags(source.tags, keys_read))
-    return replace(facts, tags=RecordingTags(facts.tags, keys_read), sole_source=source)
+    """Return the same facts, whose tags and whose sources' tags record what is read."""
+    sources = tuple(
+        replace(source, tags=RecordingTags(source.tags, keys_read))
+        for source in facts.redrive_sources
+    )
+    return replace(facts, tags=RecordingTags(facts.tags, keys_read), redrive_sources=sources)
 
 
 def explain_undeclared_tags(entry: Symptom) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -35,7 +36,7 @@ from mendq.catalogue.examples import (
     EXAMPLE_TIME,
     LAMBDA_FUNCTION,
     ONE_NETWORK_POLICY,
-    SOLE_SOURCE,
+    REDRIVE_SOURCE,
     STANDARD_ARN,
     WATCHED_VISIBILITY_CASE,
     case,
@@ -43,7 +44,6 @@ from mendq.catalogue.examples import (
     dlq_with_messages,
     replace_values,
     source,
-    sources,
 )
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts
@@ -65,6 +65,11 @@ from tests.model.builders import make_consent
 TOO_SHORT = "visibility_timeout_too_short"
 ADA = "arn:aws:iam::123456789012:user/ada"
 BEFORE = EXAMPLE_TIME - timedelta(hours=1)
+ARRIVALS: Mapping[str, Any] = {
+    "visible_before": 190,
+    "backlog_before": 190,
+    "oldest_age_seconds_now": DAY_SECONDS,
+}
 CLOSED = case("consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled the release back")
 
 
@@ -129,7 +134,7 @@ def make_fifo_dlq(**over: Any) -> Facts:
         case(TOO_SHORT, State.WATCHING, queue_arn=arn),
         queue_arn=f"{DLQ_ARN}.fifo",
         dlq_sources=(QueueFacts(arn, source().attributes),),
-        sole_source=replace(SOLE_SOURCE, queue_arn=arn),
+        redrive_sources=(replace(REDRIVE_SOURCE, queue_arn=arn),),
         **over,
     )
 
@@ -142,7 +147,7 @@ def make_dlq_with_rate(
         MessageRetentionPeriod=days * DAY_SECONDS,
         ApproximateNumberOfMessages=waiting,
         dlq_sources=(source(**source_over),),
-        sole_source=replace(SOLE_SOURCE, deletes_per_second=per_second),
+        redrive_sources=(replace(REDRIVE_SOURCE, deletes_per_second=per_second),),
     )
 
 
@@ -156,10 +161,18 @@ def make_dlq_with_rate(
             Mode.PROPOSE,
             "a person has to see this first",
         ),
-        (dlq_with_messages(sole_source=replace(SOLE_SOURCE, mode=Mode.PROPOSE)), Mode.PROPOSE, ""),
-        (dlq_with_messages(sole_source=replace(SOLE_SOURCE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
         (
-            dlq_with_messages(sole_source=replace(SOLE_SOURCE, soak_factor=10)),
+            dlq_with_messages(redrive_sources=(replace(REDRIVE_SOURCE, mode=Mode.PROPOSE),)),
+            Mode.PROPOSE,
+            "",
+        ),
+        (
+            dlq_with_messages(redrive_sources=(replace(REDRIVE_SOURCE, mode=Mode.OBSERVE),)),
+            Mode.OBSERVE,
+            "",
+        ),
+        (
+            dlq_with_messages(redrive_sources=(replace(REDRIVE_SOURCE, soak_factor=10),)),
             Mode.HEAL,
             "soak of 50 min;",
         ),
@@ -338,13 +351,15 @@ def draw_dlq(draw: st.DrawFn) -> Facts:
         deleted=int(draw(ODD)),
         visible_before=draw(st.sampled_from([0, 200])),
         fewest_visible_messages=draw(st.sampled_from([0, 200])),
-        sole_source=replace(SOLE_SOURCE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
+        redrive_sources=(
+            replace(REDRIVE_SOURCE, tags=draw(TAGS), mode=draw(st.sampled_from(MOSTLY_TRUE))),
+        ),
         source_cases=tuple(draw(st.lists(draw_case(), max_size=3))),
     )
     second = QueueFacts(f"{STANDARD_ARN}-2", source().attributes)
     odd = {
         "measurement": None,
-        "sole_source": None,
+        "redrive_sources": (),
         "dlq_sources": (source(), second),
         "lambda_consumers": (LAMBDA_FUNCTION,),
         "move_task_running": True,
@@ -362,10 +377,10 @@ def assert_causes_are_fixed(facts: Facts, causes: list[Case]) -> None:
 
 def assert_dlq_may_be_redriven(facts: Facts) -> None:
     """Assert that one source, no consumer, no running move and no tag forbid the redrive."""
-    assert facts.sole_source is not None
+    (redrive_source,) = facts.redrive_sources
     assert len(facts.dlq_sources or ()) == 1
     assert facts.tags.get(REDRIVE_TAG, "on") == "on"
-    assert facts.sole_source.tags.get(REDRIVE_TAG, "on") == "on"
+    assert redrive_source.tags.get(REDRIVE_TAG, "on") == "on"
     assert not facts.lambda_consumers
     assert not facts.move_task_running
 
@@ -382,8 +397,7 @@ def test_planned_redrive_never_has_an_objection_for_any_facts(facts: Facts) -> N
         return
     assert_causes_are_fixed(facts, causes)
     assert_dlq_may_be_redriven(facts)
-    sole = facts.sole_source
-    assert sole is not None
+    (sole,) = facts.redrive_sources
     first, *retained = expect_plan(ENTRY, facts).steps
     assert first == RedriveMessages("held", STANDARD_ARN)
     assert all(isinstance(step, SetMessageRetention) for step in retained)
@@ -399,6 +413,160 @@ def test_planned_redrive_never_has_an_objection_for_any_facts(facts: Facts) -> N
                 assert (cause.came_from, cause.actor) == (State.WATCHING, "follow_up")
 
 
-def test_redrive_of_a_dlq_with_two_sources_is_refused_although_one_source_is_managed() -> None:
-    named_by = sources(SOLE_SOURCE.queue_arn, f"{SOLE_SOURCE.queue_arn}-2")
-    assert expect_refusal(ENTRY, dlq_with_messages(dlq_sources=named_by)).code == "shared_dlq"
+BILLING_ARN = f"{STANDARD_ARN}-2"
+BILLING_FAILS = case("consumer_failing", State.ESCALATED, queue_arn=BILLING_ARN)
+
+
+def make_shared_dlq(*cases: Case, fifo_ending: str = "", **over: Any) -> Facts:
+    """Make a DLQ of the queues orders and orders-2."""
+    arns = (STANDARD_ARN + fifo_ending, BILLING_ARN + fifo_ending)
+    values: dict[str, Any] = {
+        "queue_arn": DLQ_ARN + fifo_ending,
+        "dlq_sources": tuple(QueueFacts(arn, source().attributes) for arn in arns),
+        "redrive_sources": tuple(replace(REDRIVE_SOURCE, queue_arn=arn) for arn in arns),
+    }
+    return dlq_with_messages(*cases, **{**values, **over})
+
+
+def make_redrive_case(source_arn: str, *states: State, opened: timedelta) -> Case:
+    """Make a case that sends messages back to this queue."""
+    step = {"attribute": RedriveMessages.attribute, "before": "held", "after": source_arn}
+    made = case(ENTRY.name, *states, queue_arn=DLQ_ARN)
+    return replace(made, steps=(step,), opened_at=EXAMPLE_TIME + opened)
+
+
+def test_redrive_of_a_shared_dlq_goes_to_the_source_whose_cause_is_fixed() -> None:
+    fixed_at_billing = case(TOO_SHORT, State.WATCHING, queue_arn=BILLING_ARN)
+    orders_fails = case("consumer_failing", State.ESCALATED)
+    for cases, destination in (
+        ((WATCHED_VISIBILITY_CASE,), STANDARD_ARN),
+        ((WATCHED_VISIBILITY_CASE, BILLING_FAILS), STANDARD_ARN),
+        ((fixed_at_billing, orders_fails), BILLING_ARN),
+        ((CLOSED, fixed_at_billing), BILLING_ARN),
+    ):
+        plan = expect_plan(ENTRY, make_shared_dlq(*cases))
+        assert plan.steps == (RedriveMessages("held", destination),)
+        assert plan.highest_mode is Mode.HEAL
+
+
+def test_redrive_plan_of_a_shared_dlq_says_whose_messages_stay_and_what_a_look_does() -> None:
+    reason = expect_plan(ENTRY, make_shared_dlq(WATCHED_VISIBILITY_CASE)).reason
+    assert "Those that died there go back to orders, 5 first" in reason
+    assert (
+        "Messages of orders-2 stay; each look, once a minute, raises their receive count" in reason
+    )
+    assert len(reason) <= 800
+
+
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        (make_shared_dlq(redrive_sources=(REDRIVE_SOURCE,)), "which keeps Mendq out"),
+        (
+            make_shared_dlq(dlq_sources=(source(),)),
+            "it takes the messages of another queue too, which keeps Mendq out",
+        ),
+        (make_shared_dlq(ApproximateNumberOfMessages=5_001), "one look sees 5,000 of 5,001"),
+        (
+            make_shared_dlq(
+                case(TOO_SHORT, State.WATCHING, queue_arn=f"{STANDARD_ARN}.fifo"),
+                fifo_ending=".fifo",
+            ),
+            "2 FIFO queues, and SQS shows only the first messages of a group",
+        ),
+    ],
+)
+def test_redrive_of_a_shared_dlq_is_refused_if_messages_cannot_be_told_apart(
+    facts: Facts, says: str
+) -> None:
+    refusal = expect_refusal(ENTRY, facts)
+    assert refusal.code == "shared_dlq"
+    assert says in refusal.reason
+
+
+def test_shared_dlq_with_the_most_messages_of_one_look_is_redriven() -> None:
+    assert expect_plan(ENTRY, make_shared_dlq(ApproximateNumberOfMessages=5_000))
+
+
+def test_redrive_of_a_shared_dlq_waits_for_open_cases_of_its_own_source() -> None:
+    for cases in (
+        (WATCHED_VISIBILITY_CASE, case("consumer_failing", State.ESCALATED)),
+        (case(TOO_SHORT, State.WATCHING, queue_arn=BILLING_ARN), BILLING_FAILS),
+    ):
+        open_symptoms = frozenset({"consumer_failing"})
+        facts = make_shared_dlq(*cases, open_symptoms=open_symptoms)
+        assert expect_refusal(ENTRY, facts).code == "cause_first"
+
+
+def test_open_symptom_of_another_source_does_not_stop_the_redrive_of_the_fixed_one() -> None:
+    cases = (WATCHED_VISIBILITY_CASE, BILLING_FAILS)
+    facts = make_shared_dlq(*cases, open_symptoms=frozenset({"consumer_failing", TOO_SHORT}))
+    assert expect_plan(ENTRY, facts)
+    at_dlq = make_shared_dlq(*cases, open_symptoms=frozenset({"dlq_messages_arriving"}))
+    assert expect_refusal(ENTRY, at_dlq).code == "cause_first"
+
+
+def test_tag_and_mode_of_the_fixed_source_alone_decide_about_its_redrive() -> None:
+    billing = replace(REDRIVE_SOURCE, queue_arn=BILLING_ARN)
+    off = {REDRIVE_TAG: "off"}
+    both = (REDRIVE_SOURCE, replace(billing, tags=off, mode=None))
+    assert expect_plan(ENTRY, make_shared_dlq(redrive_sources=both)).highest_mode is Mode.HEAL
+    both = (replace(REDRIVE_SOURCE, tags=off), billing)
+    assert expect_refusal(ENTRY, make_shared_dlq(redrive_sources=both)).code == "redrive_off"
+
+
+def test_new_messages_in_a_shared_dlq_need_a_person_if_another_source_still_fails() -> None:
+    fixed = _fixed_long_ago()
+    alone = make_shared_dlq(fixed, **ARRIVALS)
+    assert expect_refusal(ENTRY, alone).code == "messages_arrive"
+    shared = make_shared_dlq(fixed, BILLING_FAILS, **ARRIVALS)
+    plan = expect_plan(ENTRY, shared)
+    assert plan.highest_mode is Mode.PROPOSE
+    assert "nothing shows in which queue they died" in plan.reason
+
+
+def test_shared_dlq_is_not_redriven_again_for_a_source_whose_messages_all_went_back() -> None:
+    cause = replace(WATCHED_VISIBILITY_CASE, opened_at=EXAMPLE_TIME - timedelta(hours=3))
+    states: tuple[State, ...] = (State.APPLIED, State.VERIFIED)
+    over = make_redrive_case(STANDARD_ARN, *states, opened=-timedelta(hours=2))
+    assert detect_fault(ENTRY, make_shared_dlq(cause, redrive_case=over)) is None
+    later = replace(cause, opened_at=EXAMPLE_TIME - timedelta(hours=1))
+    assert expect_plan(ENTRY, make_shared_dlq(later, redrive_case=over))
+    states = (State.APPLIED, State.VERIFIED, State.WATCHING, State.CLOSED)
+    of_billing = make_redrive_case(BILLING_ARN, *states, opened=-timedelta(hours=2))
+    assert expect_plan(ENTRY, make_shared_dlq(cause, redrive_case=of_billing))
+    of_orders = make_redrive_case(STANDARD_ARN, *states, opened=-timedelta(hours=2))
+    assert detect_fault(ENTRY, make_shared_dlq(cause, redrive_case=of_orders)) is None
+
+
+def test_second_source_of_a_dlq_waits_while_the_redrive_of_the_first_is_watched() -> None:
+    for last_state, is_found in ((State.WATCHING, False), (State.CLOSED, True)):
+        states = [State.APPLIED, State.VERIFIED, State.WATCHING, State.CLOSED]
+        until_last = states[: states.index(last_state) + 1]
+        of_billing = make_redrive_case(BILLING_ARN, *until_last, opened=-timedelta(hours=2))
+        facts = make_shared_dlq(WATCHED_VISIBILITY_CASE, redrive_case=of_billing)
+        fault = detect_fault(ENTRY, facts)
+        assert (fault is not None) is is_found
+
+
+def test_finding_of_a_shared_dlq_names_the_fixed_source_alone() -> None:
+    """So a symptom that shows on the other source does not make the finding wait."""
+    assert ENTRY.detection is not None
+    fault = ENTRY.detection.detect(make_shared_dlq(WATCHED_VISIBILITY_CASE, BILLING_FAILS))
+    assert fault is not None
+    assert fault.source_arns == (STANDARD_ARN,)
+
+
+def test_approved_redrive_of_a_shared_dlq_stays_with_its_source_when_planned_again() -> None:
+    fixed_at_billing = case(TOO_SHORT, State.WATCHING, queue_arn=BILLING_ARN)
+    cases = (WATCHED_VISIBILITY_CASE, fixed_at_billing)
+    assert expect_plan(ENTRY, make_shared_dlq(*cases)).steps[0].after == STANDARD_ARN
+    proposed = make_redrive_case(BILLING_ARN, State.PROPOSED, opened=timedelta(0))
+    again = expect_plan(ENTRY, make_shared_dlq(*cases, redrive_case=proposed))
+    assert again.steps[0].after == BILLING_ARN
+
+
+def _fixed_long_ago() -> Case:
+    measurement = dlq_with_messages().measurement
+    assert measurement is not None
+    return replace(CLOSED_KMS_CASE, at=measurement.since)

@@ -16,7 +16,7 @@ from tests.prove.memory_cloud import cloud
 from tests.prove.proof import Proving
 from tests.prove.redrive_tally import IN_PARTS, LATE, Observation
 from tests.prove.redriven_consumers import Mix
-from tests.prove.redriven_world import MOST_MINUTES, RedrivenWorld
+from tests.prove.redriven_world import MINUTE, MOST_MINUTES, RedrivenWorld
 from tests.prove.struck_calls import BUSY_REASONS
 
 SEED = 7
@@ -31,6 +31,7 @@ SCENES = (
     ("standard, in parts", replace(_QUICK, good=86, bounds=_PARTS, deletes_per_second=600)),
     ("FIFO", replace(_QUICK, groups=3)),
     ("halted by the shipped bounds", replace(_QUICK, poison=5, bounds=Bounds())),
+    ("shared with another source", replace(_QUICK, others=25)),
     ("second canary", _SECOND_CANARY),
     ("halted in the second canary", replace(_SECOND_CANARY, good=38, poison=2)),
 )
@@ -104,12 +105,17 @@ def _judge(world: RedrivenWorld, seen: Observation, announced: str) -> None:
     """Verified, all are where they belong; halted, the canaries have gone and no more."""
     if not world.ended or not world.settle():
         seen.wrong.append(f"{announced}: not over")
+    # A run that died hides messages for two minutes.
+    world.passes(3 * MINUTE)
     poison = {name for name in world.names if name.startswith("poison")}
+    others = {message.body for message in world.others.values()}
     is_whole = (
-        set(world.consumers.processed) == world.names - poison
+        set(world.consumers.processed) == world.names - poison - others
         and world.quarantined_names == poison
-        and not world.dead.messages
+        and world.dead.bodies == others
     )
+    if touched_others := world.touched_others:
+        seen.wrong.append(f"{announced}: touched {sorted(touched_others)[:3]}")
     has_halted = world.ended is State.ESCALATED and world.sqs.into[world.source.name] <= _CANARIES
     if not (is_whole if world.ended is State.VERIFIED else has_halted):
         seen.wrong.append(

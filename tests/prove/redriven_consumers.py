@@ -17,9 +17,10 @@ class Mix:
 
     `poison` is never handled, `slow` often takes longer than its visibility timeout, `parked` is
     sent to the DLQ by its consumer, which deletes it. `leading_poison` of the poison is before all
-    others; a FIFO queue keeps that order. `groups` of a FIFO queue; 0 for a standard one.
-    `unsteady` is how likely SQS is at its worst at any moment. A call takes `call_seconds` of the
-    Lambda's time, a receive of nothing a second more; 0: none takes any.
+    others; a FIFO queue keeps that order. `others` died in another source of the DLQ. `groups` of a
+    FIFO queue; 0 for a standard one. `unsteady` is how likely SQS is at its worst at any moment. A
+    call takes `call_seconds` of the Lambda's time, a receive of nothing a second more; 0: none
+    takes any.
     """
 
     good: int
@@ -27,6 +28,7 @@ class Mix:
     slow: int = 0
     parked: int = 0
     leading_poison: int = 0
+    others: int = 0
     groups: int = 0
     bounds: Bounds = field(default_factory=Bounds)
     deletes_per_second: float = 100.0

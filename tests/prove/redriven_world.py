@@ -36,6 +36,8 @@ MINUTE = 60
 # Longer than any that nothing stops.
 MOST_MINUTES = 400
 STEP = 10
+# The queue in which the messages of `Mix.others` died.
+OTHER_SOURCE = "billing"
 LAMBDA_SECONDS = 60
 _TAGS = {"mendq": "heal"}
 
@@ -79,6 +81,9 @@ class RedrivenWorld:
         self.source = self._make_queue(f"orders{ending}", RedrivePolicy=policy)
         self.source.dlq = self.dead
         self.source.most_receives = self.mix.receives
+        self.others: dict[str, Message] = {}
+        if self.mix.others:
+            self._make_queue(OTHER_SOURCE, RedrivePolicy=policy).dlq = self.dead
         for queue in (self.source, self.dead):
             queue.copies = unsteady
             queue.forgets = unsteady / 10
@@ -107,6 +112,21 @@ class RedrivenWorld:
     def lost_names(self) -> set[str]:
         found = set(self.consumers.processed)
         return self.names - found.union(*(queue.bodies for queue in self.sqs.queues.values()))
+
+    @property
+    def touched_others(self) -> set[str]:
+        """Messages of the other source that are not in the DLQ as they were, visible again.
+
+        Only their receive count may rise. After a run that died they are hidden for two minutes.
+        """
+        sent_bodies = {body for _, body in self.sqs.sent}
+        return {
+            message.body
+            for message_id, message in self.others.items()
+            if self.dead.messages.get(message_id) is not message
+            or message.hidden_until > self._now
+            or message.body in sent_bodies
+        }
 
     @property
     def moves(self) -> int:
@@ -225,6 +245,10 @@ class RedrivenWorld:
         for n, kind in enumerate(kinds):
             group = f"group-{n % mix.groups}" if mix.groups else ""
             self.lay(Message(f"{kind} {n}", self._now - 3_600, group=group), self.source.arn)
+        for n in range(mix.others):
+            message = Message(f"other {n}", self._now - 3_600)
+            self.lay(message, self.sqs.queues[OTHER_SOURCE].arn)
+            self.others[message.message_id] = message
 
     def lay(self, message: Message, source_arn: str) -> None:
         """Into the DLQ, as one that died there, or that somebody has sent (empty)."""

@@ -83,9 +83,10 @@ def test_redrive_start_is_not_refused_after_a_message_movement_task_ended(
     assert start_redrive(short_world) is None
 
 
-def share_dlq_with_second_source(short_world: RedriveWorld) -> None:
-    short_world.account.queue("second", RedrivePolicy=RedrivePolicy(short_world.dlq, 3).text)
-    assert len(list_source_arns(short_world.account.clients, short_world.dlq)) == 2
+def share_dlq_with_second_source(world: RedriveWorld) -> None:
+    ending = ".fifo" if world.dlq.endswith(".fifo") else ""
+    world.account.queue(f"second{ending}", RedrivePolicy=RedrivePolicy(world.dlq, 3).text)
+    assert len(list_source_arns(world.account.clients, world.dlq)) == 2
 
 
 def give_dlq_its_own_dlq(short_world: RedriveWorld) -> None:
@@ -100,7 +101,6 @@ def use_fifo_source(short_world: RedriveWorld) -> None:
 
 FAULTS: dict[str, Callable[[RedriveWorld], object]] = {
     "does not name it": lambda w: w.configure(w.source, RedrivePolicy=""),
-    "DLQ of 2 queues": share_dlq_with_second_source,
     "has a DLQ itself": give_dlq_its_own_dlq,
     "no queue": lambda w: w.account.clients.sqs.delete_queue(QueueUrl=w.account.url(w.source)),
     "does not name it as": use_fifo_source,
@@ -122,6 +122,23 @@ def test_redrive_start_with_unfit_queues_is_refused_and_changes_nothing(
     assert refusal.code == "redrive_unfit"
     assert fault in refusal.reason
     assert read_dlq_retention(short_world) == DAYS_4
+
+
+def test_redrive_start_is_accepted_if_a_second_source_shares_the_standard_dlq(
+    short_world: RedriveWorld,
+) -> None:
+    share_dlq_with_second_source(short_world)
+    assert start_redrive(short_world, short_world.redrive_step()) is None
+
+
+def test_redrive_start_is_refused_if_a_second_source_shares_the_fifo_dlq(
+    fifo_world: RedriveWorld,
+) -> None:
+    share_dlq_with_second_source(fifo_world)
+    refusal = start_redrive(fifo_world, fifo_world.redrive_step())
+    assert refusal is not None
+    assert refusal.code == "redrive_unfit"
+    assert "it is the DLQ of 2 queues by now" in refusal.reason
 
 
 def test_redrive_start_without_a_redrive_step_is_refused_and_changes_nothing(

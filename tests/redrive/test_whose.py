@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.heal.owners import make_owner_request
+from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from mendq.redrive.machine import (
     NO_MESSAGE_TO_SEND_REASON,
@@ -83,6 +84,47 @@ def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(world: Redri
     assert before == [21]
     assert world.count_visible_messages(world.dlq) == 21
     assert ": 20 of billing, 1 sent there by hand" in world.progress.because
+
+
+def test_messages_of_a_second_source_of_the_dlq_stay_as_they_are_but_for_their_receive_count(
+    world: RedriveWorld,
+) -> None:
+    world.account.queue("billing", RedrivePolicy=RedrivePolicy(world.dlq, 3).text)
+    of_billing = {DIED_IN: make_string_attribute(BILLING)}
+    world.send(*(f"billing {index}" for index in range(20)), **of_billing)
+    before = {message.message_id: message for message in world.read_messages(world.dlq)}
+    world.begin(*make_bodies(30))
+    ticks = 0
+    while world.tick().case is None:
+        ticks += 1
+        world.account.later(minutes=1)
+        world.consume()
+        if ticks == 1:
+            world.send("billing dies still", **of_billing)
+    assert (world.state, world.progress.moved) == (State.VERIFIED, 30)
+    after = {message.message_id: message for message in world.read_messages(world.dlq)}
+    assert before.keys() < after.keys()
+    assert {message.body for message in after.values()} - {
+        message.body for message in before.values()
+    } == {"billing dies still"}
+    for message_id, message in before.items():
+        assert (after[message_id].body, after[message_id].attributes) == (
+            message.body,
+            message.attributes,
+        )
+        # One receive by each tick, and one by this test.
+        assert after[message_id].receive_count == message.receive_count + ticks + 2
+
+
+def test_redrive_halts_if_a_second_source_shares_the_fifo_dlq(fifo_world: RedriveWorld) -> None:
+    fifo_world.send("message")
+    fifo_world.begin()
+    policy = RedrivePolicy(fifo_world.dlq, 3).text
+    fifo_world.account.queue("billing.fifo", RedrivePolicy=policy)
+    assert fifo_world.tick().case is not None
+    assert (fifo_world.state, fifo_world.progress.moved) == (State.ESCALATED, 0)
+    assert "it is the DLQ of 2 queues by now" in fifo_world.progress.because
+    assert fifo_world.count_visible_messages(fifo_world.dlq) == 1
 
 
 MOST_MESSAGES_IN_SAMPLE = 10

@@ -18,6 +18,7 @@ approves the redrive.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +28,8 @@ from mendq.catalogue.dlq.redrive_plan import (
     SYMPTOMS_TO_FIX_FIRST,
     estimate_time_left,
     find_causes,
+    is_redrive_of_other_source_watched,
+    narrow_to_source,
     plan_redrive,
 )
 from mendq.catalogue.examples import (
@@ -37,8 +40,9 @@ from mendq.catalogue.examples import (
     LAMBDA_FUNCTION,
     LATER_EXAMPLE_TIME,
     ONE_NETWORK_POLICY,
-    SOLE_SOURCE,
+    REDRIVE_SOURCE,
     STANDARD_ARN,
+    WATCHED_VISIBILITY_CASE,
     case,
     dlq_with_messages,
     source,
@@ -73,8 +77,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     """
     if facts.measurement is None or not facts.visible or not facts.dlq_sources:
         return None
-    fixed_cases = find_causes(facts).fixed_cases
-    if not fixed_cases:
+    facts_of_source = narrow_to_source(facts)
+    fixed_cases = find_causes(facts_of_source).fixed_cases
+    if not fixed_cases or is_redrive_of_other_source_watched(facts, facts_of_source):
         return None
     fixed_causes_text = name_first_principals(
         [f"{case.symptom} at {parse_queue_arn(case.queue_arn).name}" for case in fixed_cases[:2]]
@@ -86,6 +91,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         "fixed; "
         f"the first expires {time_until_expiry}",
         seconds_left=time_until_expiry.lower_bound.total_seconds(),
+        source_arns=facts_of_source.source_arns,
     )
 
 
@@ -95,7 +101,12 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 _SEND_BACK_STEP = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, STANDARD_ARN)
-_TWO_SOURCE_QUEUES = (source(), QueueFacts(f"{STANDARD_ARN}-2", source().attributes))
+_OTHER_SOURCE_ARN = f"{STANDARD_ARN}-2"
+_OTHER_REDRIVE_SOURCE = replace(REDRIVE_SOURCE, queue_arn=_OTHER_SOURCE_ARN)
+_TWO_SOURCES: Mapping[str, Any] = {
+    "dlq_sources": (source(), QueueFacts(_OTHER_SOURCE_ARN, source().attributes)),
+    "redrive_sources": (REDRIVE_SOURCE, _OTHER_REDRIVE_SOURCE),
+}
 _SECOND_DLQ_REDRIVE_POLICY = RedrivePolicy(f"{DLQ_ARN}-2", 5).text
 _TAGS_THAT_FORBID_REDRIVE = {REDRIVE_TAG: "off"}
 _SOURCE_WITH_ONE_NETWORK_POLICY = source(Policy=ONE_NETWORK_POLICY)
@@ -130,7 +141,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     "before that keep them for 14 days where they could expire on the way.",
     aws_page=f"{SQS_GUIDE}/sqs-configure-dead-letter-queue-redrive.html",
     needs=_DETECTION_NEEDS
-    | {Need.LAMBDA_CONSUMERS, Need.MOVE_TASKS, Need.OPEN_CASES, Need.SOLE_SOURCE},
+    | {Need.LAMBDA_CONSUMERS, Need.MOVE_TASKS, Need.OPEN_CASES, Need.REDRIVE_SOURCES},
     steps=(RedriveMessages, SetMessageRetention),
     plan=plan,
     shown_attributes=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
@@ -146,6 +157,15 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
             _DLQ_WITH_FOUR_DAY_RETENTION,
             (_SEND_BACK_STEP, _RAISE_RETENTION_STEP),
         ),
+        QueueExample(
+            "another queue dies there too, and is not fixed",
+            dlq_with_messages(
+                WATCHED_VISIBILITY_CASE,
+                case("consumer_failing", State.ESCALATED, queue_arn=_OTHER_SOURCE_ARN),
+                **_TWO_SOURCES,
+            ),
+            (_SEND_BACK_STEP,),
+        ),
         QueueNearMiss("nothing waits", dlq_with_messages(ApproximateNumberOfMessages=0)),
         QueueNearMiss(
             "nothing proves the fix yet", dlq_with_messages(case(_SYMPTOM_OF_CAUSE, State.APPLIED))
@@ -158,15 +178,19 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
             "need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0
         ),
         _make_refusal_example(
-            "shared_dlq", "two queues die there", dlq_sources=_TWO_SOURCE_QUEUES, sole_source=None
+            "shared_dlq",
+            "another source keeps Mendq out",
+            redrive_sources=(REDRIVE_SOURCE, _OTHER_REDRIVE_SOURCE),
         ),
         _make_refusal_example(
-            "source_not_managed", "nobody manages it", sole_source=replace(SOLE_SOURCE, mode=None)
+            "source_not_managed",
+            "nobody manages it",
+            redrive_sources=(replace(REDRIVE_SOURCE, mode=None),),
         ),
         _make_refusal_example(
             "redrive_off",
             "its source's tag says so",
-            sole_source=replace(SOLE_SOURCE, tags=_TAGS_THAT_FORBID_REDRIVE),
+            redrive_sources=(replace(REDRIVE_SOURCE, tags=_TAGS_THAT_FORBID_REDRIVE),),
         ),
         _make_refusal_example(
             "redrive_off", "the DLQ's own tag forbids it", tags=_TAGS_THAT_FORBID_REDRIVE

@@ -6,13 +6,16 @@ only if the cause of the failure is fixed. The rules:
 1. A case about the source must explain the messages, and its cause must be fixed. If the fix is not
    proven, if nothing shows since when the messages wait, or if the DLQ is a FIFO queue, a person
    approves the redrive.
-2. The DLQ has exactly one source, and nothing else sends to it. Otherwise nobody knows which
-   messages are fixed. It has no DLQ itself.
+2. Nothing but its sources sends to the DLQ. Otherwise nobody knows which messages are fixed. It
+   has no DLQ itself.
 3. Nobody else works on the messages: no function reads the DLQ, nobody deletes messages, and no
    message movement task runs or has run lately.
 4. Both queues allow it: the source is managed by Mendq, no tag forbids it, and no policy
    denies calls from outside a network.
-5. If messages could expire before the redrive is over, the DLQ's retention is raised to 14 days
+5. If several sources share the DLQ, the messages of one source go back: of the one whose cause is
+   fixed. SQS names each message's source, so the others' messages stay. This needs to see every
+   message, so it does not hold for a FIFO DLQ, or for one with more messages than a tick receives.
+6. If messages could expire before the redrive is over, the DLQ's retention is raised to 14 days
    first. If even that is too short, nothing is planned.
 """
 
@@ -43,17 +46,20 @@ from mendq.catalogue.dlq.time_left import (
     estimate_duration,
 )
 from mendq.model.case import Case
-from mendq.model.facts import Facts, QueueFacts, SoleSource
+from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, QueueFacts, RedriveSource
 from mendq.model.limits import Bounds
 from mendq.model.metrics import DATAPOINT_PERIOD, RECENT_DELETES_PERIOD
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
+from mendq.model.principals import name_first_principals
 from mendq.model.queue import parse_queue_arn, read_number_attribute
+from mendq.model.state import State
 from mendq.model.steps import (
     MESSAGES_HELD_IN_DLQ_VALUE,
     AttributeStep,
     RedriveMessages,
     SetMessageRetention,
+    find_redrive_destination,
 )
 from mendq.notifications.commands import redrive_preview_command
 from mendq.notifications.text import format_count, format_duration
@@ -142,10 +148,11 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
     refusal = find_first_redrive_objection(facts)
     if refusal is not None:
         return refusal
-    (source_queue,) = facts.dlq_sources or ()
-    sole_source = facts.sole_source
-    assert sole_source is not None  # noqa: S101 - `find_first_redrive_objection` refuses without one
-    forecast = RedriveForecast(facts, source_queue, sole_source)
+    facts_of_source = narrow_to_source(facts)
+    # `find_first_redrive_objection` refuses if there is no such source.
+    (source_queue,) = facts_of_source.dlq_sources or ()
+    (redrive_source,) = facts_of_source.redrive_sources
+    forecast = RedriveForecast(facts, source_queue, redrive_source)
     refusal = forecast.refuse_if_too_slow()
     if refusal is not None:
         return refusal
@@ -159,20 +166,31 @@ def plan_redrive(facts: Facts, first_sentence: str) -> Plan | Refusal:
         and retention_seconds < longest_retention_seconds
     ):
         steps.append(SetMessageRetention(retention_seconds, longest_retention_seconds))
-    redrive_doubts = tuple(_list_redrive_doubts(facts, sole_source))
+    redrive_doubts = tuple(_list_redrive_doubts(facts, facts_of_source, redrive_source))
     plan_sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
     reason = ". ".join((first_sentence, *redrive_doubts, *plan_sentences))
     highest_mode = Mode.PROPOSE if redrive_doubts else Mode.HEAL
     return Plan(
-        tuple(steps), reason, highest_mode=min(highest_mode, sole_source.mode or Mode.OBSERVE)
+        tuple(steps), reason, highest_mode=min(highest_mode, redrive_source.mode or Mode.OBSERVE)
     )
 
 
-def _list_redrive_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
-    """Yield sentences about everything that a person must consider before the redrive."""
+def _list_redrive_doubts(
+    facts: Facts, facts_of_source: Facts, source: RedriveSource
+) -> Iterator[str]:
+    """Yield sentences about everything that a person must consider before the redrive.
+
+    `facts_of_source` are the facts as `narrow_to_source` returns them.
+    """
     if not is_message_age_known(facts):
         yield f"Nobody has measured since when messages wait: {_PERSON_MUST_SEE_TEXT}"
-    for case in find_causes(facts).unproven_cases:
+    arrivals_text = _describe_arrivals(facts_of_source)
+    if arrivals_text:
+        yield (
+            f"{arrivals_text}, and another source has an open case; nothing shows in which queue "
+            f"they died: {_PERSON_MUST_SEE_TEXT}"
+        )
+    for case in find_causes(facts_of_source).unproven_cases:
         yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_PERSON_MUST_SEE_TEXT}"
     if facts.is_fifo:
         yield (
@@ -195,7 +213,7 @@ class RedriveForecast:
 
     dlq: Facts
     source_queue: QueueFacts
-    source: SoleSource
+    source: RedriveSource
 
     @property
     def soak_duration(self) -> timedelta:
@@ -255,9 +273,15 @@ class RedriveForecast:
     def list_sentences(self, *, is_retention_raised: bool) -> Iterator[str]:
         """Yield sentences that explain the redrive to people, without a full stop."""
         source_name = parse_queue_arn(self.source_queue.queue_arn).name
+        other_source_names = [
+            parse_queue_arn(source_arn).name
+            for source_arn in self.dlq.source_arns
+            if source_arn != self.source_queue.queue_arn
+        ]
+        going_messages_text = "Those that died there" if other_source_names else "They"
         yield (
-            f"They go back to {source_name}, {SHIPPED_REDRIVE_BOUNDS.canary} first and then "
-            f"{SHIPPED_REDRIVE_BOUNDS.growth} times "
+            f"{going_messages_text} go back to {source_name}, "
+            f"{SHIPPED_REDRIVE_BOUNDS.canary} first and then {SHIPPED_REDRIVE_BOUNDS.growth} times "
             f"as many after each soak of {format_duration(self.soak_duration)}; "
             f"{self._describe_pace()}. It "
             f"halts when {SHIPPED_REDRIVE_BOUNDS.halt_returned} of them have died again, or "
@@ -267,6 +291,11 @@ class RedriveForecast:
         if is_retention_raised:
             yield "So that none expires on the way, they are kept for 14 days first"
         yield "What goes back is a new message with an id of its own"
+        if other_source_names:
+            yield (
+                f"Messages of {name_first_principals(other_source_names)} stay; each look, once a "
+                "minute, raises their receive count by one"
+            )
         needed_grants_text = describe_needed_grants(
             "Mendq's redrive role", self.dlq, self.source_queue
         )
@@ -288,7 +317,8 @@ class RedriveForecast:
 def find_first_redrive_objection(facts: Facts) -> Refusal | None:
     """Return the first reason against a redrive; None if there is no reason.
 
-    If the result is None, the DLQ has messages and exactly one source.
+    If the result is None, the DLQ has messages, and `narrow_to_source` finds the one source to
+    which they go back.
     """
     return next(_find_redrive_objections(facts), None)
 
@@ -300,11 +330,15 @@ def _find_redrive_objections(facts: Facts) -> Iterator[Refusal]:
     """
     if not facts.visible or not facts.dlq_sources:
         yield Ignore("need_already_met", "no DLQ message waits there any more")
-    yield from _find_queue_objections(facts)
+    yield from _find_sharing_objections(facts)
+    facts_of_source = narrow_to_source(facts)
+    yield from _find_queue_objections(facts_of_source)
     yield from _find_other_work_objections(facts)
-    yield from _find_cause_objections(facts)
+    yield from _find_cause_objections(
+        facts_of_source, has_other_open_cause=_has_other_open_cause(facts, facts_of_source)
+    )
     # Check this before the redrive, or SQS would deny a call when some messages are already moved.
-    (source,) = facts.dlq_sources or ()
+    (source,) = facts_of_source.dlq_sources or ()
     for queue, actions in ((facts, RECEIVE_AND_DELETE_ACTIONS), (source, SEND_ACTIONS)):
         network_deny_text = describe_network_deny(
             queue.attributes.get("Policy", ""), queue.queue_arn, actions
@@ -317,43 +351,158 @@ def _find_redrive_objections(facts: Facts) -> Iterator[Refusal]:
             yield Refuse("network_only_policy", reason, redrive_preview_command(source.queue_arn))
 
 
+def _find_sharing_objections(facts: Facts) -> Iterator[Refusal]:
+    """Yield a refusal if several sources share the DLQ and a redrive cannot tell their messages."""
+    source_arns = facts.source_arns
+    read_source_arns = tuple(source.queue_arn for source in facts.redrive_sources)
+    most_messages = SHIPPED_REDRIVE_BOUNDS.census
+    if read_source_arns != source_arns:
+        objection_text = (
+            f"it takes the messages of {len(source_arns):,} queues, more than Mendq looks at"
+            if len(source_arns) > MOST_REDRIVE_SOURCES
+            else "it takes the messages of another queue too, which keeps Mendq out"
+        )
+    elif len(source_arns) == 1:
+        return
+    elif facts.is_fifo:
+        objection_text = (
+            f"it takes the messages of {len(source_arns):,} FIFO queues, and SQS shows only the "
+            "first messages of a group: what comes back behind another queue's is not seen"
+        )
+    elif facts.visible > most_messages:
+        objection_text = (
+            f"it takes the messages of {len(source_arns):,} queues, and one look sees "
+            f"{most_messages:,} of {facts.visible:,} messages"
+        )
+    else:
+        return
+    fixed_source_arns = [case.queue_arn for case in find_causes(facts).fixed_cases]
+    yield Refuse(
+        "shared_dlq",
+        f"{objection_text}; send back the messages of one source by hand",
+        redrive_preview_command((fixed_source_arns or source_arns)[0]),
+    )
+
+
+def narrow_to_source(facts: Facts) -> Facts:
+    """Return the facts as if the DLQ had only the source whose messages may go back next.
+
+    Cases about the other sources are left out. If the DLQ has one source, the facts are unchanged.
+    Of several sources, the one that an open redrive case names comes first, so that an approved
+    plan stays the same. Then comes a source with a fixed cause and no open one.
+    """
+    if len(facts.source_arns) < 2:
+        return facts
+    redrive_case = facts.redrive_case
+    if redrive_case is not None and is_case_unresolved(redrive_case):
+        destination_arn = find_redrive_destination(redrive_case.steps)
+        if destination_arn in facts.source_arns:
+            return _select_source(facts, destination_arn)
+    facts_by_source = [_select_source(facts, source_arn) for source_arn in facts.source_arns]
+    return min(facts_by_source, key=_rank_source)
+
+
+def _rank_source(facts_of_source: Facts) -> tuple[bool, bool, bool]:
+    """Return a key by which sources are sorted: the lowest one is redriven first."""
+    causes = find_causes(facts_of_source)
+    has_open_cause = bool(causes.unfixed_cases) or any(
+        is_case_unresolved(case) for case in facts_of_source.source_cases
+    )
+    return not causes.fixed_cases, has_open_cause, not causes.proven_cases
+
+
+def _select_source(facts: Facts, source_arn: str) -> Facts:
+    """Return the facts without the other sources, and without the symptoms open only there.
+
+    `open_symptoms` does not say at which queue a symptom is open. A symptom at the DLQ itself is
+    left out too if it is open at another source. It does not make messages fail at this source.
+    """
+    source_cases = tuple(
+        case
+        for case in facts.source_cases
+        if case.queue_arn == source_arn and not _is_covered_by_last_redrive(case, facts)
+    )
+    symptoms_open_elsewhere = {
+        case.symptom
+        for case in facts.source_cases
+        if case.queue_arn != source_arn and not case.is_final
+    }
+    symptoms_open_here = {case.symptom for case in source_cases if not case.is_final}
+    return replace(
+        facts,
+        dlq_sources=tuple(
+            source for source in facts.dlq_sources or () if source.queue_arn == source_arn
+        ),
+        redrive_sources=tuple(
+            source for source in facts.redrive_sources if source.queue_arn == source_arn
+        ),
+        source_cases=source_cases,
+        open_symptoms=facts.open_symptoms - symptoms_open_elsewhere | symptoms_open_here,
+    )
+
+
+def _is_covered_by_last_redrive(case: Case, facts: Facts) -> bool:
+    """Return True if the last redrive sent back what this case explains.
+
+    The messages that are left then belong to other sources. Without this, a redrive of nothing
+    would be planned each day for as long as others' messages wait. An unresolved case counts
+    always: it forbids the redrive.
+    """
+    redrive_case = facts.redrive_case
+    if redrive_case is None or is_case_unresolved(case):
+        return False
+    is_redrive_verified = redrive_case.state in PROVEN_STATES or (
+        redrive_case.state is State.CLOSED and redrive_case.came_from in PROVEN_STATES
+    )
+    return (
+        is_redrive_verified
+        and find_redrive_destination(redrive_case.steps) == case.queue_arn
+        and (case.opened_at or case.at) <= (redrive_case.opened_at or redrive_case.at)
+    )
+
+
+def is_redrive_of_other_source_watched(facts: Facts, facts_of_source: Facts) -> bool:
+    """Return True if the last redrive went to another source, and its case is still watched.
+
+    A finding would count as a sign that this redrive did not help.
+    """
+    redrive_case = facts.redrive_case
+    return (
+        redrive_case is not None
+        and redrive_case.state in PROVEN_STATES
+        and find_redrive_destination(redrive_case.steps) not in facts_of_source.source_arns
+    )
+
+
+def _has_other_open_cause(facts: Facts, facts_of_source: Facts) -> bool:
+    """Return True if a source whose messages do not go back has an open case of a cause."""
+    return any(
+        case.symptom in CAUSE_SYMPTOMS
+        and case.queue_arn not in facts_of_source.source_arns
+        and is_case_unresolved(case)
+        for case in facts.source_cases
+    )
+
+
 def _find_queue_objections(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because of the DLQ and its source.
 
-    The DLQ does not have exactly one source, a tag forbids the redrive, Mendq does not manage the
-    source, producers send to the DLQ, or the DLQ has a DLQ itself. It is not checked here if Mendq
-    manages the DLQ.
+    A tag forbids the redrive, Mendq does not manage the source, producers send to the DLQ, or the
+    DLQ has a DLQ itself. It is not checked here if Mendq manages the DLQ.
     """
-    source_arns = facts.source_arns
-    sole_source = facts.sole_source
-    if sole_source is None or source_arns != (sole_source.queue_arn,):
-        other_sources_text = (
-            f"it takes the messages of {len(source_arns):,} queues"
-            if len(source_arns) > 1
-            else "it takes the messages of another queue too, which keeps Mendq out"
-        )
-        reason = (
-            f"{other_sources_text}, and which of these is fixed is a person's to say: one source's "
-            "alone are "
-            "sent back by hand"
-        )
-        fixed_source_arns = [case.queue_arn for case in find_causes(facts).fixed_cases]
-        yield Refuse(
-            "shared_dlq", reason, redrive_preview_command((fixed_source_arns or source_arns)[0])
-        )
-        return
+    (source,) = facts.redrive_sources
     for queue_arn, tags in (
         (facts.queue_arn, facts.tags),
-        (sole_source.queue_arn, sole_source.tags),
+        (source.queue_arn, source.tags),
     ):
         if is_redrive_off(tags):
             yield Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {queue_arn} forbids it")
-    if sole_source.mode is None:
-        reason = f"{sole_source.queue_arn}, where they would go, is not managed by Mendq"
+    if source.mode is None:
+        reason = f"{source.queue_arn}, where they would go, is not managed by Mendq"
         yield Ignore("source_not_managed", reason)
     if facts.is_sent_to:
         reason = "producers send to it: which of its messages died at its source is not known"
-        yield Refuse("sent_to", reason, redrive_preview_command(sole_source.queue_arn))
+        yield Refuse("sent_to", reason, redrive_preview_command(source.queue_arn))
     if facts.attributes.get("RedrivePolicy"):
         reason = "it has a DLQ itself: messages that are only held die further there"
         yield Ignore("messages_die_further", reason)
@@ -377,11 +526,16 @@ def _find_other_work_objections(facts: Facts) -> Iterator[Refusal]:
         yield Ignore("move_task_running", reason)
 
 
-def _find_cause_objections(facts: Facts) -> Iterator[Refusal]:
+def _find_cause_objections(facts: Facts, *, has_other_open_cause: bool) -> Iterator[Refusal]:
     """Yield refusals because of the cause: it is open, not fixed or not known, or it continues.
 
     It continues if more messages arrive although every known cause was fixed before. A case that is
     still watched after its fix was proven is no objection.
+
+    Args:
+        facts: The facts, narrowed to one source.
+        has_other_open_cause: True if another source has an open case of a cause. Then messages that
+            arrive may be its own, and a person decides (`_list_redrive_doubts`).
     """
     symptoms_with_proven_fix = {
         case.symptom for case in facts.source_cases if case.state in PROVEN_STATES
@@ -404,14 +558,22 @@ def _find_cause_objections(facts: Facts) -> Iterator[Refusal]:
     if not cause_cases.fixed_cases:
         reason = "no case at its source explains these messages and is fixed"
         yield Ignore("no_fixed_cause", reason)
+    arrivals_text = _describe_arrivals(facts)
+    if arrivals_text and not has_other_open_cause:
+        yield Ignore("messages_arrive", f"{arrivals_text}: something else kills messages")
+
+
+def _describe_arrivals(facts: Facts) -> str:
+    """Return a text about messages that came after every known cause was fixed; empty if none."""
     measurement = facts.measurement
+    fixed_cases = find_causes(facts).fixed_cases
     # New messages prove another cause only if every cause was fixed before the measured time.
-    if measurement is None or any(case.at > measurement.since for case in cause_cases.fixed_cases):
-        return
+    if measurement is None or any(case.at > measurement.since for case in fixed_cases):
+        return ""
     if measurement.visible_growth >= 1 and measurement.messages_arrived_without_send >= 1:
         new_messages_text = format_count(measurement.visible_growth, "message")
-        reason = f"{new_messages_text} came since it was fixed: something else kills messages"
-        yield Ignore("messages_arrive", reason)
+        return f"{new_messages_text} came since it was fixed"
+    return ""
 
 
 def _name_queue_of_case(case: Case) -> str:
