@@ -29,7 +29,8 @@ from rich.text import Text
 
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.json_text import to_json
-from mendq.notifications.text import to_plain_text, to_visible_text
+from mendq.notifications.links import break_terminal_links
+from mendq.notifications.text import terminal_command_or_note, to_terminal_text, to_visible_text
 
 # Longest line of text, equal to the longest reason in a notification. The end of a line is as
 # important as its beginning: people must read it before they approve.
@@ -80,11 +81,11 @@ class Output(Struct, frozen=True, dict=True):
         self._people_console.file.write(_TRAILING_BLANKS_PATTERN.sub("", capture.get()))
 
     def say(self, line: str, style: str = "") -> None:
-        """Print a sentence for people as `to_plain_text` returns it, cut at 2,000 characters.
+        """Print a sentence for people as `to_terminal_text` returns it, cut at 2,000 characters.
 
         So line breaks, links and control characters in it have no effect.
         """
-        self._print_wrapped(to_plain_text(line, _MAX_LINE_CHARACTERS), style)
+        self._print_wrapped(to_terminal_text(line, _MAX_LINE_CHARACTERS), style)
 
     def _print_wrapped(
         self, text: str, style: str, label: Text | None = None, indent: int = 0
@@ -100,28 +101,38 @@ class Output(Struct, frozen=True, dict=True):
         self._people_console.print(Text.assemble(line_start, wrapped_text), soft_wrap=True)
 
     def say_command(self, line: str) -> None:
-        """Print a shell command that people copy: it is neither wrapped nor cut."""
-        self._people_console.print(Text(f"  {line}", style="bold"), soft_wrap=True)
+        """Print a shell command that people copy: it is neither wrapped nor cut.
+
+        A name in it that would become a link is quoted. If that is not possible, or if a character
+        cannot be printed, a note is printed instead.
+        """
+        command = terminal_command_or_note(line)
+        self._people_console.print(Text(f"  {command}", style="bold"), soft_wrap=True)
+
+    def say_template_line(self, line: str) -> None:
+        """Print a line for a template, which people copy: it keeps its indentation.
+
+        Links in it are broken, and characters that cannot be printed are made visible.
+        """
+        indentation = " " * (len(line) - len(line.lstrip(" ")))
+        text = break_terminal_links(_make_printable(line.lstrip(" ")))
+        self._people_console.print(Text(f"  {indentation}{text}", style="bold"), soft_wrap=True)
 
     def say_verbatim(self, line: str) -> None:
         """Print a text that others wrote, with its blanks and tabs.
 
         Other characters that cannot be printed are escaped.
         """
-        characters = list[str]()
-        for character in line:
-            is_safe = character.isprintable() or character == "\t"
-            characters.append(character if is_safe else f"\\x{ord(character):02x}")
-        self._people_console.print(Text("".join(characters)), soft_wrap=True)
+        self._people_console.print(Text(_make_printable(line)), soft_wrap=True)
 
     def say_unwrapped(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
         """Print a name that people copy, such as an ARN, on one line that is never wrapped."""
-        line = Text(" " * indent + to_plain_text(text, _MAX_LINE_CHARACTERS), style=style)
+        line = Text(" " * indent + to_terminal_text(text, _MAX_LINE_CHARACTERS), style=style)
         self._people_console.print(line, soft_wrap=True)
 
     def say_indented(self, text: str, style: str = "", *, indent: int = 2) -> None:
         """Print a sentence that belongs to the line above it, indented and wrapped."""
-        self._print_wrapped(to_plain_text(text, _MAX_LINE_CHARACTERS), style, indent=indent)
+        self._print_wrapped(to_terminal_text(text, _MAX_LINE_CHARACTERS), style, indent=indent)
 
     def say_labelled(self, lines: Iterable[LabelledLine], *, indent: int = 2) -> None:
         """Print labels and texts in two columns. A long text is wrapped inside its column."""
@@ -131,7 +142,7 @@ class Output(Struct, frozen=True, dict=True):
         for label, style, text in labelled_lines:
             label_text = Text(f"{' ' * indent}{label}".ljust(text_column_start), style=style)
             self._print_wrapped(
-                to_plain_text(text, _MAX_LINE_CHARACTERS), "", label_text, text_column_start
+                to_terminal_text(text, _MAX_LINE_CHARACTERS), "", label_text, text_column_start
             )
 
     def say_heading(self, heading: str) -> None:
@@ -162,7 +173,7 @@ class Output(Struct, frozen=True, dict=True):
             transient=True,
             disable=not self.progress.is_terminal,
         ) as progress_bar:
-            progress_task = progress_bar.add_task(to_plain_text(description), total=total_count)
+            progress_task = progress_bar.add_task(to_terminal_text(description), total=total_count)
             yield lambda done_count: progress_bar.update(
                 progress_task, completed=done_count, total=max(done_count, total_count)
             )
@@ -170,8 +181,17 @@ class Output(Struct, frozen=True, dict=True):
     @contextmanager
     def show_waiting(self, description: str) -> Iterator[None]:
         """Show a spinner while the block runs. Without a terminal nothing is shown."""
-        with self.progress.status(Text(to_plain_text(description))):
+        with self.progress.status(Text(to_terminal_text(description))):
             yield
+
+
+def _make_printable(line: str) -> str:
+    """Return the line with its blanks and tabs. Other unprintable characters are escaped."""
+    characters = list[str]()
+    for character in line:
+        is_safe = character.isprintable() or character == "\t"
+        characters.append(character if is_safe else f"\\x{ord(character):02x}")
+    return "".join(characters)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from mendq.model.facts import Facts
 from mendq.model.other_transitions import OtherTransition
 from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
 from mendq.model.state import State, find_state_time_limit
-from mendq.notifications.text import to_plain_text
+from mendq.notifications.text import to_plain_text, to_terminal_text
 
 JsonDocument = dict[str, Any]
 # A request is tried this many times at most if other runs move the case at the same time.
@@ -54,8 +54,8 @@ TRANSITION_BY_DECISION: Mapping[str, OtherTransition] = MappingProxyType(
 class OperatorRequest(Struct, frozen=True):
     """An operator's request about one case.
 
-    `actor` is the name that the caller states, in the form that `to_plain_text` returns. Mendq does
-    not check it, because IAM decides who may call.
+    `actor` is the name that the caller states, in the form that `to_terminal_text` returns. Mendq
+    does not check it, because IAM decides who may call.
     """
 
     case_id: str
@@ -71,7 +71,7 @@ class OperatorRequest(Struct, frozen=True):
         actor = event.get("actor")
         if not isinstance(case_id, str) or not 0 < len(case_id) <= MAXIMUM_CASE_ID_LENGTH:
             return Ignore("bad_request", 'give "case_id", the id of a case, as a text')
-        actor_name = to_plain_text(actor) if isinstance(actor, str) else ""
+        actor_name = to_terminal_text(actor) if isinstance(actor, str) else ""
         return cls(case_id, actor_name or UNNAMED_ACTOR)
 
 

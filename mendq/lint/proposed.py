@@ -21,7 +21,7 @@ from mendq.lint.template import NotATemplate, Template, WorkBudget, convert_scal
 from mendq.lint.values import QUEUE_TYPE, DeployTarget
 from mendq.model.facts import Need
 from mendq.model.queue import arn_of_url, parse_queue_arn
-from mendq.notifications.text import Section, format_count, make_body, to_plain_text
+from mendq.notifications.text import Section, format_count, make_body, to_terminal_text
 
 # Resource types that can be checked.
 CHECKED_RESOURCE_TYPES = (QUEUE_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE)
@@ -184,4 +184,4 @@ def _replace_reference_by_arn(finding: LintFinding, queue_arn_by_id: dict[str, s
 def _make_message_lines(finding: LintFinding) -> tuple[str, ...]:
     """Return the lines of the message about one finding: the reason, the remedy and the runbook."""
     message_lines = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
-    return tuple(to_plain_text(line, _MOST_LINE_CHARACTERS) for line in message_lines)
+    return tuple(to_terminal_text(line, _MOST_LINE_CHARACTERS) for line in message_lines)

@@ -31,7 +31,7 @@ from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, LONGEST_RETENTION_SECONDS
-from mendq.notifications.text import to_plain_text
+from mendq.notifications.text import to_terminal_text
 
 TemplateLines = tuple[str, ...]
 Remedy = Callable[[DeclaredQueue, DeclaredQueues], TemplateLines]
@@ -100,7 +100,7 @@ def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
     if queue.policy is not None:
-        comment = f"# add to the Statement of {to_plain_text(queue.policy.logical_id)}"
+        comment = f"# add to the Statement of {to_terminal_text(queue.policy.logical_id)}"
         return comment, *declared_queues.template.render_declaration("", deny_statement)
     policy_document = {"Version": "2012-10-17", "Statement": [deny_statement]}
     policy_properties = {"Queues": [{"Ref": queue_logical_id}], "PolicyDocument": policy_document}

@@ -9,6 +9,7 @@ from typing import Any
 
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.lint.judging import LintFinding, LintResult
+from mendq.notifications.links import break_links
 from mendq.notifications.text import to_visible_text
 
 DOCUMENT_SCHEMA_VERSION = 1
@@ -58,12 +59,22 @@ def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
     sarif_region = {"region": {"startLine": finding.line}} if finding.line else {}
     sarif_location = {"artifactLocation": {"uri": Path(file).as_posix()}, **sarif_region}
     first_line = f"{finding.construct or finding.resource}: {finding.because}."
+    message_lines = [_break_sarif_links(line) for line in (first_line, *finding.remedy)]
     return {
         "ruleId": finding.symptom,
         "level": finding.severity.value,
-        "message": {"text": "\n".join((first_line, *finding.remedy, finding.runbook))},
+        "message": {"text": "\n".join((*message_lines, finding.runbook))},
         "locations": [{"physicalLocation": sarif_location}],
     }
+
+
+def _break_sarif_links(message_line: str) -> str:
+    """Return one line of a message, in which neither an address nor `[text](target)` is a link.
+
+    Whoever opens a pull request writes the names in a template. SARIF has links in brackets (3.11.6
+    of its standard), so the opening bracket of such a link is escaped.
+    """
+    return break_links(_escape_line(message_line)).replace("](", "]\\(")
 
 
 def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
@@ -91,14 +102,20 @@ def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFi
 
 
 def _escape_message(message_line: str) -> str:
-    """Escape one line of a workflow command's message, and cut it if it is too long.
+    """Escape one line of a workflow command's message, break its links, and cut it if it is long.
+
+    A path of a runbook stays as it is.
+    """
+    return break_links(_escape_line(message_line)).replace("%", "%25")
+
+
+def _escape_line(message_line: str) -> str:
+    """Return the line in printable ASCII, and cut it if it is too long.
 
     The line keeps its indentation, because a remedy may be YAML.
     """
     indentation = " " * (len(message_line) - len(message_line.lstrip(" ")))
-    return indentation + to_visible_text(message_line, _MOST_ANNOTATION_CHARACTERS).replace(
-        "%", "%25"
-    )
+    return indentation + to_visible_text(message_line, _MOST_ANNOTATION_CHARACTERS)
 
 
 def _escape_property(property_value: str) -> str:

@@ -14,12 +14,14 @@ from shlex import quote
 from mendq.model.case import Case
 from mendq.model.metrics import Measurement
 from mendq.model.queue import make_public_queue_url, parse_queue_arn
+from mendq.notifications.links import quote_links
 from mendq.notifications.text import Section, command_or_note, format_exact_json
 
 
 def make_aws_command(operation: str, queue_arn: str, options: str = "") -> str:
-    """Return an `aws` command in the queue's region."""
-    return f"aws {operation} --region {parse_queue_arn(queue_arn).region} {options}".rstrip()
+    """Return an `aws` command in the queue's region, in which no name becomes a link."""
+    region = parse_queue_arn(queue_arn).region
+    return quote_links(f"aws {operation} --region {region} {options}".rstrip())
 
 
 def _sqs_command(operation: str, queue_arn: str, queue_url: str = "") -> str:
@@ -46,7 +48,8 @@ def list_consumers_command(queue_arn: str) -> str:
 def mendq_queue_command(command_template: str, queue_arn: str) -> str:
     """Return a `mendq` command in the queue's region. The queue's name fills `{queue}` in it."""
     queue = parse_queue_arn(queue_arn)
-    return f"mendq {command_template.format(queue=queue.name)} --region {queue.region}"
+    subcommand = command_template.format(queue=queue.name)
+    return quote_links(f"mendq {subcommand} --region {queue.region}")
 
 
 # The command that shows which DLQ messages would go back to a source queue.
@@ -76,14 +79,14 @@ def show_metric_command(
     """
     if measurement is None:
         return ""
-    queue = parse_queue_arn(queue_arn)
-    return (
-        f"aws cloudwatch get-metric-statistics --region {queue.region} --namespace AWS/SQS "
-        f"--metric-name {metric} --dimensions Name=QueueName,Value={queue.name} "
-        f"--statistics {statistic} --period 300 "
+    queue_name = parse_queue_arn(queue_arn).name
+    options = (
+        f"--namespace AWS/SQS --metric-name {metric} "
+        f"--dimensions Name=QueueName,Value={queue_name} --statistics {statistic} --period 300 "
         f"--start-time {_format_cli_time(measurement.since)} --end-time "
         f"{_format_cli_time(measurement.until)}"
     )
+    return make_aws_command("cloudwatch get-metric-statistics", queue_arn, options)
 
 
 def _format_cli_time(time: datetime) -> str:

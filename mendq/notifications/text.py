@@ -14,6 +14,15 @@ from itertools import islice
 from typing import Any
 
 from mendq.model.json_text import to_json
+from mendq.notifications.links import (
+    break_links,
+    break_terminal_links,
+    escape_links_in_json,
+    has_link,
+    has_terminal_link,
+    quote_links,
+    quote_terminal_links,
+)
 
 # The largest numbers of characters of a value, of a command, and of a text that is read at all.
 MOST_VALUE_CHARACTERS = 160
@@ -21,7 +30,10 @@ MOST_COMMAND_CHARACTERS = 1_200
 _MOST_INPUT_CHARACTERS = 4_096
 # Units of time with their numbers of seconds, the largest first.
 _TIME_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
-_LINK_PATTERN = re.compile(r"(?<=:)//|(?<=www)\.", re.IGNORECASE)
+_COMMAND_NOTE = (
+    "(not shown: too long, not printable or with a link; the runbook and the case have what it "
+    "takes)"
+)
 _PRINTABLE_PATTERN = re.compile(r"[ -~]+")
 _RUNBOOK_LINE_PATTERN = re.compile(
     r"^( *[Rr]unbook: )docs/(runbooks/[a-z_]{1,64})\.md$", re.MULTILINE
@@ -32,17 +44,22 @@ def to_plain_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) ->
     """Return `text` as one line of printable ASCII, without links, cut at `most_characters`.
 
     Other characters are escaped (`\\u202e`), so that people see them and they have no effect.
-    Brackets in `:[//]` and `www[.]` break links. A domain without these stays unchanged, although a
-    mail program may make a link of it: `orders.fifo`, `sqs.amazonaws.com` and the paths of many
-    roles look like domains, and people must be able to read them.
+    Brackets break links, those of bare domains too: `:[//]`, `evil[.]com`. Names that only AWS can
+    own (`sns.amazonaws.com`) and names that end in `.fifo` stay unchanged.
     """
-    return _cut_text(
-        _LINK_PATTERN.sub(lambda link: f"[{link.group()}]", _escape_text(text)), most_characters
-    )
+    return _cut_text(break_links(_escape_text(text)), most_characters)
+
+
+def to_terminal_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
+    """Return `text` for a terminal, as `to_plain_text` does, but with unchanged bare domains.
+
+    Terminals make links only of what has a scheme or begins with `www.`.
+    """
+    return _cut_text(break_terminal_links(_escape_text(text)), most_characters)
 
 
 def to_visible_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `text` as `to_plain_text` does, but with unchanged links. This is for terminals."""
+    """Return `text` as `to_plain_text` does, but with unchanged links. This is for error lines."""
     return _cut_text(_escape_text(text), most_characters)
 
 
@@ -129,18 +146,36 @@ def to_printable_json(document: Any, most_characters: int = MOST_VALUE_CHARACTER
 
 def format_exact_json(document: Any) -> str:
     """Return a document as JSON for a command: exact values, only ASCII characters, no links."""
-    return to_json(document, is_compact=True).replace("://", ":\\u002f/")
+    return escape_links_in_json(to_json(document, is_compact=True))
 
 
 def command_or_note(command: str) -> str:
-    """Return a command without the spaces at its beginning and end.
+    """Return a command for a notification, without the spaces at its beginning and end.
 
-    If the command is too long or not printable ASCII, return a note instead. A command is never cut
-    or escaped, because it would then do something else.
+    Every command and every policy to paste goes through this function. If a name in the command
+    would become a link, it is quoted for the shell, which reads the same words. If that is not
+    possible, or if the command is too long or not printable ASCII, return a note instead. A command
+    is never cut or escaped, because it would then do something else.
     """
-    if len(command) <= MOST_COMMAND_CHARACTERS and _PRINTABLE_PATTERN.fullmatch(command):
-        return command.strip()
-    return "(not shown: too long or not printable; the runbook and the case have what it takes)"
+    shown_command = quote_links(command.strip())
+    if (
+        len(shown_command) <= MOST_COMMAND_CHARACTERS
+        and _PRINTABLE_PATTERN.fullmatch(shown_command)
+        and not has_link(shown_command)
+    ):
+        return shown_command
+    return _COMMAND_NOTE
+
+
+def terminal_command_or_note(command: str) -> str:
+    """Return a command for a terminal. Only schemes and `www.` become links there.
+
+    It may be as long as it is, and contain any printable character.
+    """
+    shown_command = quote_terminal_links(command)
+    if shown_command.isprintable() and not has_terminal_link(shown_command):
+        return shown_command
+    return _COMMAND_NOTE
 
 
 def limit_lines(lines: Iterable[str], most_lines: int) -> tuple[str, ...]:

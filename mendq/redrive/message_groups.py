@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mendq.notifications.text import format_count, format_value, to_plain_text
+from mendq.notifications.text import format_count, format_value, to_terminal_text
 from mendq.redrive.message_filter import (
     SHAPE_OF_UNREADABLE_JSON,
     SOURCE_ARN_ATTRIBUTE,
@@ -161,12 +161,12 @@ def describe_body_outline(body: str) -> str:
             else _describe_shape(body_shape)
         )
     masked_text = re.sub(r"[^\W\d_]", "a", body[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS])
-    return to_plain_text(re.sub(r"\d", "9", masked_text))
+    return to_terminal_text(re.sub(r"\d", "9", masked_text))
 
 
 def _describe_shape(body_shape: Any) -> str:
     """Return a shape as text that a terminal can wrap, cut to _MOST_SHAPE_CHARACTERS."""
-    return to_plain_text(json.dumps(body_shape).strip('"'), _MOST_SHAPE_CHARACTERS)
+    return to_terminal_text(json.dumps(body_shape).strip('"'), _MOST_SHAPE_CHARACTERS)
 
 
 def _list_group_labels(

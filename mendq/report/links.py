@@ -68,6 +68,11 @@ def match_queue(queue_arn: str, reported_account: ReportedAccount | None) -> re.
     return queue_match if region_and_account == reported_account[:2] else None
 
 
+def is_safe_in_command(queue_match: re.Match[str]) -> bool:
+    """Return True if the queue's name can be in a command. A mail program links `www.fifo`."""
+    return not queue_match["name"].lower().startswith("www.")
+
+
 def make_console_url(queue_arn: str) -> str:
     """Return the URL of the queue's page in the AWS console.
 

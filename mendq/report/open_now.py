@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from msgspec import Struct, structs
 
-from mendq.report.links import CASE_ID_REGEX, ReportedAccount, match_queue
+from mendq.report.links import CASE_ID_REGEX, ReportedAccount, is_safe_in_command, match_queue
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import OpenCaseSummary, Recommendation
 from mendq.report.tables import describe_state
@@ -147,8 +147,10 @@ def choose_command(
             for placeholder, replacement_text in replacement_by_placeholder.items()
         }
     )
-    if len(command_in_summary) <= MOST_COMMAND_CHARACTERS and re.fullmatch(
-        safe_command_pattern, command_in_summary
+    if (
+        len(command_in_summary) <= MOST_COMMAND_CHARACTERS
+        and is_safe_in_command(queue_match)
+        and re.fullmatch(safe_command_pattern, command_in_summary)
     ):
         return command_in_summary
     if not case_id_match or case_id_match["symptom"] != case.symptom:

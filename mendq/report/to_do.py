@@ -7,7 +7,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mendq.report.links import CASE_ID_REGEX, ReportedAccount, match_queue
+from mendq.report.links import (
+    CASE_ID_REGEX,
+    ReportedAccount,
+    is_safe_in_command,
+    match_queue,
+)
 from mendq.report.open_now import choose_command
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import HealCandidate, Recommendation, ValueStillSet
@@ -163,6 +168,8 @@ def _choose_command(
     recommendation_kind = recommendation.kind
     queue_match = match_queue(recommendation.queue_arn, reported_account)
     if recommendation_kind in _SUBCOMMAND_BY_RECOMMENDATION_KIND and queue_match:
+        if not is_safe_in_command(queue_match):
+            return ""
         subcommand = _SUBCOMMAND_BY_RECOMMENDATION_KIND[recommendation_kind].format(
             queue=queue_match[0]
         )

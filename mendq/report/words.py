@@ -40,7 +40,8 @@ MOST_SENTENCE_CHARACTERS = 300
 # is no top-level domain.
 _DOMAIN_DOT_PATTERN = r"(?<=\S)[.\u3002\uff0e\uff61](?!fifo\b)(?=[^\W\d_][^\s.,;:)])"
 _LINK_REGEX = re.compile(
-    rf"(?<=:)//|(?<=www)\.|{_DOMAIN_DOT_PATTERN}|(?<=\d)\.(?=\d+\.\d+\.\d)", re.IGNORECASE
+    rf"(?<=:)//|(?<=\bmailto):|(?<=www)\.|{_DOMAIN_DOT_PATTERN}|(?<=\d)\.(?=\d+\.\d+\.\d)",
+    re.IGNORECASE,
 )
 
 

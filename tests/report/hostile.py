@@ -24,6 +24,7 @@ PAYLOADS = (
     "<!-- ", "-->", "]]>", "&lt;b&gt;", "&#60;script&#62;", "{{ 7 * 7 }}", "{% raw %}",
     "data:text/html,<script>alert(1)</script>",
     "http://evil.example/", "https://https://", "www.evil.example", "login.evil.example",
+    "mailto:a@evil.example", "evil.com", "www.fifo", "a@b.co",
     "=cmd()|' /C calc'!A0", "[x](javascript:alert(1))", "`code`", "\x1b[31mred\x1b[0m",
     "a\nSubject: paid", "a\r\n\r\nb", "\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe", "\x00", "\ud800",
     "\N{ZERO WIDTH JOINER}" * 9, "<" * 400, "q" * 80, "datum.label", "signal", "",

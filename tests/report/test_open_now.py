@@ -77,6 +77,14 @@ def test_waiting_case_shows_its_own_harmless_command(harmless: str) -> None:
     assert _get_command(harmless) == harmless
 
 
+@pytest.mark.parametrize("name", ["www.fifo", "WWW.fifo"])
+def test_waiting_case_of_a_queue_that_mail_programs_link_shows_mendq_show_instead(
+    name: str,
+) -> None:
+    command = f"mendq dlq {name} --region us-east-1"
+    assert _get_command(command, queue_arn=make_queue_arn(name)) == SHOWN
+
+
 def test_waiting_case_without_a_command_offers_approve_or_show_only_for_its_own_account() -> None:
     assert _get_command(case_id="x; id") == _get_command(queue_arn="unresolved") == ""
     assert _get_command(TAG, queue_arn=make_queue_arn("invoices").replace(ACCOUNT, "9" * 12)) == ""

@@ -43,7 +43,7 @@ LINKED = re.compile(
     r"#/queues/https%3A%2F%2Fsqs\.us-east-1\.amazonaws\.com%2F[0-9]{12}%2F[\w.-]{1,80}"
     r"|https://docs\.example/mendq/runbooks/[a-z_]{1,64}\.md"
 )
-_LINK = re.compile(r"://|www\.|\S[.](?!fifo|recipients)[a-z]{2}", re.IGNORECASE)
+_LINK = re.compile(r"://|www\.|mailto:|\S[.](?!fifo|recipients)[a-z]{2}", re.IGNORECASE)
 # What mail programs know.
 ATTRIBUTES = {
     "html": {"lang"},

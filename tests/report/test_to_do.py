@@ -102,6 +102,10 @@ def test_to_do_with_a_malformed_kind_case_id_or_queue_arn_has_no_command(
     assert COMMAND.fullmatch(_get_command())
 
 
+def test_to_do_of_a_queue_that_mail_programs_link_has_no_command_with_its_name() -> None:
+    assert _get_command(kind="add_alarms", queue_arn=make_queue_arn("www.fifo")) == ""
+
+
 _FIELDS = (
     "queue_arn",
     "symptom",

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from shlex import quote
 
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
@@ -43,6 +44,7 @@ from mendq.model.principals import (
 from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import RestorePolicy
 from mendq.notifications.commands import get_attributes_command, make_aws_command
+from mendq.notifications.links import quote_links
 
 # The condition of a deny that does not concern AWS's clients, and that nearly every policy has: a
 # call without TLS.
@@ -275,8 +277,8 @@ def _make_simulation_command(facts: Facts) -> str:
     actions = list_actions_allowing(facts.event_names)
     if caller_arn is None or not actions:
         return _make_policy_command(facts)
-    return (
-        f"aws iam simulate-principal-policy --policy-source-arn {caller_arn} "
+    return quote_links(
+        f"aws iam simulate-principal-policy --policy-source-arn {quote(caller_arn)} "
         f"--action-names {' '.join(actions)} --resource-arns {facts.queue_arn}"
     )
 

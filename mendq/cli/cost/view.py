@@ -15,7 +15,7 @@ from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.output import LabelledLine, Output, make_table
 from mendq.model.prices import DATA_EVENT, PRICE_REGION
 from mendq.model.queue import parse_queue_arn
-from mendq.notifications.text import format_count, to_plain_text
+from mendq.notifications.text import format_count, to_terminal_text
 
 _MAXIMUM_QUEUE_ROWS = 20
 _MAXIMUM_NAMED_SYMPTOMS = 5
@@ -98,7 +98,7 @@ def _print_queues(out: Output, report: CostReport) -> None:
             format_dollars(queue_calls.estimate_monthly_dollars(ALL_CALLS_CHOICE.event_names)),
             format_dollars(queue_calls.estimate_monthly_dollars(NO_RECEIVES_CHOICE.event_names)),
             "-" if empty_receive_share is None else f"{empty_receive_share:.0%}",
-            Text(to_plain_text(parse_queue_arn(queue_calls.queue_arn).name)),
+            Text(to_terminal_text(parse_queue_arn(queue_calls.queue_arn).name)),
         )
     out.show(table)
     if len(queues_by_cost) > _MAXIMUM_QUEUE_ROWS:
@@ -125,9 +125,9 @@ def _print_notes(out: Output, report: CostReport) -> None:
     """Print what could not be read, and notes on the prices."""
     out.say("")
     for check in report.unreadable_checks:
-        out.say(f"not looked at: {check.name}: {to_plain_text(check.sentence, 300)}", "red")
+        out.say(f"not looked at: {check.name}: {to_terminal_text(check.sentence, 300)}", "red")
         if check.remedy:
-            out.say_indented(f"-> {to_plain_text(check.remedy, 300)}")
+            out.say_indented(f"-> {to_terminal_text(check.remedy, 300)}")
     if report.has_more_queues:
         limit_text = f"the first {report.maximum_queues:,} were counted, see --most"
         out.say(f"there are more queues: {limit_text}", "yellow")

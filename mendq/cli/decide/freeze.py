@@ -25,7 +25,7 @@ from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import YesOption, confirm
 from mendq.model.time_text import format_time
-from mendq.notifications.text import to_plain_text
+from mendq.notifications.text import to_terminal_text
 
 
 def read_freeze_item(account: Account) -> Item:
@@ -94,7 +94,7 @@ def freeze(
       mendq freeze --yes               # at once, for a script
     """
     case_table = call.account.open_store(Table)
-    reason = to_plain_text(reason, MAXIMUM_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
+    reason = to_terminal_text(reason, MAXIMUM_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
     identity = call.account.identity
     frozen_at_text = format_time(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")

@@ -9,7 +9,7 @@ from rich.text import Text
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
-from mendq.notifications.text import format_count, to_plain_text, to_visible_text
+from mendq.notifications.text import format_count, to_terminal_text, to_visible_text
 
 _STYLE_BY_SEVERITY = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
 
@@ -59,7 +59,7 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
     severity_text = Text(finding.severity.value, style=_STYLE_BY_SEVERITY[finding.severity])
     symptom_text = (finding.symptom, "bold")
     out.show(
-        Text.assemble(severity_text, "  ", to_plain_text(finding.resource), "  ", symptom_text)
+        Text.assemble(severity_text, "  ", to_terminal_text(finding.resource), "  ", symptom_text)
     )
     construct_text = f", construct {finding.construct}" if finding.construct else ""
     out.say_indented(f"{_describe_place(finding)}{construct_text}", "dim")
@@ -67,7 +67,7 @@ def _print_finding(out: Output, finding: LintFinding) -> None:
     if finding.remedy:
         out.say_indented("remedy:", "dim")
         for remedy_line in finding.remedy:
-            out.say_command(f"  {remedy_line}")
+            out.say_template_line(f"  {remedy_line}")
     out.say_indented(f"runbook: {finding.runbook}", "dim")
 
 

@@ -34,7 +34,7 @@ from mendq.model.case import Case
 from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.notifications.next_steps import describe_reason
-from mendq.notifications.text import to_plain_text
+from mendq.notifications.text import to_terminal_text
 
 AGE_COLUMN_WIDTH = len("59 min")
 STEP_LINE_INDENT = AGE_COLUMN_WIDTH + 2
@@ -150,7 +150,9 @@ def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -
         state_text = (f"{case.state:<{state_width}}", STYLE_BY_STATE.get(case.state, "dim"))
         age_text = f"{format_age(get_opening_time(case), now):>{AGE_COLUMN_WIDTH}}"
         call.out.show(
-            Text.assemble(age_text, "  ", state_text, "  ", (to_plain_text(case.case_id), "bold"))
+            Text.assemble(
+                age_text, "  ", state_text, "  ", (to_terminal_text(case.case_id), "bold")
+            )
         )
         call.out.say_unwrapped(parse_queue_arn(case.queue_arn).name, "", indent=STEP_LINE_INDENT)
         deadline = describe_deadline(case, timing)

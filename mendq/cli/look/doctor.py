@@ -31,7 +31,7 @@ from mendq.cli.doctor.visibility import (
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import LabelledLine, Output, make_table, shorten_list
-from mendq.notifications.text import command_or_note, format_count, to_plain_text
+from mendq.notifications.text import command_or_note, format_count, to_terminal_text
 
 _STYLE_BY_STATUS = {
     Status.OK: "green",
@@ -147,10 +147,10 @@ def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
     yield (
         status_label,
         _STYLE_BY_STATUS[check.status],
-        f"{check.name}: {to_plain_text(check.sentence, 300)}",
+        f"{check.name}: {to_terminal_text(check.sentence, 300)}",
     )
     if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
-        yield "", "", f"-> {to_plain_text(check.remedy, 300)}"
+        yield "", "", f"-> {to_terminal_text(check.remedy, 300)}"
 
 
 def _print_visibility(out: Output, doctor: Doctor) -> None:

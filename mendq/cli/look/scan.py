@@ -43,7 +43,7 @@ from mendq.cli.scan.region_scan import (
 )
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
-from mendq.notifications.text import format_count, to_plain_text
+from mendq.notifications.text import format_count, to_terminal_text
 
 _MOST_QUEUE_NAMES = 4
 # What the operator reads in place of a pattern whose queues could not be listed.
@@ -350,7 +350,7 @@ def _print_finding_block(
     out: Output, title: str, symptom: str, because: str, action_line: str
 ) -> None:
     """Print the lines of a finding: title, symptom, why it was found, and what Mendq would do."""
-    out.show(Text.assemble((to_plain_text(title, 80), "bold"), "\n  ", (symptom, "yellow")))
+    out.show(Text.assemble((to_terminal_text(title, 80), "bold"), "\n  ", (symptom, "yellow")))
     out.say_indented(because)
     out.say_indented(f"-> {action_line.replace(f'{because}. ', '')}", "cyan")
 

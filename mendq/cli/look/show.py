@@ -63,7 +63,7 @@ from mendq.notifications.queue_lines import (
     draw_time_bars,
     format_timeline,
 )
-from mendq.notifications.text import command_or_note, format_count, format_value, to_plain_text
+from mendq.notifications.text import command_or_note, format_count, format_value, to_terminal_text
 from mendq.redrive.progress import RedriveProgress
 
 # Longest value that is printed, in characters.
@@ -285,7 +285,7 @@ def print_details(out: Output, shown_case: ShownCase) -> None:
             shown_value = format_policy(
                 name, attribute_text, _MOST_VALUE_CHARACTERS
             ) or format_value(attribute_text, _MOST_VALUE_CHARACTERS)
-            attribute_lines.append((to_plain_text(name, 64), "", shown_value))
+            attribute_lines.append((to_terminal_text(name, 64), "", shown_value))
         out.say_labelled(attribute_lines)
     next_step_texts = shown_case.next_step
     if next_step_texts["sentence"]:
@@ -347,7 +347,7 @@ def print_plan(out: Output, shown_case: ShownCase) -> None:
         out.say(line)
     if shown_case.new_access:
         out.say(
-            f"Access Analyzer, beside what stands: {to_plain_text(shown_case.new_access, 300)}",
+            f"Access Analyzer, beside what stands: {to_terminal_text(shown_case.new_access, 300)}",
             "yellow",
         )
     reason = find_plan_reason(shown_case.transitions)

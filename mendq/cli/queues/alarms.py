@@ -305,8 +305,9 @@ def alarms(
         )
         out.say_heading(f"No alarm watches {DESCRIPTION_BY_METRIC[metric].format(name=queue_name)}")
         out.say_indented(alarm_limits.sentence, indent=0)
+        say_line = out.say_command if tool is AlarmFormat.CLI else out.say_template_line
         for line in render_lines(alarm, account.region, tool):
-            out.say_command(line)
+            say_line(line)
     call.out.print_json({"queue_arn": facts.queue_arn, "missing": missing_alarms})
     if not missing_alarms:
         out.say("what matters here is watched by alarms", "green")

@@ -24,7 +24,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_minute, shorten_list
 from mendq.model.queue import parse_queue_arn
 from mendq.model.time_text import format_time
-from mendq.notifications.text import format_count, to_plain_text
+from mendq.notifications.text import format_count, to_terminal_text
 
 _STYLE_BY_MODE = {"heal": "green", "propose": "cyan"}
 _MODE_COLUMN_WIDTH = len("observe") + 2
@@ -114,7 +114,10 @@ def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
     """Print one managed queue for people."""
     mode = queue_document["mode"]
     styled_mode = (f"{mode:<{_MODE_COLUMN_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
-    styled_queue_name = (to_plain_text(parse_queue_arn(queue_document["queue_arn"]).name), "bold")
+    styled_queue_name = (
+        to_terminal_text(parse_queue_arn(queue_document["queue_arn"]).name),
+        "bold",
+    )
     out.show(Text.assemble(styled_mode, styled_queue_name))
     out.say_indented(queue_document["why"], "dim", indent=_MODE_COLUMN_WIDTH)
     out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_COLUMN_WIDTH)

@@ -24,7 +24,7 @@ from mendq.cli.redrive.work import look_at_messages
 from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_queue_arn, parse_redrive_policy
 from mendq.model.time_text import format_time
-from mendq.notifications.text import format_count, to_plain_text
+from mendq.notifications.text import format_count, to_terminal_text
 from mendq.redrive.message_groups import MessageGroup, describe_body_outline, group_messages
 from mendq.redrive.messages import Message
 
@@ -121,7 +121,7 @@ class _Sample(Struct, frozen=True):
         """Return a group with its number of messages, its command, and an example."""
         first_message = group.messages[0]
         body = (
-            to_plain_text(first_message.body, 400)
+            to_terminal_text(first_message.body, 400)
             if with_bodies
             else describe_body_outline(first_message.body)
         )

@@ -15,7 +15,7 @@ from mendq.catalogue.dlq.time_left import compute_time_left
 from mendq.cli.output import Output, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parse_queue_arn
-from mendq.notifications.text import format_count, format_value, to_plain_text
+from mendq.notifications.text import format_count, format_value, to_terminal_text
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
 from mendq.redrive.message_filter import FilterResult, MessageFilter, format_literal
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
@@ -238,7 +238,7 @@ def _print_value_counts(out: Output, tally: MessageTally) -> None:
     for name, count_by_value in tally.count_by_value_by_field_name.items():
         for value_text, message_count in count_by_value.most_common(_MAXIMUM_LISTED_ITEMS):
             table.add_row(
-                Text(f"{message_count:>8,}"), Text(to_plain_text(f"{name} {value_text}", 160))
+                Text(f"{message_count:>8,}"), Text(to_terminal_text(f"{name} {value_text}", 160))
             )
         unprinted_value_count = len(count_by_value) - _MAXIMUM_LISTED_ITEMS
         if unprinted_value_count > 0:
@@ -267,13 +267,13 @@ def _describe_staying_messages(tally: MessageTally) -> Iterable[str]:
         unevaluated_count_text = f"{unevaluated_message_count:,} of {filtered_count_text}"
         yield (
             f"the filter could not be evaluated for {unevaluated_count_text}: "
-            f"{to_plain_text(error, 200)}"
+            f"{to_terminal_text(error, 200)}"
         )
     for source_arn, count in tally.message_count_by_other_source.most_common(_MAXIMUM_LISTED_ITEMS):
         message_text = format_count(count, "message")
         staying_clause = f"{_join_pronoun_and_verb(count, 'stays', 'stay')} here"
         if source_arn:
-            source_name = to_plain_text(source_arn.rpartition(":")[2], _MAXIMUM_VALUE_CHARACTERS)
+            source_name = to_terminal_text(source_arn.rpartition(":")[2], _MAXIMUM_VALUE_CHARACTERS)
             reason = "is there" if tally.route.is_replacement else f"shares {queue_name}"
             yield f"{message_text} died in {source_name}, which {reason}: {staying_clause}"
         else:

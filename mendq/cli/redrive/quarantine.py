@@ -43,7 +43,7 @@ from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.queue import parse_queue_arn
 from mendq.model.time_text import format_time
-from mendq.notifications.text import format_duration, format_value, to_plain_text
+from mendq.notifications.text import format_duration, format_value, to_terminal_text
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
 _METRIC_READ_PERIOD = timedelta(minutes=15)
@@ -223,11 +223,11 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
         if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
             attribute_value_text = format_value(str(attribute.value), _MOST_VALUE_CHARACTERS)
             out.say_indented(
-                f"{to_plain_text(name, _MOST_VALUE_CHARACTERS)} = {attribute_value_text}", "dim"
+                f"{to_terminal_text(name, _MOST_VALUE_CHARACTERS)} = {attribute_value_text}", "dim"
             )
     body = document.get("body")
     if body:
-        out.say_unwrapped(to_plain_text(body, _MOST_BODY_CHARACTERS), "", indent=2)
+        out.say_unwrapped(to_terminal_text(body, _MOST_BODY_CHARACTERS), "", indent=2)
 
 
 @command(

@@ -28,7 +28,7 @@ from mendq.cli.output import confirm
 from mendq.cli.redrive.choice import MessageChoice
 from mendq.cli.redrive.preview import MessageTally, print_preview, print_unclear_groups
 from mendq.cli.redrive.route import Route, explain_refusals, find_remedy
-from mendq.notifications.text import format_count, to_plain_text
+from mendq.notifications.text import format_count, to_terminal_text
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message, MoveResult
 from mendq.redrive.mover import (
     MAXIMUM_HELD_MESSAGES,
@@ -260,7 +260,8 @@ class DlqWork(Struct, frozen=True):
             return
         print_unclear_groups(self.call.out, preview_tally, self.choice.command)
         group_ids = ", ".join(
-            to_plain_text(group.group_id, 60) for group in unclear_groups[:_MOST_PRINTED_GROUP_IDS]
+            to_terminal_text(group.group_id, 60)
+            for group in unclear_groups[:_MOST_PRINTED_GROUP_IDS]
         )
         group_count_text = format_count(len(unclear_groups), "group")
         problem = f"for {group_count_text} ({group_ids}) it is not clear which message failed"
@@ -412,7 +413,8 @@ class DlqWork(Struct, frozen=True):
         if not changed_group_ids:
             return []
         group_ids = ", ".join(
-            to_plain_text(group_id, 60) for group_id in changed_group_ids[:_MOST_PRINTED_GROUP_IDS]
+            to_terminal_text(group_id, 60)
+            for group_id in changed_group_ids[:_MOST_PRINTED_GROUP_IDS]
         )
         group_count_text = format_count(len(changed_group_ids), "group")
         fault = f"the first message of {group_count_text} ({group_ids}) is another one now"
@@ -535,7 +537,7 @@ class DlqWork(Struct, frozen=True):
             )
         for failure in move_result.unmoved_messages[:_MOST_PRINTED_FAILURES]:
             failure_text = f"{failure.message_id}: {failure.code}: {failure.reason}"
-            out.say_indented(to_plain_text(failure_text, 400), "red")
+            out.say_indented(to_terminal_text(failure_text, 400), "red")
         unprinted_failure_count = len(move_result.unmoved_messages) - _MOST_PRINTED_FAILURES
         if unprinted_failure_count > 0:
             out.say_indented(f"and {unprinted_failure_count:,} more", "red")

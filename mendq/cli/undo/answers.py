@@ -24,7 +24,7 @@ from mendq.notifications.change_lines import (
     format_attribute_value,
 )
 from mendq.notifications.configuration import NOT_SET_TEXT
-from mendq.notifications.text import to_plain_text
+from mendq.notifications.text import to_terminal_text
 
 _STYLE_BY_OUTCOME = {
     "undone": "green",
@@ -71,7 +71,9 @@ def print_answers(
         attributes = answer.get("attributes", ())
         manual_reason = "no rollback ever writes"
         if "error" in answer:
-            out.say_labelled([("not done", "red", to_plain_text(answer["error"]["message"], 300))])
+            out.say_labelled(
+                [("not done", "red", to_terminal_text(answer["error"]["message"], 300))]
+            )
             manual_reason = "AWS did not let Mendq write"
         out.say_labelled(map(format_attribute, attributes))
         if newest_transition.state is State.ROLLED_BACK:
@@ -98,7 +100,7 @@ def _print_kept_queue(
     )
     dlq = parse_queue_arn(str(dlq_arn))
     source = parse_queue_arn(source_arn)
-    out.say(f"{to_plain_text(dlq.name, 80)} stays, with its messages. See what is in it:")
+    out.say(f"{to_terminal_text(dlq.name, 80)} stays, with its messages. See what is in it:")
     out.say_command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
     out.say("what can be handled now goes back:")
     dlq_name = quote(dlq.name)
@@ -128,7 +130,9 @@ def was_rolled_back(answer: RollbackAnswer) -> bool:
 def format_attribute(attribute: RollbackAnswer) -> LabelledLine:
     """Return the line about one attribute: its outcome, its name and its values."""
     outcome = str(attribute["outcome"])
-    attribute_text = f"{to_plain_text(attribute['attribute'], 64)}: {_describe_values(attribute)}"
+    attribute_text = (
+        f"{to_terminal_text(attribute['attribute'], 64)}: {_describe_values(attribute)}"
+    )
     return outcome, _STYLE_BY_OUTCOME.get(outcome, ""), attribute_text
 
 

@@ -1,0 +1,244 @@
+"""Names of others never become links: in commands, notifications, chats, SARIF and terminals.
+
+The report's page and mail have the same property in tests/report/test_page.py.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mendq.catalogue.access.minimum_policy import make_grant_sections
+from mendq.catalogue.examples import standard_queue
+from mendq.cli.output import Output
+from mendq.lint import view
+from mendq.lint.judging import LintFinding, LintResult, LintSeverity
+from mendq.notifications import commands
+from mendq.notifications.links import break_links, escape_links_in_json, has_link, quote_links
+from mendq.notifications.sent import make_publish_arguments
+from mendq.notifications.text import (
+    command_or_note,
+    format_exact_json,
+    terminal_command_or_note,
+    to_plain_text,
+    to_terminal_text,
+)
+from tests.clickable import (
+    HOSTILE_NAMES,
+    HOSTILE_ROLE_NAMES,
+    find_links,
+    find_terminal_links,
+)
+from tests.notifications.pages import CASE, make_notification
+
+ROLE_PREFIX = "arn:aws:iam::123456789012:role/"
+
+
+@settings(max_examples=100)
+@given(name=HOSTILE_NAMES)
+@example(name="https://www.evil.com")
+@example(name="aws-service-role/s3.amazonaws.com/x")
+def test_text_of_a_hostile_name_has_no_link_of_any_kind(name: str) -> None:
+    assert find_links(to_plain_text(name)) == []
+    assert find_terminal_links(to_terminal_text(name)) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "orders.fifo", "sns.amazonaws.com", "sqs.eu-west-1.amazonaws.com", "3.11.6", "e.g. this",
+        "AWS.SimpleQueueService.NonExistentQueue", "docs/runbooks/dlq_missing.md", "a: b",
+        "arn:aws:iam::123456789012:role/aws-service-role/sns.amazonaws.com/AWSServiceRoleForX",
+    ],
+)  # fmt: skip
+def test_names_that_lead_to_no_page_of_an_attacker_stay_readable(name: str) -> None:
+    assert to_plain_text(name) == name
+
+
+@pytest.mark.parametrize("name", ["john.doe@example.com", "body.id", "node.js"])
+def test_bare_domains_can_be_copied_from_a_terminal(name: str) -> None:
+    assert to_terminal_text(name) == name
+
+
+@settings(max_examples=100)
+@given(name=HOSTILE_NAMES, mark=st.sampled_from(("'", '"', "")))
+def test_command_with_a_hostile_name_has_no_link_and_means_the_same_to_the_shell(
+    name: str, mark: str
+) -> None:
+    query = name.translate({ord(character): None for character in "'\"\\`$"})
+    quoted_query = f"{mark}{query}{mark}" if mark else shlex.quote(query)
+    for word in (shlex.quote(name), quoted_query):
+        command = f"aws iam get-role --role-name {word} --query Role.Arn"
+        shown = command_or_note(command)
+        assert find_links(shown) == []
+        assert shown.startswith("(not shown") or shlex.split(shown) == shlex.split(command)
+        shown = terminal_command_or_note(command)
+        assert find_terminal_links(shown) == []
+        assert shown.isprintable()
+        assert shown.startswith("(not shown") or shlex.split(shown) == shlex.split(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'aws x --key "$(aws kms describe-key --key-id www.evil.com)"',
+        "aws x --key `echo www.evil.com`",
+        "aws x --name 'www.evil.com",
+    ],
+)
+def test_command_whose_link_cannot_be_quoted_is_refused(command: str) -> None:
+    assert has_link(quote_links(command))
+    assert command_or_note(command).startswith("(not shown")
+    assert terminal_command_or_note(command).startswith("(not shown")
+
+
+def test_commands_of_mendq_keep_the_addresses_of_queues() -> None:
+    command = commands.get_attributes_command(CASE.queue_arn)
+    assert "https://sqs.us-east-1.amazonaws.com/123456789012/orders.fifo " in command
+    assert command_or_note(command) == command
+
+
+@settings(max_examples=100)
+@given(document=st.dictionaries(HOSTILE_NAMES, HOSTILE_NAMES, min_size=1, max_size=3))
+def test_json_to_paste_has_no_link_and_is_the_same_document(document: dict[str, str]) -> None:
+    text = format_exact_json(document)
+    assert find_links(text) == []
+    assert json.loads(text) == document
+    assert escape_links_in_json(text) == text
+
+
+@settings(max_examples=60)
+@given(name=HOSTILE_ROLE_NAMES, account=st.sampled_from(("123456789012", "111111111111")))
+@example(name="www.evil.com", account="123456789012")
+def test_policy_and_lookup_commands_about_a_role_with_a_hostile_name_have_no_link(
+    name: str, account: str
+) -> None:
+    role_arn = f"arn:aws:iam::{account}:role/{name}"
+    facts = standard_queue(
+        KmsMasterKeyId="www.evil.com/key",
+        principals=(role_arn,),
+        event_names=("ReceiveMessage", "SendMessage"),
+        Policy=json.dumps(
+            {"Statement": {"Effect": "Allow", "Principal": {"AWS": role_arn}, "Action": "sqs:*"}}
+        ),
+    )
+    for section in make_grant_sections(facts):
+        assert section.lines
+        for line in section.lines:
+            assert find_links(line) == [], line
+
+
+QUEUE_BUILDERS = (
+    commands.dlq_messages_command,
+    commands.redrive_preview_command,
+    commands.get_attributes_command,
+    commands.list_consumers_command,
+    commands.delete_queue_command,
+)
+
+
+@pytest.mark.parametrize("name", ["www.fifo", "WWW.fifo"])
+def test_commands_about_a_queue_named_www_have_no_link(name: str) -> None:
+    queue_arn = f"arn:aws:sqs:us-east-1:123456789012:{name}"
+    for build_command in QUEUE_BUILDERS:
+        command = build_command(queue_arn)
+        assert find_links(command) == []
+        assert any(word.endswith(name) for word in shlex.split(command))
+
+
+@settings(max_examples=30)
+@given(names=st.lists(HOSTILE_NAMES, min_size=5, max_size=5))
+def test_notification_and_chat_message_with_hostile_names_have_no_link(names: list[str]) -> None:
+    role_name, session_name, tag, caller, reason = names
+    evidence = {
+        **CASE.evidence,
+        "principals": [f"{ROLE_PREFIX}{role_name}", session_name],
+        "requests": [{"source_ip": caller, "user_agent": caller}],
+    }
+    news = make_notification(
+        {
+            "tags": {"owner": tag, tag: "x", "aws:cloudformation:stack-name": tag},
+            "attributes": {"Policy": tag},
+            "refusal_command": f"aws iam get-role --role-name {shlex.quote(role_name)}",
+            "last_change": caller,
+        },
+        evidence=evidence,
+        reason=reason,
+    )
+    chat = make_publish_arguments(
+        {"subject": news.subject, "text": news.body, "queue_arn": CASE.queue_arn}, is_for_chat=True
+    )
+    for text in (news.subject, news.body, json.loads(json.loads(chat["Message"])["https"])):
+        shown = text if isinstance(text, str) else text["content"]["description"]
+        assert find_links(shown) == []
+        assert all(line.isprintable() for line in shown.split("\n"))
+
+
+def _make_result(name: str) -> LintResult:
+    finding = LintFinding(
+        symptom="dlq_missing",
+        severity=LintSeverity.WARNING,
+        resource=name,
+        path=name,
+        line=3,
+        construct=name,
+        because=f"{name} has none",
+        remedy=(f"  Name: {name}", "  # see docs/runbooks/dlq_missing.md"),
+        runbook="docs/runbooks/dlq_missing.md",
+        aws_page="",
+    )
+    return LintResult("template.yaml", 1, (finding,), ignored=(), not_judged=(), defaults=())
+
+
+@settings(max_examples=60)
+@given(name=HOSTILE_NAMES)
+@example(name="[click](https://evil.com)")
+@example(name="[click](x)")
+def test_sarif_and_annotations_about_hostile_names_have_no_link(name: str) -> None:
+    results = [_make_result(name)]
+    (sarif_run,) = view.make_sarif(results)["runs"]
+    message = sarif_run["results"][0]["message"]["text"]
+    assert find_links(message) == []
+    assert "](" not in message
+    assert message.endswith("\ndocs/runbooks/dlq_missing.md")
+    (annotation,) = view.list_github_commands(results)
+    assert find_links(annotation) == []
+    assert annotation.isprintable()
+
+
+@settings(max_examples=60)
+@given(name=HOSTILE_NAMES)
+def test_terminal_lines_with_hostile_names_have_no_link_and_no_control_character(name: str) -> None:
+    out = Output(as_json=False)
+    console = out._people_console
+    with console.capture() as capture:
+        out.say(name)
+        out.say_indented(name)
+        out.say_unwrapped(name)
+        out.say_labelled([("label", "", name)])
+        out.say_command(f"mendq dlq {shlex.quote(name)}")
+        out.say_template_line(f"  Name: {name}")
+    printed = capture.get()
+    assert find_terminal_links(printed) == []
+    assert all(line.isprintable() for line in printed.split("\n"))
+
+
+def test_break_links_leaves_a_domain_of_aws_whole_only_without_a_path() -> None:
+    assert break_links("s3.amazonaws.com/evil") == "s3[.]amazonaws[.]com/evil"
+    assert break_links("a sns.amazonaws.com.") == "a sns.amazonaws.com."
+
+
+def test_one_function_makes_the_command_lines_of_notifications_and_one_those_of_terminals() -> None:
+    """Whoever prints a command in another way has to be added here, with a reason."""
+    root = Path(commands.__file__).parents[1]
+    printers = {
+        path.name
+        for path in root.rglob("*.py")
+        if 'style="bold"), soft_wrap=True' in path.read_text()
+    }
+    assert printers == {"output.py"}
