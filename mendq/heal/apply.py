@@ -44,7 +44,7 @@ from mendq.heal.decide import (
 from mendq.heal.guardrails import SECONDS_TO_RECORD
 from mendq.heal.outcome import Outcome
 from mendq.heal.situation import RefusedWrite, Situation
-from mendq.model.case import Case
+from mendq.model.case import Case, Severity
 from mendq.model.dlq import make_dlq_attributes
 from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, Evidence, Sighting
 from mendq.model.facts import Facts
@@ -164,6 +164,7 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     view: CaseStoreView,
     symptom: Symptom,
     context: WritingContext,
+    severity: Severity | None = None,
 ) -> Case | Refusal:
     """Claim the attributes, write the steps, and record the case.
 
@@ -174,6 +175,7 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
         view: The case store's records as they were then.
         symptom: The catalogue's entry, for the notification.
         context: This invocation.
+        severity: How urgent the notification about the write is; None if nobody is notified.
 
     Returns:
         The case as it was recorded, or a refusal if nothing was written.
@@ -204,8 +206,10 @@ def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     # calls after that time count against the change.
     case = replace(case, at=context.clock_time)
     new_records = view.make_records_after_write(case, facts.created_at)
+    written_values = {step.attribute: str(step.after) for step in steps}
+    facts = replace(facts, attributes={**facts.attributes, **written_values})
     return record_transition(
-        case, view, Notification(symptom, facts, new_records=new_records), context
+        case, view, Notification(symptom, facts, severity, new_records=new_records), context
     )
 
 
@@ -388,7 +392,7 @@ def merge_failures(
 
 
 def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
-    """Return the failed calls to keep: the newest EVENTS_SUFFICIENT_FOR_CASE.
+    """Return the failed calls to keep: the newest EVENTS_SUFFICIENT_FOR_CASE that count.
 
     If new callers fail while the case is escalated, return the newest EVENTS_SUFFICIENT_FOR_CASE
     calls of callers that the case does not name, and the newest call of all.
@@ -401,4 +405,5 @@ def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
         ]
         kept_calls_of_new_callers = tuple(calls_of_new_callers[-EVENTS_SUFFICIENT_FOR_CASE:])
     newest_failure_count = 1 if kept_calls_of_new_callers else EVENTS_SUFFICIENT_FOR_CASE
-    return Evidence.of([*kept_calls_of_new_callers, *failures.sightings[-newest_failure_count:]])
+    newest_failures = failures.counted_sightings[-newest_failure_count:]
+    return Evidence.of([*kept_calls_of_new_callers, *newest_failures])

@@ -118,7 +118,12 @@ The rules, each with its reason and what would be lost without it:
     example, an attribute was written as often as a day allows, so more writes do not help.
 
 14. When in doubt, nothing is written. Every way through `decide` that does not end in `WriteFix`
-    leaves the queue as it is.
+    leaves the queue as it is, except rule 15.
+
+15. A visibility timeout that did not help is rolled back if Mendq plans no further step, unless a
+    person approved it, someone has changed it since, or changes are frozen. Otherwise, a useless
+    value would stay in the queue. Other changes are not rolled back automatically, because taking a
+    DLQ, a key's reuse or a policy back can do harm: the notification offers `mendq rollback`.
 """
 
 from __future__ import annotations
@@ -150,7 +155,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.principals import name_first_principals
 from mendq.model.state import State, find_state_time_limit
-from mendq.model.steps import AttributeStep
+from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 from mendq.model.tags import find_cloudformation_resource
 from mendq.notifications.announcements import choose_severity
 from mendq.notifications.own_change import describe_own_change, make_rollback_command
@@ -185,6 +190,12 @@ OPENING_STATE_BY_MODE = {
 # The codes of reasons that pass without a person (rule 10).
 PASSING_REFUSAL_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
+# The codes of reasons after which nothing is rolled back automatically: a further step is possible,
+# or it is not known, or the queue is another one (rule 15).
+CODES_WITHOUT_ROLLBACK = frozenset(
+    {"another_owner", "another_queue", "count_only", "healthy", "not_by_itself"}
+)
+
 HEAL_ACTOR = "heal"
 APPROVAL_LIMIT_TEXT = "; it can be approved until "
 
@@ -211,12 +222,15 @@ class WriteFix(Struct, frozen=True):
 class RecordTransition(Struct, frozen=True):
     """Decision to open or move a case and to notify people. The queue is not changed.
 
-    If `refusal` is given, the run's outcome has it: it is logged, and counted as a refusal.
+    If `refusal` is given, the run's outcome has it: it is logged, and counted as a refusal. If
+    `must_roll_back` is True, the case's change must be rolled back first. If that succeeds, the
+    rollback takes the place of this transition.
     """
 
     case: Case
     notification: Notification
     refusal: Refusal | None = None
+    must_roll_back: bool = False
 
 
 class Decline(Struct, frozen=True):
@@ -516,12 +530,11 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
     if not situation.are_facts_read:
         return _decide_waiting_case_before_reading(situation, case)
     plan = _make_plan_again(situation, case)
+    if isinstance(plan, Refusal) and plan.code in PASSING_REFUSAL_CODES:
+        return KeepWaiting(plan, case)
     if isinstance(plan, Refusal):
-        return (
-            KeepWaiting(plan, case)
-            if plan.code in PASSING_REFUSAL_CODES
-            else _end_wait(situation, case, plan)
-        )
+        must_roll_back = _must_roll_back(situation, case, plan)
+        return structs.replace(_end_wait(situation, case, plan), must_roll_back=must_roll_back)
     refusal = guardrails.refuse_if_frozen(situation)
     if refusal is None and situation.reach is None:
         return NeedsReach()
@@ -534,6 +547,19 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
         State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.writer
     )
     return WriteFix(plan, applied_case)
+
+
+def _must_roll_back(situation: Situation, case: Case, refusal: Refusal) -> bool:
+    """Return True if the case's change must be rolled back, because it did not help (rule 15)."""
+    has_only_timeout_steps = bool(case.steps) and all(
+        step["attribute"] == SetVisibilityTimeout.attribute for step in case.steps
+    )
+    return (
+        case.state is State.INEFFECTIVE
+        and has_only_timeout_steps
+        and refusal.code not in CODES_WITHOUT_ROLLBACK
+        and situation.view.freeze_reason is None
+    )
 
 
 def _decide_waiting_case_before_reading(

@@ -44,7 +44,7 @@ def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
     if not situation.evidence.is_sufficient:
         reason = (
             f"fewer than {EVENTS_SUFFICIENT_FOR_CASE} distinct failed calls in "
-            f"{SUFFICIENT_EVENTS_PERIOD_SECONDS} s"
+            f"{SUFFICIENT_EVENTS_PERIOD_SECONDS} s; a burst of late extensions counts as one"
         )
         return Ignore("too_little_evidence", reason)
     return None

@@ -21,6 +21,7 @@ from mendq.cases.view import CaseStoreView, add_refusals, restore_delete_interva
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out_decision
+from mendq.heal.decide import RecordTransition
 from mendq.heal.gather import (
     add_reach,
     find_autonomy,
@@ -31,6 +32,7 @@ from mendq.heal.gather import (
 )
 from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.recover import recover_left_claim
+from mendq.heal.rollback import roll_back_unhelpful_change
 from mendq.heal.situation import Situation
 from mendq.model.case import Case
 from mendq.model.facts import Facts
@@ -104,6 +106,10 @@ def _continue_waiting_case(
         read_queue=partial(_read_and_add_facts, case=case, run=run),
         count_queues=partial(_count_affected_queues, run=run),
     )
+    if isinstance(decision, RecordTransition) and decision.must_roll_back:
+        rolled_back_case = roll_back_unhelpful_change(decision.case, run)
+        if rolled_back_case is not None:
+            return Outcome(rolled_back_case, decision.refusal)
     return carry_out_decision(decision, situation, run)
 
 

@@ -36,7 +36,7 @@ from mendq.heal.undo import (
     list_writes,
     plan_undos,
 )
-from mendq.model.case import Case
+from mendq.model.case import Case, Severity
 from mendq.model.facts import Facts
 from mendq.model.plan import AWS_REFUSED, Ignore, Refusal, Retry
 from mendq.model.state import SILENT_DAYS, State
@@ -93,11 +93,49 @@ def rollback(
     return retry_if_moved(roll_back)
 
 
-class _Rollback(RequestedCase, frozen=True):
-    """A rollback of a case, requested by an operator.
+def roll_back_unhelpful_change(escalated_case: Case, context: WritingContext) -> Case | None:
+    """Roll back a case whose change did not help, and notify people urgently.
 
-    `actor` is the operator's name. `function_name_by_owner` has the name of each owner's Lambda
-    function.
+    Args:
+        escalated_case: The transition to `escalated` that would follow otherwise. The rollback
+            keeps its reason and its code, so that people read why and what to do.
+        context: This invocation.
+
+    Returns:
+        The case after the rollback. None if nothing was written: a person approved the change or
+        has changed the value since, or the rollback was refused.
+
+    Raises:
+        The same errors as `rollback`.
+    """
+    request = OperatorRequest(escalated_case.case_id, escalated_case.actor)
+    requested_case = look_up_case(request, context)
+    if isinstance(requested_case, Refusal) or requested_case.symptom is None:
+        return None
+    if any(transition.is_approved_by_person for transition in requested_case.history):
+        return None
+    automatic_rollback = _Rollback(
+        history=requested_case.history,
+        view=requested_case.view,
+        symptom=requested_case.symptom,
+        actor=escalated_case.actor,
+        context=context,
+        function_name_by_owner=MappingProxyType({}),
+        dry_run=False,
+        escalated_case=escalated_case,
+    )
+    answer = automatic_rollback.run()
+    if isinstance(answer, Refusal) or answer["state"] != State.ROLLED_BACK:
+        return None
+    return context.open_cases.list_transitions(escalated_case.case_id)[-1]
+
+
+class _Rollback(RequestedCase, frozen=True):
+    """A rollback of a case.
+
+    `actor` is the operator's name, or Mendq's if it rolls back automatically.
+    `function_name_by_owner` has the name of each owner's Lambda function. `escalated_case` is given
+    for an automatic rollback: the transition in whose place the rollback is recorded.
     """
 
     symptom: Symptom
@@ -105,6 +143,7 @@ class _Rollback(RequestedCase, frozen=True):
     context: WritingContext
     function_name_by_owner: FunctionNameByOwner
     dry_run: bool
+    escalated_case: Case | None = None
 
     def run(self) -> JsonDocument | Refusal:
         """Roll the case back, and return the answer for the operator, or a refusal."""
@@ -166,6 +205,7 @@ class _Rollback(RequestedCase, frozen=True):
             self.context.now,
             steps=tuple(steps),
             actor=self.actor,
+            code=self.escalated_case.code if self.escalated_case is not None else "",
         )
 
     def _stop_running_step(
@@ -196,8 +236,14 @@ class _Rollback(RequestedCase, frozen=True):
         """Write the steps that undo the case. If AWS refuses, leave them to a person."""
         steps = list_undo_steps(undos)
         reason = f"taken back: {', '.join(map(str, steps))}"
+        severity = None
+        if self.escalated_case is not None:
+            reason = f"{self.escalated_case.reason}. The change did not help, so it was {reason}"
+            severity = Severity.URGENT
         case = self._make_transition(reason, [step.document() for step in steps])
-        case_or_refusal = claim_and_write(case, steps, facts, self.view, self.symptom, self.context)
+        case_or_refusal = claim_and_write(
+            case, steps, facts, self.view, self.symptom, self.context, severity
+        )
         if not isinstance(case_or_refusal, Refusal):
             return _make_rollback_answer(
                 case_or_refusal, [undo.mark_done() if undo.step else undo for undo in undos]

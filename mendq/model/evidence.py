@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from mendq.model.failed_call import FailedCall, RefusedBy
+from mendq.model.failed_call import (
+    FailedCall,
+    RefusedBy,
+    is_expired_handle_message,
+    make_canonical_error_code,
+)
 from mendq.model.time_text import format_time
 
 MAXIMUM_PRINCIPALS = 10
@@ -34,6 +39,9 @@ EVENTS_SUFFICIENT_FOR_CASE = 3
 SUFFICIENT_EVENTS_PERIOD_SECONDS = 600
 # The speed of late deletes is measured over this many deletes of one caller.
 DELETES_TO_MEASURE_INTERVAL = 3
+# After a pause of a consumer, all its extensions are late at once. So the late calls of consumers
+# that extend count once in this time.
+EXTENSION_BURST_PERIOD = timedelta(seconds=60)
 # The key of that speed in a case's evidence, in seconds between two deletes.
 DELETE_INTERVAL_KEY = "delete_interval_seconds"
 
@@ -152,6 +160,13 @@ class Sighting:
             *optional_field_values,
         )
 
+    @property
+    def is_late_extension(self) -> bool:
+        """True if the call extended a visibility timeout that was over."""
+        is_not_in_flight = make_canonical_error_code(self.error_code) == "MessageNotInflight"
+        is_late = is_not_in_flight or is_expired_handle_message(self.error_message)
+        return self.event_name == "ChangeMessageVisibility" and is_late
+
     def request(self) -> dict[str, str]:
         """Return the details of the call that AWS Support asks for, and the caller's address.
 
@@ -181,15 +196,43 @@ class Evidence:
         return cls(tuple(sighting_by_event_id.values()))
 
     @property
+    def counted_sightings(self) -> tuple[Sighting, ...]:
+        """The sightings that count, ordered by time: of a burst of extensions only the first.
+
+        If a principal's extension came too late, its calls count only once in
+        EXTENSION_BURST_PERIOD, together with those of other such principals. One pause of a healthy
+        consumer makes all its extensions and deletes late at once, and so does one slow minute of
+        SQS for a whole fleet.
+        """
+        extending_principals = {
+            sighting.principal_arn for sighting in self.sightings if sighting.is_late_extension
+        }
+        counted: list[Sighting] = []
+        burst_began_at: datetime | None = None
+        for sighting in self.sightings:
+            may_be_in_burst = (
+                not sighting.is_measured and sighting.principal_arn in extending_principals
+            )
+            if may_be_in_burst:
+                if (
+                    burst_began_at is not None
+                    and sighting.event_time - burst_began_at < EXTENSION_BURST_PERIOD
+                ):
+                    continue
+                burst_began_at = sighting.event_time
+            counted.append(sighting)
+        return tuple(counted)
+
+    @property
     def is_sufficient(self) -> bool:
         """True if the evidence is enough to open a case.
 
-        This is so if EVENTS_SUFFICIENT_FOR_CASE events lie within SUFFICIENT_EVENTS_PERIOD_SECONDS,
-        or if a scan found the symptom.
+        This is so if EVENTS_SUFFICIENT_FOR_CASE events that count lie within
+        SUFFICIENT_EVENTS_PERIOD_SECONDS, or if a scan found the symptom.
         """
         if any(sighting.is_measured for sighting in self.sightings):
             return True
-        event_times = [sighting.event_time for sighting in self.sightings]
+        event_times = [sighting.event_time for sighting in self.counted_sightings]
         longest_time_span = timedelta(seconds=SUFFICIENT_EVENTS_PERIOD_SECONDS)
         offset_to_last_event = EVENTS_SUFFICIENT_FOR_CASE - 1
         return any(
@@ -215,11 +258,11 @@ class Evidence:
         return self.since(now - EVIDENCE_MAXIMUM_AGE)
 
     def list_sightings_to_keep(self) -> tuple[Sighting, ...]:
-        """Return the newest sightings, at most MAXIMUM_STORED_SIGHTINGS.
+        """Return the newest sightings that count, at most MAXIMUM_STORED_SIGHTINGS.
 
         The case store keeps these, so that later sightings can complete the evidence.
         """
-        return self.sightings[-MAXIMUM_STORED_SIGHTINGS:]
+        return self.counted_sightings[-MAXIMUM_STORED_SIGHTINGS:]
 
     def smallest_requested_visibility_seconds(self) -> int | None:
         """Return the smallest visibility timeout in seconds that the failed calls asked for.

@@ -143,6 +143,13 @@ TRANSITIONS_NOT_BY_FOLLOW_UP = (
         because="no further step is within the bounds",
     ),
     OtherTransition(
+        states_before=(State.INEFFECTIVE,),
+        state_after=State.ROLLED_BACK,
+        actor=TransitionActor.OWNER,
+        because="a visibility timeout that did not help is set back: no further step is possible, "
+        "and neither a person nor a freeze stands against it",
+    ),
+    OtherTransition(
         states_before=(State.APPLIED,),
         state_after=State.VERIFIED,
         actor=TransitionActor.OWNER,

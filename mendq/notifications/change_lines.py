@@ -161,6 +161,8 @@ def _sets_attribute(step: Mapping[str, str]) -> bool:
 def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Return lines with the commands that undo a case's change; empty if nothing can be undone.
 
+    Empty also for a rollback, which has undone the change.
+
     If someone else has set an attribute since, a line says so, and the commands do not undo it.
 
     Args:
@@ -168,7 +170,9 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         attributes: The queue's attributes as they are now. Empty if they could not be read.
     """
     was_change_written = case.came_from in _STATES_AFTER_WRITE
-    if not case.steps or not (was_change_written or case.state is State.PROPOSED):
+    if case.is_rollback or not case.steps:
+        return ()
+    if not (was_change_written or case.state is State.PROPOSED):
         return ()
     if was_change_written and not attributes:
         return ("the queue's attributes are not known now: look before you undo",)

@@ -255,7 +255,9 @@ def describe_reason(case: Case) -> str:
     """Return the case's reason. If it has a refusal code, the state and the code come first."""
     if not case.code:
         return case.reason
-    state_text = "Not changed" if case.state is State.REFUSED else case.state.capitalize()
+    state_text = "Not changed"
+    if case.state is not State.REFUSED:
+        state_text = case.state.replace("_", " ").capitalize()
     return f"{state_text} ({case.code}): {case.reason}"
 
 

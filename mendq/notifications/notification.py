@@ -74,6 +74,7 @@ _READER_REQUESTS_BY_STATE: dict[State, tuple[str, str]] = {
     State.EXPIRED: ("You approved it, and it was not done: please look at it.", "Look at it"),
     State.REFUSED: ("Mendq changed nothing: please look at it.", "Look at it"),
     State.ESCALATED: ("Mendq cannot fix this: please act.", "Please act"),
+    State.ROLLED_BACK: ("Mendq took its change back, it did not help: please act.", "Please act"),
     State.OVERRIDDEN: ("Two values for one setting: please choose one.", "Choose one"),
 }
 
@@ -165,7 +166,9 @@ def describe_case(case: Case, details: CaseDetails) -> NotificationText:
         f"Why: {to_plain_text(describe_reason(case), _MOST_REASON_CHARACTERS)}",
     )
     subject = make_subject(
-        f"Mendq {case.state}: {symptom_text} on", queue.name, account_and_region_text
+        f"Mendq {case.state.replace('_', ' ')}: {symptom_text} on",
+        queue.name,
+        account_and_region_text,
     )
     return _make_notification_text(subject, opening_lines, *sections)
 

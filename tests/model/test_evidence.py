@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mendq.catalogue.configuration.invalid_request import LATE_DELETE_CALL
 from mendq.catalogue.examples import failed_call
 from mendq.model.evidence import (
     MAXIMUM_ERROR_MESSAGE_LENGTH,
@@ -142,6 +143,67 @@ def test_shortest_delete_interval_is_the_mean_of_three_deletes_of_one_caller(
     assert evidence.shortest_delete_interval_seconds() == interval_seconds
     assert evidence.sightings
     assert evidence.document().get("delete_interval_seconds") == interval_seconds
+
+
+def make_late_call(
+    seconds: float, event_name: str = "ChangeMessageVisibility", principal: str = "arn:role/x"
+) -> Sighting:
+    """Make a call on a FIFO queue whose receipt handle had expired."""
+    return Sighting(
+        AT + timedelta(seconds=seconds),
+        f"{event_name}-{principal}-{seconds}",
+        "r",
+        principal,
+        event_name,
+        error_code="InvalidParameterValueException",
+        error_message=LATE_DELETE_CALL.error_message,
+    )
+
+
+@pytest.mark.parametrize(
+    ("sightings", "is_enough"),
+    [
+        pytest.param([make_late_call(n / 10) for n in range(9)], False, id="one burst"),
+        pytest.param(
+            [make_late_call(n, principal=f"arn:role/{n}") for n in range(9)],
+            False,
+            id="one burst of a fleet",
+        ),
+        pytest.param(
+            [make_late_call(0), *(make_late_call(n, "DeleteMessage") for n in range(9))],
+            False,
+            id="the deletes of that burst",
+        ),
+        pytest.param([make_late_call(n) for n in (0, 1, 60, 61, 119.9)], False, id="two bursts"),
+        pytest.param([make_late_call(n) for n in (0, 60, 120)], True, id="three bursts"),
+        pytest.param([make_late_call(n, "DeleteMessage") for n in range(3)], True, id="deletes"),
+        pytest.param(
+            [
+                make_late_call(0),
+                *(make_late_call(n, "DeleteMessage", "arn:role/y") for n in range(3)),
+            ],
+            True,
+            id="deletes of another principal",
+        ),
+        pytest.param(
+            [replace(make_late_call(n), error_message="denied") for n in range(3)],
+            True,
+            id="extensions that are not late",
+        ),
+    ],
+)
+def test_burst_of_late_extensions_counts_as_one_event(
+    sightings: list[Sighting], *, is_enough: bool
+) -> None:
+    evidence = Evidence.of(sightings)
+    assert evidence.is_sufficient is is_enough
+    stored = Evidence.of(evidence.list_sightings_to_keep())
+    assert stored.is_sufficient is is_enough, "later calls are judged by what is stored"
+
+
+def test_burst_of_late_extensions_does_not_push_out_earlier_ones() -> None:
+    bursts = [make_late_call(minute * 60 + n / 10) for minute in range(3) for n in range(30)]
+    assert Evidence.of(Evidence.of(bursts).list_sightings_to_keep()).is_sufficient
 
 
 @pytest.mark.parametrize("text", ["[]", "7", "{}", '[1, "e", "r", "p", "d", null, "nobody"]', "x"])

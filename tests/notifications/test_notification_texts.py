@@ -66,8 +66,11 @@ def test_subject_and_first_line_fit_their_limits_and_name_queue_and_symptom(stat
         assert len(line) <= notification.MOST_FIRST_LINE_CHARACTERS
     assert long.body.splitlines()[0].endswith(("Approve?", "Look at it", "act", "Choose one"))
     where = "in 123456789012 us-east-1"
-    assert short.subject == f"Mendq {state}: visibility timeout too short on orders.fifo {where}"
-    assert long.subject.startswith(f"Mendq {state}: visibility timeout too short on qqq")
+    state_text = state.replace("_", " ")
+    assert (
+        short.subject == f"Mendq {state_text}: visibility timeout too short on orders.fifo {where}"
+    )
+    assert long.subject.startswith(f"Mendq {state_text}: visibility timeout too short on qqq")
     assert long.subject.endswith(f"q.fifo {where}")
     assert len(long.subject) == sent.MOST_SUBJECT_CHARACTERS
 
