@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mendq.cli.exit_codes import CommandError
 from mendq.cli.redrive import work
 from mendq.model.dlq import arn_of_quarantine
 from mendq.redrive.messages import QUARANTINE_MARK_NAME
@@ -212,6 +213,44 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
     assert {body["text"] for body in bodies} == {"é\u2028"}
     assert path.stat().st_mode & 0o777 == 0o600
     assert len(queues.read_messages(queues.messages)) == 4
+
+
+@pytest.mark.parametrize(
+    ("limit", "says"),
+    [
+        ((), "Write 10 messages, and what matches behind them (some 12 in all at most), to"),
+        (("--limit", "11"), "Write 10 messages, and what matches behind them (some 11 in all"),
+        (("--limit", "3"), "Write 3 messages to"),
+    ],
+)
+def test_question_of_drop_on_a_fifo_quarantine_says_how_many_hidden_messages_go_too(
+    operator: Operator,
+    path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: tuple[str, ...],
+    says: str,
+) -> None:
+    queues = make_orders_queues(operator, fifo=True)
+    operator.aws.tag(queues.source, mendq="observe")
+    queues.messages = operator.aws.queue(
+        "orders-quarantine.fifo", tag=None, VisibilityTimeout="600"
+    )
+    # SQS shows the first ten messages of a group.
+    for number in range(12):
+        _write_quarantined(queues, f"{number}")
+    questions = list[str]()
+
+    def decline(question: str, **_: object) -> None:
+        questions.append(question)
+        raise CommandError("declined", error_code="declined")
+
+    monkeypatch.setattr(work, "confirm", decline)
+    drop = ("quarantine", "drop", "orders.fifo", "--all", *limit, "--file", str(path))
+    queues.operator.run_json(*drop, code=1)
+    (question,) = questions
+    assert question.startswith(says)
+    assert queues.count_visible_messages(queues.messages) == 12
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("is_link", [False, True])
