@@ -41,12 +41,14 @@ class GroupInDlq(Struct):
         first_arrived_at: The time when the earliest message came to the DLQ.
         last_arrived_at: The time when the latest message came to the DLQ.
         has_messages_of_other_sources: True if a message did not come from the source queue.
+        has_messages_of_source: True if a message came from the source queue.
     """
 
     first_message_id: str
     first_arrived_at: datetime
     last_arrived_at: datetime
     has_messages_of_other_sources: bool = False
+    has_messages_of_source: bool = False
 
     @classmethod
     def begin_with(cls, message: Message) -> GroupInDlq:
@@ -60,6 +62,7 @@ class GroupInDlq(Struct):
         self.has_messages_of_other_sources = (
             self.has_messages_of_other_sources or not is_from_source
         )
+        self.has_messages_of_source = self.has_messages_of_source or is_from_source
 
     def may_share_batch_with(self, other_group: GroupInDlq) -> bool:
         """Return True if messages of both groups may have reached the DLQ in one batch."""
@@ -87,25 +90,27 @@ class UnclearGroup(Struct, frozen=True):
 
 def find_unclear_groups(
     group_by_id: Mapping[str, GroupInDlq],
-    chosen_group_ids: Collection[str],
+    compared_group_ids: Collection[str],
     sent_group_ids: Collection[str],
 ) -> list[UnclearGroup]:
     """Return the groups whose first message may not be the one that failed, sorted by group id.
 
-    For condition 2 (see the module), a group is compared only with groups in `chosen_group_ids`.
+    For condition 2 (see the module), a group is compared only with groups in `compared_group_ids`
+    that have a message of the source: a receive returns messages of one queue.
 
     Args:
         group_by_id: All groups that were seen in the DLQ, by message group id.
-        chosen_group_ids: Groups with messages that match the person's filter.
-        sent_group_ids: Groups with messages that would be sent back; a part of `chosen_group_ids`.
+        compared_group_ids: All groups; or, if the person named groups, these groups alone.
+        sent_group_ids: Groups with messages that would be sent back.
     """
     unclear_groups = list[UnclearGroup]()
     for group_id in sorted(sent_group_ids):
         group = group_by_id[group_id]
         ids_of_groups_arrived_together = [
             other_group_id
-            for other_group_id in chosen_group_ids
+            for other_group_id in compared_group_ids
             if other_group_id != group_id
+            and group_by_id[other_group_id].has_messages_of_source
             and group.may_share_batch_with(group_by_id[other_group_id])
         ]
         if group.has_messages_of_other_sources:

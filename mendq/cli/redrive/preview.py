@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import islice
 from shlex import quote
@@ -114,13 +114,15 @@ class MessageTally(Struct):
     def unclear_groups(self) -> list[UnclearGroup]:
         """The groups whose first message may not be the one that failed.
 
-        Empty without `leave_first`.
+        Groups are compared with all others, except if the filter names groups by their id: then the
+        operator says which group was blocked. Empty without `leave_first`.
         """
         if not self.leave_first:
             return []
-        return find_unclear_groups(
-            self.groups_in_dlq, self.matching_group_ids, self.chosen_group_ids
-        )
+        compared_group_ids: Collection[str] = self.groups_in_dlq
+        if "group_id" in self.message_filter.node_by_path_text:
+            compared_group_ids = self.matching_group_ids
+        return find_unclear_groups(self.groups_in_dlq, compared_group_ids, self.chosen_group_ids)
 
     def _must_stay_in_queue(self, source_arn: str | None) -> bool:
         """Return True if the message stays even if the filter matches.

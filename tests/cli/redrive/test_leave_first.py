@@ -167,6 +167,25 @@ def test_leave_first_refuses_all_groups_if_another_group_has_a_single_message(
     assert fifo_queues.read_ids(fifo_queues.source) == set()
 
 
+def test_leave_first_refuses_a_group_if_the_filter_leaves_out_another_one_of_the_same_batch(
+    fifo_queues: OrdersQueues,
+) -> None:
+    add_dlq_messages(fifo_queues, "a", "poison")
+    add_dlq_messages(fifo_queues, "b", *GOOD)
+    where = ("--where", "starts_with(body_text, 'good')", "--leave-first", "--yes")
+    assert fifo_queues.redrive(*where, code=1)["error"]["code"] == "first_unclear"
+    assert fifo_queues.read_ids(fifo_queues.source) == set()
+
+
+def test_leave_first_does_not_compare_a_group_with_groups_that_another_writer_sent(
+    fifo_queues: OrdersQueues,
+) -> None:
+    add_dlq_messages(fifo_queues, "a", "by hand", by_hand=True)
+    add_dlq_messages(fifo_queues, "b", "poison", "good")
+    where = ("--where", "starts_with(body_text, 'good')", "--leave-first", "--yes")
+    assert fifo_queues.redrive(*where)["moved"] == 1
+
+
 def test_leave_first_accepts_two_groups_that_died_hours_apart(fifo_queues: OrdersQueues) -> None:
     add_dlq_messages(fifo_queues, "old", "old poison", "old 1", hours=-5)
     add_dlq_messages(fifo_queues, "new", "new poison", "new 1")
