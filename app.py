@@ -4,6 +4,8 @@ Usage: `python app.py [FILE]`. The settings in the file replace those in cdk.jso
 """
 
 import sys
+import traceback
+from pathlib import Path
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import WHEELS_FOLDER, WheelsUnavailable, fill_wheels_folder
@@ -31,3 +33,15 @@ try:
     synthesize(settings, app)
 except (NodeMissing, SettingsRefused, WheelsUnavailable) as error:
     sys.exit(str(error))
+except KeyboardInterrupt:
+    sys.exit("interrupted: run it again, since what cdk.out/ holds may not be whole")
+except Exception as error:  # noqa: BLE001 - whoever deploys gets a sentence, the file the rest
+    error_file = Path(__file__).with_name("build") / "synthesis-error.txt"
+    try:
+        error_file.parent.mkdir(exist_ok=True)
+        error_file.write_text(traceback.format_exc())
+        place = f"the whole error is in {error_file}"
+    except OSError:
+        place = "the whole error could not be written to build/"
+    first_line = f"{error}".strip().partition("\n")[0] or "no message"
+    sys.exit(f"the synthesis failed ({type(error).__name__}: {first_line}); {place}")

@@ -228,7 +228,7 @@ MAXIMUM_REGIONS = 40
 # The number of accounts whose folders are listed at the same time.
 _ACCOUNTS_LISTED_AT_ONCE = 16
 _ACCOUNT_FOLDER_PATTERN = re.compile("account=([0-9]{12})")
-_REGION_FOLDER_PATTERN = re.compile("region=([a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2})")
+_REGION_FOLDER_PATTERN = re.compile("region=([a-z]{2,8}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2})")
 _ALIAS_PATTERN = re.compile("[a-z0-9-]{3,63}")
 
 

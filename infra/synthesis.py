@@ -38,7 +38,8 @@ def make_app(outdir: Path | None = None) -> cdk.App:
 
     Context from the CLI's option `-c` replaces the same key of cdk.json. The cloud assembly is
     written to `outdir`, otherwise to the folder that the CLI gives in CDK_OUTDIR, otherwise to
-    `cdk.out`. Raises SettingsRefused if cdk.json is not JSON or has the settings in a wrong place.
+    `cdk.out`. Raises SettingsRefused if cdk.json cannot be read, is no JSON object, or has the
+    settings in a wrong place.
     """
     output_folder = outdir or os.environ.get("CDK_OUTDIR") or ROOT / "cdk.out"
     return cdk.App(context=_load_context(), outdir=str(output_folder))
@@ -65,11 +66,26 @@ def load_raw_settings(app: cdk.App, settings_file: str = "") -> Any:
 def _load_context() -> Mapping[str, Any]:
     """Return the object `context` of cdk.json.
 
-    Raises SettingsRefused if cdk.json is not JSON, has a key twice, or has the settings in a place
-    where the CDK does not find them.
+    Raises SettingsRefused if cdk.json cannot be read, is not an object, has a key twice, or has the
+    settings in a place where the CDK does not find them.
     """
-    cdk_json = _parse_settings(CDK_JSON_FILE.read_text(), CDK_JSON_FILE.name, "fix it there")
+    try:
+        cdk_json_text = CDK_JSON_FILE.read_text("utf-8")
+    except OSError as error:
+        fault = f"cannot be read ({error.strerror})"
+        remedy = "restore it: git checkout cdk.json"
+        raise SettingsRefused([Mistake(CDK_JSON_FILE.name, fault, remedy)]) from error
+    except ValueError as error:
+        fault = "is not JSON (it is not UTF-8)"
+        raise SettingsRefused([Mistake(CDK_JSON_FILE.name, fault, "fix it there")]) from error
+    cdk_json = _parse_settings(cdk_json_text, CDK_JSON_FILE.name, "fix it there")
+    if not isinstance(cdk_json, dict):
+        raise SettingsRefused([Mistake(CDK_JSON_FILE.name, "is not an object", "write it as {..}")])
     context: Mapping[str, Any] = cdk_json.get("context", {})
+    if is_duplicate_key_marker(context):
+        raise SettingsRefused([Mistake("context", "is there twice", "leave one out")])
+    if not isinstance(context, dict):
+        raise SettingsRefused([Mistake("context", "is not an object", "write it as {..}")])
     mistakes = [
         Mistake(key, "is there twice", "leave one out")
         for key, value in {**cdk_json, **context}.items()

@@ -31,7 +31,7 @@ from mendq.model.mode import Mode
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.settings import ACCOUNT_SCOPE, FULL_ALARMS, ORGANIZATION_SCOPE
 
-_REGION_PATTERN = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
+_REGION_PATTERN = r"[a-z]{2,8}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT_PATTERN = r"[0-9]{12}"
 # Characters of a mail address that need no quotes in a header. SES accepts only ASCII.
 _MAIL_ATOM_PATTERN = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"

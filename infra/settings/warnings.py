@@ -16,8 +16,8 @@ from infra.settings.deployment import (
 )
 from infra.settings.reading import Mistake
 from mendq.model.mode import Mode
+from mendq.model.partitions import SUPPORTED_PARTITIONS, partition_of
 from mendq.model.prices import DATA_EVENT
-from mendq.model.queue import partition_of
 from mendq.model.settings import ACCOUNT_SCOPE, ORGANIZATION_SCOPE
 
 
@@ -26,14 +26,16 @@ def find_unusable_settings(
 ) -> Iterator[Mistake]:
     """Yield a mistake for each setting that a stack could not use in its account or region.
 
-    These settings are the trail's bucket, Change Calendars, topics and PagerDuty's secret. A hub
-    without a nightly job is a mistake too.
+    These settings are the trail's bucket, Change Calendars, topics, PagerDuty's secret, and what a
+    stack's region or partition does not have. A hub without a nightly job is a mistake too.
 
     Args:
         settings: the deployment's settings.
         regions: the regions of the stacks.
         accounts: the accounts of the stacks, as far as they are known.
     """
+    yield from _find_unsupported_partitions(settings, regions)
+    yield from _find_missing_resource_types(settings, regions)
     yield from _find_unreachable_bucket(settings, regions)
     yield from _find_idle_hub(settings, regions, accounts)
     remedy = "name one there, and deploy each place with settings of its own"
@@ -53,6 +55,69 @@ def find_unusable_settings(
         if _list_other_region_arn_beginnings(notification_arn, regions) or {*accounts} - {account}:
             fault = "is of another account or region than a stack, which cannot use it"
             yield Mistake(f"notifications.{setting_path}", fault, remedy)
+
+
+# Regions whose CloudFormation has no AWS::Events::ApiDestination, with which Mendq calls PagerDuty,
+# as cfn-lint's copy of CloudFormation's registry says. Regions that it does not list are accepted.
+# https://docs.aws.amazon.com/govcloud-us/latest/UserGuide/govcloud-eventbridge.html
+REGIONS_WITHOUT_API_DESTINATIONS = frozenset(
+    {
+        "ap-east-2",
+        "ap-southeast-5",
+        "ap-southeast-6",
+        "ca-west-1",
+        "il-central-1",
+        "mx-central-1",
+        "us-gov-east-1",
+        "us-gov-west-1",
+    }
+)
+# Partitions whose CloudFormation has no AWS::CloudFormation::LambdaHook, by the same copy.
+PARTITIONS_WITHOUT_LAMBDA_HOOKS = frozenset({"aws-cn", "aws-us-gov"})
+
+
+def _find_unsupported_partitions(
+    settings: DeploymentSettings, regions: Sequence[str]
+) -> Iterator[Mistake]:
+    """Yield a mistake for each region in a partition that Mendq does not support."""
+    configured_regions = [environment.region for environment in settings.environments]
+    for region in dict.fromkeys(regions):
+        partition = partition_of(region)
+        if partition in SUPPORTED_PARTITIONS:
+            continue
+        path = "AWS_REGION"
+        if region in configured_regions:
+            path = f"environments[{configured_regions.index(region)}].region"
+        fault = f"{region} is in the partition {partition}, which Mendq does not support"
+        *first_partitions, last_partition = SUPPORTED_PARTITIONS
+        remedy = f"say a region of {', '.join(first_partitions)} or {last_partition}"
+        yield Mistake(path, fault, remedy)
+
+
+def _find_missing_resource_types(
+    settings: DeploymentSettings, regions: Sequence[str]
+) -> Iterator[Mistake]:
+    """Yield a mistake for each feature whose resource type CloudFormation lacks in a region."""
+    regions_without_hooks = [
+        region for region in regions if partition_of(region) in PARTITIONS_WITHOUT_LAMBDA_HOOKS
+    ]
+    if settings.template_hook.is_on and regions_without_hooks:
+        fault = (
+            f'is "{settings.template_hook.mode}", and CloudFormation has no '
+            f"AWS::CloudFormation::LambdaHook in {regions_without_hooks[0]}, where a stack goes"
+        )
+        remedy = "say off, or deploy that region with settings of its own"
+        yield Mistake("templateHook", fault, remedy)
+    regions_without_destinations = [
+        region for region in regions if region in REGIONS_WITHOUT_API_DESTINATIONS
+    ]
+    if settings.notifications.pagerduty and regions_without_destinations:
+        fault = (
+            "needs AWS::Events::ApiDestination, which CloudFormation does not have in "
+            f"{regions_without_destinations[0]}, where a stack goes"
+        )
+        remedy = "leave it out there: subscribe PagerDuty to the urgent topic instead"
+        yield Mistake("notifications.pagerduty", fault, remedy)
 
 
 def _find_unreachable_bucket(

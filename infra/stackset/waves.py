@@ -46,6 +46,7 @@ from infra.settings.reading import (
 )
 from infra.stackset.one_template import PARAMETER_NAMES, REGION_PLACEHOLDER
 from mendq.model.limits import Range
+from mendq.model.partitions import dns_suffix_of
 
 ROLLOUT_SCRIPT = Path(__file__).with_name("rollout.sh")
 # The alarms that are checked. They exist with every value of the setting `alarms`.
@@ -183,7 +184,9 @@ def fill_rollout_script(
     """
     first_region = waves.regions[0]
     bucket_name = bucket_name_pattern.replace(REGION_PLACEHOLDER, first_region)
-    built_template_url = f"https://{bucket_name}.s3.{first_region}.amazonaws.com/{template_key}"
+    built_template_url = (
+        f"https://{bucket_name}.s3.{first_region}.{dns_suffix_of(first_region)}/{template_key}"
+    )
     template_url = waves.template_url or built_template_url
     value_by_parameter = {**default_by_parameter, **waves.parameters}
     stack_set_parameters = [

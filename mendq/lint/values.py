@@ -19,7 +19,8 @@ from functools import cached_property
 from typing import Any
 
 from mendq.lint.template import Template, TemplateResource, get_mapping, to_list
-from mendq.model.queue import FIFO_SUFFIX, arn_of_name, make_public_queue_url, partition_of
+from mendq.model.partitions import dns_suffix_of, partition_of
+from mendq.model.queue import FIFO_SUFFIX, arn_of_name, make_public_queue_url
 
 QUEUE_TYPE = "AWS::SQS::Queue"
 FUNCTION_TYPE = "AWS::Lambda::Function"
@@ -237,13 +238,12 @@ class DeployTarget:
     @property
     def pseudo_parameters(self) -> dict[str, str]:
         """Values of the pseudo parameters, by name such as `AWS::Region`."""
-        url_suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
         return {
             "AWS::AccountId": self.account,
             "AWS::Partition": partition_of(self.region),
             "AWS::Region": self.region,
             "AWS::StackName": "stack-name",
-            "AWS::URLSuffix": url_suffix,
+            "AWS::URLSuffix": dns_suffix_of(self.region),
         }
 
     def make_arn(self, service: str, resource_name: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mendq.model.names import ROLE_PURPOSES, role_name
-from mendq.model.queue import parse_queue_arn, partition_of
+from mendq.model.partitions import partition_of
+from mendq.model.queue import parse_queue_arn
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from mendq.model.json_text import parse_finite_float, refuse_nan_constant
+from mendq.model.partitions import dns_suffix_of, partition_of
 
 QUARANTINE_SUFFIX = "-quarantine"
 
@@ -117,8 +118,7 @@ def make_public_queue_url(queue_arn: str) -> str:
     https://docs.aws.amazon.com/general/latest/gr/sqs-service.html
     """
     queue = parse_queue_arn(queue_arn)
-    aws_domain = "amazonaws.com.cn" if queue.region.startswith("cn-") else "amazonaws.com"
-    return f"https://sqs.{queue.region}.{aws_domain}/{queue.account}/{queue.name}"
+    return f"https://sqs.{queue.region}.{dns_suffix_of(queue.region)}/{queue.account}/{queue.name}"
 
 
 def find_refused_arn(error_message: str) -> str | None:
@@ -128,13 +128,6 @@ def find_refused_arn(error_message: str) -> str | None:
     """
     match = _REFUSED_RESOURCE_PATTERN.search(error_message[-1024:])
     return queue_arn_or_none(match.group(1)) if match else None
-
-
-def partition_of(region: str) -> str:
-    """Return AWS's partition of a region, such as `aws-cn`."""
-    if region.startswith("cn-"):
-        return "aws-cn"
-    return "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
 def is_fifo_arn(queue_arn: str | None) -> bool:

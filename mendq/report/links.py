@@ -44,7 +44,7 @@ QUEUE_ARN_REGEX = re.compile(
     r"(?=.{1,80}\Z)(?P<name>[A-Za-z0-9_-]{1,80}(?:\.fifo)?)"
 )
 CASE_ID_REGEX = re.compile(r"(?P<symptom>[a-z_]{1,64})-[0-9a-f]{12}")
-_REGION_REGEX = re.compile(r"[a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
+_REGION_REGEX = re.compile(r"[a-z]{2,8}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
 # The form in which a case names its runbook.
 _RUNBOOK_REGEX = re.compile(r"docs/(runbooks/[a-z_]{1,64})\.md")
 # Hosts by partition: the console, and the domain of queue URLs.

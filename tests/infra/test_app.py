@@ -109,6 +109,55 @@ def test_app_without_node_or_fetchable_wheels_exits_with_one_line(
         runpy.run_path(str(ROOT / "app.py"))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, r"^cdk\.json: cannot be read \(No such file .*\); restore it: git checkout"),
+        ("[]", r"^cdk\.json: is not an object; write it as"),
+        ("7", r"^cdk\.json: is not an object; write it as"),
+        ("null", r"^cdk\.json: is not an object; write it as"),
+        ('{"context": []}', r"^context: is not an object; write it as"),
+        ('{"context": null}', r"^context: is not an object; write it as"),
+        ('{"context": {}, "context": {}}', r"^context: is there twice; leave one out"),
+        ("{", r"^cdk\.json: is not JSON"),
+        ("\udcff", r"^cdk\.json: is not JSON \(it is not UTF-8\)"),
+    ],
+)
+def test_app_with_an_unusable_cdk_json_exits_with_one_sentence_and_writes_no_template(
+    text: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cdk_json = tmp_path / "cdk.json"
+    if text is not None:
+        cdk_json.write_text(text, errors="surrogateescape")
+    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", cdk_json)
+    monkeypatch.setattr(sys, "argv", ["app.py"])
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
+    with pytest.raises(SystemExit, match=message) as ended:
+        runpy.run_path(str(ROOT / "app.py"))
+    assert "\n" not in str(ended.value)
+    assert not list(tmp_path.glob("out/*.template.json"))
+
+
+def test_app_that_fails_unexpectedly_exits_with_one_sentence_that_names_the_error_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("Validation failed\nmany lines")
+
+    app_file = tmp_path / "app.py"
+    app_file.write_text((ROOT / "app.py").read_text())
+    monkeypatch.setattr(synthesis, "make_app", fail)
+    monkeypatch.setattr(sys, "argv", ["app.py"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(app_file))
+    error_file = tmp_path / "build" / "synthesis-error.txt"
+    assert ended.value.code == (
+        "the synthesis failed (RuntimeError: Validation failed); "
+        f"the whole error is in {error_file}"
+    )
+    assert "many lines" in error_file.read_text()
+
+
 def test_make_synth_settings_option_makes_the_app_read_that_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 from mendq.model.facts import Facts, is_aws_managed_key
 from mendq.model.failed_call import RefusedBy
 from mendq.model.message_calls import SEND_MESSAGE_ACTION, list_actions_allowing
+from mendq.model.partitions import partition_of
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
 from mendq.model.principals import ROLE_OR_USER_ARN_PATTERN, name_first_principals
-from mendq.model.queue import parse_queue_arn, partition_of
+from mendq.model.queue import parse_queue_arn
 from mendq.notifications.commands import list_consumers_command, make_aws_command
 from mendq.notifications.text import Section, command_or_note, format_exact_json, to_plain_text
 

@@ -18,6 +18,7 @@ from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.message_calls import list_actions_allowing
 from mendq.model.mode import Mode
 from mendq.model.names import REDRIVE_ROLE_PURPOSE, role_name
+from mendq.model.partitions import partition_of
 from mendq.model.policy import (
     Statement,
     list_conditions,
@@ -25,7 +26,7 @@ from mendq.model.policy import (
     may_apply_to,
     parse_statements,
 )
-from mendq.model.queue import parse_queue_arn, partition_of, why_unfit_as_dlq
+from mendq.model.queue import parse_queue_arn, why_unfit_as_dlq
 from mendq.model.state import State
 from mendq.model.tags import REDRIVE_ALLOWED_VALUE, REDRIVE_PERMISSION_TAG
 from mendq.notifications.text import format_count

@@ -20,7 +20,7 @@ from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
 from mendq.cli.output import shorten_list
 from mendq.model.names import DATA_EVENT_NAMES, PROBE_ROLE_PURPOSE, role_name
-from mendq.model.queue import partition_of
+from mendq.model.partitions import partition_of
 from mendq.probe.probe import PROBE_EVENT_NAME, PROBE_QUEUE_NAME
 
 # The operators of a field selector. Each operator also exists with `Not` before its name.

@@ -6,12 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import cfnlint
 import pytest
 
 from infra.settings.deployment import read_deployment_settings
 from infra.settings.reading import SettingsRefused
-from infra.settings.warnings import find_unusable_settings, list_warnings
+from infra.settings.warnings import (
+    PARTITIONS_WITHOUT_LAMBDA_HOOKS,
+    REGIONS_WITHOUT_API_DESTINATIONS,
+    find_unusable_settings,
+    list_warnings,
+)
 from infra.synthesis import make_app, synthesize
+from mendq.model.partitions import partition_of
 
 STACK_REGION = "us-east-1"
 OTHER_REGION = "eu-west-1"
@@ -30,6 +37,37 @@ def test_setting_that_a_stacks_account_or_region_cannot_use_is_a_mistake(
     assert [mistake.path for mistake in mistakes] == paths
     assert all(
         "frozen for ever" in mistake.fault for mistake in mistakes if "freeze" in mistake.path
+    )
+
+
+def _list_regions_without(resource_type: str) -> set[str]:
+    """Return the regions in which cfn-lint's copy of CloudFormation's registry lacks a type."""
+    folder = Path(cfnlint.__file__).parent / "data" / "schemas" / "providers"
+    types_by_region = {file.stem: json.loads(file.read_text()) for file in folder.glob("*.json")}
+    del types_by_region["sam"]
+    assert resource_type in types_by_region["us-east-1"]
+    return {region for region, types in types_by_region.items() if resource_type not in types}
+
+
+@pytest.mark.parametrize(
+    "resource_type", ["AWS::Events::ApiDestination", "AWS::Events::Connection"]
+)
+def test_regions_without_api_destinations_are_those_of_cloudformations_registry(
+    resource_type: str,
+) -> None:
+    assert _list_regions_without(resource_type) == REGIONS_WITHOUT_API_DESTINATIONS
+
+
+def test_partitions_without_lambda_hooks_are_those_of_cloudformations_registry() -> None:
+    regions = _list_regions_without("AWS::CloudFormation::LambdaHook")
+    assert {partition_of(region) for region in regions} == PARTITIONS_WITHOUT_LAMBDA_HOOKS
+
+
+def test_mistake_about_an_unsupported_partition_names_the_supported_ones() -> None:
+    (mistake,) = find_unusable_settings(read_deployment_settings({}), ["us-isob-east-1"])
+    assert str(mistake) == (
+        "AWS_REGION: us-isob-east-1 is in the partition aws-iso-b, which Mendq does not support; "
+        "say a region of aws, aws-cn, aws-us-gov or aws-eusc"
     )
 
 
