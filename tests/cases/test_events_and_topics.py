@@ -39,23 +39,35 @@ def list_details(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]
     return [json.loads(event["Detail"]) for event in events if event["DetailType"] == kind]
 
 
-def test_transition_and_its_notification_are_each_put_as_an_event_that_fits_its_schema(
+def follow_up_for_two_minutes(account: Account) -> None:
+    for _ in range(2):
+        account.later(minutes=1)
+        assert follow_up(make_context(account), OWNERS, lambda: 60).errors == {}
+
+
+def test_transition_is_put_once_as_an_event_by_follow_up_and_fits_its_schema(
     account: Account,
 ) -> None:
     with account.bus() as events:
         _escalate(account)
-        assert list_details(events, TRANSITION_EVENT) == [], "nobody who is failing waits for it"
-        for _ in range(2):
-            account.later(minutes=1)
-            assert follow_up(make_context(account), OWNERS, lambda: 60).errors == {}
+        assert list_details(events, TRANSITION_EVENT) == [], "heal does not wait for EventBridge"
+        follow_up_for_two_minutes(account)
     (transition,) = list_details(events, TRANSITION_EVENT)
-    (page,) = list_details(events, NOTIFICATION_EVENT)
     load_validator("case-transition").validate(transition)
-    load_validator("notification").validate(page)
     assert [transition] == account.transitions()
-    assert page["case_id"] == page["dedup_key"] == transition["case_id"]
-    assert (page["subject"], page["text"]) == account.pages("urgent")[0]
-    assert [event["DetailType"] for event in events] == [NOTIFICATION_EVENT, TRANSITION_EVENT]
+
+
+def test_notification_is_put_once_as_an_event_with_its_case_and_text_and_fits_its_schema(
+    account: Account,
+) -> None:
+    with account.bus() as events:
+        _escalate(account)
+        follow_up_for_two_minutes(account)
+    (notification,) = list_details(events, NOTIFICATION_EVENT)
+    load_validator("notification").validate(notification)
+    (transition,) = account.transitions()
+    assert notification["case_id"] == notification["dedup_key"] == transition["case_id"]
+    assert (notification["subject"], notification["text"]) == account.pages("urgent")[0]
 
 
 def test_notification_event_without_a_case_has_a_dedup_key_of_account_and_region(
@@ -123,14 +135,21 @@ def account_with_team(account: Account) -> Account:
     return account
 
 
-@pytest.mark.parametrize(("tag", "pages"), [("payments", 1), ("Payments", 0), (TEAM, 0), ("", 0)])
 def test_notification_goes_to_the_tagged_team_and_to_the_usual_topic(
-    account_with_team: Account, tag: str, pages: int
+    account_with_team: Account,
+) -> None:
+    _escalate(account_with_team, **{"mendq:notify": PAYMENTS})
+    (notification,) = account_with_team.pages(USUAL)
+    assert account_with_team.pages(PAYMENTS) == [notification]
+
+
+@pytest.mark.parametrize("tag", ["Payments", TEAM, ""], ids=["other case", "ARN", "empty"])
+def test_notification_of_a_queue_tagged_with_no_teams_name_goes_only_to_the_usual_topic(
+    account_with_team: Account, tag: str
 ) -> None:
     _escalate(account_with_team, **{"mendq:notify": tag})
-    assert len(account_with_team.pages(PAYMENTS)) == pages
     assert len(account_with_team.pages(USUAL)) == 1
-    assert [account_with_team.pages(USUAL)[0]] * pages == account_with_team.pages(PAYMENTS)
+    assert account_with_team.pages(PAYMENTS) == []
 
 
 def test_failure_of_a_teams_topic_is_mentioned_in_the_usual_topics_notification(
@@ -157,19 +176,37 @@ def test_notification_that_sns_refused_is_sent_later_to_the_team_too(
 HOSTILE = '``` <!channel> <https://evil.example|click> @here &lt; \x00\u202e "quoted"\n*bold*'
 
 
-def test_publish_for_chat_sends_amazon_qs_schema_to_chat_and_plain_text_to_mail() -> None:
-    page = {"subject": f"on {HOSTILE}", "text": f"WHO\n  {HOSTILE}\n", "dedup_key": "kms_denied-1"}
-    message = make_publish_arguments(
-        {**page, "queue_arn": "arn:aws:sqs:r:a:orders"}, is_for_chat=True
-    )
+NOTIFICATION = {
+    "subject": f"on {HOSTILE}",
+    "text": f"WHO\n  {HOSTILE}\n",
+    "dedup_key": "kms_denied-1",
+    "queue_arn": "arn:aws:sqs:r:a:orders",
+}
+MOST_BYTES_OF_SNS = 262_144
+
+
+def read_chat_message() -> dict[str, Any]:
+    """Return the message of the example notification that SNS sends to Amazon Q."""
+    message = make_publish_arguments(NOTIFICATION, is_for_chat=True)
+    chat_message: dict[str, Any] = json.loads(json.loads(message["Message"])["https"])
+    return chat_message
+
+
+def test_notification_for_chat_is_published_as_json_with_the_plain_text_for_mail() -> None:
+    message = make_publish_arguments(NOTIFICATION, is_for_chat=True)
     assert message["MessageStructure"] == "json"
-    assert len(message["Message"].encode()) < 262_144, "SNS takes no more"
-    said = json.loads(message["Message"])
-    assert said["default"] == page["text"]
-    shown = json.loads(said["https"])
-    load_validator("amazon-q-custom-notification").validate(shown)
-    assert shown["metadata"]["threadId"] == "kms_denied-1"
-    content = shown["content"]
+    assert len(message["Message"].encode()) < MOST_BYTES_OF_SNS
+    assert json.loads(message["Message"])["default"] == NOTIFICATION["text"]
+
+
+def test_chat_message_fits_amazon_qs_schema_and_has_one_thread_for_each_case() -> None:
+    chat_message = read_chat_message()
+    load_validator("amazon-q-custom-notification").validate(chat_message)
+    assert chat_message["metadata"]["threadId"] == NOTIFICATION["dedup_key"]
+
+
+def test_chat_message_shows_hostile_text_without_links_mentions_or_the_end_of_its_block() -> None:
+    content = read_chat_message()["content"]
     assert not set("<>@`") & set(content["title"])
     fence, text, end = content["description"].split("```")
     assert (fence, end) == ("", ""), "no text closes its block"

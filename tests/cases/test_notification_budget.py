@@ -99,15 +99,37 @@ def test_caller_without_a_notification_this_hour_gets_one_while_any_is_left(
         assert len(account.pages("urgent")) == sent <= NOTIFICATIONS_PER_HOUR
 
 
+def use_up_share_for_all_callers(sender: NotificationSender) -> None:
+    """Let one caller have every notification that is not reserved for new callers."""
+    assert all(sender.try_to_send(f"junk-{n}", "stranger") for n in range(OPEN))
+
+
 def test_caller_with_many_queues_does_not_use_up_other_callers_first_notification(
     sender: NotificationSender,
 ) -> None:
-    assert all(sender.try_to_send(f"junk-{n}", "stranger") for n in range(OPEN))
-    assert not sender.try_to_send("known", "known-worker", heard_of=True)
+    use_up_share_for_all_callers(sender)
     assert sender.try_to_send("payments", "payments-worker")
     assert not sender.try_to_send("refunds", "payments-worker"), "one for each caller"
-    assert sender.try_to_send("shared", "payments-worker", "stranger", "shared-worker")
-    assert sender.try_to_send("found"), "a scan's symptom is a caller of its own"
+
+
+def test_notification_of_a_known_queue_waits_once_the_share_for_all_callers_is_used_up(
+    sender: NotificationSender,
+) -> None:
+    use_up_share_for_all_callers(sender)
+    assert not sender.try_to_send("known", "known-worker", heard_of=True)
+
+
+def test_notification_of_several_callers_is_sent_if_one_of_them_had_none_this_hour(
+    sender: NotificationSender,
+) -> None:
+    use_up_share_for_all_callers(sender)
+    assert not sender.try_to_send("shared", "stranger")
+    assert sender.try_to_send("shared", "stranger", "shared-worker")
+
+
+def test_findings_of_scans_count_as_one_caller(sender: NotificationSender) -> None:
+    use_up_share_for_all_callers(sender)
+    assert sender.try_to_send("found")
     assert not sender.try_to_send("found-too")
 
 
@@ -130,11 +152,13 @@ def test_summary_of_held_back_notifications_counts_the_callers_beyond_its_limit(
     assert (said[0], said[-1]) == (f"  {make_role_arn('payments')}", "  and 2 more")
 
 
-@pytest.mark.parametrize(("state", "sums"), [(State.ESCALATED, 12), (State.PROPOSED, 2)])
+@pytest.mark.parametrize(
+    ("state", "summaries"), [(State.ESCALATED, 2 * 60 // 10), (State.PROPOSED, 2)]
+)
 def test_summary_of_held_back_notifications_is_sent_every_ten_minutes_or_hourly_for_proposals(
-    sender: NotificationSender, state: State, sums: int
+    sender: NotificationSender, state: State, summaries: int
 ) -> None:
     for _ in range(2 * 60 // 5):
         sender.hold_back("stranger", state=state)
         sender.account.now += timedelta(minutes=5)
-    assert len(sender.account.pages("urgent")) == sums
+    assert len(sender.account.pages("urgent")) == summaries

@@ -25,19 +25,30 @@ def _pin(account: Account, generation: int = 1, policy: str = POLICY) -> Pin:
     return Pin(QUEUE, policy, digest_of_policy(policy), generation, account.now, "ada", then, then)
 
 
-def test_pin_is_stored_byte_for_byte_and_can_be_put_twice(account: Account) -> None:
+def test_queue_without_a_pin_has_none_and_its_last_generation_is_zero(account: Account) -> None:
     pins = _pins(account)
-    pin = _pin(account)
     assert pins.load(QUEUE) is None
     assert pins.load_last_generation(QUEUE) == 0
+
+
+def test_pin_is_stored_byte_for_byte_for_its_own_queue_only(account: Account) -> None:
+    pins = _pins(account)
+    pin = _pin(account)
     assert pins.put(pin)
-    assert pins.put(pin), "an answer that was lost locks nobody out"
     assert pins.load(QUEUE) == pin
     assert pins.load(f"{QUEUE}2") is None
 
 
+def test_pin_can_be_put_a_second_time_if_the_first_answer_was_lost(account: Account) -> None:
+    pins = _pins(account)
+    pin = _pin(account)
+    assert pins.put(pin)
+    assert pins.put(pin)
+    assert pins.load(QUEUE) == pin
+
+
 @pytest.mark.parametrize("generation", [1, 2, 4])
-def test_pin_whose_generation_does_not_follow_the_stored_one_is_not_stored(
+def test_pin_whose_generation_does_not_follow_the_stored_one_is_refused_and_the_stored_one_kept(
     account: Account, generation: int
 ) -> None:
     pins = _pins(account)
@@ -49,7 +60,7 @@ def test_pin_whose_generation_does_not_follow_the_stored_one_is_not_stored(
     assert (found.generation, found.pinned_by) == (2, "ada")
 
 
-def test_generation_of_a_removed_pin_is_not_used_again(account: Account) -> None:
+def test_pin_after_a_removed_one_is_stored_only_with_a_new_generation(account: Account) -> None:
     pins = _pins(account)
     pin = _pin(account)
     pins.put(pin)
@@ -58,4 +69,14 @@ def test_generation_of_a_removed_pin_is_not_used_again(account: Account) -> None
     assert pins.load_last_generation(QUEUE) == 1
     assert not pins.put(_pin(account, 1, "{}"))
     assert pins.put(_pin(account, 2, "{}"))
-    assert not pins.remove(pin)
+
+
+def test_pin_is_not_removed_by_a_request_that_names_an_older_generation(account: Account) -> None:
+    pins = _pins(account)
+    first = _pin(account)
+    pins.put(first)
+    pins.remove(first)
+    second = _pin(account, 2, "{}")
+    assert pins.put(second)
+    assert not pins.remove(first)
+    assert pins.load(QUEUE) == second

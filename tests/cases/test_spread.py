@@ -19,7 +19,7 @@ def add_notes(spread: Spread, now: datetime, *queues: str) -> Spread:
     return Spread.from_texts(texts | set(spread.make_new_notes(queues, now)))
 
 
-def test_spread_forgets_a_queue_after_about_an_hour() -> None:
+def test_spread_counts_a_queue_for_64_minutes_and_not_after_75() -> None:
     spread = add_notes(Spread(), NOW, "a")
     assert spread.list_queue_arns(NOW + timedelta(minutes=64)) == {"a"}
     assert spread.list_queue_arns(NOW + timedelta(minutes=75)) == frozenset()
@@ -56,17 +56,22 @@ def test_spread_ignores_unreadable_notes() -> None:
     assert Spread.from_texts(["", "soon a", "2026-11-16T09:00:00 naive"]).notes == frozenset()
 
 
-def test_attribute_record_keeps_a_persons_value_through_mendqs_writes_until_a_newer_one() -> None:
-    record = AttributeRecord().add_write("30", "45", HEAL_NOW)
-    again = record.add_write("45", "68", HEAL_NOW)
-    assert again.person_value == again.find_person_value("68") == "30"
-    assert record.find_person_value("10") == "10"
-    assert record.add_write("10", "15", HEAL_NOW).person_value == "10"
+AFTER_A_WRITE = AttributeRecord().add_write("30", "45", HEAL_NOW)
+
+
+def test_attribute_record_keeps_the_persons_value_through_two_writes_of_mendq() -> None:
+    after_two_writes = AFTER_A_WRITE.add_write("45", "68", HEAL_NOW)
+    assert after_two_writes.person_value == "30"
+    assert after_two_writes.find_person_value("68") == "30"
+
+
+def test_attribute_record_takes_a_value_that_mendq_did_not_write_as_the_persons_value() -> None:
+    assert AFTER_A_WRITE.find_person_value("10") == "10"
+    assert AFTER_A_WRITE.add_write("10", "15", HEAL_NOW).person_value == "10"
 
 
 def test_attribute_record_drops_writes_older_than_two_days() -> None:
-    record = AttributeRecord(writes=make_writes(49, 23, 1))
-    assert [write.at for write in record.add_write("30", "45", HEAL_NOW).writes] == [
-        *(write.at for write in make_writes(23, 1)),
-        HEAL_NOW,
-    ]
+    old, *recent = make_writes(49, 23, 1)
+    record = AttributeRecord(writes=(old, *recent)).add_write("30", "45", HEAL_NOW)
+    assert record.writes[:-1] == tuple(recent)
+    assert record.writes[-1].at == HEAL_NOW

@@ -70,14 +70,14 @@ def test_follow_up_moves_the_other_cases_beside_an_unreadable_listed_case(
         (f"page#{SYMPTOM}", {"announced": {"S": "[]"}}),
     ],
 )
-def test_unreadable_case_store_item_makes_rollback_refuse_and_heal_change_nothing(
+def test_rollback_and_heal_change_nothing_if_an_item_of_the_case_store_is_unreadable(
     account: Account, queue_with_proposal: str, sort: str, fields: dict[str, Any]
 ) -> None:
     _put(account, queue_with_proposal, sort, **fields)
     with pytest.raises(CaseStoreUnreadable):
         make_context(account).case_store.look(queue_with_proposal, SYMPTOM, ("VisibilityTimeout",))
-    assert roll_back(account, load_newest_case(account).case_id)["error"] == "case_store_unreadable"
     before = account.attributes(queue_with_proposal)
+    assert roll_back(account, load_newest_case(account).case_id)["error"] == "case_store_unreadable"
     healed = account.heal(account.late_deletes(queue_with_proposal, "x", "y", "z"))
     assert healed.error_by_message_id == {}
     assert account.attributes(queue_with_proposal) == before

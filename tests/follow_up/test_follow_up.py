@@ -91,7 +91,9 @@ class FollowUpWorld:
         return (found.code, found.reason) if found else None
 
 
-def test_fix_that_helps_is_verified_watched_and_closed(world: FollowUpWorld) -> None:
+def test_fix_that_helps_is_verified_watched_and_closed_without_a_notification(
+    world: FollowUpWorld,
+) -> None:
     world.make_fixed_queue()
     world.deletes = 7
     world.follow_up_minutes(15)
@@ -105,7 +107,9 @@ def test_fix_that_helps_is_verified_watched_and_closed(world: FollowUpWorld) -> 
     assert world.run_follow_up().open_cases == []
 
 
-def test_fix_that_does_not_help_is_followed_by_the_next_step(world: FollowUpWorld) -> None:
+def test_fix_that_does_not_help_is_followed_by_the_next_step_of_the_same_case(
+    world: FollowUpWorld,
+) -> None:
     queue = world.make_fixed_queue()
     world.fail_again(queue)
     assert world.account.visibility(queue) == 45
@@ -115,6 +119,14 @@ def test_fix_that_does_not_help_is_followed_by_the_next_step(world: FollowUpWorl
     first, _, again = world.account.transitions()
     assert (again["case_id"], again["n"]) == (first["case_id"], 3)
     assert again["evidence"]["failed_calls"] == 6
+
+
+def test_persons_value_is_remembered_through_two_steps_of_mendq(world: FollowUpWorld) -> None:
+    """A rollback restores it, and not the value of the first step."""
+    queue = world.make_fixed_queue()
+    world.fail_again(queue)
+    world.follow_up_minutes(1)
+    assert world.account.visibility(queue) == 68
     assert world.account.attribute_item(queue)["person_value"] == {"S": "30"}
 
 
@@ -146,19 +158,21 @@ def test_failed_calls_from_before_a_late_write_do_not_make_the_fix_ineffective(
     assert world.list_states()[:2] == ["applied", "ineffective"]
 
 
-def test_next_step_of_an_ineffective_fix_waits_for_the_cooldown(world: FollowUpWorld) -> None:
+def test_next_step_of_an_ineffective_fix_is_written_only_once_the_cooldown_is_over(
+    world: FollowUpWorld,
+) -> None:
     queue = world.make_fixed_queue()
     world.fail_again(queue, 5)
     world.follow_up_minutes(20)
     assert world.account.visibility(queue) == 45
     assert world.list_states() == ["applied", "ineffective"]
     assert 1 < len(world.heal_requests) <= 5
-    read_hold_up = world.read_hold_up(queue)
-    assert read_hold_up is not None
-    assert read_hold_up[0] == "too_soon"
+    hold_up = world.read_hold_up(queue)
+    assert hold_up is not None
+    assert hold_up[0] == "too_soon"
     world.follow_up_minutes(10)
     assert world.account.visibility(queue) == 68
-    assert world.read_hold_up(queue) is None, "it has moved"
+    assert world.read_hold_up(queue) is None
 
 
 def test_value_that_a_person_set_after_a_fix_is_kept_and_the_case_is_overridden(
@@ -230,22 +244,39 @@ def test_follow_up_of_a_case_of_an_unknown_symptom_waits_without_an_error(
     assert world.list_states() == ["applied", "verified"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "code"),
-    [("", "", "moved_on"), ("us-east-1", "eu-west-1", "elsewhere"), ("1234", "4321", "elsewhere")],
-)
-def test_continue_case_refuses_a_case_that_moved_on_or_is_of_another_region_or_account(
-    world: FollowUpWorld, old: str, new: str, code: str
+def test_request_to_continue_a_case_that_is_not_approved_is_refused_and_changes_nothing(
+    world: FollowUpWorld,
 ) -> None:
     queue = world.make_fixed_queue()
-    asked = make_owner_request(load_newest_case(world.account))
+    request = make_owner_request(load_newest_case(world.account))
     before = world.account.case_store_items()
-    asked["queue_arn"] = queue.replace(old, new, 1)
-    assert getattr(continue_case(asked, world.account.run()).refusal, "code", "") == code
+    refusal = continue_case(request, world.account.run()).refusal
+    assert refusal is not None
+    assert refusal.code == "moved_on"
+    assert world.account.case_store_items() == before
+    assert world.account.visibility(queue) == 45
+
+
+@pytest.mark.parametrize(
+    ("part", "other"),
+    [("us-east-1", "eu-west-1"), ("123456789012", "432156789012")],
+    ids=["region", "account"],
+)
+def test_request_to_continue_a_case_of_another_region_or_account_is_refused(
+    world: FollowUpWorld, part: str, other: str
+) -> None:
+    queue = world.make_fixed_queue()
+    request = make_owner_request(load_newest_case(world.account))
+    before = world.account.case_store_items()
+    request["queue_arn"] = queue.replace(part, other)
+    assert request["queue_arn"] != queue
+    refusal = continue_case(request, world.account.run()).refusal
+    assert refusal is not None
+    assert refusal.code == "elsewhere"
     assert world.account.case_store_items() == before
 
 
-def test_ineffective_case_waits_if_the_lambda_of_its_next_step_is_not_deployed(
+def test_ineffective_case_waits_with_an_error_if_the_lambda_of_its_next_step_is_not_deployed(
     world: FollowUpWorld,
 ) -> None:
     queue = world.make_fixed_queue()
@@ -306,9 +337,10 @@ def test_escalated_case_is_closed_if_its_queue_is_deleted_or_unmanaged(
     assert len(account.pages("urgent")) == 1
 
 
-def test_next_steps_of_many_queues_at_once_are_stopped_as_a_mass_symptom(
+def test_at_most_three_of_five_queues_get_a_next_step_if_all_fixes_fail_within_an_hour(
     world: FollowUpWorld,
 ) -> None:
+    """That many failures at once have a common cause."""
     queues = []
     for n in range(5):
         queues.append(world.make_fixed_queue(f"q{n}.fifo"))
@@ -319,7 +351,9 @@ def test_next_steps_of_many_queues_at_once_are_stopped_as_a_mass_symptom(
     assert sum(world.account.visibility(queue) > 45 for queue in queues) <= 3
 
 
-def test_step_that_waits_an_hour_for_a_freeze_to_end_is_reported_once(world: FollowUpWorld) -> None:
+def test_next_step_that_waits_longer_than_an_hour_for_a_freeze_is_reported_once(
+    world: FollowUpWorld,
+) -> None:
     """A cooldown ends automatically. A forgotten freeze does not."""
     account = world.account
     queue = world.make_fixed_queue()

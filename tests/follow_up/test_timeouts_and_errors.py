@@ -110,12 +110,23 @@ def read_case_items(account: Account) -> dict[tuple[str, str], Any]:
     return {key: item for key, item in items.items() if key[1].startswith("case#")}
 
 
+# What the timer of a Lambda function returns: enough time, or too little for one more case.
+ENOUGH_SECONDS = 60.0
+TOO_FEW_SECONDS = LONGEST_SECONDS_PER_CASE - 1
+
+
+def make_timer(*, reads_with_enough_time: int) -> Callable[[], float]:
+    """Return a timer that shows enough time so many times, and then too little."""
+    reads = iter([ENOUGH_SECONDS] * reads_with_enough_time)
+    return lambda: next(reads, TOO_FEW_SECONDS)
+
+
 def test_follow_up_with_too_little_time_leaves_every_case_for_the_next_run(
     account: Account,
 ) -> None:
     make_escalated_cases(account)
     before = account.case_store_items()
-    result = run_follow_up(account, lambda: LONGEST_SECONDS_PER_CASE - 1)
+    result = run_follow_up(account, make_timer(reads_with_enough_time=0))
     assert (result.moved_cases, result.errors) == ([], {})
     assert len(result.open_cases) == 3, "the alarms still hear how many are open"
     assert account.case_store_items() == before
@@ -130,8 +141,7 @@ def test_follow_up_that_runs_out_of_time_leaves_the_remaining_cases_unchanged(
     """No case is begun that there may be no time to finish."""
     make_escalated_cases(account)
     before = read_case_items(account)
-    left = iter([60.0, 60.0])
-    result = run_follow_up(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1))
+    result = run_follow_up(account, make_timer(reads_with_enough_time=2))
     assert (len(result.moved_cases), result.errors) == (1, {})
     changed = [key for key, item in read_case_items(account).items() if item != before[key]]
     assert len(changed) == 1
@@ -140,7 +150,7 @@ def test_follow_up_that_runs_out_of_time_leaves_the_remaining_cases_unchanged(
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_follow_up_moves_the_other_cases_if_one_case_cannot_be_read(
+def test_follow_up_closes_the_other_cases_if_one_cannot_be_read_and_that_one_later(
     account: Account, how: str
 ) -> None:
     first, *_ = make_escalated_cases(account)
@@ -255,9 +265,8 @@ def make_unfiled_cases(account: Account) -> list[str]:
 
 def test_follow_up_with_too_little_time_files_transitions_in_the_next_run(account: Account) -> None:
     make_unfiled_cases(account)
-    left = iter([60.0])
     before = account.case_store_items()
-    assert run_follow_up(account, lambda: next(left, LONGEST_SECONDS_PER_CASE - 1)).errors == {}
+    assert run_follow_up(account, make_timer(reads_with_enough_time=1)).errors == {}
     assert account.transitions() == []
     assert account.case_store_items() == before
     assert run_follow_up(account).errors == {}
@@ -297,10 +306,9 @@ def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one(
     assert list_states(account) == ["applied", "applied"]
 
 
-def test_follow_up_reports_an_error_if_unfiled_transitions_cannot_be_listed(
+def test_follow_up_reports_an_error_but_closes_cases_if_unfiled_transitions_cannot_be_listed(
     account: Account,
 ) -> None:
-    """The cases themselves were moved before."""
     make_escalated_cases(account)
     with fail_calls_of(
         account.clients.dynamodb, "dynamodb.Query", "slow", about=UNFILED_TRANSITION_PARTITION
@@ -409,14 +417,16 @@ def test_write_of_a_run_that_died_is_not_recorded_until_sqs_answers(
     assert read_claims(account) == {}
 
 
-def test_write_of_a_run_that_died_is_not_recorded_with_too_little_time(account: Account) -> None:
+def test_write_of_a_run_that_died_is_recorded_only_by_a_run_with_enough_time(
+    account: Account,
+) -> None:
     queue = make_case_of_dead_run(account)
     before = account.case_store_items()
     calls = calls_of(account)
     bodies = account.late_deletes(queue, "7", "8", "9")
     healed = account.heal(bodies, remaining_seconds=10)
     assert {type(error) for error in healed.error_by_message_id.values()} == {RetryLater}
-    assert run_follow_up(account, lambda: LONGEST_SECONDS_PER_CASE - 1).errors == {}
+    assert run_follow_up(account, make_timer(reads_with_enough_time=0)).errors == {}
     assert account.case_store_items() == before
     assert "GetQueueAttributes" not in calls
     assert account.heal(bodies).error_by_message_id == {}
@@ -497,7 +507,7 @@ def test_claim_for_another_symptom_of_the_queue_is_recorded_as_that_symptoms_cas
 
 
 @pytest.mark.parametrize("what", ["tags", "attributes"])
-def test_value_that_a_person_set_is_never_recorded_as_a_verified_fix(
+def test_value_that_a_person_set_is_recorded_as_overridden_and_never_as_a_verified_fix(
     account: Account, what: str
 ) -> None:
     """Messages are deleted again because of the person's change, while SQS does not answer."""

@@ -1,3 +1,5 @@
+"""Probes: which calls are one, when a probe counts as seen, and when lost probes are reported."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -53,47 +55,77 @@ def _mark_seen(probe: Probe, after: timedelta, made_after: timedelta = timedelta
         {"event_name": "DeleteMessage"},
     ],
 )
-def test_only_the_probe_roles_send_to_the_probe_queue_is_a_probe(over: dict[str, Any]) -> None:
+def test_call_by_another_role_to_another_queue_or_of_another_kind_is_no_probe(
+    over: dict[str, Any],
+) -> None:
     assert not is_probe(replace(CALL, **over), HOME)
-    assert is_probe(replace(CALL, error_code="Whatever"), HOME), "however the error is spelled"
 
 
-def test_probe_roles_send_without_a_queue_in_its_record_is_a_probe() -> None:
-    nowhere = replace(CALL, queue_arn=None)
-    assert is_probe(nowhere, HOME)
-    assert not is_probe(replace(nowhere, principal_arn=f"{ROLE}-of-others"), HOME)
-    assert not is_probe(replace(nowhere, event_name="DeleteMessage"), HOME)
+@pytest.mark.parametrize("error_code", ["InvalidParameterValueException", "Whatever"])
+def test_send_by_the_probe_role_to_the_probe_queue_is_a_probe_whatever_its_error_code(
+    error_code: str,
+) -> None:
+    assert is_probe(replace(CALL, error_code=error_code), HOME)
+
+
+CALL_WITHOUT_QUEUE = replace(CALL, queue_arn=None)
+
+
+def test_send_by_the_probe_role_is_a_probe_even_if_its_record_names_no_queue() -> None:
+    assert is_probe(CALL_WITHOUT_QUEUE, HOME)
 
 
 @pytest.mark.parametrize(
-    ("probe", "was_seen"),
-    [
-        (SENT, False),
-        (_mark_seen(SENT, PROBE_ARRIVAL_TIMEOUT), True),
-        (_mark_seen(SENT, PROBE_ARRIVAL_TIMEOUT + MOMENT), False),
-        # Clocks differ a little, and CloudTrail cuts the second. A call of an earlier probe does
-        # not count.
-        (_mark_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE), True),
-        (_mark_seen(structs.replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT), MINUTE), True),
-        (_mark_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE - MOMENT), False),
-    ],
+    "over", [{"principal_arn": f"{ROLE}-of-others"}, {"event_name": "DeleteMessage"}]
 )
-def test_probe_counts_as_seen_only_within_the_arrival_timeout(
-    probe: Probe, *, was_seen: bool
+def test_call_without_a_queue_by_another_role_or_of_another_kind_is_no_probe(
+    over: dict[str, Any],
 ) -> None:
-    assert probe.was_seen is was_seen
+    assert not is_probe(replace(CALL_WITHOUT_QUEUE, **over), HOME)
 
 
-def test_next_probe_judges_each_scheduled_probe_once_and_not_before_the_arrival_timeout() -> None:
-    lost = SENT.next_probe(AT + AN_HOUR, AT + AN_HOUR)
-    assert lost.next_probe(AT + AN_HOUR, AT + AN_HOUR + MINUTE) == lost
-    assert lost.next_probe(AT, AT + 2 * AN_HOUR) == lost, "nor does one that comes after the next"
+def test_probe_counts_as_seen_until_its_arrival_timeout() -> None:
+    assert not SENT.was_seen
+    assert _mark_seen(SENT, PROBE_ARRIVAL_TIMEOUT).was_seen
+    assert not _mark_seen(SENT, PROBE_ARRIVAL_TIMEOUT + MOMENT).was_seen
+
+
+def test_probe_counts_as_seen_although_clocks_differ_by_up_to_the_allowed_difference() -> None:
+    assert _mark_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE).was_seen
+    assert not _mark_seen(SENT, MINUTE, made_after=-MOST_CLOCK_DIFFERENCE - MOMENT).was_seen
+
+
+def test_probe_counts_as_seen_although_cloudtrail_cuts_the_fraction_of_its_second() -> None:
+    sent = structs.replace(SENT, sent_at=SENT.sent_at + 0.9 * MOMENT)
+    assert _mark_seen(sent, MINUTE).was_seen
+
+
+LOST = SENT.next_probe(AT + AN_HOUR, AT + AN_HOUR)
+
+
+def test_probe_that_was_not_seen_within_an_hour_is_lost() -> None:
+    assert (SENT.lost_in_a_row, LOST.lost_in_a_row) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("scheduled_at", "now"),
+    [(AT + AN_HOUR, AT + AN_HOUR + MINUTE), (AT, AT + 2 * AN_HOUR)],
+    ids=["same schedule again", "earlier schedule that comes late"],
+)
+def test_repeated_or_late_schedule_does_not_count_a_lost_probe_again(
+    scheduled_at: datetime, now: datetime
+) -> None:
+    assert LOST.next_probe(scheduled_at, now) == LOST
+
+
+def test_probe_is_not_judged_before_its_arrival_timeout() -> None:
     soon = AT + PROBE_ARRIVAL_TIMEOUT - MINUTE
     assert SENT.next_probe(soon, soon) == SENT
-    late = SENT.next_probe(
-        AT + PROBE_ARRIVAL_TIMEOUT, SENT.sent_at + PROBE_ARRIVAL_TIMEOUT - 2 * MOMENT
-    )
-    assert late.lost_in_a_row == 1, "though the schedule is some seconds off"
+
+
+def test_probe_is_judged_at_its_arrival_timeout_although_it_was_sent_some_seconds_late() -> None:
+    now = SENT.sent_at + PROBE_ARRIVAL_TIMEOUT - 2 * MOMENT
+    assert SENT.next_probe(AT + PROBE_ARRIVAL_TIMEOUT, now).lost_in_a_row == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.booleans()), max_size=30))
@@ -115,12 +147,21 @@ def test_lost_probes_are_reported_exactly_if_two_in_a_row_were_lost(
             assert lost == (sent[-2:] == [False, False])
 
 
-def test_lost_probe_notification_says_how_many_since_when_and_what_to_do() -> None:
+def make_two_lost_probes() -> Probe:
+    """Return the probe after two that were lost. One before them was seen too late."""
     lost = _mark_seen(SENT, timedelta(minutes=25)).next_probe(AT + AN_HOUR, AT + AN_HOUR)
-    lost = lost.next_probe(AT + 2 * AN_HOUR, AT)
+    return lost.next_probe(AT + 2 * AN_HOUR, AT)
+
+
+def test_subject_of_the_notification_of_lost_probes_fits_the_longest_region_name() -> None:
+    lost = make_two_lost_probes()
     page = describe_lost_probes(lost, "123456789012", "us-gov-northwest-12")
     assert page.subject == "Mendq escalated: no probe in 123456789012 us-gov-northwest-12"
     assert len(page.subject) <= MOST_SUBJECT_CHARACTERS
+
+
+def test_notification_of_lost_probes_says_how_many_since_when_and_what_to_do() -> None:
+    page = describe_lost_probes(make_two_lost_probes(), "123456789012", "us-east-1")
     for said in (
         "the last 2 did not",
         "lost since 2026-11-21 08:00:03 UTC",
@@ -129,7 +170,10 @@ def test_lost_probe_notification_says_how_many_since_when_and_what_to_do() -> No
         "docs/runbooks/probe_lost.md",
     ):
         assert said in page.body
-    never = structs.replace(lost, seen_at=None, spelled="")
+
+
+def test_notification_of_lost_probes_says_that_no_probe_was_ever_seen() -> None:
+    never = structs.replace(make_two_lost_probes(), seen_at=None, spelled="")
     body = describe_lost_probes(never, "123456789012", "us-east-1").body
     assert "seen last: never" in body
     assert '"not known"' in body

@@ -79,38 +79,50 @@ def lambdas(account: Account) -> ProbeLambdas:
     return ProbeLambdas(account, settings, queue_arn)
 
 
-def test_send_probe_raises_probe_not_sent_for_any_answer_but_the_expected_refusal(
-    lambdas: ProbeLambdas,
-) -> None:
+def test_send_probe_raises_if_sqs_cannot_be_reached(lambdas: ProbeLambdas) -> None:
     nowhere = ConnectTimeoutError(endpoint_url="https://nowhere")
-    fix = deny_operation(lambdas.account.clients.sqs, "SendMessage", unreachable=nowhere)
+    deny_operation(lambdas.account.clients.sqs, "SendMessage", unreachable=nowhere)
     with pytest.raises(ProbeNotSent, match="could not be reached"):
         lambdas.run_probe()
-    fix()
+
+
+def test_send_probe_raises_and_names_the_cure_if_sqs_accepts_the_message(
+    lambdas: ProbeLambdas,
+) -> None:
     lambdas.account.clients.sqs.set_queue_attributes(
         QueueUrl=lambdas.settings.probe_queue_url, Attributes={"ContentBasedDeduplication": "true"}
     )
     with pytest.raises(ProbeNotSent, match="turn ContentBasedDeduplication off"):
         lambdas.run_probe()
+
+
+def test_send_probe_raises_if_the_probe_queue_was_deleted(lambdas: ProbeLambdas) -> None:
     lambdas.delete_queue()
     with pytest.raises(ProbeNotSent, match="NonExistentQueue"):
         lambdas.run_probe()
 
 
-def test_send_probe_stores_the_probe_before_sending_and_sends_nothing_if_it_cannot(
-    lambdas: ProbeLambdas,
-) -> None:
-    noted: list[Probe | None] = []
+def list_stored_probes_at_each_send(lambdas: ProbeLambdas) -> list[Probe | None]:
+    """Return a list that grows with each send by the probe that is stored then."""
+    stored: list[Probe | None] = []
     lambdas.account.clients.sqs.meta.events.register(
-        "before-call.*.SendMessage", lambda **_: noted.append(lambdas.record.read())
+        "before-call.*.SendMessage", lambda **_: stored.append(lambdas.record.read())
     )
-    fix = deny_operation(lambdas.account.clients.dynamodb, "UpdateItem")
+    return stored
+
+
+def test_send_probe_sends_nothing_if_the_probe_cannot_be_stored(lambdas: ProbeLambdas) -> None:
+    stored_at_send = list_stored_probes_at_each_send(lambdas)
+    deny_operation(lambdas.account.clients.dynamodb, "UpdateItem")
     with pytest.raises(CaseStoreUnavailable):
         lambdas.run_probe()
-    assert noted == []
-    fix()
+    assert stored_at_send == []
+
+
+def test_send_probe_stores_the_probe_before_it_sends_the_message(lambdas: ProbeLambdas) -> None:
+    stored_at_send = list_stored_probes_at_each_send(lambdas)
     probe = lambdas.run_probe()
-    assert noted == [probe] == [lambdas.stored_probe]
+    assert stored_at_send == [probe] == [lambdas.stored_probe]
     assert (probe.lost_in_a_row, probe.seen_at) == (0, None)
 
 
@@ -136,9 +148,17 @@ def test_heal_recognizes_a_probe_by_role_or_session_arn_and_without_a_queue(
     assert (known.was_seen, known.seen_at) == (True, lambdas.account.now)
     assert (known.spelled, known.without_queue) == ("InvalidParameterValueException", without_queue)
     assert set(lambdas.account.case_store_items()) == {("account", "probe")}
+
+
+def test_whether_records_name_the_queue_is_taken_from_the_probe_that_was_seen_last(
+    lambdas: ProbeLambdas,
+) -> None:
+    lambdas.run_probe()
+    lambdas.account.heal(lambdas.make_probe_event("1", **NO_QUEUE))
+    assert lambdas.stored_probe.without_queue
     lambdas.run_probe(hours=1)
     lambdas.account.heal(lambdas.make_probe_event("2"))
-    assert not lambdas.stored_probe.without_queue, "the newest that was seen says"
+    assert not lambdas.stored_probe.without_queue
 
 
 def test_probe_that_cannot_be_recorded_is_retried_and_other_failed_calls_are_handled(
@@ -157,21 +177,28 @@ def test_probe_that_cannot_be_recorded_is_retried_and_other_failed_calls_are_han
     assert lambdas.stored_probe.was_seen
 
 
-def test_two_lost_probes_in_a_row_notify_once_until_a_probe_is_seen_again(
+def count_notifications_each_hour(lambdas: ProbeLambdas, hours: int) -> list[int]:
+    """Run a probe each hour. Return the number of notifications so far after each."""
+    counts = []
+    for _ in range(hours):
+        lambdas.run_probe(hours=1)
+        counts.append(lambdas.count_notifications())
+    return counts
+
+
+def test_lost_probes_notify_once_from_the_second_on_and_not_again_the_next_day(
     lambdas: ProbeLambdas,
 ) -> None:
-    announced = [lambdas.run_probe(hours=1) and lambdas.count_notifications() for _ in range(26)]
-    assert announced == [0, 0, *[1] * 24], "nor does the next day tell it again"
-    (subject, body) = lambdas.account.pages("urgent")[0]
+    assert count_notifications_each_hour(lambdas, 26) == [0, 0, *[1] * 24]
+    ((subject, body),) = lambdas.account.pages("urgent")
     assert "no probe" in subject
     assert "the last 2 did not" in body
+
+
+def test_lost_probes_notify_again_after_a_probe_was_seen_in_between(lambdas: ProbeLambdas) -> None:
+    assert count_notifications_each_hour(lambdas, 3) == [0, 0, 1]
     lambdas.account.heal(lambdas.make_probe_event("1"))
-    assert [lambdas.run_probe(hours=1) and lambdas.count_notifications() for _ in range(4)] == [
-        1,
-        1,
-        2,
-        2,
-    ]
+    assert count_notifications_each_hour(lambdas, 4) == [1, 1, 2, 2]
 
 
 def test_lost_probes_are_notified_even_if_the_probe_queue_is_deleted(lambdas: ProbeLambdas) -> None:
@@ -188,5 +215,13 @@ def test_probe_of_one_schedule_is_stored_once_by_two_runs(lambdas: ProbeLambdas)
     first = earlier.next_probe(lambdas.account.now + HOUR, lambdas.account.now + HOUR)
     assert lambdas.record.store_sent_probe(first)
     assert not lambdas.record.store_sent_probe(replace(first, sent_at=first.sent_at + MINUTE))
-    lambdas.record.store_notified(earlier)
     assert lambdas.stored_probe == first
+
+
+def test_notification_about_an_earlier_probe_does_not_change_the_stored_newer_one(
+    lambdas: ProbeLambdas,
+) -> None:
+    earlier = lambdas.run_probe()
+    newer = lambdas.run_probe(hours=1)
+    lambdas.record.store_notified(earlier)
+    assert lambdas.stored_probe == newer
