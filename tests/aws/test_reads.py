@@ -20,9 +20,12 @@ from mendq.heal.gather import gather_facts
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, Need
 from mendq.model.mode import Mode
+from mendq.model.state import State
+from mendq.model.steps import MESSAGES_HELD_IN_DLQ_VALUE, RedriveMessages
 from tests.account.faults import calls_of
 from tests.catalogue.asking import keep_read_facts
 from tests.heal.operators import fail_calls
+from tests.redrive.world import record_case
 from tests.scan.scanner import Scanner, open_scanner
 
 
@@ -176,6 +179,42 @@ def test_redrive_source_of_a_dlq_is_read_with_tags_mode_and_deletes_per_second(
     assert redrive_source.deletes_per_second == 2
     assert (redrive_source.tags, redrive_source.mode) == ({"mendq": "heal"}, Mode.HEAL)
     assert read_facts(scanner, source, Need.REDRIVE_SOURCES).redrive_sources == ()
+
+
+def make_shared_dlq(scanner: Scanner, source_count: int) -> tuple[list[str], str]:
+    """Make queues with one DLQ. Return their ARNs, and that of the DLQ."""
+    messages = scanner.account.queue("all-dlq")
+    policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
+    names = [f"queue-{number:02}" for number in range(source_count)]
+    return [scanner.account.queue(name, RedrivePolicy=policy) for name in names], messages
+
+
+@pytest.mark.parametrize(("source_count", "read_count"), [(2, 2), (10, 10), (11, 0)])
+def test_redrive_sources_of_a_dlq_are_read_if_there_are_at_most_ten(
+    scanner: Scanner, source_count: int, read_count: int
+) -> None:
+    sources, messages = make_shared_dlq(scanner, source_count)
+    redrive_sources = read_facts(scanner, messages, Need.REDRIVE_SOURCES).redrive_sources
+    assert [source.queue_arn for source in redrive_sources] == sources[:read_count]
+
+
+@pytest.mark.parametrize("source_count", [1, 2])
+def test_newest_redrive_case_is_read_only_for_a_dlq_with_several_sources(
+    scanner: Scanner, source_count: int
+) -> None:
+    (source, *_), messages = make_shared_dlq(scanner, source_count)
+    step = RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, source)
+    about = {"queue_arn": messages, "symptom": "dlq_messages_waiting"}
+    case = record_case(scanner.account, [State.APPLIED, State.VERIFIED], (step,), **about)
+    record_case(scanner.account, [State.ESCALATED], (), **{**about, "symptom": "kms_denied"})
+    needs = (Need.DLQ_SOURCES, Need.SOURCE_CASES)
+    redrive_case = read_facts(scanner, messages, *needs).redrive_case
+    if source_count == 1:
+        assert redrive_case is None
+        return
+    assert redrive_case is not None
+    assert (redrive_case.case_id, redrive_case.state) == (case.case_id, State.VERIFIED)
+    assert redrive_case.opened_at is not None
 
 
 @pytest.mark.parametrize("service", ["sqs", "dynamodb", "lambda", "s3", "events"])

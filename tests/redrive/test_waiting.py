@@ -124,6 +124,36 @@ def test_approved_redrive_waits_while_a_consumer_takes_dlq_messages_and_keeps_it
     assert attributes["ApproximateNumberOfMessages"] == "2", "the start moves no message"
 
 
+def add_failing_source(scanner: Scanner, dead: str) -> str:
+    """Let a second queue share the DLQ. A case says that its consumer fails."""
+    account = scanner.account
+    billing = account.queue("billing", tag="heal", RedrivePolicy=RedrivePolicy(dead, 5).text)
+    fails = case("consumer_failing", State.ESCALATED, queue_arn=billing)
+    fails = replace(fails, at=account.now, opened_at=account.now)
+    until = account.now + timedelta(days=2)
+    account.run().case_store.record(NewTransition(fails, CaseStoreView(), "o", "o", {}, until))
+    return billing
+
+
+def test_redrive_of_a_shared_dlq_starts_without_a_person_for_the_source_that_is_fixed(
+    scanner: Scanner,
+) -> None:
+    ((source, dead),) = make_queues_with_dlq_messages(scanner).values()
+    add_failing_source(scanner, dead)
+    settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
+    scanner.account.settings = settings
+    (made,) = scan_and_list_cases(scanner)
+    assert (made["to"], made["queue_arn"]) == ("approved", dead)
+    assert [(step["attribute"], step["after"]) for step in made["steps"]] == [("Dlq", source)]
+    assert "Messages of billing stay" in made["reason"]
+    scanner.account.later(minutes=1)
+    request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
+    outcome = continue_case(request, make_owner_run(WAITING, scanner.account))
+    assert outcome.refusal is None
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+
+
 def test_approved_redrive_starts_only_once_the_change_calendar_opens(scanner: Scanner) -> None:
     make_queues_with_dlq_messages(scanner, days=5)
     settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
