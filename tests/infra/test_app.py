@@ -90,14 +90,17 @@ def test_app_offline_and_without_credentials_synthesizes_the_same_bytes(tmp_path
         assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
 
 
-def test_app_without_node_or_fetchable_wheels_exits_with_one_line(
+def test_app_without_node_exits_with_one_line_that_says_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr(node, "require_node", partial(node.require_node, tmp_path / "node"))
-        with pytest.raises(SystemExit, match=r"^Node.* is missing: run `make clean setup`$"):
-            runpy.run_path(str(ROOT / "app.py"))
+    monkeypatch.setattr(node, "require_node", partial(node.require_node, tmp_path / "node"))
+    with pytest.raises(SystemExit, match=r"^Node.* is missing: run `make clean setup`$"):
+        runpy.run_path(str(ROOT / "app.py"))
 
+
+def test_app_exits_with_one_line_if_the_wheels_cannot_be_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def raise_unavailable() -> None:
         raise WheelsUnavailable("nothing could be fetched")
 
@@ -194,20 +197,31 @@ def test_null_settings_in_the_cdk_context_mean_the_defaults() -> None:
     assert load_raw_settings(cdk.App(context={"mendq": "null"})) == {}
 
 
-def test_settings_come_from_the_command_line_or_cdk_json_and_broken_json_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert load_raw_settings(cdk.App(context={"mendq": '{"mode": "propose"}'})) == {
-        "mode": "propose"
-    }
+def test_settings_on_the_cdk_command_line_are_read_as_json() -> None:
+    app = cdk.App(context={"mendq": '{"mode": "propose"}'})
+    assert load_raw_settings(app) == {"mode": "propose"}
+
+
+def test_settings_come_from_cdk_json_if_the_command_line_has_none(tmp_path: Path) -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     assert load_raw_settings(make_app(tmp_path)) == context["mendq"]
+
+
+def test_broken_cdk_json_is_refused_with_the_line_of_the_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cdk_json = tmp_path / "cdk.json"
-    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", cdk_json)
     cdk_json.write_text('{"context": {"mendq": {"mode": "heal",}}}')
+    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", cdk_json)
     with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); fix it"):
         make_app(tmp_path / "out")
-    cdk_json.write_text("{}")
+
+
+def test_cdk_json_without_settings_means_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cdk.json").write_text("{}")
+    monkeypatch.setattr(synthesis, "CDK_JSON_FILE", tmp_path / "cdk.json")
     assert load_raw_settings(make_app(tmp_path / "out")) == {}
 
 

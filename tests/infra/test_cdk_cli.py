@@ -63,11 +63,14 @@ def test_cdk_settings_option_passes_a_multi_line_settings_file_unchanged(tmp_pat
     assert load_raw_settings(cdk.App(context={name: text})) == given
 
 
-def test_cdk_command_with_a_missing_settings_file_exits_2_and_other_arguments_pass_unchanged(
+def test_cdk_command_with_a_missing_settings_file_exits_2_and_names_the_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--settings", str(tmp_path / "gone.json"), "deploy"]) == 2
     assert "gone.json: cannot be read" in capfd.readouterr().err
+
+
+def test_cdk_arguments_without_a_settings_option_are_passed_on_unchanged() -> None:
     typed = ["deploy", "Mendq-444455556666-eu-west-1", "--profile", "staging"]
     assert replace_settings_option(typed) == typed
 

@@ -27,10 +27,7 @@ def _read_function(name: str, settings: str = "default") -> Any:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_every_lambda_reads_its_settings_from_its_environment_and_no_stack_sets_most_days_ahead(
-    settings: str,
-) -> None:
-    """With most_days_ahead, a caller who may invoke follow_up could end cases days early."""
+def test_every_lambda_reads_back_exactly_the_settings_in_its_environment(settings: str) -> None:
     has_hook = "templateHook" in SETTINGS[settings]
     for row in LAMBDA_ROWS:
         if row.handler.name == TEMPLATE_HOOK_HANDLER_NAME and not has_hook:
@@ -38,6 +35,13 @@ def test_every_lambda_reads_its_settings_from_its_environment_and_no_stack_sets_
         variables = _read_function(row.handler.construct_id, settings)["Environment"]["Variables"]
         reader = import_module(f"functions.{row.handler.name}").handler.settings_class
         assert variables == reader.from_environment(variables).to_environment()
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_no_stack_lets_follow_up_believe_a_time_in_the_future(settings: str) -> None:
+    """With most_days_ahead, a caller who may invoke follow_up could end cases days early."""
+    for function in template_of(settings).all("AWS::Lambda::Function").values():
+        variables = function["Properties"].get("Environment", {}).get("Variables", {})
         assert environment_variable_of("most_days_ahead") not in variables
 
 
@@ -107,10 +111,12 @@ def test_lambda_environment_at_exactly_4_kb_is_accepted_and_one_character_more_i
     _set_function_environment(_make_owner_settings(queues=("q" * room,)))
     with pytest.raises(SettingsRefused, match=r"^queues: more names than the 4 KB"):
         _set_function_environment(_make_owner_settings(queues=("q" * (room + 1),)))
+
+
+def test_value_known_only_at_deployment_counts_with_its_greatest_length_for_the_4_kb() -> None:
     topic = cdk.CfnResource(cdk.Stack(), "Topic", type="AWS::SNS::Topic")
-    with pytest.raises(
-        SettingsRefused
-    ):  # a value known only at deployment counts with its greatest length
+    _set_function_environment(_make_owner_settings(queues=(topic.ref,)))
+    with pytest.raises(SettingsRefused):
         _set_function_environment(_make_owner_settings(queues=(topic.ref,) * 41))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -204,6 +205,20 @@ def test_wheels_command_keeps_the_existing_wheels_and_prints_one_line_if_a_lock_
 @pytest.mark.parametrize(
     "lock", wheels.PYTHON_VERSION_BY_LOCK_FILE, ids=lambda lock: lock.parent.name
 )
-def test_shipped_packages_have_the_versions_that_the_tests_use(lock: Path) -> None:
-    pinned = {line for line in lock.read_text().splitlines() if "==" in line}
-    assert pinned <= set((ROOT / "requirements.txt").read_text().splitlines())
+def test_every_shipped_package_is_pinned_to_the_version_that_the_tests_use(lock: Path) -> None:
+    shipped = _read_pinned_packages(lock)
+    assert shipped
+    assert shipped <= _read_pinned_packages(ROOT / "requirements.txt")
+
+
+def _read_pinned_packages(lock: Path) -> set[str]:
+    """Return the requirements of a lock file. Fail if one is not pinned to a single version."""
+    lines = [line.partition(" #")[0].rstrip(" \\") for line in lock.read_text().splitlines()]
+    requirements = {line for line in lines if line and line[0] not in " #-"}
+    unpinned = {
+        line
+        for line in requirements
+        if not re.match(r"[\w.-]+(\[[\w, -]+\])?==[^=; ]+( *;.*)?$", line)
+    }
+    assert unpinned == set(), f"{lock} does not pin these"
+    return requirements

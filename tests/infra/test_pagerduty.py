@@ -97,9 +97,12 @@ def test_event_that_is_not_an_urgent_mendq_notification_opens_no_pagerduty_incid
     assert deliver_events([{**event, **changes}], PagerDutyService()) == 0
 
 
-def test_pagerduty_key_comes_from_secrets_manager_and_the_eu_endpoint_can_be_chosen() -> None:
+def test_pagerduty_key_is_read_from_secrets_manager_at_deployment() -> None:
     template = template_of("named").raw
     assert f"{{{{resolve:secretsmanager:{SECRET}:SecretString:::}}}}" in json.dumps(template)
+
+
+def test_pagerduty_setting_eu_sends_to_the_european_endpoint() -> None:
     given = {"secretArn": SECRET, "serviceRegion": "EU"}
     european = template_with({"notifications": {"pagerduty": given}})
     (endpoint,) = {

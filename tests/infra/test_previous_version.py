@@ -69,11 +69,16 @@ def _read_resources_now() -> Any:
     return copy.deepcopy(template_of("default").raw["Resources"])
 
 
-def test_update_from_the_previous_version_replaces_no_retained_resource_and_reuses_no_name() -> (
-    None
-):
+def test_update_from_the_previous_version_replaces_no_table_or_bucket() -> None:
     assert list(list_replaced_resources(_read_resources_before(), _read_resources_now())) == []
+
+
+def test_update_from_the_previous_version_gives_no_new_resource_the_name_of_an_old_one() -> None:
+    """CloudFormation creates new resources before it deletes old ones, so the update would fail."""
     assert list(list_name_collisions(_read_resources_before(), _read_resources_now())) == []
+
+
+def test_update_from_the_previous_version_keeps_every_stack_output() -> None:
     assert (
         previous_version.read_template()["Outputs"].keys() <= template_of("default").outputs.keys()
     )

@@ -1,17 +1,15 @@
 """The queues, keys and mail identities that roles may write to, by settings and tags.
 
-test_roles proves that each role has exactly the actions that its function calls. rights.txt lists
-how tags, names and other conditions change the decision.
+test_roles proves that each role has exactly the actions that its function calls. expected_rights
+lists how tags, names and other conditions change the decision.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +17,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from infra.queue_grants import WRITING_MODES
-from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, is_redrive_off
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.consent import Consent
@@ -27,98 +24,54 @@ from mendq.model.message_calls import MESSAGE_ACTIONS
 from mendq.model.mode import MODE_BY_TEXT
 from mendq.model.steps import STEP_CLASSES, list_write_actions
 from mendq.model.tags import MODE_TAG
-from tests.infra.permissions import decision
-from tests.infra.synthesized import (
-    ACCOUNT,
-    CALENDAR,
-    QUEUE_ARNS,
-    REGION,
-    SETTINGS,
-    Template,
-    template_of,
-    template_with,
+from tests.infra.expected_rights import (
+    FURTHER_SETTINGS,
+    RIGHTS,
+    SET_ATTRIBUTES,
+    TAKE_MESSAGES,
+    WRITERS,
+    ExpectedRights,
+    StackResource,
 )
-
-ROWS = [
-    re.split(r" *\| *", line.strip())
-    for line in Path(__file__).with_name("rights.txt").read_text().splitlines()
-    if not line.startswith("#")
-]
-ACTIONS = {
-    "SET": ("sqs:SetQueueAttributes",),
-    "CREATE": ("sqs:CreateQueue",),
-    "MOVE": MESSAGE_ACTIONS,
-    "TAKE": tuple({*MESSAGE_ACTIONS} - {"sqs:SendMessage"}),
-    "KEY": ("kms:Decrypt", "kms:GenerateDataKey"),
-    "ITEM": ("dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"),
-    "DELETE": ("dynamodb:DeleteItem", "dynamodb:BatchWriteItem", "dynamodb:PartiQLDelete"),
-    "QUERY": ("dynamodb:Query", "dynamodb:Scan", "dynamodb:BatchGetItem"),
-    # Calls that write items without a partition key that IAM sees, or change the table.
-    "ANYWHERE": (
-        "dynamodb:BatchWriteItem",
-        "dynamodb:PartiQLInsert",
-        "dynamodb:PartiQLUpdate",
-        "dynamodb:PartiQLDelete",
-        "dynamodb:UpdateTable",
-        "dynamodb:UpdateTimeToLive",
-        "dynamodb:DeleteTable",
-        "dynamodb:RestoreTableToPointInTime",
-    ),
-    "MAIL": ("ses:SendEmail", "ses:SendRawEmail"),
-}
-_FIXABLE_SYMPTOMS = [symptom.name for symptom in CATALOGUE if symptom.steps]
-_OBSERVE = dict.fromkeys(_FIXABLE_SYMPTOMS, "observe")
-_PROPOSE = dict.fromkeys(_FIXABLE_SYMPTOMS, "propose")
-ON_CALL = f"arn:aws:sns:{REGION}:{ACCOUNT}:on-call"
-FURTHER_SETTINGS: dict[str, dict[str, Any]] = {
-    "autonomous_observing": {"mode": "heal", "tagMayRaiseTo": "heal", "autonomy": _OBSERVE},
-    "autonomous_proposing": {"mode": "heal", "autonomy": _PROPOSE},
-    "tag_proposing": {"tagMayRaiseTo": "propose"},
-    "prefixed": {"trail": {"create": False, "bucket": "our-logs", "prefix": "a/o-abc"}},
-    "own_prefixed": {"trail": {"prefix": "logs"}},
-    "their_topics": {"notifications": {"topics": {"urgent": ON_CALL, "info": f"{ON_CALL}-info"}}},
-}
-WRITERS = ("Heal", "AttachDlq", "RestorePolicy", "Redrive", "Rollback")
+from tests.infra.permissions import decision
+from tests.infra.synthesized import QUEUE_ARNS, SETTINGS, Template, template_of, template_with
 
 
 @cache
 def _template(name: str) -> Template:
     if name in FURTHER_SETTINGS:
         return template_with({"queues": ["orders"], **FURTHER_SETTINGS[name]})
-    return template_of(name.replace("_", " "))
+    return template_of(name)
 
 
-def _make_arn(template: Template, name: str) -> str:
-    if name.startswith("@"):
-        start, slash, within = name[1:].partition("/")
-        logical_id = next(
-            resource_id
-            for resource_id in template.raw["Resources"]
-            if resource_id.startswith(start)
-        )
-        return f"arn:{logical_id}{slash}{within}"
-    if name.startswith("ses:"):
-        return f"arn:aws:ses:{REGION}:{ACCOUNT}:{name.removeprefix('ses:')}"
-    if name.startswith("CALENDAR"):
-        return name.replace("CALENDAR", CALENDAR)
-    return name if name.startswith("arn:") else f"{QUEUE_ARNS}{name}"
+def _find_arn(template: Template, resource: str | StackResource) -> str:
+    if isinstance(resource, str):
+        return resource
+    logical_id = next(
+        logical_id
+        for logical_id in template.raw["Resources"]
+        if logical_id.startswith(resource.id_prefix)
+    )
+    return f"arn:{logical_id}{resource.path}"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: " ".join(row[:3] + row[4:]))
-def test_iam_decision_for_each_role_and_action_matches_rights_txt(row: list[str]) -> None:
-    settings, roles, actions, names, calls, expected = row
-    for setting, role, action, name, call in product(
-        settings.split(), roles.split(), actions.split(), names.split(), calls.split(" / ")
+def _name_rights(rights: ExpectedRights) -> str:
+    roles = " ".join(rights.roles)
+    return f"{' '.join(rights.settings)}, {roles}: {rights.actions[0]} {rights.answers[0]}"
+
+
+@pytest.mark.parametrize("rights", RIGHTS, ids=_name_rights)
+def test_iam_answers_each_role_action_resource_and_tag_as_the_expected_rights_say(
+    rights: ExpectedRights,
+) -> None:
+    for settings_name, role, action, resource, context in product(
+        rights.settings, rights.roles, rights.actions, rights.resources, rights.contexts
     ):
-        template = _template(setting)
-        context = dict(word.split("=", 1) for word in call.split() if word != "-")
-        tags = {key: value for key, value in context.items() if key.startswith("mendq")}
-        keys = {key: value for key, value in context.items() if key not in tags}
+        template = _template(settings_name)
         statements = template.statements(f"{role}Role")
-        for iam_action in ACTIONS.get(action, (action,)):
-            answer = decision(statements, iam_action, _make_arn(template, name), tags, keys)
-            is_expected = answer != "Allow" if expected == "not Allow" else answer == expected
-            assert is_expected, (setting, role, iam_action, name, call, answer)
+        arn = _find_arn(template, resource)
+        answer = decision(statements, action, arn, dict(context.tags), dict(context.keys))
+        assert answer in rights.answers, (settings_name, role, action, arn, context, answer)
 
 
 NAMED_QUEUES = ["orders", "billing-*"]
@@ -156,15 +109,15 @@ def test_iam_roles_may_write_exactly_the_queues_that_consent_allows(
 ) -> None:
     mode, raised = modes
     consent = Consent(MODE_BY_TEXT[mode], MODE_BY_TEXT[raised], tuple(NAMED_QUEUES))
-    is_written = consent.mode_of(name, tags) in WRITING_MODES
-    assert not is_written or raised != "observe" or consent.mode_of(name, {}) is not None
-    may_move = is_written and not is_redrive_off(tags)
-    for role, action, expected in (
-        *((role, "sqs:SetQueueAttributes", is_written) for role in WRITERS if role != "Redrive"),
-        *(("Redrive", action, may_move) for action in (*ACTIONS["SET"], *ACTIONS["TAKE"])),
-    ):
-        answer = decision(_read_statements(mode, raised)[role], action, f"{QUEUE_ARNS}{name}", tags)
-        assert (answer == "Allow") is expected, (role, action, answer)
+    statements_by_role = _read_statements(mode, raised)
+    may_write = consent.mode_of(name, tags) in WRITING_MODES
+    for role in set(WRITERS) - {"Redrive"}:
+        answer = decision(statements_by_role[role], SET_ATTRIBUTES, f"{QUEUE_ARNS}{name}", tags)
+        assert (answer == "Allow") is may_write, (role, answer)
+    may_redrive = may_write and not is_redrive_off(tags)
+    for action in (SET_ATTRIBUTES, *TAKE_MESSAGES):
+        answer = decision(statements_by_role["Redrive"], action, f"{QUEUE_ARNS}{name}", tags)
+        assert (answer == "Allow") is may_redrive, (action, answer)
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -180,19 +133,31 @@ def test_no_role_may_write_mendqs_own_queues(settings: str) -> None:
             assert decision(statements, action, f"{QUEUE_ARNS}{queue}", tags) == "Deny"
 
 
+# https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+MOST_INLINE_CHARACTERS_PER_ROLE = 10_240
+MOST_CHARACTERS_PER_MANAGED_POLICY = 6_144
+MOST_MANAGED_POLICIES_PER_ROLE = 10
+
+
 def test_iam_policies_for_200_named_queues_stay_below_iams_size_limits() -> None:
-    """https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html"""
     names = [f"orders-{number:03}" for number in range(200)]
     template = template_with({"mode": "heal", "queues": names})
-    sizes = {kind: defaultdict[str, list[int]](list) for kind in ("Policy", "ManagedPolicy")}
-    for kind, of_kind in sizes.items():
-        for policy in template.all(f"AWS::IAM::{kind}").values():
-            document = json.dumps(policy["Properties"]["PolicyDocument"], separators=(",", ":"))
-            for role in policy["Properties"]["Roles"]:
-                of_kind[role].append(len(document))
-    inline = sizes["Policy"].values()
-    managed = sizes["ManagedPolicy"].values()
-    assert max(map(sum, inline)) <= 10_240
-    assert managed
-    assert max(map(max, managed)) <= 6_144
-    assert max(map(len, managed)) <= 10
+    inline_policies = _list_policy_sizes_by_role(template, "AWS::IAM::Policy")
+    managed_policies = _list_policy_sizes_by_role(template, "AWS::IAM::ManagedPolicy")
+    assert inline_policies
+    assert managed_policies
+    for role, sizes in inline_policies.items():
+        assert sum(sizes) <= MOST_INLINE_CHARACTERS_PER_ROLE, role
+    for role, sizes in managed_policies.items():
+        assert max(sizes) <= MOST_CHARACTERS_PER_MANAGED_POLICY, role
+        assert len(sizes) <= MOST_MANAGED_POLICIES_PER_ROLE, role
+
+
+def _list_policy_sizes_by_role(template: Template, kind: str) -> dict[str, list[int]]:
+    """Return the number of characters of each policy without spaces, which IAM does not count."""
+    sizes_by_role = defaultdict[str, list[int]](list)
+    for policy in template.all(kind).values():
+        document = json.dumps(policy["Properties"]["PolicyDocument"], separators=(",", ":"))
+        for role in policy["Properties"]["Roles"]:
+            sizes_by_role[role].append(len(document))
+    return sizes_by_role

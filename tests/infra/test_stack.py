@@ -61,21 +61,28 @@ def test_mendqs_own_queues_are_not_managed_even_if_a_configured_prefix_matches(
         assert consent.mode_of(name, tags) is None
 
 
-def test_stack_without_environments_has_an_open_account_and_the_cdk_clis_region(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stack_without_environments_or_a_region_of_the_cdk_cli_is_for_us_east_1() -> None:
     assert _read_environments(folder_of("default")) == {"Mendq": "aws://unknown-account/us-east-1"}
-    monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
-    one = [{"account": ACCOUNT, "region": REGION}]
-    for given, environment in (
+
+
+@pytest.mark.parametrize(
+    ("environments", "expected"),
+    [
         ([], "aws://unknown-account/eu-central-1"),
-        (one, f"aws://{ACCOUNT}/{REGION}"),
-    ):
-        folder = tmp_path / f"{len(given)}"
-        synthesize(
-            read_deployment_settings({"environments": given}), make_app(folder), code=light_code()
-        )
-        assert _read_environments(folder) == {"Mendq": environment}
+        ([{"account": ACCOUNT, "region": REGION}], f"aws://{ACCOUNT}/{REGION}"),
+    ],
+    ids=["none", "one"],
+)
+def test_stack_is_for_its_configured_environment_or_for_the_region_of_the_cdk_cli(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environments: list[dict[str, str]],
+    expected: str,
+) -> None:
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-central-1")
+    settings = read_deployment_settings({"environments": environments})
+    synthesize(settings, make_app(tmp_path), code=light_code())
+    assert _read_environments(tmp_path) == {"Mendq": expected}
 
 
 def test_each_configured_environment_gives_a_stack_named_mendq_for_its_region() -> None:

@@ -57,6 +57,9 @@ def test_template_hook_lambda_role_may_only_write_its_own_log() -> None:
     (statement,) = template_of("named").statements("TemplateHookRole")
     assert set(statement["Action"]) == {"logs:CreateLogStream", "logs:PutLogEvents"}
     assert statement["Resource"].startswith("arn:TemplateHookLog")
+
+
+def test_role_that_cloudformation_uses_for_the_template_hook_may_only_invoke_a_lambda() -> None:
     (statement,) = template_of("named").statements("BeforeDeployRole")
     assert statement["Action"] == "lambda:InvokeFunction"
 

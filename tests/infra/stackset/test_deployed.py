@@ -101,16 +101,20 @@ def test_stack_set_parameters_reach_the_heal_lambda_and_the_topic_subscription(
     assert told["Subscriptions"] == []
 
 
-def test_stack_set_lambdas_run_and_the_nightly_jobs_code_is_in_the_published_bucket(
+def test_stack_set_scan_lambda_runs_with_the_code_of_the_published_bucket(
     account: LocalAccount, outputs: Mapping[str, str]
 ) -> None:
-    """The scan finds a queue that the settings name."""
     account.client("sqs").create_queue(QueueName="orders-new")
     answer = account.client("lambda").invoke(
         FunctionName=outputs["ScanFunction"],
         Payload=json.dumps({"time": "2026-11-24T10:00:00Z"}).encode(),
     )
     assert "FunctionError" not in answer, answer["Payload"].read()
+
+
+def test_stack_sets_nightly_job_takes_its_code_from_objects_of_the_published_bucket(
+    account: LocalAccount, outputs: Mapping[str, str]
+) -> None:
     function = account.client("lambda").get_function_configuration(
         FunctionName=outputs["StartNightlyFunction"]
     )

@@ -102,31 +102,53 @@ def test_publish_script_without_organization_and_region_exits_2_and_calls_nothin
     assert run.calls == []
 
 
-def test_failed_stack_set_build_keeps_the_previous_folder_and_a_good_build_replaces_it(
+WRITTEN_NAMES = {"objects", "publish.sh", "bucket-policy.json", "guard.json", "contents.txt"}
+
+
+def _build_over_previous_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code_key: str
+) -> Path:
+    """Build a stack set whose code has this key, over a folder of the build before."""
+    folder = tmp_path / "stackset"
+    folder.mkdir()
+    (folder / "publish.sh").write_text("before")
+    (folder / "rollout.sh").write_text("before")
+    code = tmp_path / "code.zip"
+    code.write_text("code")
+    template: Mapping[str, Any] = {"Parameters": {}}
+    made = (template, {code_key: code})
+    monkeypatch.setattr(publishing, "make_stack_set_template", lambda *_: made)
+    write_stack_set_files(read_stack_set_settings({}), BUCKET, light_code(), folder=folder)
+    return folder
+
+
+def test_stack_set_build_that_fails_leaves_the_folder_of_the_build_before_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A person may be about to publish the old folder. A complete build removes its other files."""
-    folder = tmp_path / "stackset"
-    code = tmp_path / "code.zip"
-    template: Mapping[str, Any] = {"Parameters": {}}
-    files = {"nowhere/code.zip": code}
-    monkeypatch.setattr(publishing, "make_stack_set_template", lambda *_: (template, files))
-    code.write_text("code")
-    folder.mkdir()
-    (folder / "publish.sh").write_text("good")
+    """A person may be about to publish the old folder."""
     with pytest.raises(FileNotFoundError):
-        write_stack_set_files(read_stack_set_settings({}), BUCKET, light_code(), folder=folder)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {"publish.sh": "good"}
-    files["mendq/code.zip"] = files.pop("nowhere/code.zip")
-    (folder / "rollout.sh").touch()
-    write_stack_set_files(read_stack_set_settings({}), BUCKET, light_code(), folder=folder)
-    written_names = {"objects", "publish.sh", "bucket-policy.json", "guard.json", "contents.txt"}
-    assert {path.name for path in folder.iterdir()} == written_names
+        _build_over_previous_folder(tmp_path, monkeypatch, "nowhere/code.zip")
+    folder = tmp_path / "stackset"
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        "publish.sh": "before",
+        "rollout.sh": "before",
+    }
+
+
+def test_stack_set_build_replaces_every_file_of_the_build_before_and_leaves_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _build_over_previous_folder(tmp_path, monkeypatch, "mendq/code.zip")
+    assert {path.name for path in folder.iterdir()} == WRITTEN_NAMES
+    assert (folder / "publish.sh").read_text() != "before"
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["stackset"]
+
+
+def test_contents_txt_of_a_stack_set_folder_describes_every_file_that_a_build_writes() -> None:
     documented_names = {
         line.split()[0].strip("/") for line in CONTENTS.read_text().split("\n\n")[0].splitlines()
     }
-    assert documented_names == written_names - {"contents.txt"} | {"rollout.sh"}
+    assert documented_names == WRITTEN_NAMES - {"contents.txt"} | {"rollout.sh"}
 
 
 ADMINISTRATOR = f"arn:aws:iam::{ACCOUNT}:role/Administrator"

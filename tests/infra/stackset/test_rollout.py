@@ -205,47 +205,56 @@ def test_rollout_with_a_profile_of_another_account_starts_nothing(tmp_path: Path
     assert run.operations == ["get-caller-identity"]
 
 
-def test_first_rollout_creates_the_stack_set_without_auto_deployment_and_halts_if_an_alarm_remains(
+def test_first_rollout_halts_after_the_canaries_if_an_alarm_still_fires_at_the_end(
     tmp_path: Path,
 ) -> None:
-    """An alarm that fires before the first probe does not halt. One that fires at the end does."""
+    """An alarm that fires before the first probe does not halt, because nothing runs yet."""
     answers = [_make_alarm_states(mendq_probe_lost="ALARM")]
     run = _run_script(tmp_path, {"describe-alarms": answers}, "first")
-    assert _prints_continue_command(run, "first 1")
-    assert run.operations[1] == "create-stack-set"
-    assert "Enabled=false" in read_option(
-        run.list_calls("create-stack-set")[0], "--auto-deployment"
-    )
-    assert len(run.list_calls("create-stack-instances")) == 1
     assert run.code == 1
-    healthy_run = _run_script(tmp_path, {}, "first")
-    assert healthy_run.code == 0, healthy_run.error
-    assert len(healthy_run.list_calls("create-stack-instances")) == 3
+    assert _prints_continue_command(run, "first 1")
+    assert len(run.list_calls("create-stack-instances")) == 1
 
 
-def test_rollout_continues_at_the_given_wave_after_rechecking_the_previous_wave(
+def test_first_rollout_creates_the_stack_set_without_auto_deployment_and_then_each_wave(
     tmp_path: Path,
 ) -> None:
-    for how in ("first", "update"):
-        # The previous wave marked the stacks of the canaries as outdated.
-        run = _run_script(tmp_path, {"list-stack-instances": "OUTDATED"}, how, "2")
-        assert run.code == 0
-        assert "create-stack-set" not in run.operations
-        assert [target["OrganizationalUnitIds"] for target in _list_targets(run)] == [
-            list(UNITS[1:])
-        ]
-        # The interrupted check is done first, in two regions.
-        first_wait = run.operations.index("describe-stack-set-operation")
-        assert run.operations[:first_wait].count("describe-alarms") == 2
-    joining = _run_script(tmp_path, {}, "first", "3")
-    assert joining.code == 0
-    assert _list_targets(joining) == []
-    assert "Enabled=true" in read_option(
-        joining.list_calls("update-stack-set")[0], "--auto-deployment"
-    )
-    again = _run_script(tmp_path, {"create-stack-set": "!NameAlreadyExists"}, "first", "0")
-    assert again.code == 0
-    assert len(_list_targets(again)) == 3
+    run = _run_script(tmp_path, {}, "first")
+    assert run.code == 0, run.error
+    assert run.operations[1] == "create-stack-set"
+    (created,) = run.list_calls("create-stack-set")
+    assert "Enabled=false" in read_option(created, "--auto-deployment")
+    assert len(run.list_calls("create-stack-instances")) == 3
+
+
+@pytest.mark.parametrize("how", ["first", "update"])
+def test_rollout_continues_at_the_given_wave_after_rechecking_the_previous_wave(
+    how: str, tmp_path: Path
+) -> None:
+    # The previous wave marked the stacks of the canaries as outdated.
+    run = _run_script(tmp_path, {"list-stack-instances": "OUTDATED"}, how, "2")
+    assert run.code == 0
+    assert "create-stack-set" not in run.operations
+    assert [target["OrganizationalUnitIds"] for target in _list_targets(run)] == [list(UNITS[1:])]
+    # The interrupted check is done first, in two regions.
+    first_wait = run.operations.index("describe-stack-set-operation")
+    assert run.operations[:first_wait].count("describe-alarms") == 2
+
+
+def test_rollout_continued_after_its_last_wave_only_switches_auto_deployment_on(
+    tmp_path: Path,
+) -> None:
+    run = _run_script(tmp_path, {}, "first", "3")
+    assert run.code == 0
+    assert _list_targets(run) == []
+    (joining,) = run.list_calls("update-stack-set")
+    assert "Enabled=true" in read_option(joining, "--auto-deployment")
+
+
+def test_first_rollout_started_again_uses_the_stack_set_that_exists(tmp_path: Path) -> None:
+    run = _run_script(tmp_path, {"create-stack-set": "!NameAlreadyExists"}, "first", "0")
+    assert run.code == 0
+    assert len(_list_targets(run)) == 3
 
 
 @pytest.mark.parametrize("how", ["first", "update"])
@@ -324,12 +333,13 @@ def test_waves_file_with_a_wrong_value_is_refused_with_the_field_and_a_remedy(
     assert not (tmp_path / "calls").exists()
 
 
-def test_waves_file_reports_all_mistakes_at_once_and_an_unreadable_file_is_named(
-    tmp_path: Path,
-) -> None:
-    file = tmp_path / "waves.json"
+def test_missing_waves_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsRefused, match=r"^WAVES .*waves\.json: cannot be read \("):
-        load_waves(file)
+        load_waves(tmp_path / "waves.json")
+
+
+def test_all_mistakes_of_a_waves_file_are_reported_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "waves.json"
     file.write_text(json.dumps({"region": [], "soakMinutes": "180"}))
     with pytest.raises(SettingsRefused) as refused:
         load_waves(file)
