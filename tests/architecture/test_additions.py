@@ -116,11 +116,15 @@ def test_make_check_reports_a_command_declaration_that_help_cannot_read(
     assert all("mendq/cli/look/where.py declares a command" in sentence for sentence in sentences)
 
 
-def test_make_check_reports_a_command_without_examples_or_without_a_test() -> None:
+def test_make_check_reports_a_command_that_no_test_runs() -> None:
     command = next(declared for declared in list_commands() if declared.full_name == "doctor")
     (sentence,) = missing_in_commands([command], ['operator.mendq("cases")'])
     assert "No test runs `mendq doctor`: write tests/cli/commands/test_doctor.py" in sentence
     assert list(missing_in_commands([command], ['operator.mendq("doctor")'])) == []
+
+
+def test_make_check_reports_a_command_whose_help_has_no_examples() -> None:
+    command = next(declared for declared in list_commands() if declared.full_name == "doctor")
 
     def silent() -> None:
         """Say nothing."""

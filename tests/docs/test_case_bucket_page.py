@@ -59,9 +59,12 @@ def test_case_bucket_page_lists_every_written_field_once(part: str, written: Ite
     assert sorted(_list_fields(part)) == sorted(written)
 
 
-def test_case_bucket_page_documents_finding_fields_and_optional_evidence_fields() -> None:
+def test_case_bucket_page_names_every_field_of_a_finding() -> None:
     for name in Finding("arn", "symptom", "because").document():
         assert f"`{name}`" in FINDINGS
+
+
+def test_case_bucket_page_says_which_fields_only_the_evidence_of_refused_calls_has() -> None:
     late = examples.failed_call("DeleteMessage", "MessageNotInflight")
     plain, refused = (Evidence((Sighting.of(call),)).document() for call in (late, REFUSED))
     assert refused.keys() - plain.keys() == {"event_names", "refused_by"}

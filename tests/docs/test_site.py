@@ -23,7 +23,7 @@ def test_every_docs_page_is_in_the_site_navigation_once() -> None:
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_content_of_a_list_item_in_the_docs_is_indented_by_four_spaces(page: Path) -> None:
-    """Else the site takes it for text behind the list: Python-Markdown wants four."""
+    """Python-Markdown needs four. With fewer, the site shows it as text below the list."""
     first = ""
     fenced = False
     wrong = list[str]()

@@ -37,7 +37,7 @@ def test_local_account_without_settings_file_observes_and_selects_every_call() -
     assert floor.startswith("timing.propagationSeconds: 0 instead of")
 
 
-def test_settings_file_is_merged_with_defaults_and_an_existing_trail_gets_no_selectors(
+def test_settings_file_of_the_local_account_replaces_only_the_defaults_that_it_names(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "settings.json"
@@ -46,6 +46,12 @@ def test_settings_file_is_merged_with_defaults_and_an_existing_trail_gets_no_sel
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == (ONE_QUEUE,)
     assert settings.trail.management_events
+
+
+def test_existing_trail_in_the_settings_of_the_local_account_gets_no_event_selectors(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "settings.json"
     path.write_text(json.dumps({"trail": {"create": False, "bucket": "our-logs"}}))
     assert read_settings(merge_default_settings(str(path))).trail == TrailSettings(
         create=False, bucket="our-logs"
@@ -90,7 +96,7 @@ def _under(heading: str, text: str) -> list[str]:
     return text.partition(f"{heading}\n")[2].partition("\n\n")[0].splitlines()
 
 
-def test_shell_exports_can_be_pasted_and_every_suggested_command_exists(
+def test_shell_exports_of_the_local_account_can_be_pasted_if_its_folder_has_a_space(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(where, "ACCOUNTS_FOLDER", Path("/with a space"))
@@ -99,6 +105,9 @@ def test_shell_exports_can_be_pasted_and_every_suggested_command_exists(
         ["export", "AWS_SHARED_CREDENTIALS_FILE=/with a space/4566/credentials"],
         ["export", f"AWS_ENDPOINT_URL={URL}"],
     ]
+
+
+def test_first_steps_in_the_local_account_show_its_modes_and_only_commands_that_exist() -> None:
     steps = describe_first_steps(read_settings(merge_default_settings("")))
     assert _under("Settings in force:", steps)[0] == "  mode observe, tagMayRaiseTo heal"
     for line in _under("To try there, in this folder:", steps):
@@ -133,14 +142,19 @@ def test_cached_assembly_is_reused_unless_settings_or_stack_sources_changed(
     assert make_assembly_name("{}") != before
 
 
-def test_failed_synthesis_is_reported_and_leaves_no_assembly(
+def test_failed_synthesis_is_reported_and_leaves_no_assembly_in_the_cache(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deployment, "SYNTHESIS_MODULE", "no_such_module")
     with pytest.raises(CannotStart, match=r"cannot be synthesized: .*no_such_module"):
         Synthesis(repository / "fresh").assembly_for({}, lambda _: None)
     assert list((repository / "build" / "assemblies").iterdir()) == []
-    (repository / "build" / "assemblies").rmdir()
+
+
+def test_synthesis_into_a_cache_that_cannot_be_written_is_refused_with_its_path(
+    repository: Path,
+) -> None:
+    (repository / "build").mkdir()
     (repository / "build" / "assemblies").touch()
     with pytest.raises(CannotStart, match=r"build/assemblies cannot be written"):
         Synthesis(repository / "fresh").assembly_for({}, lambda _: None)

@@ -7,6 +7,7 @@ received and not deleted is given back at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -23,33 +24,53 @@ FAILING = "consumer_failing"
 MISSING = "dlq_missing"
 # Returns true if the message with this number is finished at its receive of this number.
 Finishes = Callable[[int, int], bool]
-# Lots of messages, one after the other: how many, after how many receives the lot ends at the
-# latest, and which are finished when.
-SCENES: Mapping[str, tuple[tuple[int, int, Finishes], ...]] = {
-    "nothing is finished": ((60, 1_200, lambda _number, _receive: False),),
-    "three are bad": ((140, 500, lambda number, _receive: number >= 3),),
-    "given back eleven times": (
-        (82, 984, lambda _number, receive: receive >= 12),
-        (8, 96, lambda _number, _receive: False),
+
+
+@dataclass(frozen=True)
+class Lot:
+    """Messages that are sent together, and when a consumer stops to receive them."""
+
+    messages: int
+    most_receives: int
+    finishes: Finishes
+
+
+# The lots of each queue, one after the other.
+SCENES: Mapping[str, tuple[Lot, ...]] = {
+    "nothing is finished": (
+        Lot(messages=60, most_receives=1_200, finishes=lambda _number, _receive: False),
     ),
-    "half given back twice": ((420, 840, lambda number, receive: number % 2 == 0 or receive >= 3),),
+    "three are bad": (
+        Lot(messages=140, most_receives=500, finishes=lambda number, _receive: number >= 3),
+    ),
+    "given back eleven times": (
+        Lot(messages=82, most_receives=984, finishes=lambda _number, receive: receive >= 12),
+        Lot(messages=8, most_receives=96, finishes=lambda _number, _receive: False),
+    ),
+    "half given back twice": (
+        Lot(
+            messages=420,
+            most_receives=840,
+            finishes=lambda number, receive: number % 2 == 0 or receive >= 3,
+        ),
+    ),
 }
 
 
-def consume_lot(queue: Queue, messages: int, receives: int, finishes: Finishes) -> None:
-    """Send the messages, and receive until all are finished or so many receives are made."""
-    for first in range(0, messages, 10):
-        numbers = range(first, min(first + 10, messages))
+def consume_lot(queue: Queue, lot: Lot) -> None:
+    """Send the lot, and receive until all is finished or the most receives are made."""
+    for first in range(0, lot.messages, 10):
+        numbers = range(first, min(first + 10, lot.messages))
         entries = [{"Id": f"{number}", "MessageBody": f"{number}"} for number in numbers]
         queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
     received = 0
-    left = messages
-    while received < receives and left:
+    left = lot.messages
+    while received < lot.most_receives and left:
         batch = queue.receive_some(MessageSystemAttributeNames=["ApproximateReceiveCount"])
         received += len(batch)
         for message in batch:
             receive = int(message["Attributes"]["ApproximateReceiveCount"])
-            if finishes(int(message["Body"]), receive):
+            if lot.finishes(int(message["Body"]), receive):
                 queue.delete(message["ReceiptHandle"])
                 left -= 1
             else:
@@ -65,7 +86,7 @@ def findings(account: LocalAccount) -> Iterator[Mapping[tuple[str, str], Any]]:
             account.put_back(queue.arn, minutes=AN_HOUR)
         for name, lots in SCENES.items():
             for lot in lots:
-                consume_lot(queues[name], *lot)
+                consume_lot(queues[name], lot)
         for queue in queues.values():
             account.put_back(queue.arn, minutes=UNTIL_MEASURED)
         names = {queue.arn: name for name, queue in queues.items()}

@@ -103,7 +103,9 @@ GUARDS = guards_in("made_up", SOURCE, [("made_up", "_unfit")])
 REFUSALS = [guard for guard in GUARDS if guard.is_refusal]
 
 
-def test_guards_are_named_by_function_and_code_without_line_numbers() -> None:
+def test_guards_are_named_by_function_and_code_and_keep_their_names_if_lines_are_added_above() -> (
+    None
+):
     assert [guard.name.removeprefix("made_up.") for guard in GUARDS] == NAMES
     moved = guards_in("made_up", f"\n\n\n{SOURCE}", [("made_up", "_unfit")])
     assert [guard.name for guard in moved] == [guard.name for guard in GUARDS]
@@ -266,6 +268,14 @@ def test_guard_gate_names_guards_never_run_never_produced_or_removed_unnoticed()
     assert len(failures) == 3
     for name, words in ((branch, "runs"), (unproduced, "produces"), (unnoticed, "is removed")):
         assert any(name in failure and words in failure for failure in failures), failures
+
+
+def test_guard_gate_passes_guards_that_the_reviewed_list_has_and_still_names_the_others() -> None:
+    branch = "made_up.caught: except ValueError"
+    unproduced = "made_up.plain: Refuse frozen"
+    unnoticed = "made_up.listed: Ignore a"
+    answers = _make_answers(unproduced)
+    answers[unnoticed] = {"verdict": GuardVerdict.UNNOTICED, "tests": ["tests/x.py::test_a"]}
     entries = [Entry(name, "No test can reach it, because " * 2) for name in (branch, unnoticed)]
     (left,) = _list_failures(Findings({branch, unproduced}, answers=answers), *entries)
     assert unproduced in left
@@ -285,14 +295,20 @@ def test_reviewed_list_entry_of_a_missing_guard_is_reported() -> None:
     assert "made_up.renamed: Refuse frozen, which is not in the code" in fault
 
 
-def test_reviewed_list_rejects_duplicates_weak_reasons_and_more_than_15_entries() -> None:
+def test_reviewed_list_accepts_an_entry_once_and_rejects_it_twice() -> None:
     entry = Entry(GUARDS[2].name, REASON)
     assert list(faults_in([], GUARDS)) == []
     assert list(faults_in([entry], GUARDS)) == []
     (fault,) = faults_in([entry, entry], GUARDS)
     assert "2 times" in fault
-    (fault,) = faults_in([Entry(entry.guard, "hard to test")], GUARDS)
+
+
+def test_reviewed_list_rejects_an_entry_whose_reason_is_too_short() -> None:
+    (fault,) = faults_in([Entry(GUARDS[2].name, "hard to test")], GUARDS)
     assert "no reason" in fault
+
+
+def test_reviewed_list_rejects_more_than_15_entries() -> None:
     many = "\n".join(f"def f{n}():\n    return Ignore('a', 'b')" for n in range(MOST_ENTRIES + 1))
     guards = guards_in("made_up", many)
     entries = [Entry(guard.name, REASON) for guard in guards]

@@ -97,7 +97,7 @@ def _mutate_body(body: str, operator: MutationOperator) -> list[str]:
         (MutationOperator.ARGUMENTS, "return min(a, b)", []),
     ],
 )
-def test_operator_makes_these_faults(
+def test_each_mutation_operator_makes_exactly_its_faults_in_a_function_body(
     operator: MutationOperator, body: str, expected: list[str]
 ) -> None:
     assert _mutate_body(body, operator) == expected
@@ -241,11 +241,11 @@ def test_line_that_only_runs_on_import_has_no_test() -> None:
     assert _make_selector({"": [20], CLOSE: [99]}).list_tests(_mutation()) == []
 
 
-def test_statement_stands_for_a_line_that_python_does_not_report() -> None:
+def test_tests_of_a_line_without_coverage_are_those_of_the_statement_around_it() -> None:
     assert _make_selector({CLOSE: [21]}).list_tests(_mutation()) == [CLOSE]
 
 
-def test_limits_leave_out_tests_of_further_files_and_keep_at_least_one() -> None:
+def test_limited_tests_are_those_of_the_first_files_and_at_least_one() -> None:
     selector = _make_selector({})
     tests = [SUBJECT, CLOSE, FAR, SUBJECT + "2"]
     assert limit_tests(tests, selector, most=9, files=2, seconds=1) == [
@@ -315,12 +315,12 @@ def test_listed_mutant_is_not_run_and_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("field", ["module", "function", "line", "change"])
-def test_entry_lists_only_the_mutant_that_it_names_whole(field: str) -> None:
+def test_entry_of_the_equivalents_lists_no_mutant_that_differs_in_one_field(field: str) -> None:
     assert is_listed(_mutant(), [ENTRY])
     assert not is_listed(_mutant(), [replace(ENTRY, **{field: "other"})])
 
 
-def test_entry_survives_lines_that_are_added_above() -> None:
+def test_listed_mutant_is_still_recognized_after_lines_are_added_above_it() -> None:
     mutant = _mutant()
     source = "import os\n\n" + mutant.source
     moved = _find_comparison(source)
@@ -356,7 +356,7 @@ def test_mutant_that_overran_counts_as_noticed_and_a_broken_one_does_not() -> No
     assert score_of([broken]).share == 0
 
 
-def test_entry_without_a_reason_fails_the_run() -> None:
+def test_entry_of_the_equivalents_without_a_reason_fails_the_run() -> None:
     (fault,) = list_faults([replace(ENTRY, reason="equivalent")], 0, 100)
     assert "gives no reason" in fault
 
@@ -383,7 +383,7 @@ def test_proof_fails_and_gives_the_score_if_a_mutant_survives() -> None:
     assert len(proving.failures) == 1
 
 
-def test_second_round_adds_its_tests_to_those_of_the_first() -> None:
+def test_verdict_of_a_second_round_of_tests_replaces_the_first_and_both_rounds_are_listed() -> None:
     tests_of = {0: [CLOSE, FAR]}
     first = run._join(None, _mutant(), Outcome("0", Verdict.SURVIVED, tests=(CLOSE,)), tests_of)
     second = Outcome("0", Verdict.KILLED, failed=(FAR,), tests=(FAR,))

@@ -111,10 +111,16 @@ def test_demo_verdict_reports_missing_repeated_or_unexpected_notifications(
     assert _list_faults(CATALOGUE, sent=sent) == [about]
 
 
-def test_demo_verdict_reports_invented_or_missing_incidents_and_unclaimed_fixes() -> None:
+def test_demo_verdict_reports_an_incident_of_a_queue_that_the_story_does_not_have() -> None:
     invented = make_incidents(VISIBILITY, exports={"queue_arn": f"{SCOPE}other.fifo"})
     assert re.search("nobody saw: .*other.fifo", _list_faults(VISIBILITY, found=invented)[-1])
+
+
+def test_demo_verdict_reports_a_queue_without_an_incident() -> None:
     (fault,) = _list_faults(VISIBILITY, found=make_incidents(VISIBILITY)[1:])
     assert "invoices.fifo: the nightly job found none, expected" in fault
+
+
+def test_demo_verdict_reports_another_number_of_fixes_than_the_story_has() -> None:
     (fault,) = _list_faults(VISIBILITY, fixes=2)
     assert "AutoFixes" in fault

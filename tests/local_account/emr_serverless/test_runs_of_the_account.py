@@ -118,7 +118,7 @@ def test_job_run_fails_if_its_role_is_missing_not_assumable_or_may_not_read_the_
         assert (run["state"], about in run["stateDetails"]) == ("FAILED", True)
 
 
-def test_job_run_has_credentials_of_its_role_and_a_client_token_starts_one_run(
+def test_start_job_run_with_a_used_client_token_returns_the_same_run_or_refuses_other_arguments(
     jobs: LocalAccount,
 ) -> None:
     token = str(uuid.uuid4())
@@ -126,6 +126,12 @@ def test_job_run_has_credentials_of_its_role_and_a_client_token_starts_one_run(
     assert _start(jobs, "reader", clientToken=token) == run_id
     code, _ = error_of(lambda: _start(jobs, "reader", "--other", clientToken=token))
     assert code == "ConflictException"
+
+
+def test_job_run_has_credentials_of_its_role_and_sees_only_its_own_files(
+    jobs: LocalAccount,
+) -> None:
+    run_id = _start(jobs, "reader")
     assert _wait_for_end(jobs, run_id)["state"] == "SUCCESS"
     assert _read_log(jobs, run_id) == "ASIA ['reader.py', 'stderr', 'stdout']\n"
 
