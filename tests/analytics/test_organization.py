@@ -161,6 +161,19 @@ def test_organization_summary_lists_queues_that_need_a_person_and_totals_of_all_
     }
 
 
+def test_organization_summary_of_only_silent_accounts_names_them_and_counts_nothing(
+    shared_bucket: SharedBucket, spark: SparkSession
+) -> None:
+    """A report that failed here would hide that every account is silent."""
+    shared_bucket.put(SILENT, MONDAY - timedelta(days=20), week="2026-W43")
+    document = shared_bucket.summarize(spark, LISTED)
+    states = {member["account"]: member["state"] for member in document["members"]}
+    assert states == {SILENT: "silent", LISTED: "silent"}
+    assert document["totals"]["silent"] == 2
+    assert document["totals"]["incidents"] == document["totals"]["failed_calls"] == 0
+    assert document["queues"] == []
+
+
 def test_list_members_lists_three_folders_per_account_however_many_weeks_are_stored(
     shared_bucket: SharedBucket,
 ) -> None:
