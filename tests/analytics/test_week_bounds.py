@@ -222,7 +222,7 @@ def test_summary_of_the_largest_week_merges_the_symptoms_beyond_its_limit_and_co
 
 
 def _reverse_rows(table: RowsByDay) -> RowsByDay:
-    return {day: rows[::-1] for day, rows in reversed(table.items())}
+    return {day: rows[::-1] for day, rows in reversed(list(table.items()))}
 
 
 def test_summary_has_the_same_bytes_for_rows_in_any_order(
