@@ -29,7 +29,10 @@ ERROR_CODES_BY_SYMPTOM: Mapping[str, tuple[str, ...]] = {
         "KmsInvalidKeyUsage",
     ),
     "visibility_timeout_too_short": ("MessageNotInflight",),
-    "access_denied": ("AccessDenied", "VpceAccessDenied"),
+    # Not VpceAccessDenied: CloudTrail reports it only in network activity events. Those are another
+    # kind of event, and as AWS redacts them, they are not known to name the queue.
+    # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/logging-network-events-with-cloudtrail.html
+    "access_denied": ("AccessDenied",),
     "invalid_request": (
         *("QueueDeletedRecently", "QueueAlreadyExists", "OverLimit", "ReceiptHandleIsInvalid"),
         *("InvalidParameterValue", "MissingParameter", "BatchRequestTooLong"),
@@ -187,8 +190,6 @@ def find_refusing_policy(error_code: str, error_message: str) -> RefusedBy | Non
         error_message: AWS's error message. If it names no policy, RefusedBy.POLICY_NOT_NAMED is
             returned.
     """
-    if error_code == "VpceAccessDenied":
-        return RefusedBy.VPC_ENDPOINT_POLICY
     if error_code != _ACCESS_DENIED:
         return None
     refusal = _parse_access_refusal(error_message)
