@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from docs.markdown import format_as_code, make_table
 from docs.stack_outline import synthesize_template
-from docs.tables import format_as_code, make_table
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import (
     HOURS_PER_MONTH,

@@ -14,8 +14,8 @@ import re
 import sys
 from pathlib import Path
 
-from docs import costs, pictures, stack, tables
-from docs.tables import ROOT
+from docs import costs, pictures, stack, symptom_tables, tables
+from docs.markdown import ROOT
 from infra.settings.page import render_page
 from tests.prove import scale
 from tests.source_files import list_files
@@ -24,7 +24,13 @@ DERIVED_PART_PATTERN = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-MODULE_BY_NAME = {"costs": costs, "scale": scale, "stack": stack, "tables": tables}
+MODULE_BY_NAME = {
+    "costs": costs,
+    "scale": scale,
+    "stack": stack,
+    "symptom_tables": symptom_tables,
+    "tables": tables,
+}
 
 
 def _call_marked_function(mark: str) -> str:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from docs.markdown import format_as_code, make_table
 from docs.stack_outline import (
     QUEUE_TYPE,
     QUEUES_OUTSIDE_TEMPLATE,
@@ -25,7 +26,6 @@ from docs.stack_outline import (
     load_resources,
     make_resource_title,
 )
-from docs.tables import format_as_code, make_table
 from infra.stackset import publishing
 
 _NO_RIGHTS = "nothing"

@@ -9,17 +9,15 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path, PurePosixPath
 
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from docs.markdown import ROOT, format_as_code, link_pages, make_table
 from infra.alarms import ALARMS_IN_COMPOSITES, NOTIFYING_ALARMS
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import LAMBDA_ROWS
-from mendq.aws.consumers import FUNCTION_METRIC_BY_KEY
-from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, list_known_tags
-from mendq.catalogue.symptom import Detection, Symptom
+from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli import permissions
 from mendq.cli.app import app
 from mendq.cli.command_group import list_examples
@@ -33,9 +31,7 @@ from mendq.cli.permissions import (
 )
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
-from mendq.model.facts import Need, list_scan_read_actions
 from mendq.model.limits import Bounds, Timing
-from mendq.model.metrics import select_series
 from mendq.model.other_transitions import TRANSITIONS_NOT_BY_FOLLOW_UP, TransitionActor
 from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, find_state_time_limit
 from mendq.notifications.next_steps import (
@@ -43,12 +39,9 @@ from mendq.notifications.next_steps import (
     NEXT_STEP_BY_STATE,
     CommandSource,
 )
-from mendq.notifications.text import format_count
 from mendq.redrive import machine
 from mendq.redrive.progress import FINAL_STAGES, Stage
-from mendq.scan.scan import NEEDS_READ_FOR_SUSPECTS
 
-ROOT = Path(__file__).resolve().parents[1]
 # The page about a command, if it is not `docs/COMMAND.md`.
 PAGE_BY_COMMAND = {
     "alarms": "runbooks/alarm_missing.md",
@@ -66,125 +59,11 @@ EXAMPLE_QUEUE_ARNS = (
 )
 
 
-def make_table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
-    """Return a Markdown table.
-
-    Args:
-        heading_text: The headings, separated by `|`. A column whose heading begins with # is
-            right-aligned.
-        rows: The cells of each row.
-    """
-    headings: list[str] = []
-    alignment_cells: list[str] = []
-    for heading in heading_text.split("|"):
-        headings.append(heading.lstrip("#"))
-        alignment_cells.append("---:" if heading.startswith("#") else "---")
-    all_rows = [headings, alignment_cells, *rows]
-    return "\n".join(f"| {' | '.join(map(str, row_cells))} |" for row_cells in all_rows)
-
-
-def format_as_code(words: Iterable[object]) -> str:
-    """Return each word as Markdown code, separated by commas. Empty if there are no words."""
-    return ", ".join(f"`{word}`" for word in words)
-
-
-def link_pages(page_paths: Iterable[str], folder: str) -> str:
-    """Return a Markdown link to each page, without duplicates.
-
-    Args:
-        page_paths: The paths of the pages, relative to the repository's root.
-        folder: The folder of the page in which the links are.
-    """
-    pages = [PurePosixPath(page_path) for page_path in dict.fromkeys(page_paths)]
-    return ", ".join(f"[{page.stem}]({page.relative_to(folder)})" for page in pages)
-
-
-def symptoms() -> str:
-    """Return a table of all symptoms: how each is found, what that costs, and what Mendq does."""
-    rows: list[tuple[str, ...]] = []
-    for symptom in CATALOGUE:
-        found_by_texts: list[str] = []
-        cost_texts: list[str] = []
-        if symptom.seen_as:
-            confirmation_note = ", *unconfirmed on AWS*" if symptom.is_unconfirmed else ""
-            found_by_texts.append(f"failed calls{confirmation_note}")
-            cost_texts.append("data events")
-        if symptom.detection:
-            found_by_texts.append("the scan")
-            cost_texts.append(_describe_scan_costs(symptom.detection))
-        rows.append(
-            (
-                f"[`{symptom.name}`]({symptom.runbook.removeprefix('docs/')})",
-                symptom.sentence,
-                " · ".join(found_by_texts),
-                " · ".join(cost_texts),
-                symptom.plan_in_words,
-                symptom.default_mode_text,
-            )
-        )
-    headings = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
-    return make_table(headings, rows)
-
-
-def families() -> str:
-    """Return a table of the families, which are the catalogue's folders, with their symptoms."""
-    runbooks_by_family = defaultdict[str, list[str]](list)
-    for symptom in CATALOGUE:
-        (path,) = (ROOT / "mendq" / "catalogue").glob(f"*/{symptom.name}.py")
-        runbooks_by_family[path.parent.name].append(symptom.runbook)
-    rows = (
-        (family, link_pages(runbook_pages, "docs"))
-        for family, runbook_pages in sorted(runbooks_by_family.items())
-    )
-    return make_table("family|symptoms", rows)
-
-
-def tags() -> str:
-    """Return a table of the queue tags that Mendq reads."""
-    rows: list[tuple[str, ...]] = []
-    for tag in list_known_tags().values():
-        symptoms_with_tag = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
-        values_text = format_as_code(tag.words) if tag.words else tag.values
-        symptom_links_text = (
-            link_pages((symptom.runbook for symptom in symptoms_with_tag), "docs")
-            or "every symptom"
-        )
-        rows.append((format_as_code([tag.key]), values_text, tag.meaning, symptom_links_text))
-    return make_table("tag|value|what it does|read by", rows)
-
-
-def _has_tag(symptom: Symptom, tag_key: str) -> bool:
-    """Return True if a symptom reads the tag with this key."""
-    return any(tag.key == tag_key for tag in symptom.tags)
-
-
-def _describe_scan_costs(detection: Detection) -> str:
-    """Return what a scan reads from AWS for a symptom: kinds of calls, and metrics of a queue.
-
-    Metrics are read only for queues that the calls have made suspect.
-    """
-    needs_measurements = Need.MEASUREMENTS in detection.needs
-    needs_of_scan = detection.needs | (
-        NEEDS_READ_FOR_SUSPECTS if needs_measurements else {Need.QUEUE}
-    )
-    calls_text = format_count(
-        len(list_scan_read_actions(needs_of_scan)), "kind of call", "kinds of call"
-    )
-    metric_series = select_series(detection.metric_kinds or ["every queue"])
-    metric_count = len(metric_series) * needs_measurements + (Need.REDRIVE_SOURCES in needs_of_scan)
-    if not metric_count:
-        return f"{calls_text}, no metric"
-    return f"{calls_text}, {metric_count} metrics and {len(FUNCTION_METRIC_BY_KEY)} a function"
-
-
-def runbooks() -> str:
-    """Return links to all runbooks: first of the symptoms, then of the alarms."""
-    symptom_links = link_pages((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
-    alarm_links = link_pages(
-        (alarm.runbook_path for alarm in (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)),
-        "docs/runbooks",
-    )
-    return f"Symptoms: {symptom_links}.\n\nAlarms: {alarm_links}."
+def alarm_runbooks() -> str:
+    """Return links to the runbooks of the alarms."""
+    alarms = (*NOTIFYING_ALARMS, *ALARMS_IN_COMPOSITES)
+    alarm_links = link_pages((alarm.runbook_path for alarm in alarms), "docs/runbooks")
+    return f"Alarms: {alarm_links}."
 
 
 def next_steps() -> str:

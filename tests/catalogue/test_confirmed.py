@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import tables
+from docs import symptom_tables
 from mendq.catalogue import CATALOGUE, name_symptom_of, symptom
 from mendq.model.failed_call import FailedCall, read
 
@@ -28,4 +28,6 @@ def test_symptoms_seen_in_failed_calls_are_marked_unconfirmed_in_the_docs_until_
     seen_in_calls = sum(bool(entry.seen_as) for entry in CATALOGUE)
     for confirmed in (frozenset[str](), frozenset({"access_denied"})):
         monkeypatch.setattr(symptom, "CONFIRMED_SYMPTOM_NAMES", confirmed)
-        assert tables.symptoms().count("*unconfirmed on AWS*") == seen_in_calls - len(confirmed)
+        assert symptom_tables.symptoms().count("*unconfirmed on AWS*") == seen_in_calls - len(
+            confirmed
+        )

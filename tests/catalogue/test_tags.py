@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from docs import tables
+from docs import symptom_tables
 from mendq.catalogue import CATALOGUE, list_known_tags
 from mendq.catalogue.configuration.tag_not_understood import describe_tag_mistakes
 from mendq.catalogue.examples import queue
@@ -71,7 +71,7 @@ def test_declared_tag_without_an_example_is_reported() -> None:
 def with_example_symptom(monkeypatch: pytest.MonkeyPatch) -> None:
     symptoms = (*CATALOGUE, _make_example_symptom(MAX_EXAMPLE))
     monkeypatch.setattr("mendq.catalogue.CATALOGUE", symptoms)
-    monkeypatch.setattr("docs.tables.CATALOGUE", symptoms)
+    monkeypatch.setattr("docs.symptom_tables.CATALOGUE", symptoms)
 
 
 @pytest.mark.usefixtures("with_example_symptom")
@@ -80,7 +80,7 @@ def test_tag_declared_by_a_new_symptom_is_validated_and_listed_in_the_docs() -> 
     (mistake,) = describe_tag_mistakes({MAX_EXAMPLE.key: "a minute"})
     assert mistake.startswith("the tag mendq:max-example-seconds must be a whole number")
     assert "| `mendq:max-example-seconds` | whole seconds, 1 to 43200 | The longest delay. |" in (
-        tables.tags()
+        symptom_tables.tags()
     )
 
 

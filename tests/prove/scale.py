@@ -13,8 +13,8 @@ from functools import cache
 
 from msgspec import Struct
 
+from docs.markdown import ROOT, make_table
 from docs.stack_outline import synthesize_template
-from docs.tables import ROOT, make_table
 from infra.intake import MAXIMUM_CONCURRENCY
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import get_fields_by_name, split_type_and_bounds
