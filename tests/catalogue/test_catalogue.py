@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from mendq import catalogue
-from mendq.catalogue import CATALOGUE, examples, find_symptom_of
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME, examples, find_symptom_of
 from mendq.catalogue.symptom import (
     CallExample,
     CallNearMiss,
     FixedSymptom,
-    NearMiss,
+    NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
     RefusalExample,
@@ -44,16 +44,18 @@ from tests.model.builders import make_record
 
 ROOT = Path(__file__).parents[2]
 ENTRIES_WITH_DETECTION = [entry for entry in CATALOGUE if entry.detection]
+NOTIFIED_ENTRIES = [entry for entry in CATALOGUE if isinstance(entry, NotifiedSymptom)]
 
 
-def for_examples(*kinds: type) -> pytest.MarkDecorator:
-    """Parametrize a test with every example of these kinds."""
+def for_examples(*kinds: type, only: type[Symptom] = Symptom) -> pytest.MarkDecorator:
+    """Parametrize a test with every example of these kinds, of entries of the class `only`."""
     examples_of_kinds = [
         (entry, example)
         for entry in CATALOGUE
         for example in entry.examples()
-        if isinstance(example, kinds)
+        if isinstance(entry, only) and isinstance(example, kinds)
     ]
+    assert examples_of_kinds
     ids = [f"{entry.name}: {example.title}" for entry, example in examples_of_kinds]
     return pytest.mark.parametrize(("entry", "example"), examples_of_kinds, ids=ids)
 
@@ -74,11 +76,14 @@ def _defines_a_symptom(path: Path) -> bool:
     )
 
 
-def test_every_symptom_has_one_file_and_one_runbook_of_its_name() -> None:
-    """A symptom's runbook is known by its title; alarms have theirs in the same folder."""
+def test_every_symptom_has_one_file_of_its_name() -> None:
     folder = Path(catalogue.__file__).parent
     files = [path.stem for path in folder.rglob("*.py") if _defines_a_symptom(path)]
     assert sorted(files) == sorted(entry.name for entry in CATALOGUE)
+
+
+def test_every_symptom_has_one_runbook_whose_title_is_its_name() -> None:
+    """A symptom's runbook is known by its title; alarms have theirs in the same folder."""
     pages = (ROOT / "docs" / "runbooks").glob("*.md")
     titled = {page for page in pages if page.read_text().startswith(f"# {page.stem}: ")}
     assert titled == {ROOT / entry.runbook for entry in CATALOGUE}
@@ -91,18 +96,35 @@ def test_entry_has_all_texts_and_examples_and_declares_how_it_is_found(entry: Sy
     assert bool(queue_examples_of(entry)) == bool(entry.detection)
 
 
-@for_entries(CATALOGUE)
-def test_advice_for_many_queues_is_short_and_its_command_can_be_typed(entry: Symptom) -> None:
-    assert len(entry.advice_if_many.sentence) < 600
-    if command := entry.advice_if_many.make_command(examples.QUEUE_ARN):
-        assert find_mistake(command) == ""
+@for_entries(NOTIFIED_ENTRIES)
+def test_entry_that_notifies_people_has_a_short_advice_for_many_queues(entry: Symptom) -> None:
+    assert 0 < len(entry.advice_if_many.sentence) < 600
+
+
+@for_entries([entry for entry in CATALOGUE if isinstance(entry, ReportedSymptom)])
+def test_entry_that_is_only_reported_has_no_advice_for_many_queues(entry: Symptom) -> None:
+    assert entry.advice_if_many.sentence == ""
+    assert entry.advice_if_many.make_command(examples.QUEUE_ARN) == ""
+
+
+@pytest.mark.parametrize("name", ["consumer_throttled", "kms_throttled"])
+def test_advice_for_many_queues_of_a_quota_has_a_command_that_can_be_pasted(name: str) -> None:
+    command = SYMPTOM_BY_NAME[name].advice_if_many.make_command(examples.QUEUE_ARN)
+    assert command.startswith("aws ")
+    assert find_mistake(command) == ""
+
+
+@for_entries(NOTIFIED_ENTRIES)
+def test_command_in_the_advice_for_many_queues_is_one_that_aws_accepts(entry: Symptom) -> None:
+    command = entry.advice_if_many.make_command(examples.QUEUE_ARN)
+    assert find_mistake(command) == "" if command else entry.advice_if_many.sentence
 
 
 def _expected_steps_of(example: CallExample | QueueExample) -> tuple[AttributeStep, ...]:
     return () if isinstance(example.expected_outcome, str) else example.expected_outcome
 
 
-def test_only_the_last_entry_counts_without_a_mode_of_its_own() -> None:
+def test_only_the_last_entry_which_takes_all_other_failed_calls_merely_counts_them() -> None:
     """The last entry takes the calls that no other entry matches."""
     only_counted = [entry.name for entry in CATALOGUE if entry.default_mode_text == "count only"]
     assert only_counted == [CATALOGUE[-1].name]
@@ -112,40 +134,58 @@ def test_every_step_class_is_used_by_an_entry() -> None:
     assert {step for entry in CATALOGUE for step in entry.steps} == set(STEP_CLASSES)
 
 
-@for_examples(CallNearMiss, QueueNearMiss, RefusalExample)
-def test_near_miss_is_not_matched_detected_or_fixed(entry: Symptom, example: NearMiss) -> None:
-    if isinstance(example, CallNearMiss):
-        assert find_symptom_of(example.call) is not entry
-    elif isinstance(example, QueueNearMiss):
-        assert detect_fault(entry, example.facts) is None
-    else:
-        assert expect_refusal(entry, example.facts).code == example.code
+@for_examples(CallNearMiss)
+def test_failed_call_that_only_looks_like_the_symptom_is_not_matched(
+    entry: Symptom, example: CallNearMiss
+) -> None:
+    assert find_symptom_of(example.call) is not entry
+
+
+@for_examples(QueueNearMiss)
+def test_queue_that_only_looks_like_it_has_the_fault_is_not_detected(
+    entry: Symptom, example: QueueNearMiss
+) -> None:
+    assert detect_fault(entry, example.facts) is None
+
+
+@for_examples(RefusalExample)
+def test_queue_that_must_not_be_fixed_is_refused_with_the_stated_code(
+    entry: Symptom, example: RefusalExample
+) -> None:
+    assert expect_refusal(entry, example.facts).code == example.code
 
 
 @for_examples(QueueExample)
-def test_example_is_detected_with_the_facts_a_scan_reads_and_planned_the_same_by_heal(
+def test_example_is_suspect_or_shows_its_fault_before_any_metric_is_read(
     entry: Symptom, example: QueueExample
 ) -> None:
-    """Without metrics, the queue must already be a suspect or show a configuration fault.
-
-    Examples have more facts than a scan or heal reads.
-    """
+    """A scan reads metrics only of suspect queues."""
     assert entry.detection is not None
     unmeasured = replace(example.facts, measurement=None, move_task_running=False)
     is_configuration_fault = bool(
         entry.detection.is_of_configuration and entry.detection.detect(unmeasured)
     )
     assert is_configuration_fault or entry.detection.is_suspect(unmeasured)
-    facts = facts_of(entry, example)
-    scanned = keep_read_facts(
-        example.facts, {*NEEDS_READ_FOR_SUSPECTS, *entry.detection.needs} - NEEDS_OF_PLANS
-    )
-    by_the_scan = detect_fault(entry, scanned)
-    assert by_the_scan is not None
-    assert by_the_scan.found == facts.found
-    by_heal = detect_fault(entry, keep_read_facts(example.facts, entry.all_needs))
-    assert by_heal is not None
-    assert entry.plan is None or answer_to(entry, by_heal) == answer_to(entry, facts)
+
+
+@for_examples(QueueExample)
+def test_example_is_detected_with_only_the_facts_that_a_scan_reads(
+    entry: Symptom, example: QueueExample
+) -> None:
+    assert entry.detection is not None
+    needs = {*NEEDS_READ_FOR_SUSPECTS, *entry.detection.needs} - NEEDS_OF_PLANS
+    found_by_scan = detect_fault(entry, keep_read_facts(example.facts, needs))
+    assert found_by_scan is not None
+    assert found_by_scan.found == facts_of(entry, example).found
+
+
+@for_examples(QueueExample, only=NotifiedSymptom)
+def test_example_is_planned_the_same_with_only_the_facts_that_heal_reads(
+    entry: Symptom, example: QueueExample
+) -> None:
+    found_by_heal = detect_fault(entry, keep_read_facts(example.facts, entry.all_needs))
+    assert found_by_heal is not None
+    assert answer_to(entry, found_by_heal) == answer_to(entry, facts_of(entry, example))
 
 
 @for_examples(QueueNearMiss)
@@ -158,7 +198,9 @@ def test_near_miss_is_not_detected_with_only_the_facts_that_a_scan_reads(
 
 
 @for_entries(ENTRIES_WITH_DETECTION)
-def test_entry_gives_way_exactly_to_open_cases_of_the_symptoms_it_declares(entry: Symptom) -> None:
+def test_entry_is_silent_exactly_while_a_case_of_a_symptom_that_it_gives_way_to_is_open(
+    entry: Symptom,
+) -> None:
     """A scan compares its findings by `gives_way_to`, and the entry compares open cases."""
 
     def is_handled(example: QueueExample, open_symptom: str) -> bool:
@@ -175,29 +217,33 @@ def test_entry_gives_way_exactly_to_open_cases_of_the_symptoms_it_declares(entry
     assert entry.gives_way_to <= {other.name for other in CATALOGUE} - {entry.name}
 
 
-@for_examples(CallExample, QueueExample)
-def test_example_gets_its_stated_plan_or_refusal_and_the_plan_can_be_undone(
+@for_examples(CallExample, QueueExample, only=NotifiedSymptom)
+def test_example_gets_its_stated_steps_or_a_notification_with_its_stated_code(
     entry: Symptom, example: CallExample | QueueExample
 ) -> None:
-    if isinstance(entry, ReportedSymptom):
-        return
     facts = facts_of(entry, example)
     if isinstance(example.expected_outcome, str):
         page = expect_refusal(entry, facts)
         assert isinstance(page, Escalate)
         assert page.code == example.expected_outcome
         assert page.next_command.startswith(("aws ", "mendq dlq ", "mendq rollback "))
-        return
-    plan = expect_plan(entry, facts)
-    assert plan.steps == example.expected_outcome
-    values_before = {step.attribute: step.value_in(facts.attributes) for step in plan.steps}
-    assert len(values_before) == len(plan.steps), "each attribute is set once"
-    undone = {step.attribute: str(step.before) for step in plan.steps}
-    assert undone == values_before, "undoing a plan restores the values from before"
+    else:
+        assert expect_plan(entry, facts).steps == example.expected_outcome
+
+
+@for_examples(CallExample, QueueExample, only=FixedSymptom)
+def test_steps_of_an_example_set_each_attribute_once_and_undo_to_the_values_from_before(
+    entry: Symptom, example: CallExample | QueueExample
+) -> None:
+    facts = facts_of(entry, example)
+    steps = _expected_steps_of(example)
+    values_before = {step.attribute: step.value_in(facts.attributes) for step in steps}
+    assert len(values_before) == len(steps)
+    assert {step.attribute: str(step.before) for step in steps} == values_before
 
 
 @for_entries([entry for entry in CATALOGUE if isinstance(entry, FixedSymptom)])
-def test_all_plans_of_an_entry_belong_to_one_owner(entry: FixedSymptom) -> None:
+def test_steps_of_an_entry_are_all_written_by_one_lambda(entry: FixedSymptom) -> None:
     """No Lambda function may carry out both of two owners' steps.
 
     The exception is a redrive, which raises the retention of its DLQ.
@@ -226,6 +272,12 @@ def test_failed_call_example_is_matched_by_its_own_entry_alone(
     assert find_symptom_of(example.call) is entry
     matching = [other for other in CATALOGUE if other.matches(example.call) and other.plan]
     assert matching == ([entry] if entry.plan else [])
+
+
+@for_examples(CallExample)
+def test_failed_call_example_is_matched_also_if_it_is_read_from_a_cloudtrail_record(
+    entry: Symptom, example: CallExample
+) -> None:
     record = make_record(
         eventName=example.call.event_name,
         resources=[{"ARN": example.call.queue_arn}],

@@ -75,7 +75,7 @@ def list_steps(answer: Plan | Refusal) -> list[tuple[str, str]]:
     return [(step.attribute, str(step.after)) for step in answer.steps]
 
 
-def test_plan_for_a_new_dlq_is_the_same_before_and_after_the_dlq_was_created() -> None:
+def test_plan_for_a_new_dlq_stays_the_same_after_the_dlq_was_created() -> None:
     """A run that died after creating the DLQ is continued, and a rollback keeps the DLQ."""
     with_namesake = add_namesake(QUEUE_WITHOUT_DLQ)
     assert plan_new_dlq(with_namesake, "because") == plan_new_dlq(QUEUE_WITHOUT_DLQ, "because")
@@ -157,17 +157,26 @@ def test_dlq_is_missing_only_if_its_arn_is_valid_here_and_the_queue_does_not_exi
 
 def test_queue_with_any_redrive_policy_text_does_not_count_as_without_dlq() -> None:
     assert has_no_dlq(QUEUE_WITHOUT_DLQ)
-    assert not has_no_dlq(replace_values(QUEUE_WITHOUT_DLQ, RedrivePolicy="{")), "whatever it says"
+    assert not has_no_dlq(replace_values(QUEUE_WITHOUT_DLQ, RedrivePolicy="{"))
+
+
+def test_queue_without_a_redrive_policy_misses_no_dlq_that_it_names() -> None:
     assert find_missing_dlq(QUEUE_WITHOUT_DLQ) is None
 
 
-def test_missing_dlq_is_detected_also_on_a_queue_that_is_itself_a_dlq() -> None:
-    examples = [example.facts for example in queue_examples_of(DLQ_MISSING) if example.facts.dlq]
-    (with_missing_dlq,) = examples
-    is_a_dlq_too = replace_values(with_missing_dlq, dlq_sources=sources(QUEUE_ARN))
+(QUEUE_WITH_DELETED_DLQ,) = (
+    example.facts for example in queue_examples_of(DLQ_MISSING) if example.facts.dlq
+)
+
+
+def test_deleted_dlq_is_detected_also_on_a_queue_that_is_itself_a_dlq() -> None:
+    is_a_dlq_too = replace_values(QUEUE_WITH_DELETED_DLQ, dlq_sources=sources(QUEUE_ARN))
     assert detect_fault(DLQ_MISSING, is_a_dlq_too)
-    with_dlq = replace_values(with_missing_dlq, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
-    assert expect_refusal(DLQ_MISSING, with_dlq).code == "need_already_met"
+
+
+def test_dlq_is_not_created_again_if_it_exists_meanwhile() -> None:
+    exists = replace_values(QUEUE_WITH_DELETED_DLQ, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
+    assert expect_refusal(DLQ_MISSING, exists).code == "need_already_met"
 
 
 NAMES = st.integers(0, 24).map(lambda n: f"{STANDARD_ARN}-{n:02}")
@@ -220,13 +229,14 @@ def make_dlq_with_retention(own_seconds: int, *sources_seconds: int) -> Facts:
     return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=tuple(source_queues))
 
 
+def test_dlq_retention_equal_to_its_sources_is_too_short() -> None:
+    """A message keeps its age when it moves, so it would expire soon after."""
+    assert detect_fault(DLQ_RETENTION_TOO_SHORT, make_dlq_with_retention(DAYS_4, DAYS_4))
+
+
 def test_dlq_retention_fault_names_the_source_queue_with_the_longest_retention() -> None:
-    assert detect_fault(DLQ_RETENTION_TOO_SHORT, make_dlq_with_retention(DAYS_4, DAYS_4)), (
-        "it keeps no longer"
-    )
-    found = detect_fault(
-        DLQ_RETENTION_TOO_SHORT, make_dlq_with_retention(DAYS_4, DAYS_4, 2 * DAYS_4, 60)
-    )
+    facts = make_dlq_with_retention(DAYS_4, DAYS_4, 2 * DAYS_4, 60)
+    found = detect_fault(DLQ_RETENTION_TOO_SHORT, facts)
     assert found is not None
     assert f"{STANDARD_ARN}-1" in found.found
 
@@ -261,7 +271,7 @@ CONFIGURATIONS = [entry for entry in CATALOGUE if entry.is_of_configuration]
 
 
 @given(facts=TYPED_BY_PEOPLE)
-def test_configuration_detections_never_raise_for_any_text_in_policies_and_keys(
+def test_configuration_faults_are_planned_or_refused_for_any_text_in_policies_and_keys(
     facts: Facts,
 ) -> None:
     for entry in CONFIGURATIONS:

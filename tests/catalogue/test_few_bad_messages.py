@@ -25,7 +25,7 @@ from mendq.catalogue.examples import (
     standard_queue,
 )
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
-from mendq.model.metrics import RecentCounts
+from mendq.model.metrics import Measurement, RecentCounts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
@@ -38,7 +38,9 @@ from mendq.model.queue import (
 from tests.catalogue.asking import answer_to, detect_fault, expect_plan, expect_refusal
 
 
-def make_queue_with_counts(sent: int, received: int, deleted: int, left: int, **over: Any) -> Facts:
+def make_queue_with_counts(
+    *, sent: int, received: int, deleted: int, left: int, **over: Any
+) -> Facts:
     """Make a queue without a DLQ, with these counts of six hours and `left` messages now."""
     facts = standard_queue(
         ApproximateNumberOfMessages=left,
@@ -65,17 +67,21 @@ def plan_dlq(facts: Facts) -> Plan | Refusal:
 
 
 def test_attach_dlq_refused_while_consumers_finish_nothing() -> None:
-    facts = make_queue_with_counts(60, 1_200, 0, 60)
-    found = detect_fault(CONSUMER_FAILING, facts)
-    assert found is not None
-    assert "No message was finished in the last 6 h" in found.found
+    facts = make_queue_with_counts(sent=60, received=1_200, deleted=0, left=60)
     assert isinstance(plan_dlq(facts), Ignore)
     assert expect_refusal(DLQ_MISSING, facts).code == "cause_first"
 
 
+def test_consumers_that_finish_none_of_60_messages_are_reported_as_failing() -> None:
+    facts = make_queue_with_counts(sent=60, received=1_200, deleted=0, left=60)
+    found = detect_fault(CONSUMER_FAILING, facts)
+    assert found is not None
+    assert "No message was finished in the last 6 h" in found.found
+
+
 @pytest.mark.parametrize("messages", [2, 3, 9])
 def test_attach_dlq_refused_if_no_message_was_finished_however_few_arrived(messages: int) -> None:
-    facts = make_queue_with_counts(messages, 20 * messages, 0, messages)
+    facts = make_queue_with_counts(sent=messages, received=20 * messages, deleted=0, left=messages)
     assert detect_fault(CONSUMER_FAILING, facts) is None, "too few for a page"
     refusal = plan_dlq(facts)
     assert isinstance(refusal, Refuse), "people hear why"
@@ -90,7 +96,9 @@ def test_attach_dlq_refused_if_fewer_than_half_were_finished(
 ) -> None:
     """The counts of the last hour are missing, and the last delete was minutes ago."""
     plan = plan_dlq(
-        make_queue_with_counts(60, 300, deleted, 60 - deleted, deletes_of_last_15_minutes=1)
+        make_queue_with_counts(
+            sent=60, received=300, deleted=deleted, left=60 - deleted, deletes_of_last_15_minutes=1
+        )
     )
     assert isinstance(plan, Refuse if is_refused else Plan)
     if isinstance(plan, Refuse):
@@ -98,46 +106,74 @@ def test_attach_dlq_refused_if_fewer_than_half_were_finished(
         assert f"of 60 messages that arrived in 6 h, consumers finished {deleted}" in plan.reason
 
 
+# Consumers finished 500 messages before, and none of the 12 that arrived since.
+AFTER_CONSUMERS_STOPPED = make_queue_with_counts(
+    sent=512, received=740, deleted=500, left=12, sent_since_delete=12, received_since_delete=240
+)
+
+
 def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
-    """Consumers finished 500 messages before, and none of the 12 that arrived since."""
-    stopped = {"sent_since_delete": 12, "received_since_delete": 240}
-    facts = make_queue_with_counts(512, 740, 500, 12, **stopped)
-    assert isinstance(plan_dlq(facts), Refuse)
-    assert isinstance(plan_dlq(replace_values(facts, deletes_of_last_15_minutes=3)), Plan), (
-        "the last delete is minutes ago"
-    )
-    assert isinstance(plan_dlq(replace_values(facts, sent_since_delete=1)), Plan), (
-        "the only one may be a bad message"
-    )
+    assert isinstance(plan_dlq(AFTER_CONSUMERS_STOPPED), Refuse)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        pytest.param({"deletes_of_last_15_minutes": 3}, id="the last delete was minutes ago"),
+        pytest.param({"sent_since_delete": 1}, id="the only message since may be a bad one"),
+    ],
+)
+def test_attach_dlq_planned_if_consumers_may_still_be_finishing(over: dict[str, int]) -> None:
+    assert isinstance(plan_dlq(replace_values(AFTER_CONSUMERS_STOPPED, **over)), Plan)
+
+
+# Consumers deleted every minute until five minutes ago.
+AFTER_STEADY_DELETES_ENDED = make_queue_with_counts(
+    sent=1_040,
+    received=1_160,
+    deleted=1_000,
+    left=40,
+    sent_since_delete=40,
+    received_since_delete=160,
+    deletes_of_last_15_minutes=90,
+    pause=timedelta(minutes=5),
+    longest_pause_between_deletes=timedelta(minutes=1),
+)
 
 
 def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
     """An outage may begin between a proposal and its approval, which Mendq would then carry out."""
-    stopped = {
-        "sent_since_delete": 40,
-        "received_since_delete": 160,
-        "deletes_of_last_15_minutes": 90,
-    }
-    steady = {"pause": timedelta(minutes=5), "longest_pause_between_deletes": timedelta(minutes=1)}
-    facts = make_queue_with_counts(1_040, 1_160, 1_000, 40, **stopped, **steady)
+    facts = AFTER_STEADY_DELETES_ENDED
     for refusal in (plan_dlq(facts), plan_named_dlq(facts, DLQ_ARN, "because")):
         assert isinstance(refusal, Refuse)
         assert "40 messages arrived since the last delete" in refusal.reason
-    rarely = replace_values(facts, longest_pause_between_deletes=timedelta(minutes=4))
-    assert isinstance(plan_dlq(rarely), Plan), "its consumers often delete nothing for so long"
-    held = replace_values(facts, in_flight_now=160)
-    assert isinstance(plan_dlq(held), Plan), "all that was received is still at work"
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        pytest.param(
+            {"longest_pause_between_deletes": timedelta(minutes=4)},
+            id="consumers often delete nothing for so long",
+        ),
+        pytest.param({"in_flight_now": 160}, id="all received messages are still in flight"),
+    ],
+)
+def test_attach_dlq_planned_if_a_pause_without_deletes_is_usual(over: dict[str, Any]) -> None:
+    assert isinstance(plan_dlq(replace_values(AFTER_STEADY_DELETES_ENDED, **over)), Plan)
 
 
 @pytest.mark.parametrize(("lately", "limit"), [(60, 20), (600, None)])
-def test_attach_dlq_uses_receives_of_the_last_hour_if_messages_need_more_receives_now(
+def test_max_receive_count_follows_the_receives_of_the_last_hour_if_they_are_higher(
     lately: int, limit: int | None
 ) -> None:
     """Consumers finished 300 messages at the first receive, until the consumer changed."""
     half_hour = measurement(sent=15, received=15 * lately // 10, deleted=15, backlog_before=3)
     stretches = (measurement(sent=75, received=75, deleted=75),) * 4 + (half_hour,) * 2
     received = 300 + 30 * lately // 10
-    facts = make_queue_with_counts(333, received, 330, 3, recent=RecentCounts(half_hours=stretches))
+    facts = make_queue_with_counts(
+        sent=333, received=received, deleted=330, left=3, recent=RecentCounts(half_hours=stretches)
+    )
     proposed = plan_dlq(facts)
     if limit is None:
         assert isinstance(proposed, Refuse)
@@ -149,21 +185,30 @@ def test_attach_dlq_uses_receives_of_the_last_hour_if_messages_need_more_receive
         )
 
 
+def plan_dlq_by_last_hour(*half_hours: Measurement) -> Plan | Refusal:
+    """Plan a DLQ for a queue that finished 1,003 of 1,040 messages in six hours."""
+    recent = RecentCounts(half_hours=half_hours)
+    return plan_dlq(
+        make_queue_with_counts(sent=1_040, received=2_200, deleted=1_003, left=37, recent=recent)
+    )
+
+
 def test_attach_dlq_refused_if_consumers_finished_few_messages_in_the_last_hour() -> None:
-    hour = (
+    refusal = plan_dlq_by_last_hour(
         measurement(sent=30, received=600, deleted=2),
         measurement(sent=30, received=600, deleted=1),
     )
-    facts = make_queue_with_counts(1_040, 2_200, 1_003, 37, recent=RecentCounts(half_hours=hour))
-    refusal = plan_dlq(facts)
     assert isinstance(refusal, Refuse)
     assert "of 60 messages that arrived in the last hour, consumers finished 3" in refusal.reason
-    good = (measurement(sent=30, received=600, deleted=29, backlog_before=35),) * 2
-    assert isinstance(plan_dlq(replace_values(facts, recent=RecentCounts(half_hours=good))), Plan)
+
+
+def test_attach_dlq_planned_if_consumers_finished_most_messages_in_the_last_hour() -> None:
+    half_hour = measurement(sent=30, received=600, deleted=29, backlog_before=35)
+    assert isinstance(plan_dlq_by_last_hour(half_hour, half_hour), Plan)
 
 
 def test_attach_dlq_is_only_proposed_for_a_quiet_queue_that_finished_no_message() -> None:
-    facts = make_queue_with_counts(0, 720, 0, 1, backlog_before=1)
+    facts = make_queue_with_counts(sent=0, received=720, deleted=0, left=1, backlog_before=1)
     assert detect_fault(DLQ_MISSING, facts) is not None
     plan = expect_plan(DLQ_MISSING, facts)
     assert (plan.highest_mode, max_receive_count_of(plan)) == (
@@ -174,9 +219,11 @@ def test_attach_dlq_is_only_proposed_for_a_quiet_queue_that_finished_no_message(
     assert "1 message waits now" in plan.reason
 
 
-def test_attach_dlq_uses_the_messages_that_a_quiet_queue_finished_earlier() -> None:
+def test_max_receive_count_of_a_quiet_queue_follows_the_messages_it_finished_earlier() -> None:
     """50 messages were finished at the first receive. Since then one came back 700 times."""
-    facts = make_queue_with_counts(51, 751, 50, 1, sent_since_delete=0, received_since_delete=700)
+    facts = make_queue_with_counts(
+        sent=51, received=751, deleted=50, left=1, sent_since_delete=0, received_since_delete=700
+    )
     plan = plan_dlq(facts)
     assert isinstance(plan, Plan)
     assert (plan.highest_mode, max_receive_count_of(plan)) == (
@@ -186,7 +233,7 @@ def test_attach_dlq_uses_the_messages_that_a_quiet_queue_finished_earlier() -> N
 
 
 def test_three_messages_that_keep_coming_back_get_a_dlq_proposal_and_no_page() -> None:
-    facts = make_queue_with_counts(140, 500, 137, 3)
+    facts = make_queue_with_counts(sent=140, received=500, deleted=137, left=3)
     assert detect_fault(CONSUMER_FAILING, facts) is None
     assert detect_fault(DLQ_MISSING, facts) is not None
     plan = expect_plan(DLQ_MISSING, facts)
@@ -200,7 +247,7 @@ def test_three_messages_that_keep_coming_back_are_found_among_any_number_of_good
     good: int,
 ) -> None:
     """Each bad message is received once per visibility timeout of 30 s for six hours."""
-    facts = make_queue_with_counts(good + 3, good + 3 * 720, good, 3)
+    facts = make_queue_with_counts(sent=good + 3, received=good + 3 * 720, deleted=good, left=3)
     assert detect_fault(CONSUMER_FAILING, facts) is None
     assert detect_fault(DLQ_MISSING, facts) is not None
 
@@ -226,28 +273,40 @@ def make_half_hours(received: int, fewest: int, usual: int) -> RecentCounts:
     return RecentCounts(half_hours=tuple(stretches))
 
 
-def test_messages_that_consumers_return_for_ten_minutes_are_not_reported_as_missing_dlq() -> None:
-    """Consumers return half of all messages: 10 wait on average and 4 at the least."""
+@pytest.mark.parametrize(("usual", "is_reported"), [(10, False), (5, True)])
+def test_messages_that_come_back_are_reported_as_missing_dlq_only_if_their_number_is_steady(
+    usual: int, *, is_reported: bool
+) -> None:
+    """Consumers return half of all messages. If these are finished later, their number varies."""
     ends = {"backlog_before": 10, "fewest_messages": 4, "usual_messages": 10}
-    facts = make_queue_with_counts(348, 696, 348, 10, VisibilityTimeout=60, **ends)
-    given_back = replace_values(facts, recent=make_half_hours(58, 4, 10))
-    assert detect_fault(DLQ_MISSING, given_back) is None
-    stay = replace_values(facts, recent=make_half_hours(58, 4, 5))
-    assert detect_fault(DLQ_MISSING, stay) is not None, "their number does not vary"
+    facts = make_queue_with_counts(
+        sent=348, received=696, deleted=348, left=10, VisibilityTimeout=60, **ends
+    )
+    facts = replace_values(facts, recent=make_half_hours(received=58, fewest=4, usual=usual))
+    assert (detect_fault(DLQ_MISSING, facts) is not None) is is_reported
 
 
 def test_lambda_that_fails_at_three_messages_gets_a_dlq_proposal_and_no_page() -> None:
     """The function fails in most invocations, because three messages always come back."""
-    facts = make_queue_with_counts(140, 500, 137, 3, lambda_consumers=(FAILING_FUNCTION,))
+    facts = make_queue_with_counts(
+        sent=140, received=500, deleted=137, left=3, lambda_consumers=(FAILING_FUNCTION,)
+    )
     assert detect_fault(CONSUMER_FAILING, facts) is None
     assert expect_plan(DLQ_MISSING, facts).highest_mode is Mode.PROPOSE
-    most_fail = make_queue_with_counts(140, 500, 37, 103, lambda_consumers=(FAILING_FUNCTION,))
-    assert detect_fault(CONSUMER_FAILING, most_fail) is not None
-    assert expect_refusal(DLQ_MISSING, most_fail).code == "cause_first"
+
+
+def test_lambda_that_fails_at_most_messages_gets_a_page_and_no_dlq() -> None:
+    facts = make_queue_with_counts(
+        sent=140, received=500, deleted=37, left=103, lambda_consumers=(FAILING_FUNCTION,)
+    )
+    assert detect_fault(CONSUMER_FAILING, facts) is not None
+    assert expect_refusal(DLQ_MISSING, facts).code == "cause_first"
 
 
 def test_max_receive_count_is_three_times_the_mean_so_that_returned_messages_are_spared() -> None:
-    plan = expect_plan(DLQ_MISSING, make_queue_with_counts(90, 1_080, 82, 8))
+    plan = expect_plan(
+        DLQ_MISSING, make_queue_with_counts(sent=90, received=1_080, deleted=82, left=8)
+    )
     assert plan.highest_mode is Mode.PROPOSE
     assert max_receive_count_of(plan) >= 3 * 1_080 / 82
     assert "13.2 receives on average" in plan.reason
@@ -255,26 +314,36 @@ def test_max_receive_count_is_three_times_the_mean_so_that_returned_messages_are
 
 
 def test_dlq_is_refused_if_three_times_the_mean_receives_exceeds_the_allowed_count() -> None:
-    refusal = plan_dlq(make_queue_with_counts(3, 720, 2, 1))
+    refusal = plan_dlq(make_queue_with_counts(sent=3, received=720, deleted=2, left=1))
     assert isinstance(refusal, Refuse)
     assert refusal.code == "no_safe_limit"
     assert "360.0 receives on average" in refusal.reason
 
 
-def test_returned_messages_that_are_all_finished_later_are_no_failing_consumer() -> None:
-    for consumers in ((), (FAILING_FUNCTION,)):
-        facts = make_queue_with_counts(420, 840, 420, 0, lambda_consumers=consumers)
-        assert detect_fault(CONSUMER_FAILING, facts) is None
-    with_dlq = replace_values(
-        make_queue_with_counts(420, 840, 420, 0), RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text
-    )
-    assert detect_fault(CONSUMER_FAILING, with_dlq) is None
-    behind = make_queue_with_counts(420, 840, 320, 100)
-    assert detect_fault(CONSUMER_FAILING, behind) is not None, "what is left grows"
+@pytest.mark.parametrize(
+    "over",
+    [
+        pytest.param({}, id="any consumer"),
+        pytest.param({"lambda_consumers": (FAILING_FUNCTION,)}, id="failing function"),
+        pytest.param({"RedrivePolicy": RedrivePolicy(DLQ_ARN, 5).text}, id="with a DLQ"),
+    ],
+)
+def test_returned_messages_that_are_all_finished_later_are_no_failing_consumer(
+    over: dict[str, Any],
+) -> None:
+    facts = make_queue_with_counts(sent=420, received=840, deleted=420, left=0, **over)
+    assert detect_fault(CONSUMER_FAILING, facts) is None
+
+
+def test_returned_messages_are_a_failing_consumer_if_the_backlog_grows() -> None:
+    facts = make_queue_with_counts(sent=420, received=840, deleted=320, left=100)
+    assert detect_fault(CONSUMER_FAILING, facts) is not None
 
 
 def test_deleted_dlq_is_only_proposed_again_if_messages_keep_coming_back() -> None:
-    facts = make_queue_with_counts(140, 500, 137, 3, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
+    facts = make_queue_with_counts(
+        sent=140, received=500, deleted=137, left=3, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text
+    )
     plan = plan_named_dlq(facts, DLQ_ARN, "because")
     assert isinstance(plan, Plan)
     assert plan.highest_mode is Mode.PROPOSE
@@ -349,8 +418,8 @@ def test_failing_consumer_is_never_detected_if_all_messages_were_finished(
     assert detect_fault(CONSUMER_FAILING, facts) is None
 
 
-def test_dlq_missing_plans_the_same_max_receive_count_as_plan_new_dlq() -> None:
-    facts = make_queue_with_counts(140, 500, 137, 3)
+def test_missing_dlq_fault_is_fixed_with_the_max_receive_count_of_any_new_dlq() -> None:
+    facts = make_queue_with_counts(sent=140, received=500, deleted=137, left=3)
     found = detect_fault(DLQ_MISSING, facts)
     assert found is not None
     assert max_receive_count_of(answer_to(DLQ_MISSING, found)) == max_receive_count_of(

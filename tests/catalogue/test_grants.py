@@ -82,7 +82,7 @@ def test_minimum_policy_for_a_caller_of_another_account_is_an_identity_and_a_que
     assert [statement["Action"] for statement in own["Statement"]] == [of_queue["Action"]]
 
 
-@pytest.mark.parametrize(
+KEYS_AND_RESOURCES = pytest.mark.parametrize(
     ("key", "resource"),
     [
         (KEY_ARN, KEY_ARN),
@@ -94,7 +94,10 @@ def test_minimum_policy_for_a_caller_of_another_account_is_an_identity_and_a_que
         ),
     ],
 )
-def test_minimum_policy_grants_the_queues_kms_key_by_id_or_by_alias(
+
+
+@KEYS_AND_RESOURCES
+def test_minimum_policy_of_a_producer_grants_the_queues_kms_key_by_id_or_by_alias(
     key: str, resource: str
 ) -> None:
     (document,) = read_minimum_policies(make_denied_queue("SendMessage", KmsMasterKeyId=key))
@@ -103,26 +106,41 @@ def test_minimum_policy_grants_the_queues_kms_key_by_id_or_by_alias(
     assert on_key["Resource"] == resource
     by_alias = on_key["Condition"].get("ForAnyValue:StringEquals", {})
     assert by_alias == ({"kms:ResourceAliases": "alias/orders"} if "alias" in key else {})
+
+
+@KEYS_AND_RESOURCES
+def test_minimum_policy_of_a_consumer_grants_only_decrypt_with_the_queues_kms_key(
+    key: str, resource: str
+) -> None:
     (document,) = read_minimum_policies(make_denied_queue("ReceiveMessage", KmsMasterKeyId=key))
-    assert document["Statement"][1]["Action"] == ["kms:Decrypt"]
-    *_, on_key = read_minimum_policies(
-        make_denied_queue("ReceiveMessage", principals=(ROLE_OF_OTHER_ACCOUNT,), KmsMasterKeyId=key)
+    on_key = document["Statement"][1]
+    assert (on_key["Action"], on_key["Resource"]) == (["kms:Decrypt"], resource)
+
+
+def test_minimum_policy_for_a_caller_of_another_account_has_a_statement_for_the_key_policy() -> (
+    None
+):
+    facts = make_denied_queue(
+        "ReceiveMessage", principals=(ROLE_OF_OTHER_ACCOUNT,), KmsMasterKeyId=KEY_ARN
     )
+    *_, on_key = read_minimum_policies(facts)
     assert (on_key["Principal"], on_key["Resource"]) == ({"AWS": [ROLE_OF_OTHER_ACCOUNT]}, "*")
 
 
-def test_minimum_policy_leaves_out_aws_managed_keys_services_and_administrative_calls() -> None:
+def test_minimum_policy_of_a_queue_with_awss_key_grants_no_key() -> None:
     facts = make_denied_queue(
         "SendMessage", principals=(ROLE_OF_OTHER_ACCOUNT,), KmsMasterKeyId="alias/aws/sqs"
     )
     own, _of_queue = read_minimum_policies(facts)
     assert len(own["Statement"]) == 1
-    assert (
-        read_minimum_policies(
-            make_denied_queue("SendMessage", principals=("events.amazonaws.com",))
-        )
-        == []
-    )
+
+
+def test_minimum_policy_is_left_out_for_a_caller_that_is_an_aws_service() -> None:
+    facts = make_denied_queue("SendMessage", principals=("events.amazonaws.com",))
+    assert read_minimum_policies(facts) == []
+
+
+def test_minimum_policy_is_left_out_for_calls_that_administer_queues() -> None:
     assert read_minimum_policies(make_denied_queue("SetQueueAttributes")) == []
 
 
@@ -135,22 +153,31 @@ def test_minimum_policy_says_that_an_explicit_deny_must_be_removed_first() -> No
     assert first not in read_sections(make_denied_queue("SendMessage"))["MINIMUM POLICY"]
 
 
+OTHER_CALLERS = "WHO ELSE MAY BE CONCERNED"
+
+
+def read_other_callers(policy_text: str) -> tuple[str, ...]:
+    return read_sections(make_denied_queue("SendMessage", Policy=policy_text))[OTHER_CALLERS]
+
+
 def test_denial_lists_the_principals_that_the_queue_policy_allows_and_what_is_unknown() -> None:
-    theirs = policy(Principal={"AWS": [ROLE_ARN, ROLE_OF_OTHER_ACCOUNT]})
-    facts = make_denied_queue("SendMessage", Policy=theirs, KmsMasterKeyId="alias/orders")
-    assert [*read_sections(facts)] == ["WHO ELSE MAY BE CONCERNED", "MINIMUM POLICY"]
-    lines = read_sections(facts)["WHO ELSE MAY BE CONCERNED"]
+    lines = read_other_callers(policy(Principal={"AWS": [ROLE_ARN, ROLE_OF_OTHER_ACCOUNT]}))
     assert f"its policy lets in {ROLE_OF_OTHER_ACCOUNT}" in lines
     assert lines[-1].startswith("not known here: whose calls succeed")
-    for text, word in (("", "nobody else"), (policy(), "everybody")):
-        others = read_sections(make_denied_queue("SendMessage", Policy=text))[
-            "WHO ELSE MAY BE CONCERNED"
-        ]
-        assert others[0] == f"its policy lets in {word}"
-    unreadable = read_sections(make_denied_queue("SendMessage", Policy="{"))[
-        "WHO ELSE MAY BE CONCERNED"
-    ]
-    assert unreadable[0] == "its policy cannot be read"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("", "its policy lets in nobody else", id="no policy"),
+        pytest.param(policy(), "its policy lets in everybody", id="public"),
+        pytest.param("{", "its policy cannot be read", id="unreadable"),
+    ],
+)
+def test_denial_says_if_the_queue_policy_allows_nobody_everybody_or_is_unreadable(
+    text: str, says: str
+) -> None:
+    assert read_other_callers(text)[0] == says
 
 
 def test_pages_about_denials_have_the_sections_on_other_callers_and_minimum_policy() -> None:

@@ -65,7 +65,7 @@ def make_varied_example(symptom: str, over: dict[str, Any]) -> Facts:
 
 
 @pytest.mark.parametrize(("symptom", "over", "finds"), read_test_data("tables")["finds"])
-def test_symptom_is_detected_only_above_its_counts(
+def test_measured_symptom_is_detected_only_if_its_counts_reach_the_thresholds(
     symptom: str, over: dict[str, Any], finds: bool
 ) -> None:
     entry = SYMPTOM_BY_NAME[symptom]
@@ -118,34 +118,34 @@ def test_failing_consumer_page_counts_messages_still_in_flight_so_that_the_figur
     assert "received 120 messages 1,700 times and deleted none, 100 are still held" in found.found
 
 
-def test_pages_name_the_most_throttled_function_and_the_first_disabled_one() -> None:
-    shares = {"ship": None, "bill": 0.4, "mail": 0.2}
+def test_throttled_consumer_page_names_the_most_throttled_function() -> None:
+    share_by_name = {"ship": None, "bill": 0.4, "mail": 0.2}
     arn = LAMBDA_FUNCTION.function_arn.removesuffix("bill")
     consumers = tuple(
         replace(LAMBDA_FUNCTION, function_arn=f"{arn}{name}", throttled_share=share)
-        for name, share in shares.items()
+        for name, share in share_by_name.items()
     )
-    found = detect_fault(
-        CONSUMER_THROTTLED,
-        replace_values(EXAMPLE_BY_SYMPTOM["consumer_throttled"], lambda_consumers=consumers),
-    )
+    example = EXAMPLE_BY_SYMPTOM["consumer_throttled"]
+    found = detect_fault(CONSUMER_THROTTLED, replace_values(example, lambda_consumers=consumers))
     assert found is not None
     assert found.found.startswith("40 % of the invocations of bill were throttled")
     assert expect_refusal(CONSUMER_THROTTLED, found).next_command.endswith("--function-name bill")
-    stopped = (*EXAMPLE_BY_SYMPTOM["consumer_stopped"].stopped_consumers, "arn:other")
-    found = detect_fault(
-        CONSUMER_STOPPED,
-        replace_values(EXAMPLE_BY_SYMPTOM["consumer_stopped"], stopped_consumers=stopped),
-    )
+
+
+def test_stopped_consumer_page_names_the_first_disabled_function_and_counts_the_others() -> None:
+    example = EXAMPLE_BY_SYMPTOM["consumer_stopped"]
+    stopped = (*example.stopped_consumers, "arn:other")
+    found = detect_fault(CONSUMER_STOPPED, replace_values(example, stopped_consumers=stopped))
     assert found is not None
     assert found.found.endswith("of bill and 1 more is disabled")
 
 
-def test_empty_receives_is_refused_if_another_call_failed_and_ignored_without_failed_calls() -> (
-    None
-):
+def test_empty_receives_is_refused_if_other_calls_failed() -> None:
     senders = standard_queue(event_names=("DeleteMessage", "SendMessageBatch"))
     assert isinstance(expect_refusal(EMPTY_RECEIVES, senders), Refuse)
+
+
+def test_empty_receives_is_ignored_without_failed_calls() -> None:
     assert isinstance(expect_refusal(EMPTY_RECEIVES, standard_queue()), Ignore)
 
 
@@ -155,9 +155,12 @@ def test_retention_is_not_raised_if_the_oldest_message_is_young_again() -> None:
 
 
 def test_approved_dlq_plan_stays_the_same_if_only_the_counts_changed() -> None:
-    """An approval is carried out minutes or hours later. A group that moves on gets no DLQ."""
+    """An approval is carried out minutes or hours later."""
     proposed = expect_plan(DLQ_MISSING, make_varied_example("dlq_missing", {"received": 66}))
     later = make_varied_example("dlq_missing", {"received": 40, "sent": 1, "deleted": 0})
     assert expect_plan(DLQ_MISSING, later).steps == proposed.steps
+
+
+def test_fifo_group_that_moves_on_before_the_approved_plan_is_carried_out_gets_no_dlq() -> None:
     moved_on = replace_values(EXAMPLE_BY_SYMPTOM["fifo_group_blocked"], measurement=None)
     assert isinstance(expect_refusal(FIFO_GROUP_BLOCKED, moved_on), Ignore)

@@ -87,7 +87,7 @@ def read_bounds(facts: Facts) -> tuple[int, int]:
     return most_now, int(later[1].replace(",", "")) if later else most_now
 
 
-def test_plan_says_that_nine_good_messages_may_move_and_why() -> None:
+def test_dlq_plan_of_a_blocked_group_says_that_nine_good_messages_may_move_and_why() -> None:
     assert read_bounds(make_blocked_queue(60)) == (9, 9)
     reason = plan_reason(make_blocked_queue(60))
     assert (
@@ -99,13 +99,13 @@ def test_plan_says_that_nine_good_messages_may_move_and_why() -> None:
 @pytest.mark.parametrize(
     ("number", "now", "later"), [(1, 0, 9), (2, 1, 9), (9, 8, 9), (10, 9, 9), (11, 9, 9)]
 )
-def test_plan_says_no_more_than_wait_now_and_how_many_may_come(
+def test_dlq_plan_of_a_blocked_group_says_how_many_messages_would_move_now_and_later(
     number: int, now: int, later: int
 ) -> None:
     assert read_bounds(make_blocked_queue(number)) == (now, later)
 
 
-def test_plan_counts_each_group_that_is_in_flight() -> None:
+def test_dlq_plan_of_a_blocked_group_counts_the_good_messages_of_each_group_in_flight() -> None:
     assert read_bounds(make_blocked_queue(500, STILL, groups_in_flight_now=4, deleted=360)) == (
         36,
         36,
@@ -113,7 +113,7 @@ def test_plan_counts_each_group_that_is_in_flight() -> None:
     assert read_bounds(make_blocked_queue(20, STILL, groups_in_flight_now=4)) == (19, 36)
 
 
-def test_plan_of_a_function_that_takes_one_message_says_that_no_good_one_moves() -> None:
+def test_dlq_plan_says_that_no_good_message_moves_if_the_function_takes_one_at_a_time() -> None:
     reason = plan_reason(make_blocked_queue_read_by(ONE_BY_ONE))
     assert "takes one message at a time, so no good message moves to the DLQ" in reason
 
@@ -126,7 +126,7 @@ def test_plan_of_a_function_that_takes_one_message_says_that_no_good_one_moves()
         ((replace(ONE_BY_ONE, batch_size=10),), 9),
     ],
 )
-def test_plan_bounds_by_the_largest_batch_of_its_mappings(
+def test_dlq_plan_limits_the_good_messages_by_the_largest_batch_size_of_the_consumers(
     consumers: tuple[LambdaConsumer, ...], later: int
 ) -> None:
     assert read_bounds(make_blocked_queue_read_by(*consumers))[1] == later
@@ -135,7 +135,7 @@ def test_plan_bounds_by_the_largest_batch_of_its_mappings(
 @pytest.mark.parametrize(
     "modified_at", [None, MEASURED_UNTIL, MEASURED_UNTIL - timedelta(seconds=22_200)]
 )
-def test_plan_does_not_rely_on_a_batch_size_that_is_newer_than_the_oldest_message(
+def test_dlq_plan_does_not_rely_on_a_batch_size_set_after_the_oldest_message_arrived(
     modified_at: Any,
 ) -> None:
     """SQS has already counted the receives of earlier, larger batches."""
@@ -144,7 +144,7 @@ def test_plan_does_not_rely_on_a_batch_size_that_is_newer_than_the_oldest_messag
     ) == (9, 9)
 
 
-def test_plan_does_not_rely_on_the_batch_size_of_a_mapping_beside_one_that_was_stopped() -> None:
+def test_dlq_plan_does_not_rely_on_the_batch_size_if_another_consumer_was_stopped() -> None:
     facts = replace(
         make_blocked_queue_read_by(ONE_BY_ONE),
         stopped_consumers=("arn:aws:lambda:...:function:old",),
@@ -171,7 +171,9 @@ def blocked_groups(draw: st.DrawFn) -> tuple[Facts, int]:
 
 
 @given(blocked_groups())
-def test_no_more_good_messages_move_to_the_dlq_than_the_plan_says(drawn: tuple[Facts, int]) -> None:
+def test_dlq_plan_never_says_fewer_good_messages_than_move_in_any_simulated_group(
+    drawn: tuple[Facts, int],
+) -> None:
     facts, dead = drawn
     if "no good message moves" in plan_reason(facts):
         assert dead == 0
@@ -180,7 +182,7 @@ def test_no_more_good_messages_move_to_the_dlq_than_the_plan_says(drawn: tuple[F
         assert dead <= now <= later
 
 
-def test_plan_has_one_command_that_sends_the_good_messages_back() -> None:
+def test_dlq_plan_of_a_blocked_group_has_one_command_that_sends_the_good_messages_back() -> None:
     (command,) = re.findall(r"`(mendq redrive [^`]+)`", plan_reason(BLOCKED))
     assert shlex.split(command) == [
         "mendq",
@@ -200,44 +202,65 @@ def test_missing_dlq_of_a_fifo_queue_says_how_many_good_messages_a_failing_one_t
     reason = expect_plan(DLQ_MISSING, QUEUE_WITH_FUNCTION).reason
     assert "A message that fails takes up to 9 good messages of its group along" in reason
     assert "`mendq redrive orders.fifo --all --leave-first --region us-east-1`" in reason
+
+
+def test_missing_dlq_of_a_fifo_queue_read_one_by_one_says_that_only_the_failing_one_moves() -> None:
     one = replace(LAMBDA_FUNCTION, batch_size=1, modified_at=LONG_AGO)
-    alone = expect_plan(DLQ_MISSING, replace(QUEUE_WITH_FUNCTION, lambda_consumers=(one,))).reason
-    assert "what fails moves to the DLQ alone" in alone
-    gone = replace_values(
-        QUEUE_WITH_FUNCTION, RedrivePolicy=RedrivePolicy(arn_of_dlq(QUEUE_ARN), 5).text
-    )
-    gone = replace(gone, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {}))
-    again = expect_plan(DLQ_MISSING, gone)
+    facts = replace(QUEUE_WITH_FUNCTION, lambda_consumers=(one,))
+    assert "what fails moves to the DLQ alone" in expect_plan(DLQ_MISSING, facts).reason
+
+
+def test_deleted_dlq_of_a_fifo_queue_is_only_proposed_again_with_the_good_messages() -> None:
+    policy = RedrivePolicy(arn_of_dlq(QUEUE_ARN), 5).text
+    facts = replace_values(QUEUE_WITH_FUNCTION, RedrivePolicy=policy)
+    again = expect_plan(DLQ_MISSING, replace(facts, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {})))
     assert again.highest_mode is Mode.PROPOSE
     assert "up to 9 good messages" in again.reason
 
 
+WHOLE_BATCH_FAILS = replace(LAMBDA_FUNCTION, mapping_id="m-7", batch_size=5, modified_at=LONG_AGO)
+
+
 def test_page_says_how_to_make_sure_that_the_first_message_is_the_failing_one() -> None:
-    whole = replace(LAMBDA_FUNCTION, mapping_id="m-7", batch_size=5, modified_at=LONG_AGO)
-    (section,) = FIFO_GROUP_BLOCKED.extra_sections(make_blocked_queue_read_by(whole))
+    (section,) = FIFO_GROUP_BLOCKED.extra_sections(make_blocked_queue_read_by(WHOLE_BATCH_FAILS))
     text = " ".join(section.lines)
     assert "set batch size 1" in text
     change = "aws lambda update-event-source-mapping --region us-east-1 --uuid m-7 --batch-size 1"
     assert change in section.lines
     assert "mendq redrive orders.fifo --all --leave-first --region us-east-1" in section.lines
     assert "at most 4 per group" in text
-    stops_at_the_first = replace(whole, reports_item_failures=True)
+
+
+def test_page_about_a_function_that_reports_single_failures_does_not_change_its_batch_size() -> (
+    None
+):
+    stops_at_the_first = replace(WHOLE_BATCH_FAILS, reports_item_failures=True)
     (section,) = FIFO_GROUP_BLOCKED.extra_sections(make_blocked_queue_read_by(stops_at_the_first))
     assert not any("update-event-source-mapping" in line for line in section.lines)
+
+
+def test_page_about_a_function_that_takes_one_message_has_no_section_on_the_first_message() -> None:
     assert FIFO_GROUP_BLOCKED.extra_sections(make_blocked_queue_read_by(ONE_BY_ONE)) == ()
 
 
-def test_fifo_group_page_fits_1000_characters_with_the_longest_queue_names() -> None:
-    """Mendq cuts the text of a page after 1,000 characters."""
+def make_blocked_queue_with_longest_names() -> Facts:
     name = "x" * 75 + ".fifo"
     facts = replace(STILL, queue_arn=f"arn:aws:sqs:ap-southeast-4:123456789012:{name}")
-    facts = replace(facts, dlq_namesake=QueueFacts(arn_of_dlq(facts.queue_arn), {}))
-    sentence = plan_reason(facts)
-    end = sentence.index("without the failing one")
-    assert end < 1_000
-    late = replace_values(
-        facts, RedrivePolicy=RedrivePolicy(arn_of_dlq(facts.queue_arn), 1_000).text
-    )
+    return replace(facts, dlq_namesake=QueueFacts(arn_of_dlq(facts.queue_arn), {}))
+
+
+def test_page_about_a_blocked_group_has_the_redrive_command_within_its_first_1000_characters() -> (
+    None
+):
+    """Mendq cuts the text of a page after 1,000 characters."""
+    sentence = plan_reason(make_blocked_queue_with_longest_names())
+    assert sentence.index("without the failing one") < 1_000
+
+
+def test_page_about_a_high_max_receive_count_has_at_most_1000_characters() -> None:
+    facts = make_blocked_queue_with_longest_names()
+    policy = RedrivePolicy(arn_of_dlq(facts.queue_arn), 1_000).text
+    late = replace_values(facts, RedrivePolicy=policy)
     assert len(expect_refusal(FIFO_GROUP_BLOCKED, late).reason) < 1_000
 
 
@@ -314,7 +337,7 @@ def test_case_that_settings_approved_for_giving_a_fifo_queue_a_dlq_expires_witho
     assert decision.case.state is State.EXPIRED
 
 
-def test_standard_queue_may_still_get_a_dlq_automatically() -> None:
+def test_dlq_may_be_attached_automatically_to_a_standard_queue_and_not_to_a_fifo_queue() -> None:
     """In a standard queue, no message blocks another."""
     standard = replace(
         QUEUE_WITH_FUNCTION,

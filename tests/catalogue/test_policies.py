@@ -83,23 +83,38 @@ def test_grant_by_name_counts_beside_denials_of_other_principals_actions_and_pla
     assert is_granted(WITHOUT_TLS, others, {**DENY, "Action": "sqs:DeleteMessage"}, statement)
 
 
-def test_grant_by_name_needs_a_role_or_user_and_a_readable_policy() -> None:
-    for principal in ("events.amazonaws.com", "AIDAEXAMPLE", ROOT, "*", ""):
-        text = policy({**ALLOW, "Principal": {"AWS": principal}})
-        assert not is_granted_by_name(text, principal, SEND, STANDARD_ARN)
-    for text in ("", "{}", "nothing", policy(ALLOW, {"Effect": "Maybe"})):
-        assert not is_granted_by_name(text, ROLE_ARN, SEND, STANDARD_ARN)
+@pytest.mark.parametrize("principal", ["events.amazonaws.com", "AIDAEXAMPLE", ROOT, "*", ""])
+def test_statement_that_names_no_role_or_user_is_no_grant_by_name(principal: str) -> None:
+    text = policy({**ALLOW, "Principal": {"AWS": principal}})
+    assert not is_granted_by_name(text, principal, SEND, STANDARD_ARN)
 
 
-def test_policy_is_open_to_everybody_if_a_statement_allows_all_principals_without_a_condition() -> (
-    None
-):
-    for principal in ("*", {"AWS": ["*"]}):
-        assert is_open_to_everybody(policy(ALLOW, {**ALLOW, "Principal": principal}))
-    assert is_open_to_everybody(
-        policy(make_allow_without("Principal", NotPrincipal={"AWS": OTHER}))
-    )
+@pytest.mark.parametrize("text", ["", "{}", "nothing", policy(ALLOW, {"Effect": "Maybe"})])
+def test_missing_or_unreadable_policy_grants_nothing_by_name(text: str) -> None:
+    assert not is_granted_by_name(text, ROLE_ARN, SEND, STANDARD_ARN)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(policy(ALLOW, {**ALLOW, "Principal": "*"}), id="star"),
+        pytest.param(policy(ALLOW, {**ALLOW, "Principal": {"AWS": ["*"]}}), id="star in a list"),
+        pytest.param(
+            policy(make_allow_without("Principal", NotPrincipal={"AWS": OTHER})), id="NotPrincipal"
+        ),
+    ],
+)
+def test_policy_that_allows_all_principals_without_a_condition_is_open_to_everybody(
+    text: str,
+) -> None:
+    assert is_open_to_everybody(text)
+
+
+def test_policy_that_cannot_be_read_counts_as_open_to_everybody() -> None:
     assert is_open_to_everybody("no policy")
+
+
+def test_policy_that_allows_all_principals_only_from_one_topic_is_not_open_to_everybody() -> None:
     topic = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
     from_a_topic = {**ALLOW, "Principal": "*", "Condition": topic}
     assert not is_open_to_everybody(policy(ALLOW, WITHOUT_TLS, from_a_topic))
@@ -152,16 +167,20 @@ def test_policy_that_exempts_the_redrive_role_or_denies_no_network_does_not_bloc
     assert describe_denied_network(condition, **over) is None
 
 
-def test_not_action_deny_or_unreadable_policy_blocks_the_redrive_role() -> None:
+def test_deny_of_all_but_one_action_from_other_networks_blocks_the_redrive_role() -> None:
     negated_elements = make_allow_without(
         "Action", Effect="Deny", NotAction="sqs:GetQueueUrl", Condition=VPC
     )
     assert describe_network_deny(policy(negated_elements), STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
+
+
+def test_unreadable_policy_blocks_the_redrive_role_and_a_missing_one_does_not() -> None:
+    unreadable = describe_network_deny("{", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
+    assert unreadable == "its policy cannot be read"
     assert describe_network_deny("", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS) is None
-    assert (
-        describe_network_deny("{", STANDARD_ARN, RECEIVE_AND_DELETE_ACTIONS)
-        == "its policy cannot be read"
-    )
+
+
+def test_statement_that_blocks_the_redrive_role_is_named_by_a_shortened_sid() -> None:
     assert f'"{"x" * 64}"' in str(describe_denied_network(VPC, Sid="x" * 300))
 
 
@@ -217,6 +236,9 @@ def test_access_denied_page_leads_with_the_first_refusing_policy_and_names_the_o
     page = expect_refusal(ACCESS_DENIED, make_denied_queue(RefusedBy.SESSION_POLICY, NO_GRANT))
     assert page.code == "queue_policy_lacks_grant"
     assert "Other calls were refused by a session policy. Who called: " in page.reason
+
+
+def test_access_denied_page_says_so_if_no_error_message_named_a_policy() -> None:
     assert expect_refusal(ACCESS_DENIED, make_denied_queue()).code == "policy_not_named"
 
 
@@ -246,7 +268,7 @@ def test_access_denied_command_never_contains_a_principal_that_is_no_iam_role_or
     st.lists(st.text(max_size=40) | st.sampled_from(sorted(MESSAGE_CALLS))).map(tuple),
     st.dictionaries(st.text(max_size=20), st.text(max_size=60), max_size=4),
 )
-def test_access_denied_always_pages_and_its_command_never_changes_anything(
+def test_access_denied_always_notifies_people_with_a_command_that_changes_nothing(
     refused_by: frozenset[RefusedBy],
     principals: tuple[str, ...],
     event_names: tuple[str, ...],
@@ -277,7 +299,7 @@ def make_overwritten_queue(
 
 
 @pytest.mark.parametrize("stands", [EMPTY_POLICY, ""])
-def test_good_pin_that_grants_the_denied_calls_is_proposed_to_be_restored_unchanged(
+def test_good_pin_that_grants_the_denied_calls_is_proposed_unchanged_and_never_automatic(
     stands: str,
 ) -> None:
     both: dict[str, Any] = {
@@ -347,7 +369,7 @@ def test_pin_is_not_restored_if_another_kind_of_policy_refused_the_calls(
         (make_overwritten_queue(event_names=("DeleteMessage",)), False),
     ],
 )
-def test_pin_is_mentioned_but_not_restored_if_the_callers_own_policy_lacks_the_grant(
+def test_good_pin_is_only_mentioned_if_the_callers_own_policy_lacks_the_grant(
     asked: Facts, *, said: bool
 ) -> None:
     asked = replace(asked, refused_by=frozenset({RefusedBy.IDENTITY_POLICY}))
@@ -356,11 +378,20 @@ def test_pin_is_mentioned_but_not_restored_if_the_callers_own_policy_lacks_the_g
     assert ("pin" in reason) is said
 
 
+WAITING_PIN = replace(GOOD_PIN, doubt="not told yet", may_doubt_pass=True)
+
+
 def test_access_denied_is_retried_while_cloudtrail_may_still_report_the_pins_change() -> None:
-    waits = replace(GOOD_PIN, doubt="not told yet", may_doubt_pass=True)
-    assert isinstance(expect_refusal(ACCESS_DENIED, make_overwritten_queue(waits)), Retry)
-    pointless = make_overwritten_queue(replace(waits, pin=make_pin(EMPTY_POLICY)), stands="")
-    assert isinstance(expect_refusal(ACCESS_DENIED, pointless), Escalate)
+    assert isinstance(expect_refusal(ACCESS_DENIED, make_overwritten_queue(WAITING_PIN)), Retry)
+
+
+def test_access_denied_is_not_retried_if_the_pinned_policy_would_grant_nothing() -> None:
+    pointless = replace(WAITING_PIN, pin=make_pin(EMPTY_POLICY))
+    facts = make_overwritten_queue(pointless, stands="")
+    assert isinstance(expect_refusal(ACCESS_DENIED, facts), Escalate)
+
+
+def test_access_denied_page_of_a_queue_without_a_pin_does_not_mention_one() -> None:
     assert "pin" not in expect_refusal(ACCESS_DENIED, make_overwritten_queue(None)).reason
 
 

@@ -56,24 +56,47 @@ def test_policy_is_public_if_a_deny_covers_only_some_callers(denial: dict[str, A
     assert list_public(OPEN, {**DENY_ALL, **denial}) == [1]
 
 
-def test_public_principals_are_star_in_any_spelling_and_not_principal() -> None:
-    for principal in ("*", {"AWS": "*"}, {"AWS": [ROLE_ARN, "*"]}):
-        assert list_public({**OPEN, "Principal": principal}) == [1]
-    for principal in ({"AWS": ROLE_ARN}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}):
-        assert list_public({**OPEN, "Principal": principal}) == []
-    negated_elements = {name: value for name, value in OPEN.items() if name != "Principal"}
-    assert list_public({**negated_elements, "NotPrincipal": {"AWS": ROLE_ARN}}) == [1]
+NOT_PRINCIPAL_OPEN = {
+    **{name: value for name, value in OPEN.items() if name != "Principal"},
+    "NotPrincipal": {"AWS": ROLE_ARN},
+}
+
+
+@pytest.mark.parametrize("principal", ["*", {"AWS": "*"}, {"AWS": [ROLE_ARN, "*"]}])
+def test_statement_is_public_for_a_star_as_principal_in_any_spelling(principal: object) -> None:
+    assert list_public({**OPEN, "Principal": principal}) == [1]
+
+
+def test_statement_that_allows_all_but_one_principal_is_public() -> None:
+    assert list_public(NOT_PRINCIPAL_OPEN) == [1]
+
+
+@pytest.mark.parametrize(
+    "principal", [{"AWS": ROLE_ARN}, {"Service": "sns.amazonaws.com"}, {"AWS": "210987654321"}]
+)
+def test_statement_for_a_role_a_service_or_an_account_is_not_public(principal: object) -> None:
+    assert list_public({**OPEN, "Principal": principal}) == []
+
+
+def test_statement_that_denies_everybody_is_not_public() -> None:
     assert list_public({**DENY_ALL, "Action": "*"}) == []
 
 
-def test_statement_about_another_queue_or_unreadable_policy_is_not_public() -> None:
-    assert list_public({**OPEN, "Resource": f"{STANDARD_ARN}-2"}) == []
-    assert list_public({**OPEN, "Resource": "arn:aws:sqs:*:*:ord*"}) == [1]
-    for text in ("", "no policy", policy(OPEN, {"Effect": "Maybe"})):
-        assert list_public_statements(text, STANDARD_ARN) == ()
+@pytest.mark.parametrize(
+    ("resource", "numbers"), [(f"{STANDARD_ARN}-2", []), ("arn:aws:sqs:*:*:ord*", [1])]
+)
+def test_statement_is_public_only_if_its_resource_pattern_matches_the_queue(
+    resource: str, numbers: list[int]
+) -> None:
+    assert list_public({**OPEN, "Resource": resource}) == numbers
 
 
-def test_public_policy_fault_names_the_statement_and_its_first_actions() -> None:
+@pytest.mark.parametrize("text", ["", "no policy", policy(OPEN, {"Effect": "Maybe"})])
+def test_missing_or_unreadable_policy_has_no_public_statement(text: str) -> None:
+    assert list_public_statements(text, STANDARD_ARN) == ()
+
+
+def test_public_policy_fault_names_the_first_public_statement_and_its_first_actions() -> None:
     several = ["sqs:A", "sqs:B", "sqs:C", "sqs:\nD", 'x" y']
     not_public = {**OPEN, "Principal": {"AWS": ROLE_ARN}}
     text = policy(not_public, {**OPEN, "Action": several}, OPEN)

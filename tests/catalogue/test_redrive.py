@@ -86,25 +86,33 @@ def classify_cause(*states: State, **over: Any) -> str:
 
 
 @pytest.mark.parametrize(("state_names", "over", "kind"), read_test_data("tables")["causes"])
-def test_cause_is_proven_unproven_or_unfixed_by_the_states_of_its_case(
+def test_fix_of_a_cause_is_proven_unproven_or_missing_by_the_states_of_its_case(
     state_names: list[str], over: dict[str, Any], kind: str
 ) -> None:
     states = [State(name) for name in state_names]
     assert classify_cause(*states, **over) == kind
-    open_states = set(State) - FINAL_STATES - {State.VERIFIED, State.WATCHING}
-    assert is_case_unresolved(case(TOO_SHORT, *states)) == (states[-1] in open_states)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_case_is_unresolved_in_every_open_state_in_which_no_fix_is_verified(state: State) -> None:
+    resolved = {*FINAL_STATES, State.VERIFIED, State.WATCHING}
+    assert is_case_unresolved(case(TOO_SHORT, state)) == (state not in resolved)
 
 
 def test_case_that_ended_before_the_first_dlq_message_is_no_cause() -> None:
-    over = [CLOSED_KMS_CASE, case("kms_denied", State.DECLINED)]
-    assert find_cause_cases(over, EXAMPLE_TIME).fixed_cases == (CLOSED_KMS_CASE,)
-    assert find_cause_cases(over, EXAMPLE_TIME + timedelta(seconds=1)) == find_cause_cases(
-        [], EXAMPLE_TIME
-    )
+    ended = [CLOSED_KMS_CASE, case("kms_denied", State.DECLINED)]
+    no_causes = find_cause_cases([], EXAMPLE_TIME)
+    assert find_cause_cases(ended, EXAMPLE_TIME).fixed_cases == (CLOSED_KMS_CASE,)
+    assert find_cause_cases(ended, EXAMPLE_TIME + timedelta(seconds=1)) == no_causes
+
+
+def test_open_case_is_an_unfixed_cause_even_of_messages_that_arrived_long_after_it() -> None:
     still_open = case("consumer_failing", State.ESCALATED)
-    assert find_cause_cases([still_open], EXAMPLE_TIME + timedelta(days=13)).unfixed_cases == (
-        still_open,
-    )
+    causes = find_cause_cases([still_open], EXAMPLE_TIME + timedelta(days=13))
+    assert causes.unfixed_cases == (still_open,)
+
+
+def test_case_of_a_symptom_that_fills_no_dlq_is_no_cause() -> None:
     others = [case("message_too_long", State.WATCHING), case("empty_receives", State.PROPOSED)]
     assert find_cause_cases(others, BEFORE) == find_cause_cases([], BEFORE)
 
@@ -114,18 +122,26 @@ def test_redrive_is_planned_after_the_fix_of_each_cause(cause: str) -> None:
     assert expect_plan(ENTRY, dlq_with_messages(case(cause, State.WATCHING)))
 
 
+def make_dlq_after_fix(over: dict[str, Any]) -> Facts:
+    """Make a DLQ with messages whose cause was fixed, as a row of the table says."""
+    over = dict(over)
+    fixed_at = EXAMPLE_TIME - timedelta(hours=over.pop("fixed_hours_ago", 0))
+    if seconds_later := over.pop("until_after_seconds", 0):
+        over["until"] = EXAMPLE_TIME + timedelta(seconds=seconds_later)
+    return dlq_with_messages(replace(WATCHED_VISIBILITY_CASE, at=fixed_at), **over)
+
+
 @pytest.mark.parametrize(("over", "is_explained"), read_test_data("tables")["since when"])
 def test_fixed_case_explains_dlq_messages_only_if_they_arrived_before_the_fix(
     over: dict[str, Any], *, is_explained: bool
 ) -> None:
-    over = dict(over)
-    fixed_at = EXAMPLE_TIME - timedelta(hours=over.pop("fixed_hours_ago", 0))
-    if after := over.pop("until_after_seconds", 0):
-        over["until"] = EXAMPLE_TIME + timedelta(seconds=after)
-    facts = dlq_with_messages(replace(WATCHED_VISIBILITY_CASE, at=fixed_at), **over)
-    assert bool(find_causes(facts).fixed_cases) is is_explained
-    if not is_message_age_known(facts):
-        assert estimate_time_left(facts).lower_bound == timedelta(0), "one may expire at once"
+    assert bool(find_causes(make_dlq_after_fix(over)).fixed_cases) is is_explained
+
+
+def test_dlq_message_of_unknown_age_may_expire_at_once() -> None:
+    facts = make_dlq_after_fix({"measurement": None, "fixed_hours_ago": 360})
+    assert not is_message_age_known(facts)
+    assert estimate_time_left(facts).lower_bound == timedelta(0)
 
 
 def make_fifo_dlq(**over: Any) -> Facts:
@@ -196,7 +212,7 @@ def make_dlq_with_rate(
         ),
     ],
 )
-def test_redrive_plan_has_the_highest_mode_and_the_sentence_that_the_facts_need(
+def test_redrive_plan_limits_the_mode_and_says_why_as_the_facts_need(
     facts: Facts, at_most: Mode, says: str
 ) -> None:
     answer = expect_plan(ENTRY, facts)
@@ -241,12 +257,18 @@ def test_redrive_that_cannot_end_before_messages_expire_is_refused(per_second: f
     assert isinstance(refusal, Refuse)
     assert refusal.code == "redrive_too_slow"
     assert "30,000 messages would take 23 d 6 h at 0.02 a second" in refusal.reason
-    assert all(expect_plan(ENTRY, make_dlq_with_rate(rate, 30_000)) for rate in (10, 0))
+
+
+@pytest.mark.parametrize("per_second", [10, 0])
+def test_redrive_that_is_fast_enough_or_whose_rate_is_unknown_is_planned(per_second: float) -> None:
+    assert expect_plan(ENTRY, make_dlq_with_rate(per_second, 30_000))
 
 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
-def test_redrive_waits_for_every_open_case_of_the_source_queue(entry: Any, state: State) -> None:
+def test_redrive_is_refused_while_any_case_of_the_source_queue_is_open(
+    entry: Any, state: State
+) -> None:
     against = find_first_redrive_objection(
         dlq_with_messages(WATCHED_VISIBILITY_CASE, case(entry.name, state))
     )
@@ -271,16 +293,32 @@ def describe_deletes_at(*minutes_ago: int) -> str | None:
     return describe_deletes(dlq(measurement=measured_in(series, window)))
 
 
-def test_recent_or_repeated_deletes_in_the_dlq_show_a_consumer_at_work() -> None:
-    quiet = int(RECENT_DELETES_PERIOD.total_seconds()) // 60 + 1
-    assert [
-        describe_deletes_at(),
-        describe_deletes_at(quiet),
-        describe_deletes_at(200, quiet),
-        describe_deletes_at(30, 45, 55),
-    ] == [None] * 4
-    assert "5 messages were deleted in the last 15 minutes" in str(describe_deletes_at(quiet - 2))
-    assert "15 messages were deleted in 3 different hours" in str(describe_deletes_at(30, 90, 150))
+QUIET_MINUTES = int(RECENT_DELETES_PERIOD.total_seconds()) // 60 + 1
+
+
+@pytest.mark.parametrize(
+    "minutes_ago",
+    [
+        pytest.param((), id="no delete"),
+        pytest.param((QUIET_MINUTES,), id="one delete a while ago"),
+        pytest.param((200, QUIET_MINUTES), id="deletes in two hours"),
+        pytest.param((30, 45, 55), id="several deletes in one hour"),
+    ],
+)
+def test_rare_deletes_in_the_dlq_some_time_ago_show_no_consumer(
+    minutes_ago: tuple[int, ...],
+) -> None:
+    assert describe_deletes_at(*minutes_ago) is None
+
+
+def test_recent_deletes_in_the_dlq_show_a_consumer_at_work() -> None:
+    sentence = str(describe_deletes_at(QUIET_MINUTES - 2))
+    assert "5 messages were deleted in the last 15 minutes" in sentence
+
+
+def test_deletes_in_the_dlq_in_three_hours_show_a_consumer_at_work() -> None:
+    sentence = str(describe_deletes_at(30, 90, 150))
+    assert "15 messages were deleted in 3 different hours" in sentence
 
 
 @pytest.mark.parametrize(
@@ -388,7 +426,9 @@ def assert_dlq_may_be_redriven(facts: Facts) -> None:
 @settings(max_examples=400)
 @given(draw_dlq())
 @example(dlq_with_messages(CLOSED_KMS_CASE, MessageRetentionPeriod=4 * DAY_SECONDS))
-def test_planned_redrive_never_has_an_objection_for_any_facts(facts: Facts) -> None:
+def test_redrive_of_any_dlq_is_planned_only_after_a_fix_and_only_as_far_as_people_allow(
+    facts: Facts,
+) -> None:
     causes = [cause for cause in facts.source_cases if cause.symptom in CAUSE_SYMPTOMS]
     assert detect_fault(ENTRY, facts) is None or causes
     answer = answer_to(ENTRY, facts)

@@ -62,16 +62,24 @@ def test_visibility_timeout_is_raised_to_the_value_of_the_table_or_refused(
     assert (step.before, step.after) == (facts.visibility_seconds, answer)
 
 
+def test_timeout_that_aws_recommends_is_planned_if_it_is_below_the_ceiling() -> None:
+    plan = expect_plan(ENTRY, queue(30, consumers=[[30, 5]]))
+    assert only_step_of(plan).after == 185
+    assert plan.proposal == ()
+    assert plan.reason.endswith("; AWS recommends 185 s")
+
+
 def test_timeout_that_aws_recommends_above_the_ceiling_is_only_proposed() -> None:
-    within = expect_plan(ENTRY, queue(30, consumers=[[30, 5]]))
-    assert (within.proposal, only_step_of(within).after) == ((), 185)
-    assert within.reason.endswith("; AWS recommends 185 s")
-    beyond = expect_plan(ENTRY, queue(30, consumers=[[300, 0]]))
-    assert only_step_of(beyond).after == 450
-    assert [step.after for step in beyond.proposal] == [1800]
-    assert beyond.reason.endswith("; AWS recommends 1,800 s")
-    without = expect_plan(ENTRY, queue(30, 21))
-    assert (without.proposal, "AWS recommends" in without.reason) == ((), False)
+    plan = expect_plan(ENTRY, queue(30, consumers=[[300, 0]]))
+    assert only_step_of(plan).after == 450
+    assert [step.after for step in plan.proposal] == [1800]
+    assert plan.reason.endswith("; AWS recommends 1,800 s")
+
+
+def test_plan_for_a_tagged_processing_time_mentions_no_recommendation_of_aws() -> None:
+    plan = expect_plan(ENTRY, queue(30, 21))
+    assert plan.proposal == ()
+    assert "AWS recommends" not in plan.reason
 
 
 @pytest.mark.parametrize(
@@ -143,7 +151,11 @@ def test_consumer_race_without_a_named_need_is_refused_and_no_timeout_guessed(
 
 def test_timeout_is_guessed_if_failed_calls_show_that_it_is_too_short() -> None:
     assert expect_plan(ENTRY, make_raced_queue())
-    assert expect_refusal(ENTRY, detect(make_raced_queue(30, "SECONDS"))).code == "tag_unreadable"
+
+
+def test_timeout_is_not_changed_if_the_processing_time_tag_is_unreadable() -> None:
+    facts = detect(make_raced_queue(30, "SECONDS"))
+    assert expect_refusal(ENTRY, facts).code == "tag_unreadable"
 
 
 @given(st.integers(1, 2_000), st.integers(0, 1_000))
@@ -255,8 +267,11 @@ def test_needs_document_holds_the_longest_need_of_each_source() -> None:
     needs = [("Lambda p99", 42.5), ("Lambda timeout", 60), (tag, 40), ("published p99", 51.0)]
     written = build_needs_document(ENTRY.name, facts)
     assert [(need["what"], need["seconds"]) for need in written] == needs
+
+
+def test_needs_document_is_empty_for_an_unreadable_tag_or_another_symptom() -> None:
     assert build_needs_document(ENTRY.name, queue(30, "SECONDS")) == []
-    assert build_needs_document("consumer_failing", facts) == []
+    assert build_needs_document("consumer_failing", queue(30, 40)) == []
 
 
 NEEDS = [{"what": "Lambda p99", "seconds": 42.5}]
@@ -268,15 +283,43 @@ def _list_spans(needs: Any, **step: Any) -> list[tuple[str, float]]:
     return list_need_spans([written])
 
 
-def test_need_spans_list_needs_with_the_timeout_before_and_after_and_skip_invalid_ones() -> None:
-    both = [("timeout before", 30), ("timeout after", 60)]
-    assert _list_spans(NEEDS) == [("Lambda p99", 42.5), *both]
-    assert _list_spans([], before="30") == _list_spans(NEEDS, attribute="Policy") == []
-    odd = ["x", {}, {"what": 7, "seconds": "9"}, {"seconds": True}, {"seconds": -1}]
-    for needs in (None, 7, "x", {"what": "x"}, ["x", 7]):
-        assert _list_spans(needs) == []
-    assert _list_spans([*odd[1:], {"what": "x", "seconds": float("inf")}]) == both
+TIMEOUT_SPANS = [("timeout before", 30), ("timeout after", 60)]
+
+
+def test_need_spans_list_the_needs_with_the_timeout_before_and_after_the_fix() -> None:
+    assert _list_spans(NEEDS) == [("Lambda p99", 42.5), *TIMEOUT_SPANS]
+
+
+def test_need_spans_are_empty_without_needs_or_without_a_visibility_timeout_step() -> None:
+    assert _list_spans([]) == []
+    assert _list_spans(NEEDS, attribute="Policy") == []
+
+
+@pytest.mark.parametrize("needs", [None, 7, "x", {"what": "x"}, ["x", 7]])
+def test_need_spans_are_empty_if_the_stored_needs_are_no_list_of_documents(needs: object) -> None:
+    assert _list_spans(needs) == []
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"what": 7, "seconds": "9"},
+        {"seconds": True},
+        {"seconds": -1},
+        {"what": "x", "seconds": float("inf")},
+    ],
+    ids=str,
+)
+def test_need_spans_leave_out_a_stored_need_with_an_invalid_field(odd: dict[str, Any]) -> None:
+    assert _list_spans([*NEEDS, odd]) == [("Lambda p99", 42.5), *TIMEOUT_SPANS]
+
+
+def test_need_spans_leave_out_a_timeout_that_is_no_number_of_seconds() -> None:
     assert _list_spans(NEEDS, before="", after="9" * 400) == [("Lambda p99", 42.5)]
+
+
+def test_need_spans_list_at_most_seven_lines() -> None:
     assert len(_list_spans(NEEDS * 99)) == 7
 
 
