@@ -50,44 +50,55 @@ def _record_baseline_writes(scanner: Scanner) -> list[str]:
     return written
 
 
-def test_baseline_of_a_healthy_queue_with_tags_and_consumers_is_stored_once_until_it_changes(
+def test_baseline_of_a_healthy_queue_has_its_configuration_tags_and_consumers(
     scanner: Scanner,
 ) -> None:
     queue = _make_queue(scanner, VisibilityTimeout="90")
     scanner.account.tag(queue, team="")
     attach_lambda_consumer(scanner, queue)
-    written = _record_baseline_writes(scanner)
     at = scanner.account.now
     assert scanner.run_due_scan(QUIET).error_by_target == {}
-    (first,) = _load_baselines(scanner, queue)
-    assert first.at == at.replace(microsecond=at.microsecond // 1000 * 1000)
-    assert first.attributes["VisibilityTimeout"] == "90"
-    assert first.attributes["tag team"] == '""'
-    assert first.attributes["consumer bill"] == "timeout 30 s, batching window 0 s"
-    changing = [name for name in first.attributes if "Number" in name or "Timestamp" in name]
+    (baseline,) = _load_baselines(scanner, queue)
+    assert baseline.at == at.replace(microsecond=at.microsecond // 1000 * 1000)
+    assert baseline.attributes["VisibilityTimeout"] == "90"
+    assert baseline.attributes["tag team"] == '""'
+    assert baseline.attributes["consumer bill"] == "timeout 30 s, batching window 0 s"
+    changing = [name for name in baseline.attributes if "Number" in name or "Timestamp" in name]
     assert changing == [], "these change without a change of the configuration"
+
+
+def test_baseline_is_not_written_again_while_the_configuration_stays_the_same(
+    scanner: Scanner,
+) -> None:
+    queue = _make_queue(scanner)
+    written = _record_baseline_writes(scanner)
+    scanner.run_due_scan(QUIET)
     assert len(written) == 2, "the queue's item, and the digest of what it holds"
+    url = scanner.account.url(queue)
     for _ in range(3):
         start_next_hour(scanner.account)
-        scanner.account.clients.sqs.send_message(
-            QueueUrl=scanner.account.url(queue), MessageBody="a"
-        )
+        scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="a")
         scanner.run_due_scan(QUIET)
-    assert len(written) == 2, "nothing is written where nothing has changed"
+    assert len(written) == 2
 
 
-def test_baseline_is_not_stored_if_the_queue_could_not_be_measured_or_read(
+def test_baseline_is_not_stored_of_a_suspect_queue_that_was_not_measured(
     scanner: Scanner,
 ) -> None:
     suspect = scanner.account.queue("orders")
     scanner.account.later(days=2)
-    healthy = make_slow_symptom(detect=lambda _: None)
-    done = scanner.run_due_scan([healthy])
-    assert (done.suspects, _load_baselines(scanner, suspect)) == (1, ())
-    start_next_hour(scanner.account)
-    deny_queue_attributes(scanner, suspect)
-    scanner.run_due_scan(QUIET)
+    done = scanner.run_due_scan([make_slow_symptom(detect=lambda _: None)])
+    assert done.suspects == 1
     assert _load_baselines(scanner, suspect) == ()
+
+
+def test_baseline_is_not_stored_of_a_queue_whose_attributes_cannot_be_read(
+    scanner: Scanner,
+) -> None:
+    queue = _make_queue(scanner)
+    deny_queue_attributes(scanner, queue)
+    scanner.run_due_scan(QUIET)
+    assert _load_baselines(scanner, queue) == ()
 
 
 def test_baseline_is_not_stored_within_an_hour_of_a_change(scanner: Scanner) -> None:
@@ -139,7 +150,7 @@ def test_baseline_is_stored_despite_a_finding_that_only_costs_money_and_not_othe
 
 
 @pytest.mark.parametrize("mode", ["heal", "observe"])
-def test_baseline_is_not_stored_during_an_open_case_or_a_case_observed_today(
+def test_baseline_is_not_stored_while_a_case_is_open_or_was_observed_within_a_day(
     scanner: Scanner, mode: str
 ) -> None:
     account = scanner.account

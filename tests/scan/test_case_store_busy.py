@@ -59,7 +59,7 @@ def has_findings(scanner: Scanner) -> bool:
     return any(stored["Key"].endswith(".json") for stored in listing.get("Contents", []))
 
 
-def test_scan_that_cannot_claim_its_hour_in_a_busy_case_store_reads_no_queue(
+def test_scan_that_cannot_claim_its_hour_fails_before_it_reads_a_queue_or_stores_anything(
     scanner: Scanner,
 ) -> None:
     dlq_arn = make_faulty_dlq(scanner)
@@ -79,7 +79,7 @@ def test_scan_that_cannot_claim_its_hour_in_a_busy_case_store_reads_no_queue(
 
 
 @pytest.mark.parametrize("step", ["said_of_configuration", "spread#", "metrics#"])
-def test_scan_that_cannot_store_its_findings_reports_none_and_repeats_the_same_queues(
+def test_scan_that_cannot_count_its_findings_passes_none_on_and_is_repeated(
     scanner: Scanner, step: str
 ) -> None:
     """A finding that is not counted would escape the limits on notifications and on cost."""
@@ -127,7 +127,7 @@ def test_scan_that_cannot_store_baselines_counts_one_failure_and_reports_all_fin
     )
 
 
-def test_failed_scan_raises_its_own_error_even_if_the_case_store_is_busy_at_the_end(
+def test_failed_scan_whose_claim_cannot_be_released_is_repeated_after_the_claim_expired(
     scanner: Scanner,
 ) -> None:
     """The scan's claim of the hour then expires automatically."""

@@ -83,14 +83,14 @@ def test_unconfirmed_source_queue_does_not_raise_the_retention_of_its_dlq_and_is
     assert ":anybody, and Mendq goes by none" in finding["because"]
 
 
-def test_source_queue_in_the_dlqs_redrive_allow_policy_is_trusted(scanner: Scanner) -> None:
+def test_source_queue_that_the_dlqs_redrive_allow_policy_lists_is_trusted(scanner: Scanner) -> None:
     allowed = RedriveAllowPolicy("byQueue", ("arn:aws:sqs:us-east-1:123456789012:anybody",)).text
     dead, naming = make_named_pair(scanner, RedriveAllowPolicy=allowed)
     assert naming in allowed
     assert scan_and_heal_queue(scanner, dead) == ("60", {NAME}, ["proposed"])
 
 
-def test_queue_with_producers_is_not_treated_as_a_dlq_although_another_queue_names_it(
+def test_queue_that_producers_send_to_is_not_changed_although_another_queue_names_it_as_dlq(
     scanner: Scanner,
 ) -> None:
     """For example a staging queue that names a production queue, both managed by Mendq."""
@@ -101,24 +101,43 @@ def test_queue_with_producers_is_not_treated_as_a_dlq_although_another_queue_nam
     assert (retention, cases) == ("60", [])
 
 
-def test_approved_source_queue_is_trusted_until_it_is_revoked(scanner: Scanner) -> None:
-    dead, naming = make_named_pair(scanner, "heal")
-    pins = Pins(scanner.account.clients.dynamodb, "case_store")
-    assert scan_and_heal_queue(scanner, dead) == ("60", {NAME}, ["proposed"])
-    send_decision(scanner.account, "decline", scanner.account.transitions()[-1]["case_id"])
-    assert pins.load_approved_sources(dead) == frozenset()
-    scanner.account.later(days=8)
-    scan_and_heal_queue(scanner, dead)
+def approve_source(scanner: Scanner) -> tuple[str, str]:
+    """Propose and approve a DLQ's longer retention. Return the ARNs of the DLQ and its source."""
+    dlq_arn, source_arn = make_named_pair(scanner, "heal")
+    scan_and_heal_queue(scanner, dlq_arn)
     case_id = scanner.account.transitions()[-1]["case_id"]
     assert send_decision(scanner.account, "approve", case_id)["state"] == "approved"
-    assert pins.load_approved_sources(dead) == {naming}
-    other = scanner.account.queue("other-dlq", MessageRetentionPeriod="60")
-    scanner.account.set(naming, RedrivePolicy=RedrivePolicy(other, 5).text)
-    _, _, case_states = scan_and_heal_queue(scanner, other)
-    assert case_states[-1] == "proposed", "the approval holds only for the approved DLQ"
-    assert not pins.revoke_source(dead, other)
-    assert pins.revoke_source(dead, naming)
-    assert pins.load_approved_sources(dead) == frozenset()
+    return dlq_arn, source_arn
+
+
+def load_pins(scanner: Scanner) -> Pins:
+    return Pins(scanner.account.clients.dynamodb, "case_store")
+
+
+def test_declined_proposal_does_not_make_the_source_queue_trusted(scanner: Scanner) -> None:
+    dlq_arn, _ = make_named_pair(scanner, "heal")
+    assert scan_and_heal_queue(scanner, dlq_arn) == ("60", {NAME}, ["proposed"])
+    send_decision(scanner.account, "decline", scanner.account.transitions()[-1]["case_id"])
+    assert load_pins(scanner).load_approved_sources(dlq_arn) == frozenset()
+
+
+def test_approved_proposal_makes_the_source_queue_trusted_until_it_is_revoked(
+    scanner: Scanner,
+) -> None:
+    dlq_arn, source_arn = approve_source(scanner)
+    pins = load_pins(scanner)
+    assert pins.load_approved_sources(dlq_arn) == {source_arn}
+    assert not pins.revoke_source(dlq_arn, f"{source_arn}-2")
+    assert pins.revoke_source(dlq_arn, source_arn)
+    assert pins.load_approved_sources(dlq_arn) == frozenset()
+
+
+def test_approved_source_queue_is_not_trusted_by_another_dlq(scanner: Scanner) -> None:
+    _, source_arn = approve_source(scanner)
+    other_arn = scanner.account.queue("other-dlq", MessageRetentionPeriod="60")
+    scanner.account.set(source_arn, RedrivePolicy=RedrivePolicy(other_arn, 5).text)
+    _, _, case_states = scan_and_heal_queue(scanner, other_arn)
+    assert case_states[-1] == "proposed"
 
 
 LIVE_QUEUE_EXAMPLES = [
@@ -145,7 +164,7 @@ def test_detection_on_a_live_queue_is_the_same_if_an_untrusted_queue_names_it_as
         )
 
 
-def test_fix_for_a_queue_that_may_also_be_a_dlq_is_proposed_instead_of_written() -> None:
+def test_fix_of_a_queue_that_may_also_be_a_dlq_is_proposed_instead_of_written() -> None:
     """DLQ messages look like a consumer race in the counters, and applications may park some."""
     entry = VISIBILITY_TIMEOUT_TOO_SHORT
     facts = facts_of(entry, queue_examples_of(entry)[0])
@@ -250,7 +269,7 @@ def _list_queues_that_name_the_dlq(scanner: Scanner, source_count: int) -> tuple
     return dlq_arn, named_arn
 
 
-def test_of_1000_queues_that_name_a_dlq_only_the_one_in_the_settings_is_its_source(
+def test_dlq_that_1000_queues_name_has_only_the_one_in_the_settings_as_its_source(
     scanner: Scanner,
 ) -> None:
     dlq_arn, named_arn = _list_queues_that_name_the_dlq(scanner, MOST_LISTED_SOURCES)
@@ -261,7 +280,7 @@ def test_of_1000_queues_that_name_a_dlq_only_the_one_in_the_settings_is_its_sour
     assert len(facts.unconfirmed_sources) == MOST_LISTED_SOURCES - 1
 
 
-def test_scan_gives_an_error_and_no_finding_for_a_dlq_that_more_than_1000_queues_name(
+def test_scan_reports_an_error_and_no_finding_for_a_dlq_of_more_than_1000_source_queues(
     scanner: Scanner,
 ) -> None:
     """SQS lists up to 1,000 source queues at once. With more, Mendq concludes nothing."""

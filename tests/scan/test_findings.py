@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,22 +60,40 @@ def _make_finding(name: str, symptom: str, *sources: str) -> Finding:
     return Finding(f"{prefix}{name}", symptom, "because", source_arns)
 
 
-def test_finding_waits_for_a_symptom_it_gives_way_to_on_the_same_queue_or_its_sources() -> None:
-    before = {"late": frozenset({"lost", "slow"}), "lost": frozenset({"slow"})}
-    lost = _make_finding("a", "lost")
-    late = _make_finding("a", "late")
-    assert find_waiting_findings([late, lost], before) == {late: "lost"}
-    assert find_waiting_findings([late, lost, _make_finding("a", "slow")], before) == {
-        late: "lost",
-        lost: "slow",
-    }
-    assert find_waiting_findings(
-        [late, _make_finding("b", "lost"), _make_finding("b", "slow", "a")], before
-    ) == {_make_finding("b", "lost"): "slow"}
-    of_source = _make_finding("a-dlq", "late", "a")
-    assert find_waiting_findings([of_source, lost], before) == {of_source: "lost"}
-    assert find_waiting_findings([of_source, _make_finding("b", "lost")], before) == {}
-    assert find_waiting_findings([lost, late], {}) == {}
+# The late symptom gives way to the other two, and the lost one to the slow one.
+GIVES_WAY_TO = {"late": frozenset({"lost", "slow"}), "lost": frozenset({"slow"})}
+LATE_ON_A = _make_finding("a", "late")
+LOST_ON_A = _make_finding("a", "lost")
+SLOW_ON_A = _make_finding("a", "slow")
+LOST_ON_B = _make_finding("b", "lost")
+SLOW_ON_B_WITH_SOURCE_A = _make_finding("b", "slow", "a")
+LATE_ON_DLQ_OF_A = _make_finding("a-dlq", "late", "a")
+
+
+@pytest.mark.parametrize(
+    ("findings", "waiting"),
+    [
+        pytest.param([LATE_ON_A, LOST_ON_A], {LATE_ON_A: "lost"}, id="same queue"),
+        pytest.param(
+            [LATE_ON_A, LOST_ON_A, SLOW_ON_A],
+            {LATE_ON_A: "lost", LOST_ON_A: "slow"},
+            id="three on the same queue",
+        ),
+        pytest.param(
+            [LATE_ON_A, LOST_ON_B, SLOW_ON_B_WITH_SOURCE_A], {LOST_ON_B: "slow"}, id="the DLQ's"
+        ),
+        pytest.param([LATE_ON_DLQ_OF_A, LOST_ON_A], {LATE_ON_DLQ_OF_A: "lost"}, id="its source's"),
+        pytest.param([LATE_ON_DLQ_OF_A, LOST_ON_B], {}, id="another queue's"),
+    ],
+)
+def test_finding_waits_for_a_symptom_it_gives_way_to_on_the_same_queue_or_its_sources(
+    findings: list[Finding], waiting: dict[Finding, str]
+) -> None:
+    assert find_waiting_findings(findings, GIVES_WAY_TO) == waiting
+
+
+def test_finding_waits_for_no_symptom_that_it_does_not_give_way_to() -> None:
+    assert find_waiting_findings([LOST_ON_A, LATE_ON_A], {}) == {}
 
 
 @given(_JSON)
@@ -84,36 +102,45 @@ def test_read_references_accepts_any_json_and_never_returns_too_many(found: Any)
 
 
 @given(st.lists(_FINDINGS), st.lists(_FINDINGS))
-def test_merged_document_of_two_scans_sums_counts_and_lists_each_finding_once(
+def test_merged_document_of_two_scans_lists_each_finding_once(
     first_findings: list[Finding], second_findings: list[Finding]
 ) -> None:
+    first = ScanResult(findings=tuple(first_findings))
+    second = ScanResult(findings=tuple(second_findings))
+    document = merge_documents(first.document(NOW), second.document(NOW))
+    listed = [(finding["queue_arn"], finding["symptom"]) for finding in document["findings"]]
+    findings = [*first_findings, *second_findings]
+    assert listed == sorted({(finding.queue_arn, finding.symptom) for finding in findings})
+
+
+def test_merged_document_of_two_scans_adds_counts_and_keeps_the_newest_time_and_levels() -> None:
+    newest_levels = {"a": {"backlog": 1}, "b": {"backlog": 2}}
     first = ScanResult(
         queues_scanned=3,
         suspects=2,
         measured=1,
         skipped_arns=("a",),
-        findings=tuple(first_findings),
+        levels_by_arn={"a": {"backlog": 3}, "b": newest_levels["b"]},
     )
-    newest_levels = {"a": {"backlog": 1}, "b": {"backlog": 2}}
-    first = replace(first, levels_by_arn={"a": {"backlog": 3}, "b": newest_levels["b"]})
-    second = ScanResult(queues_scanned=4, suspects=1, measured=1, findings=tuple(second_findings))
-    second = replace(second, levels_by_arn={"a": newest_levels["a"]})
+    second = ScanResult(
+        queues_scanned=4, suspects=1, measured=1, levels_by_arn={"a": newest_levels["a"]}
+    )
     document = merge_documents(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
     assert document["queues_scanned"] == 7
     assert (document["suspects"], document["measured"]) == (3, 2)
     assert document["skipped_for_budget"] == 1
     assert document["queues"] == newest_levels
     assert document["at"].startswith("2026-11-16T09:40")
-    listed = [(finding["queue_arn"], finding["symptom"]) for finding in document["findings"]]
-    findings = [*first_findings, *second_findings]
-    assert listed == sorted({(finding.queue_arn, finding.symptom) for finding in findings})
 
 
-def test_daily_metric_budget_is_spread_over_the_hours_and_reaches_its_whole_at_the_last() -> None:
+def test_daily_metric_budget_grows_by_the_hour_up_to_its_whole_in_the_last_hour() -> None:
     shares = [count_allowed_metrics(20_000, NOW.replace(hour=hour)) for hour in range(24)]
-    assert shares[0] == 833
+    assert shares[0] == 20_000 // 24
     assert shares[-1] == 20_000
     assert shares == sorted(shares)
+
+
+def test_daily_metric_budget_of_zero_allows_no_metric() -> None:
     assert count_allowed_metrics(0, NOW) == 0
 
 

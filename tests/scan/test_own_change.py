@@ -38,7 +38,9 @@ def wait_two_hours(scanner: Scanner) -> None:
     scanner.account.later(hours=1, minutes=10)
 
 
-def test_page_about_arrivals_names_the_case_that_attached_the_dlq_first(scanner: Scanner) -> None:
+def test_page_about_dlq_messages_begins_with_the_case_that_attached_the_dlq(
+    scanner: Scanner,
+) -> None:
     _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     wait_two_hours(scanner)
@@ -52,7 +54,9 @@ def test_page_about_arrivals_names_the_case_that_attached_the_dlq_first(scanner:
     assert "no_known_cause" not in page
 
 
-def test_rollback_that_the_page_offers_takes_the_dlq_off(scanner: Scanner) -> None:
+def test_rollback_named_in_the_page_detaches_the_dlq_and_keeps_its_messages(
+    scanner: Scanner,
+) -> None:
     queue, dlq, case_id = make_queue_with_attached_dlq(scanner)
     wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
@@ -62,7 +66,9 @@ def test_rollback_that_the_page_offers_takes_the_dlq_off(scanner: Scanner) -> No
     assert scanner.account.attributes(dlq)["ApproximateNumberOfMessages"] == "3", "kept"
 
 
-def test_arrivals_after_the_watch_time_name_no_change(scanner: Scanner) -> None:
+def test_page_about_dlq_messages_after_the_watch_time_names_no_change_by_mendq(
+    scanner: Scanner,
+) -> None:
     _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     run_follow_up_until_closed(scanner)
@@ -80,7 +86,9 @@ def run_follow_up_until_closed(scanner: Scanner) -> None:
     assert states_of(scanner, MISSING)[-1] == "closed"
 
 
-def test_arrivals_after_a_person_set_another_policy_name_no_change(scanner: Scanner) -> None:
+def test_page_about_dlq_messages_names_no_change_by_mendq_that_a_person_has_replaced(
+    scanner: Scanner,
+) -> None:
     queue, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.tag(dlq, mendq="observe")
     scanner.account.set(queue, RedrivePolicy=RedrivePolicy(dlq, 50).text)
@@ -91,11 +99,19 @@ def test_arrivals_after_a_person_set_another_policy_name_no_change(scanner: Scan
     assert case_id not in reason_of(scanner, ARRIVING)
 
 
-def test_attached_dlq_is_not_verified_while_messages_arrive(scanner: Scanner) -> None:
+def escalate_attached_dlq(scanner: Scanner) -> str:
+    """Attach a DLQ to which one message moves before it is verified. Return the case id."""
     _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     scanner.account.later(hours=1, minutes=30)
     move_messages_to_dlq(scanner, dlq, 1)
     run_follow_up(scanner)
+    return case_id
+
+
+def test_attached_dlq_to_which_a_message_moves_is_escalated_with_both_next_commands(
+    scanner: Scanner,
+) -> None:
+    case_id = escalate_attached_dlq(scanner)
     assert states_of(scanner, MISSING) == ["proposed", "approved", "applied", "escalated"]
     assert reason_of(scanner, MISSING) == (
         f"Mendq attached the DLQ orders-dlq to orders 1 h 30 min ago (case {case_id}): messages "
@@ -108,10 +124,16 @@ def test_attached_dlq_is_not_verified_while_messages_arrive(scanner: Scanner) ->
     )
     (page,) = read_urgent_pages(scanner)
     assert f"\n  {make_rollback_command(case_id)}\n" in page
+
+
+def test_attached_dlq_to_which_a_message_moved_stays_escalated_until_a_person_closes_the_case(
+    scanner: Scanner,
+) -> None:
+    case_id = escalate_attached_dlq(scanner)
     scanner.account.later(hours=40)
     run_follow_up(scanner)
     assert states_of(scanner, MISSING)[-1] == "escalated"
-    assert send_decision(scanner.account, "close", case_id)["state"] == "closed", "a person decides"
+    assert send_decision(scanner.account, "close", case_id)["state"] == "closed"
 
 
 def test_attached_dlq_that_stays_empty_is_verified(scanner: Scanner) -> None:
@@ -123,7 +145,9 @@ def test_attached_dlq_that_stays_empty_is_verified(scanner: Scanner) -> None:
     assert read_urgent_pages(scanner) == []
 
 
-def test_arrivals_while_the_case_is_watched_are_reported(scanner: Scanner) -> None:
+def test_messages_that_arrive_while_an_attached_dlq_is_watched_escalate_with_one_page(
+    scanner: Scanner,
+) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
     for _ in range(9):
         scanner.account.later(hours=1)
@@ -135,7 +159,9 @@ def test_arrivals_while_the_case_is_watched_are_reported(scanner: Scanner) -> No
     assert len(read_urgent_pages(scanner)) == 1
 
 
-def test_messages_that_a_person_took_out_of_the_dlq_count_as_arrivals(scanner: Scanner) -> None:
+def test_attached_dlq_is_escalated_even_if_a_person_has_emptied_it_meanwhile(
+    scanner: Scanner,
+) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
     scanner.account.later(hours=3)
     for minutes, visible, deleted in ((20, 4, 0), (10, 4, 0), (8, 0, 4), (5, 0, 0)):
@@ -145,7 +171,7 @@ def test_messages_that_a_person_took_out_of_the_dlq_count_as_arrivals(scanner: S
     assert states_of(scanner, MISSING)[-1] == "escalated"
 
 
-def test_watched_change_that_a_person_took_back_is_not_named_as_the_cause_of_arrivals(
+def test_dlq_messages_do_not_escalate_a_watched_change_that_a_person_took_back(
     scanner: Scanner,
 ) -> None:
     queue, dlq, _ = make_queue_with_attached_dlq(scanner)
@@ -159,7 +185,7 @@ def test_watched_change_that_a_person_took_back_is_not_named_as_the_cause_of_arr
     assert states_of(scanner, MISSING)[-1] == "watching"
 
 
-def test_dlq_that_cannot_be_read_is_not_verified(scanner: Scanner) -> None:
+def test_attached_dlq_is_verified_only_after_it_can_be_read(scanner: Scanner) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)
     url = scanner.account.url(dlq)
     let_in = deny_operation(scanner.account.clients.sqs, "GetQueueAttributes", [url])
@@ -201,27 +227,39 @@ def count_scanned_queues(scanner: Scanner) -> int:
     return scanner.run_due_scan().queues_scanned
 
 
-def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanner: Scanner) -> None:
+def report_arrivals_in_made_dlq(scanner: Scanner) -> tuple[str, str]:
+    """Let a scan report messages in a DLQ that Mendq made. Return the DLQ's ARN and the case id."""
     _, dlq, case_id = make_queue_with_attached_dlq(scanner)
     wait_two_hours(scanner)
     move_messages_to_dlq(scanner, dlq, 3)
     scan_and_heal(scanner)
+    assert states_of(scanner, ARRIVING) == ["escalated"]
+    return dlq, case_id
+
+
+def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanner: Scanner) -> None:
+    dlq, case_id = report_arrivals_in_made_dlq(scanner)
     findings = scanner.read_findings()["findings"]
     (finding,) = [finding for finding in findings if finding["symptom"] == ARRIVING]
     assert finding["queue_arn"] == dlq
-    assert states_of(scanner, ARRIVING) == ["escalated"]
     assert reason_of(scanner, ARRIVING).startswith(REASON_PREFIX.format(case_id))
     assert len(read_urgent_pages(scanner)) == 1
+
+
+def test_case_of_a_dlq_that_mendq_made_stays_open_until_its_tag_turns_mendq_off(
+    scanner: Scanner,
+) -> None:
+    dlq, _ = report_arrivals_in_made_dlq(scanner)
     scanner.account.later(hours=2)
     run_follow_up(scanner)
-    assert states_of(scanner, ARRIVING) == ["escalated"], "it is looked after with its source"
+    assert states_of(scanner, ARRIVING) == ["escalated"], "it is managed as its source is"
     scanner.account.tag(dlq, mendq="off")
     scanner.account.later(hours=2)
     run_follow_up(scanner)
-    assert states_of(scanner, ARRIVING)[-1] == "closed", "a person may end that"
+    assert states_of(scanner, ARRIVING)[-1] == "closed"
 
 
-def test_case_about_a_made_dlq_stays_open_if_the_tags_of_its_source_cannot_be_read(
+def test_case_of_a_dlq_that_mendq_made_stays_open_while_its_sources_tags_are_unreadable(
     scanner: Scanner,
 ) -> None:
     """It is then unknown if the source is still managed, so Mendq closes nothing."""
@@ -242,7 +280,7 @@ def test_case_about_a_made_dlq_stays_open_if_the_tags_of_its_source_cannot_be_re
     assert states_of(scanner, ARRIVING)[-1] == "closed", "now it is known"
 
 
-def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
+def test_messages_in_an_attached_dlq_are_reported_even_if_it_is_deleted_while_measured(
     scanner: Scanner,
 ) -> None:
     """CloudWatch has counted the messages, which cannot be read any more."""
@@ -274,7 +312,7 @@ def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanner: Scanner) 
     assert states_of(scanner, ARRIVING) == []
 
 
-def test_scan_reports_made_dlq_whose_tags_cannot_be_read_and_scans_the_other_queues(
+def test_scan_counts_a_dlq_with_unreadable_tags_as_failed_and_scans_the_other_queues(
     scanner: Scanner,
 ) -> None:
     """The DLQ's own tag may be `off`, so nothing is read of the DLQ until its tags are known."""
@@ -332,7 +370,7 @@ def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanner
         ("sqs.ListDeadLetterSourceQueues", "not_managed"),
     ],
 )
-def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
+def test_finding_on_a_dlq_deleted_after_the_scan_is_declined_and_nothing_is_recorded(
     scanner: Scanner, moment: str, code: str
 ) -> None:
     _, dlq, _ = make_queue_with_attached_dlq(scanner)

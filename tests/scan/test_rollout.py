@@ -15,22 +15,40 @@ from mendq.model.queue import RedrivePolicy
 from mendq.scan.selection import MAXIMUM_NEW_FAULTS_PER_DAY
 from tests.scan.scanner import Scanner, make_measured_queues, make_slow_symptom, start_next_hour
 
+FOUR_DAYS_SECONDS = "345600"
+# The mode tag's values are lower-case, so this one means observe.
+MISSPELLED_MODE = "Heal"
 
-def test_first_scan_of_60_queues_with_configuration_faults_proposes_ten_and_pages_nobody(
+
+def make_queues_with_configuration_faults(scanner: Scanner) -> None:
+    """Make 60 queues that have several configuration faults each."""
+    account = scanner.account
+    for number in range(20):
+        dlq_arn = account.queue(
+            f"q-{number:02}-dlq", tag="propose", MessageRetentionPeriod=FOUR_DAYS_SECONDS
+        )
+        account.queue(f"q-{number:02}", tag="propose", RedrivePolicy=RedrivePolicy(dlq_arn, 1).text)
+        account.queue(f"r-{number:02}", tag=MISSPELLED_MODE, SqsManagedSseEnabled="false")
+    start_next_hour(account)
+
+
+def test_first_scan_lists_every_configuration_fault_and_passes_ten_a_day_on(
     scanner: Scanner,
 ) -> None:
-    """Each queue has several faults. A rollout must not count as a mass symptom."""
-    account = scanner.account
-    for n in range(20):
-        dead = account.queue(f"q-{n:02}-dlq", tag="propose", MessageRetentionPeriod="345600")
-        account.queue(f"q-{n:02}", tag="propose", RedrivePolicy=RedrivePolicy(dead, 1).text)
-        account.queue(f"r-{n:02}", tag="Heal", SqsManagedSseEnabled="false")
-    start_next_hour(account)
+    make_queues_with_configuration_faults(scanner)
     done = scanner.run_due_scan()
     symptoms = Counter(finding.symptom for finding in done.findings)
     assert symptoms["alarm_missing"] == symptoms["tls_not_enforced"] == 60
     assert symptoms["tag_not_understood"] == symptoms["dlq_retention_too_short"] == 20
     assert len(scanner.list_announced_faults()) == MAXIMUM_NEW_FAULTS_PER_DAY
+
+
+def test_first_scan_of_60_queues_with_configuration_faults_only_proposes_and_wakes_nobody(
+    scanner: Scanner,
+) -> None:
+    """A rollout must not count as a symptom that many queues show at once."""
+    make_queues_with_configuration_faults(scanner)
+    scanner.run_due_scan()
     states = [
         str(outcome.case.state)
         for healed in scanner.heal()
@@ -38,21 +56,29 @@ def test_first_scan_of_60_queues_with_configuration_faults_proposes_ten_and_page
         if outcome.case
     ]
     assert states == ["proposed"] * MAXIMUM_NEW_FAULTS_PER_DAY
-    assert account.pages("urgent") == [], "nor of a mass symptom"
-    assert len(account.pages("info")) == MAXIMUM_NEW_FAULTS_PER_DAY
+    assert scanner.account.pages("urgent") == []
+    assert len(scanner.account.pages("info")) == MAXIMUM_NEW_FAULTS_PER_DAY
 
 
-def test_findings_document_lists_queues_that_were_not_read_and_queues_skipped_for_the_budget(
+def test_scan_without_a_metric_budget_lists_every_suspect_queue_as_skipped(
+    scanner: Scanner,
+) -> None:
+    queue_arns = make_measured_queues(scanner, 3)
+    limits = Limits(scan_metrics_per_day=0)
+    scanner.account.settings = structs.replace(scanner.account.settings, limits=limits)
+    done = scanner.run_due_scan([make_slow_symptom()])
+    assert sorted(done.skipped_arns) == sorted(queue_arns)
+    assert scanner.read_findings()["skipped"] == sorted(queue_arns)
+
+
+def test_scan_lists_queues_whose_alarms_it_may_not_read_with_a_shortened_reason(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    queues = make_measured_queues(scanner, 3)
-    scanner.account.settings = structs.replace(
-        scanner.account.settings, limits=Limits(scan_metrics_per_day=0)
-    )
+    queue_arns = make_measured_queues(scanner, 3)
     denial = FactsUnavailable("CloudWatch does not let us" + "." * 400)
     monkeypatch.setattr("mendq.aws.facts_reader.read_alarmed_metrics", Mock(side_effect=denial))
-    done = scanner.run_due_scan([make_slow_symptom(), ALARM_MISSING])
-    document = scanner.read_findings()
-    assert document["skipped"] == sorted(done.skipped_arns) == sorted(queues)
-    assert document["not_looked_at"].keys() == set(queues)
-    assert {len(reason) for reason in document["not_looked_at"].values()} == {300}
+    scanner.run_due_scan([ALARM_MISSING])
+    reason_by_arn = scanner.read_findings()["not_looked_at"]
+    assert reason_by_arn.keys() == set(queue_arns)
+    for reason in reason_by_arn.values():
+        assert reason == str(denial)[:300]

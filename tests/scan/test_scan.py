@@ -37,7 +37,7 @@ from tests.scan.scanner import (
 A_DAY = 86_400
 
 
-def test_scan_changes_nothing_itself_and_reports_its_finding_to_heal_which_fixes_the_queue(
+def test_scan_itself_changes_nothing_and_heal_fixes_the_queue_that_it_found(
     scanner: Scanner,
 ) -> None:
     queue = make_short_retention_dlq(scanner)
@@ -57,9 +57,7 @@ def test_scan_changes_nothing_itself_and_reports_its_finding_to_heal_which_fixes
     assert transition["to"] == "applied"
 
 
-def test_scan_runs_once_an_hour_and_not_while_another_scan_holds_the_hours_claim(
-    scanner: Scanner,
-) -> None:
+def test_scan_runs_once_an_hour(scanner: Scanner) -> None:
     make_short_retention_dlq(scanner)
     start_next_hour(scanner.account)
     assert scanner.scan() is not None
@@ -67,11 +65,17 @@ def test_scan_runs_once_an_hour_and_not_while_another_scan_holds_the_hours_claim
     assert scanner.scan() is None
     start_next_hour(scanner.account)
     assert scanner.scan() is not None
+
+
+def test_scan_does_not_run_beside_another_scan_but_after_the_claim_of_a_dead_one_expired(
+    scanner: Scanner,
+) -> None:
+    make_short_retention_dlq(scanner)
     start_next_hour(scanner.account)
     assert scanner.context().scan_store.claim_stretch(scanner.account.now)
     assert scanner.scan() is None
     scanner.account.later(minutes=16)
-    assert scanner.scan() is not None, "the claim of a scan that died has expired"
+    assert scanner.scan() is not None
 
 
 def make_cut_off_scan(scanner: Scanner, monkeypatch: pytest.MonkeyPatch) -> list[NotifiedSymptom]:
@@ -90,7 +94,7 @@ def make_cut_off_scan(scanner: Scanner, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 @pytest.mark.parametrize("overwritten", [b"", b"[", b'{"findings": [5]}', b"[" * 100_000])
-def test_scan_that_ran_out_of_time_is_resumed_behind_its_last_queue_by_the_next_scan(
+def test_scan_that_ran_out_of_time_is_continued_behind_its_last_queue_by_the_next_one(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch, overwritten: bytes
 ) -> None:
     """Also if the stored findings of the first scan were overwritten with other bytes."""
@@ -112,7 +116,7 @@ def test_scan_that_ran_out_of_time_is_resumed_behind_its_last_queue_by_the_next_
 
 
 @pytest.mark.parametrize("s3_code", ["NoSuchKey", "AccessDenied"])
-def test_scan_continues_after_a_leftover_run_failed_before_it_stored_results(
+def test_scan_continues_with_the_last_queues_after_a_run_failed_to_store_its_findings(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch, s3_code: str
 ) -> None:
     """S3 says AccessDenied to a role that may not list the bucket."""
@@ -138,7 +142,7 @@ def test_scan_continues_after_a_leftover_run_failed_before_it_stored_results(
         ClientError({"Error": {"Code": "InternalError", "Message": ""}}, "GetObject"),
     ],
 )
-def test_scan_keeps_stored_results_and_fails_if_s3_does_not_answer(
+def test_scan_that_cannot_read_its_stored_findings_fails_and_leaves_them_unchanged(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     symptoms = make_cut_off_scan(scanner, monkeypatch)
@@ -151,7 +155,7 @@ def test_scan_keeps_stored_results_and_fails_if_s3_does_not_answer(
     assert scanner.read_findings() == stored_document
 
 
-def test_configuration_faults_of_only_ten_new_queues_a_day_are_reported_to_heal(
+def test_configuration_faults_of_only_ten_new_queues_a_day_are_passed_to_heal(
     scanner: Scanner,
 ) -> None:
     # The scan begins in the morning, so that three scans are on one day.
@@ -171,10 +175,20 @@ def test_configuration_faults_of_only_ten_new_queues_a_day_are_reported_to_heal(
     scanner.scan(symptoms)
     new_arns = {arn for arn, _ in scanner.list_announced_faults()} - reported[0]
     assert len(new_arns) == MAXIMUM_NEW_FAULTS_PER_DAY
-    assert len(scanner.read_findings()["findings"]) == 25, "all of them are reported"
 
 
-def test_symptom_measured_on_many_queues_is_counted_in_full_and_reported_in_part(
+def test_findings_document_lists_configuration_faults_beyond_the_ten_passed_to_heal(
+    scanner: Scanner,
+) -> None:
+    for number in range(25):
+        scanner.account.queue(f"q-{number:02}")
+    start_next_hour(scanner.account)
+    scanner.scan([make_slow_symptom(is_fault_of_configuration=True)])
+    assert len(scanner.list_announced_faults()) == MAXIMUM_NEW_FAULTS_PER_DAY
+    assert len(scanner.read_findings()["findings"]) == 25
+
+
+def test_symptom_of_many_queues_is_counted_on_all_of_them_and_passed_to_heal_in_part(
     scanner: Scanner,
 ) -> None:
     queues = make_measured_queues(scanner, MAXIMUM_FINDINGS_PER_CALL + 5)
@@ -195,28 +209,39 @@ def make_hourly_limits(metrics: int) -> Limits:
     return Limits(scan_metrics_per_day=24 * metrics, mass_symptom_share=1)
 
 
-def test_scan_reads_metrics_only_within_the_hours_share_of_the_daily_budget(
+SERIES_PER_QUEUE = 8
+
+
+def test_scan_measures_only_as_many_queues_as_the_hours_share_of_the_budget_pays(
     scanner: Scanner,
 ) -> None:
     make_measured_queues(scanner, 25)
     set_limits(scanner, make_hourly_limits(100))
     done = scanner.run_due_scan([make_slow_symptom()])
     assert done.suspects == 25
-    assert (done.measured, done.metrics) == (10, 80)
+    assert (done.measured, done.metrics) == (10, 10 * SERIES_PER_QUEUE)
     assert len(done.skipped_arns) == 15
     document = scanner.read_findings()
     assert document["skipped_for_budget"] == 15
     measured_levels = document["queues"].values()
     assert [set(levels) for levels in measured_levels] == [{"backlog", "oldest_age_seconds"}] * 10
-    start_next_hour(scanner.account)
-    done = scanner.run_due_scan([make_slow_symptom()])
-    assert (done.measured, done.metrics) == (0, 0), "heal measures what is found, and that counts"
-    start_next_hour(scanner.account)
-    done = scanner.run_due_scan([make_slow_symptom()])
-    assert done.measured == 10, "what an hour left is the next one's"
 
 
-def test_symptom_that_only_costs_money_is_measured_last_within_the_metric_budget(
+def test_metric_budget_counts_what_heal_measures_and_passes_the_rest_to_the_next_hour(
+    scanner: Scanner,
+) -> None:
+    make_measured_queues(scanner, 25)
+    set_limits(scanner, make_hourly_limits(100))
+    scanner.run_due_scan([make_slow_symptom()])
+    start_next_hour(scanner.account)
+    second_hour = scanner.run_due_scan([make_slow_symptom()])
+    assert (second_hour.measured, second_hour.metrics) == (0, 0), "heal measured the findings"
+    start_next_hour(scanner.account)
+    third_hour = scanner.run_due_scan([make_slow_symptom()])
+    assert third_hour.measured == 10
+
+
+def test_symptom_that_harms_messages_is_measured_before_one_that_only_costs_money(
     scanner: Scanner,
 ) -> None:
     queues = make_measured_queues(scanner, 25)
@@ -230,7 +255,7 @@ def test_symptom_that_only_costs_money_is_measured_last_within_the_metric_budget
     assert symptoms_found == {"harmed", "dear"}, "one measurement serves both symptoms"
 
 
-def test_symptom_that_raises_on_one_queue_does_not_hide_other_findings(scanner: Scanner) -> None:
+def test_error_in_one_symptom_on_one_queue_does_not_hide_other_findings(scanner: Scanner) -> None:
     good = scanner.account.queue("good")
     bad = scanner.account.queue("bad")
 
@@ -261,27 +286,37 @@ def test_queue_deleted_after_it_was_listed_is_counted_as_gone_and_not_as_an_erro
     assert (done.queues_scanned, done.gone, done.error_by_target) == (1, 1, {})
 
 
-def test_unmeasured_findings_are_reported_to_heal_only_within_the_metric_budget(
-    scanner: Scanner,
-) -> None:
-    """A configuration fault is found without metrics. Heal reads the metrics before it plans."""
-    queues = make_measured_queues(scanner, 5)
-    set_limits(scanner, make_hourly_limits(20))
-    measures = replace(
+def make_fault_that_heal_measures() -> NotifiedSymptom:
+    """Make a configuration fault, found without metrics. Heal reads metrics before it plans."""
+    return replace(
         make_slow_symptom(is_fault_of_configuration=True),
         needs=frozenset({Need.QUEUE, Need.MEASUREMENTS}),
     )
-    scanner.scan([measures])
+
+
+def test_findings_that_heal_must_measure_are_passed_on_only_within_the_metric_budget(
+    scanner: Scanner,
+) -> None:
+    queues = make_measured_queues(scanner, 5)
+    set_limits(scanner, make_hourly_limits(20))
+    scanner.scan([make_fault_that_heal_measures()])
     assert [arn for arn, _ in scanner.list_announced_faults()] == queues[:2]
-    assert len(scanner.read_findings()["findings"]) == 5, "all of them are reported"
+    assert len(scanner.read_findings()["findings"]) == 5, "all of them are listed"
+
+
+def test_findings_that_heal_must_measure_are_not_passed_on_without_a_metric_budget(
+    scanner: Scanner,
+) -> None:
+    make_measured_queues(scanner, 5)
     set_limits(scanner, Limits(scan_metrics_per_day=0))
-    scanner.heal_requests.clear()
-    start_next_hour(scanner.account)
-    scanner.scan([measures])
+    scanner.scan([make_fault_that_heal_measures()])
+    assert len(scanner.read_findings()["findings"]) == 5
     assert scanner.heal_requests == []
 
 
-def test_dlq_arrivals_are_not_reported_if_the_same_scan_finds_their_cause(scanner: Scanner) -> None:
+def test_messages_in_a_dlq_are_not_passed_to_heal_if_the_same_scan_finds_their_cause(
+    scanner: Scanner,
+) -> None:
     dead = scanner.account.queue("orders-dlq", MessageRetentionPeriod=str(14 * A_DAY))
     queue = scanner.account.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
     for queue_arn in (queue, dead):
@@ -315,7 +350,9 @@ def make_queue_with_dead_messages(scanner: Scanner) -> tuple[str, str]:
     return queue, dead
 
 
-def test_empty_source_queue_is_measured_while_its_dlq_holds_messages(scanner: Scanner) -> None:
+def test_fault_of_an_empty_source_queue_is_found_while_its_dlq_holds_messages(
+    scanner: Scanner,
+) -> None:
     queue, dead = make_queue_with_dead_messages(scanner)
     urls_read = list[str]()
     note = cast(
@@ -370,7 +407,7 @@ def test_findings_of_other_queues_are_reported_if_a_dlqs_move_tasks_cannot_be_li
     assert (queue, TOO_SHORT.name) in scanner.list_announced_faults()
 
 
-def test_scan_finds_symptoms_that_are_only_reported_without_calling_heal_or_opening_a_case(
+def test_scan_lists_faults_that_are_only_reported_and_neither_calls_heal_nor_opens_a_case(
     scanner: Scanner,
 ) -> None:
     queue = scanner.account.queue("orders", tag="heal", SqsManagedSseEnabled="false")
