@@ -123,24 +123,24 @@ def test_mendq_stack_variable_that_is_blank_is_refused_as_an_empty_stack_option(
     assert "--stack is empty" in _read_error("cases")[-1]
 
 
-def test_custom_endpoint_that_never_answers_is_reported_in_one_line_after_a_short_timeout(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_custom_endpoint_is_asked_once_and_for_less_than_three_seconds() -> None:
     configuration = cli_account._CUSTOM_ENDPOINT_CONFIGURATION
-    assert configuration["connect_timeout"] + configuration["read_timeout"] < 3, (
-        "and it is asked once"
-    )
+    assert configuration["connect_timeout"] + configuration["read_timeout"] < 3
     assert configuration["retries"]["total_max_attempts"] == 1
-    monkeypatch.setattr(
-        cli_account, "_CUSTOM_ENDPOINT_CONFIGURATION", {**configuration, "read_timeout": 0.1}
-    )
+
+
+@pytest.mark.parametrize("command", ["cases", "scan"])
+def test_custom_endpoint_that_never_answers_is_named_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    configuration = {**cli_account._CUSTOM_ENDPOINT_CONFIGURATION, "read_timeout": 0.1}
+    monkeypatch.setattr(cli_account, "_CUSTOM_ENDPOINT_CONFIGURATION", configuration)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        for command in ("cases", "scan"):
-            exit_code, code, line = _read_error(command)
-            assert (exit_code, code) == (1, "ReadTimeoutError")
-            assert url in line
+        exit_code, code, line = _read_error(command)
+    assert (exit_code, code) == (1, "ReadTimeoutError")
+    assert url in line
 
 
 def test_endpoint_that_answers_with_a_web_page_is_reported_in_one_line(
@@ -161,12 +161,13 @@ def test_aws_region_variable_wins_over_aws_default_region_and_the_region_option_
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert Account.from_options(None, None, "Mendq").region == "eu-west-1"
+    assert Account.from_options(None, "eu-central-1", "Mendq").region == "eu-central-1"
+
+
+def test_commands_call_aws_with_a_user_agent_by_which_the_nightly_job_knows_operators() -> None:
     account = Account.from_options(None, "eu-central-1", "Mendq")
-    assert account.region == "eu-central-1"
     config: Any = account.clients.sqs.meta.config
-    assert config.user_agent.startswith(f"{OPERATOR_USER_AGENT} "), (
-        "the nightly job knows people's own looks by it"
-    )
+    assert config.user_agent.startswith(f"{OPERATOR_USER_AGENT} ")
 
 
 def test_wrong_usage_with_json_prints_an_error_document_and_changes_nothing(
@@ -183,17 +184,21 @@ def test_wrong_usage_with_json_prints_an_error_document_and_changes_nothing(
     assert operator.aws.case_store_items() == {}
 
 
-def test_json_behind_two_dashes_is_an_argument_and_not_the_option() -> None:
+def test_json_option_behind_two_dashes_does_not_turn_on_json_output() -> None:
     result = CliRunner().invoke(app, ["explain", "--nonsense", "--", "--json"])
     assert (result.exit_code, result.stdout) == (2, "")
 
 
 def test_help_shows_the_whole_first_sentence_of_every_command() -> None:
-    listed = CliRunner().invoke(app, ["--help"]).stdout
+    help_text = CliRunner().invoke(app, ["--help"]).stdout
     for command in find_commands():
-        (line,) = (line for line in listed.splitlines() if line.split()[:1] == [command])
+        (line,) = (line for line in help_text.splitlines() if line.split()[:1] == [command])
         assert not line.endswith("...")
-        assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
+
+
+@pytest.mark.parametrize("command", sorted(find_commands()))
+def test_help_option_of_every_command_succeeds(command: str) -> None:
+    assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
 
 @pytest.mark.parametrize("each", list_commands(), ids=lambda each: each.full_name)
@@ -230,21 +235,27 @@ def _assert_parsed(example: str, typed: str) -> None:
         assert parse_filter(expression).node_by_path_text
 
 
-def test_error_is_one_line_in_a_log_and_wraps_at_spaces_on_a_terminal(
+LONG_ERROR = CommandError(
+    "AWS refused DescribeStacks: AccessDenied: whoever asks may not do that at all"
+)
+
+
+def test_error_is_one_line_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).report_error(LONG_ERROR)
+    assert capsys.readouterr().err == f"mendq: {LONG_ERROR}\n"
+
+
+def test_error_wraps_at_spaces_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = CommandError(
-        "AWS refused DescribeStacks: AccessDenied: whoever asks may not do that at all"
-    )
-    Output(as_json=False).report_error(wrong)
-    (line,) = capsys.readouterr().err.splitlines()
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}.items():
         monkeypatch.setenv(name, value)
-    Output(as_json=False).report_error(wrong)
+    Output(as_json=False).report_error(LONG_ERROR)
     printed_text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
-    assert len(printed_text.splitlines()) > 1
-    assert all(len(line.rstrip()) <= 40 for line in printed_text.splitlines())
-    assert " ".join(printed_text.split()) == line
+    lines = [line.rstrip() for line in printed_text.splitlines()]
+    assert len(lines) > 1
+    assert max(map(len, lines)) <= 40
+    assert " ".join(printed_text.split()) == f"mendq: {LONG_ERROR}"
 
 
 @pytest.mark.parametrize("redirected", [">&-", "> /dev/full"])
@@ -276,12 +287,15 @@ class Terminal(io.StringIO):
         return super().readline(*size)
 
 
-@pytest.mark.parametrize("typed", ["n\n", "\n", "n", ""])
-def test_confirm_refuses_every_answer_except_yes(
-    monkeypatch: pytest.MonkeyPatch, typed: str
-) -> None:
+def test_confirm_accepts_the_answer_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     confirm("Do it?", yes=False)
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", "n", ""])
+def test_confirm_raises_that_nothing_was_changed_for_every_answer_except_yes(
+    monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
     with pytest.raises(CommandError, match="nothing was changed") as stopped:
         confirm("Do it?", yes=False)
@@ -304,13 +318,19 @@ def test_confirm_ignores_keys_typed_before_the_question(monkeypatch: pytest.Monk
             confirm("Do it?", yes=False)
 
 
-def test_command_without_a_terminal_is_refused_and_told_to_use_the_yes_option(
+def test_command_without_a_terminal_is_refused_with_the_yes_option_as_the_cure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     with pytest.raises(CommandError, match="--yes confirms") as stopped:
         require_yes_or_terminal(yes=False)
     assert stopped.value.code is Exit.USAGE
+
+
+def test_command_without_a_terminal_runs_with_the_yes_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     require_yes_or_terminal(yes=True)
 
 

@@ -32,13 +32,20 @@ def test_show_of_a_finished_redrive_case_offers_no_undo(
         assert word not in output
 
 
-def test_rollback_of_a_running_redrive_case_cancels_the_redrive_only_with_yes(
+def test_dry_run_of_a_rollback_of_a_redrive_says_what_stops_and_cancels_nothing(
     operator: Operator, world: RedriveWorld
 ) -> None:
     case = world.record_case(State.APPLIED)
     preview = operator.read_output("rollback", case.case_id, "--dry-run")
     assert "stopped: the rest is held, and what went back stays there" in preview
     assert world.owner_requests == []
+    assert world.read_newest_case().state is State.APPLIED
+
+
+def test_rollback_of_a_redrive_with_yes_cancels_it_once(
+    operator: Operator, world: RedriveWorld
+) -> None:
+    case = world.record_case(State.APPLIED)
     operator.read_output("rollback", case.case_id, "--yes")
     assert [request["cancel"] for request in world.owner_requests] == [True]
     assert world.read_newest_case().state is State.ROLLED_BACK

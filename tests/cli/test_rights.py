@@ -43,27 +43,26 @@ _READS = ("CheckNo", "Describe", "Get", "List", "Lookup", "Query", "Scan")
 
 
 def test_every_command_declares_its_iam_actions_in_exactly_one_group() -> None:
-    typed = set()
+    commands_of_app = set()
     for name, command in cast("TyperGroup", get_command(app)).commands.items():
-        within = command.commands if isinstance(command, TyperGroup) else [""]
-        typed |= {f"{name} {subcommand}".strip() for subcommand in within}
-    assert set(ACTIONS_BY_COMMAND) == typed
-    assert sum(
-        map(
-            len,
-            (
-                LOOK_ACTIONS_BY_COMMAND,
-                STEER_ACTIONS_BY_COMMAND,
-                MESSAGES_ACTIONS_BY_COMMAND,
-                OFFLINE_ACTIONS_BY_COMMAND,
-            ),
-        )
-    ) == len(ACTIONS_BY_COMMAND)
+        subcommands = command.commands if isinstance(command, TyperGroup) else [""]
+        commands_of_app |= {f"{name} {subcommand}".strip() for subcommand in subcommands}
+    groups = (
+        LOOK_ACTIONS_BY_COMMAND,
+        STEER_ACTIONS_BY_COMMAND,
+        MESSAGES_ACTIONS_BY_COMMAND,
+        OFFLINE_ACTIONS_BY_COMMAND,
+    )
+    declared_commands = [command for group in groups for command in group]
+    assert sorted(declared_commands) == sorted(commands_of_app)
 
 
-def test_mendq_help_lists_every_command_without_importing_boto3() -> None:
+def test_mendq_help_lists_every_declared_command() -> None:
     declared = (command.full_name.partition(" ")[0] for command in commands.list_commands())
     assert [*dict.fromkeys(declared)] == [*find_commands()]
+
+
+def test_starting_mendq_does_not_import_boto3() -> None:
     program = "import sys; from mendq.cli import __main__; print('boto3' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

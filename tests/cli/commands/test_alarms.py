@@ -65,27 +65,38 @@ def test_alarm_limits_use_the_narrowest_anomaly_band_that_rings_at_most_once_a_w
     assert (size.width, size.periods) == (width, periods)
 
 
-def test_alarm_limits_without_enough_data_use_the_maximum_plus_two_standard_deviations() -> None:
-    few = make_two_weeks_of_data(lambda at: 100 if at.hour else 40, share=0.2)
-    size = choose_alarm_limits(few, normal_value=30)
-    assert 120 < size.threshold < 130, "100 and two standard deviations"
-    assert choose_alarm_limits((), normal_value=30).threshold == 30
-    assert "0% of two weeks" in choose_alarm_limits((), normal_value=30).because
+def test_alarm_limits_with_little_data_use_the_maximum_plus_two_standard_deviations() -> None:
+    little_data = make_two_weeks_of_data(lambda at: 100 if at.hour else 40, share=0.2)
+    limits = choose_alarm_limits(little_data, normal_value=30)
+    assert 120 < limits.threshold < 130
+
+
+def test_alarm_limits_without_data_use_the_usual_value_and_say_so() -> None:
+    limits = choose_alarm_limits((), normal_value=30)
+    assert limits.threshold == 30
+    assert "0% of two weeks" in limits.because
 
 
 BANDED = make_alarm("orders.fifo", AGE_METRIC, AlarmLimits("it is so", 3, 4), TOPIC)
 
 
-def test_alarm_is_the_same_in_cli_cloudformation_and_cdk_format() -> None:
-    (line,) = render_lines(BANDED, "us-east-1", AlarmFormat.CLI)
-    words = shlex.split(line)
+def render_banded_alarm(alarm_format: AlarmFormat) -> str:
+    return "\n".join(render_lines(BANDED, "us-east-1", alarm_format))
+
+
+def test_alarm_in_cli_format_is_a_command_with_the_whole_alarm() -> None:
+    words = shlex.split(render_banded_alarm(AlarmFormat.CLI))
     assert words[:3] == ["aws", "cloudwatch", "put-metric-alarm"]
     assert json.loads(words[-1]) == BANDED
-    of_stack = json.loads(
-        "{" + "\n".join(render_lines(BANDED, "us-east-1", AlarmFormat.CLOUDFORMATION)) + "}"
-    )
-    assert of_stack["SqsOrdersFifoOldestMessageAge"]["Properties"] == BANDED
-    construct = "\n".join(render_lines(BANDED, "us-east-1", AlarmFormat.CDK))
+
+
+def test_alarm_in_cloudformation_format_is_a_resource_with_the_same_properties() -> None:
+    resources = json.loads("{" + render_banded_alarm(AlarmFormat.CLOUDFORMATION) + "}")
+    assert resources["SqsOrdersFifoOldestMessageAge"]["Properties"] == BANDED
+
+
+def test_alarm_in_cdk_format_is_a_construct_with_the_same_properties() -> None:
+    construct = render_banded_alarm(AlarmFormat.CDK)
     given = json.loads(construct[construct.index("{") : construct.rindex("}") + 1])
     assert given == {"type": "AWS::CloudWatch::Alarm", "properties": BANDED}
 
@@ -121,25 +132,29 @@ def test_alarm_in_terraform_format_has_metric_query_blocks() -> None:
     assert "\n".join(render_lines(BANDED, "us-east-1", AlarmFormat.TERRAFORM)) == TERRAFORM
 
 
-def test_alarms_lists_the_missing_alarms_of_a_queue_until_a_person_creates_the_alarms(
+def test_alarms_prints_the_missing_alarms_of_a_queue_and_its_dlq_and_creates_none(
     operator: Operator,
 ) -> None:
     dead = operator.aws.queue("orders-dlq")
     arn = operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
-    client = operator.aws.clients.cloudwatch
     alarms = operator.run_json("alarms", "orders", "--topic", TOPIC)
     assert alarms["queue_arn"] == arn
-    missing = [
-        (missing_alarm["queue"], missing_alarm["metric"]) for missing_alarm in alarms["missing"]
-    ]
+    missing = [(alarm["queue"], alarm["metric"]) for alarm in alarms["missing"]]
     assert missing == [
         ("orders", AGE_METRIC),
         ("orders", IN_FLIGHT_METRIC),
         ("orders-dlq", DEPTH_METRIC),
     ]
-    assert client.describe_alarms()["MetricAlarms"] == [], "printed, never made"
-    for missing_alarm in alarms["missing"]:
-        client.put_metric_alarm(**missing_alarm["alarm"])
+    assert operator.aws.clients.cloudwatch.describe_alarms()["MetricAlarms"] == []
+
+
+def test_alarms_prints_no_alarm_after_a_person_created_the_printed_ones(
+    operator: Operator,
+) -> None:
+    dead = operator.aws.queue("orders-dlq")
+    operator.aws.queue("orders", RedrivePolicy=RedrivePolicy(dead, 5).text)
+    for missing_alarm in operator.run_json("alarms", "orders", "--topic", TOPIC)["missing"]:
+        operator.aws.clients.cloudwatch.put_metric_alarm(**missing_alarm["alarm"])
     assert operator.run_json("alarms", "orders")["missing"] == []
     assert operator.run_json("alarms", "orders-dlq")["missing"] == []
     assert "is watched by alarms" in operator.read_output("alarms", "orders")

@@ -16,42 +16,73 @@ from tests.heal.operators import load_newest_case, move_case
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
 
 
-def test_cases_lists_newest_first_with_the_newest_transition_of_each_case(
-    operator: Operator,
-) -> None:
+def test_cases_without_a_case_says_so(operator: Operator) -> None:
     assert operator.run_json("cases") == []
     assert operator.read_output("cases") == "no case yet"
+
+
+@pytest.fixture
+def two_case_ids(operator: Operator) -> tuple[str, str]:
+    """Two applied cases, the older and the newer, opened three hours apart."""
     older = operator.open_applied_case("older.fifo")
-    operator.aws.later(minutes=5)
-    newer = operator.open_applied_case("newer.fifo")
+    operator.aws.later(hours=3)
+    return older, operator.open_applied_case("newer.fifo")
+
+
+def test_cases_lists_the_newest_case_first_with_its_state_and_steps(
+    operator: Operator, two_case_ids: tuple[str, str]
+) -> None:
+    older, newer = two_case_ids
     cases = operator.run_json("cases")
     assert [case["case_id"] for case in cases] == [newer, older]
     assert list(cases[0]) == KEYS
     assert cases[0]["steps"] == [{"attribute": "VisibilityTimeout", "before": "30", "after": "45"}]
     assert cases[0]["state"] == "applied"
     assert cases[0]["opened_at"] > cases[1]["opened_at"]
+
+
+def test_cases_lists_a_closed_case_in_its_newest_state_and_not_with_the_open_option(
+    operator: Operator, two_case_ids: tuple[str, str]
+) -> None:
+    older, _ = two_case_ids
     move_case(operator.aws, load_newest_case(operator.aws), "closed")
     assert [case["state"] for case in operator.run_json("cases")] == ["closed", "applied"]
     assert [case["case_id"] for case in operator.run_json("cases", "--open")] == [older]
 
 
-def test_cases_filters_by_queue_state_symptom_time_and_limit(operator: Operator) -> None:
-    older = operator.open_applied_case("older.fifo")
-    operator.aws.later(hours=3)
-    newer = operator.open_applied_case("newer.fifo")
+def list_case_ids(operator: Operator, *options: str) -> list[str]:
+    return [case["case_id"] for case in operator.run_json("cases", *options)]
 
-    def ids(*asked: str) -> list[str]:
-        return [case["case_id"] for case in operator.run_json("cases", *asked)]
 
-    assert ids("--queue", "older.fifo") == [older]
-    assert ids("--state", "applied", "--symptom", "visibility_timeout_too_short") == [newer, older]
-    assert ids("--state", "closed") == ids("--symptom", "dlq_missing") == []
+def test_cases_filters_by_queue_state_and_symptom(
+    operator: Operator, two_case_ids: tuple[str, str]
+) -> None:
+    older, newer = two_case_ids
+    assert list_case_ids(operator, "--queue", "older.fifo") == [older]
+    applied = ("--state", "applied", "--symptom", "visibility_timeout_too_short")
+    assert list_case_ids(operator, *applied) == [newer, older]
+    assert list_case_ids(operator, "--state", "closed") == []
+    assert list_case_ids(operator, "--symptom", "dlq_missing") == []
+
+
+def test_cases_filters_by_time_and_limit_and_counts_the_older_cases_that_it_leaves_out(
+    operator: Operator, two_case_ids: tuple[str, str]
+) -> None:
+    _, newer = two_case_ids
     opened_at = operator.run_json("cases", "--limit", "1")[0]["opened_at"]
-    assert ids("--since", opened_at) == ids("--limit", "1") == [newer]
+    assert list_case_ids(operator, "--since", opened_at) == [newer]
+    assert list_case_ids(operator, "--limit", "1") == [newer]
     assert "and 1 older" in operator.read_output("cases", "--limit", "1")
-    assert "visibility_timeout_too_short" in operator.read_refusal(
-        "cases", "--symptom", "visibility_timeout_short", code=2
-    )
+
+
+def test_cases_with_an_unknown_symptom_is_refused_and_names_a_similar_one(
+    operator: Operator,
+) -> None:
+    misspelled = ("cases", "--symptom", "visibility_timeout_short")
+    assert "visibility_timeout_too_short" in operator.read_refusal(*misspelled, code=2)
+
+
+def test_cases_with_a_time_that_cannot_be_read_is_refused(operator: Operator) -> None:
     operator.read_refusal("cases", "--since", "yesterday", code=2)
 
 
@@ -61,23 +92,41 @@ def test_show_finds_the_open_case_by_queue_name_or_by_the_beginning_of_its_id(
     case_id = operator.open_proposed_case()
     for named in ("orders.fifo", case_id[:-3]):
         assert operator.run_json("show", named)["case_id"] == case_id
+
+
+def test_show_of_the_beginning_of_a_queue_name_finds_no_case(operator: Operator) -> None:
+    operator.open_proposed_case()
     operator.read_refusal("show", "orders", code=4)
-    for words in (("approve",), ("rollback",)):
-        assert case_id in operator.read_refusal(*words, "orders.fifo", "--yes", code=2)
+
+
+@pytest.mark.parametrize("command", ["approve", "rollback"])
+def test_command_that_changes_something_needs_the_case_id_and_prints_that_of_the_named_queue(
+    operator: Operator, command: str
+) -> None:
+    case_id = operator.open_proposed_case()
+    assert case_id in operator.read_refusal(command, "orders.fifo", "--yes", code=2)
     assert operator.account.invoked == []
+
+
+def test_show_of_a_beginning_that_two_cases_share_is_refused(operator: Operator) -> None:
+    operator.open_proposed_case()
     operator.open_applied_case("bills.fifo")
     assert "fits 2 open cases" in operator.read_refusal("show", "visibility_timeout", code=2)
 
 
-def test_cases_shows_the_approval_deadline_of_a_proposal_or_that_the_deadline_is_not_known(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    case_id = operator.open_proposed_case()
+def test_cases_shows_until_when_a_proposal_can_be_approved(operator: Operator) -> None:
+    operator.open_proposed_case()
     hours = timedelta(hours=operator.account.known.timing.proposal_hours)
     ends_at = load_newest_case(operator.aws).at + hours
     output = operator.read_output("cases")
     assert "not made: VisibilityTimeout: 30 s -> 45 s" in output
     assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in output
+
+
+def test_cases_says_that_a_deadline_is_not_known_if_the_settings_cannot_be_read(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case_id = operator.open_proposed_case()
 
     def unreadable(_: FakeDeployedAccount) -> None:
         raise CommandError("no settings")

@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from tests.cli.builders import Operator
 from tests.heal.operators import load_newest_case, move_case
 
-LED_TO = {"approve": "applied", "decline": "declined", "close": "closed"}
+STATE_AFTER_COMMAND = {"approve": "applied", "decline": "declined", "close": "closed"}
 
 
-@pytest.mark.parametrize("word", LED_TO)
-def test_approve_decline_close_invoke_the_lambda_only_with_yes_and_send_the_callers_arn(
-    operator: Operator, word: str
-) -> None:
+def open_case_for(operator: Operator, command: str) -> str:
+    """Open a case in a state in which the command is possible. Return its id."""
     case_id = operator.open_proposed_case()
-    if word == "close":
+    if command == "close":
         move_case(operator.aws, load_newest_case(operator.aws), "escalated")
-    unconfirmed = operator.run(word, case_id)
-    assert (unconfirmed.exit_code, operator.account.invoked) == (2, [])
+    return case_id
+
+
+@pytest.mark.parametrize("command", STATE_AFTER_COMMAND)
+def test_approve_decline_or_close_without_yes_is_refused_and_invokes_no_lambda(
+    operator: Operator, command: str
+) -> None:
+    unconfirmed = operator.run(command, open_case_for(operator, command))
+    assert unconfirmed.exit_code == 2
     assert "--yes" in unconfirmed.stderr
-    answer = {"case_id": case_id, "state": LED_TO[word], "reason": "", "steps": []}
+    assert operator.account.invoked == []
+
+
+@pytest.mark.parametrize(("command", "state_after"), STATE_AFTER_COMMAND.items())
+def test_approve_decline_or_close_with_yes_sends_the_decision_and_the_callers_arn(
+    operator: Operator, command: str, state_after: str
+) -> None:
+    case_id = open_case_for(operator, command)
+    answer = {"case_id": case_id, "state": state_after, "reason": "", "steps": []}
     operator.set_lambda_answers("ApproveFunction", answer)
-    assert operator.run_json(word, case_id, "--yes") == answer
-    ((output, event),) = operator.account.invoked
-    assert (output, event["decision"], event["case_id"]) == ("ApproveFunction", word, case_id)
+    assert operator.run_json(command, case_id, "--yes") == answer
+    ((function, event),) = operator.account.invoked
+    assert function == "ApproveFunction"
+    assert event["decision"] == command
+    assert event["case_id"] == case_id
     assert event["actor"].startswith("arn:aws:")
 
 
-def test_approve_with_json_returns_the_error_code_of_the_lambdas_refusal(
+def test_approve_that_the_lambda_refuses_fails_with_its_error_code_and_reason(
     operator: Operator,
 ) -> None:
     case_id = operator.open_proposed_case()
@@ -37,30 +54,47 @@ def test_approve_with_json_returns_the_error_code_of_the_lambdas_refusal(
     )
     refused = operator.run_json("approve", case_id, "--yes", code=1)["error"]
     assert refused == {"code": "wrong_state", "message": "not done: it is declined"}
+
+
+def test_approve_of_a_case_that_a_guardrail_refuses_fails_and_says_that_nothing_was_changed(
+    operator: Operator,
+) -> None:
+    case_id = operator.open_proposed_case()
     answer = {"case_id": case_id, "state": "refused", "reason": "frozen", "steps": []}
-    operator.set_lambda_answers("ApproveFunction", answer)
+    operator.set_lambda_answers("ApproveFunction", answer, answer)
     assert operator.run_json("approve", case_id, "--yes", code=1) == answer
-    operator.set_lambda_answers("ApproveFunction", answer)
     output = operator.read_output("approve", case_id, "--yes", code=1)
     assert "nothing was changed by this command" in output
 
 
-@pytest.mark.parametrize(("code", "waits"), [("frozen", "frozen"), ("", "owner_unavailable")])
+@pytest.mark.parametrize(
+    ("code", "waits_for"),
+    [
+        pytest.param("frozen", "frozen", id="change freeze"),
+        pytest.param("", "owner_unavailable", id="the writing Lambda did not run"),
+    ],
+)
 def test_approve_says_that_the_approval_is_recorded_and_what_the_change_waits_for(
-    operator: Operator, code: str, waits: str
+    operator: Operator, code: str, waits_for: str
 ) -> None:
     case_id = operator.open_proposed_case()
-    answer = {"case_id": case_id, "state": "approved", "reason": "changes are frozen: x"}
-    operator.set_lambda_answers("ApproveFunction", *[{**answer, "code": code}] * 2)
-    found = operator.run_json("approve", case_id, "--yes")
-    assert (found["state"], found["waits"]) == ("approved", waits)
+    answer = {
+        "case_id": case_id,
+        "state": "approved",
+        "reason": "changes are frozen: x",
+        "code": code,
+    }
+    operator.set_lambda_answers("ApproveFunction", answer, answer)
+    document = operator.run_json("approve", case_id, "--yes")
+    assert document["state"] == "approved"
+    assert document["waits"] == waits_for
     output = operator.read_output("approve", case_id, "--yes")
     assert "changes are frozen: x recorded; the change waits" in output
     assert "nothing was changed" not in output
 
 
 @pytest.mark.parametrize(("word", "state"), [("decline", "declined"), ("close", "closed")])
-def test_decline_or_close_of_an_already_ended_case_returns_its_state_without_the_lambda(
+def test_decline_or_close_of_an_ended_case_returns_its_state_and_invokes_no_lambda(
     operator: Operator, word: str, state: str
 ) -> None:
     case_id = operator.open_proposed_case()
@@ -69,31 +103,39 @@ def test_decline_or_close_of_an_already_ended_case_returns_its_state_without_the
     assert operator.account.invoked == []
 
 
-@pytest.mark.parametrize(
-    ("word", "state"),
-    [
-        ("approve", "declined"),
-        ("approve", "applied"),
-        ("decline", "applied"),
-        ("close", "applied"),
-        ("close", "proposed"),
-    ],
-)
-def test_decision_that_does_not_fit_the_case_state_is_refused_without_the_lambda(
-    operator: Operator, word: str, state: str
+@dataclass(frozen=True)
+class ImpossibleDecision:
+    """A command that is not possible in a state of a case."""
+
+    command: str
+    state: str
+
+
+IMPOSSIBLE_DECISIONS = [
+    ImpossibleDecision(command="approve", state="declined"),
+    ImpossibleDecision(command="approve", state="applied"),
+    ImpossibleDecision(command="decline", state="applied"),
+    ImpossibleDecision(command="close", state="applied"),
+    ImpossibleDecision(command="close", state="proposed"),
+]
+
+
+@pytest.mark.parametrize("decision", IMPOSSIBLE_DECISIONS, ids=str)
+def test_decision_that_does_not_fit_the_case_state_is_refused_and_invokes_no_lambda(
+    operator: Operator, decision: ImpossibleDecision
 ) -> None:
     case_id = operator.open_proposed_case()
-    if state != "proposed":
-        move_case(operator.aws, load_newest_case(operator.aws), state)
-    error = operator.run_json(word, case_id, code=1)["error"]
+    if decision.state != "proposed":
+        move_case(operator.aws, load_newest_case(operator.aws), decision.state)
+    error = operator.run_json(decision.command, case_id, code=1)["error"]
     assert error["code"] == "wrong_state"
-    assert f"is {state}" in error["message"]
+    assert f"is {decision.state}" in error["message"]
     assert operator.account.invoked == []
 
 
 @pytest.mark.parametrize("empty", ["", " "])
-@pytest.mark.parametrize("word", [*LED_TO, "rollback", "show"])
-def test_a_command_refuses_an_empty_case_id_though_one_case_is_open(
+@pytest.mark.parametrize("word", [*STATE_AFTER_COMMAND, "rollback", "show"])
+def test_command_with_an_empty_case_id_is_refused_although_only_one_case_is_open(
     operator: Operator, word: str, empty: str
 ) -> None:
     """Every id begins with an empty text, so an unset shell variable must not name the case."""

@@ -47,15 +47,17 @@ def _end_drill_case(operator: Operator) -> DrillRun:
     return run
 
 
-def test_drill_reports_a_case_that_it_cannot_roll_back_and_closes_an_overridden_case(
-    operator: Operator,
-) -> None:
+def test_drill_reports_a_case_that_it_cannot_roll_back(operator: Operator) -> None:
     case_id = operator.open_applied_case()
     refused = {"error": "claimed", "reason": "another run is at work"}
     operator.set_lambda_answers("RollbackFunction", refused)
     run = _end_drill_case(operator)
     assert run.case_ending_fault == f"{case_id} stays applied: another run is at work"
     assert run.stages == []
+
+
+def test_drill_closes_a_case_whose_value_a_person_has_overridden(operator: Operator) -> None:
+    operator.open_applied_case()
     move_case(operator.aws, load_newest_case(operator.aws), "overridden")
     operator.connect_lambdas()
     assert [stage["stage"] for stage in _end_drill_case(operator).stages] == ["case ended: closed"]

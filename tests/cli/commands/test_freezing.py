@@ -21,24 +21,47 @@ def _read_freeze_reason(operator: Operator) -> str | None:
     )
 
 
-def test_freeze_and_thaw_take_effect_only_with_yes_and_thaw_ends_every_freeze(
-    operator: Operator,
-) -> None:
-    """A second freeze adds its reason and author. A thaw ends both."""
+def test_freeze_takes_effect_only_with_yes(operator: Operator) -> None:
     assert operator.run("freeze", "deploying").exit_code == 2
     assert _read_freeze_reason(operator) is None
+    assert operator.run_json("freeze", "deploying", "--yes")["frozen"] is True
+    assert _read_freeze_reason(operator) == "deploying"
+
+
+def test_thaw_without_a_freeze_needs_no_yes_and_says_that_nothing_was_frozen(
+    operator: Operator,
+) -> None:
     assert operator.run_json("thaw") == {"frozen": False, "was": []}
+
+
+def freeze_by_two_people(operator: Operator) -> list[dict[str, Any]]:
+    """Freeze twice, by two people and for two reasons. Return both answers."""
     first = operator.run_json("freeze", "deploying", "--yes")
-    assert (first["frozen"], _read_freeze_reason(operator)) == (True, "deploying")
     operator.account.__dict__["identity"] = first["by"].replace("moto", "bob")
     second = operator.run_json("freeze", "a fire", "--yes")
     assert second["by"] != first["by"]
+    return [first, second]
+
+
+def test_second_freeze_adds_its_reason_to_the_first(operator: Operator) -> None:
+    freeze_by_two_people(operator)
+    assert sorted(str(_read_freeze_reason(operator)).split("; ")) == ["a fire", "deploying"]
+
+
+def test_thaw_without_yes_lists_every_freeze_with_its_author_and_ends_none(
+    operator: Operator,
+) -> None:
+    freezes = freeze_by_two_people(operator)
     output = operator.read_output("thaw", code=2)
-    for freeze in (first, second):
+    for freeze in freezes:
         assert f"frozen by {freeze['by']} at {freeze['at']}: {freeze['reason']}" in output
     assert sorted(str(_read_freeze_reason(operator)).split("; ")) == ["a fire", "deploying"]
-    was = operator.run_json("thaw", "--yes")["was"]
-    assert sorted(freeze["by"] for freeze in was) == sorted([first["by"], second["by"]])
+
+
+def test_thaw_with_yes_ends_every_freeze(operator: Operator) -> None:
+    freezes = freeze_by_two_people(operator)
+    ended = operator.run_json("thaw", "--yes")["was"]
+    assert {freeze["by"] for freeze in ended} == {freeze["by"] for freeze in freezes}
     assert _read_freeze_reason(operator) is None
 
 
@@ -49,6 +72,9 @@ def test_freeze_stores_its_reason_as_one_escaped_line_of_at_most_500_characters(
     assert freeze["reason"].startswith("up and\\x1b[2J down xxx")
     assert len(freeze["reason"]) == 500
     assert _read_freeze_reason(operator) == freeze["reason"]
+
+
+def test_freeze_with_a_blank_reason_says_that_no_reason_was_given(operator: Operator) -> None:
     assert operator.run_json("freeze", " \n", "--yes")["reason"] == "no reason given"
 
 

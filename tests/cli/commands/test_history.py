@@ -49,12 +49,14 @@ def test_history_lists_the_case_baselines_and_changes_of_a_queue_newest_first(
         assert words in output
 
 
-def test_history_says_if_a_queue_has_no_baseline_or_has_not_changed_since(
-    operator: Operator,
-) -> None:
+def test_history_says_that_a_queue_has_no_baseline(operator: Operator) -> None:
     arn = operator.aws.queue("orders", tag="heal")
     assert operator.run_json("history", arn)["changed_since_baseline"] is None
     assert "no baseline" in operator.read_output("history", arn)
+
+
+def test_history_says_that_a_queue_has_not_changed_since_its_baseline(operator: Operator) -> None:
+    arn = operator.aws.queue("orders", tag="heal")
     _store_baseline(operator, arn)
     assert operator.run_json("history", arn)["changed_since_baseline"] == []
     assert "nothing differs now" in operator.read_output("history", arn)

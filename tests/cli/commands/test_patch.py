@@ -47,6 +47,13 @@ def test_patch_prints_the_diff_of_a_fix_and_does_not_edit_the_template(
     assert result.exit_code == 0
     assert "\n".join(patch["diff"]) in result.output
     assert Path(file).read_text() == TEMPLATE
+
+
+def test_patch_of_a_template_that_has_the_new_value_already_has_no_diff(
+    operator: Operator, file: str
+) -> None:
+    case_id = operator.open_applied_case()
+    after = load_newest_case(operator.aws).steps[0]["after"]
     Path(file).write_text(TEMPLATE.replace("30", after))
     assert operator.run_json("patch", case_id, "--template", file)["diff"] == []
 
@@ -71,13 +78,26 @@ def test_patch_offers_no_line_for_a_value_that_a_person_changed_since(
     assert "somebody has set 77 s since, which stays" in output
 
 
-def test_patch_of_a_rolled_back_case_offers_no_change(operator: Operator, file: str) -> None:
+def roll_back_applied_case(operator: Operator) -> str:
     case_id = operator.open_applied_case()
     operator.connect_lambdas()
     operator.run("rollback", case_id, "--yes")
+    return case_id
+
+
+def test_patch_of_a_rolled_back_case_offers_no_change_and_reads_no_template(
+    operator: Operator, file: str
+) -> None:
+    case_id = roll_back_applied_case(operator)
     patch = operator.run_json("patch", case_id, "--template", "gone.yaml")
     assert (patch["state"], patch["changes"]) == ("rolled_back", [])
     assert "nothing to patch" in operator.read_output("patch", case_id, "--template", file)
+
+
+def test_patch_of_a_queue_without_an_open_case_says_that_a_closed_case_needs_its_id(
+    operator: Operator, file: str
+) -> None:
+    roll_back_applied_case(operator)
     message = operator.read_refusal("patch", "orders.fifo", "--template", file, code=4)
     assert "a closed one needs its id" in message
 
@@ -103,13 +123,16 @@ def test_patch_refuses_an_unreadable_template_or_one_without_exactly_one_matchin
     assert says in operator.read_refusal("patch", case_id, "--template", file, code=code)
 
 
-def test_patch_exits_with_1_if_lines_must_be_written_by_hand_and_with_4_without_a_case(
+def test_patch_of_a_template_in_which_lines_must_be_written_by_hand_exits_with_1(
     operator: Operator, file: str
 ) -> None:
     case_id = operator.open_applied_case()
     Path(file).write_text("Resources: {Orders: {Type: AWS::SQS::Queue, Properties: {}}}")
     patch = operator.run_json("patch", case_id, "--template", file, "--resource", "Orders", code=1)
     assert "by hand" in patch["changes"][0]["note"]
+
+
+def test_patch_of_a_case_that_does_not_exist_is_refused(operator: Operator, file: str) -> None:
     assert "no case" in operator.read_refusal("patch", "gone", "--template", file, code=4)
 
 

@@ -49,6 +49,9 @@ def test_report_of_a_missing_week_writes_no_file_and_names_the_existing_weeks(
     assert list(here.iterdir()) == []
 
 
+NO_PAGE_YET = "2026-W46 is summed up and its page is not there yet"
+
+
 @pytest.mark.parametrize(
     "arguments", [(), ("--week", "2026-W46")], ids=["newest week", "named week"]
 )
@@ -57,15 +60,21 @@ def test_report_of_a_week_with_a_summary_but_no_page_yet_says_to_try_again(
 ) -> None:
     _put_object(operator, "summary/week=2026-W46/summary.json", b"{}")
     assert operator.read_refusal("report", *arguments, code=4) == (
-        "2026-W46 is summed up and its page is not there yet: that takes a minute, come again; "
+        f"{NO_PAGE_YET}: that takes a minute, come again; "
         "if it stays away, the log of deliver_report says why"
     )
     assert list(here.iterdir()) == []
+
+
+def test_report_writes_the_newest_page_and_says_that_a_newer_week_has_none_yet(
+    operator: Operator,
+) -> None:
+    _put_object(operator, "summary/week=2026-W46/summary.json", b"{}")
     _deliver_report(operator, "2026-W45")
-    assert "summed up" not in operator.run("report", "--week", "2026-W45").stdout
     output = operator.read_output("report")
-    assert "2026-W46 is summed up and its page is not there yet" in output
+    assert NO_PAGE_YET in output
     assert "The page: mendq-report-2026-W45.html" in output
+    assert "summed up" not in operator.run("report", "--week", "2026-W45").stdout
 
 
 def test_report_ignores_other_objects_in_the_bucket_and_says_there_is_no_report(
@@ -88,19 +97,28 @@ def test_report_without_the_nightly_job_says_that_the_job_is_off(
     assert off in operator.read_output("report")
 
 
-def test_report_keeps_an_identical_file_and_overwrites_a_different_file_only_with_yes(
-    operator: Operator, here: Path
-) -> None:
+def test_report_does_not_rewrite_an_identical_file(operator: Operator, here: Path) -> None:
     _deliver_report(operator)
     assert operator.run_json("report")["written"] is True
     before = (here / FILE).stat().st_mtime_ns
     assert operator.run_json("report")["written"] is False
     assert (here / FILE).stat().st_mtime_ns == before
+
+
+def test_report_without_yes_keeps_a_different_file_and_prints_the_verdict_and_the_cure(
+    operator: Operator, here: Path
+) -> None:
+    _deliver_report(operator)
     (here / FILE).write_bytes(b"mine")
     output = operator.read_output("report", code=2)
     for words in ("26 incidents, 19 healed", f"{FILE} is there already and differs", "--yes"):
         assert words in output
     assert (here / FILE).read_bytes() == b"mine"
+
+
+def test_report_with_yes_overwrites_a_different_file(operator: Operator, here: Path) -> None:
+    _deliver_report(operator)
+    (here / FILE).write_bytes(b"mine")
     assert operator.run_json("report", "--yes")["written"] is True
     assert (here / FILE).read_bytes() == PAGE
 

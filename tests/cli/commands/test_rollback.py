@@ -106,21 +106,29 @@ def test_rollback_dry_run_of_two_fixes_on_one_queue_announces_what_rollback_does
     operator: Operator, last: str
 ) -> None:
     queue, earlier, later = _fix_queue_twice(operator, last)
-    stands = operator.aws.visibility(queue)
+    preview = _list_undone_attributes(operator.run_json("rollback", "--since", "5h", "--dry-run"))
+    done = _list_undone_attributes(operator.run_json("rollback", "--since", "5h", "--yes"))
+    assert preview == done
+    assert [announcement[:2] for announcement in done] == [(later, "undone"), (earlier, "undone")]
+    assert operator.aws.visibility(queue) == 30
+
+
+@pytest.mark.parametrize("last", ["applied", "closed"])
+def test_rollback_dry_run_of_two_fixes_prints_the_later_one_first_and_changes_nothing(
+    operator: Operator, last: str
+) -> None:
+    queue, earlier, later = _fix_queue_twice(operator, last)
+    value_before = operator.aws.visibility(queue)
     preview = operator.run_json("rollback", "--since", "5h", "--dry-run")
     assert [answer.get("once_undone", []) for answer in preview] == [[], [later]]
     ((first,), (second,)) = (answer["attributes"] for answer in preview)
     assert first["now"] == first["after"]
-    assert "now" not in second, "nobody has read it again"
+    assert "now" not in second, "the value between the two fixes cannot be read"
     output = operator.read_output("rollback", "--since", "5h", "--dry-run")
     assert output.index(later) < output.index("-> 45 s") < output.index(earlier)
     assert output.index(earlier) < output.index("45 s -> 30 s")
     assert "not done" not in output
-    assert operator.aws.visibility(queue) == stands
-    done = _list_undone_attributes(operator.run_json("rollback", "--since", "5h", "--yes"))
-    assert _list_undone_attributes(preview) == done
-    assert [announcement[:2] for announcement in done] == [(later, "undone"), (earlier, "undone")]
-    assert operator.aws.visibility(queue) == 30
+    assert operator.aws.visibility(queue) == value_before
 
 
 @pytest.mark.parametrize(("stood", "outcome", "code"), [("40", "kept", 3), ("30", "nothing", 0)])
@@ -180,24 +188,32 @@ def test_rollback_undoes_no_earlier_fix_if_a_person_changed_the_value_of_the_lat
     assert operator.aws.visibility(queue) == 99
 
 
-def test_rollback_of_a_rolled_back_case_shows_the_current_value_and_changes_nothing(
-    operator: Operator,
-) -> None:
+@pytest.fixture
+def rolled_back_case_id(operator: Operator) -> str:
     case_id = operator.open_applied_case()
     operator.connect_lambdas()
     operator.run("rollback", case_id, "--yes")
-    calls_before = len(operator.account.invoked)
-    again = operator.read_output("rollback", case_id)
+    operator.account.invoked.clear()
+    return case_id
+
+
+def test_rollback_of_a_rolled_back_case_says_what_was_undone_and_by_whom(
+    operator: Operator, rolled_back_case_id: str
+) -> None:
+    again = operator.read_output("rollback", rolled_back_case_id)
     for text in ("Rolled back already", "undone VisibilityTimeout: 45 s -> 30 s", ALICE):
         assert text in again
     assert "Would be" not in again
+    assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
+
+
+def test_rollback_of_a_rolled_back_case_keeps_a_value_that_a_person_has_set_since(
+    operator: Operator, rolled_back_case_id: str
+) -> None:
     operator.set_visibility_by_hand(77)
-    announced = operator.read_output("rollback", case_id, "--yes", code=3)
+    announced = operator.read_output("rollback", rolled_back_case_id, "--yes", code=3)
     assert "kept VisibilityTimeout: 77 s, set since by somebody else" in announced
-    assert [event["dry_run"] for _, event in operator.account.invoked[calls_before:]] == [
-        True,
-        True,
-    ]
+    assert [event["dry_run"] for _, event in operator.account.invoked] == [True]
     assert operator.aws.visibility("orders.fifo") == 77
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from mendq.cases.view import HoldUp
 from mendq.heal.batch import heal_findings
+from mendq.model.case import Case
 from tests.account.account import WORKER
 from tests.cli.builders import Operator, change_cases
 from tests.cli.scan.builders import make_source_and_dlq
@@ -47,17 +48,26 @@ def test_show_of_an_applied_case_has_timeline_evidence_plan_and_rollback_command
     assert "until" not in output
 
 
-def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_access(
-    operator: Operator,
-) -> None:
-    """The person who approves must know what the policy adds, or that AWS did not answer."""
+@pytest.fixture
+def policy_proposal_id(operator: Operator) -> str:
+    """The id of a case that proposes to restore a pinned policy."""
     queue = make_pinned_queue(operator.aws)
     deploy_policy(operator.aws, queue)
     operator.aws.later(minutes=25)
     deny_calls(operator.aws, queue)
-    case_id = load_newest_case(operator.aws).case_id
-    analyzer = Analyzer(cast("Any", operator.account), {"CheckNoNewAccess": "FAIL"})
-    output = operator.read_output("show", case_id)
+    return load_newest_case(operator.aws).case_id
+
+
+def make_analyzer(operator: Operator) -> Analyzer:
+    """Let Access Analyzer answer that the policy adds access."""
+    return Analyzer(cast("Any", operator.account), {"CheckNoNewAccess": "FAIL"})
+
+
+def test_show_and_approve_of_a_policy_proposal_print_access_analyzers_check_for_new_access(
+    operator: Operator, policy_proposal_id: str
+) -> None:
+    analyzer = make_analyzer(operator)
+    output = operator.read_output("show", policy_proposal_id)
     assert "Access Analyzer, beside what stands: FAIL: as it is; so it is" in output
     assert f"Principal AWS: {WORKER} is new" in output
     assert [body for _, body in analyzer.asked] == [
@@ -67,11 +77,24 @@ def test_show_of_a_policy_proposal_includes_access_analyzers_check_for_new_acces
             "policyType": "RESOURCE_POLICY",
         }
     ]
-    assert "so it is" in operator.run("approve", case_id).output
-    analyzer.fails_with = 403
-    assert "CheckNoNewAccess did not answer" in operator.run_json("show", case_id)["new_access"]
-    send_decision(operator.aws, "decline", case_id)
-    assert operator.run_json("show", case_id)["new_access"] == ""
+    assert "so it is" in operator.run("approve", policy_proposal_id).output
+
+
+def test_show_of_a_policy_proposal_says_so_if_access_analyzer_does_not_answer(
+    operator: Operator, policy_proposal_id: str
+) -> None:
+    make_analyzer(operator).fails_with = 403
+    document = operator.run_json("show", policy_proposal_id)
+    assert "CheckNoNewAccess did not answer" in document["new_access"]
+
+
+def test_show_of_a_declined_policy_proposal_does_not_ask_access_analyzer(
+    operator: Operator, policy_proposal_id: str
+) -> None:
+    analyzer = make_analyzer(operator)
+    send_decision(operator.aws, "decline", policy_proposal_id)
+    assert operator.run_json("show", policy_proposal_id)["new_access"] == ""
+    assert list(analyzer.asked) == []
 
 
 def test_show_of_a_case_found_by_a_scan_says_that_no_call_failed(operator: Operator) -> None:
@@ -98,28 +121,32 @@ def _read_section(output: str, heading: str) -> str:
     return " ".join(output.partition(f"\n{heading}\n")[2].partition("\n\n")[0].split())
 
 
-def test_show_draws_bars_of_processing_time_and_timeout_only_if_the_need_is_known(
+def test_show_draws_no_bars_if_the_processing_time_is_not_known(operator: Operator) -> None:
+    """A queue without a tag or a Lambda function has no known processing time."""
+    output = operator.read_output("show", operator.open_applied_case("guessed.fifo"))
+    assert "first failure" in output
+    assert "Time that consumers need" not in output
+
+
+def test_show_draws_bars_of_the_tagged_processing_time_and_of_both_timeouts(
     operator: Operator,
 ) -> None:
-    """A queue without a tag or a Lambda function has no known processing time."""
-    unnamed = operator.read_output("show", operator.open_applied_case("guessed.fifo"))
-    assert "first failure" in unnamed
-    assert "Time that consumers need" not in unnamed
     arn = operator.aws.queue("orders.fifo", VisibilityTimeout="30")
     operator.aws.tag(arn, **{"mendq:max-processing-seconds": "40"})
     operator.aws.later(seconds=200)
     operator.aws.heal(operator.aws.late_deletes(arn, "x", "y", "z"))
-    (case,) = (
-        transition for transition in operator.aws.transitions() if transition["queue_arn"] == arn
-    )
+    case = load_newest_case(operator.aws)
     tag = "tag mendq:max-processing-seconds"
-    assert case["evidence"]["needs"] == [{"what": tag, "seconds": 40}]
-    output = operator.run("show", case["case_id"]).stdout
-    assert re.findall(r"\S  +(\+\S+ s)  (\w[^:\n]*)", output)[-1][1] == "applied"
+    assert case.evidence["needs"] == [{"what": tag, "seconds": 40}]
+    output = operator.run("show", case.case_id).stdout
     bars = [line.split() for line in output.splitlines() if line.endswith("=")]
-    assert [(*words[-3:-1], len(words[-1])) for words in bars] == [
-        ("40", "s", 16), ("30", "s", 12), ("60", "s", 24),
-    ]  # fmt: skip
+    length_by_seconds = {words[-3]: len(words[-1]) for words in bars}
+    assert length_by_seconds == {"40": 16, "30": 12, "60": 24}
+
+
+def test_show_ends_its_list_of_times_with_the_applied_fix(operator: Operator) -> None:
+    output = operator.run("show", operator.open_applied_case()).stdout
+    assert re.findall(r"\S  +(\+\S+ s)  (\w[^:\n]*)", output)[-1][1] == "applied"
 
 
 @pytest.mark.parametrize("word", ["approve", "decline"])
@@ -295,21 +322,32 @@ def test_show_offers_close_for_a_case_of_a_symptom_that_mendq_does_not_know(
     assert section == f"mendq close {case_id} --region us-east-1"
 
 
-def test_show_and_cases_report_what_holds_up_an_approved_case(operator: Operator) -> None:
+@pytest.fixture
+def frozen_case(operator: Operator) -> Case:
+    """An approved case that a change freeze holds up."""
     case_id = operator.open_proposed_case()
     operator.aws.later(hours=3)
     send_decision(operator.aws, "approve", case_id)
+    case = load_newest_case(operator.aws)
+    hold_up = HoldUp(operator.aws.now, "frozen", "changes are frozen: Black Friday")
+    make_context(operator.aws).open_cases.store_hold_up(case, hold_up)
+    return case
+
+
+def test_show_and_cases_report_what_holds_up_an_approved_case(
+    operator: Operator, frozen_case: Case
+) -> None:
     since = operator.aws.now
-    hold_up = HoldUp(since, "frozen", "changes are frozen: Black Friday")
-    make_context(operator.aws).open_cases.store_hold_up(load_newest_case(operator.aws), hold_up)
     line = f"held up since {since:%Y-%m-%d %H:%M} UTC: changes are frozen: Black Friday"
-    for command in (("show", case_id), ("cases",)):
+    for command in (("show", frozen_case.case_id), ("cases",)):
         assert line in " ".join(operator.run(*command).stdout.split())
-    hold_up_document = operator.run_json("show", case_id)["held_up"]
-    assert (hold_up_document["code"], hold_up_document["reason"]) == (
-        "frozen",
-        "changes are frozen: Black Friday",
-    )
-    send_decision(operator.aws, "decline", case_id)
-    assert operator.run_json("show", case_id)["held_up"] is None
+    hold_up = operator.run_json("show", frozen_case.case_id)["held_up"]
+    assert (hold_up["code"], hold_up["reason"]) == ("frozen", "changes are frozen: Black Friday")
+
+
+def test_show_and_cases_report_no_hold_up_after_the_case_was_declined(
+    operator: Operator, frozen_case: Case
+) -> None:
+    send_decision(operator.aws, "decline", frozen_case.case_id)
+    assert operator.run_json("show", frozen_case.case_id)["held_up"] is None
     assert "held up" not in operator.run("cases").stdout

@@ -67,31 +67,34 @@ def test_trail_choice_costs_the_calls_that_it_logs_and_is_a_valid_setting(
 
 def test_trail_cost_is_unknown_if_cloudwatch_counted_no_calls() -> None:
     assert QueueCalls(ARN).estimate_monthly_dollars(DATA_EVENT_NAMES) is None
-    assert {"ChangeMessageVisibility", "GetQueueAttributes"} <= set(
-        NO_RECEIVES_CHOICE.uncounted_calls
-    )
+
+
+def test_trail_choice_lists_the_calls_that_it_logs_and_cloudwatch_does_not_count() -> None:
+    uncounted = {"ChangeMessageVisibility", "GetQueueAttributes"}
+    assert uncounted <= set(NO_RECEIVES_CHOICE.uncounted_calls)
     assert SENDS_CHOICE.uncounted_calls == []
 
 
-def test_trail_choice_lists_each_symptom_by_its_worst_visibility_over_all_queues() -> None:
-    for choice in TRAIL_CHOICES:
-        shown = sort_symptoms_by_visibility(choice, [ARN, FIFO])
-        seen = {*shown.wholly, *shown.in_part, *shown.blind}
-        assert seen == {symptom.name for symptom in CATALOGUE if symptom.seen_as}
-    without = sort_symptoms_by_visibility(NO_RECEIVES_CHOICE, [FIFO])
-    assert (sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).blind, without.blind) == (
-        [],
-        ["in_flight_limit"],
-    )
+@pytest.mark.parametrize("choice", TRAIL_CHOICES, ids=lambda choice: choice.event_names_setting)
+def test_trail_choice_lists_every_symptom_of_failed_calls_as_seen_in_part_or_not_seen(
+    choice: TrailChoice,
+) -> None:
+    shown = sort_symptoms_by_visibility(choice, [ARN, FIFO])
+    listed = {*shown.wholly, *shown.in_part, *shown.blind}
+    assert listed == {symptom.name for symptom in CATALOGUE if symptom.seen_as}
+
+
+def test_trail_choice_without_receives_is_blind_only_to_the_in_flight_limit() -> None:
+    assert sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).blind == []
+    without_receives = sort_symptoms_by_visibility(NO_RECEIVES_CHOICE, [FIFO])
+    assert without_receives.blind == ["in_flight_limit"]
     refused = {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"}
-    assert refused <= {*without.in_part}, "but neither late deletes nor sends"
-    assert {"visibility_timeout_too_short", "message_too_long"} <= {*without.wholly}
-    # A late delete passes on a standard queue.
-    assert (
-        "visibility_timeout_too_short"
-        in sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).wholly
-    )
-    assert (
-        "visibility_timeout_too_short"
-        in sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO, ARN]).in_part
-    )
+    assert refused <= {*without_receives.in_part}
+    assert {"visibility_timeout_too_short", "message_too_long"} <= {*without_receives.wholly}
+
+
+def test_trail_choice_lists_a_symptom_by_its_worst_visibility_over_all_queues() -> None:
+    """A late delete passes on a standard queue."""
+    symptom = "visibility_timeout_too_short"
+    assert symptom in sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).wholly
+    assert symptom in sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO, ARN]).in_part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -213,17 +213,23 @@ OURS = _make_trail_description("ours"), [{"Field": "resources.ARN", "Equals": [A
 def test_doctor_still_checks_the_other_trails_if_one_trail_cannot_be_read(
     operator: Operator,
 ) -> None:
-    checks, trails = _check_trails(operator, ORGANIZATION, OURS)
-    assert [(check.name, check.status) for check in checks] == [
-        ("trail organization", UNKNOWN), ("trail ours", OK), ("probe's trail", UNKNOWN),
-    ]  # fmt: skip
-    assert "ask account 999999999999, whose trail it is" in checks[0].remedy
-    assert "organization cannot be read" in checks[2].sentence
+    found_checks, _ = _check_trails(operator, ORGANIZATION, OURS)
+    assert [(check.name, check.status) for check in found_checks] == [
+        ("trail organization", UNKNOWN),
+        ("trail ours", OK),
+        ("probe's trail", UNKNOWN),
+    ]
+    assert "ask account 999999999999, whose trail it is" in found_checks[0].remedy
+    assert "organization cannot be read" in found_checks[2].sentence
+
+
+def test_queue_that_only_an_unreadable_trail_may_log_is_neither_unlogged_nor_seen(
+    operator: Operator,
+) -> None:
+    _, trails = _check_trails(operator, ORGANIZATION, OURS)
     other = f"{ARN}-others"
-    assert (list_unlogged_queues(trails, [other]), find_unlogged_calls(trails, [other])) == (
-        [],
-        {},
-    ), "it may log them"
+    assert list_unlogged_queues(trails, [other]) == []
+    assert find_unlogged_calls(trails, [other]) == {}
     assert list_unlogged_queues(trails[1:], [other]) == [other]
     unknown = {other: "not known: organization cannot be read"}
     for visibility in list_symptom_visibility(trails, [ARN, other]):
@@ -239,32 +245,57 @@ def _run_doctor(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Tr
     return operator.run_json("doctor", code=1)
 
 
-def test_doctor_prints_the_verdict_first_and_passed_checks_only_with_verbose(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch
+FINE_CHECKS = [Check("trail mendq", OK, "it logs"), Check("trail other", OK, "it logs as well")]
+OTHER_CHECKS = [
+    Check("scan", WARN, "the last one is old", "wait an hour"),
+    Check("heartbeat", FAIL, "it is silent", "look into the log"),
+]
+
+
+@pytest.fixture
+def replace_checks(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Check]], None]:
+    """A function that replaces all checks of the doctor by these."""
+
+    def replace(stack_checks: list[Check]) -> None:
+        check_functions = {"all": lambda _: stack_checks}
+        monkeypatch.setattr("mendq.cli.look.doctor.CHECK_FUNCTION_BY_NAME", check_functions)
+
+    return replace
+
+
+def test_doctor_prints_the_verdict_first_then_failures_and_warnings_with_their_remedy(
+    operator: Operator, replace_checks: Callable[[list[Check]], None]
 ) -> None:
-    stack_checks = [
-        Check("trail mendq", OK, "it logs"),
-        Check("trail other", OK, "it logs as well"),
-        Check("scan", WARN, "the last one is old", "wait an hour"),
-        Check("heartbeat", FAIL, "it is silent", "look into the log"),
-    ]
-    monkeypatch.setattr(
-        "mendq.cli.look.doctor.CHECK_FUNCTION_BY_NAME", {"all": lambda _: stack_checks}
-    )
+    replace_checks([*FINE_CHECKS, *OTHER_CHECKS])
     result = operator.run("doctor")
     first, *others = result.stdout.splitlines()
     assert (result.exit_code, first) == (1, "1 FAIL, 1 WARN in 4 checks: stack Mendq, us-east-1")
     assert [line.split()[0] for line in others] == ["fail", "->", "warn", "->", "What"]
     assert "trail" not in "".join(others[:-1])
-    run_result = operator.run("doctor", "-v")
-    assert run_result.stdout.startswith("".join(f"{line}\n" for line in (first, *others[:-1])))
-    assert "trails: 2 of 2 are fine" in run_result.stdout
-    del stack_checks[2:]
+
+
+def test_doctor_with_verbose_prints_the_same_and_then_the_passed_checks(
+    operator: Operator, replace_checks: Callable[[list[Check]], None]
+) -> None:
+    replace_checks([*FINE_CHECKS, *OTHER_CHECKS])
+    *lines, _ = operator.run("doctor").stdout.splitlines()
+    verbose_output = operator.run("doctor", "-v").stdout
+    assert verbose_output.startswith("".join(f"{line}\n" for line in lines))
+    assert "trails: 2 of 2 are fine" in verbose_output
+
+
+def test_doctor_says_all_well_if_every_check_passed(
+    operator: Operator, replace_checks: Callable[[list[Check]], None]
+) -> None:
+    replace_checks(FINE_CHECKS)
     assert operator.read_output("doctor").startswith("all well in 2 checks: stack Mendq, us-east-1")
-    stack_checks.append(Check("alarms", UNKNOWN, "may not be read", "allow it"))
-    assert operator.read_output("doctor").startswith("1 UNKNOWN in 3 checks: "), (
-        "not well, not failed"
-    )
+
+
+def test_doctor_with_an_unknown_check_says_neither_well_nor_failed_and_exits_with_0(
+    operator: Operator, replace_checks: Callable[[list[Check]], None]
+) -> None:
+    replace_checks([*FINE_CHECKS, Check("alarms", UNKNOWN, "may not be read", "allow it")])
+    assert operator.read_output("doctor").startswith("1 UNKNOWN in 3 checks: ")
 
 
 def test_doctor_advises_no_trail_selectors_while_one_trail_cannot_be_read(

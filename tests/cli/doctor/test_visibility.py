@@ -85,30 +85,31 @@ def test_fifo_only_symptom_is_not_listed_as_blind_for_standard_queues() -> None:
     assert (visibility.visible, visibility.partly, list(visibility.blind)) == ((), {}, [ORDERS])
 
 
-def test_symptom_names_unlogged_calls_and_is_blind_if_none_of_its_calls_is_logged() -> None:
+def test_symptom_is_seen_in_part_and_names_its_calls_that_no_trail_logs() -> None:
     two = [_make_trail_of_call("DeleteMessage"), _make_trail_of_call("ChangeMessageVisibility")]
     visibility = _find_visibility("visibility_timeout_too_short", two, ORDERS)
     batches = "ChangeMessageVisibilityBatch, DeleteMessageBatch"
     assert visibility.partly == {ORDERS: f"not logged: {batches}"}
-    assert (
-        ORDERS
-        in _find_visibility(
-            "message_too_long", [_make_trail_of_call("ListQueueTags")], ORDERS
-        ).blind
-    )
 
 
-def test_late_deletes_on_a_standard_queue_are_partly_visible_in_calls_and_found_by_the_scan() -> (
-    None
-):
+def test_symptom_is_blind_if_no_trail_logs_any_of_its_calls() -> None:
+    trails = [_make_trail_of_call("ListQueueTags")]
+    assert ORDERS in _find_visibility("message_too_long", trails, ORDERS).blind
+
+
+def test_late_deletes_on_a_standard_queue_are_seen_in_part_in_calls_and_found_by_the_scan() -> None:
     found = _find_visibility("visibility_timeout_too_short", [_make_trail()], OTHERS)
     assert (found.partly, found.by_the_scan) == ({OTHERS: LATE_DELETES_REASON}, True)
-    assert not [
-        visibility
-        for visibility in list_symptom_visibility([_make_trail()], [ORDERS])
-        if visibility.partly or visibility.blind
-    ]
-    assert _find_visibility("in_flight_limit", [_make_trail()], OTHERS).visible == (OTHERS,)
+
+
+def test_every_symptom_of_a_fifo_queue_is_seen_if_a_trail_logs_all_its_calls() -> None:
+    for visibility in list_symptom_visibility([_make_trail()], [ORDERS]):
+        assert (visibility.partly, visibility.blind) == ({}, {})
+
+
+def test_in_flight_limit_of_a_standard_queue_is_seen_if_a_trail_logs_all_its_calls() -> None:
+    visibility = _find_visibility("in_flight_limit", [_make_trail()], OTHERS)
+    assert visibility.visible == (OTHERS,)
 
 
 def test_find_unlogged_calls_lists_the_calls_of_each_queue_that_no_trail_logs() -> None:

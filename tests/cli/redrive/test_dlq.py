@@ -37,16 +37,13 @@ def _count_by_group(report: Any) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("named", ["orders", "orders-dlq"])
-def test_dlq_groups_messages_and_the_command_of_each_group_matches_its_messages(
+def test_dlq_groups_messages_by_body_error_attribute_source_and_receive_count(
     queues: OrdersQueues, named: str
 ) -> None:
     ids = _fill_dlq(queues)
     report = queues.operator.run_json("dlq", named)
-    assert (report["messages"], report["sampled"], report["source_arns"]) == (
-        19,
-        19,
-        [queues.source],
-    )
+    assert (report["messages"], report["sampled"]) == (19, 19)
+    assert report["source_arns"] == [queues.source]
     assert _count_by_group(report) == {
         "body": {'{"card": "string", "n": "number"}': 12, "not JSON": 6, '{"card": "string"}': 1},
         "error": {"ErrorMessage: no # found": 5, "ErrorMessage: declined": 1},
@@ -54,45 +51,91 @@ def test_dlq_groups_messages_and_the_command_of_each_group_matches_its_messages(
         "source": {queues.source: 18, "SQS names none: it was sent here": 1},
         "receive count": {"1 receive": 19},
     }
-    for group in report["groups"]:
-        if group["command"]:
-            words = shlex.split(group["command"])
-            assert words[:3] == ["mendq", "redrive", "orders"]
-            assert queues.operator.run_json(*words[1:], "--dry-run")["matched"] == group["messages"]
-    assert [group["by"] for group in report["groups"] if not group["where"]] == ["receive count"]
     assert queues.read_ids(queues.messages) == ids
 
 
-def test_dlq_shows_which_messages_expire_first_and_when_messages_were_sent(
+def test_dlq_prints_for_each_group_a_redrive_command_that_matches_exactly_its_messages(
     queues: OrdersQueues,
 ) -> None:
+    _fill_dlq(queues)
+    report = queues.operator.run_json(*LOOK)
+    groups_with_command = [group for group in report["groups"] if group["command"]]
+    assert groups_with_command
+    for group in groups_with_command:
+        words = shlex.split(group["command"])
+        assert words[:3] == ["mendq", "redrive", "orders"]
+        assert queues.operator.run_json(*words[1:], "--dry-run")["matched"] == group["messages"]
+    assert [group["by"] for group in report["groups"] if not group["where"]] == ["receive count"]
+
+
+def test_dlq_prints_the_source_and_every_group_under_the_heading_of_its_kind(
+    queues: OrdersQueues,
+) -> None:
+    _fill_dlq(queues)
+    output = queues.operator.run(*LOOK).output
+    assert "orders-dlq <- orders\n" in output
+    headings = [line for line in output.splitlines() if line.startswith("By ")]
+    assert headings == ["By body", "By error", "By attribute", "By source", "By receive count"]
+    report = queues.operator.run_json(*LOOK)
+    printed_text = " ".join(output.split())
+    for group in report["groups"]:
+        if group["by"] != "receive count":  # the second look has one receive more
+            assert f"{group['messages']:,} {group['what']}" in printed_text
+            assert group["command"] in printed_text
+
+
+def test_dlq_of_an_empty_dlq_says_that_it_looked_at_no_message(queues: OrdersQueues) -> None:
     assert "about 0 messages, 0 looked at" in queues.read_output(*LOOK)
+
+
+def test_dlq_shows_which_three_messages_expire_first_and_when_messages_were_sent(
+    queues: OrdersQueues,
+) -> None:
     _fill_dlq(queues)
     queues.configure(queues.messages, MessageRetentionPeriod="7200")
     document = queues.operator.run_json(*LOOK)
     assert document["oldest_sent_at"] <= document["newest_sent_at"] <= document["first_received_at"]
+    assert document["oldest_sent_at"] < min(document["expire_first"].values())
     assert len(document["expire_first"]) == 3
     output = queues.read_output(*LOOK)
     for message_id, expires_at in document["expire_first"].items():
         assert f"{message_id} expires {expires_at[:10]} {expires_at[11:16]} UTC" in output
-    assert document["oldest_sent_at"] < min(document["expire_first"].values())
     assert "about 19 messages, 19 looked at: given back at once, a receive more each" in output
 
 
-def test_dlq_shows_values_of_message_bodies_only_with_the_bodies_option(
-    queues: OrdersQueues,
-) -> None:
-    queues.write({"card": "4111", "x": {"deep": "4111"}}, ErrorMessage="\x1b[31m bad\n")
+BODY_WITH_CARD_NUMBER = {"card": "4111", "x": {"deep": "4111"}}
+
+
+@pytest.fixture
+def queues_with_card_numbers(queues: OrdersQueues) -> OrdersQueues:
+    """The DLQ has two messages with a card number, escape codes and an error."""
+    queues.write(BODY_WITH_CARD_NUMBER, ErrorMessage="\x1b[31m bad\n")
     queues.write("4111 \x1b[31m plain")
-    for words in (LOOK, (*LOOK, "--json")):
-        output = queues.operator.run(*words).output
-        assert "4111" not in output
-        assert "\x1b" not in output
-        assert [line for line in output.splitlines() if line != line.rstrip()] == []
-    assert "9999 " in queues.read_output(*LOOK), "a text is seen by its form"
-    printed_text = queues.read_output(*LOOK, "--bodies")
-    assert '{"card": "4111", "x": {"deep": "4111"}}' in printed_text
-    assert "4111 \\x1b[31m plain" in printed_text
+    return queues
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_dlq_shows_no_value_of_a_message_body_and_no_escape_code(
+    queues_with_card_numbers: OrdersQueues, options: tuple[str, ...]
+) -> None:
+    output = queues_with_card_numbers.operator.run(*LOOK, *options).output
+    assert "4111" not in output
+    assert "\x1b" not in output
+    assert [line for line in output.splitlines() if line != line.rstrip()] == []
+
+
+def test_dlq_shows_the_form_of_a_body_that_is_no_json(
+    queues_with_card_numbers: OrdersQueues,
+) -> None:
+    assert "9999 " in queues_with_card_numbers.read_output(*LOOK)
+
+
+def test_dlq_with_the_bodies_option_shows_whole_bodies_with_escape_codes_made_visible(
+    queues_with_card_numbers: OrdersQueues,
+) -> None:
+    output = queues_with_card_numbers.read_output(*LOOK, "--bodies")
+    assert json.dumps(BODY_WITH_CARD_NUMBER) in output
+    assert "4111 \\x1b[31m plain" in output
 
 
 def test_dlq_receives_from_a_queue_that_is_no_dlq_only_with_yes(
@@ -104,6 +147,9 @@ def test_dlq_receives_from_a_queue_that_is_no_dlq_only_with_yes(
     queues.refusals.clear()
     report = queues.operator.run_json("dlq", "plain", "--yes")
     assert (report["sampled"], report["source_arns"]) == (1, [])
+
+
+def test_dlq_of_a_queue_that_does_not_exist_fails_as_not_found(queues: OrdersQueues) -> None:
     assert queues.operator.run_json("dlq", "nobodys", code=4)["error"]["code"] == "not_found"
 
 
@@ -145,7 +191,7 @@ def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQue
 
 
 @pytest.mark.parametrize(("seconds", "says"), [("600", "died sooner"), ("0", "may have died")])
-def test_dlq_hints_if_messages_may_have_died_of_a_short_visibility_timeout(
+def test_dlq_hints_only_after_more_receives_than_allowed_that_a_short_timeout_may_be_the_cause(
     queues: OrdersQueues, seconds: str, says: str
 ) -> None:
     _fill_dlq(queues)
@@ -155,6 +201,7 @@ def test_dlq_hints_if_messages_may_have_died_of_a_short_visibility_timeout(
     (hint,) = queues.operator.run_json(*LOOK)["hints"]
     assert says in hint
     assert f"3 x {seconds} s" in hint
+    assert f"3 x {seconds} s" in queues.read_output(*LOOK)
 
 
 def test_dlq_reads_ten_messages_of_each_fifo_group_and_keeps_their_order(

@@ -32,31 +32,51 @@ def _hold(queues: OrdersQueues, faults: list[str], stop: Event | None = None) ->
     return hold_dlq(queues.operator.account, queues.dlq, stop or Event(), faults)
 
 
-def test_hold_dlq_renews_its_claim_during_the_block_and_releases_the_dlq_afterwards(
+def test_redrive_by_hand_claims_the_dlq_while_it_runs_and_releases_it_afterwards(
     quick_queues: OrdersQueues,
 ) -> None:
-    faults = list[str]()
-    with _hold(quick_queues, faults):
+    with _hold(quick_queues, []):
         assert not quick_queues.claim_dlq()
     assert quick_queues.claim_dlq()
-    quick_queues.redrive_store.release(quick_queues.dlq, "a tick")
-    with pytest.raises(CommandError, match="no"), _hold(quick_queues, faults):
+
+
+def test_redrive_by_hand_that_fails_releases_the_dlq(quick_queues: OrdersQueues) -> None:
+    with pytest.raises(CommandError, match="no"), _hold(quick_queues, []):
         raise CommandError("no")
-    assert quick_queues.claim_dlq(), "an error in the run lets go"
+    assert quick_queues.claim_dlq()
+
+
+def test_redrive_by_hand_from_a_queue_without_a_dlq_claims_nothing(
+    quick_queues: OrdersQueues,
+) -> None:
+    before = quick_queues.account.case_store_items()
+    faults = list[str]()
     with hold_dlq(quick_queues.operator.account, "", Event(), faults):
-        assert faults == [], "of a source without a DLQ nothing is held"
+        assert quick_queues.account.case_store_items() == before
+    assert faults == []
 
 
-def test_hold_dlq_is_refused_during_a_redrive_and_possible_after_a_finished_redrive(
+def test_redrive_by_hand_is_refused_during_a_redrive_by_mendq_with_the_rollback_command(
     quick_queues: OrdersQueues,
 ) -> None:
     quick_queues.set_redrive_stage(Stage.RAMP)
     with pytest.raises(CommandError, match="mendq rollback case-7"), _hold(quick_queues, []):
         pytest.fail("it goes first")
-    for stage in (Stage.DONE, Stage.HALTED):
-        quick_queues.set_redrive_stage(stage)
-        with _hold(quick_queues, []):
-            pass
+
+
+@pytest.mark.parametrize("stage", [Stage.DONE, Stage.HALTED])
+def test_redrive_by_hand_is_possible_after_a_redrive_by_mendq_ended(
+    quick_queues: OrdersQueues, stage: Stage
+) -> None:
+    quick_queues.set_redrive_stage(stage)
+    with _hold(quick_queues, []):
+        assert not quick_queues.claim_dlq()
+
+
+def test_redrive_by_hand_is_refused_if_the_stored_redrive_cannot_be_read(
+    quick_queues: OrdersQueues,
+) -> None:
+    quick_queues.set_redrive_stage(Stage.DONE)
     quick_queues.redrive_store.client.update_item(
         TableName="case_store",
         Key=make_redrive_key(quick_queues.dlq),
@@ -65,7 +85,7 @@ def test_hold_dlq_is_refused_during_a_redrive_and_possible_after_a_finished_redr
     )
     with pytest.raises(CaseStoreUnreadable), _hold(quick_queues, []):
         pytest.fail("who knows what it is")
-    assert quick_queues.claim_dlq()
+    assert quick_queues.claim_dlq(), "the refusal leaves no claim behind"
 
 
 def _fail_claims(
@@ -94,7 +114,7 @@ def _fail_claims(
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_hold_dlq_stops_the_run_if_its_claim_cannot_be_renewed(
+def test_redrive_by_hand_is_stopped_if_its_claim_on_the_dlq_cannot_be_renewed(
     quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)

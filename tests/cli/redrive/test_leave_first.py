@@ -55,13 +55,12 @@ def read_refusal_commands(queues: OrdersQueues, *arguments: str) -> list[list[st
     return [shlex.split(line)[1:] for line in lines if line.startswith("mendq redrive")]
 
 
-def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(
+def test_leave_first_dry_run_names_the_message_that_stays_and_moves_nothing(
     fifo_queues: OrdersQueues,
 ) -> None:
     poisoned, *_ = add_dlq_messages(fifo_queues, "customer-7", "poison", *GOOD)
     before = fifo_queues.read_ids(fifo_queues.messages)
-    preview = fifo_queues.redrive(*LEAVE, "--dry-run")
-    assert preview == {
+    assert fifo_queues.redrive(*LEAVE, "--dry-run") == {
         "matched": 9,
         "moved": 0,
         "left": 10,
@@ -69,6 +68,12 @@ def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(
         "staying_first": [poisoned],
     }
     assert fifo_queues.read_ids(fifo_queues.messages) == before
+
+
+def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(
+    fifo_queues: OrdersQueues,
+) -> None:
+    poisoned, *_ = add_dlq_messages(fifo_queues, "customer-7", "poison", *GOOD)
     done = fifo_queues.redrive(*LEAVE, "--yes")
     assert (done["moved"], done["left"], done["failed"]) == (9, 1, 0)
     assert take_bodies(fifo_queues, fifo_queues.source) == GOOD
@@ -114,11 +119,19 @@ def test_leave_first_with_a_limit_leaves_the_rest_in_order(fifo_queues: OrdersQu
     assert take_bodies(fifo_queues, fifo_queues.messages) == ["poison", *GOOD[4:]]
 
 
-def test_leave_first_shows_which_message_stays_and_asks(fifo_queues: OrdersQueues) -> None:
+def test_leave_first_dry_run_prints_which_message_stays_and_no_command_that_would_move_it(
+    fifo_queues: OrdersQueues,
+) -> None:
     poisoned, *_ = add_dlq_messages(fifo_queues, "customer-7", "poison", *GOOD)
     output = fifo_queues.read_output("redrive", "orders.fifo", *LEAVE, "--dry-run")
     assert f"the first message of group customer-7 stays here: {poisoned}" in output
-    assert "start-message-move-task" not in output, "that moves the poisoned message too"
+    assert "start-message-move-task" not in output
+
+
+def test_leave_first_without_yes_or_a_terminal_is_refused_and_moves_nothing(
+    fifo_queues: OrdersQueues,
+) -> None:
+    add_dlq_messages(fifo_queues, "customer-7", "poison", *GOOD)
     error = fifo_queues.redrive(*LEAVE, code=2)["error"]
     assert "not confirmed" in error["message"]
     assert len(fifo_queues.read_ids(fifo_queues.messages)) == 10

@@ -107,20 +107,26 @@ def test_quarantine_peek_shows_the_reason_of_each_message_and_no_body(queues: Or
     assert queues.read_ids(queues.messages) == {message_id}, "it is visible again"
 
 
-def test_quarantine_peek_with_bodies_escapes_bodies_and_says_if_the_reason_is_not_known(
+def test_quarantine_peek_with_bodies_prints_bodies_with_escape_codes_made_visible(
     queues: OrdersQueues,
 ) -> None:
-    queues.write(
-        "4111 \x1b[31m\n next", **make_died_in_attribute("nobody"), **{QUARANTINE_MARK_NAME: "{}"}
-    )
+    queues.write("4111 \x1b[31m\n next", **make_quarantine_marks(queues.source))
     (message,) = _run_quarantine(queues, "peek", "--bodies")
-    assert (message["body"], message["why"]) == ("4111 \x1b[31m\n next", None)
+    assert message["body"] == "4111 \x1b[31m\n next"
     output = queues.operator.run("quarantine", "peek", "orders", "--bodies").output
     assert "4111 \\x1b[31m next" in output
-    assert "not known" in output
 
 
-def test_quarantine_peek_counts_hidden_messages_and_names_a_missing_kms_right(
+def test_quarantine_peek_says_that_the_reason_of_a_message_with_a_broken_mark_is_not_known(
+    queues: OrdersQueues,
+) -> None:
+    queues.write("one", **make_died_in_attribute("nobody"), **{QUARANTINE_MARK_NAME: "{}"})
+    (message,) = _run_quarantine(queues, "peek")
+    assert message["why"] is None
+    assert "not known" in queues.operator.run("quarantine", "peek", "orders").output
+
+
+def test_quarantine_peek_counts_messages_that_another_consumer_holds(
     queues: OrdersQueues,
 ) -> None:
     for number in range(5):
@@ -129,9 +135,11 @@ def test_quarantine_peek_counts_hidden_messages_and_names_a_missing_kms_right(
     assert "hidden" not in queues.read_output(*peek)
     url = queues.account.url(queues.messages)
     queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=3)
-    assert "1 of about 2 messages in orders-quarantine, and 3 more hidden" in queues.read_output(
-        *peek
-    )
+    expected = "1 of about 2 messages in orders-quarantine, and 3 more hidden"
+    assert expected in queues.read_output(*peek)
+
+
+def test_quarantine_peek_without_rights_on_the_key_names_kms_decrypt(queues: OrdersQueues) -> None:
     queues.refuse("ReceiveMessage", "KMS.AccessDeniedException", "no")
     assert "kms:Decrypt" in _run_quarantine(queues, "peek", code=1)["error"]["message"]
 
@@ -148,20 +156,43 @@ def test_quarantine_peek_and_return_say_that_the_quarantine_queue_does_not_exist
             )
 
 
-def test_redrive_and_quarantine_commands_move_nothing_without_yes_or_with_dry_run(
-    queues: OrdersQueues, path: Path
+@pytest.mark.parametrize(
+    "words", [("redrive",), ("quarantine", "return"), ("quarantine", "drop")], ids=" ".join
+)
+def test_redrive_or_quarantine_command_without_yes_or_a_terminal_receives_no_message(
+    queues: OrdersQueues, words: tuple[str, ...]
 ) -> None:
     ids = {_write_quarantined(queues)}
     queues.refuse("ReceiveMessage", "AccessDenied", "nobody is to look")
-    for words in (("redrive",), ("quarantine", "return"), ("quarantine", "drop")):
-        error = queues.operator.run_json(*words, "orders", "--all", code=2)["error"]
-        assert "--yes confirms" in error["message"]
+    error = queues.operator.run_json(*words, "orders", "--all", code=2)["error"]
+    assert "--yes confirms" in error["message"]
     queues.refusals.clear()
+    assert queues.read_ids(queues.messages) == ids
+
+
+def test_quarantine_return_or_drop_with_dry_run_changes_nothing_and_writes_no_file(
+    queues: OrdersQueues, path: Path
+) -> None:
+    ids = {_write_quarantined(queues)}
     assert _run_quarantine(queues, "return", *ALL, "--dry-run")["moved"] == 0
     done = _run_quarantine(queues, "drop", *ALL, "--dry-run", "--file", str(path))
     assert done == {"matched": 1, "dropped": 0, "left": 1, "failed": 0}
     assert queues.read_ids(queues.messages) == ids
     assert not path.exists()
+
+
+def test_quarantine_drop_of_a_fifo_queue_says_that_more_may_stand_behind_the_first_ten(
+    operator: Operator,
+) -> None:
+    fifo_queues = make_orders_queues(operator, fifo=True)
+    fifo_queues.messages = operator.aws.queue("orders-quarantine.fifo", tag=None)
+    for group in ("g1", "g2"):
+        fifo_queues.write("one", group=group, **make_quarantine_marks(fifo_queues.source))
+    drop = ("quarantine", "drop", "orders.fifo", "--all", "--dry-run")
+    output = fifo_queues.read_output(*drop)
+    assert "they are 2 messages of 2 groups, and more may stand behind a group's first ten" in (
+        output
+    )
 
 
 def test_quarantine_return_removes_the_mark_counts_the_redrive_and_skips_other_sources(
@@ -189,14 +220,23 @@ def test_quarantine_return_is_refused_if_a_redrive_began_during_the_question(
     assert queues.read_ids(queues.messages) == ids
 
 
-def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
-    queues: OrdersQueues, path: Path
-) -> None:
+DROP_TYPED_ORDERS = ("--where", "body.n >= `3` && attributes.type == 'order'")
+
+
+@pytest.fixture
+def queues_with_13_quarantined(queues: OrdersQueues) -> OrdersQueues:
+    """The quarantine has 12 messages with a type, and one that a person sent without a type."""
     for number in range(12):
         _write_quarantined(queues, {"n": number, "text": "é\u2028"})
     queues.write({"n": 12}, **make_died_in_attribute("nobody"))
-    where = ("drop", "--where", "body.n >= `3` && attributes.type == 'order'")
-    output = queues.read_output("quarantine", where[0], "orders", *where[1:], "--dry-run")
+    return queues
+
+
+def test_quarantine_drop_dry_run_says_what_would_be_deleted_and_that_only_the_file_keeps_it(
+    queues_with_13_quarantined: OrdersQueues,
+) -> None:
+    drop = ("quarantine", "drop", "orders", *DROP_TYPED_ORDERS, "--dry-run")
+    output = queues_with_13_quarantined.read_output(*drop)
     for says in (
         "orders-quarantine -> deleted",
         "13 messages seen, 9 match",
@@ -206,7 +246,13 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
     ):
         assert says in output
     assert "new message id" not in output
-    done = _run_quarantine(queues, *where, "--yes", "--file", str(path))
+
+
+def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
+    queues_with_13_quarantined: OrdersQueues, path: Path
+) -> None:
+    queues = queues_with_13_quarantined
+    done = _run_quarantine(queues, "drop", *DROP_TYPED_ORDERS, "--yes", "--file", str(path))
     assert done == {"matched": 9, "dropped": 9, "left": 4, "failed": 0, "file": str(path)}
     bodies = [json.loads(json.loads(line)["body"]) for line in path.read_text().splitlines()]
     assert sorted(body["n"] for body in bodies) == list(range(3, 12))

@@ -52,15 +52,19 @@ def _answer_yes(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]
     monkeypatch.setattr(work, "confirm", lambda *_, **__: meanwhile())
 
 
-def test_redrive_moves_matching_messages_up_to_the_limit_and_releases_the_rest_at_once(
-    queues: OrdersQueues,
-) -> None:
+def test_redrive_with_dry_run_or_without_yes_moves_nothing(queues: OrdersQueues) -> None:
     _write_mixed_messages(queues)
     ids = queues.read_ids(queues.messages)
     done = queues.redrive("--where", ORDERS, "--dry-run", "--yes")
     assert done == {"matched": 4, "moved": 0, "left": 8, "failed": 0}
     assert "not confirmed" in queues.redrive("--all", code=2)["error"]["message"]
     _assert_nothing_moved(queues, ids)
+
+
+def test_redrive_moves_matching_messages_up_to_the_limit_and_releases_the_rest_at_once(
+    queues: OrdersQueues,
+) -> None:
+    _write_mixed_messages(queues)
     done = queues.redrive("--where", ORDERS, "--limit", "3", "--yes")
     assert done == {"matched": 4, "moved": 3, "left": 5, "failed": 0}
     done = queues.redrive("--where", ORDERS, "--limit", "100", "--yes")
@@ -69,6 +73,15 @@ def test_redrive_moves_matching_messages_up_to_the_limit_and_releases_the_rest_a
     assert {message.redrive_count for message in arrived} == {1}
     assert {str(message.attributes["type"].value) for message in arrived} == {"order"}
     assert len(queues.read_ids(queues.messages)) == 4
+
+
+def test_redrive_that_matches_nothing_says_nothing_about_messages_that_would_move(
+    queues: OrdersQueues,
+) -> None:
+    _write_mixed_messages(queues)
+    nothing = ("redrive", "orders", "--where", "body.n == `99`", "--dry-run")
+    assert "new message id" not in queues.read_output(*nothing)
+    assert "new message id" in queues.read_output(*SHOW)
 
 
 def test_redrive_with_wrong_options_is_refused_and_moves_nothing(queues: OrdersQueues) -> None:
@@ -86,18 +99,38 @@ def test_redrive_with_wrong_options_is_refused_and_moves_nothing(queues: OrdersQ
     _assert_nothing_moved(queues, ids)
 
 
-def test_redrive_leaves_messages_of_another_source_in_a_shared_dlq(queues: OrdersQueues) -> None:
-    policy = queues.account.attributes(queues.source)["RedrivePolicy"]
+NATIVE_COMMAND = "aws sqs start-message-move-task"
+
+
+def test_redrive_of_all_messages_offers_sqss_own_redrive_and_one_with_a_filter_does_not(
+    queues: OrdersQueues,
+) -> None:
+    queues.write()
+    native = f"{NATIVE_COMMAND} --region us-east-1 --source-arn {queues.messages}"
+    assert native in queues.read_output(*SHOW)
+    filtered = ("redrive", "orders", "--where", "exists(body)", "--dry-run")
+    assert NATIVE_COMMAND not in queues.read_output(*filtered)
+
+
+def test_redrive_dry_run_says_when_the_oldest_message_expires(queues: OrdersQueues) -> None:
+    queues.write()
+    assert "the oldest expires in 3 d 23 h" in queues.read_output(*SHOW)
+
+
+def test_redrive_takes_messages_sent_by_hand_if_the_dlq_has_only_one_source(
+    queues: OrdersQueues,
+) -> None:
     queues.write(**make_died_in_attribute("nobody"))
-    output = queues.read_output(*SHOW)
-    native = "aws sqs start-message-move-task"
-    assert f"{native} --region us-east-1 --source-arn {queues.messages}" in output
-    assert native not in queues.read_output(
-        "redrive", "orders", "--where", "exists(body)", "--dry-run"
-    )
-    assert "the oldest expires in 3 d 23 h" in output
-    assert "somebody sent 1 of them to orders-dlq by hand" in output, "it is orders' alone"
+    assert "somebody sent 1 of them to orders-dlq by hand" in queues.read_output(*SHOW)
+    assert queues.redrive(*ALL)["moved"] == 1
+
+
+def test_redrive_leaves_messages_of_another_source_or_sent_by_hand_in_a_shared_dlq(
+    queues: OrdersQueues,
+) -> None:
+    policy = queues.account.attributes(queues.source)["RedrivePolicy"]
     other = queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
+    queues.write(**make_died_in_attribute("nobody"))
     for source in (queues.source, other):
         queues.write(source.rpartition(":")[2], **make_died_in_attribute(source))
     output = queues.read_output("redrive", "orders", *ALL)
@@ -109,21 +142,28 @@ def test_redrive_leaves_messages_of_another_source_in_a_shared_dlq(queues: Order
     assert "so it stays here. Whoever knows receives them and sends them there" in output
 
 
-def test_redrive_of_a_queue_without_a_dlq_is_refused_and_moves_nothing(
-    queues: OrdersQueues,
-) -> None:
-    ids = {queues.write()}
-    queues.account.queue("plain", tag=None)
-    for named, code, says in (
+@pytest.mark.parametrize(
+    ("named", "code", "says"),
+    [
         ("nobodys", 4, "there is no queue"),
         ("not a name", 2, "is no queue's name"),
         ("orders-dlq", 2, "name its source, orders"),
         ("plain", 4, "plain has no DLQ"),
-    ):
-        assert (
-            says in queues.operator.run_json("redrive", named, *ALL, code=code)["error"]["message"]
-        )
+    ],
+)
+def test_redrive_of_a_queue_that_is_missing_misnamed_a_dlq_or_without_dlq_moves_nothing(
+    queues: OrdersQueues, named: str, code: int, says: str
+) -> None:
+    ids = {queues.write()}
+    queues.account.queue("plain", tag=None)
+    error = queues.operator.run_json("redrive", named, *ALL, code=code)["error"]
+    assert says in error["message"]
     _assert_nothing_moved(queues, ids)
+
+
+def test_redrive_of_a_queue_whose_dlq_was_deleted_is_refused_and_names_the_dlq(
+    queues: OrdersQueues,
+) -> None:
     queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queues.messages))
     assert "orders-dlq" in queues.redrive(*ALL, code=4)["error"]["message"]
 
@@ -150,7 +190,7 @@ FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
 
 
 @pytest.mark.parametrize("what", FORBIDS)
-def test_redrive_is_refused_if_a_guardrail_forbids_it_before_or_during_the_question(
+def test_redrive_is_refused_and_moves_nothing_if_a_guardrail_forbids_it_even_in_between(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     ids = {queues.write(**make_died_in_attribute("nobody")), *_write_numbered_messages(queues, 11)}
@@ -166,19 +206,24 @@ def test_redrive_is_refused_if_a_guardrail_forbids_it_before_or_during_the_quest
     _assert_nothing_moved(queues, ids)
 
 
-def test_redrive_claims_the_dlq_while_moving_and_is_refused_during_another_runs_claim(
-    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+def test_redrive_is_refused_while_another_run_has_claimed_the_dlq_but_not_a_dry_run(
+    queues: OrdersQueues,
 ) -> None:
     ids = {queues.write("one")}
-    move_messages = MessageMover.move_messages
-    claims: list[object] = []
     assert queues.claim_dlq()
     assert queues.redrive("--all", "--dry-run")["matched"] == 1
     error = queues.redrive(*ALL, code=1)["error"]
     assert error["code"] == "redrive_running"
     assert "another run is at work" in error["message"]
     _assert_nothing_moved(queues, ids)
-    queues.redrive_store.release(queues.dlq, "a tick")
+
+
+def test_redrive_claims_the_dlq_while_messages_move_and_releases_it_at_once(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.write("one")
+    move_messages = MessageMover.move_messages
+    claims: list[object] = []
 
     def claim_and_move(*arguments: Any) -> Any:
         claims.append(queues.claim_dlq())
@@ -186,8 +231,8 @@ def test_redrive_claims_the_dlq_while_moving_and_is_refused_during_another_runs_
 
     monkeypatch.setattr(MessageMover, "move_messages", claim_and_move)
     assert queues.redrive(*ALL)["moved"] == 1
-    assert claims == [None], "the DLQ was claimed while messages moved"
-    assert queues.claim_dlq(), "and is free at once"
+    assert claims == [None], "nobody else could claim it"
+    assert queues.claim_dlq()
 
 
 def test_redrive_without_a_stack_moves_messages_without_claiming_the_dlq(
@@ -223,7 +268,7 @@ def test_redrive_moves_a_message_once_even_if_it_returns_to_the_dlq_during_the_r
     assert "25 of them were sent back before (mendq.redrive)" in queues.read_output(*SHOW)
 
 
-def test_redrive_neither_moves_nor_counts_messages_that_came_or_left_during_the_question(
+def test_redrive_leaves_messages_that_came_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queues.write("asked for")
@@ -232,9 +277,16 @@ def test_redrive_neither_moves_nor_counts_messages_that_came_or_left_during_the_
     assert (done["matched"], done["moved"]) == (1, 1)
     assert queues.read_bodies(queues.source) == {"asked for"}
     assert queues.read_bodies(queues.messages) == {"came since"}
+
+
+def test_redrive_of_messages_that_left_during_the_question_moves_and_fails_none(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.write("asked for")
     _answer_yes(monkeypatch, lambda: queues.take_messages(queues.messages))
     done = queues.redrive("--all")
     assert (done["matched"], done["moved"], done["failed"]) == (1, 0, 0)
+    assert queues.read_bodies(queues.source) == set()
 
 
 def test_redrive_keeps_and_reports_a_message_that_is_too_long_for_the_source(
@@ -268,7 +320,7 @@ def test_redrive_dry_run_shows_no_body_and_counts_messages_without_a_filtered_fi
         assert says in " ".join(output.split())
 
 
-def test_redrive_of_a_fifo_dlq_reads_every_group_and_moves_messages_in_order(
+def test_redrive_dry_run_of_a_fifo_dlq_counts_ten_messages_of_each_group_and_those_ahead(
     operator: Operator,
 ) -> None:
     queues = make_orders_queues(operator, fifo=True)
@@ -276,7 +328,13 @@ def test_redrive_of_a_fifo_dlq_reads_every_group_and_moves_messages_in_order(
     queues.write("newer", queue=queues.source)
     output = queues.read_output("redrive", "orders.fifo", "--all", "--dry-run")
     assert "30 messages of 3 groups go behind the 1 that wait in orders.fifo" in output
-    queues.take_messages(queues.source)
+
+
+def test_redrive_of_a_fifo_dlq_moves_the_messages_of_every_group_in_order(
+    operator: Operator,
+) -> None:
+    queues = make_orders_queues(operator, fifo=True)
+    _write_numbered_messages(queues, 36, groups=3)
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
     arrived = _read_numbers(queues.take_messages(queues.source))
@@ -302,15 +360,28 @@ def test_redrive_names_the_missing_sqs_or_kms_right_and_moves_nothing(
     _assert_nothing_moved(queues, ids)
 
 
-def test_redrive_is_refused_at_a_rate_that_would_let_messages_expire(queues: OrdersQueues) -> None:
-    ids = _write_numbered_messages(queues, 20)
-    slow = (*ALL, "--rate", "0.001/s")
+@pytest.fixture
+def slow_redrive(queues: OrdersQueues) -> tuple[str, ...]:
+    """Fill the DLQ with 20 messages that expire in an hour. Return options of a slow redrive."""
+    _write_numbered_messages(queues, 20)
     queues.configure(queues.messages, MessageRetentionPeriod="3600")
-    error = queues.redrive(*slow, code=1)["error"]
+    return (*ALL, "--rate", "0.001/s")
+
+
+def test_redrive_is_refused_at_a_rate_that_would_let_messages_expire(
+    queues: OrdersQueues, slow_redrive: tuple[str, ...]
+) -> None:
+    ids = queues.read_ids(queues.messages)
+    error = queues.redrive(*slow_redrive, code=1)["error"]
     assert error["code"] == "redrive_too_slow"
     assert "20 messages at 0.001 a second take 5 h 33 min" in error["message"]
     _assert_nothing_moved(queues, ids)
-    assert queues.redrive(*slow, "--limit", "1")["moved"] == 1
+
+
+def test_redrive_at_a_slow_rate_is_allowed_if_its_limit_ends_it_before_messages_expire(
+    queues: OrdersQueues, slow_redrive: tuple[str, ...]
+) -> None:
+    assert queues.redrive(*slow_redrive, "--limit", "1")["moved"] == 1
 
 
 @pytest.mark.parametrize("fifo", [False, True])

@@ -40,71 +40,94 @@ def _redrive_to(queues: OrdersQueues, *arguments: str, code: int = 0) -> Any:
     return queues.operator.run_json("redrive", "orders-dlq", "--to", *arguments, code=code)
 
 
-def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_message_died(
-    replaced_queues: OrdersQueues,
-) -> None:
-    orders_v2 = _make_arn(replaced_queues, "orders-v2")
+@pytest.fixture
+def queues_with_five_origins(replaced_queues: OrdersQueues) -> OrdersQueues:
+    """The DLQ has a message of a deleted queue, of orders-v2, refunds, no queue, and elsewhere."""
+    origins = {
+        "of its own": _make_arn(replaced_queues, "orders-v2"),
+        "living": _make_arn(replaced_queues, "refunds"),
+        "by hand": "nobody",
+        "elsewhere": "arn:aws:sqs:eu-west-1:123456789012:orders",
+    }
     replaced_queues.write("gone", type="order")
-    replaced_queues.write("of its own", **make_died_in_attribute(orders_v2))
-    replaced_queues.write("living", **make_died_in_attribute(_make_arn(replaced_queues, "refunds")))
-    replaced_queues.write("by hand", **make_died_in_attribute("nobody"))
-    replaced_queues.write(
-        "elsewhere", **make_died_in_attribute("arn:aws:sqs:eu-west-1:123456789012:orders")
-    )
-    output = replaced_queues.read_output(
-        "redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run"
-    )
+    for body, origin in origins.items():
+        replaced_queues.write(body, **make_died_in_attribute(origin))
+    return replaced_queues
+
+
+def test_redrive_to_dry_run_says_what_goes_what_stays_and_that_the_destination_has_no_dlq(
+    queues_with_five_origins: OrdersQueues,
+) -> None:
+    queues = queues_with_five_origins
+    output = queues.read_output("redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run")
     for says in (
         "orders-dlq -> orders-v2",
         "1 died in orders",
         "1 message died in refunds, which is there: it stays here",
         "SQS does not say for which source, so it stays here",
         "orders-v2 has no DLQ: what fails there comes again until it expires",
-        f"--source-arn {replaced_queues.messages} --destination-arn {orders_v2}",
+        f"--source-arn {queues.messages} --destination-arn {_make_arn(queues, 'orders-v2')}",
     ):
         assert says in output
-    assert _redrive_to(replaced_queues, "orders-v2", *ALL) == {
-        "matched": 2,
-        "moved": 2,
-        "left": 3,
-        "failed": 0,
-    }
-    arrived = {message.body: message for message in replaced_queues.read_messages(orders_v2)}
+
+
+def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_message_died(
+    queues_with_five_origins: OrdersQueues,
+) -> None:
+    queues = queues_with_five_origins
+    orders_v2 = _make_arn(queues, "orders-v2")
+    done = _redrive_to(queues, "orders-v2", *ALL)
+    assert done == {"matched": 2, "moved": 2, "left": 3, "failed": 0}
     marks = {
-        body: json.loads(message.attributes[REDRIVE_MARK_NAME].value)
-        for body, message in arrived.items()
+        message.body: json.loads(message.attributes[REDRIVE_MARK_NAME].value)
+        for message in queues.read_messages(orders_v2)
     }
-    assert marks["gone"]["died_in"] == replaced_queues.source
+    assert marks.keys() == {"gone", "of its own"}
+    assert marks["gone"]["died_in"] == queues.source
     assert "died_in" not in marks["of its own"]
     assert {mark["source"] for mark in marks.values()} == {orders_v2}
-    assert replaced_queues.read_bodies(replaced_queues.messages) == {
-        "living",
-        "by hand",
-        "elsewhere",
-    }
+    assert queues.read_bodies(queues.messages) == {"living", "by hand", "elsewhere"}
 
 
-def test_redrive_to_moves_messages_of_an_existing_source_only_with_from(
-    queues: OrdersQueues,
-) -> None:
+@pytest.fixture
+def queues_with_copy(queues: OrdersQueues) -> OrdersQueues:
+    """`orders-v2` exists beside `orders`. The DLQ has a message of orders and one of refunds."""
     queues.account.queue("orders-v2", tag=None)
-    ids = {
-        queues.write("one"),
-        queues.write("other", **make_died_in_attribute(_make_arn(queues, "refunds"))),
-    }
-    refused = queues.operator.read_refusal("redrive", "orders", "--to", "orders-v2", *ALL, code=2)
+    queues.write("one")
+    queues.write("other", **make_died_in_attribute(_make_arn(queues, "refunds")))
+    return queues
+
+
+def test_redrive_to_moves_no_message_of_an_existing_source_without_from(
+    queues_with_copy: OrdersQueues,
+) -> None:
+    operator = queues_with_copy.operator
+    ids = queues_with_copy.read_ids(queues_with_copy.messages)
+    refused = operator.read_refusal("redrive", "orders", "--to", "orders-v2", *ALL, code=2)
     assert "with --from orders they go to orders-v2 all the same" in refused
-    assert (
-        _redrive_to(queues, "orders-v2", "--where", "body_text == 'one'", "--yes")["matched"] == 0
-    )
-    refused = queues.operator.read_refusal("redrive", "orders", "--from", "orders", *ALL, code=2)
-    assert "give both" in refused
-    assert queues.read_ids(queues.messages) == ids
-    for named in ("orders", "orders-dlq"):
-        arguments = ("redrive", named, "--to", "orders-v2", "--from", "orders")
-        assert queues.operator.run_json(*arguments, "--all", "--dry-run")["matched"] == 1
-    assert queues.operator.run_json(*arguments, *ALL)["moved"] == 1
-    assert queues.read_bodies(queues.messages) == {"other"}, "--from takes no others, gone or not"
+    one = ("--where", "body_text == 'one'", "--yes")
+    assert _redrive_to(queues_with_copy, "orders-v2", *one)["matched"] == 0
+    assert queues_with_copy.read_ids(queues_with_copy.messages) == ids
+
+
+def test_redrive_from_without_to_is_refused_and_moves_nothing(
+    queues_with_copy: OrdersQueues,
+) -> None:
+    ids = queues_with_copy.read_ids(queues_with_copy.messages)
+    from_orders = ("redrive", "orders", "--from", "orders", *ALL)
+    assert "give both" in queues_with_copy.operator.read_refusal(*from_orders, code=2)
+    assert queues_with_copy.read_ids(queues_with_copy.messages) == ids
+
+
+@pytest.mark.parametrize("named", ["orders", "orders-dlq"])
+def test_redrive_to_with_from_moves_only_messages_of_that_source(
+    queues_with_copy: OrdersQueues, named: str
+) -> None:
+    arguments = ("redrive", named, "--to", "orders-v2", "--from", "orders")
+    run_json = queues_with_copy.operator.run_json
+    assert run_json(*arguments, "--all", "--dry-run")["matched"] == 1
+    assert run_json(*arguments, *ALL)["moved"] == 1
+    assert queues_with_copy.read_bodies(queues_with_copy.messages) == {"other"}
 
 
 @pytest.mark.parametrize("empty", ["", " "])
@@ -139,7 +162,7 @@ UNFIT: dict[str, tuple[str, Callable[[OrdersQueues], object]]] = {
 
 
 @pytest.mark.parametrize("says", UNFIT)
-def test_redrive_to_refuses_an_unfit_or_forbidden_destination_and_moves_nothing(
+def test_redrive_to_an_unfit_or_forbidden_queue_is_refused_and_moves_nothing(
     replaced_queues: OrdersQueues, says: str
 ) -> None:
     ids = {replaced_queues.write()}
@@ -183,7 +206,7 @@ def test_redrive_to_is_refused_if_the_deleted_source_is_created_again_during_the
 
 @pytest.mark.parametrize("fifo", [False, True])
 @pytest.mark.parametrize("before", [0, 1, 2])
-def test_redrive_stops_without_loss_if_its_source_is_deleted_while_messages_move(
+def test_redrive_stops_and_loses_no_message_if_its_source_is_deleted_meanwhile(
     operator: Operator, before: int, *, fifo: bool
 ) -> None:
     queues = make_orders_queues(operator, fifo=fifo)

@@ -19,39 +19,72 @@ from mendq.redrive.mover import MOST_MESSAGES_PER_SEND, MessageMover
 from tests.cli.redrive.builders import OrdersQueues
 
 
+class PacedClock:
+    """A clock that only waiting moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+    def make_pace(self, rate: float | None) -> CallRateLimit:
+        return CallRateLimit(rate, self.wait, clock=lambda: self.now)
+
+
+BATCHES = 50
+RATES = pytest.mark.parametrize(
+    ("rate", "batch"), [(0.5, 1), (3.0, 3), (500.0, MOST_MESSAGES_PER_SEND)]
+)
+
+
 @pytest.mark.parametrize(
     ("rate", "batch"),
     [(0.5, 1), (3.0, 3), (500.0, MOST_MESSAGES_PER_SEND), (None, MOST_MESSAGES_PER_SEND)],
 )
-def test_redrive_never_moves_messages_faster_than_the_rate(rate: float | None, batch: int) -> None:
-    """In any period, at most rate times seconds plus one batch are sent."""
-    now = 0.0
+def test_redrive_batch_has_as_many_messages_as_a_second_allows(
+    rate: float | None, batch: int
+) -> None:
+    choice = MessageChoice(EVERY_MESSAGE_FILTER, messages_per_second=rate)
+    assert choice.batch_size == batch
+
+
+@RATES
+def test_redrive_moves_in_any_period_at_most_the_rate_and_one_batch(
+    rate: float, batch: int
+) -> None:
+    clock = PacedClock()
+    pace = clock.make_pace(rate)
     sent: list[float] = []
-
-    def wait(seconds: float) -> bool:
-        nonlocal now
-        now += seconds
-        return False
-
-    pace = CallRateLimit(rate, wait, clock=lambda: now)
-    assert MessageChoice(EVERY_MESSAGE_FILTER, messages_per_second=rate).batch_size == batch
-    for _ in range(50):
+    for _ in range(BATCHES):
         assert pace.wait(batch)
-        sent += [now] * batch
-    if rate is None:
-        assert now == 0
-        return
+        sent += [clock.now] * batch
     for begin in range(0, len(sent), batch):
         for end in range(begin, len(sent), batch):
             most = rate * (sent[end] - sent[begin]) + batch + 1e-6
             assert end + batch - begin <= most
-    assert now == pytest.approx((50 - 1) * batch / rate)
-    # A long pause allows no faster sending afterwards.
-    now += 1_000
-    for late in (0, batch / rate):
-        began = now
+    assert clock.now == pytest.approx((BATCHES - 1) * batch / rate)
+
+
+@RATES
+def test_redrive_moves_no_faster_after_a_long_pause(rate: float, batch: int) -> None:
+    clock = PacedClock()
+    pace = clock.make_pace(rate)
+    assert pace.wait(batch)
+    clock.now += 1_000
+    for expected_wait in (0, batch / rate):
+        began = clock.now
         assert pace.wait(batch)
-        assert now - began == pytest.approx(late)
+        assert clock.now - began == pytest.approx(expected_wait)
+
+
+def test_redrive_without_a_rate_never_waits() -> None:
+    clock = PacedClock()
+    pace = clock.make_pace(None)
+    for _ in range(BATCHES):
+        assert pace.wait(MOST_MESSAGES_PER_SEND)
+    assert clock.now == 0
 
 
 MESSAGES = 35

@@ -106,24 +106,42 @@ def test_scan_without_cloudwatch_rights_reports_attribute_findings_without_a_pla
     assert (finding["plan"]["steps"], finding["plan"]["commands"]) == ([], [])
 
 
-def test_scan_with_queue_and_prefix_options_reads_only_matching_queues(
-    stackless_operator: Operator,
-) -> None:
+@pytest.fixture
+def three_queues(stackless_operator: Operator) -> Operator:
+    """An operator of an account with the queues orders, ordered and bills."""
     for name in ("orders", "ordered", "bills"):
         stackless_operator.aws.clients.sqs.create_queue(QueueName=name)
+    return stackless_operator
 
-    def looked_at(*arguments: str) -> set[str]:
-        queues = stackless_operator.run_json("scan", *arguments)["queues"]
-        return {arn.rpartition(":")[2] for arn in queues}
 
-    assert looked_at() == {"orders", "ordered", "bills"}
-    for named in ("orders", f"{ARN}orders", stackless_operator.aws.url(f"{ARN}orders")):
-        assert looked_at("--queue", named) == {"orders"}
-    assert looked_at("--prefix", "order") == {"orders", "ordered"}
-    assert looked_at("--queue", "bills", "--prefix", "orders") == {"bills", "orders"}
-    absent = stackless_operator.run_json(
-        "scan", "--queue", "none", "--queue", "bills", code=Exit.NOT_FOUND
-    )
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ((), {"orders", "ordered", "bills"}),
+        (("--queue", "orders"), {"orders"}),
+        (("--queue", f"{ARN}orders"), {"orders"}),
+        (("--prefix", "order"), {"orders", "ordered"}),
+        (("--queue", "bills", "--prefix", "orders"), {"bills", "orders"}),
+    ],
+    ids=["all queues", "name", "ARN", "prefix", "name and prefix"],
+)
+def test_scan_with_queue_and_prefix_options_reads_only_matching_queues(
+    three_queues: Operator, options: tuple[str, ...], names: set[str]
+) -> None:
+    queue_arns = three_queues.run_json("scan", *options)["queues"]
+    assert {arn.rpartition(":")[2] for arn in queue_arns} == names
+
+
+def test_scan_of_a_queue_given_by_its_url_reads_only_that_queue(three_queues: Operator) -> None:
+    url = three_queues.aws.url(f"{ARN}orders")
+    assert [*three_queues.run_json("scan", "--queue", url)["queues"]] == [f"{ARN}orders"]
+
+
+def test_scan_of_a_queue_that_does_not_exist_fails_and_still_scans_the_others(
+    three_queues: Operator,
+) -> None:
+    options = ("--queue", "none", "--queue", "bills")
+    absent = three_queues.run_json("scan", *options, code=Exit.NOT_FOUND)
     assert absent["not_seen"]["none"] == "there is no queue of that name"
     assert [arn.rpartition(":")[2] for arn in absent["queues"]] == ["bills"]
 
@@ -147,7 +165,7 @@ def test_scan_without_settings_does_not_report_a_notify_tag_with_an_unknown_team
     assert "notify" not in select_finding(findings, f"{ARN}orders", "tag_not_understood")["reason"]
 
 
-def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen(
+def test_scan_lists_queues_that_it_may_not_or_must_not_read_as_not_seen(
     stackless_operator: Operator,
 ) -> None:
     off = stackless_operator.aws.queue("left-alone", "off")
@@ -293,17 +311,28 @@ def test_scan_without_the_describe_stacks_right_does_not_mention_a_stack(
     assert operator.run_json("scan")["not_seen"] == {}
 
 
+def read_scan_policy(operator: Operator) -> set[str]:
+    """Return the actions of the policy that `mendq scan --policy` prints."""
+    (statement,) = json.loads(operator.run("scan", "--policy").stdout)["Statement"]
+    assert statement["Resource"] == ["*"]
+    return set(statement["Action"])
+
+
 def test_scan_policy_option_prints_exactly_the_read_actions_that_a_scan_needs(
     stackless_operator: Operator,
 ) -> None:
-    (statement,) = json.loads(stackless_operator.run("scan", "--policy").stdout)["Statement"]
-    assert statement["Resource"] == ["*"]
+    allowed = read_scan_policy(stackless_operator)
     reads = ("Describe", "Get", "List")
-    allowed = set(statement["Action"])
     assert all(action.partition(":")[2].startswith(reads) for action in allowed)
     needs = {need for entry in CATALOGUE if entry.detection for need in entry.all_needs}
-    taken = {action.iam_action for action in list_scan_read_actions(needs)}
-    assert allowed == taken | {"sqs:ListQueues", "tag:GetResources"}
+    needed = {action.iam_action for action in list_scan_read_actions(needs)}
+    assert allowed == needed | {"sqs:ListQueues", "tag:GetResources"}
+
+
+def test_scan_calls_only_actions_of_the_policy_that_its_option_prints(
+    stackless_operator: Operator,
+) -> None:
+    allowed = read_scan_policy(stackless_operator)
     _make_unmanaged_source_and_dlq(stackless_operator)
     with record_called_actions() as called:
         CliRunner().invoke(app, ["scan"], catch_exceptions=False)
@@ -316,12 +345,31 @@ def test_scan_html_page_has_every_finding_and_no_script(
     _make_unmanaged_source_and_dlq(stackless_operator)
     path = tmp_path / "scan.html"
     report = stackless_operator.run_json("scan", "--html", str(path))
-    assert path.stat().st_mode & 0o777 == 0o600
+    assert report["findings"]
     page = path.read_text()
-    assert all(entry["symptom"].replace("_", "_<wbr>") in page for entry in report["findings"])
-    assert ("<script" in page, "`" in page) == (False, False)
-    by_scan = {entry.name for entry in CATALOGUE if entry.detection}
-    assert not by_scan & set(report["by_failed_calls_alone"])
+    for finding in report["findings"]:
+        assert finding["symptom"].replace("_", "_<wbr>") in page
+    assert "<script" not in page
+    assert "`" not in page
+
+
+def test_scan_html_page_can_be_read_by_its_owner_only(
+    stackless_operator: Operator, tmp_path: Path
+) -> None:
+    _make_unmanaged_source_and_dlq(stackless_operator)
+    path = tmp_path / "scan.html"
+    stackless_operator.run_json("scan", "--html", str(path))
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_scan_lists_symptoms_that_only_failed_calls_show_and_none_that_a_scan_finds(
+    stackless_operator: Operator,
+) -> None:
+    report = stackless_operator.run_json("scan")
+    found_by_scan = {entry.name for entry in CATALOGUE if entry.detection}
+    seen_in_calls = {entry.name for entry in CATALOGUE if entry.seen_as}
+    assert report["by_failed_calls_alone"]
+    assert set(report["by_failed_calls_alone"]) <= seen_in_calls - found_by_scan
 
 
 @pytest.mark.parametrize("name", ["pipe", "link", "folder", "no/scan.html", ""])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from mendq.cases import items
 from mendq.heal.batch import heal_findings
 from tests.cli.builders import Operator
@@ -81,16 +83,32 @@ def test_dry_run_says_that_heal_would_refuse_a_symptom_that_many_queues_show(
     assert why.startswith("4 of 4 managed queues")
 
 
-def test_dry_run_reads_each_metric_once_and_never_more_than_max_metrics(operator: Operator) -> None:
-    _make_failing_queues(operator, "a", "b")
-    metric_counts: list[int] = []  # how many metrics each call to CloudWatch asks for
-    note: Any = lambda params, **_: metric_counts.append(len(params["MetricDataQueries"]))  # noqa: E731
-    events = operator.account.session.events
+@pytest.fixture
+def metric_counts(operator: Operator) -> list[int]:
+    """How many metrics each call to CloudWatch asks for."""
+    counts: list[int] = []
+
+    def note(params: Any, **_: Any) -> None:
+        counts.append(len(params["MetricDataQueries"]))
+
+    events: Any = operator.account.session.events
     events.register("provide-client-params.cloudwatch.GetMetricData", note)
+    return counts
+
+
+def test_dry_run_reports_the_metrics_that_it_read_and_twice_as_many_for_scan_and_heal(
+    operator: Operator, metric_counts: list[int]
+) -> None:
+    _make_failing_queues(operator, "a", "b")
     report = operator.run_json("scan", "--dry-run")
     assert report["metrics_asked"] == sum(metric_counts) == 14
     assert report["metrics_an_hour"] == 28, "heal asks anew"
-    metric_counts.clear()
+
+
+def test_dry_run_reads_no_metric_if_max_metrics_is_below_what_it_needs(
+    operator: Operator, metric_counts: list[int]
+) -> None:
+    _make_failing_queues(operator, "a", "b")
     capped = operator.run_json("scan", "--dry-run", "--max-metrics", "13")
     assert (capped["metrics_asked"], metric_counts) == (0, [])
     assert capped["skipped_for_budget"] == 2
