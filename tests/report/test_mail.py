@@ -26,32 +26,43 @@ def _parse(made: bytes) -> EmailMessage:
     return parsed
 
 
-def test_mail_of_a_busy_week_embeds_its_picture_and_loads_nothing_external() -> None:
+def test_mail_of_a_busy_week_embeds_its_picture() -> None:
     mail = make_outgoing_report(make_busy_week())
     assert mail.picture is not None
     assert mail.picture.startswith(b"\x89PNG\r\n\x1a\n")
     assert 10_000 < len(mail.picture) < 1_000_000
     assert ("img", "src", f"cid:{CHART_CONTENT_ID}") in PageParts(mail.html).values
-    assert "690&nbsp;s in its template" in mail.html
+
+
+def test_mail_loads_nothing_and_links_only_to_the_console_and_the_runbooks() -> None:
+    mail = make_outgoing_report(make_busy_week())
     for word in ("<script", "<link", "@import", "url(", "http:"):
         assert word not in mail.html
     linked = {value for *place, value in PageParts(mail.html).values if place == ["a", "href"]}
+    queues = ("invoices", "exports-dlq", "emails-dlq")
     pages = ("dlq_messages_arriving", "visibility_timeout_too_short")
     assert linked == {
-        *(
-            make_console_url(make_queue_arn(queue))
-            for queue in ("invoices", "exports-dlq", "emails-dlq")
-        ),
-        *(make_runbook_url(f"docs/runbooks/{runbook}.md", HERE) for runbook in pages),
+        *(make_console_url(make_queue_arn(queue)) for queue in queues),
+        *(make_runbook_url(f"docs/runbooks/{page}.md", HERE) for page in pages),
     }
-    assert "prefers-color-scheme: dark" in mail.html
-    assert mail.message_to(RECIPIENT) == make_outgoing_report(make_busy_week()).message_to(
-        RECIPIENT
-    )
+
+
+def test_mail_has_colours_for_a_dark_mail_program() -> None:
+    assert "prefers-color-scheme: dark" in make_outgoing_report(make_busy_week()).html
+
+
+def test_mail_of_one_week_is_made_twice_with_the_same_bytes() -> None:
+    first = make_outgoing_report(make_busy_week()).message_to(RECIPIENT)
+    assert make_outgoing_report(make_busy_week()).message_to(RECIPIENT) == first
+
+
+def test_mail_of_a_busy_week_begins_its_to_do_list_with_the_change_and_its_command() -> None:
+    mail = make_outgoing_report(make_busy_week())
+    assert "690&nbsp;s in its template" in mail.html
     first = mail.mail_text.partition("Do this week\n")[2].partition("\n2. ")[0]
     assert first.startswith("1. Set VisibilityTimeout of invoices to 690 s in its template.")
-    shows = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
-    assert first.endswith(f"\n   {shows}")
+    command = "mendq show visibility_timeout_too_short-491dabd42b00 --region us-east-1"
+    assert first.endswith(f"\n   {command}")
 
 
 def test_mail_of_a_quiet_week_has_no_picture_and_no_to_do_list() -> None:
@@ -78,45 +89,64 @@ def test_mail_with_the_longest_names_stays_below_the_size_limits_of_gmail_and_sn
     assert len(make_outgoing_report(document).short_text.encode()) < 256 * 1024
 
 
-def test_mail_message_has_text_html_and_picture_parts_and_only_the_expected_headers() -> None:
+PARTS_WITH_PICTURE = [
+    "multipart/alternative",
+    "text/plain",
+    "multipart/related",
+    "text/html",
+    "image/png",
+]
+
+
+def test_mail_message_of_a_busy_week_has_text_html_and_picture_parts() -> None:
     made = make_outgoing_report(make_busy_week())
     parsed = _parse(made.message_to(RECIPIENT))
-    kinds = ["multipart/alternative", "text/plain", "multipart/related", "text/html", "image/png"]
-    assert [part.get_content_type() for part in parsed.walk()] == kinds
+    assert [part.get_content_type() for part in parsed.walk()] == PARTS_WITH_PICTURE
     _, text, _, html, picture = parsed.walk()
     assert text.get_content().splitlines() == made.mail_text.splitlines()
     assert html.get_content().splitlines() == made.html.splitlines()
     assert picture.get_content() == made.picture
     assert picture["Content-ID"] == f"<{CHART_CONTENT_ID}>"
     assert picture.get_content_disposition() == "inline"
+
+
+def test_mail_message_of_a_quiet_week_has_text_and_html_parts_only() -> None:
+    quiet = _parse(make_outgoing_report(make_week()).message_to(RECIPIENT))
+    parts = [part.get_content_type() for part in quiet.walk()]
+    assert parts == ["multipart/alternative", "text/plain", "text/html"]
+
+
+def test_mail_message_has_only_the_expected_headers() -> None:
+    made = make_outgoing_report(make_busy_week())
+    parsed = _parse(made.message_to(RECIPIENT))
     headers = {"From", "To", "Subject", "Auto-Submitted", "MIME-Version", "Content-Type"}
     assert set(parsed.keys()) == headers
-    assert [parsed[header] for header in ("From", "To", "Subject")] == [
-        SENDER,
-        RECIPIENT,
-        made.subject,
-    ]
-    # https://docs.aws.amazon.com/ses/latest/dg/quotas.html
-    assert len(make_message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
-    quiet = _parse(make_outgoing_report(make_week()).message_to(RECIPIENT))
-    assert [part.get_content_type() for part in quiet.walk()] == [*kinds[:2], "text/html"]
+    addresses = [parsed[header] for header in ("From", "To", "Subject")]
+    assert addresses == [SENDER, RECIPIENT, made.subject]
 
 
-def test_report_page_is_attached_to_the_mail_unless_it_is_above_the_size_limit() -> None:
+def test_mail_message_with_a_picture_stays_far_below_the_size_limit_of_ses() -> None:
+    """https://docs.aws.amazon.com/ses/latest/dg/quotas.html"""
+    ses_limit_bytes = 10_000_000
+    assert len(make_message("s", "", "", PNG).as_bytes()) < ses_limit_bytes / 10
+
+
+def test_report_page_is_attached_to_the_mail_with_its_exact_text() -> None:
     page = "<!doctype html>\N{EN DASH}\ud800 --=_mendq-mixed--\n" * 9_000
     made = make_outgoing_report(make_busy_week(), page)
-    parsed = _parse(made.message_to(RECIPIENT))
+    message = made.message_to(RECIPIENT)
+    parsed = _parse(message)
     body, attached = parsed.iter_parts()
-    assert (parsed.get_content_type(), body.get_content_type()) == (
-        *("multipart/mixed", "multipart/alternative"),
-    )
+    assert parsed.get_content_type() == "multipart/mixed"
+    assert body.get_content_type() == "multipart/alternative"
     assert attached.get_content_type() == "text/html"
     assert attached.get_filename() == "mendq-2026-W46.html"
     assert attached.get_content().splitlines() == page.replace("\ud800", "\\ud800").splitlines()
-    assert made.message_to(RECIPIENT) == make_outgoing_report(make_busy_week(), page).message_to(
-        RECIPIENT
-    )
     assert "is attached, and opened by:" in made.html
+    assert make_outgoing_report(make_busy_week(), page).message_to(RECIPIENT) == message
+
+
+def test_report_page_above_the_size_limit_is_neither_attached_nor_mentioned_in_the_mail() -> None:
     large = make_outgoing_report(make_busy_week(), "x" * (MAXIMUM_ATTACHED_CHARACTERS + 1))
     assert _parse(large.message_to(RECIPIENT)).get_content_type() == "multipart/alternative"
     assert "is attached" not in large.html

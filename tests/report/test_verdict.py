@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,29 +24,45 @@ from mendq.report.verdict import describe_not_healed, make_headline
 from mendq.report.words import WORDS_BY_OUTCOME, remove_marks
 from tests.report.weeks import make_summary
 
+STATES = {str(state) for state in State}
 
-def test_report_has_words_for_every_case_state_recommendation_kind_and_reason() -> None:
-    states = {*map(str, State)}
-    proved = {"unverified", "verified", "watching", "closed"}
-    assert {*WORDS_BY_OUTCOME, *FIXED_OUTCOMES} == (states - proved) | {"healed", "not_seen"}
-    assert states <= set(WORDS_BY_STATE)
+
+def test_report_has_words_for_every_outcome_of_an_incident() -> None:
+    states_of_fixes = {"unverified", "verified", "watching", "closed"}
+    outcomes = (STATES - states_of_fixes) | {"healed", "not_seen"}
+    assert {*WORDS_BY_OUTCOME, *FIXED_OUTCOMES} == outcomes
+
+
+def test_report_has_words_for_every_state_of_a_case() -> None:
+    assert set(WORDS_BY_STATE) >= STATES
+
+
+def test_report_knows_the_verdicts_of_the_nightly_job_about_missing_records() -> None:
     assert {FAR_FEWER_RECORDS_VERDICT, NO_RECORDS_VERDICT} <= set(Verdict)
-    asked = {
+
+
+def test_report_has_a_sentence_for_every_kind_of_recommendation() -> None:
+    kinds = {
         *recommendations._KIND_BY_STATE.values(),
+        *recommendations._TASK_KIND_BY_FINDING_SYMPTOM.values(),
         recommendations.WRITE_INTO_TEMPLATE_KIND,
+        recommendations.FIX_CALLER_KIND,
+        recommendations.NAME_CODE_KIND,
         "watch",
     }
-    asked |= {*recommendations._TASK_KIND_BY_FINDING_SYMPTOM.values()}
-    assert asked | {recommendations.FIX_CALLER_KIND, recommendations.NAME_CODE_KIND} == {
-        *_SENTENCE_WITH_ATTRIBUTE_BY_KIND,
-        *_SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND,
-    }
-    kinds = recommendations._KIND_BY_STATE.items()
-    whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
-    assert whys | {"applied", "unknown_code", "count_only", "found"} == set(
-        SENTENCE_BY_RECOMMENDATION_REASON
-    )
-    ignored = {
+    sentences = {*_SENTENCE_WITH_ATTRIBUTE_BY_KIND, *_SENTENCE_WITHOUT_ATTRIBUTE_BY_KIND}
+    assert sentences == kinds
+
+
+def test_report_has_a_sentence_for_every_reason_of_a_recommendation() -> None:
+    reasons = {"applied", "unknown_code", "count_only", "found"}
+    for state, kind in recommendations._KIND_BY_STATE.items():
+        reasons.add("applied" if kind == "watch" else str(state))
+    assert set(SENTENCE_BY_RECOMMENDATION_REASON) == reasons
+
+
+def test_report_has_words_for_every_reason_why_an_incident_has_no_case() -> None:
+    reasons_to_ignore_calls = {
         "unknown_code",
         "count_only",
         "unresolved_queue",
@@ -53,8 +70,15 @@ def test_report_has_words_for_every_case_state_recommendation_kind_and_reason() 
         "no_evidence",
         POSSIBLE_RACE_REASON,
     }
-    proved = {"case_open", "not_managed", "not_tagged_in_time", "too_little_evidence", "event_lost"}
-    assert set(words.WORDS_BY_NO_CASE_REASON) == ignored | proved | {"unknown"}
+    other_reasons = {
+        "case_open",
+        "not_managed",
+        "not_tagged_in_time",
+        "too_little_evidence",
+        "event_lost",
+        "unknown",
+    }
+    assert set(words.WORDS_BY_NO_CASE_REASON) == reasons_to_ignore_calls | other_reasons
 
 
 @settings(max_examples=60)
@@ -78,14 +102,27 @@ def test_counts_in_the_verdict_sentences_add_up_to_all_incidents(
     assert sum(clauses) + _count_healed(make_headline(week), incidents) == incidents
 
 
-def test_headline_says_healed_before_anyone_was_paged_only_if_no_healed_incident_paged() -> None:
-    def read_headline(urgent: int) -> str:
-        totals = {"failed_calls": 1, "queues": 1, "incidents": 3, "healed": 2}
-        totals |= {"urgent": urgent, "notified": urgent}
-        return make_headline(make_summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals))
-
-    assert read_headline(2) == read_headline(3) == "3 incidents, 2 healed."
-    assert read_headline(1) == "3 incidents, 2 healed before anyone was paged."
+@pytest.mark.parametrize(
+    ("urgent", "headline"),
+    [
+        (1, "3 incidents, 2 healed before anyone was paged."),
+        (2, "3 incidents, 2 healed."),
+        (3, "3 incidents, 2 healed."),
+    ],
+)
+def test_headline_says_healed_before_anyone_was_paged_only_if_no_healed_incident_paged(
+    urgent: int, headline: str
+) -> None:
+    totals = {
+        "failed_calls": 1,
+        "queues": 1,
+        "incidents": 3,
+        "healed": 2,
+        "urgent": urgent,
+        "notified": urgent,
+    }
+    week = make_summary(by_outcome={"healed": 2, "escalated": 1}, totals=totals)
+    assert make_headline(week) == headline
 
 
 def _count_healed(said: str, incidents: int) -> int:
