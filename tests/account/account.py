@@ -39,6 +39,10 @@ EXPIRED = (
     "Value AQEB for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired."
 )
 
+# Where tests of hours and days begin: far from the end of either. The month is long over, so that
+# no test that takes the present time by mistake passes.
+STARTS_AT = datetime(2026, 3, 10, 12, 10, tzinfo=UTC)
+
 remember()
 
 
@@ -283,7 +287,7 @@ def furnish_account(clients: Clients) -> Account:
 
 @contextmanager
 def moto_account(clients: Clients | None = None) -> Iterator[Account]:
-    """Yield an empty account whose queues follow its clock.
+    """Yield an empty account whose queues follow its clock. It starts at the present time.
 
     `clients` may be those of an earlier account that is gone.
     """
@@ -305,5 +309,7 @@ def moto_account(clients: Clients | None = None) -> Iterator[Account]:
 
 @pytest.fixture
 def account() -> Iterator[Account]:
+    """An account whose clock starts at STARTS_AT."""
     with moto_account() as made:
+        made.now = STARTS_AT
         yield made

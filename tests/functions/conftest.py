@@ -10,10 +10,15 @@ from msgspec import structs
 
 from functions.entry import Entry
 from mendq.aws.clients import Clients
-from tests.account.account import Account, account
+from tests.account.account import Account, moto_account
 from tests.functions.builders import Deploy, reset_to_cold_start
 
-__all__ = ["account"]
+
+@pytest.fixture
+def account() -> Iterator[Account]:
+    """An account at the present time, because a Lambda reads the clock of its machine."""
+    with moto_account() as made:
+        yield made
 
 
 @pytest.fixture
