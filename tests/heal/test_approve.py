@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -79,6 +80,27 @@ def test_approve_or_decline_of_an_applied_case_is_refused_as_wrong_state(
     answer = call_without_effect(account, queue, lambda: send_decision(account, decision, case_id))
     assert answer["error"] == "wrong_state"
     assert f"is applied; to {decision} takes a case that is proposed" in answer["reason"]
+
+
+@pytest.mark.parametrize("tag", ["heal", "propose"])
+def test_close_of_an_applied_or_proposed_case_is_refused_and_changes_nothing(
+    account: Account, heal: Heal, tag: str
+) -> None:
+    """A closed case is not verified, and its approval is not asked for any more."""
+    account.settings = make_settings()
+    queue = account.queue(tag=tag, VisibilityTimeout="30")
+    fail_calls(account, queue)
+    case_id = load_newest_case(account).case_id
+    answer = call_without_effect(account, queue, lambda: send_decision(account, "close", case_id))
+    assert answer["error"] == "wrong_state"
+    assert heal.asked == []
+
+
+def test_reason_of_a_proposal_says_until_when_it_can_be_approved(
+    account: Account, proposal: Case
+) -> None:
+    until = proposal.at + timedelta(hours=account.settings.timing.proposal_hours)
+    assert proposal.reason.endswith(f"; it can be approved until {until:%Y-%m-%d %H:%M:%S} UTC")
 
 
 def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(

@@ -12,8 +12,9 @@ from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
 from tests.account.account import ACCOUNT, REGION, Account, make_settings
-from tests.account.faults import come_between
+from tests.account.faults import calls_of, come_between
 from tests.heal.builders import list_refusal_codes, make_late_deletes
+from tests.scan.scanner import deny_operation
 
 
 def test_heal_of_an_untagged_queue_changes_and_records_nothing(account: Account) -> None:
@@ -153,6 +154,19 @@ def test_fourth_queue_with_the_symptom_within_an_hour_is_fixed_only_after_the_ho
     account.later(minutes=90)
     account.heal(make_late_deletes(account, queues[4:]))
     assert account.visibility(queues[4]) == 15
+
+
+def test_three_queues_with_the_symptom_are_fixed_although_managed_queues_cannot_be_listed(
+    account: Account,
+) -> None:
+    """Three queues never share a cause, so heal does not need to count the others."""
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
+    deny_operation(account.clients.tagging, "GetResources")
+    calls = calls_of(account)
+    healed = account.heal(make_late_deletes(account, queues))
+    assert healed.error_by_message_id == {}
+    assert [account.visibility(queue) for queue in queues] == [15] * 3
+    assert "GetResources" not in calls
 
 
 def test_mass_symptom_over_several_batches_changes_no_queue_and_notifies_people_once(
