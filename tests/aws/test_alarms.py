@@ -21,6 +21,7 @@ from mendq.aws.consumers import read_function_metrics
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard_queue
 from mendq.model.facts import QueueFacts
+from tests.account.faults import calls_of
 from tests.scan.scanner import Scanner, open_scanner
 
 
@@ -72,22 +73,29 @@ def test_alarmed_metrics_include_plain_alarms_metric_math_and_metrics_insights_o
     }
 
 
-def test_alarmed_metrics_of_a_deleted_dlq_are_unknown() -> None:
-    alarms = {"orders": frozenset({AGE_METRIC}), "orders-dlq": frozenset({DEPTH_METRIC})}
+ALARMS = {"orders": frozenset({AGE_METRIC}), "orders-dlq": frozenset({DEPTH_METRIC})}
+
+
+def test_queue_and_its_dlq_each_get_their_own_alarmed_metrics() -> None:
     with_dlq = add_alarmed_metrics_of_queue_and_dlq(
-        standard_queue(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), alarms
+        standard_queue(dlq=QueueFacts(DLQ_ARN, {"DelaySeconds": "0"})), ALARMS
     )
     assert with_dlq.alarmed_metrics == frozenset({AGE_METRIC})
     assert with_dlq.dlq is not None
     assert with_dlq.dlq.alarmed_metrics == frozenset({DEPTH_METRIC})
+
+
+def test_alarmed_metrics_of_a_deleted_dlq_are_unknown() -> None:
     with_deleted_dlq = add_alarmed_metrics_of_queue_and_dlq(
-        standard_queue(dlq=QueueFacts("a person's text", {})), alarms
+        standard_queue(dlq=QueueFacts("a person's text", {})), ALARMS
     )
     assert with_deleted_dlq.dlq is not None
     assert with_deleted_dlq.dlq.alarmed_metrics is None
 
 
-def test_two_weeks_of_metrics_are_the_maximum_of_each_five_minutes(scanner: Scanner) -> None:
+def test_two_weeks_of_metrics_hold_the_maximum_of_each_five_minutes_and_nothing_older(
+    scanner: Scanner,
+) -> None:
     arn = STANDARD_ARN
     now = scanner.account.now.replace(minute=30, second=0, microsecond=0)
     for minutes, age in ((1, 40), (3, 70), (60, 10)):
@@ -98,9 +106,13 @@ def test_two_weeks_of_metrics_are_the_maximum_of_each_five_minutes(scanner: Scan
     )
     assert [value for _, value in points[AGE_METRIC]] == [10, 70]
     assert points[IN_FLIGHT_METRIC] == []
-    assert read_two_weeks_of_metrics(scanner.account.clients, arn, [], now) == {}, (
-        "nothing is billed"
-    )
+
+
+def test_two_weeks_of_no_metrics_make_no_billed_call(scanner: Scanner) -> None:
+    calls = calls_of(scanner.account)
+    clients = scanner.account.clients
+    assert read_two_weeks_of_metrics(clients, STANDARD_ARN, [], scanner.account.now) == {}
+    assert calls == []
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])

@@ -98,34 +98,42 @@ FUNCTION_METRICS = {
     "duration_p50": [400.0, 380.0],
     "errors_sum": [1.0, 2.0],
     "invocations_sum": [4.0, 8.0],
+    "throttles_sum": [4.0],
 }
 
 
-@pytest.mark.parametrize(
-    ("values", "figures"),
-    [
-        ({key: [] for key in FUNCTION_METRICS}, (None, None, None, None, 0)),
-        ({**FUNCTION_METRICS, "throttles_sum": [4.0]}, (27.5, 0.25, 0.25, 0.38, 12)),
-        ({"invocations_sum": [], "throttles_sum": [9.0]}, (None, None, 1.0, None, 0)),
-    ],
-)
-def test_function_metrics_are_converted_to_seconds_and_shares(
-    values: dict[str, list[float]], figures: tuple[Any, ...]
-) -> None:
-    p99_seconds, error_share, throttled_share, p50_seconds, invocations = figures
-    assert read_consumers(make_mapping(BatchSize=20), **values).lambda_consumers == (
-        LambdaConsumer(
-            FUNCTION,
-            30,
-            5,
-            duration_p99_seconds=p99_seconds,
-            error_share=error_share,
-            throttled_share=throttled_share,
-            batch_size=20,
-            duration_p50_seconds=p50_seconds,
-            invocations=invocations,
-        ),
-    )
+def read_only_consumer(**values: list[float]) -> LambdaConsumer:
+    """Read the Lambda consumer whose CloudWatch metrics have these values."""
+    (consumer,) = read_consumers(make_mapping(), **values).lambda_consumers
+    return consumer
+
+
+def test_function_durations_are_the_longest_p99_and_the_last_p50_in_seconds() -> None:
+    consumer = read_only_consumer(**FUNCTION_METRICS)
+    assert consumer.duration_p99_seconds == 27.5
+    assert consumer.duration_p50_seconds == 0.38
+
+
+def test_function_errors_and_throttles_are_shares_of_its_invocations() -> None:
+    consumer = read_only_consumer(**FUNCTION_METRICS)
+    assert consumer.invocations == 12
+    assert consumer.error_share == 3 / 12
+    assert consumer.throttled_share == 4 / (12 + 4)
+
+
+def test_function_without_datapoints_has_no_durations_and_no_shares() -> None:
+    consumer = read_only_consumer(**{name: [] for name in FUNCTION_METRICS})
+    assert consumer.invocations == 0
+    assert consumer.duration_p99_seconds is None
+    assert consumer.duration_p50_seconds is None
+    assert consumer.error_share is None
+    assert consumer.throttled_share is None
+
+
+def test_function_that_was_always_throttled_has_a_throttled_share_of_one() -> None:
+    consumer = read_only_consumer(invocations_sum=[], throttles_sum=[9.0])
+    assert consumer.throttled_share == 1
+    assert consumer.error_share is None
 
 
 def test_consumers_are_read_from_all_pages_of_mappings_without_deleted_functions() -> None:

@@ -21,17 +21,24 @@ def clients() -> Clients:
 @pytest.mark.parametrize(
     ("state", "expected"), [("OPEN", None), ("CLOSED", "the change calendar is closed")]
 )
-def test_closed_change_calendar_freezes_and_without_a_calendar_none_is_read(
+def test_change_calendar_freezes_changes_only_while_it_is_closed(
     clients: Clients, state: str, expected: str | None
 ) -> None:
     answer: dict[str, Any] = {"State": state}
     with Stubber(clients.ssm) as ssm:
-        assert explain_closed_calendars(clients, ()) is None
         ssm.add_response("get_calendar_state", answer, {"CalendarNames": [CALENDAR]})
         assert explain_closed_calendars(clients, (CALENDAR,)) == expected
 
 
-def test_unreadable_change_calendar_freezes(clients: Clients) -> None:
+def test_settings_without_a_change_calendar_freeze_nothing_and_read_none(
+    clients: Clients,
+) -> None:
+    """The stub has no answer, so any call would raise."""
+    with Stubber(clients.ssm):
+        assert explain_closed_calendars(clients, ()) is None
+
+
+def test_unreadable_change_calendar_freezes_changes(clients: Clients) -> None:
     with Stubber(clients.ssm) as ssm:
         ssm.add_client_error("get_calendar_state", "AccessDeniedException")
         assert "cannot be read" in str(explain_closed_calendars(clients, (CALENDAR,)))

@@ -160,7 +160,9 @@ def test_scan_makes_each_read_call_once_per_queue_or_once_per_account(scanner: S
     }
 
 
-def test_unreadable_case_raises_instead_of_counting_as_no_case(scanner: Scanner) -> None:
+def test_reading_the_cases_of_a_dlqs_source_raises_if_one_of_them_is_unreadable(
+    scanner: Scanner,
+) -> None:
     source, messages = make_queue_with_dlq(scanner)
     item = {**items.case_key(source, "visibility_timeout_too_short"), "document": {"S": "{}"}}
     scanner.account.clients.dynamodb.put_item(TableName="case_store", Item=item)

@@ -11,12 +11,12 @@ from mendq import consumer
 
 TAKEN = """
 import sys
-before = {each.partition(".")[0] for each in sys.modules}
+before = {module.partition(".")[0] for module in sys.modules}
 from consumer import VisibilityHeartbeat, idempotent
 
 with VisibilityHeartbeat(None, "url", seconds=30) as visibility:
     assert visibility.held == frozenset()
-loaded = {each.partition(".")[0] for each in sys.modules} - before - sys.stdlib_module_names
+loaded = {module.partition(".")[0] for module in sys.modules} - before - sys.stdlib_module_names
 # The last four belong to boto3.
 assert loaded <= {"consumer", "botocore", "dateutil", "jmespath", "six", "urllib3"}, loaded
 """

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mendq.model.case import Severity
+from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal, Refuse
-from mendq.model.state import State
+from mendq.model.state import FINAL_STATES, State
 from mendq.notifications.announcements import (
     ACCOUNT_NEWS_PAUSE,
     CHECK_NOTIFICATION_SENT_AFTER,
@@ -61,22 +61,26 @@ def make_sent_record(age: timedelta, key: str = NEWS.key) -> NotificationRecord:
     return make_stored_record(age, key).mark_sent()
 
 
+@pytest.mark.parametrize("age", [timedelta(), DAY - MOMENT], ids=["now", "nearly a day"])
+def test_news_that_people_had_within_a_day_is_not_announced_again(age: timedelta) -> None:
+    announcements = Announcements(make_sent_record(age), NOW)
+    assert announcements.decide_case_news(NEWS) is Announcement.ALREADY_ANNOUNCED
+
+
 @pytest.mark.parametrize(
-    ("last", "expected"),
+    "last",
     [
-        (make_sent_record(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
-        (make_sent_record(timedelta()), Announcement.ALREADY_ANNOUNCED),
-        (make_sent_record(DAY), Announcement.ANNOUNCE_NOW),
-        (make_sent_record(MOMENT, "other news"), Announcement.ANNOUNCE_NOW),
-        (make_stored_record(MOMENT), Announcement.ANNOUNCE_NOW),
-        (make_stored_record(MOMENT).mark_dropped(), Announcement.ANNOUNCE_NOW),
-        (None, Announcement.ANNOUNCE_NOW),
+        pytest.param(None, id="nothing"),
+        pytest.param(make_sent_record(DAY), id="sent a day ago"),
+        pytest.param(make_sent_record(MOMENT, "other news"), id="other news was sent"),
+        pytest.param(make_stored_record(MOMENT), id="stored but not sent"),
+        pytest.param(make_stored_record(MOMENT).mark_dropped(), id="dropped"),
     ],
 )
-def test_news_is_announced_unless_people_had_it_within_a_day(
-    last: NotificationRecord | None, expected: Announcement
+def test_news_that_people_did_not_have_within_a_day_is_announced(
+    last: NotificationRecord | None,
 ) -> None:
-    assert Announcements(last, NOW).decide_case_news(NEWS) is expected
+    assert Announcements(last, NOW).decide_case_news(NEWS) is Announcement.ANNOUNCE_NOW
 
 
 @pytest.mark.parametrize("last", [None, make_sent_record(DAY), make_stored_record(MOMENT)])
@@ -94,21 +98,37 @@ def test_drill_or_news_without_severity_is_never_announced(
     assert Announcements(last, NOW).decide_case_news(news) is Announcement.NOTHING_TO_ANNOUNCE
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_only_escalated_and_expired_news_keys_differ_between_cases(state: State) -> None:
-    one = replace(CASE, state=state)
-    another = replace(one, case_id="another")
-    same_key = make_transition_news(one, None).key == make_transition_news(another, None).key
-    assert same_key is (state not in (State.ESCALATED, State.EXPIRED))
+def make_news_key(*, distinction: str = "", **over: Any) -> str:
+    """Return the key that is the same for news that people already had. `over` changes the case."""
+    return make_transition_news(replace(CASE, **over), None, distinction=distinction).key
 
 
-def test_news_key_depends_on_code_and_distinction_but_not_on_the_reason() -> None:
-    def key(distinction: str = "", **over: Any) -> str:
-        return make_transition_news(replace(CASE, **over), None, distinction=distinction).key
+STATES_ANNOUNCED_FOR_EACH_CASE = (State.ESCALATED, State.EXPIRED)
 
-    assert key(reason="41 of 60 queues") == key(reason="42 of 60 queues")
-    assert key(code="frozen") != key()
-    assert key("role/a") != key("role/b")
+
+@pytest.mark.parametrize("state", STATES_ANNOUNCED_FOR_EACH_CASE)
+def test_escalated_or_expired_case_is_news_although_people_heard_of_another_such_case(
+    state: State,
+) -> None:
+    assert make_news_key(state=state) != make_news_key(state=state, case_id="another")
+
+
+@pytest.mark.parametrize("state", sorted({*State} - {*STATES_ANNOUNCED_FOR_EACH_CASE}))
+def test_case_in_any_other_state_is_the_same_news_as_an_earlier_case_in_that_state(
+    state: State,
+) -> None:
+    assert make_news_key(state=state) == make_news_key(state=state, case_id="another")
+
+
+def test_transition_with_another_code_or_other_callers_is_other_news() -> None:
+    assert make_news_key(code="frozen") != make_news_key()
+    assert make_news_key(distinction="role/a") != make_news_key(distinction="role/b")
+
+
+def test_transition_with_other_numbers_in_its_reason_is_the_same_news() -> None:
+    reasons = ("41 of 60 queues", "42 of 60 queues")
+    first, second = (make_news_key(reason=reason) for reason in reasons)
+    assert first == second
 
 
 def test_two_kinds_of_news_that_alternate_are_each_announced_once_a_day() -> None:
@@ -138,8 +158,9 @@ WAIT = make_waiting_case_news(CASE, Severity.INFO)
         (make_stored_record(MOMENT), Announcement.ANNOUNCE_NOW),
         (make_sent_record(MOMENT), Announcement.ANNOUNCE_NOW),
     ],
+    ids=["sent", "stored", "stored long ago", "sent a day ago", "other stored", "other sent"],
 )
-def test_waiting_case_is_reported_once_and_a_stored_report_counts(
+def test_waiting_case_is_reported_once_a_day_and_a_report_that_is_only_stored_counts(
     last: NotificationRecord, expected: Announcement
 ) -> None:
     assert Announcements(last, NOW).decide_case_news(WAIT) is expected
@@ -196,41 +217,78 @@ LATE = EXCLUSIVE_SENDING_TIME + MOMENT
 MOVED = replace(CASE, n=CASE.n + 1)
 
 
+def decide_stored(record: NotificationRecord | None, case: Case | None = CASE) -> Announcement:
+    """Decide what happens to a stored notification, whose case is in this state now."""
+    return Announcements(record, NOW).decide_stored_notification(case)
+
+
 @pytest.mark.parametrize(
-    ("last", "expected"),
-    [
-        (None, Announcement.NOTHING_TO_ANNOUNCE),
-        (make_sent_record(LATE), Announcement.NOTHING_TO_ANNOUNCE),
-        (make_stored_record(LATE).mark_dropped(), Announcement.NOTHING_TO_ANNOUNCE),
-        (make_stored_record(timedelta()), Announcement.BEING_SENT),
-        (make_stored_record(EXCLUSIVE_SENDING_TIME), Announcement.BEING_SENT),
-        (make_stored_record(EXCLUSIVE_SENDING_TIME, since=NOW - DAY), Announcement.BEING_SENT),
-        (make_stored_record(LATE, since=NOW - DAY), Announcement.NOTHING_TO_ANNOUNCE),
-        (make_stored_record(DAY, since=None), Announcement.NOTHING_TO_ANNOUNCE),
-        (make_stored_record(LATE, since=NOW - DAY + MOMENT), Announcement.SEND_STORED),
-        (make_stored_record(DAY - MOMENT, since=None), Announcement.SEND_STORED),
-        (make_stored_record(LATE), Announcement.SEND_STORED),
-        (make_stored_record(LATE, about=""), Announcement.SEND_STORED),
-        (make_stored_record(LATE, about=MOVED.transition), Announcement.DROP_STORED),
-    ],
+    "record",
+    [None, make_sent_record(LATE), make_stored_record(LATE).mark_dropped()],
+    ids=["none", "sent", "dropped"],
 )
-def test_stored_notification_is_sent_if_its_run_is_over_and_its_news_is_young(
-    last: NotificationRecord | None, expected: Announcement
+def test_notification_that_was_sent_or_dropped_or_never_stored_is_not_sent(
+    record: NotificationRecord | None,
 ) -> None:
-    assert Announcements(last, NOW).decide_stored_notification(CASE) is expected
+    assert decide_stored(record) is Announcement.NOTHING_TO_ANNOUNCE
 
 
-@pytest.mark.parametrize("case", [None, MOVED, replace(CASE, case_id="another")])
-def test_stored_notification_is_dropped_if_its_case_moved_or_is_gone(case: Any) -> None:
-    assert (
-        Announcements(make_stored_record(LATE), NOW).decide_stored_notification(case)
-        is Announcement.DROP_STORED
-    )
-    about_none = Announcements(make_stored_record(LATE, about=""), NOW)
-    assert about_none.decide_stored_notification(case) is Announcement.SEND_STORED
+@pytest.mark.parametrize(
+    "record",
+    [
+        make_stored_record(timedelta()),
+        make_stored_record(EXCLUSIVE_SENDING_TIME),
+        make_stored_record(EXCLUSIVE_SENDING_TIME, since=NOW - DAY),
+    ],
+    ids=["just stored", "two minutes ago", "two minutes ago, of news a day old"],
+)
+def test_stored_notification_is_left_to_the_run_that_sends_it_for_its_exclusive_time(
+    record: NotificationRecord,
+) -> None:
+    assert decide_stored(record) is Announcement.BEING_SENT
 
 
-def test_only_a_notification_being_sent_or_held_back_keeps_a_final_case_in_the_index() -> None:
+@pytest.mark.parametrize(
+    "record",
+    [make_stored_record(LATE, since=NOW - DAY), make_stored_record(DAY, since=None)],
+    ids=["first try a day ago", "stored a day ago"],
+)
+def test_stored_notification_about_news_a_day_old_is_not_sent(record: NotificationRecord) -> None:
+    assert decide_stored(record) is Announcement.NOTHING_TO_ANNOUNCE
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        make_stored_record(LATE, since=NOW - DAY + MOMENT),
+        make_stored_record(DAY - MOMENT, since=None),
+        make_stored_record(LATE),
+    ],
+    ids=["first try nearly a day ago", "stored nearly a day ago", "stored by a run that died"],
+)
+def test_stored_notification_about_younger_news_is_sent_once_its_run_is_over(
+    record: NotificationRecord,
+) -> None:
+    assert decide_stored(record) is Announcement.SEND_STORED
+
+
+ANOTHER_CASE = replace(CASE, case_id="another")
+
+
+@pytest.mark.parametrize("case", [None, MOVED, ANOTHER_CASE], ids=["gone", "moved", "another"])
+def test_stored_notification_is_dropped_if_its_case_moved_or_is_gone(case: Case | None) -> None:
+    assert decide_stored(make_stored_record(LATE), case) is Announcement.DROP_STORED
+
+
+@pytest.mark.parametrize("case", [None, MOVED, ANOTHER_CASE], ids=["gone", "moved", "another"])
+def test_stored_notification_about_no_case_is_sent_whatever_happened_to_cases(
+    case: Case | None,
+) -> None:
+    assert decide_stored(make_stored_record(LATE, about=""), case) is Announcement.SEND_STORED
+
+
+def test_only_a_notification_that_is_being_sent_or_held_back_is_pending() -> None:
+    """A pending notification keeps a final case in the index of cases to follow up."""
     pending = [announcement for announcement in Announcement if announcement.is_pending]
     assert pending == [Announcement.BEING_SENT, Announcement.HELD_BACK]
 
@@ -255,27 +313,35 @@ def test_account_news_is_announced_once_a_day_and_other_news_once_an_hour(
     assert decided is expected
 
 
+QUEUE_THAT_PEOPLE_HEARD_OF = {"old": NOW}
+
+
+@pytest.mark.parametrize("announced", [{}, QUEUE_THAT_PEOPLE_HEARD_OF], ids=["new", "known"])
+def test_urgent_notifications_leave_a_reserve_of_the_hourly_budget_for_new_callers(
+    announced: dict[str, datetime],
+) -> None:
+    budget = HourlyBudget.of(make_stored_record(MOMENT, urgent=True, announced=announced))
+    expected = NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS
+    assert budget.most_for_all_callers == expected
+
+
+@pytest.mark.parametrize("announced", [{}, QUEUE_THAT_PEOPLE_HEARD_OF], ids=["new", "known"])
+def test_notifications_that_are_not_urgent_may_use_the_whole_hourly_budget(
+    announced: dict[str, datetime],
+) -> None:
+    budget = HourlyBudget.of(make_stored_record(MOMENT, urgent=False, announced=announced))
+    assert budget.most_for_all_callers == NOTIFICATIONS_PER_HOUR
+
+
 @pytest.mark.parametrize(
-    ("urgent", "announced", "expected"),
-    [
-        (False, {}, (NOTIFICATIONS_PER_HOUR, NOTIFICATIONS_PER_HOUR)),
-        (False, {"old": NOW}, (NOTIFICATIONS_PER_HOUR, 0)),
-        (
-            True,
-            {},
-            (
-                NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS,
-                NOTIFICATIONS_PER_HOUR,
-            ),
-        ),
-        (True, {"old": NOW}, (NOTIFICATIONS_PER_HOUR - NOTIFICATIONS_RESERVED_FOR_NEW_CALLERS, 0)),
-    ],
+    ("announced", "most"), [({}, NOTIFICATIONS_PER_HOUR), (QUEUE_THAT_PEOPLE_HEARD_OF, 0)]
 )
-def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues(
-    urgent: bool, announced: dict[str, datetime], expected: tuple[int, int]
+@pytest.mark.parametrize("urgent", [False, True])
+def test_reserve_for_new_callers_is_only_for_queues_that_people_have_not_heard_of(
+    urgent: bool, announced: dict[str, datetime], most: int
 ) -> None:
     budget = HourlyBudget.of(make_stored_record(MOMENT, urgent=urgent, announced=announced))
-    assert (budget.most_for_all_callers, budget.most_for_new_callers) == expected
+    assert budget.most_for_new_callers == most
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -286,18 +352,34 @@ def test_summary_pause_is_ten_minutes_only_if_an_escalation_is_held_back(state: 
     assert choose_pause_between_summaries(replace(CASE, state=state)) == expected
 
 
-@pytest.mark.parametrize("hours", [0, 7])
+DUE_TIMES = pytest.mark.parametrize(
+    "due_at", [CASE.at, CASE.at + timedelta(hours=7)], ids=["at once", "in 7 hours"]
+)
+
+
+@DUE_TIMES
 @pytest.mark.parametrize("state", list(State))
-def test_notified_case_is_checked_after_two_minutes_and_a_silent_final_case_never(
-    state: State, hours: int
+def test_case_with_a_notification_is_checked_after_two_minutes_at_the_latest(
+    state: State, due_at: datetime
+) -> None:
+    """The run may have died before it sent the notification."""
+    notified = replace(CASE, state=state, notified=True)
+    expected = min(due_at, CASE.at + CHECK_NOTIFICATION_SENT_AFTER)
+    assert find_first_check_time(notified, due_at) == expected
+
+
+@DUE_TIMES
+@pytest.mark.parametrize("state", sorted({*State} - FINAL_STATES))
+def test_open_case_without_a_notification_is_checked_when_it_is_due(
+    state: State, due_at: datetime
 ) -> None:
     silent = replace(CASE, state=state, notified=False)
-    due_at = CASE.at + timedelta(hours=hours)
-    assert find_first_check_time(silent, due_at) == (None if silent.is_final else due_at)
-    notified = replace(silent, notified=True)
-    assert find_first_check_time(notified, due_at) == min(
-        due_at, CASE.at + CHECK_NOTIFICATION_SENT_AFTER
-    )
+    assert find_first_check_time(silent, due_at) == due_at
+
+
+@pytest.mark.parametrize("state", sorted(FINAL_STATES))
+def test_final_case_without_a_notification_is_never_checked(state: State) -> None:
+    assert find_first_check_time(replace(CASE, state=state, notified=False), CASE.at) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=60))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -75,13 +76,16 @@ def test_subject_and_first_line_fit_their_limits_and_name_queue_and_symptom(stat
     assert len(long.subject) == sent.MOST_SUBJECT_CHARACTERS
 
 
-def test_notification_cuts_a_long_policy_but_shows_a_reason_of_two_thousand_characters() -> None:
+def test_notification_cuts_a_policy_after_a_thousand_characters() -> None:
     policy = json.dumps({"Statement": [{"Sid": "x" * 3_000}]})
     page = make_notification(
         {"attributes": {"Policy": policy}, "always_shown_attributes": ["Policy"]}
     ).body
     (line, *_) = list_section_lines(page, "QUEUE NOW")
     assert re.fullmatch(r'Policy: \{"Statement":\[\{"Sid":"x{800,1000}\.\.\.', line)
+
+
+def test_notification_cuts_a_reason_only_after_two_thousand_characters() -> None:
     assert "the end\n" in make_notification(reason="x" * 1_990 + " the end").body
     assert "Why: " + "x" * 1_997 + "...\n" in make_notification(reason="x" * 2_001).body
 
@@ -115,28 +119,38 @@ def test_report_redelivery_command_quotes_the_reports_s3_key(key: str) -> None:
     assert event == {"detail": {"object": {"key": key}}}
 
 
-def test_timeline_section_fits_a_terminal_and_is_omitted_for_two_points() -> None:
-    tried = [replace(CASE, state=State.APPLIED), replace(CASE, n=2, **TRIED)]
-    tried[1] = replace(tried[1], at=NOW + timedelta(days=40, hours=7))
-    points = build_timeline(tried, Timing())
-    assert (
-        list_section_lines(make_notification({"timeline": points[:2]}).body, "CASE SO FAR (UTC)")
-        == []
-    )
-    lines = list_section_lines(make_notification({"timeline": points}).body, "CASE SO FAR (UTC)")
-    assert lines == [
+APPLIED = replace(CASE, state=State.APPLIED)
+ESCALATED_40_DAYS_LATER = replace(CASE, n=2, at=NOW + timedelta(days=40, hours=7), **TRIED)
+TIMELINE = build_timeline([APPLIED, ESCALATED_40_DAYS_LATER], Timing())
+WIDEST_TIMELINE_LINE = 82
+
+
+def list_timeline_lines(points: Sequence[Any]) -> list[str]:
+    """Return the lines of the timeline in the notification of a case with these points."""
+    return list_section_lines(make_notification({"timeline": points}).body, "CASE SO FAR (UTC)")
+
+
+def test_notification_of_a_case_with_two_points_in_time_has_no_timeline() -> None:
+    assert list_timeline_lines(TIMELINE[:2]) == []
+
+
+def test_timeline_shows_each_point_with_its_time_since_the_first_failure() -> None:
+    assert list_timeline_lines(TIMELINE) == [
         "2026-11-16 09:20:11       +0 s  first failure",
         "2026-11-16 09:29:58     +9 min  evidence complete: 3 failed calls",
         "2026-11-16 09:30:00     +9 min  applied: VisibilityTimeout 30 -> 45",
         "2026-11-16 09:31:45    +11 min  propagated",
         "2026-12-26 16:30:00  +40 d 7 h  escalated",
     ]
-    kept = "MessageRetentionPeriod 345600 -> 1209600"
-    longer = [*points, *(replace(points[2], details=says) for says in (kept, "x" * 99))]
-    *_, whole, cut = list_section_lines(
-        make_notification({"timeline": longer}).body, "CASE SO FAR (UTC)"
-    )
-    assert (kept in whole, len(cut) <= 82) == (True, True)
+
+
+def test_timeline_cuts_only_lines_that_are_wider_than_a_terminal() -> None:
+    details = "MessageRetentionPeriod 345600 -> 1209600"
+    fits = replace(TIMELINE[2], details=details)
+    too_wide = replace(TIMELINE[2], details="x" * 99)
+    *_, whole, cut = list_timeline_lines([*TIMELINE, fits, too_wide])
+    assert details in whole
+    assert len(cut) <= WIDEST_TIMELINE_LINE
 
 
 def _iterate_reasons() -> Iterator[tuple[str, str]]:

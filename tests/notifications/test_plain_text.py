@@ -1,3 +1,5 @@
+"""Plain text: one line of printable ASCII for any text, and bodies that are cut to a size."""
+
 from __future__ import annotations
 
 import json
@@ -60,14 +62,19 @@ def test_formatted_text_is_one_bounded_printable_line_for_any_text(
     assert "://" not in typed
 
 
-def test_cut_texts_and_lists_show_that_they_were_cut() -> None:
+def test_text_longer_than_its_maximum_is_cut_and_ends_in_dots() -> None:
     assert to_plain_text("x" * 9, 9) == "x" * 9
     assert to_plain_text("x" * 10, 9) == "x" * 6 + "..."
-    assert (format_value("one"), format_value('two "words"'), format_value("")) == (
-        "one",
-        "\"two 'words'\"",
-        '""',
-    )
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [("one", "one"), ('two "words"', "\"two 'words'\""), ("", '""')]
+)
+def test_value_that_is_empty_or_has_blanks_is_shown_in_quotes(value: str, shown: str) -> None:
+    assert format_value(value) == shown
+
+
+def test_list_longer_than_its_maximum_ends_with_the_number_of_omitted_lines() -> None:
     assert limit_lines("ab", 2) == ("a", "b")
     assert limit_lines("abcd", 2) == ("a", "b", "and 2 more")
 
@@ -75,9 +82,13 @@ def test_cut_texts_and_lists_show_that_they_were_cut() -> None:
 @pytest.mark.parametrize(
     "command",
     ["aws sqs list-queues\nrm x", "aws \u202ex", "", "aws " + "x" * MOST_COMMAND_CHARACTERS],
+    ids=["two lines", "hidden character", "empty", "too long"],
 )
-def test_command_is_shown_whole_or_replaced_by_a_note(command: str) -> None:
+def test_command_that_cannot_be_shown_whole_is_replaced_by_a_note(command: str) -> None:
     assert command_or_note(command).startswith("(not shown")
+
+
+def test_command_of_one_printable_line_is_shown_unchanged() -> None:
     whole = "aws sqs list-queues --queue-name-prefix 'a  b'"
     assert command_or_note(whole) == whole
 
