@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functions.entry import Event, LambdaInvocation, entry
+from mendq.cases.receivers import Receivers
 from mendq.model.names import OwnMetric
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import Owner
@@ -26,7 +27,8 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
         CaseStoreUnavailable: The case store does not answer. The same holds for the other errors of
             `redrive`: the next tick continues.
     """
-    start_redrive = RedriveStart(invocation.settings.consent).write
+    receivers = Receivers(invocation.clients.dynamodb, invocation.settings.case_table)
+    start_redrive = RedriveStart(invocation.settings.consent, receivers, invocation.now).write
     outcome = redrive(
         event,
         invocation.make_writing_context(

@@ -230,10 +230,14 @@ class FactsReader(Struct, frozen=True):
     def with_dlq_namesake(self, facts: Facts) -> Facts:
         """Return the facts with `dlq_namesake`: the queue with the name of a DLQ that Mendq makes.
 
-        Mendq derives the name from the queue's name. The attributes are empty if there is no such
-        queue.
+        Mendq derives the name from the queue's name. Attributes and tags are empty if there is no
+        such queue.
         """
-        return replace(facts, dlq_namesake=self._read_named_queue(arn_of_dlq(facts.queue_arn)))
+        namesake = self._read_named_queue(arn_of_dlq(facts.queue_arn))
+        if namesake.exists:
+            tags = self.ask(read_tags_if_allowed, namesake.queue_arn)
+            namesake = replace(namesake, tags=tags)
+        return replace(facts, dlq_namesake=namesake)
 
     def _read_named_queue(self, queue_arn: str) -> QueueFacts:
         """Return a queue's attributes; empty if it does not exist."""

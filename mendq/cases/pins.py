@@ -21,9 +21,11 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.recent_changes import list_changes_since
 from mendq.cases import items
+from mendq.cases.receivers import Receivers
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts, Need
 from mendq.model.policy import CheckedPin, Pin, check_pin, find_pin_doubt_without_history
+from mendq.model.receiver import find_receiver_objection
 from mendq.model.steps import RestorePolicy
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 _POSSIBLE_PIN_YEARS = range(2000, 9000)
 
 # The facts that `add_pins` can add.
-NEEDS_FROM_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
+NEEDS_FROM_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.DLQ_NAMESAKE, Need.PIN})
 
 
 def read_pin(pin_text: str) -> Pin:
@@ -171,7 +173,10 @@ def _approved_sources_key(dlq_arn: str) -> items.Key:
 
 
 def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
-    """Add to the facts the queue's approved sources and its pin, if `needs` contains them.
+    """Add what people decided about the queue to the facts, as far as `needs` contains it.
+
+    These are the queue's approved sources, its pin, and if the queue with the name of a new DLQ may
+    be used: people confirm queues that Mendq did not make.
 
     Raises:
         CaseStoreUnavailable: The case store does not answer.
@@ -179,9 +184,24 @@ def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Fa
     pins = context.open_store(Pins)
     if Need.APPROVED_SOURCES in needs:
         facts = replace(facts, approved_sources=pins.load_approved_sources(facts.queue_arn))
+    if Need.DLQ_NAMESAKE in needs:
+        facts = _add_dlq_namesake_objection(context, facts)
     if Need.PIN in needs:
         facts = _add_pin(context, pins, facts)
     return facts
+
+
+def _add_dlq_namesake_objection(context: StoreContext, facts: Facts) -> Facts:
+    """Add why the queue with the name of a new DLQ must not receive messages; empty if it may."""
+    namesake = facts.dlq_namesake
+    if namesake is None or not namesake.exists:
+        return replace(facts, dlq_namesake_objection="")
+    receiver = context.open_store(Receivers).load(namesake.queue_arn)
+    if receiver is not None and receiver.is_creation_noted(context.now):
+        # A run of Mendq died while it made the queue. The next run that makes it checks it.
+        return replace(facts, dlq_namesake_objection="")
+    objection = find_receiver_objection(receiver, namesake) or ""
+    return replace(facts, dlq_namesake_objection=objection)
 
 
 def _add_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:

@@ -28,6 +28,7 @@ This package does the look, the claim and the record.
     queue ARN   redrive                never          a DLQ's redrive: progress, claim, key
     queue ARN   pin                    never          the queue policy that a person pinned
     queue ARN   approved               never          sources that a person approved for a DLQ
+    queue ARN   receiver               never          a DLQ or quarantine that may get messages
     case#CASE   000001, 000002         400 days       each transition
     baselines#  baselines              400 days       configurations that were healthy, of the
                                                       queue whose ARN ends the partition's name
@@ -49,7 +50,8 @@ go through many cases: follow-up, scan, command line. `transactions.py` has the 
 `items.py` the keys and the format of items, `view.py` the result of a look.
 
 Each write of an item that expires makes it expire later. Items about redrives, scans, pins,
-baselines, AWS Health and the probe are read and written in those modules, not in this one.
+receivers, baselines, AWS Health and the probe are read and written in those modules, not in this
+one.
 
 Rules:
 

@@ -3,9 +3,10 @@
 A fix is written in steps: claim the attributes, store a snapshot, read the queue again, compare,
 write, and record the case.
 
-A DLQ is attached in an order in which a crash at any point does no harm. First one call creates the
-complete DLQ; this call can be repeated. Then one call sets the attribute of the queue that the case
-is about. If the run dies between them, an empty DLQ is left that no queue names.
+A DLQ is attached in an order in which a crash at any point does no harm. First the case store notes
+that the DLQ is about to be created. Then one call creates the complete DLQ, and the case store
+records it; both can be repeated. Then one call sets the attribute of the queue that the case is
+about. If the run dies between them, an empty DLQ is left that no queue names.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
 """
 
@@ -13,20 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mendq.aws.clients import Clients
 from mendq.aws.dlqs import refuse_unfit_dlq
 from mendq.aws.errors import StepFailed, is_transient_error
-from mendq.aws.queue import make_queue, queue_url, read_queue_attributes, refuse_taken_queue_name
+from mendq.aws.queue import queue_url, read_queue_attributes, refuse_taken_queue_name
 from mendq.cases.context import FixContext, WritingContext
+from mendq.cases.receivers import ReceiverMaker, Receivers
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView, HoldUp
-from mendq.catalogue.dlq.attach import POLICY_ATTRIBUTE_NAMES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import (
     Decision,
@@ -51,8 +52,9 @@ from mendq.model.facts import Facts
 from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS, find_start_of_counted_failures
 from mendq.model.limits import Timing
 from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Refusal, Retry
+from mendq.model.receiver import find_difference_from_new_queue
 from mendq.model.state import State
-from mendq.model.steps import AttributeStep
+from mendq.model.steps import AttributeStep, Owner
 
 
 def refuse_if_changed_meanwhile(
@@ -112,49 +114,65 @@ def write_attributes(
     return None
 
 
-def create_and_attach_dlq(
-    clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
-) -> Refusal | None:
-    """Create the DLQ of a queue if a step says so, and set the attributes that connect both.
+class DlqWriter(Struct, frozen=True):
+    """Creates the DLQ of a queue, and sets the attributes that connect both.
 
-    Arguments, return value and errors are those of `write_attributes`. Both queues are read and
-    checked again before the writes. If the DLQ was created and a later step is refused, the DLQ
-    stays, and the next plan uses it.
+    Attributes:
+        receivers: The records of the DLQs that Mendq made or a person confirmed.
+        now: The time of this invocation.
     """
-    facts_now = replace(
-        facts_when_planned, attributes=read_queue_attributes(clients, facts_when_planned.queue_arn)
-    )
-    dlq_steps = [step for step in steps if step.is_permanent]
-    attribute_steps = [step for step in steps if not step.is_permanent]
-    refusal = refuse_if_changed_meanwhile(
-        facts_now, facts_when_planned, attribute_steps
-    ) or refuse_unfit_dlq(clients, facts_now, steps)
-    for step in dlq_steps:
-        refusal = refusal or _make_dlq(clients, facts_now, step)
-    if refusal or not attribute_steps:
-        return refusal
-    return write_attributes(clients, facts_when_planned, attribute_steps)
 
+    receivers: Receivers
+    now: datetime
 
-def _make_dlq(clients: Clients, source_facts: Facts, step: AttributeStep) -> Refusal | None:
-    """Create the DLQ, and return None. Return a refusal if it cannot be created or used.
+    def write(
+        self, clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
+    ) -> Refusal | None:
+        """Create the DLQ if a step says so, and set the attributes that connect both queues.
 
-    An existing queue of that name is used, unless its attributes differ, or it has a Policy or a
-    RedrivePolicy.
+        Arguments, return value and errors are those of `write_attributes`, and CaseStoreUnavailable
+        if a DLQ must be created. Both queues are read and checked again before the writes. If the
+        DLQ was created and a later step is refused, the DLQ stays, and the next plan uses it.
+        """
+        facts_now = replace(
+            facts_when_planned,
+            attributes=read_queue_attributes(clients, facts_when_planned.queue_arn),
+        )
+        dlq_steps = [step for step in steps if step.is_permanent]
+        attribute_steps = [step for step in steps if not step.is_permanent]
+        refusal = refuse_if_changed_meanwhile(
+            facts_now, facts_when_planned, attribute_steps
+        ) or refuse_unfit_dlq(clients, facts_now, steps)
+        for step in dlq_steps:
+            refusal = refusal or self._make_dlq(clients, facts_now, step)
+        if refusal or not attribute_steps:
+            return refusal
+        return write_attributes(clients, facts_when_planned, attribute_steps)
 
-    Raises:
-        StepFailed: The call failed, and may succeed later.
-        FactsUnavailable, QueueRefusesUs: The new queue's attributes could not be read.
-    """
-    dlq_arn = str(step.after)
-    try:
-        attributes = make_queue(clients, dlq_arn, make_dlq_attributes(source_facts, dlq_arn))
-    except (ClientError, BotoCoreError) as error:
-        raise StepFailed(f"{step} failed: {error}") from error
-    if isinstance(attributes, Refusal):
-        return attributes
-    policy_names = [name for name in POLICY_ATTRIBUTE_NAMES if attributes.get(name)]
-    return refuse_taken_queue_name(dlq_arn, f"it has a {policy_names[0]}") if policy_names else None
+    def _make_dlq(
+        self, clients: Clients, source_facts: Facts, step: AttributeStep
+    ) -> Refusal | None:
+        """Create the DLQ, and return None. Return a refusal if it cannot be created or used.
+
+        An existing queue of that name is used only if the case store records it, it has the
+        attributes of a new DLQ, and it has no Policy and no RedrivePolicy.
+
+        Raises:
+            StepFailed: The call failed, and may succeed later.
+            FactsUnavailable, QueueRefusesUs: The queue's attributes could not be read.
+            CaseStoreUnavailable: The case store does not answer.
+        """
+        dlq_arn = str(step.after)
+        new_dlq_attributes = make_dlq_attributes(source_facts, dlq_arn)
+        maker = ReceiverMaker(clients, self.receivers, self.now, Owner.ATTACH_DLQ)
+        try:
+            dlq = maker.make_or_check(dlq_arn, new_dlq_attributes)
+        except (ClientError, BotoCoreError) as error:
+            raise StepFailed(f"{step} failed: {error}") from error
+        if isinstance(dlq, Refusal):
+            return dlq
+        difference = find_difference_from_new_queue(dlq, new_dlq_attributes)
+        return refuse_taken_queue_name(dlq_arn, difference) if difference else None
 
 
 def claim_and_write(  # noqa: PLR0913, PLR0917 - a fix needs each of them

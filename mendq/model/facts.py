@@ -139,7 +139,7 @@ class Need(Enum):
         ("dlq_sources", "unconfirmed_sources"),
         (_DLQ_SOURCES_READ_ACTION, *QUEUE_READ_ACTIONS),
     )
-    DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READ_ACTIONS
+    DLQ_NAMESAKE = ("dlq_namesake", "dlq_namesake_objection"), QUEUE_READ_ACTIONS
     # Read from the case store, which needs no further IAM action.
     OPEN_CASES = ("open_symptoms", "refused_symptoms"), ()
     SOURCE_CASES = ("source_cases", "redrive_case"), ()
@@ -366,6 +366,10 @@ class QueueFacts:
         return self.modified_at + timedelta(seconds=propagation_seconds + visibility_wait_seconds)
 
 
+# Mendq sends nothing to an existing queue if it does not know who made the queue.
+RECORD_NOT_READ_OBJECTION = "the case store was not asked if Mendq made it or a person confirmed it"
+
+
 @dataclass(frozen=True)
 class Facts(QueueFacts):
     """All facts about a queue: those of `QueueFacts`, and facts about consumers, DLQ and metrics.
@@ -385,6 +389,8 @@ class Facts(QueueFacts):
         approved_sources: The ARNs of sources for which a person approved a plan.
         dlq_namesake: The queue with the name that Mendq would give to a new DLQ of this queue; None
             if it was not read.
+        dlq_namesake_objection: Why that queue must not receive messages, by the case store's record
+            of it (`mendq/model/receiver.py`); empty if it may, or if there is no such queue.
         open_symptoms: The symptoms with an open case about this queue or about its sources.
         refused_symptoms: The symptoms of a FIFO queue whose newest case was opened by failed calls
             and refused within LONGEST_WINDOW. Empty for a standard queue.
@@ -409,6 +415,7 @@ class Facts(QueueFacts):
     unconfirmed_sources: tuple[str, ...] = ()
     approved_sources: frozenset[str] = frozenset()
     dlq_namesake: QueueFacts | None = None
+    dlq_namesake_objection: str = RECORD_NOT_READ_OBJECTION
     open_symptoms: frozenset[str] = frozenset()
     refused_symptoms: frozenset[str] = frozenset()
     source_cases: tuple[Case, ...] = ()

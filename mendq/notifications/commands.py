@@ -56,6 +56,8 @@ def mendq_queue_command(command_template: str, queue_arn: str) -> str:
 redrive_preview_command = partial(mendq_queue_command, "redrive {queue} --all --dry-run")
 # The command that shows the messages of a DLQ, or of a source's DLQ.
 dlq_messages_command = partial(mendq_queue_command, "dlq {queue}")
+# The command with which a person confirms that a queue may receive another queue's messages.
+confirm_queue_command = partial(mendq_queue_command, "confirm {queue}")
 # The command that sends back all DLQ messages of a FIFO queue, except the first of each group.
 redrive_all_but_first_command = partial(mendq_queue_command, "redrive {queue} --all --leave-first")
 

@@ -161,6 +161,10 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, tuple[str, CommandSource]] = {
     ),
     "name_taken": ("Rename or remove the queue that has the name.", _SHOW_QUEUE_COMMAND),
     "names_a_quarantine": ("Name another DLQ: a quarantine is none.", _SHOW_QUEUE_COMMAND),
+    "receiver_unconfirmed": (
+        "See who can read the existing queue, then confirm or delete it.",
+        _SHOW_QUEUE_COMMAND,
+    ),
     "network_only_policy": ("Send them back from within that network.", _PREVIEW_REDRIVE_COMMAND),
     "no_known_cause": (
         "Look at the messages that died, then at their consumer.",

@@ -20,6 +20,7 @@ from mendq.aws.dlqs import ENDED_MOVE_TASK_STATUSES, list_confirmed_sources, lis
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import read_attributes_if_queue_exists, read_queue_attributes, read_queue_tags
 from mendq.cases.context import FixContext
+from mendq.cases.receivers import ReceiverMaker, Receivers
 from mendq.catalogue.dlq.redrive_causes import (
     CAUSE_SYMPTOMS,
     find_redrive_objection,
@@ -27,11 +28,12 @@ from mendq.catalogue.dlq.redrive_causes import (
 )
 from mendq.heal.apply import refuse_if_changed_meanwhile, write_attributes
 from mendq.model.consent import Consent
+from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.settings import RedriveSettings
-from mendq.model.steps import AttributeStep, RedriveMessages
+from mendq.model.steps import AttributeStep, Owner, RedriveMessages
 from mendq.redrive.machine import Blocker, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 
@@ -256,24 +258,30 @@ def count_deletes(
 
 
 class RedriveStart(Struct, frozen=True):
-    """The start of a redrive: a last check of both queues. Messages are moved later, by the ticks.
+    """The start of a redrive: a last check of the queues. Messages are moved later, by the ticks.
 
-    The start writes only the DLQ's retention, and only if a step of the plan says so.
+    The start writes only the DLQ's retention, and only if a step of the plan says so. If the
+    source's quarantine exists and nobody confirmed it, nothing is sent back: a message that comes
+    back could not be kept.
 
     Attributes:
         consent: The settings that say which queues Mendq manages.
+        receivers: The records of the quarantines that Mendq made or a person confirmed.
+        now: The time of this invocation.
     """
 
     consent: Consent
+    receivers: Receivers
+    now: datetime
 
     def write(
         self, clients: Clients, planned_dlq: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Check both queues, and write the DLQ's retention if a step says so.
+        """Check the queues, and write the DLQ's retention if a step says so.
 
         Return None if messages may go back, else a refusal. `planned_dlq` is the DLQ as the plan
         saw it: a DLQ that has changed since is refused. Raises FactsUnavailable, QueueRefusesUs,
-        and StepFailed if the retention could not be written and may be later.
+        CaseStoreUnavailable, and StepFailed if the retention could not be written and may be later.
         """
         dlq = Facts(
             planned_dlq.queue_arn,
@@ -284,12 +292,26 @@ class RedriveStart(Struct, frozen=True):
             return refusal
         if objection := self._find_objection(clients, dlq, steps):
             return Refuse("redrive_unfit", f"no message goes back: {objection}")
+        if refusal := self._refuse_unconfirmed_quarantine(clients, steps):
+            return refusal
         attribute_value_steps = [step for step in steps if step.has_value_in_queue]
         return (
             write_attributes(clients, planned_dlq, attribute_value_steps)
             if attribute_value_steps
             else None
         )
+
+    def _refuse_unconfirmed_quarantine(
+        self, clients: Clients, steps: Sequence[AttributeStep]
+    ) -> Refusal | None:
+        """Return a refusal if a source's quarantine exists that must not receive messages."""
+        maker = ReceiverMaker(clients, self.receivers, self.now, Owner.REDRIVE)
+        for step in steps:
+            if isinstance(step, RedriveMessages):
+                refusal = maker.refuse_unconfirmed_queue(arn_of_quarantine(step.after))
+                if refusal:
+                    return refusal
+        return None
 
     def _find_objection(
         self, clients: Clients, dlq: Facts, steps: Sequence[AttributeStep]

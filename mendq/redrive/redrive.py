@@ -15,17 +15,18 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
-from mendq.aws.clients import Clients
 from mendq.aws.consumers import list_active_function_arns, list_mappings
-from mendq.aws.errors import CaseUnreadable, FactsUnavailable, QueueRefusesUs
-from mendq.aws.queue import (
-    make_queue,
-    queue_url,
-    read_attributes_if_queue_exists,
-    refuse_taken_queue_name,
+from mendq.aws.errors import (
+    CaseStoreUnavailable,
+    CaseUnreadable,
+    FactsUnavailable,
+    QueueRefusesUs,
 )
+from mendq.aws.queue import queue_url, refuse_taken_queue_name
+from mendq.cases.receivers import ReceiverMaker, Receivers
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
+from mendq.catalogue.dlq.unconfirmed_receiver import refuse_unconfirmed_receiver
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.resume import continue_case, read_case_request
@@ -36,7 +37,7 @@ from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
-from mendq.model.steps import find_redrive_destination
+from mendq.model.steps import Owner, find_redrive_destination
 from mendq.notifications.announcements import choose_severity
 from mendq.redrive.machine import (
     NO_MESSAGE_TO_SEND_REASON,
@@ -343,14 +344,18 @@ class RedriveTick(Struct):
         if not messages:
             return MoveResult()
         try:
-            queue_arn = prepare_quarantine(self.run.clients, self.situation.source)
+            maker = make_receiver_maker(self.run)
+            queue_arn = prepare_quarantine(maker, self.situation.source)
             if isinstance(queue_arn, str):
                 add_mark = partial(
                     self.marker.mark_quarantined,
                     reason=QUARANTINE_REASON,
                     quarantined_at=self.run.now,
                 )
-                return self.move_messages(messages, queue_arn, add_mark)
+                gate = QuarantineGate(maker, queue_arn, self.store.may_send_batch)
+                result = self.move_messages(messages, queue_arn, add_mark, gate.may_send_batch)
+                self.add_blocker(gate.blocker)
+                return result
         except (QueueRefusesUs, FactsUnavailable) as error:
             blocker = make_read_blocker(error)
         else:
@@ -371,7 +376,11 @@ class RedriveTick(Struct):
         self.save(progress.change_current_stage(in_flight=len(messages)))
         maximum_message_bytes = self.situation.source.maximum_message_bytes
         result = self.move_messages(
-            messages, progress.source_arn, self.marker.mark_redriven, maximum_message_bytes
+            messages,
+            progress.source_arn,
+            self.marker.mark_redriven,
+            self.store.may_send_batch,
+            maximum_message_bytes,
         )
         no_message_reason = ""
         if not messages:
@@ -391,18 +400,20 @@ class RedriveTick(Struct):
         messages: Sequence[Message],
         queue_arn: str,
         add_mark: Callable[[Message], Message],
+        may_send_batch: Callable[[int], bool],
         maximum_message_bytes: int = MOST_BATCH_BYTES,
     ) -> MoveResult:
-        """Move messages to a queue until all were tried, time is over or changes are frozen.
+        """Move messages to a queue until all were tried, time is over or `may_send_batch` is False.
 
-        Stop also if SQS would refuse every other message, or if the case store does not answer.
+        Stop also if SQS would refuse every other message. `may_send_batch` is called before each
+        batch with the number of its messages.
         """
         destination_url = queue_url(self.run.clients, queue_arn)
         destination = Destination(
             queue_arn, destination_url, self.marker.redrive_id, add_mark, maximum_message_bytes
         )
         total_result = MoveResult()
-        for result in self.mover.move_messages(messages, destination, self.store.may_send_batch):
+        for result in self.mover.move_messages(messages, destination, may_send_batch):
             total_result += result
             # Checked after each batch, so that a tick whose sample took long still moves one.
             if not self.has_time_to_send():
@@ -418,34 +429,62 @@ class RedriveTick(Struct):
         return self.run.remaining_seconds() > SECONDS_TO_RELEASE_MESSAGES
 
 
-def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
+class QuarantineGate(Struct):
+    """Lets a batch go to the quarantine only if the quarantine is still the one on record.
+
+    The quarantine is read before each batch. If it was deleted, created again or changed, no
+    further message goes there, and `blocker` says why.
+    """
+
+    maker: ReceiverMaker
+    quarantine_arn: str
+    # Returns False if people have frozen changes.
+    is_batch_allowed: Callable[[int], bool]
+    blocker: Blocker = Blocker()
+
+    def may_send_batch(self, message_count: int) -> bool:
+        """Return True if a batch of this many messages may be sent. Otherwise set `blocker`."""
+        if not self.is_batch_allowed(message_count):
+            return False
+        try:
+            objection = self.maker.find_objection(self.quarantine_arn)
+        except (QueueRefusesUs, FactsUnavailable) as error:
+            self.blocker = make_read_blocker(error)
+        except CaseStoreUnavailable as error:
+            self.blocker = Blocker(str(error))
+        else:
+            if objection:
+                refusal = refuse_unconfirmed_receiver(self.quarantine_arn, objection)
+                self.blocker = Blocker(refusal.reason, is_for_good=True)
+        return not self.blocker.reason
+
+
+def make_receiver_maker(run: RedriveRun) -> ReceiverMaker:
+    return ReceiverMaker(run.clients, run.open_store(Receivers), run.now, Owner.REDRIVE)
+
+
+def prepare_quarantine(maker: ReceiverMaker, source: Facts) -> str | Refusal:
     """Return the ARN of the source's quarantine. Create the queue if it does not exist.
 
     Returns:
-        The ARN. A refusal if SQS does not create the queue, if the new queue cannot be used yet, or
-        if the queue of that name would not keep the messages safe, for example because a Lambda
-        function consumes it.
+        The ARN. A refusal if SQS does not create the queue, if the new queue cannot be used yet, if
+        the case store does not record that Mendq made the existing queue or a person confirmed it,
+        or if the queue would not keep the messages safe, for example because a Lambda function
+        consumes it.
 
     Raises:
         FactsUnavailable: AWS could not be read, or the queue could not be created. A later try may
             help.
         QueueRefusesUs: The queue's own policy denies Mendq access.
+        CaseStoreUnavailable: The case store does not answer.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
-    new_queue_attributes = make_quarantine_attributes(source)
-    attributes = read_attributes_if_queue_exists(clients, queue_arn)
-    if not attributes:
-        try:
-            created_attributes = make_queue(clients, queue_arn, new_queue_attributes)
-        except (ClientError, BotoCoreError) as error:
-            raise FactsUnavailable(f"making {queue_arn}: {error}") from error
-        if isinstance(created_attributes, Refusal):
-            return created_attributes
-        attributes = created_attributes
-    consumer_arns = list_active_function_arns(list_mappings(clients, queue_arn))
-    quarantine_unfit_reason = why_unfit_as_quarantine(source, attributes, consumer_arns)
-    return (
-        refuse_taken_queue_name(queue_arn, quarantine_unfit_reason)
-        if quarantine_unfit_reason
-        else queue_arn
-    )
+    try:
+        quarantine = maker.make_or_check(queue_arn, make_quarantine_attributes(source))
+    except (ClientError, BotoCoreError) as error:
+        raise FactsUnavailable(f"making {queue_arn}: {error}") from error
+    if isinstance(quarantine, Refusal):
+        return quarantine
+    consumer_arns = list_active_function_arns(list_mappings(maker.clients, queue_arn))
+    unfit_reason = why_unfit_as_quarantine(source, quarantine.attributes, consumer_arns)
+    return refuse_taken_queue_name(queue_arn, unfit_reason) if unfit_reason else queue_arn

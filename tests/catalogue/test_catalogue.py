@@ -226,7 +226,8 @@ def test_example_gets_its_stated_steps_or_a_notification_with_its_stated_code(
         page = expect_refusal(entry, facts)
         assert isinstance(page, Escalate)
         assert page.code == example.expected_outcome
-        assert page.next_command.startswith(("aws ", "mendq dlq ", "mendq rollback "))
+        first_words = ("aws ", "mendq confirm ", "mendq dlq ", "mendq rollback ")
+        assert page.next_command.startswith(first_words)
     else:
         assert expect_plan(entry, facts).steps == example.expected_outcome
 

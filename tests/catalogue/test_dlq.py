@@ -65,7 +65,8 @@ QUEUE_WITH_TRAFFIC = replace_values(
 def add_namesake(facts: Facts, **attributes: str) -> Facts:
     """Add a queue with the DLQ's name, as Mendq creates it except for these attributes."""
     namesake_attributes = {"QueueArn": DLQ_ARN, **NEW_DLQ_ATTRIBUTES, **attributes}
-    return replace_values(facts, dlq_namesake=QueueFacts(DLQ_ARN, namesake_attributes))
+    namesake = QueueFacts(DLQ_ARN, namesake_attributes)
+    return replace_values(facts, dlq_namesake=namesake, dlq_namesake_objection="")
 
 
 def list_steps(answer: Plan | Refusal) -> list[tuple[str, str]]:

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from mendq.cases.context import FixContext, ManagingContext, WriteSteps
 from mendq.cases.pins import Pins
+from mendq.cases.receivers import Receivers
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import SYMPTOM_BY_NAME
-from mendq.heal.apply import create_and_attach_dlq
+from mendq.heal.apply import DlqWriter
 from mendq.heal.approve import JsonDocument, act_on_decision, answer_request
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import continue_case
@@ -77,10 +78,11 @@ def make_owner_run(symptom: str, account: Account) -> FixContext:
     """Return a new invocation of the Lambda that owns the symptom's steps."""
     run = account.run()
     pins = Pins(account.clients.dynamodb, account.settings.case_table)
+    receivers = Receivers(account.clients.dynamodb, account.settings.case_table)
     ways: dict[Owner, WriteSteps] = {
-        Owner.ATTACH_DLQ: create_and_attach_dlq,
+        Owner.ATTACH_DLQ: DlqWriter(receivers, run.now).write,
         Owner.RESTORE_POLICY: PolicyWriter(pins, run.now).write,
-        Owner.REDRIVE: RedriveStart(run.settings.consent).write,
+        Owner.REDRIVE: RedriveStart(run.settings.consent, receivers, run.now).write,
     }
     steps = SYMPTOM_BY_NAME[symptom].steps
     owner = steps[0].owner if steps else Owner.HEAL

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
+from msgspec import structs
 
 from mendq.aws.dlqs import LONGEST_DLQ_CHAIN
-from mendq.aws.errors import StepFailed
-from mendq.heal.apply import create_and_attach_dlq
+from mendq.aws.errors import CaseStoreUnavailable, StepFailed
+from mendq.cases.receivers import Receivers
+from mendq.heal.apply import DlqWriter
+from mendq.model.dlq import make_dlq_attributes
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
-from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy, arn_of_dlq
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy, arn_of_dlq, parse_queue_arn
 from mendq.model.steps import (
     AllowRedriveFrom,
     AttachDlq,
@@ -24,6 +28,7 @@ from mendq.model.steps import (
 )
 from tests.account.account import Account
 from tests.account.faults import calls_of
+from tests.account.receivers import confirm_receiver, open_receivers
 from tests.scan.scanner import deny_operation
 from tests.waiting import replace_sleep
 
@@ -42,7 +47,12 @@ def read_facts(account: Account, queue_arn: str) -> Facts:
 
 
 def attach_dlq(account: Account, queue_arn: str, steps: Sequence[AttributeStep]) -> Refusal | None:
-    return create_and_attach_dlq(account.clients, read_facts(account, queue_arn), steps)
+    return write_dlq(account, read_facts(account, queue_arn), steps)
+
+
+def write_dlq(account: Account, looked_at: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+    receivers = Receivers(account.clients.dynamodb, account.settings.case_table)
+    return DlqWriter(receivers, account.now).write(account.clients, looked_at, steps)
 
 
 def code_of(refusal: Refusal | None) -> str:
@@ -133,10 +143,7 @@ def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
     looked_at = read_facts(account, queue)
     policy = RedrivePolicy(theirs, 9).text
     account.set(queue, RedrivePolicy=policy)
-    assert (
-        code_of(create_and_attach_dlq(account.clients, looked_at, make_plan(queue)))
-        == "changed_meanwhile"
-    )
+    assert code_of(write_dlq(account, looked_at, make_plan(queue))) == "changed_meanwhile"
     assert AttachDlq.value_in(account.attributes(queue)) == policy
     assert list_queue_names(account) == {"orders", "theirs"}
 
@@ -149,27 +156,101 @@ def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
         {"KmsMasterKeyId": "alias/theirs"},
     ],
 )
-def test_attach_dlq_refuses_an_existing_queue_with_other_attributes_and_changes_neither_queue(
+def test_attach_dlq_refuses_a_confirmed_queue_with_other_attributes_and_changes_neither_queue(
     account: Account, theirs: dict[str, str]
 ) -> None:
     queue = account.queue("orders")
     existing_queue = account.queue("orders-dlq", **theirs)
+    confirm_receiver(account, existing_queue)
     before = account.attributes(existing_queue)
     assert code_of(attach_dlq(account, queue, make_plan(queue))) == "name_taken"
     assert "RedrivePolicy" not in account.attributes(queue)
     assert account.attributes(existing_queue) == before
 
 
-def test_attach_dlq_refuses_an_existing_queue_with_a_policy(account: Account) -> None:
-    """CreateQueue does not compare policies. Messages would leak if others may read the queue."""
+def test_attach_dlq_refuses_its_own_dlq_if_it_has_got_a_policy(account: Account) -> None:
+    """Messages would leak if others may read the queue."""
     queue = account.queue("orders")
     assert attach_dlq(account, queue, make_plan(queue)[:1]) is not None, "nothing names it yet"
     assert attach_dlq(account, queue, make_plan(queue)) is None
     account.set(queue, RedrivePolicy="")
     anybody = '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'
     account.set(arn_of_dlq(queue), Policy=anybody)
+    assert code_of(attach_dlq(account, queue, make_plan(queue))) == "receiver_unconfirmed"
+    assert not account.attributes(queue).get("RedrivePolicy")
+    confirm_receiver(account, arn_of_dlq(queue))
     assert code_of(attach_dlq(account, queue, make_plan(queue))) == "name_taken"
     assert not account.attributes(queue).get("RedrivePolicy")
+
+
+def make_like_mendq(account: Account, queue: str) -> str:
+    """Create a queue with the name and the attributes of the DLQ that Mendq would make."""
+    attributes = make_dlq_attributes(read_facts(account, queue), arn_of_dlq(queue))
+    return account.queue(parse_queue_arn(arn_of_dlq(queue)).name, tag=None, **attributes)
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_attach_dlq_attaches_a_queue_that_another_principal_made_only_once_it_is_confirmed(
+    account: Account, name: str
+) -> None:
+    queue = account.queue(name)
+    squatted = make_like_mendq(account, queue)
+    refusal = attach_dlq(account, queue, make_plan(queue))
+    assert code_of(refusal) == "receiver_unconfirmed"
+    assert refusal is not None
+    assert refusal.next_command == f"mendq confirm {squatted.rpartition(':')[2]} --region us-east-1"
+    assert not account.attributes(queue).get("RedrivePolicy")
+    confirm_receiver(account, squatted)
+    assert attach_dlq(account, queue, make_plan(queue)) is None
+    assert account.attributes(queue)["RedrivePolicy"]
+
+
+def test_attach_dlq_refuses_a_confirmed_queue_that_was_deleted_and_created_again(
+    account: Account,
+) -> None:
+    queue = account.queue("orders")
+    squatted = make_like_mendq(account, queue)
+    confirm_receiver(account, squatted)
+    receiver = open_receivers(account).load(squatted)
+    assert receiver is not None
+    assert receiver.created_at is not None
+    created_earlier = receiver.created_at - timedelta(minutes=2)
+    open_receivers(account).put(structs.replace(receiver, created_at=created_earlier))
+    refusal = attach_dlq(account, queue, make_plan(queue))
+    assert code_of(refusal) == "receiver_unconfirmed"
+    assert refusal is not None
+    assert "it was deleted and created again since" in refusal.reason
+    assert not account.attributes(queue).get("RedrivePolicy")
+
+
+@pytest.mark.parametrize("theirs", ["policy", "tag"])
+def test_attach_dlq_refuses_a_queue_that_another_principal_made_during_its_create_queue_call(
+    account: Account, theirs: str
+) -> None:
+    """CreateQueue succeeds for it: SQS compares neither policies nor tags."""
+    queue = account.queue("orders")
+    events = account.clients.sqs_for_writing.meta.events
+
+    def make_first(**_: Any) -> None:
+        events.unregister("before-call.sqs.CreateQueue", make_first)
+        squatted = make_like_mendq(account, queue)
+        if theirs == "tag":
+            account.tag(squatted, team="others")
+        else:
+            account.set(squatted, Policy='{"Statement":[{"Effect":"Allow","Principal":"*"}]}')
+
+    events.register("before-call.sqs.CreateQueue", make_first)
+    assert code_of(attach_dlq(account, queue, make_plan(queue))) == "receiver_unconfirmed"
+    assert not account.attributes(queue).get("RedrivePolicy")
+
+
+def test_attach_dlq_makes_no_queue_if_the_case_store_does_not_answer(account: Account) -> None:
+    queue = account.queue("orders")
+    away = ConnectTimeoutError(endpoint_url="dynamodb")
+    deny_operation(account.clients.dynamodb, "UpdateItem", unreachable=away)
+    with pytest.raises(CaseStoreUnavailable):
+        attach_dlq(account, queue, make_plan(queue))
+    assert list_queue_names(account) == {"orders"}
 
 
 def test_attach_dlq_attaches_nothing_and_retries_if_a_queue_of_the_dlqs_name_was_just_deleted(

@@ -32,6 +32,7 @@ REMEDY_OF_NO_USE = {
     ("dlq_source_not_allowed", "too_many_sources"),
     ("dlq_missing", "name_taken"),
     ("dlq_missing", "names_a_quarantine"),
+    ("dlq_missing", "receiver_unconfirmed"),
     ("empty_receives", "already_long_polling"),
     ("fifo_group_blocked", "waits_for_dlq"),
     ("fifo_throttled", "high_throughput_already"),

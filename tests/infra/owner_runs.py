@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from mendq.aws.queue import read_queue_tags
 from mendq.cases.pins import Pins
+from mendq.cases.receivers import Receivers
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
-from mendq.heal.apply import claim_and_write, create_and_attach_dlq
+from mendq.heal.apply import DlqWriter, claim_and_write
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import count_reach
 from mendq.heal.outcome import Outcome
@@ -211,12 +212,12 @@ def _make_dlq_to_attach(account: Account) -> str:
     return queue
 
 
-def _attach(
-    account: Account, watched: Account, write: Callable[..., Any] = create_and_attach_dlq
-) -> Outcome:
+def _attach(account: Account, watched: Account, write: Callable[..., Any] | None = None) -> Outcome:
     watched.now = account.now
     watched.deliveries += 100
-    run = replace(watched.run(), write_steps=write, writer=Owner.ATTACH_DLQ)
+    run = watched.run()
+    attach_dlq = DlqWriter(run.open_store(Receivers), run.now).write
+    run = replace(run, write_steps=write or attach_dlq, writer=Owner.ATTACH_DLQ)
     return continue_case(make_owner_request(load_newest_case(account)), run)
 
 

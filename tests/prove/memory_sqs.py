@@ -39,6 +39,7 @@ class MemorySqs:
     happened: Counter[str] = field(default_factory=Counter)
 
     def make(self, name: str, **attributes: str) -> MemoryQueue:
+        attributes["CreatedTimestamp"] = str(int(self.now))
         queue = MemoryQueue(f"{ARNS}{name}", self.random, attributes, happened=self.happened)
         self.queues[name] = queue
         return queue
@@ -71,7 +72,8 @@ class MemorySqs:
         return self.queues[name]
 
     def _create_queue(self, asked: Asked) -> Answer:
-        self.make(asked["QueueName"], **asked.get("Attributes", {}))
+        if asked["QueueName"] not in self.queues:
+            self.make(asked["QueueName"], **asked.get("Attributes", {}))
         return {"QueueUrl": f"https://sqs/{ACCOUNT}/{asked['QueueName']}"}
 
     def _get_queue_attributes(self, asked: Asked) -> Answer:

@@ -9,8 +9,10 @@ import pytest
 
 from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import FactsUnavailable
+from mendq.cases.receivers import ReceiverMaker, Receivers
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.owners import make_owner_request
+from mendq.model.dlq import make_quarantine_attributes
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
 from mendq.model.queue import RedrivePolicy
@@ -24,6 +26,7 @@ from mendq.model.steps import (
 from mendq.redrive.reads import RedriveStart
 from mendq.redrive.redrive import prepare_quarantine
 from tests.account.account import ACCOUNT, REGION, Account
+from tests.account.receivers import confirm_receiver, open_receivers
 from tests.heal.operators import OWNERS, make_context, outcomes_by_attribute, roll_back
 from tests.redrive.world import LONGEST, RedriveWorld, make_redrive_world
 
@@ -46,7 +49,8 @@ def read_dlq_facts(short_world: RedriveWorld) -> Facts:
 def start_redrive(
     short_world: RedriveWorld, *steps: AttributeStep, at: Facts | None = None
 ) -> Refusal | None:
-    write = RedriveStart(short_world.account.settings.consent).write
+    run = short_world.make_run()
+    write = RedriveStart(run.settings.consent, run.open_store(Receivers), run.now).write
     given = steps or (
         RedriveMessages(MESSAGES_HELD_IN_DLQ_VALUE, short_world.source),
         SetMessageRetention(DAYS_4, LONGEST),
@@ -237,6 +241,11 @@ def make_facts(account: Account, queue_arn: str) -> Facts:
     return Facts(queue_arn, account.attributes(queue_arn), {"mendq": "heal", "team": "orders"})
 
 
+def prepare(account: Account, source: Facts) -> str | Refusal:
+    maker = ReceiverMaker(account.clients, open_receivers(account), account.now, "redrive")
+    return prepare_quarantine(maker, source)
+
+
 @pytest.mark.parametrize(
     ("name", "quarantine"),
     [("orders", "orders-quarantine"), ("orders.fifo", "orders-quarantine.fifo")],
@@ -245,7 +254,7 @@ def test_new_quarantine_has_the_sources_type_is_encrypted_and_keeps_messages_for
     account: Account, name: str, quarantine: str
 ) -> None:
     source = make_facts(account, account.queue(name))
-    made = prepare_quarantine(account.clients, source)
+    made = prepare(account, source)
     assert made == f"arn:aws:sqs:{REGION}:{ACCOUNT}:{quarantine}"
     attributes = account.attributes(made)
     assert attributes["MessageRetentionPeriod"] == "1209600"
@@ -254,7 +263,7 @@ def test_new_quarantine_has_the_sources_type_is_encrypted_and_keeps_messages_for
 
 
 def test_new_quarantine_has_no_policy_and_none_of_the_sources_tags(account: Account) -> None:
-    made = prepare_quarantine(account.clients, make_facts(account, account.queue("orders")))
+    made = prepare(account, make_facts(account, account.queue("orders")))
     assert isinstance(made, str)
     assert "Policy" not in account.attributes(made)
     tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
@@ -263,19 +272,31 @@ def test_new_quarantine_has_no_policy_and_none_of_the_sources_tags(account: Acco
 
 def test_existing_quarantine_of_the_source_is_used_again(account: Account) -> None:
     source = make_facts(account, account.queue("orders"))
-    assert prepare_quarantine(account.clients, source) == prepare_quarantine(
-        account.clients, source
-    )
+    assert prepare(account, source) == prepare(account, source)
 
 
 def test_quarantine_that_a_lambda_consumes_is_refused(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = make_facts(account, account.queue("orders"))
-    prepare_quarantine(account.clients, source)
+    prepare(account, source)
     mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": "Enabled"}
     monkeypatch.setattr("mendq.redrive.redrive.list_mappings", lambda *_: [mapping])
-    assert "tidy consumes it" in str(prepare_quarantine(account.clients, source))
+    assert "tidy consumes it" in str(prepare(account, source))
+
+
+@pytest.mark.parametrize("ending", ["", ".fifo"])
+def test_existing_queue_like_a_new_quarantine_is_refused_until_a_person_confirms_it(
+    account: Account, ending: str
+) -> None:
+    source = make_facts(account, account.queue(f"orders{ending}"))
+    attributes = make_quarantine_attributes(source)
+    theirs = account.queue(f"orders-quarantine{ending}", tag=None, **attributes)
+    refusal = prepare(account, source)
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "receiver_unconfirmed"
+    confirm_receiver(account, theirs)
+    assert prepare(account, source) == theirs
 
 
 def test_existing_queue_with_short_retention_is_refused_as_quarantine_and_not_changed(
@@ -283,8 +304,9 @@ def test_existing_queue_with_short_retention_is_refused_as_quarantine_and_not_ch
 ) -> None:
     source = make_facts(account, account.queue("orders"))
     theirs = account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
+    confirm_receiver(account, theirs)
     before = account.attributes(theirs)
-    refusal = prepare_quarantine(account.clients, source)
+    refusal = prepare(account, source)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "name_taken"
     assert "less than 1209600 seconds" in refusal.reason
@@ -297,4 +319,4 @@ def test_quarantine_creation_raises_facts_unavailable_if_sqs_is_unavailable(
     world.refuse("CreateQueue", "ServiceUnavailable")
     source = make_facts(world.account, world.source)
     with pytest.raises(FactsUnavailable, match="orders-quarantine"):
-        prepare_quarantine(world.account.clients, source)
+        prepare(world.account, source)

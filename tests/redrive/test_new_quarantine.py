@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from mendq.model.state import State
+from tests.account.receivers import confirm_receiver
 from tests.redrive.world import LATE, RedriveWorld, make_bodies
 from tests.waiting import replace_sleep
 
@@ -88,6 +89,7 @@ def test_redrive_escalates_at_once_if_the_quarantine_name_belongs_to_another_que
     """A retry would not help, and a queue of another owner must get none of the messages."""
     poison = return_one_message(world)
     world.account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
+    confirm_receiver(world.account, world.quarantine_arn)
     assert world.tick().case is not None
     assert world.state is State.ESCALATED
     assert "there is another queue" in world.progress.because

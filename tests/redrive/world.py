@@ -20,6 +20,7 @@ from botocore.exceptions import ClientError
 from msgspec import structs
 
 from mendq.aws.clients import Clients
+from mendq.cases.receivers import Receivers
 from mendq.cases.record import Notification, record_transition
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import make_owner_request
@@ -271,7 +272,9 @@ def make_run(
         owner=context.owner,
         now=context.now,
         remaining_seconds=lambda: remaining_seconds,
-        write_steps=RedriveStart(settings.consent).write,
+        write_steps=RedriveStart(
+            settings.consent, context.open_store(Receivers), context.now
+        ).write,
         writer=Owner.REDRIVE,
     )
 

@@ -9,8 +9,9 @@ there too, and the whole backlog at once. The rules:
    measurements there is no plan either, unless the queue is idle.
 2. `maxReceiveCount` must not catch good messages. It is at least three times the mean number of
    receives per finished message. If every value that Mendq may set is too low, a person chooses.
-3. The new queue has a name that Mendq knows to be free, or exactly the attributes that Mendq would
-   set.
+3. The new queue has a name that Mendq knows to be free. An existing queue is used only if it has
+   exactly the attributes that Mendq would set, and if Mendq made it or a person confirmed it:
+   anyone in the account could have created it to read the messages.
 4. A person approves, unless consumers finished every message at its first receive, or the queue is
    idle and its RedrivePolicy names the DLQ already.
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mendq.catalogue.dlq.unconfirmed_receiver import refuse_unconfirmed_receiver
 from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
 from mendq.catalogue.symptom import DetectedFault
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
@@ -604,14 +606,17 @@ def _find_cause(facts: Facts) -> str | None:
 def _refuse_taken_dlq_name(facts: Facts, dlq_arn: str) -> Refusal | None:
     """Return a refusal if a queue has the DLQ's name already, or if that was not checked.
 
-    None if the name is free, or if the existing queue has exactly the attributes that Mendq would
-    set.
+    None if the name is free. None also if the existing queue has exactly the attributes that Mendq
+    would set, and the case store records that Mendq made it or that a person confirmed it.
     """
     existing_queue = facts.dlq_namesake
     if existing_queue is None or existing_queue.queue_arn != dlq_arn:
         return Ignore("name_not_known", f"it was not checked whether {dlq_arn} exists")
-    if not existing_queue.exists or _has_planned_attributes(facts, existing_queue):
+    if not existing_queue.exists:
         return None
+    if _has_planned_attributes(facts, existing_queue):
+        objection = facts.dlq_namesake_objection
+        return refuse_unconfirmed_receiver(dlq_arn, objection) if objection else None
     reason = (
         f"a queue {dlq_arn} exists already, and its settings do not fit this queue's messages. "
         "Ask its owner whether to attach it or another queue"

@@ -51,7 +51,7 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     RefusalExample,
 )
-from mendq.model.dlq import arn_of_quarantine
+from mendq.model.dlq import arn_of_quarantine, make_dlq_attributes
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.metrics import DATAPOINT_PERIOD, HALF_HOUR, Measurement
@@ -489,6 +489,17 @@ DLQ_MISSING = FixedSymptom(
             "somebody's queue has the name",
             replace_values(_QUEUE_READ_BY_LAMBDA, dlq_namesake=_EXISTING_DLQ),
             "name_taken",
+        ),
+        QueueExample(
+            "somebody's queue is like a new DLQ",
+            replace_values(
+                _QUEUE_READ_BY_LAMBDA,
+                dlq_namesake=QueueFacts(
+                    DLQ_ARN, make_dlq_attributes(_QUEUE_READ_BY_LAMBDA, DLQ_ARN)
+                ),
+                dlq_namesake_objection="nothing records that Mendq made it",
+            ),
+            "receiver_unconfirmed",
         ),
         RefusalExample("no limit is known to be safe", _QUEUE_RECEIVED_VERY_OFTEN, "no_safe_limit"),
         RefusalExample("nothing is finished", _QUEUE_WITHOUT_DELETES, "cause_first"),

@@ -37,7 +37,13 @@ from mendq.cli.redrive.choice import MessageChoice, with_choice_options
 from mendq.cli.redrive.dlq import BodiesOption
 from mendq.cli.redrive.drop import DropWork, make_message_document
 from mendq.cli.redrive.redrive import send_back
-from mendq.cli.redrive.route import Route, find_quarantine, find_route_from_quarantine
+from mendq.cli.redrive.route import (
+    Route,
+    find_quarantine,
+    find_quarantine_objection,
+    find_route_from_quarantine,
+    require_recorded_quarantine,
+)
 from mendq.cli.redrive.work import look_at_messages
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
@@ -191,6 +197,10 @@ def peek(
       mendq quarantine peek orders --bodies
     """
     quarantine_facts = find_quarantine(call.account, queue)
+    objection = find_quarantine_objection(call.account, quarantine_facts)
+    if objection:
+        warning = f"{quarantine_facts.name} may be another person's queue: {objection}"
+        call.out.say(warning, "yellow")
     route = Route(quarantine_facts, quarantine_facts)
     messages: list[Message] = []
     look_at_messages(call, route, messages.append, limit)
@@ -260,6 +270,7 @@ def drop(
     """
     now = datetime.now(UTC)
     quarantine_facts = find_quarantine(call.account, queue)
+    require_recorded_quarantine(call.account, quarantine_facts)
     file_path = file or Path(f"{quarantine_facts.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
     route = Route(quarantine_facts, quarantine_facts)
     return DropWork(call, route, choice, now, file_path).carry_out()

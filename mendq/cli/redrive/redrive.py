@@ -13,10 +13,12 @@ from threading import Event
 from typing import Annotated
 
 import typer
-from msgspec import structs
+from msgspec import Struct, structs
 
 from mendq.aws.queue import queue_url
+from mendq.cases.receivers import read_receiver_facts
 from mendq.catalogue.dlq.time_left import compute_time_left
+from mendq.cli.account import Account
 from mendq.cli.commands import (
     CASE_LOOKUP_ACTIONS,
     CLAIM_ACTION,
@@ -33,6 +35,8 @@ from mendq.cli.redrive.hold import hold_dlq
 from mendq.cli.redrive.preview import MessageTally
 from mendq.cli.redrive.route import Route, find_route_to_replacement, find_route_to_source
 from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
+from mendq.model.facts import Facts, QueueFacts
+from mendq.model.receiver import Receiver, list_changed_parts
 from mendq.notifications.text import format_count, format_duration
 from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 from mendq.redrive.mover import Destination, MessageMover
@@ -185,16 +189,74 @@ class SendBackWork(DlqWork, frozen=True):
         with hold_dlq(account, self.route.dlq_arn, stop_event, faults):
             with self.call.out.show_waiting("looking at the queues again"):
                 self.route.require_same(self.find_route())
-            yield _SendAction(destination)
+            gate = SourceGate.make(account, source, stop_event, faults)
+            yield _SendAction(destination, gate)
+
+
+class SourceGate(Struct, frozen=True):
+    """Lets a batch go only if the queue that takes it is still as it was when the operator agreed.
+
+    A command may run for hours. Meanwhile the queue may be deleted and created again by another
+    person, or get another policy, key or tags, and then others could read the messages.
+    """
+
+    account: Account
+    # The queue as it was before the question.
+    source_when_agreed: Receiver
+    stop_event: Event
+    faults: list[str]
+
+    @classmethod
+    def make(
+        cls, account: Account, source: Facts, stop_event: Event, faults: list[str]
+    ) -> SourceGate:
+        """Return the gate for a queue. `source` are its facts from before the question."""
+        source_when_agreed = Receiver.of_queue(
+            source,
+            recorded_at=datetime.now(UTC),
+            recorded_by="the operator",
+            is_made_by_mendq=False,
+        )
+        return cls(account, source_when_agreed, stop_event, faults)
+
+    def may_send_batch(self) -> bool:
+        """Return True if the queue has not changed. Otherwise stop the work and say why.
+
+        Raises FactsUnavailable or QueueRefusesUs if the queue cannot be read.
+        """
+        queue = read_receiver_facts(self.account.clients, self.source_when_agreed.queue_arn)
+        # A deleted queue is reported by the send itself.
+        change = find_change_since_agreed(self.source_when_agreed, queue) if queue.exists else None
+        if change is None:
+            return True
+        self.faults.append(
+            f"{change} since you agreed: stopped before the next batch. See who did that, then "
+            "run the command again"
+        )
+        self.stop_event.set()
+        return False
+
+
+def find_change_since_agreed(source_when_agreed: Receiver, queue: QueueFacts) -> str | None:
+    """Return how the queue differs from what the operator agreed to; None if it does not."""
+    if queue.created_at != source_when_agreed.created_at:
+        return f"{queue.name} was deleted and created again"
+    changed_parts = list_changed_parts(source_when_agreed, queue)
+    return f"the {' and '.join(changed_parts)} of {queue.name} changed" if changed_parts else None
 
 
 class _SendAction(MessageAction, frozen=True):
     """Send messages to the destination, and only then delete them from their queue."""
 
     destination: Destination
+    gate: SourceGate
 
     def process(
         self, mover: MessageMover, messages: Sequence[Message], wait_for_turn: WaitForTurn
     ) -> Iterator[MoveResult]:
         """Send the messages in batches. Yield the result of each batch."""
-        return mover.move_messages(messages, self.destination, wait_for_turn)
+
+        def may_send_batch(message_count: int) -> bool:
+            return wait_for_turn(message_count) and self.gate.may_send_batch()
+
+        return mover.move_messages(messages, self.destination, may_send_batch)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from threading import Event
 
 from botocore.exceptions import ClientError
@@ -15,6 +16,7 @@ from msgspec import Struct, field
 from mendq.aws.dlqs import ERROR_CODES_WITHOUT_MOVE_TASKS, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, error_code_of
 from mendq.aws.queue import queue_url, read_queue_tags
+from mendq.cases.receivers import Receivers
 from mendq.catalogue.dlq.redrive_causes import (
     KMS_READ_ACTION,
     REDRIVE_TAG,
@@ -39,7 +41,9 @@ from mendq.model.queue import (
     parse_redrive_policy,
     why_unfit_as_dlq,
 )
+from mendq.model.receiver import find_other_queue_objection
 from mendq.model.steps import RedriveMessages
+from mendq.notifications.commands import confirm_queue_command
 from mendq.redrive.messages import Message, read_quarantine_mark
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import is_move_task_running
@@ -176,15 +180,19 @@ class Route(Struct, frozen=True):
 
 
 def require_redrivable(account: Account, queue_arn: str) -> Facts:
-    """Return the queue. Raises CommandError if there is none, or if its tag forbids redrives."""
+    """Return the queue with its tags.
+
+    Raises CommandError if there is no such queue, or if its tag forbids redrives.
+    """
     queue = find_queue(account, queue_arn)
     if queue is None:
         problem = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
         raise CommandError(f"there is no queue {queue_arn}; {problem}", Exit.NOT_FOUND)
-    if is_redrive_off(read_queue_tags(account.clients, queue_arn) or {}):
+    tags = read_queue_tags(account.clients, queue_arn) or {}
+    if is_redrive_off(tags):
         problem = f"the tag {REDRIVE_TAG} of {queue.name} forbids it: set it to on, or take it off"
         raise CommandError(problem, error_code="redrive_off")
-    return queue
+    return replace(queue, tags=tags)
 
 
 def find_route_to_source(account: Account, source_arn: str) -> Route:
@@ -229,7 +237,7 @@ def find_route_to_replacement(
     Raises CommandError if `dlq_or_source` is a source and there is no --from, if a queue is missing
     or its tag forbids redrives, or if the DLQ has a DLQ of its own. Also raises it if the other
     queue is of another type, is a DLQ or a quarantine, or if messages of one of the DLQs are being
-    moved already.
+    moved already. Also raises it if the messages are in a quarantine that nobody confirmed.
     """
     queue = require_redrivable(account, resolve_queue_arn(account, dlq_or_source))
     replacement = require_redrivable(account, resolve_queue_arn(account, given_replacement))
@@ -248,6 +256,8 @@ def find_route_to_replacement(
     # An empty --from names no queue. It must not mean the messages of every source.
     only_source_arn = None if given_source is None else resolve_queue_arn(account, given_source)
     is_from_quarantine = is_quarantine(messages_queue.name)
+    if is_from_quarantine:
+        require_recorded_quarantine(account, messages_queue)
     source_finder = ReplacingSourceFinder(
         account,
         messages_queue.queue_arn,
@@ -300,18 +310,49 @@ def find_quarantine(account: Account, source_or_quarantine: str) -> Facts:
     raise CommandError(problem, Exit.NOT_FOUND)
 
 
+def find_quarantine_objection(account: Account, quarantine: Facts) -> str | None:
+    """Return why a queue may not be a quarantine of Mendq's, in spite of its name; None if it is.
+
+    None also if Mendq is not deployed, because then nothing is recorded. The queue's policy and
+    tags do not matter here: the command takes messages out of it.
+    """
+    receivers = account.open_store_if_deployed(Receivers)
+    if receivers is None:
+        return None
+    return find_other_queue_objection(receivers.load(quarantine.queue_arn), quarantine)
+
+
+def require_recorded_quarantine(account: Account, quarantine: Facts) -> None:
+    """Raise CommandError if neither Mendq made the quarantine nor a person confirmed it.
+
+    Messages that another person sent to such a queue must not reach the source, and must not be
+    deleted as quarantined ones.
+    """
+    objection = find_quarantine_objection(account, quarantine)
+    if objection:
+        command_text = confirm_queue_command(quarantine.queue_arn)
+        problem = f"{quarantine.name} may be another person's queue: {objection}"
+        remedy = f"look at its messages with `mendq quarantine peek {quarantine.name}`; if they are"
+        remedy += f" yours, `{command_text}`"
+        raise CommandError(
+            f"{problem}. Nothing was moved or deleted; {remedy}", error_code="receiver_unconfirmed"
+        )
+
+
 def find_route_from_quarantine(account: Account, source_or_quarantine: str) -> Route:
     """Return the route from a quarantine back to its source.
 
-    Raises CommandError if one of the two queues is missing, if its tag forbids redrives, or if the
-    given quarantine's name does not tell its source. Also raises it while the messages of the
+    Raises CommandError if one of the two queues is missing, if its tag forbids redrives, if nobody
+    confirmed the quarantine (`require_recorded_quarantine`), or if the given quarantine's name does
+    not tell its source. Also raises it while the messages of the
     source's DLQ are being moved: if a message fails again, Mendq could not tell if it came from the
     DLQ or from the quarantine.
     """
     quarantine = find_quarantine(account, source_or_quarantine)
+    require_recorded_quarantine(account, quarantine)
     given_queue_arn = resolve_queue_arn(account, source_or_quarantine)
     source_arn = (
-        _derive_source_arn(given_queue_arn)
+        derive_source_arn(given_queue_arn)
         if given_queue_arn == quarantine.queue_arn
         else given_queue_arn
     )
@@ -323,7 +364,7 @@ def find_route_from_quarantine(account: Account, source_or_quarantine: str) -> R
     return Route(quarantine, source, dlq_arn=dlq_arn, source_finder=QuarantineSourceFinder())
 
 
-def _derive_source_arn(quarantine_arn: str) -> str:
+def derive_source_arn(quarantine_arn: str) -> str:
     """Return the ARN of the queue from whose name the quarantine's name was made.
 
     Raises CommandError if the quarantine's name does not have the source's whole name, because it

@@ -10,6 +10,7 @@ import pytest
 
 from mendq.model.queue import RedrivePolicy
 from mendq.redrive.message_filter import SOURCE_ARN_ATTRIBUTE
+from tests.account.receivers import confirm_receiver
 from tests.cli.builders import Operator
 from tests.cli.redrive.builders import (
     OrdersQueues,
@@ -183,6 +184,7 @@ def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
 
 def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQueues) -> None:
     quarantine = queues.account.queue("orders-quarantine", tag=None)
+    confirm_receiver(queues.account, quarantine)
     queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))
     report = queues.operator.run_json("dlq", "orders-quarantine")
     words = shlex.split(report["groups"][0]["command"])

@@ -19,6 +19,7 @@ from mendq.cli.redrive import work
 from mendq.model.dlq import arn_of_quarantine
 from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import Stage
+from tests.account.receivers import confirm_receiver, open_receivers
 from tests.cli.builders import Operator
 from tests.cli.redrive.builders import (
     OrdersQueues,
@@ -37,6 +38,7 @@ def queues(operator: Operator) -> OrdersQueues:
     made.operator.aws.tag(made.source, mendq="observe")
     made.messages = operator.aws.queue("orders-quarantine", tag=None, VisibilityTimeout="600")
     assert made.messages == arn_of_quarantine(made.source)
+    confirm_receiver(operator.aws, made.messages)
     return made
 
 
@@ -186,6 +188,7 @@ def test_quarantine_drop_of_a_fifo_queue_says_that_more_may_stand_behind_the_fir
 ) -> None:
     fifo_queues = make_orders_queues(operator, fifo=True)
     fifo_queues.messages = operator.aws.queue("orders-quarantine.fifo", tag=None)
+    confirm_receiver(operator.aws, fifo_queues.messages)
     for group in ("g1", "g2"):
         fifo_queues.write("one", group=group, **make_quarantine_marks(fifo_queues.source))
     drop = ("quarantine", "drop", "orders.fifo", "--all", "--dry-run")
@@ -218,6 +221,42 @@ def test_quarantine_return_is_refused_if_a_redrive_began_during_the_question(
     assert error["code"] == "redrive_running"
     assert queues.read_messages(queues.source) == []
     assert queues.read_ids(queues.messages) == ids
+
+
+@pytest.mark.parametrize("word", ["return", "drop"])
+def test_quarantine_return_and_drop_leave_a_queue_alone_that_nobody_confirmed(
+    queues: OrdersQueues, path: Path, word: str
+) -> None:
+    """Another principal may have made it, with messages that look like quarantined ones."""
+    ids = {_write_quarantined(queues)}
+    open_receivers(queues.account).remove(queues.messages)
+    file = ("--file", str(path)) if word == "drop" else ()
+    error = _run_quarantine(queues, word, *ALL, *file, code=1)["error"]
+    assert error["code"] == "receiver_unconfirmed"
+    assert "`mendq confirm orders-quarantine --region us-east-1`" in error["message"]
+    assert queues.read_messages(queues.source) == []
+    assert queues.read_ids(queues.messages) == ids
+    assert not path.exists()
+
+
+def test_quarantine_peek_warns_about_a_queue_that_nobody_confirmed(queues: OrdersQueues) -> None:
+    _write_quarantined(queues)
+    peek = ("quarantine", "peek", "orders")
+    assert "may be another person's queue" not in queues.read_output(*peek)
+    open_receivers(queues.account).remove(queues.messages)
+    output = queues.read_output(*peek)
+    assert "orders-quarantine may be another person's queue: nothing records" in output
+    assert "came back" in output
+
+
+def test_quarantine_return_takes_messages_out_of_a_quarantine_whose_policy_changed(
+    queues: OrdersQueues,
+) -> None:
+    _write_quarantined(queues)
+    reader = {"AWS": "arn:aws:iam::123456789012:role/other-team"}
+    statement = {"Effect": "Allow", "Principal": reader, "Action": "sqs:*", "Resource": "*"}
+    queues.configure(queues.messages, Policy=json.dumps({"Statement": [statement]}))
+    assert _run_quarantine(queues, "return", *ALL)["moved"] == 1
 
 
 DROP_TYPED_ORDERS = ("--where", "body.n >= `3` && attributes.type == 'order'")
@@ -281,6 +320,7 @@ def test_question_of_drop_on_a_fifo_quarantine_says_how_many_hidden_messages_go_
     queues.messages = operator.aws.queue(
         "orders-quarantine.fifo", tag=None, VisibilityTimeout="600"
     )
+    confirm_receiver(operator.aws, queues.messages)
     # SQS shows the first ten messages of a group.
     for number in range(12):
         _write_quarantined(queues, f"{number}")

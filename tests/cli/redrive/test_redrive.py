@@ -246,6 +246,66 @@ def test_redrive_without_a_stack_moves_messages_without_claiming_the_dlq(
     assert queues.redrive(*ALL)["moved"] == 1
 
 
+def _set_source_policy(queues: OrdersQueues, queue_arn: str) -> None:
+    reader = {"AWS": "arn:aws:iam::123456789012:role/other-team"}
+    statement = {"Effect": "Allow", "Principal": reader, "Action": "sqs:*", "Resource": "*"}
+    queues.configure(queue_arn, Policy=json.dumps({"Statement": [statement]}))
+
+
+def _tag_source(queues: OrdersQueues, queue_arn: str) -> None:
+    queues.account.tag(queue_arn, team="others")
+
+
+def _make_source_again(queues: OrdersQueues, queue_arn: str) -> None:
+    """Delete the queue and create one of its name two minutes later, with the same attributes."""
+    policy = queues.account.attributes(queue_arn).get("RedrivePolicy")
+    queues.account.clients.sqs.delete_queue(QueueUrl=queues.account.url(queue_arn))
+    queues.account.later(minutes=2)
+    attributes = {"RedrivePolicy": policy} if policy else {}
+    queues.account.queue(queue_arn.rpartition(":")[2], tag=None, **attributes)
+
+
+SOURCE_CHANGES: dict[str, tuple[Callable[[OrdersQueues, str], None], str]] = {
+    "policy": (_set_source_policy, "the policy of {} changed since you agreed"),
+    "tags": (_tag_source, "the tags of {} changed since you agreed"),
+    "made again": (_make_source_again, "{} was deleted and created again since you agreed"),
+}
+
+
+@pytest.mark.parametrize("change", SOURCE_CHANGES)
+@pytest.mark.parametrize("is_replacement", [False, True])
+def test_redrive_stops_before_the_next_batch_if_the_queue_that_takes_messages_changed(
+    queues: OrdersQueues, change: str, is_replacement: bool
+) -> None:
+    _write_numbered_messages(queues, 25)
+    change_source, reason = SOURCE_CHANGES[change]
+    target = queues.account.queue("orders-new", tag=None) if is_replacement else queues.source
+    sqs = queues.operator.account.clients.sqs
+    sent_counts = list[int]()
+
+    def change_after_first_batch(parsed: dict[str, Any], **_: Any) -> None:
+        sent_counts.append(len(parsed["Successful"]))
+        if len(sent_counts) == 1:
+            change_source(queues, target)
+
+    sqs.meta.events.register("after-call.sqs.SendMessageBatch", change_after_first_batch)
+    words = ("redrive", "orders", "--to", "orders-new", "--from", "orders")
+    output = queues.read_output(*(words if is_replacement else words[:2]), *ALL, code=1)
+    assert reason.format(target.rpartition(":")[2]) in output
+    assert sent_counts == [10], "no batch after the change"
+    assert len(queues.read_messages(queues.messages)) == 15
+
+
+def test_redrive_moves_nothing_if_the_source_got_another_policy_during_the_question(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues.write()
+    _answer_yes(monkeypatch, lambda: _set_source_policy(queues, queues.source))
+    output = queues.read_output("redrive", "orders", "--all", code=1)
+    assert "the policy of orders changed since you agreed" in output
+    assert queues.read_messages(queues.source) == []
+
+
 def test_redrive_moves_a_message_once_even_if_it_returns_to_the_dlq_during_the_run(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:

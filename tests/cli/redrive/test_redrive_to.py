@@ -12,8 +12,14 @@ from mendq.cli.redrive import work
 from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.progress import Stage
+from tests.account.receivers import confirm_receiver
 from tests.cli.builders import Operator
-from tests.cli.redrive.builders import OrdersQueues, make_died_in_attribute, make_orders_queues
+from tests.cli.redrive.builders import (
+    OrdersQueues,
+    make_died_in_attribute,
+    make_orders_queues,
+    make_quarantine_marks,
+)
 
 ALL = ("--all", "--yes")
 
@@ -173,6 +179,21 @@ def test_redrive_to_an_unfit_or_forbidden_queue_is_refused_and_moves_nothing(
     ]
     assert says in error["message"]
     assert replaced_queues.read_ids(replaced_queues.messages) == ids
+
+
+def test_redrive_to_takes_messages_only_out_of_a_quarantine_that_a_person_confirmed(
+    operator: Operator,
+) -> None:
+    queues = make_orders_queues(operator)
+    quarantine = queues.account.queue("orders-quarantine", tag=None)
+    ids = {queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))}
+    words = ("redrive", "orders-quarantine", "--to", "orders", "--from", "orders", *ALL)
+    error = operator.run_json(*words, code=1)["error"]
+    assert error["code"] == "receiver_unconfirmed"
+    assert queues.read_messages(queues.source) == []
+    assert queues.read_ids(quarantine) == ids
+    confirm_receiver(queues.account, quarantine)
+    assert operator.run_json(*words)["moved"] == 1
 
 
 def test_redrive_to_is_refused_while_another_run_has_claimed_the_dlq(

@@ -1,0 +1,143 @@
+"""`mendq confirm`: let Mendq use a queue that it did not make as a DLQ or a quarantine.
+
+Mendq finds such a queue by its name (`orders-dlq`, `orders-quarantine`), and anyone in the account
+may have made it. So the operator sees who can reach its messages before they confirm it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from msgspec import to_builtins
+
+from mendq.cases.receivers import Receivers, read_receiver_facts
+from mendq.cli.commands import CASE_LOOKUP_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.invocation import Invocation
+from mendq.cli.output import YesOption, confirm
+from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
+from mendq.cli.redrive.route import derive_source_arn
+from mendq.model.dlq import why_unfit_as_quarantine
+from mendq.model.facts import QueueFacts
+from mendq.model.queue import is_quarantine
+from mendq.model.receiver import (
+    ACCESS_TEXT_BY_ATTRIBUTE,
+    Receiver,
+    find_receiver_objection,
+    read_access,
+    remove_aws_tags,
+)
+from mendq.notifications.text import to_plain_text
+
+_MOST_TEXT_CHARACTERS = 20_480
+RevokeOption = Annotated[
+    bool, typer.Option("--revoke", help="Take the confirmation back: Mendq asks again.")
+]
+
+
+@command(
+    3,
+    CommandKind.STEERING,
+    CASE_LOOKUP_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"sqs:ListQueueTags", "dynamodb:UpdateItem"},
+)
+def confirm_(
+    call: Invocation, queue: QueueName, revoke: RevokeOption = False, yes: YesOption = False
+) -> None:
+    """Let Mendq send messages to a DLQ or quarantine that it did not make.
+
+    It counts until the queue, its policy, key or tags change.
+
+    Examples:
+      mendq confirm orders-quarantine
+      mendq confirm orders-dlq --revoke
+    """
+    queue_arn = resolve_queue_arn(call.account, queue)
+    receivers = call.account.open_store(Receivers)
+    if revoke:
+        _revoke(call, receivers, queue_arn, yes=yes)
+        return
+    facts = _read_existing_queue(call, queue_arn)
+    _require_fit_quarantine(call, facts)
+    former_receiver = receivers.load(queue_arn)
+    _print_access(call, facts, former_receiver)
+    confirm(f"Let Mendq send messages to {facts.name}?", yes=yes)
+    receiver = _make_receiver(call, facts)
+    if find_receiver_objection(receiver, _read_existing_queue(call, queue_arn)):
+        problem = f"{facts.name} was changed while you looked: nothing was recorded; look again"
+        raise CommandError(problem, error_code="changed_meanwhile")
+    receivers.put(receiver)
+    call.out.print_json(to_builtins(receiver))
+    call.out.say(f"confirmed; `mendq confirm {facts.name} --revoke` takes it back", "green")
+
+
+def _revoke(call: Invocation, receivers: Receivers, queue_arn: str, *, yes: bool) -> None:
+    """Remove the record of a queue. Raises CommandError if there is none."""
+    confirm(f"Ask again before anything is sent to {queue_arn}?", yes=yes)
+    if not receivers.remove(queue_arn):
+        problem = f"nobody confirmed {queue_arn}, and Mendq did not make it: nothing was changed"
+        raise CommandError(problem, Exit.NOT_FOUND)
+    call.out.print_json({"removed": queue_arn})
+    call.out.say("taken back: Mendq asks before it sends anything there", "cyan")
+
+
+def _read_existing_queue(call: Invocation, queue_arn: str) -> QueueFacts:
+    """Return the queue with its attributes and tags. Raises CommandError if there is none."""
+    facts = read_receiver_facts(call.account.clients, queue_arn)
+    if not facts.exists:
+        raise CommandError(f"there is no queue {queue_arn}: Mendq makes it", Exit.NOT_FOUND)
+    return facts
+
+
+def _require_fit_quarantine(call: Invocation, facts: QueueFacts) -> None:
+    """Raise CommandError if the queue has a quarantine's name and would not keep messages safe.
+
+    Not checked if the name does not tell its source, or if there is no such source.
+    """
+    if not is_quarantine(facts.name):
+        return
+    source = None
+    with suppress(CommandError):
+        source = find_queue(call.account, derive_source_arn(facts.queue_arn))
+    unfit_reason = why_unfit_as_quarantine(source, facts.attributes) if source else None
+    if unfit_reason:
+        problem = f"{facts.name} cannot be a quarantine: {unfit_reason}. Nothing was recorded"
+        remedy = "change the queue, or delete it: then Mendq makes its own"
+        raise CommandError(f"{problem}; {remedy}", error_code="receiver_unfit")
+
+
+def _make_receiver(call: Invocation, facts: QueueFacts) -> Receiver:
+    """Return the record of a queue that the operator confirms now."""
+    return Receiver.of_queue(
+        facts,
+        recorded_at=datetime.now(UTC),
+        recorded_by=call.account.identity,
+        is_made_by_mendq=False,
+    )
+
+
+def _print_access(call: Invocation, facts: QueueFacts, former_receiver: Receiver | None) -> None:
+    """Print when the queue was created, who can reach its messages, and why Mendq asks."""
+    out = call.out
+    out.say_heading(f"Queue {facts.queue_arn}")
+    if facts.created_at is not None:
+        out.say(f"created {facts.created_at:%Y-%m-%d %H:%M} UTC")
+    access = read_access(facts.attributes)
+    for name, text in ACCESS_TEXT_BY_ATTRIBUTE.items():
+        out.say(f"{text}: {to_plain_text(access.get(name, 'none'), _MOST_TEXT_CHARACTERS)}")
+    out.say(f"tags: {_format_tags(facts.tags)}")
+    objection = find_receiver_objection(former_receiver, facts)
+    if objection:
+        out.say(f"Mendq sends nothing there now: {objection}", "yellow")
+    warning = "Whoever may receive from it, by this policy or by IAM, can read and delete messages"
+    out.say(f"{warning} that Mendq sends there.", "yellow")
+
+
+def _format_tags(tags: Mapping[str, str]) -> str:
+    """Return the tags as one line of text, without those of AWS."""
+    own_tags = remove_aws_tags(tags)
+    return to_plain_text(json.dumps(own_tags), _MOST_TEXT_CHARACTERS) if own_tags else "none"

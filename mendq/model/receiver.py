@@ -1,0 +1,177 @@
+"""Decide whether a queue may receive another queue's messages, as a DLQ or as a quarantine.
+
+Mendq derives both names from the source's name: `orders-dlq`, `orders-quarantine`. Anyone in the
+account who may create queues can create a queue of such a name first, and then read and delete what
+Mendq sends there. So the name proves nothing. The rules:
+
+1. Mendq uses an existing queue only if the case store records it (`Receiver`): Mendq made it, or a
+   person confirmed it with `mendq confirm`. Otherwise Mendq declines and asks.
+2. The record is about one queue, not about a name. A queue that was deleted and created again has
+   another creation time, and is not the recorded one.
+3. The record holds everything by which others can reach the messages: policy, encryption, the DLQ
+   of the queue itself, the sources that it allows, and tags (IAM policies may grant by tag). If one
+   of them has changed, the queue is not used until a person confirms it again.
+4. A note that Mendq is about to make the queue counts for CREATION_NOTE_LIFETIME, because the run
+   may die between the creation and the record. A queue that appears in that time is accepted only
+   if it is exactly as Mendq makes it: such a queue gives nobody more access than one that Mendq
+   made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Self
+
+from msgspec import Struct
+
+from mendq.model.facts import QueueFacts
+from mendq.model.steps import AllowRedriveFrom, AttachDlq
+
+# How long the note that Mendq is about to make a queue counts. A run that died is followed by
+# another one within minutes.
+CREATION_NOTE_LIFETIME = timedelta(minutes=30)
+# The attributes by which others can reach the messages, with a text for operators.
+ACCESS_TEXT_BY_ATTRIBUTE: Mapping[str, str] = {
+    "Policy": "policy",
+    "KmsMasterKeyId": "KMS key",
+    "SqsManagedSseEnabled": "encryption",
+    "RedrivePolicy": "RedrivePolicy",
+    "RedriveAllowPolicy": "RedriveAllowPolicy",
+}
+# Tags with this prefix are written by AWS itself. Nobody else can write them.
+AWS_TAG_PREFIX = "aws:"
+
+
+class Receiver(Struct, frozen=True):
+    """A queue that may receive another queue's messages, as the case store records it.
+
+    Attributes:
+        queue_arn: The DLQ or the quarantine.
+        recorded_at: The time of the record.
+        recorded_by: The Lambda of Mendq that made the queue, or the ARN of the person who confirmed
+            it.
+        is_made_by_mendq: True if Mendq made the queue.
+        created_at: When the queue was created. None while Mendq is only about to make it.
+        access: The attributes of ACCESS_TEXT_BY_ATTRIBUTE that the queue has.
+        tags: The tags of the queue, without those of AWS.
+    """
+
+    queue_arn: str
+    recorded_at: datetime
+    recorded_by: str
+    is_made_by_mendq: bool = True
+    created_at: datetime | None = None
+    access: Mapping[str, str] = {}
+    tags: Mapping[str, str] = {}
+
+    @classmethod
+    def of_queue(
+        cls, queue: QueueFacts, *, recorded_at: datetime, recorded_by: str, is_made_by_mendq: bool
+    ) -> Self:
+        """Return the record of a queue as it is now. `queue` must have its attributes and tags."""
+        return cls(
+            queue.queue_arn,
+            recorded_at,
+            recorded_by,
+            is_made_by_mendq,
+            queue.created_at,
+            read_access(queue.attributes),
+            remove_aws_tags(queue.tags),
+        )
+
+    @property
+    def origin_text(self) -> str:
+        """Who put the queue on record, such as `Mendq made it`."""
+        if self.is_made_by_mendq:
+            return "Mendq made it"
+        return f"{self.recorded_by} confirmed it"
+
+    def is_creation_noted(self, now: datetime) -> bool:
+        """Return True if Mendq noted lately that it is about to make the queue."""
+        return self.created_at is None and now - self.recorded_at <= CREATION_NOTE_LIFETIME
+
+
+def read_access(attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes by which others can reach the queue's messages, without empty ones.
+
+    SQS's own encryption is left out too if the queue has a KMS key, because it has no effect then.
+    Two texts of a RedrivePolicy or RedriveAllowPolicy with the same meaning become equal.
+    """
+    access = {name: attributes[name] for name in ACCESS_TEXT_BY_ATTRIBUTE if attributes.get(name)}
+    for step_class in (AttachDlq, AllowRedriveFrom):
+        if step_class.attribute in access:
+            access[step_class.attribute] = step_class.value_in(attributes)
+    if access.get("SqsManagedSseEnabled") != "true" or "KmsMasterKeyId" in access:
+        access.pop("SqsManagedSseEnabled", None)
+    return access
+
+
+def remove_aws_tags(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags without those that AWS itself writes."""
+    return {key: value for key, value in tags.items() if not key.startswith(AWS_TAG_PREFIX)}
+
+
+def find_other_queue_objection(receiver: Receiver | None, queue: QueueFacts) -> str | None:
+    """Return why the case store does not record this very queue; None if it does.
+
+    Args:
+        receiver: The record under the queue's ARN; None if there is none.
+        queue: The queue with its attributes.
+    """
+    if receiver is None or receiver.created_at is None:
+        return "nothing records that Mendq made it or that a person confirmed it"
+    if queue.created_at != receiver.created_at:
+        return f"it was deleted and created again since {receiver.origin_text}"
+    return None
+
+
+def find_receiver_objection(receiver: Receiver | None, queue: QueueFacts) -> str | None:
+    """Return why the queue must not receive messages now; None if it may.
+
+    Args:
+        receiver: The record under the queue's ARN; None if there is none.
+        queue: The queue with its attributes and tags.
+    """
+    objection = find_other_queue_objection(receiver, queue)
+    if objection or receiver is None:
+        return objection
+    changed_parts = list_changed_parts(receiver, queue)
+    if changed_parts:
+        return f"its {' and '.join(changed_parts)} changed since {receiver.origin_text}"
+    return None
+
+
+def list_changed_parts(receiver: Receiver, queue: QueueFacts) -> list[str]:
+    """Return what differs between the record and the queue, as texts such as `policy`."""
+    access = read_access(queue.attributes)
+    changed_parts = [
+        text
+        for name, text in ACCESS_TEXT_BY_ATTRIBUTE.items()
+        if access.get(name) != receiver.access.get(name)
+    ]
+    if remove_aws_tags(queue.tags) != receiver.tags:
+        changed_parts.append("tags")
+    return changed_parts
+
+
+def find_difference_from_new_queue(
+    queue: QueueFacts, new_queue_attributes: Mapping[str, str]
+) -> str | None:
+    """Return what a queue has that Mendq would not give to a new one; None if nothing.
+
+    Tags are not looked at.
+
+    Args:
+        queue: The queue with its attributes.
+        new_queue_attributes: The attributes with which Mendq makes the queue.
+    """
+    expected_access = read_access(new_queue_attributes)
+    access = read_access(queue.attributes)
+    for name, text in ACCESS_TEXT_BY_ATTRIBUTE.items():
+        if access.get(name) != expected_access.get(name):
+            return f"its {text} is not that of a queue that Mendq makes"
+    for name, value in new_queue_attributes.items():
+        if name not in ACCESS_TEXT_BY_ATTRIBUTE and queue.attributes.get(name) != value:
+            return f"its {name} is not that of a queue that Mendq makes"
+    return None

@@ -1,0 +1,101 @@
+"""Test `mendq confirm`, which lets Mendq use a queue that it did not make."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mendq.cli.decide import confirm as command
+from tests.account.receivers import open_receivers
+from tests.cli.builders import Operator
+
+FIT = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
+ROLE = "arn:aws:iam::123456789012:role/other-team"
+ROLE_POLICY = json.dumps(
+    {
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"AWS": ROLE},
+                "Action": "sqs:*",
+                "Resource": "*",
+            }
+        ]
+    }
+)
+EVERYBODY_POLICY = ROLE_POLICY.replace(ROLE, "arn:aws:iam::444455556666:root")
+
+
+@pytest.fixture
+def quarantine(operator: Operator) -> str:
+    """The queue `orders-quarantine` of another team, beside the queue `orders`."""
+    operator.aws.queue("orders", tag=None, **FIT)
+    arn = operator.aws.queue("orders-quarantine", tag=None, Policy=ROLE_POLICY, **FIT)
+    operator.aws.tag(arn, team="others")
+    return arn
+
+
+def test_confirm_shows_who_can_read_the_queue_and_records_it_as_it_is(
+    operator: Operator, quarantine: str
+) -> None:
+    output = operator.read_output("confirm", "orders-quarantine", "--yes")
+    assert ROLE in output
+    assert '"team": "others"' in output
+    assert "Mendq sends nothing there now: nothing records that Mendq made it" in output
+    receiver = open_receivers(operator.aws).load(quarantine)
+    assert receiver is not None
+    attributes = operator.aws.attributes(quarantine)
+    assert receiver.created_at is not None
+    assert receiver.created_at.timestamp() == float(attributes["CreatedTimestamp"])
+    assert receiver.access["Policy"] == ROLE_POLICY
+    assert receiver.tags == {"team": "others"}
+    assert receiver.recorded_by.startswith("arn:aws:")
+    assert not receiver.is_made_by_mendq
+
+
+def test_confirm_records_nothing_without_a_yes(operator: Operator, quarantine: str) -> None:
+    operator.run_json("confirm", "orders-quarantine", code=2)
+    assert open_receivers(operator.aws).load(quarantine) is None
+
+
+def test_confirm_records_nothing_if_the_queue_changed_during_the_question(
+    operator: Operator, quarantine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(*_: Any, **__: Any) -> None:
+        operator.aws.tag(quarantine, team="attackers")
+
+    monkeypatch.setattr(command, "confirm", change)
+    refusal = operator.read_refusal("confirm", "orders-quarantine", code=1)
+    assert "was changed while you looked: nothing was recorded" in refusal
+    assert open_receivers(operator.aws).load(quarantine) is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({"Policy": EVERYBODY_POLICY}, "which is not of this account"),
+        ({"MessageRetentionPeriod": "60"}, "less than 1209600 seconds"),
+    ],
+)
+def test_confirm_refuses_a_quarantine_that_mendq_would_refuse_to_use(
+    operator: Operator, quarantine: str, attributes: dict[str, str], says: str
+) -> None:
+    operator.aws.set(quarantine, **attributes)
+    refusal = operator.read_refusal("confirm", "orders-quarantine", "--yes", code=1)
+    assert says in refusal
+    assert open_receivers(operator.aws).load(quarantine) is None
+
+
+def test_confirm_takes_a_confirmation_back_with_revoke(operator: Operator, quarantine: str) -> None:
+    operator.run_json("confirm", "orders-quarantine", "--yes")
+    operator.run_json("confirm", "orders-quarantine", "--revoke", "--yes")
+    assert open_receivers(operator.aws).load(quarantine) is None
+    refusal = operator.read_refusal("confirm", "orders-quarantine", "--revoke", "--yes", code=4)
+    assert "nothing was changed" in refusal
+
+
+def test_confirm_refuses_a_queue_that_does_not_exist(operator: Operator) -> None:
+    refusal = operator.read_refusal("confirm", "orders-dlq", "--yes", code=4)
+    assert "there is no queue" in refusal

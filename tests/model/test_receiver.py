@@ -1,0 +1,131 @@
+"""Which existing queue may receive another queue's messages, by its record in the case store."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mendq.model.facts import QueueFacts
+from mendq.model.receiver import (
+    CREATION_NOTE_LIFETIME,
+    Receiver,
+    find_difference_from_new_queue,
+    find_other_queue_objection,
+    find_receiver_objection,
+)
+
+ARN = "arn:aws:sqs:us-east-1:123456789012:orders-quarantine"
+NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
+ATTRIBUTES = {
+    "CreatedTimestamp": str(int(NOW.timestamp())),
+    "MessageRetentionPeriod": "1209600",
+    "SqsManagedSseEnabled": "true",
+}
+TAGS = {"team": "orders"}
+
+
+def make_queue(**attributes: str) -> QueueFacts:
+    return QueueFacts(ARN, {**ATTRIBUTES, **attributes}, TAGS)
+
+
+RECEIVER = Receiver.of_queue(
+    make_queue(), recorded_at=NOW, recorded_by="redrive", is_made_by_mendq=True
+)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {},
+        {"ApproximateNumberOfMessages": "7"},
+        {"VisibilityTimeout": "600"},
+        {"LastModifiedTimestamp": "1"},
+        {"Policy": ""},
+    ],
+)
+def test_recorded_queue_is_used_if_nothing_changed_by_which_others_reach_its_messages(
+    attributes: dict[str, str],
+) -> None:
+    assert find_receiver_objection(RECEIVER, make_queue(**attributes)) is None
+
+
+@pytest.mark.parametrize(
+    ("attributes", "changed"),
+    [
+        ({"Policy": '{"Statement":[]}'}, "policy"),
+        ({"KmsMasterKeyId": "alias/theirs"}, "KMS key and encryption"),
+        ({"SqsManagedSseEnabled": "false"}, "encryption"),
+        ({"RedrivePolicy": "{}"}, "RedrivePolicy"),
+        ({"RedriveAllowPolicy": '{"redrivePermission":"denyAll"}'}, "RedriveAllowPolicy"),
+    ],
+)
+def test_recorded_queue_is_refused_after_a_change_of_policy_key_or_dlq(
+    attributes: dict[str, str], changed: str
+) -> None:
+    objection = find_receiver_objection(RECEIVER, make_queue(**attributes))
+    assert objection == f"its {changed} changed since Mendq made it"
+
+
+@pytest.mark.parametrize("tags", [{}, {"team": "others"}, {**TAGS, "access": "others"}])
+def test_recorded_queue_is_refused_after_a_change_of_its_tags(tags: dict[str, str]) -> None:
+    """IAM policies may grant access by a tag."""
+    queue = QueueFacts(ARN, ATTRIBUTES, tags)
+    assert find_receiver_objection(RECEIVER, queue) == "its tags changed since Mendq made it"
+
+
+def test_tags_that_aws_writes_are_no_change() -> None:
+    queue = QueueFacts(ARN, ATTRIBUTES, {**TAGS, "aws:cloudformation:stack-name": "orders"})
+    assert find_receiver_objection(RECEIVER, queue) is None
+
+
+@pytest.mark.parametrize("seconds", [-1, 1, 86_400])
+def test_queue_with_another_creation_time_is_not_the_recorded_one(seconds: int) -> None:
+    created_at = NOW + timedelta(seconds=seconds)
+    queue = make_queue(CreatedTimestamp=str(int(created_at.timestamp())))
+    expected = "it was deleted and created again since Mendq made it"
+    assert find_receiver_objection(RECEIVER, queue) == expected
+    assert find_other_queue_objection(RECEIVER, queue) == expected
+
+
+@pytest.mark.parametrize("receiver", [None, Receiver(ARN, NOW, "redrive")])
+def test_queue_without_a_finished_record_is_not_used(receiver: Receiver | None) -> None:
+    objection = find_receiver_objection(receiver, make_queue())
+    assert objection == "nothing records that Mendq made it or that a person confirmed it"
+
+
+def test_note_that_mendq_makes_a_queue_counts_for_a_limited_time() -> None:
+    note = Receiver(ARN, NOW, "redrive")
+    assert note.is_creation_noted(NOW + CREATION_NOTE_LIFETIME)
+    assert not note.is_creation_noted(NOW + CREATION_NOTE_LIFETIME + timedelta(seconds=1))
+    assert not RECEIVER.is_creation_noted(NOW), "it is finished"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name"),
+    [
+        ({"Policy": '{"Statement":[]}'}, "policy"),
+        ({"KmsMasterKeyId": "alias/theirs"}, "KMS key"),
+        ({"RedrivePolicy": "{}"}, "RedrivePolicy"),
+        ({"MessageRetentionPeriod": "60"}, "MessageRetentionPeriod"),
+    ],
+)
+def test_new_queue_that_is_not_as_mendq_makes_it_was_made_by_another_principal(
+    attributes: dict[str, str], name: str
+) -> None:
+    new_queue_attributes = {
+        "MessageRetentionPeriod": "1209600",
+        "SqsManagedSseEnabled": "true",
+    }
+    assert find_difference_from_new_queue(make_queue(), new_queue_attributes) is None
+    difference = find_difference_from_new_queue(make_queue(**attributes), new_queue_attributes)
+    assert difference == f"its {name} is not that of a queue that Mendq makes"
+
+
+def test_redrive_allow_policy_in_another_spelling_is_no_difference() -> None:
+    planned = {"redrivePermission": "byQueue", "sourceQueueArns": [ARN]}
+    new_queue_attributes = {"RedriveAllowPolicy": json.dumps(planned)}
+    respelled = json.dumps(dict(reversed(planned.items())), indent=1)
+    queue = QueueFacts(ARN, {"CreatedTimestamp": "1", "RedriveAllowPolicy": respelled})
+    assert find_difference_from_new_queue(queue, new_queue_attributes) is None
