@@ -14,6 +14,7 @@ from mendq.heal.batch import heal_failed_calls
 from mendq.model.evidence import EVENTS_SUFFICIENT_FOR_CASE, Evidence
 from mendq.model.state import State
 from tests.account.account import ACCOUNT, REGION, WORKER, Account, make_settings
+from tests.account.faults import calls_of
 from tests.heal.builders import list_refusal_codes, make_late_deletes
 from tests.heal.situations import make_case
 from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
@@ -48,14 +49,17 @@ def _deny_reading_queues(account: Account, ending: str = "") -> None:
 
 
 @pytest.mark.parametrize("ending", ["", f": arn:aws:sqs:{REGION}:{ACCOUNT}:orders.fifo"])
-def test_failed_calls_of_a_queue_whose_policy_denies_mendq_are_refused_and_not_retried(
+def test_queue_whose_policy_denies_mendq_is_not_changed_and_its_calls_are_not_retried(
     account: Account, ending: str
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
     _deny_reading_queues(account, ending)
+    calls = calls_of(account)
     result = account.heal(account.late_deletes(queue, "1", "2", "3"))
     assert list_refusal_codes(result) == ["queue_refuses_us"]
     assert result.error_by_message_id == {}
+    assert "SetQueueAttributes" not in calls
+    assert account.transitions() == []
 
 
 def test_queue_whose_policy_denies_its_attributes_is_neither_changed_nor_recorded(
