@@ -73,6 +73,14 @@ def test_comparison_of_a_missing_or_mistyped_value_matches_neither_directly_nor_
     assert not matches(f"!({expression} || receive_count == `5`)")
 
 
+@pytest.mark.parametrize("expression", FILTERS["unknown"])
+def test_message_does_not_match_a_true_condition_joined_by_and_with_an_unknown_one(
+    expression: str,
+) -> None:
+    assert not matches(f"({expression}) && receive_count == `4`")
+    assert not matches(f"receive_count == `4` && ({expression})")
+
+
 @pytest.mark.parametrize("expression", FILTERS["holds"])
 def test_true_filter_expression_matches_and_its_negation_does_not(expression: str) -> None:
     assert matches(expression)
