@@ -62,6 +62,7 @@ _TYPE_NAME_BY_TYPE: dict[type, str] = {
 _TYPE_NAME_BY_TYPE |= {dict: "object", list: "array", type(None): "null"}
 # https://www.rfc-editor.org/rfc/rfc8259#section-6
 _JSON_NUMBER_PATTERN = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_JSON_WHITESPACE = " \t\n\r"
 # Levels of an object that its shape shows.
 _DEFAULT_SHAPE_LEVELS = 2
 # Types of nodes whose first child works on the message, and whose other children work on the result
@@ -553,17 +554,22 @@ def make_shape(
         parse_text: Returns the JSON in a text; `parse_json` by default.
     """
     parse_text = parse_text or parse_json
-    parsed_value = parse_text(value) if isinstance(value, str) else value
-    if (
-        not levels
-        or not isinstance(parsed_value, dict)
-        or not (parsed_value or parsed_value is value)
-    ):
+    if not levels:
+        return _TYPE_NAME_BY_TYPE[type(value)]
+    parsed_value = value
+    if isinstance(value, str) and may_be_json_object(value):
+        parsed_value = parse_text(value)
+    if not isinstance(parsed_value, dict) or not (parsed_value or parsed_value is value):
         return _TYPE_NAME_BY_TYPE[type(value)]
     return {
         name: make_shape(member, levels - 1, parse_text)
         for name, member in sorted(parsed_value.items())
     }
+
+
+def may_be_json_object(text: str) -> bool:
+    """Return False if the text cannot be a JSON object, without parsing it."""
+    return text.lstrip(_JSON_WHITESPACE)[:1] == "{"
 
 
 def make_document(message: Message, now: datetime) -> dict[str, Any]:

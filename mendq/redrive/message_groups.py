@@ -3,6 +3,14 @@
 The filter of a group is tried on the sample. The group keeps it only if it matches all messages of
 the group and no other message. Groups and outlines show the names and types in a body. They show no
 part of its content, unless the operator asks for it.
+
+Senders choose the bodies, and SQS takes bodies of 1 MiB. So memory and time are bounded:
+
+1. Each body is parsed once, when its message arrives. Only its outline, its label and its first
+   16,384 characters are kept.
+2. An object with more than 400 names is not looked at further. All such bodies are one group, which
+   has no filter.
+3. A filter by the text of a body is not shown if it might match the part of a body that was cut.
 """
 
 from __future__ import annotations
@@ -13,6 +21,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from msgspec import Struct
@@ -20,6 +29,8 @@ from msgspec.structs import replace
 
 from mendq.notifications.text import format_count, format_value, to_terminal_text
 from mendq.redrive.message_filter import (
+    LONGEST_EXPRESSION_CHARACTERS,
+    SHAPE_FUNCTION_NAME,
     SHAPE_OF_UNREADABLE_JSON,
     SOURCE_ARN_ATTRIBUTE,
     FilterUnreadable,
@@ -28,11 +39,17 @@ from mendq.redrive.message_filter import (
     format_literal,
     make_document,
     make_shape,
+    may_be_json_object,
     parse_filter,
     parse_json,
 )
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
+# Only this many characters of a body are kept.
+MOST_KEPT_BODY_CHARACTERS = 16_384
+# A body with more names than this, on the levels that a shape shows, gets no shape and no filter.
+# The filter would be too long in any case.
+MOST_SHAPE_NAMES = 400
 # At most this many groups are shown for each way of grouping.
 MAXIMUM_GROUPS_PER_GROUPING_WAY = 5
 # An attribute with more different values than this identifies messages and does not form groups.
@@ -55,6 +72,7 @@ _VARYING_PART_PATTERN = re.compile(
 # The shape of a body that is not JSON, or is `null`.
 SHAPE_OF_BODY_WITHOUT_JSON = make_shape(None)
 _UNREADABLE_JSON_GROUP_NAME = "JSON that holds NaN, Infinity or too large a number"
+_MANY_NAMES_GROUP_NAME = f"JSON with more than {MOST_SHAPE_NAMES} names"
 # A group: the way of grouping (one of GROUPING_WAYS), the group's name, and its filter.
 GroupLabel = tuple[str, str, str]
 
@@ -66,49 +84,93 @@ class MessageGroup(Struct, frozen=True):
         by: The property by which messages are grouped, one of `GROUPING_WAYS`.
         what: The group's name, for operators.
         where: A filter that matches exactly these messages of the sample; empty if there is none.
-        messages: The messages.
+        messages: The messages. Their bodies are cut after MOST_KEPT_BODY_CHARACTERS.
+        first_outline: The outline of the first message's body, from `describe_body_outline`.
     """
 
     by: str
     what: str
     where: str
     messages: tuple[Message, ...]
+    first_outline: str = ""
+
+
+class SampledMessage(Struct, frozen=True):
+    """A message of a sample, without the rest of a long body.
+
+    Attributes:
+        message: The message. Its body is cut after MOST_KEPT_BODY_CHARACTERS.
+        body_label: The label of the group by body.
+        body_outline: The body without its values, from `describe_body_outline`.
+        is_body_cut: True if `message` does not have the whole body.
+    """
+
+    message: Message
+    body_label: GroupLabel
+    body_outline: str
+    is_body_cut: bool
+
+    @classmethod
+    def create(cls, message: Message, *, should_group_by_text: bool) -> SampledMessage:
+        """Parse the body once, and keep what the groups need of it.
+
+        `should_group_by_text` is True to label a body that is not JSON by its text.
+        """
+        shape = _make_bounded_shape(parse_json(message.body))
+        kept_body = message.body[:MOST_KEPT_BODY_CHARACTERS]
+        return cls(
+            replace(message, body=kept_body),
+            _make_body_label(shape, message.body, should_group_by_text=should_group_by_text),
+            _describe_outline(shape, message.body),
+            is_body_cut=len(kept_body) < len(message.body),
+        )
 
 
 def group_messages(
-    messages: Sequence[Message], now: datetime, *, should_group_by_text: bool = False
+    messages: Iterable[Message], now: datetime, *, should_group_by_text: bool = False
 ) -> list[MessageGroup]:
+    """Return the groups of whole messages, as `group_sample` does."""
+    sample = [
+        SampledMessage.create(message, should_group_by_text=should_group_by_text)
+        for message in messages
+    ]
+    return group_sample(sample, now)
+
+
+def group_sample(sample: Sequence[SampledMessage], now: datetime) -> list[MessageGroup]:
     """Return the largest groups of messages, at most MAXIMUM_GROUPS_PER_GROUPING_WAY for each way
     of grouping.
 
-    Args:
-        messages: The sample.
-        now: The present time, from which filters calculate a message's age.
-        should_group_by_text: True to group bodies that are not JSON by their text. The groups then
-            show parts of it.
+    `now` is the present time, from which filters calculate a message's age.
     """
-    documents = [_replace_body_by_shape(make_document(message, now)) for message in messages]
+    documents = [_make_kept_document(sampled, now) for sampled in sample]
     value_count_by_name = _count_attribute_values(documents)
-    messages_by_group_label = defaultdict[GroupLabel, list[Message]](list)
-    for message, document in zip(messages, documents, strict=True):
-        for group_label in _list_group_labels(
-            document, value_count_by_name, should_group_by_text=should_group_by_text
-        ):
-            messages_by_group_label[group_label].append(message)
-    groups = [
-        MessageGroup(*group_label, tuple(labelled_messages))
-        for group_label, labelled_messages in messages_by_group_label.items()
-    ]
+    sample_by_group_label = defaultdict[GroupLabel, list[SampledMessage]](list)
+    for sampled, document in zip(sample, documents, strict=True):
+        sample_by_group_label[sampled.body_label].append(sampled)
+        for group_label in _list_other_labels(document, value_count_by_name):
+            sample_by_group_label[group_label].append(sampled)
+    groups = []
+    for group_label, labelled_sample in sample_by_group_label.items():
+        messages_of_group = tuple(sampled.message for sampled in labelled_sample)
+        groups.append(
+            MessageGroup(*group_label, messages_of_group, labelled_sample[0].body_outline)
+        )
     groups.sort(key=lambda group: (-len(group.messages), group.what))
     largest_groups = list[MessageGroup]()
     for grouping_way in GROUPING_WAYS:
         groups_of_grouping_way = [group for group in groups if group.by == grouping_way]
         largest_groups += groups_of_grouping_way[:MAXIMUM_GROUPS_PER_GROUPING_WAY]
-    indexes_of_groups_with_exact_filter = _find_exact_filters(largest_groups, messages, now)
+    indexes_of_groups_with_exact_filter = _find_exact_filters(largest_groups, sample, now)
     return [
         group if index in indexes_of_groups_with_exact_filter else replace(group, where="")
         for index, group in enumerate(largest_groups)
     ]
+
+
+def _make_kept_document(sampled: SampledMessage, now: datetime) -> Mapping[str, Any]:
+    """Return the document of a message without the value in its body."""
+    return {**make_document(replace(sampled.message, body=""), now), "body": None}
 
 
 def _count_attribute_values(documents: Iterable[Mapping[str, Any]]) -> Counter[str]:
@@ -119,18 +181,13 @@ def _count_attribute_values(documents: Iterable[Mapping[str, Any]]) -> Counter[s
     return Counter(name for name, _ in distinct_values)
 
 
-def _replace_body_by_shape(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document with the shape of its body in place of the body, to save memory."""
-    return {**document, "body": make_shape(document["body"])}
-
-
 def _find_exact_filters(
-    groups: Sequence[MessageGroup], messages: Sequence[Message], now: datetime
+    groups: Sequence[MessageGroup], sample: Sequence[SampledMessage], now: datetime
 ) -> set[int]:
     """Return the indexes of the groups whose filter selects all their messages and no others.
 
-    Only messages of the sample count. A group whose filter cannot be parsed is left out. Each
-    message is parsed once for all groups: a body may be 1 MiB of JSON.
+    Only messages of the sample count. A group whose filter cannot be parsed is left out. What is
+    kept of each message is parsed once for all groups.
     """
     filter_by_group_index = dict[int, MessageFilter]()
     message_ids_by_group_index = list[set[str]]()
@@ -138,30 +195,88 @@ def _find_exact_filters(
         message_ids_by_group_index.append({message.message_id for message in group.messages})
         with suppress(FilterUnreadable):
             filter_by_group_index[index] = parse_filter(group.where)
-    for message in messages:
+    for sampled in sample:
+        message = sampled.message
         document = make_document(message, now)
         for index, group_filter in list(filter_by_group_index.items()):
             is_in_group = message.message_id in message_ids_by_group_index[index]
-            if group_filter.match_message(message, now, document).matches is not is_in_group:
+            if sampled.is_body_cut and groups[index].by == "body":
+                is_exact = is_in_group or not _may_match_cut_body(
+                    groups[index], group_filter, message, now
+                )
+            else:
+                is_match = group_filter.match_message(message, now, document).matches
+                is_exact = is_match is is_in_group
+            if not is_exact:
                 del filter_by_group_index[index]
     return set(filter_by_group_index)
+
+
+def _may_match_cut_body(
+    group: MessageGroup, group_filter: MessageFilter, message: Message, now: datetime
+) -> bool:
+    """Return True if the filter of another group by body may match a message whose body was cut.
+
+    A filter by shape matches no other shape. A filter by text may find its parts in what was cut.
+    So it is tried on the beginning of the body, followed by the text that the filter is made of.
+    """
+    if group.where.startswith(f"{SHAPE_FUNCTION_NAME}("):
+        return False
+    filter_text = group.messages[0].body[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS]
+    possible_message = replace(message, body=f"{message.body}\n{filter_text}")
+    return group_filter.match_message(possible_message, now).matches
+
+
+class _TextParser:
+    """Parses the JSON objects in texts, each text once."""
+
+    def __init__(self) -> None:
+        self._value_by_text = dict[str, Any]()
+
+    def parse(self, text: str) -> Any:
+        """Return the value of the JSON in a text, as `parse_json` does."""
+        if text not in self._value_by_text:
+            self._value_by_text[text] = parse_json(text)
+        return self._value_by_text[text]
+
+    def count_names(self, value: Any) -> int:
+        """Return the number of names in an object, or in the object in a text. Else 0."""
+        if isinstance(value, str) and may_be_json_object(value):
+            value = self.parse(value)
+        return len(value) if isinstance(value, dict) else 0
+
+
+def _make_bounded_shape(body_value: Any) -> Any:
+    """Return the shape of a body's value. None if it has more than MOST_SHAPE_NAMES names."""
+    text_parser = _TextParser()
+    name_count = text_parser.count_names(body_value)
+    body_object = text_parser.parse(body_value) if isinstance(body_value, str) else body_value
+    if isinstance(body_object, dict) and name_count <= MOST_SHAPE_NAMES:
+        name_count += sum(map(text_parser.count_names, body_object.values()))
+    if name_count > MOST_SHAPE_NAMES:
+        return None
+    return make_shape(body_value, parse_text=text_parser.parse)
 
 
 def describe_body_outline(body: str) -> str:
     """Return a body without its values: the keys and types of JSON, or the form of a text.
 
-    JSON with a value that Mendq cannot read, such as NaN, gets a fixed sentence.
+    JSON with a value that Mendq cannot read, such as NaN, or with too many names gets a fixed
+    sentence.
     """
-    body_value = parse_json(body)
-    if body_value is not None:
-        body_shape = make_shape(body_value)
-        return (
-            _UNREADABLE_JSON_GROUP_NAME
-            if body_shape == SHAPE_OF_UNREADABLE_JSON
-            else _describe_shape(body_shape)
-        )
-    masked_text = re.sub(r"[^\W\d_]", "a", body[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS])
-    return to_terminal_text(re.sub(r"\d", "9", masked_text))
+    return _describe_outline(_make_bounded_shape(parse_json(body)), body)
+
+
+def _describe_outline(body_shape: Any, body: str) -> str:
+    """Return the outline of a body by its shape from `_make_bounded_shape`."""
+    if body_shape == SHAPE_OF_BODY_WITHOUT_JSON:
+        masked_text = re.sub(r"[^\W\d_]", "a", body[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS])
+        return to_terminal_text(re.sub(r"\d", "9", masked_text))
+    if body_shape is None:
+        return _MANY_NAMES_GROUP_NAME
+    if body_shape == SHAPE_OF_UNREADABLE_JSON:
+        return _UNREADABLE_JSON_GROUP_NAME
+    return _describe_shape(body_shape)
 
 
 def _describe_shape(body_shape: Any) -> str:
@@ -169,11 +284,10 @@ def _describe_shape(body_shape: Any) -> str:
     return to_terminal_text(json.dumps(body_shape).strip('"'), _MOST_SHAPE_CHARACTERS)
 
 
-def _list_group_labels(
-    document: Mapping[str, Any], value_count_by_name: Counter[str], *, should_group_by_text: bool
+def _list_other_labels(
+    document: Mapping[str, Any], value_count_by_name: Counter[str]
 ) -> Iterator[GroupLabel]:
-    """Yield a label for each group to which the message belongs."""
-    yield _make_body_label(document, should_group_by_text=should_group_by_text)
+    """Yield a label for each group to which the message belongs, except the group by body."""
     for name, attribute in document["attributes"].items():
         if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
             yield _make_attribute_label(
@@ -191,21 +305,27 @@ def _list_group_labels(
     yield "receive count", format_count(document["receive_count"], "receive"), ""
 
 
-def _make_body_label(document: Mapping[str, Any], *, should_group_by_text: bool) -> GroupLabel:
+def _make_body_label(body_shape: Any, body: str, *, should_group_by_text: bool) -> GroupLabel:
     """Return the label of a message's group by the shape of its body.
 
-    With `should_group_by_text`, a body that is not JSON is grouped by its text.
+    With `should_group_by_text`, a body that is not JSON is grouped by its text. A label is short,
+    because it is kept for each message: a shape whose filter would be too long is told from others
+    by its first names, and by a digest in place of the filter, which is no filter.
     """
-    body_shape = document["body"]
     if body_shape == SHAPE_OF_BODY_WITHOUT_JSON and should_group_by_text:
-        return "body", *_find_text_pattern(document["body_text"], "body_text")
+        return "body", *_find_text_pattern(body, "body_text")
+    if body_shape is None:
+        return "body", _MANY_NAMES_GROUP_NAME, ""
     if body_shape == SHAPE_OF_UNREADABLE_JSON:
         # A filter that looks into such a body does not match.
         return "body", _UNREADABLE_JSON_GROUP_NAME, ""
     group_name = (
         "not JSON" if body_shape == SHAPE_OF_BODY_WITHOUT_JSON else _describe_shape(body_shape)
     )
-    return "body", group_name, f"shape(body) == {format_literal(body_shape)}"
+    filter_text = f"{SHAPE_FUNCTION_NAME}(body) == {format_literal(body_shape)}"
+    if len(filter_text) > LONGEST_EXPRESSION_CHARACTERS:
+        filter_text = f"too long: {sha256(filter_text.encode()).hexdigest()}"
+    return "body", group_name, filter_text
 
 
 def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -> GroupLabel:

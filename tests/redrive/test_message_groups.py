@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from mendq.redrive.message_filter import parse_filter
 from mendq.redrive.message_groups import (
     MAXIMUM_GROUPS_PER_GROUPING_WAY,
     MessageGroup,
+    SampledMessage,
     describe_body_outline,
     group_messages,
+    group_sample,
 )
 from mendq.redrive.messages import Message, MessageAttribute
 from tests.redrive.arbitrary_messages import ATTRIBUTES, DOCUMENTS, MESSAGES
@@ -130,6 +133,72 @@ def test_message_group_with_a_very_large_body_shape_gets_no_filter() -> None:
     large = json.dumps({f"a rather long name {n}": n for n in range(200)})
     sample = [message("large", body=large), message("small", body='{"a": 1}')]
     assert [bool(group.where) for group in find_groups("body", sample)] == [False, True]
+
+
+def _make_large_body(kind: str, number: int) -> str:
+    """Return a body of about 1 MiB with names or texts that no other body has."""
+    names = [f"k{number}x{index}" for index in range(50_000)]
+    if kind == "names":
+        return json.dumps(dict.fromkeys(names, 1))
+    if kind == "objects in texts":
+        return json.dumps(dict.fromkeys(names, "{}"))
+    if kind == "JSON in a text":
+        return json.dumps({"Message": json.dumps(dict.fromkeys(names, 1))})
+    if kind == "long names":
+        return json.dumps({f"{name}{'n' * 2_600}": 1 for name in names[:390]})
+    return f"Order {number} {'x' * 1_000_000}"
+
+
+@pytest.mark.parametrize(
+    "kind", ["names", "objects in texts", "JSON in a text", "long names", "text"]
+)
+def test_sample_of_large_bodies_keeps_a_small_part_of_each(kind: str) -> None:
+    tracemalloc.start()
+    try:
+        sample = []
+        for number in range(10):
+            whole_message = message(f"m-{number}", body=_make_large_body(kind, number))
+            sample.append(SampledMessage.create(whole_message, should_group_by_text=True))
+        del whole_message
+        groups = group_sample(sample, NOW)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(len(group.messages) for group in groups if group.by == "body") >= 5
+    assert kept_bytes / len(sample) < 100_000
+
+
+def test_body_with_too_many_names_is_looked_at_once_and_gets_no_filter() -> None:
+    sample = [message(f"m-{n}", body=_make_large_body("names", n)) for n in range(3)]
+    (group,) = find_groups("body", sample)
+    assert (group.what, group.where) == ("JSON with more than 400 names", "")
+    assert group.first_outline == "JSON with more than 400 names"
+
+
+def test_large_bodies_of_one_shape_are_one_group_whose_filter_matches_them_alone() -> None:
+    long = [message(f"l-{n}", body=json.dumps({"a": "x" * 20_000, "n": n})) for n in range(2)]
+    other = message("o", body=json.dumps({"a": 1, "b": "x" * 20_000}))
+    first, second = find_groups("body", [*long, other])
+    assert [len(first.messages), len(second.messages)] == [2, 1]
+    assert select_messages(first.where, [*long, other]) == long
+    assert select_messages(second.where, [*long, other]) == [other]
+
+
+def test_text_filter_that_may_match_the_cut_part_of_another_body_is_not_shown() -> None:
+    """`contains` finds the group's words behind the first 16,384 characters of the other body."""
+    ours = message("ours", body="Order 7 failed")
+    theirs = message("theirs", body=f"Order {'x' * 20_000} failed")
+    elsewhere = message("elsewhere", body=f"Refund {'x' * 20_000}")
+    (group,) = (
+        group for group in find_groups("body", [ours, theirs], bodies=True) if "fail" in group.what
+    )
+    assert group.where == ""
+    (group,) = (
+        group
+        for group in find_groups("body", [ours, elsewhere], bodies=True)
+        if "fail" in group.what
+    )
+    assert select_messages(group.where, [ours, elsewhere]) == [ours]
 
 
 def test_error_texts_that_differ_only_in_numbers_and_ids_form_one_group() -> None:

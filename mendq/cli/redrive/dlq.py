@@ -25,7 +25,7 @@ from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_queue_arn, parse_redrive_policy
 from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count, to_terminal_text
-from mendq.redrive.message_groups import MessageGroup, describe_body_outline, group_messages
+from mendq.redrive.message_groups import MessageGroup, SampledMessage, group_sample
 from mendq.redrive.messages import Message
 
 _MAXIMUM_LISTED_EXPIRY_TIMES = 3
@@ -65,11 +65,16 @@ def dlq(
             f"no queue names {dlq.name} as its DLQ: hide some of its messages for a look?"
         )
         confirm(hide_messages_question, yes=yes)
-    messages: list[Message] = []
+    sampled_messages: list[SampledMessage] = []
     now = datetime.now(UTC)
-    look_at_messages(call, Route(dlq, dlq), messages.append, sample)
-    messages.sort(key=lambda message: message.sent_at)
-    document = _Sample(dlq, source_arns, source, messages, now).document(with_bodies=bodies)
+
+    def keep_message(message: Message) -> None:
+        sampled_messages.append(SampledMessage.create(message, should_group_by_text=bodies))
+
+    look_at_messages(call, Route(dlq, dlq), keep_message, sample)
+    sampled_messages.sort(key=lambda sampled: sampled.message.sent_at)
+    sample_of_dlq = _Sample(dlq, source_arns, source, sampled_messages, now)
+    document = sample_of_dlq.document(with_bodies=bodies)
     call.out.print_json(document)
     _print_sample(call.out, document)
 
@@ -81,8 +86,13 @@ class _Sample(Struct, frozen=True):
     source_arns: Sequence[str]
     # The only queue that names the DLQ. None if there are several or none.
     source: Facts | None
-    messages: Sequence[Message]
+    sampled_messages: Sequence[SampledMessage]
     now: datetime
+
+    @property
+    def messages(self) -> list[Message]:
+        """The messages, without the rest of long bodies."""
+        return [sampled.message for sampled in self.sampled_messages]
 
     def document(self, *, with_bodies: bool) -> dict[str, Any]:
         """Return the document that `mendq dlq --json` prints.
@@ -99,7 +109,7 @@ class _Sample(Struct, frozen=True):
             expiry_by_message_id[message.message_id] = format_time(
                 message.sent_at + retention_period
             )
-        groups = group_messages(self.messages, self.now, should_group_by_text=with_bodies)
+        groups = group_sample(self.sampled_messages, self.now)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),
@@ -120,12 +130,9 @@ class _Sample(Struct, frozen=True):
     def _make_group_document(self, group: MessageGroup, *, with_bodies: bool) -> dict[str, Any]:
         """Return a group with its number of messages, its command, and an example."""
         first_message = group.messages[0]
-        body = (
-            to_terminal_text(first_message.body, 400)
-            if with_bodies
-            else describe_body_outline(first_message.body)
-        )
+        body = to_terminal_text(first_message.body, 400) if with_bodies else group.first_outline
         document = asdict(group)
+        del document["first_outline"]
         document["messages"] = len(group.messages)
         document["command"] = self._make_send_back_command(group)
         document["example"] = (first_message.message_id, body)
