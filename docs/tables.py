@@ -37,6 +37,7 @@ from mendq.model.state import FINAL_STATES, STATES_UNDER_VERIFICATION, State, fi
 from mendq.notifications.next_steps import (
     NEXT_STEP_BY_REFUSAL_CODE,
     NEXT_STEP_BY_STATE,
+    NEXT_STEP_BY_SYMPTOM_AND_CODE,
     CommandSource,
 )
 from mendq.redrive import machine
@@ -69,12 +70,15 @@ def alarm_runbooks() -> str:
 def next_steps() -> str:
     """Return a list of next steps for people: by the code of a refusal, then by a case's state."""
     names_and_next_steps = sorted(NEXT_STEP_BY_REFUSAL_CODE.items())
+    for (symptom, code), next_step in NEXT_STEP_BY_SYMPTOM_AND_CODE.items():
+        names_and_next_steps.append((f"{code}` of `{symptom}", next_step))
     for state in State:
-        if NEXT_STEP_BY_STATE[state][0]:
+        if NEXT_STEP_BY_STATE[state].sentence:
             names_and_next_steps.append((str(state), NEXT_STEP_BY_STATE[state]))
     step_lines: list[str] = []
-    for name, (sentence, command) in names_and_next_steps:
-        step_lines.append(f"- `{name}`: {sentence} {_format_command(command)}".rstrip())
+    for name, next_step in names_and_next_steps:
+        command = _format_command(next_step.command)
+        step_lines.append(f"- `{name}`: {next_step.sentence} {command}".rstrip())
     return "\n".join(step_lines)
 
 

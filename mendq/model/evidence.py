@@ -210,17 +210,15 @@ class Evidence:
         counted: list[Sighting] = []
         burst_began_at: datetime | None = None
         for sighting in self.sightings:
-            may_be_in_burst = (
-                not sighting.is_measured and sighting.principal_arn in extending_principals
-            )
-            if may_be_in_burst:
-                if (
-                    burst_began_at is not None
-                    and sighting.event_time - burst_began_at < EXTENSION_BURST_PERIOD
-                ):
-                    continue
+            if sighting.is_measured or sighting.principal_arn not in extending_principals:
+                counted.append(sighting)
+                continue
+            if (
+                burst_began_at is None
+                or sighting.event_time - burst_began_at >= EXTENSION_BURST_PERIOD
+            ):
                 burst_began_at = sighting.event_time
-            counted.append(sighting)
+                counted.append(sighting)
         return tuple(counted)
 
     @property

@@ -158,6 +158,11 @@ def _sets_attribute(step: Mapping[str, str]) -> bool:
     return has_value_in_queue(step["attribute"]) and not _creates_queue(step)
 
 
+def _is_change_in_queue(case: Case) -> bool:
+    """Return True if the case has written its change, and this is not its rollback."""
+    return case.came_from in _STATES_AFTER_WRITE and not case.is_rollback
+
+
 def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
     """Return lines with the commands that undo a case's change; empty if nothing can be undone.
 
@@ -169,10 +174,8 @@ def describe_undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         case: The case.
         attributes: The queue's attributes as they are now. Empty if they could not be read.
     """
-    was_change_written = case.came_from in _STATES_AFTER_WRITE
-    if case.is_rollback or not case.steps:
-        return ()
-    if not (was_change_written or case.state is State.PROPOSED):
+    was_change_written = _is_change_in_queue(case)
+    if not case.steps or not (was_change_written or case.state is State.PROPOSED):
         return ()
     if was_change_written and not attributes:
         return ("the queue's attributes are not known now: look before you undo",)

@@ -39,6 +39,13 @@ def get_attributes_command(queue_arn: str, *attribute_names: str) -> str:
     )
 
 
+def function_log_command(queue_arn: str, function_name: str) -> str:
+    """Return the `aws` command that shows the errors in the log of a queue's Lambda function."""
+    log_group = quote(f"/aws/lambda/{function_name}")
+    options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
+    return make_aws_command("logs filter-log-events", queue_arn, options)
+
+
 def list_consumers_command(queue_arn: str) -> str:
     """Return the `aws` command that lists the Lambda functions that consume a queue."""
     options = f"--event-source-arn {quote(queue_arn)}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from functools import partial
 
 from mendq.model.case import REPEAT_NOTIFICATION_AFTER, Case
@@ -42,217 +44,363 @@ _LIST_OPEN_CASES_COMMAND = partial(mendq_queue_command, "cases --open")
 _TAG_LONGEST_WORK_COMMAND = partial(tag_queue_command, f"{MAX_PROCESSING.key}=SECONDS")
 _TAG_HIGHEST_TIMEOUT_COMMAND = partial(tag_queue_command, f"{MAX_VISIBILITY.key}=SECONDS")
 _TAG_PROPOSE_MODE_COMMAND = partial(tag_queue_command, "mendq=propose")
+
+
+class QueueTrait(StrEnum):
+    """A fact about a queue that the sentence of a next step takes for granted."""
+
+    LAMBDA_MAPPING = "a Lambda function reads it, or did until its mapping was disabled"
+    FAILING_FUNCTION = "a Lambda function reads it, and fails in at least half of its runs"
+    FIFO = "it is a FIFO queue"
+    HAS_DLQ = "it has a DLQ"
+    IS_DLQ = "it is a DLQ"
+
+
+@dataclass(frozen=True)
+class OperatorStep:
+    """A next step for a person.
+
+    Attributes:
+        sentence: What to do; empty if nothing is to be done.
+        command: Where its command comes from. It is used if the refusal itself names none.
+        needs: The facts that must be true, or the sentence would be untrue. The symptom or the
+            refusal's code must guarantee them (`GUARANTEED_TRAITS_BY_SYMPTOM`,
+            `GUARANTEED_TRAITS_BY_CODE`).
+    """
+
+    sentence: str
+    command: CommandSource = ""
+    needs: frozenset[QueueTrait] = frozenset()
+
+
+# What is true of every queue with the symptom. Tests compare it with the catalogue's examples.
+GUARANTEED_TRAITS_BY_SYMPTOM: Mapping[str, frozenset[QueueTrait]] = {
+    "consumer_stopped": frozenset({QueueTrait.LAMBDA_MAPPING}),
+    "consumer_throttled": frozenset({QueueTrait.LAMBDA_MAPPING}),
+    "dlq_messages_arriving": frozenset({QueueTrait.IS_DLQ}),
+    "dlq_messages_waiting": frozenset({QueueTrait.IS_DLQ}),
+    "fifo_group_blocked": frozenset({QueueTrait.FIFO}),
+    "fifo_throttled": frozenset({QueueTrait.FIFO}),
+}
+# What is true of every queue for which a symptom's plan refuses with the code.
+GUARANTEED_TRAITS_BY_CODE: Mapping[tuple[str, str], frozenset[QueueTrait]] = {
+    ("visibility_timeout_too_short", "consumer_failing"): frozenset({QueueTrait.FAILING_FUNCTION}),
+    ("fifo_group_blocked", "waits_for_dlq"): frozenset({QueueTrait.HAS_DLQ}),
+}
+
 _WAIT_SENTENCE = "Wait: Mendq looks again by itself."
 
 # The sentence and the command for each code of a refusal, an escalation or an override. The command
 # is used if the refusal itself names none.
-NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, tuple[str, CommandSource]] = {
+NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     # About any case.
-    "another_owner": (
+    "another_owner": OperatorStep(
         "Wait for the Lambda that owns the next step, or approve it anew.",
         _SHOW_CASE_COMMAND,
     ),
-    "another_queue": (
+    "another_queue": OperatorStep(
         "Look at the new queue of that name; the old proposal is over.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "aws_refused": ("Find which policy keeps Mendq's role from writing.", _SHOW_CASE_COMMAND),
-    "frozen": (
+    "aws_refused": OperatorStep(
+        "Find which policy keeps Mendq's role from writing.", _SHOW_CASE_COMMAND
+    ),
+    "frozen": OperatorStep(
         "Thaw when it is time; the next failed calls are looked at anew.",
         _END_FREEZE_COMMAND,
     ),
-    "healthy": ("Do nothing: the queue has what it needs.", _SHOW_CASE_COMMAND),
-    "keeps_changing": ("Find who changes the queue and stop that.", _SHOW_HISTORY_COMMAND),
-    "mass_symptom": ("Look for what these queues have in common.", _LIST_OPEN_CASES_COMMAND),
-    "not_any_more": ("See how the queue stands: Mendq may change it no more.", _SHOW_QUEUE_COMMAND),
-    "not_by_itself": ("Wait for the new proposal and approve that.", _LIST_OPEN_CASES_COMMAND),
-    "out_of_bounds": ("Report it: this is a defect of Mendq's.", _SUPPORT_BUNDLE_COMMAND),
-    "own_change": ("Check if Mendq's own change is the cause; if so, take it back.", "rollback"),
-    "overridden": (
+    "healthy": OperatorStep("Do nothing: the queue has what it needs.", _SHOW_CASE_COMMAND),
+    "keeps_changing": OperatorStep(
+        "Find who changes the queue and stop that.", _SHOW_HISTORY_COMMAND
+    ),
+    "mass_symptom": OperatorStep(
+        "Look for what these queues have in common.", _LIST_OPEN_CASES_COMMAND
+    ),
+    "not_any_more": OperatorStep(
+        "See how the queue stands: Mendq may change it no more.", _SHOW_QUEUE_COMMAND
+    ),
+    "not_by_itself": OperatorStep(
+        "Wait for the new proposal and approve that.", _LIST_OPEN_CASES_COMMAND
+    ),
+    "out_of_bounds": OperatorStep(
+        "Report it: this is a defect of Mendq's.", _SUPPORT_BUNDLE_COMMAND
+    ),
+    "own_change": OperatorStep(
+        "Check if Mendq's own change is the cause; if so, take it back.", "rollback"
+    ),
+    "overridden": OperatorStep(
         "Decide which value is right and write it into the queue's template.",
         _SHOW_CASE_COMMAND,
     ),
-    "plan_changed": (
+    "plan_changed": OperatorStep(
         "Wait for the new proposal: the queue has changed since.",
         _LIST_OPEN_CASES_COMMAND,
     ),
-    "queue_deleted": ("Do nothing: the queue is gone, and the proposal with it.", ""),
-    "too_often": ("Decide what the setting should be: see what was tried.", _SHOW_HISTORY_COMMAND),
-    "too_soon": ("Wait: whether the last write helped is not known yet.", _SHOW_CASE_COMMAND),
+    "queue_deleted": OperatorStep("Do nothing: the queue is gone, and the proposal with it.", ""),
+    "too_often": OperatorStep(
+        "Decide what the setting should be: see what was tried.", _SHOW_HISTORY_COMMAND
+    ),
+    "too_soon": OperatorStep(
+        "Wait: whether the last write helped is not known yet.", _SHOW_CASE_COMMAND
+    ),
     # The visibility timeout.
-    "batch_too_long": (
+    "batch_too_long": OperatorStep(
         "Receive fewer messages at a time: a whole batch does not fit.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "guess_too_far": ("Tag the queue with the longest a message takes.", _TAG_LONGEST_WORK_COMMAND),
-    "need_already_met": (
-        "Look at the consumer: the timeout covers what is named.",
-        _LIST_CONSUMERS_COMMAND,
+    "guess_too_far": OperatorStep(
+        "Tag the queue with the longest a message takes.", _TAG_LONGEST_WORK_COMMAND
     ),
-    "over_ceiling": (
+    "need_already_met": OperatorStep(
+        "See how the queue is now: it did not show the fault any more.",
+        _SHOW_QUEUE_COMMAND,
+    ),
+    "over_ceiling": OperatorStep(
         "Raise the queue's ceiling by its tag, or shorten the work.",
         _TAG_HIGHEST_TIMEOUT_COMMAND,
     ),
-    "over_in_flight": (
+    "over_in_flight": OperatorStep(
         "Add consumers first: too many messages would be in flight.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "over_retention": (
-        "Keep messages longer, or lower the queue's maxReceiveCount.",
+    "over_retention": OperatorStep(
+        "Keep messages longer: their receives would take too long.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "race_or_retries": (
+    "race_or_retries": OperatorStep(
         "Tell retries from slow work; tag it if work is slow.",
         _TAG_LONGEST_WORK_COMMAND,
     ),
-    "race_without_named_need": (
-        "Tag the queue with the longest a message takes.",
+    "race_without_named_need": OperatorStep(
+        "Name the longest that one message takes in the queue's tag.",
         _TAG_LONGEST_WORK_COMMAND,
     ),
-    "readers_set_their_own": ("Raise it in the consumer's own calls.", _LIST_CONSUMERS_COMMAND),
-    "tag_unreadable": ("Correct the tag: whole seconds, 1 to 43200.", _TAG_LONGEST_WORK_COMMAND),
+    "readers_set_their_own": OperatorStep(
+        "Let the consumer extend sooner, or for longer: its calls decide.",
+        _LIST_CONSUMERS_COMMAND,
+    ),
+    "tag_unreadable": OperatorStep(
+        "Correct the tag: whole seconds, 1 to 43200.", _TAG_LONGEST_WORK_COMMAND
+    ),
     # Consumers.
-    "already_long_polling": (
+    "already_long_polling": OperatorStep(
         "Ask AWS for a higher quota, or use fewer receivers.",
         _LIST_SQS_QUOTAS_COMMAND,
     ),
-    "consumer_failing": ("Fix the consumer: its log says why it fails.", _LIST_CONSUMERS_COMMAND),
-    "consumer_stopped": (
-        "Enable its event source mapping, unless it rests on purpose.",
+    "consumer_failing": OperatorStep(
+        "Find out why consumers do not finish messages.",
         _LIST_CONSUMERS_COMMAND,
     ),
-    "consumer_throttled": ("Give the function more concurrency.", _LIST_CONSUMERS_COMMAND),
-    "in_flight_full": (
+    "consumer_stopped": OperatorStep(
+        "Enable its event source mapping, unless it rests on purpose.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
+    ),
+    "consumer_throttled": OperatorStep(
+        "Give the function more concurrency.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
+    ),
+    "in_flight_full": OperatorStep(
         "Find the consumer that receives and does not delete.",
         _LIST_CONSUMERS_COMMAND,
     ),
-    "quiet_groups_wait": (
+    "quiet_groups_wait": OperatorStep(
         "Find the sender whose message group floods the queue.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "retention_at_its_longest": (
+    "retention_at_its_longest": OperatorStep(
         "Get the consumer going: messages expire soon.",
         _LIST_CONSUMERS_COMMAND,
     ),
-    "senders_throttled": (
+    "senders_throttled": OperatorStep(
         "Ask AWS for a higher quota, or send in batches.",
         _LIST_SQS_QUOTAS_COMMAND,
     ),
-    "waits_for_dlq": (
+    "waits_for_dlq": OperatorStep(
         "See which groups its DLQ has; the runbook frees this one.",
         _SHOW_DLQ_MESSAGES_COMMAND,
+        needs=frozenset({QueueTrait.FIFO, QueueTrait.HAS_DLQ}),
     ),
     # Throughput.
-    "high_throughput_already": (
+    "high_throughput_already": OperatorStep(
         "Use more message groups, or ask for a higher quota.",
         _LIST_SQS_QUOTAS_COMMAND,
+        needs=frozenset({QueueTrait.FIFO}),
     ),
-    "high_throughput_unknown": ("See which throughput the queue is set to.", _SHOW_QUEUE_COMMAND),
+    "high_throughput_unknown": OperatorStep(
+        "See which throughput the queue is set to.", _SHOW_QUEUE_COMMAND
+    ),
     # DLQs.
-    "denied_to_all": ("Let the DLQ's redrive allow policy name this source.", _SHOW_QUEUE_COMMAND),
-    "dlq_unfit": ("Name another DLQ: this one does not fit.", _SHOW_QUEUE_COMMAND),
-    "no_safe_limit": (
+    "denied_to_all": OperatorStep(
+        "Let the DLQ's redrive allow policy name this source.", _SHOW_QUEUE_COMMAND
+    ),
+    "dlq_unfit": OperatorStep("Name another DLQ: this one does not fit.", _SHOW_QUEUE_COMMAND),
+    "no_safe_limit": OperatorStep(
         "Choose maxReceiveCount and attach a DLQ yourself; see the runbook.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "nothing_finished": (
-        "Look at the consumer's log: it finishes hardly any message.",
+    "nothing_finished": OperatorStep(
+        "Find out why consumers finish hardly any message.",
         _LIST_CONSUMERS_COMMAND,
     ),
-    "name_taken": ("Rename or remove the queue that has the name.", _SHOW_QUEUE_COMMAND),
-    "names_a_quarantine": ("Name another DLQ: a quarantine is none.", _SHOW_QUEUE_COMMAND),
-    "receiver_unconfirmed": (
+    "name_taken": OperatorStep(
+        "Rename or remove the queue that has the name.", _SHOW_QUEUE_COMMAND
+    ),
+    "names_a_quarantine": OperatorStep(
+        "Name another DLQ: a quarantine is none.", _SHOW_QUEUE_COMMAND
+    ),
+    "receiver_unconfirmed": OperatorStep(
         "See who can read the existing queue, then confirm or delete it.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "network_only_policy": ("Send them back from within that network.", _PREVIEW_REDRIVE_COMMAND),
-    "no_known_cause": (
+    "network_only_policy": OperatorStep(
+        "Send them back from within that network.", _PREVIEW_REDRIVE_COMMAND
+    ),
+    "no_known_cause": OperatorStep(
         "Look at the messages that died, then at their consumer.",
         _SHOW_DLQ_MESSAGES_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
-    "redrive_halted": ("Fix what halted it before more goes back.", _SHOW_DLQ_MESSAGES_COMMAND),
-    "redrive_too_slow": (
+    "redrive_halted": OperatorStep(
+        "Fix what halted it before more goes back.", _SHOW_DLQ_MESSAGES_COMMAND
+    ),
+    "redrive_too_slow": OperatorStep(
         "Send them back yourself: they would expire on the way.",
         _PREVIEW_REDRIVE_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
-    "redrive_unfit": (
+    "redrive_unfit": OperatorStep(
         "See why they may not go back: look at DLQ and source.",
         _SHOW_DLQ_MESSAGES_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
-    "sent_to": ("Pick which to send back: producers send here too.", _PREVIEW_REDRIVE_COMMAND),
-    "shared_dlq": (
+    "sent_to": OperatorStep(
+        "Pick which to send back: producers send here too.",
+        _PREVIEW_REDRIVE_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
+    ),
+    "shared_dlq": OperatorStep(
         "Pick whose to send back: several queues share the DLQ.",
         _PREVIEW_REDRIVE_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
-    "too_many_sources": ("Give some sources another DLQ: a policy names ten.", _SHOW_QUEUE_COMMAND),
+    "too_many_sources": OperatorStep(
+        "Give some sources another DLQ: a policy names ten.", _SHOW_QUEUE_COMMAND
+    ),
     # Keys.
-    "aws_managed_key": (
+    "aws_managed_key": OperatorStep(
         "Use a key of your own: AWS's serves no other service.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "key_changed": (
+    "key_changed": OperatorStep(
         "Give receivers the old key until its messages are gone.",
         _SHOW_HISTORY_COMMAND,
     ),
-    "key_not_granted": ("Grant the callers the key.", _SHOW_QUEUE_COMMAND),
-    "key_unusable": ("Enable the key, or cancel its deletion.", _SHOW_QUEUE_COMMAND),
-    "not_encrypted_with_kms": ("Do nothing: the queue has no KMS key.", _SHOW_QUEUE_COMMAND),
-    "reuse_at_maximum": ("Ask AWS for a higher KMS quota.", _LIST_KMS_QUOTAS_COMMAND),
+    "key_not_granted": OperatorStep("Grant the callers the key.", _SHOW_QUEUE_COMMAND),
+    "key_unusable": OperatorStep("Enable the key, or cancel its deletion.", _SHOW_QUEUE_COMMAND),
+    "not_encrypted_with_kms": OperatorStep(
+        "Do nothing: the queue has no KMS key.", _SHOW_QUEUE_COMMAND
+    ),
+    "reuse_at_maximum": OperatorStep("Ask AWS for a higher KMS quota.", _LIST_KMS_QUOTAS_COMMAND),
     # Access.
-    "access_check_failed": (
+    "access_check_failed": OperatorStep(
         "Check the pinned policy yourself, then set it by hand.",
         _SHOW_PIN_COMMAND,
     ),
-    "access_not_checked": ("Let Mendq ask Access Analyzer, or set it by hand.", _SHOW_PIN_COMMAND),
-    "boundary_refuses": (
+    "access_not_checked": OperatorStep(
+        "Let Mendq ask Access Analyzer, or set it by hand.", _SHOW_PIN_COMMAND
+    ),
+    "boundary_refuses": OperatorStep(
         "Let the caller's permissions boundary allow the call.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "identity_policy_denies": (
+    "identity_policy_denies": OperatorStep(
         "Remove the deny from the caller's own policy.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "identity_policy_lacks_grant": ("Grant the call in the caller's policy.", _SHOW_QUEUE_COMMAND),
-    "organization_refuses": ("Ask who keeps the organization's policies.", _SHOW_QUEUE_COMMAND),
-    "pin_not_good": ("Pin the policy that is right by now.", _SHOW_PIN_COMMAND),
-    "policy_not_named": (
+    "identity_policy_lacks_grant": OperatorStep(
+        "Grant the call in the caller's policy.", _SHOW_QUEUE_COMMAND
+    ),
+    "organization_refuses": OperatorStep(
+        "Ask who keeps the organization's policies.", _SHOW_QUEUE_COMMAND
+    ),
+    "pin_not_good": OperatorStep("Pin the policy that is right by now.", _SHOW_PIN_COMMAND),
+    "policy_not_named": OperatorStep(
         "Find the policy that refuses: AWS does not name it.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "queue_gone": (
+    "queue_gone": OperatorStep(
         "Find who deleted the queue; create it again or stop callers.",
         _SHOW_HISTORY_COMMAND,
     ),
-    "queue_policy_denies": ("Remove the deny from the queue's policy.", _SHOW_QUEUE_COMMAND),
-    "queue_policy_lacks_grant": ("Grant the call in the queue's policy.", _SHOW_QUEUE_COMMAND),
-    "session_policy_refuses": (
+    "queue_policy_denies": OperatorStep(
+        "Remove the deny from the queue's policy.", _SHOW_QUEUE_COMMAND
+    ),
+    "queue_policy_lacks_grant": OperatorStep(
+        "Grant the call in the queue's policy.", _SHOW_QUEUE_COMMAND
+    ),
+    "session_policy_refuses": OperatorStep(
         "Let the caller's session policy allow the call.",
         _SHOW_QUEUE_COMMAND,
     ),
-    "vpc_endpoint_refuses": ("Let the VPC endpoint's policy allow the call.", _SHOW_QUEUE_COMMAND),
+    "vpc_endpoint_refuses": OperatorStep(
+        "Let the VPC endpoint's policy allow the call.", _SHOW_QUEUE_COMMAND
+    ),
 }
 # The sentence and the command for each state, if the code has none. A case that has ended needs no
 # step.
-NEXT_STEP_BY_STATE: Mapping[State, tuple[str, CommandSource]] = {
-    State.OBSERVED: ("Raise the queue's mode if Mendq is to do this.", _TAG_PROPOSE_MODE_COMMAND),
-    State.REFUSED: ("Look at the case.", _SHOW_CASE_COMMAND),
-    State.PROPOSED: ("Read the change, then approve or decline it.", _APPROVE_CASE_COMMAND),
-    State.EXPIRED: (
+NEXT_STEP_BY_STATE: Mapping[State, OperatorStep] = {
+    State.OBSERVED: OperatorStep(
+        "Raise the queue's mode if Mendq is to do this.", _TAG_PROPOSE_MODE_COMMAND
+    ),
+    State.REFUSED: OperatorStep("Look at the case.", _SHOW_CASE_COMMAND),
+    State.PROPOSED: OperatorStep(
+        "Read the change, then approve or decline it.", _APPROVE_CASE_COMMAND
+    ),
+    State.EXPIRED: OperatorStep(
         "Look at the queue: it is proposed again if it shows again.",
         _SHOW_CASE_COMMAND,
     ),
-    State.INEFFECTIVE: (
+    State.INEFFECTIVE: OperatorStep(
         "See why the fix did not help: Mendq tries its next step.",
         _SHOW_CASE_COMMAND,
     ),
     State.OVERRIDDEN: NEXT_STEP_BY_REFUSAL_CODE["overridden"],
-    State.ESCALATED: ("Find what is wrong: Mendq has no further step.", _SHOW_CASE_COMMAND),
+    State.ESCALATED: OperatorStep(
+        "Find what is wrong: Mendq has no further step.", _SHOW_CASE_COMMAND
+    ),
     **dict.fromkeys(
         (State.APPROVED, *STATES_UNDER_VERIFICATION, State.VERIFIED, State.WATCHING),
-        (_WAIT_SENTENCE, _SHOW_CASE_COMMAND),
+        OperatorStep(_WAIT_SENTENCE, _SHOW_CASE_COMMAND),
     ),
-    **dict.fromkeys((State.DECLINED, State.CLOSED, State.ROLLED_BACK), ("", "")),
+    **dict.fromkeys((State.DECLINED, State.CLOSED, State.ROLLED_BACK), OperatorStep("")),
 }
+
+
+# The next step for a symptom and a code together, where the code's own sentence is not true or not
+# specific enough.
+NEXT_STEP_BY_SYMPTOM_AND_CODE: Mapping[tuple[str, str], OperatorStep] = {
+    ("visibility_timeout_too_short", "need_already_met"): OperatorStep(
+        "Find who holds messages longer than is named.",
+        _LIST_CONSUMERS_COMMAND,
+    ),
+    ("visibility_timeout_too_short", "consumer_failing"): OperatorStep(
+        "Fix the function: its log says why it fails.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=frozenset({QueueTrait.FAILING_FUNCTION}),
+    ),
+    ("fifo_group_blocked", "need_already_met"): OperatorStep(
+        "See if consumers still receive: messages may wait for them.",
+        _LIST_CONSUMERS_COMMAND,
+    ),
+}
+
+
+def find_next_step(symptom: str, code: str, state: State) -> OperatorStep:
+    """Return the next step for a case: by symptom and code, by code alone, or by state."""
+    next_step = NEXT_STEP_BY_SYMPTOM_AND_CODE.get((symptom, code))
+    return next_step or NEXT_STEP_BY_REFUSAL_CODE.get(code) or NEXT_STEP_BY_STATE[state]
 
 
 def describe_reason(case: Case) -> str:
@@ -276,9 +424,8 @@ def choose_next_step(case: Case, refusal_command: str = "") -> dict[str, str]:
     `refusal_command` is the command that the refusal itself names; empty if it names no command. It
     is not used for a proposal: there, the next step is always to approve or decline it.
     """
-    sentence, command_source = (
-        NEXT_STEP_BY_REFUSAL_CODE.get(case.code) or NEXT_STEP_BY_STATE[case.state]
-    )
+    next_step = find_next_step(case.symptom, case.code, case.state)
+    command_source = next_step.command
     command_text = "" if case.state is State.PROPOSED else refusal_command
     if not command_text and command_source:
         command_text = (
@@ -287,7 +434,7 @@ def choose_next_step(case: Case, refusal_command: str = "") -> dict[str, str]:
             else command_source(case.queue_arn)
         )
     return {
-        "sentence": sentence,
+        "sentence": next_step.sentence,
         "command": command_or_note(command_text) if command_text else "",
         "runbook": runbook_path(case.symptom),
     }
@@ -300,7 +447,7 @@ def choose_command_without_case(refusal: Refusal, queue_arn: str) -> str:
     """
     if refusal.next_command:
         return command_or_note(refusal.next_command)
-    _, command_source = NEXT_STEP_BY_REFUSAL_CODE.get(refusal.code, ("", ""))
+    command_source = NEXT_STEP_BY_REFUSAL_CODE.get(refusal.code, OperatorStep("")).command
     if isinstance(command_source, str):
         return ""
     return command_or_note(command_source(queue_arn))

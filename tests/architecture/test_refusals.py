@@ -64,10 +64,11 @@ def test_exactly_the_refusal_codes_that_a_case_can_open_with_have_a_next_step() 
 
 
 def test_next_step_of_each_refusal_code_has_a_sentence_and_a_valid_command() -> None:
-    for code, (sentence, _) in NEXT_STEP_BY_REFUSAL_CODE.items():
-        step = choose_next_step(replace(CASE, state=State.REFUSED, code=code))
+    for code, next_step in NEXT_STEP_BY_REFUSAL_CODE.items():
+        sentence = next_step.sentence
+        step = choose_next_step(replace(CASE, symptom="a_symptom", state=State.REFUSED, code=code))
         assert step["sentence"].endswith("."), code
-        assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
+        assert step["runbook"] == "docs/runbooks/a_symptom.md"
         tool = step["command"].partition(" ")[0]
         assert tool in {"aws", "mendq"} or code == QUEUE_DELETED_CODE, code
         assert tool != "aws" or find_mistake(step["command"].replace("=SECONDS", "=1")) == ""

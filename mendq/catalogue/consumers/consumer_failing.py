@@ -19,7 +19,6 @@ slow the retries of a consumer that fails, and a new DLQ would take every messag
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import Any
 
 from mendq.catalogue.dlq.attach import EXPLAINING_SYMPTOMS, find_failing_consumers
@@ -42,7 +41,7 @@ from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import make_aws_command, show_metric_command
+from mendq.notifications.commands import function_log_command, show_metric_command
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -83,9 +82,7 @@ def _make_errors_command(facts: Facts) -> str:
         return show_metric_command(
             facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement
         )
-    log_group = quote(f"/aws/lambda/{failing_function.name}")
-    log_options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
-    return make_aws_command("logs filter-log-events", facts.queue_arn, log_options)
+    return function_log_command(facts.queue_arn, failing_function.name)
 
 
 def _make_example_queue(

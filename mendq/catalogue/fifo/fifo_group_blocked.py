@@ -131,7 +131,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """
     fault = detect(facts)
     if fault is None:
-        return Ignore("need_already_met", "its groups move on by now")
+        return Ignore("need_already_met", _describe_queue_without_fault(facts))
     first_sentences = f"{fault.because}. {describe_good_messages(facts)}"
     if has_no_dlq(facts):
         return require_approval(plan_new_dlq(facts, first_sentences))
@@ -143,6 +143,19 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         "if order does not matter"
     )
     return Escalate("waits_for_dlq", reason, dlq_messages_command(facts.queue_arn))
+
+
+def _describe_queue_without_fault(facts: Facts) -> str:
+    """Return what the queue shows if no blocked group shows: that alone does not mean health."""
+    waiting_text = (
+        f"{format_count(facts.visible, 'message')} waiting, {facts.in_flight:,} in flight"
+    )
+    if facts.visible and not facts.in_flight:
+        return (
+            f"no group shows as blocked now, but no message is in flight either ({waiting_text}): "
+            "its consumers may have stopped"
+        )
+    return f"no group shows as blocked now ({waiting_text})"
 
 
 _DLQ_ARN = arn_of_dlq(QUEUE_ARN)

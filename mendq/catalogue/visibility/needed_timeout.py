@@ -41,6 +41,7 @@ from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY, TagUnreadable, read_seconds_tag
 from mendq.notifications.commands import (
+    function_log_command,
     get_attributes_command,
     show_metric_command,
     tag_queue_command,
@@ -411,7 +412,8 @@ def find_general_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterat
             f"{failing_function.function_arn} fails rather than runs long: "
             "a longer visibility timeout would only slow its retries"
         )
-        yield Refuse("consumer_failing", reason)
+        command = function_log_command(facts.queue_arn, failing_function.name)
+        yield Refuse("consumer_failing", reason, command)
     if facts.found and not list_unmet_needs(facts, needs):
         yield from _refuse_unexplained_double_handling(facts, needs)
 
