@@ -11,6 +11,7 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedd
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LONGEST_POLL_SECONDS", "ProcessingTimes", "VisibilityHeartbeat"]
 
+_LOG = logging.getLogger(__name__)
 LONGEST_POLL_SECONDS = 20
 # Beats within one visibility timeout. Each beat extends the messages whose time is half over.
 _EXTENSIONS_PER_TIMEOUT = 8
@@ -176,8 +178,9 @@ class VisibilityHeartbeat:
     def keep(self) -> None:
         """Extend the visibility timeout of each held message whose timeout is half over.
 
-        No message is held for longer than 12 hours after its receive, SQS's limit. Errors of SQS
-        are not raised: the next call tries again, until the timeout ends and the message is lost.
+        No message is held for longer than 12 hours after its receive, SQS's limit. Errors of an
+        extension are not raised: the next call tries again, until the timeout ends and the message
+        is lost. Errors that boto3 does not define, such as one of a proxy, are logged.
         """
         self._extend_due_messages(Event())
 
@@ -203,7 +206,7 @@ class VisibilityHeartbeat:
                 remaining_holds = [
                     hold for hold in batch if holds_by_id.get(hold.message_id) is hold
                 ]
-                self._extend_batch(remaining_holds, now)
+                self._try_to_extend_batch(remaining_holds, now)
 
     def release(self, *message_ids: str) -> None:
         """Make these messages visible to other consumers at once. Without ids, do nothing.
@@ -298,6 +301,21 @@ class VisibilityHeartbeat:
             if message_id in holds_by_id
         ]
 
+    def _try_to_extend_batch(self, holds: Sequence[Hold], now: float) -> None:
+        """Extend a batch as `_extend_batch` does. Log every error, so that the next batch follows.
+
+        After an error the messages keep the end of their visibility timeout that SQS confirmed
+        last, so `held` never claims more than that.
+        """
+        try:
+            self._extend_batch(holds, now)
+        except Exception:  # noqa: BLE001 - a client's hooks may raise anything
+            _LOG.exception(
+                "extending the visibility timeout failed for %d message(s); "
+                "the next beat tries again",
+                len(holds),
+            )
+
     def _extend_batch(self, holds: Sequence[Hold], now: float) -> None:
         """Extend the visibility timeout of at most ten messages, within SQS's limit of 12 hours."""
         if not holds:
@@ -335,9 +353,15 @@ class VisibilityHeartbeat:
             self._lost_message_ids.add(hold.message_id)
 
     def _extend_until_end_event(self, end_event: Event) -> None:
-        """Extend messages regularly until `end_event` is set. This is the work of the thread."""
+        """Extend messages regularly until `end_event` is set. This is the work of the thread.
+
+        No error ends the thread, because the work on the messages continues.
+        """
         while not end_event.wait(self._visibility_seconds / _EXTENSIONS_PER_TIMEOUT):
-            self._extend_due_messages(end_event)
+            try:
+                self._extend_due_messages(end_event)
+            except Exception:  # noqa: BLE001 - a clock or a client's hooks may raise anything
+                _LOG.exception("a beat of the heartbeat failed; the next beat tries again")
 
 
 def _select_lost_messages(holds: Iterable[Hold], error_code_by_id: Mapping[str, str]) -> list[Hold]:

@@ -5,10 +5,13 @@ The clock stands still unless a test advances it, so that a slow machine loses n
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, cast
+
+import pytest
 
 from mendq.consumer import VisibilityHeartbeat
 from tests.consumer.fake_sqs import FakeClock, FakeSqs, make_message
@@ -110,3 +113,81 @@ def test_threads_in_one_block_share_one_heartbeat_thread_until_the_last_thread_l
     with held:
         assert len(list_heartbeat_threads()) == 1, "the block can be entered again"
     assert list_heartbeat_threads() == []
+
+
+class BrokenSqs(FakeSqs):
+    """A fake SQS whose first extensions raise `error`, an error that boto3 does not define.
+
+    It sets `extended` when an extension succeeds.
+    """
+
+    def __init__(self, error: Exception, error_count: int) -> None:
+        super().__init__()
+        self.error = error
+        self.error_count = error_count
+        self.failed = threading.Event()
+        self.extended = threading.Event()
+
+    def _write(self, verb: str, asked: Mapping[str, Any]) -> None:
+        if self.error_count > 0:
+            self.error_count -= 1
+            self.failed.set()
+            raise self.error
+        super()._write(verb, asked)
+        self.extended.set()
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("proxy"), RuntimeError("hook"), KeyError("Id")], ids=repr
+)
+def test_heartbeat_thread_extends_messages_after_an_error_that_is_not_of_boto3(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    sqs = BrokenSqs(error, error_count=2)
+    with make_heartbeat(sqs, FakeClock()) as heartbeat:
+        assert sqs.extended.wait(PATIENCE)
+        assert heartbeat.held == {"m0"}
+    messages = [record.getMessage() for record in caplog.records]
+    assert (
+        messages
+        == ["extending the visibility timeout failed for 1 message(s); the next beat tries again"]
+        * 2
+    )
+    assert {record.levelno for record in caplog.records} == {logging.ERROR}
+
+
+def test_message_whose_extensions_all_raise_is_lost_when_its_visibility_timeout_ends() -> None:
+    clock = FakeClock()
+    sqs = BrokenSqs(RuntimeError("hook"), error_count=1_000_000)
+    with make_heartbeat(sqs, clock) as heartbeat:
+        assert sqs.failed.wait(PATIENCE)
+        assert heartbeat.held == {"m0"}, "the timeout that SQS confirmed is not over"
+        clock.now += SECONDS / 2
+        assert heartbeat.held == frozenset()
+        assert heartbeat.lost == {"m0"}
+
+
+def test_error_in_one_batch_does_not_keep_the_next_batch_from_its_extension() -> None:
+    sqs = BrokenSqs(RuntimeError("hook"), error_count=1)
+    heartbeat = make_heartbeat(sqs, FakeClock(), message_count=20)
+    heartbeat.keep()
+    assert len(sqs.written) == 10
+
+
+def test_heartbeat_thread_survives_a_clock_that_raises_once() -> None:
+    sqs = BrokenSqs(RuntimeError("hook"), error_count=0)
+    clock = FakeClock()
+    failed = threading.Event()
+
+    def read_clock() -> float:
+        is_heartbeat = threading.current_thread().name == "visibility"
+        if is_heartbeat and not failed.is_set():
+            failed.set()
+            raise OSError("clock")
+        return clock()
+
+    heartbeat = VisibilityHeartbeat(cast("Any", sqs), "url", seconds=SECONDS, clock=read_clock)
+    heartbeat.add(make_message("m0"), received_at=clock() - SECONDS / 2)
+    with heartbeat:
+        assert sqs.extended.wait(PATIENCE)
+        assert failed.is_set()
