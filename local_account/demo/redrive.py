@@ -75,6 +75,10 @@ def make_orders(
     )
 
 
+# Orders that are sent at once, a multiple of a batch, and seconds from one such time to the next. A
+# consumer's late extensions count once a minute, and three of them open a case.
+ORDERS_PER_MINUTE = 70
+SECONDS_BETWEEN_ORDERS = 65
 ORDERS = make_orders(200, "order", has_poison_orders=True)
 RECEIPTS = make_orders(20, "receipt")
 
@@ -282,16 +286,23 @@ class RedriveStage(Stage):
 
         The queues' visibility timeout is too short, so that the consumers fail.
         """
-        self._send_orders(self.source_url, ORDERS)
         self._send_orders(self.receipts_url, RECEIPTS)
         poison_order_count = sum(order["address"] is None for order in ORDERS)
         self.say(
             SOURCE_QUEUE_NAME,
-            f"{len(ORDERS)} orders come, {poison_order_count} of them without an address",
+            f"{len(ORDERS)} orders come, {poison_order_count} of them without an address, for "
+            "more than two minutes: a consumer's late extensions count once a minute",
         )
         careless_consumers = run_consumers(self._consume_carelessly, CARELESS_WORKER_COUNT)
         with run_consumers(self.hasty_consumer.consume, HASTY_WORKER_COUNT), careless_consumers:
-            self.until_holding(len(ORDERS), DLQ_NAME)
+            began_at = time.monotonic()
+            for first_order in range(0, len(ORDERS), ORDERS_PER_MINUTE):
+                minutes_before = first_order // ORDERS_PER_MINUTE
+                due_at = began_at + minutes_before * SECONDS_BETWEEN_ORDERS
+                time.sleep(max(0, due_at - time.monotonic()))
+                orders = ORDERS[first_order : first_order + ORDERS_PER_MINUTE]
+                self._send_orders(self.source_url, orders)
+                self.until_holding(first_order + len(orders), DLQ_NAME)
             self.until_holding(len(RECEIPTS), RECEIPTS_DLQ)
         self.say(DLQ_NAME, f"all {len(ORDERS)} are DLQ messages now", "red")
 
