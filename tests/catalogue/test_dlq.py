@@ -82,6 +82,17 @@ def test_plan_for_a_new_dlq_stays_the_same_after_the_dlq_was_created() -> None:
     assert plan_new_dlq(with_namesake, "because") == plan_new_dlq(QUEUE_WITHOUT_DLQ, "because")
 
 
+def test_queue_like_a_new_dlq_is_not_attached_if_the_case_store_does_not_record_it() -> None:
+    """Another principal may have made it, to read the messages."""
+    facts = replace_values(
+        add_namesake(QUEUE_WITHOUT_DLQ), dlq_namesake_objection="nothing records that Mendq made it"
+    )
+    answer = plan_new_dlq(facts, "because")
+    assert isinstance(answer, Escalate)
+    assert answer.code == "receiver_unconfirmed"
+    assert answer.next_command == "mendq confirm orders-dlq --region us-east-1"
+
+
 @pytest.mark.parametrize("attributes", read_test_data("tables")["others"])
 def test_queue_of_another_owner_with_the_dlqs_name_is_never_attached(
     attributes: dict[str, str],
