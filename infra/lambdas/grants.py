@@ -25,8 +25,7 @@ from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets
 from infra.topics import Topics
 from mendq.cases import open_case_index
-from mendq.cases.baselines import BASELINE_PARTITION_PREFIX
-from mendq.cases.items import ACCOUNT_PARTITION
+from mendq.cases.partitions import ACCOUNT_PARTITION, BASELINE_PARTITION_PREFIX
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.consent import Consent
 from mendq.model.facts import ReadAction

@@ -34,6 +34,7 @@ from local_account.demo.watching import (
 from local_account.process import LocalAccount
 from local_account.where import REPOSITORY, make_shell_environment
 from mendq.cases import items
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Timing
 from mendq.model.state import State
@@ -424,7 +425,7 @@ class Stage:
     def scan(self) -> None:
         """Start the hourly scan now, even if this hour's scan has already run."""
         case_table = self.account.outputs["CaseTable"]
-        scan_record = items.item_key(items.ACCOUNT_PARTITION, "scan")
+        scan_record = items.item_key(ACCOUNT_PARTITION, "scan")
         self.account.client("dynamodb").delete_item(TableName=case_table, Key=scan_record)
         fire_schedule(self.account, SCAN_FUNCTION_OUTPUT)
         self._report_clock_change("the hour's scan is begun now instead of within ten minutes")

@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 
 from mendq.aws.errors import CaseMoved
 from mendq.cases import items
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts
 from mendq.model.names import AWS_HEALTH_EVENT_SOURCE, AWS_HEALTH_SERVICES
@@ -140,7 +141,7 @@ class HealthEvents(Table, frozen=True):
         ]
 
 
-_EVENTS_KEY = items.item_key(items.ACCOUNT_PARTITION, "aws_health")
+_EVENTS_KEY = items.item_key(ACCOUNT_PARTITION, "aws_health")
 
 
 def _read_events(events_text: str) -> list[HealthEvent]:

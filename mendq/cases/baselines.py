@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases import items
+from mendq.cases.partitions import BASELINE_PARTITION_PREFIX
 from mendq.cases.transactions import Table
 from mendq.notifications.configuration import Baseline
 
@@ -20,11 +21,6 @@ from mendq.notifications.configuration import Baseline
 BASELINE_LIFETIME = timedelta(days=400)
 # Enough for about fifty baselines of a usual queue. DynamoDB allows 400 KB in one item.
 MAXIMUM_BASELINE_BYTES = 100_000
-
-
-# The baselines have partitions of their own, one for each queue. So IAM can let the scan write the
-# baselines, and not the cases, which are in the partitions of the queues.
-BASELINE_PARTITION_PREFIX = "baselines#"
 
 
 class Baselines(Table, frozen=True):

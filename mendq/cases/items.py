@@ -16,14 +16,13 @@ import msgspec
 
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases.attribute_record import AttributeRecord, AttributeWrite
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.time_text import format_time
 from mendq.notifications.sent import NotificationRecord
 
-# The partition of the items that are about the account.
-ACCOUNT_PARTITION = "account"
 # The attribute of the freeze's item with the set of freezes. Each is a text `AT BY REASON`, so that
 # a second freeze adds a text and does not replace the first.
 FREEZES_ATTRIBUTE = "freezes"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mendq.aws.clients import Clients, put_event
 from mendq.aws.errors import CaseStoreUnavailable, EventNotPut, NotificationNotSent
 from mendq.cases import items
-from mendq.cases.items import ACCOUNT_PARTITION
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.model.case import NOTIFICATION_EVENT, Case, Severity
 from mendq.notifications.announcements import (

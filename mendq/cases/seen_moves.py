@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from mendq.cases import items
 from mendq.cases.finding import start_of_hour
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.model.time_text import format_time
 
@@ -46,4 +47,4 @@ class SeenMoves(Table, frozen=True):
 
 
 def _moves_key(now: datetime) -> items.Key:
-    return items.item_key(items.ACCOUNT_PARTITION, f"moves#{format_time(start_of_hour(now))}")
+    return items.item_key(ACCOUNT_PARTITION, f"moves#{format_time(start_of_hour(now))}")

@@ -21,6 +21,7 @@ from mendq.aws.errors import CaseStoreUnavailable, error_code_of
 from mendq.cases import items, open_case_index
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.items import Item, Key
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.view import CaseStoreView
 from mendq.model.case import Case
 from mendq.model.state import State
@@ -544,7 +545,7 @@ def _make_snapshot_part(claim: Claim, snapshot: Mapping[str, Any]) -> Transactio
 def _make_write_budget_part(now: datetime, writes_per_minute: int) -> TransactionPart:
     """Return the part that takes one write from the account's budget of this minute."""
     return _make_update_part(
-        items.item_key(items.ACCOUNT_PARTITION, f"writes#{now:%Y-%m-%dT%H:%M}"),
+        items.item_key(ACCOUNT_PARTITION, f"writes#{now:%Y-%m-%dT%H:%M}"),
         "ADD writes :one SET expires_at = :expires",
         "attribute_not_exists(writes) OR writes < :most",
         one=1,

@@ -11,6 +11,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import ProbeNotSent, error_code_of
 from mendq.cases import items
 from mendq.cases.outbox import Notifier
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.model.case import Severity
 from mendq.model.failed_call import FailedCall, make_canonical_error_code
@@ -18,7 +19,7 @@ from mendq.model.settings import ProbeSettings
 from mendq.notifications.announcements import must_report_lost_probes
 from mendq.probe.probe import Probe, describe_lost_probes
 
-PROBE_ITEM_KEY = items.item_key(items.ACCOUNT_PARTITION, "probe")
+PROBE_ITEM_KEY = items.item_key(ACCOUNT_PARTITION, "probe")
 
 
 class ProbeRecord(Table, frozen=True):

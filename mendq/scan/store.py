@@ -27,6 +27,7 @@ from mendq.aws.queue import read_queue_attributes
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, start_of_hour
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.facts import QueueFacts
@@ -36,7 +37,7 @@ from mendq.scan.selection import admit_topics
 
 # The claim lasts as long as the Lambda may run. A run that dies delays two later runs at most.
 CLAIM_DURATION = timedelta(minutes=15)
-_SCAN_KEY = items.item_key(items.ACCOUNT_PARTITION, "scan")
+_SCAN_KEY = items.item_key(ACCOUNT_PARTITION, "scan")
 
 
 class Stretch(Struct, frozen=True):
@@ -158,7 +159,7 @@ class ScanStore(Table, frozen=True):
         Return False, and add nothing, if DynamoDB finds `condition` false. `values` are the values
         that the condition uses.
         """
-        key = items.item_key(items.ACCOUNT_PARTITION, f"metrics#{now:%Y-%m-%d}")
+        key = items.item_key(ACCOUNT_PARTITION, f"metrics#{now:%Y-%m-%d}")
         expires_at = now + timedelta(days=2)
         update_expression = "ADD asked :n SET expires_at = :expires"
         return self.change(
@@ -170,7 +171,7 @@ class ScanStore(Table, frozen=True):
 
         `admit_topics` selects them. Faults that are reported for the first time are stored.
         """
-        key = items.item_key(items.ACCOUNT_PARTITION, "said_of_configuration")
+        key = items.item_key(ACCOUNT_PARTITION, "said_of_configuration")
         stored_notes = frozenset(items.read_texts(self.get(key), "queues"))
         admission = admit_topics(stored_notes, topics, now)
         self.change_set(
@@ -188,7 +189,7 @@ class ScanStore(Table, frozen=True):
         `store_baseline_notes` stored them. Empty if there are none, or if the stored item cannot be
         read.
         """
-        baselines_item = self.get(items.item_key(items.ACCOUNT_PARTITION, f"baselines#{shard}"))
+        baselines_item = self.get(items.item_key(ACCOUNT_PARTITION, f"baselines#{shard}"))
         note_by_queue_name: Mapping[str, BaselineNote] = {}
         with suppress(CaseStoreUnreadable), items.convert_decode_errors(f"the baselines {shard}"):
             note_by_queue_name = items.read_json(
@@ -200,7 +201,7 @@ class ScanStore(Table, frozen=True):
         self, shard: str, note_by_queue_name: Mapping[str, BaselineNote]
     ) -> None:
         """Replace the shard's notes about stored baselines."""
-        key = items.item_key(items.ACCOUNT_PARTITION, f"baselines#{shard}")
+        key = items.item_key(ACCOUNT_PARTITION, f"baselines#{shard}")
         self.change(key, "SET baselines = :noted", noted=items.encode_json(note_by_queue_name))
 
 

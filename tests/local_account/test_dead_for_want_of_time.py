@@ -11,6 +11,7 @@ import pytest
 
 from local_account.process import LocalAccount
 from mendq.cases import items
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.model.lifecycle import SCAN_INTERVAL_AND_WINDOW
 from tests.local_account.callers import invoke_function
 from tests.local_account.mendq_here import mendq_here, newest_case, wait_for_case
@@ -33,7 +34,7 @@ PUT_BACK_MINUTES = (1, 65)  # the last whole minute is an empty queue's as well
 def _scan(account: LocalAccount) -> None:
     """Have the deployed scan begin the hour's round once more."""
     table = account.outputs["CaseTable"]
-    note = items.item_key(items.ACCOUNT_PARTITION, "scan")
+    note = items.item_key(ACCOUNT_PARTITION, "scan")
     account.client("dynamodb").delete_item(TableName=table, Key=note)
     assert invoke_function(account, "Scan", {})["findings"]
 

@@ -22,6 +22,7 @@ from mendq.aws.errors import TRANSIENT_ERROR_CODES, error_code_of, is_access_den
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import ScanResult
+from mendq.cases.partitions import ACCOUNT_PARTITION
 from mendq.cases.transactions import Table
 from mendq.cli.account import Account
 from mendq.cli.decide.freeze import read_freeze_item
@@ -258,7 +259,7 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
     counts as complete. Raises ClientError or CaseStoreUnavailable if the case store or the case
     bucket does not answer.
     """
-    scan_item = account.open_store(Table).get(items.item_key(items.ACCOUNT_PARTITION, "scan"))
+    scan_item = account.open_store(Table).get(items.item_key(ACCOUNT_PARTITION, "scan"))
     if "round" not in scan_item:
         return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
