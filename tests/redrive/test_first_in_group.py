@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,6 +44,12 @@ def group_messages(arrivals: list[Arrival]) -> dict[str, GroupInDlq]:
     return groups
 
 
+def list_seconds_of_other_groups(arrivals: list[Arrival], group: str) -> list[int]:
+    """Return when messages of the source's other groups arrived, in seconds after AT."""
+    other_groups = {arrival.group for arrival in arrivals if arrival.is_from_source} - {group}
+    return [arrival.seconds_after_at for arrival in arrivals if arrival.group in other_groups]
+
+
 @given(ARRIVALS)
 def test_fifo_group_is_unclear_unless_its_messages_died_together_alone_and_in_the_source(
     arrivals: list[Arrival],
@@ -51,16 +58,11 @@ def test_fifo_group_is_unclear_unless_its_messages_died_together_alone_and_in_th
     unclear = {group.group_id for group in find_unclear_groups(groups, groups, groups)}
     for name in groups.keys() - unclear:
         own_arrivals = [arrival for arrival in arrivals if arrival.group == name]
-        assert all(arrival.is_from_source for arrival in own_arrivals)
         own = [arrival.seconds_after_at for arrival in own_arrivals]
-        groups_of_source = {arrival.group for arrival in arrivals if arrival.is_from_source}
-        others = [
-            arrival.seconds_after_at
-            for arrival in arrivals
-            if arrival.group in groups_of_source - {name}
-        ]
+        others = list_seconds_of_other_groups(arrivals, name)
+        assert all(arrival.is_from_source for arrival in own_arrivals)
         assert max(own) - min(own) <= LONGEST_ARRIVAL_TIME_OF_BATCH.total_seconds()
-        assert all(abs(mine - other) > 60 for mine in own for other in others)
+        assert all(abs(mine - other) > 60 for mine, other in product(own, others))
 
 
 @given(ARRIVALS)
