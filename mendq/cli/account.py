@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,14 @@ from msgspec import Struct
 from mendq.aws.clients import Clients
 from mendq.aws.errors import error_code_of
 from mendq.aws.operator_session import make_operator_session
+from mendq.aws.service_clock import measure_clock_difference
 from mendq.cases.transactions import CaseStoreTable
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
-    from mypy_boto3_cloudformation.type_defs import StackTypeDef
+    from mypy_boto3_cloudformation.type_defs import DescribeStacksOutputTypeDef, StackTypeDef
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sts import STSClient
 
@@ -121,17 +122,37 @@ class Account(Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def _stack_description(self) -> StackTypeDef:
-        """CloudFormation's description of the stack. Raises CommandError if there is no stack."""
+    def _stack_answer(self) -> tuple[DescribeStacksOutputTypeDef, datetime]:
+        """CloudFormation's answer about the stack, and this machine's time when it came.
+
+        Raises CommandError if there is no stack.
+        """
         client: CloudFormationClient = self._make_client_for_first_call("cloudformation")
         try:
-            (description,) = client.describe_stacks(StackName=self.stack)["Stacks"]
+            answer = client.describe_stacks(StackName=self.stack)
         except ClientError as error:
             if error_code_of(error) != "ValidationError":
                 raise
             message = f"no stack {self.stack} in {self.region}: give --stack or --region"
             raise CommandError(message, Exit.NOT_FOUND) from error
+        return answer, datetime.now(UTC)
+
+    @property
+    def _stack_description(self) -> StackTypeDef:
+        """CloudFormation's description of the stack. Raises CommandError if there is no stack."""
+        answer, _ = self._stack_answer
+        (description,) = answer["Stacks"]
         return description
+
+    @property
+    def clock_difference(self) -> timedelta | None:
+        """How far this machine's clock is ahead of AWS's; negative if it is behind.
+
+        CloudFormation's answer about the stack shows it, without a further call. None if the answer
+        has no Date header. Raises CommandError if there is no stack.
+        """
+        answer, answered_at = self._stack_answer
+        return measure_clock_difference(answer, answered_at)
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:

@@ -9,7 +9,8 @@ How `Once` works:
 2. A claim is short and is renewed while the work runs. So it ends about `claim_seconds` after a
    crash, and a slow consumer keeps it.
 3. All times are DynamoDB's own: the Date header of its answer, or that date plus a duration. A
-   consumer's clock is never used, so it may be wrong by hours.
+   consumer's clock is never used, so `Once` refuses no work because a clock is wrong. Only AWS
+   does: a request must reach it within about five minutes of the time that boto3 signs.
 4. A run takes over a claim only if the claim is exactly as it was when it was found to be over. A
    claim that was renewed in between is not taken.
 5. A run recognises its own claim. If DynamoDB's answer was lost and the call is made again, the
@@ -24,6 +25,7 @@ the work can recognise a repeated key, give it the same key.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
 https://www.rfc-editor.org/rfc/rfc9110#name-date
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
@@ -37,6 +37,7 @@ class FakeDeployedAccount(cli_account.Account, frozen=True, dict=True):
 
     known: OwnerSettings
     made_at: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+    clock_ahead: timedelta | None = timedelta()
     lambdas: dict[str, Answer] = msgspec.field(default_factory=dict)
     invoked: list[tuple[str, dict[str, Any]]] = msgspec.field(default_factory=list)
 
@@ -47,6 +48,10 @@ class FakeDeployedAccount(cli_account.Account, frozen=True, dict=True):
     @property
     def created_at(self) -> datetime:
         return self.made_at
+
+    @property
+    def clock_difference(self) -> timedelta | None:
+        return self.clock_ahead
 
     @property
     def settings(self) -> OwnerSettings:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from time import monotonic
 from uuid import uuid4
@@ -32,6 +32,9 @@ from mendq.redrive.store import CLAIM_SECONDS, RedriveStore
 
 # Time between renewals. After two that fail, there is still time to finish the current batch.
 CLAIM_RENEWAL_SECONDS = CLAIM_SECONDS / 3
+# The case store compares the end of a claim with the time of the run that wants the DLQ. A clock
+# that is wrong by more than this could end another run's claim too early.
+LARGEST_CLOCK_DIFFERENCE = timedelta(seconds=30)
 
 
 @contextmanager
@@ -42,12 +45,14 @@ def hold_dlq(
 
     If the claim is lost, the reason is appended to `faults` and `stop_event` is set. Nothing is
     claimed if `dlq_arn` is empty or Mendq is not deployed. Raises CommandError if another redrive
-    is at work on the DLQ, and CaseStoreUnavailable or CaseStoreUnreadable.
+    is at work on the DLQ or this machine's clock is wrong, and CaseStoreUnavailable or
+    CaseStoreUnreadable.
     """
     redrive_store = account.open_store_if_deployed(RedriveStore) if dlq_arn else None
     if redrive_store is None:
         yield
         return
+    require_right_clock(account)
     claim = _DlqClaim(redrive_store, dlq_arn, f"a person's {uuid4().hex}", stop_event, faults)
     try:
         claim.take_or_renew()
@@ -63,6 +68,22 @@ def hold_dlq(
             renewal_thread.join()
     finally:
         claim.release()
+
+
+def require_right_clock(account: Account) -> None:
+    """Raise CommandError if this machine's clock and AWS's differ by more than 30 seconds.
+
+    An answer without a Date header proves nothing and is not refused: AWS always sends one.
+    """
+    clock_difference = account.clock_difference
+    if clock_difference is None or abs(clock_difference) <= LARGEST_CLOCK_DIFFERENCE:
+        return
+    seconds = round(abs(clock_difference).total_seconds())
+    direction = "ahead of" if clock_difference > timedelta() else "behind"
+    problem = f"this machine's clock is {seconds:,} s {direction} AWS's. Nothing was changed"
+    reason = "with a wrong time, two runs could work on the same messages"
+    remedy = "set the clock (Linux: `sudo timedatectl set-ntp true`), then run the command again"
+    raise CommandError(f"{problem}: {reason}; {remedy}", error_code="clock_wrong")
 
 
 class _DlqClaim(Struct, frozen=True):

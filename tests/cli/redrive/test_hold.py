@@ -88,6 +88,33 @@ def test_redrive_by_hand_is_refused_if_the_stored_redrive_cannot_be_read(
     assert quick_queues.claim_dlq(), "the refusal leaves no claim behind"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "direction"), [(31, "31 s ahead of"), (-31, "31 s behind"), (3_600, "3,600 s")]
+)
+def test_redrive_by_hand_with_a_wrong_clock_is_refused_before_the_claim(
+    quick_queues: OrdersQueues, seconds: int, direction: str
+) -> None:
+    items = quick_queues.account.case_store_items()
+    account = structs.replace(quick_queues.operator.account, clock_ahead=timedelta(seconds=seconds))
+    with (
+        pytest.raises(CommandError, match=direction) as refusal,
+        hold_dlq(account, quick_queues.dlq, Event(), []),
+    ):
+        pytest.fail("it goes first")
+    assert refusal.value.error_code == "clock_wrong"
+    assert quick_queues.account.case_store_items() == items
+
+
+@pytest.mark.parametrize("seconds", [30, -30, None])
+def test_redrive_by_hand_claims_the_dlq_if_the_clock_is_right_within_30_seconds_or_not_known(
+    quick_queues: OrdersQueues, seconds: int | None
+) -> None:
+    clock_ahead = None if seconds is None else timedelta(seconds=seconds)
+    account = structs.replace(quick_queues.operator.account, clock_ahead=clock_ahead)
+    with hold_dlq(account, quick_queues.dlq, Event(), []):
+        assert not quick_queues.claim_dlq()
+
+
 def _fail_claims(
     monkeypatch: pytest.MonkeyPatch, error: Exception, times: int, answered: Event
 ) -> None:

@@ -1,0 +1,35 @@
+"""Compare this machine's clock with the clock of AWS.
+
+https://www.rfc-editor.org/rfc/rfc9110#name-date
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+
+def measure_clock_difference(response: Mapping[str, Any], now: datetime) -> timedelta | None:
+    """Return how far `now` is ahead of AWS's clock; negative if it is behind.
+
+    The result is exact to the length of the call, because the Date header is written before the
+    answer travels, and has whole seconds.
+
+    Args:
+        response: An answer of AWS, as boto3 returned it.
+        now: This machine's time just after the answer, with a time zone.
+
+    Returns:
+        The difference. None if the answer has no Date header that can be read; AWS always sends
+        one, some emulators do not.
+    """
+    headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    try:
+        service_time = parsedate_to_datetime(headers.get("date", ""))
+    except (TypeError, ValueError):
+        return None
+    if service_time.tzinfo is None:
+        service_time = service_time.replace(tzinfo=UTC)
+    return now - service_time
