@@ -39,11 +39,13 @@ _NO_HOST_BEFORE = r"(?<![A-Za-z0-9_.@-])"
 _NO_HOST_AFTER = r"(?![A-Za-z0-9_/@-]|\.[A-Za-z0-9])"
 # Names that lead only to AWS, or to no web page. A path may follow none of them, because a path of
 # s3.amazonaws.com leads to anybody's bucket. Only AWS can make roles under `aws-service-role/`.
-# Terraform's references, such as `aws_sqs_queue.orders.policy`, end in no top-level domain.
+# Terraform's references, such as `aws_sqs_queue.orders.policy`, end in no top-level domain, and
+# neither does the field of a KMS key that a command selects.
 _OWN_NAME_PATTERN = (
     rf"(?:{_NO_HOST_BEFORE}(?!s3|www\.)(?:sqs\.)?[a-z0-9-]+\.amazonaws\.com(?:\.cn)?{_NO_HOST_AFTER}"
     r"|(?<=:role/aws-service-role/)[a-z0-9-]+\.amazonaws\.com(?=/)"
     r"|(?<![\w.@-])aws_[a-z_]{1,40}\.[A-Za-z0-9_-]{1,80}\.(?:arn|policy|url)(?![\w.@/-])"
+    r"|(?<=--query )KeyMetadata\.KeyId(?![\w./@-])"
     r"|(?<![\w./@-])docs/(?:runbooks/)?[a-z_-]{1,64}\.md(?![\w/@-]))"
 )
 # Addresses that a command may contain as they are: those of SQS queues, and of the local account.
