@@ -7,6 +7,7 @@ buckets.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import time
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
 
 
+_LOG = logging.getLogger(__name__)
 # These are short, so that a call without an answer leaves the Lambda time to record the outcome.
 _MOST_ATTEMPTS = 3
 _CONNECT_TIMEOUT_SECONDS = 1
@@ -119,6 +121,12 @@ def _make_model_loader() -> Any:
     return FastModelLoader()
 
 
+_SLOW_LOADER_WARNING = (
+    "Mendq's loader of service models failed for %s, so botocore's own is used: Mendq works, but "
+    "each cold start is slower. Report it with the version of botocore"
+)
+
+
 class LambdaSession(Struct, frozen=True):
     """A replacement for `boto3.Session` that needs only botocore.
 
@@ -129,8 +137,19 @@ class LambdaSession(Struct, frozen=True):
     session: Session
 
     def client(self, service_name: str, *, config: Config) -> Any:
-        """Create a client for a service."""
-        return self.session.create_client(service_name, config=config)
+        """Create a client for a service.
+
+        If that fails, create it with botocore's own loader: Lambda updates botocore without
+        asking, and Mendq's faster loader may not fit a new version. Raises what botocore's own
+        loader raises.
+        """
+        try:
+            return self.session.create_client(service_name, config=config)
+        except Exception:  # noqa: BLE001 - a loader that does not fit may raise anything
+            _LOG.warning(_SLOW_LOADER_WARNING, service_name, exc_info=True)
+        from botocore.session import get_session  # noqa: PLC0415 - as for Config
+
+        return get_session().create_client(service_name, config=config)
 
     @property
     def region_name(self) -> str:
@@ -216,7 +235,10 @@ class Clients(Struct, frozen=True, dict=True):
         from botocore.session import get_session  # noqa: PLC0415 - as for Config
 
         session = get_session()
-        session.register_component("data_loader", _make_model_loader())
+        try:
+            session.register_component("data_loader", _make_model_loader())
+        except Exception:  # noqa: BLE001 - another botocore may lack what the loader builds on
+            _LOG.warning(_SLOW_LOADER_WARNING, "every service", exc_info=True)
         return cls(LambdaSession(session))
 
     @property

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from botocore.exceptions import UnknownServiceError
@@ -228,3 +229,30 @@ def test_lambda_clients_use_the_same_service_models_as_the_sdk(service: str) -> 
     assert loader.load_data("endpoints") == Loader().load_data("endpoints")
     with pytest.raises(UnknownServiceError):
         loader.load_service_model("teapot", "service-2")
+
+
+def _fail_to_load(*_: Any, **__: Any) -> Any:
+    raise AttributeError("another botocore")
+
+
+def test_lambda_client_is_created_with_the_loader_of_botocore_if_mendqs_loader_fails(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    clients = Clients.for_lambda()
+    loader = clients.session.session.get_component("data_loader")  # type: ignore[union-attr]
+    monkeypatch.setattr(loader, "load_service_model", _fail_to_load)
+    assert clients.sqs.meta.service_model.service_name == "sqs"
+    config: Any = clients.sqs.meta.config
+    assert config.read_timeout == 3
+    assert "Mendq's loader of service models failed for sqs" in caplog.text
+
+
+def test_lambda_clients_use_the_loader_of_botocore_if_mendqs_loader_cannot_be_made(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    monkeypatch.setattr("botocore.loaders.JSONFileLoader", None)
+    clients = Clients.for_lambda()
+    assert clients.dynamodb.meta.service_model.service_name == "dynamodb"
+    assert "failed for every service" in caplog.text
