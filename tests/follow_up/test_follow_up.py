@@ -259,7 +259,7 @@ def test_request_to_continue_a_case_that_is_not_approved_is_refused_and_changes_
 
 @pytest.mark.parametrize(
     ("part", "other"),
-    [("us-east-1", "eu-west-1"), ("123456789012", "432156789012")],
+    [("us-east-1", "eu-west-1"), ("123456789012", "210987654321")],
     ids=["region", "account"],
 )
 def test_request_to_continue_a_case_of_another_region_or_account_is_refused(
