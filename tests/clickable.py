@@ -12,12 +12,15 @@ TOP_LEVEL_DOMAINS = (
     "download", "photography", "international", "xn--p1ai",
 )  # fmt: skip
 _HOST = rf"[a-z0-9_-]\.(?:{'|'.join(TOP_LEVEL_DOMAINS)})(?![a-z0-9])"
-_SCHEME_OR_WWW = r"[a-z][a-z0-9+.-]*://|\bwww\.|\b(?:mailto|tel|sms|skype|sip):"
+# `www...` at the end of a text that was cut is no link.
+_SCHEME_OR_WWW = r"[a-z][a-z0-9+.-]*://|\bwww\.(?!\.\.)|\b(?:mailto|tel|sms|skype|sip):"
 # Addresses and names that lead to no page of an attacker.
 _HARMLESS = re.compile(
     r"https://sqs\.[a-z0-9-]+\.amazonaws\.com/[0-9]{12}/[A-Za-z0-9_-]+(?:\.fifo)?(?![\w./@:-])"
-    r"|(?<![\w.@-])(?:sns|sqs|kms|events|sqs\.[a-z0-9-]+)\.amazonaws\.com(?![\w/@-])"
-    r"|docs/runbooks/[a-z_]+\.md|s3://mendq-[a-z-]+/report"
+    # Only AWS has hosts right under amazonaws.com. Behind s3 anybody's buckets follow.
+    r"|(?<![\w.@-])(?!s3\.|www\.)(?:sqs\.)?[a-z0-9-]+\.amazonaws\.com(?![\w/@-])"
+    r"|docs/runbooks/[a-z_]+\.md|s3://mendq-[a-z-]+/report",
+    re.IGNORECASE,
 )
 _ANY_LINK = re.compile(f"{_SCHEME_OR_WWW}|{_HOST}", re.IGNORECASE)
 _TERMINAL_LINK = re.compile(_SCHEME_OR_WWW, re.IGNORECASE)

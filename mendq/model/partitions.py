@@ -7,15 +7,15 @@ The table equals the one in botocore, which is not imported here because this pa
 from __future__ import annotations
 
 import re
-
-from msgspec import Struct
+from dataclasses import dataclass
 
 DEFAULT_PARTITION = "aws"
 # Mendq refuses to be deployed to the other partitions. It has run in none of them.
 SUPPORTED_PARTITIONS = ("aws", "aws-cn", "aws-us-gov", "aws-eusc")
 
 
-class Partition(Struct, frozen=True):
+@dataclass(frozen=True)
+class Partition:
     """A partition of AWS.
 
     Attributes:

@@ -20,10 +20,9 @@ Mendq sends there. So the name proves nothing. The rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Self
-
-from msgspec import Struct
 
 from mendq.model.facts import QueueFacts
 from mendq.model.steps import AllowRedriveFrom, AttachDlq
@@ -43,7 +42,8 @@ ACCESS_TEXT_BY_ATTRIBUTE: Mapping[str, str] = {
 AWS_TAG_PREFIX = "aws:"
 
 
-class Receiver(Struct, frozen=True):
+@dataclass(frozen=True)
+class Receiver:
     """A queue that may receive another queue's messages, as the case store records it.
 
     Attributes:
@@ -62,8 +62,8 @@ class Receiver(Struct, frozen=True):
     recorded_by: str
     is_made_by_mendq: bool = True
     created_at: datetime | None = None
-    access: Mapping[str, str] = {}
-    tags: Mapping[str, str] = {}
+    access: Mapping[str, str] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of_queue(

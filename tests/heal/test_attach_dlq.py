@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
-from msgspec import structs
 
 from mendq.aws.dlqs import LONGEST_DLQ_CHAIN
 from mendq.aws.errors import CaseStoreUnavailable, StepFailed
@@ -215,7 +215,7 @@ def test_attach_dlq_refuses_a_confirmed_queue_that_was_deleted_and_created_again
     assert receiver is not None
     assert receiver.created_at is not None
     created_earlier = receiver.created_at - timedelta(minutes=2)
-    open_receivers(account).put(structs.replace(receiver, created_at=created_earlier))
+    open_receivers(account).put(replace(receiver, created_at=created_earlier))
     refusal = attach_dlq(account, queue, make_plan(queue))
     assert code_of(refusal) == "receiver_unconfirmed"
     assert refusal is not None

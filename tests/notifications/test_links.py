@@ -142,6 +142,13 @@ QUEUE_BUILDERS = (
 )
 
 
+def test_command_with_a_domain_as_a_name_is_shown_quoted_and_means_the_same() -> None:
+    command = "aws iam get-role --role-name www.evil.com"
+    shown = command_or_note(command)
+    assert shown == "aws iam get-role --role-name www'.'evil'.'com"
+    assert shlex.split(shown) == shlex.split(command)
+
+
 @pytest.mark.parametrize("name", ["www.fifo", "WWW.fifo"])
 def test_commands_about_a_queue_named_www_have_no_link(name: str) -> None:
     queue_arn = f"arn:aws:sqs:us-east-1:123456789012:{name}"
