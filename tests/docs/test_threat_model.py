@@ -42,7 +42,8 @@ def test_every_threat_model_row_links_to_a_test_or_a_proof() -> None:
 
 
 def test_every_proof_named_in_the_threat_model_exists() -> None:
-    named = set(re.findall(r"make prove NAMES=([\w-]+)", PAGE))
+    lists = re.findall(r'make prove NAMES=(?:"([^"]+)"|([\w-]+))', PAGE)
+    named = {name for quoted, bare in lists for name in (quoted or bare).split()}
     assert named
     assert named <= {proof.name for proof in PROOFS}
 

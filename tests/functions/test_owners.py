@@ -48,7 +48,7 @@ CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
         {"case_id": "c", "queue_arn": "orders", "symptom": "dlq_missing"},
     ],
 )
-def test_case_request_that_names_no_valid_case_is_rejected_and_logged_as_the_callers_fault(
+def test_request_that_names_no_valid_case_is_rejected_logged_as_a_fault_and_changes_no_case(
     account: Account, deploy: Deploy, caplog: pytest.LogCaptureFixture, owner: Any, event: Any
 ) -> None:
     deploy(owner.handler, account, bounds=Bounds())

@@ -327,12 +327,23 @@ def test_healthy_queues_in_observe_mode_do_not_hide_a_mass_symptom_among_healed_
     assert refusal.reason.startswith("4 of 10 queues that Mendq may go as far on show it")
 
 
-def test_reach_counts_only_queues_that_are_still_managed() -> None:
+def test_reach_leaves_out_queues_that_are_not_managed_any_more() -> None:
     """Notes of the last hour outlive the queues that they name."""
-    managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
+    managed = {"stays": HEAL, "more": HEAL}
     reach = Reach.count_among(frozenset({"left", "stays"}), managed, HEAL)
     assert reach == Reach(
         queue_arns=frozenset({"stays"}),
+        managed_queue_count=2,
+        queue_count_in_mode=1,
+        managed_queue_count_in_mode=2,
+    )
+
+
+def test_reach_counts_queues_in_the_mode_or_a_higher_one_separately() -> None:
+    managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
+    reach = Reach.count_among(frozenset({"stays", "watched"}), managed, HEAL)
+    assert reach == Reach(
+        queue_arns=frozenset({"stays", "watched"}),
         managed_queue_count=3,
         queue_count_in_mode=1,
         managed_queue_count_in_mode=2,

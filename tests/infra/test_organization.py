@@ -65,25 +65,36 @@ def test_organization_bucket_accepts_from_each_account_only_objects_below_its_ow
     )
 
 
-def test_organization_member_has_no_bucket_and_may_only_write_below_its_own_account_prefix() -> (
-    None
-):
+def _make_object_arn(account: str, region: str) -> str:
+    return f"arn:aws:s3:::{BUCKET}/account={account}/region={region}/incidents/x"
+
+
+def test_organization_member_makes_no_bucket_for_the_organization() -> None:
     member = make_stack(ACCOUNT)
     assert not [
         bucket_id
         for bucket_id in member.all("AWS::S3::Bucket")
         if bucket_id.startswith("Organization")
     ]
-    statements = member.statements("WatchNightlyRole")
-    below = f"arn:aws:s3:::{BUCKET}/account={{}}/region={{}}/incidents/x"
-    expected = {
-        ("s3:PutObject", below.format(ACCOUNT, REGION)): "Allow",
-        ("s3:PutObject", below.format(HUB_ACCOUNT, REGION)): "ImplicitDeny",
-        ("s3:PutObject", below.format(ACCOUNT, "eu-west-1")): "ImplicitDeny",
-        ("s3:GetObject", below.format(ACCOUNT, REGION)): "ImplicitDeny",
-        ("s3:DeleteObject", below.format(ACCOUNT, REGION)): "ImplicitDeny",
-    }
-    assert {call: decision(statements, *call) for call in expected} == expected
+
+
+def test_organization_member_may_only_put_objects_below_its_own_account_and_region() -> None:
+    statements = make_stack(ACCOUNT).statements("WatchNightlyRole")
+    own_object = _make_object_arn(ACCOUNT, REGION)
+    assert decision(statements, "s3:PutObject", own_object) == "Allow"
+    for action, object_arn in (
+        ("s3:PutObject", _make_object_arn(HUB_ACCOUNT, REGION)),
+        ("s3:PutObject", _make_object_arn(ACCOUNT, "eu-west-1")),
+        ("s3:GetObject", own_object),
+        ("s3:DeleteObject", own_object),
+    ):
+        assert decision(statements, action, object_arn) == "ImplicitDeny"
+
+
+def test_organization_member_shares_its_tables_and_leaves_the_organizations_report_to_the_hub() -> (
+    None
+):
+    member = make_stack(ACCOUNT)
     watching = WatchNightlySettings.from_environment(read_environment(member, "WatchNightly"))
     assert watching.organization_bucket == BUCKET
     starting = StartNightlySettings.from_environment(read_environment(member, "StartNightly"))

@@ -191,7 +191,7 @@ def test_patch_names_line_property_and_old_value_of_each_change(tmp_path: Path) 
         ({"requested_id": "Bare", "Policy": POLICY}, "no policy that is this queue's alone"),
     ],
 )
-def test_patch_of_a_value_without_a_line_of_its_own_gives_a_note_and_no_diff(
+def test_patch_without_a_line_to_change_gives_a_note_that_says_why_and_no_diff(
     tmp_path: Path, wanted: dict[str, Any], note: str
 ) -> None:
     patched = _make_patch(tmp_path / "t.yaml", YAML, **wanted)

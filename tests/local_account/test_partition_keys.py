@@ -144,7 +144,7 @@ def read_statements(account: LocalAccount, role: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("role", ["probe", "scan"])
-def test_deployed_probe_and_scan_roles_cannot_write_the_partition_of_a_queue(
+def test_deployed_probe_and_scan_roles_can_write_the_account_partition_and_no_other(
     account: LocalAccount, role: str
 ) -> None:
     _, credentials = user(account, *read_statements(account, role))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mendq.model.policy import digest_of_policy
 from mendq.notifications.configuration import (
     describe_differences,
     format_policy,
@@ -71,20 +72,27 @@ def test_document_equals_itself_and_differs_from_one_with_an_added_member(
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "expected"),
     [
-        ("VisibilityTimeout", "30", "30"),
-        ("Policy", "", "nothing"),
         ("Policy", policy({}, {})["Policy"], "a policy of 2 statement(s) (sha256 "),
         ("Policy", '{"Statement":', "a policy (sha256 "),
         ("RedriveAllowPolicy", '{"redrivePermission":"denyAll"}', "a policy (sha256 "),
     ],
 )
-def test_summary_of_a_policy_shows_its_statement_count_and_digest(
-    name: str, text: str, said: str
+def test_summary_of_a_policy_shows_its_digest_and_the_count_of_its_statements_if_any(
+    name: str, text: str, expected: str
 ) -> None:
-    assert summarize_attribute_value(name, text).startswith(said)
-    assert len(summarize_attribute_value(name, text)) < 60
+    summary = summarize_attribute_value(name, text)
+    assert summary.startswith(expected)
+    digest = summary.removeprefix(expected).removesuffix(")")
+    assert digest
+    assert digest_of_policy(text).startswith(digest)
+    assert len(summary) < 60
+
+
+def test_summary_of_a_number_is_the_number_and_of_an_empty_policy_nothing() -> None:
+    assert summarize_attribute_value("VisibilityTimeout", "30") == "30"
+    assert summarize_attribute_value("Policy", "") == "nothing"
 
 
 @given(st.text(), st.text())

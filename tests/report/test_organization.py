@@ -66,19 +66,30 @@ def test_report_without_an_organization_mentions_no_hub() -> None:
     assert "Set by Mendq" not in html
 
 
+def _make_week_with_texts(text: str) -> dict[str, Any]:
+    """Return a week without cases, so without pictures, whose member account sent this text."""
+    document = make_organization_week(members=3, cases=[])
+    words = {"alias": text, "account": text, "region": text}
+    organization = document["organization"]
+    organization["members"] = [make_member(0, **words, state=text, rows_left_out=1)]
+    organization["queues"][0] |= {**words, "symptom": text, "outcome": text}
+    del organization["queues"][0]["alias"]  # the row of a queue has no alias
+    organization["unreadable_files"] = [{"file": text, "reason": text}]
+    document["standing"] = [make_standing_value(owner=text, attribute=text, after=text)]
+    return document
+
+
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_hostile_texts_of_a_member_account_stay_text_in_page_and_mail(payload: str) -> None:
-    document = make_organization_week(members=3, cases=[])  # no pictures: none shows these words
-    words = {"alias": payload, "account": payload, "region": payload}
-    every = document["organization"]
-    every["members"] = [make_member(0, **words, state=payload, rows_left_out=1)]
-    every["queues"][0] |= {**words, "symptom": payload, "outcome": payload}
-    del every["queues"][0]["alias"]
-    every["unreadable_files"] = [{"file": payload, "reason": payload}]
-    document["standing"] = [make_standing_value(owner=payload, attribute=payload, after=payload)]
-    mail = make_mail(document)
-    for html in (make_page(mail.summary, HERE), mail.html):
+    mail = make_mail(_make_week_with_texts(payload))
+    tame_mail = make_mail(_make_week_with_texts("tame"))
+    for html, tame_html in (
+        (make_page(mail.summary, HERE), make_page(tame_mail.summary, HERE)),
+        (mail.html, tame_mail.html),
+    ):
         assert not [marker for marker in ("<script", "<img src=x", "<svg onload") if marker in html]
+        assert html.count("<table") == tame_html.count("<table")
+        assert "tame" in tame_html
 
 
 def test_value_set_by_mendq_is_reported_with_its_age_and_patch_command() -> None:
