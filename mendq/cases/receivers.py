@@ -26,6 +26,9 @@ from mendq.model.receiver import (
     remove_aws_tags,
 )
 
+# The objection to a queue that does not exist any more.
+DELETED_OBJECTION = "it was deleted"
+
 
 class Receivers(Table, frozen=True):
     """The records of receivers: queues that may receive another queue's messages.
@@ -130,7 +133,7 @@ class ReceiverMaker(Struct, frozen=True):
         """
         queue = read_receiver_facts(self.clients, queue_arn)
         if not queue.exists:
-            return "it was deleted"
+            return DELETED_OBJECTION
         return find_receiver_objection(self.receivers.load(queue_arn), queue)
 
     def refuse_unconfirmed_queue(self, queue_arn: str) -> Refusal | None:

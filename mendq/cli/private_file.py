@@ -51,7 +51,9 @@ def require_writable_path(path: Path) -> None:
     """
     _require_plain_file(path)
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
-        raise CommandError(f"{path.parent} is no folder that can be written to", Exit.USAGE)
+        raise CommandError(
+            f"{path.parent} is no folder that you may write to: name another one", Exit.USAGE
+        )
 
 
 def _require_plain_file(path: Path) -> None:
@@ -60,7 +62,10 @@ def _require_plain_file(path: Path) -> None:
     Otherwise the new file could replace a link, or even a device or a pipe if the operator is root.
     """
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise CommandError(f"{path} is no plain file: name one, or a new one", Exit.USAGE)
+        raise CommandError(
+            f"{path} is a link, a folder or a device, so it is not overwritten: name another file",
+            Exit.USAGE,
+        )
 
 
 def create_private_file(path: Path) -> int:
@@ -94,7 +99,7 @@ def write_private_file(path: Path, text: str, *, yes: bool = True) -> WrittenFil
         mode_before = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0
         is_content_new = not path.exists() or path.read_bytes() != new_content
         if path.exists() and is_content_new and not yes:
-            problem = f"{path} is there already and differs: --yes overwrites it; or move it away"
+            problem = f"{path} exists with other content: --yes overwrites it; or move it away"
             raise CommandError(problem, Exit.USAGE)
         if is_content_new or mode_before & _MODE_BITS_OF_OTHERS:
             _replace_file(path, new_content)
@@ -125,8 +130,9 @@ def report_open_files(out: Output, written_files: Iterable[WrittenFile]) -> None
     if closed_files:
         were_modes = ", ".join(sorted({f"{file.mode_before:04o}" for file in closed_files}))
         out.say(
-            f"{_name_files(closed_files)} could be read or written by other users of this machine "
-            f"(mode {were_modes}); from now on only by you (mode {PRIVATE_FILE_MODE:04o})",
+            f"other users of this machine could read or write {_name_files(closed_files)} (mode "
+            f"{were_modes}); now only you can (mode {PRIVATE_FILE_MODE:04o}). If another user or "
+            "a job needs it, give them a copy",
             "yellow",
         )
     if still_open_files:

@@ -160,7 +160,7 @@ def find_difference_from_new_queue(
 ) -> str | None:
     """Return what a queue has that Mendq would not give to a new one; None if nothing.
 
-    Tags are not looked at.
+    Tags are not compared.
 
     Args:
         queue: The queue with its attributes.
@@ -170,8 +170,8 @@ def find_difference_from_new_queue(
     access = read_access(queue.attributes)
     for name, text in ACCESS_TEXT_BY_ATTRIBUTE.items():
         if access.get(name) != expected_access.get(name):
-            return f"its {text} is not that of a queue that Mendq makes"
+            return f"its {text} is not what Mendq sets on a new queue"
     for name, value in new_queue_attributes.items():
         if name not in ACCESS_TEXT_BY_ATTRIBUTE and queue.attributes.get(name) != value:
-            return f"its {name} is not that of a queue that Mendq makes"
+            return f"its {name} is not what Mendq sets on a new queue"
     return None

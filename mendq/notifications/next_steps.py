@@ -88,14 +88,14 @@ GUARANTEED_TRAITS_BY_CODE: Mapping[tuple[str, str], frozenset[QueueTrait]] = {
     ("fifo_group_blocked", "waits_for_dlq"): frozenset({QueueTrait.HAS_DLQ}),
 }
 
-_WAIT_SENTENCE = "Wait: Mendq looks again by itself."
+_WAIT_SENTENCE = "No action needed: Mendq checks again automatically."
 
 # The sentence and the command for each code of a refusal, an escalation or an override. The command
 # is used if the refusal itself names none.
 NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     # About any case.
     "another_owner": OperatorStep(
-        "Wait for the Lambda that owns the next step, or approve it anew.",
+        "Wait for the Lambda that owns the next step, or approve the case again.",
         _SHOW_CASE_COMMAND,
     ),
     "another_queue": OperatorStep(
@@ -106,7 +106,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         "Find which policy keeps Mendq's role from writing.", _SHOW_CASE_COMMAND
     ),
     "frozen": OperatorStep(
-        "Thaw when it is time; the next failed calls are looked at anew.",
+        "End the freeze when changes are safe, or wait for the change calendar.",
         _END_FREEZE_COMMAND,
     ),
     "healthy": OperatorStep("Do nothing: the queue has what it needs.", _SHOW_CASE_COMMAND),
@@ -117,7 +117,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         "Look for what these queues have in common.", _LIST_OPEN_CASES_COMMAND
     ),
     "not_any_more": OperatorStep(
-        "See how the queue stands: Mendq may change it no more.", _SHOW_QUEUE_COMMAND
+        "Check the queue yourself: Mendq may no longer change it.", _SHOW_QUEUE_COMMAND
     ),
     "not_by_itself": OperatorStep(
         "Wait for the new proposal and approve that.", _LIST_OPEN_CASES_COMMAND
@@ -145,14 +145,14 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     ),
     # The visibility timeout.
     "batch_too_long": OperatorStep(
-        "Receive fewer messages at a time: a whole batch does not fit.",
+        "Receive fewer messages at a time: no timeout covers a whole batch.",
         _SHOW_QUEUE_COMMAND,
     ),
     "guess_too_far": OperatorStep(
-        "Tag the queue with the longest a message takes.", _TAG_LONGEST_WORK_COMMAND
+        "Tag the queue with the longest processing time of one message.", _TAG_LONGEST_WORK_COMMAND
     ),
     "need_already_met": OperatorStep(
-        "See how the queue is now: it did not show the fault any more.",
+        "Check the queue: Mendq no longer finds the fault.",
         _SHOW_QUEUE_COMMAND,
     ),
     "over_ceiling": OperatorStep(
@@ -164,19 +164,19 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _SHOW_QUEUE_COMMAND,
     ),
     "over_retention": OperatorStep(
-        "Keep messages longer: their receives would take too long.",
+        "Raise MessageRetentionPeriod or lower maxReceiveCount.",
         _SHOW_QUEUE_COMMAND,
     ),
     "race_or_retries": OperatorStep(
-        "Tell retries from slow work; tag it if work is slow.",
+        "Find out if work is slow or is retried. If slow, tag its time.",
         _TAG_LONGEST_WORK_COMMAND,
     ),
     "race_without_named_need": OperatorStep(
-        "Name the longest that one message takes in the queue's tag.",
+        "Set or correct the tag: the longest time of one message.",
         _TAG_LONGEST_WORK_COMMAND,
     ),
     "readers_set_their_own": OperatorStep(
-        "Let the consumer extend sooner, or for longer: its calls decide.",
+        "Let the consumer extend earlier or longer: it sets the timeout.",
         _LIST_CONSUMERS_COMMAND,
     ),
     "tag_unreadable": OperatorStep(
@@ -192,7 +192,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _LIST_CONSUMERS_COMMAND,
     ),
     "consumer_stopped": OperatorStep(
-        "Enable its event source mapping, unless it rests on purpose.",
+        "Enable the event source mapping, unless it is off on purpose.",
         _LIST_CONSUMERS_COMMAND,
         needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
     ),
@@ -210,7 +210,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _SHOW_QUEUE_COMMAND,
     ),
     "retention_at_its_longest": OperatorStep(
-        "Get the consumer going: messages expire soon.",
+        "Start the consumers or make them faster: messages expire soon.",
         _LIST_CONSUMERS_COMMAND,
     ),
     "senders_throttled": OperatorStep(
@@ -245,17 +245,17 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _LIST_CONSUMERS_COMMAND,
     ),
     "name_taken": OperatorStep(
-        "Rename or remove the queue that has the name.", _SHOW_QUEUE_COMMAND
+        "Ask its owner if the queue of that name may be used or changed.", _SHOW_QUEUE_COMMAND
     ),
     "names_a_quarantine": OperatorStep(
-        "Name another DLQ: a quarantine is none.", _SHOW_QUEUE_COMMAND
+        "Set another DLQ in RedrivePolicy: a quarantine cannot be one.", _SHOW_QUEUE_COMMAND
     ),
     "receiver_unconfirmed": OperatorStep(
-        "See who can read the existing queue, then confirm or delete it.",
+        "See who can read the existing queue, ask its owner, then confirm it.",
         _SHOW_QUEUE_COMMAND,
     ),
     "network_only_policy": OperatorStep(
-        "Send them back from within that network.", _PREVIEW_REDRIVE_COMMAND
+        "Send the messages back from a network that the policy allows.", _PREVIEW_REDRIVE_COMMAND
     ),
     "no_known_cause": OperatorStep(
         "Look at the messages that died, then at their consumer.",
@@ -266,7 +266,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         "Fix what halted it before more goes back.", _SHOW_DLQ_MESSAGES_COMMAND
     ),
     "redrive_too_slow": OperatorStep(
-        "Send them back yourself: they would expire on the way.",
+        "Send the messages back yourself: Mendq would be too slow.",
         _PREVIEW_REDRIVE_COMMAND,
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
@@ -276,28 +276,28 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "sent_to": OperatorStep(
-        "Pick which to send back: producers send here too.",
+        "Choose the messages to send back: producers send here too.",
         _PREVIEW_REDRIVE_COMMAND,
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "shared_dlq": OperatorStep(
-        "Pick whose to send back: several queues share the DLQ.",
+        "Choose the source to send back to: several share this DLQ.",
         _PREVIEW_REDRIVE_COMMAND,
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "too_many_sources": OperatorStep(
-        "Give some sources another DLQ: a policy names ten.", _SHOW_QUEUE_COMMAND
+        "Give some sources another DLQ: the policy can name only ten.", _SHOW_QUEUE_COMMAND
     ),
     # Keys.
     "aws_managed_key": OperatorStep(
-        "Use a key of your own: AWS's serves no other service.",
+        "Use a customer managed key: AWS's key serves no other service.",
         _SHOW_QUEUE_COMMAND,
     ),
     "key_changed": OperatorStep(
         "Give receivers the old key until its messages are gone.",
         _SHOW_HISTORY_COMMAND,
     ),
-    "key_not_granted": OperatorStep("Grant the callers the key.", _SHOW_QUEUE_COMMAND),
+    "key_not_granted": OperatorStep("Allow the callers to use the KMS key.", _SHOW_QUEUE_COMMAND),
     "key_unusable": OperatorStep("Enable the key, or cancel its deletion.", _SHOW_QUEUE_COMMAND),
     "not_encrypted_with_kms": OperatorStep(
         "Do nothing: the queue has no KMS key.", _SHOW_QUEUE_COMMAND
@@ -309,7 +309,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _SHOW_PIN_COMMAND,
     ),
     "access_not_checked": OperatorStep(
-        "Let Mendq ask Access Analyzer, or set it by hand.", _SHOW_PIN_COMMAND
+        "Allow Mendq to call Access Analyzer, or set the policy by hand.", _SHOW_PIN_COMMAND
     ),
     "boundary_refuses": OperatorStep(
         "Let the caller's permissions boundary allow the call.",
@@ -323,9 +323,11 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         "Grant the call in the caller's policy.", _SHOW_QUEUE_COMMAND
     ),
     "organization_refuses": OperatorStep(
-        "Ask who keeps the organization's policies.", _SHOW_QUEUE_COMMAND
+        "Ask your organization's administrators: its policies deny it.", _SHOW_QUEUE_COMMAND
     ),
-    "pin_not_good": OperatorStep("Pin the policy that is right by now.", _SHOW_PIN_COMMAND),
+    "pin_not_good": OperatorStep(
+        "Pin the correct policy: Mendq may not restore the pinned one.", _SHOW_PIN_COMMAND
+    ),
     "policy_not_named": OperatorStep(
         "Find the policy that refuses: AWS does not name it.",
         _SHOW_QUEUE_COMMAND,
@@ -352,14 +354,14 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
 # step.
 NEXT_STEP_BY_STATE: Mapping[State, OperatorStep] = {
     State.OBSERVED: OperatorStep(
-        "Raise the queue's mode if Mendq is to do this.", _TAG_PROPOSE_MODE_COMMAND
+        "If Mendq should make this change, raise the queue's mode.", _TAG_PROPOSE_MODE_COMMAND
     ),
     State.REFUSED: OperatorStep("Look at the case.", _SHOW_CASE_COMMAND),
     State.PROPOSED: OperatorStep(
         "Read the change, then approve or decline it.", _APPROVE_CASE_COMMAND
     ),
     State.EXPIRED: OperatorStep(
-        "Look at the queue: it is proposed again if it shows again.",
+        "Check the queue: Mendq proposes it again if the fault is back.",
         _SHOW_CASE_COMMAND,
     ),
     State.INEFFECTIVE: OperatorStep(
@@ -382,7 +384,7 @@ NEXT_STEP_BY_STATE: Mapping[State, OperatorStep] = {
 # specific enough.
 NEXT_STEP_BY_SYMPTOM_AND_CODE: Mapping[tuple[str, str], OperatorStep] = {
     ("visibility_timeout_too_short", "need_already_met"): OperatorStep(
-        "Find who holds messages longer than is named.",
+        "Find the consumer that holds messages longer than the tag says.",
         _LIST_CONSUMERS_COMMAND,
     ),
     ("visibility_timeout_too_short", "consumer_failing"): OperatorStep(
@@ -487,7 +489,7 @@ def _list_further_command_lines(case: Case, refusal_command: str) -> tuple[str, 
     if case.state is State.PROPOSED:
         repeat_hours = REPEAT_NOTIFICATION_AFTER // timedelta(hours=1)
         decline_heading = (
-            f"or, to turn it down (it pages no sooner than {repeat_hours} hours from now again):"
+            f"or decline it (Mendq notifies you again after {repeat_hours} hours at the earliest):"
         )
         return (
             decline_heading,
@@ -498,5 +500,5 @@ def _list_further_command_lines(case: Case, refusal_command: str) -> tuple[str, 
     if case.state in _STATES_WAITING_FOR_MENDQ:
         return ("the queue as it is now:", show_queue_command)
     if case.state in _STATES_SETTLED_BY_PERSON:
-        return ("when it is settled:", mendq_case_command("close", case))
+        return ("when the problem is solved, close the case:", mendq_case_command("close", case))
     return ()

@@ -78,13 +78,12 @@ Rules, each with its reason:
     every message fails.
 11. An end is final. To go on, a person approves a new redrive, which begins with a canary.
     Otherwise one approval would move messages that came after the person gave it.
-12. The share that halts a redrive is judged by at least `Bounds.least_judged_messages`, the size of
-    both canaries, while messages are left. Until so many have gone, the redrive halts at the number
-    that would halt it then (2 as shipped). If fewer came back than that, but too many for those
-    that have gone, the next stage is a second canary. Otherwise one poison message among the first
-    five, which is 20 %, would keep all the good ones in the DLQ. If no message is left to send, the
-    messages that went are all that can be judged by, once the soak is over.
-
+12. While messages are left to send, the share that halts a redrive is computed over at least
+    `Bounds.least_judged_messages` messages, the size of both canaries (35 as shipped). So until 35
+    have gone, 2 returned messages halt the redrive. If fewer came back, but their share of those
+    that have gone is too high, the next stage is a second canary. Otherwise one poison message
+    among the first five, which is 20 %, would keep all the good ones in the DLQ. If no message is
+    left to send, the share is computed over those that went, once the soak is over.
 13. Only messages that failed in the redrive's source move, by the source that SQS names. Messages
     of other sources are released as soon as the sample is taken, and never count as returned or
     newly dead. Otherwise a queue that still fails would halt the redrive of one that is fixed. A
@@ -128,22 +127,28 @@ MOST_TICKS_WITHOUT_RESULT = 3
 
 # Sentences for operators.
 NO_DELETES_REASON = (
-    "no message was deleted from the source lately: nobody would handle what is sent back"
+    "CloudWatch shows no deletes in the source lately, or did not answer: consumers might not "
+    "handle what is sent back. Check that the source's consumers run"
 )
 MESSAGES_STILL_IN_SOURCE_REASON = (
-    "what was sent back still stands in the source: nobody has handled it"
+    "messages that went back may still wait in the source. Check that its consumers run"
 )
-OTHER_MOVE_TASK_REASON = "somebody else's message movement task runs on the DLQ"
+OTHER_MOVE_TASK_REASON = (
+    "another message movement task runs on the DLQ; Mendq continues when it ends"
+)
 TICKS_ENDED_EARLY_REASON = (
-    "tick after tick was cut short: its run ended on the way, or the case store was silent"
+    "several runs in a row stopped early, or the case store did not answer. Read the log of the "
+    "Lambda Redrive"
 )
-NO_MESSAGE_TO_SEND_REASON = (
-    "tick after tick moved no message: the last that looked found none to send"
+NO_MESSAGE_TO_SEND_REASON = "no message could be sent back: the last check found none to send"
+OTHERS_HOLD_MESSAGES_SUFFIX = (
+    ", because other consumers hold the waiting messages, or the run had no time to look"
 )
-OTHERS_HOLD_MESSAGES_SUFFIX = ", because others hold those that wait, or it had no time to look"
-REDRIVE_TOO_OLD_REASON = "it has gone on for longer than SQS keeps any message"
-SOAK_NOT_OVER_REASON = "it waits for what may come back"
-NO_MESSAGE_DUE_REASON = "no message's turn has come"
+REDRIVE_TOO_OLD_REASON = (
+    "the redrive is older than 14 days, the longest time that SQS keeps a message"
+)
+SOAK_NOT_OVER_REASON = "waiting until a message that fails again must be back in the DLQ"
+NO_MESSAGE_DUE_REASON = "waiting: the speed limit allows no message yet"
 
 
 class Condition(StrEnum):
@@ -768,7 +773,9 @@ def describe_returned_messages(situation: RedriveSituation) -> str:
     unseen_message_count = situation.unseen_message_count
     other_arrivals_text = ""
     if newly_dead_count:
-        other_arrivals_text += f", {newly_dead_count:,} have newly died or were sent there"
+        other_arrivals_text += (
+            f", {newly_dead_count:,} failed for the first time or were sent there"
+        )
     if unseen_message_count:
         other_arrivals_text += f", and the queue holds {unseen_message_count:,} more than it should"
     uncertain_count_text = " or more" if progress.current.unsure else ""
@@ -777,9 +784,9 @@ def describe_returned_messages(situation: RedriveSituation) -> str:
         quarantine_text = f"; what came back is in {get_quarantine_name(progress)}"
     return (
         f"of {progress.moved:,}{uncertain_count_text} messages that went back "
-        f"{situation.returned_message_count:,} came back{other_arrivals_text}; "
-        f"at {situation.halt_threshold:,} it stops: "
-        f"the cause is not fixed, or not for all of them{quarantine_text}"
+        f"{situation.returned_message_count:,} came back{other_arrivals_text}. "
+        f"The limit is {situation.halt_threshold:,}: "
+        f"the cause is not fixed, or not for all messages{quarantine_text}"
     )
 
 
@@ -796,7 +803,8 @@ def describe_result(situation: RedriveSituation) -> str:
         )
     if newly_dead_count:
         returned_messages_text += (
-            f"; {format_count(newly_dead_count, 'message')} came to the DLQ without its mark"
+            f"; {format_count(newly_dead_count, 'message')} came to the DLQ without the mark of "
+            "this redrive"
         )
     staying_messages_text = describe_staying_messages(situation)
     moved_message_count_text = format_count(progress.moved, "message")
@@ -821,7 +829,8 @@ def describe_staying_messages(situation: RedriveSituation) -> str:
         for origin, message_count in sorted(message_count_by_origin.items())
     )
     return (
-        f"; {message_count_by_origin.total():,} cannot go back there and stay: "
+        f"; {message_count_by_origin.total():,} stay in the DLQ, because they did not fail in this "
+        "source: "
         f"{message_counts_text}"
     )
 

@@ -23,7 +23,7 @@ from mendq.aws.errors import (
     QueueRefusesUs,
 )
 from mendq.aws.queue import queue_url, refuse_taken_queue_name
-from mendq.cases.receivers import ReceiverMaker, Receivers
+from mendq.cases.receivers import DELETED_OBJECTION, ReceiverMaker, Receivers
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.dlq.unconfirmed_receiver import refuse_unconfirmed_receiver
@@ -453,7 +453,13 @@ class QuarantineGate(Struct):
         except CaseStoreUnavailable as error:
             self.blocker = Blocker(str(error))
         else:
-            if objection:
+            if objection == DELETED_OBJECTION:
+                reason = (
+                    f"the quarantine {self.quarantine_arn} was deleted during the redrive, so "
+                    "messages that fail again cannot be kept there. Find out who deleted it"
+                )
+                self.blocker = Blocker(reason, is_for_good=True)
+            elif objection:
                 refusal = refuse_unconfirmed_receiver(self.quarantine_arn, objection)
                 self.blocker = Blocker(refusal.reason, is_for_good=True)
         return not self.blocker.reason

@@ -83,7 +83,7 @@ def test_private_file_is_not_written_through_a_link(tmp_path: Path) -> None:
     others.write_text("somebody's")
     link = tmp_path / "orders.json"
     link.symlink_to(others)
-    with pytest.raises(CommandError, match="no plain file"):
+    with pytest.raises(CommandError, match="is a link, a folder or a device"):
         write_private_file(link, "{}")
     with pytest.raises(FileExistsError):
         create_private_file(link)

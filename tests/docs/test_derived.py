@@ -55,9 +55,9 @@ def test_redrive_stages_page_states_the_default_limits_of_the_code() -> None:
         f"**Second canary.** {bounds.second_canary} messages",
         f"fewer than {bounds.least_judged_messages} have gone",
         (
-            f"Until {bounds.least_judged_messages} have gone, the share is that of "
-            f"{bounds.least_judged_messages} messages, so "
-            f"{bounds.halt_threshold(bounds.least_judged_messages)} that come back halt"
+            f"Until {bounds.least_judged_messages} have gone, the share is computed over "
+            f"{bounds.least_judged_messages}, so "
+            f"{bounds.halt_threshold(bounds.least_judged_messages)} returned messages halt"
         ),
         f"{bounds.growth} times what the one before has proven",
         f"`timing.soakFactor` (at least {bounds.soak_factor}, as shipped)",

@@ -120,7 +120,7 @@ def test_new_queue_that_is_not_as_mendq_makes_it_was_made_by_another_principal(
     }
     assert find_difference_from_new_queue(make_queue(), new_queue_attributes) is None
     difference = find_difference_from_new_queue(make_queue(**attributes), new_queue_attributes)
-    assert difference == f"its {name} is not that of a queue that Mendq makes"
+    assert difference == f"its {name} is not what Mendq sets on a new queue"
 
 
 def test_redrive_allow_policy_in_another_spelling_is_no_difference() -> None:

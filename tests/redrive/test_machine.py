@@ -528,7 +528,8 @@ def test_finished_redrive_summarizes_where_its_messages_are() -> None:
     assert done.stage is Stage.DONE
     assert done.because == (
         "100 messages went back, 2 of them came back and are in orders-quarantine; "
-        "1 message came to the DLQ without its mark; 5 cannot go back there and stay: "
+        "1 message came to the DLQ without the mark of this redrive; 5 stay in the DLQ, because "
+        "they did not fail in this source: "
         "1 of orders, 2 of orders-2, 2 sent there by hand"
     )
 

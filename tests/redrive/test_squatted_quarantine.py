@@ -200,7 +200,7 @@ def test_quarantine_that_appears_while_mendq_makes_it_is_refused_if_it_has_a_pol
 
     events.register("before-call.sqs.CreateQueue", make_first)
     assert world.tick().case is not None
-    assert "its policy is not that of a queue that Mendq makes" in world.progress.because
+    assert "its policy is not what Mendq sets on a new queue" in world.progress.because
     assert_nothing_leaked(world, poison)
 
 

@@ -82,7 +82,7 @@ def test_second_message_that_returns_in_the_second_canary_halts_the_redrive(
     outcome = world.run_minutes(5, frozenset({second}))
     assert outcome.case is not None
     assert outcome.case.reason.startswith(
-        "of 35 messages that went back 2 came back; at 2 it stops"
+        "of 35 messages that went back 2 came back. The limit is 2"
     )
     assert world.read_bodies(world.quarantine_arn) == {first, second}
     assert len(world.read_bodies(world.dlq)) == 65

@@ -140,7 +140,9 @@ def test_redrive_halts_if_messages_of_other_sources_fill_the_whole_sample(
     assert world.run_minutes(30).case is not None
     assert world.state is State.ESCALATED
     assert world.progress.because.startswith(NO_MESSAGE_TO_SEND_REASON)
-    assert world.progress.because.endswith("; 10 cannot go back there and stay: 10 of billing")
+    assert world.progress.because.endswith(
+        "; 10 stay in the DLQ, because they did not fail in this source: 10 of billing"
+    )
     assert world.read_bodies(world.dlq) == {*others, "own"}
 
 
@@ -151,7 +153,9 @@ def test_redrive_finishes_if_messages_of_other_sources_leave_room_in_the_sample(
     world.send(*others, **{DIED_IN: make_string_attribute(BILLING)})
     world.begin("own", bounds=SMALL_SAMPLE)
     run_until_verified(world)
-    assert world.progress.because.endswith("; 9 cannot go back there and stay: 9 of billing")
+    assert world.progress.because.endswith(
+        "; 9 stay in the DLQ, because they did not fail in this source: 9 of billing"
+    )
     assert world.read_bodies(world.dlq) == set(others)
 
 
@@ -207,7 +211,7 @@ def test_redrive_escalates_after_three_runs_that_were_killed_while_receiving(
     assert (world.state, world.progress.stage) == (State.ESCALATED, Stage.HALTED)
     assert world.progress.because == TICKS_ENDED_EARLY_REASON
     ((_, page),) = world.notifications
-    assert "its run ended on the way" in page
+    assert "several runs in a row stopped early" in page
     world.refusals.clear()
     assert world.count_visible_messages(world.dlq) == 9
 

@@ -15,8 +15,9 @@ def refuse_unconfirmed_receiver(queue_arn: str, objection: str) -> Refusal:
     """
     command = confirm_queue_command(queue_arn)
     reason = (
-        f"there is a queue {queue_arn}, and {objection}. Whoever may receive from it could read "
-        "and delete what Mendq would send there, so it gets no message. Look at it and confirm "
-        f"it with `{command}`, or delete it: then Mendq makes its own"
+        f"the queue {queue_arn} exists, but {objection}. Anyone who may receive from it could read "
+        "and delete messages that Mendq sends there, so Mendq sends none. See who can read it and "
+        f"ask its owner. Then confirm it with `{command}`, or delete it if nobody needs it: Mendq "
+        "then makes its own"
     )
     return Escalate("receiver_unconfirmed", reason, command)

@@ -36,7 +36,7 @@ from mendq.notifications.text import to_plain_text
 
 _MOST_TEXT_CHARACTERS = 20_480
 RevokeOption = Annotated[
-    bool, typer.Option("--revoke", help="Take the confirmation back: Mendq asks again.")
+    bool, typer.Option("--revoke", help="Remove the confirmation. Mendq then asks again.")
 ]
 
 
@@ -50,7 +50,8 @@ def confirm_(
 ) -> None:
     """Let Mendq send messages to a DLQ or quarantine that it did not make.
 
-    It counts until the queue, its policy, key or tags change.
+    The confirmation ends if the queue is created again, or if its policy, encryption,
+    RedrivePolicy, RedriveAllowPolicy or tags change.
 
     Examples:
       mendq confirm orders-quarantine
@@ -68,28 +69,34 @@ def confirm_(
     confirm(f"Let Mendq send messages to {facts.name}?", yes=yes)
     receiver = _make_receiver(call, facts)
     if find_receiver_objection(receiver, _read_existing_queue(call, queue_arn)):
-        problem = f"{facts.name} was changed while you looked: nothing was recorded; look again"
-        raise CommandError(problem, error_code="changed_meanwhile")
+        problem = f"{facts.name} was changed while you looked, so nothing was recorded"
+        remedy = f"run `mendq confirm {facts.name}` again"
+        raise CommandError(f"{problem}. Next: {remedy}", error_code="changed_meanwhile")
     receivers.put(receiver)
     call.out.print_json(to_builtins(receiver))
-    call.out.say(f"confirmed; `mendq confirm {facts.name} --revoke` takes it back", "green")
+    call.out.say(f"confirmed: Mendq may send messages to {facts.name}", "green")
+    call.out.say_indented(f"to undo: mendq confirm {facts.name} --revoke")
 
 
 def _revoke(call: Invocation, receivers: Receivers, queue_arn: str, *, yes: bool) -> None:
     """Remove the record of a queue. Raises CommandError if there is none."""
-    confirm(f"Ask again before anything is sent to {queue_arn}?", yes=yes)
+    confirm(f"Stop Mendq from sending messages to {queue_arn}?", yes=yes)
     if not receivers.remove(queue_arn):
-        problem = f"nobody confirmed {queue_arn}, and Mendq did not make it: nothing was changed"
+        problem = f"there is no record of {queue_arn} to remove: nothing was changed"
         raise CommandError(problem, Exit.NOT_FOUND)
     call.out.print_json({"removed": queue_arn})
-    call.out.say("taken back: Mendq asks before it sends anything there", "cyan")
+    call.out.say(
+        "removed: Mendq sends nothing there until someone confirms the queue again", "cyan"
+    )
 
 
 def _read_existing_queue(call: Invocation, queue_arn: str) -> QueueFacts:
     """Return the queue with its attributes and tags. Raises CommandError if there is none."""
     facts = read_receiver_facts(call.account.clients, queue_arn)
     if not facts.exists:
-        raise CommandError(f"there is no queue {queue_arn}: Mendq makes it", Exit.NOT_FOUND)
+        problem = f"there is no queue {queue_arn}, so there is nothing to confirm"
+        remedy = "Mendq makes the queue when it needs one"
+        raise CommandError(f"{problem}: {remedy}", Exit.NOT_FOUND)
     return facts
 
 
@@ -133,8 +140,8 @@ def _print_access(call: Invocation, facts: QueueFacts, former_receiver: Receiver
     objection = find_receiver_objection(former_receiver, facts)
     if objection:
         out.say(f"Mendq sends nothing there now: {objection}", "yellow")
-    warning = "Whoever may receive from it, by this policy or by IAM, can read and delete messages"
-    out.say(f"{warning} that Mendq sends there.", "yellow")
+    warning = "Anyone whom this policy or IAM allows to receive from the queue can read and delete"
+    out.say(f"{warning} the messages that Mendq sends there.", "yellow")
 
 
 def _format_tags(tags: Mapping[str, str]) -> str:

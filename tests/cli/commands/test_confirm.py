@@ -68,7 +68,7 @@ def test_confirm_records_nothing_if_the_queue_changed_during_the_question(
 
     monkeypatch.setattr(command, "confirm", change)
     refusal = operator.read_refusal("confirm", "orders-quarantine", code=1)
-    assert "was changed while you looked: nothing was recorded" in refusal
+    assert "was changed while you looked, so nothing was recorded" in refusal
     assert open_receivers(operator.aws).load(quarantine) is None
 
 

@@ -55,8 +55,8 @@ def test_export_closes_an_unchanged_file_that_others_could_read_and_says_so(
         path.chmod(0o664)
     output = operator.read_output("export", str(tmp_path))
     assert "0 written, 2 unchanged" in output
-    assert f"2 files in {tmp_path} could be read or written by other users" in output
-    assert "(mode 0664); from now on only by you (mode 0600)" in output
+    assert f"other users of this machine could read or write 2 files in {tmp_path}" in output
+    assert "(mode 0664); now only you can (mode 0600)" in output
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
     assert "other users" not in operator.read_output("export", str(tmp_path))
 

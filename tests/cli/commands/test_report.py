@@ -111,7 +111,7 @@ def test_report_without_yes_keeps_a_different_file_and_prints_the_verdict_and_th
     _deliver_report(operator)
     (here / FILE).write_bytes(b"mine")
     output = operator.read_output("report", code=2)
-    for words in ("26 incidents, 19 healed", f"{FILE} is there already and differs", "--yes"):
+    for words in ("26 incidents, 19 healed", f"{FILE} exists with other content", "--yes"):
         assert words in output
     assert (here / FILE).read_bytes() == b"mine"
 
@@ -128,7 +128,7 @@ def test_report_page_can_be_read_by_its_owner_only(operator: Operator, here: Pat
     (here / FILE).write_bytes(PAGE)
     (here / FILE).chmod(0o644)
     output = operator.read_output("report")
-    assert f"{FILE} could be read or written by other users of this machine (mode 0644)" in output
+    assert f"other users of this machine could read or write {FILE} (mode 0644)" in output
     assert (here / FILE).stat().st_mode & 0o777 == 0o600
 
 
