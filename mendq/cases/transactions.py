@@ -410,6 +410,11 @@ class Claim(Struct, frozen=True):
         """The time at which the claim expires."""
         return self.intent.at + timedelta(seconds=CLAIM_SECONDS)
 
+    @property
+    def is_operators_rollback(self) -> bool:
+        """True if an operator asked for the rollback. One of Mendq's own has a refusal's code."""
+        return self.intent.is_rollback and not self.intent.code
+
 
 class ClaimPart(NamedTuple):
     """One part of a claim's transaction, with code and reason of the refusal if it fails."""
@@ -424,7 +429,8 @@ def make_claim_parts(
 ) -> list[ClaimPart]:
     """Return the parts of a claim's transaction (rule 4).
 
-    A rollback claims only the attributes and the case: no snapshot, no budget, no freeze.
+    A rollback claims only the attributes and the case: no snapshot, and no budget or freeze if an
+    operator asked for it.
     """
     parts: list[ClaimPart] = []
     for step in claim.intent.steps:
@@ -432,19 +438,16 @@ def make_claim_parts(
         parts.append(ClaimPart(attribute_part, "claimed", "another run is at work on it"))
     case_part = _make_case_claim_part(claim)
     parts.append(ClaimPart(case_part, "claimed", "another run has just moved its case"))
-    if claim.intent.is_rollback:
+    if claim.is_operators_rollback:
         return parts
+    if not claim.intent.is_rollback:
+        snapshot_part = _make_snapshot_part(claim, snapshot)
+        parts.append(ClaimPart(snapshot_part, "claimed", "its snapshot is being written"))
+    budget_part = _make_write_budget_part(claim.intent.at, writes_per_minute)
     budget_reason = f"{writes_per_minute} writes were made in this minute"
-    return [
-        *parts,
-        ClaimPart(_make_snapshot_part(claim, snapshot), "claimed", "its snapshot is being written"),
-        ClaimPart(
-            _make_write_budget_part(claim.intent.at, writes_per_minute),
-            "account_budget",
-            budget_reason,
-        ),
-        ClaimPart(_make_freeze_check_part(), "frozen", "changes were frozen just now"),
-    ]
+    parts.append(ClaimPart(budget_part, "account_budget", budget_reason))
+    parts.append(ClaimPart(_make_freeze_check_part(), "frozen", "changes were frozen just now"))
+    return parts
 
 
 def make_release_parts(intent: Case, owner: str, view: CaseStoreView) -> list[TransactionPart]:

@@ -120,10 +120,13 @@ The rules, each with its reason and what would be lost without it:
 14. When in doubt, nothing is written. Every way through `decide` that does not end in `WriteFix`
     leaves the queue as it is, except rule 15.
 
-15. A visibility timeout that did not help is rolled back if Mendq plans no further step, unless a
-    person approved it, someone has changed it since, or changes are frozen. Otherwise, a useless
-    value would stay in the queue. Other changes are not rolled back automatically, because taking a
-    DLQ, a key's reuse or a policy back can do harm: the notification offers `mendq rollback`.
+15. A visibility timeout that did not help is rolled back if a longer one cannot help either
+    (CODES_WITH_ROLLBACK), unless a person approved it, someone has changed the queue since, the old
+    value is below a need that is named, or changes are frozen. Otherwise, a useless value would
+    stay in the queue. If the timeout meets a need, or a longer one may help, it stays: three late
+    calls are easy to make, and with a value that is too short, messages are handled twice. Other
+    changes are not rolled back automatically, because taking a DLQ, a key's reuse or a policy back
+    can do harm: the notification offers `mendq rollback`.
 """
 
 from __future__ import annotations
@@ -136,7 +139,11 @@ from msgspec import Struct, structs
 
 from mendq.cases.record import Notification
 from mendq.catalogue.symptom import Steps
-from mendq.catalogue.visibility.needed_timeout import build_needs_document
+from mendq.catalogue.visibility.needed_timeout import (
+    build_needs_document,
+    list_readable_needs,
+    list_unmet_needs,
+)
 from mendq.heal import guardrails
 from mendq.heal.guardrails import find_first_refusal
 from mendq.heal.repeats import would_repeat_last_case
@@ -190,11 +197,9 @@ OPENING_STATE_BY_MODE = {
 # The codes of reasons that pass without a person (rule 10).
 PASSING_REFUSAL_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
-# The codes of reasons after which nothing is rolled back automatically: a further step is possible,
-# or it is not known, or the queue is another one (rule 15).
-CODES_WITHOUT_ROLLBACK = frozenset(
-    {"another_owner", "another_queue", "count_only", "healthy", "not_by_itself"}
-)
+# The codes of reasons after which a longer visibility timeout does not help. Only after these, a
+# change is rolled back automatically (rule 15).
+CODES_WITH_ROLLBACK = frozenset({"consumer_failing", "guess_too_far", "readers_set_their_own"})
 
 HEAL_ACTOR = "heal"
 APPROVAL_LIMIT_TEXT = "; it can be approved until "
@@ -551,15 +556,16 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
 
 def _must_roll_back(situation: Situation, case: Case, refusal: Refusal) -> bool:
     """Return True if the case's change must be rolled back, because it did not help (rule 15)."""
-    has_only_timeout_steps = bool(case.steps) and all(
-        step["attribute"] == SetVisibilityTimeout.attribute for step in case.steps
+    if case.state is not State.INEFFECTIVE or refusal.code not in CODES_WITH_ROLLBACK:
+        return False
+    if [step["attribute"] for step in case.steps] != [SetVisibilityTimeout.attribute]:
+        return False
+    (step,) = case.steps
+    facts = situation.facts
+    facts_after_rollback = replace(
+        facts, attributes={**facts.attributes, step["attribute"]: step["before"]}
     )
-    return (
-        case.state is State.INEFFECTIVE
-        and has_only_timeout_steps
-        and refusal.code not in CODES_WITHOUT_ROLLBACK
-        and situation.view.freeze_reason is None
-    )
+    return not list_unmet_needs(facts_after_rollback, list_readable_needs(facts_after_rollback))
 
 
 def _decide_waiting_case_before_reading(

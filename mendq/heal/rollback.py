@@ -7,7 +7,8 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQue
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -40,6 +41,9 @@ from mendq.model.case import Case, Severity
 from mendq.model.facts import Facts
 from mendq.model.plan import AWS_REFUSED, Ignore, Refusal, Retry
 from mendq.model.state import SILENT_DAYS, State
+
+# Mendq records a write after SQS has answered, by its own clock. SQS reports whole seconds.
+WRITE_TIME_TOLERANCE = timedelta(seconds=10)
 
 
 def rollback(
@@ -156,6 +160,9 @@ class _Rollback(RequestedCase, frozen=True):
             reason = f"case {case_id} has no write on record: there is nothing to undo"
             return Ignore("nothing_written", reason)
         facts = self._read_facts()
+        refusal = self._refuse_if_changed_since(writes, facts)
+        if refusal is not None:
+            return refusal
         undos = plan_undos(writes, self._load_snapshots(writes), facts, self.view)
         if self.newest_transition.is_rollback:
             return _make_rollback_answer(
@@ -196,6 +203,19 @@ class _Rollback(RequestedCase, frozen=True):
             return Ignore("claimed", reason)
         settle_claim(self.view, self.view.intent, self.symptom, context)
         return Retry("claimed", "what a run that died had left was settled just now")
+
+    def _refuse_if_changed_since(self, writes: Sequence[CaseWrite], facts: Facts) -> Refusal | None:
+        """Refuse an automatic rollback if someone has changed the queue since Mendq's write.
+
+        The change may be the same value, which a person has chosen by now.
+        """
+        if self.escalated_case is None:
+            return None
+        last_write_at = max(write.last_transition.at for write in writes)
+        if facts.modified_at is None or facts.modified_at - last_write_at <= WRITE_TIME_TOLERANCE:
+            return None
+        reason = f"{facts.queue_arn} was changed at {facts.modified_at}, after Mendq's write"
+        return Ignore("changed_since", reason)
 
     def _make_transition(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
         """Return the transition to `rolled_back`."""

@@ -17,7 +17,7 @@ Rules:
   if it was rolled back or if a person changed the value.
 - A case is never the cause of its own symptom here. If the symptom comes back, the fix did
   not help, and the case's own timeline says so.
-- Mendq rolls no change back automatically. A fault after a change may have another cause.
+- Mendq rolls no change back because of harm. A fault after a change may have another cause.
 """
 
 from __future__ import annotations

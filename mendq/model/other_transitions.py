@@ -146,8 +146,8 @@ TRANSITIONS_NOT_BY_FOLLOW_UP = (
         states_before=(State.INEFFECTIVE,),
         state_after=State.ROLLED_BACK,
         actor=TransitionActor.OWNER,
-        because="a visibility timeout that did not help is set back: no further step is possible, "
-        "and neither a person nor a freeze stands against it",
+        because="a visibility timeout that did not help is set back: a longer one cannot help "
+        "either, and neither a named need, a person nor a freeze stands against it",
     ),
     OtherTransition(
         states_before=(State.APPLIED,),

@@ -17,9 +17,9 @@ from tests.heal.operators import list_states, load_newest_case, move_case
 SYMPTOM = "visibility_timeout_too_short"
 
 
-def plan_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the symptom refuse any further step."""
-    answer = Refuse("guess_too_far", "a guess would go too far")
+def plan_nothing(monkeypatch: pytest.MonkeyPatch, code: str = "guess_too_far") -> None:
+    """Let the symptom refuse any further step with this code."""
+    answer = Refuse(code, "no further step is planned")
     entry: Any = replace(SYMPTOM_BY_NAME[SYMPTOM], plan=lambda *_: answer)
     monkeypatch.setitem(SYMPTOM_BY_NAME, SYMPTOM, entry)
 
@@ -37,7 +37,7 @@ def test_unhelpful_timeout_is_set_back_and_people_are_notified_once(
     (page,) = account.pages("urgent")
     assert "VisibilityTimeout: 30 s" in str(page)
     assert "holds another value" not in str(page)
-    assert "Tag the queue with the longest a message takes." in str(page)
+    assert "Tag the queue with the longest processing time of one message." in str(page)
 
 
 def test_unhelpful_timeout_stays_during_a_freeze_and_the_case_escalates(
@@ -77,3 +77,39 @@ def test_unhelpful_timeout_that_a_person_approved_stays(
     continue_newest_case(account)
     assert account.visibility(queue) == 45
     assert list_states(account)[-2:] == ["ineffective", "escalated"]
+
+
+@pytest.mark.parametrize("code", ["need_already_met", "tag_unreadable", "over_ceiling"])
+def test_unhelpful_timeout_stays_if_a_longer_one_may_still_be_right(
+    account: Account, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    queue = make_ineffective_case(account)
+    plan_nothing(monkeypatch, code)
+    continue_newest_case(account)
+    assert account.visibility(queue) == 45
+    assert load_newest_case(account).state is State.ESCALATED
+
+
+@pytest.mark.parametrize(("max_processing_seconds", "expected"), [("40", 45), ("20", 30)])
+def test_unhelpful_timeout_is_not_set_back_below_the_time_that_the_tag_names(
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    max_processing_seconds: str,
+    expected: int,
+) -> None:
+    queue = make_ineffective_case(account)
+    account.tag(queue, **{"mendq": "heal", "mendq:max-processing-seconds": max_processing_seconds})
+    plan_nothing(monkeypatch, "consumer_failing")
+    continue_newest_case(account)
+    assert account.visibility(queue) == expected
+
+
+def test_unhelpful_timeout_stays_if_a_person_wrote_the_same_value_again(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = make_ineffective_case(account)
+    plan_nothing(monkeypatch)
+    account.set_visibility(queue, 45)
+    continue_newest_case(account)
+    assert account.visibility(queue) == 45
+    assert load_newest_case(account).state is State.ESCALATED
