@@ -15,9 +15,12 @@ character is quoted for the shell (`www'.'evil'.'com`). In JSON it is escaped (`
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
+
+from mendq.model.queue import refuse_repeated_keys
 
 # The characters that make an address. Terminals and mail programs link what has a scheme and what
 # begins with `www.`.
@@ -42,8 +45,8 @@ _NO_HOST_AFTER = r"(?![A-Za-z0-9_/@-]|\.[A-Za-z0-9])"
 # Terraform's references, such as `aws_sqs_queue.orders.policy`, end in no top-level domain, and
 # neither does the field of a KMS key that a command selects.
 _OWN_NAME_PATTERN = (
-    rf"(?:{_NO_HOST_BEFORE}(?!s3|www\.)(?:sqs\.)?[a-z0-9-]+\.amazonaws\.com(?:\.cn)?{_NO_HOST_AFTER}"
-    r"|(?<=:role/aws-service-role/)[a-z0-9-]+\.amazonaws\.com(?=/)"
+    rf"(?:{_NO_HOST_BEFORE}(?!s3|www\.)(?:sqs\.(?!s3))?[a-z0-9-]+\.amazonaws\.com(?:\.cn)?{_NO_HOST_AFTER}"
+    r"|(?<=:role/aws-service-role/)(?!s3\.|www\.)[a-z0-9-]+\.amazonaws\.com(?=/)"
     r"|(?<![\w.@-])aws_[a-z_]{1,40}\.[A-Za-z0-9_-]{1,80}\.(?:arn|policy|url)(?![\w.@/-])"
     r"|(?<=--query )KeyMetadata\.KeyId(?![\w./@-])"
     r"|(?<![\w./@-])docs/(?:runbooks/)?[a-z_-]{1,64}\.md(?![\w/@-]))"
@@ -52,7 +55,7 @@ _OWN_NAME_PATTERN = (
 _OWN_ADDRESS_PATTERN = (
     r"(?:https://sqs\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?/[0-9]{12}/"
     r"(?!www\.)[A-Za-z0-9_-]{1,80}(?:\.fifo)?(?![\w./@:-])"
-    r"|https?://(?:localhost|127\.0\.0\.1)(?=[:/]))"
+    r"|https?://(?:localhost|127\.0\.0\.1)(?::[0-9]{1,5})?(?=/|\s|$))"
 )
 _TEXT_PATTERN = re.compile(
     rf"{_OWN_NAME_PATTERN}|{_SLASHES_PATTERN}|{_SHORT_SCHEME_PATTERN}|{_WWW_PATTERN}"
@@ -94,6 +97,20 @@ def escape_links_in_json(json_text: str) -> str:
     The characters that make links are in strings only, where JSON allows to escape them.
     """
     return _TEXT_PATTERN.sub(_escape_character, json_text)
+
+
+def list_json_lines(text: str) -> list[str]:
+    """Return a JSON text as indented lines without a link, with every character visible.
+
+    A text that is no JSON, or repeats a key, is returned as one JSON string.
+    """
+    try:
+        document = json.loads(text, object_pairs_hook=refuse_repeated_keys)
+    except (ValueError, RecursionError):
+        json_text = json.dumps(text)
+    else:
+        json_text = json.dumps(document, indent=2)
+    return [escape_links_in_json(line) for line in json_text.splitlines()]
 
 
 def _escape_character(match: re.Match[str]) -> str:

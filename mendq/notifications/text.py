@@ -65,7 +65,10 @@ def to_visible_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) 
 
 def _escape_text(text: object) -> str:
     """Return the text on one line. Characters that are not printable ASCII are escaped."""
-    one_line_text = " ".join(str(text)[:_MOST_INPUT_CHARACTERS].split())
+    whole_text = str(text)
+    one_line_text = " ".join(whole_text[:_MOST_INPUT_CHARACTERS].split())
+    if len(whole_text) > _MOST_INPUT_CHARACTERS:
+        one_line_text += "..."
     ascii_text = one_line_text.encode("ascii", "backslashreplace").decode()
     printable_characters = [
         character if character.isprintable() else f"\\x{ord(character):02x}"

@@ -238,6 +238,15 @@ def test_terminal_lines_with_hostile_names_have_no_link_and_no_control_character
 def test_break_links_leaves_a_domain_of_aws_whole_only_without_a_path() -> None:
     assert break_links("s3.amazonaws.com/evil") == "s3[.]amazonaws[.]com/evil"
     assert break_links("a sns.amazonaws.com.") == "a sns.amazonaws.com."
+    bucket = "x:role/aws-service-role/s3.amazonaws.com/evil-bucket/login"
+    assert "s3.amazonaws.com/" not in break_links(bucket)
+    assert "s3.amazonaws.com/" not in break_links("sqs.s3.amazonaws.com/evil")
+
+
+@pytest.mark.parametrize("host", ["localhost:x@evil.com", "127.0.0.1:1@192.0.2.1", "localhost@b"])
+def test_command_with_an_address_of_another_host_after_localhost_has_a_link(host: str) -> None:
+    assert has_link(f"curl http://{host}/a")
+    assert not has_link("curl http://localhost:4566/a")
 
 
 def test_one_function_makes_the_command_lines_of_notifications_and_one_those_of_terminals() -> None:

@@ -7,19 +7,19 @@ may have made it. So the operator sees who can reach its messages before they co
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from msgspec import to_builtins
+from rich.text import Text
 
 from mendq.cases.receivers import Receivers, read_receiver_facts
 from mendq.cli.commands import CASE_LOOKUP_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import YesOption, confirm
+from mendq.cli.output import Output, YesOption, confirm
 from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
 from mendq.cli.redrive.route import derive_source_arn
 from mendq.model.dlq import why_unfit_as_quarantine
@@ -32,9 +32,8 @@ from mendq.model.receiver import (
     read_access,
     remove_aws_tags,
 )
-from mendq.notifications.text import to_plain_text
+from mendq.notifications.links import list_json_lines
 
-_MOST_TEXT_CHARACTERS = 20_480
 RevokeOption = Annotated[
     bool, typer.Option("--revoke", help="Remove the confirmation. Mendq then asks again.")
 ]
@@ -135,8 +134,9 @@ def _print_access(call: Invocation, facts: QueueFacts, former_receiver: Receiver
         out.say(f"created {facts.created_at:%Y-%m-%d %H:%M} UTC")
     access = read_access(facts.attributes)
     for name, text in ACCESS_TEXT_BY_ATTRIBUTE.items():
-        out.say(f"{text}: {to_plain_text(access.get(name, 'none'), _MOST_TEXT_CHARACTERS)}")
-    out.say(f"tags: {_format_tags(facts.tags)}")
+        _print_value(out, text, access.get(name))
+    own_tags = remove_aws_tags(facts.tags)
+    _print_value(out, "tags", json.dumps(own_tags) if own_tags else None)
     objection = find_receiver_objection(former_receiver, facts)
     if objection:
         out.say(f"Mendq sends nothing there now: {objection}", "yellow")
@@ -144,7 +144,11 @@ def _print_access(call: Invocation, facts: QueueFacts, former_receiver: Receiver
     out.say(f"{warning} the messages that Mendq sends there.", "yellow")
 
 
-def _format_tags(tags: Mapping[str, str]) -> str:
-    """Return the tags as one line of text, without those of AWS."""
-    own_tags = remove_aws_tags(tags)
-    return to_plain_text(json.dumps(own_tags), _MOST_TEXT_CHARACTERS) if own_tags else "none"
+def _print_value(out: Output, label: str, value: str | None) -> None:
+    """Print an attribute, or all tags. Nothing is cut: the end of a policy counts as well."""
+    if value is None:
+        out.say(f"{label}: none")
+        return
+    out.say(f"{label}:")
+    for line in list_json_lines(value):
+        out.show(Text(f"  {line}"))

@@ -33,6 +33,7 @@ from mendq.model.policy import (
 )
 from mendq.model.principals import is_role_arn
 from mendq.notifications.configuration import describe_differences
+from mendq.notifications.links import escape_links_in_json, list_json_lines
 
 # SQS may return an old value for up to 60 seconds after a change:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
@@ -306,7 +307,7 @@ def _print_policy_differences(
 
 def _print_policy(call: Invocation, pin: Pin) -> None:
     call.out.say_heading(f"Policy of {pin.queue_arn}")
-    for line in _format_policy(pin.policy):
+    for line in list_policy_lines(pin.policy):
         call.out.show(Text(line))
     if is_open_to_everybody(pin.policy):
         warning_reason = "it may let everybody in, or cannot be read"
@@ -319,12 +320,12 @@ def _print_policy(call: Invocation, pin: Pin) -> None:
         call.out.say(f"a change by {role} may be undone")
 
 
-def _format_policy(policy: str) -> list[str]:
-    """Return the whole policy as indented JSON, with every character visible.
+def list_policy_lines(policy: str) -> list[str]:
+    """Return the whole policy as lines of indented JSON, with every character visible.
 
-    A text that Mendq cannot read as a policy is returned as one JSON string, so that nothing of it
-    is left out.
+    Characters that would make a link are escaped, as JSON allows. A text that Mendq cannot read as
+    a policy is returned as one JSON string, so that nothing of it is left out.
     """
     if parse_statements(policy) is None:
-        return [json.dumps(policy)]
-    return json.dumps(json.loads(policy), indent=2).splitlines()
+        return [escape_links_in_json(json.dumps(policy))]
+    return list_json_lines(policy)

@@ -55,6 +55,21 @@ def test_confirm_shows_who_can_read_the_queue_and_records_it_as_it_is(
     assert not receiver.is_made_by_mendq
 
 
+def test_confirm_shows_the_last_statement_and_the_last_tag_however_much_stands_before(
+    operator: Operator, quarantine: str
+) -> None:
+    statement = json.loads(ROLE_POLICY)["Statement"][0]
+    harmless_role = ROLE.replace("other-team", "harmless")
+    harmless = {**statement, "Principal": {"AWS": harmless_role}}
+    last = {**statement, "Principal": {"AWS": ROLE.replace("other-team", "evil-role")}}
+    operator.aws.set(quarantine, Policy=json.dumps({"Statement": [*[harmless] * 40, last]}))
+    long_tags = {f"tag-{number:02}": "x" * 250 for number in range(10)}
+    operator.aws.tag(quarantine, **long_tags, zone="evil-tag")
+    output = operator.read_output("confirm", "orders-quarantine", "--yes")
+    assert "evil-role" in output
+    assert "evil-tag" in output
+
+
 def test_confirm_records_nothing_without_a_yes(operator: Operator, quarantine: str) -> None:
     operator.run_json("confirm", "orders-quarantine", code=2)
     assert open_receivers(operator.aws).load(quarantine) is None

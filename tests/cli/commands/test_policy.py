@@ -179,7 +179,7 @@ def test_policy_show_says_to_wait_if_cloudtrail_has_not_delivered_the_change_yet
 
 def test_policy_with_duplicate_keys_is_shown_as_escaped_raw_text() -> None:
     twice = '{"Statement": [], "Statement": [{"Effect": "Allow"}], "Id": "\u202e\x1b"}'
-    (line,) = command._format_policy(twice)
+    (line,) = command.list_policy_lines(twice)
     assert json.loads(line) == twice
     assert line.isascii()
     assert line.isprintable()
