@@ -273,6 +273,9 @@ def classify_messages(
 ) -> DlqSample:
     """Sort messages of the DLQ into those that came back, those that may go back, and the others.
 
+    A message that is older than the source failed in an earlier queue of that name, which may have
+    belonged to somebody else. It stays.
+
     If a message of a FIFO group stays, all later messages of the group stay too, because they must
     not overtake it. The sample also counts `newly_dead_count` messages (see DlqSample).
 
@@ -295,8 +298,13 @@ def classify_messages(
         was_sent_after_redrive_start = message.sent_at > progress.began_at
         if was_sent_after_redrive_start and (is_from_source or not message.source_arn):
             newly_dead_count += 1
-        can_be_sent_back = is_from_source and marker.mark_redriven(message).fits(
-            source.maximum_message_bytes
+        is_from_earlier_queue = (
+            source.created_at is not None and message.sent_at < source.created_at
+        )
+        can_be_sent_back = (
+            is_from_source
+            and not is_from_earlier_queue
+            and marker.mark_redriven(message).fits(source.maximum_message_bytes)
         )
         if can_be_sent_back and message.group_id not in blocked_group_ids:
             sendable_messages.append(message)

@@ -233,6 +233,8 @@ class RedrivenWorld:
             name, VisibilityTimeout=visibility, MessageRetentionPeriod="1209600", **attributes
         )
         queue.tags = dict(_TAGS)
+        # The messages of the DLQ are an hour old, and died in this queue.
+        queue.attributes["CreatedTimestamp"] = str(int(self._now) - 86_400)
         return queue
 
     def _fill(self) -> None:

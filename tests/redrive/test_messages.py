@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mendq.model.facts import Facts
 from mendq.redrive.messages import (
     MAXIMUM_COUNTED_REDRIVES,
     QUARANTINE_MARK_NAME,
@@ -246,6 +247,22 @@ def test_message_without_room_for_the_mark_or_of_another_source_stays_in_the_dlq
     """A redrive could not recognize a message without its mark if it returned."""
     sample = classify([stays], is_fifo=is_fifo)
     assert sample == DlqSample(staying_messages=(stays,))
+
+
+@pytest.mark.parametrize(
+    ("seconds_after_creation", "is_sendable"), [(-1, False), (0, True), (1, True)]
+)
+def test_message_that_is_older_than_the_source_stays_in_the_dlq(
+    seconds_after_creation: int, *, is_sendable: bool
+) -> None:
+    """It died in an earlier queue of that name."""
+    created_at = datetime.fromtimestamp(1_767_000_000, UTC)
+    attributes = {**queue(SOURCE).attributes, "CreatedTimestamp": "1767000000"}
+    source = Facts(SOURCE, attributes, {})
+    dead = message("dead", sent_at=created_at + timedelta(seconds=seconds_after_creation))
+    sample = classify_messages([dead], begin_progress(), source, MARKER)
+    assert bool(sample.sendable_messages) == is_sendable
+    assert bool(sample.staying_messages) != is_sendable
 
 
 def test_fifo_messages_behind_a_stuck_message_stay_and_other_groups_are_sendable() -> None:
