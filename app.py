@@ -7,11 +7,14 @@ import sys
 import traceback
 from pathlib import Path
 
-from infra.node import NodeMissing, require_node
-from infra.packaging.wheels import WHEELS_FOLDER, WheelsUnavailable, fill_wheels_folder
-from infra.settings.deployment import read_deployment_settings
-from infra.settings.reading import SettingsRefused
-from infra.settings.warnings import list_warnings
+try:
+    from infra.node import NodeMissing, require_node
+    from infra.packaging.wheels import WHEELS_FOLDER, WheelsUnavailable, fill_wheels_folder
+    from infra.settings.deployment import read_deployment_settings
+    from infra.settings.reading import SettingsRefused
+    from infra.settings.warnings import list_warnings
+except ImportError as error:
+    sys.exit(f"{error}: run `make setup`, then `.venv/bin/python app.py`")
 
 try:
     require_node()

@@ -388,7 +388,7 @@ NEXT_STEP_BY_SYMPTOM_AND_CODE: Mapping[tuple[str, str], OperatorStep] = {
         _LIST_CONSUMERS_COMMAND,
     ),
     ("visibility_timeout_too_short", "consumer_failing"): OperatorStep(
-        "Fix the function: its log says why it fails.",
+        "Find the function that fails, and read its log.",
         _LIST_CONSUMERS_COMMAND,
         needs=frozenset({QueueTrait.FAILING_FUNCTION}),
     ),

@@ -90,6 +90,16 @@ def test_app_offline_and_without_credentials_synthesizes_the_same_bytes(tmp_path
         assert (tmp_path / "out" / name).read_text() == (whole_assembly() / name).read_text()
 
 
+def test_app_without_its_packages_exits_with_one_line_that_says_what_to_run() -> None:
+    # -S leaves out the packages of the virtual environment.
+    command = [sys.executable, "-S", "app.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("No module named ")
+    assert "make setup" in line
+
+
 def test_app_without_node_exits_with_one_line_that_says_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
