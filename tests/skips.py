@@ -19,7 +19,7 @@ WHY_BY_SKIP_REASON = {
     "npx aws-cdk": "npm's registry is on the network",
     "pip install": "PyPI is on the network",
     "throw 'axe-core": "npm's registry is on the network",
-    "a driver and an executor take 1 GB each": "a small machine has less memory",
+    "a driver takes 1 GB and an executor 2 GB": "a small machine has less memory",
     "only root may act as another user": "most people are not root on their machine",
     "there is no curl": "a container may lack curl",
 }

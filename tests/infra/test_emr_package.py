@@ -28,8 +28,8 @@ from tests.infra.elf_files import AARCH64, read_processors
 EMR_PACKAGES = ("pyspark", "py4j")
 BARE_PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
 MENDQ_PACKAGES = ("catalogue", "model", "nightly", "notifications")
-CLUSTER = "local-cluster[1,1,1024]"
-CLUSTER_KILOBYTES = 2 * 1024**2
+CLUSTER = "local-cluster[1,1,2048]"
+CLUSTER_KILOBYTES = 3 * 1024**2
 # The versions of Amazon Linux 2023: https://docs.aws.amazon.com/linux/al2023/release-notes/
 NEWEST_GLIBC = 34
 NEWEST_GLIBCXX = 29
@@ -122,7 +122,7 @@ def submit(
         "submit.pyFiles": package.modules_path,
         "ui.enabled": "false",
         "driver.memory": "1g",
-        "executor.memory": "1g",
+        "executor.memory": "2g",
         "sql.shuffle.partitions": "2",
         "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
@@ -151,7 +151,7 @@ def test_emr_package_without_the_checkout_runs_the_nightly_job_on_a_local_cluste
     """The executor is a separate process, so it needs the shipped package."""
     memory = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
     if memory is None or int(memory[1]) < CLUSTER_KILOBYTES:
-        pytest.skip("a driver and an executor take 1 GB each, and less is free")
+        pytest.skip("a driver takes 1 GB and an executor 2 GB, and less is free")
     environment = make_bare_environment(tmp_path)
     without_package = _run_python(tmp_path, environment, "-c", "import analytics")
     assert "No module named 'analytics'" in without_package.stderr
