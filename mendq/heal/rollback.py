@@ -215,7 +215,7 @@ class _Rollback(RequestedCase, frozen=True):
         if facts.modified_at is None or facts.modified_at - last_write_at <= WRITE_TIME_TOLERANCE:
             return None
         reason = f"{facts.queue_arn} was changed at {facts.modified_at}, after Mendq's write"
-        return Ignore("changed_since", reason)
+        return Ignore("overridden", reason)
 
     def _make_transition(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
         """Return the transition to `rolled_back`."""

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -81,7 +82,7 @@ def count_lines_by_test(path: Path) -> Counter[str]:
         path: The file that coverage writes. Its own interface answers only line by line.
     """
     counts: Counter[str] = Counter()
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as data:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as data:
         rows = data.execute(
             "select context, numbits from line_bits join context on context.id = context_id"
         )
