@@ -107,7 +107,7 @@ def _others(proving: Proving, here: Cloud) -> None:
         _lie_there(world, (f"other {n} {source_arn}" for n in range(STRANGERS)), source_arn)
     progress = _to_its_end(proving, "others", world)
     others = {name for name in world.names if name.startswith("other")}
-    whose = f"stay: {STRANGERS} of billing, {STRANGERS} sent there by hand"
+    whose = f"in this source: {STRANGERS} of billing, {STRANGERS} sent there by hand"
     shown = (message.hidden_until <= world.sqs.now for message in world.dead.messages.values())
     proving.holding(
         {
