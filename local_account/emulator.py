@@ -6,6 +6,7 @@ settings when it is imported.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -128,7 +129,8 @@ class Emulator:
         """Make a queue's past older: answer the page `earlier`.
 
         The queue's metrics, messages, creation, last change and events in CloudTrail's event
-        history then happened `minutes` minutes earlier. With `"of": "last_change"`, only the last
+        history then happened `minutes` minutes earlier, and so did the creation of the queues whose
+        DLQ it is. With `"of": "last_change"`, only the last
         change and the events since then are moved; the last change stays after the creation.
         Records that are already in a trail's bucket keep their times.
 
@@ -158,10 +160,23 @@ class Emulator:
                     raise SwitchRefused('minutes: put the whole queue back first, without "of"')
             else:
                 self._queue_counter.put_back(queue, seconds)
-                attributes[CREATED_ATTRIBUTE] = str(int(attributes[CREATED_ATTRIBUTE]) - seconds)
+                # A DLQ's messages failed in its sources, so these are at least as old.
+                for older_queue in (queue, *_list_sources(request.queue_arn)):
+                    created_seconds = int(older_queue["attributes"][CREATED_ATTRIBUTE]) - seconds
+                    older_queue["attributes"][CREATED_ATTRIBUTE] = str(created_seconds)
             attributes[MODIFIED_ATTRIBUTE] = str(int(attributes[MODIFIED_ATTRIBUTE]) - seconds)
         self._event_history.put_back(request.queue_arn, seconds, since_seconds)
         return {name: attributes[name] for name in (CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE)}
+
+
+def _list_sources(dlq_arn: str) -> list[dict[str, Any]]:
+    """Return the queues that name this queue as their DLQ."""
+    sources: list[dict[str, Any]] = []
+    for queue in sqs._queues.values():
+        redrive_policy = json.loads(queue["attributes"].get("RedrivePolicy") or "{}")
+        if redrive_policy.get("deadLetterTargetArn") == dlq_arn:
+            sources.append(queue)
+    return sources
 
 
 def stop_starting_runs() -> None:
