@@ -14,7 +14,7 @@ from mendq.heal.recover import AbandonedClaim
 from mendq.model.mode import Mode
 from tests.prove.races import racing
 
-RACES = 120
+RACES = 200
 MOST_RACES = 400
 
 
