@@ -120,6 +120,11 @@ def make_again(world: RedriveWorld) -> None:
     make_quarantine(world)
 
 
+def delete_quarantine(world: RedriveWorld) -> None:
+    url = world.account.url(world.quarantine_arn)
+    world.account.clients.sqs.delete_queue(QueueUrl=url)
+
+
 CHANGES: dict[str, tuple[Callable[[RedriveWorld], object], str]] = {
     "policy": (set_policy, "its policy changed since Mendq made it"),
     "key": (set_key, "its KMS key and encryption changed since Mendq made it"),
@@ -155,14 +160,20 @@ def test_unchanged_quarantine_gets_messages_at_every_tick(world: RedriveWorld) -
     assert not world.progress.is_over, world.progress.because
 
 
-@pytest.mark.parametrize("change", ["policy", "key", "tags", "made again"])
+CHANGES_DURING_A_TICK = {
+    **{name: CHANGES[name] for name in ("policy", "key", "tags", "made again")},
+    "deleted": (delete_quarantine, "was deleted during the redrive"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES_DURING_A_TICK)
 def test_change_of_the_quarantine_between_two_batches_halts_the_redrive(
     world: RedriveWorld, change: str
 ) -> None:
     canary = send_canary(world, MANY)
     assert len(canary) == 15
     poison = return_messages(world, *canary)
-    change_quarantine, reason = CHANGES[change]
+    change_quarantine, reason = CHANGES_DURING_A_TICK[change]
     batches = list[int]()
 
     def change_after_first_batch(params: dict[str, Any], **_: Any) -> None:
