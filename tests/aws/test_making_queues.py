@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
 from mendq.aws.queue import NEW_QUEUE_READ_ATTEMPTS, make_queue
-from mendq.model.plan import AWS_REFUSED, Escalate, Retry
+from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
 from tests.account.account import ACCOUNT, REGION, Account
 from tests.scan.scanner import deny_operation
 from tests.waiting import replace_sleep
@@ -109,3 +109,14 @@ def test_make_queue_raises_if_sqs_cannot_be_reached_and_works_on_the_next_call(
         make_queue(account.clients, QUEUE, GIVEN)
     let_through()
     assert not isinstance(make_queue(account.clients, QUEUE, GIVEN), Retry | Escalate)
+
+
+def test_make_queue_refuses_an_existing_queue_with_other_attributes_and_keeps_it(
+    account: Account, sleeps: list[float]
+) -> None:
+    account.queue("orders-dlq", VisibilityTimeout="30", tag=None)
+    _refuse_create_queue(account, "QueueAlreadyExists", 400)
+    refusal = make_queue(account.clients, QUEUE, GIVEN)
+    assert isinstance(refusal, Refusal)
+    assert "its attributes are not those of one that is made for this queue" in refusal.reason
+    assert account.visibility(QUEUE) == 30

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.plan import Refusal
 from mendq.model.receiver import Receiver
 from mendq.model.state import State
 from mendq.redrive.messages import Message
+from mendq.redrive.redrive import QuarantineGate
 from tests.account.receivers import confirm_receiver, open_receivers
 from tests.redrive.world import LATE, RedriveWorld, make_bodies, read_queue
 from tests.waiting import replace_sleep
@@ -255,3 +257,27 @@ def test_redrive_does_not_start_if_nobody_confirmed_the_existing_quarantine(
     assert refusal.next_command == "mendq confirm orders-quarantine --region us-east-1"
     confirm_receiver(world.account, world.quarantine_arn)
     assert run.write_steps(run.clients, dlq, (world.redrive_step(),)) is None
+
+
+class UnreadableMaker:
+    """A maker that cannot read the quarantine or its record."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def find_objection(self, _queue_arn: str) -> str | None:
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error_class", "is_for_good"),
+    [(FactsUnavailable, False), (CaseStoreUnavailable, False), (QueueRefusesUs, True)],
+)
+def test_no_batch_goes_to_a_quarantine_that_cannot_be_checked_now(
+    error_class: type[Exception], *, is_for_good: bool
+) -> None:
+    maker: Any = UnreadableMaker(error_class("not now"))
+    gate = QuarantineGate(maker, "orders-quarantine", is_batch_allowed=lambda _count: True)
+    assert not gate.may_send_batch(10)
+    assert "not now" in gate.blocker.reason
+    assert gate.blocker.is_for_good == is_for_good
