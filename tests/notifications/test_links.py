@@ -19,7 +19,13 @@ from mendq.cli.output import Output
 from mendq.lint import view
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity
 from mendq.notifications import commands
-from mendq.notifications.links import break_links, escape_links_in_json, has_link, quote_links
+from mendq.notifications.links import (
+    break_links,
+    escape_links_in_json,
+    has_link,
+    list_json_lines,
+    quote_links,
+)
 from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import (
     command_or_note,
@@ -258,3 +264,9 @@ def test_one_function_makes_the_command_lines_of_notifications_and_one_those_of_
         if 'style="bold"), soft_wrap=True' in path.read_text()
     }
     assert printers == {"output.py"}
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a":', "[" * 100_000])
+def test_json_that_repeats_a_key_or_cannot_be_read_is_shown_raw_in_one_line(text: str) -> None:
+    assert list_json_lines(text) == [json.dumps(text)]
+    assert list_json_lines('{"a": 1}') == ["{", '  "a": 1', "}"]
