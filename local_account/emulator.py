@@ -160,10 +160,14 @@ class Emulator:
                     raise SwitchRefused('minutes: put the whole queue back first, without "of"')
             else:
                 self._queue_counter.put_back(queue, seconds)
-                # A DLQ's messages failed in its sources, so these are at least as old.
-                for older_queue in (queue, *_list_sources(request.queue_arn)):
-                    created_seconds = int(older_queue["attributes"][CREATED_ATTRIBUTE]) - seconds
-                    older_queue["attributes"][CREATED_ATTRIBUTE] = str(created_seconds)
+                created_seconds = int(attributes[CREATED_ATTRIBUTE]) - seconds
+                attributes[CREATED_ATTRIBUTE] = str(created_seconds)
+                # A DLQ's messages failed in its sources, so these are as old as the DLQ.
+                for source in _list_sources(request.queue_arn):
+                    source_created_seconds = int(source["attributes"][CREATED_ATTRIBUTE])
+                    source["attributes"][CREATED_ATTRIBUTE] = str(
+                        min(created_seconds, source_created_seconds)
+                    )
             attributes[MODIFIED_ATTRIBUTE] = str(int(attributes[MODIFIED_ATTRIBUTE]) - seconds)
         self._event_history.put_back(request.queue_arn, seconds, since_seconds)
         return {name: attributes[name] for name in (CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE)}
