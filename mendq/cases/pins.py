@@ -173,10 +173,10 @@ def _approved_sources_key(dlq_arn: str) -> items.Key:
 
 
 def add_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
-    """Add what people decided about the queue to the facts, as far as `needs` contains it.
+    """Add people's decisions about the queue to the facts, those that `needs` contains.
 
-    These are the queue's approved sources, its pin, and if the queue with the name of a new DLQ may
-    be used: people confirm queues that Mendq did not make.
+    A decision is the queue's approved sources, its pin, or the confirmation that Mendq may use an
+    existing queue which has the name of a new DLQ.
 
     Raises:
         CaseStoreUnavailable: The case store does not answer.

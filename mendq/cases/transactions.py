@@ -412,7 +412,7 @@ class Claim(Struct, frozen=True):
 
     @property
     def is_operators_rollback(self) -> bool:
-        """True if an operator asked for the rollback. One of Mendq's own has a refusal's code."""
+        """True if an operator asked for the rollback. An automatic one has a refusal's code."""
         return self.intent.is_rollback and not self.intent.code
 
 

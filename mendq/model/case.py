@@ -319,7 +319,8 @@ class Case(NotificationState):
     def is_rollback(self) -> bool:
         """True if this transition rolled the case's change back.
 
-        Mendq does a rollback even during a freeze, and if the limit of writes is used up.
+        Mendq does a rollback that an operator asked for even during a freeze, and if the limit of
+        writes is used up. It does none of its own then.
         """
         return self.state is State.ROLLED_BACK
 

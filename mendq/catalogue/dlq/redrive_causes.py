@@ -169,8 +169,8 @@ def find_redrive_objection(
             return f"there is no queue {queue.queue_arn} any more"
     if source.dlq_arn != dlq.queue_arn:
         return f"{source.queue_arn} does not name it as its DLQ any more"
-    # SQS names each message's source. But of a FIFO group it shows only the first messages, so
-    # Mendq would not see what came back behind those of another source.
+    # SQS names each message's source, but returns only the first messages of a FIFO group. So Mendq
+    # would not see a returned message that waits behind messages of another source.
     if dlq.is_fifo and set(source_arns) - {source.queue_arn}:
         return f"it is the DLQ of {format_count(len(source_arns), 'queue')} by now"
     if dlq.attributes.get("RedrivePolicy"):
