@@ -69,6 +69,15 @@ def install(queue_counter: QueueCounter) -> None:
             request = {**request, "StartTime": start_seconds // MINUTE_SECONDS * MINUTE_SECONDS}
         return original_function(query_parameters, request, *protocol_flags)
 
+    @replace_functions(cloudwatch, "handle_request")
+    async def handle_request(
+        original_function: Any, method: str, path: str, *request_arguments: Any
+    ) -> Any:
+        """Answer that there is no mute rule. There is none, because PutAlarmMuteRule is refused."""
+        if path.endswith("/operation/ListAlarmMuteRules"):
+            return cloudwatch._cbor_ok({"AlarmMuteRuleSummaries": []})
+        return await original_function(method, path, *request_arguments)
+
     @replace_functions(cloudwatch, "_evaluate_alarm")
     def evaluate_alarm(original_function: Any, alarm: Parameters) -> None:
         if alarm.get("Namespace") not in (SQS_NAMESPACE, LAMBDA_NAMESPACE):

@@ -1,22 +1,29 @@
-"""Checks of the stack's alarms: which of them are in ALARM, with their runbooks and logs.
+"""Checks of the stack's alarms: which ring, and which can reach nobody.
+
+An alarm rings if it is in state ALARM. It reaches nobody if its actions are disabled, or while a
+mute rule mutes it. In both cases it still changes its state.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-mute-rules.html
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
+import botocore
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.cli.account import Account
-from mendq.cli.doctor.check import Check, Status
+from mendq.cli.doctor.check import Check, Command, Status
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.output import format_age
+from mendq.cli.output import format_age, format_minute, shorten_list
 from mendq.notifications import commands
 from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT
 
@@ -35,11 +42,14 @@ _LAMBDA_CONSTRUCT_BY_ALARM_NAME_BEGINNING = {
     "Report": "WatchNightly",
     "Week": "WatchNightly",
 }
+_ALARM_RESOURCE_TYPES = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
 # An alarm as CloudWatch's DescribeAlarms returns it.
 Alarm = Mapping[str, Any]
+# A mute rule as CloudWatch's ListAlarmMuteRules returns it.
+MuteRule = Mapping[str, Any]
 
 
-class StackAlarms(Struct, frozen=True):
+class StackAlarms(Struct, frozen=True, dict=True):
     """The checks of the stack's alarms in one account and region."""
 
     account: Account
@@ -54,23 +64,135 @@ class StackAlarms(Struct, frozen=True):
         """
         ringing_alarms = [
             alarm
-            for alarm in self._list_ringing_alarms()
-            if alarm.get("AlarmActions") or _is_about_mendq(alarm)
+            for alarm in self.alarms
+            if alarm["StateValue"] == "ALARM"
+            and (alarm.get("AlarmActions") or _is_about_mendq(alarm))
         ]
         for alarm in ringing_alarms:
             yield self._check_alarm(alarm, self._find_status(alarm, ringing_alarms))
         if not ringing_alarms:
             yield Check("alarms", Status.OK, "none rings")
 
-    def _list_ringing_alarms(self) -> Iterator[Alarm]:
+    def check_actions(self) -> Iterator[Check]:
+        """Yield one check: do the stack's alarms that notify people have their actions enabled?
+
+        It fails if one of them would page people about Mendq itself. Otherwise it is a warning.
+        """
+        disabled_alarms = [
+            alarm
+            for alarm in self.notifying_alarms
+            if not alarm.get("ActionsEnabled", True)
+            and alarm["AlarmName"] in self.stack_alarm_names
+        ]
+        if not disabled_alarms:
+            yield Check("alarm actions", Status.OK, "none is disabled")
+            return
+        alarm_names = [alarm["AlarmName"] for alarm in disabled_alarms]
+        urgent_topic = self.account.settings.urgent_topic_arn
+        is_page_lost = any(
+            _is_about_mendq(alarm) and urgent_topic in alarm["AlarmActions"]
+            for alarm in disabled_alarms
+        )
+        sentence = (
+            f"somebody disabled the actions of {len(alarm_names)}: they ring, and nobody is "
+            f"notified: {shorten_list(alarm_names)}"
+        )
+        status = Status.FAIL if is_page_lost else Status.WARN
+        remedy = Command.aws(
+            self.account.region, "cloudwatch", "enable-alarm-actions", "--alarm-names", *alarm_names
+        )
+        yield Check("alarm actions", status, sentence, remedy)
+
+    def check_mute_rules(self) -> Iterator[Check]:
+        """Yield a check for each mute rule that mutes alarms of the stack, now or later.
+
+        It is a warning if the rule mutes now. Later, a maintenance window for example, it is OK.
+        """
+        if not hasattr(self.account.clients.cloudwatch, "list_alarm_mute_rules"):
+            sentence = f"not judged: botocore {botocore.__version__} knows no alarm mute rules"
+            remedy = "update boto3, or look in the CloudWatch console under alarm mute rules"
+            yield Check("mute-rules", Status.UNKNOWN, sentence, remedy)
+            return
+        has_rules = False
+        for rule, alarm_names in self._find_mute_rules_of_stack():
+            has_rules = True
+            yield self._check_mute_rule(rule, alarm_names)
+        if not has_rules:
+            yield Check("mute-rules", Status.OK, "none mutes an alarm of the stack")
+
+    def _find_mute_rules_of_stack(self) -> Iterator[tuple[MuteRule, list[str]]]:
+        """Yield each mute rule, active or scheduled, with the alarms of the stack that it mutes.
+
+        CloudWatch is asked for each alarm only if the account has such a rule at all.
+        """
+        rule_by_arn = {rule["AlarmMuteRuleArn"]: rule for rule in self._list_mute_rules()}
+        if not rule_by_arn:
+            return
+        alarm_names_by_rule_arn = defaultdict[str, list[str]](list)
+        for alarm in self.notifying_alarms:
+            alarm_name = alarm["AlarmName"]
+            if alarm_name in self.stack_alarm_names:
+                for rule in self._list_mute_rules(AlarmName=alarm_name):
+                    rule_by_arn[rule["AlarmMuteRuleArn"]] = rule
+                    alarm_names_by_rule_arn[rule["AlarmMuteRuleArn"]].append(alarm_name)
+        for rule_arn, alarm_names in alarm_names_by_rule_arn.items():
+            yield rule_by_arn[rule_arn], alarm_names
+
+    def _list_mute_rules(self, **selection_arguments: Any) -> Iterator[MuteRule]:
+        """Yield mute rules that mute alarms now or will do so. Expired ones are left out."""
+        paginator = self.account.clients.cloudwatch.get_paginator("list_alarm_mute_rules")
+        for page in paginator.paginate(Statuses=["ACTIVE", "SCHEDULED"], **selection_arguments):
+            yield from page.get("AlarmMuteRuleSummaries", ())
+
+    def _check_mute_rule(self, rule: MuteRule, alarm_names: list[str]) -> Check:
+        # arn:aws:cloudwatch:REGION:ACCOUNT:alarm-mute-rule:NAME
+        rule_name = rule["AlarmMuteRuleArn"].split(":", 6)[-1]
+        alarms_text = f"{len(alarm_names)} of the stack's alarms ({shorten_list(alarm_names)})"
+        end_text = ""
+        if expire_date := rule.get("ExpireDate"):
+            end_text = f" until {format_minute(expire_date.astimezone(UTC))} at the latest"
+        if rule["Status"] != "ACTIVE":
+            sentence = f"{alarms_text} will be muted{end_text} by {rule_name}"
+            return Check("mute-rule", Status.OK, sentence)
+        sentence = (
+            f"{alarms_text} are muted now{end_text}, so they ring and nobody is notified. "
+            f"The mute rule: {rule_name}"
+        )
+        remedy = Command.aws(
+            self.account.region,
+            "cloudwatch",
+            "get-alarm-mute-rule",
+            "--alarm-mute-rule-name",
+            rule_name,
+        )
+        return Check("mute-rule", Status.WARN, sentence, remedy)
+
+    @cached_property
+    def alarms(self) -> list[Alarm]:
+        """All alarms with Mendq's prefix. Other people's alarms may have the same prefix."""
         pages = self.account.clients.cloudwatch.get_paginator("describe_alarms").paginate(
             AlarmNamePrefix=commands.ALARM_PREFIX,
-            StateValue="ALARM",
             AlarmTypes=["CompositeAlarm", "MetricAlarm"],
         )
+        alarms: list[Alarm] = []
         for page in pages:
-            yield from page.get("CompositeAlarms", ())
-            yield from page.get("MetricAlarms", ())
+            alarms.extend(page.get("CompositeAlarms", ()))
+            alarms.extend(page.get("MetricAlarms", ()))
+        return alarms
+
+    @property
+    def notifying_alarms(self) -> list[Alarm]:
+        """The alarms with actions. Others only stand behind a composite alarm or the dashboard."""
+        return [alarm for alarm in self.alarms if alarm.get("AlarmActions")]
+
+    @cached_property
+    def stack_alarm_names(self) -> frozenset[str]:
+        """The names of the stack's own alarms."""
+        return frozenset(
+            physical_id
+            for resource_type, _, physical_id in self.deployment.resources
+            if resource_type in _ALARM_RESOURCE_TYPES
+        )
 
     def _find_status(self, alarm: Alarm, ringing_alarms: list[Alarm]) -> Status:
         """Return FAIL for an alarm about Mendq that pages people, otherwise WARN.

@@ -70,6 +70,11 @@ class Doctor(Struct, dict=True):
         """The stack's resources."""
         return Deployment(self.account, self.now, self.logs)
 
+    @cached_property
+    def stack_alarms(self) -> StackAlarms:
+        """The stack's alarms."""
+        return StackAlarms(self.account, self.deployment, self.now)
+
     @property
     def symptom_visibilities(self) -> list[SymptomVisibility]:
         """For each symptom, the managed queues on which failed calls show it.
@@ -242,7 +247,15 @@ def _check_stack(doctor: Doctor) -> Iterator[Check]:
 
 
 def _check_alarms(doctor: Doctor) -> Iterator[Check]:
-    return StackAlarms(doctor.account, doctor.deployment, doctor.now).check_alarms()
+    return doctor.stack_alarms.check_alarms()
+
+
+def _check_alarm_actions(doctor: Doctor) -> Iterator[Check]:
+    return doctor.stack_alarms.check_actions()
+
+
+def _check_mute_rules(doctor: Doctor) -> Iterator[Check]:
+    return doctor.stack_alarms.check_mute_rules()
 
 
 def _check_heartbeat(doctor: Doctor) -> Iterator[Check]:
@@ -273,6 +286,8 @@ def _check_trails(doctor: Doctor) -> Iterator[Check]:
 CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
     "stack": _check_stack,
     "alarms": _check_alarms,
+    "alarm actions": _check_alarm_actions,
+    "mute-rules": _check_mute_rules,
     "topics": check_topics,
     "heartbeat": _check_heartbeat,
     "probe": _check_probe,

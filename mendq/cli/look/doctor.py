@@ -50,6 +50,7 @@ _STACK_ACTIONS = {
     "cloudformation:ListStackResources",
     "cloudwatch:DescribeAlarms",
     "cloudwatch:GetMetricStatistics",
+    "cloudwatch:ListAlarmMuteRules",
     "events:DescribeRule",
     "iam:GetRole",
     "lambda:GetEventSourceMapping",

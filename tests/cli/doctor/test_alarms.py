@@ -1,12 +1,13 @@
-"""Test what the doctor reports about ringing alarms of the template."""
+"""Test what the doctor reports about alarms of the template: ringing, disabled and muted ones."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from msgspec import structs
 from mendq.cli.doctor.alarms import StackAlarms
 from mendq.cli.doctor.check import Check, Command, Log, Status
 from mendq.cli.doctor.deployment import Deployment
-from tests.cli.builders import Operator
+from tests.architecture.aws_commands import find_mistake
+from tests.cli.builders import FakeDeployedAccount, Operator
 from tests.infra.synthesized import template_of
 
 ROOT = Path(__file__).parents[3]
@@ -51,6 +53,7 @@ def _describe_alarms() -> dict[str, dict[str, Any]]:
                 )
             alarm["AlarmRule"] = rule
         alarm |= {"AlarmName": named[logical], "StateUpdatedTimestamp": NOW - timedelta(hours=2)}
+        alarm |= {"StateValue": "ALARM", "ActionsEnabled": True}
         alarms[named[logical].removeprefix("mendq-")] = alarm
     return alarms
 
@@ -59,34 +62,62 @@ CheckAlarms = Callable[..., dict[str, Check]]
 
 
 @pytest.fixture
-def check_alarms(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> CheckAlarms:
-    """Check the stack while some alarms ring. Return the checks by name without `alarm mendq-`."""
+def account(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> FakeDeployedAccount:
+    """An account whose stack has the template's functions and alarms."""
     parts = [(FUNCTION, logical, logical) for logical in template_of("named").all(FUNCTION)]
+    parts.extend(
+        (COMPOSITE if "AlarmRule" in alarm else ALARM, "", alarm["AlarmName"])
+        for alarm in _describe_alarms().values()
+    )
     monkeypatch.setattr(Deployment, "resources", parts)
     actions = (
         action for alarm in _describe_alarms().values() for action in alarm.get("AlarmActions", ())
     )
     urgent = next(str(action) for action in actions if "Urgent" in action)
     settings = structs.replace(operator.account.known, urgent_topic_arn=urgent)
+    made_at = NOW - timedelta(hours=100)
+    return structs.replace(operator.account, known=settings, made_at=made_at)
+
+
+def _stub_alarms(stub: Stubber, alarms: Iterable[Mapping[str, Any]]) -> None:
+    """Answer DescribeAlarms with these alarms, each on a page of its own."""
+    request: dict[str, Any] = {"AlarmNamePrefix": "mendq-"}
+    request["AlarmTypes"] = ["CompositeAlarm", "MetricAlarm"]
+    for alarm in alarms:
+        kind = "CompositeAlarms" if "AlarmRule" in alarm else "MetricAlarms"
+        page = {kind: [alarm], "NextToken": alarm["AlarmName"]}
+        stub.add_response("describe_alarms", page, request)
+        request = {**request, "NextToken": alarm["AlarmName"]}
+    stub.add_response("describe_alarms", {}, request)
+
+
+@pytest.fixture
+def check_alarms(account: FakeDeployedAccount) -> CheckAlarms:
+    """Check the stack while some alarms ring. Return the checks by name without `alarm mendq-`."""
 
     def look(
         ringing: str, *others: Mapping[str, Any], hours_old: float = 100, **logs: Log
     ) -> dict[str, Check]:
-        made_at = NOW - timedelta(hours=hours_old)
-        account = structs.replace(operator.account, known=settings, made_at=made_at)
-        request: dict[str, Any] = {"AlarmNamePrefix": "mendq-", "StateValue": "ALARM"}
-        request["AlarmTypes"] = ["CompositeAlarm", "MetricAlarm"]
-        with Stubber(account.clients.cloudwatch) as stub:
-            for alarm in (*map(_describe_alarms().__getitem__, ringing.split()), *others):
-                kind = "CompositeAlarms" if "AlarmRule" in alarm else "MetricAlarms"
-                page = {kind: [alarm], "NextToken": alarm["AlarmName"]}
-                stub.add_response("describe_alarms", page, request)
-                request = {**request, "NextToken": alarm["AlarmName"]}
-            stub.add_response("describe_alarms", {}, request)
-            checks = StackAlarms(account, Deployment(account, logs=logs), NOW).check_alarms()
+        aged_account = structs.replace(account, made_at=NOW - timedelta(hours=hours_old))
+        deployment = Deployment(aged_account, logs=logs)
+        with Stubber(aged_account.clients.cloudwatch) as stub:
+            _stub_alarms(stub, (*map(_describe_alarms().__getitem__, ringing.split()), *others))
+            checks = StackAlarms(aged_account, deployment, NOW).check_alarms()
             return {check.name.removeprefix("alarm mendq-"): check for check in checks}
 
     return look
+
+
+def _check_actions(account: FakeDeployedAccount, *alarms: Mapping[str, Any]) -> Check:
+    """Return the check of the actions while the stack has these alarms alone."""
+    with Stubber(account.clients.cloudwatch) as stub:
+        _stub_alarms(stub, alarms)
+        (check,) = StackAlarms(account, Deployment(account), NOW).check_actions()
+    return check
+
+
+def _disable(name: str) -> dict[str, Any]:
+    return {**_describe_alarms()[name], "ActionsEnabled": False, "StateValue": "OK"}
 
 
 def test_doctor_is_ok_if_no_alarm_rings_or_only_alarms_about_fixes_ring(
@@ -96,10 +127,16 @@ def test_doctor_is_ok_if_no_alarm_rings_or_only_alarms_about_fixes_ring(
     assert check_alarms("") == check_alarms(KNOWN["no_faults"]) == fine
 
 
+def test_doctor_reports_no_alarm_that_is_ok_as_ringing(check_alarms: CheckAlarms) -> None:
+    quiet_alarm = {**_describe_alarms()["not-healing"], "StateValue": "OK"}
+    assert check_alarms("", quiet_alarm)["alarms"].status is Status.OK
+
+
 def test_doctor_ignores_foreign_alarms_named_mendq_and_trusts_no_runbook_path_in_such_alarms(
     check_alarms: CheckAlarms,
 ) -> None:
     foreign_alarm = {"AlarmName": "mendq-orders-depth", "StateUpdatedTimestamp": NOW}
+    foreign_alarm["StateValue"] = "ALARM"
     assert set(check_alarms("", foreign_alarm)) == {"alarms"}
     strange = {**foreign_alarm, "AlarmDescription": "Runbook: ../../x\n", "AlarmActions": ["arn:x"]}
     check = check_alarms("", strange)["orders-depth"]
@@ -140,3 +177,102 @@ def test_doctor_only_warns_on_a_new_stack_of_alarms_that_ring_until_the_first_pr
 ) -> None:
     found_statuses = [check_alarms(name, hours_old=hours)[name].status for hours in (1.3, 1.4)]
     assert found_statuses == statuses.split()
+
+
+def test_doctor_ignores_disabled_actions_of_foreign_alarms_and_of_alarms_without_actions(
+    account: FakeDeployedAccount,
+) -> None:
+    foreign_alarm = {**_disable("not-healing"), "AlarmName": "mendq-orders-depth"}
+    alarms = (foreign_alarm, _disable("heal-failing"), _describe_alarms()["probe-lost"])
+    assert _check_actions(account, *alarms) == Check("alarm actions", Status.OK, "none is disabled")
+
+
+@pytest.mark.parametrize(
+    ("disabled", "status"),
+    [
+        ("nightly-failing", Status.WARN),
+        ("case-escalated", Status.WARN),
+        ("nightly-failing not-healing", Status.FAIL),
+    ],
+    ids=["info", "urgent about queues", "urgent about Mendq"],
+)
+def test_doctor_prints_the_command_that_enables_disabled_actions_and_fails_if_a_page_is_lost(
+    account: FakeDeployedAccount, disabled: str, status: Status
+) -> None:
+    check = _check_actions(account, *map(_disable, disabled.split()))
+    assert check.status is status
+    assert "nobody is notified" in check.sentence
+    assert isinstance(check.remedy, Command)
+    assert check.remedy.startswith("aws cloudwatch enable-alarm-actions --region us-east-1 ")
+    assert check.remedy.split()[6:] == [f"mendq-{name}" for name in disabled.split()]
+    assert find_mistake(check.remedy) == ""
+
+
+RULE_ARN = "arn:aws:cloudwatch:us-east-1:123456789012:alarm-mute-rule:Sunday work; rm x"
+STATUSES = {"Statuses": ["ACTIVE", "SCHEDULED"]}
+
+
+def _check_mute_rules(
+    account: FakeDeployedAccount, rule: Mapping[str, Any], muted: str, heard: str
+) -> list[Check]:
+    """Return the checks if the account has one rule, and the stack these alarms.
+
+    The rule mutes the alarms `muted`. Those in `heard` have actions too and are not muted.
+    """
+    names = f"{muted} {heard}".split()
+    with Stubber(account.clients.cloudwatch) as stub:
+        stub.add_response("list_alarm_mute_rules", {"AlarmMuteRuleSummaries": [rule]}, STATUSES)
+        foreign_alarm = {**_disable("probe-lost"), "AlarmName": "mendq-orders-depth"}
+        _stub_alarms(stub, [foreign_alarm, *map(_describe_alarms().__getitem__, names)])
+        for name in names:
+            request = {**STATUSES, "AlarmName": f"mendq-{name}"}
+            answer = {"AlarmMuteRuleSummaries": [rule] if name in muted.split() else []}
+            stub.add_response("list_alarm_mute_rules", answer, request)
+        return list(StackAlarms(account, Deployment(account), NOW).check_mute_rules())
+
+
+def test_doctor_reads_no_alarm_if_the_account_has_no_mute_rule(
+    account: FakeDeployedAccount,
+) -> None:
+    with Stubber(account.clients.cloudwatch) as stub:
+        stub.add_response("list_alarm_mute_rules", {}, STATUSES)
+        checks = list(StackAlarms(account, Deployment(account), NOW).check_mute_rules())
+    assert checks == [Check("mute-rules", Status.OK, "none mutes an alarm of the stack")]
+
+
+def test_doctor_is_ok_if_a_mute_rule_mutes_other_alarms_or_will_mute_later(
+    account: FakeDeployedAccount,
+) -> None:
+    rule = {"AlarmMuteRuleArn": RULE_ARN, "Status": "ACTIVE"}
+    (check,) = _check_mute_rules(account, rule, muted="", heard="not-healing probe-lost")
+    assert check == Check("mute-rules", Status.OK, "none mutes an alarm of the stack")
+    rule["Status"] = "SCHEDULED"
+    (check,) = _check_mute_rules(account, rule, muted="probe-lost", heard="not-healing")
+    assert (check.status, check.remedy) == (Status.OK, "")
+    assert check.sentence.startswith("1 of the stack's alarms (mendq-probe-lost) will be muted")
+
+
+def test_doctor_warns_while_a_mute_rule_mutes_alarms_of_the_stack_and_names_its_end(
+    account: FakeDeployedAccount,
+) -> None:
+    expires_at = datetime(2026, 11, 23, 2, tzinfo=timezone(timedelta(hours=2)))
+    rule = {"AlarmMuteRuleArn": RULE_ARN, "Status": "ACTIVE", "ExpireDate": expires_at}
+    (check,) = _check_mute_rules(account, rule, muted="not-healing probe-lost", heard="heal-errors")
+    assert check.status is Status.WARN
+    assert check.sentence.startswith("2 of the stack's alarms (mendq-not-healing, mendq-probe-lost")
+    assert "until 2026-11-23 00:00 UTC at the latest" in check.sentence
+    assert "nobody is notified" in check.sentence
+    assert isinstance(check.remedy, Command)
+    assert check.remedy.endswith("--alarm-mute-rule-name 'Sunday work; rm x'")
+    assert find_mistake(check.remedy) == ""
+
+
+def test_doctor_does_not_judge_mute_rules_if_botocore_does_not_know_them(
+    account: FakeDeployedAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of CloudWatch is still there, as in a botocore from before the mute rules."""
+    monkeypatch.setitem(vars(account), "clients", SimpleNamespace(cloudwatch=object()))
+    (check,) = StackAlarms(account, Deployment(account), NOW).check_mute_rules()
+    assert check.status is Status.UNKNOWN
+    assert check.sentence.startswith("not judged: botocore")
+    assert check.remedy.startswith("update boto3")
