@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import build_query, read_metric_series, select_finite_points
 from mendq.aws.errors import translate_aws_errors
-from mendq.model.facts import DEFAULT_BATCH_SIZE, LambdaConsumer
+from mendq.model.facts import LambdaConsumer
+from mendq.model.mapping import (
+    DEFAULT_BATCH_SIZE,
+    DEFAULT_MAXIMUM_POLLERS,
+    DEFAULT_MINIMUM_POLLERS,
+    ProvisionedPollers,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
@@ -125,7 +131,22 @@ def _make_consumer(mapping: EventSourceMapping, timeout_seconds: int) -> LambdaC
         batch_size=mapping.get("BatchSize", DEFAULT_BATCH_SIZE),
         reports_item_failures="ReportBatchItemFailures" in mapping.get("FunctionResponseTypes", ()),
         maximum_concurrency=mapping.get("ScalingConfig", {}).get("MaximumConcurrency"),
+        provisioned_pollers=_read_provisioned_pollers(mapping),
         modified_at=mapping.get("LastModified"),
+    )
+
+
+def _read_provisioned_pollers(mapping: EventSourceMapping) -> ProvisionedPollers | None:
+    """Return the pollers of a mapping; None if it is not in provisioned mode.
+
+    Botocore leaves out a field that it does not know, so an old version never returns pollers.
+    """
+    poller_config = mapping.get("ProvisionedPollerConfig")
+    if not poller_config:
+        return None
+    return ProvisionedPollers(
+        minimum=poller_config.get("MinimumPollers", DEFAULT_MINIMUM_POLLERS),
+        maximum=poller_config.get("MaximumPollers", DEFAULT_MAXIMUM_POLLERS),
     )
 
 

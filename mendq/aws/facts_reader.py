@@ -173,11 +173,12 @@ class FactsReader(Struct, frozen=True):
     def with_reserved_concurrency(self, facts: Facts) -> Facts:
         """Return the facts with the reserved concurrency of consumers.
 
-        It is read only for functions whose event source mapping sets a maximum concurrency.
+        It is read only for functions whose event source mapping limits the runs at once: by a
+        maximum concurrency, or by provisioned mode.
         """
         consumers = []
         for consumer in facts.lambda_consumers:
-            if consumer.maximum_concurrency is not None:
+            if consumer.most_runs is not None:
                 reserved_concurrency = self.ask(read_reserved_concurrency, consumer.name)
                 consumer = replace(consumer, reserved_concurrency=reserved_concurrency)  # noqa: PLW2901
             consumers.append(consumer)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
+from mendq.model.mapping import DEFAULT_BATCH_SIZE, ProvisionedPollers
 from mendq.model.metrics import Measurement
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
@@ -80,9 +81,6 @@ DEDUPLICATION_INTERVAL_SECONDS = 300
 # timeout is the error.
 FAILING_CONSUMER_ERROR_SHARE = 0.5
 NEAR_TIMEOUT_SHARE = 0.9
-# The batch size of a mapping that does not set one.
-# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
-DEFAULT_BATCH_SIZE = 10
 
 
 def function_name(function_arn: str) -> str:
@@ -176,6 +174,8 @@ class LambdaConsumer:
         batch_size: The most messages in a batch, as the mapping sets it.
         reports_item_failures: True if the function reports which messages of a batch failed.
         maximum_concurrency: The mapping's limit; None if it sets none.
+        provisioned_pollers: The mapping's pollers; None if it is not in provisioned mode, or if the
+            installed botocore does not know that mode.
         reserved_concurrency: The function's reserved concurrency; None if it was not read or there
             is none.
         modified_at: When the mapping was last changed; None if Lambda does not report it.
@@ -193,6 +193,7 @@ class LambdaConsumer:
     batch_size: int = DEFAULT_BATCH_SIZE
     reports_item_failures: bool = False
     maximum_concurrency: int | None = None
+    provisioned_pollers: ProvisionedPollers | None = None
     reserved_concurrency: int | None = None
     modified_at: datetime | None = None
 
@@ -200,6 +201,13 @@ class LambdaConsumer:
     def name(self) -> str:
         """The function's name."""
         return function_name(self.function_arn)
+
+    @property
+    def most_runs(self) -> int | None:
+        """The most runs at once that the mapping allows; None if it sets no limit of its own."""
+        if self.provisioned_pollers is not None:
+            return self.provisioned_pollers.most_runs
+        return self.maximum_concurrency
 
     @property
     def is_near_timeout(self) -> bool:

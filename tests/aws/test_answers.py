@@ -18,6 +18,7 @@ from mendq.aws.facts_reader import FactsReader
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Timing
+from mendq.model.mapping import ProvisionedPollers
 from mendq.model.metrics import METRIC_KINDS_OF_SOME_QUEUES, Window, select_series
 from mendq.model.mode import Mode
 
@@ -68,6 +69,42 @@ def test_event_source_mapping_is_read_with_id_batch_size_failure_reports_and_con
     assert consumer.batch_size == 50
     assert consumer.reports_item_failures is True
     assert consumer.maximum_concurrency == 7
+
+
+def test_event_source_mapping_in_provisioned_mode_is_read_with_its_pollers() -> None:
+    poller_config = {"MinimumPollers": 3, "MaximumPollers": 40}
+    (consumer,) = read_consumers(
+        make_mapping(ProvisionedPollerConfig=poller_config)
+    ).lambda_consumers
+    assert consumer.provisioned_pollers == ProvisionedPollers(3, 40)
+    assert consumer.most_runs == 400
+    assert consumer.maximum_concurrency is None
+
+
+def test_number_of_pollers_that_lambda_does_not_return_is_its_default() -> None:
+    (consumer,) = read_consumers(
+        make_mapping(ProvisionedPollerConfig={"MinimumPollers": 3})
+    ).lambda_consumers
+    assert consumer.provisioned_pollers == ProvisionedPollers(3, 200)
+
+
+@pytest.mark.parametrize("over", [{}, {"ProvisionedPollerConfig": {}}, {"ScalingConfig": {}}])
+def test_event_source_mapping_without_pollers_is_not_in_provisioned_mode(
+    over: dict[str, Any],
+) -> None:
+    """Botocore leaves out the field if it does not know it, and Lambda if the mode is off."""
+    (consumer,) = read_consumers(make_mapping(**over)).lambda_consumers
+    assert consumer.provisioned_pollers is None
+    assert consumer.most_runs is None
+
+
+def test_reserved_concurrency_is_read_for_a_function_whose_mapping_is_in_provisioned_mode() -> None:
+    consumer = LambdaConsumer(FUNCTION, 30, 5, provisioned_pollers=ProvisionedPollers())
+    with Stubber(CLIENTS.functions) as functions:
+        answer = {RESERVED_CONCURRENCY: 9}
+        functions.add_response("get_function_concurrency", answer, {"FunctionName": "bill"})
+        facts = READER.with_reserved_concurrency(Facts(QUEUE, {}, {}, lambda_consumers=(consumer,)))
+    assert facts.lambda_consumers == (replace(consumer, reserved_concurrency=9),)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from mendq.catalogue.consumers.mapping_change import MappingChange
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
-from mendq.notifications.commands import make_aws_command, redrive_all_but_first_command
+from mendq.notifications.commands import redrive_all_but_first_command
 from mendq.notifications.text import Section, command_or_note, format_count, to_plain_text
 
 # The most messages that one ReceiveMessage returns, and the largest Lambda batch of a FIFO queue.
@@ -191,7 +192,7 @@ def make_good_messages_section(facts: Facts) -> tuple[Section, ...]:
         "messages that it finished before. If it deletes only whole batches, set batch size 1:",
     ]
     section_lines += [
-        _make_batch_size_command(facts, consumer) for consumer in list_whole_batch_consumers(facts)
+        _make_batch_size_line(facts, consumer) for consumer in list_whole_batch_consumers(facts)
     ]
     section_lines += [
         "after: send the good messages back. The command shows which one stays, and asks:"
@@ -209,10 +210,9 @@ def list_whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
     ]
 
 
-def _make_batch_size_command(facts: Facts, consumer: LambdaConsumer) -> str:
-    """Return the command that sets the mapping's batch size to 1."""
-    mapping_options = f"--uuid {to_plain_text(consumer.mapping_id, 64)} --batch-size 1"
-    command = make_aws_command(
-        "lambda update-event-source-mapping", facts.queue_arn, mapping_options
-    )
-    return command_or_note(command)
+def _make_batch_size_line(facts: Facts, consumer: LambdaConsumer) -> str:
+    """Return the command that sets the mapping's batch size to 1, or why Lambda would refuse it."""
+    change = MappingChange(facts, consumer, replace(consumer, batch_size=1))
+    if change.refusal:
+        return f"Lambda refuses that for {to_plain_text(consumer.name, 64)}: {change.refusal}"
+    return command_or_note(change.command)

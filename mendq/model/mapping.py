@@ -1,0 +1,129 @@
+"""Settings of an SQS queue's event source mapping, and which of them Lambda refuses.
+
+By default, Lambda itself decides how many event pollers receive for a mapping. Two settings limit
+how often the function runs at once, and a mapping has at most one of them:
+
+- MaximumConcurrency (ScalingConfig) limits the runs.
+- Provisioned mode (ProvisionedPollerConfig) sets the smallest and largest number of pollers. Each
+  poller runs the function up to 10 times at once.
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
+https://docs.aws.amazon.com/lambda/latest/api/API_ProvisionedPollerConfig.html
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# The batch size of a mapping that does not set one.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
+DEFAULT_BATCH_SIZE = 10
+# The largest batch without a batching window. A FIFO queue has no larger one at all.
+LARGEST_BATCH_WITHOUT_WINDOW = 10
+LARGEST_BATCH_SIZE = 10_000
+LONGEST_BATCHING_WINDOW_SECONDS = 300
+
+LOWEST_MAXIMUM_CONCURRENCY = 2
+HIGHEST_MAXIMUM_CONCURRENCY = 1_000
+
+RUNS_PER_POLLER = 10
+FEWEST_POLLERS = 2
+LARGEST_MINIMUM_POLLERS = 200
+# AWS's pages of November 2025 say 2,000, its API reference of 2026 says 10,000.
+LARGEST_MAXIMUM_POLLERS = 10_000
+DEFAULT_MINIMUM_POLLERS = FEWEST_POLLERS
+DEFAULT_MAXIMUM_POLLERS = 200
+
+# How many receives of an idle queue Lambda keeps waiting at once. Without MaximumConcurrency and
+# without provisioned mode, it goes down to 2.
+FEWEST_IDLE_POLLERS = 2
+IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY = 5
+# A receive of an idle queue waits 20 s.
+IDLE_RECEIVES_PER_MINUTE = 3
+
+
+@dataclass(frozen=True)
+class ProvisionedPollers:
+    """The pollers of a mapping in provisioned mode.
+
+    Attributes:
+        minimum: The number of pollers that Lambda always keeps.
+        maximum: The number of pollers up to which Lambda scales.
+    """
+
+    minimum: int = DEFAULT_MINIMUM_POLLERS
+    maximum: int = DEFAULT_MAXIMUM_POLLERS
+
+    @property
+    def most_runs(self) -> int:
+        """The most runs of the function at once."""
+        return RUNS_PER_POLLER * self.maximum
+
+
+@dataclass(frozen=True)
+class MappingSettings:
+    """The settings of one mapping that limit each other.
+
+    Attributes:
+        is_fifo: True if the mapping reads a FIFO queue.
+        batch_size: The most messages in a batch.
+        batching_window_seconds: How long Lambda collects messages for a batch.
+        maximum_concurrency: The most runs at once; None if the mapping does not set it.
+        provisioned_pollers: The pollers; None if the mapping is not in provisioned mode.
+    """
+
+    is_fifo: bool
+    batch_size: int = DEFAULT_BATCH_SIZE
+    batching_window_seconds: int = 0
+    maximum_concurrency: int | None = None
+    provisioned_pollers: ProvisionedPollers | None = None
+
+
+def list_mapping_refusals(settings: MappingSettings) -> Iterator[str]:
+    """Yield each reason for which Lambda refuses these settings. No reason if it takes them."""
+    yield from _list_batch_refusals(settings)
+    maximum_concurrency = settings.maximum_concurrency
+    pollers = settings.provisioned_pollers
+    if maximum_concurrency is not None and pollers is not None:
+        yield "MaximumConcurrency and provisioned mode exclude each other"
+    if maximum_concurrency is not None and not (
+        LOWEST_MAXIMUM_CONCURRENCY <= maximum_concurrency <= HIGHEST_MAXIMUM_CONCURRENCY
+    ):
+        yield (
+            f"MaximumConcurrency must be {LOWEST_MAXIMUM_CONCURRENCY} to "
+            f"{HIGHEST_MAXIMUM_CONCURRENCY:,}"
+        )
+    if pollers is not None:
+        yield from _list_poller_refusals(pollers)
+
+
+def _list_batch_refusals(settings: MappingSettings) -> Iterator[str]:
+    """Yield each reason for which Lambda refuses the batch size or the batching window."""
+    batch_size = settings.batch_size
+    window_seconds = settings.batching_window_seconds
+    if not 1 <= batch_size <= LARGEST_BATCH_SIZE:
+        yield f"BatchSize must be 1 to {LARGEST_BATCH_SIZE:,}"
+    if not 0 <= window_seconds <= LONGEST_BATCHING_WINDOW_SECONDS:
+        yield f"MaximumBatchingWindowInSeconds must be 0 to {LONGEST_BATCHING_WINDOW_SECONDS}"
+    is_large_batch = batch_size > LARGEST_BATCH_WITHOUT_WINDOW
+    if settings.is_fifo and is_large_batch:
+        yield f"a FIFO queue has a BatchSize of at most {LARGEST_BATCH_WITHOUT_WINDOW}"
+    if settings.is_fifo and window_seconds:
+        yield "a FIFO queue has no MaximumBatchingWindowInSeconds"
+    if is_large_batch and not window_seconds:
+        yield (
+            f"a BatchSize above {LARGEST_BATCH_WITHOUT_WINDOW} needs a "
+            "MaximumBatchingWindowInSeconds of at least 1"
+        )
+
+
+def _list_poller_refusals(pollers: ProvisionedPollers) -> Iterator[str]:
+    """Yield each reason for which Lambda refuses the numbers of pollers."""
+    if not FEWEST_POLLERS <= pollers.minimum <= LARGEST_MINIMUM_POLLERS:
+        yield f"MinimumPollers must be {FEWEST_POLLERS} to {LARGEST_MINIMUM_POLLERS}"
+    if not FEWEST_POLLERS <= pollers.maximum <= LARGEST_MAXIMUM_POLLERS:
+        yield f"MaximumPollers must be {FEWEST_POLLERS} to {LARGEST_MAXIMUM_POLLERS:,}"
+    if pollers.minimum > pollers.maximum:
+        yield "MinimumPollers must be at most MaximumPollers"
