@@ -16,9 +16,11 @@ _HOST = rf"[a-z0-9_-]\.(?:{'|'.join(TOP_LEVEL_DOMAINS)})(?![a-z0-9])"
 _SCHEME_OR_WWW = r"[a-z][a-z0-9+.-]*://|\bwww\.(?!\.\.)|\b(?:mailto|tel|sms|skype|sip):"
 # Addresses and names that lead to no page of an attacker.
 _HARMLESS = re.compile(
-    r"https://sqs\.[a-z0-9-]+\.amazonaws\.com/[0-9]{12}/[A-Za-z0-9_-]+(?:\.fifo)?(?![\w./@:-])"
+    r"https://sqs\.(?!s3)[a-z0-9-]+\.amazonaws\.(?:com\.cn|com|eu)/[0-9]{12}/"
+    r"[A-Za-z0-9_-]+(?:\.fifo)?(?![\w./@:-])"
     # Only AWS has hosts right under amazonaws.com. Behind s3 anybody's buckets follow.
     r"|(?<![\w.@-])(?!s3\.|www\.)(?:sqs\.)?[a-z0-9-]+\.amazonaws\.com(?![\w/@-])"
+    r"|https?://(?:localhost|127\.0\.0\.1)(?::[0-9]+)?(?=/|\s|$)"
     r"|docs/runbooks/[a-z_]+\.md|s3://mendq-[a-z-]+/report",
     re.IGNORECASE,
 )
@@ -53,7 +55,17 @@ LINKS = st.one_of(
     DOMAINS.map("mailto:a@{}".format),
     DOMAINS.map("john.doe@{}".format),
     st.sampled_from(
-        ("www.", "s3.amazonaws.com/evil", "x.s3.amazonaws.com", "sns.amazonaws.com.co")
+        (
+            "www.",
+            "s3.amazonaws.com/evil",
+            "x.s3.amazonaws.com",
+            "sns.amazonaws.com.co",
+            "https://sqs.s3.amazonaws.com/123456789012/x",
+            "https://s3.amazonaws.eu/evil",
+            "https://localhost@evil.com/",
+            "s3.amazonaws.eu/evil",
+            "sns.amazonaws.eu.com",
+        )
     ),
 )
 # Control characters, text direction, quotes, backticks, newlines, shell and markup.

@@ -29,8 +29,8 @@ from rich.text import Text
 
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.json_text import to_json
-from mendq.notifications.links import break_terminal_links
-from mendq.notifications.text import terminal_command_or_note, to_terminal_text, to_visible_text
+from mendq.notifications.links import break_terminal_links, has_terminal_link
+from mendq.notifications.text import terminal_command_or_note, to_terminal_text
 
 # Longest line of text, equal to the longest reason in a notification. The end of a line is as
 # important as its beginning: people must read it before they approve.
@@ -40,6 +40,13 @@ _UNLIMITED_WIDTH = 10_000
 # Text is wrapped to at least this width, however narrow the terminal is.
 _MIN_TEXT_WIDTH = 20
 _TRAILING_BLANKS_PATTERN = re.compile(r"[ \t]+$", re.MULTILINE)
+_NOTE_ON_ADDED_LINK = (
+    "(the diff is not shown: it would add a link. Check whose link it is; --json has the diff)"
+)
+_NOTE_ON_LINK_IN_DIFF = (
+    "(the diff is not shown here: the template has a link close to the change. Add `> fix.diff` to "
+    "the command, then `git apply fix.diff`)"
+)
 # A label, its style, and the text behind it.
 LabelledLine = tuple[str, str, str]
 
@@ -114,16 +121,32 @@ class Output(Struct, frozen=True, dict=True):
 
         Links in it are broken, and characters that cannot be printed are made visible.
         """
-        indentation = " " * (len(line) - len(line.lstrip(" ")))
-        text = break_terminal_links(_make_printable(line.lstrip(" ")))
-        self._people_console.print(Text(f"  {indentation}{text}", style="bold"), soft_wrap=True)
+        self._print_with_blanks(f"  {line}", "bold")
 
-    def say_verbatim(self, line: str) -> None:
-        """Print a text that others wrote, with its blanks and tabs.
+    def say_table_line(self, line: str) -> None:
+        """Print a line of a table whose columns are aligned by blanks, as `say_template_line`."""
+        self._print_with_blanks(line, "")
 
-        Other characters that cannot be printed are escaped.
+    def _print_with_blanks(self, line: str, style: str) -> None:
+        text = break_terminal_links(_make_printable(line))
+        self._people_console.print(Text(text, style=style), soft_wrap=True)
+
+    def say_diff(self, diff_lines: Sequence[str]) -> None:
+        """Print a unified diff that people and `git apply` copy, with its blanks and tabs.
+
+        Other characters that cannot be printed are escaped. A link cannot be broken in a diff,
+        because it would then set another value or not apply. So a note is printed instead if an
+        added line has a link, and at a terminal also if another line has one. In a pipe, lines of
+        the operator's own template stay as they are.
         """
-        self._people_console.print(Text(_make_printable(line)), soft_wrap=True)
+        lines_with_link = [line for line in diff_lines if has_terminal_link(line)]
+        if any(line.startswith("+") for line in lines_with_link):
+            self.say(_NOTE_ON_ADDED_LINK, "yellow")
+        elif lines_with_link and self._people_console.is_terminal:
+            self.say(_NOTE_ON_LINK_IN_DIFF, "yellow")
+        else:
+            for line in diff_lines:
+                self._people_console.print(Text(_make_printable(line)), soft_wrap=True)
 
     def say_unwrapped(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
         """Print a name that people copy, such as an ARN, on one line that is never wrapped."""
@@ -152,9 +175,9 @@ class Output(Struct, frozen=True, dict=True):
         """Print an error as one line on standard error, and as JSON if `--json` was given.
 
         A terminal wraps the line at any character; in a log it stays one line. The error may quote
-        text that others wrote, so control characters are made visible.
+        text that others wrote, so control characters are made visible and links are broken.
         """
-        line = f"mendq: {to_visible_text(error, _MAX_LINE_CHARACTERS)}"
+        line = f"mendq: {to_terminal_text(error, _MAX_LINE_CHARACTERS)}"
         self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
         # Standard output itself may be what failed.
         with suppress(OSError):

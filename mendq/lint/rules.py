@@ -21,7 +21,7 @@ from mendq.lint.decode import read_template
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintSeverity, lint, list_severities
 from mendq.lint.template import NotATemplate, Template
 from mendq.lint.values import DeployTarget
-from mendq.notifications.text import to_visible_text
+from mendq.notifications.text import to_markdown_text
 
 # IDs of the rules for what could not be checked. cfn-lint shows I9500 only with `-c I`.
 UNCHECKED_PLACE_RULE_ID = "I9500"
@@ -61,7 +61,9 @@ class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no
         """Return the messages of this rule about a template."""
         return [
             RuleMatch(
-                message.path.split("."), to_visible_text(message.text, _MOST_MESSAGE_CHARACTERS)
+                # cfn-lint can write the messages as SARIF.
+                message.path.split("."),
+                to_markdown_text(message.text, _MOST_MESSAGE_CHARACTERS),
             )
             for message in _check_template(cfn)
             if message.rule_id == self.id

@@ -9,8 +9,7 @@ from typing import Any
 
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.lint.judging import LintFinding, LintResult
-from mendq.notifications.links import break_links
-from mendq.notifications.text import to_visible_text
+from mendq.notifications.text import to_markdown_text, to_plain_text
 
 DOCUMENT_SCHEMA_VERSION = 1
 # Longest line of an annotation, in characters.
@@ -59,7 +58,7 @@ def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
     sarif_region = {"region": {"startLine": finding.line}} if finding.line else {}
     sarif_location = {"artifactLocation": {"uri": Path(file).as_posix()}, **sarif_region}
     first_line = f"{finding.construct or finding.resource}: {finding.because}."
-    message_lines = [_break_sarif_links(line) for line in (first_line, *finding.remedy)]
+    message_lines = [_make_sarif_line(line) for line in (first_line, *finding.remedy)]
     return {
         "ruleId": finding.symptom,
         "level": finding.severity.value,
@@ -68,13 +67,14 @@ def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
     }
 
 
-def _break_sarif_links(message_line: str) -> str:
+def _make_sarif_line(message_line: str) -> str:
     """Return one line of a message, in which neither an address nor `[text](target)` is a link.
 
     Whoever opens a pull request writes the names in a template. SARIF has links in brackets (3.11.6
-    of its standard), so the opening bracket of such a link is escaped.
+    of its standard).
     """
-    return break_links(_escape_line(message_line)).replace("](", "]\\(")
+    safe_line = to_markdown_text(message_line, _MOST_ANNOTATION_CHARACTERS)
+    return _get_indentation(message_line) + safe_line
 
 
 def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
@@ -106,16 +106,13 @@ def _escape_message(message_line: str) -> str:
 
     A path of a runbook stays as it is.
     """
-    return break_links(_escape_line(message_line)).replace("%", "%25")
+    safe_line = to_plain_text(message_line, _MOST_ANNOTATION_CHARACTERS)
+    return (_get_indentation(message_line) + safe_line).replace("%", "%25")
 
 
-def _escape_line(message_line: str) -> str:
-    """Return the line in printable ASCII, and cut it if it is too long.
-
-    The line keeps its indentation, because a remedy may be YAML.
-    """
-    indentation = " " * (len(message_line) - len(message_line.lstrip(" ")))
-    return indentation + to_visible_text(message_line, _MOST_ANNOTATION_CHARACTERS)
+def _get_indentation(message_line: str) -> str:
+    """Return the spaces before the text. A line keeps them, because a remedy may be YAML."""
+    return " " * (len(message_line) - len(message_line.lstrip(" ")))
 
 
 def _escape_property(property_value: str) -> str:

@@ -43,6 +43,14 @@ PARTITIONS = (
     Partition("aws-iso-f", r"^us\-isof\-\w+\-\d+$", "csp.hci.ic.gov"),
     Partition("aws-us-gov", r"^us\-gov\-\w+\-\d+$", "amazonaws.com"),
 )
+# The domains of AWS's services in the supported partitions, such as `amazonaws.com.cn`.
+DNS_SUFFIXES = tuple(
+    sorted(
+        {partition.dns_suffix for partition in PARTITIONS if partition.name in SUPPORTED_PARTITIONS}
+    )
+)
+# A regular expression for one of them. Longer domains come first: one begins like another.
+DNS_SUFFIX_REGEX = "(?:" + "|".join(re.escape(suffix) for suffix in DNS_SUFFIXES[::-1]) + ")"
 
 
 def _find_partition(region: str) -> Partition:

@@ -65,6 +65,13 @@ redrive_preview_command = partial(mendq_queue_command, "redrive {queue} --all --
 dlq_messages_command = partial(mendq_queue_command, "dlq {queue}")
 # The command with which a person confirms that a queue may receive another queue's messages.
 confirm_queue_command = partial(mendq_queue_command, "confirm {queue}")
+revoke_confirmation_command = partial(mendq_queue_command, "confirm {queue} --revoke")
+# The command that writes alarms for a queue and its DLQ.
+make_alarms_command = partial(mendq_queue_command, "alarms {queue}")
+# The command that shows the messages of a source's quarantine, or of a quarantine.
+peek_quarantine_command = partial(mendq_queue_command, "quarantine peek {queue}")
+# The command that sends a DLQ's messages to a queue that the operator must name.
+redrive_elsewhere_command = partial(mendq_queue_command, "redrive {queue} --to OTHER --all")
 # The command that sends back all DLQ messages of a FIFO queue, except the first of each group.
 redrive_all_but_first_command = partial(mendq_queue_command, "redrive {queue} --all --leave-first")
 
@@ -143,8 +150,13 @@ def delete_queue_command(queue_arn: str) -> str:
 
 def mendq_case_command(mendq_subcommand: str, case: Case) -> str:
     """Return the command `mendq VERB` for a case, such as `approve`, in the region of its queue."""
-    region = parse_queue_arn(case.queue_arn).region
-    return command_or_note(f"mendq {mendq_subcommand} {quote(case.case_id)} --region {region}")
+    return mendq_case_id_command(mendq_subcommand, case.case_id, case.queue_arn)
+
+
+def mendq_case_id_command(mendq_subcommand: str, case_id: str, queue_arn: str) -> str:
+    """Return the command `mendq VERB` for the case with this id, in the region of a queue."""
+    region = parse_queue_arn(queue_arn).region
+    return command_or_note(f"mendq {mendq_subcommand} {quote(case_id)} --region {region}")
 
 
 def list_quotas_command(service_code: str, queue_arn: str, quota_name_part: str = "") -> str:

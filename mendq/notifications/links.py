@@ -8,6 +8,7 @@ there are two sets of rules:
    as `sns.amazonaws.com`, stays readable.
 2. Text for terminals, which link only what has a scheme or begins with `www.`, keeps bare domains:
    `body.id` and `john.doe@example.com` look like domains too, and people must be able to copy them.
+   Addresses of SQS queues and of the local account stay too, because sentences contain commands.
 
 In a text, brackets break a link (`www[.]evil[.]com`). A command must stay exact, so there the
 character is quoted for the shell (`www'.'evil'.'com`). In JSON it is escaped (`www\\u002eevil`).
@@ -20,6 +21,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from mendq.model.partitions import DNS_SUFFIX_REGEX
 from mendq.model.queue import refuse_repeated_keys
 
 # The characters that make an address. Terminals and mail programs link what has a scheme and what
@@ -45,15 +47,15 @@ _NO_HOST_AFTER = r"(?![A-Za-z0-9_/@-]|\.[A-Za-z0-9])"
 # Terraform's references, such as `aws_sqs_queue.orders.policy`, end in no top-level domain, and
 # neither does the field of a KMS key that a command selects.
 _OWN_NAME_PATTERN = (
-    rf"(?:{_NO_HOST_BEFORE}(?!s3|www\.)(?:sqs\.(?!s3))?[a-z0-9-]+\.amazonaws\.com(?:\.cn)?{_NO_HOST_AFTER}"
-    r"|(?<=:role/aws-service-role/)(?!s3\.|www\.)[a-z0-9-]+\.amazonaws\.com(?=/)"
+    rf"(?:{_NO_HOST_BEFORE}(?!s3|www\.)(?:sqs\.(?!s3))?[a-z0-9-]+\.{DNS_SUFFIX_REGEX}{_NO_HOST_AFTER}"
+    rf"|(?<=:role/aws-service-role/)(?!s3\.|www\.)[a-z0-9-]+\.{DNS_SUFFIX_REGEX}(?=/)"
     r"|(?<![\w.@-])aws_[a-z_]{1,40}\.[A-Za-z0-9_-]{1,80}\.(?:arn|policy|url)(?![\w.@/-])"
     r"|(?<=--query )KeyMetadata\.KeyId(?![\w./@-])"
     r"|(?<![\w./@-])docs/(?:runbooks/)?[a-z_-]{1,64}\.md(?![\w/@-]))"
 )
 # Addresses that a command may contain as they are: those of SQS queues, and of the local account.
 _OWN_ADDRESS_PATTERN = (
-    r"(?:https://sqs\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?/[0-9]{12}/"
+    rf"(?:https://sqs\.(?!s3)[a-z0-9-]+\.{DNS_SUFFIX_REGEX}/[0-9]{{12}}/"
     r"(?!www\.)[A-Za-z0-9_-]{1,80}(?:\.fifo)?(?![\w./@:-])"
     r"|https?://(?:localhost|127\.0\.0\.1)(?::[0-9]{1,5})?(?=/|\s|$))"
 )
@@ -63,7 +65,8 @@ _TEXT_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _TERMINAL_TEXT_PATTERN = re.compile(
-    rf"{_SLASHES_PATTERN}|{_SHORT_SCHEME_PATTERN}|{_WWW_PATTERN}", re.IGNORECASE
+    rf"{_OWN_ADDRESS_PATTERN}|{_SLASHES_PATTERN}|{_SHORT_SCHEME_PATTERN}|{_WWW_PATTERN}",
+    re.IGNORECASE,
 )
 _COMMAND_PATTERN = re.compile(
     rf"{_OWN_ADDRESS_PATTERN}|{_OWN_NAME_PATTERN}|{_SCHEME_PATTERN}|{_SHORT_SCHEME_PATTERN}"
@@ -82,7 +85,10 @@ def break_links(text: str) -> str:
 
 
 def break_terminal_links(text: str) -> str:
-    """Return `text` without addresses that have a scheme or begin with `www.`."""
+    """Return `text` without addresses that have a scheme or begin with `www.`.
+
+    Addresses of SQS queues and of the local account stay.
+    """
     return _TERMINAL_TEXT_PATTERN.sub(_bracket_character, text)
 
 

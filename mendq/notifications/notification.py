@@ -453,7 +453,7 @@ def describe_refused_mail(
     region = to_plain_text(redelivery.region, 32)
     event_json = json.dumps({"detail": {"object": {"key": redelivery.key}}}, separators=(",", ":"))
     next_step_lines = (
-        f"aws sesv2 list-email-identities --region {region}",
+        command_or_note(f"aws sesv2 list-email-identities --region {region}"),
         command_or_note(
             f"aws lambda invoke --function-name {redelivery.function} --region {region} "
             f"--cli-binary-format raw-in-base64-out --payload {quote(event_json)} /dev/stdout"

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from shlex import quote
 
 from mendq.model.own_change import OwnChange
-from mendq.model.queue import parse_queue_arn
-from mendq.notifications.commands import dlq_messages_command
-from mendq.notifications.text import command_or_note, format_count, format_duration
+from mendq.notifications.commands import dlq_messages_command, mendq_case_id_command
+from mendq.notifications.text import format_count, format_duration
 
 
 def make_rollback_command(change: OwnChange) -> str:
@@ -17,8 +15,7 @@ def make_rollback_command(change: OwnChange) -> str:
 
     If Mendq cannot undo a change, this command prints how a person can undo it.
     """
-    region = parse_queue_arn(change.queue_arn).region
-    return command_or_note(f"mendq rollback {quote(change.case_id)} --region {region}")
+    return mendq_case_id_command("rollback", change.case_id, change.queue_arn)
 
 
 def describe_own_change(change: OwnChange, now: datetime) -> str:
@@ -50,8 +47,7 @@ def describe_change_and_arrivals(change: OwnChange, arrivals_text: str, now: dat
     sentence has no full stop.
     """
     messages_command = dlq_messages_command(change.queue_arn)
-    region = parse_queue_arn(change.queue_arn).region
-    close_command = command_or_note(f"mendq close {quote(change.case_id)} --region {region}")
+    close_command = mendq_case_id_command("close", change.case_id, change.queue_arn)
     return (
         f"{describe_change_and_sign(change, arrivals_text, now)}. Look at what moved: "
         f"`{messages_command}`. If consumers could have finished it, take the change back. If it "

@@ -53,14 +53,21 @@ def to_plain_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) ->
 def to_terminal_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
     """Return `text` for a terminal, as `to_plain_text` does, but with unchanged bare domains.
 
-    Terminals make links only of what has a scheme or begins with `www.`.
+    Terminals make links only of what has a scheme or begins with `www.`. Addresses of SQS queues
+    and of the local account stay unchanged too. This is for error lines as well.
     """
     return _cut_text(break_terminal_links(_escape_text(text)), most_characters)
 
 
-def to_visible_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
-    """Return `text` as `to_plain_text` does, but with unchanged links. This is for error lines."""
-    return _cut_text(_escape_text(text), most_characters)
+def to_markdown_text(text: object, most_characters: int = MOST_VALUE_CHARACTERS) -> str:
+    """Return `text` as `to_plain_text` does, with the links of Markdown broken too.
+
+    SARIF has such links, `[text](target)`, and code scanning shows messages as Markdown. The
+    opening bracket of the target is escaped.
+    https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sarif-v2.1.0-errata01-os-complete.html
+    """
+    text_without_targets = break_links(_escape_text(text)).replace("](", "]\\(")
+    return _cut_text(text_without_targets, most_characters)
 
 
 def _escape_text(text: object) -> str:

@@ -17,6 +17,7 @@ from mendq.model.names import PROBE_QUEUE
 from mendq.notifications.sent import MOST_NOTIFICATION_BYTES, NotificationText
 from mendq.notifications.text import (
     Section,
+    command_or_note,
     format_utc_time,
     format_value,
     make_body,
@@ -113,7 +114,9 @@ def describe_lost_probes(probe: Probe, account: str, region: str) -> Notificatio
     )
     command_lines = (
         "mendq doctor",
-        f"aws cloudtrail get-trail-status --region {to_plain_text(region, 32)} --name mendq",
+        command_or_note(
+            f"aws cloudtrail get-trail-status --region {to_plain_text(region, 32)} --name mendq"
+        ),
         f"runbook: {PROBE_RUNBOOK}",
     )
     sections = (

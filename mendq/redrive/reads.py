@@ -34,6 +34,7 @@ from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, Owner, RedriveMessages
+from mendq.notifications.commands import redrive_elsewhere_command
 from mendq.redrive.machine import Blocker, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 
@@ -190,7 +191,7 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
         dlq_message_count = dlq.visible + dlq.in_flight
         remedy_text = (
             f"{dlq_message_count:,} are in {dlq.name}: "
-            f"`mendq redrive {dlq.name} --to OTHER --all` sends them on"
+            f"`{redrive_elsewhere_command(dlq.queue_arn)}` sends them on"
         )
         return f"{source.queue_arn} {lost_messages_text}; {remedy_text}"
     return ""

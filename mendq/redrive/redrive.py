@@ -35,10 +35,10 @@ from mendq.model.dlq import arn_of_quarantine, make_quarantine_attributes, why_u
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
-from mendq.model.queue import parse_queue_arn
 from mendq.model.state import State
 from mendq.model.steps import Owner, find_redrive_destination
 from mendq.notifications.announcements import choose_severity
+from mendq.notifications.commands import peek_quarantine_command
 from mendq.redrive.machine import (
     NO_MESSAGE_TO_SEND_REASON,
     OTHERS_HOLD_MESSAGES_SUFFIX,
@@ -226,8 +226,7 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
     )
     next_command = ""
     if progress.quarantined:
-        source = parse_queue_arn(progress.source_arn)
-        next_command = f"mendq quarantine peek {source.name} --region {source.region}"
+        next_command = peek_quarantine_command(progress.source_arn)
     severity = choose_severity(case, Mode.HEAL, is_about_plan=True)
     notification = Notification(case_run.symptom, dlq, severity, next_command=next_command)
     return record_transition(case, case_run.view, notification, run)

@@ -1,23 +1,30 @@
-"""Names of others never become links: in commands, notifications, chats, SARIF and terminals.
+"""Names of others never become links.
 
-The report's page and mail have the same property in tests/report/test_page.py.
+The sinks are commands, notifications, chats, SARIF, annotations, cfn-lint, terminals, error lines
+and the diff of `mendq patch`. The report's page and mail have the same property in
+tests/report/test_page.py. tests/architecture/test_command_lines.py checks that there are no other
+sinks.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from mendq.catalogue.access.minimum_policy import make_grant_sections
 from mendq.catalogue.examples import standard_queue
+from mendq.cli.exit_codes import CommandError
 from mendq.cli.output import Output
 from mendq.lint import view
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity
+from mendq.lint.patch import make_diff
+from mendq.lint.rules import RULES
 from mendq.notifications import commands
 from mendq.notifications.links import (
     break_links,
@@ -224,6 +231,114 @@ def test_sarif_and_annotations_about_hostile_names_have_no_link(name: str) -> No
     assert annotation.isprintable()
 
 
+class _CfnTemplate:
+    """What cfn-lint gives to a rule."""
+
+    def __init__(self, resources: dict[str, Any]) -> None:
+        self.template = {"Resources": resources}
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=HOSTILE_NAMES)
+@example(name="[click](https://evil.com)")
+@example(name="[click](x)")
+@example(name="https://www.evil.com")
+def test_cfn_lint_messages_about_hostile_names_have_no_link(name: str) -> None:
+    # A queue whose RedrivePolicy names a queue of the template that has a hostile name.
+    redrive_policy = {"deadLetterTargetArn": name, "maxReceiveCount": name}
+    queue_properties = {"QueueName": name, "RedrivePolicy": redrive_policy, "DelaySeconds": name}
+    queue = {"Type": "AWS::SQS::Queue", "Properties": queue_properties}
+    template = _CfnTemplate({"Orders": queue, f"Orders{name}": queue})
+    messages = [match.message for rule in RULES for match in rule().match(template)]
+    assert messages
+    for message in messages:
+        assert find_links(message) == [], message
+        assert "](" not in message
+        assert message.isprintable()
+
+
+def _replace_console(out: Output, *, is_terminal: bool) -> Console:
+    """Let the output print to a console of the test. Return the console."""
+    console = Console(
+        force_terminal=is_terminal,
+        color_system=None,
+        width=10_000,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    out.__dict__["_people_console"] = console
+    return console
+
+
+@settings(max_examples=60)
+@given(name=HOSTILE_NAMES)
+@example(name="www.evil.com")
+def test_error_line_with_a_hostile_name_is_one_printable_line_without_a_link(name: str) -> None:
+    out = Output(as_json=False)
+    with out.progress.capture() as capture:
+        out.report_error(CommandError(f"there is no queue {name}"))
+    (line, end) = capture.get().split("\n")
+    assert line.startswith("mendq: there is no queue")
+    assert line.isprintable()
+    assert find_terminal_links(line) == []
+    assert end == ""
+
+
+def test_error_line_keeps_the_addresses_of_queues_and_of_the_local_account() -> None:
+    out = Output(as_json=False)
+    message = "see https://sqs.eu-west-1.amazonaws.com/123456789012/orders at http://localhost:4566"
+    with out.progress.capture() as capture:
+        out.report_error(CommandError(message))
+    assert capture.get() == f"mendq: {message}\n"
+
+
+def _make_diff(comment: str, old_value: str, new_value: str) -> list[str]:
+    """Return the diff of a template that has a comment next to the changed value."""
+    comment_line = f"  Comment: {json.dumps(comment)}\n"
+    before = f"{comment_line}  Delay: {json.dumps(old_value)}\n"
+    after = f"{comment_line}  Delay: {json.dumps(new_value)}\n"
+    return make_diff("template.yaml", before, after)
+
+
+@settings(max_examples=60)
+@given(names=st.tuples(HOSTILE_NAMES, HOSTILE_NAMES, HOSTILE_NAMES))
+@example(names=("https://evil.com", "1", "2"))
+@example(names=("1", "https://evil.com", "2"))
+@example(names=("1", "2", "www.evil.com"))
+@example(names=("1", "2", "3"))
+def test_patch_diff_at_a_terminal_has_no_link_and_is_whole_or_not_shown(
+    names: tuple[str, str, str],
+) -> None:
+    diff_lines = _make_diff(*names)
+    out = Output(as_json=False)
+    console = _replace_console(out, is_terminal=True)
+    with console.capture() as capture:
+        out.say_diff(diff_lines)
+    printed = capture.get()
+    assert find_terminal_links(printed) == []
+    assert printed.startswith("(the diff is not shown") or printed.splitlines() == diff_lines
+
+
+@settings(max_examples=60)
+@given(names=st.tuples(HOSTILE_NAMES, HOSTILE_NAMES, HOSTILE_NAMES))
+@example(names=("https://evil.com", "1", "2"))
+@example(names=("1", "2", "www.evil.com"))
+def test_patch_diff_in_a_pipe_adds_no_link_and_is_whole_or_not_shown(
+    names: tuple[str, str, str],
+) -> None:
+    diff_lines = _make_diff(*names)
+    out = Output(as_json=False)
+    console = _replace_console(out, is_terminal=False)
+    with console.capture() as capture:
+        out.say_diff(diff_lines)
+    printed_lines = capture.get().splitlines()
+    if any(find_terminal_links(line) for line in diff_lines if line.startswith("+")):
+        assert printed_lines[0].startswith("(the diff is not shown")
+    else:
+        assert printed_lines == diff_lines
+
+
 @settings(max_examples=60)
 @given(name=HOSTILE_NAMES)
 def test_terminal_lines_with_hostile_names_have_no_link_and_no_control_character(name: str) -> None:
@@ -236,6 +351,7 @@ def test_terminal_lines_with_hostile_names_have_no_link_and_no_control_character
         out.say_labelled([("label", "", name)])
         out.say_command(f"mendq dlq {shlex.quote(name)}")
         out.say_template_line(f"  Name: {name}")
+        out.say_table_line(f"{name}  1 s")
     printed = capture.get()
     assert find_terminal_links(printed) == []
     assert all(line.isprintable() for line in printed.split("\n"))
@@ -253,17 +369,6 @@ def test_break_links_leaves_a_domain_of_aws_whole_only_without_a_path() -> None:
 def test_command_with_an_address_of_another_host_after_localhost_has_a_link(host: str) -> None:
     assert has_link(f"curl http://{host}/a")
     assert not has_link("curl http://localhost:4566/a")
-
-
-def test_one_function_makes_the_command_lines_of_notifications_and_one_those_of_terminals() -> None:
-    """Whoever prints a command in another way has to be added here, with a reason."""
-    root = Path(commands.__file__).parents[1]
-    printers = {
-        path.name
-        for path in root.rglob("*.py")
-        if 'style="bold"), soft_wrap=True' in path.read_text()
-    }
-    assert printers == {"output.py"}
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a":', "[" * 100_000])

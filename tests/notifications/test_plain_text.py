@@ -17,7 +17,6 @@ from mendq.notifications.text import (
     limit_lines,
     make_body,
     to_plain_text,
-    to_visible_text,
 )
 
 ANY = st.text(st.characters(exclude_categories=[]))
@@ -42,7 +41,6 @@ def test_plain_text_is_one_line_of_printable_ascii_without_working_links(
     text: str, expected: str
 ) -> None:
     assert to_plain_text(text) == expected
-    assert to_visible_text(text) == expected.replace("[//]", "//").replace("[.]", ".")
 
 
 @settings(max_examples=60)

@@ -28,6 +28,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
+from mendq.notifications.commands import make_alarms_command
 
 DEPTH_METRIC = "ApproximateNumberOfMessagesVisible"
 AGE_METRIC = "ApproximateAgeOfOldestMessage"
@@ -71,7 +72,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     ]
     if not unwatched_metrics:
         return None
-    alarms_command_text = f"`mendq alarms {facts.name}` writes alarms that do"
+    alarms_command_text = f"`{make_alarms_command(facts.queue_arn)}` writes alarms that do"
     return DetectedFault(
         f"no CloudWatch alarm of this account watches {', nor '.join(unwatched_metrics)}: "
         f"{alarms_command_text}"

@@ -32,6 +32,7 @@ from mendq.model.receiver import (
     read_access,
     remove_aws_tags,
 )
+from mendq.notifications.commands import confirm_queue_command, revoke_confirmation_command
 from mendq.notifications.links import list_json_lines
 
 RevokeOption = Annotated[
@@ -69,12 +70,12 @@ def confirm_(
     receiver = _make_receiver(call, facts)
     if find_receiver_objection(receiver, _read_existing_queue(call, queue_arn)):
         problem = f"{facts.name} was changed while you looked, so nothing was recorded"
-        remedy = f"run `mendq confirm {facts.name}` again"
+        remedy = f"run `{confirm_queue_command(queue_arn)}` again"
         raise CommandError(f"{problem}. Next: {remedy}", error_code="changed_meanwhile")
     receivers.put(receiver)
     call.out.print_json(to_builtins(receiver))
     call.out.say(f"confirmed: Mendq may send messages to {facts.name}", "green")
-    call.out.say_indented(f"to undo: mendq confirm {facts.name} --revoke")
+    call.out.say_indented(f"to undo: {revoke_confirmation_command(queue_arn)}")
 
 
 def _revoke(call: Invocation, receivers: Receivers, queue_arn: str, *, yes: bool) -> None:

@@ -222,7 +222,7 @@ def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes:
             raise CommandError(str(refusal), Exit.USAGE) from None
     call.out.print_json(document)
     for report_line in record_failed_calls.list_report_lines(document):
-        typer.echo(report_line, err=call.out.as_json)
+        call.out.say_table_line(report_line)
     has_run_failed = document["left"] or document["left_alone"] or document["refused"]
     return Exit.FAILED if has_run_failed else Exit.DONE
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from mendq.catalogue import SYMPTOM_BY_NAME
 from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
-from mendq.notifications.text import format_count, to_terminal_text, to_visible_text
+from mendq.notifications.text import format_count, to_terminal_text
 
 _STYLE_BY_SEVERITY = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
 
@@ -23,7 +23,7 @@ def print_results(out: Output, results: Sequence[LintResult]) -> None:
 
 def _print_result(out: Output, result: LintResult) -> None:
     out.say_unwrapped(
-        f"{to_visible_text(result.file, 300)}: {format_count(result.queues, 'queue')}", "bold"
+        f"{to_terminal_text(result.file, 300)}: {format_count(result.queues, 'queue')}", "bold"
     )
     for finding in result.findings:
         _print_finding(out, finding)

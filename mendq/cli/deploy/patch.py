@@ -252,5 +252,4 @@ def _print_patch(
             out.say_indented(template_change.note, "yellow")
     if patch_result.diff:
         out.say("")
-    for diff_line in patch_result.diff:
-        out.say_verbatim(diff_line)
+    out.say_diff(patch_result.diff)

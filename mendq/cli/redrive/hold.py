@@ -26,6 +26,7 @@ from mendq.model.case import Case
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import parse_queue_arn
 from mendq.model.steps import Owner
+from mendq.notifications.commands import mendq_case_id_command
 from mendq.notifications.text import format_count
 from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import CLAIM_SECONDS, RedriveStore
@@ -149,9 +150,10 @@ def require_no_redrive(progress: RedriveProgress | None) -> None:
     """Raise CommandError if Mendq itself is sending back the DLQ's messages."""
     if progress is not None and not progress.is_over:
         dlq_name = parse_queue_arn(progress.dlq_arn).name
-        case_id = progress.case_id
+        show_command = mendq_case_id_command("show", progress.case_id, progress.dlq_arn)
+        rollback_command = mendq_case_id_command("rollback", progress.case_id, progress.dlq_arn)
         problem = f"Mendq is sending back the messages of {dlq_name} itself ({progress.stage})"
-        remedy = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
+        remedy = f"wait until `{show_command}` says it is over, or `{rollback_command}`"
         raise CommandError(f"{problem}: {remedy}", error_code="redrive_running")
 
 

@@ -43,7 +43,11 @@ from mendq.model.queue import (
 )
 from mendq.model.receiver import find_other_queue_objection
 from mendq.model.steps import RedriveMessages
-from mendq.notifications.commands import confirm_queue_command
+from mendq.notifications.commands import (
+    confirm_queue_command,
+    make_aws_command,
+    peek_quarantine_command,
+)
 from mendq.redrive.messages import Message, read_quarantine_mark
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import is_move_task_running
@@ -330,10 +334,11 @@ def require_recorded_quarantine(account: Account, quarantine: Facts) -> None:
     """
     objection = find_quarantine_objection(account, quarantine)
     if objection:
-        command_text = confirm_queue_command(quarantine.queue_arn)
+        peek_command = peek_quarantine_command(quarantine.queue_arn)
+        confirm_command = confirm_queue_command(quarantine.queue_arn)
         problem = f"{quarantine.name} may be another person's queue: {objection}"
-        remedy = f"look at its messages with `mendq quarantine peek {quarantine.name}`; if they are"
-        remedy += f" yours, `{command_text}`"
+        remedy = f"look at its messages with `{peek_command}`; if they are yours, "
+        remedy += f"`{confirm_command}`"
         raise CommandError(
             f"{problem}. Nothing was moved or deleted; {remedy}", error_code="receiver_unconfirmed"
         )
@@ -404,13 +409,17 @@ def require_no_running_redrive(account: Account, dlq_arn: str) -> None:
         require_no_redrive(redrive_store.read_newest_progress(dlq_arn))
     # SQS may not call a queue a DLQ that no source names any more. Then it has no tasks.
     if is_move_task_running(account.clients, dlq_arn, ERROR_CODES_WITHOUT_MOVE_TASKS):
-        list_command = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
+        list_command = make_aws_command(
+            "sqs list-message-move-tasks", dlq_arn, f"--source-arn {dlq_arn}"
+        )
         problem = (
             f"a message movement task runs on {parse_queue_arn(dlq_arn).name}: wait, or end it"
         )
-        cancel_command = "`aws sqs cancel-message-move-task --task-handle HANDLE`"
+        cancel_command = make_aws_command(
+            "sqs cancel-message-move-task", dlq_arn, "--task-handle HANDLE"
+        )
         raise CommandError(
-            f"{problem}: {cancel_command}, which `{list_command}` tells",
+            f"{problem}: `{cancel_command}`, which `{list_command}` tells",
             error_code="move_task_running",
         )
 

@@ -28,6 +28,7 @@ from mendq.cli.output import confirm
 from mendq.cli.redrive.choice import MessageChoice
 from mendq.cli.redrive.preview import MessageTally, print_preview, print_unclear_groups
 from mendq.cli.redrive.route import Route, explain_refusals, find_remedy
+from mendq.notifications.commands import redrive_elsewhere_command
 from mendq.notifications.text import format_count, to_terminal_text
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message, MoveResult
 from mendq.redrive.mover import (
@@ -428,11 +429,11 @@ class DlqWork(Struct, frozen=True):
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html
         """
         source_name = self.route.source.name
-        queue_name = self.route.messages_queue.name
         if any(failure.code == "NonExistentQueue" for failure in batch_result.unmoved_messages):
             sent_count = total_result.moved_count + total_result.copied_count
             lost_messages_text = f"Of {sent_count:,} sent there, what nobody had taken went with it"
-            remedy = f"`mendq redrive {queue_name} --to OTHER --all` sends all others elsewhere"
+            elsewhere_command = redrive_elsewhere_command(self.route.messages_queue.queue_arn)
+            remedy = f"`{elsewhere_command}` sends all others elsewhere"
             raise CommandError(f"{source_name} is gone: stopped. {lost_messages_text}; {remedy}")
 
     def _take_messages(

@@ -23,6 +23,7 @@ from mendq.notifications.change_lines import (
     RETENTION_ATTRIBUTE,
     format_attribute_value,
 )
+from mendq.notifications.commands import dlq_messages_command
 from mendq.notifications.configuration import NOT_SET_TEXT
 from mendq.notifications.text import to_terminal_text
 
@@ -98,10 +99,11 @@ def _print_kept_queue(
         for attribute in attributes
         if attribute["attribute"] == CreateDlq.attribute
     )
-    dlq = parse_queue_arn(str(dlq_arn))
+    dlq_arn = str(dlq_arn)
+    dlq = parse_queue_arn(dlq_arn)
     source = parse_queue_arn(source_arn)
     out.say(f"{to_terminal_text(dlq.name, 80)} stays, with its messages. See what is in it:")
-    out.say_command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
+    out.say_command(dlq_messages_command(dlq_arn))
     out.say("what can be handled now goes back:")
     dlq_name = quote(dlq.name)
     source_name = quote(source.name)

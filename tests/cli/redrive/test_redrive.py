@@ -199,9 +199,11 @@ def test_redrive_is_refused_and_moves_nothing_if_a_guardrail_forbids_it_even_in_
     if not what.startswith("queues_changed"):
         assert queues.redrive("--all", "--dry-run", code=1)["error"] == error
     if queues.move_tasks:
-        listing = f"`aws sqs list-message-move-tasks --source-arn {queues.messages}`"
-        assert listing in error["message"]
-        assert "`aws sqs cancel-message-move-task --task-handle HANDLE`" in error["message"]
+        region_option = f"--region {queues.messages.split(':')[3]}"
+        listing = f"aws sqs list-message-move-tasks {region_option} --source-arn {queues.messages}"
+        cancelling = f"aws sqs cancel-message-move-task {region_option} --task-handle HANDLE"
+        assert f"`{listing}`" in error["message"]
+        assert f"`{cancelling}`" in error["message"]
     assert error["code"] == what.partition(" ")[0]
     _assert_nothing_moved(queues, ids)
 
