@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.cases import CaseTimeline, Transition
@@ -113,23 +113,45 @@ def test_burst_has_enough_evidence_if_three_calls_failed_within_600_seconds(
     assert enough == {"a": False, "b": False, "c": True, "d": True}
 
 
+def group_calls_by_queue(
+    spark: SparkSession, reasons_by_queue: dict[str, tuple[str | None, ...]]
+) -> dict[str, Row]:
+    """Return the burst of each queue. A call with a reason is one that heal ignores."""
+    calls = [
+        make_call(second, queue_arn=name, ignored=reason)
+        for name, reasons in reasons_by_queue.items()
+        for second, reason in enumerate(reasons)
+    ]
+    return {row["queue_arn"]: row for row in group_calls(spark, *calls)}
+
+
 def test_failed_calls_that_heal_ignores_are_counted_in_a_burst_but_are_no_evidence(
     spark: SparkSession,
 ) -> None:
-    whys = {"none": ("no_evidence",) * 5, "few": (None, *("no_evidence",) * 4, None)}
-    whys |= {"both": ("elsewhere", "no_evidence", "elsewhere"), "enough": (None, "x", None, None)}
-    calls = [
-        make_call(n, queue_arn=name, ignored=why)
-        for name, reasons in whys.items()
-        for n, why in enumerate(reasons)
-    ]
-    rows = {row["queue_arn"]: row for row in group_calls(spark, *calls)}
-    seen = {name: (row["ignored"], row["enough_evidence"]) for name, row in rows.items()}
-    assert seen == {
-        "none": ("no_evidence", False), "few": (None, False), "both": ("elsewhere", False),
-        "enough": (None, True),
-    }  # fmt: skip
-    assert [rows[name]["failed_calls"] for name in whys] == [5, 6, 3, 4], "all are counted"
+    rows = group_calls_by_queue(
+        spark,
+        {
+            "all ignored": ("no_evidence",) * 5,
+            "two count": (None, *("no_evidence",) * 4, None),
+            "three count": (None, "no_evidence", None, None),
+        },
+    )
+    seen = {name: (row["failed_calls"], row["enough_evidence"]) for name, row in rows.items()}
+    assert seen == {"all ignored": (5, False), "two count": (6, False), "three count": (4, True)}
+
+
+def test_burst_is_ignored_only_if_all_its_calls_are_and_for_their_most_frequent_reason(
+    spark: SparkSession,
+) -> None:
+    rows = group_calls_by_queue(
+        spark,
+        {
+            "all ignored": ("elsewhere", "no_evidence", "elsewhere"),
+            "one counts": (None, "no_evidence", "no_evidence"),
+        },
+    )
+    reasons = {name: row["ignored"] for name, row in rows.items()}
+    assert reasons == {"all ignored": "elsewhere", "one counts": None}
 
 
 # Calls of Mendq itself and of other accounts.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -93,13 +92,23 @@ def test_message_size_is_raised_to_1_mib_for_any_text_in_the_redrive_policy(
         assert only_step_of(expect_plan(MESSAGE_TOO_LONG, facts)).after == 1_048_576
 
 
-@pytest.mark.parametrize(("scope", "limit", "answer"), read_test_data("tables")["throughput"])
-def test_high_throughput_sets_deduplication_scope_before_the_throughput_limit(
-    scope: str | None, limit: str | None, answer: Any
+def make_queue_with_throughput(scope: str | None, limit: str | None) -> Facts:
+    """Make a FIFO queue with these values. An attribute whose value is None is not set."""
+    values = {"DeduplicationScope": scope, "FifoThroughputLimit": limit}
+    return queue(**{name: value for name, value in values.items() if value is not None})
+
+
+@pytest.mark.parametrize(("scope", "limit", "changed"), read_test_data("tables")["throughput"])
+def test_high_throughput_sets_what_is_missing_and_deduplication_scope_first(
+    scope: str | None, limit: str | None, changed: list[str]
 ) -> None:
-    pair: dict[str, Any] = {"DeduplicationScope": scope, "FifoThroughputLimit": limit}
-    facts = queue(**{name: value for name, value in pair.items() if value is not None})
-    if isinstance(answer, str):
-        assert expect_refusal(FIFO_THROTTLED, facts).code == answer
-    else:
-        assert [step.attribute for step in expect_plan(FIFO_THROTTLED, facts).steps] == answer
+    plan = expect_plan(FIFO_THROTTLED, make_queue_with_throughput(scope, limit))
+    assert [step.attribute for step in plan.steps] == changed
+
+
+@pytest.mark.parametrize(("scope", "limit"), read_test_data("tables")["unknown throughput"])
+def test_high_throughput_of_an_unknown_scope_or_limit_is_refused(
+    scope: str | None, limit: str | None
+) -> None:
+    refusal = expect_refusal(FIFO_THROTTLED, make_queue_with_throughput(scope, limit))
+    assert refusal.code == "high_throughput_unknown"

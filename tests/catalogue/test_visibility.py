@@ -243,8 +243,25 @@ def make_queue_with_dead_messages(tagged: object = 40, in_its_dlq: int = 7, **ov
     return make_raced_queue(30, tagged, **{**counts, "dlq": dlq, **over})
 
 
-@pytest.mark.parametrize(("over", "is_found"), read_test_data("tables")["died"])
+@pytest.mark.parametrize(("over", "is_found"), read_test_data("tables")["dead messages: receives"])
 def test_messages_in_the_dlq_count_as_a_timeout_too_short_only_if_receives_explain_them(
+    over: dict[str, Any], *, is_found: bool
+) -> None:
+    assert bool(detect_fault(ENTRY, make_queue_with_dead_messages(**over))) is is_found
+
+
+@pytest.mark.parametrize(
+    ("over", "is_found"), read_test_data("tables")["dead messages: named time"]
+)
+def test_messages_in_the_dlq_count_as_a_timeout_too_short_only_if_a_named_time_is_longer(
+    over: dict[str, Any], *, is_found: bool
+) -> None:
+    """The tag names the time, or Lambda's or the consumers' own measurement does."""
+    assert bool(detect_fault(ENTRY, make_queue_with_dead_messages(**over))) is is_found
+
+
+@pytest.mark.parametrize(("over", "is_found"), read_test_data("tables")["dead messages: queue"])
+def test_messages_count_as_dead_only_if_they_left_for_the_dlq_and_no_move_task_runs(
     over: dict[str, Any], *, is_found: bool
 ) -> None:
     assert bool(detect_fault(ENTRY, make_queue_with_dead_messages(**over))) is is_found

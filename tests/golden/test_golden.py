@@ -150,7 +150,9 @@ def test_accept_of_an_unknown_name_lists_the_known_files_and_writes_nothing(
     assert world.read(ORDERS) == OLD
 
 
-def test_an_unknown_word_shows_the_usage(world: GoldenFolder) -> None:
+def test_golden_command_with_an_unknown_word_exits_with_2_and_shows_its_usage(
+    world: GoldenFolder,
+) -> None:
     assert world.run("update") == 2
     assert "python -m tests.golden accept FILE" in world.output
 

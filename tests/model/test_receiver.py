@@ -90,7 +90,9 @@ def test_queue_with_another_creation_time_is_not_the_recorded_one(seconds: int) 
 
 
 @pytest.mark.parametrize("receiver", [None, Receiver(ARN, NOW, "redrive")])
-def test_queue_without_a_finished_record_is_not_used(receiver: Receiver | None) -> None:
+def test_queue_with_no_record_or_one_only_begun_may_not_receive_messages(
+    receiver: Receiver | None,
+) -> None:
     objection = find_receiver_objection(receiver, make_queue())
     assert objection == "nothing records that Mendq made it or that a person confirmed it"
 

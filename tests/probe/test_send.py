@@ -161,7 +161,7 @@ def test_whether_records_name_the_queue_is_taken_from_the_probe_that_was_seen_la
     assert not lambdas.stored_probe.without_queue
 
 
-def test_probe_that_cannot_be_recorded_is_retried_and_other_failed_calls_are_handled(
+def test_probe_that_could_not_be_recorded_is_recorded_by_the_retry_beside_failed_calls(
     lambdas: ProbeLambdas,
 ) -> None:
     queue = lambdas.account.queue("orders.fifo", VisibilityTimeout="30")

@@ -228,7 +228,7 @@ def test_recording_lists_guards_run_by_no_test_or_only_by_tests_of_other_package
 def test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_package(
     tmp_path: Path,
 ) -> None:
-    """This one names `frozen`."""
+    """This test's own code has the refusal code `frozen`."""
     guards = guards_in("mendq.heal.made_up", SOURCE)
     (guard,) = (guard for guard in guards if guard.what == "Refuse frozen")
     name = "test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_package"

@@ -71,7 +71,7 @@ def test_scan_reads_the_dlq_and_sources_of_a_suspect_queue_every_hour(scanner: S
         )
         scanner.run_due_scan()
         start_next_hour(scanner.account)
-    assert calls[ATTRIBUTES, "orders-dlq"] >= 3
+    assert calls[ATTRIBUTES, "orders-dlq"] == 4
     assert calls[SOURCES, "orders"] == 4
 
 

@@ -186,10 +186,10 @@ def test_scan_lists_queues_that_it_may_not_or_must_not_read_as_not_seen(
 
 
 @pytest.mark.parametrize("measuring_minutes", [60, 1])
-def test_scan_reports_a_queue_too_new_for_metrics_as_not_measured(
+def test_scan_where_mendq_is_deployed_measures_a_new_queue_after_the_stacks_measuring_minutes(
     operator: Operator, measuring_minutes: int
 ) -> None:
-    """Beside a stack, the stack's setting says when a new queue is measured."""
+    """The queue is two minutes old."""
     queue = operator.aws.queue("orders", "observe")
     timing = replace(operator.account.known.timing, measuring_minutes=measuring_minutes)
     settings = structs.replace(operator.account.known, timing=timing)
@@ -376,7 +376,7 @@ def test_scan_lists_symptoms_that_only_failed_calls_show_and_none_that_a_scan_fi
 def test_scan_refuses_an_unwritable_html_path_before_it_calls_sqs(
     stackless_operator: Operator, tmp_path: Path, name: str
 ) -> None:
-    """An existing pipe or device stays. A file in its place would break it."""
+    """An existing pipe stays: replacing it by a file would break the program that reads it."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
