@@ -28,6 +28,7 @@ from analytics.incidents import (
     OPERATOR_CALLS_REASON,
     format_schema,
 )
+from analytics.packed_table import PACKING
 from analytics.storage import Storage
 from analytics.week_parts import WAITING_STATES, Row, RowsByDay
 from mendq.model.names import PROBE_QUEUE
@@ -92,7 +93,7 @@ class Tables:
                     "day", *_SORT_COLUMNS_BY_TABLE[table]
                 )
                 ordered_rows.write.partitionBy("day").parquet(
-                    f"{staging.make_spark_root([])}{table}"
+                    f"{staging.make_spark_root([])}{table}", compression=PACKING
                 )
             for day in sorted(days):
                 for table in frame_by_table:
@@ -129,7 +130,7 @@ class Tables:
             empty_frame = self.spark.createDataFrame(
                 [], format_schema(COLUMN_TYPES_BY_TABLE[table])
             ).coalesce(1)
-            empty_frame.write.parquet(f"{staging.make_spark_root([])}{folder}")
+            empty_frame.write.parquet(f"{staging.make_spark_root([])}{folder}", compression=PACKING)
         return _read_parquet_part(staging, folder)
 
     def read_rows(self, table: str, days: Iterable[date]) -> dict[date, TableRows]:
@@ -285,6 +286,12 @@ _MEMBER_IN_PATH_PATTERN = (
 _REGION_AND_ACCOUNT_IN_ARN_PATTERN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
 
 
+# The columns of `incidents` that the sums are made of. Spark reads no others.
+SUMMED_COLUMNS = frozenset(
+    {"account", "region", "queue_arn", "symptom", "failed_calls", "outcome", "why", "urgent"}
+)
+
+
 class OrganizationSums(NamedTuple):
     """Sums over the incidents of an organization. A member is one account and region."""
 
@@ -344,7 +351,12 @@ def _sum_tables(
     if not paths:
         return OrganizationSums([], [])
     root = central_storage.make_spark_root(sorted({path.rpartition("/")[0] for path in paths}))
-    parquet_reader = spark.read.schema(format_schema(COLUMN_TYPES_BY_TABLE["incidents"]))
+    type_by_column = {
+        column_name: spark_type
+        for column_name, spark_type in COLUMN_TYPES_BY_TABLE["incidents"].items()
+        if column_name in SUMMED_COLUMNS
+    }
+    parquet_reader = spark.read.schema(format_schema(type_by_column))
     rows = parquet_reader.parquet(*(f"{root}{path}" for path in paths))
     sums_by_queue = _sum_by_queue(
         rows, has_member_in_path=paths[0].startswith("account=")

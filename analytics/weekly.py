@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, tzinfo
 from functools import partial
 from typing import Any
-
-from pyspark.sql import SparkSession
 
 from analytics.cases import (
     MAXIMUM_ACCEPTED_COUNT,
@@ -29,12 +26,23 @@ from analytics.cases import (
     load_case_files,
     shorten,
 )
-from analytics.days import PREVIOUS_WEEKS, Days, list_weeks_before, parse_week_days
+from analytics.days import PREVIOUS_WEEKS, Days, parse_week_days
+from analytics.members import (
+    LATE_STATE,
+    REPORTED_STATE,
+    SILENT_STATE,
+    MemberTables,
+    describe_unread_tables,
+    list_members,
+    list_members_of_one_trail,
+    stage_member_tables,
+)
 from analytics.nightly import NightlyRunResult, read_last_findings, read_last_measurements
-from analytics.storage import Storage
-from analytics.tables import SUM_COLUMNS, Tables, make_table_path, read_members
+from analytics.packed_table import UNREADABLE_REASON
+from analytics.storage import RootUnusable, Storage, unpack_snappy
+from analytics.tables import SUM_COLUMNS, OrganizationSums, Tables, read_members
 from analytics.week import WeekInput, make_summary
-from analytics.week_parts import Row, RowsByDay, list_rows, make_incident, remove_own_incidents
+from analytics.week_parts import Row, list_rows, make_incident, remove_own_incidents
 from mendq.model.json_text import replace_nan
 from mendq.nightly.verdict import (
     ACCOUNT_OBJECT_NAME,
@@ -42,7 +50,6 @@ from mendq.nightly.verdict import (
     NightlyCounts,
     make_member_prefix,
     make_nightly_counts_key,
-    make_shared_table_prefix,
     name_of_week,
     parse_day,
     read_nightly_counts,
@@ -119,7 +126,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
         else:
             members = list_members(organization.root, week)
         summary_document["organization"] = summarize_organization(
-            days, organization.root, tables.spark, members, organization.expected_accounts
+            days, tables, members, organization
         )
     path = f"summary/week={week}/summary.json"
     tables.table_storage.write(path, to_json_bytes(summary_document))
@@ -213,187 +220,32 @@ def _read_nightly_counts(table_storage: Storage, days: Days) -> dict[date, Night
     return nightly_counts_by_day
 
 
-# The states of a member.
-SILENT_STATE = "silent"
-LATE_STATE = "late"
-REPORTED_STATE = "reported"
-# A member that had no tables for this number of weeks is left out, unless it is expected.
-WEEKS_TO_EXPECT_MEMBER = 4
-# Limits on content that other accounts write.
-MAXIMUM_TABLE_BYTES = 20_000_000
 MAXIMUM_ACCOUNT_FILE_BYTES = 1_000
 MAXIMUM_LISTED_MEMBERS = 200
 MAXIMUM_UNREAD_FILES = 20
-MAXIMUM_REGIONS = 40
-# The number of accounts whose folders are listed at the same time.
-_ACCOUNTS_LISTED_AT_ONCE = 16
-_ACCOUNT_FOLDER_PATTERN = re.compile("account=([0-9]{12})")
-_REGION_FOLDER_PATTERN = re.compile("region=([a-z]{2,8}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2})")
 _ALIAS_PATTERN = re.compile("[a-z0-9-]{3,63}")
-
-
-@dataclass(frozen=True)
-class MemberTables:
-    """The `incidents` tables of one member of the organization, an account and region, for a week.
-
-    Attributes:
-        account: The account.
-        region: The region. Empty for an expected account that has no tables at all.
-        path_by_day: The path of each day's table, without the tables that are not read.
-        unread_reason_by_path: The reason for each table that is not read, by its path: `empty` or
-            `too_large`.
-        is_expected: True if the member has tables of the weeks before, or is expected by settings.
-    """
-
-    account: str
-    region: str = ""
-    path_by_day: Mapping[date, str] = field(default_factory=dict)
-    unread_reason_by_path: Mapping[str, str] = field(default_factory=dict)
-    is_expected: bool = True
-
-    def list_present_days(self) -> set[date]:
-        """Return the days for which the member has a table, readable or not."""
-        present_days = set(self.path_by_day)
-        for path in self.unread_reason_by_path:
-            day = _parse_day_of_path(path)
-            if day:
-                present_days.add(day)
-        return present_days
-
-    def find_reporting_state(self, days: Days) -> str:
-        """Return `silent` (no table), `late` (a table is missing) or `reported` (none is missing).
-
-        A member that is expected must have a table for every day of the week. A new member must
-        have one for every day since its first table.
-        """
-        present_days = self.list_present_days()
-        if not present_days:
-            return SILENT_STATE
-        due_days = [day for day in days if self.is_expected or day >= min(present_days)]
-        return REPORTED_STATE if present_days.issuperset(due_days) else LATE_STATE
-
-
-def list_members(central_storage: Storage, week: str) -> list[MemberTables]:
-    """Return the members that have tables of the week or of recent weeks.
-
-    The WEEKS_TO_EXPECT_MEMBER weeks before `week` are recent. Each member costs at most three
-    listings, however much is stored. Folders that do not name an account or region are left out,
-    and so are regions after the first MAXIMUM_REGIONS of an account.
-    """
-    with ThreadPoolExecutor(_ACCOUNTS_LISTED_AT_ONCE) as thread_pool:
-        members: list[MemberTables] = []
-        for account_members in thread_pool.map(
-            partial(_list_members_of_account, central_storage, week),
-            central_storage.list_folders(""),
-        ):
-            members.extend(account_members)
-    return members
-
-
-def _list_members_of_account(
-    central_storage: Storage, week: str, account_folder: str
-) -> list[MemberTables]:
-    """Return a member for each region with tables of the week or of recent weeks.
-
-    `account_folder` is the folder of an account.
-    """
-    account_match = _ACCOUNT_FOLDER_PATTERN.fullmatch(account_folder)
-    if not account_match:
-        return []
-    members: list[MemberTables] = []
-    for region_folder in central_storage.list_folders(account_folder)[:MAXIMUM_REGIONS]:
-        region_match = _REGION_FOLDER_PATTERN.fullmatch(region_folder)
-        if not region_match:
-            continue
-        member = _find_member_tables(central_storage, week, account_match[1], region_match[1])
-        if member.path_by_day or member.unread_reason_by_path or member.is_expected:
-            members.append(member)
-    return members
-
-
-def _find_member_tables(
-    central_storage: Storage, week: str, account: str, region: str
-) -> MemberTables:
-    """Return the tables of this account and region for a week. There may be none."""
-    folder = make_shared_table_prefix(account, region, "incidents", week)
-    path_by_day: dict[date, str] = {}
-    unread_reason_by_path: dict[str, str] = {}
-    for path, size_bytes in central_storage.list_file_sizes(folder).items():
-        day = _parse_day_of_path(path)
-        if day is None or name_of_week(day) != week or not path.endswith(".parquet"):
-            continue
-        if size_bytes == 0:
-            unread_reason_by_path[path] = "empty"
-        elif size_bytes > MAXIMUM_TABLE_BYTES:
-            unread_reason_by_path[path] = "too_large"
-        else:
-            path_by_day[day] = path
-    earlier_week_folders = {
-        f"week={earlier_week}" for earlier_week in list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)
-    }
-    week_folders = central_storage.list_folders(folder.rpartition("/")[0])
-    is_expected = bool(earlier_week_folders.intersection(week_folders))
-    return MemberTables(account, region, path_by_day, unread_reason_by_path, is_expected)
-
-
-def _parse_day_of_path(path: str) -> date | None:
-    """Return the day in a path such as `.../week=2026-W46/2026-11-16.parquet`, or None."""
-    return parse_day(path.rpartition("/")[2].removesuffix(".parquet"))
-
-
-def list_members_of_one_trail(week: str, quality_by_day: RowsByDay) -> list[MemberTables]:
-    """Return the accounts and regions that have files in the one trail of an organization.
-
-    Files of the week or of the WEEKS_TO_EXPECT_MEMBER weeks before it count. A member counts as
-    having a table for each day on which the trail has files of it.
-
-    Args:
-        week: The week.
-        quality_by_day: The rows of the table `quality`, by day.
-    """
-    days = parse_week_days(week)
-    first_expected_day = parse_week_days(
-        list_weeks_before(week, WEEKS_TO_EXPECT_MEMBER)[0]
-    ).first_day
-    days_by_member = defaultdict[tuple[str, str], set[date]](set)
-    for day, rows in quality_by_day.items():
-        for row in rows:
-            days_by_member[row["account"], row["region"]].add(day)
-    members: list[MemberTables] = []
-    for (account, region), present_days in sorted(days_by_member.items()):
-        if max(present_days) < first_expected_day:
-            continue
-        path_by_day = {
-            day: make_table_path("incidents", day) for day in days if day in present_days
-        }
-        is_expected = min(present_days) < days.first_day
-        members.append(MemberTables(account, region, path_by_day, is_expected=is_expected))
-    return members
 
 
 def summarize_organization(
     days: Days,
-    root: Storage,
-    spark: SparkSession,
+    tables: Tables,
     members: Sequence[MemberTables],
-    expected_accounts: Iterable[str],
+    organization: OrganizationTables,
 ) -> dict[str, Any]:
     """Return the field `organization` of the summary: the sums of each member and of all members.
 
     Args:
         days: The week.
-        root: The storage with the tables of the members.
-        spark: The session that reads them.
+        tables: The hub's own tables. Tables of members are copied to their storage for a while.
         members: The members that have tables, or had in the weeks before.
-        expected_accounts: Accounts that are reported as silent if they are not among the members.
+        organization: The members' tables. Its expected accounts are reported as silent if they are
+            not among the members.
     """
-    all_members = [*members, *_list_missing_members(members, expected_accounts)]
-    table_paths: dict[
-        str, None
-    ] = {}  # without duplicates: members of one trail have the same tables
-    for member in all_members:
-        table_paths.update(dict.fromkeys(member.path_by_day.values()))
-    organization_sums, unreadable_paths = read_members(spark, root, list(table_paths))
+    all_members, organization_sums, unreadable_paths = _sum_member_tables(
+        tables,
+        [*members, *_list_missing_members(members, organization.expected_accounts)],
+        organization,
+    )
     sums_by_member = {
         (row["of_account"], row["of_region"]): row for row in organization_sums.members
     }
@@ -403,7 +255,7 @@ def summarize_organization(
         rows.append(_make_member_row(member, member_sums, days, unreadable_paths))
     rows.sort(key=_rank_member)
     for row in rows[:MAXIMUM_LISTED_MEMBERS]:
-        row["alias"] = _read_account_alias(root, row["account"], row["region"])
+        row["alias"] = _read_account_alias(organization.root, row["account"], row["region"])
     return {
         "totals": _sum_members(rows),
         "members": rows[:MAXIMUM_LISTED_MEMBERS],
@@ -411,6 +263,37 @@ def summarize_organization(
         "queues": [_make_queue_row(row) for row in organization_sums.queues],
         "unreadable_files": _list_unread_files(all_members, unreadable_paths),
     }
+
+
+def _sum_member_tables(
+    tables: Tables, members: Sequence[MemberTables], organization: OrganizationTables
+) -> tuple[Sequence[MemberTables], OrganizationSums, set[str]]:
+    """Sum up the tables of the members.
+
+    Returns:
+        The members, without the tables that must not be unpacked; the sums; and the paths of the
+        tables that Spark could not read.
+    """
+    if organization.has_one_trail:
+        # Members share these paths, and nobody else writes there.
+        paths = list(dict.fromkeys(_list_paths(members)))
+        return members, *read_members(tables.spark, organization.root, paths)
+    with tables.table_storage.staging() as staging:
+        staged_members = stage_member_tables(
+            organization.root, staging, members, partial(unpack_snappy, tables.spark)
+        )
+        for line in describe_unread_tables(staged_members):
+            tables.say(line)
+        sums_and_unreadable_paths = read_members(
+            tables.spark, staging, list(_list_paths(staged_members))
+        )
+    return staged_members, *sums_and_unreadable_paths
+
+
+def _list_paths(members: Iterable[MemberTables]) -> Iterator[str]:
+    """Yield the paths of all members' tables."""
+    for member in members:
+        yield from member.path_by_day.values()
 
 
 def _list_missing_members(
@@ -437,14 +320,21 @@ def _list_unread_files(
 ) -> list[dict[str, str]]:
     """Return at most MAXIMUM_UNREAD_FILES tables that were not read, sorted by path.
 
-    Each has the fields `file` and `reason`.
+    Each has the fields `file` and `reason`. If there are more, the first tables of each account are
+    listed before the others, so that no account can hide another's.
     """
     reason_by_path: dict[str, str] = {}
     for member in members:
         reason_by_path.update(member.unread_reason_by_path)
     for path in unreadable_paths:
-        reason_by_path[path] = "unreadable"
-    paths = sorted(reason_by_path)[:MAXIMUM_UNREAD_FILES]
+        reason_by_path[path] = UNREADABLE_REASON
+    ranked_paths: list[tuple[int, str]] = []
+    count_by_account = Counter[str]()
+    for path in sorted(reason_by_path):
+        account_folder = path.partition("/")[0]
+        ranked_paths.append((count_by_account[account_folder], path))
+        count_by_account[account_folder] += 1
+    paths = sorted(path for _, path in sorted(ranked_paths)[:MAXIMUM_UNREAD_FILES])
     return [{"file": path, "reason": reason_by_path[path]} for path in paths]
 
 
@@ -518,15 +408,13 @@ def _read_account_alias(root: Storage, account: str, region: str) -> str:
 
     Return an empty text if the file is missing, or has no valid alias.
     """
-    folder = make_member_prefix(account, region)
-    path = f"{folder}/{ACCOUNT_OBJECT_NAME}"
-    size_bytes = root.list_file_sizes(folder).get(path, 0)
-    if not 0 < size_bytes <= MAXIMUM_ACCOUNT_FILE_BYTES:
-        return ""
-    with suppress(ValueError, LookupError, TypeError, RecursionError):
-        alias = json.loads(root.read(path) or b"")["alias"]
-        if _ALIAS_PATTERN.fullmatch(alias):
-            return str(alias)
+    path = f"{make_member_prefix(account, region)}/{ACCOUNT_OBJECT_NAME}"
+    with suppress(ValueError, LookupError, TypeError, RecursionError, RootUnusable):
+        content = root.read(path, MAXIMUM_ACCOUNT_FILE_BYTES + 1) or b""
+        if len(content) <= MAXIMUM_ACCOUNT_FILE_BYTES:
+            alias = json.loads(content)["alias"]
+            if _ALIAS_PATTERN.fullmatch(alias):
+                return str(alias)
     return ""
 
 

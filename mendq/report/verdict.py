@@ -164,7 +164,7 @@ def describe_incomplete(organization: Organization) -> list[str]:
     """Return sentences about accounts whose reports to the organization have faults.
 
     There is one sentence for each of these faults that some account has: nothing reported, days
-    missing, rows left out because they may be forged, and tables that could not be read.
+    missing, rows left out because they may be forged, and tables that were not read.
     """
     members = organization.members
     totals = organization.totals
@@ -177,7 +177,7 @@ def describe_incomplete(organization: Organization) -> list[str]:
         (silent_members, totals.get(NOTHING_REPORTED_STATE, 0), "reported nothing"),
         (late_members, totals.get(DAYS_MISSING_STATE, 0), "reported some days only"),
         (members_with_left_out_rows, 0, f"shared {rows_text}, left out: {_LEFT_OUT_ROWS_REASON}"),
-        (members_with_unreadable_files, 0, "had tables that could not be read"),
+        (members_with_unreadable_files, 0, "had tables that could not be read or were too much"),
     )
     sentences = []
     for faulty_members, faulty_member_count, fault in faulty_members_and_faults:

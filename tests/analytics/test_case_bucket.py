@@ -13,6 +13,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from analytics import storage
 from analytics.cases import (
     CaseFiles,
     CaseTimeline,
@@ -173,6 +174,63 @@ def test_load_case_files_reads_an_account_up_to_a_day_that_cannot_be_listed_and_
     assert list_transition_numbers(found) == {"case-1": [1]}
     assert found.unreadable_file_count == 0
     assert said == [f"the cases of {owner.split(':')[4]} are left out: 503 Slow Down"]
+
+
+def _put_cases_of(account: NightlyFolders, account_id: str, *names: str) -> FolderStorage:
+    """Write a case for each name to the case bucket of an account."""
+    folder = account.folder / f"cases-{account_id}"
+    for name in names:
+        step = make_step(1, "observed", "11-11", name)
+        step["queue_arn"] = f"arn:aws:sqs:us-east-1:{account_id}:orders"
+        path = folder / "dt=2026-11-11" / f"{name}-1.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(step))
+    return FolderStorage(str(folder))
+
+
+@pytest.mark.parametrize(
+    ("limit_name", "limit"),
+    [("MAXIMUM_FILES_OF_ACCOUNT", 2), ("MAXIMUM_BYTES_OF_ACCOUNT", 1_000)],
+)
+def test_account_with_too_many_case_files_loses_its_further_ones_and_the_log_names_it(
+    account: NightlyFolders, monkeypatch: pytest.MonkeyPatch, limit_name: str, limit: int
+) -> None:
+    monkeypatch.setattr(storage, limit_name, limit)
+    greedy, honest = "1" * 12, "2" * 12
+    names = [f"many-{number}" for number in range(5)]
+    roots = {
+        greedy: _put_cases_of(account, greedy, *names),
+        honest: _put_cases_of(account, honest, "case-1"),
+    }
+    said: list[str] = []
+    day = date(2026, 11, 12)
+    found = load_case_files(AccountsStorage(roots, said.append), Days(day, day))
+    read_names = [*list_transition_numbers(found)]
+    assert "case-1" in read_names
+    assert 1 <= len(read_names) - 1 < 5
+    assert found.unreadable_file_count == 5 - (len(read_names) - 1)
+    [line] = said
+    assert line.startswith(f"further case files of {greedy} are left out: ")
+
+
+class RefusedCase(FolderStorage):
+    """A case bucket with a file that only its account can decrypt."""
+
+    def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
+        if "locked" in path:
+            raise RootUnusable("AccessDenied")
+        return super().read(path, maximum_bytes)
+
+
+def test_case_file_of_an_account_that_s3_refuses_to_read_costs_only_itself(
+    account: NightlyFolders,
+) -> None:
+    owner = "1" * 12
+    root = RefusedCase(str(_put_cases_of(account, owner, "case-1", "locked-1").root))
+    day = date(2026, 11, 12)
+    found = load_case_files(AccountsStorage({owner: root}, print), Days(day, day))
+    assert list_transition_numbers(found) == {"case-1": [1]}
+    assert found.unreadable_file_count == 1
 
 
 def test_case_with_an_unreadable_first_transition_keeps_its_later_transitions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import weekly
+from analytics import members, weekly
 from analytics.days import parse_week_days
 from analytics.job import parse_arguments, run_command
-from analytics.storage import FolderStorage, StorageEntry
+from analytics.members import list_members, list_members_of_one_trail, stage_member_tables
+from analytics.storage import FolderStorage, RootUnusable, StorageEntry, unpack_snappy
+from analytics.tables import Tables
 from analytics.week import WeekInput
-from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
+from analytics.weekly import OrganizationTables, summarize_organization
 from mendq.nightly.verdict import make_shared_table_prefix, name_of_week
 from mendq.report.summary import read_summary
 from tests.analytics.builders import (
@@ -28,6 +31,7 @@ from tests.analytics.builders import (
     make_burst,
     make_transition,
 )
+from tests.analytics.packed_bombs import pack, pack_copies
 from tests.analytics.week_builders import (
     DAYS,
     MONDAY,
@@ -64,10 +68,20 @@ class SharedBucket:
         about.write_text(json.dumps({"schema": 1, "alias": alias}))
 
     def summarize(self, spark: SparkSession, *expected: str) -> dict[str, Any]:
+        return self.summarize_and_log(spark, *expected)[0]
+
+    def summarize_and_log(
+        self, spark: SparkSession, *expected: str
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return the summary and the lines of the job's log."""
         root = FolderStorage(str(self.folder))
-        return summarize_organization(
-            parse_week_days(WEEK), root, spark, list_members(root, WEEK), expected
+        lines: list[str] = []
+        tables = Tables(spark, FolderStorage(str(self.folder.with_name("hub"))), lines.append)
+        organization = OrganizationTables(root, frozenset(expected))
+        document = summarize_organization(
+            parse_week_days(WEEK), tables, list_members(root, WEEK), organization
         )
+        return document, lines
 
 
 @pytest.fixture
@@ -174,7 +188,7 @@ def test_organization_summary_of_only_silent_accounts_names_them_and_counts_noth
     assert document["queues"] == []
 
 
-def test_list_members_lists_three_folders_per_account_however_many_weeks_are_stored(
+def test_list_members_lists_one_folder_per_account_however_many_keys_are_stored(
     shared_bucket: SharedBucket,
 ) -> None:
     for account in (WHOLE, LATE):
@@ -184,13 +198,14 @@ def test_list_members_lists_three_folders_per_account_however_many_weeks_are_sto
             shared_bucket.put(account, day, week=name_of_week(day))
     bucket = ListingRecorder(str(shared_bucket.folder))
     assert {member.account for member in list_members(bucket, WEEK)} == {WHOLE, LATE}
-    assert len(bucket.listed_files) == 1 + 3 * 2
+    accounts = [f"account={account}" for account in sorted((WHOLE, LATE))]
+    assert sorted(bucket.listed_files) == ["", *accounts]
 
 
 def test_unreadable_table_of_a_member_account_is_reported_and_its_other_days_are_counted(
     shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weekly, "MAXIMUM_TABLE_BYTES", 100_000)
+    monkeypatch.setattr(members, "MAXIMUM_TABLE_BYTES", 100_000)
     shared_bucket.put_week(WHOLE, make_account_incident(WHOLE))
     shared_bucket.put_week(LIAR, make_account_incident(LIAR))
     torn, empty, large = (
@@ -214,6 +229,148 @@ def test_unreadable_table_of_a_member_account_is_reported_and_its_other_days_are
     }
     assert found[LIAR]["files_unreadable"] == 4
     assert found[LIAR]["state"] == "reported"
+
+
+def test_greedy_account_loses_only_its_own_tables_and_the_report_and_the_log_name_it(
+    shared_bucket: SharedBucket, spark: SparkSession
+) -> None:
+    """One table has too many rows, one unpacks to 5 GB, one is packed otherwise."""
+    shared_bucket.put_week(WHOLE, make_account_incident(WHOLE))
+    shared_bucket.put_week(LIAR, make_account_incident(LIAR))
+    rows_bomb, text_bomb, packed_otherwise = (
+        shared_bucket.put(LIAR, day, make_account_incident(LIAR)) for day in DAYS[1:4]
+    )
+    rows_bomb.write_bytes(pack_copies(make_account_incident(LIAR), 300_000))
+    long_name = {"symptom": "s" * 500_000}
+    text_bomb.write_bytes(pack_copies(make_account_incident(LIAR) | long_name, 10_000))
+    packed_otherwise.write_bytes(pack([make_account_incident(LIAR)], compression="zstd"))
+    assert max(path.stat().st_size for path in (rows_bomb, text_bomb)) < 100_000
+    document, log = shared_bucket.summarize_and_log(spark)
+    found = group_by_account(document)
+    assert (found[WHOLE]["incidents"], found[WHOLE]["files_unreadable"]) == (1, 0)
+    assert (found[LIAR]["incidents"], found[LIAR]["files_unreadable"]) == (1, 3)
+    reasons = {Path(file["file"]).stem: file["reason"] for file in document["unreadable_files"]}
+    assert reasons == {
+        str(DAYS[1]): "too_much",
+        str(DAYS[2]): "too_much",
+        str(DAYS[3]): "unreadable",
+    }
+    assert log == [f"{LIAR}: 3 tables left out (2 too_much, 1 unreadable)"]
+
+
+def test_accounts_share_one_allowance_over_all_days_and_regions_of_an_account(
+    shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "MAXIMUM_ACCOUNT_ROWS", 3)
+    for account in (WHOLE, LIAR):
+        for day in DAYS[:2]:
+            shared_bucket.put(account, day, make_account_incident(account))
+    first_region = shared_bucket.folder / f"account={LIAR}" / f"region={REGION}"
+    other_region = first_region.with_name("region=us-west-2")
+    shutil.copytree(first_region, other_region)
+    document, _ = shared_bucket.summarize_and_log(spark)
+    unread = {
+        (member["account"], member["region"]): member["files_unreadable"]
+        for member in document["members"]
+    }
+    assert unread == {(WHOLE, REGION): 0, (LIAR, REGION): 0, (LIAR, "us-west-2"): 1}
+
+
+def test_packed_bytes_of_an_account_are_limited_and_a_table_that_grew_is_left_out(
+    shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = [
+        shared_bucket.put(LIAR, day, make_account_incident(LIAR)).stat().st_size for day in DAYS[:3]
+    ]
+    monkeypatch.setattr(members, "MAXIMUM_ACCOUNT_PACKED_BYTES", sum(sizes) - 1)
+    [member] = shared_bucket.summarize(spark)["members"]
+    assert (member["incidents"], member["files_unreadable"]) == (2, 1)
+    found_before = list_members(FolderStorage(str(shared_bucket.folder)), WEEK)
+    monkeypatch.setattr(members, "MAXIMUM_TABLE_BYTES", 100)
+    root = FolderStorage(str(shared_bucket.folder))
+    staging = FolderStorage(str(shared_bucket.folder.with_name("stage")))
+    [staged] = stage_member_tables(root, staging, found_before, bytes)
+    assert [*staged.unread_reason_by_path.values()] == ["too_large"] * 3
+    assert staging.list_folders("") == []
+
+
+class RefusedFiles(FolderStorage):
+    """A bucket in which one account encrypted its files with a key of its own."""
+
+    def read(self, path: str, maximum_bytes: int = -1) -> bytes | None:
+        self._refuse(path)
+        return super().read(path, maximum_bytes)
+
+    def _refuse(self, path: str) -> None:
+        if path.startswith(f"account={LIAR}/"):
+            raise RootUnusable("AccessDenied")
+
+
+class RefusedSizes(RefusedFiles):
+    """The same, and S3 answers no question about these files without the key (SSE-C)."""
+
+    def find_file_size(self, path: str) -> int | None:
+        self._refuse(path)
+        return super().find_file_size(path)
+
+
+@pytest.mark.parametrize("storage_class", [RefusedFiles, RefusedSizes])
+def test_account_whose_files_s3_refuses_to_read_does_not_stop_the_report(
+    shared_bucket: SharedBucket, spark: SparkSession, storage_class: type[FolderStorage]
+) -> None:
+    for account in (WHOLE, LIAR):
+        shared_bucket.put_week(account, make_account_incident(account))
+        shared_bucket.put_alias(account, "orders-prod")
+    root = storage_class(str(shared_bucket.folder))
+    tables = Tables(spark, FolderStorage(str(shared_bucket.folder.with_name("hub"))), print)
+    document = summarize_organization(
+        parse_week_days(WEEK), tables, list_members(root, WEEK), OrganizationTables(root)
+    )
+    found = group_by_account(document)
+    assert (found[WHOLE]["incidents"], found[WHOLE]["alias"]) == (1, "orders-prod")
+    assert (found[LIAR]["files_unreadable"], found[LIAR]["alias"]) == (7, "")
+
+
+def test_table_that_its_account_replaces_after_it_was_measured_is_read_as_it_was_measured(
+    shared_bucket: SharedBucket, spark: SparkSession
+) -> None:
+    shared_bucket.put(LIAR, MONDAY, make_account_incident(LIAR))
+    root = FolderStorage(str(shared_bucket.folder))
+    staging = FolderStorage(str(shared_bucket.folder.with_name("stage")))
+    [member] = stage_member_tables(
+        root, staging, list_members(root, WEEK), lambda packed: unpack_snappy(spark, packed)
+    )
+    measured = (shared_bucket.folder / member.path_by_day[MONDAY]).read_bytes()
+    shared_bucket.put(LIAR, MONDAY).write_bytes(b"replaced")
+    assert staging.read(member.path_by_day[MONDAY]) == measured
+
+
+def test_list_of_tables_that_are_not_read_names_every_account_however_many_one_has(
+    shared_bucket: SharedBucket, spark: SparkSession
+) -> None:
+    first_account = "0" * 12
+    for region in ("eu-west-1", "eu-west-2", "eu-west-3"):
+        for day in DAYS:
+            path = shared_bucket.put(first_account, day)
+            target = Path(str(path).replace(REGION, region))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(target)
+            target.write_bytes(b"")
+    shared_bucket.put(WHOLE, MONDAY).write_bytes(b"")
+    files = shared_bucket.summarize(spark)["unreadable_files"]
+    assert len(files) == 20
+    assert any(WHOLE in file["file"] for file in files)
+
+
+def test_regions_after_the_first_of_an_account_are_left_out_and_other_folders_do_not_count(
+    shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "MAXIMUM_REGIONS", 1)
+    shared_bucket.put(LIAR, MONDAY, make_account_incident(LIAR))
+    account_folder = shared_bucket.folder / f"account={LIAR}"
+    shutil.copytree(account_folder / f"region={REGION}", account_folder / "region=us-west-2")
+    (account_folder / "a").mkdir()
+    assert [member["region"] for member in shared_bucket.summarize(spark)["members"]] == [REGION]
 
 
 def test_organization_summary_leaves_out_rows_with_impossible_values(
@@ -309,7 +466,11 @@ def test_one_trail_for_the_organization_gives_each_account_its_state_and_inciden
     seen = WeekInput({}, quality)
     found = list_members_of_one_trail(WEEK, seen.quality_by_day)
     root = FolderStorage(str(account.out))
-    told = group_by_account(summarize_organization(parse_week_days(WEEK), root, spark, found, ()))
+    tables = Tables(spark, root, print)
+    organization = OrganizationTables(root, has_one_trail=True)
+    told = group_by_account(
+        summarize_organization(parse_week_days(WEEK), tables, found, organization)
+    )
     states = {name: (member["state"], member["incidents"]) for name, member in told.items()}
     assert states == {WHOLE: ("reported", 1), LATE: ("late", 1), SILENT: ("silent", 0)}
 

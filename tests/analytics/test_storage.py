@@ -64,6 +64,23 @@ def test_storage_reads_and_lists_files_that_it_wrote_even_with_colons_in_names(
     assert root.list_file_sizes("t:1") == {}
 
 
+def test_storage_finds_one_file_or_folder_among_many_and_stops_at_the_first_entries(
+    root: Storage,
+) -> None:
+    for region in ("c", "a", "b"):
+        root.write(f"t/{region}/x.parquet", b"four")
+    assert root.find_file_size("t/a/x.parquet") == 4
+    assert root.find_file_size("t/a/y.parquet") is None
+    assert root.find_file_size("t/a") is None
+    assert root.find_file_size("t/a/x.parquet/deeper") is None
+    assert [root.has_folder(folder) for folder in ("t/a", "t/z", "t/a/x.parquet")] == [
+        *(True, False, False)
+    ]
+    assert root.list_first_folders("t", 9) == ["a", "b", "c"]
+    assert len(root.list_first_folders("t", 2)) == 2
+    assert root.list_first_folders("nothing", 2) == []
+
+
 def test_log_file_that_grows_after_listing_is_read_up_to_its_listed_size(root: Storage) -> None:
     root.write("t/grown", GOOD * 2)
     [row] = Reader(FALLBACK_READER).read_on_driver(root, [("t/grown", len(GOOD))]) or []
