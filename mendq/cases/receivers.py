@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from secrets import token_hex
 
 from msgspec import Struct, convert, to_builtins
 
@@ -63,6 +64,23 @@ class Receivers(Table, frozen=True):
         return self.change(
             _make_receiver_key(queue_arn), "REMOVE document", "attribute_exists(document)"
         )
+
+    def provide_seal_key(self, queue_arn: str) -> bytes:
+        """Return the secret key of the seals of messages in this queue. The first call makes it.
+
+        It stays if the queue is confirmed anew or its record is removed.
+        """
+        item = self.change_and_read(
+            _make_receiver_key(queue_arn),
+            "SET seal_key = if_not_exists(seal_key, :new)",
+            new=token_hex(),
+        )
+        # Without a condition the change always succeeds.
+        return items.read_text(item or {}, "seal_key").encode()
+
+    def load_seal_key(self, queue_arn: str) -> bytes | None:
+        """Return the key of `provide_seal_key`; None if Mendq has sealed nothing for this queue."""
+        return items.read_text(self.get(_make_receiver_key(queue_arn)), "seal_key").encode() or None
 
 
 def _make_receiver_key(queue_arn: str) -> items.Key:

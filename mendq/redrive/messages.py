@@ -163,8 +163,13 @@ class RedriveMarker(Struct, frozen=True):
         )
         return _replace_mark(message, REDRIVE_MARK_NAME, mark)
 
-    def mark_quarantined(self, message: Message, reason: str, quarantined_at: datetime) -> Message:
-        """Return the message with the quarantine's mark in place of the redrive's."""
+    def mark_quarantined(
+        self, message: Message, reason: str, quarantined_at: datetime, quarantine_seal_key: bytes
+    ) -> Message:
+        """Return the message with the quarantine's mark in place of the redrive's.
+
+        `quarantine_seal_key` is the secret key of the quarantine's own seals.
+        """
         mark = QuarantineMark(
             why=reason[:LONGEST_REASON_CHARACTERS],
             at=quarantined_at.isoformat(),
@@ -172,6 +177,7 @@ class RedriveMarker(Struct, frozen=True):
             case=self.redrive_id,
             redrive_count=message.redrive_count,
         )
+        mark = replace(mark, seal=_make_quarantine_seal(mark, message, quarantine_seal_key))
         return _replace_mark(message, QUARANTINE_MARK_NAME, mark)
 
     def recognizes(self, message: Message) -> bool:
@@ -193,8 +199,11 @@ class RedriveMarker(Struct, frozen=True):
         return hmac.new(self.seal_key, sealed_bytes, sha256).hexdigest()[:32]
 
 
-class QuarantineMark(Struct, frozen=True):
+class QuarantineMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message in quarantine.
+
+    Anyone who may send to the quarantine can write such a mark. Only the seal proves that Mendq put
+    this message there. It covers the whole message, because nobody changes a message in quarantine.
 
     Attributes:
         why: The reason.
@@ -202,6 +211,8 @@ class QuarantineMark(Struct, frozen=True):
         source: The queue in which the message failed. `mendq quarantine return` sends it there.
         case: The case or command that sent it to quarantine.
         redrive_count: The number of times it was sent back.
+        seal: Digest of the mark, the body, the attributes and the message group, made with the
+            quarantine's key. Empty in marks of versions before the seal.
     """
 
     why: str
@@ -209,11 +220,38 @@ class QuarantineMark(Struct, frozen=True):
     source: str
     case: str
     redrive_count: Annotated[int, Meta(ge=0)]
+    seal: str = ""
 
 
 def read_quarantine_mark(message: Message) -> QuarantineMark | None:
     """Return the quarantine's mark, None if there is no readable one."""
     return _read_mark(message, QUARANTINE_MARK_NAME, QuarantineMark)
+
+
+def is_quarantine_mark_sealed(message: Message, quarantine_seal_key: bytes) -> bool:
+    """Return True if the seal of the quarantine's mark proves that Mendq put the message there."""
+    mark = read_quarantine_mark(message)
+    if mark is None:
+        return False
+    seal = _make_quarantine_seal(mark, message, quarantine_seal_key)
+    return hmac.compare_digest(mark.seal.encode(errors="replace"), seal.encode())
+
+
+def _make_quarantine_seal(mark: QuarantineMark, message: Message, seal_key: bytes) -> str:
+    """Return the seal, an HMAC of mark, body, attributes and group: 32 hexadecimal digits."""
+    sealed_attributes = [
+        (name, attribute.data_type, attribute.value_bytes.hex())
+        for name, attribute in sorted(message.attributes.items())
+        if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME)
+    ]
+    sealed_values = (
+        to_builtins(replace(mark, seal="")),
+        message.body,
+        message.group_id,
+        sealed_attributes,
+    )
+    sealed_text = json.dumps(sealed_values, sort_keys=True)
+    return hmac.new(seal_key, sealed_text.encode(), sha256).hexdigest()[:32]
 
 
 MarkType = TypeVar("MarkType", RedriveMark, QuarantineMark)

@@ -350,6 +350,7 @@ class RedriveTick(Struct):
                     self.marker.mark_quarantined,
                     reason=QUARANTINE_REASON,
                     quarantined_at=self.run.now,
+                    quarantine_seal_key=maker.receivers.provide_seal_key(queue_arn),
                 )
                 gate = QuarantineGate(maker, queue_arn, self.store.may_send_batch)
                 result = self.move_messages(messages, queue_arn, add_mark, gate.may_send_batch)

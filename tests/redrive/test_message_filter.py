@@ -433,7 +433,7 @@ def test_filter_logic_obeys_de_morgan_and_never_matches_expression_and_negation(
 def test_filter_on_the_redrive_mark_also_matches_the_quarantined_message() -> None:
     """In the quarantine another attribute replaces the redrive mark."""
     quarantined = RedriveMarker(SOURCE, "case-1", b"key").mark_quarantined(
-        MESSAGE, "came back", NOW
+        MESSAGE, "came back", NOW, b"key of the quarantine"
     )
     assert REDRIVE_MARK_NAME not in quarantined.attributes
     for asked in ("redrive == 'case-1'", "redrive_count == `2`", f"source == '{SOURCE}'"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ from mendq.redrive.messages import (
     MessageAttribute,
     QuarantineMark,
     RedriveMarker,
+    is_quarantine_mark_sealed,
     read_quarantine_mark,
 )
 from mendq.redrive.progress import DlqSample, classify_messages
@@ -39,8 +40,11 @@ def make_marked_message(name: str, value: object, data_type: str = "String") -> 
     return replace(OLD, attributes={**OLD.attributes, name: MessageAttribute(data_type, given)})
 
 
+SEAL_KEY = b"the quarantine's"
+
+
 def quarantine_message(of: Message, why: str = "it came back") -> Message:
-    return RedriveMarker(SOURCE, "case-1", b"").mark_quarantined(of, why, NOW)
+    return RedriveMarker(SOURCE, "case-1", b"").mark_quarantined(of, why, NOW, SEAL_KEY)
 
 
 def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None:
@@ -60,9 +64,56 @@ def test_quarantine_mark_replaces_the_redrive_mark_and_a_redrive_replaces_it_aga
 
 def test_quarantine_mark_names_reason_time_source_case_and_redrive_count() -> None:
     in_quarantine = quarantine_message(MARKER.mark_redriven(OLD))
-    assert read_quarantine_mark(in_quarantine) == QuarantineMark(
+    mark = read_quarantine_mark(in_quarantine)
+    assert mark is not None
+    assert replace(mark, seal="") == QuarantineMark(
         why="it came back", at=NOW.isoformat(), source=SOURCE, case="case-1", redrive_count=1
     )
+
+
+def make_changed_mark(message: Message, **changes: object) -> Message:
+    """Return a quarantined message with these fields of its mark changed, and the same seal."""
+    mark = json.loads(str(message.attributes[QUARANTINE_MARK_NAME].value))
+    attribute = MessageAttribute("String", json.dumps({**mark, **changes}))
+    return replace(message, attributes={**message.attributes, QUARANTINE_MARK_NAME: attribute})
+
+
+def test_seal_of_the_quarantine_holds_for_the_message_that_mendq_sent_there() -> None:
+    sealed = quarantine_message(MARKER.mark_redriven(OLD))
+    assert is_quarantine_mark_sealed(sealed, SEAL_KEY)
+    received_again = replace(sealed, message_id="another", sent_at=NOW, receive_count=9)
+    assert is_quarantine_mark_sealed(received_again, SEAL_KEY)
+    assert not is_quarantine_mark_sealed(OLD, SEAL_KEY)
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda sealed: replace(sealed, body="another"),
+        lambda sealed: replace(sealed, group_id="another"),
+        lambda sealed: replace(
+            sealed, attributes={**sealed.attributes, "more": MessageAttribute("String", "x")}
+        ),
+        lambda sealed: replace(
+            sealed, attributes={**sealed.attributes, "kind": MessageAttribute("Binary", b"order")}
+        ),
+        lambda sealed: make_changed_mark(sealed, source=OTHER),
+        lambda sealed: make_changed_mark(sealed, redrive_count=0),
+        lambda sealed: make_changed_mark(sealed, seal=""),
+        lambda sealed: make_changed_mark(sealed, seal="\ud800é"),
+    ],
+)
+def test_seal_of_the_quarantine_does_not_hold_for_a_message_that_differs(
+    forge: Callable[[Message], Message],
+) -> None:
+    forged = forge(quarantine_message(MARKER.mark_redriven(OLD)))
+    assert read_quarantine_mark(forged) is not None
+    assert not is_quarantine_mark_sealed(forged, SEAL_KEY)
+
+
+def test_seal_of_another_quarantine_does_not_hold() -> None:
+    sealed = quarantine_message(MARKER.mark_redriven(OLD))
+    assert not is_quarantine_mark_sealed(sealed, b"another quarantine's")
 
 
 @pytest.mark.parametrize(

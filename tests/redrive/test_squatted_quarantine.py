@@ -14,7 +14,7 @@ from mendq.model.limits import Bounds
 from mendq.model.plan import Refusal
 from mendq.model.receiver import Receiver
 from mendq.model.state import State
-from mendq.redrive.messages import Message
+from mendq.redrive.messages import Message, is_quarantine_mark_sealed
 from mendq.redrive.redrive import QuarantineGate
 from tests.account.receivers import confirm_receiver, open_receivers
 from tests.redrive.world import LATE, RedriveWorld, make_bodies, read_queue
@@ -69,6 +69,24 @@ def assert_nothing_leaked(world: RedriveWorld, poison: set[str]) -> None:
     assert "mendq confirm orders-quarantine --region us-east-1" in world.progress.because
     assert world.count_visible_messages(world.quarantine_arn) == 0
     assert poison <= world.read_bodies(world.dlq)
+
+
+def test_redrive_seals_the_messages_that_it_puts_into_the_quarantine(world: RedriveWorld) -> None:
+    """The key is the quarantine's own, and stays if a person confirms the queue again."""
+    receivers = open_receivers(world.account)
+    first, second, *_ = send_canary(world)
+    assert receivers.load_seal_key(world.quarantine_arn) is None
+    return_messages(world, first)
+    world.tick()
+    confirm_receiver(world.account, world.quarantine_arn)
+    return_messages(world, second)
+    world.tick()
+    seal_key = receivers.load_seal_key(world.quarantine_arn)
+    assert seal_key
+    assert receivers.load_seal_key(world.dlq) is None
+    messages = world.read_messages(world.quarantine_arn)
+    assert len(messages) == 2
+    assert all(is_quarantine_mark_sealed(message, seal_key) for message in messages)
 
 
 @pytest.mark.parametrize("attributes", [{}, {"Policy": ROLE_POLICY}, {"KmsMasterKeyId": "alias/x"}])

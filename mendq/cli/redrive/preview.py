@@ -47,6 +47,10 @@ class MessageTally(Struct):
     # Number of messages that stay even if the filter matches, because they came from another queue.
     # The key is that queue's ARN, or an empty string if SQS does not say from which queue.
     message_count_by_other_source: Counter[str] = field(default_factory=Counter)
+    # Number of messages that stay because they have no seal of Mendq, and of those that were chosen
+    # all the same (--unsealed).
+    unsealed_staying_count: int = 0
+    unsealed_chosen_count: int = 0
     # When the oldest message was sent, of all and of the chosen ones.
     oldest_sent_at: datetime | None = None
     oldest_chosen_sent_at: datetime | None = None
@@ -71,6 +75,10 @@ class MessageTally(Struct):
         self.oldest_sent_at = min(self.oldest_sent_at or message.sent_at, message.sent_at)
         source_arn = self.route.find_source_arn(message)
         is_first = self.leave_first and self._add_to_group(message, source_arn)
+        is_unsealed = not self.route.source_finder.is_origin_proven(message)
+        if is_unsealed and not self.route.takes_unsealed:
+            self.unsealed_staying_count += 1
+            return
         if self._must_stay_in_queue(source_arn):
             self.message_count_by_other_source[source_arn or ""] += 1
             return
@@ -86,6 +94,7 @@ class MessageTally(Struct):
         self.matching_group_ids.add(message.group_id)
         if not is_first:
             self._add_chosen_message(message, filter_result)
+            self.unsealed_chosen_count += is_unsealed
 
     def _add_to_group(self, message: Message, source_arn: str | None) -> bool:
         """Add the message to its group, and return True if it is the group's first message.
@@ -271,6 +280,7 @@ def _describe_staying_messages(tally: MessageTally) -> Iterable[str]:
             f"the filter could not be evaluated for {unevaluated_count_text}: "
             f"{to_terminal_text(error, 200)}"
         )
+    yield from _describe_unsealed_messages(tally)
     for source_arn, count in tally.message_count_by_other_source.most_common(_MAXIMUM_LISTED_ITEMS):
         message_text = format_count(count, "message")
         staying_clause = f"{_join_pronoun_and_verb(count, 'stays', 'stay')} here"
@@ -284,6 +294,20 @@ def _describe_staying_messages(tally: MessageTally) -> Iterable[str]:
                 f"SQS does not say for which source, so {staying_clause}. "
                 "Whoever knows receives them and sends them there"
             )
+
+
+def _describe_unsealed_messages(tally: MessageTally) -> Iterable[str]:
+    """Yield a sentence about the messages of a quarantine that stay without a seal of Mendq."""
+    count = tally.unsealed_staying_count
+    if count:
+        quarantine_name = tally.route.messages_queue.name
+        message_text = format_count(count, "message has", "messages have")
+        yield (
+            f"{message_text} no valid seal of Mendq: anyone who may send to {quarantine_name} can "
+            f"have put {'it' if count == 1 else 'them'} there, or a version of Mendq before the "
+            f"seal did. {'It stays' if count == 1 else 'They stay'} here. See which "
+            f"with `mendq quarantine peek {quarantine_name}`; --unsealed sends those too"
+        )
 
 
 def print_unclear_groups(out: Output, tally: MessageTally, command: str) -> None:
@@ -337,6 +361,11 @@ def _describe_chosen_messages(tally: MessageTally) -> Iterable[str]:
             f"somebody sent {tally.unknown_source_message_count:,} of them to "
             f"{route.messages_queue.name} by hand: its only source is {source.name}, "
             f"so {pronoun_and_verb} there as well"
+        )
+    if tally.unsealed_chosen_count:
+        yield (
+            f"{tally.unsealed_chosen_count:,} of them have no valid seal of Mendq: anyone who may "
+            f"send to {route.messages_queue.name} can have written them"
         )
     if tally.earlier_sent_back_message_count:
         yield (

@@ -36,12 +36,13 @@ from mendq.cli.queues import find_queue, make_queue_argument, read_managed_queue
 from mendq.cli.redrive.choice import MessageChoice, with_choice_options
 from mendq.cli.redrive.dlq import BodiesOption
 from mendq.cli.redrive.drop import DropWork, make_message_document
-from mendq.cli.redrive.redrive import send_back
+from mendq.cli.redrive.redrive import UnsealedOption, send_back
 from mendq.cli.redrive.route import (
     Route,
     find_quarantine,
     find_quarantine_objection,
     find_route_from_quarantine,
+    make_quarantine_source_finder,
     require_recorded_quarantine,
 )
 from mendq.cli.redrive.work import look_at_messages
@@ -55,7 +56,7 @@ from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Mess
 _METRIC_READ_PERIOD = timedelta(minutes=15)
 _MOST_BODY_CHARACTERS = 4_096
 _MOST_VALUE_CHARACTERS = 60
-_SEPARATELY_PRINTED_FIELDS = ("message_id", "attributes", "body")
+_SEPARATELY_PRINTED_FIELDS = ("message_id", "is_sealed", "attributes", "body")
 QuarantineArgument = Annotated[str, make_queue_argument("The source or its quarantine:")]
 FileOption = Annotated[
     Path | None, typer.Option(help="Where they are written first; a new file here.")
@@ -204,7 +205,12 @@ def peek(
     route = Route(quarantine_facts, quarantine_facts)
     messages: list[Message] = []
     look_at_messages(call, route, messages.append, limit)
-    documents = [make_message_document(message, with_body=bodies) for message in messages]
+    source_finder = make_quarantine_source_finder(call.account, quarantine_facts)
+    documents = [
+        make_message_document(message, with_body=bodies)
+        | {"is_sealed": source_finder.is_origin_proven(message)}
+        for message in messages
+    ]
     call.out.print_json(documents)
     for message, document in zip(messages, documents, strict=True):
         _print_message(call.out, message, document)
@@ -224,6 +230,9 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
     out.say(message.message_id, "bold")
     if document["why"] is None:
         out.say_indented("why it is here is not known: it bears no mark of Mendq's", "yellow")
+    elif not document["is_sealed"]:
+        warning = "its mark has no seal of Mendq: anyone who may send here can have written it"
+        out.say_indented(warning, "yellow")
     labelled_fields = []
     for name, field_value in document.items():
         if field_value and name not in _SEPARATELY_PRINTED_FIELDS:
@@ -247,14 +256,22 @@ def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -
     quarantine,
 )
 @with_choice_options
-def return_(call: Invocation, queue: QuarantineArgument, choice: MessageChoice) -> Exit:
+def return_(
+    call: Invocation,
+    queue: QuarantineArgument,
+    choice: MessageChoice,
+    unsealed: UnsealedOption = False,
+) -> Exit:
     """Send messages back to the queue they failed in.
+
+    Messages without Mendq's seal stay, because anyone may have sent them there.
 
     Examples:
       mendq quarantine return orders --where "attributes.type == 'order'"
       mendq quarantine return orders --all --dry-run
     """
-    return send_back(call, choice, partial(find_route_from_quarantine, call.account, queue))
+    find_route = partial(find_route_from_quarantine, call.account, queue, takes_unsealed=unsealed)
+    return send_back(call, choice, find_route)
 
 
 @command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | DELETE_MESSAGES_ACTIONS, quarantine)

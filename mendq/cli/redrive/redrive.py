@@ -52,6 +52,10 @@ _LEAVE_FIRST_OPTION = typer.Option(
 ToOption = Annotated[str | None, _TO_OPTION]
 FromOption = Annotated[str | None, _FROM_OPTION]
 LeaveFirstOption = Annotated[bool, _LEAVE_FIRST_OPTION]
+_UNSEALED_OPTION = typer.Option(
+    "--unsealed", help="Of a quarantine: also messages without Mendq's seal."
+)
+UnsealedOption = Annotated[bool, _UNSEALED_OPTION]
 
 
 @command(
@@ -67,6 +71,7 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
     to: ToOption = None,
     died_in: FromOption = None,
     leave_first: LeaveFirstOption = False,
+    unsealed: UnsealedOption = False,
 ) -> Exit:
     """Send DLQ messages back to their source.
 
@@ -84,9 +89,13 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
         command_words.extend(["--from", died_in])
     choice = structs.replace(choice, leave_first=leave_first, command=shlex.join(command_words))
     if to is not None:
-        return send_back(
-            call, choice, partial(find_route_to_replacement, call.account, queue, to, died_in)
+        find_route = partial(
+            find_route_to_replacement, call.account, queue, to, died_in, takes_unsealed=unsealed
         )
+        return send_back(call, choice, find_route)
+    if unsealed:
+        problem = "--unsealed is for messages of a quarantine: give --to as well"
+        raise CommandError(f"{problem}, or use `mendq quarantine return`", Exit.USAGE)
     if died_in is not None:
         raise CommandError(
             "--from says whose messages go --to another queue: give both", Exit.USAGE

@@ -41,14 +41,14 @@ from mendq.model.queue import (
     parse_redrive_policy,
     why_unfit_as_dlq,
 )
-from mendq.model.receiver import find_other_queue_objection
+from mendq.model.receiver import find_other_queue_objection, find_receiver_objection
 from mendq.model.steps import RedriveMessages
 from mendq.notifications.commands import (
     confirm_queue_command,
     make_aws_command,
     peek_quarantine_command,
 )
-from mendq.redrive.messages import Message, read_quarantine_mark
+from mendq.redrive.messages import Message, is_quarantine_mark_sealed, read_quarantine_mark
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import is_move_task_running
 from mendq.redrive.store import RedriveStore
@@ -61,14 +61,31 @@ class SourceFinder(Struct, frozen=True):
         """Return the ARN of the queue in which the message died. None if it is not known."""
         return message.source_arn
 
+    def is_origin_proven(self, message: Message) -> bool:  # noqa: ARG002 - see the subclasses
+        """Return True if it is certain who put the message into its queue.
+
+        Here this is always True: SQS itself names the source of a DLQ's message.
+        """
+        return True
+
 
 class QuarantineSourceFinder(SourceFinder, frozen=True):
-    """Finds the queue in which a quarantined message died, by the mark that Mendq put on it."""
+    """Finds the queue in which a quarantined message died, by the mark that Mendq put on it.
+
+    Anyone who may send to the quarantine can write such a mark, so it counts only with its seal.
+    """
+
+    # The secret key of the seals. None if Mendq has sealed nothing for this quarantine.
+    seal_key: bytes | None
 
     def find_source_arn(self, message: Message) -> str | None:
         """Return the ARN of the queue that the quarantine mark names. None without a mark."""
         mark = read_quarantine_mark(message)
         return None if mark is None else mark.source
+
+    def is_origin_proven(self, message: Message) -> bool:
+        """Return True if a seal proves that Mendq put the message into the quarantine."""
+        return self.seal_key is not None and is_quarantine_mark_sealed(message, self.seal_key)
 
 
 class ReplacingSourceFinder(SourceFinder, frozen=True):
@@ -102,6 +119,10 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
             else source_arn
         )
 
+    def is_origin_proven(self, message: Message) -> bool:
+        """Return the answer of `real_source_finder`."""
+        return self.real_source_finder.is_origin_proven(message)
+
     def _may_go_to_replacement(self, source_arn: str) -> bool:
         """Return True if messages that died in this queue may go to the replacement.
 
@@ -131,11 +152,18 @@ class Route(Struct, frozen=True):
     source_finder: SourceFinder = SourceFinder()
     # True if `source` replaces the queue in which the messages died (--to).
     is_replacement: bool = False
+    # True if messages may go that nothing proves to be Mendq's (--unsealed).
+    takes_unsealed: bool = False
 
     @property
     def is_deletion(self) -> bool:
         """True if messages are not sent: they are deleted or only looked at."""
         return self.messages_queue.queue_arn == self.source.queue_arn
+
+    @property
+    def is_from_quarantine(self) -> bool:
+        """True if messages are sent out of a quarantine."""
+        return not self.is_deletion and is_quarantine(self.messages_queue.name)
 
     def find_source_arn(self, message: Message) -> str | None:
         """Return the ARN of the queue in which the message died. None if it is not known.
@@ -227,7 +255,12 @@ def _find_dlq_arn(account: Account, source: Facts) -> str:
 
 
 def find_route_to_replacement(
-    account: Account, dlq_or_source: str, given_replacement: str, given_source: str | None
+    account: Account,
+    dlq_or_source: str,
+    given_replacement: str,
+    given_source: str | None,
+    *,
+    takes_unsealed: bool = False,
 ) -> Route:
     """Return the route from a DLQ to another queue than the messages' source (--to).
 
@@ -237,11 +270,13 @@ def find_route_to_replacement(
         given_replacement: the queue to send to, as the operator gave it (--to).
         given_source: the source whose messages are sent (--from). None means: the messages whose
             source was deleted.
+        takes_unsealed: True if messages of a quarantine may go without Mendq's seal (--unsealed).
 
     Raises CommandError if `dlq_or_source` is a source and there is no --from, if a queue is missing
     or its tag forbids redrives, or if the DLQ has a DLQ of its own. Also raises it if the other
     queue is of another type, is a DLQ or a quarantine, or if messages of one of the DLQs are being
-    moved already. Also raises it if the messages are in a quarantine that nobody confirmed.
+    moved already. Also raises it if the messages are in a quarantine that nobody confirmed or that
+    has changed since, and for `takes_unsealed` if they are in no quarantine.
     """
     queue = require_redrivable(account, resolve_queue_arn(account, dlq_or_source))
     replacement = require_redrivable(account, resolve_queue_arn(account, given_replacement))
@@ -259,15 +294,19 @@ def find_route_to_replacement(
         require_no_running_redrive(account, dlq_arn)
     # An empty --from names no queue. It must not mean the messages of every source.
     only_source_arn = None if given_source is None else resolve_queue_arn(account, given_source)
-    is_from_quarantine = is_quarantine(messages_queue.name)
-    if is_from_quarantine:
-        require_recorded_quarantine(account, messages_queue)
+    real_source_finder = SourceFinder()
+    if is_quarantine(messages_queue.name):
+        require_unchanged_quarantine(account, messages_queue)
+        real_source_finder = make_quarantine_source_finder(account, messages_queue)
+    elif takes_unsealed:
+        problem = f"{messages_queue.name} is no quarantine: Mendq seals no message there"
+        raise CommandError(f"{problem}; leave --unsealed out", Exit.USAGE)
     source_finder = ReplacingSourceFinder(
         account,
         messages_queue.queue_arn,
         replacement.queue_arn,
         only_source_arn,
-        real_source_finder=QuarantineSourceFinder() if is_from_quarantine else SourceFinder(),
+        real_source_finder=real_source_finder,
     )
     source_arns = set(list_source_arns(account.clients, messages_queue.queue_arn))
     return Route(
@@ -277,6 +316,7 @@ def find_route_to_replacement(
         messages_queue.queue_arn,
         source_finder,
         is_replacement=True,
+        takes_unsealed=takes_unsealed,
     )
 
 
@@ -329,10 +369,36 @@ def find_quarantine_objection(account: Account, quarantine: Facts) -> str | None
 def require_recorded_quarantine(account: Account, quarantine: Facts) -> None:
     """Raise CommandError if neither Mendq made the quarantine nor a person confirmed it.
 
-    Messages that another person sent to such a queue must not reach the source, and must not be
-    deleted as quarantined ones.
+    Messages of such a queue must not be deleted as quarantined ones.
     """
-    objection = find_quarantine_objection(account, quarantine)
+    _require_no_objection(quarantine, find_quarantine_objection(account, quarantine))
+
+
+def require_unchanged_quarantine(account: Account, quarantine: Facts) -> None:
+    """Raise CommandError if the quarantine is not on record exactly as it is now.
+
+    This is the rule of Mendq's own redrives: a queue that was changed may let other people send to
+    it, and their messages must not reach the source. `quarantine` must have its tags. Nothing is
+    checked if Mendq is not deployed, because then nothing is recorded.
+    """
+    receivers = account.open_store_if_deployed(Receivers)
+    if receivers is not None:
+        receiver = receivers.load(quarantine.queue_arn)
+        _require_no_objection(quarantine, find_receiver_objection(receiver, quarantine))
+
+
+def make_quarantine_source_finder(account: Account, quarantine: Facts) -> QuarantineSourceFinder:
+    """Return the finder for messages of a quarantine, with the key of its seals.
+
+    There is no key if Mendq is not deployed, or if its version there is too old to seal.
+    """
+    receivers = account.open_store_if_deployed(Receivers)
+    seal_key = None if receivers is None else receivers.load_seal_key(quarantine.queue_arn)
+    return QuarantineSourceFinder(seal_key)
+
+
+def _require_no_objection(quarantine: Facts, objection: str | None) -> None:
+    """Raise CommandError with a remedy if there is an objection to the quarantine."""
     if objection:
         peek_command = peek_quarantine_command(quarantine.queue_arn)
         confirm_command = confirm_queue_command(quarantine.queue_arn)
@@ -344,17 +410,22 @@ def require_recorded_quarantine(account: Account, quarantine: Facts) -> None:
         )
 
 
-def find_route_from_quarantine(account: Account, source_or_quarantine: str) -> Route:
+def find_route_from_quarantine(
+    account: Account, source_or_quarantine: str, *, takes_unsealed: bool = False
+) -> Route:
     """Return the route from a quarantine back to its source.
 
-    Raises CommandError if one of the two queues is missing, if its tag forbids redrives, if nobody
-    confirmed the quarantine (`require_recorded_quarantine`), or if the given quarantine's name does
-    not tell its source. Also raises it while the messages of the
-    source's DLQ are being moved: if a message fails again, Mendq could not tell if it came from the
-    DLQ or from the quarantine.
+    `takes_unsealed` is True if messages may go without a seal of Mendq (--unsealed).
+
+    Raises CommandError if one of the two queues is missing, if its tag forbids redrives, if the
+    quarantine is not on record as it is now (`require_unchanged_quarantine`), or if the given
+    quarantine's name does not tell its source. Also raises it while the messages of the source's
+    DLQ are being moved: if a message fails again, Mendq could not tell if it came from the DLQ or
+    from the quarantine.
     """
     quarantine = find_quarantine(account, source_or_quarantine)
-    require_recorded_quarantine(account, quarantine)
+    quarantine = require_redrivable(account, quarantine.queue_arn)
+    require_unchanged_quarantine(account, quarantine)
     given_queue_arn = resolve_queue_arn(account, source_or_quarantine)
     source_arn = (
         derive_source_arn(given_queue_arn)
@@ -365,8 +436,13 @@ def find_route_from_quarantine(account: Account, source_or_quarantine: str) -> R
     dlq_arn = source.dlq_arn or ""
     if dlq_arn:
         require_no_running_redrive(account, dlq_arn)
-    quarantine = require_redrivable(account, quarantine.queue_arn)
-    return Route(quarantine, source, dlq_arn=dlq_arn, source_finder=QuarantineSourceFinder())
+    return Route(
+        quarantine,
+        source,
+        dlq_arn=dlq_arn,
+        source_finder=make_quarantine_source_finder(account, quarantine),
+        takes_unsealed=takes_unsealed,
+    )
 
 
 def derive_source_arn(quarantine_arn: str) -> str:

@@ -137,6 +137,8 @@ class WorkResult(Struct, frozen=True):
     fault: str = ""
     # Ids of the messages that stay because they are the first of their groups.
     first_message_ids: tuple[str, ...] = ()
+    # Number of messages of a quarantine that stay because they have no seal of Mendq.
+    unsealed_count: int = 0
 
     @property
     def moved_count(self) -> int:
@@ -327,6 +329,10 @@ class DlqWork(Struct, frozen=True):
             preview_tally.chosen_message_ids.keys() | second_pass.allowed_message_ids.keys()
         )
         tally.seen_message_ids |= preview_tally.seen_message_ids
+        # The second pass ends early if there is a limit.
+        tally.unsealed_staying_count = max(
+            tally.unsealed_staying_count, preview_tally.unsealed_staying_count
+        )
         fault = faults[0] if faults else ""
         return self._make_result(second_pass.move_result, matched_message_count, tally, fault)
 
@@ -492,6 +498,7 @@ class DlqWork(Struct, frozen=True):
             hidden_count,
             fault,
             first_message_ids,
+            tally.unsealed_staying_count,
         )
 
     def _make_result_document(self, result: WorkResult) -> dict[str, Any]:
@@ -504,7 +511,23 @@ class DlqWork(Struct, frozen=True):
         }
         if self.choice.leave_first:
             document["staying_first"] = list(result.first_message_ids)
+        if self.route.is_from_quarantine:
+            document["unsealed"] = result.unsealed_count
         return document
+
+    def _summarize(self, result: WorkResult, unprocessed_match_count: int) -> str:
+        """Return the line with the numbers of the result."""
+        summary = f"{format_count(result.moved_count, 'message')} {self.finished_work_text}"
+        summary += f", {len(result.move_result.unmoved_messages):,} failed"
+        summary += f", {result.remaining_message_count:,} left in {self.route.messages_queue.name}"
+        if unprocessed_match_count:
+            match_verb = "matches" if unprocessed_match_count == 1 else "match"
+            summary += f", {unprocessed_match_count:,} of them {match_verb}"
+        if result.hidden_count:
+            summary += f", {result.hidden_count:,} of them hidden in somebody else's hand"
+        if result.unsealed_count:
+            summary += f", {result.unsealed_count:,} of them without a seal of Mendq"
+        return summary
 
     def _print_result(self, result: WorkResult) -> Exit:
         """Print the numbers, the failed messages and remedies for them. Return the exit code."""
@@ -519,14 +542,7 @@ class DlqWork(Struct, frozen=True):
                 result.matched_message_count - move_result.attempt_count,
             ),
         )
-        summary = f"{format_count(result.moved_count, 'message')} {self.finished_work_text}"
-        summary += f", {len(move_result.unmoved_messages):,} failed"
-        summary += f", {result.remaining_message_count:,} left in {queue_name}"
-        if unprocessed_match_count:
-            match_verb = "matches" if unprocessed_match_count == 1 else "match"
-            summary += f", {unprocessed_match_count:,} of them {match_verb}"
-        if result.hidden_count:
-            summary += f", {result.hidden_count:,} of them hidden in somebody else's hand"
+        summary = self._summarize(result, unprocessed_match_count)
         out.say(summary, "green" if result.exit_code is Exit.DONE else "red")
         if move_result.copied_count:
             warning = f"are in {queue_name} as well: delete them there, or they are handled twice"

@@ -8,8 +8,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mendq.model.queue import RedrivePolicy
-from mendq.redrive.messages import QUARANTINE_MARK_NAME
+from mendq.redrive.messages import (
+    QUARANTINE_MARK_NAME,
+    REDRIVE_MARK_NAME,
+    Message,
+    MessageAttribute,
+    RedriveMarker,
+)
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
+from tests.account.receivers import open_receivers
 from tests.cli.builders import Operator
 from tests.redrive.world import DIED_IN, RedriveWorld, send
 
@@ -70,6 +77,38 @@ def make_quarantine_marks(source: str, redrive_count: int = 2) -> dict[str, str]
     counts = {"case": "case-7", "redrive_count": redrive_count}
     mark = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "source": source, **counts}
     return {**make_died_in_attribute("nobody"), QUARANTINE_MARK_NAME: json.dumps(mark)}
+
+
+def write_sealed(
+    queues: OrdersQueues,
+    body: object = "one",
+    *,
+    source: str = "",
+    redrive_count: int = 1,
+    group: str = "g",
+    quarantine: str = "",
+    **attributes: str,
+) -> str:
+    """Send a message to a quarantine as Mendq does, with its sealed mark. Return its message id."""
+    quarantine_arn = quarantine or queues.messages
+    text = body if isinstance(body, str) else json.dumps(body)
+    mark = {"source": source or queues.source, "redrive": "case-7", "redrive_count": redrive_count}
+    attributes = {**attributes, REDRIVE_MARK_NAME: json.dumps(mark)}
+    message = Message(
+        "",
+        text,
+        datetime.now(UTC),
+        attributes={name: MessageAttribute("String", value) for name, value in attributes.items()},
+        group_id=group if quarantine_arn.endswith(".fifo") else "",
+    )
+    marked = RedriveMarker(source or queues.source, "case-7", b"").mark_quarantined(
+        message,
+        "came back",
+        datetime(2026, 11, 21, 20, tzinfo=UTC),
+        open_receivers(queues.account).provide_seal_key(quarantine_arn),
+    )
+    sealed = {name: str(attribute.value) for name, attribute in marked.attributes.items()}
+    return queues.write(text, quarantine_arn, group, **sealed, **make_died_in_attribute("nobody"))
 
 
 def make_orders_queues(

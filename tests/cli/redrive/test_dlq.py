@@ -16,7 +16,7 @@ from tests.cli.redrive.builders import (
     OrdersQueues,
     make_died_in_attribute,
     make_orders_queues,
-    make_quarantine_marks,
+    write_sealed,
 )
 
 LOOK = ("dlq", "orders")
@@ -186,7 +186,7 @@ def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
 def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQueues) -> None:
     quarantine = queues.account.queue("orders-quarantine", tag=None)
     confirm_receiver(queues.account, quarantine)
-    queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))
+    write_sealed(queues, {"n": 1}, quarantine=quarantine)
     report = queues.operator.run_json("dlq", "orders-quarantine")
     words = shlex.split(report["groups"][0]["command"])
     assert words[:4] == ["mendq", "quarantine", "return", "orders-quarantine"]

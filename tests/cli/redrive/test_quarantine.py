@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +26,7 @@ from tests.cli.redrive.builders import (
     make_died_in_attribute,
     make_orders_queues,
     make_quarantine_marks,
+    write_sealed,
 )
 
 ALL = ("--all", "--yes")
@@ -50,8 +51,7 @@ def path(tmp_path: Path) -> Path:
 def _write_quarantined(
     queues: OrdersQueues, body: object = "one", source: str = "", redrive_count: int = 1
 ) -> str:
-    mark = make_quarantine_marks(source or queues.source, redrive_count)
-    return queues.write(body, type="order", **mark)
+    return write_sealed(queues, body, source=source, redrive_count=redrive_count, type="order")
 
 
 def _run_quarantine(queues: OrdersQueues, word: str, *arguments: str, code: int = 0) -> Any:
@@ -205,7 +205,7 @@ def test_quarantine_return_removes_the_mark_counts_the_redrive_and_skips_other_s
     _write_quarantined(queues, {"n": 2})
     _write_quarantined(queues, {"n": 1}, source=queues.account.queue("refunds", tag=None))
     done = _run_quarantine(queues, "return", "--where", "body.n == `1`", "--yes", "--rate", "9/s")
-    assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0}
+    assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0, "unsealed": 0}
     (arrived,) = queues.read_messages(queues.source)
     assert QUARANTINE_MARK_NAME not in arrived.attributes
     assert arrived.redrive_count == 3
@@ -249,14 +249,149 @@ def test_quarantine_peek_warns_about_a_queue_that_nobody_confirmed(queues: Order
     assert "came back" in output
 
 
-def test_quarantine_return_takes_messages_out_of_a_quarantine_whose_policy_changed(
+OTHER_TEAM_POLICY = json.dumps(
+    {
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"AWS": "arn:aws:iam::123456789012:role/other-team"},
+                "Action": "sqs:SendMessage",
+                "Resource": "*",
+            }
+        ]
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (lambda queues: queues.configure(queues.messages, Policy=OTHER_TEAM_POLICY), "policy"),
+        (lambda queues: queues.account.tag(queues.messages, team="others"), "tags"),
+    ],
+)
+def test_quarantine_return_sends_nothing_out_of_a_quarantine_that_changed_since_its_record(
+    queues: OrdersQueues, change: Callable[[OrdersQueues], object], changed: str
+) -> None:
+    ids = {_write_quarantined(queues)}
+    change(queues)
+    error = _run_quarantine(queues, "return", *ALL, code=1)["error"]
+    assert error["code"] == "receiver_unconfirmed"
+    assert f"its {changed} changed since" in error["message"]
+    assert "`mendq confirm orders-quarantine --region us-east-1`" in error["message"]
+    assert queues.read_messages(queues.source) == []
+    assert queues.read_ids(queues.messages) == ids
+    confirm_receiver(queues.account, queues.messages)
+    assert _run_quarantine(queues, "return", *ALL)["moved"] == 1
+
+
+def test_quarantine_drop_works_on_a_quarantine_whose_policy_changed(
+    queues: OrdersQueues, path: Path
+) -> None:
+    """What is dropped goes to no queue, and the file keeps it."""
+    _write_quarantined(queues)
+    queues.configure(queues.messages, Policy=OTHER_TEAM_POLICY)
+    assert _drop(queues, path)["dropped"] == 1
+
+
+def test_quarantine_return_leaves_messages_that_bear_no_mark_of_mendq(
     queues: OrdersQueues,
 ) -> None:
-    _write_quarantined(queues)
-    reader = {"AWS": "arn:aws:iam::123456789012:role/other-team"}
-    statement = {"Effect": "Allow", "Principal": reader, "Action": "sqs:*", "Resource": "*"}
-    queues.configure(queues.messages, Policy=json.dumps({"Statement": [statement]}))
-    assert _run_quarantine(queues, "return", *ALL)["moved"] == 1
+    _write_quarantined(queues, "ours")
+    queues.write("theirs", **make_died_in_attribute("nobody"))
+    done = _run_quarantine(queues, "return", *ALL)
+    assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0, "unsealed": 1}
+    assert queues.read_bodies(queues.source) == {"ours"}
+    assert queues.read_bodies(queues.messages) == {"theirs"}
+
+
+def _copy_attributes(queues: OrdersQueues, quarantine: str) -> dict[str, str]:
+    """Return the attributes of the sealed message in a quarantine, as another reader sees them."""
+    (message,) = queues.read_messages(quarantine)
+    return {name: str(attribute.value) for name, attribute in message.attributes.items()}
+
+
+def _write_mark_without_seal(queues: OrdersQueues) -> str:
+    return queues.write("theirs", **make_quarantine_marks(queues.source))
+
+
+def _write_unreadable_mark(queues: OrdersQueues) -> str:
+    return queues.write("theirs", **{**make_died_in_attribute("nobody"), QUARANTINE_MARK_NAME: "1"})
+
+
+def _copy_mark_to_another_body(queues: OrdersQueues) -> str:
+    copied = _copy_attributes(queues, queues.messages)
+    return queues.write("theirs", **{**copied, **make_died_in_attribute("nobody")})
+
+
+def _copy_mark_and_change_an_attribute(queues: OrdersQueues) -> str:
+    copied = _copy_attributes(queues, queues.messages)
+    changed = {**copied, **make_died_in_attribute("nobody"), "type": "refund"}
+    return queues.write("ours", **changed)
+
+
+def _copy_mark_of_another_quarantine(queues: OrdersQueues) -> str:
+    """Let Mendq seal a message for this source in a quarantine that the forger can read."""
+    other = queues.account.queue("theirs-quarantine", tag=None, VisibilityTimeout="0")
+    write_sealed(queues, "theirs", quarantine=other)
+    copied = _copy_attributes(queues, other)
+    return queues.write("theirs", **{**copied, **make_died_in_attribute("nobody")})
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        _write_mark_without_seal,
+        _write_unreadable_mark,
+        _copy_mark_to_another_body,
+        _copy_mark_and_change_an_attribute,
+        _copy_mark_of_another_quarantine,
+    ],
+)
+def test_quarantine_return_leaves_a_message_with_a_forged_mark(
+    queues: OrdersQueues, forge: Callable[[OrdersQueues], str]
+) -> None:
+    _write_quarantined(queues, "ours")
+    theirs = forge(queues)
+    done = _run_quarantine(queues, "return", *ALL)
+    assert (done["moved"], done["unsealed"]) == (1, 1)
+    assert queues.read_ids(queues.messages) == {theirs}
+
+
+def test_quarantine_return_says_how_many_messages_have_no_seal_and_what_to_do(
+    queues: OrdersQueues,
+) -> None:
+    _write_quarantined(queues, "ours")
+    for number in range(2):
+        queues.write(f"theirs {number}", **make_quarantine_marks(queues.source))
+    output = queues.read_output("quarantine", "return", "orders", *ALL)
+    for says in (
+        "2 messages have no valid seal of Mendq: anyone who may send to orders-quarantine can",
+        "`mendq quarantine peek orders-quarantine`; --unsealed sends those too",
+        "0 failed, 2 left in orders-quarantine, 2 of them without a seal of Mendq",
+    ):
+        assert says in output
+    peeked = _run_quarantine(queues, "peek")
+    assert [message["is_sealed"] for message in peeked] == [False, False]
+    output = queues.read_output("quarantine", "peek", "orders")
+    assert "its mark has no seal of Mendq: anyone who may send here can have written it" in output
+
+
+def test_quarantine_return_unsealed_sends_messages_that_a_version_before_the_seal_marked(
+    queues: OrdersQueues,
+) -> None:
+    queues.write("old", **make_quarantine_marks(queues.source, 2))
+    refunds = queues.account.queue("refunds", tag=None)
+    queues.write("of refunds", **make_quarantine_marks(refunds))
+    assert _run_quarantine(queues, "return", *ALL)["moved"] == 0
+    unsealed = ("quarantine", "return", "orders", "--unsealed")
+    assert "1 of them have no valid seal of Mendq" in queues.read_output(
+        *unsealed, "--all", "--dry-run"
+    )
+    done = queues.operator.run_json(*unsealed, *ALL)
+    assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0, "unsealed": 0}
+    (arrived,) = queues.read_messages(queues.source)
+    assert (arrived.body, arrived.redrive_count) == ("old", 3)
 
 
 DROP_TYPED_ORDERS = ("--where", "body.n >= `3` && attributes.type == 'order'")

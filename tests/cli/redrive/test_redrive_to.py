@@ -19,6 +19,7 @@ from tests.cli.redrive.builders import (
     make_died_in_attribute,
     make_orders_queues,
     make_quarantine_marks,
+    write_sealed,
 )
 
 ALL = ("--all", "--yes")
@@ -186,14 +187,44 @@ def test_redrive_to_takes_messages_only_out_of_a_quarantine_that_a_person_confir
 ) -> None:
     queues = make_orders_queues(operator)
     quarantine = queues.account.queue("orders-quarantine", tag=None)
-    ids = {queues.write({"n": 1}, quarantine, **make_quarantine_marks(queues.source))}
+    ids = {write_sealed(queues, {"n": 1}, quarantine=quarantine)}
     words = ("redrive", "orders-quarantine", "--to", "orders", "--from", "orders", *ALL)
     error = operator.run_json(*words, code=1)["error"]
     assert error["code"] == "receiver_unconfirmed"
     assert queues.read_messages(queues.source) == []
     assert queues.read_ids(quarantine) == ids
     confirm_receiver(queues.account, quarantine)
+    queues.account.tag(quarantine, team="others")
+    assert "its tags changed" in operator.run_json(*words, code=1)["error"]["message"]
+    assert queues.read_ids(quarantine) == ids
+    confirm_receiver(queues.account, quarantine)
     assert operator.run_json(*words)["moved"] == 1
+
+
+def test_redrive_to_leaves_messages_of_a_quarantine_whose_mark_mendq_did_not_seal(
+    operator: Operator,
+) -> None:
+    queues = make_orders_queues(operator)
+    quarantine = queues.account.queue("orders-quarantine", tag=None)
+    confirm_receiver(queues.account, quarantine)
+    write_sealed(queues, "ours", quarantine=quarantine)
+    queues.write("theirs", quarantine, **make_quarantine_marks(queues.source))
+    words = ("redrive", "orders-quarantine", "--to", "orders", "--from", "orders")
+    done = operator.run_json(*words, *ALL)
+    assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0, "unsealed": 1}
+    assert queues.read_bodies(queues.source) == {"ours"}
+    assert queues.read_bodies(quarantine) == {"theirs"}
+    assert operator.run_json(*words, "--unsealed", *ALL)["moved"] == 1
+
+
+@pytest.mark.parametrize("words", [("orders",), ("orders-dlq", "--to", "orders-v2")])
+def test_redrive_unsealed_is_refused_if_the_messages_are_in_no_quarantine(
+    replaced_queues: OrdersQueues, words: tuple[str, ...]
+) -> None:
+    ids = {replaced_queues.write()}
+    error = replaced_queues.operator.read_refusal("redrive", *words, "--unsealed", *ALL, code=2)
+    assert "--unsealed" in error
+    assert replaced_queues.read_ids(replaced_queues.messages) == ids
 
 
 def test_redrive_to_is_refused_while_another_run_has_claimed_the_dlq(
