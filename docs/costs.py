@@ -25,7 +25,6 @@ from mendq.model.prices import (
     METRIC_MONTH,
     OPT_IN_EVENT,
     PRICE_REGION,
-    PRICES_NOTED_ON,
 )
 from tests.prove.scale import Month
 
@@ -133,10 +132,11 @@ def free_types() -> str:
 
 
 def price_list() -> str:
-    """Return the price list as a table, with the region and the date of the prices."""
-    rows: list[tuple[str, str, str]] = []
+    """Return the price list as a table, with the region, and each price's page and date."""
+    rows: list[tuple[str, str, str, str]] = []
     for price in ALL_PRICES:
         free_units = f"{price.free_units:,}" if price.free_units else "-"
-        rows.append((f"[{price.unit}]({price.page})", price.words, free_units))
-    headings = "of what|price|given to each payer, a month"
-    return f"Of {PRICE_REGION}, noted {PRICES_NOTED_ON}.\n\n{make_table(headings, rows)}"
+        unit_link = f"[{price.unit}]({price.page})"
+        rows.append((unit_link, price.words, free_units, price.noted_on))
+    headings = "of what|price|given to each payer, a month|noted on"
+    return f"Prices of {PRICE_REGION}.\n\n{make_table(headings, rows)}"

@@ -1,7 +1,8 @@
-"""AWS prices of one region, copied by hand on PRICES_NOTED_ON. Other regions have other prices.
+"""AWS prices of one region, copied by hand. Other regions have other prices.
 
-AWS's pages show many prices only with JavaScript. So some of these prices come from other pages
-that quote them. Check AWS's page before you rely on a price.
+Each price names the page that it comes from and the day on which it was copied. AWS's pages show
+many prices only with JavaScript. So some of these prices come from other pages that quote them.
+Check AWS's page before you rely on a price.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class Price(Struct, frozen=True):
         unit: The unit, in words.
         service: The service, as the address of AWS's pricing page spells it.
         free_units: Units per month without a charge.
+        noted_on: The day on which the price was copied.
     """
 
     dollars: float
@@ -31,6 +33,7 @@ class Price(Struct, frozen=True):
     unit: str
     service: str
     free_units: float = 0
+    noted_on: str = PRICES_NOTED_ON
 
     def cost(self, units: float) -> float:
         """Return the price of these units in dollars. Free units are not subtracted."""
@@ -55,7 +58,7 @@ class Price(Struct, frozen=True):
     @property
     def note(self) -> str:
         """The unit and the price in one line, with the region and the date of the price."""
-        region_and_date = f"{PRICE_REGION}, {PRICES_NOTED_ON}"
+        region_and_date = f"{PRICE_REGION}, {self.noted_on}"
         return f"{self.unit} at {self.words} in {region_and_date}; other regions differ"
 
 
@@ -87,6 +90,16 @@ KMS_KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
 LAMBDA_REQUEST = Price(0.20, _ONE_MILLION, "invocations of Lambda", "lambda", _ONE_MILLION)
 LAMBDA_GB_SECOND = Price(13.3334, _ONE_MILLION, "GB-seconds of Lambda on ARM", "lambda", 400_000)
 SQS_REQUEST = Price(0.40, _ONE_MILLION, "calls of a standard queue", "sqs", _ONE_MILLION)
+# Queues with high throughput pay this price too. Calls that do not work on messages, such as
+# GetQueueAttributes, have the price of a standard queue's calls. AWS gives a million calls free for
+# FIFO queues too and does not say if they are the same million, so none are counted here.
+FIFO_SQS_REQUEST = Price(
+    0.50,
+    _ONE_MILLION,
+    "calls of a FIFO queue that send, receive or delete messages or change their visibility",
+    "sqs",
+    noted_on="2026-11-29",
+)
 S3_PUT = Price(0.005, 1_000, "PUTs of S3", "s3")
 S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", "s3")
 

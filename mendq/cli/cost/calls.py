@@ -1,4 +1,6 @@
-"""Count the calls to each queue, and estimate what it costs and shows to log them in CloudTrail.
+"""Count the calls to each queue, and estimate what they cost and what a trail of them shows.
+
+SQS bills the calls, and CloudTrail bills them again if it logs them.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
@@ -20,7 +22,8 @@ from mendq.cli.doctor.visibility import (
     list_symptom_visibility,
 )
 from mendq.model.names import DATA_EVENT_NAMES
-from mendq.model.prices import DATA_EVENT
+from mendq.model.prices import DATA_EVENT, FIFO_SQS_REQUEST, SQS_REQUEST, Price
+from mendq.model.queue import is_fifo_arn
 
 ONE_WEEK = timedelta(days=7)
 _DAY_SECONDS = 86_400
@@ -71,6 +74,22 @@ class QueueCalls(Struct, frozen=True):
         return None if weekly_calls is None else DATA_EVENT.cost(_to_monthly_calls(weekly_calls))
 
     @property
+    def request_price(self) -> Price:
+        """The price that SQS bills for the counted calls. It is higher for a FIFO queue."""
+        return FIFO_SQS_REQUEST if is_fifo_arn(self.queue_arn) else SQS_REQUEST
+
+    def estimate_monthly_sqs_dollars(self) -> float | None:
+        """Estimate the dollars per month that SQS bills for the counted calls.
+
+        A batch call counts once for each of its messages, which is too many. A call with more than
+        64 KB of messages counts once, and SQS bills each started 64 KB. None if no metric has data.
+        """
+        weekly_calls = self.estimate_weekly_calls(COUNTED_CALLS)
+        if weekly_calls is None:
+            return None
+        return self.request_price.cost(_to_monthly_calls(weekly_calls))
+
+    @property
     def empty_share_of_receives(self) -> float | None:
         """Share (0 to 1) of the receive calls that returned no message. None if there were none.
 
@@ -83,7 +102,7 @@ class QueueCalls(Struct, frozen=True):
         return self.week_sum_by_metric.get(EMPTY_RECEIVES_METRIC, 0) / receive_count
 
     def document(self) -> dict[str, Any]:
-        """Return the queue's calls per month, and the dollars to log them, for `mendq cost --json`.
+        """Return the calls per month and what they cost, for `mendq cost --json`.
 
         A batch call counts once for each of its messages.
         """
@@ -98,6 +117,7 @@ class QueueCalls(Struct, frozen=True):
                 call_name: round_if_known(self.estimate_monthly_dollars({call_name}), 4)
                 for call_name in call_names
             },
+            "sqs_dollars_per_month": round_if_known(self.estimate_monthly_sqs_dollars(), 4),
             "empty_share_of_receives": round_if_known(self.empty_share_of_receives, 4),
         }
 

@@ -13,7 +13,7 @@ from mendq.cli.cost.calls import (
 )
 from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.output import LabelledLine, Output, make_table
-from mendq.model.prices import DATA_EVENT, PRICE_REGION
+from mendq.model.prices import DATA_EVENT, FIFO_SQS_REQUEST, PRICE_REGION, SQS_REQUEST
 from mendq.model.queue import parse_queue_arn
 from mendq.notifications.text import format_count, to_terminal_text
 
@@ -87,7 +87,7 @@ def _print_choices(out: Output, report: CostReport) -> None:
 def _print_queues(out: Output, report: CostReport) -> None:
     """Print up to 20 queues whose calls cost most to log, and notes on how calls were counted."""
     out.say_heading("By queue: dollars a month at most")
-    table = make_table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
+    table = make_table("EVERY CALL", "NO RECEIVES", "SQS ITSELF", "RECEIVES IN VAIN", "QUEUE")
     queues_by_cost = sorted(
         report.calls_by_queue.values(),
         key=lambda queue_calls: -ALL_CALLS_CHOICE.estimate_monthly_dollars([queue_calls]),
@@ -97,6 +97,7 @@ def _print_queues(out: Output, report: CostReport) -> None:
         table.add_row(
             format_dollars(queue_calls.estimate_monthly_dollars(ALL_CALLS_CHOICE.event_names)),
             format_dollars(queue_calls.estimate_monthly_dollars(NO_RECEIVES_CHOICE.event_names)),
+            format_dollars(queue_calls.estimate_monthly_sqs_dollars()),
             "-" if empty_receive_share is None else f"{empty_receive_share:.0%}",
             Text(to_terminal_text(parse_queue_arn(queue_calls.queue_arn).name)),
         )
@@ -113,8 +114,14 @@ def _print_queues(out: Output, report: CostReport) -> None:
         )
         out.say(f"{unused_queues_text}: they seem unused", "dim")
     uncounted_calls = ", ".join(ALL_CALLS_CHOICE.uncounted_calls)
+    sqs_price_text = (
+        f"SQS itself: you pay this today, and no trail changes it. SQS bills {SQS_REQUEST.words}, "
+        f"on FIFO queues {FIFO_SQS_REQUEST.words} (high throughput too), and each started 64 KB "
+        "of a call as a call of its own"
+    )
     for line in (
         "at most: a batch of ten is one call, and counts as ten here",
+        sqs_price_text,
         "whether CloudTrail logs the calls of Lambda's own pollers is not documented: they count",
         f"on top come calls of which there is no metric: {uncounted_calls}",
     ):

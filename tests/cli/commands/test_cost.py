@@ -74,6 +74,18 @@ def test_cost_counts_the_calls_of_managed_queues_only(operator: Operator) -> Non
     assert set(silent["dollars_per_month"].values()) == {None}
 
 
+def test_cost_shows_what_sqs_bills_for_a_fifo_queue_beside_the_price_of_logging(
+    operator: Operator,
+) -> None:
+    put_weekly_counts(operator, "silent.fifo")
+    standard, fifo = sorted(operator.run_json("cost")["queues"], key=lambda each: each["queue_arn"])
+    assert (standard["sqs_dollars_per_month"], fifo["sqs_dollars_per_month"]) == (39.4286, 49.2857)
+    output = operator.read_output("cost")
+    assert "$39.43" in output
+    assert "$49.29" in output
+    assert "on FIFO queues $0.50 per 1,000,000 (high throughput too)" in " ".join(output.split())
+
+
 def test_cost_prices_each_trail_choice_and_names_the_symptoms_that_would_stay_blind(
     operator: Operator,
 ) -> None:

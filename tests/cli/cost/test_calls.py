@@ -65,6 +65,21 @@ def test_trail_choice_costs_the_calls_that_it_logs_and_is_a_valid_setting(
     assert set(trail.event_names or DATA_EVENT_NAMES) == choice.event_names
 
 
+@pytest.mark.parametrize(
+    ("queue_arn", "dollars"), [(ARN, 0.40), (FIFO, 0.50)], ids=["standard", "FIFO"]
+)
+def test_sqs_bills_a_million_calls_a_month_by_the_kind_of_the_queue(
+    queue_arn: str, dollars: float
+) -> None:
+    quarter_million_a_month = 250_000 * 7 // 30
+    calls = QueueCalls(queue_arn, dict.fromkeys(COLUMNS, quarter_million_a_month))
+    assert calls.estimate_monthly_sqs_dollars() == pytest.approx(dollars, rel=1e-4)
+
+
+def test_sqs_bill_is_unknown_if_cloudwatch_counted_no_calls() -> None:
+    assert QueueCalls(FIFO).estimate_monthly_sqs_dollars() is None
+
+
 def test_trail_cost_is_unknown_if_cloudwatch_counted_no_calls() -> None:
     assert QueueCalls(ARN).estimate_monthly_dollars(DATA_EVENT_NAMES) is None
 
