@@ -26,7 +26,7 @@ from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.middleware import CloudTrailRecorder
 from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
-from local_account.lambdas import mappings, processes
+from local_account.lambdas import mapping_settings, mappings, processes
 from local_account.mail import AcceptedMails
 from local_account.permissions import (
     AccessAnalyzer,
@@ -90,6 +90,7 @@ class Emulator:
         install_partition_keys()
         processes.install(self._temporary_folder / "runtime")
         mappings.install()
+        mapping_settings.install()
         errors.install_error_texts()
         messages.install()
         queues.install()

@@ -199,6 +199,9 @@ def _check_queue(
             reason = f"how long its function may run: {consumer.why_timeout_unknown}"
             place = declared_queues.find_resource_place(consumer.event_source_mapping)
             yield _make_unchecked_place(declared_queues, place, reason, TIMEOUT_TOO_SHORT.name)
+        if consumer.why_refused:
+            place = declared_queues.find_resource_place(consumer.event_source_mapping)
+            yield _make_unchecked_place(declared_queues, place, consumer.why_refused)
 
 
 def _check_symptoms(

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mendq.lint.template import Template, TemplatePlace, TemplateResource, get_mapping, to_list
 from mendq.lint.values import DeployTarget, ResourceResolver, UnknownValue
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
+from mendq.model.mapping import (
+    DEFAULT_BATCH_SIZE,
+    DEFAULT_MAXIMUM_POLLERS,
+    DEFAULT_MINIMUM_POLLERS,
+    MappingSettings,
+    ProvisionedPollers,
+    list_mapping_refusals,
+)
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
 from mendq.model.queue import (
     DEFAULT_NUMBER_BY_ATTRIBUTE,
+    FIFO_SUFFIX,
     arn_of_url,
     parse_redrive_policy,
     queue_arn_or_none,
@@ -74,6 +83,8 @@ class DeclaredConsumer(LambdaConsumer):
     event_source_mapping: TemplateResource
     # Why the function's times are not known. They are 0 then. Empty if they are known.
     why_timeout_unknown: str = ""
+    # Why Lambda refuses the mapping, or why lint cannot tell. Empty if Lambda takes it.
+    why_refused: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +174,10 @@ class DeclaredQueues:
             raise UnknownValue(
                 f"a condition decides whether it reads {self.resolver.queue_id_by_arn[source_arn]}"
             )
-        self._consumers_by_arn[source_arn].append(self._make_consumer(event_source_mapping))
+        consumer = self._make_consumer(event_source_mapping)
+        self._consumers_by_arn[source_arn].append(
+            self._read_mapping_settings(consumer, is_fifo=source_arn.endswith(FIFO_SUFFIX))
+        )
 
     def _make_consumer(self, event_source_mapping: TemplateResource) -> DeclaredConsumer:
         """Return the function of an event source mapping, with its timeout and batching window.
@@ -199,6 +213,80 @@ class DeclaredQueues:
             batching_window_seconds,
             event_source_mapping=event_source_mapping,
         )
+
+    def _read_mapping_settings(
+        self, consumer: DeclaredConsumer, *, is_fifo: bool
+    ) -> DeclaredConsumer:
+        """Return the consumer with batch size, maximum concurrency and pollers of its mapping.
+
+        `why_refused` is set if Lambda would refuse them together, or if one of them is not known.
+        """
+        mapping_properties = consumer.event_source_mapping.properties
+        try:
+            batch_size = self._resolve_number(mapping_properties.get("BatchSize"))
+            maximum_concurrency = self._resolve_number(
+                self._resolve_setting(mapping_properties, "ScalingConfig", "MaximumConcurrency")
+            )
+            pollers = self._resolve_pollers(mapping_properties)
+        except UnknownValue as error:
+            return replace(consumer, why_refused=f"if Lambda takes the mapping: {error.because}")
+        consumer = replace(
+            consumer,
+            batch_size=DEFAULT_BATCH_SIZE if batch_size is None else batch_size,
+            maximum_concurrency=maximum_concurrency,
+            provisioned_pollers=pollers,
+        )
+        if consumer.why_timeout_unknown:
+            return consumer
+        mapping_settings = MappingSettings(
+            is_fifo=is_fifo,
+            batch_size=consumer.batch_size,
+            batching_window_seconds=consumer.batching_window_seconds,
+            maximum_concurrency=maximum_concurrency,
+            provisioned_pollers=pollers,
+        )
+        for reason in list_mapping_refusals(mapping_settings):
+            return replace(consumer, why_refused=f"Lambda refuses the mapping: {reason}")
+        return consumer
+
+    def _resolve_pollers(self, mapping_properties: Mapping[str, Any]) -> ProvisionedPollers | None:
+        """Return the pollers of a mapping; None if it is not in provisioned mode.
+
+        Raises UnknownValue if a number of pollers is not known.
+        """
+        poller_config = "ProvisionedPollerConfig"
+        minimum = self._resolve_number(
+            self._resolve_setting(mapping_properties, poller_config, "MinimumPollers")
+        )
+        maximum = self._resolve_number(
+            self._resolve_setting(mapping_properties, poller_config, "MaximumPollers")
+        )
+        if minimum is None and maximum is None:
+            return None
+        return ProvisionedPollers(
+            minimum=DEFAULT_MINIMUM_POLLERS if minimum is None else minimum,
+            maximum=DEFAULT_MAXIMUM_POLLERS if maximum is None else maximum,
+        )
+
+    def _resolve_setting(
+        self, mapping_properties: Mapping[str, Any], property_name: str, setting_name: str
+    ) -> Any:
+        """Return one setting of a property that groups settings. None if it is not set."""
+        resolved_property = self.resolver.resolve(mapping_properties.get(property_name))
+        if resolved_property is None:
+            return None
+        if not isinstance(resolved_property, dict):
+            raise UnknownValue(f"{property_name} is no mapping")
+        return resolved_property.get(setting_name)
+
+    def _resolve_number(self, node: Any) -> int | None:
+        """Return a whole number. None if it is not set. Raises UnknownValue if it is no number."""
+        number_text = self.resolver.resolve_text(node)
+        if number_text is None:
+            return None
+        if not WHOLE_NUMBER_PATTERN.fullmatch(number_text):
+            raise UnknownValue("it is no whole number")
+        return int(number_text)
 
     def _resolve_seconds(
         self, resource: TemplateResource | None, property_name: str, default_seconds: int

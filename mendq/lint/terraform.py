@@ -62,6 +62,11 @@ class _CloudFormationType:
     properties: tuple[str, ...]
 
 
+# Properties that are a nested block in Terraform, each with the settings that checks read.
+_SETTINGS_BY_BLOCK_PROPERTY: Mapping[str, tuple[str, ...]] = {
+    "ScalingConfig": ("MaximumConcurrency",),
+    "ProvisionedPollerConfig": ("MinimumPollers", "MaximumPollers"),
+}
 # CloudFormation's type of each Terraform type.
 _RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
     _TERRAFORM_QUEUE_TYPE: _CloudFormationType(
@@ -87,7 +92,14 @@ _RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _CloudFormationType] = {
     ),
     "aws_lambda_event_source_mapping": _CloudFormationType(
         EVENT_SOURCE_MAPPING_TYPE,
-        ("EventSourceArn", "FunctionName", "Enabled", "MaximumBatchingWindowInSeconds"),
+        (
+            "EventSourceArn",
+            "FunctionName",
+            "Enabled",
+            "MaximumBatchingWindowInSeconds",
+            "BatchSize",
+            *_SETTINGS_BY_BLOCK_PROPERTY,
+        ),
     ),
     _TERRAFORM_FUNCTION_TYPE: _CloudFormationType(FUNCTION_TYPE, ("FunctionName", "Timeout")),
     "aws_lambda_alias": _CloudFormationType("AWS::Lambda::Alias", ("FunctionName",)),
@@ -454,6 +466,8 @@ class _PlanReader:
         reference.
         """
         argument_name = name_terraform_argument(property_name)
+        if property_name in _SETTINGS_BY_BLOCK_PROPERTY:
+            return self._read_block(resource, property_name, argument_name)
         value = resource.argument_values.get(argument_name)
         if value is None and resource.unknown_arguments.get(argument_name):
             return self._make_unknown_reference(resource, property_name, argument_name)
@@ -464,6 +478,31 @@ class _PlanReader:
         if value == "":
             return None
         return convert_scalars_to_text(value, self.budget, self.reference_by_value)
+
+    def _read_block(
+        self, resource: _PlannedResource, property_name: str, argument_name: str
+    ) -> dict[str, Any] | None:
+        """Return the settings of a nested block, by CloudFormation's names. None without a block.
+
+        A plan lists the blocks of one name, also those that may occur once. A setting that is not
+        known before the plan is applied becomes a reference that no check can resolve.
+        """
+        blocks = to_list(resource.argument_values.get(argument_name))
+        unknown_blocks = to_list(resource.unknown_arguments.get(argument_name))
+        block = blocks[0] if blocks and isinstance(blocks[0], dict) else {}
+        unknown_settings = unknown_blocks[0] if unknown_blocks else {}
+        is_configured = resource.expressions is None or argument_name in resource.expressions
+        is_all_unknown = unknown_settings is True and is_configured
+        settings = dict[str, Any]()
+        for setting_name in _SETTINGS_BY_BLOCK_PROPERTY[property_name]:
+            terraform_name = name_terraform_argument(setting_name)
+            if is_all_unknown or _is_setting_unknown(unknown_settings, terraform_name):
+                settings[setting_name] = _make_getatt_reference(resource.address, argument_name)
+            elif block.get(terraform_name) is not None:
+                settings[setting_name] = convert_scalars_to_text(
+                    block[terraform_name], self.budget, self.reference_by_value
+                )
+        return settings or None
 
     def _make_unknown_reference(
         self, resource: _PlannedResource, property_name: str, argument_name: str
@@ -657,6 +696,11 @@ def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, An
         for queue_address in definition_by_address
         if definition_by_address[queue_address]["Type"] == QUEUE_TYPE
     ]
+
+
+def _is_setting_unknown(unknown_settings: Any, terraform_name: str) -> bool:
+    """Return True if a plan marks this setting of a block as known after the apply."""
+    return isinstance(unknown_settings, dict) and unknown_settings.get(terraform_name) is True
 
 
 def _make_getatt_reference(address: str, attribute: str) -> dict[str, Any]:

@@ -1,0 +1,159 @@
+"""Lint says which event source mappings Lambda refuses, in templates and Terraform plans."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mendq.lint.decode import read_template
+from mendq.lint.judging import LintResult, lint
+from mendq.lint.values import DeployTarget
+from tests.lint.plans import make_arn, make_block, make_change, make_existing_queue, make_plan
+
+LARGE_BATCH = "a BatchSize above 10 needs a MaximumBatchingWindowInSeconds of at least 1"
+PLACE = "Resources.Reads"
+ADDRESS = "aws_lambda_event_source_mapping.reads"
+BOTH = "Lambda refuses the mapping: MaximumConcurrency and provisioned mode exclude each other"
+
+
+def _lint_bytes(content: bytes) -> LintResult:
+    return lint(read_template(content), "", DeployTarget())
+
+
+def _lint_mapping(*, is_fifo: bool = False, **settings: Any) -> list[str]:
+    """Return what lint says of the mapping of a queue that a function reads."""
+    queue_properties = {"FifoQueue": True} if is_fifo else {}
+    mapping = {
+        "EventSourceArn": {"Fn::GetAtt": ["Orders", "Arn"]},
+        "FunctionName": {"Ref": "Bill"},
+        **settings,
+    }
+    resources = {
+        "Orders": {"Type": "AWS::SQS::Queue", "Properties": queue_properties},
+        "Bill": {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": 5}},
+        "Reads": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": mapping},
+    }
+    result = _lint_bytes(json.dumps({"Resources": resources}).encode())
+    assert any(finding.symptom == "dlq_missing" for finding in result.findings)
+    return [place.because for place in result.not_judged if place.path == PLACE]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (
+            {
+                "ScalingConfig": {"MaximumConcurrency": 5},
+                "ProvisionedPollerConfig": {"MaximumPollers": 10},
+            },
+            BOTH,
+        ),
+        (
+            {"ProvisionedPollerConfig": {"MinimumPollers": 11, "MaximumPollers": 10}},
+            "Lambda refuses the mapping: MinimumPollers must be at most MaximumPollers",
+        ),
+        (
+            {"ProvisionedPollerConfig": {"MinimumPollers": 1}},
+            "Lambda refuses the mapping: MinimumPollers must be 2 to 200",
+        ),
+        (
+            {"ProvisionedPollerConfig": {"MaximumPollers": 10_001}},
+            "Lambda refuses the mapping: MaximumPollers must be 2 to 10,000",
+        ),
+        (
+            {"ScalingConfig": {"MaximumConcurrency": 1}},
+            "Lambda refuses the mapping: MaximumConcurrency must be 2 to 1,000",
+        ),
+        (
+            {"BatchSize": 11},
+            f"Lambda refuses the mapping: {LARGE_BATCH}",
+        ),
+        (
+            {"is_fifo": True, "BatchSize": 11, "MaximumBatchingWindowInSeconds": 1},
+            "Lambda refuses the mapping: a FIFO queue has a BatchSize of at most 10",
+        ),
+        (
+            {"is_fifo": True, "MaximumBatchingWindowInSeconds": 1},
+            "Lambda refuses the mapping: a FIFO queue has no MaximumBatchingWindowInSeconds",
+        ),
+        (
+            {
+                "ScalingConfig": {"MaximumConcurrency": 5},
+                "ProvisionedPollerConfig": {"Fn::If": ["Busy", {"MaximumPollers": 10}, {}]},
+            },
+            "if Lambda takes the mapping: Fn::If: a condition decides it",
+        ),
+    ],
+)
+def test_lint_says_why_lambda_refuses_a_mapping_and_still_judges_its_queue(
+    settings: dict[str, Any], says: str
+) -> None:
+    assert _lint_mapping(**settings) == [says]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"ScalingConfig": {"MaximumConcurrency": 2}},
+        {"ScalingConfig": {"MaximumConcurrency": 1_000}, "ProvisionedPollerConfig": {}},
+        {"ProvisionedPollerConfig": {"MinimumPollers": 200, "MaximumPollers": 200}},
+        {"ProvisionedPollerConfig": {"MaximumPollers": 10_000}, "ScalingConfig": {}},
+        {"is_fifo": True, "ProvisionedPollerConfig": {"MaximumPollers": 2}},
+        {"BatchSize": 11, "MaximumBatchingWindowInSeconds": 1},
+        {"ProvisionedPollerConfig": {"Ref": "AWS::NoValue"}},
+    ],
+    ids=str,
+)
+def test_lint_says_nothing_about_a_mapping_that_lambda_takes(settings: dict[str, Any]) -> None:
+    assert _lint_mapping(**settings) == []
+
+
+def _lint_plan(unknown: dict[str, Any] | None = None, **arguments: Any) -> list[str]:
+    """Return what lint says of a planned mapping of a queue that exists."""
+    mapping = make_change(
+        ADDRESS,
+        {
+            "event_source_arn": make_arn("orders"),
+            "function_name": "bill",
+            "enabled": True,
+            "scaling_config": [],
+            "provisioned_poller_config": [],
+            **arguments,
+        },
+    )
+    mapping["change"]["after_unknown"] = unknown or {}
+    orders = make_existing_queue("aws_sqs_queue.orders", "orders")
+    bill = make_change("aws_lambda_function.bill", {"function_name": "bill", "timeout": 5})
+    blocks = [make_block(ADDRESS, event_source_arn=make_arn("orders"), function_name="bill")]
+    result = _lint_bytes(make_plan(orders, bill, mapping, root={"resources": blocks}))
+    return [place.because for place in result.not_judged if place.path == ADDRESS]
+
+
+def test_lint_reads_the_nested_blocks_of_a_mapping_in_a_terraform_plan() -> None:
+    scaling = [{"maximum_concurrency": 5}]
+    pollers = [{"minimum_pollers": 2, "maximum_pollers": 10, "poller_group_name": None}]
+    assert _lint_plan(scaling_config=scaling, provisioned_poller_config=pollers) == [BOTH]
+    assert _lint_plan(scaling_config=scaling) == []
+    assert _lint_plan(provisioned_poller_config=pollers) == []
+    few = [{"minimum_pollers": 1, "maximum_pollers": None}]
+    assert _lint_plan(provisioned_poller_config=few) == [
+        "Lambda refuses the mapping: MinimumPollers must be 2 to 200"
+    ]
+
+
+def test_number_of_pollers_that_is_known_after_the_apply_is_not_taken_as_unset() -> None:
+    unknown = {"provisioned_poller_config": [{"maximum_pollers": True}], "scaling_config": [{}]}
+    (because,) = _lint_plan(
+        unknown,
+        scaling_config=[{"maximum_concurrency": 5}],
+        provisioned_poller_config=[{"minimum_pollers": 2}],
+    )
+    assert because.startswith("if Lambda takes the mapping: ")
+
+
+def test_pollers_that_the_provider_computes_and_no_block_sets_are_none() -> None:
+    unknown = {"provisioned_poller_config": True}
+    assert _lint_plan(unknown, scaling_config=[{"maximum_concurrency": 5}]) == []
