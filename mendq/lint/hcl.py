@@ -55,8 +55,11 @@ class _Block(NamedTuple):
     """One block of a Terraform file that has a type and a name: a resource or a data source."""
 
     type_name: str
-    # Type and name, such as `aws_sqs_queue.orders`.
+    # Type and name, such as `aws_sqs_queue.orders`. A data source begins with `data.`, as Terraform
+    # writes it, so that it is not taken for the resource of the same type and name.
     address: str
+    # True if the block declares the resource, False if it only reads one.
+    is_resource: bool
     offsets_by_argument: Mapping[str, _ArgumentOffsets]
     # Offset behind the opening brace.
     body_offset: int
@@ -82,7 +85,7 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
     queue_blocks = [
         block
         for block in _parse_blocks(path_argument, original_text)
-        if block.type_name == "aws_sqs_queue"
+        if block.is_resource and block.type_name == "aws_sqs_queue"
     ]
     queue_addresses = [queue_block.address for queue_block in queue_blocks]
     if wanted_values.requested_id:
@@ -195,7 +198,8 @@ def _find_block_that_sets_attribute(
     block_that_sets_attribute = queue_block
     for block in block_by_address.values():
         is_attribute_set_by_block = (
-            _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE.get(block.type_name) == change.path
+            block.is_resource
+            and _ATTRIBUTE_BY_SEPARATE_RESOURCE_TYPE.get(block.type_name) == change.path
         )
         if (
             is_attribute_set_by_block
@@ -249,10 +253,12 @@ def _parse_blocks(file: str, hcl_text: str) -> list[_Block]:
 
 def _parse_block(hcl_text: str, block_tree: Any) -> _Block:
     """Convert one block of the parse tree. Raises ValueError if it sets an argument twice."""
-    _, type_node, name_node, opening_brace, *body_parts = block_tree.children
+    keyword_node, type_node, name_node, opening_brace, *body_parts = block_tree.children
+    keyword = _get_node_text(hcl_text, keyword_node)
     type_name = _get_node_text(hcl_text, type_node).strip('"')
     block_name = _get_node_text(hcl_text, name_node).strip('"')
-    address = f"{type_name}.{block_name}"
+    is_resource = keyword == "resource"
+    address = f"{type_name}.{block_name}" if is_resource else f"{keyword}.{type_name}.{block_name}"
     offsets_by_argument = dict[str, _ArgumentOffsets]()
     for body_part in body_parts:
         if not isinstance(body_part, Tree):
@@ -270,9 +276,8 @@ def _parse_block(hcl_text: str, block_tree: Any) -> _Block:
             offsets_by_argument[argument_name] = _ArgumentOffsets(
                 begin_offset, value_begin_offset, value_end_offset
             )
-    return _Block(
-        type_name, address, offsets_by_argument, hcl_text.index("{", opening_brace.start_pos) + 1
-    )
+    body_offset = hcl_text.index("{", opening_brace.start_pos) + 1
+    return _Block(type_name, address, is_resource, offsets_by_argument, body_offset)
 
 
 def _get_node_text(hcl_text: str, node: Any) -> str:

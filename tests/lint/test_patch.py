@@ -428,3 +428,25 @@ def test_patch_of_json_that_yaml_cannot_read_gives_a_note_and_no_diff(
     template["Description"] = "plain"
     patched = _make_patch(path, json.dumps(template, indent=2), requested_id="Orders")
     assert [change.note for change in patched.changes] == [""]
+
+
+DATA_SOURCE = 'data "aws_sqs_queue" "orders" {\n  name = "orders"\n}\n'
+
+
+@pytest.mark.parametrize("requested_id", ["", "aws_sqs_queue.orders", "data.aws_sqs_queue.orders"])
+def test_patch_of_a_terraform_file_that_only_reads_the_queue_finds_no_queue(
+    tmp_path: Path, requested_id: str
+) -> None:
+    """A data source has no attribute that could be set: another module declares the queue."""
+    with pytest.raises(QueueNotFound):
+        _make_hcl_patch(tmp_path / "a.tf", DATA_SOURCE, requested_id=requested_id)
+
+
+@pytest.mark.parametrize("text", [DATA_SOURCE + HCL, HCL + DATA_SOURCE])
+def test_patch_changes_the_resource_and_not_the_data_source_of_the_same_name(
+    text: str, tmp_path: Path
+) -> None:
+    (change,) = _make_hcl_patch(tmp_path / "a.tf", text).changes
+    assert change.path == "aws_sqs_queue.orders.visibility_timeout_seconds"
+    assert change.line is not None
+    assert "visibility_timeout_seconds = var.seconds" in text.splitlines()[change.line - 1]
