@@ -4,13 +4,15 @@ The filter of a group is tried on the sample. The group keeps it only if it matc
 the group and no other message. Groups and outlines show the names and types in a body. They show no
 part of its content, unless the operator asks for it.
 
-Senders choose the bodies, and SQS takes bodies of 1 MiB. So memory and time are bounded:
+Senders choose bodies and attributes, and SQS takes messages of 1 MiB. So memory and time are
+bounded:
 
 1. Each body is parsed once, when its message arrives. Only its outline, its label and its first
-   16,384 characters are kept.
+   16,384 characters are kept, and of each attribute the first 1,024 characters with a digest.
 2. An object with more than 400 names is not looked at further. All such bodies are one group, which
    has no filter.
-3. A filter by the text of a body is not shown if it might match the part of a body that was cut.
+3. A filter by a text is not shown if it might match the part that was cut from another message.
+4. A group by an attribute's value that was cut has no filter.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mendq.notifications.text import format_count, format_value, to_terminal_text
+from mendq.redrive.kept_messages import KeptLength, KeptMessage
 from mendq.redrive.message_filter import (
     LONGEST_EXPRESSION_CHARACTERS,
     SHAPE_FUNCTION_NAME,
@@ -43,10 +46,15 @@ from mendq.redrive.message_filter import (
     parse_filter,
     parse_json,
 )
-from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
+from mendq.redrive.messages import (
+    QUARANTINE_MARK_NAME,
+    REDRIVE_MARK_NAME,
+    Message,
+    MessageAttribute,
+)
 
-# Only this many characters of a body are kept.
-MOST_KEPT_BODY_CHARACTERS = 16_384
+# How much of each message is kept.
+KEPT_LENGTH = KeptLength(body_characters=16_384, attribute_characters=1_024)
 # A body with more names than this, on the levels that a shape shows, gets no shape and no filter.
 # The filter would be too long in any case.
 MOST_SHAPE_NAMES = 400
@@ -84,7 +92,7 @@ class MessageGroup(Struct, frozen=True):
         by: The property by which messages are grouped, one of `GROUPING_WAYS`.
         what: The group's name, for operators.
         where: A filter that matches exactly these messages of the sample; empty if there is none.
-        messages: The messages. Their bodies are cut after MOST_KEPT_BODY_CHARACTERS.
+        messages: The messages, with long parts cut to KEPT_LENGTH.
         first_outline: The outline of the first message's body, from `describe_body_outline`.
     """
 
@@ -96,19 +104,22 @@ class MessageGroup(Struct, frozen=True):
 
 
 class SampledMessage(Struct, frozen=True):
-    """A message of a sample, without the rest of a long body.
+    """A message of a sample, without the rest of a long body and of long attributes.
 
     Attributes:
-        message: The message. Its body is cut after MOST_KEPT_BODY_CHARACTERS.
+        kept: The message, with long parts cut to KEPT_LENGTH.
         body_label: The label of the group by body.
         body_outline: The body without its values, from `describe_body_outline`.
-        is_body_cut: True if `message` does not have the whole body.
     """
 
-    message: Message
+    kept: KeptMessage
     body_label: GroupLabel
     body_outline: str
-    is_body_cut: bool
+
+    @property
+    def message(self) -> Message:
+        """The message, with long parts cut to KEPT_LENGTH."""
+        return self.kept.message
 
     @classmethod
     def create(cls, message: Message, *, should_group_by_text: bool) -> SampledMessage:
@@ -117,12 +128,10 @@ class SampledMessage(Struct, frozen=True):
         `should_group_by_text` is True to label a body that is not JSON by its text.
         """
         shape = _make_bounded_shape(parse_json(message.body))
-        kept_body = message.body[:MOST_KEPT_BODY_CHARACTERS]
         return cls(
-            replace(message, body=kept_body),
+            KeptMessage.keep(message, KEPT_LENGTH),
             _make_body_label(shape, message.body, should_group_by_text=should_group_by_text),
             _describe_outline(shape, message.body),
-            is_body_cut=len(kept_body) < len(message.body),
         )
 
 
@@ -144,11 +153,11 @@ def group_sample(sample: Sequence[SampledMessage], now: datetime) -> list[Messag
     `now` is the present time, from which filters calculate a message's age.
     """
     documents = [_make_kept_document(sampled, now) for sampled in sample]
-    value_count_by_name = _count_attribute_values(documents)
+    value_count_by_name = _count_attribute_values(sample, documents)
     sample_by_group_label = defaultdict[GroupLabel, list[SampledMessage]](list)
     for sampled, document in zip(sample, documents, strict=True):
         sample_by_group_label[sampled.body_label].append(sampled)
-        for group_label in _list_other_labels(document, value_count_by_name):
+        for group_label in _list_other_labels(sampled.kept, document, value_count_by_name):
             sample_by_group_label[group_label].append(sampled)
     groups = []
     for group_label, labelled_sample in sample_by_group_label.items():
@@ -173,12 +182,16 @@ def _make_kept_document(sampled: SampledMessage, now: datetime) -> Mapping[str, 
     return {**make_document(replace(sampled.message, body=""), now), "body": None}
 
 
-def _count_attribute_values(documents: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def _count_attribute_values(
+    sample: Iterable[SampledMessage], documents: Iterable[Mapping[str, Any]]
+) -> Counter[str]:
     """Return the number of different values of each attribute, by the attribute's name."""
-    distinct_values = set[tuple[str, Any]]()
-    for document in documents:
-        distinct_values.update(document["attributes"].items())
-    return Counter(name for name, _ in distinct_values)
+    distinct_values = set[tuple[str, Any, str]]()
+    for sampled, document in zip(sample, documents, strict=True):
+        digest_by_name = sampled.kept.digest_by_cut_attribute_name
+        for name, value in document["attributes"].items():
+            distinct_values.add((name, value, digest_by_name.get(name, "")))
+    return Counter(name for name, _, _ in distinct_values)
 
 
 def _find_exact_filters(
@@ -199,32 +212,59 @@ def _find_exact_filters(
         message = sampled.message
         document = make_document(message, now)
         for index, group_filter in list(filter_by_group_index.items()):
+            group = groups[index]
             is_in_group = message.message_id in message_ids_by_group_index[index]
-            if sampled.is_body_cut and groups[index].by == "body":
-                is_exact = is_in_group or not _may_match_cut_body(
-                    groups[index], group_filter, message, now
-                )
-            else:
+            if not _is_group_about_cut_part(group, sampled.kept):
                 is_match = group_filter.match_message(message, now, document).matches
                 is_exact = is_match is is_in_group
+            elif is_in_group:
+                # The filter was made from the part that is kept, or from the whole body's shape.
+                is_exact = True
+            else:
+                is_exact = not _may_match_cut_message(group, group_filter, sampled.kept, now)
             if not is_exact:
                 del filter_by_group_index[index]
     return set(filter_by_group_index)
 
 
-def _may_match_cut_body(
-    group: MessageGroup, group_filter: MessageFilter, message: Message, now: datetime
+def _is_group_about_cut_part(group: MessageGroup, kept: KeptMessage) -> bool:
+    """Return True if the group's filter reads a part of the message that was cut."""
+    if group.by == "body":
+        return kept.is_body_cut
+    return group.by in ("error", "attribute") and bool(kept.digest_by_cut_attribute_name)
+
+
+def _may_match_cut_message(
+    group: MessageGroup, group_filter: MessageFilter, kept: KeptMessage, now: datetime
 ) -> bool:
-    """Return True if the filter of another group by body may match a message whose body was cut.
+    """Return True if the filter of another group may match a message that was cut.
 
     A filter by shape matches no other shape. A filter by text may find its parts in what was cut.
-    So it is tried on the beginning of the body, followed by the text that the filter is made of.
+    So it is tried on the beginning of the text, followed by the text that the filter is made of.
     """
     if group.where.startswith(f"{SHAPE_FUNCTION_NAME}("):
         return False
-    filter_text = group.messages[0].body[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS]
-    possible_message = replace(message, body=f"{message.body}\n{filter_text}")
+    message = kept.message
+    first_message = group.messages[0]
+    if group.by == "body":
+        possible_message = replace(message, body=_join_texts(message.body, first_message.body))
+        return group_filter.match_message(possible_message, now).matches
+    possible_attributes = dict(message.attributes)
+    for name in kept.digest_by_cut_attribute_name:
+        filter_value = first_message.attributes.get(name, message.attributes[name]).value
+        cut_value = message.attributes[name].value
+        if isinstance(cut_value, str) and isinstance(filter_value, str):
+            possible_attributes[name] = MessageAttribute(
+                "String", _join_texts(cut_value, filter_value)
+            )
+    # The body is left out, because parsing it takes time and the filter does not read it.
+    possible_message = replace(message, body="", attributes=possible_attributes)
     return group_filter.match_message(possible_message, now).matches
+
+
+def _join_texts(beginning: str, text_of_filter: str) -> str:
+    """Return the beginning of a text, followed by the part of another text that filters use."""
+    return f"{beginning}\n{text_of_filter[:_MAXIMUM_EXAMINED_TEXT_CHARACTERS]}"
 
 
 class _TextParser:
@@ -285,7 +325,7 @@ def _describe_shape(body_shape: Any) -> str:
 
 
 def _list_other_labels(
-    document: Mapping[str, Any], value_count_by_name: Counter[str]
+    kept: KeptMessage, document: Mapping[str, Any], value_count_by_name: Counter[str]
 ) -> Iterator[GroupLabel]:
     """Yield a label for each group to which the message belongs, except the group by body."""
     for name, attribute in document["attributes"].items():
@@ -293,6 +333,7 @@ def _list_other_labels(
             yield _make_attribute_label(
                 name,
                 attribute,
+                digest_of_cut_value=kept.digest_by_cut_attribute_name.get(name, ""),
                 has_many_values=value_count_by_name[name] > _MOST_DISTINCT_ATTRIBUTE_VALUES,
             )
     source_path = f"system.{SOURCE_ARN_ATTRIBUTE}"
@@ -323,15 +364,31 @@ def _make_body_label(body_shape: Any, body: str, *, should_group_by_text: bool) 
         "not JSON" if body_shape == SHAPE_OF_BODY_WITHOUT_JSON else _describe_shape(body_shape)
     )
     filter_text = f"{SHAPE_FUNCTION_NAME}(body) == {format_literal(body_shape)}"
-    if len(filter_text) > LONGEST_EXPRESSION_CHARACTERS:
-        filter_text = f"too long: {sha256(filter_text.encode()).hexdigest()}"
-    return "body", group_name, filter_text
+    return "body", group_name, _shorten_filter(filter_text)
 
 
-def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -> GroupLabel:
+def _shorten_filter(filter_text: str) -> str:
+    """Return the filter; if it is too long to be used, a digest of it, which is no filter."""
+    if len(filter_text) <= LONGEST_EXPRESSION_CHARACTERS:
+        return filter_text
+    return _make_filter_substitute(sha256(filter_text.encode()).hexdigest())
+
+
+def _make_filter_substitute(digest: str) -> str:
+    """Return a text that tells groups apart that can have no filter. It cannot be parsed as one."""
+    return f"too long: {digest}"
+
+
+def _make_attribute_label(
+    name: str, attribute: Any, *, digest_of_cut_value: str, has_many_values: bool
+) -> GroupLabel:
     """Return the label of a message's group by one attribute, or by the error that it names.
 
-    `has_many_values` is True if the attribute has too many values to show a group for each.
+    Args:
+        name: The attribute's name.
+        attribute: Its value, or the beginning of it.
+        digest_of_cut_value: The digest of the whole value if it was cut; otherwise empty.
+        has_many_values: True if the attribute has too many values to show a group for each.
     """
     attribute_path = f"attributes.{format_field_name(name)}"
     if isinstance(attribute, str) and ERROR_NAME_PATTERN.search(name):
@@ -339,11 +396,10 @@ def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -
         return "error", f"{name}: {group_name}", filter_text
     if has_many_values or isinstance(attribute, bytes):
         return "attribute", f"{name}, whatever its value", f"exists({attribute_path})"
-    return (
-        "attribute",
-        f"{name} = {format_value(attribute)}",
-        f"{attribute_path} == {format_literal(attribute)}",
-    )
+    filter_text = f"{attribute_path} == {format_literal(attribute)}"
+    if digest_of_cut_value:
+        filter_text = _make_filter_substitute(digest_of_cut_value)
+    return "attribute", f"{name} = {format_value(attribute)}", _shorten_filter(filter_text)
 
 
 def _find_text_pattern(text: str, text_path: str) -> tuple[str, str]:

@@ -168,6 +168,76 @@ def test_sample_of_large_bodies_keeps_a_small_part_of_each(kind: str) -> None:
     assert kept_bytes / len(sample) < 100_000
 
 
+def _make_long_attributes(kind: str, number: int) -> dict[str, MessageAttribute]:
+    """Return ten attributes of 100 KB each."""
+    text = f"{number} {'x' * 100_000}"
+    names = [f"name-{number}-{index}" for index in range(10)]
+    if kind == "new names":
+        return {name: MessageAttribute("String", text) for name in names}
+    if kind == "errors":
+        error = MessageAttribute("String", f"no {number}\n{'x' * 100_000}")
+        return {f"error-{index}": error for index in range(10)}
+    if kind == "bytes":
+        value = MessageAttribute("Binary", text.encode())
+        return {f"name-{index}": value for index in range(10)}
+    return {f"name-{index}": MessageAttribute("String", text) for index in range(10)}
+
+
+@pytest.mark.parametrize("kind", ["values", "new names", "errors", "bytes"])
+def test_sample_of_long_attributes_keeps_a_small_part_of_each(kind: str) -> None:
+    tracemalloc.start()
+    try:
+        sample = []
+        for number in range(10):
+            whole_message = message(f"m-{number}", attributes=_make_long_attributes(kind, number))
+            sample.append(SampledMessage.create(whole_message, should_group_by_text=True))
+        del whole_message
+        groups = group_sample(sample, NOW)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [len(group.messages) for group in groups if group.by in ("error", "attribute")]
+    assert kept_bytes / len(sample) < 100_000
+
+
+def _with_attribute(message_id: str, name: str, value: str) -> Message:
+    return message(message_id, attributes={name: MessageAttribute("String", value)})
+
+
+def test_long_attribute_values_that_begin_alike_are_different_groups_without_a_filter() -> None:
+    """Nobody can paste a filter of 3,000 characters, and a shorter one would match both groups."""
+    sample = [
+        _with_attribute("a-1", "type", f"{'x' * 3_000}a"),
+        _with_attribute("a-2", "type", f"{'x' * 3_000}a"),
+        _with_attribute("b", "type", f"{'x' * 3_000}b"),
+        _with_attribute("short", "type", "x"),
+    ]
+    groups = find_groups("attribute", sample)
+    assert sorted(len(group.messages) for group in groups) == [1, 1, 2]
+    (group_with_filter,) = (group for group in groups if group.where)
+    assert select_messages(group_with_filter.where, sample) == [sample[3]]
+
+
+def test_more_than_ten_long_values_that_begin_alike_form_one_group_of_the_attribute() -> None:
+    sample = [_with_attribute(f"m-{n}", "key", f"{'x' * 3_000}{n}") for n in range(11)]
+    (group,) = find_groups("attribute", sample)
+    assert (group.what, group.where) == ("key, whatever its value", "exists(attributes.key)")
+
+
+def test_error_filter_that_may_match_the_cut_part_of_another_error_is_not_shown() -> None:
+    ours = _with_attribute("ours", "ErrorMessage", "Order 7 failed")
+    theirs = _with_attribute("theirs", "ErrorMessage", f"Order {'x' * 3_000} 8 failed")
+    elsewhere = _with_attribute("elsewhere", "ErrorMessage", f"Refund {'x' * 3_000}")
+    (group,) = (
+        group for group in find_groups("error", [ours, theirs]) if group.messages[0] == ours
+    )
+    assert group.where == ""
+    (group,) = (
+        group for group in find_groups("error", [ours, elsewhere]) if group.messages[0] == ours
+    )
+    assert select_messages(group.where, [ours, elsewhere]) == [ours]
+
+
 def test_body_with_too_many_names_is_looked_at_once_and_gets_no_filter() -> None:
     sample = [message(f"m-{n}", body=_make_large_body("names", n)) for n in range(3)]
     (group,) = find_groups("body", sample)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 from rich.text import Text
 
 from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
@@ -38,6 +39,7 @@ from mendq.cli.redrive.dlq import BodiesOption
 from mendq.cli.redrive.drop import DropWork, make_message_document
 from mendq.cli.redrive.redrive import UnsealedOption, send_back
 from mendq.cli.redrive.route import (
+    QuarantineSourceFinder,
     Route,
     find_quarantine,
     find_quarantine_objection,
@@ -50,12 +52,23 @@ from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.queue import parse_queue_arn
 from mendq.model.time_text import format_time
-from mendq.notifications.text import format_duration, format_value, to_terminal_text
+from mendq.notifications.text import (
+    format_count,
+    format_duration,
+    format_value,
+    to_terminal_text,
+)
+from mendq.redrive.kept_messages import KeptLength, KeptMessage
 from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
+from mendq.redrive.mover import MOST_BATCH_BYTES
 
 _METRIC_READ_PERIOD = timedelta(minutes=15)
 _MOST_BODY_CHARACTERS = 4_096
 _MOST_VALUE_CHARACTERS = 60
+# `peek` keeps messages whole up to this size in all: ten of the largest.
+MOST_WHOLE_BYTES = 10 * MOST_BATCH_BYTES
+# What `peek` keeps of any other message.
+_KEPT_LENGTH = KeptLength(body_characters=_MOST_BODY_CHARACTERS, attribute_characters=256)
 _SEPARATELY_PRINTED_FIELDS = ("message_id", "is_sealed", "attributes", "body")
 QuarantineArgument = Annotated[str, make_queue_argument("The source or its quarantine:")]
 FileOption = Annotated[
@@ -203,18 +216,13 @@ def peek(
         warning = f"{quarantine_facts.name} may be another person's queue: {objection}"
         call.out.say(warning, "yellow")
     route = Route(quarantine_facts, quarantine_facts)
-    messages: list[Message] = []
-    look_at_messages(call, route, messages.append, limit)
     source_finder = make_quarantine_source_finder(call.account, quarantine_facts)
-    documents = [
-        make_message_document(message, with_body=bodies)
-        | {"is_sealed": source_finder.is_origin_proven(message)}
-        for message in messages
-    ]
-    call.out.print_json(documents)
-    for message, document in zip(messages, documents, strict=True):
+    shown_messages = _ShownMessages(source_finder, with_bodies=bodies)
+    look_at_messages(call, route, shown_messages.add, limit)
+    call.out.print_json(shown_messages.documents)
+    for message, document in zip(shown_messages.messages, shown_messages.documents, strict=True):
         _print_message(call.out, message, document)
-    shown_count = len(messages)
+    shown_count = len(shown_messages.messages)
     total_message_count = max(shown_count, quarantine_facts.visible)
     summary = (
         f"{shown_count:,} of about {total_message_count:,} messages in {quarantine_facts.name}"
@@ -223,6 +231,45 @@ def peek(
     if hidden_count:
         summary += f", and {hidden_count:,} more hidden in somebody else's hand"
     call.out.say(summary, "dim")
+    cut_count = sum("cut" in document for document in shown_messages.documents)
+    # For people each body and each attribute is cut anyway.
+    if cut_count and call.out.as_json:
+        whole_text = f"whole messages are shown up to {MOST_WHOLE_BYTES:,} bytes in all"
+        remedy = "a smaller --limit shows them whole"
+        cut_text = f"{format_count(cut_count, 'message is', 'messages are')} shown in part"
+        call.out.say(f"{cut_text}, because {whole_text}: {remedy}", "yellow")
+
+
+class _ShownMessages(Struct):
+    """The messages that `peek` shows, with their documents. A body is kept only if it is shown.
+
+    Messages are kept whole up to MOST_WHOLE_BYTES in all. Of any other message only the beginning
+    of the body and of its attributes is kept, so that memory is bounded whatever senders wrote.
+    """
+
+    source_finder: QuarantineSourceFinder
+    with_bodies: bool
+    messages: list[Message] = field(default_factory=list)
+    documents: list[dict[str, Any]] = field(default_factory=list)
+    # Bytes of the messages that are kept whole.
+    whole_bytes: int = 0
+
+    def add(self, message: Message) -> None:
+        """Keep a message and make its document. A document of a cut message has `cut`."""
+        shown_message = message if self.with_bodies else replace(message, body="")
+        kept = KeptMessage(shown_message)
+        if self.whole_bytes + shown_message.size_bytes > MOST_WHOLE_BYTES:
+            kept = KeptMessage.keep(shown_message, _KEPT_LENGTH)
+        else:
+            self.whole_bytes += shown_message.size_bytes
+        document = make_message_document(kept.message, with_body=self.with_bodies)
+        document["bytes"] = message.size_bytes
+        document["is_sealed"] = self.source_finder.is_origin_proven(message)
+        cut_parts = kept.list_cut_parts()
+        if cut_parts:
+            document["cut"] = cut_parts
+        self.messages.append(kept.message)
+        self.documents.append(document)
 
 
 def _print_message(out: Output, message: Message, document: Mapping[str, Any]) -> None:

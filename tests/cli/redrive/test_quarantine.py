@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mendq.cli.exit_codes import CommandError
-from mendq.cli.redrive import work
+from mendq.cli.redrive import quarantine, work
 from mendq.model.dlq import arn_of_quarantine
 from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import Stage
@@ -117,6 +117,57 @@ def test_quarantine_peek_with_bodies_prints_bodies_with_escape_codes_made_visibl
     assert message["body"] == "4111 \x1b[31m\n next"
     output = queues.operator.run("quarantine", "peek", "orders", "--bodies").output
     assert "4111 \\x1b[31m next" in output
+
+
+@pytest.fixture
+def small_peek(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`peek` keeps 40,000 bytes of whole messages, so that a test need not write megabytes."""
+    monkeypatch.setattr(quarantine, "MOST_WHOLE_BYTES", 40_000)
+
+
+@pytest.mark.usefixtures("small_peek")
+def test_quarantine_peek_shows_messages_whole_up_to_a_size_and_says_what_it_cut(
+    queues: OrdersQueues,
+) -> None:
+    text = "x" * 12_000
+    for number in range(4):
+        queues.write(f"{number} {text}", **make_quarantine_marks(queues.source))
+    result = queues.operator.run("quarantine", "peek", "orders", "--bodies", "--json")
+    messages = json.loads(result.stdout)
+    (cut,) = (message for message in messages if "cut" in message)
+    assert cut["cut"] == ["body"]
+    assert (len(cut["body"]), cut["why"]) == (4_096, "came back")
+    assert cut["bytes"] > len(text)
+    assert sum(len(message["body"]) > len(text) for message in messages) == 3
+    assert "1 message is shown in part" in " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("small_peek")
+def test_quarantine_peek_without_bodies_keeps_attributes_whole_beside_large_bodies(
+    queues: OrdersQueues,
+) -> None:
+    marks = make_quarantine_marks(queues.source)
+    for number in range(4):
+        queues.write(f"{number} {'x' * 30_000}", note="y" * 9_000, **marks)
+    messages = _run_quarantine(queues, "peek")
+    assert [len(message["attributes"]["note"]["StringValue"]) for message in messages] == [
+        9_000
+    ] * 4
+    assert not any("cut" in message for message in messages)
+
+
+@pytest.mark.usefixtures("small_peek")
+def test_quarantine_peek_cuts_long_attributes_and_keeps_the_mark_of_mendq(
+    queues: OrdersQueues,
+) -> None:
+    reason = "came back " * 40
+    mark = json.loads(make_quarantine_marks(queues.source)[QUARANTINE_MARK_NAME])
+    marks = {QUARANTINE_MARK_NAME: json.dumps({**mark, "why": reason})}
+    for number in range(4):
+        queues.write("one", note=f"{number} {'y' * 12_000}", **marks)
+    (cut,) = (message for message in _run_quarantine(queues, "peek") if "cut" in message)
+    assert (cut["cut"], cut["why"]) == (["attributes.note"], reason)
+    assert len(cut["attributes"]["note"]["StringValue"]) == 256
 
 
 def test_quarantine_peek_says_that_the_reason_of_a_message_with_a_broken_mark_is_not_known(
