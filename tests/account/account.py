@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
@@ -16,6 +17,7 @@ import pytest
 from botocore.auth import SigV4Auth
 from moto import mock_aws
 from moto.cloudtrail.responses import CloudTrailResponse
+from moto.kms.utils import AbstractPrivateKey, generate_private_key
 from moto.sns.models import sns_backends
 from moto.sqs.models import Queue
 
@@ -285,6 +287,15 @@ def furnish_account(clients: Clients) -> Account:
     return Account(clients, make_settings())
 
 
+@cache
+def _make_private_key(key_spec: str) -> AbstractPrivateKey:
+    """Return the private key that all KMS keys of this kind share in tests.
+
+    moto makes an RSA key for each KMS key, a tenth of a second each. No test signs with one.
+    """
+    return generate_private_key(key_spec)
+
+
 @contextmanager
 def moto_account(clients: Clients | None = None) -> Iterator[Account]:
     """Yield an empty account whose queues follow its clock. It starts at the present time.
@@ -297,6 +308,7 @@ def moto_account(clients: Clients | None = None) -> Iterator[Account]:
             patch.object(CloudTrailResponse, "lookup_events", _lookup_events_of(made), create=True),
             # moto reads who signed and for where, and no signature.
             patch.object(SigV4Auth, "canonical_request", lambda *_: ""),
+            patch("moto.kms.models.generate_private_key", _make_private_key),
             # A call is tried again at once.
             patch("botocore.endpoint.time", SimpleNamespace(sleep=lambda _: None)),
             patch("moto.sqs.models.unix_time", lambda: made.now.timestamp()),  # noqa: PLW0108 - `now` moves

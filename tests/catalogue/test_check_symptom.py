@@ -255,6 +255,7 @@ def test_check_symptom_rejects_a_runbook_copied_from_another_symptom(
     assert "delay_too_long.md still says what not_encrypted.md says" in said
 
 
+@pytest.mark.long
 def test_check_symptom_passes_after_the_commands_that_it_names_were_run(
     tree: Path, add_symptom: Callable[..., None]
 ) -> None:

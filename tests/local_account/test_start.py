@@ -46,6 +46,7 @@ def test_sigint_during_start_ends_the_local_account_with_exit_code_0(tmp_path: P
         assert process.wait(PATIENCE_SECONDS) == 0
 
 
+@pytest.mark.long
 @pytest.mark.clock
 def test_sigterm_ends_the_local_account_despite_a_long_poll_and_a_running_lambda(
     tmp_path: Path,
@@ -89,6 +90,7 @@ def _ignoring_its_end(call: Callable[[], object]) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_local_account_stops_synthesizing_if_its_parent_process_ends(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps({"queues": [f"never-seen-{uuid.uuid4()}"]}))
@@ -105,6 +107,7 @@ def test_local_account_stops_synthesizing_if_its_parent_process_ends(tmp_path: P
         assert not folder.exists()
 
 
+@pytest.mark.long
 def test_next_start_removes_files_and_processes_of_a_killed_local_account(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     port = _free_port()

@@ -75,6 +75,7 @@ PLANTED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("hurts", "place", "name", "answer", "says"), PLANTED)
 def test_race_explorer_finds_each_planted_fault(  # noqa: PLR0917 - a row of a table
     hurts: str, place: Any, name: str, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch

@@ -50,6 +50,7 @@ class RecordedAccount:
 
     def __init__(self, folder: Path, *, has_live_run: bool) -> None:
         self.session = boto3.Session(region_name=REGION)
+        self.clients: dict[str, Any] = {}
         self.folder = folder
         self.questions: list[str] = []
         self.said: list[str] = []
@@ -63,7 +64,10 @@ class RecordedAccount:
         assert (len(self.before) > 10) == has_live_run
 
     def client(self, service: str) -> Any:
-        return self.session.client(service)
+        """Return a client that what is registered at the session later does not reach."""
+        if service not in self.clients:
+            self.clients[service] = self.session.client(service)
+        return self.clients[service]
 
     def make_key(self, description: str, **more: Any) -> str:
         key = self.client("kms").create_key(Description=description, **more)
