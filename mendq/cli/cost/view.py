@@ -13,7 +13,13 @@ from mendq.cli.cost.calls import (
 )
 from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.output import LabelledLine, Output, make_table
-from mendq.model.prices import DATA_EVENT, FIFO_SQS_REQUEST, PRICE_REGION, SQS_REQUEST
+from mendq.model.prices import (
+    DATA_EVENT,
+    FIFO_SQS_REQUEST,
+    OPT_IN_EVENT,
+    PRICE_REGION,
+    SQS_REQUEST,
+)
 from mendq.model.queue import parse_queue_arn
 from mendq.notifications.text import format_count, to_terminal_text
 
@@ -139,6 +145,11 @@ def _print_notes(out: Output, report: CostReport) -> None:
         limit_text = f"the first {report.maximum_queues:,} were counted, see --most"
         out.say(f"there are more queues: {limit_text}", "yellow")
     out.say(DATA_EVENT.note, "dim")
+    out.say(
+        f"EventBridge may bill the same events again, at {OPT_IN_EVENT.words}: AWS's page leaves it "
+        "open, and these figures leave it out",
+        "dim",
+    )
     if report.account.region != PRICE_REGION:
         out.say(f"prices of {report.account.region} are not known here", "yellow")
     out.say(f"to count them this time cost ${report.dollars_for_counting:.4f}", "dim")
