@@ -71,12 +71,16 @@ def install(queue_counter: QueueCounter) -> None:
 
     @replace_functions(cloudwatch, "handle_request")
     async def handle_request(
-        original_function: Any, method: str, path: str, *request_arguments: Any
+        original_function: Any,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        *request_arguments: Any,
     ) -> Any:
         """Answer that there is no mute rule. There is none, because PutAlarmMuteRule is refused."""
-        if path.endswith("/operation/ListAlarmMuteRules"):
-            return cloudwatch._cbor_ok({"AlarmMuteRuleSummaries": []})
-        return await original_function(method, path, *request_arguments)
+        if headers.get("x-amz-target", "").endswith(".ListAlarmMuteRules"):
+            return cloudwatch._json_ok({"AlarmMuteRuleSummaries": []})
+        return await original_function(method, path, headers, *request_arguments)
 
     @replace_functions(cloudwatch, "_evaluate_alarm")
     def evaluate_alarm(original_function: Any, alarm: Parameters) -> None:
