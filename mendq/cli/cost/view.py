@@ -146,8 +146,8 @@ def _print_notes(out: Output, report: CostReport) -> None:
         out.say(f"there are more queues: {limit_text}", "yellow")
     out.say(DATA_EVENT.note, "dim")
     out.say(
-        f"EventBridge may bill the same events again, at {OPT_IN_EVENT.words}: AWS's page leaves it "
-        "open, and these figures leave it out",
+        f"EventBridge may bill these events once more, at {OPT_IN_EVENT.words}: AWS's page does "
+        "not say, and these figures leave it out",
         "dim",
     )
     if report.account.region != PRICE_REGION:
