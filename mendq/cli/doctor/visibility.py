@@ -341,6 +341,30 @@ def list_symptom_visibility(
         )
 
 
+def count_unconfirmed_symptoms(symptom_visibilities: Sequence[SymptomVisibility]) -> str:
+    """Return a sentence that counts the symptoms whose records are only assumed so far.
+
+    Empty if there is no such symptom. What the scan finds rests on no record of CloudTrail.
+    """
+    unconfirmed_symptoms = [
+        symptom_visibility
+        for symptom_visibility in symptom_visibilities
+        if symptom_visibility.unconfirmed_on_aws
+    ]
+    if not unconfirmed_symptoms:
+        return ""
+    symptom_count = len(symptom_visibilities)
+    unconfirmed_count = len(unconfirmed_symptoms)
+    found_by_scan_count = sum(
+        symptom_visibility.by_the_scan for symptom_visibility in unconfirmed_symptoms
+    )
+    return (
+        f"{unconfirmed_count} of {symptom_count} symptoms rest on how CloudTrail spells errors, "
+        f"which nobody has seen on AWS; the scan also finds {found_by_scan_count} of them. The "
+        f"other {symptom_count - unconfirmed_count} do not rest on it."
+    )
+
+
 def find_visibility_gap(
     symptom: Symptom, trails: Sequence[Trail], queue_arn: str
 ) -> tuple[str | None, bool]:

@@ -27,6 +27,7 @@ from mendq.cli.doctor.visibility import (
     CLOUDTRAIL_LIMITS,
     UNCONFIRMED_RECORD_TEXT,
     SymptomVisibility,
+    count_unconfirmed_symptoms,
 )
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
@@ -110,7 +111,7 @@ def print_verdict(out: Output, checks: Sequence[Check], stack_and_region: str) -
 
 
 def print_checks(out: Output, doctor: Doctor, *, verbose: bool) -> None:
-    """Print the problems with their remedies, the worst first.
+    """Print the problems with their remedies, the worst first, and what nobody has seen on AWS.
 
     With `verbose` also print the checks without a problem and the symptoms that trails can show.
     """
@@ -121,6 +122,8 @@ def print_checks(out: Output, doctor: Doctor, *, verbose: bool) -> None:
         out.say_labelled(_list_check_lines(check), indent=0)
         for remedy in check.commands(doctor.logs):
             out.say_command(command_or_note(remedy))
+    if unconfirmed_text := count_unconfirmed_symptoms(doctor.symptom_visibilities):
+        out.say(unconfirmed_text, "dim")
     if not verbose:
         out.say("What is well, and what the trails can show: mendq doctor --verbose", "dim")
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,16 +11,19 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec import structs
 
 from mendq.catalogue import CATALOGUE
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Log, Status
 from mendq.cli.doctor.checks import Doctor
 from mendq.cli.doctor.visibility import (
+    ANY_QUEUE,
     LATE_DELETES_REASON,
     UNLOGGED_QUEUE_REASON,
     SymptomVisibility,
     Trail,
+    count_unconfirmed_symptoms,
     find_unlogged_calls,
     list_symptom_visibility,
     list_unlogged_queues,
@@ -110,6 +114,27 @@ def test_every_symptom_of_a_fifo_queue_is_seen_if_a_trail_logs_all_its_calls() -
 def test_in_flight_limit_of_a_standard_queue_is_seen_if_a_trail_logs_all_its_calls() -> None:
     visibility = _find_visibility("in_flight_limit", [_make_trail()], OTHERS)
     assert visibility.visible == (OTHERS,)
+
+
+def test_doctor_counts_the_symptoms_whose_cloudtrail_spellings_nobody_has_seen() -> None:
+    """Symptoms that failed calls show, of which no record by AWS is known."""
+    by_calls = {symptom.name for symptom in CATALOGUE if symptom.seen_as}
+    by_both = {symptom.name for symptom in CATALOGUE if symptom.seen_as and symptom.detection}
+    sentence = count_unconfirmed_symptoms(list(list_symptom_visibility([], [ANY_QUEUE])))
+    assert [int(number) for number in re.findall(r"\d+", sentence)] == [
+        len(by_calls),
+        len(CATALOGUE),
+        len(by_both),
+        len(CATALOGUE) - len(by_calls),
+    ]
+
+
+def test_doctor_counts_no_unconfirmed_symptom_once_records_of_all_are_known() -> None:
+    visibilities = [
+        structs.replace(visibility, unconfirmed_on_aws=False)
+        for visibility in list_symptom_visibility([], [ANY_QUEUE])
+    ]
+    assert count_unconfirmed_symptoms(visibilities) == ""
 
 
 def test_find_unlogged_calls_lists_the_calls_of_each_queue_that_no_trail_logs() -> None:
