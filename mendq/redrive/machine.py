@@ -51,6 +51,10 @@ Rules, each with its reason:
    although no result is known.
 4. Each tick takes a sample before it sends: messages that came back are counted and go to
    quarantine first. Otherwise it would halt a tick late, and send the same poison message again.
+   A soak that is not over takes none, because nothing is sent then: messages that came back meet
+   the sample at its end. A look is a receive, and after three receives SQS leaves a message out of
+   ApproximateAgeOfOldestMessage. Otherwise a long soak would silence the alarm on that metric of
+   another team whose messages are in the same DLQ.
 5. The next stage is a multiple of the messages that the last stage moved for certain, not of its
    size. If that stage moved none for certain, the next one has a canary's size. Otherwise stages
    that moved nothing would grow, and the first one that moves would be a flood.
@@ -162,7 +166,7 @@ class Condition(StrEnum):
     REDRIVE_OLDER_THAN_RETENTION = "no message can be older than the redrive"
     OTHER_MOVE_TASK = "somebody else's message movement task runs"
     TICKS_WITHOUT_RESULT = "ticks in a row have moved nothing, and no row says what they waited for"
-    NO_SAMPLE_YET = "no sample was taken at this tick, and one can be"
+    NO_SAMPLE_YET = "no sample was taken at this tick, one can be, and no soak is under way"
     TOO_MANY_MESSAGES_RETURNED = "as many are back as halt it"
     BLOCKED_FOR_NOW = "it cannot see what it has to, or keep apart what came back"
     NO_MESSAGE_LEFT = "no message is left that could be sent back"
@@ -480,8 +484,12 @@ def had_ticks_without_result(situation: RedriveSituation) -> bool:
 
 
 def has_no_sample_yet(situation: RedriveSituation) -> bool:
-    """Return True if no sample was taken at this tick, and nothing prevents one."""
-    return situation.sample is None and not situation.blocker.reason
+    """Return True if no sample was taken at this tick, nothing prevents one, and one is needed.
+
+    During a soak none is needed (rule 4).
+    """
+    is_in_soak = situation.progress.stage is Stage.SOAK and not situation.is_soak_over
+    return situation.sample is None and not situation.blocker.reason and not is_in_soak
 
 
 def has_too_many_returned_messages(situation: RedriveSituation) -> bool:
@@ -669,8 +677,12 @@ def begin_soak(situation: RedriveSituation, decision_row: DecisionRow) -> Redriv
 
 
 def explain_wait(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:
-    """Return the same progress with the row's condition as the reason for operators."""
-    return replace(situation.progress, because=explain_condition(decision_row.condition, situation))
+    """Return the progress with the row's condition as the reason for operators.
+
+    Nothing blocks the redrive now, so a wait for that is over. In a soak no sample ends it.
+    """
+    progress = situation.progress.change_waits(blocked_since=None)
+    return replace(progress, because=explain_condition(decision_row.condition, situation))
 
 
 def finish_redrive(situation: RedriveSituation, decision_row: DecisionRow) -> RedriveProgress:

@@ -245,6 +245,27 @@ def test_redrive_halts_if_newly_dead_messages_reach_the_moved_count_or_10() -> N
         assert find_next_stage(before, DlqSample(newly_dead_count=halts_at)) is Stage.HALTED
 
 
+@pytest.mark.parametrize("seconds", [1, 3_600])
+def test_redrive_takes_no_sample_in_a_soak_that_is_not_over(seconds: int) -> None:
+    """A look is a receive, and nothing is sent in a soak."""
+    soaking = make_progress(soak_ends_at=NOW + timedelta(seconds=seconds))
+    decision = decide_next(soaking, None)
+    assert decision.action is Action.WAIT
+    assert decision.progress.waits == soaking.waits
+
+
+def test_redrive_takes_a_sample_as_soon_as_its_soak_is_over() -> None:
+    assert decide_next(make_progress(soak_ends_at=NOW), None).action is Action.TAKE_SAMPLE
+
+
+def test_tick_in_a_soak_that_sees_the_queues_again_ends_the_wait_for_that() -> None:
+    """Otherwise an error hours later would halt the redrive for the first one."""
+    soaking = make_progress(soak_ends_at=NOW + AN_HOUR, blocked_since=NOW - AN_HOUR)
+    blind = decide_next(soaking, None, blocker=Blocker("SQS does not answer"))
+    assert blind.progress.stage is Stage.HALTED
+    assert decide_next(soaking, None).progress.waits.blocked_since is None
+
+
 def test_fifo_redrive_halts_after_its_soak_if_the_dlq_holds_more_messages_than_expected() -> None:
     halted = find_next_progress(make_progress(), waiting=1_005, source=FIFO_SOURCE)
     assert halted.stage is Stage.HALTED

@@ -9,6 +9,7 @@ import pytest
 from botocore.exceptions import ReadTimeoutError
 
 from mendq.heal.owners import make_owner_request
+from mendq.model.limits import Bounds
 from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
 from mendq.redrive.machine import (
@@ -67,6 +68,46 @@ def test_messages_that_a_consumer_sends_to_the_dlq_without_their_marks_stay_ther
     assert (world.progress.returned, outcome.quarantined_count) == (0, 0)
     assert bodies < world.read_bodies(world.dlq)
     assert len(world.read_bodies(world.dlq)) + outcome.sent_back_count == 30
+
+
+def read_receive_count_of_others(world: RedriveWorld) -> int:
+    """Return how often the other source's message was received, this look included."""
+    (count,) = [
+        message.receive_count
+        for message in world.read_messages(world.dlq)
+        if message.source_arn == BILLING
+    ]
+    return count
+
+
+def test_other_sources_messages_are_not_received_during_a_soak(world: RedriveWorld) -> None:
+    """After three receives SQS leaves a message out of the age that their team's alarm watches."""
+    world.send("theirs", **{DIED_IN: make_string_attribute(BILLING)})
+    world.begin(*make_bodies(9), bounds=Bounds(least_soak_seconds=600)).tick()
+    assert world.progress.stage is Stage.SOAK
+    world.consume()
+    before = read_receive_count_of_others(world)
+    for _ in range(9):
+        world.account.later(minutes=1)
+        world.tick()
+    assert read_receive_count_of_others(world) == before + 1, "only this test has looked"
+    world.account.later(minutes=2)
+    world.tick()
+    assert read_receive_count_of_others(world) == before + 3
+
+
+def test_message_that_came_back_during_a_soak_is_quarantined_at_its_end(
+    world: RedriveWorld,
+) -> None:
+    world.begin(*make_bodies(9), bounds=Bounds(least_soak_seconds=600)).tick()
+    world.consume(frozenset({"message 000", "message 001", "message 002"}))
+    world.account.later(minutes=5)
+    world.tick()
+    assert (world.progress.returned, world.progress.stage) == (0, Stage.SOAK)
+    world.account.later(minutes=6)
+    world.tick()
+    assert world.progress.returned == world.progress.quarantined == 3
+    assert world.state is State.ESCALATED
 
 
 def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(world: RedriveWorld) -> None:
