@@ -26,6 +26,7 @@ from pyspark.sql import functions as sf
 
 from analytics.cases import NOT_SEEN_OUTCOME, WEEK_MICROSECONDS, CaseTimeline
 from analytics.days import microseconds_to_time, to_microseconds
+from analytics.own_incidents import OPERATOR_CALLS_REASON
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import (
     EVENTS_SUFFICIENT_FOR_CASE,
@@ -101,8 +102,6 @@ _MAXIMUM_SCAN_DISTANCE_MICROSECONDS = 2 * 3_600 * 1_000_000
 # The values of the column `found_by`.
 FOUND_BY_FAILED_CALLS = "failed_calls"
 FOUND_BY_SCAN = "scan"
-# The value of the column `why` if operators made all calls of the incident with the mendq command.
-OPERATOR_CALLS_REASON = "own_look"
 # Words for what the scans around an incident say about its queue.
 _MANAGED_STATE = "managed"
 _NOT_MANAGED_STATE = "not_managed"

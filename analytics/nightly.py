@@ -79,6 +79,7 @@ from analytics.incidents import (
     join_cases,
     select_bursts_of_scan_cases,
 )
+from analytics.own_incidents import count_incidents
 from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, find_first_publish_day
@@ -91,6 +92,7 @@ from mendq.nightly.verdict import (
     parse_day,
     read_nightly_counts,
 )
+from mendq.notifications.text import format_count
 
 MAXIMUM_GAP_MICROSECONDS = MAXIMUM_GAP_SECONDS * 1_000_000
 FINDINGS_FOLDER = "findings"
@@ -337,13 +339,15 @@ class NightlyRun:
         call_count_by_day = {row["day"]: row["count"] for row in rows_with_call_count}
         nightly_counts_of_days: list[NightlyCounts] = []
         for day in loaded_days.days_to_write:
+            incident_numbers = count_incidents(rows_by_table["incidents"][day])
             nightly_counts = NightlyCounts(
                 day,
                 self.made_at,
                 self.reader.name,
                 self.reader.why_not_native,
                 failed_calls=call_count_by_day.get(day, 0),
-                incidents=len(rows_by_table["incidents"][day]),
+                incidents=incident_numbers.counted,
+                own_incidents=incident_numbers.own,
                 **_count_files(rows_by_table["quality"][day]),
             )
             nightly_counts_of_days.append(nightly_counts)
@@ -419,10 +423,13 @@ def _describe_outcome(nightly_counts: NightlyCounts, lost_count_by_day: Mapping[
             f"not changed, because {lost_count_by_day[nightly_counts.day]} of its files were "
             "deleted"
         )
-    return (
-        f"{nightly_counts.incidents} incidents of {nightly_counts.failed_calls} failed calls; "
-        f"{nightly_counts.files} files, {nightly_counts.files_unreadable} unreadable"
-    )
+    incidents_text = format_count(nightly_counts.incidents, "incident")
+    if nightly_counts.own_incidents:
+        incidents_text += f" and {nightly_counts.own_incidents:,} of Mendq's own"
+    calls_text = format_count(nightly_counts.failed_calls, "failed call")
+    files_text = format_count(nightly_counts.files, "file")
+    unreadable_text = f"{nightly_counts.files_unreadable:,} unreadable"
+    return f"{incidents_text}; {calls_text}; {files_text}, {unreadable_text}"
 
 
 def _print_nothing(_line: str) -> None:

@@ -25,14 +25,12 @@ from analytics.days import microseconds_to_time
 from analytics.incidents import (
     COLUMN_TYPES_BY_TABLE,
     FOUND_BY_FAILED_CALLS,
-    OPERATOR_CALLS_REASON,
     format_schema,
 )
+from analytics.own_incidents import make_own_incident_column
 from analytics.packed_table import PACKING
 from analytics.storage import Storage
 from analytics.week_parts import WAITING_STATES, Row, RowsByDay
-from mendq.model.names import PROBE_QUEUE
-from mendq.model.tags import DRILL_QUEUE_PREFIX
 
 # The columns by which the rows of each table are sorted.
 _SORT_COLUMNS_BY_TABLE: Mapping[str, tuple[str, ...]] = {
@@ -409,7 +407,7 @@ def _sum_by_queue(rows: DataFrame, *, has_member_in_path: bool) -> DataFrame:
         account.alias("of_account"),
         region.alias("of_region"),
         sf.coalesce(is_valid_row, false_literal).alias("fits"),
-        sf.coalesce(_make_own_incident_column(), false_literal).alias("is_own"),
+        make_own_incident_column().alias("is_own"),
         "queue_arn",
         "symptom",
         "outcome",
@@ -425,13 +423,6 @@ def _make_queue_of_member_column(account: Column, region: Column) -> Column:
     region_in_arn = sf.regexp_extract(queue_arn, _REGION_AND_ACCOUNT_IN_ARN_PATTERN, 1)
     account_in_arn = sf.regexp_extract(queue_arn, _REGION_AND_ACCOUNT_IN_ARN_PATTERN, 2)
     return (region_in_arn == region) & (account_in_arn == account)
-
-
-def _make_own_incident_column() -> Column:
-    """Return a column that is true for drills, the probe's queue and operators' own calls."""
-    queue_name = sf.substring_index(sf.col("queue_arn"), ":", -1)
-    is_own_queue = queue_name.startswith(DRILL_QUEUE_PREFIX) | (queue_name == PROBE_QUEUE)
-    return is_own_queue | (sf.col("why") == OPERATOR_CALLS_REASON)
 
 
 def _sum_rows_by_member_and_queue(rows_with_member: DataFrame) -> DataFrame:

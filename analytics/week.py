@@ -14,6 +14,7 @@ from typing import Any
 from analytics.cases import CaseFiles, CaseTimeline, shorten
 from analytics.days import Days, list_weeks_before, parse_week_days
 from analytics.incidents import FOUND_BY_FAILED_CALLS, FOUND_BY_SCAN
+from analytics.own_incidents import is_own_queue, remove_own_incidents
 from analytics.recommendations import (
     make_fields_of_values_still_set,
     make_to_do_fields,
@@ -40,7 +41,6 @@ from analytics.week_parts import (
     count_texts,
     count_totals,
     format_time,
-    is_own_queue,
     limit_symptoms,
     list_most_frequent_values,
     list_rows,
@@ -48,7 +48,6 @@ from analytics.week_parts import (
     list_worst_incidents,
     make_day_rows,
     make_queue_days,
-    remove_own_incidents,
     select_rows_of_days,
     split_largest_counts,
 )
@@ -164,7 +163,9 @@ def make_summary(
         "queue_days": make_queue_days(incidents_by_day),
         "times_to_heal": list_times_to_heal(limited_incidents),
         "previous_weeks": _make_previous_weeks(week, week_input, zone),
-        "does_it_help": compare_fixed_and_untouched(limited_incidents, week_input.incidents_by_day),
+        "does_it_help": compare_fixed_and_untouched(
+            limited_incidents, remove_own_incidents(week_input.incidents_by_day)
+        ),
         "cases": list_worst_incidents(incidents, describe_case),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
         **_make_case_fields(days, incidents, week_input.case_files),
@@ -360,7 +361,7 @@ def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
         nightly_counts.files != len(quality_rows)
         or nightly_counts.bytes != listed_bytes
         or nightly_counts.records != number_of_records
-        or nightly_counts.incidents != len(incidents)
+        or nightly_counts.incident_row_count != len(incidents)
     )
     judgement = judge_nightly_run(
         nightly_counts, week_input.nightly_counts_by_day.values(), has_wrong_counts=has_wrong_counts

@@ -14,12 +14,10 @@ from operator import itemgetter
 from typing import Any
 
 from analytics.cases import FIXED_OUTCOMES, HEALED_OUTCOME, MAXIMUM_NAME_CHARACTERS, shorten
-from analytics.incidents import COLUMN_TYPES_BY_TABLE, OPERATOR_CALLS_REASON
+from analytics.incidents import COLUMN_TYPES_BY_TABLE
 from analytics.trail_file import UNRESOLVED_QUEUE
 from mendq.catalogue import UNKNOWN_PREFIX
-from mendq.model.names import PROBE_QUEUE
 from mendq.model.state import State
-from mendq.model.tags import DRILL_QUEUE_PREFIX
 
 MAXIMUM_CASES = 50
 MAXIMUM_CODES = 10
@@ -57,29 +55,6 @@ def select_rows_of_days(days: Iterable[date], rows_by_day: RowsByDay) -> RowsByD
 def list_rows(rows_by_day: RowsByDay) -> list[Row]:
     """Return the rows of all days as one list."""
     return [row for rows in rows_by_day.values() for row in rows]
-
-
-def is_own_queue(queue_arn: str) -> bool:
-    """Return True for a queue that Mendq made for a drill or for the probe."""
-    queue_name = queue_arn.rpartition(":")[2]
-    return queue_name.startswith(DRILL_QUEUE_PREFIX) or queue_name == PROBE_QUEUE
-
-
-def remove_own_incidents(incidents_by_day: RowsByDay) -> RowsByDay:
-    """Return the incidents without those that Mendq or its operators caused themselves.
-
-    These are incidents of drills and of the probe, and calls that operators made with the mendq
-    command.
-    """
-    kept_incidents_by_day: dict[date, list[Row]] = {}
-    for day, rows in incidents_by_day.items():
-        kept_incidents_by_day[day] = [row for row in rows if not is_own_incident(row)]
-    return kept_incidents_by_day
-
-
-def is_own_incident(row: Row) -> bool:
-    """Return True if Mendq or its operators caused the incident."""
-    return is_own_queue(row["queue_arn"]) or row["why"] == OPERATOR_CALLS_REASON
 
 
 def format_time(aware_time: datetime) -> str:

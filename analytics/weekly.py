@@ -38,11 +38,12 @@ from analytics.members import (
     stage_member_tables,
 )
 from analytics.nightly import NightlyRunResult, read_last_findings, read_last_measurements
+from analytics.own_incidents import remove_own_incidents
 from analytics.packed_table import UNREADABLE_REASON
 from analytics.storage import RootUnusable, Storage, unpack_snappy
 from analytics.tables import SUM_COLUMNS, OrganizationSums, Tables, read_members
 from analytics.week import WeekInput, make_summary
-from analytics.week_parts import Row, list_rows, make_incident, remove_own_incidents
+from analytics.week_parts import Row, list_rows, make_incident
 from mendq.model.json_text import replace_nan
 from mendq.nightly.verdict import (
     ACCOUNT_OBJECT_NAME,

@@ -101,6 +101,9 @@ class NightlyCounts:
         made_at: When the run wrote these counts.
         reader: NATIVE_READER or FALLBACK_READER.
         why_fallback: Why the slower reader was used. Empty if it was not.
+        incidents: Incidents, as the weekly report counts them.
+        own_incidents: Incidents that Mendq or its operators caused. None if an older version wrote
+            these counts; then `incidents` includes them.
     """
 
     day: date
@@ -114,11 +117,17 @@ class NightlyCounts:
     records: int = 0
     failed_calls: int = 0
     incidents: int = 0
+    own_incidents: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the content of `nightly.json`."""
         text_by_field = {"day": str(self.day), "made_at": format_time(self.made_at)}
         return {"schema": NIGHTLY_SCHEMA, **asdict(self), **text_by_field}
+
+    @property
+    def incident_row_count(self) -> int:
+        """The number of rows that the table `incidents` has for the day."""
+        return self.incidents + (self.own_incidents or 0)
 
     @property
     def has_read_nothing(self) -> bool:
@@ -149,6 +158,8 @@ def read_nightly_counts(content: bytes) -> NightlyCounts | None:
         made_at = datetime.fromisoformat(document["made_at"])
         reader_texts = [document[name] for name in ("reader", "why_fallback")]
         count_by_field = {name: document[name] for name in COUNT_FIELDS}
+        if document.get("own_incidents") is not None:
+            count_by_field["own_incidents"] = document["own_incidents"]
         has_known_schema = (
             document["schema"] == NIGHTLY_SCHEMA
             and document["schema"] is not True

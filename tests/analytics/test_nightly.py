@@ -186,6 +186,7 @@ def test_nightly_run_document_counts_its_files_bytes_records_failed_calls_and_in
         "bytes": sum(row["bytes"] for row in quality),
         "bytes_unreadable": sum(row["bytes"] for row in unreadable_rows),
         "records": sum(row["records"] for row in quality), "failed_calls": 9, "incidents": 4,
+        "own_incidents": 0,
     }  # fmt: skip
     assert {name.split("/")[0] for name in finished_night.read_files()} - {"summary"} == {
         "nightly", "failed_calls", "incidents", "quality",

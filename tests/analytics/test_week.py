@@ -25,6 +25,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.nightly.verdict import NightlyCounts
 from mendq.report import summary_parts as reports
 from mendq.report.summary import read_summary
+from tests.analytics.builders import make_time
 from tests.analytics.counted_week import WEEK_FILE, count_week
 from tests.analytics.week_builders import (
     DAYS,
@@ -93,18 +94,45 @@ def test_incidents_of_drills_probe_and_own_looks_are_counted_only_as_own_inciden
             ("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0
         ),
     )
-    reads = {MONDAY: replace(READ, files=0, records=0, incidents=5)}
+    reads = {MONDAY: replace(READ, files=0, records=0, incidents=2, own_incidents=3)}
     document = make_week_summary(
         {MONDAY: rows, date(2026, 11, 2): rows}, case_files=found, nightly_counts_by_day=reads
     )
     assert document["not_seen"]["own_incidents"] == 3
     assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn", "they are in the tables"
     assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
+
     assert document["reached_a_person"]["total"] == 0
     assert document["do_this_week"] == document["open_now"] == []
     assert document["by_outcome"] == {"healed": 2}
     assert DRILL not in json.dumps(document)
     assert "drilled" not in document["by_symptom"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_torn"),
+    [
+        ({"incidents": 1, "own_incidents": 1}, False),
+        ({"incidents": 2}, False),  # as an earlier version counted
+        ({"incidents": 2, "own_incidents": 1}, True),
+        ({"incidents": 1}, True),
+    ],
+)
+def test_night_is_torn_if_its_counts_are_not_those_of_the_table_with_own_incidents(
+    counts: dict[str, Any], is_torn: bool
+) -> None:
+    rows = [make_incident(1), make_incident(2, why="own_look")]
+    reads = {MONDAY: replace(READ, files=0, records=0, **counts)}
+    document = make_week_summary({MONDAY: rows}, nightly_counts_by_day=reads)
+    assert (document["not_seen"]["nightly_runs"][0]["verdict"] == "torn") is is_torn
+
+
+def test_operators_look_after_an_untouched_incident_does_not_count_as_failing_again() -> None:
+    untouched = make_incident(1, outcome="refused")
+    look = make_incident(2, why="own_look", first_failure=make_time("11-09 11:00"))
+    days = {MONDAY: [untouched, look], DAYS[1]: []}
+    [comparison] = make_week_summary(days)["does_it_help"]
+    assert (comparison["untouched"], comparison["recovered"]) == (1, 1)
 
 
 def test_previous_week_counts_only_its_complete_nightly_runs() -> None:

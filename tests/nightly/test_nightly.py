@@ -158,11 +158,13 @@ def test_usual_record_count_lies_between_those_of_the_last_14_days_in_any_order(
 
 def test_nightly_counts_document_has_its_fields_in_order_and_is_read_back_unchanged() -> None:
     counts = {name: number for number, name in enumerate(COUNT_FIELDS, 1)}
-    nightly = NightlyCounts(SUNDAY, MADE_AT, FALLBACK_READER, "isal is not there", **counts)
+    nightly = NightlyCounts(
+        SUNDAY, MADE_AT, FALLBACK_READER, "isal is not there", **counts, own_incidents=3
+    )
     written = json.dumps(nightly.document())
     assert read_nightly_counts(written.encode()) == nightly
     named = ("schema", "day", "made_at", "reader", "why_fallback")
-    assert tuple(json.loads(written)) == (*named, *COUNT_FIELDS)
+    assert tuple(json.loads(written)) == (*named, *COUNT_FIELDS, "own_incidents")
     assert json.loads(written)["made_at"] == "2026-11-16T02:03:04.000Z"
 
 
@@ -186,6 +188,18 @@ def test_nightly_counts_with_a_wrong_or_missing_field_are_ignored(
     assert read_nightly_counts(json.dumps({**document, field: value}).encode()) is None
     del document[field]
     assert read_nightly_counts(json.dumps(document).encode()) is None
+
+
+def test_nightly_counts_of_earlier_versions_lack_own_incidents_and_invalid_ones_are_ignored() -> (
+    None
+):
+    document = make_counts(incidents=5, own_incidents=2).document()
+    for value in (-1, True, "7", 1.5, 10**15):
+        assert read_nightly_counts(json.dumps(document | {"own_incidents": value}).encode()) is None
+    del document["own_incidents"]
+    earlier = read_nightly_counts(json.dumps(document).encode())
+    assert earlier is not None
+    assert (earlier.own_incidents, earlier.incident_row_count) == (None, 5)
 
 
 def test_nightly_counts_that_are_no_json_object_are_ignored() -> None:

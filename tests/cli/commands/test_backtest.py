@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from analytics.week_parts import is_own_queue
+from analytics.own_incidents import is_own_queue
 from mendq.cases.spread import Spread
 from mendq.cli.app import app
 from mendq.cli.backtest import nightly_run
