@@ -22,14 +22,21 @@ def measure_clock_difference(response: Mapping[str, Any], now: datetime) -> time
         now: This machine's time just after the answer, with a time zone.
 
     Returns:
-        The difference. None if the answer has no Date header that can be read; AWS always sends
-        one, some emulators do not.
+        The difference. None if the service's time is not known (see `read_service_time`).
+    """
+    service_time = read_service_time(response)
+    return None if service_time is None else now - service_time
+
+
+def read_service_time(response: Mapping[str, Any]) -> datetime | None:
+    """Return AWS's time when it wrote an answer, rounded down to the second.
+
+    `response` is the answer as boto3 returned it. None if it has no Date header that can be read;
+    AWS always sends one, some emulators do not.
     """
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
         service_time = parsedate_to_datetime(headers.get("date", ""))
     except (TypeError, ValueError):
         return None
-    if service_time.tzinfo is None:
-        service_time = service_time.replace(tzinfo=UTC)
-    return now - service_time
+    return service_time if service_time.tzinfo else service_time.replace(tzinfo=UTC)

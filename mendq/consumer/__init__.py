@@ -17,9 +17,10 @@ from contextlib import suppress
 from math import isfinite
 from random import randrange
 from threading import Event, Lock, RLock, Thread
-from time import monotonic, time
+from time import time
 from typing import TYPE_CHECKING, Any, Self
 
+from .clock import read_sleep_counting_clock
 from .writes import LOST_MESSAGE_CODES, Hold, change_messages, split_into_batches
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class VisibilityHeartbeat:
         queue_url: The queue.
         seconds: The visibility timeout of every receive and of every extension. SQS's limit of 12
             hours may make an extension shorter.
-        clock: Returns the time in seconds. It must never go back.
+        clock: Returns the time in seconds. It must never go back, and must count the time while the
+            machine sleeps (see `clock.py`).
         processing_times: Gets the processing time of each message that the heartbeat deletes.
     """
 
@@ -72,7 +74,7 @@ class VisibilityHeartbeat:
         queue_url: str,
         *,
         seconds: int,
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float] = read_sleep_counting_clock,
         processing_times: ProcessingTimes | None = None,
     ) -> None:
         self._sqs = sqs

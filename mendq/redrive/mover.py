@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import UTC, datetime
 from hashlib import md5, sha256
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -31,6 +30,7 @@ from mendq.aws.errors import (
     translate_aws_errors,
 )
 from mendq.consumer import VisibilityHeartbeat
+from mendq.consumer.clock import read_sleep_counting_clock
 from mendq.model.failed_call import make_canonical_error_code
 from mendq.model.queue import FIFO_SUFFIX, is_fifo_arn
 from mendq.redrive.messages import (
@@ -200,7 +200,7 @@ class MessageMover:
         sqs: SQSClient,
         queue_url: str,
         *,
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float] = read_sleep_counting_clock,
         remaining_seconds: Callable[[], float] = lambda: inf,
         may_open_groups: Callable[[], bool] = lambda: True,
     ) -> None:

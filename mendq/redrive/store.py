@@ -17,8 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mendq.aws.errors import CaseMoved, CaseStoreUnavailable, CaseStoreUnreadable
+from mendq.aws.service_clock import read_service_time
 from mendq.cases import items
-from mendq.cases.transactions import Table
+from mendq.cases.transactions import Table, convert_case_store_errors
 from mendq.redrive.progress import RedriveProgress
 
 # Longer than a run may last, so that no two runs work on the messages of one DLQ.
@@ -137,6 +138,15 @@ class RedriveStore(Table, frozen=True):
     def is_frozen(self) -> bool:
         """Return True if people have frozen all changes. Change calendars are not read."""
         return bool(self.get(items.freeze_key()))
+
+    def read_service_time(self, dlq_arn: str) -> datetime | None:
+        """Return DynamoDB's time, rounded down to the second. None if its answer does not say it.
+
+        It takes a read of the DLQ's item.
+        """
+        with convert_case_store_errors():
+            response = self.client.get_item(TableName=self.table, Key=make_redrive_key(dlq_arn))
+        return read_service_time(response)
 
     def release(self, dlq_arn: str, owner: str) -> None:
         """End the claim. Nothing happens if another run has claimed the DLQ since."""

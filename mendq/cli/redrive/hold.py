@@ -4,24 +4,37 @@ The command takes the same claim (a lock in the case store) on the DLQ that each
 redrive Lambda takes. If the Lambda finds the DLQ claimed, it tries again a minute later. If a
 command dies, its claim ends after CLAIM_SECONDS. Nothing is claimed if Mendq is not deployed.
 
+Rules:
+
+1. A thread renews the claim. No error ends the thread before the claim counts as lost.
+2. Before each write of the claim, this machine's clock is compared with the case store's, because
+   the claim's end is compared with the time of the run that wants the DLQ. A command may run for
+   hours, so one comparison at the beginning is not enough.
+3. Before each batch, the command asks if the claim was renewed in time. The thread cannot answer
+   that: it sleeps while the machine sleeps. The age of the claim is measured with a clock that
+   counts that sleep (`mendq/consumer/clock.py` says what holds on macOS). A claim that is too old
+   is renewed before the batch, and the batch does not go if another run has the DLQ.
+4. If the claim is lost, no further batch goes, and the command says why.
+
 The module also reads and describes the progress of Mendq's own redrives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
-from time import monotonic
+from threading import Event, RLock, Thread
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
+from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.output import LabelledLine, format_minute
+from mendq.consumer.clock import read_sleep_counting_clock
 from mendq.model.case import Case
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import parse_queue_arn
@@ -31,6 +44,7 @@ from mendq.notifications.text import format_count
 from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import CLAIM_SECONDS, RedriveStore
 
+_LOG = logging.getLogger(__name__)
 # Time between renewals. After two that fail, there is still time to finish the current batch.
 CLAIM_RENEWAL_SECONDS = CLAIM_SECONDS / 3
 # The case store compares the end of a claim with the time of the run that wants the DLQ. A clock
@@ -38,23 +52,32 @@ CLAIM_RENEWAL_SECONDS = CLAIM_SECONDS / 3
 LARGEST_CLOCK_DIFFERENCE = timedelta(seconds=30)
 
 
+class DlqHold(Struct):
+    """A command's hold on a DLQ. This one claims nothing, and so it is never lost."""
+
+    def may_send_batch(self) -> bool:
+        """Return True if the command still holds the DLQ. Otherwise say why, and stop the work."""
+        return True
+
+
 @contextmanager
 def hold_dlq(
     account: Account, dlq_arn: str, stop_event: Event, faults: list[str]
-) -> Iterator[None]:
+) -> Iterator[DlqHold]:
     """Claim a DLQ for as long as the block lasts. A thread renews the claim.
 
-    If the claim is lost, the reason is appended to `faults` and `stop_event` is set. Nothing is
-    claimed if `dlq_arn` is empty or Mendq is not deployed. Raises CommandError if another redrive
-    is at work on the DLQ or this machine's clock is wrong, and CaseStoreUnavailable or
-    CaseStoreUnreadable.
+    Ask the result before each batch. If the claim is lost, the reason is appended to `faults` and
+    `stop_event` is set. Nothing is claimed if `dlq_arn` is empty or Mendq is not deployed. Raises
+    CommandError if another redrive is at work on the DLQ or this machine's clock is wrong, and
+    CaseStoreUnavailable or CaseStoreUnreadable.
     """
     redrive_store = account.open_store_if_deployed(RedriveStore) if dlq_arn else None
     if redrive_store is None:
-        yield
+        yield DlqHold()
         return
-    require_right_clock(account)
-    claim = _DlqClaim(redrive_store, dlq_arn, f"a person's {uuid4().hex}", stop_event, faults)
+    require_right_clock(account.clock_difference)
+    owner = f"a person's {uuid4().hex}"
+    claim = _DlqClaim(redrive_store, dlq_arn, owner, stop_event, faults, read_sleep_counting_clock)
     try:
         claim.take_or_renew()
         renewal_end_event = Event()
@@ -63,7 +86,7 @@ def hold_dlq(
         )
         renewal_thread.start()
         try:
-            yield
+            yield claim
         finally:
             renewal_end_event.set()
             renewal_thread.join()
@@ -71,23 +94,26 @@ def hold_dlq(
         claim.release()
 
 
-def require_right_clock(account: Account) -> None:
+def require_right_clock(clock_difference: timedelta | None, consequence: str = "") -> None:
     """Raise CommandError if this machine's clock and AWS's differ by more than 30 seconds.
 
-    An answer without a Date header proves nothing and is not refused: AWS always sends one.
+    Args:
+        clock_difference: How far this machine's clock is ahead of AWS's. None if AWS's answer had
+            no Date header. That proves nothing and is not refused: AWS always sends one.
+        consequence: What the command did, for the message. By default: nothing was changed.
     """
-    clock_difference = account.clock_difference
     if clock_difference is None or abs(clock_difference) <= LARGEST_CLOCK_DIFFERENCE:
         return
     seconds = round(abs(clock_difference).total_seconds())
     direction = "ahead of" if clock_difference > timedelta() else "behind"
-    problem = f"this machine's clock is {seconds:,} s {direction} AWS's. Nothing was changed"
+    problem = f"this machine's clock is {seconds:,} s {direction} AWS's"
+    consequence = consequence or "Nothing was changed"
     reason = "with a wrong time, two runs could work on the same messages"
     remedy = "set the clock (Linux: `sudo timedatectl set-ntp true`), then run the command again"
-    raise CommandError(f"{problem}: {reason}; {remedy}", error_code="clock_wrong")
+    raise CommandError(f"{problem}. {consequence}: {reason}; {remedy}", error_code="clock_wrong")
 
 
-class _DlqClaim(Struct, frozen=True):
+class _DlqClaim(DlqHold):
     """A command's claim on a DLQ, which keeps Mendq's own redrives away from its messages."""
 
     redrive_store: RedriveStore
@@ -97,53 +123,111 @@ class _DlqClaim(Struct, frozen=True):
     # Set if the claim is lost. The reason is then appended to `faults`.
     stop_event: Event
     faults: list[str]
+    # Returns seconds. It counts the time while the machine sleeps.
+    read_clock: Callable[[], float]
+    # What the clock returned just before the last write of the claim.
+    renewed_at: float | None = None
+    # True once the claim is lost. It is never taken back.
+    is_lost: bool = False
+    # Held during every write: the thread and the work itself may renew the claim.
+    lock: RLock = field(default_factory=RLock)
 
     def take_or_renew(self) -> None:
         """Claim the DLQ for CLAIM_SECONDS from now, or renew the claim.
 
-        Raises CommandError if another redrive is at work on the DLQ, CaseStoreUnavailable, or
-        CaseStoreUnreadable.
+        Raises CommandError if this machine's clock is wrong or another redrive is at work on the
+        DLQ, CaseStoreUnavailable, or CaseStoreUnreadable.
         """
-        redrive_claim = self.redrive_store.claim(self.dlq_arn, self.owner, datetime.now(UTC))
-        if redrive_claim is None:
-            problem = (
-                f"another run is at work on the messages of {parse_queue_arn(self.dlq_arn).name}"
-            )
-            raise CommandError(
-                f"{problem}; one that died ends in {CLAIM_SECONDS} s", error_code="redrive_running"
-            )
-        if redrive_claim.unreadable_reason:
-            raise CaseStoreUnreadable(redrive_claim.unreadable_reason)
-        require_no_redrive(redrive_claim.progress)
+        with self.lock:
+            started_at = self.read_clock()
+            self._require_right_clock()
+            redrive_claim = self.redrive_store.claim(self.dlq_arn, self.owner, datetime.now(UTC))
+            if redrive_claim is None:
+                problem = "another run is at work on the messages of "
+                problem += parse_queue_arn(self.dlq_arn).name
+                raise CommandError(
+                    f"{problem}; one that died ends in {CLAIM_SECONDS} s",
+                    error_code="redrive_running",
+                )
+            if redrive_claim.unreadable_reason:
+                raise CaseStoreUnreadable(redrive_claim.unreadable_reason)
+            require_no_redrive(redrive_claim.progress)
+            self.renewed_at = started_at
+
+    def _require_right_clock(self) -> None:
+        """Raise CommandError if this machine's clock and the case store's differ too much."""
+        service_time = self.redrive_store.read_service_time(self.dlq_arn)
+        clock_difference = None if service_time is None else datetime.now(UTC) - service_time
+        consequence = "" if self.renewed_at is None else "The claim was not renewed"
+        require_right_clock(clock_difference, consequence)
+
+    def may_send_batch(self) -> bool:
+        """Return True if the claim was renewed in time; if it was not, try to renew it first.
+
+        If the claim is lost, stop the work and say why.
+        """
+        with self.lock:
+            if not self._is_fresh():
+                self._renew_or_report()
+            if not self._is_fresh():
+                self._report_lost_claim("the claim on the DLQ could not be renewed in time")
+            return not self.is_lost
 
     def renew_until(self, renewal_end_event: Event) -> None:
         """Renew the claim regularly until `renewal_end_event` is set or the claim is lost.
 
-        If the case store does not answer, try again, and give up CLAIM_RENEWAL_SECONDS before the
-        claim ends: then the claim counts as lost.
+        This is the work of the thread. No error ends it before the claim counts as lost.
         """
-        last_renewed_at = monotonic()
-        while not renewal_end_event.wait(CLAIM_RENEWAL_SECONDS):
+        while not renewal_end_event.wait(CLAIM_RENEWAL_SECONDS) and not self.is_lost:
+            self._renew_or_report()
+
+    def _is_fresh(self) -> bool:
+        """Return True if the claim lasts for CLAIM_RENEWAL_SECONDS more: enough for a batch."""
+        return (
+            self.renewed_at is not None
+            and self.read_clock() - self.renewed_at <= CLAIM_SECONDS - CLAIM_RENEWAL_SECONDS
+        )
+
+    def _renew_or_report(self) -> None:
+        """Renew the claim once. Report it as lost if another run has it or the clock is wrong.
+
+        After any other error the claim counts as lost only if it is too old. Otherwise the next
+        renewal tries again.
+        """
+        with self.lock:
+            if self.is_lost:
+                return
             try:
                 self.take_or_renew()
-                last_renewed_at = monotonic()
             except (CommandError, CaseStoreUnreadable) as error:
                 self._report_lost_claim(error)
-                return
-            except CaseStoreUnavailable as error:
-                if monotonic() - last_renewed_at > CLAIM_SECONDS - CLAIM_RENEWAL_SECONDS:
+            except Exception as error:  # noqa: BLE001 - a client's hooks may raise anything
+                if not self._is_fresh():
                     self._report_lost_claim(error)
-                    return
 
-    def _report_lost_claim(self, error: Exception) -> None:
-        """Set `stop_event`, and append to `faults` why the claim was lost."""
-        self.faults.append(f"stopped, and what was in hand is visible again: {error}")
-        self.stop_event.set()
+    def _report_lost_claim(self, reason: object) -> None:
+        """Set `stop_event`, and append to `faults` why the claim was lost, once."""
+        with self.lock:
+            if not self.is_lost:
+                self.is_lost = True
+                self.faults.append(f"stopped, and what was in hand is visible again: {reason}")
+                self.stop_event.set()
 
     def release(self) -> None:
-        """End the claim. If the case store does not answer, it ends after CLAIM_SECONDS."""
-        with suppress(CaseStoreUnavailable):
+        """End the claim. If that fails, log it: the claim ends after CLAIM_SECONDS.
+
+        No error is raised, because the operator must hear what was moved.
+        """
+        try:
             self.redrive_store.release(self.dlq_arn, self.owner)
+        except Exception as error:  # noqa: BLE001 - a client's hooks may raise anything
+            dlq_name = parse_queue_arn(self.dlq_arn).name
+            _LOG.warning(
+                "the claim on %s was not released, and ends in %d s: %s",
+                dlq_name,
+                CLAIM_SECONDS,
+                error,
+            )
 
 
 def require_no_redrive(progress: RedriveProgress | None) -> None:

@@ -31,7 +31,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.queues import make_queue_argument, resolve_queue_arn
 from mendq.cli.redrive.choice import MessageChoice, with_choice_options
-from mendq.cli.redrive.hold import hold_dlq
+from mendq.cli.redrive.hold import DlqHold, hold_dlq
 from mendq.cli.redrive.preview import MessageTally
 from mendq.cli.redrive.route import Route, find_route_to_replacement, find_route_to_source
 from mendq.cli.redrive.work import DlqWork, MessageAction, WaitForTurn
@@ -195,11 +195,11 @@ class SendBackWork(DlqWork, frozen=True):
         destination = Destination(
             source.queue_arn, source_url, run_id, add_mark, source.maximum_message_bytes
         )
-        with hold_dlq(account, self.route.dlq_arn, stop_event, faults):
+        with hold_dlq(account, self.route.dlq_arn, stop_event, faults) as dlq_hold:
             with self.call.out.show_waiting("looking at the queues again"):
                 self.route.require_same(self.find_route())
             gate = SourceGate.make(account, source, stop_event, faults)
-            yield _SendAction(destination, gate)
+            yield _SendAction(destination, gate, dlq_hold)
 
 
 class SourceGate(Struct, frozen=True):
@@ -259,6 +259,7 @@ class _SendAction(MessageAction, frozen=True):
 
     destination: Destination
     gate: SourceGate
+    dlq_hold: DlqHold
 
     def process(
         self, mover: MessageMover, messages: Sequence[Message], wait_for_turn: WaitForTurn
@@ -266,6 +267,11 @@ class _SendAction(MessageAction, frozen=True):
         """Send the messages in batches. Yield the result of each batch."""
 
         def may_send_batch(message_count: int) -> bool:
-            return wait_for_turn(message_count) and self.gate.may_send_batch()
+            # The claim comes last, because it is only good for a short time.
+            return (
+                wait_for_turn(message_count)
+                and self.gate.may_send_batch()
+                and self.dlq_hold.may_send_batch()
+            )
 
         return mover.move_messages(messages, self.destination, may_send_batch)

@@ -153,6 +153,193 @@ def test_redrive_by_hand_is_stopped_if_its_claim_on_the_dlq_cannot_be_renewed(
     assert [fault.rpartition(" ")[2] for fault in faults] == ["silent"]
 
 
+@pytest.mark.parametrize("error", [RuntimeError("proxy"), MemoryError("full")], ids=repr)
+def test_redrive_by_hand_keeps_its_claim_after_an_error_that_boto3_does_not_define(
+    quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    answered = Event()
+    _fail_claims(monkeypatch, error, 3, answered)
+    faults: list[str] = []
+    with _hold(quick_queues, faults) as dlq_hold:
+        assert answered.wait(10), "the thread tries again"
+        assert dlq_hold.may_send_batch()
+    assert faults == []
+
+
+def test_redrive_by_hand_is_stopped_with_the_reason_if_such_an_error_lasts(
+    quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)
+    _fail_claims(monkeypatch, RuntimeError("the proxy broke"), 1_000_000, Event())
+    faults: list[str] = []
+    stop = Event()
+    with _hold(quick_queues, faults, stop) as dlq_hold:
+        assert stop.wait(10)
+        assert not dlq_hold.may_send_batch()
+    (fault,) = faults
+    assert fault.endswith("the proxy broke")
+
+
+def test_redrive_by_hand_that_cannot_release_its_claim_raises_no_error(
+    quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator must still hear what was moved."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the proxy broke")
+
+    with _hold(quick_queues, []):
+        monkeypatch.setattr(RedriveStore, "release", fail)
+    assert not quick_queues.claim_dlq(), "it ends after 90 seconds"
+
+
+class _SleepingMachine:
+    """A clock that counts sleep, as the claim reads it. The renewal thread sleeps too."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1_000.0
+        monkeypatch.setattr(hold, "read_sleep_counting_clock", lambda: self.now)
+        monkeypatch.setattr(hold, "CLAIM_RENEWAL_SECONDS", 30)
+
+
+def _claim_dlq_for_another_run(queues: OrdersQueues) -> None:
+    """Let the claim of the command be over, and another run claim the DLQ."""
+    assert queues.claim_dlq(later=91)
+
+
+def test_redrive_by_hand_sends_no_batch_after_the_machine_slept_and_another_run_has_the_dlq(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _SleepingMachine(monkeypatch)
+    faults: list[str] = []
+    stop = Event()
+    with _hold(queues, faults, stop) as dlq_hold:
+        assert dlq_hold.may_send_batch()
+        machine.now += 91
+        _claim_dlq_for_another_run(queues)
+        assert not dlq_hold.may_send_batch()
+        assert stop.is_set()
+    (fault,) = faults
+    assert "another run is at work" in fault
+
+
+def test_redrive_by_hand_renews_its_claim_before_a_batch_after_the_machine_slept(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _SleepingMachine(monkeypatch)
+    faults: list[str] = []
+    with _hold(queues, faults) as dlq_hold:
+        machine.now += 91
+        assert dlq_hold.may_send_batch()
+        assert not queues.claim_dlq()
+    assert faults == []
+
+
+def test_redrive_by_hand_does_not_renew_a_fresh_claim_before_a_batch(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _SleepingMachine(monkeypatch)
+    with _hold(queues, []) as dlq_hold:
+        items = queues.account.case_store_items()
+        machine.now += 59
+        assert dlq_hold.may_send_batch()
+        assert queues.account.case_store_items() == items
+
+
+def test_redrive_by_hand_stops_if_the_machine_sleeps_during_each_renewal(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _SleepingMachine(monkeypatch)
+    claim = RedriveStore.claim
+
+    def claim_and_sleep(redrives: RedriveStore, *arguments: Any) -> Any:
+        redrive_claim = claim(redrives, *arguments)
+        machine.now += 61
+        return redrive_claim
+
+    faults: list[str] = []
+    with _hold(queues, faults) as dlq_hold:
+        monkeypatch.setattr(RedriveStore, "claim", claim_and_sleep)
+        machine.now += 61
+        assert not dlq_hold.may_send_batch()
+    (fault,) = faults
+    assert "could not be renewed in time" in fault
+
+
+def test_redrive_by_hand_sends_nothing_more_after_the_machine_slept_and_another_run_has_the_dlq(
+    queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = _SleepingMachine(monkeypatch)
+    for number in range(25):
+        queues.write({"n": number})
+    sqs = queues.operator.account.clients.sqs
+    sent_counts = list[int]()
+
+    def sleep_after_first_batch(parsed: dict[str, Any], **_: Any) -> None:
+        sent_counts.append(len(parsed["Successful"]))
+        if len(sent_counts) == 1:
+            machine.now += 91
+            _claim_dlq_for_another_run(queues)
+
+    sqs.meta.events.register("after-call.sqs.SendMessageBatch", sleep_after_first_batch)
+    output = queues.read_output("redrive", "orders", "--all", "--yes", code=1)
+    assert "another run is at work" in output
+    assert sent_counts == [10]
+    assert len(queues.read_messages(queues.messages)) == 15
+
+
+@pytest.mark.parametrize(("seconds", "direction"), [(31, "31 s ahead of"), (-3_600, "3,600 s beh")])
+def test_redrive_by_hand_stops_before_a_renewal_if_the_clock_became_wrong(
+    quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, seconds: int, direction: str
+) -> None:
+    faults: list[str] = []
+    stop = Event()
+
+    def read_service_time(*_: object) -> datetime:
+        return datetime.now(UTC) - timedelta(seconds=seconds)
+
+    with _hold(quick_queues, faults, stop) as dlq_hold:
+        monkeypatch.setattr(RedriveStore, "read_service_time", read_service_time)
+        items = quick_queues.account.case_store_items()
+        assert stop.wait(10)
+        assert not dlq_hold.may_send_batch()
+        assert quick_queues.account.case_store_items() == items, "nothing was written"
+    (fault,) = faults
+    assert direction in fault
+    assert "The claim was not renewed" in fault
+
+
+@pytest.mark.parametrize("seconds", [30, -29, None])
+def test_redrive_by_hand_renews_if_the_clock_is_right_within_30_seconds_or_not_known(
+    quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, seconds: int | None
+) -> None:
+    def read_service_time(*_: object) -> datetime | None:
+        return None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds - 1)
+
+    monkeypatch.setattr(RedriveStore, "read_service_time", read_service_time)
+    answered = Event()
+    _fail_claims(monkeypatch, CaseStoreUnavailable("never"), 0, answered)
+    faults: list[str] = []
+    with _hold(quick_queues, faults) as dlq_hold:
+        assert answered.wait(10)
+        assert dlq_hold.may_send_batch()
+    assert faults == []
+
+
+@pytest.mark.parametrize("date_header", ["Sun, 29 Nov 2026 12:00:00 GMT", None])
+def test_case_store_says_its_time_with_the_answer_to_a_read(
+    queues: OrdersQueues, date_header: str | None
+) -> None:
+    def set_date(parsed: dict[str, Any], **_: Any) -> None:
+        headers = {} if date_header is None else {"date": date_header}
+        parsed["ResponseMetadata"]["HTTPHeaders"] = headers
+
+    store = queues.redrive_store
+    store.client.meta.events.register("after-call.dynamodb.GetItem", set_date)
+    expected = date_header and datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+    assert store.read_service_time(queues.dlq) == expected
+
+
 def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
     operator: Operator,
 ) -> None:

@@ -1,0 +1,64 @@
+"""A clock for visibility timeouts and claims: it also counts the time while the machine sleeps.
+
+On Linux and macOS `time.monotonic` stands still while the machine sleeps or a virtual machine is
+suspended. A consumer that woke up would believe that it still holds a message which SQS has given
+to another consumer meanwhile.
+
+- Linux: CLOCK_BOOTTIME counts sleep. Lambda and containers have it.
+- Everywhere else, also on macOS, Python has no such clock. There the larger step of
+  `time.monotonic` and of the wall clock counts. So a time of sleep counts as soon as the machine
+  has set its wall clock, which it does when it wakes up. If the wall clock is set forward, timeouts
+  seem to be over too early, which is safe. If it is set back, `time.monotonic` decides.
+
+Nobody has tried this on macOS or Windows.
+https://man7.org/linux/man-pages/man2/clock_gettime.2.html
+https://docs.python.org/3/library/time.html#time.monotonic
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+
+
+class LargerStepClock:
+    """A clock that advances by the larger step of two clocks. It never goes back.
+
+    Args:
+        monotonic: Returns seconds of a clock that never goes back.
+        wall: Returns seconds of a clock that may be set forward and back.
+    """
+
+    def __init__(
+        self,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._monotonic = monotonic
+        self._wall = wall
+        self._lock = Lock()
+        self._last_monotonic = monotonic()
+        self._last_wall = wall()
+        self._now = self._last_monotonic
+
+    def read(self) -> float:
+        """Return the seconds of the clock."""
+        with self._lock:
+            monotonic_now = self._monotonic()
+            wall_now = self._wall()
+            self._now += max(monotonic_now - self._last_monotonic, wall_now - self._last_wall)
+            self._last_monotonic = monotonic_now
+            self._last_wall = wall_now
+            return self._now
+
+
+_BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+_LARGER_STEP_CLOCK = LargerStepClock()
+
+
+def read_sleep_counting_clock() -> float:
+    """Return the seconds of a clock that never goes back and counts the time of sleep."""
+    if _BOOT_CLOCK is None:
+        return _LARGER_STEP_CLOCK.read()
+    return time.clock_gettime(_BOOT_CLOCK)
