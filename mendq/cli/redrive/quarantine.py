@@ -69,7 +69,7 @@ _MOST_VALUE_CHARACTERS = 60
 MOST_WHOLE_BYTES = 10 * MOST_BATCH_BYTES
 # What `peek` keeps of any other message.
 _KEPT_LENGTH = KeptLength(body_characters=_MOST_BODY_CHARACTERS, attribute_characters=256)
-_SEPARATELY_PRINTED_FIELDS = ("message_id", "is_sealed", "attributes", "body")
+_SEPARATELY_PRINTED_FIELDS = ("message_id", "is_sealed", "attributes", "body", "cut")
 QuarantineArgument = Annotated[str, make_queue_argument("The source or its quarantine:")]
 FileOption = Annotated[
     Path | None, typer.Option(help="Where they are written first; a new file here.")
