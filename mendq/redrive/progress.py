@@ -298,9 +298,7 @@ def classify_messages(
         was_sent_after_redrive_start = message.sent_at > progress.began_at
         if was_sent_after_redrive_start and (is_from_source or not message.source_arn):
             newly_dead_count += 1
-        is_from_earlier_queue = (
-            source.created_at is not None and message.sent_at < source.created_at
-        )
+        is_from_earlier_queue = source.is_created_after(message.sent_at)
         can_be_sent_back = (
             is_from_source
             and not is_from_earlier_queue

@@ -12,9 +12,10 @@ from msgspec import Struct, field
 from rich.text import Text
 
 from mendq.catalogue.dlq.time_left import compute_time_left
-from mendq.cli.output import Output, make_table
+from mendq.cli.output import Output, format_minute, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parse_queue_arn
+from mendq.model.time_text import format_time
 from mendq.notifications.text import format_count, format_value, to_terminal_text
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
 from mendq.redrive.message_filter import FilterResult, MessageFilter, format_literal
@@ -51,6 +52,8 @@ class MessageTally(Struct):
     # all the same (--unsealed).
     unsealed_staying_count: int = 0
     unsealed_chosen_count: int = 0
+    # Number of messages that stay because they are older than the source.
+    older_message_count: int = 0
     # When the oldest message was sent, of all and of the chosen ones.
     oldest_sent_at: datetime | None = None
     oldest_chosen_sent_at: datetime | None = None
@@ -81,6 +84,9 @@ class MessageTally(Struct):
             return
         if self._must_stay_in_queue(source_arn):
             self.message_count_by_other_source[source_arn or ""] += 1
+            return
+        if self.route.is_older_than_source(message):
+            self.older_message_count += 1
             return
         filter_result = self.message_filter.match_message(message, self.now)
         self.filtered_message_count += 1
@@ -183,7 +189,11 @@ def print_preview(out: Output, tally: MessageTally, limit: int | None) -> None:
         out.say("for example", "dim")
         for message_id in islice(tally.chosen_message_ids, MOST_EXAMPLE_IDS):
             out.say_unwrapped(message_id, indent=2)
-    message_notes = (*_describe_staying_messages(tally), *_describe_chosen_messages(tally))
+    message_notes = (
+        *_describe_staying_messages(tally),
+        *_describe_older_messages(tally),
+        *_describe_chosen_messages(tally),
+    )
     out.say_labelled(("-", "dim", note) for note in message_notes)
     _print_sqs_redrive(out, tally)
 
@@ -308,6 +318,26 @@ def _describe_unsealed_messages(tally: MessageTally) -> Iterable[str]:
             f"seal did. {'It stays' if count == 1 else 'They stay'} here. See which "
             f"with `mendq quarantine peek {quarantine_name}`; --unsealed sends those too"
         )
+
+
+def _describe_older_messages(tally: MessageTally) -> Iterable[str]:
+    """Yield why messages stay that are older than the source, and how to send them anyway."""
+    source = tally.route.source
+    if not tally.older_message_count or source.created_at is None:
+        return
+    count = tally.older_message_count
+    queue_name = tally.route.messages_queue.name
+    region = parse_queue_arn(source.queue_arn).region
+    filter_text = f"sent_at < '{format_time(source.created_at)}'"
+    command = f"mendq redrive {queue_name} --to {source.name} --from {source.name}"
+    command += f" --where {quote(filter_text)} --region {region}"
+    message_text = format_count(count, "message is", "messages are")
+    yield (
+        f"{message_text} older than {source.name}, which was created "
+        f"{format_minute(source.created_at)}, and died in an earlier queue of that name, maybe "
+        f"another person's: {_join_pronoun_and_verb(count, 'stays', 'stay')} here. If they belong "
+        f"to {source.name}: `{command}`"
+    )
 
 
 def print_unclear_groups(out: Output, tally: MessageTally, command: str) -> None:

@@ -172,6 +172,16 @@ class Route(Struct, frozen=True):
         """
         return self.source_finder.find_source_arn(message)
 
+    def is_older_than_source(self, message: Message) -> bool:
+        """Return True if the message died in an earlier queue of the source's name.
+
+        That queue may have belonged to another person, so such messages stay, as in Mendq's own
+        redrives (`classify_messages`). With --to, the operator has named the queue that takes them.
+        """
+        if self.is_replacement or self.is_deletion:
+            return False
+        return self.source.is_created_after(message.sent_at)
+
     def count_hidden_messages(self, seen_count: int) -> int:
         """Return how many messages other consumers hold, after `seen_count` were received here.
 

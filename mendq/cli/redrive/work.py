@@ -139,6 +139,8 @@ class WorkResult(Struct, frozen=True):
     first_message_ids: tuple[str, ...] = ()
     # Number of messages of a quarantine that stay because they have no seal of Mendq.
     unsealed_count: int = 0
+    # Number of messages that stay because they are older than the source.
+    older_message_count: int = 0
 
     @property
     def moved_count(self) -> int:
@@ -333,6 +335,9 @@ class DlqWork(Struct, frozen=True):
         tally.unsealed_staying_count = max(
             tally.unsealed_staying_count, preview_tally.unsealed_staying_count
         )
+        tally.older_message_count = max(
+            tally.older_message_count, preview_tally.older_message_count
+        )
         fault = faults[0] if faults else ""
         return self._make_result(second_pass.move_result, matched_message_count, tally, fault)
 
@@ -499,6 +504,7 @@ class DlqWork(Struct, frozen=True):
             fault,
             first_message_ids,
             tally.unsealed_staying_count,
+            tally.older_message_count,
         )
 
     def _make_result_document(self, result: WorkResult) -> dict[str, Any]:
@@ -513,6 +519,8 @@ class DlqWork(Struct, frozen=True):
             document["staying_first"] = list(result.first_message_ids)
         if self.route.is_from_quarantine:
             document["unsealed"] = result.unsealed_count
+        if result.older_message_count:
+            document["staying_older"] = result.older_message_count
         return document
 
     def _summarize(self, result: WorkResult, unprocessed_match_count: int) -> str:
@@ -527,6 +535,9 @@ class DlqWork(Struct, frozen=True):
             summary += f", {result.hidden_count:,} of them hidden in somebody else's hand"
         if result.unsealed_count:
             summary += f", {result.unsealed_count:,} of them without a seal of Mendq"
+        if result.older_message_count:
+            source_name = self.route.source.name
+            summary += f", {result.older_message_count:,} of them older than {source_name}"
         return summary
 
     def _print_result(self, result: WorkResult) -> Exit:

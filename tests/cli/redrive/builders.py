@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
+
+from moto.sqs.models import sqs_backends
 
 from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import (
@@ -16,6 +21,7 @@ from mendq.redrive.messages import (
     RedriveMarker,
 )
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
+from tests.account.account import ACCOUNT, REGION
 from tests.account.receivers import open_receivers
 from tests.cli.builders import Operator
 from tests.redrive.world import DIED_IN, RedriveWorld, send
@@ -67,6 +73,20 @@ class OrdersQueues(RedriveWorld):
         self.redrive_store.release(self.dlq, "me")
 
 
+@contextmanager
+def send_in_the_past(queues: OrdersQueues, seconds: float) -> Iterator[None]:
+    """Let messages that are sent in the block have been sent `seconds` ago."""
+    sent_at = (queues.account.now.timestamp() - seconds) * 1_000
+    with patch("moto.sqs.models.unix_time_millis", lambda: sent_at):
+        yield
+
+
+def set_creation(queue_arn: str, created_at: datetime) -> None:
+    """Let a queue in moto have been created at this time."""
+    queue = sqs_backends[ACCOUNT][REGION].queues[queue_arn.rpartition(":")[2]]
+    queue.created_timestamp = int(created_at.timestamp())
+
+
 def make_died_in_attribute(queue_arn: str) -> dict[str, str]:
     """Return the attribute that names the queue in which a message died, "nobody" if unknown."""
     return {DIED_IN: queue_arn}
@@ -114,11 +134,15 @@ def write_sealed(
 def make_orders_queues(
     operator: Operator, *, fifo: bool = False, **attributes: str
 ) -> OrdersQueues:
-    """Make `orders` and its DLQ, both empty. The DLQ's visibility timeout is ten minutes."""
+    """Make `orders` and its DLQ, both empty. The DLQ's visibility timeout is ten minutes.
+
+    `orders` was created a day ago, before the messages that tests send in the past.
+    """
     ending = ".fifo" if fifo else ""
     messages = operator.aws.queue(f"orders-dlq{ending}", tag=None, VisibilityTimeout="600")
     policy = {"RedrivePolicy": RedrivePolicy(messages, 3).text}
     source = operator.aws.queue(f"orders{ending}", tag=None, **policy, **attributes)
+    set_creation(source, operator.aws.now - timedelta(days=1))
     queues = OrdersQueues(operator.aws, source, messages, operator=operator, messages=messages)
     queues.register_answers(operator.account.clients)
     return queues

@@ -26,6 +26,8 @@ from tests.cli.redrive.builders import (
     make_died_in_attribute,
     make_orders_queues,
     make_quarantine_marks,
+    send_in_the_past,
+    set_creation,
     write_sealed,
 )
 
@@ -523,6 +525,26 @@ def test_question_of_drop_on_a_fifo_quarantine_says_how_many_hidden_messages_go_
     assert question.startswith(says)
     assert queues.count_visible_messages(queues.messages) == 12
     assert not path.exists()
+
+
+def test_quarantine_return_leaves_messages_older_than_the_source(queues: OrdersQueues) -> None:
+    set_creation(queues.source, queues.account.now - timedelta(hours=1))
+    with send_in_the_past(queues, seconds=7_200):
+        _write_quarantined(queues, "older")
+    _write_quarantined(queues, "younger")
+    done = _run_quarantine(queues, "return", *ALL)
+    assert (done["moved"], done["staying_older"]) == (1, 1)
+    assert queues.read_bodies(queues.source) == {"younger"}
+    assert queues.read_bodies(queues.messages) == {"older"}
+
+
+def test_quarantine_drop_takes_messages_older_than_the_source(
+    queues: OrdersQueues, path: Path
+) -> None:
+    with send_in_the_past(queues, seconds=7_200):
+        _write_quarantined(queues, "older")
+    set_creation(queues.source, queues.account.now)
+    assert _drop(queues, path)["dropped"] == 1
 
 
 @pytest.mark.parametrize("is_link", [False, True])

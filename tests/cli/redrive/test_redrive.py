@@ -6,7 +6,9 @@ The preview names the messages that go, those that stay, and any obstacle.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +20,13 @@ from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
 from tests.cli.builders import Operator
-from tests.cli.redrive.builders import OrdersQueues, make_died_in_attribute, make_orders_queues
+from tests.cli.redrive.builders import (
+    OrdersQueues,
+    make_died_in_attribute,
+    make_orders_queues,
+    send_in_the_past,
+    set_creation,
+)
 
 ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
 ALL = ("--all", "--yes")
@@ -140,6 +148,54 @@ def test_redrive_leaves_messages_of_another_source_or_sent_by_hand_in_a_shared_d
     says = "somebody sent 1 message to orders-dlq by hand: SQS does not say for which source"
     assert says in output
     assert "so it stays here. Whoever knows receives them and sends them there" in output
+
+
+@pytest.fixture
+def queues_with_older_message(queues: OrdersQueues) -> OrdersQueues:
+    """The DLQ has a message of an earlier queue `orders`, and one of the present queue."""
+    set_creation(queues.source, queues.account.now - timedelta(hours=1))
+    with send_in_the_past(queues, seconds=7_200):
+        queues.write("older")
+    with send_in_the_past(queues, seconds=3_600):
+        queues.write("as old as the source")
+    return queues
+
+
+def test_redrive_leaves_messages_older_than_their_source_and_says_how_many(
+    queues_with_older_message: OrdersQueues,
+) -> None:
+    queues = queues_with_older_message
+    done = queues.redrive(*ALL)
+    assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0, "staying_older": 1}
+    assert queues.read_bodies(queues.source) == {"as old as the source"}
+    assert queues.read_bodies(queues.messages) == {"older"}
+    output = queues.read_output("redrive", "orders", *ALL)
+    assert "1 message is older than orders, which was created 20" in output
+    assert "maybe another person's: it stays here" in output
+    assert queues.read_bodies(queues.messages) == {"older"}
+
+
+def test_redrive_prints_a_command_that_sends_only_the_messages_older_than_their_source(
+    queues_with_older_message: OrdersQueues,
+) -> None:
+    queues = queues_with_older_message
+    output = queues.read_output(*SHOW)
+    command = output.partition("If they belong to orders: `")[2].partition("`")[0]
+    words = shlex.split(command)
+    assert words[:2] == ["mendq", "redrive"]
+    assert queues.operator.run_json(*words[1:], "--yes")["moved"] == 1
+    assert queues.read_bodies(queues.source) == {"older"}
+    assert queues.read_bodies(queues.messages) == {"as old as the source"}
+
+
+def test_redrive_leaves_a_message_sent_by_hand_that_is_older_than_the_source(
+    queues: OrdersQueues,
+) -> None:
+    set_creation(queues.source, queues.account.now - timedelta(hours=1))
+    with send_in_the_past(queues, seconds=7_200):
+        ids = {queues.write(**make_died_in_attribute("nobody"))}
+    assert queues.redrive(*ALL)["staying_older"] == 1
+    _assert_nothing_moved(queues, ids)
 
 
 @pytest.mark.parametrize(
