@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, cast
 
@@ -22,6 +23,7 @@ from mendq.aws.errors import (
     translate_aws_errors,
     translate_queue_errors,
 )
+from mendq.aws.service_clock import read_service_time
 from mendq.model.consent import Consent
 from mendq.model.failed_call import make_canonical_error_code
 from mendq.model.mode import Mode
@@ -67,6 +69,19 @@ def read_queue_attributes(clients: Clients, queue_arn: str) -> Mapping[str, str]
     with translate_queue_errors("attributes of", queue_arn):
         response = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
     return {str(name): value for name, value in response.get("Attributes", {}).items()}
+
+
+def read_sqs_time(clients: Clients, queue_arn: str) -> datetime | None:
+    """Return SQS's time, rounded down to the second. None if its answer does not say it.
+
+    It takes a read of an attribute of the queue. Raise FactsUnavailable, or QueueRefusesUs if the
+    queue's policy denies access.
+    """
+    with translate_queue_errors("attributes of", queue_arn):
+        response = clients.sqs.get_queue_attributes(
+            QueueUrl=queue_url(clients, queue_arn), AttributeNames=["QueueArn"]
+        )
+    return read_service_time(response)
 
 
 def read_attributes_if_queue_exists(clients: Clients, queue_arn: str) -> Mapping[str, str]:

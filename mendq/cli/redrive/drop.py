@@ -32,13 +32,8 @@ class DropWork(DlqWork, frozen=True):
     def make_question(self, chosen_count: int) -> str:
         """Return the question that the operator must confirm."""
         message_text = format_count(self.choice.apply_limit(chosen_count), "message")
-        messages_queue = self.route.messages_queue
-        queue_name = messages_queue.name
-        limit = self.choice.limit
-        if messages_queue.is_fifo and (limit is None or chosen_count < limit):
-            most_messages = limit or max(chosen_count, messages_queue.visible)
-            message_text += ", and what matches behind them "
-            message_text += f"(some {most_messages:,} in all at most),"
+        queue_name = self.route.messages_queue.name
+        message_text += self.describe_hidden_messages(chosen_count)
         return f"Write {message_text} to {self.file_path}, and delete them from {queue_name}?"
 
     @contextmanager

@@ -157,7 +157,6 @@ class SendBackWork(DlqWork, frozen=True):
     def make_question(self, chosen_count: int) -> str:
         """Return the question that the operator must confirm."""
         messages_per_second = self.choice.messages_per_second
-        limit = self.choice.limit
         messages_queue = self.route.messages_queue
         sending_rate_text = (
             "as fast as it goes"
@@ -171,10 +170,7 @@ class SendBackWork(DlqWork, frozen=True):
                 f"Send {message_text} back to {destination_text}, {sending_rate_text}, "
                 f"and leave the first message of each group in {messages_queue.name}?"
             )
-        if messages_queue.is_fifo and (limit is None or chosen_count < limit):
-            most_messages = limit or max(chosen_count, messages_queue.visible)
-            message_text += ", and what matches behind them "
-            message_text += f"(some {most_messages:,} in all at most),"
+        message_text += self.describe_hidden_messages(chosen_count)
         return f"Send {message_text} back to {self.route.source.name}, {sending_rate_text}?"
 
     @contextmanager

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from sys import maxsize
@@ -17,9 +17,11 @@ from threading import Event
 from typing import Any, ClassVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from mendq.aws.clients import CallRateLimit
 from mendq.aws.errors import FactsUnavailable
+from mendq.aws.queue import read_sqs_time
 from mendq.cli.decide.freeze import warn_if_frozen
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.interrupts import stop_on_signal
@@ -141,6 +143,8 @@ class WorkResult(Struct, frozen=True):
     unsealed_count: int = 0
     # Number of messages that stay because they are older than the source.
     older_message_count: int = 0
+    # Number of matching messages that stay because they came after the question.
+    late_message_count: int = 0
 
     @property
     def moved_count(self) -> int:
@@ -168,17 +172,47 @@ class _SecondPass(Struct):
     preview_tally: MessageTally
     # The messages of the second pass.
     tally: MessageTally
-    # Ids of the messages that may be processed. These may be the `chosen_message_ids` of `tally`,
-    # which grow.
-    allowed_message_ids: Mapping[str, None]
     # At most this many messages are processed.
     most_messages: int
+    # A message that the FIFO queue hid in the first pass may be processed if it came to the queue
+    # by this time, just before the question. None: no such message may be processed.
+    hidden_messages_until: datetime | None = None
+    # Ids of the hidden messages that may be processed, and of those that came after the question.
+    hidden_message_ids: set[str] = field(default_factory=set)
+    late_message_ids: set[str] = field(default_factory=set)
     move_result: MoveResult = field(default_factory=MoveResult)
 
     @property
     def processable_message_count(self) -> int:
         """Number of messages that may still be processed."""
         return self.most_messages - self.move_result.attempt_count
+
+    @property
+    def matched_message_count(self) -> int:
+        """Number of messages that the operator agreed to, without a limit."""
+        return len(self.preview_tally.chosen_message_ids) + len(self.hidden_message_ids)
+
+    def add(self, message: Message) -> bool:
+        """Count a received message. Return True if the operator agreed that it is processed.
+
+        These are the messages that the preview chose. In a FIFO queue without --leave-first, they
+        are also those that matched and were there at the question, hidden behind others.
+        """
+        self.tally.add(message)
+        message_id = message.message_id
+        if message_id in self.preview_tally.chosen_message_ids:
+            return True
+        if (
+            self.hidden_messages_until is None
+            or message_id in self.preview_tally.seen_message_ids
+            or message_id not in self.tally.chosen_message_ids
+        ):
+            return False
+        if message.sent_at > self.hidden_messages_until:
+            self.late_message_ids.add(message_id)
+            return False
+        self.hidden_message_ids.add(message_id)
+        return True
 
 
 class DlqWork(Struct, frozen=True):
@@ -222,9 +256,10 @@ class DlqWork(Struct, frozen=True):
 
         From a standard queue, or with --leave-first, only messages that were seen before the
         question are processed. A message that was sent back and failed again has a new id, so it is
-        not sent twice. From a FIFO queue without --leave-first, every matching message that is
-        received is processed (up to --limit), because SQS hides the messages of a group behind its
-        first ones.
+        not sent twice. From a FIFO queue without --leave-first, matching messages that SQS hid
+        behind others are processed too, because SQS hides the messages of a group behind its first
+        ones. They must have come to the queue before the question, by SQS's clock, and all together
+        are at most as many as the question says.
         """
         preview_tally = self._make_tally()
         out = self.call.out
@@ -245,13 +280,20 @@ class DlqWork(Struct, frozen=True):
             out.say(f"{summary}; each message that was looked at counts a receive more", "dim")
             return Exit.DONE
         self.require_allowed(preview_tally)
+        hidden_messages_until = self._read_time_of_question()
         confirm(self.make_question(matched_message_count), yes=self.choice.yes)
         faults: list[str] = []
         with (
             stop_on_signal(INTERRUPT_NOTICE) as stop_event,
             self.start(stop_event, faults) as action,
         ):
-            result = self._process_messages(preview_tally, action, stop_event, faults)
+            second_pass = _SecondPass(
+                preview_tally,
+                self._make_tally(),
+                self.find_most_processable_messages(matched_message_count),
+                hidden_messages_until,
+            )
+            result = self._process_messages(second_pass, action, stop_event, faults)
         return self._print_result(result)
 
     def _require_clear_groups(self, preview_tally: MessageTally) -> None:
@@ -283,7 +325,7 @@ class DlqWork(Struct, frozen=True):
 
     def _process_messages(
         self,
-        preview_tally: MessageTally,
+        second_pass: _SecondPass,
         action: MessageAction,
         stop_event: Event,
         faults: list[str],
@@ -294,22 +336,8 @@ class DlqWork(Struct, frozen=True):
         fault is appended to `faults`, and the first one is part of the result. Raises
         FactsUnavailable if AWS does not answer before a message was processed.
         """
-        # Do not move messages that arrived after the person agreed. Exception: messages that a FIFO
-        # queue had hidden behind others. With `leave_first` there is no exception, because a hidden
-        # group may begin with another failed message.
-        may_take_hidden_messages = self.route.messages_queue.is_fifo and not self.choice.leave_first
-        tally = self._make_tally()
-        second_pass = _SecondPass(
-            preview_tally,
-            tally,
-            allowed_message_ids=tally.chosen_message_ids
-            if may_take_hidden_messages
-            else preview_tally.chosen_message_ids,
-            most_messages=self._find_most_processable_messages(
-                len(preview_tally.chosen_message_ids),
-                may_take_hidden_messages=may_take_hidden_messages,
-            ),
-        )
+        preview_tally = second_pass.preview_tally
+        tally = second_pass.tally
         try:
             self._receive_and_process(second_pass, action, stop_event)
         except CommandError as error:
@@ -327,9 +355,6 @@ class DlqWork(Struct, frozen=True):
         if stop_event.is_set():
             faults.append("interrupted: what was in hand is visible again")
         faults += self._describe_changed_groups(preview_tally, tally)
-        matched_message_count = len(
-            preview_tally.chosen_message_ids.keys() | second_pass.allowed_message_ids.keys()
-        )
         tally.seen_message_ids |= preview_tally.seen_message_ids
         # The second pass ends early if there is a limit.
         tally.unsealed_staying_count = max(
@@ -338,8 +363,13 @@ class DlqWork(Struct, frozen=True):
         tally.older_message_count = max(
             tally.older_message_count, preview_tally.older_message_count
         )
-        fault = faults[0] if faults else ""
-        return self._make_result(second_pass.move_result, matched_message_count, tally, fault)
+        result = self._make_result(
+            second_pass.move_result,
+            second_pass.matched_message_count,
+            tally,
+            faults[0] if faults else "",
+        )
+        return replace(result, late_message_count=len(second_pass.late_message_ids))
 
     def _receive_and_process(
         self, second_pass: _SecondPass, action: MessageAction, stop_event: Event
@@ -382,16 +412,43 @@ class DlqWork(Struct, frozen=True):
         for first_index in range(0, len(messages), max(1, batch_size)):
             yield messages[first_index : first_index + batch_size]
 
-    def _find_most_processable_messages(
-        self, chosen_count: int, *, may_take_hidden_messages: bool
-    ) -> int:
-        """Return how many messages may be processed: the limit, or all if there is none.
+    @property
+    def _may_take_hidden_messages(self) -> bool:
+        """True if messages go that a FIFO queue hides behind others.
 
-        All are the chosen messages, and also hidden ones if `may_take_hidden_messages` is True.
+        With --leave-first they stay, because a hidden group may begin with another failed message.
         """
-        if self.choice.limit is not None:
-            return self.choice.limit
-        return maxsize if may_take_hidden_messages else chosen_count
+        return self.route.messages_queue.is_fifo and not self.choice.leave_first
+
+    def find_most_processable_messages(self, chosen_count: int) -> int:
+        """Return how many messages may be processed at most, as the question says.
+
+        These are the chosen messages. If hidden ones may go too, it is the number of messages that
+        SQS counted in the queue before the question. --limit may make it smaller.
+        """
+        most_messages = chosen_count
+        if self._may_take_hidden_messages:
+            most_messages = max(chosen_count, self.route.messages_queue.visible)
+        return self.choice.apply_limit(most_messages)
+
+    def describe_hidden_messages(self, chosen_count: int) -> str:
+        """Return what the question says about hidden messages that go too; empty if none may go."""
+        limit = self.choice.limit
+        if not self._may_take_hidden_messages or (limit is not None and limit <= chosen_count):
+            return ""
+        most_messages = self.find_most_processable_messages(chosen_count)
+        return f", and what matches behind them now (at most {most_messages:,} in all),"
+
+    def _read_time_of_question(self) -> datetime | None:
+        """Return SQS's time just before the question, rounded down to the second.
+
+        None if no hidden messages may go, or if SQS does not say its time. Raises CommandError if
+        SQS refuses the read.
+        """
+        if not self._may_take_hidden_messages:
+            return None
+        with explain_refusals(self.route):
+            return read_sqs_time(self.call.account.clients, self.route.messages_queue.queue_arn)
 
     def _select_unchanged_groups(
         self, messages: Sequence[Message], second_pass: _SecondPass
@@ -469,8 +526,7 @@ class DlqWork(Struct, frozen=True):
             if not received_messages:
                 break
             for message in received_messages:
-                second_pass.tally.add(message)
-                is_allowed = message.message_id in second_pass.allowed_message_ids
+                is_allowed = second_pass.add(message)
                 if is_allowed and len(messages) < most_messages:
                     messages.append(message)
                 else:
@@ -538,6 +594,8 @@ class DlqWork(Struct, frozen=True):
         if result.older_message_count:
             source_name = self.route.source.name
             summary += f", {result.older_message_count:,} of them older than {source_name}"
+        if result.late_message_count:
+            summary += f", {result.late_message_count:,} of them came after the question"
         return summary
 
     def _print_result(self, result: WorkResult) -> Exit:

@@ -491,8 +491,11 @@ def test_quarantine_drop_writes_the_dropped_messages_to_a_private_file(
 @pytest.mark.parametrize(
     ("limit", "says"),
     [
-        ((), "Write 10 messages, and what matches behind them (some 12 in all at most), to"),
-        (("--limit", "11"), "Write 10 messages, and what matches behind them (some 11 in all"),
+        ((), "Write 10 messages, and what matches behind them now (at most 12 in all), to"),
+        (
+            ("--limit", "11"),
+            "Write 10 messages, and what matches behind them now (at most 11 in all",
+        ),
         (("--limit", "3"), "Write 3 messages to"),
     ],
 )
@@ -525,6 +528,23 @@ def test_question_of_drop_on_a_fifo_quarantine_says_how_many_hidden_messages_go_
     assert question.startswith(says)
     assert queues.count_visible_messages(queues.messages) == 12
     assert not path.exists()
+
+
+def test_quarantine_drop_of_a_fifo_queue_leaves_messages_that_came_during_the_question(
+    operator: Operator, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = make_orders_queues(operator, fifo=True)
+    queues.messages = operator.aws.queue("orders-quarantine.fifo", tag=None)
+    confirm_receiver(operator.aws, queues.messages)
+    with send_in_the_past(queues, seconds=60):
+        # SQS shows the first ten messages of a group.
+        for number in range(12):
+            _write_quarantined(queues, f"{number}")
+    monkeypatch.setattr(work, "confirm", lambda *_, **__: _write_quarantined(queues, "late"))
+    done = operator.run_json("quarantine", "drop", "orders.fifo", "--all", "--file", str(path))
+    assert (done["matched"], done["dropped"]) == (12, 12)
+    assert len(path.read_text().splitlines()) == 12
+    assert queues.read_bodies(queues.messages) == {"late"}
 
 
 def test_quarantine_return_leaves_messages_older_than_the_source(queues: OrdersQueues) -> None:

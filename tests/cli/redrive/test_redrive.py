@@ -452,13 +452,84 @@ def test_redrive_of_a_fifo_dlq_moves_the_messages_of_every_group_in_order(
     operator: Operator,
 ) -> None:
     queues = make_orders_queues(operator, fifo=True)
-    _write_numbered_messages(queues, 36, groups=3)
+    with send_in_the_past(queues, seconds=60):
+        _write_numbered_messages(queues, 36, groups=3)
     done = queues.redrive("--where", "body.n >= `6`", "--yes")
     assert done == {"matched": 30, "moved": 30, "left": 6, "failed": 0}
     arrived = _read_numbers(queues.take_messages(queues.source))
     for group in range(3):
         of_group = [number for number in arrived if number % 3 == group]
         assert (of_group, len(of_group)) == (sorted(of_group), 10)
+
+
+@pytest.fixture
+def long_group(operator: Operator) -> OrdersQueues:
+    """A FIFO DLQ with twelve messages of one group, of which SQS shows the first ten."""
+    queues = make_orders_queues(operator, fifo=True)
+    with send_in_the_past(queues, seconds=60):
+        _write_numbered_messages(queues, 12)
+    return queues
+
+
+def test_redrive_of_a_fifo_dlq_leaves_messages_that_came_during_the_question(
+    long_group: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def send_late_messages() -> None:
+        long_group.write({"n": 12}, group="g0")
+        long_group.write({"n": 13}, group="new")
+
+    _answer_yes(monkeypatch, send_late_messages)
+    output = long_group.read_output("redrive", "orders.fifo", "--all")
+    assert "12 messages sent back, 0 failed" in output
+    assert "2 of them came after the question" in output
+    assert _read_numbers(long_group.take_messages(long_group.source)) == list(range(12))
+    assert sorted(_read_numbers(long_group.take_messages(long_group.messages))) == [12, 13]
+
+
+def test_redrive_of_a_fifo_dlq_moves_at_most_as_many_messages_as_the_question_says(
+    long_group: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The messages came before the question, but after SQS had counted."""
+    questions = list[str]()
+
+    def send_uncounted_messages(question: str, **_: object) -> None:
+        questions.append(question)
+        with send_in_the_past(long_group, seconds=50):
+            for number in range(12, 15):
+                long_group.write({"n": number}, group="g0")
+
+    monkeypatch.setattr(work, "confirm", send_uncounted_messages)
+    assert long_group.redrive("--all")["moved"] == 12
+    assert "and what matches behind them now (at most 12 in all)" in questions[0]
+    assert _read_numbers(long_group.take_messages(long_group.messages)) == [12, 13, 14]
+
+
+def test_redrive_of_a_fifo_dlq_takes_no_hidden_message_if_sqs_does_not_say_its_time(
+    long_group: OrdersQueues,
+) -> None:
+    def remove_date(parsed: dict[str, Any], **_: Any) -> None:
+        parsed["ResponseMetadata"].get("HTTPHeaders", {}).pop("date", None)
+
+    sqs = long_group.operator.account.clients.sqs
+    sqs.meta.events.register("after-call.sqs.GetQueueAttributes", remove_date)
+    assert long_group.redrive(*ALL)["moved"] == 10
+    assert _read_numbers(long_group.take_messages(long_group.messages)) == [10, 11]
+
+
+def test_redrive_of_a_fifo_dlq_leaves_a_message_that_matches_only_at_the_second_look(
+    operator: Operator,
+) -> None:
+    """A look raises the receive count, so the filter fits another message at the next look."""
+    queues = make_orders_queues(operator, fifo=True)
+    with send_in_the_past(queues, seconds=60):
+        first = queues.write("first", group="g1")
+        queues.read_messages(queues.messages)
+        second = queues.write("second", group="g2")
+    done = queues.redrive("--where", "receive_count == `2`", "--yes")
+    assert (done["matched"], done["moved"]) == (1, 1)
+    assert queues.read_bodies(queues.source) == {"first"}
+    assert queues.read_ids(queues.messages) == {second}
+    assert first != second
 
 
 @pytest.mark.parametrize(
