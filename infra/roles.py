@@ -15,6 +15,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from mendq.model.names import role_name
+from mendq.model.partitions import list_service_names
 
 
 def make_account_condition(stack: Stack) -> dict[str, dict[str, str]]:
@@ -85,10 +86,15 @@ def allow_keys_through(service: str, stack: Stack, actions: Iterable[str]) -> ia
     """
     key_arn_pattern = stack.format_arn(service="kms", resource="key", resource_name="*")
     service_condition = {
-        "kms:ViaService": f"{service}.{stack.region}.amazonaws.com",
+        "kms:ViaService": unpack_single(list_service_names(service, stack.region)),
         "kms:CallerAccount": stack.account,
     }
     return allow(actions, key_arn_pattern, conditions={"StringEquals": service_condition})
+
+
+def unpack_single(values: list[str]) -> str | list[str]:
+    """Return the only value, as people write it in a policy, or the list of several."""
+    return values[0] if len(values) == 1 else values
 
 
 def _make_statement(

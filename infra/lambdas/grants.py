@@ -20,7 +20,7 @@ from infra.queue_grants import (
     list_redrive_statements,
     list_write_statements,
 )
-from infra.roles import allow
+from infra.roles import allow, unpack_single
 from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets
 from infra.topics import Topics
@@ -29,6 +29,7 @@ from mendq.cases.partitions import ACCOUNT_PARTITION, BASELINE_PARTITION_PREFIX
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.consent import Consent
 from mendq.model.facts import ReadAction
+from mendq.model.partitions import list_service_principals
 from mendq.model.steps import RedriveMessages
 from mendq.nightly.verdict import (
     NIGHTLY_FOLDER,
@@ -215,7 +216,9 @@ def allow_job_starts(resources: StackResources) -> PolicyStatements:
     """Allow starting job runs, and passing the job's role to EMR Serverless only."""
     actions = ["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"]
     yield allow(actions, resources.job.application.attr_arn)
-    emr_condition = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
+    region = resources.job.role.stack.region
+    emr_names = unpack_single(list_service_principals("emr-serverless", region))
+    emr_condition = {"StringEquals": {"iam:PassedToService": emr_names}}
     yield allow(["iam:PassRole"], resources.job.role.role_arn, conditions=emr_condition)
 
 

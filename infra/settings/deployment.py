@@ -31,7 +31,7 @@ from mendq.model.mode import Mode
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.settings import ACCOUNT_SCOPE, FULL_ALARMS, ORGANIZATION_SCOPE
 
-_REGION_PATTERN = r"[a-z]{2,8}(?:-[a-z]+){1,3}-[0-9]{1,2}"
+REGION_PATTERN = r"[a-z]{2,8}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT_PATTERN = r"[0-9]{12}"
 # Characters of a mail address that need no quotes in a header. SES accepts only ASCII.
 _MAIL_ATOM_PATTERN = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
@@ -53,13 +53,13 @@ _QUEUE_NAME_BOUNDS = make_text_bounds(
 )
 _QUEUE_ARN_PREFIX_BOUNDS = make_text_bounds(
     "the start of a queue's ARN",
-    rf"arn:aws[a-z-]*:sqs:(?:{_REGION_PATTERN}:(?:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{0,80}}(?:\.fifo)?)?)?",
+    rf"arn:aws[a-z-]*:sqs:(?:{REGION_PATTERN}:(?:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{0,80}}(?:\.fifo)?)?)?",
     "arn:aws:sqs:eu-west-1:111122223333:orders-",
     (r"\*$", "leave out the *: CloudTrail compares the start of the ARN"),
 )
 _CALENDAR_ARN_BOUNDS = make_text_bounds(
     "the ARN of an SSM Change Calendar",
-    rf"arn:aws[a-z-]*:ssm:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:document/[A-Za-z0-9_.-]{{3,128}}",
+    rf"arn:aws[a-z-]*:ssm:{REGION_PATTERN}:{_ACCOUNT_PATTERN}:document/[A-Za-z0-9_.-]{{3,128}}",
     "arn:aws:ssm:eu-west-1:111122223333:document/quiet-days",
 )
 _BUCKET_NAME_BOUNDS = make_text_bounds(
@@ -70,13 +70,13 @@ _BUCKET_NAME_BOUNDS = make_text_bounds(
 )
 _TOPIC_ARN_BOUNDS = make_text_bounds(
     "the ARN of an SNS topic",
-    rf"arn:aws[a-z-]*:sns:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{1,256}}",
+    rf"arn:aws[a-z-]*:sns:{REGION_PATTERN}:{_ACCOUNT_PATTERN}:[A-Za-z0-9_-]{{1,256}}",
     "arn:aws:sns:eu-west-1:111122223333:on-call",
     (r"\.fifo$", "name a standard topic: no alarm of CloudWatch's tells a FIFO one"),
 )
 _SECRET_ARN_BOUNDS = make_text_bounds(
     "the whole ARN of a secret in Secrets Manager",
-    rf"arn:aws[a-z-]*:secretsmanager:{_REGION_PATTERN}:{_ACCOUNT_PATTERN}:secret:[A-Za-z0-9/_+=.@-]{{1,505}}-[A-Za-z0-9]{{6}}",
+    rf"arn:aws[a-z-]*:secretsmanager:{REGION_PATTERN}:{_ACCOUNT_PATTERN}:secret:[A-Za-z0-9/_+=.@-]{{1,505}}-[A-Za-z0-9]{{6}}",
     "arn:aws:secretsmanager:eu-west-1:111122223333:secret:pagerduty-AbCdEf",
     (":secret:[^-]*$", "say the whole ARN, with the six characters that Secrets Manager adds"),
 )
@@ -122,7 +122,7 @@ Account = Annotated[
     str,
     make_text_bounds("an account id", _ACCOUNT_PATTERN, '"111122223333", twelve digits in quotes'),
 ]
-Region = Annotated[str, make_text_bounds("a region", _REGION_PATTERN, "eu-west-1")]
+Region = Annotated[str, make_text_bounds("a region", REGION_PATTERN, "eu-west-1")]
 Hour = Annotated[int, Range(0, 23)]
 DataEvent = Annotated[str, make_name_bounds("a data event of SQS", DATA_EVENT_NAMES)]
 

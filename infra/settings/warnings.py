@@ -5,18 +5,21 @@ Settings with a mistake are refused, because a stack could not work. A warning i
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from infra.settings.deployment import (
     EXPECTED_EVENTS_WITHOUT_WARNING,
+    REGION_PATTERN,
     DeploymentSettings,
     Environment,
     NotificationSettings,
 )
 from infra.settings.reading import Mistake
 from mendq.model.mode import Mode
-from mendq.model.partitions import SUPPORTED_PARTITIONS, partition_of
+from mendq.model.partitions import SUPPORTED_PARTITIONS, is_in_known_partition, partition_of
 from mendq.model.prices import DATA_EVENT
 from mendq.model.settings import ACCOUNT_SCOPE, ORGANIZATION_SCOPE
 
@@ -79,9 +82,17 @@ PARTITIONS_WITHOUT_LAMBDA_HOOKS = frozenset({"aws-cn", "aws-us-gov"})
 def _find_unsupported_partitions(
     settings: DeploymentSettings, regions: Sequence[str]
 ) -> Iterator[Mistake]:
-    """Yield a mistake for each region in a partition that Mendq does not support."""
+    """Yield a mistake for each region in a partition that Mendq does not support.
+
+    A text that is no region's name is a mistake too. It comes from the environment or the
+    credentials, because the settings' own regions were checked.
+    """
     configured_regions = [environment.region for environment in settings.environments]
     for region in dict.fromkeys(regions):
+        if not re.fullmatch(REGION_PATTERN, region):
+            fault = f"{json.dumps(region)} is not a region"
+            yield Mistake("AWS_REGION", fault, "say one such as eu-west-1, or name environments")
+            continue
         partition = partition_of(region)
         if partition in SUPPORTED_PARTITIONS:
             continue
@@ -215,6 +226,12 @@ def list_warnings(
     ]
     if not region_account_pairs:
         region_account_pairs.append((region, account))
+    for stack_region in dict.fromkeys(stack_region for stack_region, _ in region_account_pairs):
+        if stack_region and not is_in_known_partition(stack_region):
+            yield (
+                f"{stack_region}: no partition that Mendq knows has such a region, so ARNs and "
+                "addresses in it are written as in the partition aws"
+            )
     for prefix in settings.trail.queue_arn_prefixes:
         if not any(
             _can_prefix_match_stack(prefix, *region_and_account)

@@ -23,6 +23,7 @@ from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts
 from mendq.model.failed_call import make_canonical_error_code
 from mendq.model.metrics import OLDEST_WINDOW_START_AGE
+from mendq.model.partitions import PARTITIONS_WITHOUT_MOVE_TASKS
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import (
     arn_of_url,
@@ -50,6 +51,12 @@ ENDED_MOVE_TASK_STATUSES = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 # SQS's error codes for a queue that was never a DLQ or does not exist.
 ERROR_CODES_WITHOUT_MOVE_TASKS = frozenset(
     {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
+)
+
+# Error codes for an action that a service does not know. Which of them SQS returns where it has no
+# message movement tasks was not tried.
+_UNKNOWN_ACTION_ERROR_CODES = frozenset(
+    {"UnsupportedOperation", "UnknownOperation", "InvalidAction"}
 )
 
 
@@ -121,10 +128,22 @@ def list_move_tasks(
         try:
             response = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
         except ClientError as error:
-            if make_canonical_error_code(error_code_of(error)) not in error_codes_without_tasks:
+            error_code = make_canonical_error_code(error_code_of(error))
+            if error_code not in error_codes_without_tasks and not _is_without_move_tasks(
+                dlq_arn, error_code
+            ):
                 raise
             return []
     return response.get("Results", [])
+
+
+def _is_without_move_tasks(queue_arn: str, error_code: str) -> bool:
+    """Return True if the error says that SQS has no move tasks in the queue's partition.
+
+    Mendq asks there too, so that it sees the tasks as soon as SQS has them.
+    """
+    partition = parse_queue_arn(queue_arn).partition
+    return partition in PARTITIONS_WITHOUT_MOVE_TASKS and error_code in _UNKNOWN_ACTION_ERROR_CODES
 
 
 def read_recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:

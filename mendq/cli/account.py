@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError, ProfileNotFound
 from msgspec import Struct
@@ -23,6 +23,7 @@ from mendq.aws.operator_session import make_operator_session
 from mendq.aws.service_clock import measure_clock_difference
 from mendq.cases.transactions import CaseStoreTable
 from mendq.cli.exit_codes import CommandError, Exit
+from mendq.model.partitions import is_aws_host
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ _CUSTOM_ENDPOINT_CONFIGURATION = {
     "connect_timeout": 1,
     "read_timeout": 1.5,
 }
-_AWS_ENDPOINT_PATTERN = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
 # An approval waits for the Lambda that makes the change, which has a minute. There is no second
 # attempt, because that would wait for another minute.
 _INVOKE_CONFIGURATION = {**_ONE_ATTEMPT_CONFIGURATION, "read_timeout": 150}
@@ -114,7 +114,8 @@ class Account(Struct, frozen=True, dict=True):
     def _make_client_for_first_call(self, service: str) -> Any:
         """Return a client for a command's first call, which fails fast if the endpoint is wrong."""
         client = self._make_client(service, _FIRST_CALL_CONFIGURATION)
-        is_aws_endpoint = _AWS_ENDPOINT_PATTERN.fullmatch(client.meta.endpoint_url)
+        endpoint = urlsplit(client.meta.endpoint_url)
+        is_aws_endpoint = endpoint.scheme == "https" and is_aws_host(endpoint.netloc)
         return (
             client
             if is_aws_endpoint

@@ -22,11 +22,13 @@ class Partition:
         name: the partition's name, as in its ARNs.
         region_pattern: a regular expression for the names of its regions.
         dns_suffix: the domain of its services, such as `amazonaws.com`.
+        dual_stack_dns_suffix: the domain of services that also answer by IPv6, such as `api.aws`.
     """
 
     name: str
     region_pattern: str
     dns_suffix: str
+    dual_stack_dns_suffix: str
 
 
 PARTITIONS = (
@@ -34,14 +36,15 @@ PARTITIONS = (
         DEFAULT_PARTITION,
         r"^(us|eu|ap|sa|ca|me|af|il|mx)\-\w+\-\d+$",
         "amazonaws.com",
+        "api.aws",
     ),
-    Partition("aws-cn", r"^cn\-\w+\-\d+$", "amazonaws.com.cn"),
-    Partition("aws-eusc", r"^eusc\-(de)\-\w+\-\d+$", "amazonaws.eu"),
-    Partition("aws-iso", r"^us\-iso\-\w+\-\d+$", "c2s.ic.gov"),
-    Partition("aws-iso-b", r"^us\-isob\-\w+\-\d+$", "sc2s.sgov.gov"),
-    Partition("aws-iso-e", r"^eu\-isoe\-\w+\-\d+$", "cloud.adc-e.uk"),
-    Partition("aws-iso-f", r"^us\-isof\-\w+\-\d+$", "csp.hci.ic.gov"),
-    Partition("aws-us-gov", r"^us\-gov\-\w+\-\d+$", "amazonaws.com"),
+    Partition("aws-cn", r"^cn\-\w+\-\d+$", "amazonaws.com.cn", "api.amazonwebservices.com.cn"),
+    Partition("aws-eusc", r"^eusc\-(de)\-\w+\-\d+$", "amazonaws.eu", "api.amazonwebservices.eu"),
+    Partition("aws-iso", r"^us\-iso\-\w+\-\d+$", "c2s.ic.gov", "api.aws.ic.gov"),
+    Partition("aws-iso-b", r"^us\-isob\-\w+\-\d+$", "sc2s.sgov.gov", "api.aws.scloud"),
+    Partition("aws-iso-e", r"^eu\-isoe\-\w+\-\d+$", "cloud.adc-e.uk", "api.cloud-aws.adc-e.uk"),
+    Partition("aws-iso-f", r"^us\-isof\-\w+\-\d+$", "csp.hci.ic.gov", "api.aws.hci.ic.gov"),
+    Partition("aws-us-gov", r"^us\-gov\-\w+\-\d+$", "amazonaws.com", "api.aws"),
 )
 # The domains of AWS's services in the supported partitions, such as `amazonaws.com.cn`.
 DNS_SUFFIXES = tuple(
@@ -52,6 +55,16 @@ DNS_SUFFIXES = tuple(
 # A regular expression for one of them. Longer domains come first: one begins like another.
 DNS_SUFFIX_REGEX = "(?:" + "|".join(re.escape(suffix) for suffix in DNS_SUFFIXES[::-1]) + ")"
 
+_HOST_SUFFIXES = tuple(
+    f".{suffix}"
+    for partition in PARTITIONS
+    for suffix in (partition.dns_suffix, partition.dual_stack_dns_suffix)
+)
+# Partitions where SQS has no message movement tasks: no StartMessageMoveTask and no redrive in the
+# console. Mendq moves messages itself, so it needs none.
+# https://docs.amazonaws.cn/en_us/aws/latest/userguide/sqs.html
+PARTITIONS_WITHOUT_MOVE_TASKS = frozenset({"aws-cn"})
+
 
 def _find_partition(region: str) -> Partition:
     """Return the partition of a region; that of most regions if the region's name is not known."""
@@ -59,6 +72,11 @@ def _find_partition(region: str) -> Partition:
         if re.fullmatch(partition.region_pattern, region):
             return partition
     return PARTITIONS[0]
+
+
+def is_in_known_partition(region: str) -> bool:
+    """Return True if the region's name is one of a partition that botocore lists."""
+    return any(re.fullmatch(partition.region_pattern, region) for partition in PARTITIONS)
 
 
 def partition_of(region: str) -> str:
@@ -69,3 +87,26 @@ def partition_of(region: str) -> str:
 def dns_suffix_of(region: str) -> str:
     """Return the domain of a region's services, such as `amazonaws.com.cn`."""
     return _find_partition(region).dns_suffix
+
+
+def is_aws_host(host: str) -> bool:
+    """Return True if only AWS can own a host, such as `sqs.eu-west-1.amazonaws.com`."""
+    return host.endswith(_HOST_SUFFIXES)
+
+
+def list_service_names(service: str, region: str) -> list[str]:
+    """Return the names of a service in a region that an IAM condition may compare.
+
+    AWS's pages name services as `sqs.eu-west-1.amazonaws.com`, in each partition. Some services of
+    a partition with another domain send a name with that domain instead, so both are returned; no
+    one but AWS can send either. No partition but `aws` was tried.
+    https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-via-service
+    """
+    dns_suffixes = dict.fromkeys((PARTITIONS[0].dns_suffix, dns_suffix_of(region)))
+    return [f"{service}.{region}.{dns_suffix}" for dns_suffix in dns_suffixes]
+
+
+def list_service_principals(service: str, region: str) -> list[str]:
+    """Return the names of a service that `iam:PassedToService` may compare, as above."""
+    dns_suffixes = dict.fromkeys((PARTITIONS[0].dns_suffix, dns_suffix_of(region)))
+    return [f"{service}.{dns_suffix}" for dns_suffix in dns_suffixes]

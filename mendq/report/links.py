@@ -47,11 +47,13 @@ CASE_ID_REGEX = re.compile(r"(?P<symptom>[a-z_]{1,64})-[0-9a-f]{12}")
 _REGION_REGEX = re.compile(r"[a-z]{2,8}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
 # The form in which a case names its runbook.
 _RUNBOOK_REGEX = re.compile(r"docs/(runbooks/[a-z_]{1,64})\.md")
-# Hosts by partition: the console, and the domain of queue URLs.
+# Hosts by partition: the console, and the domain of queue URLs. The domains are the same as in
+# `mendq.model.partitions`.
 _CONSOLE_AND_QUEUE_HOSTS_BY_PARTITION = {
     "aws": ("console.aws.amazon.com", "amazonaws.com"),
     "aws-us-gov": ("console.amazonaws-us-gov.com", "amazonaws.com"),
     "aws-cn": ("console.amazonaws.cn", "amazonaws.com.cn"),
+    "aws-eusc": ("console.amazonaws-eusc.eu", "amazonaws.eu"),
 }
 
 
@@ -76,8 +78,8 @@ def is_safe_in_command(queue_match: re.Match[str]) -> bool:
 def make_console_url(queue_arn: str) -> str:
     """Return the URL of the queue's page in the AWS console.
 
-    Empty if the text is not a queue ARN, or if its partition is not one of aws, aws-us-gov and
-    aws-cn, or if its region does not look like an AWS region.
+    Empty if the text is not a queue ARN, or if its partition is not one of aws, aws-us-gov, aws-cn
+    and aws-eusc, or if its region does not look like an AWS region.
     """
     queue_match = QUEUE_ARN_REGEX.fullmatch(queue_arn)
     if (
@@ -87,12 +89,19 @@ def make_console_url(queue_arn: str) -> str:
     ):
         return ""
     region = queue_match["region"]
-    console_host, queue_url_domain = _CONSOLE_AND_QUEUE_HOSTS_BY_PARTITION[queue_match["partition"]]
-    queue_url = (
-        f"https://sqs.{region}.{queue_url_domain}/{queue_match['account']}/{queue_match['name']}"
-    )
-    quoted_queue_url = quote(queue_url, safe="")
+    console_host, _ = _CONSOLE_AND_QUEUE_HOSTS_BY_PARTITION[queue_match["partition"]]
+    quoted_queue_url = quote(make_queue_url(queue_match), safe="")
     return f"https://{region}.{console_host}/sqs/v3/home?region={region}#/queues/{quoted_queue_url}"
+
+
+def make_queue_url(queue_match: re.Match[str]) -> str:
+    """Return the queue's URL. Empty if its partition is not one of those of `make_console_url`."""
+    hosts = _CONSOLE_AND_QUEUE_HOSTS_BY_PARTITION.get(queue_match["partition"])
+    if hosts is None:
+        return ""
+    _, domain = hosts
+    region = queue_match["region"]
+    return f"https://sqs.{region}.{domain}/{queue_match['account']}/{queue_match['name']}"
 
 
 def make_runbook_url(runbook_path: str, reported_account: ReportedAccount | None) -> str:

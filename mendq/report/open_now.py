@@ -7,7 +7,13 @@ from collections import defaultdict
 
 from msgspec import Struct, structs
 
-from mendq.report.links import CASE_ID_REGEX, ReportedAccount, is_safe_in_command, match_queue
+from mendq.report.links import (
+    CASE_ID_REGEX,
+    ReportedAccount,
+    is_safe_in_command,
+    make_queue_url,
+    match_queue,
+)
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import OpenCaseSummary, Recommendation
 from mendq.report.tables import describe_state
@@ -28,7 +34,7 @@ _SAFE_COMMAND_PATTERN = (
     r"(mendq (show|approve|decline|rollback|history|policy show|redrive|dlq|queues|alarms|doctor)"
     r"|aws (sqs ((get|list)-[a-z-]+|tag-queue)|lambda list-event-source-mappings))"
     r"(?=.*[ /:]({case}|{name})(?![^ ]))"
-    r"( ({case}|{name}|{arn}|https://sqs\.{region}\.amazonaws\.com(\.cn)?/{account}/{name}|{region}"
+    r"( ({case}|{name}|{arn}|{url}|{region}"
     r"|[A-Z][A-Za-z]{{2,50}}|--(region|queue-url|event-source-arn|attribute-names|tags|all|dry-run)"
     r"|mendq:[a-z]+(-[a-z]+)*-seconds=(SECONDS|[0-9]{{1,5}})))+"
 )
@@ -138,6 +144,8 @@ def choose_command(
         return ""
     replacement_by_placeholder = {
         "arn": queue_match[0],
+        # A queue of an unknown partition has no URL. Its ARN may be in a command anyway.
+        "url": make_queue_url(queue_match) or queue_match[0],
         "case": (case_id_match or queue_match)[0],
         **queue_match.groupdict(),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import parse_statements
+from mendq.model.queue import arn_of_name
 from mendq.notifications.text import MOST_COMMAND_CHARACTERS
 from tests.architecture.aws_commands import find_mistake, list_commands_in
 
@@ -115,6 +117,31 @@ def test_minimum_policy_of_a_consumer_grants_only_decrypt_with_the_queues_kms_ke
     (document,) = read_minimum_policies(make_denied_queue("ReceiveMessage", KmsMasterKeyId=key))
     on_key = document["Statement"][1]
     assert (on_key["Action"], on_key["Resource"]) == (["kms:Decrypt"], resource)
+
+
+@pytest.mark.parametrize(
+    ("region", "suffixes"),
+    [
+        ("us-east-1", ["amazonaws.com"]),
+        ("cn-north-1", ["amazonaws.com", "amazonaws.com.cn"]),
+        ("eusc-de-east-1", ["amazonaws.com", "amazonaws.eu"]),
+    ],
+)
+def test_minimum_policy_names_sqs_for_kms_with_the_domains_of_the_partition(
+    region: str, suffixes: list[str]
+) -> None:
+    queue_arn = arn_of_name("orders", region, "123456789012")
+    assert queue_arn is not None
+    facts = replace(make_denied_queue("SendMessage", KmsMasterKeyId="1-2"), queue_arn=queue_arn)
+    (document,) = read_minimum_policies(facts)
+    key_statement = document["Statement"][1]
+    names = key_statement["Condition"]["StringEquals"]["kms:ViaService"]
+    expected_names = [f"sqs.{region}.{suffix}" for suffix in suffixes]
+    assert ([names] if isinstance(names, str) else names) == expected_names
+    assert (
+        key_statement["Resource"]
+        == f"arn:{queue_arn.split(':')[1]}:kms:{region}:123456789012:key/1-2"
+    )
 
 
 def test_minimum_policy_for_a_caller_of_another_account_has_a_statement_for_the_key_policy() -> (

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import botocore
+import botocore.session
 import pytest
 
 from mendq.model.partitions import (
@@ -13,9 +14,14 @@ from mendq.model.partitions import (
     SUPPORTED_PARTITIONS,
     Partition,
     dns_suffix_of,
+    is_aws_host,
+    list_service_names,
+    list_service_principals,
     partition_of,
 )
 from mendq.model.queue import arn_of_name, make_public_queue_url
+from mendq.notifications.links import break_terminal_links, has_link
+from mendq.report.links import ReportedAccount, make_console_url, make_queue_url, match_queue
 
 BOTOCORE_PARTITIONS = json.loads(
     Path(botocore.__file__).with_name("data").joinpath("partitions.json").read_text()
@@ -25,7 +31,12 @@ BOTOCORE_PARTITIONS = json.loads(
 def test_table_of_partitions_equals_botocores() -> None:
     assert sorted(PARTITIONS, key=lambda partition: partition.name) == sorted(
         (
-            Partition(partition["id"], partition["regionRegex"], partition["outputs"]["dnsSuffix"])
+            Partition(
+                partition["id"],
+                partition["regionRegex"],
+                partition["outputs"]["dnsSuffix"],
+                partition["outputs"]["dualStackDnsSuffix"],
+            )
             for partition in BOTOCORE_PARTITIONS
         ),
         key=lambda partition: partition.name,
@@ -53,3 +64,60 @@ def test_region_of_the_european_sovereign_cloud_gets_its_own_arns_and_domain() -
 def test_unknown_region_counts_as_one_of_the_partition_of_most_regions() -> None:
     assert partition_of("xx-newland-1") == "aws"
     assert dns_suffix_of("xx-newland-1") == "amazonaws.com"
+
+
+@pytest.mark.parametrize("service", ["sqs", "cloudformation", "sts"])
+@pytest.mark.parametrize("partition", BOTOCORE_PARTITIONS, ids=lambda partition: partition["id"])
+def test_endpoint_of_every_region_that_botocore_lists_is_a_host_of_aws(
+    partition: dict[str, dict[str, str]], service: str
+) -> None:
+    session = botocore.session.Session()
+    for region in partition["regions"]:
+        if region.endswith("-global"):
+            continue
+        client = session.create_client(
+            service, region_name=region, aws_access_key_id="x", aws_secret_access_key="x"
+        )
+        assert is_aws_host(client.meta.endpoint_url.removeprefix("https://"))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["amazonaws.com", "sqs.amazonaws.com.evil.com", "evilamazonaws.eu", "localhost", "api.aws"],
+)
+def test_host_of_others_is_no_host_of_aws(host: str) -> None:
+    assert not is_aws_host(host)
+
+
+@pytest.mark.parametrize(
+    ("region", "suffixes"),
+    [
+        ("eu-west-1", ["amazonaws.com"]),
+        ("us-gov-west-1", ["amazonaws.com"]),
+        ("cn-north-1", ["amazonaws.com", "amazonaws.com.cn"]),
+        ("eusc-de-east-1", ["amazonaws.com", "amazonaws.eu"]),
+    ],
+)
+def test_iam_condition_names_a_service_with_both_domains_of_the_partition(
+    region: str, suffixes: list[str]
+) -> None:
+    assert list_service_names("sqs", region) == [f"sqs.{region}.{suffix}" for suffix in suffixes]
+    assert list_service_principals("emr-serverless", region) == [
+        f"emr-serverless.{suffix}" for suffix in suffixes
+    ]
+
+
+@pytest.mark.parametrize("region", ["eu-west-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1"])
+def test_queue_of_every_supported_partition_has_an_address_without_link_and_a_console_page(
+    region: str,
+) -> None:
+    queue_arn = arn_of_name("orders.fifo", region, "111122223333")
+    assert queue_arn is not None
+    queue_match = match_queue(queue_arn, ReportedAccount(region, "111122223333"))
+    assert queue_match is not None
+    queue_url = make_public_queue_url(queue_arn)
+    assert make_queue_url(queue_match) == queue_url
+    assert make_console_url(queue_arn).startswith(f"https://{region}.console.")
+    command = f"aws sqs get-queue-attributes --queue-url {queue_url} --attribute-names All"
+    assert not has_link(command)
+    assert break_terminal_links(command) == command

@@ -8,7 +8,7 @@ import pytest
 
 from mendq.notifications.next_steps import runbook_path
 from mendq.report.links import ReportedAccount, make_case_anchor, make_console_url, make_runbook_url
-from mendq.report.open_now import group_waiting_cases
+from mendq.report.open_now import choose_command, group_waiting_cases
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import (
     ACCOUNT,
@@ -83,6 +83,28 @@ def test_waiting_case_of_a_queue_that_mail_programs_link_shows_mendq_show_instea
 ) -> None:
     command = f"mendq dlq {name} --region us-east-1"
     assert _get_command(command, queue_arn=make_queue_arn(name)) == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("partition", "region", "domain"),
+    [
+        ("aws-cn", "cn-north-1", "amazonaws.com.cn"),
+        ("aws-eusc", "eusc-de-east-1", "amazonaws.eu"),
+        ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
+    ],
+)
+def test_command_with_the_queues_address_is_shown_in_every_supported_partition(
+    partition: str, region: str, domain: str
+) -> None:
+    queue_arn = f"arn:{partition}:sqs:{region}:{ACCOUNT}:invoices"
+    here = ReportedAccount(region, ACCOUNT)
+    case = make_open_case(queue_arn=queue_arn)
+    (open_case,) = read_document(make_week(open_now=[case])).open_now
+    for other_domain in ("amazonaws.com", "amazonaws.com.cn", "amazonaws.eu", "evil.com"):
+        queue_url = f"https://sqs.{region}.{other_domain}/{ACCOUNT}/invoices"
+        command = f"aws sqs get-queue-attributes --queue-url {queue_url} --attribute-names All"
+        shown = choose_command(open_case, command, "show", here)
+        assert (shown == command) == (other_domain == domain)
 
 
 def test_waiting_case_without_a_command_offers_approve_or_show_only_for_its_own_account() -> None:

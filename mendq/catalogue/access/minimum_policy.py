@@ -14,7 +14,7 @@ from typing import Any
 from mendq.model.facts import Facts, is_aws_managed_key
 from mendq.model.failed_call import RefusedBy
 from mendq.model.message_calls import SEND_MESSAGE_ACTION, list_actions_allowing
-from mendq.model.partitions import partition_of
+from mendq.model.partitions import list_service_names, partition_of
 from mendq.model.policy import ALL_PRINCIPALS, parse_statements
 from mendq.model.principals import ROLE_OR_USER_ARN_PATTERN, name_first_principals
 from mendq.model.queue import parse_queue_arn
@@ -188,7 +188,9 @@ def _make_key_statement(facts: Facts, *, includes_sending: bool) -> dict[str, An
         key_name = key if "/" in key else f"key/{key}"
         key_arn = f"arn:{partition_of(region)}:kms:{region}:{queue_parts.account}:{key_name}"
     arn_prefix, alias_separator, alias_name = key_arn.partition("alias/")
-    condition_element = {"StringEquals": {"kms:ViaService": f"sqs.{region}.amazonaws.com"}}
+    sqs_names = list_service_names("sqs", region)
+    via_service = sqs_names[0] if len(sqs_names) == 1 else sqs_names
+    condition_element: dict[str, dict[str, Any]] = {"StringEquals": {"kms:ViaService": via_service}}
     if alias_separator:
         key_arn = f"{arn_prefix}key/*"
         condition_element["ForAnyValue:StringEquals"] = {

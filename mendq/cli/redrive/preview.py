@@ -16,6 +16,7 @@ from mendq.cli.output import Output, format_minute, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parse_queue_arn
 from mendq.model.time_text import format_time
+from mendq.notifications.commands import peek_quarantine_command
 from mendq.notifications.text import format_count, format_value, to_terminal_text
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
 from mendq.redrive.message_filter import FilterResult, MessageFilter, format_literal
@@ -311,12 +312,13 @@ def _describe_unsealed_messages(tally: MessageTally) -> Iterable[str]:
     count = tally.unsealed_staying_count
     if count:
         quarantine_name = tally.route.messages_queue.name
+        peek_command = peek_quarantine_command(tally.route.messages_queue.queue_arn)
         message_text = format_count(count, "message has", "messages have")
         yield (
             f"{message_text} no valid seal of Mendq: anyone who may send to {quarantine_name} can "
             f"have put {'it' if count == 1 else 'them'} there, or a version of Mendq before the "
             f"seal did. {'It stays' if count == 1 else 'They stay'} here. See which "
-            f"with `mendq quarantine peek {quarantine_name}`; --unsealed sends those too"
+            f"with `{peek_command}`; --unsealed sends those too"
         )
 
 

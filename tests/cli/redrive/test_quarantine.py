@@ -420,7 +420,7 @@ def test_quarantine_return_says_how_many_messages_have_no_seal_and_what_to_do(
     output = queues.read_output("quarantine", "return", "orders", *ALL)
     for says in (
         "2 messages have no valid seal of Mendq: anyone who may send to orders-quarantine can",
-        "`mendq quarantine peek orders-quarantine`; --unsealed sends those too",
+        "`mendq quarantine peek orders-quarantine --region us-east-1`; --unsealed sends those too",
         "0 failed, 2 left in orders-quarantine, 2 of them without a seal of Mendq",
     ):
         assert says in output

@@ -71,6 +71,24 @@ def test_mistake_about_an_unsupported_partition_names_the_supported_ones() -> No
     )
 
 
+@pytest.mark.parametrize("region", ["eu west", "", "eu-west-1\n", "https://evil.com", "eu-west"])
+def test_text_that_is_no_region_is_refused_by_name(region: str) -> None:
+    (mistake,) = find_unusable_settings(read_deployment_settings({}), [region])
+    assert str(mistake) == (
+        f"AWS_REGION: {json.dumps(region)} is not a region; say one such as eu-west-1, or name "
+        "environments"
+    )
+
+
+def test_region_of_an_unknown_partition_gives_one_warning() -> None:
+    environments = [
+        {"account": STACK_ACCOUNT, "region": region} for region in ("xx-newland-1", "mx-central-1")
+    ]
+    (warning,) = list_warnings(read_deployment_settings({"environments": environments}))
+    assert warning.startswith("xx-newland-1: no partition that Mendq knows")
+    assert [*list_warnings(read_deployment_settings({}), "xx-newland-1")] == [warning]
+
+
 def test_synth_with_a_log_bucket_in_another_region_is_refused_and_writes_no_template(
     tmp_path: Path,
 ) -> None:
