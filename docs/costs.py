@@ -18,6 +18,7 @@ from mendq.cli.cost.bill import (
     sum_with_and_without_dashboard,
 )
 from mendq.cli.cost.view import format_dollars
+from mendq.cli.region_alarm import compute_alarm_prices
 from mendq.model.prices import (
     ALL_PRICES,
     DASHBOARD_MONTH,
@@ -129,6 +130,25 @@ def free_types() -> str:
         for reason, resource_types in sorted(types_by_reason.items())
     ]
     return "\n".join(list_items)
+
+
+def alarm_prices() -> str:
+    """Return a table of what it costs to watch the age of the messages of queues with alarms."""
+    rows: list[tuple[str, ...]] = []
+    for queue_count in (10, 40, 500):
+        prices = compute_alarm_prices(queue_count)
+        dollars = (
+            prices.one_alarm_for_all,
+            prices.threshold_alarms,
+            prices.threshold_alarms_beyond_free,
+            prices.band_alarms,
+        )
+        rows.append((f"{queue_count}", *map(format_dollars, dollars)))
+    headings = (
+        "queues|#one alarm for all, a month|#one threshold a queue|#the same, if nothing else uses "
+        "the free alarm metrics|#one band a queue"
+    )
+    return make_table(headings, rows)
 
 
 def price_list() -> str:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -260,13 +260,45 @@ def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Se
 
 
 _QueueFactsT = TypeVar("_QueueFactsT", bound=QueueFacts)
-# The metrics that at least one alarm watches, by queue name.
-AlarmedMetrics = Mapping[str, frozenset[str]]
-# The queue name of an alarm on a Metrics Insights query, which may watch any queue.
-ANY_QUEUE = "*"
 _SQS_METRIC_NAME_PATTERN = re.compile(
     r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+"
 )
+# A condition of a Metrics Insights query, such as `QueueName != 'orders-dlq'`.
+_QUEUE_NAME_CONDITION_PATTERN = re.compile(r"""\bQueueName"?\s*(!?=)\s*'([^']*)'""")
+
+
+@dataclass(frozen=True)
+class QueueQuery:
+    """A Metrics Insights query of an alarm: its SQS metrics and its conditions on queue names.
+
+    Other conditions, such as those on tags, are not known. The query then counts for more queues
+    than it watches.
+    """
+
+    metrics: frozenset[str]
+    # The names in conditions such as `QueueName = 'orders'`. All must be true, as AND means.
+    required_names: frozenset[str] = frozenset()
+    excluded_names: frozenset[str] = frozenset()
+
+    def may_watch(self, queue_name: str) -> bool:
+        """Return True if no condition on queue names keeps the query from watching this queue."""
+        return self.required_names <= {queue_name} and queue_name not in self.excluded_names
+
+
+@dataclass(frozen=True)
+class AlarmedMetrics:
+    """The SQS metrics that at least one alarm watches: of queues by name, and of queries."""
+
+    metrics_by_queue_name: Mapping[str, frozenset[str]]
+    queries: tuple[QueueQuery, ...] = ()
+
+    def list_metrics_of(self, queue_name: str) -> frozenset[str]:
+        """Return the metrics of one queue that an alarm watches, or may watch by a query."""
+        metrics = self.metrics_by_queue_name.get(queue_name, frozenset())
+        for query in self.queries:
+            if query.may_watch(queue_name):
+                metrics |= query.metrics
+        return metrics
 
 
 def _iterate_alarms(
@@ -287,18 +319,19 @@ def _iterate_alarms(
 
 
 def read_alarmed_metrics(clients: Clients) -> AlarmedMetrics:
-    """Return the metrics that at least one alarm watches, by queue name.
+    """Return the metrics that at least one alarm watches.
 
-    Metrics of a Metrics Insights query are below ANY_QUEUE, because the query may watch any queue.
     Composite alarms are not read, because they consist of metric alarms. Raise FactsUnavailable.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
     """
     metrics_by_queue_name = defaultdict[str, frozenset[str]](frozenset)
+    queries = list[QueueQuery]()
     for alarm in _iterate_alarms(clients, AlarmTypes=["MetricAlarm"]):
         for queue_name, metric in _list_watched_metrics(alarm):
             metrics_by_queue_name[queue_name] |= {metric}
-    return metrics_by_queue_name
+        queries += _list_queue_queries(alarm)
+    return AlarmedMetrics(metrics_by_queue_name, tuple(queries))
 
 
 def list_alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
@@ -309,10 +342,9 @@ def list_alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
 
 
 def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the queue's name and the metric for each SQS metric that an alarm watches.
+    """Yield the queue's name and the metric for each SQS metric that an alarm names.
 
-    This includes metrics in metric math, in an anomaly detection band and in a Metrics Insights
-    query. The queue's name of such a query is ANY_QUEUE.
+    This includes metrics in metric math and in an anomaly detection band.
     """
     queries = alarm.get("Metrics", [])
     metrics = [query.get("MetricStat", {}).get("Metric", {}) for query in queries]
@@ -320,11 +352,25 @@ def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]
         if metric.get("Namespace") == "AWS/SQS":
             for dimension in metric.get("Dimensions", []):
                 yield dimension["Value"], metric["MetricName"]
-    for query in queries:
-        expression = query.get("Expression", "")
-        if "AWS/SQS" in expression:
-            for metric_name in _SQS_METRIC_NAME_PATTERN.findall(expression):
-                yield ANY_QUEUE, metric_name
+
+
+def _list_queue_queries(alarm: Mapping[str, Any]) -> Iterator[QueueQuery]:
+    """Yield the alarm's Metrics Insights queries of SQS metrics.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metrics-insights-querylanguage.html
+    """
+    for metric_query in alarm.get("Metrics", []):
+        expression = metric_query.get("Expression", "")
+        if "AWS/SQS" not in expression:
+            continue
+        names_by_operator: dict[str, set[str]] = {"=": set(), "!=": set()}
+        for operator, queue_name in _QUEUE_NAME_CONDITION_PATTERN.findall(expression):
+            names_by_operator[operator].add(queue_name)
+        yield QueueQuery(
+            frozenset(_SQS_METRIC_NAME_PATTERN.findall(expression)),
+            required_names=frozenset(names_by_operator["="]),
+            excluded_names=frozenset(names_by_operator["!="]),
+        )
 
 
 def add_alarmed_metrics_of_queue_and_dlq(facts: Facts, alarmed_metrics: AlarmedMetrics) -> Facts:
@@ -342,9 +388,4 @@ def _add_alarmed_metrics(
     queue_facts: _QueueFactsT, alarmed_metrics: AlarmedMetrics
 ) -> _QueueFactsT:
     """Return the queue with `alarmed_metrics`, its metrics that at least one alarm watches."""
-    no_metrics = frozenset[str]()
-    return replace(
-        queue_facts,
-        alarmed_metrics=alarmed_metrics.get(queue_facts.name, no_metrics)
-        | alarmed_metrics.get(ANY_QUEUE, no_metrics),
-    )
+    return replace(queue_facts, alarmed_metrics=alarmed_metrics.list_metrics_of(queue_facts.name))

@@ -71,6 +71,15 @@ SECOND_COPY_OF_MANAGEMENT_EVENT = Price(
 )
 METRIC_MONTH = Price(0.30, 1, "custom metrics a month", "cloudwatch", 10)
 ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", "cloudwatch", 10)
+# CloudWatch bills each metric that the alarm's query matches. None of them is free.
+# https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_billing.html
+METRICS_INSIGHTS_METRIC_MONTH = Price(
+    0.10,
+    1,
+    "metrics that the query of a Metrics Insights alarm matches, a month",
+    "cloudwatch",
+    noted_on="2026-11-29",
+)
 COMPOSITE_ALARM_MONTH = Price(0.50, 1, "composite alarms a month", "cloudwatch")
 DASHBOARD_MONTH = Price(3.00, 1, "dashboards a month", "cloudwatch", 3)
 METRIC_READ = Price(0.01, 1_000, "metrics asked of GetMetricData", "cloudwatch")

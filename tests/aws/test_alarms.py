@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from mendq.aws.cloudwatch import (
-    ANY_QUEUE,
     FORTNIGHT,
+    AlarmedMetrics,
     add_alarmed_metrics_of_queue_and_dlq,
     count_deleted_messages,
     read_alarmed_metrics,
@@ -65,15 +65,40 @@ def test_alarmed_metrics_include_plain_alarms_metric_math_and_metrics_insights_o
             {"Id": "b", "Expression": "a * 2"},
         ],
     )
-    query = f'SELECT MAX({DEPTH_METRIC}) FROM SCHEMA("AWS/SQS", QueueName)'  # noqa: S608 - of CloudWatch
+    put_insights_alarm(scanner, DEPTH_METRIC)
+    alarmed_metrics = read_alarmed_metrics(scanner.account.clients)
+    assert alarmed_metrics.list_metrics_of("orders") == {AGE_METRIC, IN_FLIGHT_METRIC, DEPTH_METRIC}
+    assert alarmed_metrics.list_metrics_of("bills") == {DEPTH_METRIC}
+
+
+def put_insights_alarm(scanner: Scanner, metric: str, conditions: str = "") -> None:
+    query = f'SELECT MAX({metric}) FROM SCHEMA("AWS/SQS", QueueName) {conditions}'  # noqa: S608 - of CloudWatch
     put_alarm(scanner, "insights", Metrics=[{"Id": "q", "Expression": query, "Period": 60}])
-    assert read_alarmed_metrics(scanner.account.clients) == {
-        "orders": frozenset({AGE_METRIC, IN_FLIGHT_METRIC}),
-        ANY_QUEUE: frozenset({DEPTH_METRIC}),
-    }
 
 
-ALARMS = {"orders": frozenset({AGE_METRIC}), "orders-dlq": frozenset({DEPTH_METRIC})}
+@pytest.mark.parametrize(
+    ("conditions", "watched"),
+    [
+        ("WHERE QueueName != 'orders-dlq' AND QueueName != 'bills-dlq'", {"orders", "bills"}),
+        ("WHERE QueueName = 'orders'", {"orders"}),
+        ("""WHERE "QueueName"='orders' GROUP BY QueueName""", {"orders"}),
+        ("WHERE QueueName = 'orders' AND QueueName = 'bills'", set()),
+        ("WHERE tag.team = 'shop'", {"orders", "bills", "orders-dlq", "bills-dlq"}),
+    ],
+    ids=["all but two", "one", "one, quoted", "two at once", "by tag, which may be any"],
+)
+def test_metrics_insights_alarm_watches_no_queue_that_its_conditions_exclude(
+    scanner: Scanner, conditions: str, watched: set[str]
+) -> None:
+    put_insights_alarm(scanner, AGE_METRIC, conditions)
+    alarmed_metrics = read_alarmed_metrics(scanner.account.clients)
+    names = ("orders", "bills", "orders-dlq", "bills-dlq")
+    assert {name for name in names if alarmed_metrics.list_metrics_of(name)} == watched
+
+
+ALARMS = AlarmedMetrics(
+    {"orders": frozenset({AGE_METRIC}), "orders-dlq": frozenset({DEPTH_METRIC})}
+)
 
 
 def test_queue_and_its_dlq_each_get_their_own_alarmed_metrics() -> None:

@@ -1,6 +1,6 @@
-"""`mendq alarms QUEUE`: print the alarms that a queue lacks.
+"""`mendq alarms`: print the alarms that a queue lacks, or one alarm for all queues of the region.
 
-The queue's last two weeks give the limits of the alarms. The command does not create the alarms:
+The queue's last two weeks give the limits of its alarms. The command does not create the alarms:
 they belong in the template of the queue's owner.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 """
@@ -43,8 +43,18 @@ from mendq.catalogue.configuration.alarm_missing import (
 )
 from mendq.cli.account import Account
 from mendq.cli.commands import DLQ_SOURCES_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
+from mendq.cli.output import Output
+from mendq.cli.queues import make_queue_argument, require_queue, resolve_queue_arn
+from mendq.cli.region_alarm import (
+    PERIOD_SECONDS,
+    PERIODS,
+    compute_alarm_prices,
+    describe_limits,
+    make_region_alarm,
+    read_region_queues,
+)
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Datapoints
 from mendq.notifications.text import format_count
@@ -65,6 +75,9 @@ MESSAGES_PER_RECEIVE = 10
 # Any message may wait this long, in a burst or until a consumer has started.
 NORMAL_MESSAGE_WAIT_SECONDS = 300
 TOPIC_PLACEHOLDER = "TOPIC_ARN"
+REGION_ALARM_NAME = "sqs-all-queues-oldest-message-age"
+_MOST_NAMED_UNREAD_QUEUES = 5
+_ALL_OPTION_HELP = "Print one alarm for all queues: it rings if a message is older than this."
 _ALARM_NAME_ENDING_BY_METRIC = {
     AGE_METRIC: "oldest-message-age",
     IN_FLIGHT_METRIC: "in-flight",
@@ -258,24 +271,83 @@ def _render_hcl(alarm_properties: Mapping[str, Any], indent: str = "  ") -> Iter
 
 
 @command(
-    1, CommandKind.LOOKING, QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ALARM_IAM_ACTIONS
+    1,
+    CommandKind.LOOKING,
+    QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ALARM_IAM_ACTIONS | {"sqs:ListQueues"},
 )
 def alarms(
     call: Invocation,
-    queue: QueueName,
+    queue: Annotated[str | None, make_queue_argument()] = None,
     tool: Annotated[
         AlarmFormat, typer.Option("--format", help="The tool to print the alarms for.")
     ] = AlarmFormat.CLI,
     topic: Annotated[
         str, typer.Option(help="ARN of the SNS topic they notify.")
     ] = TOPIC_PLACEHOLDER,
-) -> None:
+    all_older_than: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help=_ALL_OPTION_HELP, min=60)
+    ] = None,
+) -> Exit:
     """Print the alarms that a queue lacks, sized by two weeks.
 
     Examples:
       mendq alarms orders
       mendq alarms orders --format terraform
+      mendq alarms --all-older-than 3600     # one alarm for all queues
     """
+    if all_older_than is not None and queue is None:
+        return _print_region_alarm(call, tool, topic, all_older_than)
+    if all_older_than is not None or queue is None:
+        raise CommandError("give either a QUEUE or --all-older-than SECONDS", Exit.USAGE)
+    _print_missing_alarms(call, queue, tool, topic)
+    return Exit.DONE
+
+
+def _print_region_alarm(
+    call: Invocation, tool: AlarmFormat, topic_arn: str, age_seconds: int
+) -> Exit:
+    """Print one alarm on the age of the messages of all queues. Fail if a queue was not read."""
+    account = call.account
+    out = call.out
+    with out.show_waiting("reading the queues of the region"):
+        queues = read_region_queues(account)
+        existing_names = list_alarm_names(account.clients, REGION_ALARM_NAME)
+    alarm_name = _choose_free_alarm_name(REGION_ALARM_NAME, existing_names)
+    alarm = make_region_alarm(alarm_name, queues.excluded_names, age_seconds, topic_arn)
+    out.say_heading("One alarm for the age of the messages of all queues")
+    minutes = PERIODS * PERIOD_SECONDS // 60
+    out.say_indented(
+        f"It rings if a message of a queue is older than {age_seconds:,} s for {minutes} min.",
+        indent=0,
+    )
+    _say_alarm(out, alarm, account.region, tool)
+    for sentence in describe_limits(alarm_name, account.region, queues):
+        out.say(sentence)
+    if queues.unread_names:
+        first_names = ", ".join(queues.unread_names[:_MOST_NAMED_UNREAD_QUEUES])
+        out.say(
+            f"not read: {format_count(len(queues.unread_names), 'queue')}, such as {first_names}. "
+            "Their DLQs are watched too and may ring: allow sqs:GetQueueAttributes",
+            "red",
+        )
+    out.print_json(
+        {
+            "alarm": alarm,
+            **asdict(queues),
+            "dollars_per_month": asdict(compute_alarm_prices(len(queues.watched_names))),
+        }
+    )
+    return Exit.FAILED if queues.unread_names else Exit.DONE
+
+
+def _say_alarm(out: Output, alarm: Mapping[str, Any], region: str, tool: AlarmFormat) -> None:
+    say_line = out.say_command if tool is AlarmFormat.CLI else out.say_template_line
+    for line in render_lines(alarm, region, tool):
+        say_line(line)
+
+
+def _print_missing_alarms(call: Invocation, queue: str, tool: AlarmFormat, topic_arn: str) -> None:
+    """Print the alarms that one queue and its DLQ lack."""
     account = call.account
     out = call.out
     with out.show_waiting("reading alarms, and two weeks of metrics"):
@@ -299,15 +371,13 @@ def alarms(
             )
         queue_name = watched_queue.name
         existing_names = list_alarm_names(account.clients, f"sqs-{queue_name}-")
-        alarm = make_alarm(queue_name, metric, alarm_limits, topic, existing_names)
+        alarm = make_alarm(queue_name, metric, alarm_limits, topic_arn, existing_names)
         missing_alarms.append(
             {"queue": queue_name, "metric": metric, **asdict(alarm_limits), "alarm": alarm}
         )
         out.say_heading(f"No alarm watches {DESCRIPTION_BY_METRIC[metric].format(name=queue_name)}")
         out.say_indented(alarm_limits.sentence, indent=0)
-        say_line = out.say_command if tool is AlarmFormat.CLI else out.say_template_line
-        for line in render_lines(alarm, account.region, tool):
-            say_line(line)
+        _say_alarm(out, alarm, account.region, tool)
     call.out.print_json({"queue_arn": facts.queue_arn, "missing": missing_alarms})
     if not missing_alarms:
         out.say("what matters here is watched by alarms", "green")

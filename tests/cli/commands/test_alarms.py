@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cfnlint.api import ManualArgs, lint
 
+from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import ALARM_DATAPOINT_PERIOD, FORTNIGHT
+from mendq.aws.errors import QueueRefusesUs
+from mendq.aws.queue import read_attributes_if_queue_exists
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
 from mendq.cli.queues.alarms import (
     FIRST_MESSAGE_ALARM,
@@ -19,6 +23,7 @@ from mendq.cli.queues.alarms import (
     make_alarm,
     render_lines,
 )
+from mendq.cli.region_alarm import compute_alarm_prices
 from mendq.model.queue import RedrivePolicy
 from tests.cli.builders import Operator
 
@@ -191,3 +196,127 @@ def test_alarms_chooses_another_name_if_an_alarm_of_that_name_exists(operator: O
     operator.aws.clients.cloudwatch.put_metric_alarm(**of_theirs)
     again, *_ = (missing["alarm"] for missing in operator.run_json("alarms", "orders")["missing"])
     assert again == {**first, "AlarmName": f"{first['AlarmName']}-2"}
+
+
+def make_region(operator: Operator) -> None:
+    """Make two queues with a DLQ and a quarantine, and a queue without a DLQ."""
+    dead = operator.aws.queue("orders-dlq")
+    policy = RedrivePolicy(dead, 5).text
+    operator.aws.queue("orders", RedrivePolicy=policy)
+    operator.aws.queue("orders-again", RedrivePolicy=policy)
+    operator.aws.queue("orders-quarantine")
+    operator.aws.queue("bills.fifo")
+
+
+def test_alarms_for_all_queues_prints_one_alarm_without_dlqs_and_quarantines_and_creates_none(
+    operator: Operator,
+) -> None:
+    make_region(operator)
+    document = operator.run_json("alarms", "--all-older-than", "1800", "--topic", TOPIC)
+    assert document["watched_names"] == ["bills.fifo", "orders", "orders-again"]
+    assert document["excluded_names"] == ["orders-dlq", "orders-quarantine"]
+    alarm = document["alarm"]
+    assert (alarm["Threshold"], alarm["AlarmActions"]) == (1_800, [TOPIC])
+    (query,) = alarm["Metrics"]
+    assert query["Expression"] == (
+        'SELECT MAX(ApproximateAgeOfOldestMessage) FROM SCHEMA("AWS/SQS", QueueName) '
+        "WHERE QueueName != 'orders-dlq' AND QueueName != 'orders-quarantine' "
+        "GROUP BY QueueName ORDER BY MAX() DESC"
+    )
+    assert operator.aws.clients.cloudwatch.describe_alarms()["MetricAlarms"] == []
+
+
+def test_alarms_for_all_queues_in_a_region_without_dlqs_prints_a_query_without_conditions(
+    operator: Operator,
+) -> None:
+    operator.aws.queue("orders")
+    (query,) = operator.run_json("alarms", "--all-older-than", "1800")["alarm"]["Metrics"]
+    assert "WHERE" not in query["Expression"]
+
+
+def test_alarm_for_all_queues_counts_for_each_queue_but_not_for_dlqs(operator: Operator) -> None:
+    make_region(operator)
+    alarm = operator.run_json("alarms", "--all-older-than", "1800", "--topic", TOPIC)["alarm"]
+    operator.aws.clients.cloudwatch.put_metric_alarm(**alarm)
+    missing = operator.run_json("alarms", "orders")["missing"]
+    assert [(alarm["queue"], alarm["metric"]) for alarm in missing] == [
+        ("orders", IN_FLIGHT_METRIC),
+        ("orders-dlq", DEPTH_METRIC),
+    ]
+    assert (
+        operator.run_json("alarms", "--all-older-than", "1800")["alarm"]["AlarmName"]
+        == f"{alarm['AlarmName']}-2"
+    )
+
+
+def test_alarms_for_all_queues_says_what_the_alarm_costs_and_cannot_do(operator: Operator) -> None:
+    make_region(operator)
+    output = " ".join(operator.read_output("alarms", "--all-older-than", "1800").split())
+    assert "It watches 3 queues, for $0.30 a month" in output
+    assert "$0.30 with a threshold ($0.00 while no other alarm uses the 10 metrics" in output
+    assert "$0.90 with a band" in output
+    assert "one threshold for all queues" in output
+    assert "2 DLQs and quarantines" in output
+    assert "describe-alarm-contributors --alarm-name sqs-all-queues-oldest-message-age" in output
+
+
+@pytest.mark.parametrize(
+    ("queue_count", "one_for_all", "thresholds", "thresholds_beyond_free", "bands"),
+    [(10, 1, 1, 0, 3), (40, 4, 4, 3, 12), (500, 50, 50, 49, 150)],
+)
+def test_alarm_for_all_queues_costs_as_much_as_thresholds_and_a_third_of_bands(
+    queue_count: int,
+    one_for_all: float,
+    thresholds: float,
+    thresholds_beyond_free: float,
+    bands: float,
+) -> None:
+    prices = compute_alarm_prices(queue_count)
+    assert prices.one_alarm_for_all == pytest.approx(one_for_all)
+    assert prices.threshold_alarms == pytest.approx(thresholds)
+    assert prices.threshold_alarms_beyond_free == pytest.approx(thresholds_beyond_free)
+    assert prices.band_alarms == pytest.approx(bands)
+
+
+def test_alarms_for_all_queues_with_too_many_dlqs_for_one_query_is_refused(
+    operator: Operator,
+) -> None:
+    for number in range(30):
+        operator.aws.queue(f"{'a' * 60}-{number}-quarantine")
+    refusal = operator.read_refusal("alarms", "--all-older-than", "1800", code=1)
+    assert "30 DLQs and quarantines must be left out by name" in refusal
+    assert "CloudWatch takes 2,048. Use one alarm a queue" in refusal
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["orders", "--all-older-than", "60"]], ids=["neither", "both"]
+)
+def test_alarms_with_neither_or_both_of_queue_and_age_is_a_usage_error(
+    operator: Operator, arguments: list[str]
+) -> None:
+    refusal = operator.read_refusal("alarms", *arguments, code=2)
+    assert refusal == "give either a QUEUE or --all-older-than SECONDS"
+
+
+def test_alarms_for_all_queues_names_a_queue_that_it_may_not_read_and_fails(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_region(operator)
+
+    def read_attributes(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+        if queue_arn.endswith(":orders-again"):
+            raise QueueRefusesUs("no")
+        return read_attributes_if_queue_exists(clients, queue_arn)
+
+    monkeypatch.setattr("mendq.aws.queue.read_attributes_if_queue_exists", read_attributes)
+    output = operator.read_output("alarms", "--all-older-than", "1800", code=1)
+    assert "not read: 1 queue, such as orders-again." in output
+    assert "put-metric-alarm" in output
+
+
+def test_cfn_lint_finds_nothing_in_the_alarm_for_all_queues(operator: Operator) -> None:
+    make_region(operator)
+    alarm = operator.run_json("alarms", "--all-older-than", "1800", "--topic", TOPIC)["alarm"]
+    resource = "\n".join(render_lines(alarm, "us-east-1", AlarmFormat.CLOUDFORMATION))
+    matches = lint(f'{{"Resources": {{{resource}}}}}', config=ManualArgs(regions=["us-east-1"]))
+    assert [str(match) for match in matches] == []
