@@ -31,7 +31,9 @@ _PRINTING_FUNCTIONS = frozenset({
     "sys.stderr.write", "sys.stderr.writelines",
 })  # fmt: skip
 # These return a command, or a note, in which nothing becomes a link.
-_COMMAND_MAKERS = frozenset({"quote_links", "command_or_note", "say_command"})
+_COMMAND_MAKERS = frozenset(
+    {"quote_links", "command_or_note", "terminal_command_or_note", "say_command"}
+)
 # By file, why it makes a command line in another way. The file's texts are tested for links.
 OTHER_MAKERS: Mapping[str, str] = {
     "mendq/cli/queues/alarms.py": "`Output.say_command` prints it",

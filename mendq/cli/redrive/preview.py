@@ -17,7 +17,12 @@ from mendq.cli.redrive.route import Route
 from mendq.model.queue import parse_queue_arn
 from mendq.model.time_text import format_time
 from mendq.notifications.commands import peek_quarantine_command
-from mendq.notifications.text import format_count, format_value, to_terminal_text
+from mendq.notifications.text import (
+    format_count,
+    format_value,
+    terminal_command_or_note,
+    to_terminal_text,
+)
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
 from mendq.redrive.message_filter import FilterResult, MessageFilter, format_literal
 from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
@@ -331,8 +336,10 @@ def _describe_older_messages(tally: MessageTally) -> Iterable[str]:
     queue_name = tally.route.messages_queue.name
     region = parse_queue_arn(source.queue_arn).region
     filter_text = f"sent_at < '{format_time(source.created_at)}'"
-    command = f"mendq redrive {queue_name} --to {source.name} --from {source.name}"
-    command += f" --where {quote(filter_text)} --region {region}"
+    command = terminal_command_or_note(
+        f"mendq redrive {queue_name} --to {source.name} --from {source.name} "
+        f"--where {quote(filter_text)} --region {region}"
+    )
     message_text = format_count(count, "message is", "messages are")
     yield (
         f"{message_text} older than {source.name}, which was created "
