@@ -18,10 +18,10 @@ Rules:
    round's next run continues after that queue, in the order of names.
 
 3. No queue is left out if an hour is too short for all queues. If a round is cut off after half of
-   the queues, the next hour's first run scans the other half, and then that hour's round begins at
-   the first queue. If that run does not finish the other half, the round ends with it, and the
-   round after it begins at the first queue. So a queue is scanned late, but is never left out
-   because of its name.
+   the queues, the next hour's first runs scan the other half, and then that hour's round begins at
+   the first queue. That the other half is being scanned is stored with the claim, so a run that
+   fails, dies or does not finish it changes nothing. So a queue is scanned late, but is never left
+   out because of its name.
 
 4. A run that fails releases its claim and does not store a new position; the next run repeats its
    part. A finding may then be sent to heal twice. That is harmless: heal reads the queue again, and
@@ -223,7 +223,10 @@ def _scan_stretch(
     store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
     position = find_next_position(stretch, result, stretch_queues)
     context.scan_store.end_stretch(
-        stretch, position.after_queue, is_round_done=position.is_round_done
+        stretch,
+        position.after_queue,
+        is_round_done=position.is_round_done,
+        is_leftover_done=position.after_queue == POSITION_BEFORE_ALL_QUEUES,
     )
     return result
 

@@ -37,6 +37,8 @@ from mendq.scan.selection import admit_topics
 
 # The claim lasts as long as the Lambda may run. A run that dies delays two later runs at most.
 CLAIM_DURATION = timedelta(minutes=15)
+# Set while the runs of an hour scan the queues that an earlier hour's scan did not reach.
+_LEFTOVER_KEY = "leftover"
 _SCAN_KEY = items.item_key(ACCOUNT_PARTITION, "scan")
 
 
@@ -77,17 +79,21 @@ class ScanStore(Table, frozen=True):
         is_round_done = "done" in scan_item
         if is_same_round and is_round_done:
             return None
-        if not self._claim_round(scan_item, hour, now):
-            return None
         after_queue = "" if is_round_done else items.read_text(scan_item, "after")
+        was_leftover = is_same_round and _LEFTOVER_KEY in scan_item
+        is_leftover = bool(after_queue) and (was_leftover or not is_same_round)
+        if not self._claim_round(scan_item, hour, now, is_leftover=is_leftover):
+            return None
         return Stretch(
             hour=hour,
             after_queue=after_queue,
             is_first=not (is_same_round and after_queue),
-            is_leftover=bool(after_queue) and not is_same_round,
+            is_leftover=is_leftover,
         )
 
-    def _claim_round(self, scan_item: items.Item, hour: datetime, now: datetime) -> bool:
+    def _claim_round(
+        self, scan_item: items.Item, hour: datetime, now: datetime, *, is_leftover: bool
+    ) -> bool:
         """Claim an hour's scan. Return False if another run has claimed it.
 
         Return False too if another run has begun a new hour's scan since `scan_item` was read.
@@ -99,8 +105,17 @@ class ScanStore(Table, frozen=True):
             "until": now + CLAIM_DURATION,
         }
         update_expression = "SET #round = :round, #owner = :me, #until = :until"
+        removed_names = []
+        if is_leftover:
+            # Stored with the claim, so that a run that dies does not lose it.
+            update_expression += f", {_LEFTOVER_KEY} = :leftover"
+            value_by_placeholder["leftover"] = True
+        else:
+            removed_names.append(_LEFTOVER_KEY)
         if "done" in scan_item:
-            update_expression += " REMOVE done, #after"
+            removed_names += ["done", "#after"]
+        if removed_names:
+            update_expression += f" REMOVE {', '.join(removed_names)}"
         same_round_condition = "attribute_not_exists(#round)"
         if "round" in scan_item:
             same_round_condition = "#round = :seen"
@@ -113,7 +128,14 @@ class ScanStore(Table, frozen=True):
             **value_by_placeholder,
         )
 
-    def end_stretch(self, stretch: Stretch, after_queue: str, *, is_round_done: bool) -> None:
+    def end_stretch(
+        self,
+        stretch: Stretch,
+        after_queue: str,
+        *,
+        is_round_done: bool,
+        is_leftover_done: bool = False,
+    ) -> None:
         """Store the scan's position and release the claim.
 
         Args:
@@ -121,6 +143,7 @@ class ScanStore(Table, frozen=True):
                 the scan since.
             after_queue: The name of the queue after which the next run continues.
             is_round_done: True if this hour's scan is done.
+            is_leftover_done: True if the queues that an earlier hour's scan did not reach are done.
         """
         value_by_placeholder: dict[str, Any] = {
             "after": after_queue,
@@ -132,6 +155,8 @@ class ScanStore(Table, frozen=True):
             value_by_placeholder["done"] = True
             update_expression += ", done = :done"
         update_expression += " REMOVE #owner, #until"
+        if is_leftover_done:
+            update_expression += f", {_LEFTOVER_KEY}"
         self.change(
             _SCAN_KEY, update_expression, "#owner = :me AND #round = :round", **value_by_placeholder
         )

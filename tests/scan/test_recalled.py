@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -150,6 +151,45 @@ def test_queues_left_over_from_a_cut_off_hour_are_scanned_first_in_the_next_hour
     assert found_by_scan == [names[:2], names[2:], names], "and then all from the first name on"
     assert len(scanner.read_findings()["findings"]) == 4
     assert scanner.scan(symptoms) is None
+
+
+def _run_scan_of_blocks(scanner: Scanner, blocks: int, symptoms: Sequence[Any]) -> list[str]:
+    """Run the scan with time for this many blocks of one queue. Return the scanned queues."""
+    times = iter([900.0] * blocks)
+    scanner.remaining_seconds = lambda: next(times, 100.0)
+    done = scanner.run_due_scan(symptoms)
+    scanner.account.later(minutes=10)
+    return [finding.queue_arn.rpartition(":")[2] for finding in done.findings]
+
+
+def test_whole_hour_is_scanned_after_left_over_queues_that_took_several_runs(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
+    names = [scanner.account.queue(f"q-{n}").rpartition(":")[2] for n in range(4)]
+    symptoms = [make_slow_symptom(is_fault_of_configuration=True)]
+    start_next_hour(scanner.account)
+    assert _run_scan_of_blocks(scanner, 1, symptoms) == names[:1]
+    start_next_hour(scanner.account)
+    assert _run_scan_of_blocks(scanner, 1, symptoms) == names[1:2]
+    assert _run_scan_of_blocks(scanner, 9, symptoms) == names[2:]
+    assert _run_scan_of_blocks(scanner, 9, symptoms) == names
+    assert scanner.scan(symptoms) is None
+
+
+def test_whole_hour_is_scanned_after_a_run_died_while_it_scanned_left_over_queues(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
+    names = [scanner.account.queue(f"q-{n}").rpartition(":")[2] for n in range(3)]
+    symptoms = [make_slow_symptom(is_fault_of_configuration=True)]
+    start_next_hour(scanner.account)
+    assert _run_scan_of_blocks(scanner, 1, symptoms) == names[:1]
+    start_next_hour(scanner.account)
+    assert scanner.context().scan_store.claim_stretch(scanner.account.now)
+    scanner.account.later(minutes=20)
+    assert _run_scan_of_blocks(scanner, 9, symptoms) == names[1:]
+    assert _run_scan_of_blocks(scanner, 9, symptoms) == names
 
 
 @pytest.mark.parametrize("symptom", CATALOGUE, ids=lambda symptom: symptom.name)
