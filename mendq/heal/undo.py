@@ -109,7 +109,7 @@ class Undo(Struct, frozen=True):
     def leave_to_person(self, queue_arn: str) -> Undo:
         """Return the plan with the command for a person, because Mendq may not write it."""
         command = set_attributes_command(queue_arn, {self.attribute: self.before})
-        return replace(self, outcome=UndoOutcome.COMMAND_PRINTED, command=command)
+        return replace(self, outcome=UndoOutcome.COMMAND_PRINTED, step=None, command=command)
 
 
 def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:

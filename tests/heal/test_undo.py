@@ -194,6 +194,16 @@ REDRIVE = RedriveMessages(
 RAISED = SetMessageRetention(345_600, 1_209_600)
 
 
+def test_undo_that_aws_refused_is_left_to_a_person_and_plans_no_write_any_more() -> None:
+    step = SetVisibilityTimeout.of("30", "180")
+    (planned,) = find_undos([case(step)], {"VisibilityTimeout": "180"})
+    assert list_undo_steps([planned]) != ()
+    left = planned.leave_to_person(QUEUE)
+    assert left.outcome is UndoOutcome.COMMAND_PRINTED
+    assert "VisibilityTimeout=30" in left.command
+    assert list_undo_steps([left]) == ()
+
+
 def test_undo_of_a_running_redrive_stops_the_redrive_and_writes_nothing() -> None:
     undone = find_undos([case(REDRIVE, RAISED)], RETENTION)
     messages, retention = undone
