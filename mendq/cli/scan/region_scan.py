@@ -155,12 +155,16 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @property
     def absent_queue_names(self) -> list[str]:
-        """Names in `patterns` for which no queue was found, sorted."""
+        """Names in `patterns` that no queue has, sorted.
+
+        A name whose queues could not be listed is left out: a queue may have it.
+        """
         existing_queue_names = {
             parse_queue_arn(queue_arn).name for queue_arn in self._existing_queue_arns
         }
         named_queue_names = {pattern for pattern in self.patterns if not pattern.endswith("*")}
-        return sorted(named_queue_names - existing_queue_names)
+        unlisted_names = self._queue_listing.error_by_pattern.keys()
+        return sorted(named_queue_names - existing_queue_names - unlisted_names)
 
     @cached_property
     def _existing_queue_arns(self) -> frozenset[str]:

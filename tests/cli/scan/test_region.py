@@ -146,6 +146,20 @@ def test_scan_of_a_queue_that_does_not_exist_fails_and_still_scans_the_others(
     assert [arn.rpartition(":")[2] for arn in absent["queues"]] == ["bills"]
 
 
+def test_scan_does_not_call_a_queue_absent_whose_name_could_not_be_listed(
+    three_queues: Operator,
+) -> None:
+    def refuse(params: dict[str, Any], **_: Any) -> None:
+        if "orders" in str(params["body"]):
+            raise _aws_refuses("AccessDenied", "ListQueues")
+
+    three_queues.account.session.events.register("before-call.sqs.ListQueues", refuse)
+    options = ("--queue", "orders", "--queue", "bills")
+    scanned = three_queues.run_json("scan", *options)
+    assert "ListQueues" in scanned["not_seen"]["orders"]
+    assert [arn.rpartition(":")[2] for arn in scanned["queues"]] == ["bills"]
+
+
 def _deny_reading(operator: Operator, whose: str) -> None:
     """Deny GetQueueAttributes for queues whose name contains `whose`."""
 
