@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 from msgspec import Struct, field
@@ -16,7 +16,7 @@ from mendq.aws.errors import error_code_of
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.doctor.alarms import StackAlarms
-from mendq.cli.doctor.check import Check, Command, Log, Status
+from mendq.cli.doctor.check import Check, Command, Log, Status, run_checks
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.doctor.life import (
     check_calendars,
@@ -43,6 +43,9 @@ from mendq.cli.queues import read_managed_queues
 from mendq.model.queue import parse_queue_arn
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications.notification import NIGHTLY_JOB_OFF_REASON
+
+if TYPE_CHECKING:
+    from mypy_boto3_sns.type_defs import SubscriptionTypeDef
 
 TRAIL_BUCKET_CHECK_NAME = "bucket of the trail"
 # SNS returns this in place of the ARN of a subscription that is not confirmed.
@@ -100,29 +103,79 @@ class Doctor(Struct, dict=True):
         }
 
 
-def check_topics(doctor: Doctor) -> Iterator[Check]:
-    """Yield one check for each of the topics `urgent` and `info`. Topics of teams are not checked.
+class _Topic(Struct, frozen=True):
+    """A topic that Mendq sends notifications to.
 
-    Does the topic exist, and are its subscriptions confirmed?
+    Attributes:
+        check_name: The name of its check.
+        arn: The topic's ARN.
+        missing_consequence: Who hears nothing if the topic does not exist.
+        missing_remedy: What to do then.
+        subscribe_remedy: What to do if nobody is subscribed.
+    """
+
+    check_name: str
+    arn: str
+    missing_consequence: str
+    missing_remedy: str
+    subscribe_remedy: str
+
+
+def check_topics(doctor: Doctor) -> Iterator[Check]:
+    """Yield one check for each of the topics `urgent` and `info`, and for each team's topic.
+
+    Does the topic exist, and are its subscriptions confirmed? A topic that cannot be read does not
+    hide the others.
     """
     settings = doctor.account.settings
-    yield _check_topic(doctor.account, "urgent", settings.urgent_topic_arn)
-    yield _check_topic(doctor.account, "info", settings.info_topic_arn)
+    topics = [
+        _make_stack_topic("urgent", settings.urgent_topic_arn),
+        _make_stack_topic("info", settings.info_topic_arn),
+        *(_make_team_topic(team, arn) for team, arn in sorted(settings.team_topic_arns.items())),
+    ]
+    for topic in topics:
+        yield from run_checks(topic.check_name, partial(_check_topic, doctor.account, topic))
 
 
-def _check_topic(account: Account, topic_kind: str, topic_arn: str) -> Check:
+def _make_stack_topic(topic_kind: str, topic_arn: str) -> _Topic:
+    return _Topic(
+        check_name=f"topic {topic_kind}",
+        arn=topic_arn,
+        missing_consequence=f"nobody hears what is {topic_kind}",
+        missing_remedy="name one that is there in notifications.topics, and deploy",
+        subscribe_remedy=f"set notifications.{topic_kind} and deploy",
+    )
+
+
+def _make_team_topic(team: str, topic_arn: str) -> _Topic:
+    return _Topic(
+        check_name=f"topic of team {team}",
+        arn=topic_arn,
+        missing_consequence=f"team {team} hears nothing about its queues",
+        missing_remedy="name one that is there in notifications.teams, and deploy",
+        subscribe_remedy=f"subscribe team {team} to {topic_arn}, or take it out of "
+        "notifications.teams",
+    )
+
+
+def _check_topic(account: Account, topic: _Topic) -> Iterator[Check]:
+    """Yield the check of one topic."""
     sns = account.clients.sns
     subscriptions = []
     try:
-        for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic_arn):
+        for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic.arn):
             subscriptions.extend(page["Subscriptions"])
     except sns.exceptions.NotFoundException:
-        sentence = f"there is no topic {topic_arn}: nobody hears what is {topic_kind}"
-        remedy = "name one that is there in notifications.topics, and deploy"
-        return Check(f"topic {topic_kind}", Status.FAIL, sentence, remedy)
+        sentence = f"there is no topic {topic.arn}: {topic.missing_consequence}"
+        yield Check(topic.check_name, Status.FAIL, sentence, topic.missing_remedy)
+        return
+    yield _check_subscriptions(topic, subscriptions)
+
+
+def _check_subscriptions(topic: _Topic, subscriptions: Sequence[SubscriptionTypeDef]) -> Check:
+    """Return the check of a topic that exists."""
     if not subscriptions:
-        remedy = f"set notifications.{topic_kind} and deploy"
-        return Check(f"topic {topic_kind}", Status.WARN, "nobody is subscribed", remedy)
+        return Check(topic.check_name, Status.WARN, "nobody is subscribed", topic.subscribe_remedy)
     pending_subscriptions = [
         subscription
         for subscription in subscriptions
@@ -131,7 +184,7 @@ def _check_topic(account: Account, topic_kind: str, topic_arn: str) -> Check:
     subscription_count = len(subscriptions)
     if not pending_subscriptions:
         return Check(
-            f"topic {topic_kind}", Status.OK, f"{subscription_count} subscription(s), all confirmed"
+            topic.check_name, Status.OK, f"{subscription_count} subscription(s), all confirmed"
         )
     # SNS sends no mail to an HTTP endpoint, so such a subscription is confirmed in another way.
     http_subscriptions = [
@@ -146,7 +199,7 @@ def _check_topic(account: Account, topic_kind: str, topic_arn: str) -> Check:
         remedies.append(_CONFIRM_BY_URL_REMEDY)
     status = Status.FAIL if len(pending_subscriptions) == subscription_count else Status.WARN
     sentence = f"{len(pending_subscriptions)} of {subscription_count} subscription(s) not confirmed"
-    return Check(f"topic {topic_kind}", status, sentence, "; ".join(remedies))
+    return Check(topic.check_name, status, sentence, "; ".join(remedies))
 
 
 def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
+from msgspec import structs
 
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.doctor import checks
@@ -369,3 +370,52 @@ def test_doctor_fails_a_deleted_topic_and_still_checks_the_other_topic(
         urgent, info = checks.check_topics(Doctor(operator.account, NOW))
     assert (urgent.status, info.status) == (FAIL, OK)
     assert f"there is no topic {settings.urgent_topic_arn}" in urgent.sentence
+
+
+TEAM_TOPICS = {"payments": "arn:aws:sns:us-east-1:123456789012:payments"}
+
+
+def _make_doctor_of_teams(operator: Operator, team_topic_arns: Mapping[str, str]) -> Doctor:
+    """Return a run of doctor in an account with topics of teams."""
+    settings = structs.replace(operator.account.known, team_topic_arns=team_topic_arns)
+    return Doctor(structs.replace(operator.account, known=settings), NOW)
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "status", "says"),
+    [
+        ([], WARN, "nobody is subscribed"),
+        (["PendingConfirmation"], FAIL, "1 of 1 subscription(s) not confirmed"),
+        (["arn:aws:sns:us-east-1:123456789012:payments:1"], OK, "1 subscription(s), all confirmed"),
+    ],
+    ids=["nobody", "pending", "confirmed"],
+)
+def test_doctor_reports_if_a_teams_topic_reaches_a_confirmed_subscriber(
+    operator: Operator, subscriptions: list[str], status: str, says: str
+) -> None:
+    doctor = _make_doctor_of_teams(operator, TEAM_TOPICS)
+    listed = [{"Protocol": "email", "SubscriptionArn": arn} for arn in subscriptions]
+    with Stubber(doctor.account.clients.sns) as stub:
+        for _ in range(2):
+            stub.add_response("list_subscriptions_by_topic", {"Subscriptions": []})
+        request = {"TopicArn": TEAM_TOPICS["payments"]}
+        stub.add_response("list_subscriptions_by_topic", {"Subscriptions": listed}, request)
+        *_, team = checks.check_topics(doctor)
+    assert (team.name, team.status, team.sentence) == ("topic of team payments", status, says)
+
+
+def test_doctor_fails_a_deleted_team_topic_and_checks_topics_behind_one_that_it_may_not_read(
+    operator: Operator,
+) -> None:
+    team_topics = {"a": "arn:aws:sns:us-east-1:123456789012:a", **TEAM_TOPICS}
+    doctor = _make_doctor_of_teams(operator, team_topics)
+    with Stubber(doctor.account.clients.sns) as stub:
+        for _ in range(2):
+            stub.add_response("list_subscriptions_by_topic", {"Subscriptions": []})
+        stub.add_client_error("list_subscriptions_by_topic", "AuthorizationError", "no", 403)
+        stub.add_client_error("list_subscriptions_by_topic", "NotFound", "no such topic", 404)
+        *_, unreadable, gone = checks.check_topics(doctor)
+    assert (unreadable.name, unreadable.status) == ("topic of team a", UNKNOWN)
+    assert (gone.name, gone.status) == ("topic of team payments", FAIL)
+    assert "team payments hears nothing about its queues" in gone.sentence
+    assert "notifications.teams" in gone.remedy
