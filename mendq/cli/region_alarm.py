@@ -33,7 +33,7 @@ from mendq.cli.exit_codes import CommandError
 from mendq.cli.queues import find_queue
 from mendq.model.prices import ALARM_METRIC_MONTH, METRICS_INSIGHTS_METRIC_MONTH
 from mendq.model.queue import arn_of_name, is_quarantine, parse_queue_arn
-from mendq.notifications.text import format_count
+from mendq.notifications.text import format_count, terminal_command_or_note
 
 MOST_METRICS_OF_QUERY = 10_000
 MOST_EVALUATED_QUEUES = 500
@@ -182,10 +182,13 @@ def describe_limits(alarm_name: str, region: str, queues: RegionQueues) -> Itera
         "Each DLQ needs an alarm of its own: `mendq alarms DLQ`. A DLQ that is made later is "
         "watched like any queue until you run this command again."
     )
+    contributors_command = terminal_command_or_note(
+        f"aws cloudwatch describe-alarm-contributors --alarm-name {alarm_name} --region {region}"
+    )
     yield (
         "Queues that are made later are watched, and billed. CloudWatch notifies for each queue "
         f"that rings and names it, up to {MOST_NAMED_QUEUES} at once. To list them: "
-        f"`aws cloudwatch describe-alarm-contributors --alarm-name {alarm_name} --region {region}`"
+        f"`{contributors_command}`"
     )
     if queue_count > MOST_EVALUATED_QUEUES:
         yield (
