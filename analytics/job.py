@@ -61,8 +61,9 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
         `command`, and the roots `trail`, `cases` and `out` as texts. `weekly` also has `week`,
         `scheduled_at` (None if a person starts it), `time_zone`, `organization` and `expected`;
         its `trail`, `cases` and `organization` may be None. Without `cases` the summary has no
-        fields about cases. The other commands also have `days` and `account_and_region`; `nightly`
-        has one day. `account_and_region` is None if records of all accounts and regions are read.
+        fields about cases. `trail` is needed only if `cases` has ACCOUNT_PLACEHOLDER. The other
+        commands also have `days` and `account_and_region`; `nightly` has one day.
+        `account_and_region` is None if records of all accounts and regions are read.
 
     Raises:
         BadArguments: if the command line is wrong.
@@ -84,6 +85,12 @@ def parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
             )
         if last_day < first_day:
             raise BadArguments(f"--to {last_day} is before --from {first_day}: exchange them")
+    has_placeholder = ACCOUNT_PLACEHOLDER in (parsed_arguments.cases or "")
+    if has_placeholder and parsed_arguments.trail is None:
+        raise BadArguments(
+            f"--cases with {ACCOUNT_PLACEHOLDER} needs --trail, which says which accounts there "
+            "are: add --trail with the folder that contains AWSLogs"
+        )
     return parsed_arguments
 
 

@@ -84,18 +84,22 @@ def make_topic_channel(
     return Channel(name, settings.topic_arn, publish_to_topic)
 
 
-def make_mail_channel(clients: Clients, sender: str, recipient: str, raw_message: bytes) -> Channel:
+def make_mail_channel(
+    clients: Clients, sender: str, recipient: str, report: OutgoingReport
+) -> Channel:
     """Return the channel that mails one recipient.
 
     Each recipient has a channel of its own. So if SES refuses an address, the others get their
     mail.
     """
-    send_mail = partial(
-        clients.mail.send_email,
-        FromEmailAddress=sender,
-        Destination={"ToAddresses": [recipient]},
-        Content={"Raw": {"Data": raw_message}},
-    )
+
+    def send_mail() -> None:
+        clients.mail.send_email(
+            FromEmailAddress=sender,
+            Destination={"ToAddresses": [recipient]},
+            Content={"Raw": {"Data": report.message_to(recipient)}},
+        )
+
     # The name becomes a key in the bucket, which must not show the address.
     return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send_mail)
 
@@ -104,6 +108,8 @@ def make_mail_channel(clients: Clients, sender: str, recipient: str, raw_message
 REPORT_CHANNEL_NAME = "verdict"
 REFUSED_MAIL_CHANNEL_NAME = "notice"
 _ErrorByAddress = dict[str, Exception]
+# A mail raises ValueError if the sender or the recipient is no address.
+_SENDING_ERRORS = (ClientError, BotoCoreError, ValueError)
 
 
 def send_report(
@@ -132,7 +138,7 @@ def send_report(
     reason_by_address = {
         address: _to_one_line(error)
         for address, error in error_by_address.items()
-        if not is_transient_error(error)
+        if isinstance(error, ValueError) or not is_transient_error(error)
     }
     if reason_by_address:
         notification = describe_refused_mail(claims.week, reason_by_address, redelivery)
@@ -168,12 +174,12 @@ def _send_through_channels(
                 continue
             try:
                 channel.send()
-            except (ClientError, BotoCoreError) as error:
+            except _SENDING_ERRORS as error:
                 claims.record_outcome(channel.name, claim_etag, type(error).__name__)
                 raise
             claims.record_outcome(channel.name, claim_etag)
             reached_addresses.append(channel.destination)
-        except (ClientError, BotoCoreError, ClaimHeldByAnotherRun) as error:
+        except (*_SENDING_ERRORS, ClaimHeldByAnotherRun) as error:
             error_by_address[channel.destination] = error
     return reached_addresses, error_by_address
 
@@ -197,5 +203,4 @@ def _make_channels(
         )
     if settings.sender:
         for recipient in settings.recipients:
-            raw_message = report.message_to(recipient)
-            yield make_mail_channel(clients, settings.sender, recipient, raw_message)
+            yield make_mail_channel(clients, settings.sender, recipient, report)

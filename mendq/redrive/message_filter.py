@@ -167,6 +167,8 @@ def _describe_evaluation_error(error: Exception) -> str:
 
     The error's own text may contain a part of the message's body, which is never shown.
     """
+    if isinstance(error, OverflowError):
+        return "it calculates with a number beyond 1.8e308"
     if isinstance(error, JMESPathTypeError):
         return f"{error.function_name}() of a {error.actual_type}"
     function_name = error.function_name if isinstance(error, ArityError) else "it"

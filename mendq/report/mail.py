@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from email.errors import HeaderParseError
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -176,8 +178,7 @@ class OutgoingReport(Struct, frozen=True, dict=True):
     def message_to(self, recipient: str) -> bytes:
         """Return the complete mail to one recipient, as bytes for SES.
 
-        Raises ValueError or HeaderParseError if the sender or the recipient is not an e-mail
-        address.
+        Raises ValueError if the sender or the recipient is not an e-mail address.
         """
         mail = make_message(self.subject, self.mail_text, self.html, self.picture)
         if self.is_attached:
@@ -275,12 +276,16 @@ def attach_page(mail: EmailMessage, file_name: str, page_html: str) -> None:
 def _parse_email_address(address_text: str) -> Address:
     """Parse an e-mail address.
 
-    Raises ValueError if the text is not exactly one address, or HeaderParseError if a dot in its
-    domain is in a wrong place.
+    Raises ValueError if the text is not exactly one address.
     """
-    if not _EMAIL_ADDRESS_REGEX.fullmatch(address_text):
-        raise ValueError(f"no e-mail address: {ascii(address_text)[:80]}")
-    return Address(addr_spec=address_text)
+    if _EMAIL_ADDRESS_REGEX.fullmatch(address_text):
+        # Python refuses, for example, a dot at the end of the domain.
+        with suppress(HeaderParseError, ValueError, IndexError):
+            return Address(addr_spec=address_text)
+    raise ValueError(
+        f"{ascii(address_text)[:80]} is no e-mail address: write report.sender and "
+        "report.recipients as sqs@example.com"
+    )
 
 
 def _escape_lone_surrogates(text: str) -> str:

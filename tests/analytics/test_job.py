@@ -35,6 +35,7 @@ ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
         ("backfill --from 2026-11-10 --to 2026-11-09 ROOTS", "--to"),
         ("weekly --out o", "--week"),
         ("weekly --week 2026-W54 --out o", "--week"),
+        ("weekly --week 2026-W46 --out o --cases c/{account}/cases", "needs --trail"),
         ("weekly --week 2026-W46 --out o --scheduled-at 2026-11-16", "'2026-11-16' is not a time"),
         ("weekly --week 2026-W46 --out o --scheduled-at soon", "'soon' is not a time"),
         *(

@@ -256,6 +256,18 @@ def test_report_reaches_other_recipients_and_a_notification_names_the_one_that_s
     assert report_lambda.metrics[0]["ReportsNotDelivered"] == [1]
 
 
+def test_recipient_that_is_no_address_costs_only_its_own_mail_and_a_notification_names_it(
+    report_lambda: ReportLambda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MENDQ_RECIPIENTS", json.dumps(["ada@example..com", READERS[1]]))
+    reset_to_cold_start(deliver_report.handler)
+    with pytest.raises(ReportNotDelivered, match=r"is no e-mail address: write report\.sender"):
+        report_lambda.run()
+    assert list_recipients(report_lambda.account) == [READERS[1]]
+    _, text = report_lambda.notifications[1]
+    assert "is no e-mail address" in text
+
+
 def test_retry_for_a_refused_recipient_notifies_nobody_again_and_mails_only_that_recipient(
     report_lambda: ReportLambda,
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mendq.redrive.message_filter import (
     DOCUMENT_FIELD_NAMES,
@@ -100,6 +101,37 @@ def test_filter_that_fails_on_a_message_does_not_match_and_reports_the_error() -
         assert not judged.matches
         assert judged.error == "contains() of a number"
     assert matches("type(body.error) == 'object' || contains(body.error, 'x')"), "not asked"
+
+
+HUGE = "9" * 400
+HUGE_TO_READ = "9" * 3_900
+
+
+@pytest.mark.parametrize("number", [HUGE, HUGE_TO_READ, "9" * 5_000])
+def test_number_of_any_length_in_a_filter_or_a_message_gives_a_result_or_a_clear_error(
+    number: str,
+) -> None:
+    body = f'{{"n": {number}, "l": [1, {number}, 1.5], "t": "{number}"}}'
+    message = structs.replace(MESSAGE, body=body)
+    for expression in (
+        *(f"body.n > `{number}`", f"body.l[{number}] == `1`", f"body.l[-{number}:] == `1`"),
+        *(f"body.l[::{number}] == `1`", f"body.n < `{number}.5`", f"age_seconds > `1e{number}`"),
+        *("sum(body.l) > `1`", "avg(body.l) > `1`", "ceil(body.n) > `1`", "abs(body.n) > `1`"),
+        *("to_number(body.t) > `1`", "ceil(to_number(body.t)) > `1`", "to_string(body.n) == '1'"),
+    ):
+        try:
+            message_filter = parse_filter(expression)
+        except FilterUnreadable as refusal:
+            assert len(str(refusal)) < 300  # noqa: PT017 - some of these are read
+        else:
+            result = message_filter.match_message(message, NOW)
+            assert number not in result.error
+
+
+def test_sum_beyond_the_largest_number_does_not_match_and_says_why() -> None:
+    message = structs.replace(MESSAGE, body=f'{{"l": [{HUGE}, 1.5]}}')
+    result = parse_filter("sum(body.l) > `1`").match_message(message, NOW)
+    assert (result.matches, result.error) == (False, "it calculates with a number beyond 1.8e308")
 
 
 def test_filter_match_lists_each_used_message_path_once_with_its_value() -> None:
