@@ -13,25 +13,32 @@ from docs.stack_outline import synthesize_template
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import (
     HOURS_PER_MONTH,
-    PARALLEL_POLLING_CALLS,
     BilledStack,
+    count_idle_receives,
     sum_with_and_without_dashboard,
 )
 from mendq.cli.cost.view import format_dollars
 from mendq.cli.region_alarm import compute_alarm_prices
+from mendq.model.mapping import (
+    FEWEST_IDLE_POLLERS,
+    FEWEST_POLLERS,
+    IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY,
+)
 from mendq.model.prices import (
     ALL_PRICES,
     DASHBOARD_MONTH,
     DATA_EVENT,
     METRIC_MONTH,
     OPT_IN_EVENT,
+    POLLER_UNIT_HOUR,
     PRICE_REGION,
+    SQS_REQUEST,
 )
 from tests.prove.scale import Month
 
-# The logged calls of a quiet queue in a month: each of Lambda's pollers receives three times a
-# minute, and the scan makes up to three calls an hour.
-QUIET_CALLS = (PARALLEL_POLLING_CALLS * 3 * 60 + 3) * HOURS_PER_MONTH
+# The logged calls of a quiet queue in a month: those of Lambda's pollers, and the scan makes up to
+# three calls an hour.
+QUIET_CALLS = count_idle_receives(IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY) + 3 * HOURS_PER_MONTH
 _MILLION = 1e6
 
 
@@ -70,6 +77,25 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
         "beyond": dollars_beyond_free_units,
         "million": DATA_EVENT.cost(_MILLION),
         "million_opted": OPT_IN_EVENT.cost(_MILLION),
+    }
+    figure = figure_by_name[name]
+    return f"{figure:,}" if isinstance(figure, int) else format_dollars(figure)
+
+
+def idle_queue(name: str) -> str:
+    """Return one figure about Lambda's pollers on an idle queue, in a month.
+
+    Raises:
+        KeyError: There is no figure with this name.
+    """
+    most_receives = count_idle_receives(IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY)
+    fewest_receives = count_idle_receives(FEWEST_IDLE_POLLERS)
+    figure_by_name: dict[str, float] = {
+        "receives_with_maximum": most_receives,
+        "fewest_receives": fewest_receives,
+        "more_receives": most_receives - fewest_receives,
+        "dollars_of_more_receives": SQS_REQUEST.cost(most_receives - fewest_receives),
+        "dollars_of_pollers": POLLER_UNIT_HOUR.cost(FEWEST_POLLERS * HOURS_PER_MONTH),
     }
     figure = figure_by_name[name]
     return f"{figure:,}" if isinstance(figure, int) else format_dollars(figure)

@@ -98,6 +98,11 @@ OPT_IN_EVENT = Price(1.00, _ONE_MILLION, "events that one has to opt into", "eve
 KMS_KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
 LAMBDA_REQUEST = Price(0.20, _ONE_MILLION, "invocations of Lambda", "lambda", _ONE_MILLION)
 LAMBDA_GB_SECOND = Price(13.3334, _ONE_MILLION, "GB-seconds of Lambda on ARM", "lambda", 400_000)
+# AWS's page shows it only with JavaScript. Two other pages quote it, from AWS's price list and from
+# the example on AWS's page. AWS's pages do not say how many units a poller is.
+POLLER_UNIT_HOUR = Price(
+    0.00925, 1, "Event Poller Units of SQS mappings an hour", "lambda", noted_on="2026-11-29"
+)
 SQS_REQUEST = Price(0.40, _ONE_MILLION, "calls of a standard queue", "sqs", _ONE_MILLION)
 # Queues with high throughput pay this price too. Calls that do not work on messages, such as
 # GetQueueAttributes, have the price of a standard queue's calls. AWS gives a million calls free for

@@ -15,6 +15,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from mendq.model import prices
+from mendq.model.mapping import (
+    DEFAULT_MINIMUM_POLLERS,
+    IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY,
+    IDLE_RECEIVES_PER_MINUTE,
+)
 from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.prices import Price
 from mendq.model.settings import DEFAULT_SPARK_WORKER, INITIAL_EXECUTORS
@@ -35,8 +40,6 @@ GB_IN_BUCKETS = 1
 SECONDS_PER_NIGHTLY_RUN = 120
 # A trail writes at most one file every five minutes and one digest every hour.
 TRAIL_FILES_PER_MONTH = HOURS_PER_MONTH * (12 + 1)
-# Lambda polls an idle queue with this many calls at once, and each call waits 20 s.
-PARALLEL_POLLING_CALLS = 5
 _MINUTES_BY_UNIT = {"minute": 1, "hour": 60, "day": 1_440}
 # A schedule by interval, such as `rate(5 minutes)`.
 RATE_SCHEDULE_REGEX = re.compile(r"rate\(([1-9]\d*) (minute|hour|day)s?\)")
@@ -344,13 +347,38 @@ def _price_nightly_job(stack: BilledStack) -> CostLine:
     return CostLine("EMR Serverless", quantity, reason, units_by_price)
 
 
+def count_idle_receives(poller_count: int) -> int:
+    """Return how many receives Lambda makes of an idle queue in a month, with this many pollers."""
+    return poller_count * IDLE_RECEIVES_PER_MINUTE * 60 * HOURS_PER_MONTH
+
+
 def _price_polling(stack: BilledStack) -> CostLine:
-    polled_queue_count = len(stack.list_properties("AWS::Lambda::EventSourceMapping"))
-    # A call of 20 s is three calls a minute.
-    call_count = polled_queue_count * PARALLEL_POLLING_CALLS * 3 * 60 * HOURS_PER_MONTH
-    reason = f"Lambda waits with {PARALLEL_POLLING_CALLS} calls of 20 s at once"
-    units_by_price = {prices.SQS_REQUEST: call_count}
-    return CostLine("polling the intake queue", f"{call_count:,} calls", reason, units_by_price)
+    """Price the receives of idle queues, and the pollers of mappings in provisioned mode.
+
+    Without MaximumConcurrency, Lambda may go down to 2 receives at once. It need not, so 5 count.
+    """
+    mappings = stack.list_properties("AWS::Lambda::EventSourceMapping")
+    receive_count = 0
+    provisioned_poller_count = 0
+    for mapping in mappings:
+        poller_count = IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY
+        poller_config = mapping.get("ProvisionedPollerConfig")
+        if poller_config:
+            poller_count = poller_config.get("MinimumPollers", DEFAULT_MINIMUM_POLLERS)
+            provisioned_poller_count += poller_count
+        receive_count += count_idle_receives(poller_count)
+    units_by_price: dict[Price, float] = {prices.SQS_REQUEST: receive_count}
+    reason = (
+        f"Lambda waits with {IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY} calls of 20 s at once where a "
+        "mapping sets MaximumConcurrency, as this one does"
+    )
+    if provisioned_poller_count:
+        reason = (
+            f"{format_count(provisioned_poller_count, 'provisioned poller')}, counted as one Event "
+            "Poller Unit and one call of 20 s at a time each: AWS does not say how many both are"
+        )
+        units_by_price[prices.POLLER_UNIT_HOUR] = provisioned_poller_count * HOURS_PER_MONTH
+    return CostLine("polling the intake queue", f"{receive_count:,} calls", reason, units_by_price)
 
 
 def _price_invocations(stack: BilledStack) -> CostLine:

@@ -134,3 +134,29 @@ def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs()
         assert metrics.quantity == f"{always} all month, {sometimes} some hours of it"
         assert metrics.units_by_price[prices.METRIC_MONTH] == pytest.approx(always + hours / 720)
         assert ("EMR Serverless" in lines) is (template is on)
+
+
+def _price_mapping(**properties: Any) -> bill.CostLine:
+    """Return the cost line of a stack that is one event source mapping."""
+    mapping = {"Type": "AWS::Lambda::EventSourceMapping", "Properties": properties}
+    price_mapping = bill.PRICING_FUNCTION_BY_TYPE["AWS::Lambda::EventSourceMapping"]
+    return price_mapping(make_stack(mapping))
+
+
+def test_mapping_with_maximum_concurrency_is_billed_for_five_waiting_receives() -> None:
+    line = _price_mapping(ScalingConfig={"MaximumConcurrency": 2})
+    assert line.units_by_price == {prices.SQS_REQUEST: 5 * 3 * 60 * 720}
+
+
+@pytest.mark.parametrize(
+    ("config", "pollers"), [({"MinimumPollers": 7}, 7), ({"MaximumPollers": 9}, 2)]
+)
+def test_mapping_in_provisioned_mode_is_billed_for_its_smallest_number_of_pollers(
+    config: dict[str, int], pollers: int
+) -> None:
+    line = _price_mapping(ProvisionedPollerConfig=config)
+    assert line.units_by_price == {
+        prices.SQS_REQUEST: pollers * 3 * 60 * 720,
+        prices.POLLER_UNIT_HOUR: pollers * 720,
+    }
+    assert "AWS does not say" in line.reason
