@@ -20,6 +20,7 @@ from mendq.heal.batch import BatchResult
 from mendq.model import prices
 from mendq.model.names import GAUGE_METRICS, METRIC_NAMESPACE, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.settings import FULL_ALARMS
+from tests.cli.named_rows import parametrize_rows
 from tests.functions.builders import make_invocation
 from tests.infra.synthesized import NIGHTLY_OFF, SETTINGS, template_of, template_with
 
@@ -61,13 +62,13 @@ def test_idle_stack_costs_less_than_its_ceiling_with_and_without_dashboard(name:
     assert total == pytest.approx(with_one if SETTINGS[name].get("dashboard", True) else without)
 
 
-@pytest.mark.parametrize(("properties", "expected"), KNOWN["alarms"])
+@parametrize_rows(KNOWN["alarms"])
 def test_price_of_an_alarm_depends_on_the_metrics_that_it_reads(
-    properties: dict[str, Any], expected: float
+    properties: dict[str, Any], dollars: float
 ) -> None:
     assert bill.PRICING_FUNCTION_BY_TYPE[f"{CLOUDWATCH}Alarm"](
         make_stack(make_alarm(**properties))
-    ).dollars == pytest.approx(expected)
+    ).dollars == pytest.approx(dollars)
 
 
 @pytest.mark.parametrize(("expression", "times"), KNOWN["schedules"].items())

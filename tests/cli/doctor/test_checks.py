@@ -34,6 +34,7 @@ from mendq.model.tags import DRILL_TAG
 from tests.architecture.aws_commands import find_mistake
 from tests.cli.builders import STACK_OUTPUTS, Operator
 from tests.cli.doctor.builders import SQS_DATA_EVENTS
+from tests.cli.named_rows import parametrize_rows
 
 NOW = datetime(2026, 11, 22, 4, tzinfo=UTC)
 OK = Status.OK
@@ -76,7 +77,7 @@ def test_doctor_check_that_aws_refuses_is_unknown_with_a_remedy_and_keeps_earlie
     assert (before.status, unknown.status, unknown.remedy) == (OK, UNKNOWN, remedy)
 
 
-@pytest.mark.parametrize(("subscriptions", "status", "remedy"), KNOWN["subscriptions"])
+@parametrize_rows(KNOWN["subscriptions"])
 def test_doctor_topic_check_reports_if_pages_reach_a_confirmed_subscriber(
     operator: Operator, subscriptions: str, status: str, remedy: str
 ) -> None:
@@ -117,7 +118,7 @@ def _read_command(check: Check) -> str:
     return check.remedy
 
 
-@pytest.mark.parametrize(("code", "region", "status", "says", "remedy"), KNOWN["buckets"])
+@parametrize_rows(KNOWN["buckets"])
 def test_doctor_reports_the_region_of_the_trail_bucket_or_that_it_is_unknown(  # noqa: PLR0917 - a row of the table
     operator: Operator, code: str, region: str, status: str, says: str, remedy: str
 ) -> None:
@@ -148,21 +149,23 @@ def test_doctor_reports_a_disabled_nightly_job_as_ok_and_asks_for_no_trail_bucke
     assert "nightly.enabled: false" in check.sentence
 
 
-@pytest.mark.parametrize("row", KNOWN["parts"], ids=lambda row: row[0])
+@pytest.mark.parametrize("row", KNOWN["parts"].values(), ids=KNOWN["parts"])
 def test_doctor_check_of_a_stack_resource_is_ok_or_fails_with_a_command_to_paste(
-    operator: Operator, monkeypatch: pytest.MonkeyPatch, row: list[Any]
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
 ) -> None:
-    """A row: type, logical id, physical id, operation, request, answer, sentence, command."""
-    kind, logical, physical, operation, request, answer, says, typed = row
-    service: Any = kind.split("::")[1].lower()
+    """`kind` of a row is the resource's type, `operation` the call that is answered."""
+    service: Any = row["kind"].split("::")[1].lower()
     client: Any = boto3.client(service, region_name=HERE)
     monkeypatch.setattr(operator.account.session, "client", lambda *_, **__: client)
-    monkeypatch.setattr(Deployment, "resources", [(kind, logical, physical)])
+    monkeypatch.setattr(
+        Deployment, "resources", [(row["kind"], row["logical_id"], row["physical_id"])]
+    )
     with Stubber(client) as stub:
-        stub.add_response(operation, answer, request)
+        stub.add_response(row["operation"], row["answer"], row["request"])
         (check,) = Deployment(operator.account, NOW).check_resources()
-    assert (check.status, check.sentence[: len(says)]) == (FAIL if typed else OK, says)
-    assert _read_command(check) == typed
+    assert check.status is (FAIL if row["typed"] else OK)
+    assert check.sentence.startswith(row["says"])
+    assert _read_command(check) == row["typed"]
 
 
 @pytest.mark.parametrize("home", [HERE, THERE])
@@ -317,7 +320,7 @@ def test_doctor_advises_no_trail_selectors_while_one_trail_cannot_be_read(
     assert report["trails_not_read"] == ["organization"]
 
 
-@pytest.mark.parametrize(("is_logged", "field"), KNOWN["probe_logged"])
+@parametrize_rows(KNOWN["probe_logged"])
 def test_doctor_evaluates_trail_selectors_like_cloudtrail_to_see_if_the_probe_is_logged(
     operator: Operator, field: dict[str, Any], *, is_logged: bool
 ) -> None:
@@ -326,7 +329,7 @@ def test_doctor_evaluates_trail_selectors_like_cloudtrail_to_see_if_the_probe_is
     assert is_logged or PROBE_ARN in check.remedy
 
 
-@pytest.mark.parametrize(("trails", "status", "says"), KNOWN["files"])
+@parametrize_rows(KNOWN["files"])
 def test_doctor_warns_of_trail_files_outside_the_prefix_that_the_nightly_job_reads(
     operator: Operator, trails: list[list[str]], status: str, says: str
 ) -> None:

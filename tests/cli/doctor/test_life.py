@@ -29,6 +29,7 @@ from mendq.probe.send import ProbeRecord
 from mendq.scan.store import ScanStore
 from tests.account.account import ACCOUNT
 from tests.cli.builders import Operator
+from tests.cli.named_rows import parametrize_rows
 
 NOW = datetime(2026, 11, 16, 12, 20, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -64,7 +65,7 @@ def _check_heartbeat(
     return check
 
 
-@pytest.mark.parametrize(("runs", "errors", "status", "says"), KNOWN["heartbeats"])
+@parametrize_rows(KNOWN["heartbeats"])
 def test_doctor_heartbeat_is_ok_for_ten_minutes_after_a_follow_up_run_without_error(
     operator: Operator, runs: str, errors: str, status: str, says: str
 ) -> None:
@@ -103,7 +104,7 @@ def test_doctor_probe_check_fails_for_an_overdue_probe_and_warns_of_lost_earlier
     assert f"{lost_in_a_row} before it lost" in check.sentence
 
 
-@pytest.mark.parametrize(("answer", "owner", "status", "says", "remedy"), KNOWN["calendars"])
+@parametrize_rows(KNOWN["calendars"])
 def test_doctor_calendar_check_does_not_report_an_unreadable_change_calendar_as_closed(  # noqa: PLR0917 - a row of the table
     operator: Operator, answer: str, owner: str, status: str, says: str, remedy: str
 ) -> None:
@@ -165,7 +166,7 @@ def test_doctor_reads_the_last_complete_scan_and_skips_a_malformed_scan_result(
     assert read_last_scan(operator.account) == (found or before)
 
 
-@pytest.mark.parametrize(("over", "status", "says", "remedy"), KNOWN["rounds"])
+@parametrize_rows(KNOWN["rounds"])
 def test_doctor_scan_check_reports_what_the_last_scan_left_out_and_fails_after_three_hours(
     operator: Operator, over: dict[str, int], status: str, says: str, remedy: str
 ) -> None:

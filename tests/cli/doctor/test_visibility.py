@@ -31,6 +31,7 @@ from mendq.cli.doctor.visibility import (
 from mendq.cli.look.doctor import print_checks
 from mendq.cli.output import Output
 from tests.cli.doctor.builders import SQS_DATA_EVENTS
+from tests.cli.named_rows import parametrize_rows
 
 ORDERS = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
 OTHERS = "arn:aws:sqs:us-east-1:123456789012:others"
@@ -50,10 +51,7 @@ def _make_trail_of_call(name: str) -> Trail:
     return _make_trail(_make_field("eventName", Equals=[name]))
 
 
-@pytest.mark.parametrize(
-    ("is_logged", "fields"),
-    [(word == "logged", fields) for word, selectors in SELECTORS.items() for fields in selectors],
-)
+@parametrize_rows(SELECTORS)
 def test_trail_evaluates_advanced_event_selectors_like_cloudtrail(
     *, is_logged: bool, fields: list[Any] | None
 ) -> None:
