@@ -8,14 +8,19 @@ If a run dies between the two writes, its claim expires and a later run sends th
 Neither SES nor SNS can tell if the report was sent. A report that comes twice does less harm than
 one that never comes.
 
+The conditions are sent as headers, not as parameters of PutObject. The botocore of Lambda's runtime
+may be older than the parameter IfMatch, of November 2024: AWS says that its version depends on the
+runtime and on the region, and promises none. S3 obeys the headers whichever SDK sends them.
+
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +39,8 @@ CLAIM_SECONDS = 150
 # The errors of S3 if the condition of a write does not hold. NoSuchKey is the error if the object
 # was removed meanwhile.
 _CONDITION_FAILED_CODES = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+# The event of botocore in which a PutObject's headers can be changed, before it is signed.
+_BEFORE_PUT_OBJECT_EVENT = "before-call.s3.PutObject"
 # The most bytes of a claim that are read. A claim has about 200.
 _MAXIMUM_CLAIM_BYTES = 10_000
 # The states of a claim.
@@ -67,7 +74,7 @@ class DeliveryClaims(Struct, frozen=True):
         Raises:
             ClaimHeldByAnotherRun: Another run holds the claim, or has just taken it.
         """
-        claim_etag = self._write_claim(channel, TAKEN_STATE, IfNoneMatch="*")
+        claim_etag = self._write_claim(channel, TAKEN_STATE, {"If-None-Match": "*"})
         if claim_etag is not None:
             return claim_etag
         response = self.client.get_object(Bucket=self.bucket, Key=self._make_claim_key(channel))
@@ -80,7 +87,7 @@ class DeliveryClaims(Struct, frozen=True):
             and self._is_unexpired(claim)
         ):
             raise ClaimHeldByAnotherRun(f"{channel}: another run has it until {claim['until']}")
-        claim_etag = self._write_claim(channel, TAKEN_STATE, IfMatch=response["ETag"])
+        claim_etag = self._write_claim(channel, TAKEN_STATE, {"If-Match": response["ETag"]})
         if claim_etag is None:
             raise ClaimHeldByAnotherRun(f"{channel}: another run has taken it just now")
         return claim_etag
@@ -92,12 +99,15 @@ class DeliveryClaims(Struct, frozen=True):
         Do nothing if another run has claimed it meanwhile. `claim_etag` is the one that
         `claim_channel` returned.
         """
-        self._write_claim(
-            channel, FAILED_STATE if failure_name else SENT_STATE, failure_name, IfMatch=claim_etag
-        )
+        state = FAILED_STATE if failure_name else SENT_STATE
+        self._write_claim(channel, state, {"If-Match": claim_etag}, failure_name)
 
     def _write_claim(
-        self, channel: str, state: str, failure_name: str = "", **write_condition: str
+        self,
+        channel: str,
+        state: str,
+        condition_headers: Mapping[str, str],
+        failure_name: str = "",
     ) -> str | None:
         """Write a claim and return its ETag, or None if the condition does not hold."""
         now = self.clock()
@@ -109,15 +119,14 @@ class DeliveryClaims(Struct, frozen=True):
             "until": (now + timedelta(seconds=CLAIM_SECONDS)).isoformat(),
             "why": failure_name,
         }
-        request: Any = {
-            "Body": json.dumps(claim).encode(),
-            "ContentType": "application/json",
-            **write_condition,
-        }
         try:
-            response = self.client.put_object(
-                Bucket=self.bucket, Key=self._make_claim_key(channel), **request
-            )
+            with _adding_headers(self.client, condition_headers):
+                response = self.client.put_object(
+                    Bucket=self.bucket,
+                    Key=self._make_claim_key(channel),
+                    Body=json.dumps(claim).encode(),
+                    ContentType="application/json",
+                )
         except ClientError as error:
             if error_code_of(error) in _CONDITION_FAILED_CODES:
                 return None
@@ -132,6 +141,23 @@ class DeliveryClaims(Struct, frozen=True):
 
     def _make_claim_key(self, channel: str) -> str:
         return f"report/week={self.week}/delivered/{channel}.json"
+
+
+@contextmanager
+def _adding_headers(client: S3Client, headers: Mapping[str, str]) -> Iterator[None]:
+    """Add headers to every PutObject of the client, until the block ends.
+
+    No other thread may write with this client meanwhile.
+    """
+
+    def add_headers(params: dict[str, Any], **_: Any) -> None:
+        params["headers"].update(headers)
+
+    client.meta.events.register(_BEFORE_PUT_OBJECT_EVENT, add_headers)
+    try:
+        yield
+    finally:
+        client.meta.events.unregister(_BEFORE_PUT_OBJECT_EVENT, add_headers)
 
 
 def _read_claim(claim_body: bytes) -> dict[str, Any]:

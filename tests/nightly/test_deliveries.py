@@ -70,6 +70,27 @@ def test_expired_delivery_claim_is_taken_by_only_one_of_two_racing_runs(account:
     assert read_claim(account)["owner"] == "run-3"
 
 
+def test_delivery_claim_sends_its_conditions_in_headers_that_every_botocore_lets_through(
+    account: Account,
+) -> None:
+    """The botocore of a Lambda runtime may be too old for PutObject's parameter IfMatch."""
+    parameters: list[set[str]] = []
+    headers: list[dict[str, str]] = []
+    events = account.clients.s3.meta.events
+    events.register(
+        "provide-client-params.s3.PutObject", lambda params, **_: parameters.append({*params})
+    )
+    events.register_last(
+        "before-send.s3.PutObject", lambda request, **_: headers.append({**request.headers})
+    )
+    taken = make_claims(account).claim_channel("verdict") or ""
+    make_claims(account).record_outcome("verdict", taken)
+    account.clients.s3.put_object(Bucket="cases", Key="other", Body=b"")
+    assert not {"IfMatch", "IfNoneMatch"} & {name for names in parameters for name in names}
+    conditions = [(sent.get("If-None-Match"), sent.get("If-Match")) for sent in headers]
+    assert conditions == [(b"*", None), (None, taken.encode()), (None, None)]
+
+
 def _make_claim_document(until: object) -> bytes:
     return json.dumps({"state": "taken", "owner": "run-0", "until": until}).encode()
 
