@@ -1,7 +1,8 @@
 """Symptom `kms_denied`: callers may use the queue, but not the KMS key that encrypts its messages.
 
-The fault: SQS asks KMS in the caller's name, and KMS refuses. A sender needs kms:GenerateDataKey
-and kms:Decrypt on the key, a consumer needs kms:Decrypt.
+The fault: SQS asks KMS in the caller's name, and KMS refuses. A sender needs kms:GenerateDataKey on
+the key, and kms:Decrypt by AWS's page below but not by SQS's document history; a consumer needs
+kms:Decrypt.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 
 How it shows: CloudTrail records failed calls with the code KMS.AccessDeniedException.
@@ -105,8 +106,8 @@ def _describe_missing_grants(facts: Facts) -> str:
     """Return a sentence about the grants on the key that are missing.
 
     It names the grants that senders need, or those that consumers need, as the failed calls show.
-    It names both if neither or both kinds of call failed. A sender needs kms:Decrypt too, because
-    SQS checks a data key that it uses again.
+    It names both if neither or both kinds of call failed. It asks for kms:Decrypt for senders too,
+    because AWS's pages disagree on whether they need it.
     """
     actions = list_actions_allowing(facts.event_names)
     was_send_refused = SEND_MESSAGE_ACTION in actions
