@@ -203,5 +203,6 @@ def test_doctor_prints_only_its_own_commands_unbroken_at_80_columns(
     fine = Check("queue b", Status.OK, "0 message(s)", READ)
     output = print_at_80_columns(Check("queue a", Status.FAIL, "it fails", remedy), fine)
     lines = output.partition("What the trails")[0].splitlines()
-    copied = [shlex.split(line) for line in lines if line.startswith("  aws ") or URL in line]
+    # A wrapped command would end early here. Text from AWS may hold the address of an SQS queue.
+    copied = [shlex.split(line) for line in lines if line.startswith("  aws ")]
     assert copied == ([] if typed is None else [shlex.split(typed)])
