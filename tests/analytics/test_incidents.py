@@ -60,7 +60,7 @@ def test_failed_calls_up_to_900_seconds_apart_are_one_burst_and_later_calls_star
     assert bursts == [(0, 2), (1801_000_000, 2), (3601_000_001, 1)]
 
 
-def test_failed_calls_of_another_account_region_queue_or_symptom_are_a_burst_with_another_id(
+def test_failed_calls_of_another_account_queue_or_symptom_are_another_burst(
     spark: SparkSession,
 ) -> None:
     others = [
@@ -205,7 +205,7 @@ def test_operators_own_look_that_has_a_case_is_still_marked_as_an_own_look(
     assert (incident["why"], incident["case_id"]) == (why, "c")
 
 
-def test_failed_calls_exclude_mendqs_own_and_other_accounts_and_keep_calls_that_heal_ignores(
+def test_failed_calls_leave_out_mendqs_and_other_accounts_but_keep_ignored_ones(
     spark: SparkSession,
 ) -> None:
     calls = [{"ignored": ignored} for ignored in ("own_call", "no_evidence", None)]
@@ -347,9 +347,7 @@ def test_incident_of_a_scan_has_the_same_id_in_every_night_and_another_for_anoth
     assert again["incident_id"] == first["incident_id"] != other["incident_id"]
 
 
-def test_case_opened_by_failed_calls_or_without_its_first_transition_is_no_incident_of_a_scan() -> (
-    None
-):
+def test_case_of_failed_calls_or_without_its_beginning_is_no_incident_of_a_scan() -> None:
     by_calls = make_scan_timeline("calls", evidence={**SCANNED["evidence"], "failed_calls": 3})
     without_opening = make_scan_timeline("older", first_n=2)
     assert list_scan_incidents([by_calls, without_opening], []) == []

@@ -150,7 +150,7 @@ def test_first_publish_day_of_a_trail_ignores_folders_that_are_no_dates(tmp_path
         ("999999999999", "us-east-1", None),
     ],
 )
-def test_first_publish_day_is_that_of_the_asked_account_and_region_also_in_an_organization_trail(
+def test_first_publish_day_in_an_organization_trail_is_of_the_account_and_region(
     tmp_path: Path, account: str, region: str, first_day: date | None
 ) -> None:
     logs = tmp_path / "AWSLogs"

@@ -124,9 +124,7 @@ def test_recommendation_owner_is_the_cloudformation_stack_of_the_queue(
     assert [task.owner for task in recommend(CaseTimeline((known,)))] == [owner]
 
 
-def test_recommendation_after_two_fixes_shows_the_value_before_the_first_and_after_the_second() -> (
-    None
-):
+def test_recommendation_after_two_fixes_shows_the_first_and_the_last_value() -> None:
     first = make_timeline(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
     second = make_timeline(
         ("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED
@@ -136,7 +134,7 @@ def test_recommendation_after_two_fixes_shows_the_value_before_the_first_and_aft
 
 
 @pytest.mark.parametrize(("came_from", "theirs"), [(None, "30"), ("applied", ""), ("verified", "")])
-def test_recommendation_about_an_overridden_fix_names_the_persons_value_only_if_it_was_recorded(
+def test_recommendation_names_an_overriding_value_only_if_it_was_recorded(
     came_from: str | None, theirs: str
 ) -> None:
     (found,) = recommend(make_timeline(("overridden", "11-10 09:00"), came_from=came_from))

@@ -153,9 +153,7 @@ def make_answered_proposal(*states: tuple[str, str], **fields: Any) -> CaseTimel
     )
 
 
-def test_queue_with_five_approved_proposals_is_a_candidate_for_heal_despite_an_unanswered_one() -> (
-    None
-):
+def test_queue_with_five_approvals_and_an_unanswered_one_is_a_candidate_for_heal() -> None:
     lives = [make_answered_proposal(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
     unanswered = make_timeline(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
     assert find_candidates_for_heal(WEEK_DAYS, [*lives, unanswered]) == [

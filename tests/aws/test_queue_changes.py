@@ -94,7 +94,7 @@ def test_set_queue_attributes_without_the_policy_is_no_possible_policy_change(
         {"queueUrl": QUEUE_URL, "attributes": {"Policy": "", "DelaySeconds": "1"}},
     ],
 )
-def test_set_queue_attributes_with_the_policy_or_unclear_parameters_may_have_changed_the_policy(
+def test_set_queue_attributes_with_unclear_parameters_may_have_changed_the_policy(
     account: Account, parameters: object
 ) -> None:
     change = _read_single_change(account, requestParameters=parameters)
@@ -115,7 +115,7 @@ def test_change_by_cloudformation_is_recognised(account: Account) -> None:
         {"invokedBy": "cloudformation.amazonaws.com"},
     ],
 )
-def test_change_by_a_caller_that_only_pretends_to_be_cloudformation_is_not_recognised_as_its(
+def test_change_by_a_caller_that_pretends_to_be_cloudformation_is_not_its(
     account: Account, over: dict[str, Any]
 ) -> None:
     assert not _read_single_change(account, **over).by_cloudformation

@@ -32,7 +32,7 @@ def _refuse_puts(account: Account, calls: list[int]) -> Iterator[None]:
         events.unregister("before-call.s3.PutObject", unique_id="down")
 
 
-def test_transitions_of_a_case_bucket_outage_are_stored_after_it_and_the_fix_is_made_at_once(
+def test_fix_is_made_in_a_case_bucket_outage_and_its_transitions_stored_after_it(
     account: Account,
 ) -> None:
     """An older case of the same queue is still unfiled when the fix is recorded."""

@@ -91,7 +91,7 @@ def test_transition_event_that_eventbridge_refused_is_put_later(account: Account
     assert list_details(events, TRANSITION_EVENT) == account.transitions()
 
 
-def test_notification_whose_event_is_refused_reaches_people_once_and_only_the_event_is_retried(
+def test_notification_reaches_people_once_if_only_its_event_is_refused(
     account: Account,
 ) -> None:
     account.clients.sns.create_topic(Name="payments")

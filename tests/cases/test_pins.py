@@ -48,7 +48,7 @@ def test_pin_can_be_put_a_second_time_if_the_first_answer_was_lost(account: Acco
 
 
 @pytest.mark.parametrize("generation", [1, 2, 4])
-def test_pin_whose_generation_does_not_follow_the_stored_one_is_refused_and_the_stored_one_kept(
+def test_pin_whose_generation_does_not_follow_the_stored_one_is_refused(
     account: Account, generation: int
 ) -> None:
     pins = _pins(account)

@@ -249,9 +249,7 @@ def make_blocked_queue_with_longest_names() -> Facts:
     return replace(facts, dlq_namesake=QueueFacts(arn_of_dlq(facts.queue_arn), {}))
 
 
-def test_page_about_a_blocked_group_has_the_redrive_command_within_its_first_1000_characters() -> (
-    None
-):
+def test_page_about_a_blocked_group_begins_with_the_redrive_command() -> None:
     """Mendq cuts the text of a page after 1,000 characters."""
     sentence = plan_reason(make_blocked_queue_with_longest_names())
     assert sentence.index("without the failing one") < 1_000

@@ -60,7 +60,7 @@ def make_stuck_group(since: float) -> Scenario:
         ),
     ],
 )
-def test_fifo_group_is_found_while_other_groups_flow_only_if_its_first_message_keeps_failing(
+def test_fifo_group_among_others_is_found_only_if_its_first_message_keeps_failing(
     scene: dict[str, Any],
 ) -> None:
     assert is_found(**scene)

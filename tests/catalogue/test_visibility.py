@@ -93,7 +93,7 @@ def test_plan_for_a_tagged_processing_time_mentions_no_recommendation_of_aws() -
         pytest.param(None, 600.1, (45, Mode.HEAL), id="published time is above the ceiling"),
     ],
 )
-def test_published_processing_time_is_only_proposed_and_only_if_the_timeout_covers_a_tags_need(
+def test_published_processing_time_is_proposed_only_if_a_tags_need_is_covered(
     tagged: int | None, published: float, answer: tuple[int, Mode]
 ) -> None:
     """The timeout is 30 s, and the ceiling 900 s; 45 s is the guess without any known need."""

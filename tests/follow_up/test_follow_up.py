@@ -276,7 +276,7 @@ def test_request_to_continue_a_case_of_another_region_or_account_is_refused(
     assert world.account.case_store_items() == before
 
 
-def test_ineffective_case_waits_with_an_error_if_the_lambda_of_its_next_step_is_not_deployed(
+def test_ineffective_case_waits_with_an_error_if_its_next_lambda_is_not_deployed(
     world: FollowUpWorld,
 ) -> None:
     queue = world.make_fixed_queue()

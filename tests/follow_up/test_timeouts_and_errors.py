@@ -165,7 +165,7 @@ def test_follow_up_closes_the_other_cases_if_one_cannot_be_read_and_that_one_lat
     assert count_closed_cases(account) == 3
 
 
-def test_follow_up_retries_a_case_in_the_next_minute_if_it_can_be_neither_read_nor_postponed(
+def test_follow_up_retries_a_case_that_it_can_neither_read_nor_postpone(
     account: Account,
 ) -> None:
     first, *_ = make_escalated_cases(account)
@@ -306,7 +306,7 @@ def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one(
     assert list_states(account) == ["applied", "applied"]
 
 
-def test_follow_up_reports_an_error_but_closes_cases_if_unfiled_transitions_cannot_be_listed(
+def test_follow_up_closes_cases_if_unfiled_transitions_cannot_be_listed(
     account: Account,
 ) -> None:
     make_escalated_cases(account)

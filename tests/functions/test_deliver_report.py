@@ -113,7 +113,7 @@ def test_deliver_report_with_a_too_large_summary_raises_and_writes_and_sends_not
     assert report_lambda.metrics[0]["ReportsDelivered"] == [0]
 
 
-def test_report_of_an_unfinished_week_is_written_as_a_page_and_sent_only_after_the_week_ends(
+def test_report_of_an_unfinished_week_is_sent_only_after_the_week_ends(
     report_lambda: ReportLambda,
 ) -> None:
     week = make_busy_week()
@@ -210,7 +210,7 @@ def test_organization_member_sends_its_report_only_if_it_has_recipients_of_its_o
     assert report_lambda.metrics[0]["ReportsNotDelivered"] == [0]
 
 
-def test_report_is_mailed_even_if_sns_refuses_the_notification_and_the_retry_mails_nobody_twice(
+def test_report_is_mailed_once_even_if_sns_refuses_the_notification(
     report_lambda: ReportLambda,
 ) -> None:
     report_lambda.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")

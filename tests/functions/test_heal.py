@@ -133,9 +133,7 @@ print(json.dumps([sorted(sdk_packages), loaded, gc.isenabled()]))
 """
 
 
-def test_heal_cold_start_imports_exactly_the_listed_packages_and_leaves_garbage_collection_on() -> (
-    None
-):
+def test_heal_cold_start_imports_exactly_the_listed_packages_and_keeps_gc_on() -> None:
     environment = {**os.environ, "PYTHONPATH": ROOT}
     printed = subprocess.check_output(
         [sys.executable, "-c", COLD_START], env=environment, text=True

@@ -246,7 +246,7 @@ def deploy_in_organization(
             watch_lambda.put(f"{table}/dt={day}/{table}.parquet", f"{table} {day}".encode())
 
 
-def test_watch_nightly_copies_each_days_tables_to_the_organization_bucket_below_its_account_prefix(
+def test_watch_nightly_copies_tables_to_the_organization_bucket_below_its_account(
     watch_lambda: WatchLambda, deploy: Deploy
 ) -> None:
     deploy_in_organization(watch_lambda, deploy)

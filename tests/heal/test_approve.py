@@ -136,7 +136,7 @@ def test_approve_expires_the_case_if_a_person_changed_the_value_since_the_propos
     assert (answer["state"], answer["code"]) == ("expired", "plan_changed")
 
 
-def test_approve_of_a_queue_deleted_meanwhile_expires_the_case_and_notifies_without_a_command(
+def test_approve_for_a_deleted_queue_expires_the_case_and_notifies(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     gone = {"QueueUrl": account.url(proposal.queue_arn)}

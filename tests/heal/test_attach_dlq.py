@@ -156,7 +156,7 @@ def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
         {"KmsMasterKeyId": "alias/theirs"},
     ],
 )
-def test_attach_dlq_refuses_a_confirmed_queue_with_other_attributes_and_changes_neither_queue(
+def test_attach_dlq_of_a_confirmed_queue_with_other_attributes_changes_nothing(
     account: Account, theirs: dict[str, str]
 ) -> None:
     queue = account.queue("orders")
@@ -224,7 +224,7 @@ def test_attach_dlq_refuses_a_confirmed_queue_that_was_deleted_and_created_again
 
 
 @pytest.mark.parametrize("theirs", ["policy", "tag"])
-def test_attach_dlq_refuses_a_queue_that_another_principal_made_during_its_create_queue_call(
+def test_attach_dlq_refuses_a_queue_that_another_principal_made_meanwhile(
     account: Account, theirs: str
 ) -> None:
     """CreateQueue succeeds for it: SQS compares neither policies nor tags."""
@@ -253,7 +253,7 @@ def test_attach_dlq_makes_no_queue_if_the_case_store_does_not_answer(account: Ac
     assert list_queue_names(account) == {"orders"}
 
 
-def test_attach_dlq_attaches_nothing_and_retries_if_a_queue_of_the_dlqs_name_was_just_deleted(
+def test_attach_dlq_waits_if_a_queue_of_the_dlqs_name_was_just_deleted(
     account: Account,
 ) -> None:
     queue = account.queue("orders")

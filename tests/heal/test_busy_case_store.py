@@ -261,7 +261,7 @@ def test_failed_call_that_cannot_be_stored_is_redelivered_and_counted(
     assert account.visibility(queue_arn) == 45
 
 
-def test_follow_up_closes_the_other_cases_first_and_a_case_with_a_busy_store_at_its_next_run(
+def test_follow_up_closes_a_case_with_a_busy_store_at_its_next_run(
     account: Account,
 ) -> None:
     cases = []

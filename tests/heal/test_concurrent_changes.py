@@ -135,7 +135,7 @@ def test_write_of_a_run_that_died_is_recorded_even_if_the_queue_left_heal_mode(
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-def test_run_that_died_before_its_write_never_counts_as_a_fix_although_a_person_sets_that_value(
+def test_run_that_died_before_its_write_is_no_fix_if_a_person_sets_that_value(
     account: Account,
 ) -> None:
     queue = _settled_queue(account)

@@ -21,7 +21,7 @@ from tests.model.builders import FAILURES_COUNT_FROM, TIMING, make_failures
 from tests.scan.scanner import deny_operation
 
 
-def test_batch_that_runs_out_of_time_leaves_the_other_queues_unchanged_and_retries_their_calls(
+def test_batch_out_of_time_leaves_other_queues_unchanged_and_retries_their_calls(
     account: Account,
 ) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]

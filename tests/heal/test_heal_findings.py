@@ -137,7 +137,7 @@ def test_finding_whose_proposal_expired_is_proposed_again_if_the_queue_was_chang
     assert "ListDeadLetterSourceQueues" in calls
 
 
-def test_finding_of_a_queue_changed_since_the_scan_is_not_stored_and_waits_for_the_next_scan(
+def test_finding_of_a_queue_changed_since_the_scan_waits_for_the_next_scan(
     scanner: Scanner,
 ) -> None:
     queue = make_short_retention_dlq(scanner)

@@ -131,7 +131,7 @@ def _make_four_queues(account: Account, tag: str, **attributes: str) -> list[str
     return [account.queue(f"q{n}.fifo", tag=tag, **attributes) for n in range(4)]
 
 
-def test_mass_symptom_that_mendq_could_fix_notifies_nobody_while_all_its_queues_are_observed(
+def test_mass_symptom_that_mendq_could_fix_notifies_nobody_in_observe_mode(
     account: Account,
 ) -> None:
     queues = _make_four_queues(account, "observe", VisibilityTimeout="10")
@@ -150,7 +150,7 @@ def test_mass_symptom_that_mendq_could_fix_notifies_nobody_while_all_its_queues_
 @pytest.mark.parametrize(
     ("code", "reuse_seconds"), [("KmsThrottled", "3600"), ("KmsAccessDenied", "300")]
 )
-def test_mass_symptom_that_only_people_can_fix_sends_one_urgent_notification_in_observe_mode(
+def test_mass_symptom_that_people_must_fix_notifies_once_in_observe_mode(
     account: Account, code: str, reuse_seconds: str
 ) -> None:
     key = {"KmsMasterKeyId": "alias/orders", "KmsDataKeyReusePeriodSeconds": reuse_seconds}

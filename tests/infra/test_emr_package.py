@@ -176,7 +176,7 @@ def _run_python(
     )
 
 
-def test_every_module_of_the_emr_package_imports_without_compiled_packages_and_the_entry_point_runs(
+def test_emr_package_imports_each_module_without_compiled_packages_and_runs(
     package: EmrPackage, tmp_path: Path
 ) -> None:
     """The job also works without the compiled packages."""

@@ -91,9 +91,7 @@ def test_organization_member_may_only_put_objects_below_its_own_account_and_regi
         assert decision(statements, action, object_arn) == "ImplicitDeny"
 
 
-def test_organization_member_shares_its_tables_and_leaves_the_organizations_report_to_the_hub() -> (
-    None
-):
+def test_organization_member_shares_its_tables_and_leaves_the_report_to_the_hub() -> None:
     member = make_stack(ACCOUNT)
     watching = WatchNightlySettings.from_environment(read_environment(member, "WatchNightly"))
     assert watching.organization_bucket == BUCKET
@@ -140,9 +138,7 @@ def test_hub_with_an_organization_trail_may_read_the_case_buckets_of_its_organiz
     ]
 
 
-def test_member_with_an_organization_trail_has_no_nightly_job_and_lets_the_hub_read_its_cases() -> (
-    None
-):
+def test_member_with_an_organization_trail_runs_no_job_and_lets_the_hub_read() -> None:
     member = make_stack(ACCOUNT, **ORGANIZATION_TRAIL)
     assert not member.all("AWS::EMRServerless::Application")
     bucket = member.only("AWS::S3::Bucket", "Cases")

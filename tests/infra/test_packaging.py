@@ -150,7 +150,7 @@ def test_report_zip_draws_the_report_with_nothing_but_boto3_beside_the_zip(
     ],
     ids=["lambdas", "report"],
 )
-def test_lambda_zips_hold_each_handler_once_with_only_needed_packages_and_below_the_size_limit(
+def test_lambda_zips_hold_only_needed_packages_and_are_below_the_size_limit(
     contents: LambdaZip, handlers: set[str], without: set[str], packages: set[str], megabytes: range
 ) -> None:
     shipped = _find_shipped_folder(contents)
@@ -179,7 +179,7 @@ def test_staging_lambda_code_without_wheels_or_with_an_empty_wheels_folder_says_
         stage_lambda_code(tmp_path / "two", wheels_folder=wheels)
 
 
-def test_wheels_command_keeps_the_existing_wheels_and_prints_one_line_if_a_lock_cannot_be_fetched(
+def test_wheels_command_keeps_old_wheels_and_prints_one_line_if_a_fetch_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL"):

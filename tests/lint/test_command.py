@@ -88,7 +88,7 @@ FORMS = list(product(SOURCE_BY_POLICY_PLACE, ("text", "json", "github", "sarif")
 
 
 @pytest.mark.parametrize(("policy_place", "form"), [*FORMS, ("Own", "cfn-lint")])
-def test_lint_remedy_adds_a_tls_denial_to_an_existing_queue_policy_and_never_replaces_the_policy(
+def test_lint_remedy_adds_a_tls_denial_to_a_queue_policy_and_replaces_nothing(
     policy_place: str, form: str
 ) -> None:
     """A policy with only the denial would remove the permissions that the old policy grants."""

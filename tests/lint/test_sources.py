@@ -143,9 +143,7 @@ def _make_module(*resources: Any, **more: Any) -> dict[str, Any]:
     return {"module": {"resources": list(resources), **more.pop("of_module", {})}, **more}
 
 
-def test_plan_links_an_event_source_mapping_to_its_queue_through_module_variables_and_outputs() -> (
-    None
-):
+def test_plan_links_a_mapping_to_its_queue_through_module_variables_and_outputs() -> None:
     queue = _make_module(
         make_block("aws_sqs_queue.this"),
         of_module={

@@ -163,7 +163,7 @@ def test_role_arn_is_the_same_for_every_spelling_of_a_role_in_cloudtrail(
         ),
     ],
 )
-def test_principal_in_an_error_message_is_ignored_unless_iam_refused_a_caller_of_that_account(
+def test_principal_in_an_error_message_counts_only_if_iam_refused_that_account(
     caller: str, fields: dict[str, Any]
 ) -> None:
     """Otherwise the caller may have chosen the text, as it chooses the name of its session."""

@@ -164,7 +164,7 @@ def make_case_with_steps(
 
 
 @pytest.mark.parametrize(("age_seconds", "is_shown"), [(3_601, True), (3_600, False)])
-def test_raised_visibility_timeout_is_reported_as_harm_if_the_oldest_message_is_over_an_hour(
+def test_raised_timeout_is_harm_if_the_oldest_message_is_over_an_hour(
     age_seconds: int, *, is_shown: bool
 ) -> None:
     """With a timeout of 12 hours, people need not wait 12 hours for the report."""

@@ -214,7 +214,7 @@ def test_deletes_in_a_new_queues_first_minute_count_only_if_reported_within_two_
 
 @REPORTED_IN_MINUTE
 @pytest.mark.parametrize("is_new", [True, False])
-def test_dlq_arrivals_count_from_the_first_minute_only_if_the_queue_is_new_and_reported_soon(
+def test_dlq_arrivals_count_from_the_first_minute_only_of_a_new_queue(
     first_report_minute: int, *, is_counted_from_zero: bool, is_new: bool
 ) -> None:
     series = {

@@ -140,7 +140,7 @@ def test_pin_ignores_changes_from_before_the_policy_was_pinned() -> None:
 
 
 @pytest.mark.parametrize("seconds", [2, 4, 300])
-def test_pin_is_never_restored_over_a_change_unknown_to_cloudtrail_and_waits_20_minutes_for_it(
+def test_pin_waits_20_minutes_and_is_not_restored_over_an_unknown_change(
     seconds: int,
 ) -> None:
     """Threat T3: a person revokes a grant right after a deployment, and CloudTrail lists only that.

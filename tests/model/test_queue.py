@@ -170,7 +170,7 @@ def test_redrive_policy_parsers_never_raise_and_round_trip_what_they_read(text: 
 
 
 @pytest.mark.parametrize(("text", "read"), [*table("redrive counts"), ("[" * 100_000, None)])
-def test_redrive_policy_is_read_only_with_a_dlq_arn_and_a_number_or_its_text_as_receive_count(
+def test_redrive_policy_without_a_dlq_arn_or_a_receive_count_is_not_read(
     text: str, read: int | None
 ) -> None:
     expected = None if read is None else RedrivePolicy("a", read)

@@ -61,7 +61,7 @@ def list_earlier_record_counts(earlier: str | list[int] | dict[str, int]) -> tup
 
 
 @pytest.mark.parametrize("row", BELIEVED, ids=[row["what"] for row in BELIEVED])
-def test_nightly_run_below_a_fifth_of_its_usual_records_is_far_fewer_and_without_records_nothing(
+def test_nightly_run_is_far_fewer_below_a_fifth_of_usual_and_nothing_without_records(
     row: dict[str, Any],
 ) -> None:
     """The probe alone makes a failing call an hour."""

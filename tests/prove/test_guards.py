@@ -103,9 +103,7 @@ GUARDS = guards_in("made_up", SOURCE, [("made_up", "_unfit")])
 REFUSALS = [guard for guard in GUARDS if guard.is_refusal]
 
 
-def test_guards_are_named_by_function_and_code_and_keep_their_names_if_lines_are_added_above() -> (
-    None
-):
+def test_guards_keep_their_names_if_lines_are_added_above() -> None:
     assert [guard.name.removeprefix("made_up.") for guard in GUARDS] == NAMES
     moved = guards_in("made_up", f"\n\n\n{SOURCE}", [("made_up", "_unfit")])
     assert [guard.name for guard in moved] == [guard.name for guard in GUARDS]

@@ -70,7 +70,7 @@ def test_redrive_escalates_if_its_new_quarantine_queue_never_becomes_usable(
     assert poison in world.read_bodies(world.dlq)
 
 
-def test_returned_message_stays_in_the_dlq_while_sqs_blocks_the_name_of_a_deleted_quarantine(
+def test_returned_message_stays_in_the_dlq_while_the_quarantines_name_is_blocked(
     world: RedriveWorld,
 ) -> None:
     poison = return_one_message(world)

@@ -129,9 +129,7 @@ class Redrive(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("memory_cloud")
-def test_redrive_loses_no_message_and_sends_no_more_than_its_stage_whatever_happens_meanwhile() -> (
-    None
-):
+def test_redrive_loses_no_message_and_never_sends_more_than_its_stage() -> None:
     run_state_machine_as_test(
         Redrive, settings=settings(max_examples=20, stateful_step_count=20, deadline=None)
     )

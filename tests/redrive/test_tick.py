@@ -155,7 +155,7 @@ ENDS_REDRIVE: dict[str, Callable[[RedriveWorld], object]] = {
 
 
 @pytest.mark.parametrize("how", ENDS_REDRIVE)
-def test_redrive_escalates_and_moves_nothing_if_tagged_off_source_gone_denied_or_cause_unfixed(
+def test_redrive_that_may_not_begin_escalates_and_moves_nothing(
     world: RedriveWorld, how: str
 ) -> None:
     world.begin(*make_bodies(9))
@@ -289,7 +289,7 @@ def test_redrive_escalates_if_sqs_always_refuses_one_message_and_moves_the_other
     assert "U+FFFE" in world.progress.because
 
 
-def test_redrive_escalates_after_one_send_if_the_source_was_deleted_and_lists_where_messages_are(
+def test_redrive_whose_source_was_deleted_escalates_and_says_where_messages_are(
     world: RedriveWorld,
 ) -> None:
     world.begin(*make_bodies(30)).tick()

@@ -127,7 +127,7 @@ def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(world: Redri
     assert ": 20 of billing, 1 sent there by hand" in world.progress.because
 
 
-def test_messages_of_a_second_source_of_the_dlq_stay_as_they_are_but_for_their_receive_count(
+def test_messages_of_the_dlqs_second_source_keep_all_but_their_receive_count(
     world: RedriveWorld,
 ) -> None:
     world.account.queue("billing", RedrivePolicy=RedrivePolicy(world.dlq, 3).text)

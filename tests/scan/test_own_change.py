@@ -126,7 +126,7 @@ def test_attached_dlq_to_which_a_message_moves_is_escalated_with_both_next_comma
     assert f"\n  {make_rollback_command(case_id)}\n" in page
 
 
-def test_attached_dlq_to_which_a_message_moved_stays_escalated_until_a_person_closes_the_case(
+def test_attached_dlq_with_a_moved_message_stays_escalated_until_a_person_closes_it(
     scanner: Scanner,
 ) -> None:
     case_id = escalate_attached_dlq(scanner)

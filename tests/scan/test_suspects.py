@@ -76,7 +76,7 @@ def test_scan_for_noisy_groups_reads_metrics_only_of_standard_queues_with_a_back
         (1, {"BatchSize": 10}, True),
     ],
 )
-def test_scan_for_wasted_receives_reads_metrics_only_if_whole_batches_may_return_to_the_queue(
+def test_scan_reads_metrics_of_wasted_receives_only_if_whole_batches_may_return(
     scanner: Scanner,
     billed_names: list[str],
     messages: int,

@@ -208,7 +208,7 @@ def make_region(operator: Operator) -> None:
     operator.aws.queue("bills.fifo")
 
 
-def test_alarms_for_all_queues_prints_one_alarm_without_dlqs_and_quarantines_and_creates_none(
+def test_alarms_for_all_queues_leaves_out_dlqs_and_quarantines_and_creates_none(
     operator: Operator,
 ) -> None:
     make_region(operator)

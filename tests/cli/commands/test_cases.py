@@ -100,7 +100,7 @@ def test_show_of_the_beginning_of_a_queue_name_finds_no_case(operator: Operator)
 
 
 @pytest.mark.parametrize("command", ["approve", "rollback"])
-def test_command_that_changes_something_needs_the_case_id_and_prints_that_of_the_named_queue(
+def test_command_that_changes_something_refuses_a_queue_and_prints_its_case_id(
     operator: Operator, command: str
 ) -> None:
     case_id = operator.open_proposed_case()

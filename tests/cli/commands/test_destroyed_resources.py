@@ -45,7 +45,7 @@ def test_resources_of_a_destroyed_stack_are_found_if_there_is_no_stack_any_more(
     assert resource["destroyed_at"]
 
 
-def test_resources_without_cloudformation_rights_reports_the_denial_not_that_nothing_is_left(
+def test_resources_without_cloudformation_rights_reports_the_denial(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     boto3.client("s3").create_bucket(Bucket="kept-bucket")

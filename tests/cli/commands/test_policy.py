@@ -151,7 +151,7 @@ def test_policy_show_names_cloudformation_if_a_deployment_overwrote_the_policy(
 
 
 @pytest.mark.usefixtures("pinned_queue")
-def test_policy_show_doubts_a_pin_that_a_person_has_overwritten_and_shows_the_difference_first(
+def test_policy_show_of_an_overwritten_pin_shows_the_difference_first(
     operator: Operator,
 ) -> None:
     document = _change_policy(operator, 8, make_policy(DEPLOYS))
@@ -202,7 +202,7 @@ def _read_pin_item(operator: Operator) -> dict[str, Any]:
 @pytest.mark.parametrize("attributes", _UNREADABLE)
 @pytest.mark.parametrize("command_words", [("show", "orders"), ("pin", "orders", "--yes")])
 @pytest.mark.usefixtures("queue")
-def test_policy_show_or_pin_of_an_unreadable_pin_names_unpin_as_the_cure_and_changes_nothing(
+def test_policy_command_on_an_unreadable_pin_names_unpin_and_changes_nothing(
     operator: Operator, attributes: dict[str, Any], command_words: tuple[str, ...]
 ) -> None:
     item = _put_pin_item(operator, attributes)

@@ -132,7 +132,7 @@ def test_doctor_reports_no_alarm_that_is_ok_as_ringing(check_alarms: CheckAlarms
     assert check_alarms("", quiet_alarm)["alarms"].status is Status.OK
 
 
-def test_doctor_ignores_foreign_alarms_named_mendq_and_trusts_no_runbook_path_in_such_alarms(
+def test_doctor_trusts_no_runbook_path_in_foreign_alarms_named_mendq(
     check_alarms: CheckAlarms,
 ) -> None:
     foreign_alarm = {"AlarmName": "mendq-orders-depth", "StateUpdatedTimestamp": NOW}
@@ -196,7 +196,7 @@ def test_doctor_ignores_disabled_actions_of_foreign_alarms_and_of_alarms_without
     ],
     ids=["info", "urgent about queues", "urgent about Mendq"],
 )
-def test_doctor_prints_the_command_that_enables_disabled_actions_and_fails_if_a_page_is_lost(
+def test_doctor_fails_if_disabled_actions_lose_a_page_and_prints_the_cure(
     account: FakeDeployedAccount, disabled: str, status: Status
 ) -> None:
     check = _check_actions(account, *map(_disable, disabled.split()))

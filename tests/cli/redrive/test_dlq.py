@@ -194,7 +194,7 @@ def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQue
 
 
 @pytest.mark.parametrize(("seconds", "says"), [("600", "died sooner"), ("0", "may have died")])
-def test_dlq_hints_only_after_more_receives_than_allowed_that_a_short_timeout_may_be_the_cause(
+def test_dlq_names_a_short_timeout_only_after_more_receives_than_allowed(
     queues: OrdersQueues, seconds: str, says: str
 ) -> None:
     _fill_dlq(queues)

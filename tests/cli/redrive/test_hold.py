@@ -106,7 +106,7 @@ def test_redrive_by_hand_with_a_wrong_clock_is_refused_before_the_claim(
 
 
 @pytest.mark.parametrize("seconds", [30, -30, None])
-def test_redrive_by_hand_claims_the_dlq_if_the_clock_is_right_within_30_seconds_or_not_known(
+def test_redrive_by_hand_claims_the_dlq_if_the_clock_is_within_30_s_or_unknown(
     quick_queues: OrdersQueues, seconds: int | None
 ) -> None:
     clock_ahead = None if seconds is None else timedelta(seconds=seconds)

@@ -217,7 +217,7 @@ def test_leave_first_refuses_a_group_with_messages_that_were_sent_by_hand(
     assert fifo_queues.read_ids(fifo_queues.source) == set()
 
 
-def test_leave_first_keeps_the_first_message_of_a_group_even_if_the_filter_does_not_match_it(
+def test_leave_first_keeps_a_groups_first_message_that_the_filter_does_not_match(
     fifo_queues: OrdersQueues,
 ) -> None:
     add_dlq_messages(fifo_queues, "g", "poison", "good 1", "other", "good 2")

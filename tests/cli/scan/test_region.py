@@ -200,7 +200,7 @@ def test_scan_lists_queues_that_it_may_not_or_must_not_read_as_not_seen(
 
 
 @pytest.mark.parametrize("measuring_minutes", [60, 1])
-def test_scan_where_mendq_is_deployed_measures_a_new_queue_after_the_stacks_measuring_minutes(
+def test_scan_beside_a_stack_measures_a_new_queue_after_the_stacks_minutes(
     operator: Operator, measuring_minutes: int
 ) -> None:
     """The queue is two minutes old."""

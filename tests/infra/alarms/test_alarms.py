@@ -54,7 +54,7 @@ def _find_description(name: str) -> AlarmDescription:
 
 
 @pytest.mark.parametrize("settings", FULL_ALARM_SETTINGS)
-def test_every_alarm_notifies_the_topic_of_its_severity_and_describes_impact_command_and_runbook(
+def test_alarm_notifies_the_topic_of_its_severity_with_command_and_runbook(
     settings: str,
 ) -> None:
     """An alarm notifies the same topic when it starts and when it ends."""

@@ -43,7 +43,7 @@ def test_late_delete_and_extension_on_a_fifo_queue_fail_and_keep_the_message(
     assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
 
 
-def test_late_delete_on_a_standard_queue_returns_200_and_late_extension_fails_once_received_again(
+def test_late_delete_on_a_standard_queue_returns_200_but_late_extension_fails(
     account: LocalAccount,
 ) -> None:
     queue = new_queue(account)
