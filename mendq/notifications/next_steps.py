@@ -53,6 +53,11 @@ class QueueTrait(StrEnum):
     FAILING_FUNCTION = "a Lambda function reads it, and fails in at least half of its runs"
     FIFO = "it is a FIFO queue"
     HAS_DLQ = "it has a DLQ"
+    NO_DLQ = "it has no DLQ"
+    HAS_KEY = "it has a KMS key"
+    NO_KEY = "it has no KMS key"
+    NO_NAMED_TIME = "no tag names the longest processing time"
+    UNREADABLE_TAG = "a tag that names a time cannot be read"
     IS_DLQ = "it is a DLQ"
 
 
@@ -65,12 +70,16 @@ class OperatorStep:
         command: Where its command comes from. It is used if the refusal itself names none.
         needs: The facts that must be true, or the sentence would be untrue. The symptom or the
             refusal's code must guarantee them (`GUARANTEED_TRAITS_BY_SYMPTOM`,
-            `GUARANTEED_TRAITS_BY_CODE`).
+            `GUARANTEED_TRAITS_BY_CODE`). There is no default, so that nobody forgets them.
     """
 
     sentence: str
-    command: CommandSource = ""
-    needs: frozenset[QueueTrait] = frozenset()
+    command: CommandSource
+    needs: frozenset[QueueTrait]
+
+
+# A sentence that is true of every queue.
+_ANY_QUEUE: frozenset[QueueTrait] = frozenset()
 
 
 # What is true of every queue with the symptom. Tests compare it with the catalogue's examples.
@@ -78,6 +87,7 @@ GUARANTEED_TRAITS_BY_SYMPTOM: Mapping[str, frozenset[QueueTrait]] = {
     "consumer_stopped": frozenset({QueueTrait.LAMBDA_MAPPING}),
     "consumer_throttled": frozenset({QueueTrait.LAMBDA_MAPPING}),
     "dlq_messages_arriving": frozenset({QueueTrait.IS_DLQ}),
+    "dlq_source_not_allowed": frozenset({QueueTrait.IS_DLQ}),
     "dlq_messages_waiting": frozenset({QueueTrait.IS_DLQ}),
     "fifo_group_blocked": frozenset({QueueTrait.FIFO}),
     "fifo_throttled": frozenset({QueueTrait.FIFO}),
@@ -86,6 +96,19 @@ GUARANTEED_TRAITS_BY_SYMPTOM: Mapping[str, frozenset[QueueTrait]] = {
 GUARANTEED_TRAITS_BY_CODE: Mapping[tuple[str, str], frozenset[QueueTrait]] = {
     ("visibility_timeout_too_short", "consumer_failing"): frozenset({QueueTrait.FAILING_FUNCTION}),
     ("fifo_group_blocked", "waits_for_dlq"): frozenset({QueueTrait.HAS_DLQ}),
+}
+# What is true of every queue with the code, whatever the symptom.
+GUARANTEED_TRAITS_BY_CODE_ALONE: Mapping[str, frozenset[QueueTrait]] = {
+    "aws_managed_key": frozenset({QueueTrait.HAS_KEY}),
+    "guess_too_far": frozenset({QueueTrait.NO_NAMED_TIME}),
+    "key_not_granted": frozenset({QueueTrait.HAS_KEY}),
+    "key_unusable": frozenset({QueueTrait.HAS_KEY}),
+    "names_a_quarantine": frozenset({QueueTrait.HAS_DLQ}),
+    "no_safe_limit": frozenset({QueueTrait.NO_DLQ}),
+    "not_encrypted_with_kms": frozenset({QueueTrait.NO_KEY}),
+    "race_without_named_need": frozenset({QueueTrait.NO_NAMED_TIME}),
+    "reuse_at_maximum": frozenset({QueueTrait.HAS_KEY}),
+    "tag_unreadable": frozenset({QueueTrait.UNREADABLE_TAG}),
 }
 
 _WAIT_SENTENCE = "No action needed: Mendq checks again automatically."
@@ -97,99 +120,131 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     "another_owner": OperatorStep(
         "Wait for the Lambda that owns the next step, or approve the case again.",
         _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "another_queue": OperatorStep(
         "Look at the new queue of that name; the old proposal is over.",
         _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "aws_refused": OperatorStep(
-        "Find which policy keeps Mendq's role from writing.", _SHOW_CASE_COMMAND
+        "Find which policy keeps Mendq's role from writing.", _SHOW_CASE_COMMAND, needs=_ANY_QUEUE
     ),
     "frozen": OperatorStep(
         "End the freeze when changes are safe, or wait for the change calendar.",
         _END_FREEZE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
-    "healthy": OperatorStep("Do nothing: the queue has what it needs.", _SHOW_CASE_COMMAND),
+    "healthy": OperatorStep(
+        "Do nothing: the queue has what it needs.", _SHOW_CASE_COMMAND, needs=_ANY_QUEUE
+    ),
     "keeps_changing": OperatorStep(
-        "Find who changes the queue and stop that.", _SHOW_HISTORY_COMMAND
+        "Find who changes the queue and stop that.", _SHOW_HISTORY_COMMAND, needs=_ANY_QUEUE
     ),
     "mass_symptom": OperatorStep(
-        "Look for what these queues have in common.", _LIST_OPEN_CASES_COMMAND
+        "Look for what these queues have in common.", _LIST_OPEN_CASES_COMMAND, needs=_ANY_QUEUE
     ),
     "not_any_more": OperatorStep(
-        "Check the queue yourself: Mendq may no longer change it.", _SHOW_QUEUE_COMMAND
+        "Check the queue yourself: Mendq may no longer change it.",
+        _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "not_by_itself": OperatorStep(
-        "Wait for the new proposal and approve that.", _LIST_OPEN_CASES_COMMAND
+        "Wait for the new proposal and approve that.", _LIST_OPEN_CASES_COMMAND, needs=_ANY_QUEUE
     ),
     "out_of_bounds": OperatorStep(
-        "Report it: this is a defect of Mendq's.", _SUPPORT_BUNDLE_COMMAND
+        "Report it: this is a defect of Mendq's.", _SUPPORT_BUNDLE_COMMAND, needs=_ANY_QUEUE
     ),
     "own_change": OperatorStep(
-        "Check if Mendq's own change is the cause; if so, take it back.", "rollback"
+        "Check if Mendq's own change is the cause; if so, take it back.",
+        "rollback",
+        needs=_ANY_QUEUE,
     ),
     "overridden": OperatorStep(
         "Decide which value is right and write it into the queue's template.",
         _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "plan_changed": OperatorStep(
         "Wait for the new proposal: the queue has changed since.",
         _LIST_OPEN_CASES_COMMAND,
+        needs=_ANY_QUEUE,
     ),
-    "queue_deleted": OperatorStep("Do nothing: the queue is gone, and the proposal with it.", ""),
+    "queue_deleted": OperatorStep(
+        "Do nothing: the queue is gone, and the proposal with it.", "", needs=_ANY_QUEUE
+    ),
     "too_often": OperatorStep(
-        "Decide what the setting should be: see what was tried.", _SHOW_HISTORY_COMMAND
+        "Decide what the setting should be: see what was tried.",
+        _SHOW_HISTORY_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "too_soon": OperatorStep(
-        "Wait: whether the last write helped is not known yet.", _SHOW_CASE_COMMAND
+        "Wait: whether the last write helped is not known yet.",
+        _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     # The visibility timeout.
     "batch_too_long": OperatorStep(
         "Receive fewer messages at a time: no timeout covers a whole batch.",
         _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "guess_too_far": OperatorStep(
-        "Tag the queue with the longest processing time of one message.", _TAG_LONGEST_WORK_COMMAND
+        "Tag the queue with the longest processing time of one message.",
+        _TAG_LONGEST_WORK_COMMAND,
+        needs=frozenset({QueueTrait.NO_NAMED_TIME}),
     ),
     "need_already_met": OperatorStep(
-        "Check the queue: Mendq no longer finds the fault.",
-        _SHOW_QUEUE_COMMAND,
+        "Check the queue: Mendq no longer finds the fault.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "over_ceiling": OperatorStep(
         "Raise the queue's ceiling by its tag, or shorten the work.",
         _TAG_HIGHEST_TIMEOUT_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "over_in_flight": OperatorStep(
         "Add consumers first: too many messages would be in flight.",
         _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "over_retention": OperatorStep(
-        "Raise MessageRetentionPeriod or lower maxReceiveCount.",
+        "Raise MessageRetentionPeriod, or shorten the work.",
         _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "race_or_retries": OperatorStep(
         "Find out if work is slow or is retried. If slow, tag its time.",
         _TAG_LONGEST_WORK_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "race_without_named_need": OperatorStep(
-        "Set or correct the tag: the longest time of one message.",
+        "Tag the queue with the longest processing time of one message.",
         _TAG_LONGEST_WORK_COMMAND,
+        needs=frozenset({QueueTrait.NO_NAMED_TIME}),
+    ),
+    "race_despite_named_need": OperatorStep(
+        "Correct what names the time of one message, or receive fewer.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "readers_set_their_own": OperatorStep(
         "Let the consumer extend earlier or longer: it sets the timeout.",
         _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "tag_unreadable": OperatorStep(
-        "Correct the tag: whole seconds, 1 to 43200.", _TAG_LONGEST_WORK_COMMAND
+        "Correct the tag: whole seconds, 1 to 43200.",
+        _TAG_LONGEST_WORK_COMMAND,
+        needs=frozenset({QueueTrait.UNREADABLE_TAG}),
     ),
     # Consumers.
     "already_long_polling": OperatorStep(
         "Ask AWS for a higher quota, or use fewer receivers.",
         _LIST_SQS_QUOTAS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "consumer_failing": OperatorStep(
-        "Find out why consumers do not finish messages.",
-        _LIST_CONSUMERS_COMMAND,
+        "Find out why consumers do not finish messages.", _LIST_CONSUMERS_COMMAND, needs=_ANY_QUEUE
     ),
     "consumer_stopped": OperatorStep(
         "Enable the event source mapping, unless it is off on purpose.",
@@ -204,18 +259,22 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     "in_flight_full": OperatorStep(
         "Find the consumer that receives and does not delete.",
         _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "quiet_groups_wait": OperatorStep(
         "Find the sender whose message group floods the queue.",
         _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "retention_at_its_longest": OperatorStep(
         "Start the consumers or make them faster: messages expire soon.",
         _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "senders_throttled": OperatorStep(
         "Ask AWS for a higher quota, or send in batches.",
         _LIST_SQS_QUOTAS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "waits_for_dlq": OperatorStep(
         "See which groups its DLQ has; the runbook frees this one.",
@@ -229,33 +288,48 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.FIFO}),
     ),
     "high_throughput_unknown": OperatorStep(
-        "See which throughput the queue is set to.", _SHOW_QUEUE_COMMAND
+        "See which throughput the queue is set to.",
+        _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.FIFO}),
     ),
     # DLQs.
     "denied_to_all": OperatorStep(
-        "Let the DLQ's redrive allow policy name this source.", _SHOW_QUEUE_COMMAND
+        "Let the queue's redrive allow policy name its source queues.",
+        _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
-    "dlq_unfit": OperatorStep("Name another DLQ: this one does not fit.", _SHOW_QUEUE_COMMAND),
+    "dlq_unfit": OperatorStep(
+        "See why the DLQ does not fit, then choose another.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
+    ),
     "no_safe_limit": OperatorStep(
         "Choose maxReceiveCount and attach a DLQ yourself; see the runbook.",
         _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.NO_DLQ}),
     ),
     "nothing_finished": OperatorStep(
         "Find out why consumers finish hardly any message.",
         _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "name_taken": OperatorStep(
-        "Ask its owner if the queue of that name may be used or changed.", _SHOW_QUEUE_COMMAND
+        "Ask its owner if the queue of that name may be used or changed.",
+        _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "names_a_quarantine": OperatorStep(
-        "Set another DLQ in RedrivePolicy: a quarantine cannot be one.", _SHOW_QUEUE_COMMAND
+        "Set another DLQ in RedrivePolicy: a quarantine cannot be one.",
+        _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.HAS_DLQ}),
     ),
     "receiver_unconfirmed": OperatorStep(
         "See who can read the existing queue, ask its owner, then confirm it.",
         _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "network_only_policy": OperatorStep(
-        "Send the messages back from a network that the policy allows.", _PREVIEW_REDRIVE_COMMAND
+        "Send the messages back from a network that the policy allows.",
+        _PREVIEW_REDRIVE_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "no_known_cause": OperatorStep(
         "Look at the messages that died, then at their consumer.",
@@ -263,7 +337,9 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "redrive_halted": OperatorStep(
-        "Fix what halted it before more goes back.", _SHOW_DLQ_MESSAGES_COMMAND
+        "Fix what halted it before more goes back.",
+        _SHOW_DLQ_MESSAGES_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "redrive_too_slow": OperatorStep(
         "Send the messages back yourself: Mendq would be too slow.",
@@ -286,97 +362,127 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     "too_many_sources": OperatorStep(
-        "Give some sources another DLQ: the policy can name only ten.", _SHOW_QUEUE_COMMAND
+        "Give some sources another DLQ: the policy can name only ten.",
+        _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.IS_DLQ}),
     ),
     # Keys.
     "aws_managed_key": OperatorStep(
         "Use a customer managed key: AWS's key serves no other service.",
         _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.HAS_KEY}),
     ),
     "key_changed": OperatorStep(
         "Give receivers the old key until its messages are gone.",
         _SHOW_HISTORY_COMMAND,
+        needs=_ANY_QUEUE,
     ),
-    "key_not_granted": OperatorStep("Allow the callers to use the KMS key.", _SHOW_QUEUE_COMMAND),
-    "key_unusable": OperatorStep("Enable the key, or cancel its deletion.", _SHOW_QUEUE_COMMAND),
+    "key_not_granted": OperatorStep(
+        "Allow the callers to use the KMS key.",
+        _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.HAS_KEY}),
+    ),
+    "key_unusable": OperatorStep(
+        "Enable the key, or cancel its deletion.",
+        _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.HAS_KEY}),
+    ),
     "not_encrypted_with_kms": OperatorStep(
-        "Do nothing: the queue has no KMS key.", _SHOW_QUEUE_COMMAND
+        "Do nothing: the queue has no KMS key.",
+        _SHOW_QUEUE_COMMAND,
+        needs=frozenset({QueueTrait.NO_KEY}),
     ),
-    "reuse_at_maximum": OperatorStep("Ask AWS for a higher KMS quota.", _LIST_KMS_QUOTAS_COMMAND),
+    "reuse_at_maximum": OperatorStep(
+        "Ask AWS for a higher KMS quota.",
+        _LIST_KMS_QUOTAS_COMMAND,
+        needs=frozenset({QueueTrait.HAS_KEY}),
+    ),
     # Access.
     "access_check_failed": OperatorStep(
         "Check the pinned policy yourself, then set it by hand.",
         _SHOW_PIN_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "access_not_checked": OperatorStep(
-        "Allow Mendq to call Access Analyzer, or set the policy by hand.", _SHOW_PIN_COMMAND
+        "Allow Mendq to call Access Analyzer, or set the policy by hand.",
+        _SHOW_PIN_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "boundary_refuses": OperatorStep(
         "Let the caller's permissions boundary allow the call.",
         _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "identity_policy_denies": OperatorStep(
-        "Remove the deny from the caller's own policy.",
-        _SHOW_QUEUE_COMMAND,
+        "Remove the deny from the caller's own policy.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "identity_policy_lacks_grant": OperatorStep(
-        "Grant the call in the caller's policy.", _SHOW_QUEUE_COMMAND
+        "Grant the call in the caller's policy.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "organization_refuses": OperatorStep(
-        "Ask your organization's administrators: its policies deny it.", _SHOW_QUEUE_COMMAND
+        "Ask your organization's administrators: its policies deny it.",
+        _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "pin_not_good": OperatorStep(
-        "Pin the correct policy: Mendq may not restore the pinned one.", _SHOW_PIN_COMMAND
+        "Pin the correct policy: Mendq may not restore the pinned one.",
+        _SHOW_PIN_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "policy_not_named": OperatorStep(
-        "Find the policy that refuses: AWS does not name it.",
-        _SHOW_QUEUE_COMMAND,
+        "Find the policy that refuses: AWS does not name it.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "queue_gone": OperatorStep(
         "Find who deleted the queue; create it again or stop callers.",
         _SHOW_HISTORY_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     "queue_policy_denies": OperatorStep(
-        "Remove the deny from the queue's policy.", _SHOW_QUEUE_COMMAND
+        "Remove the deny from the queue's policy.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "queue_policy_lacks_grant": OperatorStep(
-        "Grant the call in the queue's policy.", _SHOW_QUEUE_COMMAND
+        "Grant the call in the queue's policy.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "session_policy_refuses": OperatorStep(
-        "Let the caller's session policy allow the call.",
-        _SHOW_QUEUE_COMMAND,
+        "Let the caller's session policy allow the call.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "vpc_endpoint_refuses": OperatorStep(
-        "Let the VPC endpoint's policy allow the call.", _SHOW_QUEUE_COMMAND
+        "Let the VPC endpoint's policy allow the call.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
 }
 # The sentence and the command for each state, if the code has none. A case that has ended needs no
 # step.
 NEXT_STEP_BY_STATE: Mapping[State, OperatorStep] = {
     State.OBSERVED: OperatorStep(
-        "If Mendq should make this change, raise the queue's mode.", _TAG_PROPOSE_MODE_COMMAND
+        "If Mendq should make this change, raise the queue's mode.",
+        _TAG_PROPOSE_MODE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
-    State.REFUSED: OperatorStep("Look at the case.", _SHOW_CASE_COMMAND),
+    State.REFUSED: OperatorStep("Look at the case.", _SHOW_CASE_COMMAND, needs=_ANY_QUEUE),
     State.PROPOSED: OperatorStep(
-        "Read the change, then approve or decline it.", _APPROVE_CASE_COMMAND
+        "Read the change, then approve or decline it.", _APPROVE_CASE_COMMAND, needs=_ANY_QUEUE
     ),
     State.EXPIRED: OperatorStep(
         "Check the queue: Mendq proposes it again if the fault is back.",
         _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     State.INEFFECTIVE: OperatorStep(
         "See why the fix did not help: Mendq tries its next step.",
         _SHOW_CASE_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     State.OVERRIDDEN: NEXT_STEP_BY_REFUSAL_CODE["overridden"],
     State.ESCALATED: OperatorStep(
-        "Find what is wrong: Mendq has no further step.", _SHOW_CASE_COMMAND
+        "Find what is wrong: Mendq has no further step.", _SHOW_CASE_COMMAND, needs=_ANY_QUEUE
     ),
     **dict.fromkeys(
         (State.APPROVED, *STATES_UNDER_VERIFICATION, State.VERIFIED, State.WATCHING),
-        OperatorStep(_WAIT_SENTENCE, _SHOW_CASE_COMMAND),
+        OperatorStep(_WAIT_SENTENCE, _SHOW_CASE_COMMAND, needs=_ANY_QUEUE),
     ),
-    **dict.fromkeys((State.DECLINED, State.CLOSED, State.ROLLED_BACK), OperatorStep("")),
+    **dict.fromkeys(
+        (State.DECLINED, State.CLOSED, State.ROLLED_BACK), OperatorStep("", "", needs=_ANY_QUEUE)
+    ),
 }
 
 
@@ -386,6 +492,7 @@ NEXT_STEP_BY_SYMPTOM_AND_CODE: Mapping[tuple[str, str], OperatorStep] = {
     ("visibility_timeout_too_short", "need_already_met"): OperatorStep(
         "Find the consumer that holds messages longer than the tag says.",
         _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
     ("visibility_timeout_too_short", "consumer_failing"): OperatorStep(
         "Find the function that fails, and read its log.",
@@ -395,6 +502,7 @@ NEXT_STEP_BY_SYMPTOM_AND_CODE: Mapping[tuple[str, str], OperatorStep] = {
     ("fifo_group_blocked", "need_already_met"): OperatorStep(
         "See if consumers still receive: messages may wait for them.",
         _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
     ),
 }
 
@@ -449,7 +557,9 @@ def choose_command_without_case(refusal: Refusal, queue_arn: str) -> str:
     """
     if refusal.next_command:
         return command_or_note(refusal.next_command)
-    command_source = NEXT_STEP_BY_REFUSAL_CODE.get(refusal.code, OperatorStep("")).command
+    command_source = NEXT_STEP_BY_REFUSAL_CODE.get(
+        refusal.code, OperatorStep("", "", needs=_ANY_QUEUE)
+    ).command
     if isinstance(command_source, str):
         return ""
     return command_or_note(command_source(queue_arn))

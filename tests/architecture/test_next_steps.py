@@ -5,27 +5,33 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
+from mendq.aws import dlqs, queue
 from mendq.catalogue import CATALOGUE
+from mendq.catalogue.dlq import unconfirmed_receiver
 from mendq.catalogue.symptom import CallExample, QueueExample, RefusalExample, Symptom
-from mendq.heal import decide, guardrails
+from mendq.heal import apply, decide, guardrails, restore_policy
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.plan import AWS_REFUSED, Refusal
 from mendq.model.state import State
+from mendq.model.steps import Owner
+from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.next_steps import (
     GUARANTEED_TRAITS_BY_CODE,
+    GUARANTEED_TRAITS_BY_CODE_ALONE,
     GUARANTEED_TRAITS_BY_SYMPTOM,
     NEXT_STEP_BY_SYMPTOM_AND_CODE,
     QueueTrait,
     find_next_step,
 )
+from mendq.redrive import reads
 from tests.architecture.refusal_codes import codes_spelled_out
 from tests.catalogue.asking import answer_to
 
@@ -78,6 +84,39 @@ def list_codes_of_any_symptom() -> frozenset[str]:
     return frozenset(codes - CODES_WITHOUT_CASE)
 
 
+# The modules whose refusals can end a write, by the Lambda that makes the change.
+WRITING_MODULES: Mapping[Owner, tuple[ModuleType, ...]] = {
+    Owner.HEAL: (apply,),
+    Owner.RESTORE_POLICY: (apply, restore_policy),
+    Owner.ATTACH_DLQ: (apply, dlqs, queue, unconfirmed_receiver),
+    Owner.REDRIVE: (apply, reads, dlqs, queue, unconfirmed_receiver),
+}
+# These codes are given to a case when it ends, not by a refusal.
+REDRIVE_END_CODES = frozenset({"redrive_halted"})
+
+
+def list_codes_at_write(symptom: Symptom) -> frozenset[str]:
+    """Return the codes with which the write of a plan of the symptom can be refused."""
+    owners = {step.owner for step in symptom.steps}
+    codes = {
+        code
+        for owner in owners
+        for module in WRITING_MODULES[owner]
+        for code in codes_spelled_out(inspect.getsource(module), KINDS)
+    }
+    if Owner.REDRIVE in owners:
+        codes |= REDRIVE_END_CODES
+    return frozenset(codes)
+
+
+def list_guaranteed_traits(symptom_name: str, code: str) -> frozenset[QueueTrait]:
+    return (
+        GUARANTEED_TRAITS_BY_SYMPTOM.get(symptom_name, frozenset())
+        | GUARANTEED_TRAITS_BY_CODE.get((symptom_name, code), frozenset())
+        | GUARANTEED_TRAITS_BY_CODE_ALONE.get(code, frozenset())
+    )
+
+
 def list_examples(symptom: Symptom) -> Iterator[tuple[Facts, str]]:
     """Yield the queues of the symptom's examples, each with the code of the plan's refusal."""
     for example in symptom.examples():
@@ -100,8 +139,18 @@ def has_trait(facts: Facts, trait: QueueTrait) -> bool:
             return facts.is_fifo
         case QueueTrait.HAS_DLQ:
             return facts.dlq_arn is not None
+        case QueueTrait.NO_DLQ:
+            return facts.dlq_arn is None
         case QueueTrait.IS_DLQ:
             return bool(facts.dlq_sources or facts.unconfirmed_sources)
+        case QueueTrait.HAS_KEY:
+            return facts.kms_key is not None
+        case QueueTrait.NO_KEY:
+            return facts.kms_key is None
+        case QueueTrait.NO_NAMED_TIME:
+            return MAX_PROCESSING.key not in facts.tags
+        case QueueTrait.UNREADABLE_TAG:
+            return bool(facts.tags.keys() & {MAX_PROCESSING.key, MAX_VISIBILITY.key})
 
 
 @pytest.mark.parametrize("symptom", PLANNED, ids=lambda symptom: symptom.name)
@@ -111,10 +160,10 @@ def test_every_code_of_a_symptom_has_a_next_step_whose_needs_are_guaranteed(
     assert isinstance(symptom.plan, FunctionType)
     examples = {code for _, code in list_examples(symptom) if code}
     codes = list_reachable_codes(symptom.plan) | examples | list_codes_of_any_symptom()
+    codes |= list_codes_at_write(symptom)
     for code in codes - CODES_WITHOUT_CASE:
         pair = (symptom.name, code)
-        guaranteed = GUARANTEED_TRAITS_BY_SYMPTOM.get(symptom.name, frozenset())
-        guaranteed |= GUARANTEED_TRAITS_BY_CODE.get(pair, frozenset())
+        guaranteed = list_guaranteed_traits(symptom.name, code)
         # A waiting case that ends has one of these states. A code without a step of its own, which
         # opens no case, takes the state's step.
         for state in (State.EXPIRED, State.ESCALATED):
@@ -127,9 +176,7 @@ def test_every_code_of_a_symptom_has_a_next_step_whose_needs_are_guaranteed(
 @pytest.mark.parametrize("symptom", PLANNED, ids=lambda symptom: symptom.name)
 def test_guaranteed_traits_are_true_of_every_example_of_the_symptom(symptom: Symptom) -> None:
     for facts, code in list_examples(symptom):
-        traits = GUARANTEED_TRAITS_BY_SYMPTOM.get(symptom.name, frozenset())
-        traits |= GUARANTEED_TRAITS_BY_CODE.get((symptom.name, code), frozenset())
-        for trait in traits:
+        for trait in list_guaranteed_traits(symptom.name, code):
             assert has_trait(facts, trait), (symptom.name, code, trait)
 
 

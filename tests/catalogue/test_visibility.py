@@ -171,7 +171,7 @@ def test_named_need_is_planned_in_full_with_half_as_much_again_or_refused(
         assert answer.code == "over_ceiling"
     else:
         does_batch_fit = visibility >= 10 * seconds
-        assert answer.code == ("race_without_named_need" if does_batch_fit else "batch_too_long")
+        assert answer.code == ("race_despite_named_need" if does_batch_fit else "batch_too_long")
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,11 @@ def test_race_that_may_be_retries_is_fixed_only_if_a_named_need_is_unmet(
     received: int, deleted: int, *, pages: bool
 ) -> None:
     counts = {"received": received, "deleted": deleted}
-    code = "race_or_retries" if pages else "race_without_named_need"
-    for covered in (None, 20 if pages else 3):
-        assert expect_refusal(ENTRY, detect(make_raced_queue(30, covered, **counts))).code == code
+    for covered, code in ((None, "race_without_named_need"), (3, "race_despite_named_need")):
+        expected_code = "race_or_retries" if pages else code
+        covered_by_tag = 20 if pages and covered else covered
+        raced_queue = detect(make_raced_queue(30, covered_by_tag, **counts))
+        assert expect_refusal(ENTRY, raced_queue).code == expected_code
     assert only_step_of(expect_plan(ENTRY, detect(make_raced_queue(30, 40, **counts)))).after == 60
     by_lambda = detect(make_raced_queue(30, None, consumers=[[30, 5]], **counts))
     assert only_step_of(expect_plan(ENTRY, by_lambda)).after == 185
@@ -230,7 +232,7 @@ def test_guess_after_late_deletes_of_a_batch_names_the_batch() -> None:
 
 def test_covered_race_on_a_tagged_queue_is_not_told_to_set_the_tag_again() -> None:
     refusal = expect_refusal(ENTRY, detect(make_raced_queue(30, 3)))
-    assert refusal.code == "race_without_named_need"
+    assert refusal.code == "race_despite_named_need"
     assert f"correct the tag {MAX_PROCESSING_TAG}" in refusal.reason
     assert "receive fewer messages at a time" in refusal.reason
 

@@ -457,7 +457,10 @@ def _refuse_unexplained_double_handling(
     )
     # The person replaces SECONDS. If it is left as it is, Mendq refuses the tag as unreadable.
     tag_command_text = tag_queue_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
-    yield Escalate("race_without_named_need", reason, tag_command_text, silent_in_observe=True)
+    if needs:
+        yield Escalate("race_despite_named_need", reason, tag_command_text, silent_in_observe=True)
+    else:
+        yield Escalate("race_without_named_need", reason, tag_command_text, silent_in_observe=True)
 
 
 def find_objections_to_need(

@@ -300,7 +300,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         QueueExample(
             "a batch fits too",
             _make_queue_with_double_handling(3),
-            "race_without_named_need",
+            "race_despite_named_need",
         ),
         QueueNearMiss(
             "a surplus that inexact counters explain",
