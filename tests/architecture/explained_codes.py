@@ -18,6 +18,8 @@ RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
 # Codes that the source emits under a constant's name.
 CONSTANT_CODES = {AWS_REFUSED, OWN_CHANGE_CODE, QUEUE_DELETED_CODE, "redrive_halted"}
+# Errors of commands that no case can have, and that the overview explains.
+COMMAND_CODES = {"clock_wrong"}
 # The codes of failed calls that Mendq ignores.
 IGNORE_CODES = codes_returned(
     (ROOT / "mendq" / "model" / "ignored_calls.py").read_text(), "find_ignore_reason"
@@ -31,7 +33,7 @@ def list_emitted_codes() -> set[str]:
 
     `watch.py` is left out: why a nightly run is not Mendq's is only logged.
     """
-    codes = IGNORE_CODES | list_codes_behind_names()
+    codes = IGNORE_CODES | COMMAND_CODES | list_codes_behind_names()
     for path in (ROOT / "mendq").rglob("*.py"):
         if path.name != "watch.py":
             codes |= set(codes_spelled_out(path.read_text()))
