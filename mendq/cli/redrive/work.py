@@ -41,6 +41,8 @@ from mendq.redrive.mover import (
 )
 
 INTERRUPT_NOTICE = "interrupted: it ends after the batch under way; Ctrl-C again leaves at once"
+# Messages are processed before more are received once these many bytes are in hand.
+MOST_BYTES_IN_HAND = 64 * 1024**2
 _MOST_PRINTED_FAILURES = 5
 _MOST_PRINTED_GROUP_IDS = 3
 
@@ -510,16 +512,21 @@ class DlqWork(Struct, frozen=True):
         """Receive messages. Return those to process, and the ids of those to release.
 
         At most `processable_message_count` messages are returned to process. In a standard queue,
-        messages are received until there are enough, until the mover can hold no more, or until SQS
-        returns none: a message that was released early would be received again at once. In a FIFO
-        queue only a few are received, because SQS returns more of a group only when these are
-        deleted.
+        messages are received until there are enough, until the mover can hold no more, until their
+        size is MOST_BYTES_IN_HAND, or until SQS returns none: a message that was released early
+        would be received again at once. In a FIFO queue only a few are received, because SQS
+        returns more of a group only when these are deleted.
         """
         messages: list[Message] = []
         message_ids_to_release: list[str] = []
         most_messages = second_pass.processable_message_count
         most_held_messages = 1 if self.route.messages_queue.is_fifo else MAXIMUM_HELD_MESSAGES
-        while not stop_event.is_set() and len(messages) < most_messages:
+        bytes_in_hand = 0
+        while (
+            not stop_event.is_set()
+            and len(messages) < most_messages
+            and bytes_in_hand < MOST_BYTES_IN_HAND
+        ):
             if len(messages) + len(message_ids_to_release) >= most_held_messages:
                 break
             received_messages = mover.receive_new_messages(MOST_MESSAGES_PER_RECEIVE)
@@ -529,6 +536,7 @@ class DlqWork(Struct, frozen=True):
                 is_allowed = second_pass.add(message)
                 if is_allowed and len(messages) < most_messages:
                     messages.append(message)
+                    bytes_in_hand += message.size_bytes
                 else:
                     message_ids_to_release.append(message.message_id)
         return messages, message_ids_to_release

@@ -11,6 +11,7 @@ import pytest
 
 from mendq.aws.clients import CallRateLimit
 from mendq.aws.errors import FactsUnavailable
+from mendq.cli.redrive import work
 from mendq.cli.redrive.choice import MessageChoice
 from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
@@ -95,6 +96,23 @@ def filled_queues(queues: OrdersQueues) -> OrdersQueues:
     for number in range(MESSAGES):
         queues.write({"n": number})
     return queues
+
+
+def test_redrive_moves_large_messages_before_it_receives_more(
+    filled_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5,000 messages of 1 MiB would not fit into the memory of a laptop."""
+    monkeypatch.setattr(work, "MOST_BYTES_IN_HAND", 50)
+    move_messages = MessageMover.move_messages
+    held_counts = list[int]()
+
+    def count_held_messages(mover: MessageMover, *arguments: Any) -> Any:
+        held_counts.append(mover.held_message_count)
+        return move_messages(mover, *arguments)
+
+    monkeypatch.setattr(MessageMover, "move_messages", count_held_messages)
+    assert filled_queues.redrive("--all", "--yes")["moved"] == MESSAGES
+    assert max(held_counts) == 10, "as many as one receive returns"
 
 
 def _press_ctrl_c(*_: object) -> None:
