@@ -38,12 +38,11 @@ from mendq.cli.scan.region_scan import (
     ANY_QUEUE_PATTERN,
     SYMPTOMS_UNSEEN_BY_SCANS,
     RegionScan,
-    rate_severity,
-    sort_worst_first,
 )
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name, parse_queue_arn, queue_arn_or_none
 from mendq.notifications.text import format_count, to_terminal_text
+from mendq.scan.severity import rate_severity, sort_worst_first
 
 _MOST_QUEUE_NAMES = 4
 # What the operator reads in place of a pattern whose queues could not be listed.

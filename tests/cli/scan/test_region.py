@@ -23,9 +23,10 @@ from mendq.cli.app import app
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
 from mendq.cli.scan.dry_run import MetricBudget
-from mendq.cli.scan.region_scan import FindingSeverity, RegionScan
+from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import list_scan_read_actions
 from mendq.scan.reader import Paces
+from mendq.scan.severity import FindingSeverity
 from tests.cli.builders import FakeDeployedAccount, Operator
 from tests.cli.called_actions import record_called_actions
 from tests.cli.scan.builders import (

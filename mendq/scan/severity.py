@@ -1,0 +1,59 @@
+"""Rate how much a finding of a scan harms the users of its queue, and sort findings by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from math import inf
+
+from mendq.cases.finding import Finding
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
+from mendq.model.facts import Need
+
+
+class FindingSeverity(StrEnum):
+    """How much a finding harms the users of the queue. The worst severity is the first."""
+
+    LOSING_MESSAGES = "losing messages"
+    FAILING_NOW = "failing now"
+    AT_RISK = "at risk"
+    WASTING_MONEY = "costing money"
+
+
+def rate_severity(finding: Finding) -> FindingSeverity:
+    """Return the severity of a finding.
+
+    LOSING_MESSAGES if it is known when messages will be lost, WASTING_MONEY if the symptom only
+    costs money or does no harm yet (`is_measured_last`), FAILING_NOW if metrics show the fault, and
+    AT_RISK for any other fault.
+    """
+    detection = SYMPTOM_BY_NAME[finding.symptom].detection
+    assert detection is not None  # noqa: S101 - a finding comes from a detection
+    if finding.seconds_left is not None:
+        return FindingSeverity.LOSING_MESSAGES
+    if detection.is_measured_last:
+        return FindingSeverity.WASTING_MONEY
+    is_measured = Need.MEASUREMENTS in detection.needs and not detection.is_of_configuration
+    return FindingSeverity.FAILING_NOW if is_measured else FindingSeverity.AT_RISK
+
+
+# Position of each symptom in the catalogue.
+_POSITION_BY_SYMPTOM = {symptom.name: position for position, symptom in enumerate(CATALOGUE)}
+
+
+def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings by severity, and then by the time until messages are lost.
+
+    If both are equal, findings that Mendq can only report come last, and the others are in the
+    order of the catalogue.
+    """
+    severities_worst_first = list(FindingSeverity)
+
+    def rank_finding(finding: Finding) -> tuple[int, float, bool, int, str]:
+        severity = severities_worst_first.index(rate_severity(finding))
+        seconds_left = inf if finding.seconds_left is None else finding.seconds_left
+        is_only_reported = SYMPTOM_BY_NAME[finding.symptom].plan is None
+        catalogue_position = _POSITION_BY_SYMPTOM[finding.symptom]
+        return severity, seconds_left, is_only_reported, catalogue_position, finding.queue_arn
+
+    return sorted(findings, key=rank_finding)
