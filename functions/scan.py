@@ -37,7 +37,14 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
         invocation.log.info("found a symptom", finding=finding.document())
     for queue_arn, error in islice(scan_result.error_by_target.items(), MAXIMUM_LOGGED_ERRORS):
         invocation.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
-    scan_totals = {
+    scan_totals = make_scan_totals(scan_result)
+    invocation.log.info("scanned", totals=scan_totals)
+    return scan_totals
+
+
+def make_scan_totals(scan_result: ScanResult) -> dict[str, int]:
+    """Return the numbers of a run, which its log and its answer have."""
+    return {
         "queues": scan_result.queues_scanned,
         "gone": scan_result.gone,
         "unseen": scan_result.unseen,
@@ -48,8 +55,6 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
         "findings": len(scan_result.findings),
         "errors": len(scan_result.error_by_target),
     }
-    invocation.log.info("scanned", totals=scan_totals)
-    return scan_totals
 
 
 def count_faults(scan_result: ScanResult) -> int:

@@ -1,8 +1,8 @@
 """Contexts: which clients, settings, stores and time does one invocation work with?
 
 An invocation is one run of a Lambda, or of a command that does a Lambda's work. Each class adds to
-the one above it what a further kind of invocation needs: to read and write the case store, to move
-cases and notify people, to write to queues, and to write what heal decides.
+the one above it what a further kind of invocation needs: to read and write the case table, and the
+case bucket, to move cases and notify people, to write to queues, and to write what heal decides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ from mendq.model.facts import Facts
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import parse_queue_arn
-from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagedCaseSettings, OwnerSettings
+from mendq.model.settings import (
+    CaseSettings,
+    CaseStoreSettings,
+    CaseTableSettings,
+    ManagedCaseSettings,
+    OwnerSettings,
+)
 from mendq.model.steps import AttributeStep, Owner
 
 # A function that writes steps to the queue with these facts. It returns None if all steps were
@@ -34,15 +40,15 @@ from mendq.model.steps import AttributeStep, Owner
 WriteSteps = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 
-class StoreContext(Struct, frozen=True, kw_only=True):
-    """An invocation that reads or writes the case store.
+class TableContext(Struct, frozen=True, kw_only=True):
+    """An invocation that reads or writes the case table, and has no case bucket.
 
     `owner` is the id of this invocation. Its claims in the case store have this id. `now` is the
     time at which the invocation began.
     """
 
     clients: Clients
-    settings: CaseStoreSettings
+    settings: CaseTableSettings
     owner: str
     now: datetime
 
@@ -61,14 +67,20 @@ class StoreContext(Struct, frozen=True, kw_only=True):
         return self.open_store(OpenCases)
 
     @property
-    def case_bucket(self) -> CaseBucket:
-        """The S3 bucket with a copy of each transition of a case."""
-        return CaseBucket(self.clients.s3, self.settings.case_bucket)
-
-    @property
     def baselines(self) -> Baselines:
         """The configurations of queues that were stored while the queues were healthy."""
         return self.open_store(Baselines)
+
+
+class StoreContext(TableContext, frozen=True, kw_only=True):
+    """An invocation that reads or writes the case store: its table and its bucket."""
+
+    settings: CaseStoreSettings
+
+    @property
+    def case_bucket(self) -> CaseBucket:
+        """The S3 bucket with a copy of each transition of a case."""
+        return CaseBucket(self.clients.s3, self.settings.case_bucket)
 
 
 class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):

@@ -104,13 +104,18 @@ class LambdaSettings(Struct, frozen=True):
         return cls(**value_by_field)
 
 
-class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
-    """Settings of every Lambda that reads the case store, except the probe."""
+class CaseTableSettings(LambdaSettings, frozen=True, kw_only=True):
+    """Settings of every Lambda that reads the case table, except the probe."""
 
     case_table: NonEmptyText
-    case_bucket: NonEmptyText
     limits: Limits = Limits()
     timing: Timing = Timing()
+
+
+class CaseStoreSettings(CaseTableSettings, frozen=True, kw_only=True):
+    """Settings of every Lambda that also reads or writes the case bucket."""
+
+    case_bucket: NonEmptyText
 
 
 class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
@@ -175,6 +180,15 @@ class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
 
     consent: Consent = Consent()
     heal_function: NonEmptyText
+
+
+class ScanOnlySettings(CaseTableSettings, frozen=True, kw_only=True):
+    """Settings of the only Lambda of a scan-only stack, which reports what its scan finds."""
+
+    consent: Consent = Consent()
+    urgent_topic_arn: NonEmptyText
+    chat: tuple[Severity, ...] = ()
+    docs_url: NonEmptyText | None = None
 
 
 class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):

@@ -154,14 +154,32 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
     @property
     def allowance(self) -> Allowance:
         """The limits of this run: its time, and the day's metrics up to this hour."""
-        metrics_limit = count_allowed_metrics(self.settings.limits.scan_metrics_per_day, self.now)
-        return Allowance(
-            may_read_queues=lambda: self.remaining_seconds() > MEASURING_RESERVE_SECONDS,
-            may_measure=lambda metrics: (
-                self.has_time_for_more
-                and self.scan_store.spend_metrics(metrics, metrics_limit, self.now)
-            ),
+        return make_allowance(
+            self.remaining_seconds,
+            self.scan_store,
+            self.settings.limits.scan_metrics_per_day,
+            self.now,
         )
+
+
+def make_allowance(
+    remaining_seconds: Callable[[], float],
+    scan_store: ScanStore,
+    metrics_per_day: int,
+    now: datetime,
+) -> Allowance:
+    """Return the limits of a run: its time, and the day's metrics up to this hour.
+
+    Metrics that may be read are counted as spent in the case store.
+    """
+    metrics_limit = count_allowed_metrics(metrics_per_day, now)
+    return Allowance(
+        may_read_queues=lambda: remaining_seconds() > MEASURING_RESERVE_SECONDS,
+        may_measure=lambda metrics: (
+            remaining_seconds() > DELIVERY_RESERVE_SECONDS
+            and scan_store.spend_metrics(metrics, metrics_limit, now)
+        ),
+    )
 
 
 def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult | None:

@@ -1,7 +1,8 @@
 """Store data of the hourly scan for its next runs.
 
 The case store holds the scan's position, the number of metrics that were read, the faults that were
-reported, and notes about the stored baselines. The case bucket holds the findings of each hour, and
+reported, and notes about the stored baselines. In a scan-only stack it also holds notes about what
+was reported, and a summary of the newest run. The case bucket holds the findings of each hour, and
 answers of AWS that the next hour's scan uses in place of new calls.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
@@ -33,6 +34,7 @@ from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.facts import QueueFacts
 from mendq.model.time_text import format_time
 from mendq.scan.reader import AnswerByCall, AnswerCache
+from mendq.scan.report_notes import ReportNote
 from mendq.scan.selection import admit_topics
 
 # The claim lasts as long as the Lambda may run. A run that dies delays two later runs at most.
@@ -40,6 +42,8 @@ CLAIM_DURATION = timedelta(minutes=15)
 # Set while the runs of an hour scan the queues that an earlier hour's scan did not reach.
 _LEFTOVER_KEY = "leftover"
 _SCAN_KEY = items.item_key(ACCOUNT_PARTITION, "scan")
+_REPORT_NOTES_KEY = items.item_key(ACCOUNT_PARTITION, "reported")
+SCAN_SUMMARY_KEY = items.item_key(ACCOUNT_PARTITION, "scan_summary")
 
 
 class Stretch(Struct, frozen=True):
@@ -207,6 +211,26 @@ class ScanStore(Table, frozen=True):
             admission.notes_to_add,
         )
         return frozenset(admission.topics)
+
+    def read_report_notes(self) -> Mapping[str, ReportNote]:
+        """Return the notes about what was reported, by key (`report_notes.py`).
+
+        Empty if there are none, or if the stored item cannot be read: then everything is reported
+        again, which does less harm than silence.
+        """
+        note_by_key: Mapping[str, ReportNote] = {}
+        notes_item = self.get(_REPORT_NOTES_KEY)
+        with suppress(CaseStoreUnreadable), items.convert_decode_errors("the notes of reports"):
+            note_by_key = items.read_json(notes_item, "notes", dict[str, ReportNote], "{}")
+        return note_by_key
+
+    def store_report_notes(self, note_by_key: Mapping[str, ReportNote]) -> None:
+        """Replace the notes about what was reported."""
+        self.change(_REPORT_NOTES_KEY, "SET notes = :notes", notes=items.encode_json(note_by_key))
+
+    def store_summary(self, document: Mapping[str, Any]) -> None:
+        """Replace the summary of the newest run of a scan-only stack. `mendq doctor` reads it."""
+        self.change(SCAN_SUMMARY_KEY, "SET summary = :summary", summary=items.encode_json(document))
 
     def read_baseline_notes(self, shard: str) -> Mapping[str, BaselineNote]:
         """Return the notes about stored baselines by queue name.

@@ -1,0 +1,37 @@
+"""Continue this hour's scan in a scan-only stack, every ten minutes, and report what is new."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from functions.entry import Event, LambdaInvocation, entry
+from functions.scan import MAXIMUM_LOGGED_ERRORS, MAXIMUM_LOGGED_FINDINGS, make_scan_totals
+from mendq.cases.finding import ScanResult
+from mendq.model.settings import ScanOnlySettings
+from mendq.scan.reader import Paces
+from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
+
+
+@entry(ScanOnlySettings)
+def handler(_event: Event, invocation: LambdaInvocation[ScanOnlySettings]) -> dict[str, int]:
+    """Scan the queues that this hour's scan has not reached yet, and report what is new.
+
+    It sends no metric, because no alarm of a scan-only stack would use it.
+
+    Returns:
+        The number of scanned queues, of findings, of errors and so on. All are zero if this hour's
+        scan is complete, or if another run is at work on it.
+
+    Raises the errors of `scan_and_report`. The next run tries again.
+    """
+    context = invocation.make_store_context(
+        ScanOnlyContext, remaining_seconds=invocation.remaining_seconds, paces=Paces()
+    )
+    scan_result = scan_and_report(context) or ScanResult()
+    for finding in islice(scan_result.findings, MAXIMUM_LOGGED_FINDINGS):
+        invocation.log.info("found a symptom", finding=finding.document())
+    for queue_arn, error in islice(scan_result.error_by_target.items(), MAXIMUM_LOGGED_ERRORS):
+        invocation.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
+    scan_totals = make_scan_totals(scan_result)
+    invocation.log.info("scanned", totals=scan_totals)
+    return scan_totals

@@ -1,0 +1,265 @@
+"""Run the hourly scan of a scan-only stack: choose the queues, scan them, report what is new.
+
+A scan-only stack has no heal Lambda and no cases. This run reports findings itself, in one message
+to the stack's only topic. It claims and ends its part of the round as `hourly.py` does (its rules 1
+to 5 hold here too), and it makes the same detections.
+
+Rules:
+
+1. One message for all that is new. A run reports everything that it found and that people have not
+   heard of, so there are at most six messages in an hour. `report_notes.py` decides what is new.
+
+2. Reported first, noted second. If the notes cannot be stored after the message was sent, people
+   get it twice. In the other order a finding could be lost.
+
+3. A finding that another symptom of the queue explains waits (`find_waiting_findings`), as it does
+   before heal hears of it. It is reported once the other symptom is gone.
+
+4. Findings without a plan are reported as well. In a whole stack the weekly report names them.
+
+5. What cannot be looked at is reported too, because no alarm of this stack watches the errors of
+   single queues.
+
+This run reads and writes only the partition about the account in the case table. So it knows no
+case and no DLQ that Mendq made, even if the stack was a whole one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
+from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
+from mendq.cases.context import TableContext
+from mendq.cases.finding import Finding, ScanResult, find_waiting_findings, merge_results
+from mendq.cases.seen_moves import SeenMoves
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
+from mendq.catalogue.symptom import Symptom
+from mendq.model.case import Severity
+from mendq.model.facts import Need
+from mendq.model.queue import parse_queue_arn, queue_arn_or_none
+from mendq.model.settings import ScanOnlySettings
+from mendq.notifications.scan_report import (
+    ReportedFinding,
+    UnreadableTarget,
+    describe_scan_report,
+)
+from mendq.notifications.sent import make_publish_arguments
+from mendq.notifications.text import link_runbooks
+from mendq.scan.hourly import find_next_position, make_allowance
+from mendq.scan.reader import Paces, ScanReader
+from mendq.scan.report_notes import UNREADABLE_DELAY, ReportSelection, select_topics_to_report
+from mendq.scan.scan import scan
+from mendq.scan.selection import merge_shared_findings
+from mendq.scan.severity import rate_severity, sort_worst_first
+from mendq.scan.store import ScanStore, Stretch
+
+# The summary of a run, for `mendq doctor`, names this many queues that could not be looked at.
+_MAXIMUM_SUMMARIZED_ERRORS = 20
+_NO_DELAY = timedelta(0)
+_UNREADABLE_TOPIC = "not looked at: {}"
+
+
+class ScanOnlyContext(TableContext, frozen=True, kw_only=True):
+    """The settings, clients, remaining time and rate limits of one run."""
+
+    settings: ScanOnlySettings
+    remaining_seconds: Callable[[], float]
+    paces: Paces
+
+    @property
+    def scan_store(self) -> ScanStore:
+        return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
+
+
+def scan_and_report(
+    context: ScanOnlyContext, symptoms: Sequence[Symptom] = CATALOGUE
+) -> ScanResult | None:
+    """Do one run of the hourly scan, and report what is new.
+
+    Returns:
+        The results of this run. None if the hour's round is done or another run has claimed it.
+
+    Raises:
+        FactsUnavailable: if the queues cannot be listed.
+        CaseStoreUnavailable: if the case table does not answer.
+        CaseStoreUnreadable: if the case table has an item that Mendq cannot read.
+        NotificationNotSent: if SNS does not take the message. The next run scans and reports again.
+    """
+    stretch = context.scan_store.claim_stretch(context.now)
+    if stretch is None:
+        return None
+    try:
+        return _scan_stretch(stretch, context, symptoms)
+    except Exception:
+        with suppress(CaseStoreUnavailable):
+            context.scan_store.end_stretch(stretch, stretch.after_queue, is_round_done=False)
+        raise
+
+
+def _scan_stretch(
+    stretch: Stretch, context: ScanOnlyContext, symptoms: Sequence[Symptom]
+) -> ScanResult:
+    settings = context.settings
+    listing = list_readable_queues(context.clients, settings.account, settings.consent)
+    stretch_queues = [queue for queue in listing.queues if queue.name > stretch.after_queue]
+    reader = _make_reader(context)
+    allowance = make_allowance(
+        context.remaining_seconds,
+        context.scan_store,
+        settings.limits.scan_metrics_per_day,
+        context.now,
+    )
+    result = ScanResult(error_by_target=listing.error_by_pattern)
+    for partial_result in scan(stretch_queues, reader, allowance, symptoms):
+        result = merge_results(result, partial_result)
+    _note_move_destinations(result, symptoms, reader, context)
+    findings = _select_findings(result, listing, symptoms, context)
+    _report_news(findings, result.error_by_target, context)
+    context.scan_store.store_summary(_make_summary(result, context))
+    position = find_next_position(stretch, result, stretch_queues)
+    context.scan_store.end_stretch(
+        stretch, position.after_queue, is_round_done=position.is_round_done
+    )
+    return result
+
+
+def _make_reader(context: ScanOnlyContext) -> ScanReader:
+    """Return the run's reader. It knows no cases, and no DLQs that Mendq made."""
+    return ScanReader(
+        context.clients,
+        context.now,
+        context.settings.timing,
+        list_open_symptoms=lambda _: frozenset(),
+        read_noted_move_destinations=lambda: context.open_store(SeenMoves).list_destinations(
+            context.now
+        ),
+        list_newest_cases=lambda _: (),
+        consent=context.settings.consent,
+        paces=context.paces,
+    )
+
+
+def _note_move_destinations(
+    result: ScanResult,
+    symptoms: Sequence[Symptom],
+    reader: ScanReader,
+    context: ScanOnlyContext,
+) -> None:
+    """Store the destinations of redrives, if a finding depends on them. Later runs use them."""
+    move_task_symptoms = {
+        symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.all_needs
+    }
+    if any(finding.symptom in move_task_symptoms for finding in result.findings):
+        context.open_store(SeenMoves).note_destinations(
+            reader.read_named_move_destinations(), context.now
+        )
+
+
+def _select_findings(
+    result: ScanResult,
+    listing: QueueListing,
+    symptoms: Sequence[Symptom],
+    context: ScanOnlyContext,
+) -> list[Finding]:
+    """Return the findings that people may hear about, the worst first (rules 3 and 4)."""
+    managed_queues: Sequence[ManagedQueue] = listing.queues
+    merged_findings = merge_shared_findings(
+        result.findings, managed_queues, (), context.settings.consent
+    )
+    explaining_symptoms_by_name = {symptom.name: symptom.gives_way_to for symptom in symptoms}
+    waiting_findings = find_waiting_findings(merged_findings, explaining_symptoms_by_name)
+    return sort_worst_first(
+        finding for finding in merged_findings if finding not in waiting_findings
+    )
+
+
+def _report_news(
+    findings: Sequence[Finding],
+    error_by_target: Mapping[str, Exception],
+    context: ScanOnlyContext,
+) -> None:
+    """Report what is new, and note that it was reported (rules 1, 2 and 5).
+
+    Raises NotificationNotSent if SNS does not take the message.
+    """
+    delay_by_topic = {finding.topic: _NO_DELAY for finding in findings}
+    for target in sorted(error_by_target):
+        delay_by_topic[_UNREADABLE_TOPIC.format(target)] = UNREADABLE_DELAY
+    stored_note_by_key = context.scan_store.read_report_notes()
+    selection = select_topics_to_report(stored_note_by_key, delay_by_topic, context.now)
+    if selection.topics:
+        _publish(findings, error_by_target, selection, context)
+    if selection.note_by_key != stored_note_by_key:
+        context.scan_store.store_report_notes(selection.note_by_key)
+
+
+def _publish(
+    findings: Sequence[Finding],
+    error_by_target: Mapping[str, Exception],
+    selection: ReportSelection,
+    context: ScanOnlyContext,
+) -> None:
+    """Publish one message with the topics of `selection`."""
+    settings = context.settings
+    region = context.clients.region
+    notification = describe_scan_report(
+        [_describe_finding(finding) for finding in findings if finding.topic in selection.topics],
+        _list_unreadable_targets(error_by_target, selection.topics),
+        selection.topics_without_note,
+        settings.account,
+        region,
+    )
+    publish_arguments = make_publish_arguments(
+        {
+            "subject": notification.subject,
+            "text": link_runbooks(notification.body, settings.docs_url),
+            "dedup_key": f"{settings.account}/{region}/scan",
+        },
+        is_for_chat=Severity.URGENT in settings.chat,
+    )
+    try:
+        context.clients.sns.publish(TopicArn=settings.urgent_topic_arn, **publish_arguments)
+    except (ClientError, BotoCoreError) as error:
+        raise NotificationNotSent(str(error)) from error
+
+
+def _describe_finding(finding: Finding) -> ReportedFinding:
+    """Return a finding as the message shows it."""
+    return ReportedFinding(
+        queue_name=parse_queue_arn(finding.queue_arn).name,
+        symptom=finding.symptom,
+        sentence=finding.sentence,
+        severity=rate_severity(finding),
+        runbook=SYMPTOM_BY_NAME[finding.symptom].runbook,
+    )
+
+
+def _list_unreadable_targets(
+    error_by_target: Mapping[str, Exception], topics: Collection[str]
+) -> list[UnreadableTarget]:
+    """Return the targets that could not be looked at and that are reported now."""
+    unreadable_targets: list[UnreadableTarget] = []
+    for target, error in sorted(error_by_target.items()):
+        if _UNREADABLE_TOPIC.format(target) in topics:
+            name = parse_queue_arn(target).name if queue_arn_or_none(target) else target
+            unreadable_targets.append(UnreadableTarget(name, str(error)))
+    return unreadable_targets
+
+
+def _make_summary(result: ScanResult, context: ScanOnlyContext) -> dict[str, object]:
+    """Return the summary of a run: its numbers, and some of what could not be looked at."""
+    document = result.document(context.now)
+    errors = sorted(document["not_looked_at"].items())[:_MAXIMUM_SUMMARIZED_ERRORS]
+    return {
+        **document,
+        "not_looked_at": dict(errors),
+        "findings": [],
+        "findings_left_out": len(result.findings),
+        "skipped": [],
+        "queues": {},
+    }

@@ -1,0 +1,235 @@
+"""The scan of a scan-only stack: what it reports, when, and what it may not touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from mendq.aws.errors import NotificationNotSent
+from mendq.cases.finding import ScanResult
+from mendq.cases.partitions import ACCOUNT_PARTITION
+from mendq.model.case import Severity
+from mendq.model.settings import ScanOnlySettings
+from mendq.scan.reader import Paces
+from mendq.scan.report_notes import FORGET_AFTER, REMIND_AFTER
+from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
+from tests.scan.scanner import (
+    Scanner,
+    deny_queue_attributes,
+    make_short_retention_dlq,
+    start_next_hour,
+)
+
+EXPIRES_SOON = "dlq_retention_too_short"
+
+
+@dataclass
+class ScanOnlyStack:
+    """A scan-only stack in a moto account."""
+
+    scanner: Scanner
+    chat: tuple[Severity, ...] = ()
+    docs_url: str | None = None
+
+    def run(self) -> ScanResult | None:
+        """Run the stack's Lambda once."""
+        account = self.scanner.account
+        account.deliveries += 1
+        settings = ScanOnlySettings(
+            account=account.settings.account,
+            case_table=account.settings.case_table,
+            consent=account.settings.consent,
+            urgent_topic_arn=account.settings.urgent_topic_arn,
+            chat=self.chat,
+            docs_url=self.docs_url,
+        )
+        context = ScanOnlyContext(
+            clients=account.clients,
+            settings=settings,
+            owner=f"scan-{account.deliveries}",
+            now=account.now,
+            remaining_seconds=lambda: 900.0,
+            paces=Paces(),
+        )
+        return scan_and_report(context)
+
+    def scan_next_hour(self, hours: int = 1) -> list[tuple[str, str]]:
+        """Scan in the hour that many hours later. Return the messages that this run sent."""
+        before = len(self.messages)
+        self.scanner.account.later(hours=hours - 1)
+        start_next_hour(self.scanner.account)
+        assert self.run() is not None
+        return self.messages[before:]
+
+    @property
+    def messages(self) -> list[tuple[str, str]]:
+        """The messages in the stack's topic: subject and text."""
+        return self.scanner.account.pages("urgent")
+
+
+@pytest.fixture
+def stack(scanner: Scanner) -> ScanOnlyStack:
+    return ScanOnlyStack(scanner)
+
+
+def _fail_publish(stack: ScanOnlyStack) -> Any:
+    """Make SNS unreachable. Return the function that ends it."""
+
+    def refuse(**_: Any) -> None:
+        raise EndpointConnectionError(endpoint_url="sns")
+
+    events = stack.scanner.account.clients.sns.meta.events
+    events.register_first("before-call.sns.Publish", refuse)
+    return lambda: events.unregister("before-call.sns.Publish", refuse)
+
+
+def test_new_finding_is_reported_once_with_queue_sentence_runbook_and_command(
+    stack: ScanOnlyStack,
+) -> None:
+    make_short_retention_dlq(stack.scanner)
+    ((subject, text),) = stack.scan_next_hour()
+    assert subject.startswith("Mendq found: ")
+    assert subject.endswith("in 123456789012 us-east-1")
+    assert "orders-dlq: DLQ retention too short: " in text
+    assert f"runbook: docs/runbooks/{EXPIRES_SOON}.md" in text
+    assert "mendq scan --dry-run --region us-east-1" in text
+    assert "nothing was changed" in text
+    assert stack.scan_next_hour() == []
+
+
+def test_second_run_in_the_same_hour_scans_and_reports_nothing(stack: ScanOnlyStack) -> None:
+    make_short_retention_dlq(stack.scanner)
+    stack.scan_next_hour()
+    assert stack.run() is None
+    assert len(stack.messages) == 1
+
+
+def test_fault_that_lasts_is_reported_again_after_seven_days_and_not_before(
+    stack: ScanOnlyStack,
+) -> None:
+    make_short_retention_dlq(stack.scanner)
+    assert len(stack.scan_next_hour()) == 1
+    hours_between_scans = 12
+    last_quiet_scan = REMIND_AFTER // timedelta(hours=hours_between_scans) - 1
+    for _ in range(last_quiet_scan):
+        assert stack.scan_next_hour(hours_between_scans) == []
+    ((_, text),) = stack.scan_next_hour(hours_between_scans)
+    assert "orders-dlq" in text
+
+
+def test_fault_that_comes_back_after_a_day_without_it_is_reported_again(
+    stack: ScanOnlyStack,
+) -> None:
+    dlq_arn = make_short_retention_dlq(stack.scanner)
+    assert len(stack.scan_next_hour()) == 1
+    stack.scanner.account.set(dlq_arn, MessageRetentionPeriod="1209600")
+    stack.scan_next_hour()
+    stack.scanner.account.set(dlq_arn, MessageRetentionPeriod="86400")
+    assert stack.scan_next_hour() == [], "it was away for an hour only"
+    stack.scanner.account.set(dlq_arn, MessageRetentionPeriod="1209600")
+    stack.scan_next_hour(FORGET_AFTER // timedelta(hours=1))
+    stack.scanner.account.set(dlq_arn, MessageRetentionPeriod="86400")
+    assert len(stack.scan_next_hour()) == 1
+
+
+def test_finding_is_reported_by_the_next_run_if_sns_does_not_take_the_message(
+    stack: ScanOnlyStack,
+) -> None:
+    make_short_retention_dlq(stack.scanner)
+    start_next_hour(stack.scanner.account)
+    end_failure = _fail_publish(stack)
+    with pytest.raises(NotificationNotSent):
+        stack.run()
+    end_failure()
+    assert stack.messages == []
+    stack.scanner.account.later(minutes=10)
+    assert stack.run() is not None
+    assert len(stack.messages) == 1
+
+
+def test_queue_that_cannot_be_read_is_reported_after_two_hours_and_not_before(
+    stack: ScanOnlyStack,
+) -> None:
+    stack.scanner.account.queue("good", tag="observe")
+    bad = stack.scanner.account.queue("bad", tag="observe")
+    stack.scan_next_hour()
+    deny_queue_attributes(stack.scanner, bad)
+    assert [stack.scan_next_hour(), stack.scan_next_hour()] == [[], []]
+    ((subject, text),) = stack.scan_next_hour()
+    assert "1 queue it cannot look at" in subject
+    assert "NOT LOOKED AT\n  bad: " in text
+
+
+def test_queue_read_again_within_two_hours_is_never_reported_as_unreadable(
+    stack: ScanOnlyStack,
+) -> None:
+    stack.scanner.account.queue("good", tag="observe")
+    bad = stack.scanner.account.queue("bad", tag="observe")
+    stack.scan_next_hour()
+    end_denial = deny_queue_attributes(stack.scanner, bad)
+    assert stack.scan_next_hour() == []
+    end_denial()
+    assert [stack.scan_next_hour() for _ in range(3)] == [[], [], []]
+
+
+def test_run_writes_only_the_partition_about_the_account_and_no_queue(
+    stack: ScanOnlyStack,
+) -> None:
+    dlq_arn = make_short_retention_dlq(stack.scanner)
+    attributes_before = stack.scanner.account.attributes(dlq_arn)
+    items_before = set(stack.scanner.account.case_store_items())
+    stack.scan_next_hour()
+    new_items = set(stack.scanner.account.case_store_items()) - items_before
+    assert {partition for partition, _ in new_items} == {ACCOUNT_PARTITION}
+    assert stack.scanner.account.attributes(dlq_arn) == attributes_before
+    assert stack.scanner.heal_requests == []
+    assert stack.scanner.account.transitions() == []
+
+
+def test_run_calls_no_s3_and_reads_no_other_partition(stack: ScanOnlyStack) -> None:
+    make_short_retention_dlq(stack.scanner)
+    clients = stack.scanner.account.clients
+    partitions: set[str] = set()
+
+    def refuse_s3(**_: Any) -> None:
+        raise AssertionError("a scan-only stack has no bucket")
+
+    def note_partition(params: Any, **_: Any) -> None:
+        partitions.add(params["Key"]["pk"]["S"])
+
+    clients.s3.meta.events.register_first("before-call", refuse_s3)
+    note = cast("Any", note_partition)
+    for operation in ("GetItem", "UpdateItem"):
+        clients.dynamodb.meta.events.register(f"provide-client-params.dynamodb.{operation}", note)
+    stack.scan_next_hour()
+    assert partitions == {ACCOUNT_PARTITION}
+
+
+def test_message_has_the_runbooks_address_and_the_form_for_chat_if_the_settings_say_so(
+    scanner: Scanner,
+) -> None:
+    stack = ScanOnlyStack(scanner, (Severity.URGENT,), "https://wiki.example.com/docs/*.md")
+    make_short_retention_dlq(scanner)
+    ((_, text),) = stack.scan_next_hour()
+    assert "https://wiki.example.com/docs/runbooks/" in text
+    assert '"version":"1.0"' in text.replace("\\", "").replace(" ", "")
+
+
+def test_notes_that_cannot_be_read_are_replaced_and_the_fault_is_reported_again(
+    stack: ScanOnlyStack,
+) -> None:
+    make_short_retention_dlq(stack.scanner)
+    stack.scan_next_hour()
+    account = stack.scanner.account
+    account.clients.dynamodb.update_item(
+        TableName=account.settings.case_table,
+        Key={"pk": {"S": ACCOUNT_PARTITION}, "sk": {"S": "reported"}},
+        UpdateExpression="SET notes = :notes",
+        ExpressionAttributeValues={":notes": {"S": '{"a": ["x"]}'}},
+    )
+    assert len(stack.scan_next_hour()) == 1
+    assert stack.scan_next_hour() == []
