@@ -19,6 +19,7 @@ from mendq.cli.cost.bill import (
 )
 from mendq.cli.cost.view import format_dollars
 from mendq.cli.region_alarm import compute_alarm_prices
+from mendq.model.limits import Limits
 from mendq.model.mapping import (
     FEWEST_IDLE_POLLERS,
     FEWEST_POLLERS,
@@ -29,6 +30,7 @@ from mendq.model.prices import (
     DASHBOARD_MONTH,
     DATA_EVENT,
     METRIC_MONTH,
+    METRIC_READ,
     OPT_IN_EVENT,
     POLLER_UNIT_HOUR,
     PRICE_REGION,
@@ -144,6 +146,29 @@ def stack_bill(stack: BilledStack | None = None) -> str:
     total_text = format_dollars(sum(cost.dollars for cost in cost_lines))
     rows.append(("**together**", "", f"**{total_text}**", ""))
     return make_table("of what|how much|#dollars|because", rows)
+
+
+def scan_only_bill() -> str:
+    """Return a table of the monthly costs of a scan-only stack, without what the scan measures."""
+    return stack_bill(BilledStack(synthesize_template(scanOnly=True)))
+
+
+def scan_only_number(name: str) -> str:
+    """Return one figure about a scan-only stack: an amount in dollars a month.
+
+    Args:
+        name: `stack` for the stack, `measuring` for the most that its scan may measure by default.
+
+    Raises:
+        KeyError: There is no figure with this name.
+    """
+    stack = BilledStack(synthesize_template(scanOnly=True))
+    measured_metrics = Limits().scan_metrics_per_day * bill.DAYS_PER_MONTH
+    figure_by_name = {
+        "stack": sum(cost.dollars for cost in bill.list_costs(stack)),
+        "measuring": METRIC_READ.cost(measured_metrics),
+    }
+    return format_dollars(figure_by_name[name])
 
 
 def free_types() -> str:

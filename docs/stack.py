@@ -25,6 +25,7 @@ from docs.stack_outline import (
     list_start_arrows,
     load_resources,
     make_resource_title,
+    synthesize_template,
 )
 from infra.stackset import publishing
 
@@ -55,6 +56,36 @@ def diagram() -> str:
         )
     diagram_lines.append("```")
     return "\n".join(diagram_lines)
+
+
+# What the statements of the scan-only role are about, by the service of their first action.
+_SCAN_ONLY_RESOURCE_BY_SERVICE = {
+    "cloudwatch": "everything, because these actions have no resource",
+    "dynamodb": "the partition `account` of the stack's table",
+    "lambda": "the functions of the account and region",
+    "logs": "its own log group",
+    "sns": "the stack's topic",
+    "sqs": "the queues of the account and region",
+}
+
+
+def scan_only_rights() -> str:
+    """Return a table of what the role of a scan-only stack's Lambda may do.
+
+    Raises:
+        KeyError: A statement is about a service that `_SCAN_ONLY_RESOURCE_BY_SERVICE` lacks.
+    """
+    rows: list[tuple[str, str]] = []
+    for logical_id, resource in synthesize_template(scanOnly=True)["Resources"].items():
+        if resource["Type"] != "AWS::IAM::Policy" or not logical_id.startswith("ScanRole"):
+            continue
+        for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
+            actions = statement["Action"]
+            if isinstance(actions, str):
+                actions = [actions]
+            service = actions[0].partition(":")[0]
+            rows.append((format_as_code(actions), _SCAN_ONLY_RESOURCE_BY_SERVICE[service]))
+    return make_table("actions|on", rows)
 
 
 def _make_node(node_name: str, resources: Resources) -> str:

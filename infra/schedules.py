@@ -73,6 +73,10 @@ class Schedule(Struct, frozen=True):
 
 def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
     """Yield every schedule that the settings need."""
+    scan_schedule = Schedule("Scan", "scan", "rate(10 minutes)", "scans the managed queues")
+    if settings.scan_only:
+        yield scan_schedule
+        return
     if settings.nightly.enabled:
         report_settings = settings.report
         yield Schedule(
@@ -91,7 +95,7 @@ def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
             "week",
         )
     yield Schedule("FollowUp", "follow_up", "rate(1 minute)", "looks after open cases")
-    yield Schedule("Scan", "scan", "rate(10 minutes)", "scans the managed queues")
+    yield scan_schedule
     probe_rate = f"rate({settings.timing.probe_minutes} minutes)"
     yield Schedule("Probe", "probe", probe_rate, "sends a probe")
 
@@ -100,6 +104,8 @@ def add_schedules(
     scope: Construct, lambda_by_handler: Mapping[str, OwnLambda], settings: DeploymentSettings
 ) -> None:
     """Add all schedules. An event that Scheduler cannot deliver goes to the DLQ of its Lambda.
+
+    In a scan-only stack there is no DLQ: the next event comes ten minutes later.
 
     Args:
         scope: the construct that holds the schedules.
@@ -115,22 +121,24 @@ def add_schedules(
         description="Mendq: wakes the Lambdas that work by the clock",
     )
     for schedule in _list_schedules(settings):
-        invoked_lambda = lambda_by_handler[schedule.handler]
-        assert isinstance(invoked_lambda, AsyncLambda)  # noqa: S101 - a schedule waits for no answer
-        _add_schedule(schedules_construct, role, schedule, invoked_lambda)
+        _add_schedule(schedules_construct, role, schedule, lambda_by_handler[schedule.handler])
 
 
 def _add_schedule(
-    scope: Construct, role: iam.Role, schedule: Schedule, invoked_lambda: AsyncLambda
+    scope: Construct, role: iam.Role, schedule: Schedule, invoked_lambda: OwnLambda
 ) -> None:
     """Add one schedule.
 
-    Allow `role`, which all schedules share, to invoke the Lambda and to send to the Lambda's DLQ.
+    Allow `role`, which all schedules share, to invoke the Lambda, and to send to the Lambda's DLQ
+    if it has one.
     """
     function_arn = invoked_lambda.function.function_arn
-    dlq_arn = invoked_lambda.dlq.queue_arn
     role.add_to_policy(allow(["lambda:InvokeFunction"], function_arn))
-    role.add_to_policy(allow(["sqs:SendMessage"], dlq_arn))
+    dead_letter_config = None
+    if isinstance(invoked_lambda, AsyncLambda):
+        dlq_arn = invoked_lambda.dlq.queue_arn
+        role.add_to_policy(allow(["sqs:SendMessage"], dlq_arn))
+        dead_letter_config = {"arn": dlq_arn}
     cfn_schedule = scheduler.CfnSchedule(
         scope,
         schedule.name,
@@ -146,7 +154,7 @@ def _add_schedule(
                 "maximumEventAgeInSeconds": schedule.retry_policy.maximum_event_age.to_seconds(),
                 "maximumRetryAttempts": schedule.retry_policy.maximum_attempts,
             },
-            dead_letter_config={"arn": dlq_arn},
+            dead_letter_config=dead_letter_config,
         ),
     )
     # Scheduler refuses a role that does not have its permissions yet.

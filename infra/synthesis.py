@@ -18,6 +18,7 @@ from aws_cdk import cx_api
 from infra.packaging import emr
 from infra.packaging.wheels import ROOT
 from infra.packaging.zips import LAMBDA_PLATFORM_OPTIONS, LAMBDAS_ZIP, REPORT_ZIP, stage_lambda_code
+from infra.scan_only_stack import ScanOnlyStack
 from infra.settings.deployment import DeploymentSettings, Environment
 from infra.settings.hook import STACK_NAME
 from infra.settings.reading import (
@@ -173,15 +174,20 @@ def _add_stack(
     code: StackCode,
 ) -> None:
     """Add the stack of one account and region. `construct_id` is the id of its construct."""
-    MendqStack(
-        app,
-        construct_id,
-        settings=make_stack_settings(
-            settings, _find_account(cdk_environment), str(cdk_environment.region)
-        ),
-        code=code,
-        placement=StackPlacement(stack_name=STACK_NAME, environment=cdk_environment),
+    placement = StackPlacement(stack_name=STACK_NAME, environment=cdk_environment)
+    stack_settings = make_stack_settings(
+        settings, _find_account(cdk_environment), str(cdk_environment.region)
     )
+    if settings.scan_only:
+        ScanOnlyStack(
+            app,
+            construct_id,
+            settings=stack_settings,
+            lambda_code=code.lambdas,
+            placement=placement,
+        )
+        return
+    MendqStack(app, construct_id, settings=stack_settings, code=code, placement=placement)
 
 
 def synthesize_undeployable_template(

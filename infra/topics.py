@@ -27,10 +27,13 @@ _KMS_KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey*")
 
 
 class Topic(Struct, frozen=True):
-    """A topic, and the statement that allows a publisher to use the topic's KMS key."""
+    """A topic, and the statement that allows a publisher to use the topic's KMS key.
+
+    The statement is None if the topic has no key.
+    """
 
     topic: sns.ITopic
-    kms_key_statement: iam.PolicyStatement
+    kms_key_statement: iam.PolicyStatement | None
 
     @property
     def arn(self) -> str:
@@ -40,11 +43,25 @@ class Topic(Struct, frozen=True):
     def list_publish_statements(self) -> Iterator[iam.PolicyStatement]:
         """Yield the statements that a role needs to publish to the topic.
 
-        The role must be allowed to use the topic's KMS key too: SNS encrypts a message with the
-        permissions of its publisher.
+        The role must be allowed to use the topic's KMS key too, if there is one: SNS encrypts a
+        message with the permissions of its publisher.
         """
         yield allow(["sns:Publish"], self.arn)
-        yield self.kms_key_statement
+        if self.kms_key_statement:
+            yield self.kms_key_statement
+
+    def add_subscribers(self, subscribers: Sequence[str]) -> None:
+        """Subscribe e-mail addresses and https URLs."""
+        for subscriber in subscribers:
+            if subscriber.startswith("https://"):
+                self.topic.add_subscription(subscriptions.UrlSubscription(subscriber))
+            else:
+                self.topic.add_subscription(subscriptions.EmailSubscription(subscriber))
+
+    def connect_alarm(self, alarm: cloudwatch.AlarmBase) -> None:
+        """Let an alarm publish to the topic when it begins and when it ends."""
+        alarm.add_alarm_action(actions.SnsAction(self.topic))
+        alarm.add_ok_action(actions.SnsAction(self.topic))
 
 
 class Topics(Construct):
@@ -74,8 +91,7 @@ class Topics(Construct):
     def connect_alarm(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
         """Let an alarm publish to the topic of `severity` when it begins and when it ends."""
         topic = self.urgent if severity is Severity.URGENT else self.info
-        alarm.add_alarm_action(actions.SnsAction(topic.topic))
-        alarm.add_ok_action(actions.SnsAction(topic.topic))
+        topic.connect_alarm(alarm)
 
     def _find_or_make_topic(
         self, name: str, existing_arn: str | None, title: str, subscribers: Sequence[str]
@@ -93,11 +109,7 @@ class Topics(Construct):
             topic = _import_topic(scope, existing_arn)
         else:
             topic = _create_topic(scope, title, self._kms_key)
-        for subscriber in subscribers:
-            if subscriber.startswith("https://"):
-                topic.topic.add_subscription(subscriptions.UrlSubscription(subscriber))
-            else:
-                topic.topic.add_subscription(subscriptions.EmailSubscription(subscriber))
+        topic.add_subscribers(subscribers)
         return topic
 
     @cached_property
@@ -136,8 +148,31 @@ def _import_topic(scope: Construct, arn: str) -> Topic:
     return Topic(sns.Topic.from_topic_arn(scope, "Topic", arn), kms_key_statement)
 
 
-def _create_topic(scope: Construct, display_name: str, kms_key: kms.Key) -> Topic:
+def make_only_topic(scope: Construct, notifications: NotificationSettings) -> Topic:
+    """Return the only topic of a scan-only stack, with its subscribers.
+
+    It is the topic that the settings name, or a new one without server-side encryption. SNS has no
+    key that AWS owns, CloudWatch cannot publish to a topic with the key that AWS manages, and a key
+    of its own would cost more than the rest of the stack.
+    https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+
+    The new topic has the place of a whole stack's urgent topic. So a stack that becomes a whole one
+    keeps the topic and its confirmed subscriptions.
+    """
+    topic_scope = Construct(Construct(scope, "Topics"), "Urgent")
+    existing_arn = notifications.topics.urgent
+    if existing_arn:
+        topic = _import_topic(topic_scope, existing_arn)
+    else:
+        topic = _create_topic(topic_scope, "Mendq", None)
+    topic.add_subscribers(notifications.urgent)
+    return topic
+
+
+def _create_topic(scope: Construct, display_name: str, kms_key: kms.Key | None) -> Topic:
     """Make a topic to which Mendq's own alarms of this account and region may publish.
+
+    With None as `kms_key`, SNS does not encrypt the messages that it stores.
 
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
     """
@@ -157,4 +192,6 @@ def _create_topic(scope: Construct, display_name: str, kms_key: kms.Key) -> Topi
     topic.add_to_resource_policy(
         allow(["sns:Publish"], topic.topic_arn, service="cloudwatch", conditions=conditions)
     )
+    if kms_key is None:
+        return Topic(topic, None)
     return Topic(topic, allow(["kms:GenerateDataKey", "kms:Decrypt"], kms_key.key_arn))

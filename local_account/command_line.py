@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def merge_default_settings(settings_option: str) -> dict[str, Any]:
     """Return the settings to deploy: the option's settings, merged over DEFAULT_SETTINGS.
 
-    If the option has `trail.create` false, the defaults of `trail` are left out.
+    If the option has `trail.create` false, the defaults of `trail` are left out. If it has
+    `scanOnly` true, only the defaults are merged that a scan-only stack uses.
 
     Args:
         settings_option: JSON object of the CDK context key `mendq`, or the path of a file with such
@@ -78,6 +79,8 @@ def merge_default_settings(settings_option: str) -> dict[str, Any]:
     trail_settings = settings.get("trail")
     if isinstance(trail_settings, Mapping) and trail_settings.get("create") is False:
         del defaults["trail"]  # Mendq sets no selectors on a trail that it does not create
+    if settings.get("scanOnly") is True:
+        defaults = {"timing": DEFAULT_SETTINGS["timing"]}
     merged_settings = merge_objects(defaults, settings)
     read_settings(merged_settings)
     return merged_settings

@@ -389,7 +389,7 @@ def list_metric_alarms(
     """Yield every alarm on a metric, except the alarms that `fixes.SpikeRules` makes."""
     yield make_fix_ceiling_alarm(settings.limits)
     yield from _list_liveness_alarms(watched_resources, settings.timing.probe_minutes)
-    yield _make_missing_scan_alarm(watched_resources)
+    yield make_missing_scan_alarm(watched_resources.lambda_by_handler["scan"].function)
     yield from _list_own_metric_alarms()
     if settings.nightly.enabled:
         yield from _list_nightly_alarms(settings)
@@ -471,7 +471,7 @@ def _make_probe_alarm(probe_minutes: int) -> MetricAlarm:
     )
 
 
-def _make_missing_scan_alarm(watched_resources: WatchedResources) -> MetricAlarm:
+def make_missing_scan_alarm(scan_function: lambda_.Function) -> MetricAlarm:
     """Return the alarm that rings if the scan does not run, or if all its runs fail.
 
     No other alarm notices a scan that does not run. AWS counts 0 or 1 errors for each run, so the
@@ -479,7 +479,7 @@ def _make_missing_scan_alarm(watched_resources: WatchedResources) -> MetricAlarm
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
     period = Duration.minutes(SCAN_MISSING_PERIOD_MINUTES)
-    errors_metric = watched_resources.make_error_metric("scan", period=period, statistic="Minimum")
+    errors_metric = scan_function.metric_errors(period=period, statistic="Minimum")
     period_count = SCAN_MISSING_HOURS * 60 // SCAN_MISSING_PERIOD_MINUTES
     return MetricAlarm(
         SCAN_MISSING_ALARM,

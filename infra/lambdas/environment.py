@@ -15,6 +15,7 @@ from typing import TypedDict
 from msgspec import Struct
 
 from infra.lambdas.grants import StackResources
+from infra.settings.deployment import DeploymentSettings
 from infra.settings.hook import FAIL_MODE
 from mendq.model.case import Severity
 from mendq.model.consent import Consent
@@ -27,6 +28,7 @@ from mendq.model.settings import (
     OwnerSettings,
     ProbeSettings,
     RedriveSettings,
+    ScanOnlySettings,
     ScanSettings,
     StartNightlySettings,
     TemplateHookSettings,
@@ -147,6 +149,22 @@ def make_scan_settings(resources: StackResources, peer_lambdas: PeerLambdas) -> 
         timing=resources.settings.timing,
         consent=resources.consent,
         heal_function=peer_lambdas.heal_function_name,
+    )
+
+
+def make_scan_only_settings(
+    account: str, case_table: str, topic_arn: str, settings: DeploymentSettings
+) -> ScanOnlySettings:
+    """Return the settings of the only Lambda of a scan-only stack."""
+    return ScanOnlySettings(
+        account=account,
+        case_table=case_table,
+        limits=settings.limits,
+        timing=settings.timing,
+        consent=Consent(queues=settings.queues),
+        urgent_topic_arn=topic_arn,
+        chat=settings.notifications.chat.severities,
+        docs_url=settings.docs_url,
     )
 
 

@@ -89,12 +89,14 @@ def allow_case_writes(resources: StackResources) -> PolicyStatements:
         ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
         resources.case_store.table_arn,
     )
-    yield _allow_on_partitions(resources, ["dynamodb:DeleteItem"], _QUEUE_PARTITION_PATTERN)
+    yield allow_on_partitions(
+        resources.case_store, ["dynamodb:DeleteItem"], _QUEUE_PARTITION_PATTERN
+    )
     yield allow(["s3:PutObject"], resources.buckets.cases.arn_for_objects("cases/*"))
 
 
-def _allow_on_partitions(
-    resources: StackResources, actions: Iterable[str], *partition_patterns: str
+def allow_on_partitions(
+    case_table: dynamodb.Table, actions: Iterable[str], *partition_patterns: str
 ) -> iam.PolicyStatement:
     """Allow actions on items of the case table whose partition key matches one of the patterns.
 
@@ -106,7 +108,7 @@ def _allow_on_partitions(
         "ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(partition_patterns)},
         "Null": {"dynamodb:LeadingKeys": "false"},
     }
-    return allow(actions, resources.case_store.table_arn, conditions=conditions)
+    return allow(actions, case_table.table_arn, conditions=conditions)
 
 
 def allow_transition_events(resources: StackResources) -> PolicyStatements:
@@ -164,8 +166,8 @@ def allow_finding_writes(resources: StackResources) -> PolicyStatements:
     and those of baselines.
     """
     yield allow(["dynamodb:GetItem"], resources.case_store.table_arn)
-    yield _allow_on_partitions(
-        resources,
+    yield allow_on_partitions(
+        resources.case_store,
         ["dynamodb:UpdateItem"],
         ACCOUNT_PARTITION,
         f"{BASELINE_PARTITION_PREFIX}*",
@@ -207,7 +209,7 @@ def allow_probe_records(resources: StackResources) -> PolicyStatements:
     written.
     """
     item_actions = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
-    yield _allow_on_partitions(resources, item_actions, ACCOUNT_PARTITION)
+    yield allow_on_partitions(resources.case_store, item_actions, ACCOUNT_PARTITION)
     yield _allow_events(resources, NOTIFICATION_EVENT)
     yield from resources.topics.urgent.list_publish_statements()
 

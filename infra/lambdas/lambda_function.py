@@ -72,12 +72,17 @@ def _estimate_longest_length(value: str) -> int:
 
 
 class Handler(Struct, frozen=True):
-    """The code that a Lambda runs, `functions.<name>.handler`, with its timeout and memory."""
+    """The code that a Lambda runs, with its timeout and memory.
+
+    The code is `functions.<module>.handler`. If `module` is empty, the module has the Lambda's
+    name.
+    """
 
     name: str
     description: str
     timeout_seconds: int
     memory_mb: int
+    module: str = ""
 
     @property
     def construct_id(self) -> str:
@@ -122,7 +127,7 @@ class OwnLambda(Construct):
             description=handler.description,
             runtime=lambda_.Runtime.PYTHON_3_13,
             architecture=lambda_.Architecture.ARM_64,
-            handler=f"functions.{handler.name}.handler",
+            handler=f"functions.{handler.module or handler.name}.handler",
             code=code,
             role=self.role,
             timeout=Duration.seconds(handler.timeout_seconds),

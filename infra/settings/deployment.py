@@ -24,6 +24,7 @@ from infra.settings.reading import (
     read_settings,
     suggest_name,
 )
+from infra.settings.scan_only import list_scan_only_conflicts
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Range, Timing
@@ -417,6 +418,10 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
     alarms: Annotated[str, _ALARMS_BOUNDS] = FULL_ALARMS
     """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
     Mendq that does not heal: they cost less, and pages about cases come all the same."""
+    scan_only: bool = False
+    """True: only the hourly scan, which [reports what it finds](scan-only.md) to one
+    topic. There is no trail, no probe, no case, no nightly job and no report, and nothing is ever
+    changed."""
     environments: Annotated[tuple[Environment, ...], make_list_bounds("{account, region}")] = ()
     """Where the stack goes; empty: the account and region of the credentials."""
 
@@ -436,6 +441,8 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
             fault = "is organization although trail.create is true"
             remedy = "say trail.create: false and name the bucket of the organization's trail"
             yield Conflict(compared_sections, "nightly.scope", fault, remedy)
+        if self.scan_only:
+            yield from list_scan_only_conflicts(self, DeploymentSettings())
 
 
 def read_deployment_settings(

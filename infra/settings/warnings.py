@@ -246,7 +246,10 @@ def list_warnings(
     reads_existing_bucket = settings.trail.bucket is not None and settings.nightly.enabled
     if reads_existing_bucket and settings.trail.bucket_region is None:
         yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
-    yield from _warn_about_missing_recipients(settings)
+    if settings.scan_only:
+        yield from _warn_about_silent_scan(settings)
+    else:
+        yield from _warn_about_missing_recipients(settings)
 
 
 def _can_prefix_match_stack(prefix: str, region: str | None, account: str | None) -> bool:
@@ -285,6 +288,16 @@ def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
         count_text = f"{expected_events_per_day:,} calls a day, as trail.expectedEventsPerDay says"
         cost_text = f"${dollars_per_month:,.2f} a month"
         yield f"{cost_reason}: {cost_text} for {count_text}; `mendq cost --all` counts them"
+
+
+def _warn_about_silent_scan(settings: DeploymentSettings) -> Iterator[str]:
+    """Yield a warning if nobody gets the reports of a scan-only stack, which does nothing else."""
+    notifications = settings.notifications
+    if not (notifications.urgent or notifications.topics.urgent):
+        yield (
+            "nobody is subscribed: a scan-only stack only reports, and notifications.urgent names "
+            "no address"
+        )
 
 
 def _warn_about_missing_recipients(settings: DeploymentSettings) -> Iterator[str]:

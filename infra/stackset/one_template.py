@@ -151,6 +151,9 @@ def read_stack_set_settings(raw_settings: Mapping[str, Any]) -> DeploymentSettin
     if settings.environments:
         remedy = "leave it out: where stacks go, the stack set is told"
         mistakes.append(Mistake("environments", "is given to a stack set", remedy))
+    if settings.scan_only:
+        remedy = "leave it out, or deploy each place with `make cdk` and environments"
+        mistakes.append(Mistake("scanOnly", "is given to a stack set", remedy))
     if mistakes:
         raise SettingsRefused(mistakes)
     settings = read_settings(

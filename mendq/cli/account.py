@@ -24,7 +24,7 @@ from mendq.aws.service_clock import measure_clock_difference
 from mendq.cases.transactions import CaseStoreTable
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.partitions import is_aws_host
-from mendq.model.settings import OwnerSettings, SettingsUnreadable
+from mendq.model.settings import OwnerSettings, ScanOnlySettings, SettingsUnreadable
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -52,6 +52,29 @@ _CUSTOM_ENDPOINT_CONFIGURATION = {
 # An approval waits for the Lambda that makes the change, which has a minute. There is no second
 # attempt, because that would wait for another minute.
 _INVOKE_CONFIGURATION = {**_ONE_ATTEMPT_CONFIGURATION, "read_timeout": 150}
+
+
+# The end of a sentence about a stack that was deployed with the setting scanOnly.
+SCAN_ONLY_TEXT = "is scan-only (scanOnly: true): it only scans and reports"
+
+
+def _convert_scan_only_settings(settings: ScanOnlySettings) -> OwnerSettings:
+    """Return a scan-only stack's settings in the form of heal's.
+
+    Such a stack has one topic and no case bucket, so the bucket's name is empty.
+    """
+    return OwnerSettings(
+        account=settings.account,
+        case_table=settings.case_table,
+        case_bucket="",
+        limits=settings.limits,
+        timing=settings.timing,
+        urgent_topic_arn=settings.urgent_topic_arn,
+        info_topic_arn=settings.urgent_topic_arn,
+        chat=settings.chat,
+        docs_url=settings.docs_url,
+        consent=settings.consent,
+    )
 
 
 def _make_endpoint_error(error: ValueError) -> CommandError:
@@ -169,11 +192,34 @@ class Account(Struct, frozen=True, dict=True):
     def output(self, output_name: str) -> str:
         """Return the value of one output of the stack.
 
-        Raises CommandError if there is no stack, or if it is too old to have this output.
+        Raises CommandError if there is no stack, or if it is scan-only or too old and does not have
+        this output.
         """
         if output_name not in self.outputs:
+            if self.is_scan_only:
+                raise self._make_scan_only_error(
+                    f"and has no {output_name}; deploy it without scanOnly to get one"
+                )
             raise CommandError(f"stack {self.stack} has no output {output_name}: deploy it again")
         return self.outputs[output_name]
+
+    @property
+    def is_scan_only(self) -> bool:
+        """True if the stack was deployed with the setting scanOnly: it has a scan and no heal."""
+        return "ScanFunction" in self.outputs and "HealFunction" not in self.outputs
+
+    def require_whole_stack(self, verb: str) -> None:
+        """Raise CommandError if the stack is scan-only, because there is nothing to `verb` then.
+
+        A command calls this before it does anything.
+        """
+        if self.is_scan_only:
+            raise self._make_scan_only_error(f"so there is nothing to {verb}; nothing was done")
+
+    def _make_scan_only_error(self, consequence: str) -> CommandError:
+        return CommandError(
+            f"stack {self.stack} {SCAN_ONLY_TEXT}, {consequence}", error_code="scan_only"
+        )
 
     @property
     def has_no_nightly_job(self) -> bool:
@@ -198,14 +244,18 @@ class Account(Struct, frozen=True, dict=True):
 
     @cached_property
     def settings(self) -> OwnerSettings:
-        """Settings of the deployed heal Lambda.
+        """Settings of the deployed heal Lambda, or of the only Lambda of a scan-only stack.
 
         Raises CommandError if there is no stack, or if this version cannot read its settings.
         """
-        function_name = self.output("HealFunction")
+        function_name = self.output("ScanFunction" if self.is_scan_only else "HealFunction")
         answer = self.clients.functions.get_function_configuration(FunctionName=function_name)
         environment_variables = answer.get("Environment", {}).get("Variables", {})
         try:
+            if self.is_scan_only:
+                return _convert_scan_only_settings(
+                    ScanOnlySettings.from_environment(environment_variables)
+                )
             return OwnerSettings.from_environment(environment_variables)
         except SettingsUnreadable as error:
             raise CommandError(f"the settings of {function_name}: {error}") from error

@@ -60,7 +60,7 @@ RUNNING = {"Results": [{"Status": "RUNNING", "StartedTimestamp": 1}]}
 _PASSES = {"result": "PASS", "message": "", "reasons": []}
 
 
-def _make_dlq(account: Account) -> str:
+def make_scanned_queues(account: Account) -> str:
     """Make a queue with an approved DLQ whose retention is too short. Return the DLQ's ARN."""
     messages = account.queue("scanned-dlq", MessageRetentionPeriod="86400")
     policy = json.dumps({"deadLetterTargetArn": messages, "maxReceiveCount": 5})
@@ -73,7 +73,7 @@ def _make_dlq(account: Account) -> str:
 
 def heal_all_findings(account: Account, watched: Account) -> None:
     """Pass every finding that a scan can have to heal, for a queue and for its DLQ."""
-    messages = _make_dlq(account)
+    messages = make_scanned_queues(account)
     watched.later(days=1)
     for queue_arn in (messages, messages.removesuffix("-dlq")):
         names = [symptom.name for symptom in CATALOGUE if symptom.plan and symptom.detection]
@@ -104,7 +104,7 @@ def scanning() -> CallRecorder:
 
 
 def _scan_twice(account: Account, watched: Account) -> None:
-    _make_dlq(account)
+    make_scanned_queues(account)
     watched.later(days=1)
     scans = Scanner(watched)
     looked_once = iter([900.0, 0.0])

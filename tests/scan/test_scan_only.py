@@ -28,7 +28,7 @@ EXPIRES_SOON = "dlq_retention_too_short"
 
 
 @dataclass
-class ScanOnlyStack:
+class ScanOnlyRunner:
     """A scan-only stack in a moto account."""
 
     scanner: Scanner
@@ -72,11 +72,11 @@ class ScanOnlyStack:
 
 
 @pytest.fixture
-def stack(scanner: Scanner) -> ScanOnlyStack:
-    return ScanOnlyStack(scanner)
+def stack(scanner: Scanner) -> ScanOnlyRunner:
+    return ScanOnlyRunner(scanner)
 
 
-def _fail_publish(stack: ScanOnlyStack) -> Any:
+def _fail_publish(stack: ScanOnlyRunner) -> Any:
     """Make SNS unreachable. Return the function that ends it."""
 
     def refuse(**_: Any) -> None:
@@ -88,7 +88,7 @@ def _fail_publish(stack: ScanOnlyStack) -> Any:
 
 
 def test_new_finding_is_reported_once_with_queue_sentence_runbook_and_command(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     make_short_retention_dlq(stack.scanner)
     ((subject, text),) = stack.scan_next_hour()
@@ -101,7 +101,7 @@ def test_new_finding_is_reported_once_with_queue_sentence_runbook_and_command(
     assert stack.scan_next_hour() == []
 
 
-def test_second_run_in_the_same_hour_scans_and_reports_nothing(stack: ScanOnlyStack) -> None:
+def test_second_run_in_the_same_hour_scans_and_reports_nothing(stack: ScanOnlyRunner) -> None:
     make_short_retention_dlq(stack.scanner)
     stack.scan_next_hour()
     assert stack.run() is None
@@ -109,7 +109,7 @@ def test_second_run_in_the_same_hour_scans_and_reports_nothing(stack: ScanOnlySt
 
 
 def test_fault_that_lasts_is_reported_again_after_seven_days_and_not_before(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     make_short_retention_dlq(stack.scanner)
     assert len(stack.scan_next_hour()) == 1
@@ -122,7 +122,7 @@ def test_fault_that_lasts_is_reported_again_after_seven_days_and_not_before(
 
 
 def test_fault_that_comes_back_after_a_day_without_it_is_reported_again(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     dlq_arn = make_short_retention_dlq(stack.scanner)
     assert len(stack.scan_next_hour()) == 1
@@ -137,7 +137,7 @@ def test_fault_that_comes_back_after_a_day_without_it_is_reported_again(
 
 
 def test_finding_is_reported_by_the_next_run_if_sns_does_not_take_the_message(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     make_short_retention_dlq(stack.scanner)
     start_next_hour(stack.scanner.account)
@@ -152,7 +152,7 @@ def test_finding_is_reported_by_the_next_run_if_sns_does_not_take_the_message(
 
 
 def test_queue_that_cannot_be_read_is_reported_after_two_hours_and_not_before(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     stack.scanner.account.queue("good", tag="observe")
     bad = stack.scanner.account.queue("bad", tag="observe")
@@ -165,7 +165,7 @@ def test_queue_that_cannot_be_read_is_reported_after_two_hours_and_not_before(
 
 
 def test_queue_read_again_within_two_hours_is_never_reported_as_unreadable(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     stack.scanner.account.queue("good", tag="observe")
     bad = stack.scanner.account.queue("bad", tag="observe")
@@ -177,7 +177,7 @@ def test_queue_read_again_within_two_hours_is_never_reported_as_unreadable(
 
 
 def test_run_writes_only_the_partition_about_the_account_and_no_queue(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     dlq_arn = make_short_retention_dlq(stack.scanner)
     attributes_before = stack.scanner.account.attributes(dlq_arn)
@@ -190,7 +190,7 @@ def test_run_writes_only_the_partition_about_the_account_and_no_queue(
     assert stack.scanner.account.transitions() == []
 
 
-def test_run_calls_no_s3_and_reads_no_other_partition(stack: ScanOnlyStack) -> None:
+def test_run_calls_no_s3_and_reads_no_other_partition(stack: ScanOnlyRunner) -> None:
     make_short_retention_dlq(stack.scanner)
     clients = stack.scanner.account.clients
     partitions: set[str] = set()
@@ -212,7 +212,7 @@ def test_run_calls_no_s3_and_reads_no_other_partition(stack: ScanOnlyStack) -> N
 def test_message_has_the_runbooks_address_and_the_form_for_chat_if_the_settings_say_so(
     scanner: Scanner,
 ) -> None:
-    stack = ScanOnlyStack(scanner, (Severity.URGENT,), "https://wiki.example.com/docs/*.md")
+    stack = ScanOnlyRunner(scanner, (Severity.URGENT,), "https://wiki.example.com/docs/*.md")
     make_short_retention_dlq(scanner)
     ((_, text),) = stack.scan_next_hour()
     assert "https://wiki.example.com/docs/runbooks/" in text
@@ -220,7 +220,7 @@ def test_message_has_the_runbooks_address_and_the_form_for_chat_if_the_settings_
 
 
 def test_notes_that_cannot_be_read_are_replaced_and_the_fault_is_reported_again(
-    stack: ScanOnlyStack,
+    stack: ScanOnlyRunner,
 ) -> None:
     make_short_retention_dlq(stack.scanner)
     stack.scan_next_hour()

@@ -20,7 +20,12 @@ from mendq.model.mapping import (
     IDLE_POLLERS_WITH_MAXIMUM_CONCURRENCY,
     IDLE_RECEIVES_PER_MINUTE,
 )
-from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, OwnMetric
+from mendq.model.names import (
+    GAUGE_METRICS,
+    HEARTBEAT_METRIC,
+    METRICS_SENT_ON_EVENTS,
+    OwnMetric,
+)
 from mendq.model.prices import Price
 from mendq.model.settings import DEFAULT_SPARK_WORKER, INITIAL_EXECUTORS
 from mendq.nightly.outcome import NightlyMetric
@@ -108,6 +113,13 @@ class BilledStack(Struct, frozen=True, dict=True):
         """The types of the resources in the template."""
         return {resource["Type"] for resource in self._resources.values()}
 
+    def has_lambda(self, handler_module: str) -> bool:
+        """Return True if a Lambda function of the stack runs this module, such as `follow_up`."""
+        return any(
+            function.get("Handler") == f"functions.{handler_module}.handler"
+            for function in self.list_properties("AWS::Lambda::Function")
+        )
+
     def count_runs(self, handler_module: str = "") -> float:
         """Return how many times per month schedules start the Lambda of a module.
 
@@ -179,7 +191,9 @@ def list_costs(stack: BilledStack) -> list[CostLine]:
         PRICING_FUNCTION_BY_TYPE[resource_type](stack)
         for resource_type in sorted(stack.resource_types & PRICING_FUNCTION_BY_TYPE.keys())
     ]
-    cost_lines.append(_price_metrics(stack))
+    metrics_line = _price_metrics(stack)
+    if metrics_line.dollars:
+        cost_lines.append(metrics_line)
     return sorted(cost_lines, key=lambda line: -line.dollars)
 
 
@@ -212,6 +226,13 @@ def sum_with_and_without_dashboard(cost_lines: Iterable[CostLine]) -> tuple[floa
     return dollars_without_dashboard + prices.DASHBOARD_MONTH.cost(1), dollars_without_dashboard
 
 
+# The module of the Lambda that sends a metric while nothing happens.
+_SENDER_BY_METRIC: Mapping[OwnMetric, str] = {
+    OwnMetric.AUTO_FIXES: "follow_up",
+    HEARTBEAT_METRIC: "follow_up",
+    **dict.fromkeys(GAUGE_METRICS, "follow_up"),
+    OwnMetric.PROBES_LOST: "probe",
+}
 # Metrics that are sent for one hour: at the end of a nightly run, and with a weekly report.
 _NIGHTLY_METRICS = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
 _WEEKLY_METRICS = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
@@ -223,18 +244,25 @@ def _price_metrics(stack: BilledStack) -> CostLine:
     CloudWatch bills a metric for each hour in which it is sent.
     """
     sometimes_sent_metrics = {*_NIGHTLY_METRICS, *_WEEKLY_METRICS}
-    always_sent_metrics = {*OwnMetric} - METRICS_SENT_ON_EVENTS - sometimes_sent_metrics
+    always_sent_metrics = {
+        metric
+        for metric in {*OwnMetric} - METRICS_SENT_ON_EVENTS - sometimes_sent_metrics
+        if stack.has_lambda(_SENDER_BY_METRIC[metric])
+    }
     # A gauge is sent only if an alarm of the stack watches it.
     metrics_watched_by_alarms = {
         alarm.get("MetricName") for alarm in stack.list_properties("AWS::CloudWatch::Alarm")
     }
     always_sent_metrics -= GAUGE_METRICS - metrics_watched_by_alarms
     nightly_run_count = stack.count_runs("start_nightly")
-    sometimes_sent_metric_count = len(_WEEKLY_METRICS)
+    sends_weekly_metrics = stack.has_lambda("deliver_report")
+    sometimes_sent_metric_count = len(_WEEKLY_METRICS) if sends_weekly_metrics else 0
     if nightly_run_count:
         sometimes_sent_metric_count += len(_NIGHTLY_METRICS)
     nightly_metric_hours = len(_NIGHTLY_METRICS) * nightly_run_count
-    weekly_metric_hours = len(_WEEKLY_METRICS) * DAYS_PER_MONTH / 7
+    weekly_metric_hours = 0.0
+    if sends_weekly_metrics:
+        weekly_metric_hours = len(_WEEKLY_METRICS) * DAYS_PER_MONTH / 7
     metric_hours = (
         len(always_sent_metrics) * HOURS_PER_MONTH + nightly_metric_hours + weekly_metric_hours
     )
@@ -411,7 +439,10 @@ def _price_logs(stack: BilledStack) -> CostLine:
 def _price_schedules(stack: BilledStack) -> CostLine:
     units_by_price = {prices.SCHEDULED_INVOCATION: stack.count_runs()}
     quantity = f"{stack.count_runs():,.0f} invocations"
-    return CostLine("Scheduler", quantity, "follow_up's each minute above all", units_by_price)
+    reason = "the scan's each ten minutes"
+    if stack.has_lambda("follow_up"):
+        reason = "follow_up's each minute above all"
+    return CostLine("Scheduler", quantity, reason, units_by_price)
 
 
 # The function that prices all resources of a type.

@@ -6,10 +6,12 @@ If AWS refuses a read, the report says so, and the other reads continue.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
 from mendq.aws.queue import list_queue_names
@@ -18,6 +20,7 @@ from mendq.cli.cost import bill
 from mendq.cli.cost.bill import BilledStack, CostLine, NotPriced
 from mendq.cli.cost.calls import CALLS_BY_METRIC, QueueCalls, count_calls
 from mendq.cli.doctor.check import Check, Status, run_checks
+from mendq.cli.exit_codes import CommandError
 from mendq.cli.queues import read_managed_queues
 from mendq.model.prices import METRIC_READ
 from mendq.model.queue import arn_of_name
@@ -73,6 +76,24 @@ class CostReport(Struct):
     def dollars_for_counting(self) -> float:
         """Dollars that AWS bills for counting the calls in this run of `mendq cost`."""
         return METRIC_READ.cost(len(self.queue_arns) * len(CALLS_BY_METRIC))
+
+    @property
+    def is_stack_scan_only(self) -> bool:
+        """True if a stack was priced that was deployed with the setting scanOnly."""
+        return bool(self.stack_lines) and self.account.is_scan_only
+
+    @property
+    def most_measuring_dollars(self) -> float | None:
+        """The most dollars per month that the deployed scan may spend on metrics.
+
+        None if no stack was priced, or if its settings cannot be read.
+        """
+        if not self.stack_lines:
+            return None
+        with suppress(CommandError, ClientError, BotoCoreError):
+            metrics_per_day = self.account.settings.limits.scan_metrics_per_day
+            return METRIC_READ.cost(metrics_per_day * bill.DAYS_PER_MONTH)
+        return None
 
     def _price_stack(self) -> Iterator[Check]:
         """Price the deployed template, and store the bill.

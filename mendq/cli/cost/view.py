@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from mendq.cli.account import SCAN_ONLY_TEXT
 from mendq.cli.cost.bill import sum_with_and_without_dashboard
 from mendq.cli.cost.calls import (
     ALL_CALLS_CHOICE,
@@ -49,6 +50,15 @@ def _print_stack(out: Output, report: CostReport) -> None:
     out.show(table)
     if report.unpriced_types:
         out.say(f"not priced, which is not zero: {', '.join(report.unpriced_types)}", "yellow")
+    measuring_dollars = report.most_measuring_dollars
+    if measuring_dollars is not None:
+        out.say(
+            f"what the scan measures comes on top: at most {format_dollars(measuring_dollars)} a "
+            "month (limits.scanMetricsPerDay); `mendq scan --dry-run` says what your queues take"
+        )
+    if report.is_stack_scan_only:
+        out.say(f"the stack {SCAN_ONLY_TEXT}", "dim")
+        return
     dollars_with_dashboard, dollars_without_dashboard = sum_with_and_without_dashboard(
         report.stack_lines
     )
@@ -69,6 +79,9 @@ def _print_choices(out: Output, report: CostReport) -> None:
     """
     counted_queues = list(report.calls_by_queue.values())
     queue_arns = report.queue_arns
+    if report.is_stack_scan_only:
+        out.say("")
+        out.say("The scan-only stack logs no call. Of a whole stack with a trail:", "yellow")
     out.say_heading(f"What seeing the calls of {format_count(len(queue_arns), 'queue')} costs")
     table = make_table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
     blind_symptom_lines = list[LabelledLine]()

@@ -81,8 +81,10 @@ def close(call: Invocation, case_id: CaseId, yes: YesOption = False) -> Exit:
 def _send_decision(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
     """Show the case, ask the operator, and send the decision unless it was given earlier.
 
-    Raises CommandError if the case's state does not allow the decision, or if it is refused.
+    Raises CommandError if the case's state does not allow the decision, if it is refused, or if the
+    stack is scan-only.
     """
+    call.account.require_whole_stack(decision)
     with call.out.show_waiting("reading the case and its queue"):
         case_details = read_case_details(call, case_id)
     require_whole_id(case_details.case, case_id, yes=yes)

@@ -93,6 +93,7 @@ def freeze(
       mendq freeze "the sale begins at noon"
       mendq freeze --yes               # at once, for a script
     """
+    call.account.require_whole_stack("freeze")
     case_table = call.account.open_store(Table)
     reason = to_terminal_text(reason, MAXIMUM_REASON_CHARACTERS) or DEFAULT_FREEZE_REASON
     identity = call.account.identity

@@ -72,6 +72,7 @@ def pin(
     for role in automation_role_arns:
         if not is_role_arn(role):
             raise CommandError(f"{role[:200]!r} is not the ARN of an IAM role", Exit.USAGE)
+    call.account.require_whole_stack("pin")
     queue_arn = resolve_queue_arn(call.account, queue)
     pins = call.account.open_store(Pins)
     earlier_pin = _require_readable_pin(pins.load_even_if_unreadable(queue_arn))

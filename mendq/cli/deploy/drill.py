@@ -171,6 +171,7 @@ def drill(
         raise CommandError(
             f"--queue {queue_name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE
         )
+    call.account.require_whole_stack("drill")
     expected_mode = _find_expected_mode(call, queue_name)
     _require_logging_trail(call, queue_arn)
     call.out.say(

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from mendq.aws.clients import find_bucket_region
 from mendq.aws.errors import error_code_of
 from mendq.aws.queue import ManagedQueue
-from mendq.cli.account import Account
+from mendq.cli.account import SCAN_ONLY_TEXT, Account
 from mendq.cli.doctor.alarms import StackAlarms
 from mendq.cli.doctor.check import Check, Command, Log, Status, run_checks
 from mendq.cli.doctor.deployment import Deployment
@@ -25,6 +25,7 @@ from mendq.cli.doctor.life import (
     check_probe,
     check_scan,
     read_last_scan,
+    read_scan_only_summary,
 )
 from mendq.cli.doctor.visibility import (
     ANY_QUEUE,
@@ -67,6 +68,8 @@ class Doctor(Struct, dict=True):
     trails: list[Trail] = field(default_factory=list)
     # The Lambdas' logs by function name.
     logs: dict[str, Log] = field(default_factory=dict)
+    # True if the stack was deployed with the setting scanOnly.
+    is_scan_only: bool = False
 
     @cached_property
     def deployment(self) -> Deployment:
@@ -125,14 +128,14 @@ def check_topics(doctor: Doctor) -> Iterator[Check]:
     """Yield one check for each of the topics `urgent` and `info`, and for each team's topic.
 
     Does the topic exist, and are its subscriptions confirmed? A topic that cannot be read does not
-    hide the others.
+    hide the others. A scan-only stack has only the topic `urgent`.
     """
     settings = doctor.account.settings
-    topics = [
-        _make_stack_topic("urgent", settings.urgent_topic_arn),
-        _make_stack_topic("info", settings.info_topic_arn),
-        *(_make_team_topic(team, arn) for team, arn in sorted(settings.team_topic_arns.items())),
-    ]
+    topics = [_make_stack_topic("urgent", settings.urgent_topic_arn)]
+    if not doctor.is_scan_only:
+        topics.append(_make_stack_topic("info", settings.info_topic_arn))
+        for team, arn in sorted(settings.team_topic_arns.items()):
+            topics.append(_make_team_topic(team, arn))
     for topic in topics:
         yield from run_checks(topic.check_name, partial(_check_topic, doctor.account, topic))
 
@@ -250,6 +253,8 @@ def check_queues(doctor: Doctor) -> Iterator[Check]:
         sentence = "none: nothing is looked after. To begin, tag one"
         remedy = _make_sqs_command(doctor.account.region, "tag-queue", "--tags", "mendq=observe")
         yield Check("managed queues", Status.WARN, sentence, remedy)
+    if doctor.is_scan_only:
+        return
     yield from check_drill_tags(queues)
     unlogged_queues = list_unlogged_queues(doctor.trails, doctor.queue_arns)
     if unlogged_queues:
@@ -328,11 +333,21 @@ def _check_calendars(doctor: Doctor) -> Iterator[Check]:
 
 
 def _check_scan(doctor: Doctor) -> Iterator[Check]:
+    if doctor.is_scan_only:
+        yield check_scan(read_scan_only_summary(doctor.account), doctor.account, doctor.now)
+        return
     yield check_scan(read_last_scan(doctor.account), doctor.account, doctor.now)
 
 
 def _check_trails(doctor: Doctor) -> Iterator[Check]:
     return check_trails(doctor.account, doctor.trails)
+
+
+def _describe_scan_only_stack(doctor: Doctor) -> Iterator[Check]:
+    """Yield the check that says what a scan-only stack does not have. It is always OK."""
+    parts_text = "no trail, probe, cases, nightly job or weekly report"
+    sentence = f"stack {doctor.account.stack} {SCAN_ONLY_TEXT}; it has {parts_text}"
+    yield Check("scan-only", Status.OK, sentence)
 
 
 # The checks in their order. The key is the name of the check that reports if AWS refuses to answer.
@@ -350,4 +365,13 @@ CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
     "trails": _check_trails,
     "queues": check_queues,
     TRAIL_BUCKET_CHECK_NAME: check_trail_bucket,
+}
+# The checks of a scan-only stack.
+SCAN_ONLY_CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
+    "scan-only": _describe_scan_only_stack,
+    "stack": _check_stack,
+    "alarms": _check_alarms,
+    "topics": check_topics,
+    "scan": _check_scan,
+    "queues": check_queues,
 }

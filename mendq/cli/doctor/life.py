@@ -30,7 +30,7 @@ from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.output import format_age, format_minute
 from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT
 from mendq.probe.send import ProbeRecord
-from mendq.scan.store import read_findings_document
+from mendq.scan.store import SCAN_SUMMARY_KEY, read_findings_document
 
 # follow_up must have run well within this time. CloudWatch shows a run within a few minutes.
 MAXIMUM_HEARTBEAT_AGE = timedelta(minutes=10)
@@ -215,6 +215,8 @@ class HourlyScan(Struct, frozen=True, dict=True):
     managed: frozenset[str] = frozenset()
     not_looked_at: dict[str, str] = {}
     skipped: frozenset[str] = frozenset()
+    # Findings that the document only counts. The summary of a scan-only stack names none.
+    findings_left_out: int = 0
 
     @cached_property
     def symptoms_by_queue(self) -> Mapping[str, list[str]]:
@@ -237,8 +239,19 @@ class HourlyScan(Struct, frozen=True, dict=True):
             f"{format_minute(self.at)}, {self.queues_scanned:,} queues, "
             f"{self.suspects:,} suspects, "
             f"{self.measured:,} measured, {skipped_text}{failed_text}, "
-            f"{len(self.findings):,} findings"
+            f"{len(self.findings) + self.findings_left_out:,} findings"
         )
+
+
+def read_scan_only_summary(account: Account) -> HourlyScan | None:
+    """Return the numbers of the newest run of a scan-only stack. None if there are none to read.
+
+    Raises CaseStoreUnavailable if the case table does not answer.
+    """
+    summary_item = account.open_store(Table).get(SCAN_SUMMARY_KEY)
+    with suppress(ValidationError, *items.DECODE_ERRORS):
+        return convert(items.read_json(summary_item, "summary", Any), HourlyScan)
+    return None
 
 
 def read_last_scan(account: Account) -> HourlyScan | None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from mendq.cases.table import OpenCases
 from mendq.catalogue import SYMPTOM_BY_NAME
+from mendq.cli.account import SCAN_ONLY_TEXT
 from mendq.cli.commands import CASE_SCAN_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
@@ -88,6 +89,8 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
         call.out.say("no such case")
     else:
         call.out.say("no open case" if only_open else "no case yet")
+    if call.account.is_scan_only:
+        call.out.say(f"stack {call.account.stack} {SCAN_ONLY_TEXT}, and opens no case", "yellow")
 
 
 def _parse_field_options(

@@ -79,6 +79,10 @@ def _make_document(cost_report: CostReport) -> dict[str, Any]:
             "dollars_per_month": round_if_known(cost_report.stack_dollars),
             "dollars_per_month_with_dashboard": round_if_known(dollars_with_dashboard),
             "dollars_per_month_without_dashboard": round_if_known(dollars_without_dashboard),
+            "measuring_at_most_dollars_per_month": round_if_known(
+                cost_report.most_measuring_dollars
+            ),
+            "is_scan_only": cost_report.is_stack_scan_only,
             "lines": [stack_line.document() for stack_line in cost_report.stack_lines],
             "free": cost_report.free_reason_by_type,
             "not_priced": cost_report.unpriced_types,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
@@ -22,7 +22,11 @@ from mendq.cli.commands import (
     command,
 )
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
-from mendq.cli.doctor.checks import CHECK_FUNCTION_BY_NAME, Doctor
+from mendq.cli.doctor.checks import (
+    CHECK_FUNCTION_BY_NAME,
+    SCAN_ONLY_CHECK_FUNCTION_BY_NAME,
+    Doctor,
+)
 from mendq.cli.doctor.visibility import (
     CLOUDTRAIL_LIMITS,
     UNCONFIRMED_RECORD_TEXT,
@@ -79,10 +83,13 @@ def doctor(call: Invocation, verbose: VerboseOption = False) -> Exit:
       mendq doctor                # the verdict, and what there is to do
       mendq doctor --verbose      # what is well too, and what trails can show
     """
-    doctor = Doctor(call.account, datetime.now(UTC))
     # Stop here if there is no stack.
     call.account.output("CaseTable")
-    for name, make_checks in CHECK_FUNCTION_BY_NAME.items():
+    doctor = Doctor(call.account, datetime.now(UTC), is_scan_only=call.account.is_scan_only)
+    check_function_by_name = (
+        SCAN_ONLY_CHECK_FUNCTION_BY_NAME if doctor.is_scan_only else CHECK_FUNCTION_BY_NAME
+    )
+    for name, make_checks in check_function_by_name.items():
         with call.out.show_waiting(f"looking at {name}"):
             doctor.checks.extend(run_checks(name, partial(make_checks, doctor)))
     call.out.print_json(doctor.document())
@@ -158,8 +165,14 @@ def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
 
 
 def _print_visibility(out: Output, doctor: Doctor) -> None:
-    """Print which symptoms the trails show, which the scan finds, and what no trail can show."""
+    """Print which symptoms the trails show, which the scan finds, and what no trail can show.
+
+    For a scan-only stack, which sees no failed call, print only what the scan finds.
+    """
     symptom_visibilities = doctor.symptom_visibilities
+    if doctor.is_scan_only:
+        _print_found_by_scan(out, symptom_visibilities)
+        return
     out.say_heading(
         f"What the trails can show{'' if doctor.queue_arns else ', once a queue is managed'}"
     )
@@ -179,6 +192,13 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
     if unconfirmed_symptoms:
         unconfirmed_text = f"{', '.join(unconfirmed_symptoms)}: {UNCONFIRMED_RECORD_TEXT}"
         out.say_labelled([("unconfirmed on AWS", "yellow", unconfirmed_text)], indent=0)
+    _print_found_by_scan(out, symptom_visibilities)
+    out.say_heading("What no selector can show")
+    out.say_labelled([("-", "", line) for line in CLOUDTRAIL_LIMITS], indent=0)
+
+
+def _print_found_by_scan(out: Output, symptom_visibilities: Iterable[SymptomVisibility]) -> None:
+    """Print which symptoms only the scan finds, and which it finds besides failed calls."""
     out.say_heading("What the scan finds, whatever a trail logs")
     symptoms_by_scan_only: list[str] = []
     symptoms_by_scan_and_calls: list[str] = []
@@ -193,8 +213,6 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
         ("beside calls", "dim", ", ".join(symptoms_by_scan_and_calls)),
     ]
     out.say_labelled(scan_lines, indent=0)
-    out.say_heading("What no selector can show")
-    out.say_labelled([("-", "", line) for line in CLOUDTRAIL_LIMITS], indent=0)
 
 
 def _print_symptom_table(out: Output, symptom_visibilities: Sequence[SymptomVisibility]) -> None:

@@ -50,6 +50,7 @@ def report(
       mendq report --week 2026-W46
     """
     requested_week = None if week is None else require_week(week)
+    call.account.require_whole_stack("report on")
     stored_reports = StoredReports(call.account)
     with call.out.show_waiting("looking into the report bucket"):
         weeks = stored_reports.list_weeks(PAGE_KEY_PATTERN)

@@ -207,9 +207,10 @@ def _print_dry_run(
         f"{len(scan_result.findings):,} findings"
     )
     asked_metrics = dry_run.budget.asked_metric_count
+    asking_lambdas = "scan asks" if dry_run.account.is_scan_only else "scan and heal ask"
     out.say(
         f"{asked_metrics:,} metrics asked for: ${METRIC_READ.cost(asked_metrics):,.4f}; the "
-        f"scan and heal ask for at most {metrics_per_hour:,} each hour, "
+        f"{asking_lambdas} for at most {metrics_per_hour:,} each hour, "
         f"${estimate_monthly_dollars(metrics_per_hour):,.2f} a month ({METRIC_READ.note})",
         "dim",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from rich.text import Text
 from mendq.aws.queue import list_readable_queues
 from mendq.cases.table import OpenCases
 from mendq.catalogue.configuration.tag_not_understood import describe_tag_mistakes
+from mendq.cli.account import SCAN_ONLY_TEXT
 from mendq.cli.commands import (
     CASE_QUERY_ACTIONS,
     IAM_ACTIONS_TO_LIST_MANAGED_QUEUES,
@@ -46,7 +47,7 @@ def queues(call: Invocation) -> Exit:
     consent = account.settings.consent
     with call.out.show_waiting("reading queues, scans and cases"):
         readable_queues = list_readable_queues(account.clients, account.account_id, consent)
-        last_scans = tuple(read_last_scans(account))
+        last_scans = () if account.is_scan_only else tuple(read_last_scans(account))
         case_ids_by_queue_arn = defaultdict[str, list[str]](list)
         for case in account.open_store(OpenCases).list_open_cases():
             case_ids_by_queue_arn[case.queue_arn].append(case.case_id)
@@ -71,18 +72,42 @@ def queues(call: Invocation) -> Exit:
             "not_listed": error_text_by_queue_name,
         }
     )
-    for queue_document in queue_documents:
-        _print_queue(call.out, queue_document)
-    for error_text in error_text_by_queue_name.values():
-        call.out.say(error_text, "red")
-    names_of_switched_off_queues = shorten_list(
-        [parse_queue_arn(queue_arn).name for queue_arn in readable_queues.arns_tagged_off]
+    _print_queues(
+        call.out,
+        queue_documents,
+        error_text_by_queue_name.values(),
+        readable_queues.arns_tagged_off,
+        shows_last_scan=not account.is_scan_only,
     )
-    call.out.say(
-        format_count(len(queue_documents), "managed queue")
-        + (f"; off by tag: {names_of_switched_off_queues}" if names_of_switched_off_queues else "")
-    )
+    if account.is_scan_only:
+        call.out.say(
+            f"stack {account.stack} {SCAN_ONLY_TEXT}, and keeps no findings by queue: "
+            "`mendq scan --dry-run` shows them",
+            "dim",
+        )
     return Exit.FAILED if error_text_by_queue_name else Exit.DONE
+
+
+def _print_queues(
+    out: Output,
+    queue_documents: Sequence[Mapping[str, Any]],
+    error_texts: Iterable[str],
+    arns_tagged_off: Iterable[str],
+    *,
+    shows_last_scan: bool,
+) -> None:
+    """Print the managed queues for people, then the errors and the queues that are switched off."""
+    for queue_document in queue_documents:
+        _print_queue(out, queue_document, shows_last_scan=shows_last_scan)
+    for error_text in error_texts:
+        out.say(error_text, "red")
+    names_of_switched_off_queues = shorten_list(
+        [parse_queue_arn(queue_arn).name for queue_arn in arns_tagged_off]
+    )
+    off_text = (
+        f"; off by tag: {names_of_switched_off_queues}" if names_of_switched_off_queues else ""
+    )
+    out.say(format_count(len(queue_documents), "managed queue") + off_text)
 
 
 def describe_last_scan(
@@ -110,7 +135,7 @@ def describe_last_scan(
     return None
 
 
-def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
+def _print_queue(out: Output, queue_document: Mapping[str, Any], *, shows_last_scan: bool) -> None:
     """Print one managed queue for people."""
     mode = queue_document["mode"]
     styled_mode = (f"{mode:<{_MODE_COLUMN_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
@@ -120,7 +145,8 @@ def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
     )
     out.show(Text.assemble(styled_mode, styled_queue_name))
     out.say_indented(queue_document["why"], "dim", indent=_MODE_COLUMN_WIDTH)
-    out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_COLUMN_WIDTH)
+    if shows_last_scan:
+        out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_COLUMN_WIDTH)
     for line in (*queue_document["tags_not_understood"], *queue_document["open_cases"]):
         out.say_indented(line, "yellow", indent=_MODE_COLUMN_WIDTH)
 

@@ -116,6 +116,8 @@ UNDECIDABLE_ERRORS = (
     ValueError,
 )
 METRIC_LIMIT_REASON = "it takes more metrics than --max-metrics lets it ask for"
+# What a scan-only stack does where a whole stack in mode observe records a case.
+_SCAN_ONLY_ACTION = "only reports"
 # What Mendq would do, by the state in which the case would be.
 _ACTION_BY_STATE = {
     State.APPLIED: "does",
@@ -435,6 +437,8 @@ class DryRun(Struct, frozen=True, dict=True):
             situation, read_queue=partial(add_facts, run=heal_context), count_queues=count_queues
         )
         action = describe_decision(decision, finding.sentence)
+        if self.account.is_scan_only and action.would == _ACTION_BY_STATE[State.OBSERVED]:
+            action = replace(action, would=_SCAN_ONLY_ACTION)
         own_change = situation.facts.own_change
         if own_change is not None and action.steps:
             return replace(action, first=describe_own_change(own_change, heal_context.now))

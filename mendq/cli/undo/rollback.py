@@ -146,6 +146,7 @@ def rollback(
     """
     if (case_id is None) == (since is None):
         raise CommandError("give either a CASE or --since T", Exit.USAGE)
+    call.account.require_whole_stack("roll back")
     earliest_applied_at = None if since is None else parse_time_option(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
         if earliest_applied_at is None:

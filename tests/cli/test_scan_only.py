@@ -1,0 +1,207 @@
+"""Commands on a scan-only stack: what they show, and what they refuse before they do anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import boto3
+import pytest
+
+from mendq.cases import items
+from mendq.cli import account as cli_account
+from mendq.cli.account import Account as OperatedAccount
+from mendq.cli.doctor.check import Check, Status
+from mendq.cli.doctor.checks import SCAN_ONLY_CHECK_FUNCTION_BY_NAME, Doctor, check_topics
+from mendq.cli.doctor.life import check_scan, read_scan_only_summary
+from mendq.cli.exit_codes import CommandError
+from mendq.model.consent import Consent
+from mendq.model.limits import Limits
+from mendq.model.settings import ScanOnlySettings
+from mendq.scan.reader import Paces
+from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
+from mendq.scan.store import SCAN_SUMMARY_KEY
+from tests.account.account import Account, moto_account
+from tests.cli.builders import FakeDeployedAccount, Operator
+from tests.cli.commands.test_cost import set_template
+from tests.infra.synthesized import template_with
+
+SCAN_ONLY_OUTPUTS = {
+    "CaseTable": "case_store",
+    "ScanFunction": "scan",
+    "UrgentTopic": "arn:aws:sns:us-east-1:123456789012:urgent",
+}
+
+
+class ScanOnlyAccount(FakeDeployedAccount, frozen=True, dict=True):
+    """An account with a made-up scan-only stack."""
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        return SCAN_ONLY_OUTPUTS
+
+
+@pytest.fixture
+def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+    """An operator whose stack is scan-only."""
+    with moto_account() as moto:
+        session = boto3.Session(region_name="us-east-1")
+        account = ScanOnlyAccount(session, "Mendq", moto.settings)
+        monkeypatch.setattr(cli_account.Account, "from_options", lambda *_: account)
+        yield Operator(moto, account)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("approve", "orders"),
+        ("decline", "orders"),
+        ("close", "orders"),
+        ("rollback", "orders"),
+        ("rollback", "--since", "1d", "--dry-run"),
+        ("freeze", "--yes"),
+        ("policy", "pin", "orders", "--yes"),
+        ("drill", "--yes"),
+        ("report",),
+    ],
+)
+def test_command_that_needs_a_whole_stack_is_refused_in_one_sentence_and_changes_nothing(
+    operator: Operator, arguments: tuple[str, ...]
+) -> None:
+    operator.aws.queue("orders")
+    before = operator.aws.case_store_items()
+    message = operator.read_refusal(*arguments, code=1)
+    assert message.startswith("stack Mendq is scan-only (scanOnly: true): ")
+    assert message.endswith("nothing was done")
+    assert operator.aws.case_store_items() == before
+    assert operator.account.invoked == []
+
+
+def test_freeze_of_a_whole_stack_is_not_refused() -> None:
+    """The near miss: a stack that has the scan and heal."""
+    with moto_account() as moto:
+        account = FakeDeployedAccount(
+            boto3.Session(region_name="us-east-1"), "Mendq", moto.settings
+        )
+        assert not account.is_scan_only
+        account.require_whole_stack("freeze")
+
+
+def test_missing_output_of_a_scan_only_stack_is_not_called_too_old(operator: Operator) -> None:
+    with pytest.raises(CommandError) as refused:
+        operator.account.output("CaseBucket")
+    assert "is scan-only (scanOnly: true)" in str(refused.value)
+    assert "has no CaseBucket; deploy it without scanOnly to get one" in str(refused.value)
+
+
+def test_cases_and_queues_say_what_a_scan_only_stack_does_not_keep(operator: Operator) -> None:
+    operator.aws.queue("orders", "observe")
+    assert "opens no case" in operator.read_output("cases")
+    listed = operator.read_output("queues")
+    assert "orders" in listed
+    assert "no scan has come" not in listed
+    assert "`mendq scan --dry-run` shows them" in listed
+
+
+def test_settings_of_a_scan_only_stack_are_read_from_its_only_lambda(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = ScanOnlySettings(
+        account="123456789012",
+        case_table="case_store",
+        consent=Consent(queues=("orders",)),
+        limits=Limits(scan_metrics_per_day=7),
+        urgent_topic_arn=SCAN_ONLY_OUTPUTS["UrgentTopic"],
+    )
+    asked = []
+
+    def answer(FunctionName: str) -> Any:  # noqa: N803 - boto3's name
+        asked.append(FunctionName)
+        return {"Environment": {"Variables": settings.to_environment()}}
+
+    with moto_account() as moto:
+        session = boto3.Session(region_name="us-east-1")
+        monkeypatch.setattr(OperatedAccount, "outputs", SCAN_ONLY_OUTPUTS)
+        account = OperatedAccount(session, "Mendq")
+        monkeypatch.setattr(account.clients.functions, "get_function_configuration", answer)
+        read = account.settings
+        assert moto.settings.account == read.account
+    assert asked == ["scan"]
+    assert (read.consent, read.limits.scan_metrics_per_day) == (settings.consent, 7)
+    assert {read.urgent_topic_arn, read.info_topic_arn} == {settings.urgent_topic_arn}
+
+
+def _run_scan(account: Account) -> None:
+    settings = ScanOnlySettings(
+        account=account.settings.account,
+        case_table=account.settings.case_table,
+        consent=account.settings.consent,
+        urgent_topic_arn=account.settings.urgent_topic_arn,
+    )
+    context = ScanOnlyContext(
+        clients=account.clients,
+        settings=settings,
+        owner="scan",
+        now=account.now,
+        remaining_seconds=lambda: 900.0,
+        paces=Paces(),
+    )
+    assert scan_and_report(context) is not None
+
+
+def _check_scan(operator: Operator) -> Check:
+    summary = read_scan_only_summary(operator.account)
+    return check_scan(summary, operator.account, operator.aws.now)
+
+
+def test_doctor_reads_the_last_run_from_the_table_and_fails_if_it_is_too_old(
+    operator: Operator,
+) -> None:
+    assert _check_scan(operator).status is Status.FAIL, "none in all the time since the deployment"
+    operator.aws.queue("orders", "observe")
+    _run_scan(operator.aws)
+    check = _check_scan(operator)
+    assert check.status is Status.OK
+    assert "1 queues" in check.sentence
+    operator.aws.later(hours=2)
+    assert _check_scan(operator).status is Status.FAIL
+
+
+def test_doctor_of_a_broken_summary_says_that_no_scan_was_made(operator: Operator) -> None:
+    operator.aws.clients.dynamodb.put_item(
+        TableName="case_store",
+        Item={**SCAN_SUMMARY_KEY, **items.to_item_attributes(summary="{")},
+    )
+    assert _check_scan(operator).status is Status.FAIL
+
+
+def test_doctor_checks_only_what_a_scan_only_stack_has(operator: Operator) -> None:
+    doctor = Doctor(operator.account, datetime.now(UTC), is_scan_only=True)
+    (check,) = SCAN_ONLY_CHECK_FUNCTION_BY_NAME["scan-only"](doctor)
+    assert check.status is Status.OK
+    assert "no trail, probe, cases, nightly job or weekly report" in check.sentence
+    assert [topic.name for topic in check_topics(doctor)] == ["topic urgent"]
+    assert SCAN_ONLY_CHECK_FUNCTION_BY_NAME.keys() == {
+        "scan-only",
+        "stack",
+        "alarms",
+        "topics",
+        "scan",
+        "queues",
+    }
+
+
+def test_cost_of_a_scan_only_stack_is_below_a_dollar_and_names_the_measuring(
+    operator: Operator,
+) -> None:
+    set_template(operator, template_with({"scanOnly": True}).raw)
+    operator.aws.queue("orders", "observe")
+    document = operator.run_json("cost")["stack"]
+    assert document["is_scan_only"]
+    assert document["dollars_per_month"] < 0.33
+    assert document["measuring_at_most_dollars_per_month"] == 6
+    text = operator.read_output("cost")
+    assert "at most $6.00 a month (limits.scanMetricsPerDay)" in text
+    assert "the setting `dashboard`" not in text
+    assert "The scan-only stack logs no call" in text
