@@ -281,9 +281,7 @@ def test_pick_evenly_spaces_its_sample_by_rank_and_keeps_both_ends() -> None:
     assert (len(sample), sample[0], sample[-1]) == (200, 0, 999)
 
 
-def test_unknown_error_codes_above_the_symptom_limit_are_merged_and_catalogue_symptoms_kept() -> (
-    None
-):
+def test_unknown_error_codes_above_the_symptom_limit_are_merged() -> None:
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
     codes = [make_incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
     many = [

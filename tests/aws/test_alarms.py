@@ -45,7 +45,7 @@ def make_metric_query(query_id: str, metric: dict[str, Any]) -> dict[str, Any]:
     return {"Id": query_id, "MetricStat": {"Metric": metric, "Period": 60, "Stat": "Maximum"}}
 
 
-def test_alarmed_metrics_include_plain_alarms_metric_math_and_metrics_insights_on_all_pages(
+def test_alarmed_metrics_include_metric_math_and_metrics_insights_on_all_pages(
     scanner: Scanner,
 ) -> None:
     for n in range(60):  # more than one page

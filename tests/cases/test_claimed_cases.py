@@ -176,7 +176,7 @@ def test_follow_up_with_its_clock_put_forward_ends_no_valid_claim(
     assert not _is_claimed(account, approved_case.queue_arn)
 
 
-def test_follow_up_with_its_clock_put_forward_records_nothing_after_a_claim_taken_meanwhile(
+def test_follow_up_with_a_fast_clock_records_nothing_after_a_newer_claim(
     account: Account, approved_case: Case
 ) -> None:
     """follow_up reads the case, heal claims it, and follow_up tries to record that the approval

@@ -38,7 +38,7 @@ def make_queue_with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -
         make_queue_with_dlq({"VisibilityTimeout": "30"}),
     ],
 )
-def test_message_size_is_raised_as_far_as_the_mode_allows_if_the_dlq_accepts_large_messages(
+def test_message_size_is_raised_by_mode_if_the_dlq_accepts_large_messages(
     facts: Facts,
 ) -> None:
     answer = expect_plan(MESSAGE_TOO_LONG, facts)

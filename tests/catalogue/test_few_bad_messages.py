@@ -274,7 +274,7 @@ def make_half_hours(received: int, fewest: int, usual: int) -> RecentCounts:
 
 
 @pytest.mark.parametrize(("usual", "is_reported"), [(10, False), (5, True)])
-def test_messages_that_come_back_are_reported_as_missing_dlq_only_if_their_number_is_steady(
+def test_messages_that_come_back_are_a_missing_dlq_only_if_their_number_is_steady(
     usual: int, *, is_reported: bool
 ) -> None:
     """Consumers return half of all messages. If these are finished later, their number varies."""

@@ -76,7 +76,7 @@ def test_kms_throttled_raises_the_data_key_reuse_period_to_300_s_or_twice_its_va
 
 
 @pytest.mark.parametrize(("key", "statement", "finds"), read_test_data("tables")["senders"])
-def test_service_cannot_use_key_is_detected_if_a_service_may_send_to_a_queue_with_awss_key(
+def test_service_cannot_use_key_is_detected_for_a_service_and_a_key_of_aws(
     key: str, statement: dict[str, Any], *, finds: bool
 ) -> None:
     sns = {"Service": "sns.amazonaws.com"}

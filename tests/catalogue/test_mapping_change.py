@@ -155,9 +155,7 @@ def test_long_window_of_large_batches_is_shortened_to_one_second_and_not_to_none
     assert command == "--maximum-batching-window-in-seconds 1"
 
 
-def test_long_window_of_large_batches_below_a_timeout_of_1_second_ends_with_smaller_batches() -> (
-    None
-):
+def test_long_window_of_large_batches_with_1_second_timeout_ends_with_smaller_ones() -> None:
     mapping = replace(MAPPING, batch_size=500, batching_window_seconds=5, timeout_seconds=1)
     command = get_only_command(make_facts(mapping, visibility=1))
     assert command == "--batch-size 10 --maximum-batching-window-in-seconds 0"

@@ -25,7 +25,7 @@ def test_docs_picture_has_a_dark_mode(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_docs_picture_ends_with_a_note_that_its_numbers_are_made_up_and_no_line_is_too_wide(
+def test_docs_picture_says_that_its_numbers_are_made_up_and_has_no_wide_line(
     name: str,
 ) -> None:
     root = ET.fromstring(DRAWN[name])  # noqa: S314 - our own picture

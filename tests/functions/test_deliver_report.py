@@ -237,7 +237,7 @@ def _refuse_mails(
     return refuse
 
 
-def test_report_reaches_other_recipients_and_a_notification_names_the_one_that_ses_refused(
+def test_report_reaches_all_but_a_refused_recipient_whom_a_notification_names(
     report_lambda: ReportLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MENDQ_DOCS_URL", "https://wiki.example/mendq/*.md")
@@ -268,7 +268,7 @@ def test_recipient_that_is_no_address_costs_only_its_own_mail_and_a_notification
     assert "is no e-mail address" in text
 
 
-def test_retry_for_a_refused_recipient_notifies_nobody_again_and_mails_only_that_recipient(
+def test_retry_for_a_refused_recipient_mails_only_that_recipient(
     report_lambda: ReportLambda,
 ) -> None:
     refuse = _refuse_mails(report_lambda, READERS[0])

@@ -48,7 +48,7 @@ CASE_LAMBDAS = (attach_dlq, heal, redrive, restore_policy)
         {"case_id": "c", "queue_arn": "orders", "symptom": "dlq_missing"},
     ],
 )
-def test_request_that_names_no_valid_case_is_rejected_logged_as_a_fault_and_changes_no_case(
+def test_request_without_a_valid_case_is_a_logged_fault_and_changes_no_case(
     account: Account, deploy: Deploy, caplog: pytest.LogCaptureFixture, owner: Any, event: Any
 ) -> None:
     deploy(owner.handler, account, bounds=Bounds())
@@ -75,7 +75,7 @@ def test_lambda_that_does_not_own_visibility_timeout_refuses_the_case_and_writes
     assert list_states(account)[-1] == "approved"
 
 
-def test_restore_policy_writes_the_pinned_queue_policy_of_an_approved_case_and_counts_a_fix(
+def test_restore_policy_writes_the_pinned_policy_of_an_approved_case(
     account: Account, deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(restore_policy.handler, account)

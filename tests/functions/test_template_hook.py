@@ -241,7 +241,7 @@ def test_template_hook_message_cannot_be_forged_by_line_breaks_in_template_text(
     assert "error policy_is_public" not in answer["message"].split("\n")
 
 
-def test_template_hook_judges_the_largest_queue_and_policy_within_a_fifth_of_its_step_limit(
+def test_template_hook_judges_the_largest_queue_within_a_fifth_of_its_step_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """SQS accepts a policy of 8 KB and 50 tags, so no real template comes near the step limit."""

@@ -110,7 +110,7 @@ def test_symptoms_without_a_fix_escalate_and_are_not_silent_in_observe_mode() ->
         assert not any(refusal.silent_in_observe for refusal in refusals), entry.name
 
 
-def test_queue_rewritten_six_times_a_day_notifies_people_in_propose_but_not_in_observe_mode(
+def test_queue_rewritten_six_times_a_day_notifies_in_propose_but_not_in_observe(
     account: Account,
 ) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="30")

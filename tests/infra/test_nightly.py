@@ -95,9 +95,7 @@ def test_quiet_nightly_run_begins_with_one_executor_as_the_cost_page_says() -> N
     assert "--conf spark.executor.instances=1 " in parameters
 
 
-def test_cloud_assembly_contains_the_nightly_jobs_entry_point_modules_and_compiled_packages() -> (
-    None
-):
+def test_cloud_assembly_contains_the_nightly_jobs_modules_and_packages() -> None:
     shipped = {path.suffix: path for path in whole_assembly().glob("asset.*") if path.is_file()}
     assert set(shipped) == {".py", ".tgz"}
     assert shipped[".py"].read_text() == emr.ENTRY_POINT_SCRIPT

@@ -22,9 +22,7 @@ def test_default_stack_contains_nothing_of_the_template_hook() -> None:
     assert template_with({"templateHook": "off"}).raw == template_of("default").raw
 
 
-def test_template_hook_set_to_warn_covers_created_and_updated_resources_of_all_other_stacks() -> (
-    None
-):
+def test_template_hook_in_warn_covers_new_and_updated_resources_of_other_stacks() -> None:
     template = template_with({"templateHook": "warn"})
     hook = template.only(HOOK)
     assert hook["FailureMode"] == "WARN"

@@ -66,7 +66,7 @@ def mendq_json(account: LocalAccount, *arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_leave_first_redrive_returns_nine_good_fifo_messages_in_order_and_leaves_the_poison(
+def test_leave_first_redrive_returns_nine_messages_in_order_and_leaves_the_poison(
     eager: LocalAccount,
 ) -> None:
     queue = new_queue(eager, fifo=True, tags={"mendq": "heal"}, VisibilityTimeout="2")

@@ -406,7 +406,7 @@ def test_invalid_published_processing_time_is_ignored_and_the_other_counts_are_k
 
 
 @INVALID_PROCESSING_SECONDS
-def test_processing_time_is_the_longest_valid_one_since_the_hour_in_which_the_window_begins(
+def test_processing_time_is_the_longest_valid_one_since_the_windows_first_hour(
     value: float,
 ) -> None:
     processing = [(-30, 41.5), (30, 12), (90, value)]

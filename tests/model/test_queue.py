@@ -74,7 +74,7 @@ def test_quarantine_of_any_queue_is_recognised_by_its_name_and_is_not_the_dlq(na
         ("o" * 80, None, None),
     ],
 )
-def test_dlq_and_quarantine_names_are_the_source_name_with_a_suffix_or_cut_to_80_characters(
+def test_dlq_and_quarantine_names_have_a_suffix_and_at_most_80_characters(
     source: str, dlq: str | None, quarantine: str | None
 ) -> None:
     for make_arn, expected in ((arn_of_dlq, dlq), (arn_of_quarantine, quarantine)):

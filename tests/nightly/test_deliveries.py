@@ -98,7 +98,7 @@ def _make_claim_document(until: object) -> bytes:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"\xff", b'"taken"', b'{"state": "held"}', b"[" * 100_000]
 )
-def test_unreadable_delivery_claim_keeps_the_report_from_being_sent_and_is_not_overwritten(
+def test_unreadable_delivery_claim_is_kept_and_the_report_is_not_sent(
     account: Account, body: bytes
 ) -> None:
     account.clients.s3.put_object(Bucket="cases", Key=KEY, Body=body)

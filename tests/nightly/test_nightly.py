@@ -190,9 +190,7 @@ def test_nightly_counts_with_a_wrong_or_missing_field_are_ignored(
     assert read_nightly_counts(json.dumps(document).encode()) is None
 
 
-def test_nightly_counts_of_earlier_versions_lack_own_incidents_and_invalid_ones_are_ignored() -> (
-    None
-):
+def test_nightly_counts_may_lack_own_incidents_and_invalid_ones_are_ignored() -> None:
     document = make_counts(incidents=5, own_incidents=2).document()
     for value in (-1, True, "7", 1.5, 10**15):
         assert read_nightly_counts(json.dumps(document | {"own_incidents": value}).encode()) is None

@@ -96,7 +96,7 @@ def halt_by_two_returned_messages(world: RedriveWorld) -> frozenset[str]:
     return poison
 
 
-def test_two_returned_canary_messages_halt_the_redrive_and_the_unsent_ones_stay_in_the_dlq(
+def test_two_returned_canary_messages_halt_the_redrive_and_the_rest_stays(
     world: RedriveWorld,
 ) -> None:
     halt_by_two_returned_messages(world)

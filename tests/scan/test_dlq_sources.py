@@ -90,7 +90,7 @@ def test_source_queue_that_the_dlqs_redrive_allow_policy_lists_is_trusted(scanne
     assert scan_and_heal_queue(scanner, dead) == ("60", {NAME}, ["proposed"])
 
 
-def test_queue_that_producers_send_to_is_not_changed_although_another_queue_names_it_as_dlq(
+def test_queue_that_producers_send_to_is_unchanged_although_named_as_a_dlq(
     scanner: Scanner,
 ) -> None:
     """For example a staging queue that names a production queue, both managed by Mendq."""

@@ -56,7 +56,7 @@ def test_approve_that_the_lambda_refuses_fails_with_its_error_code_and_reason(
     assert refused == {"code": "wrong_state", "message": "not done: it is declined"}
 
 
-def test_approve_of_a_case_that_a_guardrail_refuses_fails_and_says_that_nothing_was_changed(
+def test_approve_of_a_case_that_a_guardrail_refuses_says_that_nothing_changed(
     operator: Operator,
 ) -> None:
     case_id = operator.open_proposed_case()

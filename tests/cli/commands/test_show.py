@@ -63,7 +63,7 @@ def make_analyzer(operator: Operator) -> Analyzer:
     return Analyzer(cast("Any", operator.account), {"CheckNoNewAccess": "FAIL"})
 
 
-def test_show_and_approve_of_a_policy_proposal_print_access_analyzers_check_for_new_access(
+def test_show_and_approve_of_a_policy_print_access_analyzers_check(
     operator: Operator, policy_proposal_id: str
 ) -> None:
     analyzer = make_analyzer(operator)

@@ -69,9 +69,7 @@ def _find_visibility(symptom: str, trails: list[Trail], *queue_arns: str) -> Sym
     return found_visibility
 
 
-def test_queue_outside_every_trail_selector_is_unlogged_and_blind_to_every_symptom_of_calls() -> (
-    None
-):
+def test_queue_outside_all_trail_selectors_is_blind_to_each_symptom_of_calls() -> None:
     trail = _make_trail(_make_field("resources.ARN", Equals=[ORDERS]))
     assert list_unlogged_queues([trail], [ORDERS, OTHERS]) == [OTHERS]
     for visibility in list_symptom_visibility([trail], [ORDERS, OTHERS]):

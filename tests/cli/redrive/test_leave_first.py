@@ -180,7 +180,7 @@ def test_leave_first_refuses_all_groups_if_another_group_has_a_single_message(
     assert fifo_queues.read_ids(fifo_queues.source) == set()
 
 
-def test_leave_first_refuses_a_group_if_the_filter_leaves_out_another_one_of_the_same_batch(
+def test_leave_first_refuses_a_group_if_the_filter_hides_another_of_its_batch(
     fifo_queues: OrdersQueues,
 ) -> None:
     add_dlq_messages(fifo_queues, "a", "poison")

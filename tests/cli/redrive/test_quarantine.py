@@ -459,7 +459,7 @@ def queues_with_13_quarantined(queues: OrdersQueues) -> OrdersQueues:
     return queues
 
 
-def test_quarantine_drop_dry_run_says_what_would_be_deleted_and_that_only_the_file_keeps_it(
+def test_quarantine_drop_dry_run_says_what_is_deleted_and_that_a_file_keeps_it(
     queues_with_13_quarantined: OrdersQueues,
 ) -> None:
     drop = ("quarantine", "drop", "orders", *DROP_TYPED_ORDERS, "--dry-run")

@@ -574,7 +574,7 @@ def test_redrive_at_a_slow_rate_is_allowed_if_its_limit_ends_it_before_messages_
 
 
 @pytest.mark.parametrize("fifo", [False, True])
-def test_redrive_reports_in_flight_messages_of_another_consumer_and_leaves_those_in_the_dlq(
+def test_redrive_reports_messages_in_flight_elsewhere_and_leaves_them_in_the_dlq(
     operator: Operator, fifo: bool
 ) -> None:
     queues = make_orders_queues(operator, fifo=fifo)
