@@ -1,0 +1,85 @@
+"""The message of a scan-only stack: order, length, and texts of other parties."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.notifications.scan_report import (
+    ReportedFinding,
+    UnreadableTarget,
+    describe_scan_report,
+)
+from mendq.notifications.sent import (
+    MOST_NOTIFICATION_BYTES,
+    MOST_SUBJECT_CHARACTERS,
+    NotificationText,
+)
+from tests.clickable import HOSTILE_NAMES, find_links
+
+ACCOUNT = "123456789012"
+REGION = "eu-west-1"
+
+
+def _make_finding(
+    queue_name: str = "orders",
+    symptom: str = "dlq_missing",
+    severity: str = "at risk",
+    sentence: str = "it has no DLQ",
+) -> ReportedFinding:
+    return ReportedFinding(queue_name, symptom, sentence, severity, f"docs/runbooks/{symptom}.md")
+
+
+def _describe(
+    *findings: ReportedFinding,
+    unreadable: tuple[UnreadableTarget, ...] = (),
+    unreported_count: int = 0,
+) -> NotificationText:
+    return describe_scan_report(findings, unreadable, unreported_count, ACCOUNT, REGION)
+
+
+def test_one_finding_is_named_in_the_subject_and_the_first_line() -> None:
+    report = _describe(_make_finding())
+    assert report.subject == f"Mendq found: DLQ missing on orders in {ACCOUNT} {REGION}"
+    assert report.body.startswith("orders: DLQ missing. Please look.\n")
+    assert "AT RISK\n  orders: DLQ missing: it has no DLQ\n  runbook: " in report.body
+
+
+def test_findings_have_a_section_for_each_severity_in_the_given_order() -> None:
+    report = _describe(
+        _make_finding("a", "messages_about_to_expire", "losing messages"),
+        _make_finding("b"),
+        _make_finding("c"),
+    )
+    assert report.subject == f"Mendq found: 3 findings in {ACCOUNT} {REGION}"
+    assert report.body.index("LOSING MESSAGES") < report.body.index("AT RISK")
+    assert report.body.count("runbook: docs/runbooks/dlq_missing.md") == 1
+
+
+def test_thousand_findings_fit_and_keep_the_command_and_the_number_of_the_rest() -> None:
+    report = _describe(
+        *(_make_finding(f"orders-{n:04}", sentence="x" * 400) for n in range(1_000)),
+        unreported_count=7,
+    )
+    assert len(report.body.encode()) <= MOST_NOTIFICATION_BYTES
+    assert "and 999 other findings" in report.body
+    assert "7 more findings: too many to remember" in report.body
+    assert f"mendq scan --dry-run --region {REGION}" in report.body
+
+
+@given(name=HOSTILE_NAMES, other_name=HOSTILE_NAMES, is_unreadable=st.booleans())
+def test_hostile_names_sentences_and_reasons_make_no_link_and_no_line_of_their_own(
+    name: str, other_name: str, *, is_unreadable: bool
+) -> None:
+    hostile = UnreadableTarget(name, other_name)
+    report = _describe(
+        _make_finding(name, sentence=other_name), unreadable=(hostile,) if is_unreadable else ()
+    )
+    harmless = UnreadableTarget("orders", "denied")
+    expected = _describe(_make_finding(), unreadable=(harmless,) if is_unreadable else ())
+    assert find_links(report.subject) == find_links(report.body) == []
+    assert report.body.count("\n") == expected.body.count("\n")
+    assert report.body.replace("\n", "").isprintable()
+    assert report.body.isascii()
+    assert report.subject.isascii()
+    assert len(report.subject) <= MOST_SUBJECT_CHARACTERS
