@@ -246,10 +246,7 @@ def list_warnings(
     reads_existing_bucket = settings.trail.bucket is not None and settings.nightly.enabled
     if reads_existing_bucket and settings.trail.bucket_region is None:
         yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
-    if settings.scan_only:
-        yield from _warn_about_silent_scan(settings)
-    else:
-        yield from _warn_about_missing_recipients(settings)
+    yield from _warn_about_recipients(settings)
 
 
 def _can_prefix_match_stack(prefix: str, region: str | None, account: str | None) -> bool:
@@ -288,6 +285,14 @@ def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
         count_text = f"{expected_events_per_day:,} calls a day, as trail.expectedEventsPerDay says"
         cost_text = f"${dollars_per_month:,.2f} a month"
         yield f"{cost_reason}: {cost_text} for {count_text}; `mendq cost --all` counts them"
+
+
+def _warn_about_recipients(settings: DeploymentSettings) -> Iterator[str]:
+    """Yield warnings about messages that reach nobody, for a whole stack or a scan-only one."""
+    if settings.scan_only:
+        yield from _warn_about_silent_scan(settings)
+    else:
+        yield from _warn_about_missing_recipients(settings)
 
 
 def _warn_about_silent_scan(settings: DeploymentSettings) -> Iterator[str]:
