@@ -24,6 +24,7 @@ from mendq.model.receiver import (
     Receiver,
     find_difference_from_new_queue,
     find_receiver_objection,
+    find_source_objection,
     remove_aws_tags,
 )
 
@@ -102,18 +103,19 @@ class ReceiverMaker(Struct, frozen=True):
     writer: str
 
     def make_or_check(
-        self, queue_arn: str, new_queue_attributes: Mapping[str, str]
+        self, queue_arn: str, new_queue_attributes: Mapping[str, str], source_arn: str = ""
     ) -> QueueFacts | Refusal:
         """Return a queue that may receive messages now. Make it if there is none of this name.
 
         Args:
             queue_arn: The queue's ARN.
             new_queue_attributes: The attributes with which Mendq makes it.
+            source_arn: The source of a quarantine; empty for a DLQ.
 
         Returns:
             The queue with its attributes and tags. A refusal if nothing may be sent there: a queue
-            of that name exists and is not on record, it has changed since it was recorded, SQS does
-            not make it, or it cannot be used yet.
+            of that name exists and is not on record, or for another source, it has changed since it
+            was recorded, SQS does not make it, or it cannot be used yet.
 
         Raises:
             ClientError, BotoCoreError: The queue could not be made. A retry may help.
@@ -124,7 +126,7 @@ class ReceiverMaker(Struct, frozen=True):
         if attributes:
             receiver = self.receivers.load(queue_arn)
         else:
-            receiver = Receiver(queue_arn, self.now, self.writer)
+            receiver = Receiver(queue_arn, self.now, self.writer, source_arn=source_arn)
             self.receivers.put(receiver)
             created_attributes = make_queue(self.clients, queue_arn, new_queue_attributes)
             if isinstance(created_attributes, Refusal):
@@ -133,44 +135,54 @@ class ReceiverMaker(Struct, frozen=True):
         queue = QueueFacts(queue_arn, attributes, read_queue_tags(self.clients, queue_arn) or {})
         objection = None
         if receiver is not None and receiver.is_creation_noted(self.now):
-            objection = find_difference_from_new_queue(queue, new_queue_attributes)
+            objection = find_source_objection(receiver, source_arn)
+            objection = objection or find_difference_from_new_queue(queue, new_queue_attributes)
             if remove_aws_tags(queue.tags):
                 objection = (
                     objection or "it has tags, and Mendq gives none to a queue that it makes"
                 )
             if objection is None:
-                receiver = self._record_new_queue(queue)
-        objection = objection or find_receiver_objection(receiver, queue)
-        return refuse_unconfirmed_receiver(queue_arn, objection) if objection else queue
+                receiver = self._record_new_queue(queue, source_arn)
+        objection = objection or find_receiver_objection(receiver, queue, source_arn)
+        if objection:
+            return refuse_unconfirmed_receiver(queue_arn, objection, source_arn)
+        return queue
 
-    def find_objection(self, queue_arn: str) -> str | None:
+    def find_objection(self, queue_arn: str, source_arn: str = "") -> str | None:
         """Return why an existing queue must not receive messages now; None if it may.
 
-        Call it before each batch of messages. Raises FactsUnavailable, QueueRefusesUs or
+        Call it before each batch of messages. `source_arn` is the source of a quarantine; empty for
+        a DLQ. Raises FactsUnavailable, QueueRefusesUs or
         CaseStoreUnavailable.
         """
         queue = read_receiver_facts(self.clients, queue_arn)
         if not queue.exists:
             return DELETED_OBJECTION
-        return find_receiver_objection(self.receivers.load(queue_arn), queue)
+        return find_receiver_objection(self.receivers.load(queue_arn), queue, source_arn)
 
-    def refuse_unconfirmed_queue(self, queue_arn: str) -> Refusal | None:
+    def refuse_unconfirmed_queue(self, queue_arn: str, source_arn: str = "") -> Refusal | None:
         """Return a refusal if a queue exists that must not receive messages now; otherwise None.
 
-        None also if there is no such queue, or if a run of Mendq was about to make it. Raises the
-        errors of `find_objection`.
+        None also if there is no such queue, or if a run of Mendq was about to make it. `source_arn`
+        is the source of a quarantine. Raises the errors of `find_objection`.
         """
         queue = read_receiver_facts(self.clients, queue_arn)
         receiver = self.receivers.load(queue_arn)
         if not queue.exists or (receiver is not None and receiver.is_creation_noted(self.now)):
             return None
-        objection = find_receiver_objection(receiver, queue)
-        return refuse_unconfirmed_receiver(queue_arn, objection) if objection else None
+        objection = find_receiver_objection(receiver, queue, source_arn)
+        if objection:
+            return refuse_unconfirmed_receiver(queue_arn, objection, source_arn)
+        return None
 
-    def _record_new_queue(self, queue: QueueFacts) -> Receiver:
+    def _record_new_queue(self, queue: QueueFacts, source_arn: str) -> Receiver:
         """Record a queue that Mendq has just made, and return the record."""
         receiver = Receiver.of_queue(
-            queue, recorded_at=self.now, recorded_by=self.writer, is_made_by_mendq=True
+            queue,
+            recorded_at=self.now,
+            recorded_by=self.writer,
+            is_made_by_mendq=True,
+            source_arn=source_arn,
         )
         self.receivers.put(receiver)
         return receiver

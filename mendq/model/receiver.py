@@ -15,6 +15,10 @@ Mendq sends there. So the name proves nothing. The rules:
    may die between the creation and the record. A queue that appears in that time is accepted only
    if it is exactly as Mendq makes it: such a queue gives nobody more access than one that Mendq
    made.
+5. The record of a quarantine holds its source, and only this source's messages go there. Names of
+   quarantines have at most 80 characters; a longer one is cut and gets a hash of the source's name.
+   So two sources can have quarantines of the same name, and anyone can choose a queue name to get
+   there.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from mendq.model.facts import QueueFacts
+from mendq.model.queue import MAXIMUM_QUEUE_NAME_LENGTH, parse_queue_arn
 from mendq.model.steps import AllowRedriveFrom, AttachDlq
 
 # How long the note that Mendq is about to make a queue counts. A run that died is followed by
@@ -55,6 +60,8 @@ class Receiver:
         created_at: When the queue was created. None while Mendq is only about to make it.
         access: The attributes of ACCESS_TEXT_BY_ATTRIBUTE that the queue has.
         tags: The tags of the queue, without those of AWS.
+        source_arn: The queue whose messages a quarantine receives. Empty for a DLQ, and in records
+            of versions before this field.
     """
 
     queue_arn: str
@@ -64,10 +71,17 @@ class Receiver:
     created_at: datetime | None = None
     access: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    source_arn: str = ""
 
     @classmethod
     def of_queue(
-        cls, queue: QueueFacts, *, recorded_at: datetime, recorded_by: str, is_made_by_mendq: bool
+        cls,
+        queue: QueueFacts,
+        *,
+        recorded_at: datetime,
+        recorded_by: str,
+        is_made_by_mendq: bool,
+        source_arn: str = "",
     ) -> Self:
         """Return the record of a queue as it is now. `queue` must have its attributes and tags."""
         return cls(
@@ -78,6 +92,7 @@ class Receiver:
             queue.created_at,
             read_access(queue.attributes),
             remove_aws_tags(queue.tags),
+            source_arn,
         )
 
     @property
@@ -126,15 +141,47 @@ def find_other_queue_objection(receiver: Receiver | None, queue: QueueFacts) -> 
     return None
 
 
-def find_receiver_objection(receiver: Receiver | None, queue: QueueFacts) -> str | None:
+def can_have_several_sources(quarantine_name: str) -> bool:
+    """Return True if the name may be the quarantine's name of more than one source.
+
+    A name that was cut has exactly the most characters that SQS allows.
+    """
+    return len(quarantine_name) >= MAXIMUM_QUEUE_NAME_LENGTH
+
+
+def find_source_objection(receiver: Receiver, source_arn: str) -> str | None:
+    """Return why the quarantine must not receive messages of this source; None if it may.
+
+    Args:
+        receiver: The quarantine's record.
+        source_arn: The source; empty if the messages of any source are meant, as for a DLQ.
+    """
+    if not source_arn or receiver.source_arn == source_arn:
+        return None
+    source_name = parse_queue_arn(source_arn).name
+    if receiver.source_arn:
+        recorded_name = receiver.source_arn.rpartition(":")[2]
+        return f"it is recorded as the quarantine of {recorded_name}, not of {source_name}"
+    if can_have_several_sources(parse_queue_arn(receiver.queue_arn).name):
+        return f"nothing records that it is the quarantine of {source_name}: its name was cut"
+    return None
+
+
+def find_receiver_objection(
+    receiver: Receiver | None, queue: QueueFacts, source_arn: str = ""
+) -> str | None:
     """Return why the queue must not receive messages now; None if it may.
 
     Args:
         receiver: The record under the queue's ARN; None if there is none.
         queue: The queue with its attributes and tags.
+        source_arn: The source of a quarantine; empty if it is not known, or for a DLQ.
     """
     objection = find_other_queue_objection(receiver, queue)
     if objection or receiver is None:
+        return objection
+    objection = find_source_objection(receiver, source_arn)
+    if objection:
         return objection
     changed_parts = list_changed_parts(receiver, queue)
     if changed_parts:

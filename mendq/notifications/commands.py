@@ -65,6 +65,14 @@ redrive_preview_command = partial(mendq_queue_command, "redrive {queue} --all --
 dlq_messages_command = partial(mendq_queue_command, "dlq {queue}")
 # The command with which a person confirms that a queue may receive another queue's messages.
 confirm_queue_command = partial(mendq_queue_command, "confirm {queue}")
+
+
+def confirm_quarantine_command(quarantine_arn: str, source_arn: str) -> str:
+    """Return the command with which a person confirms a queue as the quarantine of this source."""
+    source_name = parse_queue_arn(source_arn).name
+    return mendq_queue_command(f"confirm {{queue}} --source {source_name}", quarantine_arn)
+
+
 revoke_confirmation_command = partial(mendq_queue_command, "confirm {queue} --revoke")
 # The command that writes alarms for a queue and its DLQ.
 make_alarms_command = partial(mendq_queue_command, "alarms {queue}")

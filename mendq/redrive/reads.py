@@ -309,7 +309,7 @@ class RedriveStart(Struct, frozen=True):
         maker = ReceiverMaker(clients, self.receivers, self.now, Owner.REDRIVE)
         for step in steps:
             if isinstance(step, RedriveMessages):
-                refusal = maker.refuse_unconfirmed_queue(arn_of_quarantine(step.after))
+                refusal = maker.refuse_unconfirmed_queue(arn_of_quarantine(step.after), step.after)
                 if refusal:
                     return refusal
         return None

@@ -352,7 +352,9 @@ class RedriveTick(Struct):
                     quarantined_at=self.run.now,
                     quarantine_seal_key=maker.receivers.provide_seal_key(queue_arn),
                 )
-                gate = QuarantineGate(maker, queue_arn, self.store.may_send_batch)
+                gate = QuarantineGate(
+                    maker, queue_arn, self.progress.source_arn, self.store.may_send_batch
+                )
                 result = self.move_messages(messages, queue_arn, add_mark, gate.may_send_batch)
                 self.add_blocker(gate.blocker)
                 return result
@@ -438,6 +440,7 @@ class QuarantineGate(Struct):
 
     maker: ReceiverMaker
     quarantine_arn: str
+    source_arn: str
     # Returns False if people have frozen changes.
     is_batch_allowed: Callable[[int], bool]
     blocker: Blocker = Blocker()
@@ -447,7 +450,7 @@ class QuarantineGate(Struct):
         if not self.is_batch_allowed(message_count):
             return False
         try:
-            objection = self.maker.find_objection(self.quarantine_arn)
+            objection = self.maker.find_objection(self.quarantine_arn, self.source_arn)
         except (QueueRefusesUs, FactsUnavailable) as error:
             self.blocker = make_read_blocker(error)
         except CaseStoreUnavailable as error:
@@ -460,7 +463,9 @@ class QuarantineGate(Struct):
                 )
                 self.blocker = Blocker(reason, is_for_good=True)
             elif objection:
-                refusal = refuse_unconfirmed_receiver(self.quarantine_arn, objection)
+                refusal = refuse_unconfirmed_receiver(
+                    self.quarantine_arn, objection, self.source_arn
+                )
                 self.blocker = Blocker(refusal.reason, is_for_good=True)
         return not self.blocker.reason
 
@@ -486,7 +491,9 @@ def prepare_quarantine(maker: ReceiverMaker, source: Facts) -> str | Refusal:
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
     try:
-        quarantine = maker.make_or_check(queue_arn, make_quarantine_attributes(source))
+        quarantine = maker.make_or_check(
+            queue_arn, make_quarantine_attributes(source), source.queue_arn
+        )
     except (ClientError, BotoCoreError) as error:
         raise FactsUnavailable(f"making {queue_arn}: {error}") from error
     if isinstance(quarantine, Refusal):

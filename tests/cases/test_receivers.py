@@ -7,9 +7,20 @@ from datetime import timedelta
 import pytest
 
 from mendq.cases.receivers import DELETED_OBJECTION, ReceiverMaker
+from mendq.model.dlq import arn_of_quarantine
+from mendq.model.facts import QueueFacts
+from mendq.model.plan import Refusal
+from mendq.model.queue import parse_queue_arn
 from mendq.model.receiver import Receiver
 from tests.account.account import ACCOUNT, REGION, Account
 from tests.account.receivers import confirm_receiver, open_receivers
+from tests.waiting import replace_sleep
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_sleep(monkeypatch)
+
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-quarantine"
 
@@ -38,3 +49,46 @@ def test_queue_on_record_gets_no_message_after_it_was_deleted(account: Account) 
     assert maker.find_objection(QUEUE) is None
     account.clients.sqs.delete_queue(QueueUrl=account.url(QUEUE))
     assert maker.find_objection(QUEUE) == DELETED_OBJECTION
+
+
+LONG_SOURCE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{'x' * 75}"
+LONG_QUARANTINE = arn_of_quarantine(LONG_SOURCE)
+SHORTER_SOURCE = LONG_QUARANTINE.removesuffix("-quarantine")
+NEW_QUARANTINE = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
+
+
+def assert_declined_for_shorter_source(answer: object) -> None:
+    assert isinstance(answer, Refusal)
+    assert answer.code == "receiver_unconfirmed"
+    name = parse_queue_arn(LONG_QUARANTINE).name
+    source_name = parse_queue_arn(SHORTER_SOURCE).name
+    confirm_command = f"mendq confirm {name} --source {source_name} --region {REGION}"
+    assert answer.next_command == confirm_command
+    assert f"the quarantine of {'x' * 75}, not of {source_name}" in answer.reason
+
+
+def test_quarantine_that_mendq_made_for_one_source_is_declined_for_another_of_the_same_name(
+    account: Account,
+) -> None:
+    maker = make_maker(account)
+    made = maker.make_or_check(LONG_QUARANTINE, NEW_QUARANTINE, LONG_SOURCE)
+    assert isinstance(made, QueueFacts)
+    for answer in (
+        maker.make_or_check(LONG_QUARANTINE, NEW_QUARANTINE, SHORTER_SOURCE),
+        maker.refuse_unconfirmed_queue(LONG_QUARANTINE, SHORTER_SOURCE),
+    ):
+        assert_declined_for_shorter_source(answer)
+    assert "not of" in (maker.find_objection(LONG_QUARANTINE, SHORTER_SOURCE) or "")
+    assert maker.find_objection(LONG_QUARANTINE, LONG_SOURCE) is None
+    again = maker.make_or_check(LONG_QUARANTINE, NEW_QUARANTINE, LONG_SOURCE)
+    assert isinstance(again, QueueFacts)
+
+
+def test_quarantine_that_a_run_for_another_source_was_making_is_declined(account: Account) -> None:
+    noted = Receiver(LONG_QUARANTINE, account.now, "redrive", source_arn=LONG_SOURCE)
+    open_receivers(account).put(noted)
+    account.queue(parse_queue_arn(LONG_QUARANTINE).name, tag=None, **NEW_QUARANTINE)
+    maker = make_maker(account)
+    answer = maker.make_or_check(LONG_QUARANTINE, NEW_QUARANTINE, SHORTER_SOURCE)
+    assert_declined_for_shorter_source(answer)
+    assert open_receivers(account).load(LONG_QUARANTINE) == noted

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import QueueFacts
 from mendq.model.receiver import (
     CREATION_NOTE_LIFETIME,
     Receiver,
+    can_have_several_sources,
     find_difference_from_new_queue,
     find_other_queue_objection,
     find_receiver_objection,
+    find_source_objection,
 )
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:orders-quarantine"
@@ -131,3 +135,41 @@ def test_redrive_allow_policy_in_another_spelling_is_no_difference() -> None:
     respelled = json.dumps(dict(reversed(planned.items())), indent=1)
     queue = QueueFacts(ARN, {"CreatedTimestamp": "1", "RedriveAllowPolicy": respelled})
     assert find_difference_from_new_queue(queue, new_queue_attributes) is None
+
+
+SOURCE = ARN.replace("orders-quarantine", "orders")
+# The quarantine of these two sources has the same name, because the first one is cut.
+LONG_SOURCE = ARN.replace("orders-quarantine", "x" * 75)
+LONG_QUARANTINE = arn_of_quarantine(LONG_SOURCE)
+SHORTER_SOURCE = LONG_QUARANTINE.removesuffix("-quarantine")
+
+
+def make_record(queue_arn: str, source_arn: str) -> Receiver:
+    return replace(RECEIVER, queue_arn=queue_arn, source_arn=source_arn)
+
+
+def test_two_sources_can_have_quarantines_of_the_same_name() -> None:
+    assert arn_of_quarantine(SHORTER_SOURCE) == LONG_QUARANTINE
+    assert can_have_several_sources(LONG_QUARANTINE.rpartition(":")[2])
+
+
+@pytest.mark.parametrize("source_arn", [LONG_SOURCE, ""])
+def test_quarantine_gets_messages_of_the_source_on_record_and_a_dlq_of_any(source_arn: str) -> None:
+    assert find_source_objection(make_record(LONG_QUARANTINE, LONG_SOURCE), source_arn) is None
+
+
+def test_quarantine_of_another_source_gets_no_message() -> None:
+    record = make_record(LONG_QUARANTINE, LONG_SOURCE)
+    queue = QueueFacts(LONG_QUARANTINE, ATTRIBUTES, TAGS)
+    objection = find_receiver_objection(record, queue, SHORTER_SOURCE)
+    assert objection is not None
+    assert objection.startswith(f"it is recorded as the quarantine of {'x' * 75}, not of xxx")
+    assert find_receiver_objection(record, queue, LONG_SOURCE) is None
+
+
+def test_record_without_a_source_counts_if_the_name_tells_the_source() -> None:
+    """Versions before this field wrote such records."""
+    assert find_source_objection(make_record(ARN, ""), SOURCE) is None
+    objection = find_source_objection(make_record(LONG_QUARANTINE, ""), LONG_SOURCE)
+    assert objection is not None
+    assert "its name was cut" in objection

@@ -283,7 +283,7 @@ class UnreadableMaker:
     def __init__(self, error: Exception) -> None:
         self._error = error
 
-    def find_objection(self, _queue_arn: str) -> str | None:
+    def find_objection(self, _queue_arn: str, _source_arn: str) -> str | None:
         raise self._error
 
 
@@ -295,7 +295,7 @@ def test_no_batch_goes_to_a_quarantine_that_cannot_be_checked_now(
     error_class: type[Exception], *, is_for_good: bool
 ) -> None:
     maker: Any = UnreadableMaker(error_class("not now"))
-    gate = QuarantineGate(maker, "orders-quarantine", is_batch_allowed=lambda _count: True)
+    gate = QuarantineGate(maker, "orders-quarantine", "orders", lambda _count: True)
     assert not gate.may_send_batch(10)
     assert "not now" in gate.blocker.reason
     assert gate.blocker.is_for_good == is_for_good

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from mendq.model.plan import Escalate, Refusal
-from mendq.notifications.commands import confirm_queue_command
+from mendq.model.queue import parse_queue_arn
+from mendq.model.receiver import can_have_several_sources
+from mendq.notifications.commands import confirm_quarantine_command, confirm_queue_command
 
 
-def refuse_unconfirmed_receiver(queue_arn: str, objection: str) -> Refusal:
+def refuse_unconfirmed_receiver(queue_arn: str, objection: str, source_arn: str = "") -> Refusal:
     """Return the refusal that asks a person to look at a queue and to confirm it.
 
     Args:
         queue_arn: The existing queue that would receive messages.
         objection: Why Mendq does not use it (`find_receiver_objection`).
+        source_arn: The source of a quarantine; empty for a DLQ.
     """
-    command = confirm_queue_command(queue_arn)
+    command = confirm_receiver_command(queue_arn, source_arn)
     reason = (
         f"the queue {queue_arn} exists, but {objection}. Anyone who may receive from it could read "
         "and delete messages that Mendq sends there, so Mendq sends none. See who can read it and "
@@ -21,3 +24,13 @@ def refuse_unconfirmed_receiver(queue_arn: str, objection: str) -> Refusal:
         "then makes its own"
     )
     return Escalate("receiver_unconfirmed", reason, command)
+
+
+def confirm_receiver_command(queue_arn: str, source_arn: str) -> str:
+    """Return the command that confirms a DLQ or a quarantine.
+
+    It names the source of a quarantine whose name does not tell it, because it may have been cut.
+    """
+    if source_arn and can_have_several_sources(parse_queue_arn(queue_arn).name):
+        return confirm_quarantine_command(queue_arn, source_arn)
+    return confirm_queue_command(queue_arn)

@@ -7,7 +7,6 @@ may have made it. So the operator sees who can reach its messages before they co
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -22,12 +21,13 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, YesOption, confirm
 from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
 from mendq.cli.redrive.route import derive_source_arn
-from mendq.model.dlq import why_unfit_as_quarantine
+from mendq.model.dlq import arn_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import QueueFacts
-from mendq.model.queue import is_quarantine
+from mendq.model.queue import is_quarantine, parse_queue_arn
 from mendq.model.receiver import (
     ACCESS_TEXT_BY_ATTRIBUTE,
     Receiver,
+    can_have_several_sources,
     find_receiver_objection,
     read_access,
     remove_aws_tags,
@@ -38,6 +38,10 @@ from mendq.notifications.links import list_json_lines
 RevokeOption = Annotated[
     bool, typer.Option("--revoke", help="Remove the confirmation. Mendq then asks again.")
 ]
+_SOURCE_OPTION = typer.Option(
+    "--source", help="The source of a quarantine whose name has 80 characters."
+)
+SourceOption = Annotated[str | None, _SOURCE_OPTION]
 
 
 @command(
@@ -46,7 +50,11 @@ RevokeOption = Annotated[
     CASE_LOOKUP_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"sqs:ListQueueTags", "dynamodb:UpdateItem"},
 )
 def confirm_(
-    call: Invocation, queue: QueueName, revoke: RevokeOption = False, yes: YesOption = False
+    call: Invocation,
+    queue: QueueName,
+    source: SourceOption = None,
+    revoke: RevokeOption = False,
+    yes: YesOption = False,
 ) -> None:
     """Let Mendq send messages to a DLQ or quarantine that it did not make.
 
@@ -63,11 +71,12 @@ def confirm_(
         _revoke(call, receivers, queue_arn, yes=yes)
         return
     facts = _read_existing_queue(call, queue_arn)
-    _require_fit_quarantine(call, facts)
     former_receiver = receivers.load(queue_arn)
-    _print_access(call, facts, former_receiver)
+    source_arn = _find_source_arn(call, queue_arn, source, former_receiver)
+    _require_fit_quarantine(call, facts, source_arn)
+    _print_access(call, facts, former_receiver, source_arn)
     confirm(f"Let Mendq send messages to {facts.name}?", yes=yes)
-    receiver = _make_receiver(call, facts)
+    receiver = _make_receiver(call, facts, source_arn)
     if find_receiver_objection(receiver, _read_existing_queue(call, queue_arn)):
         problem = f"{facts.name} was changed while you looked, so nothing was recorded"
         remedy = f"run `{confirm_queue_command(queue_arn)}` again"
@@ -100,16 +109,37 @@ def _read_existing_queue(call: Invocation, queue_arn: str) -> QueueFacts:
     return facts
 
 
-def _require_fit_quarantine(call: Invocation, facts: QueueFacts) -> None:
-    """Raise CommandError if the queue has a quarantine's name and would not keep messages safe.
+def _find_source_arn(
+    call: Invocation, queue_arn: str, given_source: str | None, former_receiver: Receiver | None
+) -> str:
+    """Return the ARN of the quarantine's source; empty for a DLQ.
 
-    Not checked if the name does not tell its source, or if there is no such source.
+    It is the given source (--source), the one that the name tells, or the one that is on record.
+    Raises CommandError if none is known, or if --source does not fit the queue.
     """
-    if not is_quarantine(facts.name):
-        return
-    source = None
-    with suppress(CommandError):
-        source = find_queue(call.account, derive_source_arn(facts.queue_arn))
+    queue_name = parse_queue_arn(queue_arn).name
+    if given_source is not None:
+        source_arn = resolve_queue_arn(call.account, given_source)
+        if not is_quarantine(queue_name) or arn_of_quarantine(source_arn) != queue_arn:
+            problem = f"{queue_name} is not the name of {given_source}'s quarantine"
+            raise CommandError(f"{problem}: nothing was recorded; correct --source", Exit.USAGE)
+        return source_arn
+    if not is_quarantine(queue_name):
+        return ""
+    if not can_have_several_sources(queue_name):
+        return derive_source_arn(queue_arn)
+    if former_receiver is not None and former_receiver.source_arn:
+        return former_receiver.source_arn
+    problem = f"{queue_name} may be cut to 80 characters, so it does not tell its source"
+    raise CommandError(f"{problem}. Next: add --source SOURCE", Exit.USAGE)
+
+
+def _require_fit_quarantine(call: Invocation, facts: QueueFacts, source_arn: str) -> None:
+    """Raise CommandError if the queue would not keep messages of its source safe as a quarantine.
+
+    Not checked for a DLQ, which has no `source_arn`, or if there is no such source.
+    """
+    source = find_queue(call.account, source_arn) if source_arn else None
     unfit_reason = why_unfit_as_quarantine(source, facts.attributes) if source else None
     if unfit_reason:
         problem = f"{facts.name} cannot be a quarantine: {unfit_reason}. Nothing was recorded"
@@ -117,28 +147,33 @@ def _require_fit_quarantine(call: Invocation, facts: QueueFacts) -> None:
         raise CommandError(f"{problem}; {remedy}", error_code="receiver_unfit")
 
 
-def _make_receiver(call: Invocation, facts: QueueFacts) -> Receiver:
+def _make_receiver(call: Invocation, facts: QueueFacts, source_arn: str) -> Receiver:
     """Return the record of a queue that the operator confirms now."""
     return Receiver.of_queue(
         facts,
         recorded_at=datetime.now(UTC),
         recorded_by=call.account.identity,
         is_made_by_mendq=False,
+        source_arn=source_arn,
     )
 
 
-def _print_access(call: Invocation, facts: QueueFacts, former_receiver: Receiver | None) -> None:
+def _print_access(
+    call: Invocation, facts: QueueFacts, former_receiver: Receiver | None, source_arn: str
+) -> None:
     """Print when the queue was created, who can reach its messages, and why Mendq asks."""
     out = call.out
     out.say_heading(f"Queue {facts.queue_arn}")
     if facts.created_at is not None:
         out.say(f"created {facts.created_at:%Y-%m-%d %H:%M} UTC")
+    if source_arn:
+        out.say(f"quarantine of {parse_queue_arn(source_arn).name}")
     access = read_access(facts.attributes)
     for name, text in ACCESS_TEXT_BY_ATTRIBUTE.items():
         _print_value(out, text, access.get(name))
     own_tags = remove_aws_tags(facts.tags)
     _print_value(out, "tags", json.dumps(own_tags) if own_tags else None)
-    objection = find_receiver_objection(former_receiver, facts)
+    objection = find_receiver_objection(former_receiver, facts, source_arn)
     if objection:
         out.say(f"Mendq sends nothing there now: {objection}", "yellow")
     warning = "Anyone whom this policy or IAM allows to receive from the queue can read and delete"

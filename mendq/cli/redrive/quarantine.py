@@ -41,6 +41,7 @@ from mendq.cli.redrive.redrive import UnsealedOption, send_back
 from mendq.cli.redrive.route import (
     QuarantineSourceFinder,
     Route,
+    find_given_source_arn,
     find_quarantine,
     find_quarantine_objection,
     find_route_from_quarantine,
@@ -211,7 +212,8 @@ def peek(
       mendq quarantine peek orders --bodies
     """
     quarantine_facts = find_quarantine(call.account, queue)
-    objection = find_quarantine_objection(call.account, quarantine_facts)
+    given_source_arn = find_given_source_arn(call.account, queue)
+    objection = find_quarantine_objection(call.account, quarantine_facts, given_source_arn)
     if objection:
         warning = f"{quarantine_facts.name} may be another person's queue: {objection}"
         call.out.say(warning, "yellow")
@@ -334,7 +336,8 @@ def drop(
     """
     now = datetime.now(UTC)
     quarantine_facts = find_quarantine(call.account, queue)
-    require_recorded_quarantine(call.account, quarantine_facts)
+    given_source_arn = find_given_source_arn(call.account, queue)
+    require_recorded_quarantine(call.account, quarantine_facts, given_source_arn)
     file_path = file or Path(f"{quarantine_facts.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
     route = Route(quarantine_facts, quarantine_facts)
     return DropWork(call, route, choice, now, file_path).carry_out()

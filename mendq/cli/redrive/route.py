@@ -23,6 +23,7 @@ from mendq.catalogue.dlq.redrive_causes import (
     describe_needed_grants,
     is_redrive_off,
 )
+from mendq.catalogue.dlq.unconfirmed_receiver import confirm_receiver_command
 from mendq.cli.account import Account
 from mendq.cli.commands import DLQ_ACTIONS, SEND_BACK_MESSAGES_ACTIONS
 from mendq.cli.exit_codes import CommandError, Exit
@@ -41,10 +42,14 @@ from mendq.model.queue import (
     parse_redrive_policy,
     why_unfit_as_dlq,
 )
-from mendq.model.receiver import find_other_queue_objection, find_receiver_objection
+from mendq.model.receiver import (
+    can_have_several_sources,
+    find_other_queue_objection,
+    find_receiver_objection,
+    find_source_objection,
+)
 from mendq.model.steps import RedriveMessages
 from mendq.notifications.commands import (
-    confirm_queue_command,
     make_aws_command,
     peek_quarantine_command,
 )
@@ -364,8 +369,18 @@ def find_quarantine(account: Account, source_or_quarantine: str) -> Facts:
     raise CommandError(problem, Exit.NOT_FOUND)
 
 
-def find_quarantine_objection(account: Account, quarantine: Facts) -> str | None:
+def find_given_source_arn(account: Account, source_or_quarantine: str) -> str:
+    """Return the ARN of the source, as the operator gave it; empty if a quarantine was given."""
+    given_queue_arn = resolve_queue_arn(account, source_or_quarantine)
+    return "" if is_quarantine(parse_queue_arn(given_queue_arn).name) else given_queue_arn
+
+
+def find_quarantine_objection(
+    account: Account, quarantine: Facts, source_arn: str = ""
+) -> str | None:
     """Return why a queue may not be a quarantine of Mendq's, in spite of its name; None if it is.
+
+    `source_arn` is the source whose quarantine it should be, empty for any source.
 
     None also if Mendq is not deployed, because then nothing is recorded. The queue's policy and
     tags do not matter here: the command takes messages out of it.
@@ -373,28 +388,36 @@ def find_quarantine_objection(account: Account, quarantine: Facts) -> str | None
     receivers = account.open_store_if_deployed(Receivers)
     if receivers is None:
         return None
-    return find_other_queue_objection(receivers.load(quarantine.queue_arn), quarantine)
+    receiver = receivers.load(quarantine.queue_arn)
+    objection = find_other_queue_objection(receiver, quarantine)
+    if objection or receiver is None:
+        return objection
+    return find_source_objection(receiver, source_arn)
 
 
-def require_recorded_quarantine(account: Account, quarantine: Facts) -> None:
+def require_recorded_quarantine(account: Account, quarantine: Facts, source_arn: str) -> None:
     """Raise CommandError if neither Mendq made the quarantine nor a person confirmed it.
 
-    Messages of such a queue must not be deleted as quarantined ones.
+    Messages of such a queue must not be deleted as quarantined ones. Also raises it if the
+    quarantine is another source's than `source_arn`, unless that is empty.
     """
-    _require_no_objection(quarantine, find_quarantine_objection(account, quarantine))
+    objection = find_quarantine_objection(account, quarantine, source_arn)
+    _require_no_objection(quarantine, objection, source_arn)
 
 
-def require_unchanged_quarantine(account: Account, quarantine: Facts) -> None:
-    """Raise CommandError if the quarantine is not on record exactly as it is now.
+def require_unchanged_quarantine(account: Account, quarantine: Facts, source_arn: str = "") -> None:
+    """Raise CommandError if the quarantine is not on record for this source exactly as it is now.
 
-    This is the rule of Mendq's own redrives: a queue that was changed may let other people send to
-    it, and their messages must not reach the source. `quarantine` must have its tags. Nothing is
-    checked if Mendq is not deployed, because then nothing is recorded.
+    An empty `source_arn` stands for any source. This is the rule of Mendq's own redrives: a queue
+    that was changed may let other people send to it, and their messages must not reach the source.
+    `quarantine` must have its tags. Nothing is checked if Mendq is not deployed, because then
+    nothing is recorded.
     """
     receivers = account.open_store_if_deployed(Receivers)
     if receivers is not None:
         receiver = receivers.load(quarantine.queue_arn)
-        _require_no_objection(quarantine, find_receiver_objection(receiver, quarantine))
+        objection = find_receiver_objection(receiver, quarantine, source_arn)
+        _require_no_objection(quarantine, objection, source_arn)
 
 
 def make_quarantine_source_finder(account: Account, quarantine: Facts) -> QuarantineSourceFinder:
@@ -407,11 +430,11 @@ def make_quarantine_source_finder(account: Account, quarantine: Facts) -> Quaran
     return QuarantineSourceFinder(seal_key)
 
 
-def _require_no_objection(quarantine: Facts, objection: str | None) -> None:
+def _require_no_objection(quarantine: Facts, objection: str | None, source_arn: str) -> None:
     """Raise CommandError with a remedy if there is an objection to the quarantine."""
     if objection:
         peek_command = peek_quarantine_command(quarantine.queue_arn)
-        confirm_command = confirm_queue_command(quarantine.queue_arn)
+        confirm_command = confirm_receiver_command(quarantine.queue_arn, source_arn)
         problem = f"{quarantine.name} may be another person's queue: {objection}"
         remedy = f"look at its messages with `{peek_command}`; if they are yours, "
         remedy += f"`{confirm_command}`"
@@ -435,13 +458,9 @@ def find_route_from_quarantine(
     """
     quarantine = find_quarantine(account, source_or_quarantine)
     quarantine = require_redrivable(account, quarantine.queue_arn)
-    require_unchanged_quarantine(account, quarantine)
-    given_queue_arn = resolve_queue_arn(account, source_or_quarantine)
-    source_arn = (
-        derive_source_arn(given_queue_arn)
-        if given_queue_arn == quarantine.queue_arn
-        else given_queue_arn
-    )
+    source_arn = find_given_source_arn(account, source_or_quarantine)
+    source_arn = source_arn or find_source_of_quarantine(account, quarantine.queue_arn)
+    require_unchanged_quarantine(account, quarantine, source_arn)
     source = require_redrivable(account, source_arn)
     dlq_arn = source.dlq_arn or ""
     if dlq_arn:
@@ -455,17 +474,29 @@ def find_route_from_quarantine(
     )
 
 
+def find_source_of_quarantine(account: Account, quarantine_arn: str) -> str:
+    """Return the ARN of the source that is on record, or else the one that the name tells.
+
+    Raises CommandError if neither tells it.
+    """
+    receivers = account.open_store_if_deployed(Receivers)
+    receiver = None if receivers is None else receivers.load(quarantine_arn)
+    if receiver is not None and receiver.source_arn:
+        return receiver.source_arn
+    return derive_source_arn(quarantine_arn)
+
+
 def derive_source_arn(quarantine_arn: str) -> str:
     """Return the ARN of the queue from whose name the quarantine's name was made.
 
-    Raises CommandError if the quarantine's name does not have the source's whole name, because it
-    was cut.
+    Raises CommandError if the quarantine's name may have been cut: then it does not tell the
+    source's whole name.
     """
     quarantine = parse_queue_arn(quarantine_arn)
     fifo_suffix = FIFO_SUFFIX if quarantine.name.endswith(FIFO_SUFFIX) else ""
     base_name = quarantine.name.removesuffix(FIFO_SUFFIX).removesuffix(QUARANTINE_SUFFIX)
     source_arn = arn_of_name(f"{base_name}{fifo_suffix}", quarantine.region, quarantine.account)
-    if source_arn is None or arn_of_quarantine(source_arn) != quarantine_arn:
+    if source_arn is None or can_have_several_sources(quarantine.name):
         raise CommandError(
             f"{quarantine.name} does not tell its source: name the source", Exit.USAGE
         )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mendq.cli.decide import confirm as command
+from mendq.model.dlq import arn_of_quarantine
 from tests.account.receivers import open_receivers
 from tests.cli.builders import Operator
 
@@ -114,3 +116,78 @@ def test_confirm_takes_a_confirmation_back_with_revoke(operator: Operator, quara
 def test_confirm_refuses_a_queue_that_does_not_exist(operator: Operator) -> None:
     refusal = operator.read_refusal("confirm", "orders-dlq", "--yes", code=4)
     assert "there is no queue" in refusal
+
+
+LONG_NAME = "x" * 75
+
+
+@pytest.fixture
+def long_quarantine(operator: Operator) -> str:
+    """The quarantine of a queue whose name is cut for it. Another source has the same one."""
+    source = operator.aws.queue(LONG_NAME, tag=None, **FIT)
+    quarantine_name = arn_of_quarantine(source).rpartition(":")[2]
+    operator.aws.queue(quarantine_name.removesuffix("-quarantine"), tag=None, **FIT)
+    return operator.aws.queue(quarantine_name, tag=None, **FIT)
+
+
+def test_confirm_records_the_source_that_the_quarantines_name_tells(
+    operator: Operator, quarantine: str
+) -> None:
+    operator.run_json("confirm", "orders-quarantine", "--yes")
+    receiver = open_receivers(operator.aws).load(quarantine)
+    assert receiver is not None
+    assert receiver.source_arn == quarantine.removesuffix("-quarantine")
+
+
+def test_confirm_of_a_quarantine_whose_name_was_cut_needs_its_source(
+    operator: Operator, long_quarantine: str
+) -> None:
+    name = long_quarantine.rpartition(":")[2]
+    refusal = operator.read_refusal("confirm", name, "--yes", code=2)
+    assert "add --source SOURCE" in refusal
+    assert open_receivers(operator.aws).load(long_quarantine) is None
+    operator.run_json("confirm", name, "--source", LONG_NAME, "--yes")
+    receiver = open_receivers(operator.aws).load(long_quarantine)
+    assert receiver is not None
+    assert receiver.source_arn.rpartition(":")[2] == LONG_NAME
+    output = operator.read_output("confirm", name, "--yes")
+    assert f"quarantine of {LONG_NAME}" in output
+
+
+@pytest.mark.parametrize("name", ["orders-quarantine", "orders-dlq"])
+def test_confirm_refuses_a_source_whose_quarantine_has_another_name(
+    operator: Operator, quarantine: str, name: str
+) -> None:
+    operator.aws.queue("orders-dlq", tag=None, **FIT)
+    refusal = operator.read_refusal("confirm", name, "--source", "refunds", "--yes", code=2)
+    assert "nothing was recorded" in refusal
+    assert open_receivers(operator.aws).load(quarantine) is None
+
+
+def test_quarantine_commands_refuse_the_quarantine_of_another_source_of_the_same_name(
+    operator: Operator, long_quarantine: str, tmp_path: Path
+) -> None:
+    name = long_quarantine.rpartition(":")[2]
+    operator.run_json("confirm", name, "--source", LONG_NAME, "--yes")
+    url = operator.aws.url(long_quarantine)
+    operator.aws.clients.sqs.send_message(QueueUrl=url, MessageBody="one")
+    shorter = name.removesuffix("-quarantine")
+    kept = str(tmp_path / "kept.jsonl")
+    for words in (("return", shorter), ("drop", shorter, "--file", kept)):
+        error = operator.run_json("quarantine", *words, "--all", "--yes", code=1)["error"]
+        assert error["code"] == "receiver_unconfirmed"
+        assert f"the quarantine of {LONG_NAME}, not of {shorter}" in error["message"]
+        assert f"`mendq confirm {name} --source {shorter} --region us-east-1`" in error["message"]
+    assert operator.aws.attributes(long_quarantine)["ApproximateNumberOfMessages"] == "1"
+
+
+def test_quarantine_return_by_the_quarantines_name_goes_to_the_source_on_record(
+    operator: Operator, long_quarantine: str
+) -> None:
+    """The name alone tells the other source."""
+    name = long_quarantine.rpartition(":")[2]
+    operator.run_json("confirm", name, "--source", LONG_NAME, "--yes")
+    source = long_quarantine.replace(name, LONG_NAME)
+    operator.aws.clients.sqs.delete_queue(QueueUrl=operator.aws.url(source))
+    error = operator.run_json("quarantine", "return", name, "--all", "--yes", code=4)["error"]
+    assert f"there is no queue {source}" in error["message"]
