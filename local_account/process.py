@@ -23,7 +23,9 @@ from local_account.account_page import PAGE_PREFIX, ScheduleNotFired, SwitchRefu
 from local_account.emulator_environment import end_process_group
 from local_account.where import REGION, REPOSITORY, make_client, read_credentials
 
-START_TIMEOUT_SECONDS = 180
+# Only ends a start that hangs. Beside two busy processes, synthesizing and deploying the stack took
+# more than 180 s on two cores that other work used too.
+START_TIMEOUT_SECONDS = 600
 STOP_TIMEOUT_SECONDS = 15
 READY_PREFIX = "ready "
 REFUSAL_PREFIX = "make account: "
