@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from infra.settings.deployment import (
@@ -226,12 +226,7 @@ def list_warnings(
     ]
     if not region_account_pairs:
         region_account_pairs.append((region, account))
-    for stack_region in dict.fromkeys(stack_region for stack_region, _ in region_account_pairs):
-        if stack_region and not is_in_known_partition(stack_region):
-            yield (
-                f"{stack_region}: no partition that Mendq knows has such a region, so ARNs and "
-                "addresses in it are written as in the partition aws"
-            )
+    yield from _warn_about_unknown_regions(stack_region for stack_region, _ in region_account_pairs)
     for prefix in settings.trail.queue_arn_prefixes:
         if not any(
             _can_prefix_match_stack(prefix, *region_and_account)
@@ -247,6 +242,16 @@ def list_warnings(
     if reads_existing_bucket and settings.trail.bucket_region is None:
         yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
     yield from _warn_about_recipients(settings)
+
+
+def _warn_about_unknown_regions(regions: Iterable[str | None]) -> Iterator[str]:
+    """Yield a warning for each region that is in no partition that Mendq knows."""
+    for region in dict.fromkeys(regions):
+        if region and not is_in_known_partition(region):
+            yield (
+                f"{region}: no partition that Mendq knows has such a region, so ARNs and "
+                "addresses in it are written as in the partition aws"
+            )
 
 
 def _can_prefix_match_stack(prefix: str, region: str | None, account: str | None) -> bool:
