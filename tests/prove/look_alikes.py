@@ -374,6 +374,9 @@ HEALTHY: dict[str, LookAlike] = {
     "long backoff, no DLQ": _no_dlq(0.02, outcomes={900.0: 0.05}),
     "deployments, no DLQ": _no_dlq(workers=8, then=deploy_at(3, 4.5, 5, 6.5, 7.9)),
     "dependency down for ten minutes, no DLQ": _no_dlq(then=fails_between(6, 6.17)),
+    "batches one by one in time, tagged": LookAlike(
+        work=between(2, 5), workers=3, consumer={"batch": 10}, queue={"tags": needs(5)}
+    ),
     "queue browser left open": LookAlike(
         0.02,
         workers=0.0,
@@ -387,6 +390,13 @@ ILL: dict[str, LookAlike] = {
     "late deletes in bursts": _late(now_and_then(HOUR, 600, 0.5, 0.02), workers=40),
     "late deletes by batches": _late(
         now_and_then(600, 60, 1, 0.01), work=between(3, 8), workers=3, consumer={"batch": 10}
+    ),
+    "late deletes by batches, tagged": _late(
+        now_and_then(600, 60, 1, 0.01),
+        work=between(3, 8),
+        workers=3,
+        consumer={"batch": 10},
+        queue={"tags": needs(8)},
     ),
     "late deletes after deployments": _late(workers=40, then=deploy_at(3, 5, 7)),
     "dead for want of time, work given up": _dead(
