@@ -166,7 +166,8 @@ def test_report_page_above_the_size_limit_is_neither_attached_nor_mentioned_in_t
 
 
 HOSTILE = ("", "ada", "a@b\nBcc: c@d.io", "a@b\r\n\r\nbody", "a@b.io, c@d.io", "M <a@b.io>",
-           "a b@c.io", '"x a@b"@c.io', "a@b.io.", "a@.b.io", "a@b..io", "a@.", ".a@b.io", "a..b@c.io",
+           "a b@c.io", '"x a@b"@c.io', "a@b.io.", "a@.b.io", "a@b..io", "a@.", ".a@b.io",
+           "a..b@c.io",
            "a@b\x00.io", "a@" + "b" * 9_999 + "..io")  # fmt: skip
 
 
