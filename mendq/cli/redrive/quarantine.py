@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -15,8 +16,9 @@ from rich.text import Text
 
 from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_series
 from mendq.aws.errors import translate_aws_errors
-from mendq.aws.queue import list_queue_names
+from mendq.aws.queue import list_queue_names, read_queue_tags
 from mendq.catalogue.dlq.time_left import URGENT_BELOW_TIME_LEFT, sort_by_urgency
+from mendq.catalogue.dlq.unconfirmed_receiver import confirm_receiver_command
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (
@@ -45,6 +47,7 @@ from mendq.cli.redrive.route import (
     find_quarantine,
     find_quarantine_objection,
     find_route_from_quarantine,
+    find_unchanged_quarantine_objection,
     make_quarantine_source_finder,
     require_recorded_quarantine,
 )
@@ -78,7 +81,10 @@ FileOption = Annotated[
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
 _LISTING_IAM_ACTIONS = (
-    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
+    IAM_ACTIONS_TO_LIST_MANAGED_QUEUES
+    | CASE_LOOKUP_ACTIONS
+    | QUEUE_ATTRIBUTES_ACTIONS
+    | {"cloudwatch:GetMetricData", "sqs:ListQueueTags"}
 )
 
 
@@ -91,6 +97,8 @@ class Quarantine(Struct, frozen=True):
     # metric leaves out messages that were received three times, and looking at them is receiving.
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     oldest_at: datetime | None
+    # Why Mendq sends no messages there until a person confirms the queue; empty if it does.
+    objection: str = ""
 
     @property
     def message_count(self) -> int:
@@ -111,6 +119,7 @@ class Quarantine(Struct, frozen=True):
             "in_flight": self.queue.in_flight,
             "oldest_at": self.oldest_at and format_time(self.oldest_at),
             "expires_by": self.expires_by and format_time(self.expires_by),
+            "objection": self.objection or None,
         }
 
 
@@ -142,6 +151,14 @@ def list_(call: Invocation) -> None:
             Text(quarantine.queue.name),
         )
     call.out.show(table)
+    for quarantine in quarantines:
+        if quarantine.objection:
+            command_text = confirm_receiver_command(
+                quarantine.queue.queue_arn, quarantine.source_arn
+            )
+            problem = f"Mendq sends nothing to {quarantine.queue.name}: {quarantine.objection}"
+            call.out.say(f"{problem}. See who can read it, then confirm it:", "yellow")
+            call.out.say_command(command_text)
 
 
 def _find_expiry_seconds(quarantine: Quarantine) -> float | None:
@@ -175,7 +192,12 @@ def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
             continue
         queue = find_queue(account, quarantine_arn)
         if queue:
-            yield Quarantine(queue, source.queue_arn, _read_oldest_at(account, queue, now))
+            tags = read_queue_tags(account.clients, quarantine_arn) or {}
+            objection = find_unchanged_quarantine_objection(
+                account, dataclasses.replace(queue, tags=tags), source.queue_arn
+            )
+            oldest_at = _read_oldest_at(account, queue, now)
+            yield Quarantine(queue, source.queue_arn, oldest_at, objection or "")
 
 
 def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:

@@ -405,6 +405,21 @@ def require_recorded_quarantine(account: Account, quarantine: Facts, source_arn:
     _require_no_objection(quarantine, objection, source_arn)
 
 
+def find_unchanged_quarantine_objection(
+    account: Account, quarantine: Facts, source_arn: str = ""
+) -> str | None:
+    """Return why Mendq's own redrives send nothing to the quarantine now; None if they do.
+
+    An empty `source_arn` stands for any source. `quarantine` must have its tags. None also if Mendq
+    is not deployed, because then nothing is recorded.
+    """
+    receivers = account.open_store_if_deployed(Receivers)
+    if receivers is None:
+        return None
+    receiver = receivers.load(quarantine.queue_arn)
+    return find_receiver_objection(receiver, quarantine, source_arn)
+
+
 def require_unchanged_quarantine(account: Account, quarantine: Facts, source_arn: str = "") -> None:
     """Raise CommandError if the quarantine is not on record for this source exactly as it is now.
 
@@ -413,11 +428,8 @@ def require_unchanged_quarantine(account: Account, quarantine: Facts, source_arn
     `quarantine` must have its tags. Nothing is checked if Mendq is not deployed, because then
     nothing is recorded.
     """
-    receivers = account.open_store_if_deployed(Receivers)
-    if receivers is not None:
-        receiver = receivers.load(quarantine.queue_arn)
-        objection = find_receiver_objection(receiver, quarantine, source_arn)
-        _require_no_objection(quarantine, objection, source_arn)
+    objection = find_unchanged_quarantine_objection(account, quarantine, source_arn)
+    _require_no_objection(quarantine, objection, source_arn)
 
 
 def make_quarantine_source_finder(account: Account, quarantine: Facts) -> QuarantineSourceFinder:

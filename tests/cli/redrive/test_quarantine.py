@@ -92,6 +92,25 @@ def test_quarantine_list_begins_with_the_quarantine_whose_messages_expire_first(
     assert "not known" in lines[3]
 
 
+def test_quarantine_list_names_the_command_that_confirms_an_unconfirmed_quarantine(
+    queues: OrdersQueues,
+) -> None:
+    assert _run_list(queues) == [None]
+    assert "mendq confirm" not in queues.read_output("quarantine", "list")
+    queues.account.tag(queues.messages, team="others")
+    assert "its tags changed" in _run_list(queues)[0]
+    open_receivers(queues.account).remove(queues.messages)
+    assert "nothing records that Mendq made it" in _run_list(queues)[0]
+    output = queues.read_output("quarantine", "list")
+    assert "Mendq sends nothing to orders-quarantine: nothing records" in output
+    assert "mendq confirm orders-quarantine --region us-east-1" in output
+
+
+def _run_list(queues: OrdersQueues) -> list[Any]:
+    document = queues.operator.run_json("quarantine", "list")
+    return [quarantine["objection"] for quarantine in document]
+
+
 def test_quarantine_peek_shows_the_reason_of_each_message_and_no_body(queues: OrdersQueues) -> None:
     message_id = _write_quarantined(queues, {"card": "4111"})
     (message,) = _run_quarantine(queues, "peek")
