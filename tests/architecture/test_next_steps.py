@@ -180,6 +180,13 @@ def test_guaranteed_traits_are_true_of_every_example_of_the_symptom(symptom: Sym
             assert has_trait(facts, trait), (symptom.name, code, trait)
 
 
+@pytest.mark.parametrize("pair", NEXT_STEP_BY_SYMPTOM_AND_CODE)
+def test_step_of_a_symptom_and_code_comes_before_the_codes_own(pair: tuple[str, str]) -> None:
+    next_step = find_next_step(*pair, State.ESCALATED)
+    assert next_step == NEXT_STEP_BY_SYMPTOM_AND_CODE[pair]
+    assert next_step.sentence != find_next_step("another", pair[1], State.ESCALATED).sentence
+
+
 def test_table_of_pairs_names_only_pairs_that_can_occur() -> None:
     reachable = {
         (symptom.name, code)
