@@ -323,7 +323,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     ),
     "receiver_unconfirmed": OperatorStep(
         "See who can read the existing queue, ask its owner, then confirm it.",
-        _SHOW_QUEUE_COMMAND,
+        _SHOW_CASE_COMMAND,
         needs=_ANY_QUEUE,
     ),
     "network_only_policy": OperatorStep(
