@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from secrets import token_hex
+from os import urandom
 
 from msgspec import Struct, convert, to_builtins
 
@@ -30,6 +30,7 @@ from mendq.model.receiver import (
 
 # The objection to a queue that does not exist any more.
 DELETED_OBJECTION = "it was deleted"
+SEAL_KEY_BYTES = 32
 
 
 class Receivers(Table, frozen=True):
@@ -74,7 +75,7 @@ class Receivers(Table, frozen=True):
         item = self.change_and_read(
             _make_receiver_key(queue_arn),
             "SET seal_key = if_not_exists(seal_key, :new)",
-            new=token_hex(),
+            new=urandom(SEAL_KEY_BYTES).hex(),
         )
         # Without a condition the change always succeeds.
         return items.read_text(item or {}, "seal_key").encode()

@@ -77,11 +77,7 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
         NotATemplate: The file is not HCL, or it is too long.
         OSError: The file cannot be read.
     """
-    with Path(path_argument).open("rb") as file:
-        file_bytes = file.read(MOST_HCL_BYTES + 1)
-    if len(file_bytes) > MOST_HCL_BYTES:
-        raise NotATemplate(f"{path_argument}: longer than {MOST_HCL_BYTES:,} bytes")
-    original_text = file_bytes.decode("utf-8-sig", "replace")
+    original_text = _read_text(path_argument)
     queue_blocks = [
         block
         for block in _parse_blocks(path_argument, original_text)
@@ -116,6 +112,15 @@ def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
             change, new_text = _set_argument(original_text, new_text, change)
         changes.append(change)
     return PatchResult(changes, make_diff(path_argument, original_text, new_text))
+
+
+def _read_text(path_argument: str) -> str:
+    """Return the text of a Terraform file. Raises NotATemplate if it is too long, and OSError."""
+    with Path(path_argument).open("rb") as file:
+        file_bytes = file.read(MOST_HCL_BYTES + 1)
+    if len(file_bytes) > MOST_HCL_BYTES:
+        raise NotATemplate(f"{path_argument}: longer than {MOST_HCL_BYTES:,} bytes")
+    return file_bytes.decode("utf-8-sig", "replace")
 
 
 def _set_argument(
