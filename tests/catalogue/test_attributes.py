@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -94,7 +95,7 @@ def test_message_size_is_raised_to_1_mib_for_any_text_in_the_redrive_policy(
 
 def make_queue_with_throughput(scope: str | None, limit: str | None) -> Facts:
     """Make a FIFO queue with these values. An attribute whose value is None is not set."""
-    values = {"DeduplicationScope": scope, "FifoThroughputLimit": limit}
+    values: dict[str, Any] = {"DeduplicationScope": scope, "FifoThroughputLimit": limit}
     return queue(**{name: value for name, value in values.items() if value is not None})
 
 
