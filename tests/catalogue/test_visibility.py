@@ -230,7 +230,7 @@ def test_guess_after_late_deletes_of_a_batch_names_the_batch() -> None:
     assert "late deletes" not in expect_plan(ENTRY, queue(30, delete_interval_seconds=40)).reason
 
 
-def test_covered_race_on_a_tagged_queue_is_not_told_to_set_the_tag_again() -> None:
+def test_race_despite_a_tag_that_fits_the_timeout_advises_to_correct_it_or_receive_fewer() -> None:
     refusal = expect_refusal(ENTRY, detect(make_raced_queue(30, 3)))
     assert refusal.code == "race_despite_named_need"
     assert f"correct the tag {MAX_PROCESSING_TAG}" in refusal.reason

@@ -58,6 +58,10 @@ def test_once_does_the_work_of_each_key_once(table: OrdersTable) -> None:
     assert not make_once(table).run(KEY, table.work())
     assert make_once(table).run("order-2", table.work("order-2"))
     assert table.done == [KEY, "order-2"]
+
+
+def test_once_remembers_a_done_key_for_its_remembered_seconds(table: OrdersTable) -> None:
+    make_once(table).run(KEY, table.work())
     assert int(table.item()["expires_at"]["N"]) == table.now + REMEMBERED_SECONDS
 
 

@@ -380,9 +380,16 @@ def test_patch_of_a_terraform_queue_with_a_computed_name_needs_the_resource_opti
     (change,) = _make_hcl_patch(path, HCL, "prod-other", requested_id="aws_sqs_queue.empty").changes
     assert change.line == 12
     assert change.old is None
-    assert len(_make_hcl_patch(path, HCL, VisibilityTimeout="690").changes) == 1
+
+
+def test_patch_of_a_terraform_queue_with_a_literal_name_needs_no_option(tmp_path: Path) -> None:
+    patch = _make_hcl_patch(tmp_path / "a.tf", HCL, VisibilityTimeout="690")
+    assert len(patch.changes) == 1
+
+
+def test_patch_of_a_terraform_value_that_is_set_already_says_so(tmp_path: Path) -> None:
     already_set = HCL.replace("var.seconds", "690")
-    (change,) = _make_hcl_patch(path, already_set).changes
+    (change,) = _make_hcl_patch(tmp_path / "a.tf", already_set).changes
     assert change.note == ALREADY_SET_NOTE
 
 

@@ -148,7 +148,7 @@ def make_record(queue_arn: str, source_arn: str) -> Receiver:
     return replace(RECEIVER, queue_arn=queue_arn, source_arn=source_arn)
 
 
-def test_two_sources_can_have_quarantines_of_the_same_name() -> None:
+def test_quarantine_name_that_was_cut_may_belong_to_several_sources() -> None:
     assert arn_of_quarantine(SHORTER_SOURCE) == LONG_QUARANTINE
     assert can_have_several_sources(LONG_QUARANTINE.rpartition(":")[2])
 

@@ -60,14 +60,38 @@ def list_earlier_record_counts(earlier: str | list[int] | dict[str, int]) -> tup
     return tuple(earlier)
 
 
-@pytest.mark.parametrize("row", BELIEVED, ids=[row["what"] for row in BELIEVED])
-def test_nightly_run_is_far_fewer_below_a_fifth_of_usual_and_nothing_without_records(
-    row: dict[str, Any],
-) -> None:
-    """The probe alone makes a failing call an hour."""
+def with_rows_judged(verdict: Verdict) -> pytest.MarkDecorator:
+    """Run a test with each row of believed.yaml that expects this verdict."""
+    rows = [row for row in BELIEVED if row["verdict"] == verdict]
+    assert rows
+    return pytest.mark.parametrize("row", rows, ids=[row["what"] for row in rows])
+
+
+def assert_judged_as_expected(row: dict[str, Any]) -> None:
     nightly_runs = make_earlier_counts(*list_earlier_record_counts(row["earlier"]))
     expected = NightlyJudgement(Verdict(row["verdict"]), row["usual"])
     assert judge_nightly_run(make_counts(records=row["records"]), nightly_runs) == expected
+
+
+@with_rows_judged(Verdict.FAR_FEWER)
+def test_nightly_run_is_far_fewer_if_it_read_less_than_a_fifth_of_the_usual_records(
+    row: dict[str, Any],
+) -> None:
+    """The usual number is the median of the earlier runs that read records."""
+    assert_judged_as_expected(row)
+
+
+@with_rows_judged(Verdict.NOTHING_READ)
+def test_nightly_run_without_records_is_never_taken_for_a_quiet_day(row: dict[str, Any]) -> None:
+    """A quiet account has records too: the probe makes a failing call every hour."""
+    assert_judged_as_expected(row)
+
+
+@with_rows_judged(Verdict.READ)
+def test_nightly_run_is_read_from_a_fifth_on_or_with_too_few_earlier_runs_or_records_to_tell(
+    row: dict[str, Any],
+) -> None:
+    assert_judged_as_expected(row)
 
 
 def test_usual_record_count_uses_only_nightly_runs_of_the_fourteen_days_before() -> None:

@@ -44,15 +44,22 @@ def test_plain_text_is_one_line_of_printable_ascii_without_working_links(
 
 
 @settings(max_examples=60)
-@given(text=ANY, most=st.integers(8, 40), document=st.dictionaries(st.text(), st.text()))
-def test_formatted_text_is_one_bounded_printable_line_for_any_text(
-    text: str, most: int, document: dict[str, str]
+@given(text=ANY, most=st.integers(8, 40))
+def test_plain_text_and_value_are_one_bounded_printable_line_without_a_link_for_any_text(
+    text: str, most: int
 ) -> None:
     for shown in (to_plain_text(text, most), format_value(text, most)):
         assert len(shown) <= most
         assert all(" " <= character <= "~" for character in shown)
         assert "://" not in shown
         assert "  " not in shown
+
+
+@settings(max_examples=60)
+@given(document=st.dictionaries(st.text(), st.text()))
+def test_exact_json_of_any_document_is_printable_has_no_link_and_reads_back_the_same(
+    document: dict[str, str],
+) -> None:
     typed = format_exact_json(document)
     assert json.loads(typed) == document
     assert typed.isascii()

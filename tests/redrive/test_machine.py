@@ -480,9 +480,10 @@ def test_redrive_waits_an_hour_while_sent_messages_may_be_unread_in_the_source_t
 
 
 @MESSAGES_LEFT_IN_DLQ
-def test_redrive_continues_once_consumers_deleted_as_many_messages_as_were_sent(
+def test_redrive_continues_once_deletes_match_what_the_source_held_less_what_came_back(
     waiting: int, next_stage: Stage
 ) -> None:
+    """Five of the messages that the source held after the stage came back to the DLQ."""
     after = find_next_stage(SOAKED, waiting=waiting, visible=80, deletes_since_send=STOOD - 5)
     assert after is next_stage
 

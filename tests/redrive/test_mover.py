@@ -184,10 +184,13 @@ def test_mover_reads_ten_messages_of_a_fifo_group_behind_messages_that_stay(
     assert len(take_from_dlq(fifo_world)) == 40
 
 
-def test_mover_without_permission_to_open_fifo_groups_only_receives_each_message_once(
+def test_mover_told_not_to_open_fifo_groups_receives_each_message_once_and_does_no_more(
     fifo_world: RedriveWorld,
 ) -> None:
-    """Opening 1,000 groups costs 1,000 receives of messages that were received before."""
+    """To open a group is to receive what stands behind its first messages.
+
+    Opening 1,000 groups costs 1,000 receives of messages that were received before.
+    """
     for group in range(15):
         fifo_world.send(*make_bodies(12), group=str(group))
     calls = list[str]()

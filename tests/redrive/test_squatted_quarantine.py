@@ -249,7 +249,7 @@ def test_quarantine_whose_maker_died_before_the_record_is_used_by_the_next_tick(
     assert world.read_bodies(world.quarantine_arn) == poison
 
 
-def test_note_of_a_quarantine_that_was_never_made_does_not_count_an_hour_later(
+def test_queue_that_appears_an_hour_after_its_creation_was_noted_gets_no_message(
     world: RedriveWorld,
 ) -> None:
     first, *_ = send_canary(world)

@@ -235,7 +235,9 @@ def test_drill_records_can_be_read_by_their_owner_only(account: RecordedAccount)
     assert (index.parent.stat().st_mode & 0o777, modes) == (0o700, {0o600})
 
 
-def test_drill_makes_no_call_without_trail_and_rule(account: RecordedAccount) -> None:
+def test_drill_that_may_make_no_trail_and_rule_makes_no_failing_call_and_leaves_nothing(
+    account: RecordedAccount,
+) -> None:
     for operation in ("cloudtrail.CreateTrail", "events.PutRule"):
         account.at(operation, _refuse(operation))
     document = account.drill()

@@ -241,7 +241,9 @@ def test_scan_with_malformed_queue_attributes_does_not_fail_and_escapes_the_attr
     assert "<b>" not in page
 
 
-def test_scan_reports_findings_if_the_case_store_cannot_be_read(operator: Operator) -> None:
+def test_scan_reports_findings_without_a_plan_if_the_case_store_cannot_be_read(
+    operator: Operator,
+) -> None:
     dead = make_source_and_dlq(operator, "heal")
 
     def refuse(**_: Any) -> None:
