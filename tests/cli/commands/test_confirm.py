@@ -173,6 +173,11 @@ def test_quarantine_commands_refuse_the_quarantine_of_another_source_of_the_same
     operator.aws.clients.sqs.send_message(QueueUrl=url, MessageBody="one")
     shorter = name.removesuffix("-quarantine")
     kept = str(tmp_path / "kept.jsonl")
+    # The account's clock stands still, so a long poll would never end if the command received.
+    operator.account.clients.sqs.meta.events.register(
+        "before-parameter-build.sqs.ReceiveMessage",
+        lambda params, **_: params.update(WaitTimeSeconds=0),
+    )
     for words in (("return", shorter), ("drop", shorter, "--file", kept)):
         error = operator.run_json("quarantine", *words, "--all", "--yes", code=1)["error"]
         assert error["code"] == "receiver_unconfirmed"
