@@ -239,14 +239,31 @@ def _scan_stretch(
     result = _store_baselines(result, listing, symptoms, context)
     _store_results(result, listing, stretch, context)
     store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
+    end_stretch(stretch, result, stretch_queues, context.scan_store)
+    return result
+
+
+def end_stretch(
+    stretch: Stretch,
+    result: ScanResult,
+    stretch_queues: Sequence[ManagedQueue],
+    scan_store: ScanStore,
+) -> None:
+    """Store the position at the end of a run, and release the claim.
+
+    Args:
+        stretch: The part of the round that this run had claimed.
+        result: The results of this run.
+        stretch_queues: The queues of the stretch, by name.
+        scan_store: Where the position is stored.
+    """
     position = find_next_position(stretch, result, stretch_queues)
-    context.scan_store.end_stretch(
+    scan_store.end_stretch(
         stretch,
         position.after_queue,
         is_round_done=position.is_round_done,
         is_leftover_done=position.after_queue == POSITION_BEFORE_ALL_QUEUES,
     )
-    return result
 
 
 class Position(NamedTuple):

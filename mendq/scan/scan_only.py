@@ -50,7 +50,7 @@ from mendq.notifications.scan_report import (
 )
 from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import link_runbooks
-from mendq.scan.hourly import find_next_position, make_allowance
+from mendq.scan.hourly import end_stretch, make_allowance
 from mendq.scan.reader import Paces, ScanReader
 from mendq.scan.report_notes import UNREADABLE_DELAY, ReportSelection, select_topics_to_report
 from mendq.scan.scan import scan
@@ -121,10 +121,7 @@ def _scan_stretch(
     findings = _select_findings(result, listing, symptoms, context)
     _report_news(findings, result.error_by_target, context)
     context.scan_store.store_summary(_make_summary(result, context))
-    position = find_next_position(stretch, result, stretch_queues)
-    context.scan_store.end_stretch(
-        stretch, position.after_queue, is_round_done=position.is_round_done
-    )
+    end_stretch(stretch, result, stretch_queues, context.scan_store)
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
@@ -32,6 +33,7 @@ class ScanOnlyRunner:
     """A scan-only stack in a moto account."""
 
     scanner: Scanner
+    remaining_seconds: Callable[[], float] = lambda: 900.0
     chat: tuple[Severity, ...] = ()
     docs_url: str | None = None
 
@@ -52,10 +54,16 @@ class ScanOnlyRunner:
             settings=settings,
             owner=f"scan-{account.deliveries}",
             now=account.now,
-            remaining_seconds=lambda: 900.0,
+            remaining_seconds=self.remaining_seconds,
             paces=Paces(),
         )
         return scan_and_report(context)
+
+    def run_and_count_queues(self) -> int:
+        """Run the stack's Lambda once. Return the number of queues that it scanned."""
+        result = self.run()
+        assert result is not None
+        return result.queues_scanned
 
     def scan_next_hour(self, hours: int = 1) -> list[tuple[str, str]]:
         """Scan in the hour that many hours later. Return the messages that this run sent."""
@@ -106,6 +114,26 @@ def test_second_run_in_the_same_hour_scans_and_reports_nothing(stack: ScanOnlyRu
     stack.scan_next_hour()
     assert stack.run() is None
     assert len(stack.messages) == 1
+
+
+def test_hour_after_one_that_ran_out_of_time_scans_each_queue_once_more_and_ends(
+    stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
+    for name in ("a", "b"):
+        stack.scanner.account.queue(name)
+    start_next_hour(stack.scanner.account)
+    time_for_one_queue = iter([900.0])
+    stack.remaining_seconds = lambda: next(time_for_one_queue, 0.0)
+    assert stack.run_and_count_queues() == 1
+    stack.remaining_seconds = lambda: 900.0
+    start_next_hour(stack.scanner.account)
+    assert stack.run_and_count_queues() == 1, "the queue that was left over"
+    assert stack.run_and_count_queues() == 2
+    assert stack.run() is None
+    start_next_hour(stack.scanner.account)
+    assert stack.run_and_count_queues() == 2
+    assert stack.run() is None
 
 
 def test_fault_that_lasts_is_reported_again_after_seven_days_and_not_before(
@@ -212,7 +240,8 @@ def test_run_calls_no_s3_and_reads_no_other_partition(stack: ScanOnlyRunner) -> 
 def test_message_has_the_runbooks_address_and_the_form_for_chat_if_the_settings_say_so(
     scanner: Scanner,
 ) -> None:
-    stack = ScanOnlyRunner(scanner, (Severity.URGENT,), "https://wiki.example.com/docs/*.md")
+    docs_url = "https://wiki.example.com/docs/*.md"
+    stack = ScanOnlyRunner(scanner, chat=(Severity.URGENT,), docs_url=docs_url)
     make_short_retention_dlq(scanner)
     ((_, text),) = stack.scan_next_hour()
     assert "https://wiki.example.com/docs/runbooks/" in text
