@@ -132,8 +132,8 @@ def _make_query(excluded_names: Collection[str]) -> str:
     query = " ".join(clauses)
     if len(query) > MOST_QUERY_CHARACTERS:
         raise CommandError(
-            f"{format_count(len(excluded_names), 'DLQ')} and quarantines must be left out by name, "
-            f"and the query would have {len(query):,} characters: CloudWatch takes "
+            f"{format_count(len(excluded_names), 'queue')} (DLQs and quarantines) must be left out "
+            f"by name, and the query would have {len(query):,} characters: CloudWatch takes "
             f"{MOST_QUERY_CHARACTERS:,}. Use one alarm a queue: `mendq alarms QUEUE`"
         )
     return query
@@ -178,7 +178,8 @@ def describe_limits(alarm_name: str, region: str, queues: RegionQueues) -> Itera
         "`mendq alarms QUEUE` sizes alarms by the queue's own two weeks."
     )
     yield (
-        f"Left out by name are {format_count(len(queues.excluded_names), 'DLQ')} and quarantines. "
+        f"Left out by name: {format_count(len(queues.excluded_names), 'queue')} (DLQs and "
+        "quarantines). "
         "Each DLQ needs an alarm of its own: `mendq alarms DLQ`. A DLQ that is made later is "
         "watched like any queue until you run this command again."
     )

@@ -223,8 +223,8 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.NO_NAMED_TIME}),
     ),
     "race_despite_named_need": OperatorStep(
-        "Correct what names the time of one message, or receive fewer.",
-        _LIST_CONSUMERS_COMMAND,
+        "Tag the right time of one message, or receive fewer at a time.",
+        _TAG_LONGEST_WORK_COMMAND,
         needs=_ANY_QUEUE,
     ),
     "readers_set_their_own": OperatorStep(

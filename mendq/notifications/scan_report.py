@@ -113,7 +113,7 @@ def _summarize(
 ) -> str:
     """Return the notification's first line without its end: the worst finding, and the numbers."""
     if not findings:
-        return f"{format_count(len(unreadable_targets), 'queue')} cannot be looked at"
+        return f"{_count_targets(unreadable_targets)} cannot be looked at"
     worst_finding = findings[0]
     worst_finding_text = (
         f"{to_plain_text(worst_finding.queue_name, _MOST_NAME_CHARACTERS)}: "
@@ -135,7 +135,12 @@ def _name_subject(
         return f"{symptom_name_in_words(finding.symptom)} on {queue_name}"
     if findings:
         return format_count(len(findings), "finding")
-    return f"{format_count(len(unreadable_targets), 'queue')} it cannot look at"
+    return f"{_count_targets(unreadable_targets)} it cannot look at"
+
+
+def _count_targets(unreadable_targets: Sequence[UnreadableTarget]) -> str:
+    """Return the number of targets in words. A target may be a name that is not a queue's."""
+    return format_count(len(unreadable_targets), "queue or name", "queues or names")
 
 
 def _list_finding_lines(findings: Iterable[ReportedFinding]) -> Iterable[str]:

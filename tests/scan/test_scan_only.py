@@ -188,7 +188,7 @@ def test_queue_that_cannot_be_read_is_reported_after_two_hours_and_not_before(
     deny_queue_attributes(stack.scanner, bad)
     assert [stack.scan_next_hour(), stack.scan_next_hour()] == [[], []]
     ((subject, text),) = stack.scan_next_hour()
-    assert "1 queue it cannot look at" in subject
+    assert "1 queue or name it cannot look at" in subject
     assert "NOT LOOKED AT\n  bad: " in text
 
 

@@ -446,6 +446,7 @@ def _refuse_unexplained_double_handling(
     )
     if needs:
         known_need_text = f", although what is named is covered ({needs[0].source_text})"
+        advice += ", or receive fewer messages at a time"
     if MAX_PROCESSING_TAG in facts.tags:
         advice = (
             f"correct the tag {MAX_PROCESSING_TAG}, which must name the longest that one message "

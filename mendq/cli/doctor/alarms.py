@@ -25,6 +25,7 @@ from mendq.cli.doctor.check import Check, Command, Status
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.output import format_age, format_minute, shorten_list
 from mendq.notifications import commands
+from mendq.notifications.text import format_count
 from mendq.probe.probe import PROBE_ARRIVAL_TIMEOUT
 
 # The page about all alarms, for an alarm whose description names no page.
@@ -94,8 +95,8 @@ class StackAlarms(Struct, frozen=True, dict=True):
             for alarm in disabled_alarms
         )
         sentence = (
-            f"somebody disabled the actions of {len(alarm_names)}: they ring, and nobody is "
-            f"notified: {shorten_list(alarm_names)}"
+            f"actions are disabled on {format_count(len(alarm_names), 'alarm')}, so nobody is "
+            f"notified when they ring: {shorten_list(alarm_names)}"
         )
         status = Status.FAIL if is_page_lost else Status.WARN
         remedy = Command.aws(
@@ -155,7 +156,7 @@ class StackAlarms(Struct, frozen=True, dict=True):
             sentence = f"{alarms_text} will be muted{end_text} by {rule_name}"
             return Check("mute-rule", Status.OK, sentence)
         sentence = (
-            f"{alarms_text} are muted now{end_text}, so they ring and nobody is notified. "
+            f"{alarms_text} are muted now{end_text}: nobody is notified if they ring. "
             f"The mute rule: {rule_name}"
         )
         remedy = Command.aws(

@@ -146,7 +146,8 @@ class _DlqClaim(DlqHold):
                 problem = "another run is at work on the messages of "
                 problem += parse_queue_arn(self.dlq_arn).name
                 raise CommandError(
-                    f"{problem}; one that died ends in {CLAIM_SECONDS} s",
+                    f"{problem}. Wait; if that run died, its claim ends within {CLAIM_SECONDS} s. "
+                    "Then run the command again",
                     error_code="redrive_running",
                 )
             if redrive_claim.unreadable_reason:

@@ -256,7 +256,7 @@ def test_alarms_for_all_queues_says_what_the_alarm_costs_and_cannot_do(operator:
     assert "$0.30 with a threshold ($0.00 while no other alarm uses the 10 metrics" in output
     assert "$0.90 with a band" in output
     assert "one threshold for all queues" in output
-    assert "2 DLQs and quarantines" in output
+    assert "Left out by name: 2 queues (DLQs and quarantines)" in output
     assert "describe-alarm-contributors --alarm-name sqs-all-queues-oldest-message-age" in output
 
 
@@ -284,7 +284,7 @@ def test_alarms_for_all_queues_with_too_many_dlqs_for_one_query_is_refused(
     for number in range(30):
         operator.aws.queue(f"{'a' * 60}-{number}-quarantine")
     refusal = operator.read_refusal("alarms", "--all-older-than", "1800", code=1)
-    assert "30 DLQs and quarantines must be left out by name" in refusal
+    assert "30 queues (DLQs and quarantines) must be left out by name" in refusal
     assert "CloudWatch takes 2,048. Use one alarm a queue" in refusal
 
 
