@@ -290,15 +290,16 @@ def _expire_redrive(world: RedriveWorld, run: RedriveRun) -> None:
 
 
 def _redrive_messages(world: RedriveWorld, run: RedriveRun) -> None:
-    """Move five of eight messages, quarantine one that returns, and cancel the rest."""
+    """Move eight messages in two stages, quarantine one that returns, and cancel the redrive."""
     world.bounds = LATE
     world.send(*"abcdefgh")
     case = world.record_case(State.APPLIED)
     redrive(make_owner_request(case), run)
     world.consume(frozenset(sorted(world.read_bodies(world.source))[:1]))
+    world.account.later(minutes=2)  # no message is looked at before the soak is over
     ticked = redrive(make_owner_request(case), world.make_run(run.clients))
     assert isinstance(ticked, TickOutcome)
-    assert world.progress.moved == 5, ticked
+    assert world.progress.moved == 8, ticked
     assert ticked.quarantined_count == 1, ticked
     stopped = redrive({**make_owner_request(case), "cancel": True}, world.make_run(run.clients))
     assert stopped.refusal is None
