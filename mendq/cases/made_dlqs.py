@@ -27,9 +27,16 @@ class MadeDlqs(Table, frozen=True):
 
     def is_made_by_mendq(self, source_arn: str, dlq_arn: str) -> bool:
         """Return True if Mendq made this DLQ for that source and has not rolled it back."""
+        return self.load_made_dlq_arn(source_arn) == dlq_arn
+
+    def load_made_dlq_arn(self, source_arn: str) -> str:
+        """Return the ARN of the DLQ that Mendq made for that source; empty if it made none.
+
+        Empty also if the write was rolled back.
+        """
         record_item = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
         with items.convert_decode_errors(f"the DLQ that was made for {source_arn}"):
-            return items.read_attribute_record(record_item).last_written_value == dlq_arn
+            return items.read_attribute_record(record_item).last_written_value or ""
 
     def find_managed_source(
         self,

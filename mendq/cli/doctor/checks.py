@@ -27,6 +27,7 @@ from mendq.cli.doctor.life import (
     read_last_scan,
     read_scan_only_summary,
 )
+from mendq.cli.doctor.receivers import RECEIVERS_CHECK_NAME, check_receivers
 from mendq.cli.doctor.visibility import (
     ANY_QUEUE,
     CLOUDTRAIL_LIMITS,
@@ -343,6 +344,10 @@ def _check_trails(doctor: Doctor) -> Iterator[Check]:
     return check_trails(doctor.account, doctor.trails)
 
 
+def _check_receivers(doctor: Doctor) -> Iterator[Check]:
+    return check_receivers(doctor.account, doctor.queue_arns, doctor.now)
+
+
 def _describe_scan_only_stack(doctor: Doctor) -> Iterator[Check]:
     """Yield the check that says what a scan-only stack does not have. It is always OK."""
     parts_text = "no trail, probe, cases, nightly job or weekly report"
@@ -364,6 +369,7 @@ CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
     "scan": _check_scan,
     "trails": _check_trails,
     "queues": check_queues,
+    RECEIVERS_CHECK_NAME: _check_receivers,
     TRAIL_BUCKET_CHECK_NAME: check_trail_bucket,
 }
 # The checks of a scan-only stack.

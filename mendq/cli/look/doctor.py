@@ -13,7 +13,7 @@ import typer
 from rich.text import Text
 
 from mendq.cli.commands import (
-    CASE_LOOKUP_ACTIONS,
+    CASE_QUERY_ACTIONS,
     FREEZE_ACTIONS,
     IAM_ACTIONS_TO_LIST_MANAGED_QUEUES,
     QUEUE_ATTRIBUTES_ACTIONS,
@@ -63,13 +63,14 @@ _STACK_ACTIONS = {
     "s3:ListBucket",
     "scheduler:GetSchedule",
     "sns:ListSubscriptionsByTopic",
+    "sqs:ListQueueTags",
 }
 
 
 @command(
     1,
     CommandKind.LOOKING,
-    CASE_LOOKUP_ACTIONS
+    CASE_QUERY_ACTIONS
     | IAM_ACTIONS_TO_LIST_MANAGED_QUEUES
     | TRAIL_ACTIONS
     | QUEUE_ATTRIBUTES_ACTIONS
