@@ -19,9 +19,13 @@ Rules:
 4. Encodings that build a value from the one before it (DELTA_BYTE_ARRAY) are refused: there a page
    can unpack to the square of its size.
 
-5. A file counts pages as often as its footer names them, however many row groups share them.
+5. No part of a file is read twice: columns that share bytes are refused. Otherwise 60 kB of footer
+   could name one large page two thousand times.
 
-6. Whatever is odd is refused, so that Spark can read nothing else than what was measured: a field
+6. A page's header has a size limit, and all headers of a file have one. Otherwise a single header
+   could hold a list of 20 million items, which takes gigabytes of memory here.
+
+7. Whatever is odd is refused, so that Spark can read nothing else than what was measured: a field
    that comes twice, a number that Java would cut, a size that reaches beyond its column.
 
 The format: https://parquet.apache.org/docs/file-format/
@@ -44,6 +48,9 @@ TOO_MUCH_REASON = "too_much"
 _MAXIMUM_FOOTER_BYTES = 64 * 1024
 _MAXIMUM_CREATOR_BYTES = 256
 _MAXIMUM_PAGES = 2_000
+# A page's header takes about 30 bytes; some writers add the smallest and the largest value.
+_MAXIMUM_PAGE_HEADER_BYTES = 16 * 1024
+_MAXIMUM_BYTES_OF_ALL_PAGE_HEADERS = 1024 * 1024
 # Spark goes through nested columns and empty row groups by calling itself. If these calls are too
 # deep, its process ends, and not only the task.
 _MAXIMUM_SCHEMA_ELEMENTS = 200
@@ -101,6 +108,7 @@ def measure_packed_table(
     footer = _ThriftReader(content, footer_position, len(content) - _FOOTER_END_BYTES).read_struct()
     _check_footer(footer)
     meter = _Meter(limit)
+    measured_columns: list[_Column] = []
     for row_group in _get_structs(footer, 4):
         row_count = _get_count(row_group, 3)
         if not row_count:
@@ -111,7 +119,10 @@ def measure_packed_table(
                 raise PackedTableRefused(UNREADABLE_REASON)
             column = _Column.read(_get_struct(chunk, 3), footer_position)
             if column.name in columns:
-                column.measure(content, meter, unpack_snappy)
+                measured_columns.append(column)
+    _check_that_columns_share_no_bytes(measured_columns)
+    for column in measured_columns:
+        column.measure(content, meter, unpack_snappy)
     return meter.size
 
 
@@ -146,15 +157,19 @@ class _Meter:
         self.size = UnpackedSize(0, 0)
         self._limit = limit
         self._page_count = 0
+        self._page_header_bytes = 0
 
     def add(self, size: UnpackedSize) -> None:
         self.size = self.size.add(size)
         if not self.size.fits(self._limit):
             raise PackedTableRefused(TOO_MUCH_REASON)
 
-    def add_page(self, unpacked_bytes: int) -> None:
+    def add_page(self, header_bytes: int, unpacked_bytes: int) -> None:
         self._page_count += 1
+        self._page_header_bytes += header_bytes
         if self._page_count > _MAXIMUM_PAGES:
+            raise PackedTableRefused(TOO_MUCH_REASON)
+        if self._page_header_bytes > _MAXIMUM_BYTES_OF_ALL_PAGE_HEADERS:
             raise PackedTableRefused(TOO_MUCH_REASON)
         self.add(UnpackedSize(0, unpacked_bytes))
 
@@ -179,6 +194,7 @@ class _Page:
 
     is_dictionary: bool
     values: int
+    header_bytes: int
     unpacked_bytes: int
     content: bytes
 
@@ -230,7 +246,7 @@ class _Column:
         longest_bytes = 0
         values_in_pages = 0
         for page in self._walk_pages(content):
-            meter.add_page(page.unpacked_bytes)
+            meter.add_page(page.header_bytes, page.unpacked_bytes)
             if page.is_dictionary:
                 longest_bytes = self._find_longest_value(page, unpack_snappy)
             else:
@@ -243,8 +259,10 @@ class _Column:
         """Yield the pages. Only the first one may be a dictionary."""
         position = self.begin
         while position < self.end:
-            reader = _ThriftReader(content, position, self.end)
+            header_limit = min(self.end, position + _MAXIMUM_PAGE_HEADER_BYTES)
+            reader = _ThriftReader(content, position, header_limit)
             header = reader.read_struct()
+            header_bytes = reader.position - position
             unpacked_bytes = _get_count(header, 2)
             page_end = reader.position + _get_count(header, 3)
             if page_end > self.end:
@@ -255,7 +273,7 @@ class _Column:
             is_dictionary, values = _read_page_type(header)
             if is_dictionary and position != self.begin:
                 raise PackedTableRefused(UNREADABLE_REASON)
-            yield _Page(is_dictionary, values, unpacked_bytes, page_content)
+            yield _Page(is_dictionary, values, header_bytes, unpacked_bytes, page_content)
             position = page_end
 
     def _read_announced_size(self, page_content: bytes) -> int:
@@ -282,6 +300,15 @@ class _Column:
                 raise PackedTableRefused(UNREADABLE_REASON)
             longest_bytes = max(longest_bytes, text_bytes)
         return longest_bytes
+
+
+def _check_that_columns_share_no_bytes(columns: Collection[_Column]) -> None:
+    """Raise PackedTableRefused if a byte of the file belongs to two columns or row groups."""
+    free_position = 0
+    for column in sorted(columns, key=lambda column: (column.begin, column.end)):
+        if column.begin < free_position:
+            raise PackedTableRefused(UNREADABLE_REASON)
+        free_position = column.end
 
 
 def _read_page_type(header: dict[int, Any]) -> tuple[bool, int]:

@@ -119,14 +119,22 @@ def make_row_group(
     return {1: [chunk], 2: 0, 3: rows}
 
 
-def make_page(values: int, content: bytes, *, unpacked_bytes: int, encoding: int = 0) -> bytes:
-    """Return a data page whose header announces these numbers."""
+def make_page(
+    values: int, content: bytes, *, unpacked_bytes: int, encoding: int = 0, extra_bytes: int = 0
+) -> bytes:
+    """Return a data page whose header announces these numbers.
+
+    `extra_bytes` is the length of a list of empty structs in the header that no reader knows.
+    """
     header: dict[int, Value] = {
         1: 0,
         2: Raw(5, encode_number(unpacked_bytes << 1)),
         3: Raw(5, encode_number(len(content) << 1)),
         5: {1: values, 2: encoding, 3: 3, 4: 3},
     }
+    if extra_bytes:
+        list_head = bytes([0xF0 | _STRUCT]) + encode_number(extra_bytes)
+        header[15] = Raw(_LIST, list_head + bytes(extra_bytes))
     return encode_struct(header) + content
 
 

@@ -164,12 +164,45 @@ def test_columns_that_are_not_read_do_not_count() -> None:
     assert _measure(pack([make_incident(principals=["p" * 3_000_000])])) == lean
 
 
-def test_page_counts_as_often_as_row_groups_name_it() -> None:
+def test_page_that_two_row_groups_name_is_refused_before_anything_is_unpacked() -> None:
+    """Otherwise 60 kB of footer could name 20 MB two thousand times."""
     page = make_page(1, ONE_TEXT, unpacked_bytes=5)
-    row_group = make_row_group(1, len(MAGIC), len(page))
+    begin = len(MAGIC)
+    row_group = make_row_group(1, begin, len(page))
+    next_row_group = make_row_group(1, begin + len(page), len(page))
     once = _measure(make_file(make_footer([row_group]), page))
-    many = _measure(make_file(make_footer([row_group] * 50), page))
-    assert (many.rows, many.bytes) == (50 * once.rows, 50 * once.bytes)
+    apart = _measure(make_file(make_footer([next_row_group, row_group]), page * 2))
+    assert (apart.rows, apart.bytes) == (2 * once.rows, 2 * once.bytes)
+    wide_row_group = make_row_group(2, begin, 2 * len(page))
+    for row_groups in ([row_group, row_group], [next_row_group, wide_row_group]):
+        content = make_file(make_footer(list(row_groups)), page * 2)
+        with pytest.raises(PackedTableRefused, match=r"^unreadable$"):
+            _measure(content, AMPLE, _never_unpack)
+
+
+def test_page_header_longer_than_16_kib_is_refused_though_its_page_is_tiny() -> None:
+    """A header of 20 MB takes seconds and gigabytes to read, and announces 0 bytes."""
+    for extra_bytes, is_accepted in ((16_000, True), (17_000, False), (2_000_000, False)):
+        page = make_page(1, ONE_TEXT, unpacked_bytes=5, extra_bytes=extra_bytes)
+        content = make_file(make_footer([make_row_group(1, len(MAGIC), len(page))]), page)
+        if is_accepted:
+            assert _measure(content).rows == 1
+            continue
+        with pytest.raises(PackedTableRefused, match=r"^unreadable$"):
+            _measure(content, AMPLE, _never_unpack)
+
+
+def test_page_headers_of_more_than_1_mib_together_are_refused() -> None:
+    page = make_page(1, ONE_TEXT, unpacked_bytes=5, extra_bytes=16_000)
+    for page_count, is_accepted in ((60, True), (70, False)):
+        pages = page * page_count
+        row_group = make_row_group(page_count, len(MAGIC), len(pages))
+        content = make_file(make_footer([row_group]), pages)
+        if is_accepted:
+            assert _measure(content).rows == page_count
+            continue
+        with pytest.raises(PackedTableRefused, match=r"^too_much$"):
+            _measure(content, AMPLE, _never_unpack)
 
 
 def _make_lies() -> dict[str, bytes]:
