@@ -111,6 +111,7 @@ _LAMBDA_ONLY_MODULES = (
     "mendq/model/settings.py",
     "mendq/notifications/announcements.py",
     "mendq/notifications/notification.py",
+    "mendq/notifications/scan_report.py",
     "mendq/notifications/sent.py",
 )
 
