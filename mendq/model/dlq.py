@@ -115,8 +115,12 @@ def arn_of_quarantine(source_arn: str) -> str:
 
 
 def make_quarantine_attributes(source: Facts) -> dict[str, str]:
-    """Return the attributes of a new quarantine for this source."""
+    """Return the attributes of a new quarantine for this source.
+
+    The RedriveAllowPolicy keeps queues from naming it as their DLQ.
+    """
     attributes = make_safe_storage_attributes(source)
+    attributes["RedriveAllowPolicy"] = RedriveAllowPolicy("denyAll").text
     return attributes | {"FifoQueue": "true"} if source.is_fifo else attributes
 
 

@@ -78,6 +78,10 @@ revoke_confirmation_command = partial(mendq_queue_command, "confirm {queue} --re
 make_alarms_command = partial(mendq_queue_command, "alarms {queue}")
 # The command that shows the messages of a source's quarantine, or of a quarantine.
 peek_quarantine_command = partial(mendq_queue_command, "quarantine peek {queue}")
+# The command that shows which messages of a quarantine would go back to their source.
+preview_quarantine_return_command = partial(
+    mendq_queue_command, "quarantine return {queue} --all --dry-run"
+)
 # The command that sends a DLQ's messages to a queue that the operator must name.
 redrive_elsewhere_command = partial(mendq_queue_command, "redrive {queue} --to OTHER --all")
 # The command that sends back all DLQ messages of a FIFO queue, except the first of each group.

@@ -118,8 +118,12 @@ def test_new_dlq_gets_the_sources_key_the_longest_retention_and_admits_only_its_
     }
 
 
-def test_new_quarantine_gets_the_sources_key_and_the_longest_retention() -> None:
-    assert make_quarantine_attributes(ENCRYPTED_SOURCE) == ENCRYPTED_ATTRIBUTES
+NO_SOURCE_ALLOWED = {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text}
+
+
+def test_new_quarantine_gets_the_sources_key_longest_retention_and_is_nobodys_dlq() -> None:
+    expected_attributes = ENCRYPTED_ATTRIBUTES | NO_SOURCE_ALLOWED
+    assert make_quarantine_attributes(ENCRYPTED_SOURCE) == expected_attributes
 
 
 def test_new_dlq_that_a_redrive_policy_already_names_admits_other_sources_too() -> None:
@@ -127,7 +131,7 @@ def test_new_dlq_that_a_redrive_policy_already_names_admits_other_sources_too() 
 
 
 def test_new_quarantine_of_an_unencrypted_source_is_encrypted_by_sqs() -> None:
-    assert make_quarantine_attributes(SOURCE_WITH_DLQ) == SAFE_ATTRIBUTES
+    assert make_quarantine_attributes(SOURCE_WITH_DLQ) == SAFE_ATTRIBUTES | NO_SOURCE_ALLOWED
 
 
 QUARANTINES = json.loads(Path(__file__).with_name("quarantines.json").read_text())

@@ -12,6 +12,7 @@ from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, QueueRefuse
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.plan import Refusal
+from mendq.model.queue import RedriveAllowPolicy
 from mendq.model.receiver import Receiver
 from mendq.model.state import State
 from mendq.redrive.messages import Message, is_quarantine_mark_sealed
@@ -20,7 +21,11 @@ from tests.account.receivers import confirm_receiver, open_receivers
 from tests.redrive.world import LATE, RedriveWorld, make_bodies, read_queue
 from tests.waiting import replace_sleep
 
-FIT = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true"}
+FIT = {
+    "MessageRetentionPeriod": "1209600",
+    "SqsManagedSseEnabled": "true",
+    "RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text,
+}
 ROLE_POLICY = json.dumps(
     {
         "Statement": [

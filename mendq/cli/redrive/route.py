@@ -52,6 +52,7 @@ from mendq.model.steps import RedriveMessages
 from mendq.notifications.commands import (
     make_aws_command,
     peek_quarantine_command,
+    preview_quarantine_return_command,
 )
 from mendq.redrive.messages import Message, is_quarantine_mark_sealed, read_quarantine_mark
 from mendq.redrive.mover import MessageMover
@@ -246,10 +247,12 @@ def find_route_to_source(account: Account, source_arn: str) -> Route:
     """Return the route from the source's DLQ back to the source.
 
     Raises CommandError if a queue is missing or its tag forbids redrives, if the source has no DLQ,
-    if the DLQ has a DLQ of its own, or if its messages are being moved already.
+    if the DLQ is a quarantine, if it has a DLQ of its own, or if its messages are being moved
+    already.
     """
     source = require_redrivable(account, source_arn)
     messages_queue = require_redrivable(account, _find_dlq_arn(account, source))
+    _require_no_quarantine(messages_queue, source)
     require_no_redrive_policy(messages_queue)
     dlq_arn = messages_queue.queue_arn
     require_no_running_redrive(account, dlq_arn)
@@ -257,10 +260,31 @@ def find_route_to_source(account: Account, source_arn: str) -> Route:
     return Route(messages_queue, source, tuple(sorted(other_source_arns)), dlq_arn)
 
 
+def _require_no_quarantine(dlq: Facts, source: Facts) -> None:
+    """Raise CommandError if the source's DLQ is a quarantine.
+
+    Any queue may name a quarantine as its DLQ. SQS does not say in which queue Mendq's messages
+    there died, so they would go to whoever made such a queue, without a look at their seals.
+    """
+    if is_quarantine(dlq.name):
+        command = preview_quarantine_return_command(dlq.queue_arn)
+        problem = f"{source.name} names {dlq.name} as its DLQ, and that is a quarantine"
+        reason = f"its messages may belong to another queue than {source.name}"
+        remedy = f"see which go back to their own source with `{command}`"
+        raise CommandError(
+            f"{problem}: {reason}. Nothing was moved; {remedy}, and give {source.name} another DLQ",
+            error_code="dlq_is_quarantine",
+        )
+
+
 def _find_dlq_arn(account: Account, source: Facts) -> str:
     """Return the ARN of the source's DLQ. Raises CommandError with a remedy if it has none."""
     if source.dlq_arn:
         return source.dlq_arn
+    if is_quarantine(source.name):
+        command = preview_quarantine_return_command(source.queue_arn)
+        problem = f"{source.name} has no DLQ: it is a quarantine"
+        raise CommandError(f"{problem}, so see what goes back with `{command}`", Exit.USAGE)
     source_arns = list_source_arns(account.clients, source.queue_arn)
     if source_arns:
         problem = f"it is one itself, so name its source, {parse_queue_arn(source_arns[0]).name}"

@@ -19,6 +19,7 @@ from mendq.model.queue import RedrivePolicy
 from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
+from tests.account.receivers import confirm_receiver
 from tests.cli.builders import Operator
 from tests.cli.redrive.builders import (
     OrdersQueues,
@@ -26,6 +27,7 @@ from tests.cli.redrive.builders import (
     make_orders_queues,
     send_in_the_past,
     set_creation,
+    write_sealed,
 )
 
 ORDERS = "attributes.type == 'order' && age_seconds < `7200` && body.error.code == 'X'"
@@ -215,6 +217,42 @@ def test_redrive_of_a_queue_that_is_missing_misnamed_a_dlq_or_without_dlq_moves_
     error = queues.operator.run_json("redrive", named, *ALL, code=code)["error"]
     assert says in error["message"]
     _assert_nothing_moved(queues, ids)
+
+
+@pytest.mark.parametrize("ending", ["", ".fifo"])
+def test_redrive_takes_no_message_out_of_a_quarantine_that_a_queue_names_as_its_dlq(
+    operator: Operator, ending: str
+) -> None:
+    """Anyone who may create queues can make `orders-x`, and ask for a redrive of it."""
+    queues = make_orders_queues(operator, fifo=bool(ending))
+    quarantine = operator.aws.queue(f"orders-quarantine{ending}", tag=None)
+    confirm_receiver(operator.aws, quarantine)
+    redrive_policy = RedrivePolicy(quarantine, 3).text
+    theirs = operator.aws.queue(f"orders-x{ending}", tag=None, RedrivePolicy=redrive_policy)
+    set_creation(theirs, operator.aws.now - timedelta(days=1))
+    ids = {
+        write_sealed(queues, "customer data", quarantine=quarantine),
+        queues.write("by hand", quarantine, **make_died_in_attribute("nobody")),
+    }
+    for arguments in (ALL, ("--all", "--dry-run")):
+        error = operator.run_json("redrive", f"orders-x{ending}", *arguments, code=1)["error"]
+        assert error["code"] == "dlq_is_quarantine"
+        assert f"`mendq quarantine return orders-quarantine{ending} --all" in error["message"]
+    assert queues.read_ids(theirs) == set()
+    assert queues.read_ids(quarantine) == ids
+
+
+def test_redrive_of_a_quarantine_itself_names_the_command_that_returns_its_messages(
+    operator: Operator,
+) -> None:
+    """The queue that names it as its DLQ is not proposed as the source: anyone may have made it."""
+    make_orders_queues(operator)
+    quarantine = operator.aws.queue("orders-quarantine", tag=None)
+    redrive_policy = RedrivePolicy(quarantine, 3).text
+    operator.aws.queue("orders-x", tag=None, RedrivePolicy=redrive_policy)
+    error = operator.run_json("redrive", "orders-quarantine", *ALL, code=2)["error"]
+    assert "`mendq quarantine return orders-quarantine --all --dry-run" in error["message"]
+    assert "orders-x" not in error["message"]
 
 
 def test_redrive_of_a_queue_whose_dlq_was_deleted_is_refused_and_names_the_dlq(
