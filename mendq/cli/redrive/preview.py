@@ -14,7 +14,7 @@ from rich.text import Text
 from mendq.catalogue.dlq.time_left import compute_time_left
 from mendq.cli.output import Output, format_minute, make_table
 from mendq.cli.redrive.route import Route
-from mendq.model.queue import parse_queue_arn
+from mendq.model.queue import is_quarantine, parse_queue_arn
 from mendq.model.time_text import format_time
 from mendq.notifications.commands import peek_quarantine_command
 from mendq.notifications.text import (
@@ -201,7 +201,8 @@ def print_preview(out: Output, tally: MessageTally, limit: int | None) -> None:
         *_describe_chosen_messages(tally),
     )
     out.say_labelled(("-", "dim", note) for note in message_notes)
-    _print_sqs_redrive(out, tally)
+    if _would_sqs_move_the_same(tally, limit):
+        _print_sqs_redrive(out, tally.route)
 
 
 def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
@@ -235,21 +236,29 @@ def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
         out.say(f"the oldest {expiry_text}", "yellow" if time_left.is_urgent else "dim")
 
 
-def _print_sqs_redrive(out: Output, tally: MessageTally) -> None:
-    """Print the AWS command that moves all messages, if the operator chose all with --all.
+def _would_sqs_move_the_same(tally: MessageTally, limit: int | None) -> bool:
+    """Return True if SQS's own redrive would move the chosen messages, and no others.
 
-    Nothing is printed for a deletion, with --leave-first, or for `quarantine return`.
+    It moves every message. So it fits neither if one of those that were seen stays, nor if some are
+    hidden and could be another source's. It never fits a quarantine: SQS does not look at seals.
     """
     route = tally.route
-    are_all_messages_chosen = tally.message_filter.tree is None and not tally.leave_first
-    is_from_dlq = route.messages_queue.queue_arn == route.dlq_arn
-    if (
-        not tally.chosen_message_ids
-        or not are_all_messages_chosen
-        or route.is_deletion
-        or not is_from_dlq
-    ):
-        return
+    chosen_count = len(tally.chosen_message_ids)
+    seen_count = len(tally.seen_message_ids)
+    if is_quarantine(route.messages_queue.name):
+        return False
+    if route.is_deletion or route.messages_queue.queue_arn != route.dlq_arn:
+        return False
+    if tally.message_filter.tree is not None or tally.leave_first:
+        return False
+    if limit is not None and limit < chosen_count:
+        return False
+    is_everything_chosen = 0 < chosen_count == seen_count
+    return is_everything_chosen and route.count_hidden_messages(seen_count) == 0
+
+
+def _print_sqs_redrive(out: Output, route: Route) -> None:
+    """Print the AWS command that moves all messages of the DLQ."""
     out.say("SQS's own redrive moves all of them, unmarked and not to be taken back:", "dim")
     region = parse_queue_arn(route.dlq_arn).region
     sqs_command = "aws sqs start-message-move-task"

@@ -120,6 +120,36 @@ def test_redrive_of_all_messages_offers_sqss_own_redrive_and_one_with_a_filter_d
     assert native in queues.read_output(*SHOW)
     filtered = ("redrive", "orders", "--where", "exists(body)", "--dry-run")
     assert NATIVE_COMMAND not in queues.read_output(*filtered)
+    queues.write()
+    assert NATIVE_COMMAND in queues.read_output(*SHOW, "--limit", "2")
+    assert NATIVE_COMMAND not in queues.read_output(*SHOW, "--limit", "1")
+
+
+def test_redrive_does_not_offer_sqss_own_redrive_if_a_message_of_another_source_stays(
+    queues: OrdersQueues,
+) -> None:
+    """SQS's own redrive moves all messages, also those that Mendq says stay."""
+    policy = queues.account.attributes(queues.source)["RedrivePolicy"]
+    other = queues.account.queue("refunds", tag=None, RedrivePolicy=policy)
+    queues.write(**make_died_in_attribute(queues.source))
+    assert NATIVE_COMMAND in queues.read_output(*SHOW)
+    queues.write(**make_died_in_attribute(other))
+    output = queues.read_output(*SHOW)
+    assert "it stays here" in output
+    assert NATIVE_COMMAND not in output
+
+
+def test_redrive_does_not_offer_sqss_own_redrive_while_messages_are_hidden(
+    queues: OrdersQueues,
+) -> None:
+    """A message that another consumer holds may be another source's."""
+    queues.write()
+    client = queues.account.clients.sqs
+    client.receive_message(QueueUrl=queues.account.url(queues.messages))
+    queues.write()
+    output = queues.read_output(*SHOW)
+    assert "1 more are hidden" in output
+    assert NATIVE_COMMAND not in output
 
 
 def test_redrive_dry_run_says_when_the_oldest_message_expires(queues: OrdersQueues) -> None:
@@ -172,6 +202,7 @@ def test_redrive_leaves_messages_older_than_their_source_and_says_how_many(
     assert queues.read_bodies(queues.source) == {"as old as the source"}
     assert queues.read_bodies(queues.messages) == {"older"}
     output = queues.read_output("redrive", "orders", *ALL)
+    assert NATIVE_COMMAND not in output
     assert "1 message is older than orders, which was created 20" in output
     assert "maybe another person's: it stays here" in output
     assert queues.read_bodies(queues.messages) == {"older"}

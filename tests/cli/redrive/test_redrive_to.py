@@ -210,6 +210,9 @@ def test_redrive_to_leaves_messages_of_a_quarantine_whose_mark_mendq_did_not_sea
     write_sealed(queues, "ours", quarantine=quarantine)
     queues.write("theirs", quarantine, **make_quarantine_marks(queues.source))
     words = ("redrive", "orders-quarantine", "--to", "orders", "--from", "orders")
+    for further_words in ((), ("--unsealed",)):
+        preview = operator.read_output(*words, "--all", "--dry-run", *further_words)
+        assert "start-message-move-task" not in preview, "SQS does not look at Mendq's seals"
     done = operator.run_json(*words, *ALL)
     assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0, "unsealed": 1}
     assert queues.read_bodies(queues.source) == {"ours"}
