@@ -213,8 +213,8 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=_ANY_QUEUE,
     ),
     "race_or_retries": OperatorStep(
-        "Find out if work is slow or is retried. If slow, tag its time.",
-        _TAG_LONGEST_WORK_COMMAND,
+        "See if consumers fail first. If not, receive fewer messages at a time.",
+        _SHOW_QUEUE_COMMAND,
         needs=_ANY_QUEUE,
     ),
     "race_without_named_need": OperatorStep(

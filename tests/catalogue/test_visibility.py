@@ -192,6 +192,35 @@ def test_race_that_may_be_retries_is_fixed_only_if_a_named_need_is_unmet(
     assert only_step_of(expect_plan(ENTRY, by_lambda)).after == 185
 
 
+@given(tagged=st.integers(1, 60), visibility=st.integers(1, 900), by_lambda=st.booleans())
+def test_queue_whose_processing_time_is_tagged_is_never_told_to_tag_it_if_it_may_be_retries(
+    tagged: int, visibility: int, *, by_lambda: bool
+) -> None:
+    """40 consumers of batches of ten give 2.2 receives and deletes of each message."""
+    counts: dict[str, Any] = {"received": 2_200, "deleted": 2_200}
+    if by_lambda:
+        counts["consumers"] = [[1, 0]]
+    answer = answer_to(ENTRY, detect(make_raced_queue(visibility, tagged, **counts)))
+    if isinstance(answer, Plan):
+        return  # the tag's need is not covered
+    assert answer.code in {"race_or_retries", "over_ceiling"}
+    if answer.code == "race_or_retries":
+        assert "say how long" not in answer.reason
+        assert "tag-queue" not in answer.next_command
+        assert "fewer messages at a time" in answer.reason
+
+
+def test_serial_batch_that_may_be_retries_is_named_with_the_batch_size_that_fits() -> None:
+    counts = {"received": 2_200, "deleted": 2_200}
+    refusal = expect_refusal(ENTRY, detect(make_raced_queue(35, 10, **counts)))
+    assert (refusal.code, refusal.case_state) == ("race_or_retries", State.ESCALATED)
+    assert "at 10 s each (tag mendq:max-processing-seconds), they take 100 s" in refusal.reason
+    assert "MaxNumberOfMessages=2 the consumer's work fits the timeout of 35 s" in refusal.reason
+    assert "2,200 receives of 1,000 sent messages" in refusal.reason
+    untagged = expect_refusal(ENTRY, detect(make_raced_queue(35, None, **counts)))
+    assert f"let the tag {MAX_PROCESSING_TAG} say how long" in untagged.reason
+
+
 def test_batch_plan_after_late_deletes_needs_a_person_only_far_from_a_persons_timeout() -> None:
     """Four times the timeout of 30 s is 120 s, and ten messages of 8 s need 120 s."""
     near = queue(30, 8, delete_interval_seconds=8)

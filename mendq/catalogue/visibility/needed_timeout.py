@@ -20,7 +20,8 @@ finds out how long the work may take and plans a timeout that covers it. The rul
    one after the other holds the last one ten times as long. If the timeout covers one message and
    messages are late all the same, Mendq plans for a batch of ten, because nothing shows its real
    size. So a person approves, unless late deletes show the batch and the plan stays near a value
-   that a person chose. If a batch does not fit, Mendq says which size fits.
+   that a person chose. If a batch does not fit, Mendq says which size fits. If the counts may come
+   from retries (rule 4), Mendq plans no timeout, and also says which size fits.
 7. On a FIFO queue a late delete fails, so a message held too long looks like one that failed. There
    late calls outrank rule 4.
 """
@@ -344,12 +345,7 @@ def _plan_timeout_for_batch(
 ) -> Plan | Refusal:
     """Plan the timeout for a full batch. If a bound forbids it, advise a batch size that fits."""
     goal_seconds = batch_need.minimum_goal_seconds
-    seconds_per_message = goal_seconds / MOST_MESSAGES_PER_RECEIVE
-    fitting_batch_size = max(1, int(facts.visibility_seconds / seconds_per_message))
-    advice = (
-        f"with MaxNumberOfMessages={fitting_batch_size} the consumer's work fits the timeout of "
-        f"{facts.visibility_seconds:,} s"
-    )
+    advice = _describe_fitting_batch(facts, batch_need)
     evidence_text = _describe_batch_evidence(facts)
     exceeded_bound = next(
         find_exceeded_bounds(facts, batch_need, goal_seconds, ceiling_seconds), None
@@ -366,6 +362,16 @@ def _plan_timeout_for_batch(
         (SetVisibilityTimeout(facts.visibility_seconds, goal_seconds),),
         reason,
         highest_mode=batch_need.highest_mode,
+    )
+
+
+def _describe_fitting_batch(facts: Facts, batch_need: VisibilityNeed) -> str:
+    """Return a sentence part: the largest batch whose work fits the current visibility timeout."""
+    seconds_per_message = batch_need.minimum_goal_seconds / MOST_MESSAGES_PER_RECEIVE
+    fitting_batch_size = max(1, int(facts.visibility_seconds / seconds_per_message))
+    return (
+        f"with MaxNumberOfMessages={fitting_batch_size} the consumer's work fits the timeout of "
+        f"{facts.visibility_seconds:,} s"
     )
 
 
@@ -432,9 +438,8 @@ def _refuse_unexplained_double_handling(
         reason = (
             f"{facts.found}. Or its consumers fail at first and delete twice in the end, which "
             f"{measurement.received:,} receives of {measurement.sent:,} sent messages do not rule "
-            "out: a longer visibility timeout would then only slow the retries. Where work takes "
-            f"longer than {facts.visibility_seconds:,} s, let the tag {MAX_PROCESSING_TAG} say "
-            "how long"
+            "out: a longer visibility timeout would then only slow the retries. "
+            f"{_advise_if_work_is_slow(facts, needs)}"
         )
         command = show_metric_command(
             facts.queue_arn, "NumberOfMessagesReceived", "Sum", measurement
@@ -462,6 +467,32 @@ def _refuse_unexplained_double_handling(
         yield Escalate("race_despite_named_need", reason, tag_command_text, silent_in_observe=True)
     else:
         yield Escalate("race_without_named_need", reason, tag_command_text, silent_in_observe=True)
+
+
+def _advise_if_work_is_slow(facts: Facts, needs: list[VisibilityNeed]) -> str:
+    """Return what helps if a queue's work takes longer than its timeout and is not retried.
+
+    A person who has tagged the queue is not asked to tag it. If the tag covers one message but not
+    a batch of ten, the batch is named. Smaller batches do no harm if work is retried after all; the
+    longer timeout that a batch needs would.
+    """
+    if MAX_PROCESSING_TAG not in facts.tags:
+        return (
+            f"Where work takes longer than {facts.visibility_seconds:,} s, let the tag "
+            f"{MAX_PROCESSING_TAG} say how long"
+        )
+    batch_need = find_batch_need(facts, needs)
+    if batch_need is None:
+        return (
+            f"Where work takes longer than {facts.visibility_seconds:,} s, correct the tag "
+            f"{MAX_PROCESSING_TAG}, which must name the longest that one message may take, or "
+            "receive fewer messages at a time"
+        )
+    return (
+        f"Where consumers work on a batch, the timeout covers one message and not a batch: "
+        f"{batch_need.source_text}. Receive fewer messages at a time: "
+        f"{_describe_fitting_batch(facts, batch_need)}"
+    )
 
 
 def find_objections_to_need(

@@ -278,6 +278,11 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
             "race_or_retries",
         ),
         QueueExample(
+            "a batch worked one by one, or retries",
+            _make_queue_with_double_handling(10, **_COUNTS_OF_THREE_RECEIVES_PER_TWO_DELETES),
+            "race_or_retries",
+        ),
+        QueueExample(
             "all died of late deletes",
             _make_queue_with_dead_messages(received=3_000, deleted=3_000),
             _make_timeout_steps(30, 60),
