@@ -6,8 +6,9 @@ to 5 hold here too), and it makes the same detections.
 
 Rules:
 
-1. One message for all that is new. A run reports everything that it found and that people have not
-   heard of, so there are at most six messages in an hour. `report_notes.py` decides what is new.
+1. One message for all that is new. A run reports what it found and people have not heard of. What a
+   message has no space to name stays new. `report_notes.py` decides what is new, what is named
+   first, and how many messages a day there are.
 
 2. Reported first, noted second. If the notes cannot be stored after the message was sent, people
    get it twice. In the other order a finding could be lost.
@@ -26,9 +27,8 @@ case and no DLQ that Mendq made, even if the stack was a whole one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -45,6 +45,7 @@ from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.settings import ScanOnlySettings
 from mendq.notifications.scan_report import (
     ReportedFinding,
+    ScanReport,
     UnreadableTarget,
     describe_scan_report,
 )
@@ -52,15 +53,22 @@ from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import link_runbooks
 from mendq.scan.hourly import end_stretch, make_allowance
 from mendq.scan.reader import Paces, ScanReader
-from mendq.scan.report_notes import UNREADABLE_DELAY, ReportSelection, select_topics_to_report
+from mendq.scan.report_notes import (
+    UNREADABLE_DELAY,
+    FoundTopic,
+    ReportSelection,
+    note_named_topics,
+    select_topics_to_report,
+)
 from mendq.scan.scan import scan
 from mendq.scan.selection import merge_shared_findings
-from mendq.scan.severity import rate_severity, sort_worst_first
+from mendq.scan.severity import FindingSeverity, rank_severity, rate_severity, sort_worst_first
 from mendq.scan.store import ScanStore, Stretch
 
 # The summary of a run, for `mendq doctor`, names this many queues that could not be looked at.
 _MAXIMUM_SUMMARIZED_ERRORS = 20
-_NO_DELAY = timedelta(0)
+# A queue that cannot be looked at may have any fault.
+_UNREADABLE_SEVERITY_RANK = list(FindingSeverity).index(FindingSeverity.AT_RISK)
 _UNREADABLE_TOPIC = "not looked at: {}"
 
 
@@ -184,15 +192,19 @@ def _report_news(
 
     Raises NotificationNotSent if SNS does not take the message.
     """
-    delay_by_topic = {finding.topic: _NO_DELAY for finding in findings}
-    for target in sorted(error_by_target):
-        delay_by_topic[_UNREADABLE_TOPIC.format(target)] = UNREADABLE_DELAY
+    found_topics = [FoundTopic(finding.topic, rank_severity(finding)) for finding in findings]
+    found_topics += [
+        FoundTopic(_UNREADABLE_TOPIC.format(target), _UNREADABLE_SEVERITY_RANK, UNREADABLE_DELAY)
+        for target in sorted(error_by_target)
+    ]
     stored_note_by_key = context.scan_store.read_report_notes()
-    selection = select_topics_to_report(stored_note_by_key, delay_by_topic, context.now)
-    if selection.topics:
-        _publish(findings, error_by_target, selection, context)
-    if selection.note_by_key != stored_note_by_key:
-        context.scan_store.store_report_notes(selection.note_by_key)
+    selection = select_topics_to_report(stored_note_by_key, found_topics, context.now)
+    new_note_by_key = selection.note_by_key
+    if selection.must_send_message:
+        named_topics = _publish(findings, error_by_target, selection, context)
+        new_note_by_key = note_named_topics(selection, named_topics, context.now)
+    if new_note_by_key != stored_note_by_key:
+        context.scan_store.store_report_notes(new_note_by_key)
 
 
 def _publish(
@@ -200,22 +212,35 @@ def _publish(
     error_by_target: Mapping[str, Exception],
     selection: ReportSelection,
     context: ScanOnlyContext,
-) -> None:
-    """Publish one message with the topics of `selection`."""
+) -> frozenset[str]:
+    """Publish one message about `selection`. Return the topics that it names."""
     settings = context.settings
     region = context.clients.region
-    notification = describe_scan_report(
-        [_describe_finding(finding) for finding in findings if finding.topic in selection.topics],
-        _list_unreadable_targets(error_by_target, selection.topics),
+    position_by_topic = {topic: position for position, topic in enumerate(selection.topics)}
+    reported_findings = [
+        _describe_finding(finding, position_by_topic[finding.topic])
+        for finding in findings
+        if finding.topic in position_by_topic
+    ]
+    report = describe_scan_report(
+        reported_findings,
+        _list_unreadable_targets(error_by_target, position_by_topic),
         selection.topics_without_note,
         settings.account,
         region,
     )
+    _publish_report(report, context)
+    return report.named_topics
+
+
+def _publish_report(report: ScanReport, context: ScanOnlyContext) -> None:
+    """Publish the message. Raises NotificationNotSent if SNS does not take it."""
+    settings = context.settings
     publish_arguments = make_publish_arguments(
         {
-            "subject": notification.subject,
-            "text": link_runbooks(notification.body, settings.docs_url),
-            "dedup_key": f"{settings.account}/{region}/scan",
+            "subject": report.notification.subject,
+            "text": link_runbooks(report.notification.body, settings.docs_url),
+            "dedup_key": f"{settings.account}/{context.clients.region}/scan",
         },
         is_for_chat=Severity.URGENT in settings.chat,
     )
@@ -225,9 +250,11 @@ def _publish(
         raise NotificationNotSent(str(error)) from error
 
 
-def _describe_finding(finding: Finding) -> ReportedFinding:
+def _describe_finding(finding: Finding, naming_position: int) -> ReportedFinding:
     """Return a finding as the message shows it."""
     return ReportedFinding(
+        topic=finding.topic,
+        naming_position=naming_position,
         queue_name=parse_queue_arn(finding.queue_arn).name,
         symptom=finding.symptom,
         sentence=finding.sentence,
@@ -237,15 +264,18 @@ def _describe_finding(finding: Finding) -> ReportedFinding:
 
 
 def _list_unreadable_targets(
-    error_by_target: Mapping[str, Exception], topics: Collection[str]
+    error_by_target: Mapping[str, Exception], position_by_topic: Mapping[str, int]
 ) -> list[UnreadableTarget]:
-    """Return the targets that could not be looked at and that are reported now."""
+    """Return the targets that could not be looked at and that are due, in the order of naming."""
     unreadable_targets: list[UnreadableTarget] = []
-    for target, error in sorted(error_by_target.items()):
-        if _UNREADABLE_TOPIC.format(target) in topics:
+    for target, error in error_by_target.items():
+        topic = _UNREADABLE_TOPIC.format(target)
+        if topic in position_by_topic:
             name = parse_queue_arn(target).name if queue_arn_or_none(target) else target
-            unreadable_targets.append(UnreadableTarget(name, str(error)))
-    return unreadable_targets
+            unreadable_targets.append(
+                UnreadableTarget(topic, position_by_topic[topic], name, str(error))
+            )
+    return sorted(unreadable_targets, key=lambda target: target.naming_position)
 
 
 def _make_summary(result: ScanResult, context: ScanOnlyContext) -> dict[str, object]:

@@ -37,6 +37,11 @@ def rate_severity(finding: Finding) -> FindingSeverity:
     return FindingSeverity.FAILING_NOW if is_measured else FindingSeverity.AT_RISK
 
 
+def rank_severity(finding: Finding) -> int:
+    """Return the position of a finding's severity. 0 is the worst."""
+    return list(FindingSeverity).index(rate_severity(finding))
+
+
 # Position of each symptom in the catalogue.
 _POSITION_BY_SYMPTOM = {symptom.name: position for position, symptom in enumerate(CATALOGUE)}
 
@@ -47,10 +52,9 @@ def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
     If both are equal, findings that Mendq can only report come last, and the others are in the
     order of the catalogue.
     """
-    severities_worst_first = list(FindingSeverity)
 
     def rank_finding(finding: Finding) -> tuple[int, float, bool, int, str]:
-        severity = severities_worst_first.index(rate_severity(finding))
+        severity = rank_severity(finding)
         seconds_left = inf if finding.seconds_left is None else finding.seconds_left
         is_only_reported = SYMPTOM_BY_NAME[finding.symptom].plan is None
         catalogue_position = _POSITION_BY_SYMPTOM[finding.symptom]

@@ -18,6 +18,7 @@ from mendq.model.settings import ScanOnlySettings
 from mendq.scan.reader import Paces
 from mendq.scan.report_notes import FORGET_AFTER, REMIND_AFTER
 from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
+from mendq.scan.store import ScanStore
 from tests.scan.scanner import (
     Scanner,
     deny_queue_attributes,
@@ -261,4 +262,36 @@ def test_notes_that_cannot_be_read_are_replaced_and_the_fault_is_reported_again(
         ExpressionAttributeValues={":notes": {"S": '{"a": ["x"]}'}},
     )
     assert len(stack.scan_next_hour()) == 1
+    assert stack.scan_next_hour() == []
+
+
+def test_finding_that_a_message_did_not_name_is_named_by_the_next_one(
+    stack: ScanOnlyRunner,
+) -> None:
+    """Twelve queues of somebody else, whose names come first, cannot hide `orders-dlq`."""
+    for number in range(12):
+        make_short_retention_dlq(stack.scanner, f"aa{number:02}")
+    make_short_retention_dlq(stack.scanner)
+    ((_, first_text),) = stack.scan_next_hour()
+    assert " of them are not named here" in first_text
+    ((_, second_text),) = stack.scan_next_hour()
+    names = ["orders-dlq", *(f"aa{number:02}-dlq" for number in range(12))]
+    for name in names:
+        line_start = f"  {name}: DLQ retention too short: "
+        assert (first_text + second_text).count(line_start) == 1
+
+
+def test_stack_without_space_for_notes_still_reports_the_number_of_new_findings(
+    stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_short_retention_dlq(stack.scanner)
+    stack.scan_next_hour()
+    account = stack.scanner.account
+    store = ScanStore(account.clients.dynamodb, account.settings.case_table, "reader")
+    monkeypatch.setattr("mendq.scan.report_notes.MAXIMUM_NOTES", len(store.read_report_notes()))
+    make_short_retention_dlq(stack.scanner, "payments")
+    ((subject, text),) = stack.scan_next_hour()
+    assert "further finding" in subject
+    assert ": too many to remember" in text
+    assert "payments" not in text
     assert stack.scan_next_hour() == []
