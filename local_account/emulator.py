@@ -26,7 +26,8 @@ from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.middleware import CloudTrailRecorder
 from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
-from local_account.lambdas import mapping_settings, mappings, processes
+from local_account.lambdas import batches, mapping_settings, mappings, processes
+from local_account.lambdas.undocumented import MappingChoices
 from local_account.mail import AcceptedMails
 from local_account.permissions import (
     AccessAnalyzer,
@@ -76,6 +77,7 @@ class Emulator:
         self._event_history = EventHistory()
         self._access_analyzer = AccessAnalyzer()
         self._mails = AcceptedMails()
+        self._mapping_choices = MappingChoices()
 
     def install(self, accepted_types: list[str]) -> None:
         """Replace functions of MiniStack, and add the services that MiniStack lacks.
@@ -89,7 +91,8 @@ class Emulator:
         install_resource_arns()
         install_partition_keys()
         processes.install(self._temporary_folder / "runtime")
-        mappings.install()
+        mappings.install(self._mapping_choices)
+        batches.install(self._mapping_choices)
         mapping_settings.install()
         errors.install_error_texts()
         messages.install()
@@ -122,6 +125,7 @@ class Emulator:
                 "sqs-errors": self._error_switch.page,
                 "access-analyzer": self._access_analyzer.page,
                 "mails": self._mails.page,
+                "mappings": self._mapping_choices.page,
             },
         )
         return SignedCalls(account_page, urlsplit(self._endpoint_url).netloc)

@@ -137,6 +137,15 @@ class LocalAccount:
         """
         self._call_page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
+    def choose_mapping_behavior(self, **behavior: str) -> None:
+        """Choose what event source mappings do where AWS does not document it.
+
+        Args:
+            behavior: Values by field; `local_account/lambdas/undocumented.py` has them. A field
+                that is left out gets its default.
+        """
+        self._call_page("mappings", behavior)
+
     def have_access_analyzer_answer(self, result: str | None) -> None:
         """Set the result of Access Analyzer's checks: PASS, FAIL, or None to make them fail."""
         self._call_page("access-analyzer", {"result": result})

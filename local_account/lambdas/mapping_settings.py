@@ -1,9 +1,11 @@
 """What Lambda refuses of an SQS queue's event source mapping, and its provisioned mode.
 
 MiniStack checks MaximumConcurrency alone, and does not keep ProvisionedPollerConfig. Here both are
-checked when a mapping is created or updated, together with batch size, batching window and the two
-timeouts. The rules come from AWS's pages, not from Mendq, so that a mistake of Mendq's shows. The
-error codes and texts were not seen on AWS, apart from the one about the timeouts.
+checked when a mapping is created or updated, together with batch size, batching window, the two
+timeouts and the rights of the function's role. The rules come from AWS's pages, not from Mendq, so
+that a mistake of Mendq's shows. The error codes and texts were not seen on AWS, apart from those
+about the timeouts and the right to receive, which are in public reports. AWS does not document
+whether an update checks the rights; here it does not.
 
 A mapping in provisioned mode polls here like any other. AWS's pages do not exclude FIFO queues from
 provisioned mode, so a mapping of a FIFO queue takes it too.
@@ -24,6 +26,7 @@ from ministack.services import lambda_svc, sqs
 from ministack.services.cloudformation import provisioners
 
 from local_account.hooks import replace_functions
+from local_account.lambdas.mappings import POLL_ACTIONS, find_role_refusal
 
 POLLER_CONFIG = "ProvisionedPollerConfig"
 MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
@@ -48,7 +51,7 @@ def install() -> None:
 
     @replace_functions(lambda_svc, "_create_esm")
     def create_mapping(original_function: Any, request: MappingSettings) -> Response:
-        for refusal in list_refusals(request):
+        for refusal in _list_creation_refusals(request):
             return error_response_json("InvalidParameterValueException", refusal, 400)
         return _answer_with_pollers(original_function(request), request)
 
@@ -65,7 +68,7 @@ def install() -> None:
     def create_resource(
         original_function: Any, logical_id: str, properties: MappingSettings, stack_name: str
     ) -> Any:
-        _require_accepted(properties)
+        _require_accepted(_list_creation_refusals(properties))
         mapping_id, attributes = original_function(logical_id, properties, stack_name)
         _keep_pollers(mapping_id, properties)
         return mapping_id, attributes
@@ -78,7 +81,7 @@ def install() -> None:
         new_properties: MappingSettings,
         stack_name: str,
     ) -> Any:
-        _require_accepted(new_properties)
+        _require_accepted(list_refusals(new_properties))
         new_id, attributes = original_function(
             mapping_id, old_properties, new_properties, stack_name
         )
@@ -95,6 +98,22 @@ def list_refusals(settings: MappingSettings) -> Iterator[str]:
     yield from _list_batch_refusals(settings, is_fifo=is_fifo)
     yield from _list_poller_refusals(settings)
     yield from _list_timeout_refusals(settings, queue_arn)
+
+
+def _list_creation_refusals(settings: MappingSettings) -> Iterator[str]:
+    """Yield each reason for which Lambda refuses to create an SQS mapping."""
+    yield from list_refusals(settings)
+    queue_arn = str(settings.get("EventSourceArn", ""))
+    function_name, qualifier = lambda_svc._resolve_name_and_qualifier(
+        str(settings.get("FunctionName", ""))
+    )
+    function, _ = lambda_svc._get_func_record_for_qualifier(function_name, qualifier)
+    if ":sqs:" not in queue_arn or function is None:
+        return
+    for action in POLL_ACTIONS:
+        if find_role_refusal(function_name, qualifier, (action,), queue_arn):
+            call = action.removeprefix("sqs:")
+            yield f"The provided execution role does not have permissions to call {call} on SQS"
 
 
 def _list_batch_refusals(settings: MappingSettings, *, is_fifo: bool) -> Iterator[str]:
@@ -188,7 +207,7 @@ def _answer_with_pollers(response: Response, settings: MappingSettings) -> Respo
     return json_response(lambda_svc._esm_response(lambda_svc._esms[mapping_id]), status)
 
 
-def _require_accepted(properties: MappingSettings) -> None:
+def _require_accepted(refusals: Iterator[str]) -> None:
     """Raise MappingRefused if Lambda refuses a mapping that CloudFormation makes."""
-    for refusal in list_refusals(properties):
+    for refusal in refusals:
         raise MappingRefused(refusal)

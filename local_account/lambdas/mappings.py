@@ -18,10 +18,13 @@ from ministack.core.concurrency import esm_wake
 from ministack.services import lambda_svc, sqs
 
 from local_account.hooks import replace_functions
+from local_account.lambdas.undocumented import MappingChoices
 from local_account.permissions import find_action_refusal
 
+RECEIVE_ACTION = "sqs:ReceiveMessage"
+DELETE_ACTION = "sqs:DeleteMessage"
 # Actions that the function's role needs on the queue.
-POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
+POLL_ACTIONS = (RECEIVE_ACTION, DELETE_ACTION, "sqs:GetQueueAttributes")
 MAXIMUM_MESSAGES_PER_RECEIVE = 10
 # Pollers are woken this long after the batching window, so that it has surely ended.
 POLLER_WAKE_DELAY_SECONDS = 0.005
@@ -30,19 +33,20 @@ EventSourceMapping = dict[str, Any]
 logger = logging.getLogger("mendq.lambda")
 
 
-def install() -> None:
+def install(choices: MappingChoices) -> None:
     """Make event source mappings check the function's role and wait for the batching window.
 
     Destinations of failed events also check the role. Call this once per process.
     """
     _check_failure_destinations()
-    replace_functions(sqs, "_receive_messages_for_esm")(MappingPoller().receive_batch)
+    replace_functions(sqs, "_receive_messages_for_esm")(MappingPoller(choices).receive_batch)
 
 
 @dataclass
 class MappingPoller:
     """Receives batches of messages for event source mappings, as Lambda's pollers do."""
 
+    choices: MappingChoices
     _logged_refusals: set[str] = field(default_factory=set)
     # Queue URL -> when its batching window ends (monotonic seconds), and the messages in it.
     _open_batch_windows: dict[str, tuple[float, list[Message]]] = field(default_factory=dict)
@@ -82,9 +86,10 @@ class MappingPoller:
 
     def _is_refused(self, mappings: list[EventSourceMapping], queue_arn: str) -> bool:
         """Return True if a function's role may not poll the queue. Log each reason only once."""
+        needed_actions = POLL_ACTIONS if self.choices.stops_polling else (RECEIVE_ACTION,)
         for mapping in mappings:
-            refusal = _find_role_refusal(
-                mapping["FunctionName"], mapping.get("Qualifier"), POLL_ACTIONS, queue_arn
+            refusal = find_role_refusal(
+                mapping["FunctionName"], mapping.get("Qualifier"), needed_actions, queue_arn
             )
             if not refusal:
                 continue
@@ -126,7 +131,7 @@ def _check_failure_destinations() -> None:
     def send_failure(
         original_function: Any, target_arn: str, function_name: str, *other_arguments: Any
     ) -> None:
-        if refusal := _find_role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):
+        if refusal := find_role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):
             logger.error("the event that %s failed on is lost: %s", function_name, refusal)
             return
         # An event source mapping that polls replaces the queue's list of messages.
@@ -134,7 +139,7 @@ def _check_failure_destinations() -> None:
             original_function(target_arn, function_name, *other_arguments)
 
 
-def _find_role_refusal(
+def find_role_refusal(
     function_name: str, qualifier: str | None, actions: tuple[str, ...], queue_arn: str
 ) -> str | None:
     """Return why the function's role may not do one of `actions` on a queue, or None."""

@@ -1,0 +1,58 @@
+"""What AWS does not document about SQS event source mappings: the account can do either.
+
+PUT /_mendq/mappings chooses:
+
+- `lostRight`: the function's role loses sqs:ReceiveMessage, sqs:DeleteMessage or
+  sqs:GetQueueAttributes after the mapping was made. By default (`pollingStops`), the mapping polls
+  nothing any more. With `messagesRepeat`, it polls as long as the role may receive, and messages
+  whose deletion is refused come back after each run.
+- `unknownItemIdentifier`: an id in batchItemFailures names no message of the batch. By default
+  (`batchFails`), the whole batch has failed, as AWS documents for other ids that it cannot use.
+  With `ignored`, all other messages are deleted.
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from local_account.account_page import parse_request
+
+
+class ChosenBehavior(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """One behavior for each open question. Also the request that chooses them."""
+
+    lost_right: Literal["pollingStops", "messagesRepeat"] = "pollingStops"
+    unknown_item_identifier: Literal["batchFails", "ignored"] = "batchFails"
+
+
+class MappingChoices:
+    """The behavior that event source mappings show now."""
+
+    def __init__(self) -> None:
+        self._behavior = ChosenBehavior()
+
+    @property
+    def stops_polling(self) -> bool:
+        """True if a mapping polls nothing once its function's role lacks one of the rights."""
+        return self._behavior.lost_right == "pollingStops"
+
+    @property
+    def is_unknown_id_ignored(self) -> bool:
+        """True if an id in batchItemFailures that names no message is ignored."""
+        return self._behavior.unknown_item_identifier == "ignored"
+
+    def page(self, request: Any) -> Mapping[str, Any]:
+        """Choose the requested behavior, or the default for a field that the request lacks.
+
+        If `request` is None, nothing changes. Return the behavior that is chosen now.
+        """
+        if request is not None:
+            request_example = '{"lostRight": "messagesRepeat", "unknownItemIdentifier": "ignored"}'
+            self._behavior = parse_request(request, ChosenBehavior, request_example)
+        return dict(msgspec.to_builtins(self._behavior))
