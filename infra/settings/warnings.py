@@ -91,7 +91,8 @@ def _find_unsupported_partitions(
     for region in dict.fromkeys(regions):
         if not re.fullmatch(REGION_PATTERN, region):
             fault = f"{json.dumps(region)} is not a region"
-            yield Mistake("AWS_REGION", fault, "say one such as eu-west-1, or name environments")
+            remedy = "set AWS_REGION to one such as eu-west-1, or list the stacks in environments"
+            yield Mistake("AWS_REGION", fault, remedy)
             continue
         partition = partition_of(region)
         if partition in SUPPORTED_PARTITIONS:
@@ -250,7 +251,7 @@ def _warn_about_unknown_regions(regions: Iterable[str | None]) -> Iterator[str]:
         if region and not is_in_known_partition(region):
             yield (
                 f"{region}: no partition that Mendq knows has such a region, so ARNs and "
-                "addresses in it are written as in the partition aws"
+                "addresses in it are written as in the partition aws: check the region's name"
             )
 
 
@@ -305,8 +306,8 @@ def _warn_about_silent_scan(settings: DeploymentSettings) -> Iterator[str]:
     notifications = settings.notifications
     if not (notifications.urgent or notifications.topics.urgent):
         yield (
-            "nobody is subscribed: a scan-only stack only reports, and notifications.urgent names "
-            "no address"
+            "nobody gets the reports of this scan-only stack: add an address to "
+            "notifications.urgent"
         )
 
 

@@ -417,9 +417,10 @@ def test_stack_set_refuses_scan_only() -> None:
     assert "scanOnly: is given to a stack set" in str(refused.value)
 
 
-def test_warning_says_that_nobody_hears_what_a_scan_only_stack_finds() -> None:
+def test_warning_says_that_nobody_gets_the_reports_of_a_scan_only_stack() -> None:
     silent = read_deployment_settings(SETTINGS["least"])
     (warning,) = list_warnings(silent, REGION, "111122223333")
-    assert "nobody is subscribed" in warning
+    assert "nobody gets the reports" in warning
+    assert "add an address to notifications.urgent" in warning
     heard = read_deployment_settings(SETTINGS["subscribed"])
     assert list(list_warnings(heard, REGION, "111122223333")) == []

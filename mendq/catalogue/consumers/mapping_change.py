@@ -91,5 +91,8 @@ class MappingChange:
 def describe_mapping_change(change: MappingChange) -> str:
     """Return the end of a sentence: the command, or why Lambda would refuse it and what to read."""
     if change.refusal:
-        return f"Lambda refuses the change, because {change.refusal}: {change.command}"
+        return (
+            f"Lambda would refuse the command that helps: {change.refusal}. Correct that first. To "
+            f"see the mapping: {change.command}"
+        )
     return change.command

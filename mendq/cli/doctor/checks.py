@@ -145,8 +145,8 @@ def _make_stack_topic(topic_kind: str, topic_arn: str) -> _Topic:
     return _Topic(
         check_name=f"topic {topic_kind}",
         arn=topic_arn,
-        missing_consequence=f"nobody hears what is {topic_kind}",
-        missing_remedy="name one that is there in notifications.topics, and deploy",
+        missing_consequence=f"nobody gets {topic_kind} notifications",
+        missing_remedy="put an existing topic's ARN into notifications.topics, and deploy",
         subscribe_remedy=f"set notifications.{topic_kind} and deploy",
     )
 
@@ -155,8 +155,8 @@ def _make_team_topic(team: str, topic_arn: str) -> _Topic:
     return _Topic(
         check_name=f"topic of team {team}",
         arn=topic_arn,
-        missing_consequence=f"team {team} hears nothing about its queues",
-        missing_remedy="name one that is there in notifications.teams, and deploy",
+        missing_consequence=f"team {team} gets no notifications about its queues",
+        missing_remedy="put an existing topic's ARN into notifications.teams, and deploy",
         subscribe_remedy=f"subscribe team {team} to {topic_arn}, or take it out of "
         "notifications.teams",
     )
@@ -226,7 +226,7 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
         if error_code_of(error) not in ("404", "NoSuchBucket"):
             raise
         sentence = f"there is no bucket {bucket_name}: every night fails"
-        remedy = "name one that is there in trail.bucket, and deploy"
+        remedy = "put an existing bucket's name into trail.bucket, and deploy"
         yield Check(TRAIL_BUCKET_CHECK_NAME, Status.FAIL, sentence, remedy)
         return
     if bucket_region is None:

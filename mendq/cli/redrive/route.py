@@ -572,7 +572,7 @@ def require_no_running_redrive(account: Account, dlq_arn: str) -> None:
             "sqs cancel-message-move-task", dlq_arn, "--task-handle HANDLE"
         )
         raise CommandError(
-            f"{problem}: `{cancel_command}`, which `{list_command}` tells",
+            f"{problem}: `{cancel_command}`. For HANDLE, run `{list_command}`",
             error_code="move_task_running",
         )
 

@@ -501,9 +501,12 @@ class DlqWork(Struct, frozen=True):
         source_name = self.route.source.name
         if any(failure.code == "NonExistentQueue" for failure in batch_result.unmoved_messages):
             sent_count = total_result.moved_count + total_result.copied_count
-            lost_messages_text = f"Of {sent_count:,} sent there, what nobody had taken went with it"
+            lost_messages_text = (
+                f"Of {format_count(sent_count, 'message')} sent there, those that no consumer had "
+                "received are lost"
+            )
             elsewhere_command = redrive_elsewhere_command(self.route.messages_queue.queue_arn)
-            remedy = f"`{elsewhere_command}` sends all others elsewhere"
+            remedy = f"send the messages that are left to another queue: `{elsewhere_command}`"
             raise CommandError(f"{source_name} is gone: stopped. {lost_messages_text}; {remedy}")
 
     def _take_messages(

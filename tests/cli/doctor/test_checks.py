@@ -420,5 +420,5 @@ def test_doctor_fails_a_deleted_team_topic_and_checks_topics_behind_one_that_it_
         *_, unreadable, gone = checks.check_topics(doctor)
     assert (unreadable.name, unreadable.status) == ("topic of team a", UNKNOWN)
     assert (gone.name, gone.status) == ("topic of team payments", FAIL)
-    assert "team payments hears nothing about its queues" in gone.sentence
+    assert "team payments gets no notifications about its queues" in gone.sentence
     assert "notifications.teams" in gone.remedy

@@ -282,7 +282,7 @@ def test_redrive_stops_and_loses_no_message_if_its_source_is_deleted_meanwhile(
     went = 10 * before
     assert len(sends) == before + 1, "it stops at the first that finds nobody"
     assert f"{went} messages sent back, 10 failed, {25 - went} left in" in output
-    assert f"{name} is gone: stopped. Of {went} sent there" in output
+    assert f"{name} is gone: stopped. Of {went} messages sent there" in output
     dlq_name = queues.messages.rpartition(":")[2]
     assert f"`mendq redrive {dlq_name} --to OTHER --all --region " in output
     left = queues.take_messages(queues.messages)

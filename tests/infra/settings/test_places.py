@@ -75,8 +75,8 @@ def test_mistake_about_an_unsupported_partition_names_the_supported_ones() -> No
 def test_text_that_is_no_region_is_refused_by_name(region: str) -> None:
     (mistake,) = find_unusable_settings(read_deployment_settings({}), [region])
     assert str(mistake) == (
-        f"AWS_REGION: {json.dumps(region)} is not a region; say one such as eu-west-1, or name "
-        "environments"
+        f"AWS_REGION: {json.dumps(region)} is not a region; set AWS_REGION to one such as "
+        "eu-west-1, or list the stacks in environments"
     )
 
 
