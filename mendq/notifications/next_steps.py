@@ -12,7 +12,7 @@ from mendq.model.case import REPEAT_NOTIFICATION_AFTER, Case
 from mendq.model.plan import Refusal
 from mendq.model.queue import parse_queue_arn
 from mendq.model.state import STATES_UNDER_VERIFICATION, State
-from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
+from mendq.model.tags import MAX_PROCESSING
 from mendq.notifications.commands import (
     dlq_messages_command,
     get_attributes_command,
@@ -42,7 +42,6 @@ _SHOW_PIN_COMMAND = partial(mendq_queue_command, "policy show {queue}")
 _END_FREEZE_COMMAND = partial(mendq_queue_command, "thaw")
 _LIST_OPEN_CASES_COMMAND = partial(mendq_queue_command, "cases --open")
 _TAG_LONGEST_WORK_COMMAND = partial(tag_queue_command, f"{MAX_PROCESSING.key}=SECONDS")
-_TAG_HIGHEST_TIMEOUT_COMMAND = partial(tag_queue_command, f"{MAX_VISIBILITY.key}=SECONDS")
 _TAG_PROPOSE_MODE_COMMAND = partial(tag_queue_command, "mendq=propose")
 
 
@@ -198,17 +197,17 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         "Check the queue: Mendq no longer finds the fault.", _SHOW_QUEUE_COMMAND, needs=_ANY_QUEUE
     ),
     "over_ceiling": OperatorStep(
-        "Raise the queue's ceiling by its tag, or shorten the work.",
-        _TAG_HIGHEST_TIMEOUT_COMMAND,
+        "Shorten the work, or raise the ceiling by its tag: 43200 at most.",
+        _SHOW_QUEUE_COMMAND,
         needs=_ANY_QUEUE,
     ),
     "over_in_flight": OperatorStep(
-        "Add consumers first: too many messages would be in flight.",
+        "Receive fewer messages at a time: too many would be in flight.",
         _SHOW_QUEUE_COMMAND,
         needs=_ANY_QUEUE,
     ),
     "over_retention": OperatorStep(
-        "Raise MessageRetentionPeriod, or shorten the work.",
+        "Shorten the work, or keep messages longer: 14 days at most.",
         _SHOW_QUEUE_COMMAND,
         needs=_ANY_QUEUE,
     ),
@@ -490,7 +489,7 @@ NEXT_STEP_BY_STATE: Mapping[State, OperatorStep] = {
 # specific enough.
 NEXT_STEP_BY_SYMPTOM_AND_CODE: Mapping[tuple[str, str], OperatorStep] = {
     ("visibility_timeout_too_short", "need_already_met"): OperatorStep(
-        "Find the consumer that holds messages longer than the tag says.",
+        "Find the consumer that holds messages longer than is named.",
         _LIST_CONSUMERS_COMMAND,
         needs=_ANY_QUEUE,
     ),

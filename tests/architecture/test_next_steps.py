@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any
@@ -27,13 +29,16 @@ from mendq.notifications.next_steps import (
     GUARANTEED_TRAITS_BY_CODE,
     GUARANTEED_TRAITS_BY_CODE_ALONE,
     GUARANTEED_TRAITS_BY_SYMPTOM,
+    NEXT_STEP_BY_REFUSAL_CODE,
     NEXT_STEP_BY_SYMPTOM_AND_CODE,
     QueueTrait,
+    choose_next_step,
     find_next_step,
 )
 from mendq.redrive import reads
 from tests.architecture.refusal_codes import codes_spelled_out
 from tests.catalogue.asking import answer_to
+from tests.notifications.pages import CASE
 
 # The kinds of refusal whose code a case can have. A waiting case can end with an `Ignore`, too.
 KINDS = dict.fromkeys(("Ignore", "Refuse", "Escalate", "Override"), 0)
@@ -197,6 +202,51 @@ def test_table_of_pairs_names_only_pairs_that_can_occur() -> None:
     pairs = NEXT_STEP_BY_SYMPTOM_AND_CODE.keys() | GUARANTEED_TRAITS_BY_CODE.keys()
     assert pairs <= reachable
     assert GUARANTEED_TRAITS_BY_SYMPTOM.keys() <= {symptom.name for symptom in CATALOGUE}
+
+
+# What a sentence takes for granted if it has these words. Only a queue with one of the traits may
+# get it. A sentence that says in the same breath when it holds is true of every queue.
+TRAITS_BY_WORDS: Mapping[str, frozenset[QueueTrait]] = {
+    r"\bthe tag\b": frozenset({QueueTrait.UNREADABLE_TAG}),
+    r"\btag its\b|^Tag the queue\b": frozenset({QueueTrait.NO_NAMED_TIME}),
+    r"\bfunction\b|\bevent source mapping\b": frozenset(
+        {QueueTrait.LAMBDA_MAPPING, QueueTrait.FAILING_FUNCTION}
+    ),
+    r"\bFIFO\b|\bthis group\b": frozenset({QueueTrait.FIFO}),
+}
+
+
+@pytest.mark.parametrize("words", TRAITS_BY_WORDS)
+def test_step_whose_words_take_a_fact_for_granted_declares_it(words: str) -> None:
+    steps = [*NEXT_STEP_BY_REFUSAL_CODE.items(), *NEXT_STEP_BY_SYMPTOM_AND_CODE.items()]
+    for place, next_step in steps:
+        if re.search(words, next_step.sentence):
+            assert next_step.needs & TRAITS_BY_WORDS[words], f"{place}: {next_step.sentence!r}"
+
+
+def test_need_above_sqs_maximum_is_never_answered_with_the_ceilings_tag() -> None:
+    (symptom,) = [entry for entry in CATALOGUE if entry.name == "visibility_timeout_too_short"]
+    for tagged_seconds, has_tag_command in ((28_800, True), (30_000, False)):
+        facts = Facts(
+            "arn:aws:sqs:us-east-1:123456789012:orders",
+            {"VisibilityTimeout": "30"},
+            tags={MAX_PROCESSING.key: str(tagged_seconds)},
+        )
+        answer = answer_to(symptom, facts)
+        assert isinstance(answer, Refusal)
+        assert answer.code == "over_ceiling"
+        case = replace(CASE, symptom=symptom.name, state=State.REFUSED, code=answer.code)
+        command = choose_next_step(case, answer.next_command)["command"]
+        assert (MAX_VISIBILITY.key in command) is has_tag_command
+        assert ("SQS takes 43,200 s at most" in answer.reason) is not has_tag_command
+
+
+def test_retention_is_raised_and_consumers_added_only_where_that_can_help() -> None:
+    """A queue may keep messages for 14 days already, and more consumers hold more messages."""
+    over_retention = find_next_step("", "over_retention", State.REFUSED)
+    assert "14 days at most" in over_retention.sentence
+    over_in_flight = find_next_step("", "over_in_flight", State.REFUSED)
+    assert "Receive fewer messages at a time" in over_in_flight.sentence
 
 
 def test_fifo_queue_without_consumers_is_not_told_that_its_groups_move_on() -> None:

@@ -543,17 +543,13 @@ def find_exceeded_bounds(
         return
     if goal_seconds > ceiling_seconds:
         needed_timeout_text = f"{goal_seconds:,} s are needed ({need.source_text})"
-        # A tag cannot allow more than SQS takes, so there is no command then.
-        tag_command_text = ""
-        if goal_seconds <= SetVisibilityTimeout.maximum:
-            tag_command_text = tag_queue_command(
-                f"{MAX_VISIBILITY_TAG}={goal_seconds}", facts.queue_arn
-            )
-        yield Refuse(
-            "over_ceiling",
-            f"{needed_timeout_text}, over the ceiling of {ceiling_seconds:,} s",
-            tag_command_text,
-        )
+        reason = f"{needed_timeout_text}, over the ceiling of {ceiling_seconds:,} s"
+        command = tag_queue_command(f"{MAX_VISIBILITY_TAG}={goal_seconds}", facts.queue_arn)
+        # A tag cannot allow more than SQS takes, so its command is not offered then.
+        if goal_seconds > SetVisibilityTimeout.maximum:
+            reason += f", and SQS takes {SetVisibilityTimeout.maximum:,} s at most"
+            command = get_attributes_command(facts.queue_arn, SetVisibilityTimeout.attribute)
+        yield Refuse("over_ceiling", reason, command)
     if 2 * receive_limit * goal_seconds > facts.retention_seconds:
         reason = (
             f"{format_count(receive_limit, 'receive')} of {goal_seconds:,} s would take more than "
