@@ -120,8 +120,9 @@ LONGEST_REASON_CHARACTERS = 512
 class RedriveMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message that was sent back.
 
-    Any sender can write such a mark, and consumers may copy it to other messages. Only the seal, a
-    keyed digest (HMAC), proves that Mendq made it for this message.
+    Any sender can write such a mark, and consumers may copy it to other messages. It counts only
+    with its seal, a keyed digest (HMAC): its maker knew the redrive's key. The key is in the case
+    store, so anyone who may read the case store can make seals too.
 
     Attributes:
         source: ARN of the queue that the message was sent back to.
@@ -177,7 +178,8 @@ class RedriveMarker(Struct, frozen=True):
             case=self.redrive_id,
             redrive_count=message.redrive_count,
         )
-        mark = replace(mark, seal=_make_quarantine_seal(mark, message, quarantine_seal_key))
+        seal = _make_quarantine_seal(mark, _remove_marks(message), quarantine_seal_key)
+        mark = replace(mark, seal=seal)
         return _replace_mark(message, QUARANTINE_MARK_NAME, mark)
 
     def recognizes(self, message: Message) -> bool:
@@ -202,8 +204,14 @@ class RedriveMarker(Struct, frozen=True):
 class QuarantineMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message in quarantine.
 
-    Anyone who may send to the quarantine can write such a mark. Only the seal proves that Mendq put
-    this message there. It covers the whole message, because nobody changes a message in quarantine.
+    Anyone who may send to the quarantine can write such a mark. It counts only with its seal: its
+    maker knew the quarantine's key. The key is in the case store, so anyone who may read the case
+    store can make seals too.
+
+    The seal covers the fields below, the body, the message group and all other attributes. It does
+    not cover the deduplication id and unknown fields of the mark, because none of them is sent on.
+    The trace header is sent on, but it is not covered: if a message has none, SQS may store the one
+    of the request with which Mendq sent it.
 
     Attributes:
         why: The reason.
@@ -229,7 +237,7 @@ def read_quarantine_mark(message: Message) -> QuarantineMark | None:
 
 
 def is_quarantine_mark_sealed(message: Message, quarantine_seal_key: bytes) -> bool:
-    """Return True if the seal of the quarantine's mark proves that Mendq put the message there."""
+    """Return True if the quarantine's mark has the seal that this key makes for this message."""
     mark = read_quarantine_mark(message)
     if mark is None:
         return False
@@ -238,11 +246,14 @@ def is_quarantine_mark_sealed(message: Message, quarantine_seal_key: bytes) -> b
 
 
 def _make_quarantine_seal(mark: QuarantineMark, message: Message, seal_key: bytes) -> str:
-    """Return the seal, an HMAC of mark, body, attributes and group: 32 hexadecimal digits."""
+    """Return the seal, an HMAC of mark, body, attributes and group: 32 hexadecimal digits.
+
+    It covers a redrive's mark too, because Mendq seals no message that has one.
+    """
     sealed_attributes = [
         (name, attribute.data_type, attribute.value_bytes.hex())
         for name, attribute in sorted(message.attributes.items())
-        if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME)
+        if name != QUARANTINE_MARK_NAME
     ]
     sealed_values = (
         to_builtins(replace(mark, seal="")),
@@ -257,11 +268,17 @@ def _make_quarantine_seal(mark: QuarantineMark, message: Message, seal_key: byte
 MarkType = TypeVar("MarkType", RedriveMark, QuarantineMark)
 
 
-def _replace_mark(message: Message, mark_name: str, mark: RedriveMark | QuarantineMark) -> Message:
-    """Return the message with this mark and no other one."""
+def _remove_marks(message: Message) -> Message:
+    """Return the message without Mendq's marks."""
     attributes = dict(message.attributes)
     attributes.pop(REDRIVE_MARK_NAME, None)
     attributes.pop(QUARANTINE_MARK_NAME, None)
+    return replace(message, attributes=attributes)
+
+
+def _replace_mark(message: Message, mark_name: str, mark: RedriveMark | QuarantineMark) -> Message:
+    """Return the message with this mark and no other one."""
+    attributes = dict(_remove_marks(message).attributes)
     mark_text = json.dumps(to_builtins(mark), ensure_ascii=True, separators=(",", ":"))
     attributes[mark_name] = MessageAttribute("String", mark_text)
     return replace(message, attributes=attributes)

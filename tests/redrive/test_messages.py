@@ -97,6 +97,13 @@ def test_seal_of_the_quarantine_holds_for_the_message_that_mendq_sent_there() ->
         lambda sealed: replace(
             sealed, attributes={**sealed.attributes, "kind": MessageAttribute("Binary", b"order")}
         ),
+        lambda sealed: replace(
+            sealed,
+            attributes={
+                **sealed.attributes,
+                REDRIVE_MARK_NAME: MessageAttribute("String", json.dumps(SENT)),
+            },
+        ),
         lambda sealed: make_changed_mark(sealed, source=OTHER),
         lambda sealed: make_changed_mark(sealed, redrive_count=0),
         lambda sealed: make_changed_mark(sealed, seal=""),

@@ -90,7 +90,7 @@ class QuarantineSourceFinder(SourceFinder, frozen=True):
         return None if mark is None else mark.source
 
     def is_origin_proven(self, message: Message) -> bool:
-        """Return True if a seal proves that Mendq put the message into the quarantine."""
+        """Return True if the message's mark has a seal made with the quarantine's key."""
         return self.seal_key is not None and is_quarantine_mark_sealed(message, self.seal_key)
 
 
