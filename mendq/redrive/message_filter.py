@@ -128,10 +128,19 @@ class MessageFilter(Struct, frozen=True):
         tree: The parsed expression; None for a filter that matches every message.
         node_by_path_text: The paths into the message that the expression uses, by their text such
             as `body.type`.
+        expression: The text of the expression; empty for a filter that matches every message.
     """
 
     tree: ExpressionNode | None = None
     node_by_path_text: Mapping[str, ExpressionNode] = field(default_factory=dict)
+    expression: str = ""
+
+    def narrow(self, condition: str) -> str:
+        """Return an expression that matches the filter's messages if `condition` is true for them.
+
+        `condition` is an expression of comparisons that are joined by `&&`.
+        """
+        return f"({self.expression}) && {condition}" if self.expression else condition
 
     def match_message(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
@@ -199,6 +208,7 @@ def parse_filter(expression: str) -> MessageFilter:
         return MessageFilter(
             expression_tree,
             {_format_path(path_node): path_node for path_node in _find_paths(expression_tree)},
+            expression,
         )
     except RecursionError as error:
         raise FilterUnreadable(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import Annotated, Any
@@ -54,6 +55,19 @@ class MessageChoice(Struct, frozen=True):
     leave_first: bool = False
     # The command that was given, without these options.
     command: str = ""
+
+    def format_options(self, condition: str) -> str:
+        """Return the options of a command about fewer messages: those that match `condition` too.
+
+        The operator's filter, limit and rate stay. --leave-first is not among these options.
+        """
+        words = ["--where", self.message_filter.narrow(condition)]
+        if self.limit is not None:
+            words.extend(["--limit", str(self.limit)])
+        if self.messages_per_second is not None:
+            rate_text = f"{self.messages_per_second:.3f}".rstrip("0").removesuffix(".")
+            words.extend(["--rate", f"{rate_text}/s"])
+        return shlex.join(words)
 
     def apply_limit(self, chosen_message_count: int) -> int:
         """Return how many of the chosen messages may go: at most the limit, if there is one."""

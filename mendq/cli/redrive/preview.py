@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import islice
-from shlex import quote
 
 from msgspec import Struct, field
 from rich.text import Text
 
 from mendq.catalogue.dlq.time_left import compute_time_left
 from mendq.cli.output import Output, format_minute, make_table
+from mendq.cli.redrive.choice import MessageChoice
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import is_quarantine, parse_queue_arn
 from mendq.model.time_text import format_time
@@ -20,7 +20,6 @@ from mendq.notifications.commands import peek_quarantine_command
 from mendq.notifications.text import (
     format_count,
     format_value,
-    terminal_command_or_note,
     to_terminal_text,
 )
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
@@ -58,8 +57,10 @@ class MessageTally(Struct):
     # all the same (--unsealed).
     unsealed_staying_count: int = 0
     unsealed_chosen_count: int = 0
-    # Number of messages that stay because they are older than the source.
+    # Number of matching messages that stay because they are older than the source, and of those of
+    # them of which SQS does not say in which queue they died.
     older_message_count: int = 0
+    older_unknown_source_count: int = 0
     # When the oldest message was sent, of all and of the chosen ones.
     oldest_sent_at: datetime | None = None
     oldest_chosen_sent_at: datetime | None = None
@@ -91,9 +92,6 @@ class MessageTally(Struct):
         if self._must_stay_in_queue(source_arn):
             self.message_count_by_other_source[source_arn or ""] += 1
             return
-        if self.route.is_older_than_source(message):
-            self.older_message_count += 1
-            return
         filter_result = self.message_filter.match_message(message, self.now)
         self.filtered_message_count += 1
         for name, value in filter_result.value_by_path.items():
@@ -104,9 +102,14 @@ class MessageTally(Struct):
         if not filter_result.matches:
             return
         self.matching_group_ids.add(message.group_id)
-        if not is_first:
-            self._add_chosen_message(message, filter_result)
-            self.unsealed_chosen_count += is_unsealed
+        if is_first:
+            return
+        if self.route.is_older_than_source(message):
+            self.older_message_count += 1
+            self.older_unknown_source_count += source_arn is None
+            return
+        self._add_chosen_message(message, filter_result)
+        self.unsealed_chosen_count += is_unsealed
 
     def _add_to_group(self, message: Message, source_arn: str | None) -> bool:
         """Add the message to its group, and return True if it is the group's first message.
@@ -187,9 +190,9 @@ _MOST_LISTED_UNCLEAR_GROUPS = 3
 _MOST_LISTED_ERRORS = 3
 
 
-def print_preview(out: Output, tally: MessageTally, limit: int | None) -> None:
+def print_preview(out: Output, tally: MessageTally, choice: MessageChoice) -> None:
     """Print how many messages were seen and chosen, and what to know before the confirmation."""
-    _print_counts(out, tally, limit)
+    _print_counts(out, tally, choice.limit)
     if tally.chosen_message_ids:
         _print_value_counts(out, tally)
         out.say("for example", "dim")
@@ -197,11 +200,11 @@ def print_preview(out: Output, tally: MessageTally, limit: int | None) -> None:
             out.say_unwrapped(message_id, indent=2)
     message_notes = (
         *_describe_staying_messages(tally),
-        *_describe_older_messages(tally),
         *_describe_chosen_messages(tally),
     )
     out.say_labelled(("-", "dim", note) for note in message_notes)
-    if _would_sqs_move_the_same(tally, limit):
+    _print_older_messages(out, tally, choice)
+    if _would_sqs_move_the_same(tally, choice.limit):
         _print_sqs_redrive(out, tally.route)
 
 
@@ -336,36 +339,59 @@ def _describe_unsealed_messages(tally: MessageTally) -> Iterable[str]:
         )
 
 
-def _describe_older_messages(tally: MessageTally) -> Iterable[str]:
-    """Yield why messages stay that are older than the source, and how to send them anyway."""
-    source = tally.route.source
-    if not tally.older_message_count or source.created_at is None:
+def _print_older_messages(out: Output, tally: MessageTally, choice: MessageChoice) -> None:
+    """Print why messages stay that are older than the source, and how to send them anyway.
+
+    The printed command sends no other messages than the given one would, were they younger: it has
+    the same filter, limit and rate.
+    """
+    route = tally.route
+    source = route.source
+    if source.created_at is None:
         return
-    count = tally.older_message_count
-    queue_name = tally.route.messages_queue.name
+    since_text = f"older than {source.name}, which was created {format_minute(source.created_at)}"
+    unknown_source_count = tally.older_unknown_source_count
+    count = tally.older_message_count - unknown_source_count
+    if unknown_source_count:
+        message_text = format_count(
+            unknown_source_count, "matching message is", "matching messages are"
+        )
+        staying_clause = _join_pronoun_and_verb(unknown_source_count, "stays", "stay")
+        note = (
+            f"{message_text} {since_text}, and somebody sent "
+            f"{'it' if unknown_source_count == 1 else 'them'} to {route.messages_queue.name} by "
+            f"hand: SQS does not say for which queue, so {staying_clause} here. "
+            "Whoever knows receives them and sends them there"
+        )
+        out.say_labelled([("-", "dim", note)])
+    if not count:
+        return
+    message_text = format_count(count, "matching message is", "matching messages are")
+    note = (
+        f"{message_text} {since_text}, and died in an earlier queue of that name, maybe another "
+        f"person's: {_join_pronoun_and_verb(count, 'stays', 'stay')} here. Only if "
+        f"{_join_pronoun_and_verb(count, 'belongs', 'belong')} to {source.name}, send "
+        f"{'it' if count == 1 else 'them'} with:"
+    )
+    out.say_labelled([("-", "dim", note)])
+    command = f"mendq redrive {route.messages_queue.name} --to {source.name} --from {source.name}"
+    options = choice.format_options(f"sent_at < '{format_time(source.created_at)}'")
+    if route.takes_unsealed:
+        options += " --unsealed"
+    if choice.leave_first:
+        options += " --leave-first"
     region = parse_queue_arn(source.queue_arn).region
-    filter_text = f"sent_at < '{format_time(source.created_at)}'"
-    command = terminal_command_or_note(
-        f"mendq redrive {queue_name} --to {source.name} --from {source.name} "
-        f"--where {quote(filter_text)} --region {region}"
-    )
-    message_text = format_count(count, "message is", "messages are")
-    yield (
-        f"{message_text} older than {source.name}, which was created "
-        f"{format_minute(source.created_at)}, and died in an earlier queue of that name, maybe "
-        f"another person's: {_join_pronoun_and_verb(count, 'stays', 'stay')} here. If they belong "
-        f"to {source.name}: `{command}`"
-    )
+    out.say_command(f"{command} {options} --region {region}")
 
 
-def print_unclear_groups(out: Output, tally: MessageTally, command: str) -> None:
+def print_unclear_groups(out: Output, tally: MessageTally, choice: MessageChoice) -> None:
     """Print why the first message of a group may not be the one that failed, and what to do.
 
-    At most _MOST_LISTED_UNCLEAR_GROUPS groups are printed. Every printed command begins with
-    `command`.
+    At most _MOST_LISTED_UNCLEAR_GROUPS groups are printed. Every printed command begins with the
+    given one, and sends only messages that the given filter matches, at most the given limit.
     """
     redrive_command = (
-        f"{command} --region {parse_queue_arn(tally.route.messages_queue.queue_arn).region}"
+        f"{choice.command} --region {parse_queue_arn(tally.route.messages_queue.queue_arn).region}"
     )
     for unclear_group in islice(tally.unclear_groups, _MOST_LISTED_UNCLEAR_GROUPS):
         group_text = format_value(unclear_group.group_id, _MAXIMUM_VALUE_CHARACTERS)
@@ -373,12 +399,15 @@ def print_unclear_groups(out: Output, tally: MessageTally, command: str) -> None
         group_filter = f"group_id == {format_literal(unclear_group.group_id)}"
         if unclear_group.can_person_confirm:
             out.say_indented("if its first message is the one that failed, send back the others:")
-            out.say_command(f"{redrive_command} --where {quote(group_filter)} --leave-first")
+            out.say_command(
+                f"{redrive_command} {choice.format_options(group_filter)} --leave-first"
+            )
         out.say_indented(
             "else put the id of the message that failed, from the consumer's log, for ID:"
         )
         filter_without_failed_message = f"{group_filter} && message_id != 'ID'"
-        out.say_command(f"{redrive_command} --where {quote(filter_without_failed_message)}")
+        options = choice.format_options(filter_without_failed_message)
+        out.say_command(f"{redrive_command} {options}")
     unprinted_group_count = len(tally.unclear_groups) - _MOST_LISTED_UNCLEAR_GROUPS
     if unprinted_group_count > 0:
         out.say(f"and {format_count(unprinted_group_count, 'more group')}", "yellow")

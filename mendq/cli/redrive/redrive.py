@@ -87,6 +87,8 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
         command_words.extend(["--to", to])
     if died_in:
         command_words.extend(["--from", died_in])
+    if unsealed:
+        command_words.append("--unsealed")
     choice = structs.replace(choice, leave_first=leave_first, command=shlex.join(command_words))
     if to is not None:
         find_route = partial(

@@ -143,7 +143,7 @@ class WorkResult(Struct, frozen=True):
     first_message_ids: tuple[str, ...] = ()
     # Number of messages of a quarantine that stay because they have no seal of Mendq.
     unsealed_count: int = 0
-    # Number of messages that stay because they are older than the source.
+    # Number of matching messages that stay because they are older than the source.
     older_message_count: int = 0
     # Number of matching messages that stay because they came after the question.
     late_message_count: int = 0
@@ -266,7 +266,7 @@ class DlqWork(Struct, frozen=True):
         preview_tally = self._make_tally()
         out = self.call.out
         look_at_messages(self.call, self.route, preview_tally.add)
-        print_preview(out, preview_tally, self.choice.limit)
+        print_preview(out, preview_tally, self.choice)
         warn_if_frozen(self.call)
         self._require_clear_groups(preview_tally)
         matched_message_count = len(preview_tally.chosen_message_ids)
@@ -307,7 +307,7 @@ class DlqWork(Struct, frozen=True):
         unclear_groups = preview_tally.unclear_groups
         if not unclear_groups:
             return
-        print_unclear_groups(self.call.out, preview_tally, self.choice.command)
+        print_unclear_groups(self.call.out, preview_tally, self.choice)
         group_ids = ", ".join(
             to_terminal_text(group.group_id, 60)
             for group in unclear_groups[:_MOST_PRINTED_GROUP_IDS]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,6 +131,13 @@ def write_sealed(
     )
     sealed = {name: str(attribute.value) for name, attribute in marked.attributes.items()}
     return queues.write(text, quarantine_arn, group, **sealed, **make_died_in_attribute("nobody"))
+
+
+def read_redrive_command(output: str) -> list[str]:
+    """Return the words after `mendq` of the only redrive command in the output of a preview."""
+    commands: list[str] = re.findall(r"mendq redrive .*? --region [a-z0-9-]+", output)
+    (command,) = commands
+    return shlex.split(command)[1:]
 
 
 def make_orders_queues(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 import signal
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -16,7 +17,13 @@ import pytest
 from mendq.cli.redrive import work
 from mendq.redrive.mover import MessageMover
 from tests.cli.builders import Operator
-from tests.cli.redrive.builders import OrdersQueues, make_died_in_attribute, make_orders_queues
+from tests.cli.redrive.builders import (
+    OrdersQueues,
+    make_died_in_attribute,
+    make_orders_queues,
+    read_redrive_command,
+    set_creation,
+)
 
 LEAVE = ("--all", "--leave-first")
 GOOD = [f"good {number}" for number in range(1, 10)]
@@ -323,3 +330,26 @@ def test_leave_first_refusal_prints_commands_with_the_given_to_and_from(
     output = fifo_queues.operator.run(*back, *LEAVE, "--yes").output
     assert f"mendq {' '.join(back)} --region us-east-1 --where " in output
     assert fifo_queues.read_ids(fifo_queues.source) == set()
+
+
+def test_leave_first_refusal_prints_commands_with_the_given_filter_limit_and_rate(
+    fifo_queues: OrdersQueues,
+) -> None:
+    add_dlq_messages(fifo_queues, "g", "older", hours=-3)
+    add_dlq_messages(fifo_queues, "g", "poison", *GOOD, "bad")
+    options = ("--where", "starts_with(body_text, 'good')", "--limit", "2", "--rate", "10/s")
+    (command,) = read_refusal_commands(fifo_queues, *options, "--leave-first")
+    assert fifo_queues.operator.run_json(*command, "--yes")["moved"] == 2
+    assert take_bodies(fifo_queues, fifo_queues.source) == ["good 1", "good 2"]
+
+
+def test_command_for_older_messages_leaves_the_first_of_each_group(
+    fifo_queues: OrdersQueues,
+) -> None:
+    add_dlq_messages(fifo_queues, "g", "poison", "good 1", "good 2", hours=-3)
+    set_creation(fifo_queues.source, fifo_queues.account.now - timedelta(hours=1))
+    output = fifo_queues.read_output("redrive", "orders.fifo", *LEAVE, "--dry-run")
+    assert "2 matching messages are older than orders.fifo" in output
+    assert fifo_queues.operator.run_json(*read_redrive_command(output), "--yes")["moved"] == 2
+    assert take_bodies(fifo_queues, fifo_queues.source) == ["good 1", "good 2"]
+    assert fifo_queues.read_bodies(fifo_queues.messages) == {"poison"}

@@ -26,6 +26,7 @@ from tests.cli.redrive.builders import (
     make_died_in_attribute,
     make_orders_queues,
     make_quarantine_marks,
+    read_redrive_command,
     send_in_the_past,
     set_creation,
     write_sealed,
@@ -575,6 +576,18 @@ def test_quarantine_return_leaves_messages_older_than_the_source(queues: OrdersQ
     assert (done["moved"], done["staying_older"]) == (1, 1)
     assert queues.read_bodies(queues.source) == {"younger"}
     assert queues.read_bodies(queues.messages) == {"older"}
+
+
+def test_command_for_older_messages_of_a_quarantine_sends_unsealed_ones_if_the_given_one_does(
+    queues: OrdersQueues,
+) -> None:
+    set_creation(queues.source, queues.account.now - timedelta(hours=1))
+    with send_in_the_past(queues, seconds=7_200):
+        queues.write("unsealed", **make_quarantine_marks(queues.source))
+    arguments = ("quarantine", "return", "orders", "--all", "--unsealed", "--dry-run")
+    output = queues.read_output(*arguments)
+    assert queues.operator.run_json(*read_redrive_command(output), "--yes")["moved"] == 1
+    assert queues.read_bodies(queues.source) == {"unsealed"}
 
 
 def test_quarantine_drop_takes_messages_older_than_the_source(

@@ -6,7 +6,6 @@ The preview names the messages that go, those that stay, and any obstacle.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -25,6 +24,7 @@ from tests.cli.redrive.builders import (
     OrdersQueues,
     make_died_in_attribute,
     make_orders_queues,
+    read_redrive_command,
     send_in_the_past,
     set_creation,
     write_sealed,
@@ -203,7 +203,7 @@ def test_redrive_leaves_messages_older_than_their_source_and_says_how_many(
     assert queues.read_bodies(queues.messages) == {"older"}
     output = queues.read_output("redrive", "orders", *ALL)
     assert NATIVE_COMMAND not in output
-    assert "1 message is older than orders, which was created 20" in output
+    assert "1 matching message is older than orders, which was created 20" in output
     assert "maybe another person's: it stays here" in output
     assert queues.read_bodies(queues.messages) == {"older"}
 
@@ -213,12 +213,52 @@ def test_redrive_prints_a_command_that_sends_only_the_messages_older_than_their_
 ) -> None:
     queues = queues_with_older_message
     output = queues.read_output(*SHOW)
-    command = output.partition("If they belong to orders: `")[2].partition("`")[0]
-    words = shlex.split(command)
-    assert words[:2] == ["mendq", "redrive"]
-    assert queues.operator.run_json(*words[1:], "--yes")["moved"] == 1
+    assert "Only if it belongs to orders, send it with:" in output
+    assert queues.operator.run_json(*read_redrive_command(output), "--yes")["moved"] == 1
     assert queues.read_bodies(queues.source) == {"older"}
     assert queues.read_bodies(queues.messages) == {"as old as the source"}
+
+
+@pytest.fixture
+def queues_with_older_types(queues: OrdersQueues) -> OrdersQueues:
+    """The DLQ has three orders, a refund and an order sent by hand, all older than `orders`."""
+    set_creation(queues.source, queues.account.now - timedelta(hours=1))
+    with send_in_the_past(queues, seconds=7_200):
+        for number in range(3):
+            queues.write(f"order {number}", type="order")
+        queues.write("refund", type="refund")
+        queues.write("by hand", type="order", **make_died_in_attribute("nobody"))
+    return queues
+
+
+OLDER_ORDERS = (
+    *("redrive", "orders", "--where", "attributes.type == 'order' || body_text == 'x'"),
+    *("--limit", "2", "--rate", "2.5/s"),
+)
+
+
+def test_command_for_older_messages_keeps_the_filter_the_limit_and_the_rate(
+    queues_with_older_types: OrdersQueues,
+) -> None:
+    queues = queues_with_older_types
+    command = read_redrive_command(queues.read_output(*OLDER_ORDERS, "--dry-run"))
+    assert command[command.index("--rate") + 1] == "2.5/s"
+    done = queues.operator.run_json(*command, "--yes")
+    assert (done["matched"], done["moved"]) == (3, 2)
+    assert len(queues.read_bodies(queues.source) - {"order 0", "order 1", "order 2"}) == 0
+    assert {"refund", "by hand"} < queues.read_bodies(queues.messages)
+
+
+def test_redrive_counts_older_messages_that_match_and_those_sent_by_hand_apart(
+    queues_with_older_types: OrdersQueues,
+) -> None:
+    queues = queues_with_older_types
+    output = " ".join(queues.read_output(*OLDER_ORDERS, "--dry-run").split())
+    assert "3 matching messages are older than orders, which was created 20" in output
+    assert "1 matching message is older than orders, which was created 20" in output
+    assert "somebody sent it to orders-dlq by hand: SQS does not say for which queue" in output
+    assert queues.redrive(*OLDER_ORDERS[2:], "--yes")["staying_older"] == 4
+    assert queues.read_bodies(queues.source) == set()
 
 
 def test_redrive_leaves_a_message_sent_by_hand_that_is_older_than_the_source(
@@ -228,6 +268,7 @@ def test_redrive_leaves_a_message_sent_by_hand_that_is_older_than_the_source(
     with send_in_the_past(queues, seconds=7_200):
         ids = {queues.write(**make_died_in_attribute("nobody"))}
     assert queues.redrive(*ALL)["staying_older"] == 1
+    assert "mendq redrive" not in queues.read_output(*SHOW)
     _assert_nothing_moved(queues, ids)
 
 
