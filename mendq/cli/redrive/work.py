@@ -145,7 +145,8 @@ class WorkResult(Struct, frozen=True):
     unsealed_count: int = 0
     # Number of matching messages that stay because they are older than the source.
     older_message_count: int = 0
-    # Number of matching messages that stay because they came after the question.
+    # Number of matching messages that stay because they came in the second of the question or
+    # later.
     late_message_count: int = 0
 
     @property
@@ -179,7 +180,8 @@ class _SecondPass(Struct):
     # A message that the FIFO queue hid in the first pass may be processed if it came to the queue
     # by this time, just before the question. None: no such message may be processed.
     hidden_messages_until: datetime | None = None
-    # Ids of the hidden messages that may be processed, and of those that came after the question.
+    # Ids of the hidden messages that may be processed, and of those that came in the second of the
+    # question or later.
     hidden_message_ids: set[str] = field(default_factory=set)
     late_message_ids: set[str] = field(default_factory=set)
     move_result: MoveResult = field(default_factory=MoveResult)
@@ -606,7 +608,8 @@ class DlqWork(Struct, frozen=True):
             source_name = self.route.source.name
             summary += f", {result.older_message_count:,} of them older than {source_name}"
         if result.late_message_count:
-            summary += f", {result.late_message_count:,} of them came after the question"
+            late_text = "came in the second of the question or later"
+            summary += f", {result.late_message_count:,} of them {late_text}"
         return summary
 
     def _print_result(self, result: WorkResult) -> Exit:
