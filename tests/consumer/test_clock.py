@@ -48,35 +48,53 @@ def test_larger_step_clock_counts_on_if_the_wall_clock_is_set_back() -> None:
     assert larger_step_clock.read() - began_at == 65
 
 
-def _sleep(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Let this machine sleep: `time.monotonic` stands still, the other clocks advance."""
-    clocks = TwoClocks()
-    monkeypatch.setattr(clock, "_LARGER_STEP_CLOCK", clocks.make_clock())
-    clocks.pass_time(seconds, is_asleep=True)
+def _advance_clocks(monkeypatch: pytest.MonkeyPatch, *, boot: float = 0, wall: float = 0) -> None:
+    """Let this machine's clocks be ahead by so many seconds; `time.monotonic` stands still."""
+    read_time = time.time
+    monkeypatch.setattr(time, "time", lambda: read_time() + wall)
+    monotonic_now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: monotonic_now)
     if hasattr(time, "clock_gettime"):
         clock_gettime = time.clock_gettime
-        monkeypatch.setattr(
-            time, "clock_gettime", lambda clock_id: clock_gettime(clock_id) + seconds
-        )
+        monkeypatch.setattr(time, "clock_gettime", lambda clock_id: clock_gettime(clock_id) + boot)
+
+
+# What the clocks show after 3,600 seconds: the machine slept, a hypervisor paused it, or it slept
+# and its wall clock was set back.
+AFTER_SLEEP = {"boot": 3_600, "wall": 3_600}
+AFTER_PAUSE = {"boot": 0, "wall": 3_600}
+AFTER_SLEEP_AND_SET_BACK = {"boot": 3_600, "wall": -7_200}
+HAS_BOOT_CLOCK = hasattr(time, "CLOCK_BOOTTIME")
+
+
+@pytest.mark.parametrize(
+    "clocks", [AFTER_SLEEP, AFTER_PAUSE, *([AFTER_SLEEP_AND_SET_BACK] if HAS_BOOT_CLOCK else [])]
+)
+def test_clock_counts_the_time_of_sleep_and_of_a_paused_virtual_machine(
+    monkeypatch: pytest.MonkeyPatch, clocks: dict[str, int]
+) -> None:
+    began_at = read_sleep_counting_clock()
+    _advance_clocks(monkeypatch, **clocks)
+    assert 3_600 <= read_sleep_counting_clock() - began_at < 3_900
 
 
 def test_clock_without_a_boot_clock_counts_the_time_of_sleep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clocks = TwoClocks()
     monkeypatch.setattr(clock, "_BOOT_CLOCK", None)
-    monkeypatch.setattr(clock, "_LARGER_STEP_CLOCK", clocks.make_clock())
+    read_sleep_counting_clock()
     began_at = read_sleep_counting_clock()
-    clocks.pass_time(3_600, is_asleep=True)
-    assert read_sleep_counting_clock() - began_at == 3_600
+    _advance_clocks(monkeypatch, wall=3_600)
+    assert 3_600 <= read_sleep_counting_clock() - began_at < 3_900
 
 
-def test_heartbeat_holds_no_message_whose_timeout_ended_while_the_machine_slept(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("clocks", [AFTER_SLEEP, AFTER_PAUSE])
+def test_heartbeat_holds_no_message_whose_timeout_ended_while_the_machine_slept_or_was_paused(
+    monkeypatch: pytest.MonkeyPatch, clocks: dict[str, int]
 ) -> None:
     heartbeat = VisibilityHeartbeat(cast("Any", FakeSqs()), "url", seconds=120)
     heartbeat.add({"MessageId": "m", "ReceiptHandle": "r"}, received_at=read_sleep_counting_clock())
     assert heartbeat.held == {"m"}
-    _sleep(monkeypatch, 121)
+    _advance_clocks(monkeypatch, **clocks)
     assert heartbeat.held == set()
     assert heartbeat.lost == {"m"}
