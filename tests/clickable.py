@@ -17,10 +17,10 @@ _SCHEME_OR_WWW = r"[a-z][a-z0-9+.-]*://|\bwww\.(?!\.\.)|\b(?:mailto|tel|sms|skyp
 # Addresses and names that lead to no page of an attacker.
 _HARMLESS = re.compile(
     r"https://sqs\.(?!s3)[a-z0-9-]+\.amazonaws\.(?:com\.cn|com|eu)/[0-9]{12}/"
-    r"[A-Za-z0-9_-]+(?:\.fifo)?(?![\w./@:-])"
+    r"[A-Za-z0-9_-]+(?:\.fifo)?(?=[^\s\w./@:?#%;&=+~!$*\\|-]*(?:\s|$))"
     # Only AWS has hosts right under amazonaws.com. Behind s3 anybody's buckets follow.
     r"|(?<![\w.@-])(?!s3\.|www\.)(?:sqs\.)?[a-z0-9-]+\.amazonaws\.com(?![\w/@-])"
-    r"|https?://(?:localhost|127\.0\.0\.1)(?::[0-9]+)?(?=/|\s|$)"
+    r"|https?://(?:localhost|127\.0\.0\.1)(?::[0-9]+)?/?(?=[^\s\w./@:?#%;&=+~!$*\\|-]*(?:\s|$))"
     r"|docs/runbooks/[a-z_]+\.md|s3://mendq-[a-z-]+/report",
     re.IGNORECASE,
 )
@@ -61,6 +61,8 @@ LINKS = st.one_of(
             "x.s3.amazonaws.com",
             "sns.amazonaws.com.co",
             "https://sqs.s3.amazonaws.com/123456789012/x",
+            "https://sqs.eu-west-1.amazonaws.com/123456789012/orders?Action=DeleteQueue",
+            "http://localhost:3000/admin?delete=1",
             "https://s3.amazonaws.eu/evil",
             "https://localhost@evil.com/",
             "s3.amazonaws.eu/evil",

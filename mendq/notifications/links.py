@@ -54,10 +54,13 @@ _OWN_NAME_PATTERN = (
     r"|(?<![\w./@-])docs/(?:runbooks/)?[a-z_-]{1,64}\.md(?![\w/@-]))"
 )
 # Addresses that a command may contain as they are: those of SQS queues, and of the local account.
+# Only closing marks and a blank may follow: `?Action=DeleteQueue` behind a queue's address is a
+# call of SQS, and a path of localhost leads to any program on the reader's machine.
+_ADDRESS_END = r"(?=['\"`)\]}>,]*(?:\s|$))"
 _OWN_ADDRESS_PATTERN = (
     rf"(?:https://sqs\.(?!s3)[a-z0-9-]+\.{DNS_SUFFIX_REGEX}/[0-9]{{12}}/"
-    r"(?!www\.)[A-Za-z0-9_-]{1,80}(?:\.fifo)?(?![\w./@:-])"
-    r"|https?://(?:localhost|127\.0\.0\.1)(?::[0-9]{1,5})?(?=/|\s|$))"
+    rf"(?!www\.)[A-Za-z0-9_-]{{1,80}}(?:\.fifo)?{_ADDRESS_END}"
+    rf"|https?://(?:localhost|127\.0\.0\.1)(?::[0-9]{{1,5}})?/?{_ADDRESS_END})"
 )
 _TEXT_PATTERN = re.compile(
     rf"{_OWN_NAME_PATTERN}|{_SLASHES_PATTERN}|{_SHORT_SCHEME_PATTERN}|{_WWW_PATTERN}"

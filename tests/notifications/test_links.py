@@ -368,7 +368,41 @@ def test_break_links_leaves_a_domain_of_aws_whole_only_without_a_path() -> None:
 @pytest.mark.parametrize("host", ["localhost:x@evil.com", "127.0.0.1:1@192.0.2.1", "localhost@b"])
 def test_command_with_an_address_of_another_host_after_localhost_has_a_link(host: str) -> None:
     assert has_link(f"curl http://{host}/a")
-    assert not has_link("curl http://localhost:4566/a")
+    assert not has_link("curl http://localhost:4566")
+
+
+QUEUE_ADDRESS = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(f"{QUEUE_ADDRESS}{end}" for end in ("?Action=DeleteQueue", "#x", "%2f..", ";b", "'?a=1")),
+        *(
+            f"http://localhost:3000{end}"
+            for end in ("/admin?delete=1", "/admin", "?a", "/?a", "#a")
+        ),
+        *("https://127.0.0.1/x", "http://localhost'/x", "HTTP://LOCALHOST/x"),
+    ],
+)
+def test_address_of_a_queue_or_of_localhost_with_a_query_or_path_is_no_link(address: str) -> None:
+    for text in (address, f"see {address} now"):
+        assert "://" not in to_terminal_text(text)
+        assert "://" not in to_plain_text(text)
+    command = f"curl {shlex.quote(address)}"
+    for shown in (command_or_note(command), terminal_command_or_note(command)):
+        assert "://" not in shown
+        assert shlex.split(shown) == shlex.split(command)
+
+
+@pytest.mark.parametrize("address", [QUEUE_ADDRESS, f"{QUEUE_ADDRESS}.fifo", "http://localhost:1/"])
+def test_address_of_a_queue_or_of_localhost_stays_before_a_blank_or_closing_mark(
+    address: str,
+) -> None:
+    for text in (address, f"see {address} now", f"({address})", f"'{address}', and"):
+        assert to_terminal_text(text) == text
+    command = f"curl '{address}' -v"
+    assert (command_or_note(command), terminal_command_or_note(command)) == (command, command)
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a":', "[" * 100_000])
