@@ -14,6 +14,7 @@ from mendq.cli import account as cli_account
 from mendq.cli.account import Account as OperatedAccount
 from mendq.cli.doctor.check import Check, Status
 from mendq.cli.doctor.checks import SCAN_ONLY_CHECK_FUNCTION_BY_NAME, Doctor, check_topics
+from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.doctor.life import check_scan, read_scan_only_summary
 from mendq.cli.exit_codes import CommandError
 from mendq.model.consent import Consent
@@ -186,10 +187,36 @@ def test_doctor_checks_only_what_a_scan_only_stack_has(operator: Operator) -> No
         "scan-only",
         "stack",
         "alarms",
+        "alarm actions",
+        "mute-rules",
         "topics",
         "scan",
         "queues",
     }
+
+
+def test_doctor_of_a_scan_only_stack_fails_if_the_actions_of_its_alarm_are_disabled(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "mendq-scan-missing"
+    resources = [("AWS::CloudWatch::Alarm", "ScanMissing", name)]
+    monkeypatch.setattr(Deployment, "resources", resources)
+    operator.aws.clients.cloudwatch.put_metric_alarm(
+        AlarmName=name,
+        AlarmActions=[operator.account.settings.urgent_topic_arn],
+        ActionsEnabled=False,
+        Namespace="AWS/Lambda",
+        MetricName="Errors",
+        Statistic="Sum",
+        Period=300,
+        EvaluationPeriods=1,
+        Threshold=0,
+        ComparisonOperator="GreaterThanThreshold",
+    )
+    doctor = Doctor(operator.account, datetime.now(UTC), is_scan_only=True)
+    (check,) = SCAN_ONLY_CHECK_FUNCTION_BY_NAME["alarm actions"](doctor)
+    assert check.status in (Status.WARN, Status.FAIL)
+    assert name in check.sentence
 
 
 def test_cost_of_a_scan_only_stack_is_below_a_dollar_and_names_the_measuring(

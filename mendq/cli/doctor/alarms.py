@@ -46,6 +46,9 @@ _LAMBDA_CONSTRUCT_BY_ALARM_NAME_BEGINNING = {
 _ALARM_RESOURCE_TYPES = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
 # An alarm as CloudWatch's DescribeAlarms returns it.
 Alarm = Mapping[str, Any]
+_NO_DISABLED_ACTIONS_SENTENCE = (
+    "none is disabled (removed actions and added suppressors are not checked)"
+)
 # A mute rule as CloudWatch's ListAlarmMuteRules returns it.
 MuteRule = Mapping[str, Any]
 
@@ -77,7 +80,8 @@ class StackAlarms(Struct, frozen=True, dict=True):
     def check_actions(self) -> Iterator[Check]:
         """Yield one check: do the stack's alarms that notify people have their actions enabled?
 
-        It fails if one of them would page people about Mendq itself. Otherwise it is a warning.
+        It fails if one of them would page people about Mendq itself. Otherwise it is a warning. It
+        does not see actions that were removed from an alarm, or a composite alarm's suppressor.
         """
         disabled_alarms = [
             alarm
@@ -86,7 +90,7 @@ class StackAlarms(Struct, frozen=True, dict=True):
             and alarm["AlarmName"] in self.stack_alarm_names
         ]
         if not disabled_alarms:
-            yield Check("alarm actions", Status.OK, "none is disabled")
+            yield Check("alarm actions", Status.OK, _NO_DISABLED_ACTIONS_SENTENCE)
             return
         alarm_names = [alarm["AlarmName"] for alarm in disabled_alarms]
         urgent_topic = self.account.settings.urgent_topic_arn

@@ -377,6 +377,8 @@ SCAN_ONLY_CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check
     "scan-only": _describe_scan_only_stack,
     "stack": _check_stack,
     "alarms": _check_alarms,
+    "alarm actions": _check_alarm_actions,
+    "mute-rules": _check_mute_rules,
     "topics": check_topics,
     "scan": _check_scan,
     "queues": check_queues,
