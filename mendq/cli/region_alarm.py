@@ -177,9 +177,11 @@ def describe_limits(alarm_name: str, region: str, queues: RegionQueues) -> Itera
         "It has one threshold for all queues and watches only the age of messages. "
         "`mendq alarms QUEUE` sizes alarms by the queue's own two weeks."
     )
+    excluded_names_text = f": {', '.join(queues.excluded_names)}" if queues.excluded_names else ""
     yield (
         f"Left out by name: {format_count(len(queues.excluded_names), 'queue')} (DLQs and "
-        "quarantines). "
+        f"quarantines){excluded_names_text}. Any queue can name any other as its DLQ, so check "
+        "that consumers need none of them: the alarm does not watch it. "
         "Each DLQ needs an alarm of its own: `mendq alarms DLQ`. A DLQ that is made later is "
         "watched like any queue until you run this command again."
     )

@@ -256,7 +256,8 @@ def test_alarms_for_all_queues_says_what_the_alarm_costs_and_cannot_do(operator:
     assert "$0.30 with a threshold ($0.00 while no other alarm uses the 10 metrics" in output
     assert "$0.90 with a band" in output
     assert "one threshold for all queues" in output
-    assert "Left out by name: 2 queues (DLQs and quarantines)" in output
+    assert "2 queues (DLQs and quarantines): orders-dlq, orders-quarantine. Any queue" in output
+    assert "the alarm does not watch it" in output
     assert "describe-alarm-contributors --alarm-name sqs-all-queues-oldest-message-age" in output
 
 
