@@ -127,6 +127,15 @@ def remove_aws_tags(tags: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if not key.startswith(AWS_TAG_PREFIX)}
 
 
+class OtherSourceObjection(str):
+    """An objection: the case store records the queue as another source's quarantine.
+
+    Its messages may be that source's, so no advice may be to give it away or to delete it.
+    """
+
+    __slots__ = ()
+
+
 def find_other_queue_objection(receiver: Receiver | None, queue: QueueFacts) -> str | None:
     """Return why the case store does not record this very queue; None if it does.
 
@@ -161,7 +170,9 @@ def find_source_objection(receiver: Receiver, source_arn: str) -> str | None:
     source_name = parse_queue_arn(source_arn).name
     if receiver.source_arn:
         recorded_name = receiver.source_arn.rpartition(":")[2]
-        return f"it is recorded as the quarantine of {recorded_name}, not of {source_name}"
+        return OtherSourceObjection(
+            f"it is recorded as the quarantine of {recorded_name}, not of {source_name}"
+        )
     if can_have_several_sources(parse_queue_arn(receiver.queue_arn).name):
         return f"nothing records that it is the quarantine of {source_name}: its name was cut"
     return None

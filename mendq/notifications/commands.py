@@ -78,6 +78,8 @@ revoke_confirmation_command = partial(mendq_queue_command, "confirm {queue} --re
 make_alarms_command = partial(mendq_queue_command, "alarms {queue}")
 # The command that shows the messages of a source's quarantine, or of a quarantine.
 peek_quarantine_command = partial(mendq_queue_command, "quarantine peek {queue}")
+# The command that shows the quarantines of all managed queues, in the queue's region.
+list_quarantines_command = partial(mendq_queue_command, "quarantine list")
 # The command that shows which messages of a quarantine would go back to their source.
 preview_quarantine_return_command = partial(
     mendq_queue_command, "quarantine return {queue} --all --dry-run"

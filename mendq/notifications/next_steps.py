@@ -321,7 +321,7 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         needs=frozenset({QueueTrait.HAS_DLQ}),
     ),
     "receiver_unconfirmed": OperatorStep(
-        "See who can read the existing queue, ask its owner, then confirm it.",
+        "See why Mendq does not use the existing queue, then ask its owner.",
         _SHOW_CASE_COMMAND,
         needs=_ANY_QUEUE,
     ),

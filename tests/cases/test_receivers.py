@@ -60,10 +60,10 @@ NEW_QUARANTINE = {"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "
 def assert_declined_for_shorter_source(answer: object) -> None:
     assert isinstance(answer, Refusal)
     assert answer.code == "receiver_unconfirmed"
-    name = parse_queue_arn(LONG_QUARANTINE).name
     source_name = parse_queue_arn(SHORTER_SOURCE).name
-    confirm_command = f"mendq confirm {name} --source {source_name} --region {REGION}"
-    assert answer.next_command == confirm_command
+    assert answer.next_command == f"mendq quarantine list --region {REGION}"
+    assert "confirm" not in answer.reason
+    assert "delete" not in answer.reason
     assert f"the quarantine of {'x' * 75}, not of {source_name}" in answer.reason
 
 

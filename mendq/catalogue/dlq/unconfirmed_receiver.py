@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from mendq.model.plan import Escalate, Refusal
 from mendq.model.queue import parse_queue_arn
-from mendq.model.receiver import can_have_several_sources
-from mendq.notifications.commands import confirm_quarantine_command, confirm_queue_command
+from mendq.model.receiver import OtherSourceObjection, can_have_several_sources
+from mendq.notifications.commands import (
+    confirm_quarantine_command,
+    confirm_queue_command,
+    list_quarantines_command,
+)
 
 
 def refuse_unconfirmed_receiver(queue_arn: str, objection: str, source_arn: str = "") -> Refusal:
@@ -16,6 +20,12 @@ def refuse_unconfirmed_receiver(queue_arn: str, objection: str, source_arn: str 
         objection: Why Mendq does not use it (`find_receiver_objection`).
         source_arn: The source of a quarantine; empty for a DLQ.
     """
+    if isinstance(objection, OtherSourceObjection):
+        remedy = advise_shorter_source_name(source_arn)
+        reason = (
+            f"the queue {queue_arn} exists, but {objection}. So Mendq sends none there. {remedy}"
+        )
+        return Escalate("receiver_unconfirmed", reason, list_quarantines_command(queue_arn))
     command = confirm_receiver_command(queue_arn, source_arn)
     reason = (
         f"the queue {queue_arn} exists, but {objection}. Anyone who may receive from it could read "
@@ -24,6 +34,19 @@ def refuse_unconfirmed_receiver(queue_arn: str, objection: str, source_arn: str 
         "then makes its own"
     )
     return Escalate("receiver_unconfirmed", reason, command)
+
+
+def advise_shorter_source_name(source_arn: str) -> str:
+    """Return what to do if the quarantine's name of this source is another source's already.
+
+    It names no command that takes the quarantine from the other source: anyone who may create
+    queues can choose a name for that.
+    """
+    source_name = parse_queue_arn(source_arn).name
+    return (
+        f"Leave the quarantine to that source, and replace {source_name} with a queue of a shorter "
+        "name, if its messages need a quarantine"
+    )
 
 
 def confirm_receiver_command(queue_arn: str, source_arn: str) -> str:

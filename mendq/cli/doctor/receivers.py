@@ -26,13 +26,16 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.receivers import Receivers, read_receiver_facts
 from mendq.cases.table import OpenCases
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
-from mendq.catalogue.dlq.unconfirmed_receiver import confirm_receiver_command
+from mendq.catalogue.dlq.unconfirmed_receiver import (
+    advise_shorter_source_name,
+    confirm_receiver_command,
+)
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status
 from mendq.cli.output import shorten_list
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.queue import arn_of_dlq, parse_queue_arn
-from mendq.model.receiver import find_receiver_objection
+from mendq.model.receiver import OtherSourceObjection, find_receiver_objection
 from mendq.notifications.text import format_count
 
 RECEIVERS_CHECK_NAME = "quarantines and DLQs"
@@ -77,8 +80,15 @@ def check_receivers(account: Account, queue_arns: list[str], now: datetime) -> I
         other_names = [receiver.name for receiver in other_receivers]
         sentence = (
             f"{len(unused_receivers)} are not confirmed or changed since: "
-            f"{shorten_list([first_receiver.name, *other_names])}. {sentence}. Confirm each"
+            f"{shorten_list([first_receiver.name, *other_names])}. {sentence}"
         )
+    if isinstance(first_receiver.objection, OtherSourceObjection):
+        # A command to confirm it would take the quarantine from the other source.
+        sentence += f". {advise_shorter_source_name(first_receiver.source_arn)}"
+        yield Check(RECEIVERS_CHECK_NAME, Status.WARN, sentence)
+        return
+    if other_receivers:
+        sentence += ". Confirm each"
     command_text = confirm_receiver_command(first_receiver.queue_arn, first_receiver.source_arn)
     yield Check(RECEIVERS_CHECK_NAME, Status.WARN, sentence, Command(command_text))
 

@@ -18,7 +18,10 @@ from mendq.aws.cloudwatch import build_query, make_queue_dimension, read_metric_
 from mendq.aws.errors import translate_aws_errors
 from mendq.aws.queue import list_queue_names, read_queue_tags
 from mendq.catalogue.dlq.time_left import URGENT_BELOW_TIME_LEFT, sort_by_urgency
-from mendq.catalogue.dlq.unconfirmed_receiver import confirm_receiver_command
+from mendq.catalogue.dlq.unconfirmed_receiver import (
+    advise_shorter_source_name,
+    confirm_receiver_command,
+)
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (
@@ -55,6 +58,7 @@ from mendq.cli.redrive.work import look_at_messages
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.queue import parse_queue_arn
+from mendq.model.receiver import OtherSourceObjection
 from mendq.model.time_text import format_time
 from mendq.notifications.text import (
     format_count,
@@ -153,12 +157,17 @@ def list_(call: Invocation) -> None:
     call.out.show(table)
     for quarantine in quarantines:
         if quarantine.objection:
-            command_text = confirm_receiver_command(
-                quarantine.queue.queue_arn, quarantine.source_arn
-            )
-            problem = f"Mendq sends nothing to {quarantine.queue.name}: {quarantine.objection}"
-            call.out.say(f"{problem}. See who can read it, then confirm it:", "yellow")
-            call.out.say_command(command_text)
+            _print_objection(call.out, quarantine)
+
+
+def _print_objection(out: Output, quarantine: Quarantine) -> None:
+    """Print why Mendq does not use the quarantine for this source, and what to do."""
+    problem = f"Mendq sends nothing to {quarantine.queue.name}: {quarantine.objection}"
+    if isinstance(quarantine.objection, OtherSourceObjection):
+        out.say(f"{problem}. {advise_shorter_source_name(quarantine.source_arn)}", "yellow")
+        return
+    out.say(f"{problem}. See who can read it, then confirm it:", "yellow")
+    out.say_command(confirm_receiver_command(quarantine.queue.queue_arn, quarantine.source_arn))
 
 
 def _find_expiry_seconds(quarantine: Quarantine) -> float | None:

@@ -23,7 +23,10 @@ from mendq.catalogue.dlq.redrive_causes import (
     describe_needed_grants,
     is_redrive_off,
 )
-from mendq.catalogue.dlq.unconfirmed_receiver import confirm_receiver_command
+from mendq.catalogue.dlq.unconfirmed_receiver import (
+    advise_shorter_source_name,
+    confirm_receiver_command,
+)
 from mendq.cli.account import Account
 from mendq.cli.commands import DLQ_ACTIONS, SEND_BACK_MESSAGES_ACTIONS
 from mendq.cli.exit_codes import CommandError, Exit
@@ -43,6 +46,7 @@ from mendq.model.queue import (
     why_unfit_as_dlq,
 )
 from mendq.model.receiver import (
+    OtherSourceObjection,
     can_have_several_sources,
     find_other_queue_objection,
     find_receiver_objection,
@@ -468,6 +472,12 @@ def make_quarantine_source_finder(account: Account, quarantine: Facts) -> Quaran
 
 def _require_no_objection(quarantine: Facts, objection: str | None, source_arn: str) -> None:
     """Raise CommandError with a remedy if there is an objection to the quarantine."""
+    if isinstance(objection, OtherSourceObjection):
+        remedy = advise_shorter_source_name(source_arn)
+        raise CommandError(
+            f"{quarantine.name}: {objection}. Nothing was moved or deleted. {remedy}",
+            error_code="receiver_unconfirmed",
+        )
     if objection:
         peek_command = peek_quarantine_command(quarantine.queue_arn)
         confirm_command = confirm_receiver_command(quarantine.queue_arn, source_arn)

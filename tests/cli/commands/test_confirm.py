@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from mendq.cli.decide import confirm as command
+from mendq.cli.doctor.check import Status
+from mendq.cli.doctor.receivers import check_receivers
 from mendq.model.dlq import arn_of_quarantine
 from tests.account.receivers import open_receivers
 from tests.cli.builders import Operator
@@ -182,8 +184,28 @@ def test_quarantine_commands_refuse_the_quarantine_of_another_source_of_the_same
         error = operator.run_json("quarantine", *words, "--all", "--yes", code=1)["error"]
         assert error["code"] == "receiver_unconfirmed"
         assert f"the quarantine of {LONG_NAME}, not of {shorter}" in error["message"]
-        assert f"`mendq confirm {name} --source {shorter} --region us-east-1`" in error["message"]
+        assert "mendq confirm" not in error["message"], "it would take it from its source"
     assert operator.aws.attributes(long_quarantine)["ApproximateNumberOfMessages"] == "1"
+
+
+def test_quarantine_list_prints_no_command_that_takes_a_quarantine_from_its_source(
+    operator: Operator, long_quarantine: str
+) -> None:
+    """Anyone who may create queues can choose the name of the other source."""
+    name = long_quarantine.rpartition(":")[2]
+    other_source = long_quarantine.removesuffix("-quarantine")
+    operator.aws.tag(other_source, mendq="observe")
+    assert f"mendq confirm {name}" in operator.read_output("quarantine", "list")
+    operator.run_json("confirm", name, "--source", LONG_NAME, "--yes")
+    output = operator.read_output("quarantine", "list")
+    assert "mendq confirm" not in output
+    assert "Leave the quarantine to that source" in output
+    (document,) = operator.run_json("quarantine", "list")
+    assert f"not of {other_source.rpartition(':')[2]}" in document["objection"]
+    (check,) = check_receivers(operator.account, [other_source], operator.aws.now)
+    assert check.status is Status.WARN
+    assert "Leave the quarantine to that source" in check.sentence
+    assert "mendq confirm" not in f"{check.sentence} {check.remedy}"
 
 
 def test_quarantine_return_by_the_quarantines_name_goes_to_the_source_on_record(
