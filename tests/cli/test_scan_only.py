@@ -20,12 +20,14 @@ from mendq.cli.exit_codes import CommandError
 from mendq.model.consent import Consent
 from mendq.model.limits import Limits
 from mendq.model.settings import ScanOnlySettings
+from mendq.redrive.progress import Stage
 from mendq.scan.reader import Paces
 from mendq.scan.scan_only import ScanOnlyContext, scan_and_report
 from mendq.scan.store import SCAN_SUMMARY_KEY
 from tests.account.account import Account, moto_account
 from tests.cli.builders import FakeDeployedAccount, Operator
 from tests.cli.commands.test_cost import set_template
+from tests.cli.redrive.builders import make_orders_queues
 from tests.infra.synthesized import template_with
 
 SCAN_ONLY_OUTPUTS = {
@@ -64,6 +66,8 @@ def operator(monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
         ("freeze", "--yes"),
         ("policy", "pin", "orders", "--yes"),
         ("drill", "--yes"),
+        ("confirm", "orders", "--yes"),
+        ("confirm", "orders", "--revoke", "--yes"),
         ("report",),
     ],
 )
@@ -77,6 +81,31 @@ def test_command_that_needs_a_whole_stack_is_refused_in_one_sentence_and_changes
     assert message.endswith("nothing was done")
     assert operator.aws.case_store_items() == before
     assert operator.account.invoked == []
+
+
+def test_redrive_that_a_whole_stack_left_behind_does_not_block_a_scan_only_stack(
+    operator: Operator,
+) -> None:
+    """Nothing continues that redrive, and `mendq rollback` is refused here."""
+    queues = make_orders_queues(operator)
+    queues.write("one")
+    queues.set_redrive_stage(Stage.SOAK)
+    assert queues.redrive("--all", "--yes")["moved"] == 1
+    assert queues.read_bodies(queues.source) == {"one"}
+
+
+def test_redrive_of_a_scan_only_stack_is_refused_while_a_run_still_holds_the_dlq(
+    operator: Operator,
+) -> None:
+    """A run of the whole stack may end after its Lambda was deleted."""
+    queues = make_orders_queues(operator)
+    ids = {queues.write("one")}
+    queues.set_redrive_stage(Stage.SOAK)
+    assert queues.claim_dlq()
+    error = queues.redrive("--all", "--yes", code=1)["error"]
+    assert error["code"] == "redrive_running"
+    assert queues.read_ids(queues.messages) == ids
+    assert queues.read_ids(queues.source) == set()
 
 
 def test_freeze_of_a_whole_stack_is_not_refused() -> None:

@@ -65,6 +65,7 @@ def confirm_(
       mendq confirm orders-quarantine
       mendq confirm orders-dlq --revoke
     """
+    call.account.require_whole_stack("confirm")
     queue_arn = resolve_queue_arn(call.account, queue)
     receivers = call.account.open_store(Receivers)
     if revoke:

@@ -77,7 +77,15 @@ def hold_dlq(
         return
     require_right_clock(account.clock_difference)
     owner = f"a person's {uuid4().hex}"
-    claim = _DlqClaim(redrive_store, dlq_arn, owner, stop_event, faults, read_sleep_counting_clock)
+    claim = _DlqClaim(
+        redrive_store,
+        dlq_arn,
+        owner,
+        stop_event,
+        faults,
+        read_sleep_counting_clock,
+        is_scan_only=account.is_scan_only,
+    )
     try:
         claim.take_or_renew()
         renewal_end_event = Event()
@@ -125,6 +133,9 @@ class _DlqClaim(DlqHold):
     faults: list[str]
     # Returns seconds. It counts the time while the machine sleeps.
     read_clock: Callable[[], float]
+    # True if the stack is scan-only. It has no redrives: a stored progress is one that a whole
+    # stack left behind, and nothing continues it.
+    is_scan_only: bool = False
     # What the clock returned just before the last write of the claim.
     renewed_at: float | None = None
     # True once the claim is lost. It is never taken back.
@@ -150,9 +161,10 @@ class _DlqClaim(DlqHold):
                     "Then run the command again",
                     error_code="redrive_running",
                 )
-            if redrive_claim.unreadable_reason:
-                raise CaseStoreUnreadable(redrive_claim.unreadable_reason)
-            require_no_redrive(redrive_claim.progress)
+            if not self.is_scan_only:
+                if redrive_claim.unreadable_reason:
+                    raise CaseStoreUnreadable(redrive_claim.unreadable_reason)
+                require_no_redrive(redrive_claim.progress)
             self.renewed_at = started_at
 
     def _require_right_clock(self) -> None:
