@@ -78,7 +78,11 @@ def pin(
     earlier_pin = _require_readable_pin(pins.load_even_if_unreadable(queue_arn))
     facts = require_queue(call.account, queue_arn)
     new_pin = _make_pin(
-        facts, pins.load_last_generation(queue_arn) + 1, call.account.identity, automation_role_arns
+        facts,
+        pins.load_last_generation(queue_arn) + 1,
+        call.account.identity,
+        automation_role_arns,
+        _read_service_now(call),
     )
     _print_policy(call, new_pin)
     if earlier_pin is not None:
@@ -168,7 +172,7 @@ def show(call: Invocation, queue: QueueName) -> None:
     pin = _require_readable_pin(_require_pin(pins, queue_arn))
     facts = require_queue(call.account, pin.queue_arn)
     with call.out.show_waiting("asking CloudTrail who changed it since"):
-        checked_pin = check_pin_now(pin, call.account.clients, facts, datetime.now(UTC))
+        checked_pin = check_pin_now(pin, call.account.clients, facts, _read_service_now(call))
     current_policy = facts.attributes.get("Policy", "")
     is_pinned_policy_in_place = current_policy == pin.policy
     differences_from_pin = _list_policy_differences(pin.policy, current_policy)
@@ -212,14 +216,20 @@ def _require_pin(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
     return pin
 
 
-def _make_pin(facts: Facts, generation: int, identity: str, automation: tuple[str, ...]) -> Pin:
+def _read_service_now(call: Invocation) -> datetime:
+    """Return the time by AWS's clock, or by this machine's if AWS's is not known."""
+    return datetime.now(UTC) - (call.account.clock_difference or timedelta())
+
+
+def _make_pin(
+    facts: Facts, generation: int, identity: str, automation: tuple[str, ...], now: datetime
+) -> Pin:
     """Return a pin of the queue's current policy.
 
     Raises CommandError if the queue has no policy, if SQS does not say when the queue was created
     and changed, or if it was changed less than a minute ago, so that SQS may not return the newest
     policy yet.
     """
-    now = datetime.now(UTC)
     policy = facts.attributes.get("Policy", "")
     if not policy:
         raise CommandError(f"{facts.queue_arn} has no policy: there is nothing to pin")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mendq.cases.pins import Pins
+from mendq.cli.account import Account
 from mendq.cli.decide import policy as command
 from mendq.model.policy import Pin, digest_of_policy
 from tests.account.account import WORKER
@@ -66,6 +69,17 @@ def test_policy_pin_refuses_a_policy_that_was_changed_just_now_and_stores_nothin
 ) -> None:
     set_policy(operator.aws, QUEUE, EMPTIED)
     assert "changed just now" in operator.read_refusal("policy", "pin", "orders", "--yes", code=1)
+    assert operator.aws.case_store_items() == {}
+
+
+@pytest.mark.usefixtures("queue")
+def test_policy_pin_judges_by_aws_clock_if_this_machines_clock_is_an_hour_ahead(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = structs.replace(operator.account, clock_ahead=timedelta(hours=1))
+    monkeypatch.setattr(Account, "from_options", lambda *_: account)
+    refusal = operator.read_refusal("policy", "pin", "orders", "--yes", code=1)
+    assert "changed just now" in refusal
     assert operator.aws.case_store_items() == {}
 
 
