@@ -177,7 +177,11 @@ def describe_incomplete(organization: Organization) -> list[str]:
         (silent_members, totals.get(NOTHING_REPORTED_STATE, 0), "reported nothing"),
         (late_members, totals.get(DAYS_MISSING_STATE, 0), "reported some days only"),
         (members_with_left_out_rows, 0, f"shared {rows_text}, left out: {_LEFT_OUT_ROWS_REASON}"),
-        (members_with_unreadable_files, 0, "had tables that could not be read or were too much"),
+        (
+            members_with_unreadable_files,
+            0,
+            "had tables that were unreadable or over the account's limit",
+        ),
     )
     sentences = []
     for faulty_members, faulty_member_count, fault in faulty_members_and_faults:

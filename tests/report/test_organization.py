@@ -45,7 +45,7 @@ def test_organization_report_names_silent_late_and_unreliable_member_accounts() 
         f"team-2-prod ({make_member(2)['account']}), eu-west-1 reported nothing.",
         f"{make_member(1)['account']}, eu-west-1 reported some days only.",
         f"{liar} shared 3 rows, left out: {odd}.",
-        f"{liar} had tables that could not be read or were too much.",
+        f"{liar} had tables that were unreadable or over the account's limit.",
     ]
     assert remove_marks(describe_needy_queues(found)[0]).startswith(
         "invoices of team-0-prod (111111111111), eu-west-1: "

@@ -106,7 +106,7 @@ def _print_choices(out: Output, report: CostReport) -> None:
 def _print_queues(out: Output, report: CostReport) -> None:
     """Print up to 20 queues whose calls cost most to log, and notes on how calls were counted."""
     out.say_heading("By queue: dollars a month at most")
-    table = make_table("EVERY CALL", "NO RECEIVES", "SQS ITSELF", "RECEIVES IN VAIN", "QUEUE")
+    table = make_table("EVERY CALL", "NO RECEIVES", "SQS ITSELF", "EMPTY RECEIVES", "QUEUE")
     queues_by_cost = sorted(
         report.calls_by_queue.values(),
         key=lambda queue_calls: -ALL_CALLS_CHOICE.estimate_monthly_dollars([queue_calls]),

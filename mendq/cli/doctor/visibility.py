@@ -359,9 +359,10 @@ def count_unconfirmed_symptoms(symptom_visibilities: Sequence[SymptomVisibility]
         symptom_visibility.by_the_scan for symptom_visibility in unconfirmed_symptoms
     )
     return (
-        f"{unconfirmed_count} of {symptom_count} symptoms rest on how CloudTrail spells errors, "
-        f"which nobody has seen on AWS; the scan also finds {found_by_scan_count} of them. The "
-        f"other {symptom_count - unconfirmed_count} do not rest on it."
+        f"{unconfirmed_count} of {symptom_count} symptoms rely on CloudTrail records whose form "
+        f"nobody has seen on AWS yet; the scan also finds {found_by_scan_count} of them. "
+        f"The other {symptom_count - unconfirmed_count} do not rely on such "
+        "records."
     )
 
 

@@ -288,7 +288,7 @@ def alarms(
         int | None, typer.Option(metavar="SECONDS", help=_ALL_OPTION_HELP, min=60)
     ] = None,
 ) -> Exit:
-    """Print the alarms that a queue lacks, sized by two weeks.
+    """Print the alarms that a queue lacks, sized by its last two weeks; or one for all queues.
 
     Examples:
       mendq alarms orders

@@ -223,7 +223,9 @@ class _DlqClaim(DlqHold):
         with self.lock:
             if not self.is_lost:
                 self.is_lost = True
-                self.faults.append(f"stopped, and what was in hand is visible again: {reason}")
+                self.faults.append(
+                    f"stopped, and messages not yet sent are visible again: {reason}"
+                )
                 self.stop_event.set()
 
     def release(self) -> None:

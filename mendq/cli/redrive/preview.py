@@ -223,13 +223,9 @@ def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
     if hidden_message_count:
         # Hidden messages may match as well, and cannot be looked at now.
         visibility_timeout_text = format_count(route.messages_queue.visibility_seconds, "second")
-        hidden_reason_text = (
-            "more are hidden, in somebody else's hand, and can be seen again when that is over"
-        )
         out.say(
-            f"{hidden_message_count:,} {hidden_reason_text}, {visibility_timeout_text} after they "
-            "were received "
-            "as a rule",
+            f"{hidden_message_count:,} more are held by another consumer, as a rule until "
+            f"{visibility_timeout_text} after they were received",
             "yellow",
         )
     if tally.oldest_sent_at is not None:

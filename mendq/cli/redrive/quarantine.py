@@ -262,7 +262,7 @@ def peek(
     )
     hidden_count = route.count_hidden_messages(shown_count)
     if hidden_count:
-        summary += f", and {hidden_count:,} more hidden in somebody else's hand"
+        summary += f", and {hidden_count:,} more held by another consumer"
     call.out.say(summary, "dim")
     cut_count = sum("cut" in document for document in shown_messages.documents)
     # For people each body and each attribute is cut anyway.

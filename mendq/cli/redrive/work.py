@@ -357,7 +357,7 @@ class DlqWork(Struct, frozen=True):
         except KeyboardInterrupt:
             stop_event.set()
         if stop_event.is_set():
-            faults.append("interrupted: what was in hand is visible again")
+            faults.append("interrupted: messages still held are visible again")
         faults += self._describe_changed_groups(preview_tally, tally)
         tally.seen_message_ids |= preview_tally.seen_message_ids
         # The second pass ends early if there is a limit.
@@ -601,7 +601,7 @@ class DlqWork(Struct, frozen=True):
             match_verb = "matches" if unprocessed_match_count == 1 else "match"
             summary += f", {unprocessed_match_count:,} of them {match_verb}"
         if result.hidden_count:
-            summary += f", {result.hidden_count:,} of them hidden in somebody else's hand"
+            summary += f", {result.hidden_count:,} of them held by another consumer"
         if result.unsealed_count:
             summary += f", {result.unsealed_count:,} of them without a seal of Mendq"
         if result.older_message_count:

@@ -207,10 +207,10 @@ def test_quarantine_peek_counts_messages_that_another_consumer_holds(
     for number in range(5):
         _write_quarantined(queues, {"n": number})
     peek = ("quarantine", "peek", "orders", "--limit", "1")
-    assert "hidden" not in queues.read_output(*peek)
+    assert "another consumer" not in queues.read_output(*peek)
     url = queues.account.url(queues.messages)
     queues.account.clients.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=3)
-    expected = "1 of about 2 messages in orders-quarantine, and 3 more hidden"
+    expected = "1 of about 2 messages in orders-quarantine, and 3 more held by another consumer"
     assert expected in queues.read_output(*peek)
 
 

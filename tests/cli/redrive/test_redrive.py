@@ -148,7 +148,7 @@ def test_redrive_does_not_offer_sqss_own_redrive_while_messages_are_hidden(
     client.receive_message(QueueUrl=queues.account.url(queues.messages))
     queues.write()
     output = queues.read_output(*SHOW)
-    assert "1 more are hidden" in output
+    assert "1 more are held by another consumer" in output
     assert NATIVE_COMMAND not in output
 
 
@@ -694,11 +694,11 @@ def test_redrive_reports_messages_in_flight_elsewhere_and_leaves_them_in_the_dlq
     name = queues.source.rpartition(":")[2]
     output = queues.read_output("redrive", name, "--all", "--dry-run")
     assert "7 messages seen, 7 match" in output
-    assert "5 more are hidden, in somebody else's hand" in output
+    assert "5 more are held by another consumer" in output
     assert "600 seconds after they were received" in output
     words = queues.read_output("redrive", name, *ALL, "--limit", "3")
     assert "3 messages sent back, 0 failed, 9 left in orders-dlq" in words
-    assert "4 of them match, 5 of them hidden in somebody else's hand" in words
+    assert "4 of them match, 5 of them held by another consumer" in words
     assert queues.redrive(*ALL) == {"matched": 4, "moved": 4, "left": 5, "failed": 0}
     assert queues.redrive(*ALL) == {"matched": 0, "moved": 0, "left": 5, "failed": 0}
     assert "no message that can be seen matches" in queues.read_output("redrive", name, *ALL)

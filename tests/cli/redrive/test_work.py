@@ -190,7 +190,7 @@ def test_redrive_interrupted_twice_before_the_first_message_moves_nothing(
     assert len(movers) == 2
     assert result.exit_code == 1
     assert '"moved": 0,' in result.stdout
-    assert "interrupted: what was in hand is visible again" in result.stderr
+    assert "interrupted: messages still held are visible again" in result.stderr
     assert len(filled_queues.read_ids(filled_queues.messages)) == MESSAGES
     assert filled_queues.read_ids(filled_queues.source) == set()
     assert filled_queues.claim_dlq(), "the DLQ is free for Mendq's own redrives again"
