@@ -1,6 +1,7 @@
 """SNS topics of notifications: one for urgent ones, one for all others, and topics of teams.
 
-There are two topics so that urgent notifications can reach other people than the rest.
+There are two topics so that urgent notifications can reach other people than the rest. A scan-only
+stack has only the urgent one.
 """
 
 from __future__ import annotations

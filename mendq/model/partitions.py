@@ -107,6 +107,9 @@ def list_service_names(service: str, region: str) -> list[str]:
 
 
 def list_service_principals(service: str, region: str) -> list[str]:
-    """Return the names of a service that `iam:PassedToService` may compare, as above."""
+    """Return the names of a service that an IAM condition on `iam:PassedToService` may compare.
+
+    There is one for each domain of the region's partition, as `list_service_names` explains.
+    """
     dns_suffixes = dict.fromkeys((PARTITIONS[0].dns_suffix, dns_suffix_of(region)))
     return [f"{service}.{dns_suffix}" for dns_suffix in dns_suffixes]

@@ -1,4 +1,4 @@
-"""State: in which states can a case be, and how long may it stay in each?"""
+"""The states of a case, and how long a case may stay in each."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """True if the week is over, and every day was read after it was over.
+        """True if the week is over and each of its days was read after that day ended.
 
         Some files may be unreadable nevertheless. Only such a week is compared with others.
         """

@@ -70,9 +70,9 @@ def describe_callers(incident_row: IncidentRow) -> str:
 # What the state of a case means for the queue.
 WORDS_BY_STATE = WORDS_BY_OUTCOME | {
     "approved": "approved, not carried out yet",
-    "unverified": "changed, without a proof yet",
-    "verified": "changed and verified",
-    "watching": "changed, verified and watched",
+    "unverified": "fixed, not verified yet",
+    "verified": "fixed and verified",
+    "watching": "fixed and being watched",
     "closed": "closed",
 }
 # States of cases that ended without a change of the queue.
@@ -97,7 +97,7 @@ def describe_notifications(case: NotifiedCase) -> str:
 
 
 def describe_state(case: NotifiedCase | OpenCaseSummary) -> str:
-    """Return the state of a case in words, such as `changed and verified`."""
+    """Return the state of a case in words, such as `fixed and verified`."""
     return WORDS_BY_STATE.get(case.state) or make_visible(case.state.replace("_", " "))
 
 

@@ -332,7 +332,10 @@ def _choose_receive_limit(facts: Facts) -> int | None:
 
 
 def _refuse_without_safe_limit(facts: Facts, first_sentence: str) -> Refusal:
-    """Return the refusal if no maxReceiveCount is safe: a person who knows the consumer chooses."""
+    """Return the refusal for a queue for which no maxReceiveCount is safe.
+
+    A person who knows the consumer must choose one.
+    """
     reason = (
         f"{first_sentence}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount "
         "keeps good "

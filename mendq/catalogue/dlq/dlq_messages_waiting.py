@@ -71,9 +71,10 @@ _DETECTION_NEEDS = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, N
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a DLQ with waiting messages and at least one fixed cause that explains them.
+    """Return the fault if messages wait in this DLQ and a cause that explains them is fixed.
 
-    The objections to a redrive are checked later, when `plan` plans it.
+    Return None while the redrive of another source's messages is still watched. The objections to a
+    redrive are checked later, when `plan` plans it.
     """
     if facts.measurement is None or not facts.visible or not facts.dlq_sources:
         return None

@@ -157,7 +157,7 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
 
 
 def _choose_period_seconds(age_of_first_point: timedelta) -> int:
-    """Return the shortest period, in seconds, for which CloudWatch still has datapoints so old."""
+    """Return the shortest period, in seconds, for which CloudWatch keeps datapoints of this age."""
     for retention_time, period_seconds in _PERIOD_SECONDS_BY_AGE:
         if age_of_first_point < retention_time:
             return period_seconds
