@@ -73,9 +73,19 @@ def test_redrive_to_dry_run_says_what_goes_what_stays_and_that_the_destination_h
         "1 message died in refunds, which is there: it stays here",
         "SQS does not say for which source, so it stays here",
         "orders-v2 has no DLQ: what fails there comes again until it expires",
-        f"--source-arn {queues.messages} --destination-arn {_make_arn(queues, 'orders-v2')}",
     ):
         assert says in output
+    assert "start-message-move-task" not in output, "it would move those that stay too"
+
+
+def test_redrive_to_dry_run_offers_sqss_own_redrive_with_the_destination_if_all_messages_go(
+    replaced_queues: OrdersQueues,
+) -> None:
+    queues = replaced_queues
+    queues.write("gone")
+    output = queues.read_output("redrive", "orders-dlq", "--to", "orders-v2", "--all", "--dry-run")
+    orders_v2 = _make_arn(queues, "orders-v2")
+    assert f"--source-arn {queues.messages} --destination-arn {orders_v2}" in output
 
 
 def test_redrive_to_moves_messages_of_a_deleted_source_and_marks_where_each_message_died(
