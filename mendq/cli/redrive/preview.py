@@ -370,14 +370,16 @@ def _print_older_messages(out: Output, tally: MessageTally, choice: MessageChoic
         f"{'it' if count == 1 else 'them'} with:"
     )
     out.say_labelled([("-", "dim", note)])
-    command = f"mendq redrive {route.messages_queue.name} --to {source.name} --from {source.name}"
     options = choice.format_options(f"sent_at < '{format_time(source.created_at)}'")
     if route.takes_unsealed:
         options += " --unsealed"
     if choice.leave_first:
         options += " --leave-first"
     region = parse_queue_arn(source.queue_arn).region
-    out.say_command(f"{command} {options} --region {region}")
+    out.say_command(
+        f"mendq redrive {route.messages_queue.name} --to {source.name} --from {source.name} "
+        f"{options} --region {region}"
+    )
 
 
 def print_unclear_groups(out: Output, tally: MessageTally, choice: MessageChoice) -> None:
