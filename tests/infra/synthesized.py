@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import fcntl
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -111,7 +112,9 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-CACHE = ROOT / "build" / "test-assemblies"
+# A run with a planted fault sets this variable to a folder of its own. Otherwise it would find an
+# assembly that was synthesized without the fault, or leave one with the fault to other runs.
+CACHE_VARIABLE = "MENDQ_TEST_ASSEMBLIES"
 # One run needs two thirds of these folders. Older ones belong to other sources.
 RETAINED = 60
 
@@ -169,16 +172,18 @@ def _find_assembly(settings: Mapping[str, Any], code: StackCode | None) -> Path:
 
 def reuse_folder(named: str, make: Callable[[Path], object]) -> Path:
     """Return the folder that `make` fills, or filled before under the same name."""
-    folder = CACHE / sha256(named.encode()).hexdigest()[:16]
-    CACHE.mkdir(parents=True, exist_ok=True)
+    cache_folder = Path(os.environ.get(CACHE_VARIABLE, ROOT / "build" / "test-assemblies"))
+    folder = cache_folder / sha256(named.encode()).hexdigest()[:16]
+    cache_folder.mkdir(parents=True, exist_ok=True)
     with _lock_of(folder).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be making the same
         if not folder.is_dir():
-            fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+            fresh = Path(tempfile.mkdtemp(prefix=".synth-", dir=cache_folder))
             make(fresh)
             fresh.replace(folder)
     folder.touch()
-    for old in sorted(CACHE.glob("[!.]*"), key=lambda path: -path.stat().st_mtime)[RETAINED:]:
+    assemblies = sorted(cache_folder.glob("[!.]*"), key=lambda path: -path.stat().st_mtime)
+    for old in assemblies[RETAINED:]:
         shutil.rmtree(old, ignore_errors=True)
         _lock_of(old).unlink(missing_ok=True)
     return folder

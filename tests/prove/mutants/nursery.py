@@ -187,7 +187,11 @@ def _child(job: Job, code: CodeType | None, folder: Path) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     signal.alarm(SECONDS_EACH)
-    imported = install({mutant.module: code}) if mutant and code else ["none"]
+    imported = ["none"]
+    if mutant and code:
+        imported = install({mutant.module: code})
+        # Read by tests/infra/synthesized.py, which must not be imported before the tests.
+        os.environ["MENDQ_TEST_ASSEMBLIES"] = str(folder / "assemblies")
     witness = FirstFailure()
     options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0"]
     options += ["--hypothesis-seed=0", "--hypothesis-profile=mutants", "-W"]
