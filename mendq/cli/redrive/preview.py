@@ -375,10 +375,10 @@ def _print_older_messages(out: Output, tally: MessageTally, choice: MessageChoic
         options += " --unsealed"
     if choice.leave_first:
         options += " --leave-first"
-    region = parse_queue_arn(source.queue_arn).region
+    options += f" --region {parse_queue_arn(source.queue_arn).region}"
+    dlq_name = route.messages_queue.name
     out.say_command(
-        f"mendq redrive {route.messages_queue.name} --to {source.name} --from {source.name} "
-        f"{options} --region {region}"
+        f"mendq redrive {dlq_name} --to {source.name} --from {source.name}" + f" {options}"
     )
 
 
