@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+from aws_lambda_powertools import Logger
+
 from functions.entry import Event, LambdaInvocation, entry
 from mendq.aws.errors import QueueRefusesUs
 from mendq.cases.finding import ScanResult
@@ -13,9 +15,9 @@ from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
 
 # The log names at most this many errors and findings. If every queue fails, the errors have the
-# same cause. All findings are in the case bucket.
-MAXIMUM_LOGGED_ERRORS = 20
-MAXIMUM_LOGGED_FINDINGS = 100
+# same cause. A whole stack has all findings in the case bucket.
+_MAXIMUM_LOGGED_ERRORS = 20
+_MAXIMUM_LOGGED_FINDINGS = 100
 
 
 @entry(ScanSettings)
@@ -33,17 +35,21 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[s
     )
     scan_result = scan_hourly(context) or ScanResult()
     invocation.send_counts({OwnMetric.SCAN_ERRORS: count_faults(scan_result)})
-    for finding in islice(scan_result.findings, MAXIMUM_LOGGED_FINDINGS):
-        invocation.log.info("found a symptom", finding=finding.document())
-    for queue_arn, error in islice(scan_result.error_by_target.items(), MAXIMUM_LOGGED_ERRORS):
-        invocation.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
-    scan_totals = make_scan_totals(scan_result)
-    invocation.log.info("scanned", totals=scan_totals)
+    return log_scan_result(scan_result, invocation.log)
+
+
+def log_scan_result(scan_result: ScanResult, log: Logger) -> dict[str, int]:
+    """Log findings, errors and the numbers of a run. Return the numbers."""
+    for finding in islice(scan_result.findings, _MAXIMUM_LOGGED_FINDINGS):
+        log.info("found a symptom", finding=finding.document())
+    for queue_arn, error in islice(scan_result.error_by_target.items(), _MAXIMUM_LOGGED_ERRORS):
+        log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
+    scan_totals = _make_scan_totals(scan_result)
+    log.info("scanned", totals=scan_totals)
     return scan_totals
 
 
-def make_scan_totals(scan_result: ScanResult) -> dict[str, int]:
-    """Return the numbers of a run, which its log and its answer have."""
+def _make_scan_totals(scan_result: ScanResult) -> dict[str, int]:
     return {
         "queues": scan_result.queues_scanned,
         "gone": scan_result.gone,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from functions.entry import Event, LambdaInvocation, entry
-from functions.scan import MAXIMUM_LOGGED_ERRORS, MAXIMUM_LOGGED_FINDINGS, make_scan_totals
+from functions.scan import log_scan_result
 from mendq.cases.finding import ScanResult
 from mendq.model.settings import ScanOnlySettings
 from mendq.scan.reader import Paces
@@ -27,11 +25,4 @@ def handler(_event: Event, invocation: LambdaInvocation[ScanOnlySettings]) -> di
     context = invocation.make_store_context(
         ScanOnlyContext, remaining_seconds=invocation.remaining_seconds, paces=Paces()
     )
-    scan_result = scan_and_report(context) or ScanResult()
-    for finding in islice(scan_result.findings, MAXIMUM_LOGGED_FINDINGS):
-        invocation.log.info("found a symptom", finding=finding.document())
-    for queue_arn, error in islice(scan_result.error_by_target.items(), MAXIMUM_LOGGED_ERRORS):
-        invocation.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
-    scan_totals = make_scan_totals(scan_result)
-    invocation.log.info("scanned", totals=scan_totals)
-    return scan_totals
+    return log_scan_result(scan_and_report(context) or ScanResult(), invocation.log)

@@ -195,16 +195,29 @@ def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -
         OwnerUnavailable: if heal cannot be called.
         ClientError, BotoCoreError: if the results cannot be stored.
     """
-    stretch = context.scan_store.claim_stretch(context.now)
+    return scan_claimed_stretch(
+        context.scan_store,
+        context.now,
+        lambda stretch: _scan_stretch(stretch, context, symptoms),
+    )
+
+
+def scan_claimed_stretch(
+    scan_store: ScanStore, now: datetime, scan_stretch: Callable[[Stretch], ScanResult]
+) -> ScanResult | None:
+    """Claim a part of the round and scan it. Return None if there is nothing to claim.
+
+    If `scan_stretch` fails, release the claim so that the next run begins at the same queue (rule
+    4), and raise the error.
+    """
+    stretch = scan_store.claim_stretch(now)
     if stretch is None:
         return None
     try:
-        return _scan_stretch(stretch, context, symptoms)
+        return scan_stretch(stretch)
     except Exception:
         with suppress(CaseStoreUnavailable):
-            context.scan_store.end_stretch(
-                stretch, stretch.after_queue, is_round_done=False
-            )  # rule 4
+            scan_store.end_stretch(stretch, stretch.after_queue, is_round_done=False)
         raise
 
 
@@ -221,13 +234,7 @@ def _scan_stretch(
     result = ScanResult(error_by_target=listing.error_by_pattern)
     for partial_result in scan(stretch_queues, reader, context.allowance, symptoms):
         result = merge_results(result, partial_result)
-    move_task_symptoms = {
-        symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.all_needs
-    }
-    if any(finding.symptom in move_task_symptoms for finding in result.findings):
-        context.open_store(SeenMoves).note_destinations(
-            reader.read_named_move_destinations(), context.now
-        )
+    note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.
     managed_configurations = {
@@ -241,6 +248,17 @@ def _scan_stretch(
     store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
     end_stretch(stretch, result, stretch_queues, context.scan_store)
     return result
+
+
+def note_move_destinations(
+    result: ScanResult, symptoms: Sequence[Symptom], reader: ScanReader, seen_moves: SeenMoves
+) -> None:
+    """Store the destinations of redrives if a finding depends on them. Later runs use them."""
+    move_task_symptoms = {
+        symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.all_needs
+    }
+    if any(finding.symptom in move_task_symptoms for finding in result.findings):
+        seen_moves.note_destinations(reader.read_named_move_destinations(), reader.now)
 
 
 def end_stretch(

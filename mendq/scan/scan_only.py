@@ -28,11 +28,10 @@ case and no DLQ that Mendq made, even if the stack was a whole one before.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mendq.aws.errors import CaseStoreUnavailable, NotificationNotSent
+from mendq.aws.errors import NotificationNotSent
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
 from mendq.cases.context import TableContext
 from mendq.cases.finding import Finding, ScanResult, find_waiting_findings, merge_results
@@ -40,7 +39,6 @@ from mendq.cases.seen_moves import SeenMoves
 from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Severity
-from mendq.model.facts import Need
 from mendq.model.queue import parse_queue_arn, queue_arn_or_none
 from mendq.model.settings import ScanOnlySettings
 from mendq.notifications.scan_report import (
@@ -51,7 +49,12 @@ from mendq.notifications.scan_report import (
 )
 from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import link_runbooks
-from mendq.scan.hourly import end_stretch, make_allowance
+from mendq.scan.hourly import (
+    end_stretch,
+    make_allowance,
+    note_move_destinations,
+    scan_claimed_stretch,
+)
 from mendq.scan.reader import Paces, ScanReader
 from mendq.scan.report_notes import (
     UNREADABLE_DELAY,
@@ -98,15 +101,11 @@ def scan_and_report(
         CaseStoreUnreadable: if the case table has an item that Mendq cannot read.
         NotificationNotSent: if SNS does not take the message. The next run scans and reports again.
     """
-    stretch = context.scan_store.claim_stretch(context.now)
-    if stretch is None:
-        return None
-    try:
-        return _scan_stretch(stretch, context, symptoms)
-    except Exception:
-        with suppress(CaseStoreUnavailable):
-            context.scan_store.end_stretch(stretch, stretch.after_queue, is_round_done=False)
-        raise
+    return scan_claimed_stretch(
+        context.scan_store,
+        context.now,
+        lambda stretch: _scan_stretch(stretch, context, symptoms),
+    )
 
 
 def _scan_stretch(
@@ -125,7 +124,7 @@ def _scan_stretch(
     result = ScanResult(error_by_target=listing.error_by_pattern)
     for partial_result in scan(stretch_queues, reader, allowance, symptoms):
         result = merge_results(result, partial_result)
-    _note_move_destinations(result, symptoms, reader, context)
+    note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     findings = _select_findings(result, listing, symptoms, context)
     _report_news(findings, result.error_by_target, context)
     context.scan_store.store_summary(_make_summary(result, context))
@@ -147,22 +146,6 @@ def _make_reader(context: ScanOnlyContext) -> ScanReader:
         consent=context.settings.consent,
         paces=context.paces,
     )
-
-
-def _note_move_destinations(
-    result: ScanResult,
-    symptoms: Sequence[Symptom],
-    reader: ScanReader,
-    context: ScanOnlyContext,
-) -> None:
-    """Store the destinations of redrives, if a finding depends on them. Later runs use them."""
-    move_task_symptoms = {
-        symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.all_needs
-    }
-    if any(finding.symptom in move_task_symptoms for finding in result.findings):
-        context.open_store(SeenMoves).note_destinations(
-            reader.read_named_move_destinations(), context.now
-        )
 
 
 def _select_findings(
