@@ -73,9 +73,12 @@ def read_region_queues(account: Account) -> RegionQueues:
     unread_names = list[str]()
     for name in names:
         try:
-            excluded_names |= {*_find_dlq_name(account, name)}
+            dlq_name = _find_dlq_name(account, name)
         except (FactsUnavailable, QueueRefusesUs):
             unread_names.append(name)
+            continue
+        if dlq_name:
+            excluded_names.add(dlq_name)
     return RegionQueues(
         watched_names=tuple(name for name in names if name not in excluded_names),
         # A queue's RedrivePolicy may name a DLQ that does not exist any more.
@@ -84,13 +87,12 @@ def read_region_queues(account: Account) -> RegionQueues:
     )
 
 
-def _find_dlq_name(account: Account, queue_name: str) -> Iterator[str]:
-    """Yield the name of the queue's DLQ, if it has one in this account and region."""
+def _find_dlq_name(account: Account, queue_name: str) -> str | None:
+    """Return the name of the queue's DLQ. None if it has none in this account and region."""
     queue_arn = arn_of_name(queue_name, account.region, account.account_id)
     facts = find_queue(account, queue_arn) if queue_arn else None
     dlq_arn = find_local_dlq_arn(facts) if facts else None
-    if dlq_arn:
-        yield parse_queue_arn(dlq_arn).name
+    return parse_queue_arn(dlq_arn).name if dlq_arn else None
 
 
 def make_region_alarm(
