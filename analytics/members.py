@@ -48,7 +48,7 @@ LATE_STATE = "late"
 REPORTED_STATE = "reported"
 # A member that had no tables for this number of weeks is left out, unless it is expected.
 WEEKS_TO_EXPECT_MEMBER = 4
-# Why a table is not read, in the summary, besides the reasons of analytics/packed_table.py.
+# Reasons in the summary for a table that is not read. analytics/packed_table.py has the others.
 EMPTY_REASON = "empty"
 TOO_LARGE_REASON = "too_large"
 # Limits on what one account may share. A thousand queues that fail anew every hour make 168,000
@@ -56,7 +56,7 @@ TOO_LARGE_REASON = "too_large"
 MAXIMUM_ACCOUNT_ROWS = 250_000
 # A row of the nightly job's takes about 240 bytes unpacked, and 500 with the longest names.
 MAXIMUM_ACCOUNT_UNPACKED_BYTES = 128_000_000
-# It takes 100 to 170 bytes packed. A day's table is at most 20 MB.
+# A packed row takes 100 to 170 bytes. The table of a day may have at most 20 MB.
 MAXIMUM_ACCOUNT_PACKED_BYTES = 64_000_000
 MAXIMUM_TABLE_BYTES = 20_000_000
 MAXIMUM_REGIONS = 40
@@ -160,7 +160,7 @@ def _find_member_tables(
         path = f"{make_shared_table_prefix(account, region, 'incidents', week)}/{day}.parquet"
         try:
             size_bytes = central_storage.find_file_size(path)
-        except RootUnusable:  # such as a file that its account encrypted with a key of its own
+        except RootUnusable:  # for example, the account encrypted the file with its own KMS key
             unread_reason_by_path[path] = UNREADABLE_REASON
             continue
         if size_bytes is None:
@@ -274,7 +274,7 @@ def _stage_tables_of_account(
 
 @dataclass
 class _Allowance:
-    """What one account may still share. A refused table takes only its packed bytes."""
+    """The rest of what one account may share. A refused table takes only its packed bytes."""
 
     packed_bytes: int = field(default_factory=lambda: MAXIMUM_ACCOUNT_PACKED_BYTES)
     unpacked_size: UnpackedSize = field(

@@ -37,9 +37,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-# How the nightly job packs its tables, in Spark's words.
+# The compression of the nightly job's tables, by Spark's name.
 PACKING = "snappy"
-# Why a file is not read, in the summary.
+# Reasons in the summary for a file that is not read.
 UNREADABLE_REASON = "unreadable"
 TOO_MUCH_REASON = "too_much"
 
@@ -78,7 +78,7 @@ class UnpackedSize(NamedTuple):
         return UnpackedSize(self.rows + other.rows, self.bytes + other.bytes)
 
     def subtract(self, other: UnpackedSize) -> UnpackedSize:
-        """Return what is left."""
+        """Return the difference."""
         return UnpackedSize(self.rows - other.rows, self.bytes - other.bytes)
 
     def fits(self, limit: UnpackedSize) -> bool:

@@ -488,9 +488,9 @@ class ArrowStorage(Storage):
         return f"{self.root}/{path}" if path else self.root
 
 
-# Limits on what is read of another account's case bucket in one run. An account with 300 new cases
-# a week, of five transitions each, has 19,500 files in a quarter. An hour's scan of 10,000 managed
-# queues takes 1 MB, and a run reads at most 240 of them.
+# Limits on the files of another account's case bucket that one run reads. An account with 300 new
+# cases a week, of five transitions each, has 19,500 files in a quarter. An hour's scan of 10,000
+# managed queues takes 1 MB, and a run reads at most 240 of them.
 MAXIMUM_FILE_BYTES = 20_000_000
 MAXIMUM_FILES_OF_ACCOUNT = 20_000
 MAXIMUM_BYTES_OF_ACCOUNT = 500_000_000
@@ -548,7 +548,7 @@ class AccountsStorage(Storage):
         try:
             content = account_storage.read(path_in_bucket, maximum_bytes) or b""
         except RootUnusable:
-            # Its account may have encrypted this file with a key of its own.
+            # The account may have encrypted this file with its own KMS key.
             content = b""
         self._read_files_by_account[account] += 1
         self._read_bytes_by_account[account] += len(content)

@@ -276,7 +276,7 @@ def _sum_member_tables(
         tables that Spark could not read.
     """
     if organization.has_one_trail:
-        # Members share these paths, and nobody else writes there.
+        # Several members have the same path. Only the hub writes there, so nothing is checked.
         paths = list(dict.fromkeys(_list_paths(members)))
         return members, *read_members(tables.spark, organization.root, paths)
     with tables.table_storage.staging() as staging:

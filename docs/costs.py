@@ -184,7 +184,7 @@ def free_types() -> str:
 
 
 def alarm_prices() -> str:
-    """Return a table of what it costs to watch the age of the messages of queues with alarms."""
+    """Return a table of the prices of alarms on the age of messages, by number of queues."""
     rows: list[tuple[str, ...]] = []
     for queue_count in (10, 40, 500):
         prices = compute_alarm_prices(queue_count)

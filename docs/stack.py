@@ -58,7 +58,7 @@ def diagram() -> str:
     return "\n".join(diagram_lines)
 
 
-# What the statements of the scan-only role are about, by the service of their first action.
+# The resources of the scan-only role's statements, by the service of their first action.
 _SCAN_ONLY_RESOURCE_BY_SERVICE = {
     "cloudwatch": "everything, because these actions have no resource",
     "dynamodb": "the partition `account` of the stack's table",
