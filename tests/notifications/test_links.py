@@ -9,6 +9,7 @@ sinks.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
@@ -238,20 +239,27 @@ class _CfnTemplate:
         self.template = {"Resources": resources}
 
 
-@settings(max_examples=60, deadline=None)
-@given(name=HOSTILE_NAMES)
-@example(name="[click](https://evil.com)")
-@example(name="[click](x)")
-@example(name="https://www.evil.com")
-def test_cfn_lint_messages_about_hostile_names_have_no_link(name: str) -> None:
-    # A queue whose RedrivePolicy names a queue of the template that has a hostile name.
+def _list_cfn_lint_messages(name: str) -> list[str]:
+    """Return the messages about a queue whose properties all have that name as their value."""
     redrive_policy = {"deadLetterTargetArn": name, "maxReceiveCount": name}
     queue_properties = {"QueueName": name, "RedrivePolicy": redrive_policy, "DelaySeconds": name}
     queue = {"Type": "AWS::SQS::Queue", "Properties": queue_properties}
     template = _CfnTemplate({"Orders": queue, f"Orders{name}": queue})
-    messages = [match.message for rule in RULES for match in rule().match(template)]
-    assert messages
-    for message in messages:
+    return [match.message for rule in RULES for match in rule().match(template)]
+
+
+_LINKS_OF_MARKDOWN = ("[click](https://evil.com)", "[click](x)", "https://www.evil.com")
+
+
+@pytest.mark.parametrize("name", _LINKS_OF_MARKDOWN)
+def test_cfn_lint_has_messages_about_a_queue_whose_name_is_a_link(name: str) -> None:
+    assert _list_cfn_lint_messages(name)
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=HOSTILE_NAMES | st.sampled_from(_LINKS_OF_MARKDOWN))
+def test_cfn_lint_messages_about_hostile_names_have_no_link(name: str) -> None:
+    for message in _list_cfn_lint_messages(name):
         assert find_links(message) == [], message
         assert "](" not in message
         assert message.isprintable()
@@ -333,10 +341,13 @@ def test_patch_diff_in_a_pipe_adds_no_link_and_is_whole_or_not_shown(
     with console.capture() as capture:
         out.say_diff(diff_lines)
     printed_lines = capture.get().splitlines()
-    if any(find_terminal_links(line) for line in diff_lines if line.startswith("+")):
-        assert printed_lines[0].startswith("(the diff is not shown")
-    else:
-        assert printed_lines == diff_lines
+    added_lines = [line for line in diff_lines if line.startswith("+")]
+    has_added_link = any(find_terminal_links(line) for line in added_lines)
+    may_have_link = any(re.search(r"www\.|:", line, re.IGNORECASE) for line in added_lines)
+    is_shown = printed_lines == diff_lines
+    assert is_shown or printed_lines[0].startswith("(the diff is not shown")
+    assert not (has_added_link and is_shown)
+    assert is_shown or may_have_link
 
 
 @settings(max_examples=60)
@@ -393,6 +404,16 @@ def test_address_of_a_queue_or_of_localhost_with_a_query_or_path_is_no_link(addr
     for shown in (command_or_note(command), terminal_command_or_note(command)):
         assert "://" not in shown
         assert shlex.split(shown) == shlex.split(command)
+
+
+@pytest.mark.parametrize("host", ["sqs.s3.amazonaws.com", "sqs.s3-eu-west-1.amazonaws.com"])
+def test_address_of_a_bucket_named_sqs_is_broken_though_it_has_the_form_of_a_queues(
+    host: str,
+) -> None:
+    """Anybody may own that bucket."""
+    address = f"https://{host}/123456789012/orders"
+    assert "://" not in to_terminal_text(address)
+    assert has_link(f"curl {address}")
 
 
 @pytest.mark.parametrize("address", [QUEUE_ADDRESS, f"{QUEUE_ADDRESS}.fifo", "http://localhost:1/"])
