@@ -38,7 +38,7 @@ def test_clock_difference_is_this_machines_time_minus_aws_time(seconds: int) -> 
 
 
 @pytest.mark.parametrize("date_header", [None, "", "yesterday", "29"])
-def test_clock_difference_is_unknown_if_the_date_header_cannot_be_read(
+def test_clock_difference_is_unknown_if_the_date_header_is_missing_or_cannot_be_read(
     date_header: str | None,
 ) -> None:
     assert measure_clock_difference(make_response(date_header), NOW) is None
@@ -49,7 +49,7 @@ def test_account_measures_the_clock_with_cloudformations_answer_about_the_stack(
     account = make_account(make_response(format_datetime(service_time, usegmt=True)))
     clock_difference = account.clock_difference
     assert clock_difference is not None
-    assert clock_difference >= timedelta(days=1)
+    assert timedelta(days=1) <= clock_difference < timedelta(days=1, hours=1)
     assert account.outputs == {}
 
 

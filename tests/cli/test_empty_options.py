@@ -31,7 +31,7 @@ from tests.cli.builders import Operator
     ],
     ids=" ".join,
 )
-def test_command_refuses_an_empty_option_value_and_invokes_no_lambda(
+def test_command_with_an_empty_or_blank_value_is_refused_and_invokes_no_lambda_and_writes_no_file(
     operator: Operator,
     arguments: tuple[str, ...],
     empty: str,

@@ -67,7 +67,7 @@ def _read_error(*arguments: str) -> tuple[int, str, str]:
     ],
     ids=["no stack", "stack without outputs", "denied", "hostile text"],
 )
-def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_document(
+def test_error_about_the_stack_is_printed_as_one_escaped_line_and_with_json_as_a_document(
     monkeypatch: pytest.MonkeyPatch,
     answer: dict[str, Any],
     status: int,
@@ -104,7 +104,7 @@ def test_cloudformation_error_is_printed_as_one_escaped_line_and_as_a_json_docum
         "malformed endpoint",
     ],
 )
-def test_command_without_a_usable_region_profile_or_stack_prints_one_usage_line(
+def test_command_without_a_usable_region_profile_stack_or_endpoint_exits_with_2_and_one_line(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], names: str
 ) -> None:
     monkeypatch.delenv("AWS_REGION")
@@ -143,7 +143,7 @@ def test_custom_endpoint_that_never_answers_is_named_in_one_line(
     assert url in line
 
 
-def test_endpoint_that_answers_with_a_web_page_is_reported_in_one_line(
+def test_endpoint_that_answers_with_a_web_page_is_reported_in_one_line_as_not_aws(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = boto3.Session("key", "secret", region_name="us-east-1")
@@ -164,13 +164,13 @@ def test_aws_region_variable_wins_over_aws_default_region_and_the_region_option_
     assert Account.from_options(None, "eu-central-1", "Mendq").region == "eu-central-1"
 
 
-def test_commands_call_aws_with_a_user_agent_by_which_the_nightly_job_knows_operators() -> None:
+def test_sqs_client_of_the_commands_begins_its_user_agent_with_the_mark_of_an_operator() -> None:
     account = Account.from_options(None, "eu-central-1", "Mendq")
     config: Any = account.clients.sqs.meta.config
     assert config.user_agent.startswith(f"{OPERATOR_USER_AGENT} ")
 
 
-def test_wrong_usage_with_json_prints_an_error_document_and_changes_nothing(
+def test_wrong_arguments_with_json_exit_with_2_or_4_print_an_error_document_and_change_nothing(
     operator: Operator,
 ) -> None:
     operator.aws.later(hours=-1)
@@ -202,7 +202,9 @@ def test_help_option_of_every_command_succeeds(command: str) -> None:
 
 
 @pytest.mark.parametrize("each", list_commands(), ids=lambda each: each.full_name)
-def test_help_of_each_command_has_examples_that_its_parser_accepts(each: DeclaredCommand) -> None:
+def test_help_of_each_command_has_two_or_three_short_examples_that_its_parser_accepts(
+    each: DeclaredCommand,
+) -> None:
     printed_text = CliRunner().invoke(app, [*each.full_name.split(), "--help"]).stdout
     examples = list_examples(each.run_command.__doc__)
     assert 2 <= len(examples) <= 3
@@ -294,7 +296,7 @@ def test_confirm_accepts_the_answer_yes(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "n", ""])
-def test_confirm_raises_that_nothing_was_changed_for_every_answer_except_yes(
+def test_confirm_stops_with_nothing_was_changed_after_no_or_an_empty_answer_or_ctrl_c(
     monkeypatch: pytest.MonkeyPatch, typed: str
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))

@@ -46,9 +46,21 @@ def test_private_file_can_be_read_by_its_owner_only_whatever_its_mode_was(
     if mode_before is not None:
         path.write_text("{}")
         path.chmod(mode_before)
-    written_file = write_private_file(path, text)
+    write_private_file(path, text)
     assert (path.read_text(), _read_mode(path)) == (text, 0o600)
-    assert written_file.was_open_to_others is (mode_before is not None)
+
+
+@pytest.mark.parametrize("mode_before", [None, 0o600, 0o644, 0o602])
+@pytest.mark.parametrize("text", ["{}", "new"])
+def test_written_file_reports_if_others_could_read_or_write_it_and_if_its_content_is_new(
+    tmp_path: Path, mode_before: int | None, text: str
+) -> None:
+    path = tmp_path / "bundle.json"
+    if mode_before is not None:
+        path.write_text("{}")
+        path.chmod(mode_before)
+    written_file = write_private_file(path, text)
+    assert written_file.was_open_to_others is (mode_before in {0o644, 0o602})
     assert written_file.is_content_new is (mode_before is None or text != "{}")
 
 
@@ -107,7 +119,7 @@ def test_private_file_keeps_its_content_and_leaves_no_other_file_if_the_disk_is_
     assert path.read_text() == "{}"
 
 
-def test_operator_is_told_if_the_file_system_keeps_no_mode(
+def test_operator_is_told_that_others_can_read_a_file_if_the_file_system_has_no_file_modes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Such file systems (some network and Windows drives) cannot be had in a test."""

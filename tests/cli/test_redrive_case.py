@@ -42,7 +42,7 @@ def test_dry_run_of_a_rollback_of_a_redrive_says_what_stops_and_cancels_nothing(
     assert world.read_newest_case().state is State.APPLIED
 
 
-def test_rollback_of_a_redrive_with_yes_cancels_it_once(
+def test_rollback_of_a_redrive_with_yes_cancels_it_and_a_second_rollback_cancels_nothing(
     operator: Operator, world: RedriveWorld
 ) -> None:
     case = world.record_case(State.APPLIED)
@@ -52,3 +52,4 @@ def test_rollback_of_a_redrive_with_yes_cancels_it_once(
     again = operator.read_output("rollback", case.case_id, "--yes")
     assert "Rolled back already" in again
     assert "somebody else" not in again
+    assert [request["cancel"] for request in world.owner_requests] == [True]
