@@ -116,19 +116,32 @@ def test_backtest_cannot_judge_a_queue_with_malformed_attributes_but_judges_the_
     assert (_list_outcomes(first)[2], _list_outcomes(second)[2]) == ("cannot say", "does")
 
 
-def test_backtest_respects_a_lowering_mode_tag_and_only_proposes_propose_only_symptoms(
+def test_backtest_only_notes_incidents_of_a_queue_with_an_observe_tag_in_every_mode(
+    tmp_path: Path,
+) -> None:
+    snapshot = _write_snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
+    (judged,) = _judge(snapshot, _make_incident("orders"))
+    assert _list_outcomes(judged) == ["only notes"] * 3
+
+
+def test_backtest_of_a_snapshot_folder_does_not_wait_for_a_named_pipe_in_it(
     tmp_path: Path,
 ) -> None:
     os.mkfifo(tmp_path / "nobody-waits-for-this.json")
-    _write_snapshot(tmp_path / "s.json", ["orders"], {"mendq": "observe"})
+    _write_snapshot(tmp_path / "s.json", ["orders"])
     (judged,) = _judge(tmp_path, _make_incident("orders"))
-    assert _list_outcomes(judged) == ["only notes"] * 3
+    assert _list_outcomes(judged) == ["only notes", "proposes", "does"]
+
+
+def test_backtest_in_heal_mode_only_proposes_for_a_symptom_that_heal_never_fixes(
+    tmp_path: Path,
+) -> None:
     plain = _write_snapshot(tmp_path / "s.json", ["orders.fifo"])
     (judged,) = _judge(plain, _make_incident("orders.fifo", symptom="dedup_id_missing"))
     assert _list_outcomes(judged) == ["only notes", "proposes", "proposes"]
 
 
-def test_backtest_refuses_changes_for_a_mass_symptom_and_counts_one_notification(
+def test_backtest_refuses_changes_from_the_fourth_queue_with_a_symptom_and_counts_one_notification(
     tmp_path: Path,
 ) -> None:
     names = [f"q{n}" for n in range(5)]
@@ -137,11 +150,18 @@ def test_backtest_refuses_changes_for_a_mass_symptom_and_counts_one_notification
     would = [incident.answers[Mode.HEAL].would.would for incident in judged]
     assert would == ["does"] * 3 + ["would be refused: mass_symptom"] * 2
     assert count_notifications(judged, Mode.HEAL)["notifications"] == 1
+
+
+def test_backtest_refuses_no_change_if_five_queues_have_a_symptom_ninety_minutes_apart(
+    tmp_path: Path,
+) -> None:
+    names = [f"q{n}" for n in range(5)]
+    snapshot = _write_snapshot(tmp_path / "s.json", names)
     apart = _judge(snapshot, *(_make_incident(name, 90 * n) for n, name in enumerate(names)))
     assert {incident.answers[Mode.HEAL].would.would for incident in apart} == {"does"}
 
 
-def test_backtest_forgets_old_spread_notes_so_that_weeks_of_incidents_stay_fast(
+def test_backtest_of_many_incidents_keeps_fewer_than_ten_notes_of_which_queues_had_a_symptom(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each incident reads all notes. If none were dropped, weeks would take hours."""
@@ -244,7 +264,7 @@ def test_backtest_without_a_snapshot_reads_the_live_queues_and_changes_nothing(
 
 
 @pytest.mark.timeout(600)
-def test_backtest_finds_the_same_incidents_as_an_independent_count_of_the_trail(
+def test_backtest_finds_the_incidents_of_an_independent_count_and_writes_a_private_page(
     tmp_path: Path,
 ) -> None:
     hostile = write_scene(tmp_path, 0, SceneSize(bursts=15, chained=20, records_of_largest_file=24))

@@ -16,7 +16,7 @@ from tests.heal.operators import load_newest_case, move_case
 KEYS = ["case_id", "queue_arn", "symptom", "state", "opened_at", "steps", "reason", "code"]
 
 
-def test_cases_without_a_case_says_so(operator: Operator) -> None:
+def test_cases_says_no_case_yet_if_there_is_none(operator: Operator) -> None:
     assert operator.run_json("cases") == []
     assert operator.read_output("cases") == "no case yet"
 
@@ -100,7 +100,7 @@ def test_show_of_the_beginning_of_a_queue_name_finds_no_case(operator: Operator)
 
 
 @pytest.mark.parametrize("command", ["approve", "rollback"])
-def test_command_that_changes_something_refuses_a_queue_and_prints_its_case_id(
+def test_approve_or_rollback_with_a_queue_name_is_refused_and_prints_the_id_of_its_case(
     operator: Operator, command: str
 ) -> None:
     case_id = operator.open_proposed_case()
@@ -167,7 +167,7 @@ def _put_hostile_text(
         *("opened_at", "evidence", "steps", "steps.attribute", "steps.before", "steps.after"),
     ],
 )
-def test_cases_escapes_terminal_codes_in_every_field_of_a_case(
+def test_cases_escapes_terminal_codes_in_every_field_of_a_case_and_does_not_crash(
     operator: Operator, path: str
 ) -> None:
     _put_hostile_text(operator, operator.open_proposed_case(), path)
@@ -193,7 +193,7 @@ def test_cases_escapes_terminal_codes_in_every_field_of_a_case(
         *(("steps.before", value) for value in (5, None, [HOSTILE], "9" * 300)),
     ],
 )
-def test_show_escapes_terminal_codes_in_next_step_evidence_and_steps(
+def test_show_and_cases_escape_hostile_next_steps_evidence_and_steps_and_do_not_crash(
     operator: Operator, path: str, hostile: object
 ) -> None:
     case_id = operator.open_proposed_case()

@@ -59,7 +59,7 @@ def test_confirm_shows_who_can_read_the_queue_and_records_it_as_it_is(
     assert not receiver.is_made_by_mendq
 
 
-def test_confirm_shows_the_last_statement_and_the_last_tag_however_much_stands_before(
+def test_confirm_shows_the_last_statement_of_a_long_policy_and_the_last_of_many_tags(
     operator: Operator, quarantine: str
 ) -> None:
     statement = json.loads(ROLE_POLICY)["Statement"][0]
@@ -98,7 +98,7 @@ def test_confirm_records_nothing_if_the_queue_changed_during_the_question(
         ({"MessageRetentionPeriod": "60"}, "less than 1209600 seconds"),
     ],
 )
-def test_confirm_refuses_a_quarantine_that_mendq_would_refuse_to_use(
+def test_confirm_refuses_a_quarantine_open_to_another_account_or_with_too_short_retention(
     operator: Operator, quarantine: str, attributes: dict[str, str], says: str
 ) -> None:
     operator.aws.set(quarantine, **attributes)
@@ -107,7 +107,9 @@ def test_confirm_refuses_a_quarantine_that_mendq_would_refuse_to_use(
     assert open_receivers(operator.aws).load(quarantine) is None
 
 
-def test_confirm_takes_a_confirmation_back_with_revoke(operator: Operator, quarantine: str) -> None:
+def test_confirm_revoke_removes_the_confirmation_and_exits_with_4_the_second_time(
+    operator: Operator, quarantine: str
+) -> None:
     operator.run_json("confirm", "orders-quarantine", "--yes")
     operator.run_json("confirm", "orders-quarantine", "--revoke", "--yes")
     assert open_receivers(operator.aws).load(quarantine) is None
@@ -141,7 +143,7 @@ def test_confirm_records_the_source_that_the_quarantines_name_tells(
     assert receiver.source_arn == quarantine.removesuffix("-quarantine")
 
 
-def test_confirm_of_a_quarantine_whose_name_was_cut_needs_its_source(
+def test_confirm_of_a_quarantine_with_a_shortened_name_is_refused_without_its_source(
     operator: Operator, long_quarantine: str
 ) -> None:
     name = long_quarantine.rpartition(":")[2]
@@ -152,6 +154,13 @@ def test_confirm_of_a_quarantine_whose_name_was_cut_needs_its_source(
     receiver = open_receivers(operator.aws).load(long_quarantine)
     assert receiver is not None
     assert receiver.source_arn.rpartition(":")[2] == LONG_NAME
+
+
+def test_confirm_again_needs_no_source_for_a_shortened_name_that_is_recorded(
+    operator: Operator, long_quarantine: str
+) -> None:
+    name = long_quarantine.rpartition(":")[2]
+    operator.run_json("confirm", name, "--source", LONG_NAME, "--yes")
     output = operator.read_output("confirm", name, "--yes")
     assert f"quarantine of {LONG_NAME}" in output
 
@@ -166,7 +175,7 @@ def test_confirm_refuses_a_source_whose_quarantine_has_another_name(
     assert open_receivers(operator.aws).load(quarantine) is None
 
 
-def test_quarantine_commands_refuse_the_quarantine_of_another_source_of_the_same_name(
+def test_quarantine_return_and_drop_refuse_a_quarantine_that_is_recorded_for_another_source(
     operator: Operator, long_quarantine: str, tmp_path: Path
 ) -> None:
     name = long_quarantine.rpartition(":")[2]
@@ -188,7 +197,7 @@ def test_quarantine_commands_refuse_the_quarantine_of_another_source_of_the_same
     assert operator.aws.attributes(long_quarantine)["ApproximateNumberOfMessages"] == "1"
 
 
-def test_quarantine_list_prints_no_command_that_takes_a_quarantine_from_its_source(
+def test_quarantine_list_and_doctor_print_no_confirm_command_for_another_sources_quarantine(
     operator: Operator, long_quarantine: str
 ) -> None:
     """Anyone who may create queues can choose the name of the other source."""
@@ -208,7 +217,7 @@ def test_quarantine_list_prints_no_command_that_takes_a_quarantine_from_its_sour
     assert "mendq confirm" not in f"{check.sentence} {check.remedy}"
 
 
-def test_quarantine_return_by_the_quarantines_name_goes_to_the_source_on_record(
+def test_quarantine_return_by_the_quarantines_name_fails_if_the_recorded_source_was_deleted(
     operator: Operator, long_quarantine: str
 ) -> None:
     """The name alone tells the other source."""

@@ -74,7 +74,7 @@ def test_cost_counts_the_calls_of_managed_queues_only(operator: Operator) -> Non
     assert set(silent["dollars_per_month"].values()) == {None}
 
 
-def test_cost_shows_what_sqs_bills_for_a_fifo_queue_beside_the_price_of_logging(
+def test_cost_shows_what_sqs_bills_for_a_standard_queue_and_for_a_fifo_queue(
     operator: Operator,
 ) -> None:
     put_weekly_counts(operator, "silent.fifo")
@@ -86,7 +86,7 @@ def test_cost_shows_what_sqs_bills_for_a_fifo_queue_beside_the_price_of_logging(
     assert "on FIFO queues $0.50 per 1,000,000 (high throughput too)" in " ".join(output.split())
 
 
-def test_cost_prices_each_trail_choice_and_names_the_symptoms_that_would_stay_blind(
+def test_cost_prices_each_choice_of_logged_calls_and_names_the_symptoms_that_it_cannot_show(
     operator: Operator,
 ) -> None:
     costs = operator.run_json("cost")
@@ -97,7 +97,7 @@ def test_cost_prices_each_trail_choice_and_names_the_symptoms_that_would_stay_bl
     assert without["symptoms"]["blind"] == ["in_flight_limit"]
 
 
-def test_cost_with_all_counts_every_queue_and_needs_no_stack(
+def test_cost_with_all_counts_every_queue_but_mendqs_own_even_if_the_template_is_denied(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(operator.account), "outputs", {})

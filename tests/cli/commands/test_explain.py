@@ -42,7 +42,9 @@ def _explain(content: bytes, code: int = 0) -> Any:
     ],
     ids=["empty", "half", "broken", "corrupt", "bomb"],
 )
-def test_explain_of_input_that_is_no_json_prints_one_line(content: bytes, says: str) -> None:
+def test_explain_of_input_that_is_no_json_or_too_large_exits_with_2_and_prints_one_line(
+    content: bytes, says: str
+) -> None:
     result = CliRunner().invoke(app, ["explain", "-"], input=content)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
@@ -68,8 +70,11 @@ def test_explain_of_a_trail_file_counts_the_records_and_explains_the_failed_call
     assert [call["symptom"] for call in found["explained"]] == ["visibility_timeout_too_short"]
 
 
-def test_explain_prints_a_record_with_and_without_its_event_alike_as_json_and_as_text() -> None:
+def test_explain_gives_the_same_answer_for_a_record_and_for_the_eventbridge_event_with_it() -> None:
     event = {"detail": RECORD, "region": "us-east-1"}
     assert _explain(json.dumps(event).encode()) == _explain(json.dumps(RECORD).encode())
+
+
+def test_explain_prints_a_record_as_the_golden_json_file_and_text_file_show() -> None:
     fail_if_stale(JSON_FILE)
     fail_if_stale(TEXT_FILE)

@@ -45,7 +45,7 @@ def test_export_run_again_rewrites_no_unchanged_file_and_removes_no_file(
     assert sorted(file.name for file in tmp_path.iterdir()) == ["gone.json", "orders.json"]
 
 
-def test_export_closes_an_unchanged_file_that_others_could_read_and_says_so(
+def test_export_makes_unchanged_files_private_that_others_could_read_and_says_so_once(
     operator: Operator, tmp_path: Path
 ) -> None:
     operator.aws.queue("orders")
@@ -61,7 +61,7 @@ def test_export_closes_an_unchanged_file_that_others_could_read_and_says_so(
     assert "other users" not in operator.read_output("export", str(tmp_path))
 
 
-def test_export_names_a_queue_deleted_meanwhile_and_writes_the_others(
+def test_export_names_a_queue_deleted_meanwhile_keeps_its_file_and_writes_the_others(
     operator: Operator, tmp_path: Path
 ) -> None:
     gone = operator.aws.queue("gone")

@@ -95,7 +95,7 @@ def _put_freeze_by_hand(operator: Operator, **item: Any) -> None:
     ],
     ids=["reason", "no field", "empty reason", "reason is a number", "freezes is a text"],
 )
-def test_freeze_item_put_by_hand_counts_whatever_its_fields_and_has_no_author(
+def test_freeze_item_put_by_hand_takes_effect_whatever_its_fields_until_thaw_ends_it(
     operator: Operator, item: dict[str, Any], reason: str
 ) -> None:
     _put_freeze_by_hand(operator, **item)

@@ -155,7 +155,9 @@ def test_patch_of_terraform_without_hcl2_says_to_install_the_lint_extra(
     assert "pip install '.[lint]'" in says
 
 
-def test_patch_of_a_deleted_queue_offers_no_line(operator: Operator, file: str) -> None:
+def test_patch_of_a_deleted_queue_is_refused_and_does_not_edit_the_template(
+    operator: Operator, file: str
+) -> None:
     case_id = operator.open_applied_case()
     sqs = operator.aws.clients.sqs
     sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))

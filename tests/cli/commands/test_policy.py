@@ -73,7 +73,7 @@ def test_policy_pin_refuses_a_policy_that_was_changed_just_now_and_stores_nothin
 
 
 @pytest.mark.usefixtures("queue")
-def test_policy_pin_judges_by_aws_clock_if_this_machines_clock_is_an_hour_ahead(
+def test_policy_pin_refuses_a_just_changed_policy_even_if_this_machines_clock_is_an_hour_ahead(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account = structs.replace(operator.account, clock_ahead=timedelta(hours=1))
@@ -165,7 +165,7 @@ def test_policy_show_names_cloudformation_if_a_deployment_overwrote_the_policy(
 
 
 @pytest.mark.usefixtures("pinned_queue")
-def test_policy_show_of_an_overwritten_pin_shows_the_difference_first(
+def test_policy_show_of_an_overwritten_pin_shows_the_difference_before_the_advice(
     operator: Operator,
 ) -> None:
     document = _change_policy(operator, 8, make_policy(DEPLOYS))
@@ -216,7 +216,7 @@ def _read_pin_item(operator: Operator) -> dict[str, Any]:
 @pytest.mark.parametrize("attributes", _UNREADABLE)
 @pytest.mark.parametrize("command_words", [("show", "orders"), ("pin", "orders", "--yes")])
 @pytest.mark.usefixtures("queue")
-def test_policy_command_on_an_unreadable_pin_names_unpin_and_changes_nothing(
+def test_policy_show_and_pin_refuse_an_unreadable_pin_name_unpin_and_change_nothing(
     operator: Operator, attributes: dict[str, Any], command_words: tuple[str, ...]
 ) -> None:
     item = _put_pin_item(operator, attributes)
@@ -236,6 +236,15 @@ def test_policy_unpin_removes_an_unreadable_pin_only_with_yes(
     assert _read_pin_item(operator) == item
     operator.run_json("policy", "unpin", "orders", "--yes")
     operator.run_json("policy", "show", "orders", code=4)
+
+
+@pytest.mark.parametrize("attributes", _UNREADABLE)
+@pytest.mark.usefixtures("queue")
+def test_policy_pin_after_an_unreadable_pin_counts_on_from_its_generation_or_else_from_1(
+    operator: Operator, attributes: dict[str, Any]
+) -> None:
+    _put_pin_item(operator, attributes)
+    operator.run_json("policy", "unpin", "orders", "--yes")
     number = 4 if attributes.get("generation") == {"N": "3"} else 1
     assert operator.run_json("policy", "pin", "orders", "--yes")["generation"] == number
 

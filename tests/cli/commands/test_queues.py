@@ -88,7 +88,7 @@ def test_queues_shows_tags_not_understood_and_counts_queues_tagged_off(
     assert "1 managed queue; off by tag: left" in operator.read_output("queues")
 
 
-def test_queues_reports_name_patterns_whose_queues_could_not_be_listed(
+def test_queues_reports_name_patterns_whose_queues_could_not_be_listed_and_exits_with_1(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operator.aws.queue("orders", "observe")
@@ -114,7 +114,7 @@ def test_queues_reports_name_patterns_whose_queues_could_not_be_listed(
         ("off", "; its tag says off", None),
     ],
 )
-def test_queues_explains_the_mode_of_a_queue_by_settings_and_tag(
+def test_mode_of_a_queue_and_its_explanation_follow_from_settings_and_tag(
     tag: str | None, why: str, mode: Mode | None
 ) -> None:
     consent = Consent(Mode.PROPOSE, Mode.OBSERVE, ("orders*",))

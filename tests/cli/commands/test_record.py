@@ -217,7 +217,7 @@ def _assert_only_reads(calls: list[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["access", "key"])
-def test_drill_records_the_rest_if_aws_refuses_one_part(
+def test_drill_record_records_the_other_calls_and_leaves_nothing_if_aws_refuses_one_resource(
     account: RecordedAccount, name: str
 ) -> None:
     account.at(_operation(CREATES[name]), _refuse(CREATES[name]))
@@ -228,14 +228,14 @@ def test_drill_records_the_rest_if_aws_refuses_one_part(
     assert answer.startswith("AWS.SimpleQueueService.NonExistent")
 
 
-def test_drill_records_can_be_read_by_their_owner_only(account: RecordedAccount) -> None:
+def test_drill_record_files_can_be_read_by_their_owner_only(account: RecordedAccount) -> None:
     account.drill()
     (index,) = account.folder.rglob("index.json")
     modes = {path.stat().st_mode & 0o777 for path in index.parent.iterdir()}
     assert (index.parent.stat().st_mode & 0o777, modes) == (0o700, {0o600})
 
 
-def test_drill_that_may_make_no_trail_and_rule_makes_no_failing_call_and_leaves_nothing(
+def test_drill_record_that_may_make_no_trail_and_no_rule_sends_no_call_and_leaves_nothing(
     account: RecordedAccount,
 ) -> None:
     for operation in ("cloudtrail.CreateTrail", "events.PutRule"):
@@ -246,7 +246,9 @@ def test_drill_that_may_make_no_trail_and_rule_makes_no_failing_call_and_leaves_
     assert account.all() == account.before
 
 
-def test_drill_makes_nothing_if_its_first_queue_is_refused(quiet_account: RecordedAccount) -> None:
+def test_drill_record_creates_nothing_if_its_first_queue_is_refused(
+    quiet_account: RecordedAccount,
+) -> None:
     quiet_account.at("sqs.CreateQueue", _refuse("CreateQueue"))
     calls = quiet_account.note_calls()
     document = quiet_account.drill()
@@ -256,7 +258,9 @@ def test_drill_makes_nothing_if_its_first_queue_is_refused(quiet_account: Record
 
 
 @pytest.mark.parametrize("moment", ["kms.CreateKey", "kms.DisableKey"])
-def test_drill_deletes_everything_after_ctrl_c(account: RecordedAccount, moment: str) -> None:
+def test_drill_record_deletes_everything_that_it_made_after_ctrl_c(
+    account: RecordedAccount, moment: str
+) -> None:
     account.at(moment, lambda: os.kill(os.getpid(), signal.SIGINT), "after")
     document = account.drill()
     assert document["refused"]["the rest"] == "interrupted"
@@ -264,7 +268,7 @@ def test_drill_deletes_everything_after_ctrl_c(account: RecordedAccount, moment:
     assert not account.is_unfinished
 
 
-def test_drill_looks_again_for_records_if_aws_does_not_answer_once(
+def test_drill_record_looks_again_for_records_if_aws_refuses_the_first_look(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "time", Clock())
@@ -299,7 +303,7 @@ def test_drill_looks_again_for_records_if_aws_does_not_answer_once(
     assert not quiet_account.is_unfinished
 
 
-def test_drill_makes_its_key_without_tags_and_for_the_caller_alone(
+def test_drill_record_makes_its_kms_key_without_tags_and_for_the_caller_alone(
     quiet_account: RecordedAccount,
 ) -> None:
     asked: list[dict[str, Any]] = []
@@ -329,7 +333,9 @@ def test_drill_makes_its_key_without_tags_and_for_the_caller_alone(
     }
 
 
-def test_drill_deletes_key_whose_answer_was_lost(account: RecordedAccount) -> None:
+def test_drill_record_deletes_its_kms_key_if_the_answer_to_create_key_was_lost(
+    account: RecordedAccount,
+) -> None:
     account.at("kms.CreateKey", _lose_answer, "after")
     document = account.drill()
     assert "Read timeout" in document["refused"]["key"]
@@ -338,7 +344,7 @@ def test_drill_deletes_key_whose_answer_was_lost(account: RecordedAccount) -> No
     assert not account.is_unfinished
 
 
-def test_drill_reports_the_key_of_a_lost_answer_as_left_and_the_next_drill_deletes_it(
+def test_drill_record_reports_a_kms_key_that_it_cannot_find_as_left_and_the_next_run_deletes_it(
     account: RecordedAccount,
 ) -> None:
     account.at("kms.CreateKey", _lose_answer, "after")
@@ -356,7 +362,7 @@ def test_drill_reports_the_key_of_a_lost_answer_as_left_and_the_next_drill_delet
 @pytest.mark.parametrize(
     ("moment", "when"), [("sns.Publish", "before"), ("kms.CreateKey", "after")]
 )
-def test_drill_cleans_up_killed_run_after_yes(
+def test_drill_record_cleans_up_a_killed_run_after_yes_and_then_records(
     account: RecordedAccount, monkeypatch: pytest.MonkeyPatch, moment: str, when: str
 ) -> None:
     killed = account.kill_run(monkeypatch, moment, when)
@@ -367,7 +373,7 @@ def test_drill_cleans_up_killed_run_after_yes(
     assert document["calls"]
 
 
-def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
+def test_drill_record_changes_nothing_of_a_killed_run_if_the_answer_is_no(
     account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = account.kill_run(monkeypatch, "sns.Publish")
@@ -383,7 +389,7 @@ def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
     assert key in "".join(account.said)
 
 
-def test_drill_names_resources_that_it_cannot_delete_and_retries_before_a_new_run(
+def test_drill_record_names_resources_that_it_cannot_delete_and_retries_before_a_new_run(
     account: RecordedAccount,
 ) -> None:
     account.at("cloudtrail.DeleteTrail", _refuse("DeleteTrail"))
@@ -436,7 +442,9 @@ def test_drill_record_refuses_unfinished_json_that_names_no_run_of_the_caller(
     assert file.read_bytes() == content
 
 
-def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: RecordedAccount) -> None:
+def test_drill_record_refuses_a_link_in_place_of_unfinished_json_and_changes_nothing(
+    quiet_account: RecordedAccount,
+) -> None:
     quiet_account.folder.mkdir()
     file = quiet_account.folder / recorder.UNFINISHED_FILE_NAME
     for target in ("/dev/zero", "missing", "."):
@@ -471,7 +479,7 @@ def test_drill_record_refuses_unfinished_json_that_cannot_be_read(
     assert file.read_bytes() == content
 
 
-def test_drill_leaves_key_alone_that_only_a_planted_file_names(
+def test_drill_record_leaves_a_kms_key_alone_that_only_a_planted_file_names(
     quiet_account: RecordedAccount,
 ) -> None:
     quiet_account.plant_run("ffffffff", key=quiet_account.production_key, made=["key"])
@@ -483,7 +491,9 @@ def test_drill_leaves_key_alone_that_only_a_planted_file_names(
     assert quiet_account.all() == quiet_account.before
 
 
-def test_drill_asks_before_it_deletes_the_callers_live_run(account: RecordedAccount) -> None:
+def test_drill_record_deletes_the_callers_live_run_only_after_yes_and_no_key_that_a_file_names(
+    account: RecordedAccount,
+) -> None:
     account.plant_run(account.another.run_id, key=account.production_key, made=["key"])
     calls = account.note_calls()
     with pytest.raises(SystemExit, match="no: Delete what"):
@@ -501,7 +511,7 @@ def test_drill_asks_before_it_deletes_the_callers_live_run(account: RecordedAcco
 
 
 @pytest.mark.parametrize("here", [f"us-east-1:{ACCOUNT}", f"{REGION}:111111111111"])
-def test_drill_refuses_a_run_of_another_account_or_region_even_if_its_id_exists_here(
+def test_drill_record_refuses_a_run_of_another_account_or_region_even_if_its_id_exists_here(
     account: RecordedAccount, here: str
 ) -> None:
     account.plant(json.dumps({"run": account.another.run_id, "here": here}))
@@ -510,7 +520,7 @@ def test_drill_refuses_a_run_of_another_account_or_region_even_if_its_id_exists_
     assert (account.questions, account.all()) == ([], account.before)
 
 
-def test_drill_leaves_run_of_another_caller_alone(account: RecordedAccount) -> None:
+def test_drill_record_leaves_the_run_of_another_caller_alone(account: RecordedAccount) -> None:
     url = account.client("sqs").get_queue_url(QueueName=f"{account.another.name}-events")
     tags = {recorder.CALLER_TAG: "AROAANOTHER"}
     account.client("sqs").tag_queue(QueueUrl=url["QueueUrl"], Tags=tags)
@@ -559,7 +569,7 @@ OTHER_KEYS = {
 
 
 @pytest.mark.parametrize(("policy", "seconds"), OTHER_KEYS.values(), ids=OTHER_KEYS.keys())
-def test_drill_leaves_key_alone_if_its_creation_time_or_key_policy_differs(
+def test_drill_record_leaves_a_kms_key_alone_if_its_creation_time_or_key_policy_differs(
     quiet_account: RecordedAccount,
     monkeypatch: pytest.MonkeyPatch,
     policy: str,
@@ -573,7 +583,7 @@ def test_drill_leaves_key_alone_if_its_creation_time_or_key_policy_differs(
     assert quiet_account.all() == {*quiet_account.before, key}
 
 
-def test_drill_leaves_key_alone_whose_policy_aws_does_not_show(
+def test_drill_record_leaves_a_kms_key_alone_whose_key_policy_it_may_not_read(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
@@ -583,7 +593,7 @@ def test_drill_leaves_key_alone_whose_policy_aws_does_not_show(
     assert quiet_account.all() == {*quiet_account.before, key}
 
 
-def test_drill_names_key_that_it_left_alone_at_its_end(
+def test_drill_record_names_in_its_report_a_kms_key_that_it_left_alone(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
@@ -604,7 +614,7 @@ def test_drill_names_key_that_it_left_alone_at_its_end(
     "description",
     ["", "production", "{id}", "mendq-drill-record-", "mendq-drill-record-{id}0", "x-record-{id}"],
 )
-def test_drill_leaves_key_alone_whose_description_names_another_run(
+def test_drill_record_leaves_a_kms_key_alone_whose_description_does_not_name_the_run(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch, description: str
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
@@ -623,7 +633,7 @@ def test_drill_leaves_key_alone_whose_description_names_another_run(
         "{name}: for failing SQS calls, made by mendq drill, and for payments",
     ],
 )
-def test_drill_leaves_key_alone_whose_description_only_mentions_the_run(
+def test_drill_record_leaves_a_kms_key_alone_whose_description_only_mentions_the_run(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch, description: str
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
@@ -634,7 +644,7 @@ def test_drill_leaves_key_alone_whose_description_only_mentions_the_run(
     assert quiet_account.all() == {*quiet_account.before, key}
 
 
-def test_drill_finds_its_own_key_if_its_tag_names_another(
+def test_drill_record_clean_up_deletes_only_its_own_kms_key_even_if_its_tag_names_another(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey", "after")
@@ -646,7 +656,7 @@ def test_drill_finds_its_own_key_if_its_tag_names_another(
     assert quiet_account.all() == quiet_account.before
 
 
-def test_clean_up_looks_at_no_other_key_if_its_own_is_tagged(
+def test_drill_record_clean_up_reads_no_other_kms_key_if_a_tag_names_its_own(
     quiet_account: RecordedAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quiet_account.kill_run(monkeypatch, "sns.Publish")
@@ -685,12 +695,15 @@ def test_drill_record_cleans_up_a_killed_run_only_with_yes(
     assert (account.all(), account.is_unfinished) == (account.before, False)
 
 
-def test_drill_record_leaves_no_resource_and_needs_only_the_actions_of_its_policy(
-    account: RecordedAccount,
-) -> None:
+def test_drill_record_without_yes_is_refused_and_makes_nothing(account: RecordedAccount) -> None:
     refused = _mendq(account)
     assert (refused.exit_code, "--yes confirms" in refused.stderr) == (2, True)
     assert account.all() == account.before
+
+
+def test_drill_record_leaves_no_resource_and_needs_only_the_actions_of_its_policy(
+    account: RecordedAccount,
+) -> None:
     with record_called_actions() as asked:
         done = _mendq(account, "--yes", "--json")
     assert done.exit_code == 0, done.output
@@ -757,7 +770,7 @@ def _lose_connection() -> NoReturn:
     ],
     ids=["refused", "unreachable"],
 )
-def test_record_script_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
+def test_record_script_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses_or_is_unreachable(
     quiet_account: RecordedAccount,
     main: Main,
     monkeypatch: pytest.MonkeyPatch,
@@ -786,7 +799,7 @@ def test_record_script_prints_one_line_if_its_folder_argument_is_a_file(
     assert quiet_account.all() == quiet_account.before
 
 
-def test_record_script_says_to_run_again_if_ctrl_c_interrupts_its_clean_up(
+def test_record_script_interrupted_in_its_clean_up_says_to_run_again_and_then_cleans_up(
     quiet_account: RecordedAccount, main: Main
 ) -> None:
     quiet_account.at("iam.DeleteRole", _interrupt)
@@ -839,15 +852,19 @@ def test_record_script_exits_with_2_without_yes_and_without_a_terminal(
     assert (quiet_account.all(), quiet_account.is_unfinished) == (quiet_account.before, False)
 
 
-def test_record_policy_allows_only_creating_and_listing_kms_keys() -> None:
+def test_record_policy_allows_on_all_resources_only_creating_and_listing_kms_keys() -> None:
     assert IAM_ACTIONS_FOR_RECORD_BY_RESOURCE["*"] == ["kms:CreateKey", "kms:ListKeys"]
     for statement in make_record_policy()["Statement"]:
         (resource,) = statement["Resource"]
         assert recorder.NAME_PREFIX in resource or resource == "*"
+
+
+def test_record_policy_allows_no_tagging_of_kms_keys() -> None:
+    for statement in make_record_policy()["Statement"]:
         assert not [action for action in statement["Action"] if "Tag" in action and "kms" in action]
 
 
-def test_record_script_runs_without_mendq_on_python_3_9(
+def test_record_script_runs_without_mendq_and_has_the_syntax_of_python_3_9(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = Path(recorder.__file__).read_text()

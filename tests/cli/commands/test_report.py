@@ -123,7 +123,9 @@ def test_report_with_yes_overwrites_a_different_file(operator: Operator, here: P
     assert (here / FILE).read_bytes() == PAGE
 
 
-def test_report_page_can_be_read_by_its_owner_only(operator: Operator, here: Path) -> None:
+def test_report_makes_an_existing_page_private_that_others_could_read_and_says_so(
+    operator: Operator, here: Path
+) -> None:
     _deliver_report(operator)
     (here / FILE).write_bytes(PAGE)
     (here / FILE).chmod(0o644)
@@ -132,7 +134,7 @@ def test_report_page_can_be_read_by_its_owner_only(operator: Operator, here: Pat
     assert (here / FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_report_with_open_starts_the_browser_except_with_json(
+def test_report_with_open_opens_the_page_except_with_json_and_says_if_no_browser_starts(
     operator: Operator, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened_urls: list[str] = []

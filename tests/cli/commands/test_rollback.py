@@ -20,7 +20,7 @@ def _make_answer(case_id: str, outcome: str, **over: Any) -> dict[str, Any]:
     return {"case_id": case_id, "state": "applied", "attributes": [attribute]}
 
 
-def test_rollback_since_option_accepts_ages_and_times_in_utc() -> None:
+def test_rollback_since_option_accepts_ages_utc_times_and_times_with_an_offset() -> None:
     minutes = {"2h": 120, "3d": 4_320, "30min": 30, "2026-11-16T11:00Z": 60}
     minutes |= {"2026-11-16T11:00": 60, "2026-11-16T12:00+01:00": 60}
     for text, ago in minutes.items():
@@ -32,7 +32,7 @@ def test_rollback_since_option_accepts_ages_and_times_in_utc() -> None:
     [((), 2, [True]), (("--dry-run", "--yes"), 0, [True]), (("--yes",), 0, [True, False])],
     ids=["no option", "--dry-run --yes", "--yes"],
 )
-def test_rollback_undoes_nothing_without_yes_or_with_dry_run(
+def test_rollback_undoes_a_change_only_with_yes_and_without_dry_run(
     operator: Operator, options: tuple[str, ...], code: int, asked: list[bool]
 ) -> None:
     case_id = operator.open_applied_case()
@@ -41,7 +41,7 @@ def test_rollback_undoes_nothing_without_yes_or_with_dry_run(
     assert [event["dry_run"] for _, event in operator.account.invoked] == asked
 
 
-def test_rollback_sends_messages_back_before_it_names_the_deletion_of_their_queue(
+def test_rollback_prints_the_redrive_command_before_the_command_that_deletes_the_dlq(
     operator: Operator,
 ) -> None:
     """An operator who pastes the commands in their order must lose no message."""
@@ -238,7 +238,7 @@ def test_rollback_that_aws_denies_prints_the_command_to_run_by_hand(operator: Op
     [(("queue_gone", "queue_gone"), 4), (("queue_gone", "claimed"), 1), (("claimed", ""), 1)],
     ids=["both queues deleted", "one deleted, one claimed", "one claimed"],
 )
-def test_rollback_exit_code_reports_a_failed_case_before_a_deleted_queue(
+def test_rollback_exits_with_4_if_all_queues_were_deleted_and_with_1_if_another_case_failed(
     operator: Operator, errors: tuple[str, str], code: int
 ) -> None:
     by_case = {

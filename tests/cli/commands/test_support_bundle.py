@@ -49,7 +49,7 @@ def test_support_bundle_holds_request_ids_attributes_and_metrics_of_the_case(
     assert (sent, metrics["since"] < first["at"] < metrics["until"]) == (7, True)
 
 
-def test_support_bundle_overwrites_an_existing_file_only_with_yes(
+def test_support_bundle_overwrites_an_existing_file_only_with_yes_and_makes_it_private(
     operator: Operator, tmp_path: Path
 ) -> None:
     case_id = operator.open_applied_case()
@@ -61,6 +61,7 @@ def test_support_bundle_overwrites_an_existing_file_only_with_yes(
     path.chmod(0o644)
     output = operator.read_output("support-bundle", case_id, "-o", str(path), "--yes")
     assert "3 requests, no message bodies" in output
+    assert json.loads(path.read_text())["case"]["case_id"] == case_id
     assert "other users of this machine could read or write " in output
     assert "(mode 0644)" in output
     assert path.stat().st_mode & 0o777 == 0o600
