@@ -101,30 +101,43 @@ def _list_sent_metrics(
     return frozenset(metric["Name"] for metric in sent["Metrics"])
 
 
-def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs() -> None:
+def _list_metrics_of_follow_up(alarms: str) -> frozenset[str]:
+    """Return the metrics that follow-up sends in a run in which nothing happens."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
     followed = FollowUpResult([])
-    by_follow_up = _list_sent_metrics(lambda call: follow_up.send_metrics(call, followed, now))
-    by_probe = _list_sent_metrics(
-        lambda call: call.send_counts(BatchResult().count_by_metric())
-    ) | {OwnMetric.PROBES_LOST}
+    return _list_sent_metrics(lambda call: follow_up.send_metrics(call, followed, now), alarms)
+
+
+def _list_metrics_of_probe() -> frozenset[str]:
+    """Return the metrics that a probe sends, also the one that heal sends of it."""
+    by_heal = _list_sent_metrics(lambda call: call.send_counts(BatchResult().count_by_metric()))
+    return by_heal | {OwnMetric.PROBES_LOST}
+
+
+def test_metrics_billed_all_month_are_those_that_the_lambdas_send_in_idle_runs() -> None:
     by_others = {
         deliver_report.DELIVERED_METRIC,
         deliver_report.NOT_DELIVERED_METRIC,
         OwnMetric.WEEKS_FAILED,
     }
-    sent = by_follow_up | by_probe | by_others
+    sent = _list_metrics_of_follow_up(FULL_ALARMS) | _list_metrics_of_probe() | by_others
     billed = {*OwnMetric} - METRICS_SENT_ON_EVENTS
     assert sent == billed, (
         f"Sent while nothing happens, and not in _METRICS_SENT_REGULARLY of mendq/model/names.py: "
         f"{sorted(sent - billed)}. In it, and not sent then: {sorted(billed - sent)}. "
         "docs/cost.md is derived from it."
     )
-    essential = _list_sent_metrics(
-        lambda call: follow_up.send_metrics(call, followed, now), "essential"
-    )
-    assert essential == by_follow_up - GAUGE_METRICS < by_follow_up
-    always = len(by_follow_up | by_probe)
+
+
+def test_follow_up_sends_no_gauge_metric_with_essential_alarms() -> None:
+    every_metric = _list_metrics_of_follow_up(FULL_ALARMS)
+    essential = _list_metrics_of_follow_up("essential")
+    assert essential == every_metric - GAUGE_METRICS < every_metric
+
+
+def test_custom_metrics_are_billed_all_month_or_for_the_hours_in_which_they_are_sent() -> None:
+    """The nightly job and the weekly report send some metrics, so they are sent some hours."""
+    always = len(_list_metrics_of_follow_up(FULL_ALARMS) | _list_metrics_of_probe())
     of_weeks = 2 * 30 / 7
     runs = 6 * (30 + 30 / 7)
     on = template_of("default")
@@ -144,7 +157,7 @@ def _price_mapping(**properties: Any) -> bill.CostLine:
     return price_mapping(make_stack(mapping))
 
 
-def test_mapping_with_maximum_concurrency_is_billed_for_five_waiting_receives() -> None:
+def test_event_source_mapping_with_maximum_concurrency_is_billed_for_five_pollers() -> None:
     line = _price_mapping(ScalingConfig={"MaximumConcurrency": 2})
     assert line.units_by_price == {prices.SQS_REQUEST: 5 * 3 * 60 * 720}
 
@@ -152,7 +165,7 @@ def test_mapping_with_maximum_concurrency_is_billed_for_five_waiting_receives() 
 @pytest.mark.parametrize(
     ("config", "pollers"), [({"MinimumPollers": 7}, 7), ({"MaximumPollers": 9}, 2)]
 )
-def test_mapping_in_provisioned_mode_is_billed_for_its_smallest_number_of_pollers(
+def test_event_source_mapping_in_provisioned_mode_is_billed_for_its_minimum_of_pollers(
     config: dict[str, int], pollers: int
 ) -> None:
     line = _price_mapping(ProvisionedPollerConfig=config)

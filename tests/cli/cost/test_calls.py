@@ -99,7 +99,7 @@ def test_trail_choice_lists_every_symptom_of_failed_calls_as_seen_in_part_or_not
     assert listed == {symptom.name for symptom in CATALOGUE if symptom.seen_as}
 
 
-def test_trail_choice_without_receives_is_blind_only_to_the_in_flight_limit() -> None:
+def test_trail_choice_without_receives_misses_the_in_flight_limit_and_parts_of_denials() -> None:
     assert sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).blind == []
     without_receives = sort_symptoms_by_visibility(NO_RECEIVES_CHOICE, [FIFO])
     assert without_receives.blind == ["in_flight_limit"]

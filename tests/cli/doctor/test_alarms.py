@@ -179,6 +179,13 @@ def test_doctor_only_warns_on_a_new_stack_of_alarms_that_ring_until_the_first_pr
     assert found_statuses == statuses.split()
 
 
+def test_doctor_fails_for_a_ringing_alarm_about_follow_up_errors_even_on_a_new_stack(
+    check_alarms: CheckAlarms,
+) -> None:
+    check = check_alarms("follow-up-errors", hours_old=1.3)["follow-up-errors"]
+    assert check.status is Status.FAIL
+
+
 def test_doctor_ignores_disabled_actions_of_foreign_alarms_and_of_alarms_without_actions(
     account: FakeDeployedAccount,
 ) -> None:
@@ -198,7 +205,7 @@ def test_doctor_ignores_disabled_actions_of_foreign_alarms_and_of_alarms_without
     ],
     ids=["info", "urgent about queues", "urgent about Mendq"],
 )
-def test_doctor_fails_if_disabled_actions_lose_a_page_and_prints_the_cure(
+def test_doctor_fails_if_disabled_actions_hide_a_fault_of_mendq_else_warns_and_prints_the_cure(
     account: FakeDeployedAccount, disabled: str, status: Status
 ) -> None:
     check = _check_actions(account, *map(_disable, disabled.split()))

@@ -330,7 +330,7 @@ def test_doctor_evaluates_trail_selectors_like_cloudtrail_to_see_if_the_probe_is
 
 
 @parametrize_rows(KNOWN["files"])
-def test_doctor_warns_of_trail_files_outside_the_prefix_that_the_nightly_job_reads(
+def test_doctor_warns_or_fails_if_no_trail_logs_sqs_calls_below_the_prefix_of_the_nightly_job(
     operator: Operator, trails: list[list[str]], status: str, says: str
 ) -> None:
     """A row of `trails` is a trail's place and its resource type, or the code of a refusal."""

@@ -66,7 +66,7 @@ def _check_heartbeat(
 
 
 @parametrize_rows(KNOWN["heartbeats"])
-def test_doctor_heartbeat_is_ok_for_ten_minutes_after_a_follow_up_run_without_error(
+def test_doctor_heartbeat_is_ok_or_warns_within_ten_minutes_of_a_run_without_error_and_then_fails(
     operator: Operator, runs: str, errors: str, status: str, says: str
 ) -> None:
     check = _check_heartbeat(operator, runs, errors)
@@ -82,6 +82,11 @@ def test_doctor_heartbeat_of_a_new_stack_fails_only_after_ten_minutes_without_a_
     assert _check_heartbeat(operator, stack_age=MAXIMUM_HEARTBEAT_AGE).status == "fail"
 
 
+def test_doctor_probe_check_warns_if_no_probe_was_sent_yet(operator: Operator) -> None:
+    (check,) = check_probe(operator.account, NOW)
+    assert (check.status, check.remedy) == ("warn", "ask again in an hour")
+
+
 @pytest.mark.parametrize(
     ("ago", "lost_in_a_row", "status"),
     [
@@ -95,8 +100,6 @@ def test_doctor_heartbeat_of_a_new_stack_fails_only_after_ten_minutes_without_a_
 def test_doctor_probe_check_fails_for_an_overdue_probe_and_warns_of_lost_earlier_probes(
     operator: Operator, ago: timedelta, lost_in_a_row: int, status: str
 ) -> None:
-    (check,) = check_probe(operator.account, NOW)
-    assert (check.status, check.remedy) == ("warn", "ask again in an hour"), "none was sent yet"
     sent = Probe(NOW - ago, NOW - ago, lost_in_a_row)
     ProbeRecord(operator.aws.clients.dynamodb, "case_store").store_sent_probe(sent)
     (check,) = check_probe(operator.account, NOW)
@@ -105,7 +108,7 @@ def test_doctor_probe_check_fails_for_an_overdue_probe_and_warns_of_lost_earlier
 
 
 @parametrize_rows(KNOWN["calendars"])
-def test_doctor_calendar_check_does_not_report_an_unreadable_change_calendar_as_closed(  # noqa: PLR0917 - a row of the table
+def test_doctor_calendar_check_is_ok_if_open_warns_if_closed_and_else_fails_or_is_unknown(  # noqa: PLR0917 - a row of the table
     operator: Operator, answer: str, owner: str, status: str, says: str, remedy: str
 ) -> None:
     """`answer` is the calendar's state or an error code."""
@@ -139,6 +142,12 @@ def _put_scan_result(operator: Operator, at: datetime, **over: Any) -> None:
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 
 
+def test_doctor_reads_no_scan_until_the_first_scan_ended(operator: Operator) -> None:
+    assert read_last_scan(operator.account) is None
+    assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").claim_stretch(NOW)
+    assert read_last_scan(operator.account) is None, "its first stretch is under way"
+
+
 @pytest.mark.parametrize(
     ("over", "found"),
     [
@@ -155,9 +164,7 @@ def _put_scan_result(operator: Operator, at: datetime, **over: Any) -> None:
 def test_doctor_reads_the_last_complete_scan_and_skips_a_malformed_scan_result(
     operator: Operator, over: dict[str, Any], found: HourlyScan | None
 ) -> None:
-    assert read_last_scan(operator.account) is None
     assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").claim_stretch(NOW)
-    assert read_last_scan(operator.account) is None, "its first stretch is under way"
     _put_scan_result(operator, NOW - HOUR)
     before = read_last_scan(operator.account)
     assert before is not None

@@ -91,7 +91,7 @@ def test_doctor_names_a_dlq_of_any_name_that_mendq_made_and_that_changed_since(
     assert found_check.remedy == "mendq confirm named-by-a-person --region us-east-1"
 
 
-def test_doctor_names_a_recorded_queue_of_the_new_dlqs_name_that_changed_since(
+def test_doctor_names_a_confirmed_queue_with_the_default_dlq_name_whose_tags_changed(
     operator: Operator,
 ) -> None:
     source = make_queue(operator, "orders")
@@ -136,7 +136,9 @@ def test_doctor_names_the_source_in_the_command_if_the_quarantines_name_was_cut(
     assert f"--source {'o' * 79}" in check(operator, source).remedy
 
 
-def test_doctor_says_nothing_about_a_quarantine_that_a_run_is_making(operator: Operator) -> None:
+def test_doctor_warns_of_a_quarantine_that_a_run_is_making_only_after_an_hour(
+    operator: Operator,
+) -> None:
     source = make_queue(operator, "orders")
     quarantine = make_queue(operator, "orders-quarantine")
     open_receivers(operator.aws).put(Receiver(quarantine, operator.aws.now, "redrive"))

@@ -73,7 +73,7 @@ def _find_visibility(symptom: str, trails: list[Trail], *queue_arns: str) -> Sym
 FIFO_SYMPTOMS = {"dedup_id_missing", "fifo_throttled"}
 
 
-def test_queue_outside_all_trail_selectors_is_blind_to_each_symptom_of_calls() -> None:
+def test_no_symptom_of_failed_calls_is_seen_on_a_queue_outside_all_trail_selectors() -> None:
     trail = _make_trail(_make_field("resources.ARN", Equals=[ORDERS]))
     assert list_unlogged_queues([trail], [ORDERS, OTHERS]) == [OTHERS]
     for visibility in list_symptom_visibility([trail], [ORDERS, OTHERS]):
@@ -87,7 +87,7 @@ def test_queue_outside_all_trail_selectors_is_blind_to_each_symptom_of_calls() -
         assert visibility.blind == expected_blindness, visibility
 
 
-def test_fifo_only_symptom_is_not_listed_as_blind_for_standard_queues() -> None:
+def test_fifo_only_symptom_is_not_listed_as_unseen_on_standard_queues() -> None:
     visibility = _find_visibility("dedup_id_missing", [], ORDERS, OTHERS)
     assert (visibility.visible, visibility.partly, list(visibility.blind)) == ((), {}, [ORDERS])
 
@@ -99,7 +99,7 @@ def test_symptom_is_seen_in_part_and_names_its_calls_that_no_trail_logs() -> Non
     assert visibility.partly == {ORDERS: f"not logged: {batches}"}
 
 
-def test_symptom_is_blind_if_no_trail_logs_any_of_its_calls() -> None:
+def test_symptom_is_not_seen_if_no_trail_logs_any_of_its_calls() -> None:
     trails = [_make_trail_of_call("ListQueueTags")]
     assert ORDERS in _find_visibility("message_too_long", trails, ORDERS).blind
 
@@ -119,7 +119,7 @@ def test_in_flight_limit_of_a_standard_queue_is_seen_if_a_trail_logs_all_its_cal
     assert visibility.visible == (OTHERS,)
 
 
-def test_doctor_counts_the_symptoms_whose_cloudtrail_spellings_nobody_has_seen() -> None:
+def test_doctor_counts_the_symptoms_of_which_no_real_cloudtrail_record_is_known() -> None:
     """Symptoms that failed calls show, of which no record by AWS is known."""
     by_calls = {symptom.name for symptom in CATALOGUE if symptom.seen_as}
     by_both = {symptom.name for symptom in CATALOGUE if symptom.seen_as and symptom.detection}
@@ -132,7 +132,7 @@ def test_doctor_counts_the_symptoms_whose_cloudtrail_spellings_nobody_has_seen()
     ]
 
 
-def test_doctor_counts_no_unconfirmed_symptom_once_records_of_all_are_known() -> None:
+def test_doctor_prints_no_count_of_unconfirmed_symptoms_if_real_records_of_all_are_known() -> None:
     visibilities = [
         structs.replace(visibility, unconfirmed_on_aws=False)
         for visibility in list_symptom_visibility([], [ANY_QUEUE])
