@@ -55,7 +55,7 @@ def test_dlq_groups_messages_by_body_error_attribute_source_and_receive_count(
     assert queues.read_ids(queues.messages) == ids
 
 
-def test_dlq_prints_for_each_group_a_redrive_command_that_matches_exactly_its_messages(
+def test_dlq_prints_for_each_group_but_receive_counts_a_redrive_command_for_exactly_its_messages(
     queues: OrdersQueues,
 ) -> None:
     _fill_dlq(queues)
@@ -166,7 +166,7 @@ def test_dlq_that_has_a_dlq_itself_is_refused_so_that_no_receive_moves_a_message
     assert queues.read_ids(queues.messages) == ids
 
 
-def test_dlq_of_a_deleted_source_prints_commands_that_redrive_to_another_queue(
+def test_dlq_of_a_deleted_source_prints_redrive_to_commands_except_for_messages_sent_by_hand(
     queues: OrdersQueues,
 ) -> None:
     _fill_dlq(queues)
@@ -194,7 +194,7 @@ def test_dlq_of_a_quarantine_prints_quarantine_return_commands(queues: OrdersQue
 
 
 @pytest.mark.parametrize(("seconds", "says"), [("600", "died sooner"), ("0", "may have died")])
-def test_dlq_names_a_short_timeout_only_after_more_receives_than_allowed(
+def test_dlq_hints_at_the_visibility_timeout_only_after_more_receives_than_allowed(
     queues: OrdersQueues, seconds: str, says: str
 ) -> None:
     _fill_dlq(queues)

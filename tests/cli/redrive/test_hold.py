@@ -166,7 +166,7 @@ def test_redrive_by_hand_keeps_its_claim_after_an_error_that_boto3_does_not_defi
     assert faults == []
 
 
-def test_redrive_by_hand_is_stopped_with_the_reason_if_such_an_error_lasts(
+def test_redrive_by_hand_is_stopped_with_the_reason_if_an_error_outside_boto3_lasts(
     quick_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hold, "CLAIM_SECONDS", 0.05)
@@ -266,7 +266,7 @@ def test_redrive_by_hand_stops_if_the_machine_sleeps_during_each_renewal(
     assert "could not be renewed in time" in fault
 
 
-def test_redrive_by_hand_sends_nothing_more_after_the_machine_slept_and_another_run_has_the_dlq(
+def test_redrive_moves_only_its_first_batch_if_another_run_claims_the_dlq_while_the_machine_sleeps(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = _SleepingMachine(monkeypatch)
@@ -327,7 +327,7 @@ def test_redrive_by_hand_renews_if_the_clock_is_right_within_30_seconds_or_not_k
 
 
 @pytest.mark.parametrize("date_header", ["Sun, 29 Nov 2026 12:00:00 GMT", None])
-def test_case_store_says_its_time_with_the_answer_to_a_read(
+def test_case_store_time_is_the_date_header_of_a_read_or_unknown_without_one(
     queues: OrdersQueues, date_header: str | None
 ) -> None:
     def set_date(parsed: dict[str, Any], **_: Any) -> None:
@@ -340,6 +340,20 @@ def test_case_store_says_its_time_with_the_answer_to_a_read(
     assert store.read_service_time(queues.dlq) == expected
 
 
+def test_show_of_a_redrive_case_has_no_redrive_before_it_began_and_none_of_another_case(
+    operator: Operator,
+) -> None:
+    case_id = operator.open_applied_case("orders-dlq.fifo")
+    messages = f"{DEAD}.fifo"
+    change_cases(operator.aws, steps=[STEP])
+    assert operator.run_json("show", case_id)["redrive"] is None
+    redrives = RedriveStore(operator.aws.clients.dynamodb, "case_store")
+    assert redrives.claim(messages, "me", datetime.now(UTC))
+    queues = RedriveQueues(messages, SOURCE)
+    redrives.save(RedriveProgress.start("case-7", queues, size=5, now=NOW), "me")
+    assert operator.run_json("show", case_id)["redrive"] is None
+
+
 def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
     operator: Operator,
 ) -> None:
@@ -347,15 +361,13 @@ def test_show_of_a_redrive_case_has_the_stage_counts_and_rate_of_the_redrive(
     messages = f"{DEAD}.fifo"
     client = operator.aws.clients.dynamodb
     change_cases(operator.aws, steps=[STEP])
-    assert operator.run_json("show", case_id)["redrive"] is None
     redrives = RedriveStore(client, "case_store")
     assert redrives.claim(messages, "me", datetime.now(UTC))
     queues = RedriveQueues(messages, SOURCE)
-    before = redrives.save(RedriveProgress.start("case-7", queues, size=5, now=NOW), "me")
-    assert operator.run_json("show", case_id)["redrive"] is None, "it is another's"
+    before = redrives.save(RedriveProgress.start(case_id, queues, size=5, now=NOW), "me")
     current = StageProgress(NOW, 80, 2, 80, soak_ends_at=NOW + timedelta(minutes=3))
     over = {"stage": Stage.SOAK, "current": current, "moved": 105, "returned": 3}
-    over |= {"case_id": case_id, "quarantined": 2, "rate_per_second": 2.5, "because": "it soaks"}
+    over |= {"quarantined": 2, "rate_per_second": 2.5, "because": "it soaks"}
     redrives.save(structs.replace(before, **over), "me")
     assert operator.run_json("show", case_id)["redrive"]["moved"] == 105
     output = operator.run("show", case_id).output

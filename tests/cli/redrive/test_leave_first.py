@@ -197,7 +197,7 @@ def test_leave_first_refuses_a_group_if_the_filter_hides_another_of_its_batch(
     assert fifo_queues.read_ids(fifo_queues.source) == set()
 
 
-def test_leave_first_does_not_compare_a_group_with_groups_that_another_writer_sent(
+def test_leave_first_is_not_refused_because_of_another_group_that_a_person_sent_by_hand(
     fifo_queues: OrdersQueues,
 ) -> None:
     add_dlq_messages(fifo_queues, "a", "by hand", by_hand=True)
@@ -206,7 +206,9 @@ def test_leave_first_does_not_compare_a_group_with_groups_that_another_writer_se
     assert fifo_queues.redrive(*where)["moved"] == 1
 
 
-def test_leave_first_accepts_two_groups_that_died_hours_apart(fifo_queues: OrdersQueues) -> None:
+def test_leave_first_leaves_the_first_message_of_each_of_two_groups_that_died_hours_apart(
+    fifo_queues: OrdersQueues,
+) -> None:
     add_dlq_messages(fifo_queues, "old", "old poison", "old 1", hours=-5)
     add_dlq_messages(fifo_queues, "new", "new poison", "new 1")
     assert fifo_queues.redrive(*LEAVE, "--yes")["moved"] == 2
@@ -343,7 +345,7 @@ def test_leave_first_refusal_prints_commands_with_the_given_filter_limit_and_rat
     assert take_bodies(fifo_queues, fifo_queues.source) == ["good 1", "good 2"]
 
 
-def test_command_for_older_messages_leaves_the_first_of_each_group(
+def test_leave_first_prints_a_command_for_older_messages_that_leaves_the_first_of_each_group(
     fifo_queues: OrdersQueues,
 ) -> None:
     add_dlq_messages(fifo_queues, "g", "poison", "good 1", "good 2", hours=-3)

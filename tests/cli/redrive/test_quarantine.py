@@ -65,13 +65,18 @@ def _drop(queues: OrdersQueues, path: Path, code: int = 0) -> Any:
     return _run_quarantine(queues, "drop", *ALL, "--file", str(path), code=code)
 
 
+def test_quarantine_list_leaves_out_a_quarantine_without_a_managed_source(
+    operator: Operator,
+) -> None:
+    operator.aws.queue("strangers-quarantine", tag=None)
+    assert operator.run_json("quarantine", "list") == []
+
+
 def test_quarantine_list_begins_with_the_quarantine_whose_messages_expire_first(
     operator: Operator,
 ) -> None:
     aws = operator.aws
     metric = "ApproximateAgeOfOldestMessage"
-    aws.queue("strangers-quarantine", tag=None)
-    assert operator.run_json("quarantine", "list") == []
     for name, hours in (("a", 1), ("b", 95), ("c", 0)):
         aws.queue(name, tag="observe")
         url = aws.url(aws.queue(f"{name}-quarantine", tag=None))
@@ -444,8 +449,14 @@ def test_quarantine_return_says_how_many_messages_have_no_seal_and_what_to_do(
         "0 failed, 2 left in orders-quarantine, 2 of them without a seal of Mendq",
     ):
         assert says in output
-    peeked = _run_quarantine(queues, "peek")
-    assert [message["is_sealed"] for message in peeked] == [False, False]
+
+
+def test_quarantine_peek_says_that_a_message_has_a_mark_without_mendqs_seal(
+    queues: OrdersQueues,
+) -> None:
+    queues.write("theirs", **make_quarantine_marks(queues.source))
+    (peeked,) = _run_quarantine(queues, "peek")
+    assert peeked["is_sealed"] is False
     output = queues.read_output("quarantine", "peek", "orders")
     assert "its mark has no seal of Mendq: anyone who may send here can have written it" in output
 
@@ -578,7 +589,7 @@ def test_quarantine_return_leaves_messages_older_than_the_source(queues: OrdersQ
     assert queues.read_bodies(queues.messages) == {"older"}
 
 
-def test_command_for_older_messages_of_a_quarantine_sends_unsealed_ones_if_the_given_one_does(
+def test_quarantine_return_unsealed_prints_a_command_for_older_messages_that_sends_unsealed_ones(
     queues: OrdersQueues,
 ) -> None:
     set_creation(queues.source, queues.account.now - timedelta(hours=1))

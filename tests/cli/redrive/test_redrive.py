@@ -112,7 +112,7 @@ def test_redrive_with_wrong_options_is_refused_and_moves_nothing(queues: OrdersQ
 NATIVE_COMMAND = "aws sqs start-message-move-task"
 
 
-def test_redrive_of_all_messages_offers_sqss_own_redrive_and_one_with_a_filter_does_not(
+def test_redrive_offers_sqss_own_redrive_only_without_a_filter_or_a_limit_that_leaves_messages(
     queues: OrdersQueues,
 ) -> None:
     queues.write()
@@ -237,7 +237,7 @@ OLDER_ORDERS = (
 )
 
 
-def test_command_for_older_messages_keeps_the_filter_the_limit_and_the_rate(
+def test_redrive_prints_a_command_for_older_messages_that_keeps_filter_limit_and_rate(
     queues_with_older_types: OrdersQueues,
 ) -> None:
     queues = queues_with_older_types
@@ -356,7 +356,7 @@ FORBIDS: dict[str, Callable[[OrdersQueues], object]] = {
 
 
 @pytest.mark.parametrize("what", FORBIDS)
-def test_redrive_is_refused_and_moves_nothing_if_a_guardrail_forbids_it_even_in_between(
+def test_redrive_moves_nothing_if_a_guardrail_forbids_it_before_or_during_the_question(
     queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     ids = {queues.write(**make_died_in_attribute("nobody")), *_write_numbered_messages(queues, 11)}

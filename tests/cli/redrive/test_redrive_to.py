@@ -192,7 +192,7 @@ def test_redrive_to_an_unfit_or_forbidden_queue_is_refused_and_moves_nothing(
     assert replaced_queues.read_ids(replaced_queues.messages) == ids
 
 
-def test_redrive_to_takes_messages_only_out_of_a_quarantine_that_a_person_confirmed(
+def test_redrive_to_takes_messages_only_out_of_a_quarantine_that_is_confirmed_and_unchanged(
     operator: Operator,
 ) -> None:
     queues = make_orders_queues(operator)
@@ -211,7 +211,7 @@ def test_redrive_to_takes_messages_only_out_of_a_quarantine_that_a_person_confir
     assert operator.run_json(*words)["moved"] == 1
 
 
-def test_redrive_to_leaves_messages_of_a_quarantine_whose_mark_mendq_did_not_seal(
+def test_redrive_to_takes_messages_without_mendqs_seal_out_of_a_quarantine_only_with_unsealed(
     operator: Operator,
 ) -> None:
     queues = make_orders_queues(operator)
@@ -220,14 +220,28 @@ def test_redrive_to_leaves_messages_of_a_quarantine_whose_mark_mendq_did_not_sea
     write_sealed(queues, "ours", quarantine=quarantine)
     queues.write("theirs", quarantine, **make_quarantine_marks(queues.source))
     words = ("redrive", "orders-quarantine", "--to", "orders", "--from", "orders")
-    for further_words in ((), ("--unsealed",)):
-        preview = operator.read_output(*words, "--all", "--dry-run", *further_words)
-        assert "start-message-move-task" not in preview, "SQS does not look at Mendq's seals"
     done = operator.run_json(*words, *ALL)
     assert done == {"matched": 1, "moved": 1, "left": 1, "failed": 0, "unsealed": 1}
     assert queues.read_bodies(queues.source) == {"ours"}
     assert queues.read_bodies(quarantine) == {"theirs"}
     assert operator.run_json(*words, "--unsealed", *ALL)["moved"] == 1
+    assert queues.read_bodies(queues.source) == {"ours", "theirs"}
+
+
+@pytest.mark.parametrize("option", [(), ("--unsealed",)], ids=["sealed only", "unsealed too"])
+def test_redrive_to_out_of_a_quarantine_does_not_offer_sqss_own_redrive(
+    operator: Operator, option: tuple[str, ...]
+) -> None:
+    """SQS's own redrive does not look at Mendq's seals."""
+    queues = make_orders_queues(operator)
+    quarantine = queues.account.queue("orders-quarantine", tag=None)
+    confirm_receiver(queues.account, quarantine)
+    write_sealed(queues, "ours", quarantine=quarantine)
+    queues.write("theirs", quarantine, **make_quarantine_marks(queues.source))
+    words = ("redrive", "orders-quarantine", "--to", "orders", "--from", "orders")
+    preview = operator.read_output(*words, "--all", "--dry-run", *option)
+    assert "orders-quarantine -> orders" in preview
+    assert "start-message-move-task" not in preview
 
 
 @pytest.mark.parametrize("words", [("orders",), ("orders-dlq", "--to", "orders-v2")])

@@ -44,7 +44,7 @@ RATES = pytest.mark.parametrize(
     ("rate", "batch"),
     [(0.5, 1), (3.0, 3), (500.0, MOST_MESSAGES_PER_SEND), (None, MOST_MESSAGES_PER_SEND)],
 )
-def test_redrive_batch_has_as_many_messages_as_a_second_allows(
+def test_redrive_batch_has_the_messages_of_one_second_but_at_least_one_and_at_most_ten(
     rate: float | None, batch: int
 ) -> None:
     choice = MessageChoice(EVERY_MESSAGE_FILTER, messages_per_second=rate)
@@ -171,7 +171,7 @@ def test_redrive_interrupted_twice_reports_moved_messages_and_messages_still_hid
     assert len(filled_queues.read_ids(filled_queues.source)) == 10
 
 
-def test_redrive_interrupted_twice_before_the_first_message_moves_nothing(
+def test_redrive_interrupted_twice_before_the_first_message_moves_nothing_and_releases_the_dlq(
     filled_queues: OrdersQueues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The interrupts come after the answer and before the first message is received."""
