@@ -59,7 +59,7 @@ def print_found(
     return print_at_width
 
 
-def test_dry_run_prints_a_report_only_symptom_of_many_queues_as_one_block(
+def test_dry_run_prints_a_symptom_of_many_queues_that_mendq_only_reports_once_for_all_queues(
     print_found: PrintFindings,
 ) -> None:
     names = ("tls_not_enforced", "consumer_failing")

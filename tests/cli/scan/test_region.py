@@ -180,7 +180,7 @@ def test_scan_without_settings_does_not_report_a_notify_tag_with_an_unknown_team
     assert "notify" not in select_finding(findings, f"{ARN}orders", "tag_not_understood")["reason"]
 
 
-def test_scan_lists_queues_that_it_may_not_or_must_not_read_as_not_seen(
+def test_scan_lists_denied_off_and_quarantine_queues_as_not_seen_but_not_mendqs_own_queues(
     stackless_operator: Operator,
 ) -> None:
     off = stackless_operator.aws.queue("left-alone", "off")
@@ -201,7 +201,7 @@ def test_scan_lists_queues_that_it_may_not_or_must_not_read_as_not_seen(
 
 
 @pytest.mark.parametrize("measuring_minutes", [60, 1])
-def test_scan_beside_a_stack_measures_a_new_queue_after_the_stacks_minutes(
+def test_scan_beside_a_stack_measures_a_new_queue_only_after_the_measuring_minutes_of_the_stack(
     operator: Operator, measuring_minutes: int
 ) -> None:
     """The queue is two minutes old."""
