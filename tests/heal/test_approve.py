@@ -59,19 +59,20 @@ def test_decision_with_an_unknown_word_is_a_bad_request_and_changes_nothing(
     assert answer["error"] == "bad_request"
 
 
-@pytest.mark.parametrize(
-    ("actor", "retained"), [("\n\t", UNNAMED_ACTOR), ("a\nb\u202e", "a b\\u202e")]
-)
-def test_operator_request_escapes_control_characters_in_the_actor(
-    actor: str, retained: str
-) -> None:
-    request = OperatorRequest.of({"case_id": "c", "actor": actor})
+def test_operator_request_turns_line_breaks_in_the_actor_into_spaces_and_escapes_u202e() -> None:
+    request = OperatorRequest.of({"case_id": "c", "actor": "a\nb\u202e"})
     assert isinstance(request, OperatorRequest)
-    assert request.actor == retained
+    assert request.actor == "a b\\u202e"
+
+
+def test_operator_request_with_a_blank_actor_names_an_operator_who_gave_no_name() -> None:
+    request = OperatorRequest.of({"case_id": "c", "actor": "\n\t"})
+    assert isinstance(request, OperatorRequest)
+    assert request.actor == UNNAMED_ACTOR == "an operator who gave no name"
 
 
 @pytest.mark.parametrize("decision", ["approve", "decline"])
-def test_approve_or_decline_of_an_applied_case_is_refused_as_wrong_state(
+def test_approve_or_decline_of_an_applied_case_is_refused_as_wrong_state_and_changes_nothing(
     account: Account, decision: str
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -83,7 +84,7 @@ def test_approve_or_decline_of_an_applied_case_is_refused_as_wrong_state(
 
 
 @pytest.mark.parametrize("tag", ["heal", "propose"])
-def test_close_of_an_applied_or_proposed_case_is_refused_and_changes_nothing(
+def test_close_of_an_applied_or_proposed_case_is_refused_changes_nothing_and_calls_no_lambda(
     account: Account, heal: Heal, tag: str
 ) -> None:
     """A closed case is not verified, and its approval is not asked for any more."""
@@ -103,7 +104,7 @@ def test_reason_of_a_proposal_says_until_when_it_can_be_approved(
     assert proposal.reason.endswith(f"; it can be approved until {until:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def test_approve_of_an_expired_proposal_changes_nothing_and_calls_no_owner(
+def test_approve_of_a_day_old_proposal_is_refused_as_expired_and_calls_no_lambda(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     account.later(hours=23, minutes=55)
@@ -127,7 +128,7 @@ def test_approve_calls_heal_once_writes_the_proposed_value_and_records_who_appro
     assert heal.asked == [make_owner_request(proposal)]
 
 
-def test_approve_expires_the_case_if_a_person_changed_the_value_since_the_proposal(
+def test_approve_keeps_a_value_that_a_person_set_since_the_proposal_and_expires_the_case(
     account: Account, proposal: Case
 ) -> None:
     account.set_visibility(proposal.queue_arn, 40)
@@ -136,7 +137,7 @@ def test_approve_expires_the_case_if_a_person_changed_the_value_since_the_propos
     assert (answer["state"], answer["code"]) == ("expired", "plan_changed")
 
 
-def test_approve_for_a_deleted_queue_expires_the_case_and_notifies(
+def test_approve_for_a_deleted_queue_expires_the_case_and_notifies_without_a_command(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     gone = {"QueueUrl": account.url(proposal.queue_arn)}
@@ -151,7 +152,7 @@ def test_approve_for_a_deleted_queue_expires_the_case_and_notifies(
     assert not [line for line in page.splitlines() if line.strip().startswith(("aws ", "mendq "))]
 
 
-def test_approve_of_a_queue_tagged_off_meanwhile_expires_the_case_and_changes_nothing(
+def test_approve_of_a_queue_tagged_off_meanwhile_expires_the_case_changes_nothing_and_notifies(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     heal.before = lambda: account.tag(proposal.queue_arn, mendq="off")
@@ -162,7 +163,7 @@ def test_approve_of_a_queue_tagged_off_meanwhile_expires_the_case_and_changes_no
     assert "aws sqs get-queue-attributes" in account.pages()[-1][1]
 
 
-def test_case_stays_approved_if_the_heal_lambda_fails_and_a_second_approve_writes_it(
+def test_case_stays_approved_if_the_heal_lambda_fails_and_a_second_approve_writes_the_value(
     account: Account, proposal: Case, heal: Heal
 ) -> None:
     heal.fails = True
@@ -178,7 +179,7 @@ def test_case_stays_approved_if_the_heal_lambda_fails_and_a_second_approve_write
 
 
 @pytest.mark.parametrize("how", SILENCE)
-def test_case_stays_approved_if_the_owner_lambda_is_silent_and_a_second_approve_writes_it(
+def test_case_stays_approved_if_heal_gives_no_answer_and_a_second_approve_writes_the_value(
     account: Account, proposal: Case, how: str
 ) -> None:
     speak = silence_owners(account, how)
@@ -217,7 +218,7 @@ def test_decline_at_the_same_time_as_an_approve_is_refused_if_the_approve_was_st
 @pytest.mark.parametrize(
     ("decision", "state"), [("decline", ""), ("close", "escalated"), ("close", "overridden")]
 )
-def test_second_decline_or_close_answers_who_ended_the_case_first(
+def test_second_decline_or_close_answers_who_ended_the_case_first_and_changes_nothing(
     account: Account, proposal: Case, decision: str, state: str
 ) -> None:
     if state:

@@ -28,7 +28,7 @@ def test_heal_of_an_untagged_queue_changes_and_records_nothing(account: Account)
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal ", "HEAL", ""])
-def test_heal_with_an_observe_or_invalid_tag_only_records_an_observed_case(
+def test_heal_with_an_observe_or_invalid_tag_changes_nothing_and_records_the_fix_as_observed(
     account: Account, tag: str
 ) -> None:
     queue = account.queue(tag=tag, VisibilityTimeout="2")
@@ -74,7 +74,9 @@ def test_stored_failed_calls_are_removed_once_a_case_is_recorded(account: Accoun
     assert _list_evidence_items(account) == []
 
 
-def test_fix_is_recorded_as_the_first_transition_of_an_applied_case(account: Account) -> None:
+def test_fix_is_recorded_as_an_applied_case_with_account_symptom_and_actor_and_not_notified(
+    account: Account,
+) -> None:
     queue = account.queue(VisibilityTimeout="30")
     account.heal(account.late_deletes(queue, "1", "2", "3"))
     (case,) = account.transitions()
@@ -111,7 +113,7 @@ def test_failed_calls_by_mendqs_own_role_are_ignored(account: Account) -> None:
     assert result.ignored_call_reasons == ["own_call"] * 3
 
 
-def test_visibility_timeout_that_a_person_set_after_a_fix_is_never_written_again(
+def test_timeout_set_by_a_person_after_a_fix_is_kept_for_11_days_and_the_case_is_overridden(
     account: Account,
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -142,7 +144,7 @@ def test_queue_beyond_the_writes_per_minute_limit_is_fixed_at_its_next_failed_ca
     assert [account.visibility(queue) for queue in queues] == [15, 15, 15]
 
 
-def test_fourth_queue_with_the_symptom_within_an_hour_is_fixed_only_after_the_hour(
+def test_queue_beyond_three_with_the_symptom_within_an_hour_is_fixed_only_after_the_hour(
     account: Account,
 ) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(5)]
@@ -156,7 +158,7 @@ def test_fourth_queue_with_the_symptom_within_an_hour_is_fixed_only_after_the_ho
     assert account.visibility(queues[4]) == 15
 
 
-def test_three_queues_with_the_symptom_are_fixed_although_managed_queues_cannot_be_listed(
+def test_three_queues_with_the_symptom_are_fixed_without_listing_the_managed_queues(
     account: Account,
 ) -> None:
     """Three queues never share a cause, so heal does not need to count the others."""
@@ -187,7 +189,7 @@ def test_mass_symptom_over_several_batches_changes_no_queue_and_notifies_people_
     assert len(account.pages("urgent") + account.pages("info")) == 1
 
 
-def test_mass_symptom_of_healed_queues_is_not_hidden_by_many_healthy_queues_tagged_observe(
+def test_mass_symptom_of_queues_tagged_heal_is_not_hidden_by_many_healthy_ones_tagged_observe(
     account: Account,
 ) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
@@ -212,7 +214,7 @@ def test_heal_without_the_case_store_changes_nothing_and_retries_the_events(
 
 
 @pytest.mark.parametrize("named", [(), ("gone.fifo",)])
-def test_failed_calls_to_a_deleted_queue_cause_no_error_and_no_case(
+def test_failed_calls_to_a_deleted_queue_cause_no_error_and_no_case_even_if_settings_name_it(
     account: Account, named: tuple[str, ...]
 ) -> None:
     account.settings = make_settings(queues=named, mode=Mode.HEAL)
@@ -254,7 +256,7 @@ def _read_stored_failures(account: Account, queue: str) -> str:
     ("conflicts", "is_delivered_again"),
     [pytest.param(1, False, id="one conflict"), pytest.param(2, True, id="two conflicts")],
 )
-def test_failed_call_after_a_fix_is_stored_beside_those_of_concurrent_runs(
+def test_failed_call_after_a_fix_is_stored_despite_one_concurrent_run_and_redelivered_after_two(
     account: Account, conflicts: int, is_delivered_again: bool
 ) -> None:
     """Heal retries immediately, but only once. After a second conflict SQS delivers the call
@@ -280,7 +282,9 @@ def test_failed_call_after_a_fix_is_stored_beside_those_of_concurrent_runs(
     assert all(f"other-{n}" in _read_stored_failures(account, queue) for n in range(conflicts))
 
 
-def test_drill_queue_is_not_counted_in_a_mass_symptom(account: Account) -> None:
+def test_queue_tagged_as_a_drill_is_fixed_and_not_counted_in_a_mass_symptom(
+    account: Account,
+) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     account.tag(queues[0], **{DRILL_TAG: "true"})
     account.heal(make_late_deletes(account, queues))
@@ -288,7 +292,7 @@ def test_drill_queue_is_not_counted_in_a_mass_symptom(account: Account) -> None:
     assert account.pages("urgent") == []
 
 
-def test_more_drills_at_once_than_the_maximum_fix_no_queue_and_notify_nobody(
+def test_more_drill_queues_at_once_than_the_maximum_are_not_fixed_and_notify_nobody(
     account: Account,
 ) -> None:
     """Otherwise the drill tag on every queue would bypass the guardrail."""

@@ -66,7 +66,7 @@ def list_queue_names(account: Account) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["orders", "orders.fifo"])
-def test_attach_dlq_creates_a_dlq_with_the_sources_type_and_key_and_attaches_it(
+def test_attach_dlq_creates_a_dlq_with_the_sources_type_and_kms_key_and_attaches_it(
     account: Account, name: str
 ) -> None:
     queue = account.queue(name, KmsMasterKeyId="alias/orders")
@@ -115,7 +115,7 @@ def test_attach_dlq_retried_after_a_failed_attach_uses_the_dlq_already_created(
 
 
 @pytest.mark.parametrize("is_reached", [True, False])
-def test_source_queue_is_unchanged_if_create_queue_of_its_dlq_fails(
+def test_source_queue_is_unchanged_if_create_queue_of_its_dlq_fails_and_gets_one_on_retry(
     account: Account, *, is_reached: bool
 ) -> None:
     """A source whose redrive policy names a missing queue could not move its failing messages."""
@@ -156,7 +156,7 @@ def test_attach_dlq_creates_nothing_if_a_person_attached_a_dlq_meanwhile(
         {"KmsMasterKeyId": "alias/theirs"},
     ],
 )
-def test_attach_dlq_of_a_confirmed_queue_with_other_attributes_changes_nothing(
+def test_attach_dlq_refuses_a_confirmed_queue_with_other_attributes_and_changes_nothing(
     account: Account, theirs: dict[str, str]
 ) -> None:
     queue = account.queue("orders")
@@ -168,10 +168,11 @@ def test_attach_dlq_of_a_confirmed_queue_with_other_attributes_changes_nothing(
     assert account.attributes(existing_queue) == before
 
 
-def test_attach_dlq_refuses_its_own_dlq_if_it_has_got_a_policy(account: Account) -> None:
+def test_attach_dlq_refuses_the_dlq_that_it_made_if_it_has_a_policy_by_now_even_if_confirmed(
+    account: Account,
+) -> None:
     """Messages would leak if others may read the queue."""
     queue = account.queue("orders")
-    assert attach_dlq(account, queue, make_plan(queue)[:1]) is not None, "nothing names it yet"
     assert attach_dlq(account, queue, make_plan(queue)) is None
     account.set(queue, RedrivePolicy="")
     anybody = '{"Statement":[{"Effect":"Allow","Principal":"*"}]}'
@@ -224,7 +225,7 @@ def test_attach_dlq_refuses_a_confirmed_queue_that_was_deleted_and_created_again
 
 
 @pytest.mark.parametrize("theirs", ["policy", "tag"])
-def test_attach_dlq_refuses_a_queue_that_another_principal_made_meanwhile(
+def test_attach_dlq_refuses_a_queue_with_a_policy_or_tag_that_another_principal_made_meanwhile(
     account: Account, theirs: str
 ) -> None:
     """CreateQueue succeeds for it: SQS compares neither policies nor tags."""
@@ -253,7 +254,7 @@ def test_attach_dlq_makes_no_queue_if_the_case_store_does_not_answer(account: Ac
     assert list_queue_names(account) == {"orders"}
 
 
-def test_attach_dlq_waits_if_a_queue_of_the_dlqs_name_was_just_deleted(
+def test_attach_dlq_is_retried_later_if_a_queue_of_the_dlqs_name_was_just_deleted(
     account: Account,
 ) -> None:
     queue = account.queue("orders")
@@ -301,7 +302,7 @@ def waited_seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("reads_too_early", [0, 1, 2])
-def test_attach_dlq_waits_until_the_new_dlq_can_be_read(
+def test_attach_dlq_waits_up_to_two_seconds_until_the_new_dlq_can_be_read(
     account: Account, waited_seconds: list[float], reads_too_early: int
 ) -> None:
     """SQS: "You must wait at least one second after the queue is created"."""
@@ -313,7 +314,7 @@ def test_attach_dlq_waits_until_the_new_dlq_can_be_read(
     assert AttachDlq.value_in(account.attributes(queue)) == RedrivePolicy(arn_of_dlq(queue), 5).text
 
 
-def test_attach_dlq_attaches_no_dlq_that_cannot_be_read_yet_and_retries_later(
+def test_attach_dlq_gives_up_after_two_seconds_on_an_unreadable_dlq_and_attaches_it_on_retry(
     account: Account, waited_seconds: list[float]
 ) -> None:
     """Nobody knows yet if that queue is fit for the source's messages."""
@@ -349,9 +350,26 @@ def test_deleted_dlq_is_recreated_under_its_name_without_changing_the_source(
     before = account.attributes(queue)
     account.later(minutes=1)
     assert attach_dlq(account, queue, (CreateDlq("", named),)) is None
+    assert account.attributes(named)["QueueArn"] == named
+    assert account.attributes(queue) == before, "the source is not written"
+
+
+def test_recreated_dlq_keeps_messages_for_fourteen_days_and_allows_any_source(
+    account: Account,
+) -> None:
+    queue, named = _make_queue_with_deleted_dlq(account)
+    account.later(minutes=1)
+    assert attach_dlq(account, queue, (CreateDlq("", named),)) is None
     assert account.attributes(named)["MessageRetentionPeriod"] == FOURTEEN_DAYS_SECONDS
     assert "RedriveAllowPolicy" not in account.attributes(named), "others may name it too"
-    assert account.attributes(queue) == before, "the source is not written"
+
+
+def test_create_dlq_without_an_attach_step_is_refused_if_the_source_names_no_dlq(
+    account: Account,
+) -> None:
+    queue = account.queue("orders")
+    assert code_of(attach_dlq(account, queue, make_plan(queue)[:1])) == "dlq_unfit"
+    assert list_queue_names(account) == {"orders"}
 
 
 def test_create_dlq_refuses_a_name_that_the_sources_redrive_policy_does_not_name(

@@ -44,7 +44,7 @@ def test_heal_of_a_queue_with_an_open_case_makes_two_reads(account: Account) -> 
     assert calls == ["ListQueueTags", "TransactGetItems"]
 
 
-def test_heal_of_a_queue_changed_since_its_failed_calls_makes_four_aws_calls(
+def test_heal_of_a_queue_changed_since_its_failed_calls_makes_four_aws_calls_and_no_fix(
     account: Account,
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
@@ -58,7 +58,9 @@ def test_heal_of_a_queue_changed_since_its_failed_calls_makes_four_aws_calls(
     assert account.visibility(queue) == 45
 
 
-def test_heal_reads_the_spread_of_a_symptom_once_for_two_queues(account: Account) -> None:
+def test_heal_of_two_queues_in_a_batch_reads_and_notes_once_which_queues_show_the_symptom(
+    account: Account,
+) -> None:
     _, bodies = make_queue_with_failed_calls(account)
     _, others = make_queue_with_failed_calls(account, "other.fifo")
     calls = calls_of(account)

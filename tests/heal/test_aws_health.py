@@ -36,7 +36,9 @@ def test_aws_health_events_are_neither_errors_nor_failed_calls(account: Account)
     assert healed.failed_call_count == 0
 
 
-def test_aws_health_event_delivered_three_times_is_mentioned_once(account: Account) -> None:
+def test_aws_health_event_delivered_twice_and_in_two_pages_is_mentioned_once(
+    account: Account,
+) -> None:
     second_page = make_health_event(account, detail={"page": "2", "totalPages": "2"})
     deliver_health_events(
         account, make_health_event(account), make_health_event(account), second_page
@@ -111,7 +113,7 @@ def read_mass_symptom_notification(account: Account) -> list[str]:
 
 
 @pytest.mark.parametrize("service", ["SQS", "KMS"])
-def test_mass_symptom_notification_begins_with_the_open_aws_health_event(
+def test_mass_symptom_notification_names_the_open_aws_health_event_right_after_its_first_line(
     account: Account, service: str
 ) -> None:
     """Many queues often fail because of AWS. Some of many queues may have a KMS key."""
@@ -162,6 +164,13 @@ def test_case_store_keeps_only_the_newest_aws_health_events(account: Account) ->
     item = account.case_store_items()["account", "aws_health"]
     stored = [event["eventArn"] for event in json.loads(item["events"]["S"])]
     assert stored == [f"{ARN}{n}" for n in range(2, MAXIMUM_EVENTS + 2)]
+
+
+def test_case_store_item_of_aws_health_events_expires_after_the_lifetime_of_an_event(
+    account: Account,
+) -> None:
+    deliver_health_events(account, make_health_event(account))
+    item = account.case_store_items()["account", "aws_health"]
     assert int(item["expires_at"]["N"]) == int((account.now + EVENT_LIFETIME).timestamp())
 
 

@@ -197,7 +197,7 @@ def test_single_transaction_conflict_is_retried_without_an_error(
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_heal_writes_nothing_if_dynamodb_keeps_cancelling_its_claim(
+def test_heal_writes_nothing_and_returns_the_calls_for_retry_if_its_claim_is_always_cancelled(
     account: Account, reason: str
 ) -> None:
     act = begin_heal(account)
@@ -261,7 +261,7 @@ def test_failed_call_that_cannot_be_stored_is_redelivered_and_counted(
     assert account.visibility(queue_arn) == 45
 
 
-def test_follow_up_closes_a_case_with_a_busy_store_at_its_next_run(
+def test_follow_up_closes_two_of_three_cases_if_the_store_is_busy_once_and_the_third_next_time(
     account: Account,
 ) -> None:
     cases = []

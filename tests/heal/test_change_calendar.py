@@ -128,7 +128,7 @@ def test_finding_in_heal_mode_writes_nothing_until_the_change_calendar_opens(
 
 
 @pytest.mark.parametrize(("tag", "opens"), [("propose", "proposed"), ("observe", "observed")])
-def test_closed_change_calendar_is_not_read_for_a_proposal_and_does_not_stop_it(
+def test_closed_change_calendar_is_not_read_and_does_not_stop_a_proposal_or_an_observed_case(
     account: Account, make_closed_calendar: Callable[..., ChangeCalendar], tag: str, opens: str
 ) -> None:
     calendar = make_closed_calendar(account)
@@ -147,7 +147,7 @@ def test_freeze_does_not_stop_a_proposal_or_an_observed_case(
 
 
 @pytest.mark.parametrize("state", NOT_OPEN)
-def test_approved_case_is_written_only_once_the_change_calendar_opens(
+def test_approved_case_is_written_when_the_change_calendar_opens_and_not_before(
     world_with_lambdas: World, make_closed_calendar: Callable[..., ChangeCalendar], state: str
 ) -> None:
     account = world_with_lambdas.account
@@ -172,7 +172,7 @@ def test_approved_case_is_written_only_once_the_change_calendar_opens(
     assert list_writes(calls) == ["SetQueueAttributes"]
 
 
-def test_approval_expires_with_the_reason_after_a_day_of_a_closed_change_calendar(
+def test_approval_expires_with_the_reason_after_a_day_of_closed_calendar_and_is_never_written(
     world_with_lambdas: World, make_closed_calendar: Callable[..., ChangeCalendar]
 ) -> None:
     account = world_with_lambdas.account
@@ -209,7 +209,7 @@ def test_next_step_of_an_ineffective_fix_waits_for_the_change_calendar(
     assert account.visibility(queue_arn) == 68
 
 
-def test_approved_policy_is_not_restored_while_the_change_calendar_is_closed(
+def test_approved_policy_is_restored_only_after_the_change_calendar_opens(
     account: Account, make_closed_calendar: Callable[..., ChangeCalendar]
 ) -> None:
     """Every Lambda that writes reads the calendar, here restore_policy."""
@@ -229,7 +229,7 @@ def test_approved_policy_is_not_restored_while_the_change_calendar_is_closed(
     assert policy_of(account, queue_arn) == GRANTS
 
 
-def test_closed_change_calendar_does_not_stop_a_rollback(
+def test_closed_change_calendar_is_not_read_and_does_not_stop_a_rollback(
     account: Account, make_closed_calendar: Callable[..., ChangeCalendar]
 ) -> None:
     queue_arn = make_failing_queue(account)

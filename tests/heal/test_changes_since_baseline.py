@@ -48,7 +48,9 @@ def test_notification_lists_attributes_and_tags_that_changed_since_the_baseline(
     assert changed == ["VisibilityTimeout: 90 -> 30", "tag team: till -> shop"]
 
 
-def test_notification_names_the_principal_who_changed_the_queue_last(account: Account) -> None:
+def test_notification_names_the_principal_and_the_attribute_of_the_queues_last_change(
+    account: Account,
+) -> None:
     body = _read_notification(account, _make_queue_changed_by_alice(account))
     who, when = list_section_lines(body, "CHANGED LAST BY")
     assert who == ALICE

@@ -72,7 +72,9 @@ def test_write_whose_answer_was_lost_is_not_repeated_over_a_persons_value(accoun
     assert account.transitions()[-1]["to"] == "overridden"
 
 
-def test_write_of_a_run_that_died_is_recorded_even_during_a_freeze(account: Account) -> None:
+def test_write_of_a_run_that_died_is_recorded_even_in_a_freeze_once_its_claim_has_expired(
+    account: Account,
+) -> None:
     """Nothing is recorded while the dead run's claim is valid."""
     queue = _settled_queue(account)
     _die_at_call(account, queue, "killed_after", WRITE)
@@ -135,7 +137,7 @@ def test_write_of_a_run_that_died_is_recorded_even_if_the_queue_left_heal_mode(
     assert "claim_owner" not in account.attribute_item(queue)
 
 
-def test_run_that_died_before_its_write_is_no_fix_if_a_person_sets_that_value(
+def test_value_that_a_person_sets_is_not_recorded_as_the_fix_of_a_run_that_died_before_writing(
     account: Account,
 ) -> None:
     queue = _settled_queue(account)

@@ -64,11 +64,12 @@ def count_queues_read(account: Account, bodies: Mapping[str, str]) -> int:
 
 @pytest.mark.parametrize("over", [{}, MISSING], ids=["late", "missing"])
 @pytest.mark.parametrize("callers", [1, 100])
-def test_queue_is_fixed_within_a_flood_of_calls_to_unknown_queue_names(
+def test_queue_is_fixed_in_a_flood_of_unknown_names_of_which_50_are_read_and_none_is_stored(
     account: Account, over: dict[str, str], callers: int
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
     flood = make_flood(account, make_names(FLOOD_SIZE), *make_names(callers, "stranger"), **over)
+    assert MAXIMUM_UNKNOWN_QUEUES == 50
     assert count_queues_read(account, flood | account.late_deletes(queue, "1", "2", "3")) == (
         MAXIMUM_UNKNOWN_QUEUES + 1
     )
@@ -196,7 +197,9 @@ def test_managed_queues_are_listed_every_five_minutes_during_a_flood(account: Ac
     assert len(asked) == 3, f"at 0, 5 and 10 minutes: each list is used for {QUEUE_LIST_LIFETIME}"
 
 
-def test_mass_symptom_notification_names_one_queue_of_each_caller_first(account: Account) -> None:
+def test_mass_symptom_notification_lists_ten_queues_beginning_with_one_of_each_caller(
+    account: Account,
+) -> None:
     """One caller's queues come earlier in the alphabet and must not hide another caller's queue."""
     denied = {"eventName": "SendMessage", "errorCode": "AccessDenied", "errorMessage": ""}
     bodies: dict[str, str] = {}

@@ -53,7 +53,7 @@ def test_fix_is_not_written_if_a_freeze_is_set_just_before_the_claim(
 
 
 @pytest.mark.parametrize("make_waiting_case", [make_approved_case, make_ineffective_case])
-def test_waiting_case_is_not_written_if_a_freeze_is_set_just_before_the_claim(
+def test_waiting_case_keeps_waiting_unwritten_if_a_freeze_is_set_just_before_its_claim(
     account: Account, make_waiting_case: Callable[[Account], str]
 ) -> None:
     queue = make_waiting_case(account)

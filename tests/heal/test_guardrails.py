@@ -62,7 +62,7 @@ def get_code(refusal: Refusal | None) -> str | None:
     return refusal.code if refusal else None
 
 
-def test_plan_with_two_attributes_is_refused_if_a_person_keeps_the_value_of_either() -> None:
+def test_plan_is_refused_only_if_a_person_keeps_the_value_of_one_of_its_attributes() -> None:
     other = SetMessageRetention(345_600, 1_209_600)
     owned, _ = make_proposal(overridden_until=NOW + timedelta(seconds=1))
     for steps in ((STEP, other), (other, STEP)):
@@ -120,12 +120,12 @@ def test_queue_with_an_applied_case_is_refused_as_already_open() -> None:
     assert get_code(find_refusal_before_reading(view=applied)) == "case_already_open"
 
 
-def test_stale_calls_are_named_before_a_freeze() -> None:
+def test_stale_calls_are_given_as_the_reason_of_a_refusal_even_during_a_freeze() -> None:
     refusal = find_refusal_before_reading(view=FROZEN, fresh_sightings=())
     assert get_code(refusal) == "stale_or_future"
 
 
-def test_claim_of_another_run_is_named_before_a_freeze() -> None:
+def test_claim_of_another_run_is_given_as_the_reason_of_a_refusal_even_during_a_freeze() -> None:
     assert get_code(find_refusal_before_reading(view=CLAIMED_AND_FROZEN)) == "claimed"
 
 
@@ -164,7 +164,7 @@ def test_escalated_or_overridden_case_stops_a_new_case_however_old(state: State)
     ("owner", "seconds_left", "expected"),
     [("another", 1, "claimed"), ("another", 0, None), ("me", 60, None)],
 )
-def test_claim_of_another_run_refuses_a_write_until_the_claim_expires(
+def test_claim_of_another_run_but_not_the_runs_own_refuses_a_write_until_the_claim_expires(
     owner: str, seconds_left: float, expected: str | None
 ) -> None:
     until = NOW + timedelta(seconds=seconds_left)
@@ -294,7 +294,7 @@ def find_mass_symptom(counts: QueueCounts) -> Refusal | None:
         ),
     ],
 )
-def test_plan_is_refused_as_mass_symptom_if_too_many_managed_queues_show_it(
+def test_plan_is_refused_as_mass_symptom_if_over_3_queues_and_5_percent_or_over_20_show_it(
     counts: QueueCounts, reason: str
 ) -> None:
     """Too many are more than 3 queues and 5 % of all, or more than 20."""
@@ -315,19 +315,19 @@ def test_plan_is_refused_as_mass_symptom_if_too_many_managed_queues_show_it(
         QueueCounts(heal=3, heal_with_symptom=3, observe=300, observe_with_symptom=12),
     ],
 )
-def test_plan_is_not_refused_as_mass_symptom_if_three_queues_or_a_twentieth_show_it(
+def test_plan_is_not_refused_as_mass_symptom_for_up_to_3_queues_or_5_percent_and_20_queues(
     counts: QueueCounts,
 ) -> None:
     assert find_mass_symptom(counts) is None
 
 
-def test_healthy_queues_in_observe_mode_do_not_hide_a_mass_symptom_among_healed_queues() -> None:
+def test_healthy_queues_in_observe_mode_do_not_hide_a_mass_symptom_of_queues_in_heal_mode() -> None:
     refusal = find_mass_symptom(QueueCounts(heal=10, heal_with_symptom=4, observe=300))
     assert refusal is not None
     assert refusal.reason.startswith("4 of 10 queues that Mendq may go as far on show it")
 
 
-def test_reach_leaves_out_queues_that_are_not_managed_any_more() -> None:
+def test_reach_of_a_symptom_leaves_out_queues_that_are_not_managed_any_more() -> None:
     """Notes of the last hour outlive the queues that they name."""
     managed = {"stays": HEAL, "more": HEAL}
     reach = Reach.count_among(frozenset({"left", "stays"}), managed, HEAL)
@@ -339,7 +339,7 @@ def test_reach_leaves_out_queues_that_are_not_managed_any_more() -> None:
     )
 
 
-def test_reach_counts_queues_in_the_mode_or_a_higher_one_separately() -> None:
+def test_reach_of_a_symptom_counts_queues_in_heal_mode_separately_from_all_managed_queues() -> None:
     managed = {"stays": HEAL, "more": HEAL, "watched": OBSERVE}
     reach = Reach.count_among(frozenset({"stays", "watched"}), managed, HEAL)
     assert reach == Reach(

@@ -62,7 +62,7 @@ def test_queue_whose_policy_denies_mendq_is_not_changed_and_its_calls_are_not_re
     assert account.transitions() == []
 
 
-def test_queue_whose_policy_denies_its_attributes_is_neither_changed_nor_recorded(
+def test_queue_whose_policy_denies_mendq_only_its_attributes_is_not_changed_recorded_or_retried(
     account: Account,
 ) -> None:
     """The policy lets Mendq read the tags but not the attributes."""

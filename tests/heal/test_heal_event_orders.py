@@ -109,7 +109,7 @@ class QueueStory(RuleBasedStateMachine):
                     assert now == attributes_by_people
 
 
-def test_heal_writes_only_bounded_values_to_managed_queues_in_any_order_of_events() -> None:
+def test_heal_writes_bounded_values_only_in_heal_mode_and_no_retention_in_any_event_order() -> None:
     run_state_machine_as_test(
         QueueStory,
         settings=settings(

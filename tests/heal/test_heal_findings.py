@@ -116,7 +116,7 @@ def scan_and_heal_with_calls(scanner: Scanner) -> tuple[list[str], list[str]]:
     return list_outcomes(result), calls
 
 
-def test_finding_whose_proposal_expired_makes_no_metric_and_no_source_calls(
+def test_finding_whose_proposal_expired_reads_no_metrics_and_no_dlq_sources(
     scanner: Scanner,
 ) -> None:
     """Each read costs calls, and the answer would be the same."""
@@ -192,7 +192,7 @@ def put_metrics_of_duplicates(scanner: Scanner, queue: str) -> None:
         scanner.put_metrics(queue, scanner.account.now - timedelta(minutes=minutes), **counts)
 
 
-def test_failed_visibility_extensions_are_measured_once_an_hour_and_write_nothing(
+def test_failed_visibility_extensions_read_metrics_once_an_hour_and_write_nothing(
     scanner: Scanner,
 ) -> None:
     queue = make_busy_queue(scanner, "orders")
@@ -211,7 +211,7 @@ def test_failed_visibility_extensions_are_measured_once_an_hour_and_write_nothin
     assert (scanner.account.visibility(queue), scanner.account.transitions()) == (30, [])
 
 
-def test_failed_visibility_extension_with_confirming_metrics_is_fixed_like_a_finding(
+def test_one_failed_visibility_extension_with_confirming_metrics_is_fixed_like_a_finding(
     scanner: Scanner,
 ) -> None:
     queue = make_busy_queue(scanner, "orders")

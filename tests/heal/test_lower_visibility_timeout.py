@@ -28,7 +28,7 @@ def scanner(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scanner]:
         yield made
 
 
-def test_too_long_timeout_is_lowered_after_approval_and_restored_by_rollback(
+def test_too_long_timeout_is_lowered_only_after_approval_and_restored_by_rollback(
     scanner: Scanner,
 ) -> None:
     account = scanner.account

@@ -50,7 +50,7 @@ def follow_up_each_minute(account: Account, *, minutes: int) -> None:
         follow_up(make_context(account), OWNERS, lambda: 60)
 
 
-def test_notification_of_a_proposal_declined_before_sns_recovers_is_never_sent(
+def test_notification_of_a_proposal_declined_while_sns_fails_is_never_sent_but_the_next_one_is(
     account: Account,
 ) -> None:
     move_to_start_of_hour(account)

@@ -131,7 +131,7 @@ def _make_four_queues(account: Account, tag: str, **attributes: str) -> list[str
     return [account.queue(f"q{n}.fifo", tag=tag, **attributes) for n in range(4)]
 
 
-def test_mass_symptom_that_mendq_could_fix_notifies_nobody_in_observe_mode(
+def test_mass_symptom_that_mendq_could_fix_notifies_in_propose_but_not_in_observe_mode(
     account: Account,
 ) -> None:
     queues = _make_four_queues(account, "observe", VisibilityTimeout="10")

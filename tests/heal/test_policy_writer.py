@@ -184,7 +184,9 @@ def test_policy_writer_refuses_a_plan_made_without_a_pin(
     )
 
 
-def test_policy_writer_refuses_a_plan_whose_pin_was_doubtful(account: Account, queue: str) -> None:
+def test_policy_writer_refuses_a_plan_whose_pin_was_in_doubt_and_names_the_doubt(
+    account: Account, queue: str
+) -> None:
     doubtful = CheckedPin(load_pin(account, queue), "alice has changed it since")
     assert "alice has changed it since" in get_refusal_reason(
         account, read_facts(account, queue, doubtful)

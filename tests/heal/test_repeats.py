@@ -61,7 +61,7 @@ def test_observed_case_after_a_finding_is_a_repeat_for_a_day() -> None:
         ),
     ],
 )
-def test_same_plan_after_a_finding_is_a_repeat_until_the_silence_after_the_last_case_ends(
+def test_same_finding_is_a_repeat_for_a_week_after_a_decline_and_a_day_after_expiry_or_closing(
     ended: Case, silence: timedelta
 ) -> None:
     assert is_repeated_finding(ended, silence - A_SECOND)

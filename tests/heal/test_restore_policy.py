@@ -67,7 +67,7 @@ def test_restored_policy_is_checked_for_public_access_before_and_after_its_write
     assert outcome.case.reason.endswith("finds what stands there not public")
 
 
-def test_restored_policy_that_access_analyzer_finds_public_escalates(
+def test_restored_policy_that_is_found_public_stays_and_escalates_with_the_command_to_undo_it(
     account: Account, analyzer: Analyzer
 ) -> None:
     queue = _make_approved_restore(account)
@@ -112,7 +112,7 @@ def test_restored_policy_that_mendq_cannot_read_back_stays_and_the_case_says_so(
 
 
 @pytest.mark.parametrize("result", ["FAIL", "", "pass"])
-def test_restore_writes_nothing_if_the_public_access_check_does_not_pass(
+def test_restore_expires_unwritten_if_the_public_access_check_does_not_pass(
     account: Account, analyzer: Analyzer, result: str
 ) -> None:
     queue = _make_approved_restore(account)
@@ -168,7 +168,7 @@ def test_restore_of_a_policy_that_access_analyzer_rejects_expires_and_is_never_w
 
 
 @pytest.mark.usefixtures("analyzer")
-def test_restore_keeps_a_policy_that_a_person_sets_between_check_and_write(
+def test_restore_keeps_a_policy_that_a_person_sets_between_check_and_write_and_expires(
     account: Account,
 ) -> None:
     queue = _make_approved_restore(account)
@@ -190,7 +190,7 @@ def test_restore_keeps_a_policy_that_a_person_sets_between_check_and_write(
     assert load_newest_case(account).state is State.EXPIRED
 
 
-def test_restore_never_undoes_a_persons_revocation(account: Account) -> None:
+def test_restore_never_undoes_a_persons_revocation_and_notifies_once(account: Account) -> None:
     """T3: a person removes a grant of the pinned policy, and the principal that lost access keeps
     calling.
     """

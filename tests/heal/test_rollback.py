@@ -35,7 +35,9 @@ def fixed_queue(account: Account) -> str:
     return make_failing_queue(account)
 
 
-def test_rollback_of_a_case_that_wrote_nothing_is_refused(account: Account) -> None:
+def test_rollback_of_a_case_that_wrote_nothing_is_refused_and_changes_nothing(
+    account: Account,
+) -> None:
     queue = account.queue(tag="observe", VisibilityTimeout="30")
     fail_calls(account, queue)
     answer = call_without_effect(
@@ -175,7 +177,7 @@ def test_rollback_that_sqs_refuses_answers_the_command_to_run_and_keeps_no_claim
     assert list_states(account) == ["applied"]
 
 
-def test_rollback_is_refused_while_another_run_holds_the_claim(
+def test_rollback_and_its_dry_run_are_refused_while_another_run_holds_the_claim(
     account: Account, fixed_queue: str
 ) -> None:
     case_id = load_newest_case(account).case_id
@@ -188,7 +190,7 @@ def test_rollback_is_refused_while_another_run_holds_the_claim(
     assert dry["error"] == "claimed"
 
 
-def test_rollback_is_refused_while_a_newer_case_of_the_queue_is_open(
+def test_rollback_of_a_case_is_refused_until_the_queues_newer_case_is_rolled_back(
     account: Account, fixed_queue: str
 ) -> None:
     first = load_newest_case(account)
@@ -212,7 +214,7 @@ def _die_at_call(account: Account, case_id: str, at: int) -> None:
     fault.strike_at = -1
 
 
-def test_value_that_a_person_sets_after_a_rollback_died_is_kept(
+def test_value_that_a_person_sets_after_a_rollback_died_is_kept_and_the_case_is_overridden(
     account: Account, fixed_queue: str
 ) -> None:
     case_id = load_newest_case(account).case_id
@@ -258,7 +260,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("at", [CLAIM, WRITE])
-def test_rollback_dry_run_does_not_finish_a_rollback_that_died(
+def test_dry_run_of_a_rollback_that_died_changes_nothing_and_the_next_rollback_finishes_it(
     account: Account, fixed_queue: str, at: int
 ) -> None:
     """A dry run must change nothing, although the next rollback would finish the dead one."""
@@ -283,7 +285,7 @@ def test_rollback_dry_run_makes_no_writing_aws_call(account: Account, fixed_queu
     assert WRITES.isdisjoint(calls)
 
 
-def test_rollback_of_a_case_of_an_unknown_symptom_is_refused(
+def test_rollback_of_a_case_of_an_unknown_symptom_is_refused_and_changes_nothing(
     account: Account, fixed_queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = load_newest_case(account)
@@ -293,7 +295,7 @@ def test_rollback_of_a_case_of_an_unknown_symptom_is_refused(
     assert "`mendq close`" in answer["reason"]
 
 
-def test_rollback_reads_the_case_again_if_its_state_changed_meanwhile(
+def test_rollback_reads_a_case_again_that_changed_meanwhile_and_rolls_it_back(
     account: Account, fixed_queue: str
 ) -> None:
     """The state changes between rollback's two reads of the case store."""
@@ -307,7 +309,7 @@ def test_rollback_reads_the_case_again_if_its_state_changed_meanwhile(
     assert (undone.n, undone.came_from) == (3, "escalated")
 
 
-def test_rollback_is_refused_if_the_case_state_keeps_changing(
+def test_rollback_is_refused_and_writes_nothing_if_the_case_state_keeps_changing(
     account: Account, fixed_queue: str
 ) -> None:
     case = load_newest_case(account)

@@ -36,7 +36,7 @@ def delete_late(account: Account, queue: str, seconds_apart: int, count: int = 4
     account.heal(bodies)
 
 
-def test_late_deletes_of_a_batch_raise_the_timeout_to_that_of_ten_messages(
+def test_late_deletes_of_a_batch_raise_the_timeout_to_what_ten_messages_need(
     account: Account,
 ) -> None:
     queue = make_tagged_queue(account, 8)
@@ -47,7 +47,7 @@ def test_late_deletes_of_a_batch_raise_the_timeout_to_that_of_ten_messages(
     assert "late deletes came about 8 s apart" in case.reason
 
 
-def test_late_deletes_as_far_apart_as_the_timeout_change_nothing_on_a_tagged_queue(
+def test_late_deletes_as_far_apart_as_the_timeout_change_no_queue_with_a_processing_time_tag(
     account: Account,
 ) -> None:
     queue = make_tagged_queue(account, 8)
@@ -57,7 +57,7 @@ def test_late_deletes_as_far_apart_as_the_timeout_change_nothing_on_a_tagged_que
     assert (case.state, case.code) == (State.REFUSED, "need_already_met")
 
 
-def test_batch_over_the_ceiling_changes_nothing_and_advises_smaller_batches(
+def test_batch_over_the_timeout_limit_changes_nothing_escalates_and_advises_smaller_batches(
     account: Account,
 ) -> None:
     queue = make_tagged_queue(account, 61, timeout=92)
@@ -81,7 +81,7 @@ def test_approved_batch_plan_is_written_although_no_further_call_failed(account:
     assert list_states(account) == [State.PROPOSED, State.APPROVED, State.APPLIED]
 
 
-def test_refused_late_calls_explain_unfinished_messages_of_a_fifo_queue_for_six_hours(
+def test_refused_visibility_timeout_case_stays_among_the_queues_facts_for_six_hours(
     account: Account,
 ) -> None:
     """Otherwise a page about failing consumers would say that a longer timeout does not help."""

@@ -121,7 +121,7 @@ def test_undo_restores_the_value_if_the_fix_came_after_the_case_was_overridden()
 @pytest.mark.parametrize(
     ("later_writes", "outcome"), [(["45"], "undone"), ([], "undone"), (["45", "68"], "kept")]
 )
-def test_undo_keeps_the_value_if_a_later_write_of_mendq_was_overwritten(
+def test_undo_keeps_the_value_only_if_a_later_write_of_mendq_was_overwritten(
     later_writes: list[str], outcome: str
 ) -> None:
     record = AttributeRecord()

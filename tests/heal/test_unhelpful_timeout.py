@@ -53,7 +53,7 @@ def test_unhelpful_timeout_stays_during_a_freeze_and_the_case_escalates(
     assert "mendq rollback" in str(page)
 
 
-def test_unhelpful_timeout_that_a_person_has_changed_stays(
+def test_unhelpful_timeout_that_a_person_has_changed_stays_and_the_case_escalates(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = make_ineffective_case(account)
@@ -64,7 +64,7 @@ def test_unhelpful_timeout_that_a_person_has_changed_stays(
     assert load_newest_case(account).state is State.ESCALATED
 
 
-def test_unhelpful_timeout_that_a_person_approved_stays(
+def test_unhelpful_timeout_that_a_person_approved_stays_and_the_case_escalates(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = make_approved_case(account)
@@ -80,7 +80,7 @@ def test_unhelpful_timeout_that_a_person_approved_stays(
 
 
 @pytest.mark.parametrize("code", ["need_already_met", "tag_unreadable", "over_ceiling"])
-def test_unhelpful_timeout_stays_if_a_longer_one_may_still_be_right(
+def test_unhelpful_timeout_stays_and_the_case_escalates_if_a_longer_one_may_still_be_right(
     account: Account, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
     queue = make_ineffective_case(account)
@@ -91,7 +91,7 @@ def test_unhelpful_timeout_stays_if_a_longer_one_may_still_be_right(
 
 
 @pytest.mark.parametrize(("max_processing_seconds", "expected"), [("40", 45), ("20", 30)])
-def test_unhelpful_timeout_is_not_set_back_below_the_time_that_the_tag_names(
+def test_unhelpful_timeout_is_set_back_unless_the_old_one_is_below_the_tagged_processing_time(
     account: Account,
     monkeypatch: pytest.MonkeyPatch,
     max_processing_seconds: str,
@@ -104,7 +104,7 @@ def test_unhelpful_timeout_is_not_set_back_below_the_time_that_the_tag_names(
     assert account.visibility(queue) == expected
 
 
-def test_unhelpful_timeout_stays_if_a_person_wrote_the_same_value_again(
+def test_unhelpful_timeout_that_a_person_wrote_again_stays_and_the_case_escalates(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = make_ineffective_case(account)

@@ -216,7 +216,7 @@ def test_approved_case_is_refused_and_unchanged_by_a_lambda_that_does_not_own_it
     ("make_waiting_case", "state"),
     [(make_approved_case, State.EXPIRED), (make_ineffective_case, State.ESCALATED)],
 )
-def test_waiting_case_ends_if_its_symptom_has_no_plan_by_now(
+def test_waiting_case_ends_unwritten_if_its_symptom_has_no_plan_any_more(
     account: Account,
     monkeypatch: pytest.MonkeyPatch,
     make_waiting_case: Callable[[Account], str],
