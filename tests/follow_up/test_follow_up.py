@@ -189,7 +189,7 @@ def test_value_that_a_person_set_after_a_fix_is_kept_and_the_case_is_overridden(
 @pytest.mark.parametrize(
     ("tag", "ends"), [("off", "closed"), ("observe", "escalated"), ("propose", "escalated")]
 )
-def test_next_step_is_not_written_if_the_queue_left_heal_mode(
+def test_next_step_is_not_written_outside_heal_mode_and_the_case_closes_or_escalates(
     world: FollowUpWorld, tag: str, ends: str
 ) -> None:
     queue = world.make_fixed_queue()
@@ -262,7 +262,7 @@ def test_request_to_continue_a_case_that_is_not_approved_is_refused_and_changes_
     [("us-east-1", "eu-west-1"), ("123456789012", "210987654321")],
     ids=["region", "account"],
 )
-def test_request_to_continue_a_case_of_another_region_or_account_is_refused(
+def test_request_to_continue_a_case_of_another_region_or_account_is_refused_and_changes_nothing(
     world: FollowUpWorld, part: str, other: str
 ) -> None:
     queue = world.make_fixed_queue()

@@ -288,7 +288,7 @@ def test_follow_up_tries_a_failing_case_bucket_once_and_files_transitions_later(
 
 
 @pytest.mark.parametrize("unfiled", NAMES[:2])
-def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one(
+def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one_and_that_one_later(
     account: Account, unfiled: str
 ) -> None:
     """The bucket refuses one key every time, first or last in the order."""
@@ -306,7 +306,7 @@ def test_follow_up_files_the_other_transitions_if_the_bucket_refuses_one(
     assert list_states(account) == ["applied", "applied"]
 
 
-def test_follow_up_closes_cases_if_unfiled_transitions_cannot_be_listed(
+def test_follow_up_closes_cases_and_reports_an_error_if_unfiled_transitions_cannot_be_listed(
     account: Account,
 ) -> None:
     make_escalated_cases(account)
