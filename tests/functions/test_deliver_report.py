@@ -113,7 +113,7 @@ def test_deliver_report_with_a_too_large_summary_raises_and_writes_and_sends_not
     assert report_lambda.metrics[0]["ReportsDelivered"] == [0]
 
 
-def test_report_of_an_unfinished_week_is_sent_only_after_the_week_ends(
+def test_report_of_an_unfinished_week_is_written_but_sent_only_after_the_week_ends(
     report_lambda: ReportLambda,
 ) -> None:
     week = make_busy_week()
@@ -210,7 +210,7 @@ def test_organization_member_sends_its_report_only_if_it_has_recipients_of_its_o
     assert report_lambda.metrics[0]["ReportsNotDelivered"] == [0]
 
 
-def test_report_is_mailed_once_even_if_sns_refuses_the_notification(
+def test_report_is_mailed_once_if_sns_refuses_it_at_first_and_published_by_the_retry(
     report_lambda: ReportLambda,
 ) -> None:
     report_lambda.account.clients.sns.delete_topic(TopicArn=f"arn:aws:sns:us-east-1:{ACCOUNT}:info")
@@ -265,6 +265,7 @@ def test_recipient_that_is_no_address_costs_only_its_own_mail_and_a_notification
         report_lambda.run()
     assert list_recipients(report_lambda.account) == [READERS[1]]
     _, text = report_lambda.notifications[1]
+    assert "ada@example" in text
     assert "is no e-mail address" in text
 
 
@@ -289,7 +290,7 @@ def test_retry_for_a_refused_recipient_mails_only_that_recipient(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lambda_killed_at_any_aws_call_delivers_the_whole_report_on_retry(
+def test_report_is_delivered_whole_after_a_kill_at_any_aws_call_with_at_most_one_part_twice(
     report_lambda: ReportLambda, kind: str
 ) -> None:
     """A report is sent twice only if the Lambda may have sent it and could not mark it as sent.

@@ -92,7 +92,7 @@ def test_heal_writes_a_queue_once_if_a_batch_of_1000_failed_calls_is_delivered_t
     assert account.transitions()[0]["evidence"]["failed_calls"] == 1000
 
 
-def test_heal_errors_metric_ignores_retries_unreadable_events_and_lost_races() -> None:
+def test_heal_errors_metric_counts_an_error_once_but_no_retry_bad_event_or_lost_race() -> None:
     """Two runs may read the same failed calls. The slower run gets CaseMoved."""
     unavailable = FactsUnavailable("orders")
     errors = (CaseMoved(), RetryLater(), EventUnreadable(), unavailable, unavailable)

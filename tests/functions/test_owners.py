@@ -75,7 +75,7 @@ def test_lambda_that_does_not_own_visibility_timeout_refuses_the_case_and_writes
     assert list_states(account)[-1] == "approved"
 
 
-def test_restore_policy_writes_the_pinned_policy_of_an_approved_case(
+def test_restore_policy_writes_the_pinned_policy_of_an_approved_case_and_counts_one_fix(
     account: Account, deploy: Deploy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy(restore_policy.handler, account)

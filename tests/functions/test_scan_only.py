@@ -41,7 +41,9 @@ def test_scan_only_reports_logs_its_totals_and_sends_no_metric(
     assert [line["totals"] for line in logged if "totals" in line] == [answer]
 
 
-def test_second_run_in_the_same_hour_scans_no_queue_again(scanner: Scanner) -> None:
+def test_second_scan_only_run_in_the_same_hour_scans_no_queue_again_and_notifies_nobody(
+    scanner: Scanner,
+) -> None:
     _make_faulty_dlq(scanner)
     scan_only.handler({}, LAMBDA_CONTEXT)
     assert set(scan_only.handler({}, LAMBDA_CONTEXT).values()) == {0}

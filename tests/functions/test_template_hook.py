@@ -139,7 +139,7 @@ def test_template_hook_passes_deletions_other_resource_types_and_malformed_reque
 
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize(("target", "queues"), [(POLICY, "Queues"), (INLINE, "Queue")])
-def test_template_hook_reports_a_public_queue_policy_for_each_queue_the_policy_names(
+def test_template_hook_reports_a_public_queue_policy_and_prints_the_tls_statement_to_add(
     ask_hook: AskHook, target: str, queues: str, as_text: bool
 ) -> None:
     document: Any = make_policy(make_statement())["PolicyDocument"]

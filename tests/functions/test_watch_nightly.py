@@ -143,7 +143,7 @@ def test_nightly_run_that_wrote_nothing_is_counted_as_failed_and_logged_once(
 @pytest.mark.parametrize(
     "detail", [{"applicationId": "00f1another00app"}, {"jobRunId": None}, [], "SUCCESS", None]
 )
-def test_watch_nightly_ignores_an_event_of_another_emr_application_without_calling_emr(
+def test_watch_nightly_ignores_malformed_events_and_other_applications_without_calling_emr(
     watch_lambda: WatchLambda, detail: object
 ) -> None:
     with Stubber(watch_lambda.account.clients.emr):
@@ -246,7 +246,7 @@ def deploy_in_organization(
             watch_lambda.put(f"{table}/dt={day}/{table}.parquet", f"{table} {day}".encode())
 
 
-def test_watch_nightly_copies_tables_to_the_organization_bucket_below_its_account(
+def test_watch_nightly_copies_tables_and_the_account_alias_to_the_organization_bucket(
     watch_lambda: WatchLambda, deploy: Deploy
 ) -> None:
     deploy_in_organization(watch_lambda, deploy)
