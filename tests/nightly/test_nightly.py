@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ def assert_judged_as_expected(row: dict[str, Any]) -> None:
 
 
 @with_rows_judged(Verdict.FAR_FEWER)
-def test_nightly_run_is_far_fewer_if_it_read_less_than_a_fifth_of_the_usual_records(
+def test_nightly_run_is_judged_far_fewer_if_it_read_less_than_a_fifth_of_the_usual_records(
     row: dict[str, Any],
 ) -> None:
     """The usual number is the median of the earlier runs that read records."""
@@ -82,13 +83,15 @@ def test_nightly_run_is_far_fewer_if_it_read_less_than_a_fifth_of_the_usual_reco
 
 
 @with_rows_judged(Verdict.NOTHING_READ)
-def test_nightly_run_without_records_is_never_taken_for_a_quiet_day(row: dict[str, Any]) -> None:
+def test_nightly_run_without_records_is_judged_nothing_read_whatever_earlier_runs_read(
+    row: dict[str, Any],
+) -> None:
     """A quiet account has records too: the probe makes a failing call every hour."""
     assert_judged_as_expected(row)
 
 
 @with_rows_judged(Verdict.READ)
-def test_nightly_run_is_read_from_a_fifth_on_or_with_too_few_earlier_runs_or_records_to_tell(
+def test_nightly_run_is_judged_read_from_a_fifth_on_or_with_too_few_earlier_runs_or_records(
     row: dict[str, Any],
 ) -> None:
     assert_judged_as_expected(row)
@@ -121,7 +124,7 @@ def test_nightly_run_is_partial_only_if_it_was_written_before_its_day_ended(
     )
 
 
-def test_nightly_run_without_records_is_partial_and_not_suspicious_before_its_day_ended() -> None:
+def test_nightly_run_without_records_is_partial_until_its_day_ends_and_nothing_read_after() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     early_run = make_counts(records=0, made_at=early)
     late_run = make_counts(records=0)
@@ -139,7 +142,7 @@ def test_usual_record_count_ignores_nightly_runs_written_before_their_day_ended(
     assert find_usual_record_count(SUNDAY, partial) is None
 
 
-def test_day_without_nightly_counts_is_missing_or_failed_if_its_job_run_failed() -> None:
+def test_day_without_nightly_counts_is_failed_if_its_job_run_failed_and_missing_otherwise() -> None:
     assert judge_nightly_run(None, make_earlier_counts(*TWO_WEEKS)) == NightlyJudgement(
         Verdict.MISSING
     )
@@ -164,14 +167,22 @@ def test_more_records_never_worsen_the_verdict_of_a_nightly_run(
     assert order.index(fewer.verdict) <= order.index(more.verdict)
 
 
+@given(st.lists(RECORDS, max_size=20), st.randoms(use_true_random=False))
+def test_usual_record_count_does_not_depend_on_the_order_of_the_nightly_runs(
+    earlier: list[int], random: Random
+) -> None:
+    nightly_runs = make_earlier_counts(*earlier)
+    shuffled = random.sample(nightly_runs, len(nightly_runs))
+    usual = find_usual_record_count(SUNDAY, nightly_runs)
+    assert find_usual_record_count(SUNDAY, shuffled) == usual
+
+
 @given(st.lists(RECORDS, max_size=20))
-def test_usual_record_count_lies_between_those_of_the_last_14_days_in_any_order(
+def test_usual_record_count_is_within_the_last_14_days_counts_and_none_below_three_days(
     earlier: list[int],
 ) -> None:
-    """Days without records do not count, and fewer than three days are too few."""
-    nightly_runs = make_earlier_counts(*earlier)
-    usual = find_usual_record_count(SUNDAY, nightly_runs)
-    assert find_usual_record_count(SUNDAY, nightly_runs[::-1]) == usual
+    """Days without records do not count."""
+    usual = find_usual_record_count(SUNDAY, make_earlier_counts(*earlier))
     counts = [record_count for record_count in earlier[:14] if record_count]
     if len(counts) < 3:
         assert usual is None

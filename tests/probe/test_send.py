@@ -150,7 +150,7 @@ def test_heal_recognizes_a_probe_by_role_or_session_arn_and_without_a_queue(
     assert set(lambdas.account.case_store_items()) == {("account", "probe")}
 
 
-def test_whether_records_name_the_queue_is_taken_from_the_probe_that_was_seen_last(
+def test_stored_probe_says_if_the_record_of_the_last_seen_probe_named_its_queue(
     lambdas: ProbeLambdas,
 ) -> None:
     lambdas.run_probe()
