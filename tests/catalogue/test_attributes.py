@@ -39,7 +39,7 @@ def make_queue_with_dlq(attributes: dict[str, str] | None, arn: str = DLQ_ARN) -
         make_queue_with_dlq({"VisibilityTimeout": "30"}),
     ],
 )
-def test_message_size_is_raised_by_mode_if_the_dlq_accepts_large_messages(
+def test_message_size_is_raised_automatically_without_a_dlq_or_if_the_dlq_accepts_1_mib(
     facts: Facts,
 ) -> None:
     answer = expect_plan(MESSAGE_TOO_LONG, facts)
@@ -63,34 +63,56 @@ def test_message_size_is_raised_by_mode_if_the_dlq_accepts_large_messages(
             "set",
         ),
         (make_queue_with_dlq(None), "is gone", "get"),
-        (make_queue({"deadLetterTargetArn": DLQ_ARN}), "names no queue", "get"),
-        (make_queue("{not json"), "names no queue", "get"),
-        (make_queue("[]"), "names no queue", "get"),
-        (make_queue({"deadLetterTargetArn": "arn:x; rm -rf"}), "names no queue", "get"),
-        (make_queue({"deadLetterTargetArn": {"a": 1}}), "names no queue", "get"),
     ],
 )
-def test_message_size_raise_is_only_proposed_if_the_dlq_is_missing_or_accepts_less(
+def test_message_size_raise_is_only_proposed_if_the_dlq_accepts_less_or_is_elsewhere_or_gone(
     facts: Facts, because: str, command: str
 ) -> None:
     answer = expect_plan(MESSAGE_TOO_LONG, facts)
     assert answer.highest_mode is Mode.PROPOSE
     assert because in answer.reason
-    assert "rm -rf" not in answer.reason
     (first,) = answer.first_commands
     assert f"{command}-queue-attributes" in first
     assert find_mistake(first) == ""
 
 
-@given(st.integers(1_024, 1_048_576), st.text(max_size=80))
-def test_message_size_is_raised_to_1_mib_for_any_text_in_the_redrive_policy(
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"deadLetterTargetArn": DLQ_ARN},
+        "{not json",
+        "[]",
+        {"deadLetterTargetArn": "arn:x; rm -rf"},
+        {"deadLetterTargetArn": {"a": 1}},
+    ],
+    ids=str,
+)
+def test_message_size_raise_is_only_proposed_and_repeats_no_text_of_an_unreadable_redrive_policy(
+    policy: object,
+) -> None:
+    answer = expect_plan(MESSAGE_TOO_LONG, make_queue(policy))
+    assert answer.highest_mode is Mode.PROPOSE
+    assert "names no queue" in answer.reason
+    assert "rm -rf" not in answer.reason
+    (first,) = answer.first_commands
+    assert "get-queue-attributes" in first
+    assert find_mistake(first) == ""
+
+
+@given(st.integers(1_024, 1_048_575), st.text(max_size=80))
+def test_message_size_below_1_mib_is_raised_to_1_mib_for_any_text_in_the_redrive_policy(
     size: int, policy: str
 ) -> None:
     facts = make_queue(policy, size)
-    if size == 1_048_576:
-        assert isinstance(expect_refusal(MESSAGE_TOO_LONG, facts), Ignore)
-    else:
-        assert only_step_of(expect_plan(MESSAGE_TOO_LONG, facts)).after == 1_048_576
+    assert only_step_of(expect_plan(MESSAGE_TOO_LONG, facts)).after == 1_048_576
+
+
+@given(st.text(max_size=80))
+def test_message_size_of_1_mib_is_left_alone_for_any_text_in_the_redrive_policy(
+    policy: str,
+) -> None:
+    facts = make_queue(policy, size=1_048_576)
+    assert isinstance(expect_refusal(MESSAGE_TOO_LONG, facts), Ignore)
 
 
 def make_queue_with_throughput(scope: str | None, limit: str | None) -> Facts:

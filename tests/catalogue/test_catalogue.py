@@ -108,7 +108,7 @@ def test_entry_that_is_only_reported_has_no_advice_for_many_queues(entry: Sympto
 
 
 @pytest.mark.parametrize("name", ["consumer_throttled", "kms_throttled"])
-def test_advice_for_many_queues_of_a_quota_has_a_command_that_can_be_pasted(name: str) -> None:
+def test_advice_for_many_throttled_consumers_or_keys_has_a_valid_aws_command(name: str) -> None:
     command = SYMPTOM_BY_NAME[name].advice_if_many.make_command(examples.QUEUE_ARN)
     assert command.startswith("aws ")
     assert find_mistake(command) == ""
@@ -156,7 +156,7 @@ def test_queue_that_must_not_be_fixed_is_refused_with_the_stated_code(
 
 
 @for_examples(QueueExample)
-def test_example_is_suspect_or_shows_its_fault_before_any_metric_is_read(
+def test_queue_example_is_suspect_or_shows_its_fault_before_any_metric_is_read(
     entry: Symptom, example: QueueExample
 ) -> None:
     """A scan reads metrics only of suspect queues."""
@@ -169,7 +169,7 @@ def test_example_is_suspect_or_shows_its_fault_before_any_metric_is_read(
 
 
 @for_examples(QueueExample)
-def test_example_is_detected_with_only_the_facts_that_a_scan_reads(
+def test_queue_example_is_detected_with_only_the_facts_that_a_scan_reads(
     entry: Symptom, example: QueueExample
 ) -> None:
     assert entry.detection is not None
@@ -180,7 +180,7 @@ def test_example_is_detected_with_only_the_facts_that_a_scan_reads(
 
 
 @for_examples(QueueExample, only=NotifiedSymptom)
-def test_example_is_planned_the_same_with_only_the_facts_that_heal_reads(
+def test_queue_example_is_planned_the_same_with_only_the_facts_that_heal_reads(
     entry: Symptom, example: QueueExample
 ) -> None:
     found_by_heal = detect_fault(entry, keep_read_facts(example.facts, entry.all_needs))
@@ -214,11 +214,15 @@ def test_entry_is_silent_exactly_while_a_case_of_a_symptom_that_it_gives_way_to_
     for other in CATALOGUE:
         handled = [is_handled(example, other.name) for example in queue_examples_of(entry)]
         assert all(handled) != (other.name in entry.gives_way_to), other.name
+
+
+@for_entries(ENTRIES_WITH_DETECTION)
+def test_entry_gives_way_only_to_other_entries_of_the_catalogue(entry: Symptom) -> None:
     assert entry.gives_way_to <= {other.name for other in CATALOGUE} - {entry.name}
 
 
 @for_examples(CallExample, QueueExample, only=NotifiedSymptom)
-def test_example_gets_its_stated_steps_or_a_notification_with_its_stated_code(
+def test_example_gets_its_stated_steps_or_a_notification_with_its_code_and_a_command(
     entry: Symptom, example: CallExample | QueueExample
 ) -> None:
     facts = facts_of(entry, example)
@@ -233,7 +237,7 @@ def test_example_gets_its_stated_steps_or_a_notification_with_its_stated_code(
 
 
 @for_examples(CallExample, QueueExample, only=FixedSymptom)
-def test_steps_of_an_example_set_each_attribute_once_and_undo_to_the_values_from_before(
+def test_steps_of_an_example_set_each_attribute_once_and_record_its_current_value(
     entry: Symptom, example: CallExample | QueueExample
 ) -> None:
     facts = facts_of(entry, example)
@@ -262,8 +266,14 @@ def test_steps_of_an_entry_are_all_written_by_one_lambda(entry: FixedSymptom) ->
         assert plan[0].owner is owner
         documents = [step.document() for step in plan]
         assert owner_of_case(documents) is owner
-        permanent_steps = [step for step in plan if step.is_permanent]
-        assert len(permanent_steps) <= 1, "at most one created queue"
+
+
+@for_examples(CallExample, QueueExample, only=FixedSymptom)
+def test_plan_of_an_example_creates_at_most_one_queue(
+    entry: Symptom, example: CallExample | QueueExample
+) -> None:
+    permanent_steps = [step for step in _expected_steps_of(example) if step.is_permanent]
+    assert len(permanent_steps) <= 1, entry.name
 
 
 @for_examples(CallExample)

@@ -181,7 +181,7 @@ def test_check_symptom_refuses_a_name_that_is_no_file_name(tree: Path) -> None:
     assert "'../x' is no name" in said
 
 
-def test_check_symptom_without_a_name_shows_its_use(tree: Path) -> None:
+def test_check_symptom_without_a_name_exits_with_2_and_shows_its_usage(tree: Path) -> None:
     code, said = _run_check(tree, "")
     assert code == 2
     assert "make check-symptom NAME=" in said

@@ -103,44 +103,30 @@ def test_queue_of_another_owner_with_the_dlqs_name_is_never_attached(
 
 
 @pytest.mark.parametrize(
-    ("over", "code"),
+    "over",
     [
-        ({"RedrivePolicy": RedrivePolicy(STANDARD_ARN, 3).text}, "need_already_met"),
-        ({"dlq_sources": sources(QUEUE_ARN)}, "need_already_met"),
-        ({"dlq_sources": None}, "need_already_met"),
-        ({"dlq_namesake": QueueFacts(STANDARD_ARN, {})}, "name_not_known"),
+        {"RedrivePolicy": RedrivePolicy(STANDARD_ARN, 3).text},
+        {"dlq_sources": sources(QUEUE_ARN)},
+        {"dlq_sources": None},
     ],
+    ids=["has one", "is one", "may be one"],
 )
 def test_no_dlq_is_planned_for_a_queue_that_has_one_is_one_or_may_be_one(
-    over: dict[str, Any], code: str
+    over: dict[str, Any],
 ) -> None:
     answer = plan_new_dlq(replace_values(QUEUE_WITHOUT_DLQ, **over), "because")
     assert isinstance(answer, Ignore)
-    assert answer.code == code
+    assert answer.code == "need_already_met"
 
 
-@pytest.mark.parametrize(
-    ("facts", "code"),
-    [
-        *(
-            (replace_values(QUEUE_WITHOUT_DLQ, open_symptoms=frozenset({cause})), "cause_first")
-            for cause in SYMPTOMS_TO_FIX_FIRST
-        ),
-        # Without an open case: none was opened yet, or a person closed it.
-        (replace_values(QUEUE_WITH_TRAFFIC, lambda_consumers=(FAILING_FUNCTION,)), "cause_first"),
-        (
-            replace_values(QUEUE_WITH_TRAFFIC, sent=200, received=400, deleted=0, backlog_now=200),
-            "cause_first",
-        ),
-        (replace_values(QUEUE_WITH_TRAFFIC, sent=200, received=300, deleted=300), "cause_first"),
-        (replace_values(QUEUE_WITHOUT_DLQ, lambda_consumers=(LAMBDA_FUNCTION,)), "not_measured"),
-        (replace_values(QUEUE_WITH_TRAFFIC, measurement=None), "not_measured"),
-        (replace_values(QUEUE_WITH_TRAFFIC, move_task_running=True), "not_measured"),
-    ],
-)
-def test_no_dlq_is_attached_while_another_cause_or_an_unmeasured_backlog_could_fill_it(
-    facts: Facts, code: str
-) -> None:
+def test_no_dlq_is_planned_before_it_was_checked_that_its_name_is_free() -> None:
+    unchecked = replace_values(QUEUE_WITHOUT_DLQ, dlq_namesake=QueueFacts(STANDARD_ARN, {}))
+    answer = plan_new_dlq(unchecked, "because")
+    assert isinstance(answer, Ignore)
+    assert answer.code == "name_not_known"
+
+
+def assert_no_dlq_is_attached(facts: Facts, code: str) -> None:
     for answer in (plan_new_dlq(facts, "it"), plan_named_dlq(facts, DLQ_ARN, "it")):
         assert isinstance(answer, Ignore)
         assert answer.code == code
@@ -149,14 +135,50 @@ def test_no_dlq_is_attached_while_another_cause_or_an_unmeasured_backlog_could_f
 @pytest.mark.parametrize(
     "facts",
     [
-        QUEUE_WITHOUT_DLQ,
-        QUEUE_WITH_TRAFFIC,
-        replace_values(QUEUE_WITHOUT_DLQ, open_symptoms=frozenset({"kms_throttled"})),
+        *(
+            replace_values(QUEUE_WITHOUT_DLQ, open_symptoms=frozenset({cause}))
+            for cause in SYMPTOMS_TO_FIX_FIRST
+        ),
+        # Without an open case: none was opened yet, or a person closed it.
+        replace_values(QUEUE_WITH_TRAFFIC, lambda_consumers=(FAILING_FUNCTION,)),
+        replace_values(QUEUE_WITH_TRAFFIC, sent=200, received=400, deleted=0, backlog_now=200),
+        replace_values(QUEUE_WITH_TRAFFIC, sent=200, received=300, deleted=300),
     ],
 )
-def test_new_dlq_is_planned_for_an_idle_queue_or_one_that_handles_its_traffic(facts: Facts) -> None:
+def test_no_dlq_is_attached_while_failing_consumers_or_a_short_timeout_could_fill_it(
+    facts: Facts,
+) -> None:
+    assert_no_dlq_is_attached(facts, "cause_first")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace_values(QUEUE_WITHOUT_DLQ, lambda_consumers=(LAMBDA_FUNCTION,)),
+        replace_values(QUEUE_WITH_TRAFFIC, measurement=None),
+        replace_values(QUEUE_WITH_TRAFFIC, move_task_running=True),
+    ],
+)
+def test_no_dlq_is_attached_to_a_queue_in_use_without_metrics_or_during_a_move_task(
+    facts: Facts,
+) -> None:
+    assert_no_dlq_is_attached(facts, "not_measured")
+
+
+def assert_new_dlq_is_planned(facts: Facts) -> None:
     attached = ("RedrivePolicy", RedrivePolicy(DLQ_ARN, 5).text)
     assert list_steps(plan_new_dlq(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
+
+
+@pytest.mark.parametrize("facts", [QUEUE_WITHOUT_DLQ, QUEUE_WITH_TRAFFIC])
+def test_new_dlq_is_planned_for_an_idle_queue_or_one_that_handles_its_traffic(facts: Facts) -> None:
+    assert_new_dlq_is_planned(facts)
+
+
+def test_new_dlq_is_planned_while_a_case_of_a_symptom_that_fills_no_dlq_is_open() -> None:
+    assert_new_dlq_is_planned(
+        replace_values(QUEUE_WITHOUT_DLQ, open_symptoms=frozenset({"kms_throttled"}))
+    )
 
 
 @pytest.mark.parametrize(("dlq_arn", "attributes", "is_gone"), read_test_data("tables")["gone"])
@@ -172,7 +194,7 @@ def test_queue_with_any_redrive_policy_text_does_not_count_as_without_dlq() -> N
     assert not has_no_dlq(replace_values(QUEUE_WITHOUT_DLQ, RedrivePolicy="{"))
 
 
-def test_queue_without_a_redrive_policy_misses_no_dlq_that_it_names() -> None:
+def test_queue_without_a_redrive_policy_has_no_missing_dlq() -> None:
     assert find_missing_dlq(QUEUE_WITHOUT_DLQ) is None
 
 
@@ -199,7 +221,7 @@ def make_dlq_allowing(allowed: str, source_arns: set[str]) -> Facts:
 
 
 @given(st.sets(NAMES, max_size=MOST_SOURCES_IN_ALLOW_POLICY), st.sets(NAMES, max_size=15))
-def test_redrive_allow_policy_gains_as_many_sources_as_fit_and_loses_none(
+def test_redrive_allow_policy_gains_the_sources_that_fit_loses_none_and_says_if_some_stay_out(
     allowed: set[str], source_arns: set[str]
 ) -> None:
     facts = make_dlq_allowing(

@@ -127,7 +127,7 @@ def test_minimum_policy_of_a_consumer_grants_only_decrypt_with_the_queues_kms_ke
         ("eusc-de-east-1", ["amazonaws.com", "amazonaws.eu"]),
     ],
 )
-def test_minimum_policy_names_sqs_for_kms_with_the_domains_of_the_partition(
+def test_minimum_policy_limits_kms_use_to_sqs_by_the_service_domains_of_the_partition(
     region: str, suffixes: list[str]
 ) -> None:
     queue_arn = arn_of_name("orders", region, "123456789012")

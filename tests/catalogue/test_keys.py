@@ -76,7 +76,7 @@ def test_kms_throttled_raises_the_data_key_reuse_period_to_300_s_or_twice_its_va
 
 
 @pytest.mark.parametrize(("key", "statement", "finds"), read_test_data("tables")["senders"])
-def test_service_cannot_use_key_is_detected_for_a_service_and_a_key_of_aws(
+def test_service_cannot_use_key_is_detected_only_if_an_aws_service_sends_and_aws_owns_the_key(
     key: str, statement: dict[str, Any], *, finds: bool
 ) -> None:
     sns = {"Service": "sns.amazonaws.com"}

@@ -100,7 +100,9 @@ def get_only_command(facts: Facts) -> str:
     return command.partition("91eaeb7e-c976 ")[2] or command
 
 
-def test_mapping_with_maximum_concurrency_gets_a_lower_maximum_concurrency() -> None:
+def test_maximum_concurrency_above_the_reserved_concurrency_is_lowered_to_the_reserved_one() -> (
+    None
+):
     mapping = replace(MAPPING, maximum_concurrency=20, reserved_concurrency=5)
     assert get_only_command(make_facts(mapping)) == "--scaling-config MaximumConcurrency=5"
 
@@ -120,7 +122,7 @@ def test_minimum_of_pollers_is_lowered_with_a_maximum_below_it() -> None:
 
 
 @pytest.mark.parametrize("reserved_concurrency", [1, 19])
-def test_mapping_whose_fewest_pollers_are_too_many_gets_no_command_that_changes_it(
+def test_mapping_whose_fewest_pollers_are_too_many_gets_advice_and_no_command_to_change_it(
     reserved_concurrency: int,
 ) -> None:
     pollers = ProvisionedPollers(minimum=2, maximum=50)
@@ -155,7 +157,7 @@ def test_long_window_of_large_batches_is_shortened_to_one_second_and_not_to_none
     assert command == "--maximum-batching-window-in-seconds 1"
 
 
-def test_long_window_of_large_batches_with_1_second_timeout_ends_with_smaller_ones() -> None:
+def test_large_batches_become_10_without_a_window_if_the_visibility_timeout_is_1_second() -> None:
     mapping = replace(MAPPING, batch_size=500, batching_window_seconds=5, timeout_seconds=1)
     command = get_only_command(make_facts(mapping, visibility=1))
     assert command == "--batch-size 10 --maximum-batching-window-in-seconds 0"
@@ -166,7 +168,9 @@ def test_mapping_without_a_window_is_no_fault_if_the_visibility_timeout_is_0() -
     assert detect(make_facts(mapping, visibility=0)) is None
 
 
-def test_mapping_whose_function_outlasts_the_visibility_timeout_gets_no_command_yet() -> None:
+def test_mapping_gets_no_change_command_while_its_function_outlasts_the_visibility_timeout() -> (
+    None
+):
     """Lambda compares both timeouts at every change of a mapping."""
     mapping = replace(MAPPING, timeout_seconds=60, maximum_concurrency=20, reserved_concurrency=5)
     facts = make_facts(mapping, visibility=59)
@@ -237,7 +241,9 @@ def test_every_command_about_any_mapping_is_one_that_lambda_takes(facts: Facts) 
         assert_lambda_takes(command, facts)
 
 
-def test_only_one_module_of_the_catalogue_writes_commands_that_change_mappings() -> None:
+def test_only_the_mapping_change_module_and_the_doctor_write_commands_that_change_mappings() -> (
+    None
+):
     """The doctor's own command enables Mendq's mapping, and changes nothing else."""
     writers = [
         path.relative_to(ROOT).as_posix()

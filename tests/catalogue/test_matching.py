@@ -41,7 +41,7 @@ def find_symptom_name(
 
 
 @pytest.mark.parametrize(("event", "code", "message", "name"), read_test_data("tables")["messages"])
-def test_symptom_of_a_failed_call_depends_on_message_operation_and_queue(
+def test_symptom_of_a_failed_call_follows_from_its_error_code_message_operation_and_queue(
     event: str, code: str, message: str, name: str | None
 ) -> None:
     call, _, where = event.partition(" ")
@@ -68,7 +68,7 @@ DELETED_MESSAGE_TEXT = make_call_with_refused_value(
 
 
 @pytest.mark.parametrize(("code", "event", "over"), read_test_data("tables")["ignored"])
-def test_ignored_call_has_the_reason_of_the_table(
+def test_failed_call_is_handled_or_ignored_for_the_reason_of_the_table(
     code: str, event: str, over: dict[str, Any]
 ) -> None:
     """In the table, `OURS` is Mendq's role and `GONE` SQS's text about a deleted message.
@@ -86,7 +86,7 @@ def test_ignored_call_has_the_reason_of_the_table(
     assert (ignored or "") == code
 
 
-def test_each_ignore_reason_is_the_only_reason_for_some_call() -> None:
+def test_failed_call_is_ignored_for_each_reason_alone_and_handled_without_one() -> None:
     """Without this reason, Mendq would handle the call or ignore it for another reason."""
     late = failed_call("DeleteMessage", "MessageNotInflight")
     extended = make_call_with_refused_value(

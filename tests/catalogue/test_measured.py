@@ -73,7 +73,7 @@ def test_measured_symptom_is_detected_only_if_its_counts_reach_the_thresholds(
 
 
 @pytest.mark.parametrize(("symptom", "over", "suspect"), read_test_data("tables")["suspects"])
-def test_queue_is_a_suspect_only_if_its_attributes_may_hide_the_symptom(
+def test_queue_is_a_suspect_only_if_its_attributes_tags_and_consumers_allow_the_symptom(
     symptom: str, over: dict[str, Any], suspect: bool
 ) -> None:
     entry = SYMPTOM_BY_NAME[symptom]
@@ -89,7 +89,7 @@ def test_queue_is_a_suspect_only_if_its_attributes_may_hide_the_symptom(
         (MESSAGES_ABOUT_TO_EXPIRE, "so it has to keep"),
     ],
 )
-def test_page_says_what_happens_to_messages_only_if_the_queue_has_a_dlq(
+def test_page_says_what_the_dlq_means_for_messages_only_if_the_queue_has_one(
     entry: Symptom, says: str
 ) -> None:
     facts = replace_values(EXAMPLE_BY_SYMPTOM[entry.name], RedrivePolicy=REDRIVE)
@@ -140,12 +140,12 @@ def test_stopped_consumer_page_names_the_first_disabled_function_and_counts_the_
     assert found.found.endswith("of bill and 1 more is disabled")
 
 
-def test_empty_receives_is_refused_if_other_calls_failed() -> None:
+def test_empty_receives_plan_is_refused_if_calls_other_than_receives_failed() -> None:
     senders = standard_queue(event_names=("DeleteMessage", "SendMessageBatch"))
     assert isinstance(expect_refusal(EMPTY_RECEIVES, senders), Refuse)
 
 
-def test_empty_receives_is_ignored_without_failed_calls() -> None:
+def test_empty_receives_plan_is_ignored_without_failed_calls() -> None:
     assert isinstance(expect_refusal(EMPTY_RECEIVES, standard_queue()), Ignore)
 
 

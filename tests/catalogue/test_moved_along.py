@@ -210,7 +210,9 @@ def test_missing_dlq_of_a_fifo_queue_read_one_by_one_says_that_only_the_failing_
     assert "what fails moves to the DLQ alone" in expect_plan(DLQ_MISSING, facts).reason
 
 
-def test_deleted_dlq_of_a_fifo_queue_is_only_proposed_again_with_the_good_messages() -> None:
+def test_deleted_dlq_of_a_fifo_queue_is_only_proposed_again_and_the_plan_counts_good_messages() -> (
+    None
+):
     policy = RedrivePolicy(arn_of_dlq(QUEUE_ARN), 5).text
     facts = replace_values(QUEUE_WITH_FUNCTION, RedrivePolicy=policy)
     again = expect_plan(DLQ_MISSING, replace(facts, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {})))
@@ -249,10 +251,10 @@ def make_blocked_queue_with_longest_names() -> Facts:
     return replace(facts, dlq_namesake=QueueFacts(arn_of_dlq(facts.queue_arn), {}))
 
 
-def test_page_about_a_blocked_group_begins_with_the_redrive_command() -> None:
+def test_page_about_a_blocked_group_has_the_redrive_command_in_its_first_1000_characters() -> None:
     """Mendq cuts the text of a page after 1,000 characters."""
     sentence = plan_reason(make_blocked_queue_with_longest_names())
-    assert sentence.index("without the failing one") < 1_000
+    assert sentence.index("--leave-first") < 1_000
 
 
 def test_page_about_a_high_max_receive_count_has_at_most_1000_characters() -> None:
@@ -302,7 +304,7 @@ WITHOUT_DLQ = [
 
 @pytest.mark.parametrize(("symptom", "facts"), WITHOUT_DLQ)
 @pytest.mark.parametrize("whose", [Owner.HEAL, Owner.ATTACH_DLQ])
-def test_fifo_queue_gets_a_dlq_only_after_a_person_agreed_whatever_the_mode(
+def test_fifo_queue_gets_only_a_proposal_of_a_dlq_even_in_heal_mode(
     symptom: Symptom, facts: Facts, whose: Owner
 ) -> None:
 

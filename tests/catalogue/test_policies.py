@@ -61,7 +61,7 @@ def is_granted(*statements: object) -> bool:
 
 
 @pytest.mark.parametrize("statement", read_test_data("statements")["no grant"])
-def test_statement_for_another_principal_or_with_a_condition_is_no_grant_by_name(
+def test_statement_that_does_not_plainly_allow_this_role_action_and_queue_is_no_grant_by_name(
     statement: dict[str, Any],
 ) -> None:
     assert not is_granted(statement)
@@ -258,7 +258,7 @@ def test_access_denied_page_leads_with_the_first_refusing_policy_and_names_the_o
     assert "Other calls were refused by a session policy. Who called: " in page.reason
 
 
-def test_access_denied_page_says_so_if_no_error_message_named_a_policy() -> None:
+def test_access_denied_page_has_its_own_code_if_no_error_message_named_a_policy() -> None:
     assert expect_refusal(ACCESS_DENIED, make_denied_queue()).code == "policy_not_named"
 
 
@@ -333,29 +333,50 @@ def test_good_pin_that_grants_the_denied_calls_is_proposed_unchanged_and_never_a
     assert answer.reason.endswith("a person decides")
 
 
+def assert_pin_is_not_restored(asked: Facts, because: str) -> None:
+    page = expect_refusal(ACCESS_DENIED, asked)
+    assert page.code == "queue_policy_lacks_grant"
+    assert because in page.reason
+
+
 @pytest.mark.parametrize(
     ("asked", "because"),
     [
         (make_overwritten_queue(UNREADABLE_PIN), "nothing is put back: its pin cannot be read"),
         (make_overwritten_queue(DOUBTED_PIN), "is not put back: a person has"),
         (make_overwritten_queue(stands=BOTH), "is not put back: it stands there"),
-        (make_overwritten_queue(principals=()), "by name"),
-        (make_overwritten_queue(event_names=("DeleteMessage",)), "by name"),
-        (make_overwritten_queue(event_names=("GetQueueUrl",)), "by name"),
-        (make_overwritten_queue(event_names=("SendMessage", "DeleteMessage")), "by name"),
-        (make_overwritten_queue(principals=(ROLE_ARN, f"{ROLE_ARN}2")), "by name"),
-        (make_overwritten_queue(principals=(ROLE_ARN, "sns.amazonaws.com")), "by name"),
-        (make_overwritten_queue(replace(GOOD_PIN, pin=make_pin("not JSON"))), "by name"),
-        (make_overwritten_queue(replace(GOOD_PIN, pin=make_pin(OPEN))), "lets everybody in"),
-        (replace(make_overwritten_queue(), attributes={}), "could not be looked at"),
     ],
 )
-def test_pin_that_is_doubted_or_does_not_grant_the_calls_by_name_is_not_restored(
+def test_pin_that_is_unreadable_doubted_or_already_the_current_policy_is_not_restored(
     asked: Facts, because: str
 ) -> None:
-    page = expect_refusal(ACCESS_DENIED, asked)
-    assert page.code == "queue_policy_lacks_grant"
-    assert because in page.reason
+    assert_pin_is_not_restored(asked, because)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        make_overwritten_queue(principals=()),
+        make_overwritten_queue(event_names=("DeleteMessage",)),
+        make_overwritten_queue(event_names=("GetQueueUrl",)),
+        make_overwritten_queue(event_names=("SendMessage", "DeleteMessage")),
+        make_overwritten_queue(principals=(ROLE_ARN, f"{ROLE_ARN}2")),
+        make_overwritten_queue(principals=(ROLE_ARN, "sns.amazonaws.com")),
+        make_overwritten_queue(replace(GOOD_PIN, pin=make_pin("not JSON"))),
+    ],
+)
+def test_pin_that_does_not_grant_every_denied_call_by_name_is_not_restored(asked: Facts) -> None:
+    assert_pin_is_not_restored(asked, "by name")
+
+
+def test_pin_that_lets_everybody_in_is_not_restored() -> None:
+    open_pin = replace(GOOD_PIN, pin=make_pin(OPEN))
+    assert_pin_is_not_restored(make_overwritten_queue(open_pin), "lets everybody in")
+
+
+def test_pin_is_not_restored_if_the_current_policy_was_not_read() -> None:
+    unread = replace(make_overwritten_queue(), attributes={})
+    assert_pin_is_not_restored(unread, "could not be looked at")
 
 
 # With these two, a grant is missing. All others are a policy that denies on purpose.
@@ -371,7 +392,7 @@ MISSING_GRANTS = {NO_GRANT, RefusedBy.IDENTITY_POLICY}
         (NO_GRANT, RefusedBy.RESOURCE_POLICY_DENIES),
     ],
 )
-def test_pin_is_not_restored_if_another_kind_of_policy_refused_the_calls(
+def test_pin_is_not_restored_unless_only_a_missing_queue_policy_grant_refused_the_calls(
     refused_by: tuple[RefusedBy, ...],
 ) -> None:
     asked = replace(make_overwritten_queue(), refused_by=frozenset(refused_by))
@@ -390,7 +411,7 @@ def test_pin_is_not_restored_if_another_kind_of_policy_refused_the_calls(
         (make_overwritten_queue(event_names=("DeleteMessage",)), False),
     ],
 )
-def test_good_pin_is_only_mentioned_if_the_callers_own_policy_lacks_the_grant(
+def test_page_about_the_callers_own_policy_mentions_a_pin_only_if_it_would_grant_the_calls(
     asked: Facts, *, said: bool
 ) -> None:
     asked = replace(asked, refused_by=frozenset({RefusedBy.IDENTITY_POLICY}))

@@ -96,7 +96,9 @@ def test_missing_or_unreadable_policy_has_no_public_statement(text: str) -> None
     assert list_public_statements(text, STANDARD_ARN) == ()
 
 
-def test_public_policy_fault_names_the_first_public_statement_and_its_first_actions() -> None:
+def test_public_policy_fault_names_the_first_public_statement_and_actions_without_line_breaks() -> (
+    None
+):
     several = ["sqs:A", "sqs:B", "sqs:C", "sqs:\nD", 'x" y']
     not_public = {**OPEN, "Principal": {"AWS": ROLE_ARN}}
     text = policy(not_public, {**OPEN, "Action": several}, OPEN)
@@ -130,15 +132,19 @@ STATEMENTS = st.lists(
 )
 
 
+@given(STATEMENTS)
+def test_every_public_statement_allows_calls_to_everybody(statements: list[Any]) -> None:
+    for number in list_public(*statements):
+        statement = statements[number - 1]
+        assert statement["Effect"] == "Allow"
+        assert "*" in json.dumps(statement["Principal"])
+
+
 @given(STATEMENTS, CONDITIONS)
 def test_adding_conditions_or_denials_never_makes_a_policy_public(
     statements: list[Any], condition: dict[str, Any]
 ) -> None:
     numbers = set(list_public(*statements))
-    for number in numbers:
-        statement = statements[number - 1]
-        assert statement["Effect"] == "Allow"
-        assert "*" in json.dumps(statement["Principal"])
     denied = [*statements, {**DENY_ALL, "Condition": condition}]
     assert set(list_public(*denied)) <= numbers
     allows = [statement for statement in statements if statement["Effect"] == "Allow"]

@@ -86,7 +86,7 @@ def classify_cause(*states: State, **over: Any) -> str:
 
 
 @pytest.mark.parametrize(("state_names", "over", "kind"), read_test_data("tables")["causes"])
-def test_fix_of_a_cause_is_proven_unproven_or_missing_by_the_states_of_its_case(
+def test_fix_of_a_cause_is_proven_unproven_or_missing_by_its_cases_states_actor_and_reason(
     state_names: list[str], over: dict[str, Any], kind: str
 ) -> None:
     states = [State(name) for name in state_names]
@@ -167,59 +167,57 @@ def make_dlq_with_rate(
     )
 
 
+def expect_redrive_plan(facts: Facts, highest_mode: Mode) -> str:
+    """Return the reason of a plan with this highest mode."""
+    answer = expect_plan(ENTRY, facts)
+    assert answer.highest_mode is highest_mode
+    assert not answer.reason.endswith(".")
+    assert len(answer.reason) <= 800
+    return answer.reason
+
+
 @pytest.mark.parametrize(
-    ("facts", "at_most", "says"),
+    ("facts", "says"),
     [
-        (dlq_with_messages(), Mode.HEAL, "after each soak of 6 min;"),
-        (dlq_with_messages(CLOSED), Mode.PROPOSE, "Nothing proves consumer_failing fixed"),
-        (
-            dlq_with_messages(WATCHED_VISIBILITY_CASE, CLOSED),
-            Mode.PROPOSE,
-            "a person has to see this first",
-        ),
-        (
-            dlq_with_messages(redrive_sources=(replace(REDRIVE_SOURCE, mode=Mode.PROPOSE),)),
-            Mode.PROPOSE,
-            "",
-        ),
-        (
-            dlq_with_messages(redrive_sources=(replace(REDRIVE_SOURCE, mode=Mode.OBSERVE),)),
-            Mode.OBSERVE,
-            "",
-        ),
+        (dlq_with_messages(CLOSED), "Nothing proves consumer_failing fixed"),
+        (dlq_with_messages(WATCHED_VISIBILITY_CASE, CLOSED), "a person has to see this first"),
+        (make_fifo_dlq(), "Order will mix: 200 go in behind and among others, of which 20.0"),
+        (dlq_with_messages(measurement=None), "since when"),
+        (dlq_with_messages(oldest_age_seconds_now=0), "since when"),
+    ],
+)
+def test_redrive_is_only_proposed_for_an_unproven_fix_a_fifo_dlq_or_an_unknown_age(
+    facts: Facts, says: str
+) -> None:
+    assert says in expect_redrive_plan(facts, Mode.PROPOSE)
+
+
+@pytest.mark.parametrize("mode", [Mode.PROPOSE, Mode.OBSERVE])
+def test_redrive_goes_no_further_than_the_mode_of_its_source_queue(mode: Mode) -> None:
+    redrive_source = replace(REDRIVE_SOURCE, mode=mode)
+    expect_redrive_plan(dlq_with_messages(redrive_sources=(redrive_source,)), mode)
+
+
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        (dlq_with_messages(), "after each soak of 6 min;"),
         (
             dlq_with_messages(redrive_sources=(replace(REDRIVE_SOURCE, soak_factor=10),)),
-            Mode.HEAL,
             "soak of 50 min;",
         ),
-        (
-            make_fifo_dlq(),
-            Mode.PROPOSE,
-            "Order will mix: 200 go in behind and among others, of which 20.0",
-        ),
-        (dlq_with_messages(measurement=None), Mode.PROPOSE, "since when"),
-        (dlq_with_messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
-        (make_dlq_with_rate(0, 200), Mode.HEAL, "waits until something is"),
-        (
-            dlq_with_messages(found="200 wait"),
-            Mode.HEAL,
-            "200 wait. They go back to orders, 5 first",
-        ),
+        (make_dlq_with_rate(0, 200), "waits until something is"),
+        (dlq_with_messages(found="200 wait"), "200 wait. They go back to orders, 5 first"),
         (
             dlq_with_messages(dlq_sources=(source(KmsMasterKeyId="alias/orders"),)),
-            Mode.HEAL,
             "kms:Decrypt and kms:GenerateDataKey on alias/orders",
         ),
     ],
 )
-def test_redrive_plan_limits_the_mode_and_says_why_as_the_facts_need(
-    facts: Facts, at_most: Mode, says: str
+def test_automatic_redrive_plan_says_its_first_stage_soak_pause_and_needed_key_grants(
+    facts: Facts, says: str
 ) -> None:
-    answer = expect_plan(ENTRY, facts)
-    assert answer.highest_mode is at_most
-    assert says in answer.reason
-    assert not answer.reason.endswith(".")
-    assert len(answer.reason) <= 800
+    assert says in expect_redrive_plan(facts, Mode.HEAL)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +241,7 @@ def test_redrive_plan_limits_the_mode_and_says_why_as_the_facts_need(
         (make_dlq_with_rate(20, 200, 9, VisibilityTimeout="1800"), False),
     ],
 )
-def test_redrive_plan_raises_the_dlq_retention_if_messages_could_expire_before_its_end(
+def test_redrive_plan_raises_the_dlq_retention_to_14_days_only_if_messages_could_expire_first(
     facts: Facts, *, raised: bool
 ) -> None:
     steps = expect_plan(ENTRY, facts).steps[1:]
@@ -329,17 +327,27 @@ def test_redrive_tag_with_any_value_but_on_turns_redrives_off(word: str, *, is_o
     assert is_redrive_off({REDRIVE_TAG: word}) is is_off
 
 
-@pytest.mark.parametrize(("tags", "name", "consent", "said"), read_test_data("tables")["consents"])
-def test_redrive_is_allowed_by_settings_and_tags_or_explains_the_objection(
-    tags: dict[str, str], name: str, consent: Any, said: str | None
+CONSENT_ROWS = read_test_data("tables")["consents"]
+ALLOWED_ROWS = [row[:3] for row in CONSENT_ROWS if row[3] is None]
+OBJECTED_ROWS = [row for row in CONSENT_ROWS if row[3] is not None]
+
+
+def find_objection(tags: dict[str, str], name: str, consent: Any) -> str | None:
+    return find_move_objection(Facts(f"{STANDARD_ARN}-{name}", {}, tags), make_consent(consent))
+
+
+@pytest.mark.parametrize(("tags", "name", "consent"), ALLOWED_ROWS)
+def test_redrive_is_allowed_on_a_queue_that_settings_or_tags_let_mendq_manage(
+    tags: dict[str, str], name: str, consent: Any
 ) -> None:
-    settings_consent = make_consent(consent)
-    objection = find_move_objection(Facts(f"{STANDARD_ARN}-{name}", {}, tags), settings_consent)
-    if said is None:
-        assert objection is None
-    else:
-        assert objection is not None
-        assert said in objection
+    assert find_objection(tags, name, consent) is None
+
+
+@pytest.mark.parametrize(("tags", "name", "consent", "said"), OBJECTED_ROWS)
+def test_redrive_objection_says_if_a_queue_is_unmanaged_only_observed_or_tagged_off(
+    tags: dict[str, str], name: str, consent: Any, said: str
+) -> None:
+    assert said in str(find_objection(tags, name, consent))
 
 
 @pytest.mark.parametrize(("of_dlq", "of_source", "needed"), read_test_data("tables")["keys needed"])
@@ -524,7 +532,7 @@ def test_redrive_of_a_shared_dlq_is_refused_if_messages_cannot_be_told_apart(
     assert says in refusal.reason
 
 
-def test_shared_dlq_with_the_most_messages_of_one_look_is_redriven() -> None:
+def test_redrive_of_a_shared_dlq_is_planned_for_as_many_messages_as_one_look_sees() -> None:
     assert expect_plan(ENTRY, make_shared_dlq(ApproximateNumberOfMessages=5_000))
 
 
@@ -542,8 +550,12 @@ def test_open_symptom_of_another_source_does_not_stop_the_redrive_of_the_fixed_o
     cases = (WATCHED_VISIBILITY_CASE, BILLING_FAILS)
     facts = make_shared_dlq(*cases, open_symptoms=frozenset({"consumer_failing", TOO_SHORT}))
     assert expect_plan(ENTRY, facts)
-    at_dlq = make_shared_dlq(*cases, open_symptoms=frozenset({"dlq_messages_arriving"}))
-    assert expect_refusal(ENTRY, at_dlq).code == "cause_first"
+
+
+def test_open_symptom_of_the_shared_dlq_itself_stops_the_redrive_of_a_fixed_source() -> None:
+    open_symptoms = frozenset({"dlq_messages_arriving"})
+    facts = make_shared_dlq(WATCHED_VISIBILITY_CASE, BILLING_FAILS, open_symptoms=open_symptoms)
+    assert expect_refusal(ENTRY, facts).code == "cause_first"
 
 
 def test_tag_and_mode_of_the_fixed_source_alone_decide_about_its_redrive() -> None:
@@ -556,27 +568,39 @@ def test_tag_and_mode_of_the_fixed_source_alone_decide_about_its_redrive() -> No
 
 
 def test_new_messages_in_a_shared_dlq_need_a_person_if_another_source_still_fails() -> None:
-    fixed = _fixed_long_ago()
-    alone = make_shared_dlq(fixed, **ARRIVALS)
-    assert expect_refusal(ENTRY, alone).code == "messages_arrive"
-    shared = make_shared_dlq(fixed, BILLING_FAILS, **ARRIVALS)
-    plan = expect_plan(ENTRY, shared)
+    plan = expect_plan(ENTRY, make_shared_dlq(_fixed_long_ago(), BILLING_FAILS, **ARRIVALS))
     assert plan.highest_mode is Mode.PROPOSE
     assert "nothing shows in which queue they died" in plan.reason
 
 
-def test_shared_dlq_is_not_redriven_again_for_a_source_whose_messages_all_went_back() -> None:
-    cause = replace(WATCHED_VISIBILITY_CASE, opened_at=EXAMPLE_TIME - timedelta(hours=3))
-    states: tuple[State, ...] = (State.APPLIED, State.VERIFIED)
+def test_new_messages_in_a_shared_dlq_stop_the_redrive_if_no_other_source_fails() -> None:
+    alone = make_shared_dlq(_fixed_long_ago(), **ARRIVALS)
+    assert expect_refusal(ENTRY, alone).code == "messages_arrive"
+
+
+FIXED_BEFORE_REDRIVE = replace(WATCHED_VISIBILITY_CASE, opened_at=EXAMPLE_TIME - timedelta(hours=3))
+VERIFIED_REDRIVE = (State.APPLIED, State.VERIFIED)
+CLOSED_REDRIVE = (*VERIFIED_REDRIVE, State.WATCHING, State.CLOSED)
+
+
+@pytest.mark.parametrize("states", [VERIFIED_REDRIVE, CLOSED_REDRIVE])
+def test_shared_dlq_is_not_redriven_again_for_a_source_whose_messages_all_went_back(
+    states: tuple[State, ...],
+) -> None:
     over = make_redrive_case(STANDARD_ARN, *states, opened=-timedelta(hours=2))
-    assert detect_fault(ENTRY, make_shared_dlq(cause, redrive_case=over)) is None
-    later = replace(cause, opened_at=EXAMPLE_TIME - timedelta(hours=1))
+    facts = make_shared_dlq(FIXED_BEFORE_REDRIVE, redrive_case=over)
+    assert detect_fault(ENTRY, facts) is None
+
+
+def test_shared_dlq_is_redriven_again_for_a_cause_that_was_found_after_its_redrive() -> None:
+    over = make_redrive_case(STANDARD_ARN, *VERIFIED_REDRIVE, opened=-timedelta(hours=2))
+    later = replace(FIXED_BEFORE_REDRIVE, opened_at=EXAMPLE_TIME - timedelta(hours=1))
     assert expect_plan(ENTRY, make_shared_dlq(later, redrive_case=over))
-    states = (State.APPLIED, State.VERIFIED, State.WATCHING, State.CLOSED)
-    of_billing = make_redrive_case(BILLING_ARN, *states, opened=-timedelta(hours=2))
-    assert expect_plan(ENTRY, make_shared_dlq(cause, redrive_case=of_billing))
-    of_orders = make_redrive_case(STANDARD_ARN, *states, opened=-timedelta(hours=2))
-    assert detect_fault(ENTRY, make_shared_dlq(cause, redrive_case=of_orders)) is None
+
+
+def test_shared_dlq_is_redriven_for_a_source_after_the_redrive_of_the_other_is_closed() -> None:
+    of_billing = make_redrive_case(BILLING_ARN, *CLOSED_REDRIVE, opened=-timedelta(hours=2))
+    assert expect_plan(ENTRY, make_shared_dlq(FIXED_BEFORE_REDRIVE, redrive_case=of_billing))
 
 
 def test_second_source_of_a_dlq_waits_while_the_redrive_of_the_first_is_watched() -> None:

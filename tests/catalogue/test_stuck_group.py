@@ -112,7 +112,7 @@ def test_healthy_fifo_queue_that_only_looks_blocked_is_not_found(
 
 
 @pytest.mark.parametrize(("groups", "found"), [(1, True), (2, False)])
-def test_only_one_failing_group_counts_as_blocked_and_several_as_a_failing_consumer(
+def test_one_failing_fifo_group_counts_as_blocked_and_several_failing_groups_do_not(
     groups: int, *, found: bool
 ) -> None:
     """If several groups fail, the consumer fails at all messages."""

@@ -95,6 +95,12 @@ def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -
     }
     for text in texts[tag.values]:
         assert list(describe_tag_mistakes({tag.key: text})) == []
+
+
+@pytest.mark.parametrize("tag", list_known_tags().values(), ids=lambda tag: tag.key)
+def test_every_known_tag_has_mendqs_prefix_a_sentence_and_words_only_if_it_takes_words(
+    tag: QueueTag,
+) -> None:
     assert tag.key == "mendq" or tag.key.startswith("mendq:")
     assert tag.meaning.endswith(".")
     assert bool(tag.words) is (tag.values is TagValueKind.WORD)

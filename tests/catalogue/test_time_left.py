@@ -47,6 +47,9 @@ def test_time_left_from_the_age_metric_is_a_range_because_sqs_counts_from_the_mo
     assert bound_time_left_by_age(
         5 * DAY_SECONDS, 4 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=False
     ) == make_time_left(0)
+
+
+def test_time_left_from_the_age_metric_of_a_fifo_queue_is_exact() -> None:
     assert bound_time_left_by_age(
         DAY_SECONDS, 4 * DAY_SECONDS, 4 * DAY_SECONDS, is_fifo=True
     ) == make_time_left(3)
@@ -70,6 +73,9 @@ def test_time_left_range_from_the_metric_always_contains_the_exact_time_left(
 def test_redrive_duration_is_the_minutes_and_the_soak_of_each_stage() -> None:
     """Stages of 5, 20 and the remaining 5 messages take a tick each at one message a second."""
     assert estimate_duration(30, 1, 10 * MINUTE, BOUNDS) == 3 * (10 * MINUTE + MINUTE)
+
+
+def test_redrive_duration_is_zero_without_messages_and_unknown_at_a_rate_of_zero() -> None:
     assert estimate_duration(0, 1, 10 * MINUTE, BOUNDS) == timedelta(0)
     assert estimate_duration(30, 0, 10 * MINUTE, BOUNDS) is None
 
@@ -87,12 +93,16 @@ def test_redrive_duration_grows_with_messages_and_is_never_below_the_rate(
 
 
 @pytest.mark.parametrize(("left_days", "lasts_days", "loses"), read_test_data("tables")["losing"])
-def test_redrive_can_lose_messages_if_it_lasts_longer_than_their_time_left(
+def test_redrive_can_lose_messages_with_under_3_days_left_or_under_twice_its_duration(
     left_days: float, lasts_days: float | None, *, loses: bool
 ) -> None:
     lasts = None if lasts_days is None else timedelta(days=lasts_days)
     assert can_messages_expire_during(make_time_left(left_days, 14), lasts) is loses
-    assert make_time_left(left_days).is_urgent is (left_days < 3)
+
+
+@pytest.mark.parametrize(("days", "is_urgent"), [(0, True), (2.9, True), (3, False), (13, False)])
+def test_time_left_is_urgent_below_three_days(days: float, *, is_urgent: bool) -> None:
+    assert make_time_left(days, 14).is_urgent is is_urgent
 
 
 def test_sort_by_urgency_puts_the_shortest_time_first_and_no_expiry_last() -> None:

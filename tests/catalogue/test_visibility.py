@@ -50,16 +50,25 @@ def queue(
     return example(tags, VisibilityTimeout=visibility, lambda_consumers=read_by, **over)
 
 
-@pytest.mark.parametrize(("over", "answer"), read_test_data("tables")["visibility"])
-def test_visibility_timeout_is_raised_to_the_value_of_the_table_or_refused(
-    over: dict[str, Any], answer: int | str
+VISIBILITY_ROWS = read_test_data("tables")["visibility"]
+RAISED_ROWS = [row for row in VISIBILITY_ROWS if isinstance(row[1], int)]
+REFUSED_ROWS = [row for row in VISIBILITY_ROWS if isinstance(row[1], str)]
+
+
+@pytest.mark.parametrize(("over", "raised"), RAISED_ROWS)
+def test_visibility_timeout_is_raised_to_the_value_of_the_table(
+    over: dict[str, Any], raised: int
 ) -> None:
     facts = queue(**over)
-    if isinstance(answer, str):
-        assert expect_refusal(ENTRY, facts).code == answer
-        return
     step = only_step_of(expect_plan(ENTRY, facts))
-    assert (step.before, step.after) == (facts.visibility_seconds, answer)
+    assert (step.before, step.after) == (facts.visibility_seconds, raised)
+
+
+@pytest.mark.parametrize(("over", "code"), REFUSED_ROWS)
+def test_visibility_timeout_is_not_raised_and_the_refusal_has_the_code_of_the_table(
+    over: dict[str, Any], code: str
+) -> None:
+    assert expect_refusal(ENTRY, queue(**over)).code == code
 
 
 def test_timeout_that_aws_recommends_is_planned_if_it_is_below_the_ceiling() -> None:
@@ -69,7 +78,9 @@ def test_timeout_that_aws_recommends_is_planned_if_it_is_below_the_ceiling() -> 
     assert plan.reason.endswith("; AWS recommends 185 s")
 
 
-def test_timeout_that_aws_recommends_above_the_ceiling_is_only_proposed() -> None:
+def test_timeout_that_aws_recommends_above_the_ceiling_is_proposed_and_a_smaller_one_planned() -> (
+    None
+):
     plan = expect_plan(ENTRY, queue(30, consumers=[[300, 0]]))
     assert only_step_of(plan).after == 450
     assert [step.after for step in plan.proposal] == [1800]
@@ -150,7 +161,7 @@ def test_consumer_race_without_a_named_need_is_refused_and_no_timeout_guessed(
 
 
 def test_timeout_is_guessed_if_failed_calls_show_that_it_is_too_short() -> None:
-    assert expect_plan(ENTRY, make_raced_queue())
+    assert only_step_of(expect_plan(ENTRY, make_raced_queue())).after == 45
 
 
 def test_timeout_is_not_changed_if_the_processing_time_tag_is_unreadable() -> None:
@@ -217,6 +228,10 @@ def test_serial_batch_that_may_be_retries_is_named_with_the_batch_size_that_fits
     assert "at 10 s each (tag mendq:max-processing-seconds), they take 100 s" in refusal.reason
     assert "MaxNumberOfMessages=2 the consumer's work fits the timeout of 35 s" in refusal.reason
     assert "2,200 receives of 1,000 sent messages" in refusal.reason
+
+
+def test_race_that_may_be_retries_advises_to_tag_the_processing_time_if_it_is_untagged() -> None:
+    counts = {"received": 2_200, "deleted": 2_200}
     untagged = expect_refusal(ENTRY, detect(make_raced_queue(35, None, **counts)))
     assert f"let the tag {MAX_PROCESSING_TAG} say how long" in untagged.reason
 
@@ -252,7 +267,7 @@ def test_batch_over_the_ceiling_advises_smaller_batches_and_pages() -> None:
     assert "tag-queue" not in refusal.next_command, "raising the ceiling is not the advice"
 
 
-def test_guess_after_late_deletes_of_a_batch_names_the_batch() -> None:
+def test_guessed_timeout_mentions_late_deletes_only_if_they_came_close_together() -> None:
     plan = expect_plan(ENTRY, queue(30, delete_interval_seconds=0.2))
     assert only_step_of(plan).after == 45
     assert "late deletes came less than 1 s apart" in plan.reason
@@ -305,6 +320,9 @@ def test_fix_based_on_a_published_processing_time_is_only_proposed() -> None:
             ENTRY, detect(make_queue_with_dead_messages(tagged, processing_p99_seconds=published))
         )
         assert plan.highest_mode is Mode.PROPOSE
+
+
+def test_published_processing_time_above_the_ceiling_does_not_count_as_a_named_need() -> None:
     hidden = detect(make_queue_with_dead_messages(None, processing_p99_seconds=601.0))
     assert expect_refusal(ENTRY, hidden).code == "race_without_named_need"
 
