@@ -25,7 +25,7 @@ def _list_sources(path: Path) -> list[TemplateSource]:
 @pytest.mark.parametrize(
     "unknown_environment", [UNKNOWN_ENVIRONMENT, None, 5, "aws://12345678901/\x1b[2J"]
 )
-def test_lint_reads_the_stacks_of_a_cloud_assembly_and_its_nested_stages(
+def test_cloud_assembly_is_read_with_nested_stages_and_each_stacks_account_and_region_if_valid(
     tmp_path: Path, unknown_environment: object
 ) -> None:
     out = write_cloud_assembly(
@@ -64,7 +64,7 @@ def test_lint_reads_the_stacks_of_a_cloud_assembly_and_its_nested_stages(
         *({"A": "x"}, {}, [], None),
     ],
 )
-def test_cloud_assembly_manifest_that_names_no_file_inside_its_folder_is_refused(
+def test_cloud_assembly_manifest_that_names_no_file_inside_its_folder_is_refused_with_one_line(
     tmp_path: Path, artifacts: object
 ) -> None:
     (tmp_path / "outside.json").write_text("{}")

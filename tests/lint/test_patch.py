@@ -120,9 +120,8 @@ def test_patch_of_a_file_outside_the_current_folder_is_relative_to_the_files_fol
 
 
 def test_git_apply_of_a_patch_changes_no_file_except_the_template(tmp_path: Path) -> None:
-    """Git cuts a file name at a tab, and a file or folder called `.git` alone is no work tree."""
+    """A file or folder called `.git` alone is no work tree."""
     (tmp_path / "t.tf").write_text(HCL)
-    assert not _make_hcl_patch(tmp_path / "t.tf\tcopy.tf", HCL).diff
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     for make_entry in (Path.mkdir, Path.touch):
         folder = tmp_path / make_entry.__name__
@@ -131,6 +130,11 @@ def test_git_apply_of_a_patch_changes_no_file_except_the_template(tmp_path: Path
         _run_git_apply(_make_hcl_patch(folder / "t.tf", HCL).diff, tmp_path)
         assert "visibility_timeout_seconds = 690" in (folder / "t.tf").read_text()
     assert (tmp_path / "t.tf").read_text() == HCL
+
+
+def test_patch_of_a_file_whose_name_has_a_tab_gives_no_diff(tmp_path: Path) -> None:
+    """Git cuts a file name at a tab, so it would change another file."""
+    assert not _make_hcl_patch(tmp_path / "t.tf\tcopy.tf", HCL).diff
 
 
 QUEUE_IDS = {"Bare": "Properties", "Inline": "Properties", "Orders": "VisibilityTimeout"}
@@ -230,10 +234,23 @@ def test_patch_finds_the_queue_by_its_cloudformation_tags_and_never_guesses_with
     assert [(change.resource, change.found_by) for change in changes] == [("A", "its tags")]
     with pytest.raises(QueueNotFound, match=r"say which by --resource if it is one of: A, B"):
         _make_patch(path, text, generated_name)
+
+
+def test_patch_with_the_resource_option_finds_no_other_queue_even_if_tags_name_one(
+    tmp_path: Path,
+) -> None:
+    text = json.dumps({"Resources": {"A": _make_queue()}})
     with pytest.raises(QueueNotFound, match="known to be C"):
-        _make_patch(path, text, generated_name, requested_id="C", tagged_logical_id="A")
+        _make_patch(tmp_path / "t.json", text, requested_id="C", tagged_logical_id="A")
+
+
+def test_patch_of_a_template_without_queues_says_that_it_declares_none(tmp_path: Path) -> None:
     with pytest.raises(QueueNotFound, match="declares none"):
-        _make_patch(path, '{"Resources": {}}')
+        _make_patch(tmp_path / "t.json", '{"Resources": {}}')
+
+
+def test_patch_of_a_file_that_is_no_template_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
     with pytest.raises(NotATemplate, match=f"{path}: "):
         _make_patch(path, "[]")
 
@@ -250,7 +267,7 @@ def test_patch_refuses_two_queues_of_the_same_name_unless_tags_identify_one(tmp_
     assert patched.changes[0].resource == "B"
 
 
-def test_patch_in_a_cloud_assembly_picks_the_queue_by_stack_name_account_and_region(
+def test_patch_in_a_cloud_assembly_picks_the_queue_by_stack_account_and_region_without_a_diff(
     tmp_path: Path,
 ) -> None:
     """Three stacks have a queue of this logical id: one in another region, one of another name."""
@@ -281,7 +298,9 @@ def test_patch_in_a_cloud_assembly_picks_the_queue_by_stack_name_account_and_reg
     assert "construct Shop/Orders/Resource" in CliRunner().invoke(app, ["lint", str(out)]).output
 
 
-def test_patch_of_a_terraform_plan_gives_the_resource_address_and_no_diff(tmp_path: Path) -> None:
+def test_patch_of_a_terraform_plan_gives_the_address_old_and_new_value_and_no_diff(
+    tmp_path: Path,
+) -> None:
     text = json.dumps({**REDRIVE, "maxReceiveCount": 1})
     url = "https://sqs.eu-west-1.amazonaws.com/123456789012/orders"
     redrive_policy = make_change(
@@ -295,7 +314,8 @@ def test_patch_of_a_terraform_plan_gives_the_resource_address_and_no_diff(tmp_pa
         make_existing_queue("module.m.aws_sqs_queue.q[0]", "orders"), redrive_policy, other
     ).decode()
     values = {"VisibilityTimeout": "690", "RedrivePolicy": json.dumps(REDRIVE)}
-    visibility, redrive = _make_patch(tmp_path / "plan.json", content, **values).changes
+    (visibility, redrive), diff = _make_patch(tmp_path / "plan.json", content, **values)
+    assert not diff
     assert visibility.path == "module.m.aws_sqs_queue.q[0].visibility_timeout_seconds"
     assert visibility.old == "30"
     assert visibility.new == "690"
@@ -304,10 +324,22 @@ def test_patch_of_a_terraform_plan_gives_the_resource_address_and_no_diff(tmp_pa
     assert json.loads(str(redrive.old))["maxReceiveCount"] == "1"
     assert redrive.new.startswith('jsonencode({"deadLetterTargetArn": "arn:')
     assert ".tf" in visibility.note
+
+
+def test_patch_of_a_terraform_plan_writes_a_ref_in_a_policy_as_it_is(tmp_path: Path) -> None:
+    """AWS's Ref is no Terraform reference."""
+    content = make_plan(make_existing_queue("aws_sqs_queue.q", "orders")).decode()
     reference: Any = {"Condition": {"StringEquals": {"Ref": "aws_iam_role.admin"}}}
     (change,) = _make_patch(tmp_path / "plan.json", content, Policy=json.dumps(reference)).changes
-    assert change.new == f"jsonencode({json.dumps(reference)})", (
-        "AWS's Ref is no Terraform reference"
+    assert change.new == f"jsonencode({json.dumps(reference)})"
+
+
+def test_patch_of_a_terraform_plan_takes_no_queue_with_another_arn_and_url(
+    tmp_path: Path,
+) -> None:
+    elsewhere = dict.fromkeys(("url", "id"), "https://elsewhere")
+    other = make_existing_queue(
+        "aws_sqs_queue.z", "orders", arn=make_arn("orders") + "-2", **elsewhere
     )
     with pytest.raises(QueueNotFound, match="say which"):
         _make_patch(tmp_path / "plan.json", make_plan(other).decode())
@@ -401,7 +433,7 @@ def test_patch_of_a_terraform_value_that_is_set_already_says_so(tmp_path: Path) 
         HCL.replace("var.seconds", "1\n  visibility_timeout_seconds = 2", 1),
     ],
 )
-def test_patch_of_a_file_that_is_not_hcl_is_refused_with_one_line(
+def test_patch_of_a_terraform_file_that_cannot_be_read_for_sure_is_refused_with_one_line(
     tmp_path: Path, text: str
 ) -> None:
     with pytest.raises(NotATemplate) as refused:

@@ -43,27 +43,39 @@ def _list_rule_ids(matches: list[dict[str, Any]], file: Path) -> list[str]:
     return [match["Rule"]["Id"] for match in _select_matches(matches, file)]
 
 
-def test_cfn_lint_with_mendqs_rules_reports_the_findings_of_mendq_lint_on_the_same_lines(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "shop.yaml"
-    sound = path.with_name("sound.yaml")
-    costly = path.with_name("costly.json")
-    sound.write_text(SOUND_TEMPLATE)
-    costly.write_text(TOO_COSTLY_TEMPLATE)
-    path.write_text(FAULTY_TEMPLATE.replace("ignore: [tls_not_enforced]", "ignore: []"))
+@pytest.fixture(scope="module")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a faulty template, a sound one, and one that is too costly to judge."""
+    folder = tmp_path_factory.mktemp("templates")
+    faulty = FAULTY_TEMPLATE.replace("ignore: [tls_not_enforced]", "ignore: []")
+    (folder / "faulty.yaml").write_text(faulty)
+    (folder / "sound.yaml").write_text(SOUND_TEMPLATE)
+    (folder / "costly.json").write_text(TOO_COSTLY_TEMPLATE)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def matches(templates: Path) -> list[dict[str, Any]]:
+    """The matches of Mendq's rules in the three templates, with undecided places."""
+    files = [str(path) for path in sorted(templates.iterdir())]
+    return _run_cfn_lint("--include-checks", "I9500", "-t", *files)
+
+
+def _list_expected_rules(path: Path) -> set[tuple[str, int]]:
+    """Return the rule id and the line of each finding of `mendq lint`."""
     linted = CliRunner().invoke(app, ["lint", str(path), "--json"]).stdout
-    findings = json.loads(linted)["templates"][0]["findings"]
-    assert len(findings) == 2
-    expected = {
+    return {
         (make_rule_id(finding["symptom"], LintSeverity(finding["severity"])), finding["line"])
-        for finding in findings
+        for finding in json.loads(linted)["templates"][0]["findings"]
     }
-    files = ("-t", str(sound), str(path), str(costly))
-    matches = _run_cfn_lint("--include-checks", "I9500", *files)
-    assert _list_rule_ids(matches, sound) == ["I9500"]
-    assert _list_rule_ids(matches, costly) == ["W9500"]
-    assert "takes more than" in _select_matches(matches, costly)[0]["Message"]
+
+
+def test_cfn_lint_with_mendqs_rules_reports_the_findings_of_mendq_lint_on_the_same_lines(
+    templates: Path, matches: list[dict[str, Any]]
+) -> None:
+    path = templates / "faulty.yaml"
+    expected = _list_expected_rules(path)
+    assert len(expected) == 2
     faulty = _select_matches(matches, path)
     rules_and_lines = {
         (match["Rule"]["Id"], match["Location"]["Start"]["LineNumber"]) for match in faulty
@@ -71,7 +83,21 @@ def test_cfn_lint_with_mendqs_rules_reports_the_findings_of_mendq_lint_on_the_sa
     assert rules_and_lines == expected | {("I9500", 9)}
     (error,) = (match for match in faulty if match["Level"] == "Error")
     assert "VisibilityTimeout: 180" in error["Message"]
-    rule_ids = [rule_id for rule_id, _ in expected]
+
+
+def test_cfn_lint_reports_an_undecided_place_as_i9500_and_a_too_costly_template_as_w9500(
+    templates: Path, matches: list[dict[str, Any]]
+) -> None:
+    costly = templates / "costly.json"
+    assert _list_rule_ids(matches, templates / "sound.yaml") == ["I9500"]
+    assert _list_rule_ids(matches, costly) == ["W9500"]
+    assert "takes more than" in _select_matches(matches, costly)[0]["Message"]
+
+
+def test_cfn_lint_option_ignore_checks_silences_mendqs_rules(templates: Path) -> None:
+    path = templates / "faulty.yaml"
+    rule_ids = [rule_id for rule_id, _ in _list_expected_rules(path)]
+    assert rule_ids
     assert _run_cfn_lint("--ignore-checks", *rule_ids, "-t", str(path)) == []
 
 
@@ -82,23 +108,27 @@ def test_each_checked_symptom_has_its_own_cfn_lint_rule_id_between_9501_and_9999
     assert all(rule.id[0] in "EW" and 9500 < int(rule.id[1:]) < 10_000 for rule in RULES)
 
 
-@pytest.mark.parametrize(
-    ("second", "code"), [(SOUND_TEMPLATE, 0), (FAULTY_TEMPLATE, 1), ("Resources", 2)]
-)
-def test_pre_commit_hook_runs_mendq_lint_on_all_files_in_one_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str, code: int
-) -> None:
+def test_pre_commit_hook_names_the_packages_program_lint_command_and_extra() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     program, command = hook["entry"].split()
-    assert hook["id"] == "mendq-lint"
+    assert (hook["id"], command) == ("mendq-lint", "lint")
     assert program in project["scripts"]
     assert command in find_commands()
     (extra,) = hook["additional_dependencies"]
     assert extra.removeprefix(".[").removesuffix("]") in project["optional-dependencies"]
+
+
+@pytest.mark.parametrize(
+    ("second", "code"), [(SOUND_TEMPLATE, 0), (FAULTY_TEMPLATE, 1), ("Resources", 2)]
+)
+def test_lint_of_two_files_has_the_exit_code_of_the_worse_one_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str, code: int
+) -> None:
+    """A pre-commit hook passes several files in one call."""
     monkeypatch.chdir(tmp_path)
     for name, text in (("a.yaml", SOUND_TEMPLATE), ("b.yaml", second)):
         Path(name).write_text(text)
-    result = CliRunner().invoke(app, [command, "a.yaml", "b.yaml"])
+    result = CliRunner().invoke(app, ["lint", "a.yaml", "b.yaml"])
     assert result.exit_code == code
     assert code == 0 or "b.yaml: " in result.output
