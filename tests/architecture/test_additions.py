@@ -67,7 +67,7 @@ def test_make_check_says_which_part_of_its_runbook_an_alarm_lacks(
     assert says in "".join(sentences)
 
 
-def test_make_check_reports_an_alarm_that_notifies_nobody() -> None:
+def test_make_check_reports_an_alarm_without_a_severity_that_is_in_no_composite_alarm() -> None:
     silent = msgspec.structs.replace(TRAIL_BUSY_ALARM, severity=None, part="Parked")
     (sentence,) = missing_in_alarms([silent])
     assert "reaches nobody: give it a severity" in sentence

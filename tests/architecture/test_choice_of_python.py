@@ -139,7 +139,7 @@ def test_make_refuses_named_python_that_is_not_there(machine: Machine) -> None:
     )
 
 
-def test_make_leaves_no_half_made_environment(machine: Machine) -> None:
+def test_make_removes_a_half_made_environment_if_python_fails_to_make_it(machine: Machine) -> None:
     """Otherwise the next `make` would take it for a whole one, and find no pip in it."""
     stub = machine.install("python3.11", "3.11.7")
     half_made = "mkdir -p .venv/bin; : > .venv/bin/python; chmod +x .venv/bin/python"

@@ -56,7 +56,7 @@ def _is_console_print(function: str) -> bool:
     return function.endswith((".print", "secho", "rprint"))
 
 
-def test_only_listed_files_write_to_a_terminal_without_output() -> None:
+def test_exactly_the_listed_files_write_to_a_terminal_without_the_output_class() -> None:
     writers = {
         path
         for path, tree in TREES.items()
@@ -103,7 +103,7 @@ def test_every_command_line_with_a_name_is_made_by_a_function_that_quotes_links(
 
 
 @pytest.mark.parametrize("path", sorted({*WRITERS, *OTHER_MAKERS}))
-def test_exception_names_an_existing_file(path: str) -> None:
+def test_every_file_with_an_exception_for_output_or_command_lines_exists(path: str) -> None:
     assert Path(ROOT, path).is_file()
 
 

@@ -186,13 +186,15 @@ def test_guaranteed_traits_are_true_of_every_example_of_the_symptom(symptom: Sym
 
 
 @pytest.mark.parametrize("pair", NEXT_STEP_BY_SYMPTOM_AND_CODE)
-def test_step_of_a_symptom_and_code_comes_before_the_codes_own(pair: tuple[str, str]) -> None:
+def test_next_step_of_a_symptom_and_code_comes_before_the_codes_own_step(
+    pair: tuple[str, str],
+) -> None:
     next_step = find_next_step(*pair, State.ESCALATED)
     assert next_step == NEXT_STEP_BY_SYMPTOM_AND_CODE[pair]
     assert next_step.sentence != find_next_step("another", pair[1], State.ESCALATED).sentence
 
 
-def test_table_of_pairs_names_only_pairs_that_can_occur() -> None:
+def test_next_step_tables_name_only_symptoms_and_codes_that_can_occur_together() -> None:
     reachable = {
         (symptom.name, code)
         for symptom in PLANNED
@@ -217,14 +219,16 @@ TRAITS_BY_WORDS: Mapping[str, frozenset[QueueTrait]] = {
 
 
 @pytest.mark.parametrize("words", TRAITS_BY_WORDS)
-def test_step_whose_words_take_a_fact_for_granted_declares_it(words: str) -> None:
+def test_next_step_whose_words_take_a_queue_trait_for_granted_declares_it(words: str) -> None:
     steps = [*NEXT_STEP_BY_REFUSAL_CODE.items(), *NEXT_STEP_BY_SYMPTOM_AND_CODE.items()]
     for place, next_step in steps:
         if re.search(words, next_step.sentence):
             assert next_step.needs & TRAITS_BY_WORDS[words], f"{place}: {next_step.sentence!r}"
 
 
-def test_need_above_sqs_maximum_is_never_answered_with_the_ceilings_tag() -> None:
+def test_processing_time_that_needs_more_than_sqs_allows_gets_no_command_to_raise_the_ceiling() -> (
+    None
+):
     (symptom,) = [entry for entry in CATALOGUE if entry.name == "visibility_timeout_too_short"]
     for tagged_seconds, has_tag_command in ((28_800, True), (30_000, False)):
         facts = Facts(
@@ -241,15 +245,19 @@ def test_need_above_sqs_maximum_is_never_answered_with_the_ceilings_tag() -> Non
         assert ("SQS takes 43,200 s at most" in answer.reason) is not has_tag_command
 
 
-def test_retention_is_raised_and_consumers_added_only_where_that_can_help() -> None:
-    """A queue may keep messages for 14 days already, and more consumers hold more messages."""
+def test_next_step_of_over_retention_says_that_sqs_keeps_messages_14_days_at_most() -> None:
+    """The queue may keep its messages that long already."""
     over_retention = find_next_step("", "over_retention", State.REFUSED)
     assert "14 days at most" in over_retention.sentence
+
+
+def test_next_step_of_over_in_flight_advises_to_receive_fewer_messages_at_a_time() -> None:
+    """More consumers would hold more messages."""
     over_in_flight = find_next_step("", "over_in_flight", State.REFUSED)
     assert "Receive fewer messages at a time" in over_in_flight.sentence
 
 
-def test_fifo_queue_without_consumers_is_not_told_that_its_groups_move_on() -> None:
+def test_refusal_for_a_fifo_queue_with_nothing_in_flight_says_consumers_may_have_stopped() -> None:
     (symptom,) = [entry for entry in CATALOGUE if entry.name == "fifo_group_blocked"]
     stopped = Facts(
         "arn:aws:sqs:us-east-1:123456789012:orders.fifo", {"ApproximateNumberOfMessages": "60"}

@@ -62,10 +62,15 @@ def test_exactly_the_refusal_codes_that_a_case_can_open_with_have_a_next_step() 
     assert {ast.unparse(code) for code in given if not isinstance(code, ast.Constant)} == CODE_NAMES
     codes = {code for source in sources for code in codes_spelled_out(source, makers)}
     assert set(NEXT_STEP_BY_REFUSAL_CODE) == codes | list_codes_behind_names()
+
+
+def test_every_case_state_has_a_next_step() -> None:
     assert set(NEXT_STEP_BY_STATE) == set(State)
 
 
-def test_next_step_of_each_refusal_code_has_a_sentence_and_a_valid_command() -> None:
+def test_next_step_of_each_code_has_a_valid_command_and_a_sentence_of_the_runbook_overview() -> (
+    None
+):
     for code, next_step in NEXT_STEP_BY_REFUSAL_CODE.items():
         sentence = next_step.sentence
         step = choose_next_step(replace(CASE, symptom="a_symptom", state=State.REFUSED, code=code))

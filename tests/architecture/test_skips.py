@@ -37,7 +37,7 @@ def test_expected_to_fail():
         ("records.json is not here", "true", 1),
     ],
 )
-def test_unlisted_skip_fails_only_if_ci_is_true(
+def test_skip_fails_only_if_it_is_unlisted_and_ci_is_true(
     reason: str, is_ci: str, exit_code: int, tmp_path: Path
 ) -> None:
     test_file = tmp_path / "test_skipped.py"

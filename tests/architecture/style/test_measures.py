@@ -109,7 +109,7 @@ def test_private_class_name_may_be_repeated() -> None:
     assert count_repeated_class_names(files) == Measurement(0, ())
 
 
-def test_each_is_a_vague_loop_variable() -> None:
+def test_each_and_one_are_vague_loop_variables() -> None:
     file = read("""
         for each in queues:
             names = {one.name for one in each.sources}
@@ -226,7 +226,7 @@ def test_separate_comments_and_comments_for_tools_are_not_unclear() -> None:
     assert count_unclear_comments([file]) == Measurement(0, ())
 
 
-def test_measures_have_different_names_and_nothing_to_measure_meets_all() -> None:
+def test_measures_have_different_names_and_are_all_met_without_any_code() -> None:
     names = [measure.name for measure in MEASURES]
     assert len(set(names)) == len(names)
     assert all(measure.count([]).value <= measure.threshold for measure in MEASURES)
