@@ -15,7 +15,6 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.lifecycle import (
     CLOUDTRAIL_LAG,
     FOLLOW_UP_TRANSITIONS,
-    OWNER_CALL_INTERVAL,
     SCAN_INTERVAL_AND_WINDOW,
     STATES_THAT_CALL_OWNER,
     QueueStatus,
@@ -113,7 +112,7 @@ QUIET_PERIODS = pytest.mark.parametrize(
 @pytest.mark.parametrize(
     ("deletes", "expected"), [(5, State.VERIFIED), (0, State.UNVERIFIED), (None, State.UNVERIFIED)]
 )
-def test_quiet_period_verifies_a_fix_only_if_messages_were_deleted_meanwhile(
+def test_fix_is_verified_after_its_quiet_period_or_unverified_if_no_message_was_deleted_meanwhile(
     make: MakeCase, quiet: timedelta, deletes: int | None, expected: State
 ) -> None:
     """A case of measurements needs a quiet scan interval, one of failed calls CloudTrail's lag."""
@@ -125,7 +124,7 @@ def test_quiet_period_verifies_a_fix_only_if_messages_were_deleted_meanwhile(
 
 
 @QUIET_PERIODS
-def test_applied_fix_is_due_after_the_quiet_period_and_within_an_hour_to_measure_harm(
+def test_follow_up_of_an_applied_fix_is_due_after_its_quiet_period_or_in_an_hour_if_that_is_sooner(
     make: MakeCase, quiet: timedelta
 ) -> None:
     due = due_at(make(State.APPLIED), VerificationEvidence(TIMING), NOW)
@@ -134,7 +133,7 @@ def test_applied_fix_is_due_after_the_quiet_period_and_within_an_hour_to_measure
 
 @FOR_CALLS_AND_MEASUREMENTS
 @pytest.mark.parametrize("state", [State.APPLIED, State.UNVERIFIED, State.WATCHING])
-def test_fix_is_ineffective_if_a_scan_measures_the_fault_after_the_change(
+def test_measurement_of_the_fault_makes_a_fix_ineffective_only_if_made_after_the_change(
     state: State, make: MakeCase
 ) -> None:
     case = make(state)
@@ -181,7 +180,7 @@ def test_fix_is_not_verified_while_the_queue_cannot_be_read(state: State, make: 
         (State.OVERRIDDEN, 168, State.CLOSED),
     ],
 )
-def test_case_without_new_evidence_leaves_its_state_exactly_at_the_states_time_limit(
+def test_case_without_new_evidence_expires_escalates_or_closes_exactly_at_its_states_time_limit(
     state: State, hours: int, expected: State
 ) -> None:
     assert find_next_state(make_case(state), NOW + hours * HOUR - MOMENT) is None
@@ -217,6 +216,9 @@ def test_transitions_lead_out_of_every_open_state_and_of_no_final_state() -> Non
     assert {state for row in FOLLOW_UP_TRANSITIONS for state in row.states_before} == set(
         State
     ) - FINAL_STATES
+
+
+def test_each_follow_up_transition_has_a_reason_and_leads_to_another_state() -> None:
     assert all(
         row.because and row.state_after not in row.states_before for row in FOLLOW_UP_TRANSITIONS
     )
@@ -282,7 +284,7 @@ def test_every_case_ends_in_a_final_state_after_any_history_without_a_person(
         (None, True, State.UNVERIFIED),
     ],
 )
-def test_configuration_fix_is_verified_without_deletes_if_mendqs_value_is_still_in_place(
+def test_fix_without_deletes_is_verified_only_for_a_configuration_fault_with_mendqs_value_in_place(
     queue_status: QueueStatus | None, is_fault_of_configuration: bool, expected: State
 ) -> None:
     case = make_measured_case(State.APPLIED)
@@ -320,7 +322,7 @@ def test_redrive_in_progress_is_closed_if_the_queue_is_deleted(hours: int) -> No
     assert find_next_state(make_redriving_case(), now, queue_status=status) is State.CLOSED
 
 
-def test_redrive_in_progress_is_due_at_once_and_then_within_every_minute() -> None:
+def test_follow_up_of_a_redrive_in_progress_is_due_at_once_and_then_in_less_than_a_minute() -> None:
     nothing = VerificationEvidence(TIMING)
     later = NOW + timedelta(minutes=7)
     assert due_at(make_redriving_case(), nothing, NOW) == NOW
@@ -340,11 +342,11 @@ def test_verified_fix_or_redrive_is_watched_at_once(verified: Case) -> None:
 
 
 @pytest.mark.parametrize("state", STATES_THAT_CALL_OWNER)
-def test_case_that_waits_for_another_lambda_is_due_at_once_and_then_every_five_minutes(
+def test_follow_up_of_a_case_that_waits_for_another_lambda_is_due_at_once_and_then_in_five_minutes(
     state: State,
 ) -> None:
     waiting = make_case(state)
     evidence = VerificationEvidence(TIMING)
     assert due_at(waiting, evidence, waiting.at) == waiting.at
     later = waiting.at + MOMENT
-    assert due_at(waiting, evidence, later) == later + OWNER_CALL_INTERVAL
+    assert due_at(waiting, evidence, later) == later + timedelta(minutes=5)

@@ -10,7 +10,7 @@ import pytest
 
 from mendq.model.case import Case
 from mendq.model.limits import Timing
-from mendq.model.state import TIME_LIMIT_GRACE, State, find_state_time_limit
+from mendq.model.state import State, find_state_time_limit
 from tests.model.builders import make_case
 
 
@@ -49,7 +49,7 @@ def test_case_with_another_state_code_or_steps_is_no_repeat() -> None:
 @pytest.mark.parametrize(
     "state", [State.PROPOSED, State.APPLIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE]
 )
-def test_case_counts_as_closed_only_some_time_after_the_time_limit_of_its_state(
+def test_case_counts_as_open_at_its_states_time_limit_and_as_closed_after_an_hour_of_grace(
     state: State,
 ) -> None:
     """Only for this does `verified` have a time limit: follow-up leaves that state at once."""
@@ -57,4 +57,4 @@ def test_case_counts_as_closed_only_some_time_after_the_time_limit_of_its_state(
     assert time_limit is not None
     case = make_case(state)
     assert case.is_open(case.at + time_limit, Timing())
-    assert not case.is_open(case.at + time_limit + TIME_LIMIT_GRACE, Timing())
+    assert not case.is_open(case.at + time_limit + timedelta(hours=1), Timing())

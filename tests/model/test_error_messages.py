@@ -121,7 +121,7 @@ def test_access_denied_text_under_another_error_code_names_no_policy(
     assert find_refusing_policy("KmsAccessDenied", make_refusal(ending)) is None
 
 
-def test_error_code_of_network_activity_events_names_no_policy_because_mendq_reads_none() -> None:
+def test_vpce_access_denied_names_no_policy_as_mendq_reads_no_network_activity_events() -> None:
     assert find_refusing_policy("VpceAccessDenied", "") is None
 
 

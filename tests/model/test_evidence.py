@@ -76,7 +76,7 @@ def test_evidence_drops_a_sighting_older_than_an_hour() -> None:
     assert len(make_calls(fresh=-3599).without_old_sightings(AT).list_sightings_to_keep()) == 1
 
 
-def test_evidence_document_has_the_times_of_all_sightings_and_request_ids_of_calls() -> None:
+def test_evidence_document_has_first_and_last_time_and_request_id_and_failed_call_count() -> None:
     document = Evidence.of([MEASURED, *make_calls(b=5, a=0).sightings]).document()
     assert document["first_at"] == format_time(AT) == "2026-11-16T09:30:00.000Z"
     assert (document["first_request_id"], document["last_request_id"]) == ("r-a", "r-b")
@@ -102,8 +102,10 @@ def test_measurement_merged_into_failed_calls_moves_only_the_last_time() -> None
 
 
 def test_smallest_requested_visibility_is_that_of_failed_calls_and_none_without_them() -> None:
+    first, second = make_calls(a=0, b=0).sightings
     calls = [
-        replace(call, requested_visibility_seconds=20) for call in make_calls(a=0, b=0).sightings
+        replace(first, requested_visibility_seconds=40),
+        replace(second, requested_visibility_seconds=20),
     ]
     assert Evidence.of([*calls, MEASURED]).smallest_requested_visibility_seconds() == 20
     assert Evidence((MEASURED,)).smallest_requested_visibility_seconds() is None
@@ -135,7 +137,7 @@ def make_deletes(**seconds_by_caller: tuple[float, ...]) -> Evidence:
         pytest.param(make_calls(a=0, b=1, c=2), None, id="other calls"),
     ],
 )
-def test_shortest_delete_interval_is_the_mean_of_three_deletes_of_one_caller(
+def test_shortest_delete_interval_is_the_mean_of_the_fastest_three_deletes_from_one_address(
     evidence: Evidence, interval_seconds: float | None
 ) -> None:
     assert evidence.shortest_delete_interval_seconds() == interval_seconds
@@ -174,29 +176,41 @@ def make_late_call(
         ),
         pytest.param([make_late_call(n) for n in (0, 1, 60, 61, 119.9)], False, id="two bursts"),
         pytest.param([make_late_call(n) for n in (0, 60, 120)], True, id="three bursts"),
-        pytest.param([make_late_call(n, "DeleteMessage") for n in range(3)], True, id="deletes"),
+    ],
+)
+def test_late_visibility_extensions_and_their_deletes_are_sufficient_only_in_three_bursts(
+    sightings: list[Sighting], *, is_enough: bool
+) -> None:
+    """A burst counts as one event."""
+    evidence = Evidence.of(sightings)
+    assert evidence.is_sufficient is is_enough
+    stored = Evidence.of(evidence.list_sightings_to_keep())
+    assert stored.is_sufficient is is_enough, "later calls are judged by what is stored"
+
+
+@pytest.mark.parametrize(
+    "sightings",
+    [
+        pytest.param([make_late_call(n, "DeleteMessage") for n in range(3)], id="deletes"),
         pytest.param(
             [
                 make_late_call(0),
                 *(make_late_call(n, "DeleteMessage", "arn:role/y") for n in range(3)),
             ],
-            True,
             id="deletes of another principal",
         ),
         pytest.param(
             [replace(make_late_call(n), error_message="denied") for n in range(3)],
-            True,
             id="extensions that are not late",
         ),
     ],
 )
-def test_burst_of_late_extensions_counts_as_one_event(
-    sightings: list[Sighting], *, is_enough: bool
+def test_three_failed_deletes_or_other_extensions_in_seconds_are_sufficient_evidence(
+    sightings: list[Sighting],
 ) -> None:
     evidence = Evidence.of(sightings)
-    assert evidence.is_sufficient is is_enough
-    stored = Evidence.of(evidence.list_sightings_to_keep())
-    assert stored.is_sufficient is is_enough, "later calls are judged by what is stored"
+    assert evidence.is_sufficient
+    assert Evidence.of(evidence.list_sightings_to_keep()).is_sufficient
 
 
 def test_burst_of_late_extensions_does_not_push_out_earlier_ones() -> None:
@@ -230,7 +244,7 @@ NO_ROLES_OR_USERS = pytest.mark.parametrize(
 
 
 @NO_ROLES_OR_USERS
-def test_caller_that_is_no_iam_role_or_user_does_not_count_as_outside_the_account(
+def test_only_iam_roles_and_users_of_another_account_count_as_callers_outside_the_account(
     principal: str,
 ) -> None:
     own_account = "123456789012"
@@ -247,9 +261,12 @@ def test_first_role_or_user_skips_callers_that_are_neither(principal: str) -> No
 
 
 def test_actions_to_grant_for_batch_calls_are_the_single_message_actions_without_repeats() -> None:
-    assert list_actions_allowing(["GetQueueUrl", "ReceiveMessageBatch", ""]) == ()
     both = ["ReceiveMessage", "ChangeMessageVisibilityBatch", "ChangeMessageVisibility"]
     assert list_actions_allowing(both) == ("sqs:ChangeMessageVisibility", "sqs:ReceiveMessage")
+
+
+def test_calls_that_are_no_message_calls_give_no_action_to_grant() -> None:
+    assert list_actions_allowing(["GetQueueUrl", "ReceiveMessageBatch", ""]) == ()
 
 
 def test_first_three_principals_are_named_and_the_rest_counted() -> None:
@@ -285,7 +302,7 @@ def test_merging_later_calls_keeps_the_first_five_requests_and_the_last_five_of_
     assert ids == [f"r{n}" for n in (*range(5), *range(15, 20))]
 
 
-def test_request_has_time_operation_error_and_caller_with_the_message_truncated() -> None:
+def test_evidence_lists_a_requests_time_operation_caller_and_truncated_error_message() -> None:
     (request,) = _read_requests(Evidence.of([_make_call(0)]))
     assert request == {
         "request_id": "r0",
@@ -304,7 +321,7 @@ def test_request_of_a_sighting_is_the_same_after_it_was_stored_and_read() -> Non
     assert Sighting.from_text(sighting.to_text()).request() == sighting.request()
 
 
-def test_measurement_of_a_scan_is_no_request() -> None:
+def test_measurement_of_a_scan_is_not_listed_among_the_requests_of_the_evidence() -> None:
     assert _read_requests(Evidence((MEASURED,))) == []
 
 

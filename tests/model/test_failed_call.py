@@ -179,7 +179,7 @@ def test_read_never_raises_for_any_json_value_in_any_field(junk: object) -> None
     assert isinstance(read(junk), FailedCall | UnreadableRecord)
 
 
-def test_read_accepts_real_records_of_failed_calls_if_their_service_is_replaced_by_sqs() -> None:
+def test_read_of_real_failed_records_with_sqs_as_their_service_names_roles_not_sessions() -> None:
     failed_records = [record for record in read_cloudtrail_records() if record.get("errorCode")]
     assert len(failed_records) == 6
     for record_of_other_service in failed_records:
@@ -199,7 +199,7 @@ def test_requested_visibility_timeout_is_read_only_if_sqs_would_accept_the_value
     assert got.requested_visibility_seconds == read_as
 
 
-def test_read_truncates_a_long_error_message() -> None:
+def test_read_truncates_an_error_message_to_2048_characters() -> None:
     assert read_failed_call(errorMessage="x" * 100_000).error_message == "x" * 2_048
 
 
@@ -216,5 +216,7 @@ def test_read_accepts_both_of_awss_spellings_of_utc() -> None:
     ("given", "read_as"),
     [(None, ""), (7, ""), ("x" * 2_000, "x" * MAXIMUM_USER_AGENT_LENGTH), ("a\ud800", "a?")],
 )
-def test_user_agent_is_truncated_and_made_valid_text(given: object, read_as: str) -> None:
+def test_user_agent_is_truncated_made_valid_text_and_empty_if_it_is_no_text(
+    given: object, read_as: str
+) -> None:
     assert read_failed_call(userAgent=given).user_agent == read_as

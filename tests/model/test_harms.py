@@ -164,7 +164,7 @@ def make_case_with_steps(
 
 
 @pytest.mark.parametrize(("age_seconds", "is_shown"), [(3_601, True), (3_600, False)])
-def test_raised_timeout_is_harm_if_the_oldest_message_is_over_an_hour(
+def test_raised_timeout_of_12_hours_is_reported_as_harm_as_soon_as_a_message_is_over_an_hour_old(
     age_seconds: int, *, is_shown: bool
 ) -> None:
     """With a timeout of 12 hours, people need not wait 12 hours for the report."""
@@ -207,7 +207,7 @@ def test_row_of_harms_has_a_sign_in_the_metrics_or_says_why_there_is_none(
 
 
 @pytest.mark.parametrize("kind", HARM_BY_STEP_CLASS, ids=lambda kind: kind.__name__)
-def test_row_of_harms_offers_mendq_rollback_only_for_steps_that_it_can_undo(
+def test_row_of_harms_offers_mendq_rollback_only_for_steps_that_mendq_rollback_can_undo(
     kind: type[AttributeStep],
 ) -> None:
     expected = ROLLBACK_INTRODUCTION
@@ -432,7 +432,7 @@ SIGN_CASES = [
     SIGN_CASES,
     ids=[f"{kind.__name__}: {title}" for kind, title, _, _ in SIGN_CASES],
 )
-def test_measured_harm_is_described_only_if_the_counts_show_the_steps_sign(
+def test_measured_harm_is_described_only_if_the_counts_show_the_steps_sign_of_harm(
     kind: type[AttributeStep], title: str, counts: dict[str, Any], is_shown: bool
 ) -> None:
     case = make_case_with_steps(EXAMPLES[kind])

@@ -33,7 +33,7 @@ def test_affected_messages_are_counted_only_from_the_facts_that_show_the_symptom
 
 
 @pytest.mark.parametrize(("received", "messages"), [(1_200, {"dead": 400}), (100, {})])
-def test_messages_that_left_are_dead_only_if_receives_reach_max_receive_count(
+def test_messages_that_left_count_as_moved_to_the_dlq_only_if_receives_reach_max_receive_count(
     received: int, messages: dict[str, int]
 ) -> None:
     counts = measurement(backlog_before=500, backlog_now=100, received=received, deleted=0)

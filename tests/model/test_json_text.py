@@ -24,7 +24,9 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans())
-def test_to_json_of_any_value_is_read_by_a_strict_json_parser(value: Any, is_compact: bool) -> None:
+def test_to_json_of_any_value_round_trips_through_a_strict_json_parser(
+    value: Any, is_compact: bool
+) -> None:
     written = to_json({"value": value}, is_compact=is_compact, sort_keys=True)
     read = json.loads(written, parse_constant=refuse_nan_constant)
     assert to_json(read, is_compact=is_compact, sort_keys=True) == written

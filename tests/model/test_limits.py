@@ -82,6 +82,8 @@ def test_seconds_tag_that_the_queue_does_not_have_is_none() -> None:
 @pytest.mark.parametrize(
     "text", ["", "0", "43201", "1000000", "-1", "1.5", "40 s", " 40", "\N{ARABIC-INDIC DIGIT FOUR}"]
 )
-def test_seconds_tag_with_any_other_value_raises_and_names_the_tag(text: str) -> None:
+def test_seconds_tag_that_is_no_whole_number_from_1_to_43200_raises_and_names_the_tag(
+    text: str,
+) -> None:
     with pytest.raises(TagUnreadable, match="the tag t must be a whole number"):
         read_seconds_tag({"t": text}, "t")

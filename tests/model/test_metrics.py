@@ -214,7 +214,7 @@ def test_deletes_in_a_new_queues_first_minute_count_only_if_reported_within_two_
 
 @REPORTED_IN_MINUTE
 @pytest.mark.parametrize("is_new", [True, False])
-def test_dlq_arrivals_count_from_the_first_minute_only_of_a_new_queue(
+def test_dlq_arrivals_count_from_the_first_minute_only_of_a_new_queue_reported_within_two_minutes(
     first_report_minute: int, *, is_counted_from_zero: bool, is_new: bool
 ) -> None:
     series = {
@@ -325,14 +325,14 @@ def test_no_measurement_is_both_a_consumer_race_and_a_failing_consumer(
     assert None in [entry.detection.detect(facts) for entry in entries if entry.detection]
 
 
-def test_window_is_the_last_six_hours_before_cloudwatchs_lag_without_a_change() -> None:
+def test_window_without_a_change_is_the_six_hours_until_the_minute_three_minutes_ago() -> None:
     window = Window.choose(NOW, None, HOUR)
     assert window is not None
-    assert window.until - window.since == LONGEST_WINDOW
-    assert CLOUDWATCH_LAG <= NOW - window.until < CLOUDWATCH_LAG + MINUTE
+    assert window.until == (NOW - 3 * MINUTE).replace(second=0)
+    assert window.since == window.until - 6 * HOUR
 
 
-def test_window_begins_in_the_first_whole_minute_after_the_last_change() -> None:
+def test_window_after_a_change_begins_in_the_next_whole_minute_and_not_as_empty() -> None:
     changed_at = NOW - 2 * HOUR
     window = Window.choose(NOW, changed_at, HOUR)
     assert window is not None
@@ -363,7 +363,7 @@ def test_window_is_none_if_less_than_the_shortest_duration_followed_the_change(
     st.none() | st.timedeltas(timedelta(days=-9), timedelta(days=1)),
     st.timedeltas(CLOUDWATCH_LAG, LONGEST_WINDOW),
 )
-def test_window_always_lies_between_the_last_change_and_cloudwatchs_lag(
+def test_window_has_whole_minutes_and_an_allowed_length_between_last_change_and_cloudwatchs_lag(
     changed: timedelta | None, shortest: timedelta
 ) -> None:
     settled_at = None if changed is None else NOW + changed
@@ -406,7 +406,7 @@ def test_invalid_published_processing_time_is_ignored_and_the_other_counts_are_k
 
 
 @INVALID_PROCESSING_SECONDS
-def test_processing_time_is_the_longest_valid_one_since_the_windows_first_hour(
+def test_processing_time_is_the_longest_valid_datapoint_even_if_it_began_before_the_window(
     value: float,
 ) -> None:
     processing = [(-30, 41.5), (30, 12), (90, value)]
@@ -437,6 +437,10 @@ def test_summary_reads_the_gauges_at_both_ends_of_the_window() -> None:
     assert measured.now == Gauges(
         backlog=226, visible=6, in_flight=20, oldest_age_seconds=7_000, groups_in_flight=1
     )
+
+
+def test_summary_has_the_fewest_visible_messages_of_any_minute_in_the_window() -> None:
+    measured = summarize_known_window(2, visible=[(60, 1), (0, 4), (119, 6)])
     assert measured.fewest_visible_messages == 1
 
 
@@ -462,15 +466,22 @@ def make_measurement_with_deletes_until(last_minute: int, interval_minutes: int)
 
 @pytest.mark.parametrize(
     ("last_delete_minute", "interval_minutes", "has_stopped"),
-    [(355, 1, True), (356, 1, False), (348, 5, True), (352, 5, False), (343, 20, True)],
+    [(355, 1, True), (356, 1, False), (348, 5, True), (352, 5, False)],
 )
-def test_consumers_have_stopped_finishing_after_a_pause_twice_as_long_as_any_before(
+def test_consumers_have_stopped_finishing_after_over_3_minutes_and_twice_any_earlier_pause(
     last_delete_minute: int, interval_minutes: int, *, has_stopped: bool
 ) -> None:
     measured = make_measurement_with_deletes_until(last_delete_minute, interval_minutes)
     assert measured.pause == timedelta(minutes=359 - last_delete_minute)
     assert measured.longest_pause_between_deletes == timedelta(minutes=interval_minutes - 1)
     assert measured.has_stopped_finishing is has_stopped
+
+
+def test_consumers_have_stopped_finishing_after_15_minutes_without_a_delete() -> None:
+    measured = make_measurement_with_deletes_until(343, interval_minutes=20)
+    assert measured.pause == 16 * MINUTE
+    assert measured.longest_pause_between_deletes == 19 * MINUTE
+    assert measured.has_stopped_finishing, "however long the pauses before"
 
 
 def summarize_outage_after_twenty_finished_messages() -> Measurement:
@@ -501,7 +512,7 @@ def test_one_message_received_three_times_without_a_delete_is_no_stopped_consume
     assert not measured.has_stopped_finishing, "it may be one bad message"
 
 
-def test_half_hours_of_a_summary_leave_out_those_in_which_sqs_reported_nothing() -> None:
+def test_half_hours_of_a_summary_have_their_counts_and_leave_out_those_without_datapoints() -> None:
     measured = summarize_outage_after_twenty_finished_messages()
     assert (measured.fewest_messages, measured.usual_messages) == (0, 1)
     last = measured.recent.half_hours[-1]
@@ -560,7 +571,7 @@ def test_summary_does_not_depend_on_the_order_of_datapoints(
 
 
 @given(ANY_SERIES)
-def test_summary_of_any_datapoints_has_counts_that_fit_each_other(
+def test_summary_of_any_datapoints_has_visible_and_in_flight_messages_within_the_backlog(
     points: dict[str, list[tuple[int, float]]],
 ) -> None:
     measured = summarize_points(2, points)

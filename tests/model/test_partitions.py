@@ -41,6 +41,10 @@ def test_table_of_partitions_equals_botocores() -> None:
         ),
         key=lambda partition: partition.name,
     )
+
+
+def test_each_supported_partition_is_in_the_table_of_partitions() -> None:
+    assert SUPPORTED_PARTITIONS
     assert {*SUPPORTED_PARTITIONS} <= {partition.name for partition in PARTITIONS}
 
 
@@ -61,7 +65,7 @@ def test_region_of_the_european_sovereign_cloud_gets_its_own_arns_and_domain() -
     )
 
 
-def test_unknown_region_counts_as_one_of_the_partition_of_most_regions() -> None:
+def test_unknown_region_counts_as_one_of_the_partition_aws() -> None:
     assert partition_of("xx-newland-1") == "aws"
     assert dns_suffix_of("xx-newland-1") == "amazonaws.com"
 
@@ -85,7 +89,7 @@ def test_endpoint_of_every_region_that_botocore_lists_is_a_host_of_aws(
     "host",
     ["amazonaws.com", "sqs.amazonaws.com.evil.com", "evilamazonaws.eu", "localhost", "api.aws"],
 )
-def test_host_of_others_is_no_host_of_aws(host: str) -> None:
+def test_host_outside_awss_domains_or_a_bare_domain_is_no_host_of_aws(host: str) -> None:
     assert not is_aws_host(host)
 
 
@@ -98,7 +102,7 @@ def test_host_of_others_is_no_host_of_aws(host: str) -> None:
         ("eusc-de-east-1", ["amazonaws.com", "amazonaws.eu"]),
     ],
 )
-def test_iam_condition_names_a_service_with_both_domains_of_the_partition(
+def test_service_names_and_principals_have_amazonaws_com_and_the_partitions_own_domain(
     region: str, suffixes: list[str]
 ) -> None:
     assert list_service_names("sqs", region) == [f"sqs.{region}.{suffix}" for suffix in suffixes]
@@ -108,7 +112,7 @@ def test_iam_condition_names_a_service_with_both_domains_of_the_partition(
 
 
 @pytest.mark.parametrize("region", ["eu-west-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1"])
-def test_queue_of_every_supported_partition_has_an_address_without_link_and_a_console_page(
+def test_queue_of_each_supported_partition_has_a_console_url_and_an_sqs_url_that_is_no_link(
     region: str,
 ) -> None:
     queue_arn = arn_of_name("orders.fifo", region, "111122223333")

@@ -92,7 +92,9 @@ def test_pin_is_doubted_if_its_digest_queue_creation_time_or_age_does_not_fit(
 
 
 @pytest.mark.parametrize("event_name", ["SetQueueAttributes", "AddPermission", "DeleteQueue"])
-def test_pin_is_not_restored_over_a_persons_change_of_the_policy(event_name: str) -> None:
+def test_pin_is_not_restored_over_a_persons_change_and_the_reason_names_person_call_and_time(
+    event_name: str,
+) -> None:
     found = check_pin(PIN, [replace(BY_ALICE, event_name=event_name)], CHANGED, NOW + HOUR)
     assert (found.is_good, found.may_doubt_pass) == (False, False)
     assert f"{ALICE} has changed it since ({event_name}, 2026-11-09 12:00:00 UTC)" in found.doubt
@@ -102,7 +104,7 @@ DEPLOYED_BY_ROLE = replace(BY_ALICE, principal_arn=DEPLOYS)
 DEPLOYED_BEFORE = replace(DEPLOYED, at=CHANGED - HOUR)
 
 
-def test_pin_is_restored_after_a_deployment_which_it_names() -> None:
+def test_pin_is_restored_after_a_deployment_and_the_check_names_that_deployment() -> None:
     assert check_pin(PIN, [DEPLOYED], CHANGED, NOW).deployment_change == DEPLOYED
     assert is_restorable(DEPLOYED, DEPLOYED_BEFORE)
 
@@ -134,13 +136,13 @@ def test_pin_is_not_restored_if_the_principal_only_resembles_a_deployment_role(
     assert not is_restorable(replace(BY_ALICE, principal_arn=principal))
 
 
-def test_pin_ignores_changes_from_before_the_policy_was_pinned() -> None:
+def test_pin_ignores_changes_up_to_clock_skew_after_the_pinned_policy_was_written() -> None:
     assert is_restorable(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW), DEPLOYED)
     assert not is_restorable(replace(BY_ALICE, at=MODIFIED + CLOCK_SKEW + MOMENT), DEPLOYED)
 
 
 @pytest.mark.parametrize("seconds", [2, 4, 300])
-def test_pin_waits_20_minutes_and_is_not_restored_over_an_unknown_change(
+def test_pin_is_not_restored_over_an_unknown_change_and_the_doubt_is_final_after_20_minutes(
     seconds: int,
 ) -> None:
     """Threat T3: a person revokes a grant right after a deployment, and CloudTrail lists only that.
@@ -203,7 +205,7 @@ def test_pin_is_not_restored_if_the_queues_modification_time_is_unknown() -> Non
     assert not check_pin(PIN, [DEPLOYED], None, NOW).is_good
 
 
-def test_history_checked_for_a_pin_begins_at_the_queues_last_change_but_within_a_day() -> None:
+def test_history_checked_for_a_pin_begins_at_the_last_change_but_at_most_a_day_before() -> None:
     assert PIN.since == MODIFIED
     years_ago = replace(PIN, queue_modified_at=datetime(2020, 1, 1, tzinfo=UTC))
     assert years_ago.since == PINNED - timedelta(days=1)
@@ -221,7 +223,7 @@ CHANGES = st.builds(
 
 
 @given(st.lists(CHANGES, max_size=5), TIMES_SINCE_PIN)
-def test_restorable_pin_was_changed_only_by_deployments_for_any_history(
+def test_policy_of_a_restorable_pin_was_changed_only_by_deployments_in_any_history(
     changes: list[QueueChange], modified_at: datetime
 ) -> None:
     found = check_pin(PIN, changes, modified_at, NOW)

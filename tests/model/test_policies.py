@@ -47,9 +47,13 @@ def test_statement_is_for_everybody_only_if_a_principal_is_a_star(
     assert (ALL_PRINCIPALS in statement.principals["AWS"]) is is_for_everybody
 
 
+def test_statement_keeps_its_sid_and_allows_nothing_if_its_effect_is_deny() -> None:
+    statement = _read_only_statement(Sid="Guard", Effect="Deny")
+    assert (statement.allows, statement.sid) == (False, "Guard")
+
+
 def test_statement_with_not_principal_not_action_or_not_resource_is_marked_as_negated() -> None:
     negated = {
-        "Sid": "Guard",
         "Effect": "Deny",
         "NotPrincipal": {"AWS": WORKER},
         "NotAction": "sqs:SendMessage",
@@ -57,7 +61,6 @@ def test_statement_with_not_principal_not_action_or_not_resource_is_marked_as_ne
     }
     (statement,) = parse_statements(json.dumps({"Statement": negated})) or ()
     assert statement.negated_elements == {"Principal", "Action", "Resource"}
-    assert (statement.allows, statement.sid) == (False, "Guard")
 
 
 def test_boolean_condition_value_is_read_as_text() -> None:

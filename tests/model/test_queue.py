@@ -110,10 +110,23 @@ ENCRYPTED_ATTRIBUTES = {
 SOURCE_WITH_DLQ = queue(queue_arn=STANDARD_ARN, RedrivePolicy=RedrivePolicy(DLQ_ARN, 5).text)
 
 
-def test_new_dlq_gets_the_sources_key_the_longest_retention_and_admits_only_its_source() -> None:
-    assert make_dlq_attributes(ENCRYPTED_SOURCE, arn_of_dlq(QUEUE_ARN)) == {
-        **ENCRYPTED_ATTRIBUTES,
-        "ContentBasedDeduplication": "true",
+ATTRIBUTES_OF_SOURCE = {
+    "KmsMasterKeyId": "alias/orders",
+    "FifoQueue": "true",
+    "ContentBasedDeduplication": "true",
+}
+
+
+def test_new_dlq_has_the_type_kms_key_and_deduplication_of_its_source() -> None:
+    attributes = make_dlq_attributes(ENCRYPTED_SOURCE, arn_of_dlq(QUEUE_ARN))
+    assert attributes.items() >= ATTRIBUTES_OF_SOURCE.items()
+
+
+def test_new_dlq_keeps_messages_for_14_days_and_admits_only_its_source() -> None:
+    attributes = make_dlq_attributes(ENCRYPTED_SOURCE, arn_of_dlq(QUEUE_ARN))
+    own_names = attributes.keys() - ATTRIBUTES_OF_SOURCE.keys()
+    assert {name: attributes[name] for name in own_names} == {
+        **LONGEST_RETENTION,
         "RedriveAllowPolicy": RedriveAllowPolicy("byQueue", (QUEUE_ARN,)).text,
     }
 
@@ -121,7 +134,7 @@ def test_new_dlq_gets_the_sources_key_the_longest_retention_and_admits_only_its_
 NO_SOURCE_ALLOWED = {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text}
 
 
-def test_new_quarantine_gets_the_sources_key_longest_retention_and_is_nobodys_dlq() -> None:
+def test_new_quarantine_gets_its_sources_type_and_key_longest_retention_and_is_no_dlq() -> None:
     expected_attributes = ENCRYPTED_ATTRIBUTES | NO_SOURCE_ALLOWED
     assert make_quarantine_attributes(ENCRYPTED_SOURCE) == expected_attributes
 
@@ -174,7 +187,7 @@ def test_redrive_policy_parsers_never_raise_and_round_trip_what_they_read(text: 
 
 
 @pytest.mark.parametrize(("text", "read"), [*table("redrive counts"), ("[" * 100_000, None)])
-def test_redrive_policy_without_a_dlq_arn_or_a_receive_count_is_not_read(
+def test_redrive_policy_is_unreadable_without_a_dlq_arn_and_a_valid_max_receive_count(
     text: str, read: int | None
 ) -> None:
     expected = None if read is None else RedrivePolicy("a", read)
@@ -205,7 +218,7 @@ def test_default_attributes_equal_those_of_a_new_queue_in_an_emulated_account() 
     ("partition", "region", "host"),
     [("aws", "eu-west-1", "amazonaws.com"), ("aws-cn", "cn-north-1", "amazonaws.com.cn")],
 )
-def test_public_queue_url_of_each_partition_maps_back_to_the_queue_arn(
+def test_public_queue_url_in_aws_and_china_has_the_partitions_domain_and_maps_back_to_the_arn(
     partition: str, region: str, host: str
 ) -> None:
     arn = f"arn:{partition}:sqs:{region}:123456789012:orders"

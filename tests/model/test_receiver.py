@@ -11,7 +11,6 @@ import pytest
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import QueueFacts
 from mendq.model.receiver import (
-    CREATION_NOTE_LIFETIME,
     Receiver,
     can_have_several_sources,
     find_difference_from_new_queue,
@@ -79,13 +78,15 @@ def test_recorded_queue_is_refused_after_a_change_of_its_tags(tags: dict[str, st
     assert find_receiver_objection(RECEIVER, queue) == "its tags changed since Mendq made it"
 
 
-def test_tags_that_aws_writes_are_no_change() -> None:
+def test_recorded_queue_is_used_if_only_tags_that_aws_writes_were_added() -> None:
     queue = QueueFacts(ARN, ATTRIBUTES, {**TAGS, "aws:cloudformation:stack-name": "orders"})
     assert find_receiver_objection(RECEIVER, queue) is None
 
 
 @pytest.mark.parametrize("seconds", [-1, 1, 86_400])
-def test_queue_with_another_creation_time_is_not_the_recorded_one(seconds: int) -> None:
+def test_recorded_queue_with_another_creation_time_is_refused_as_deleted_and_created_again(
+    seconds: int,
+) -> None:
     created_at = NOW + timedelta(seconds=seconds)
     queue = make_queue(CreatedTimestamp=str(int(created_at.timestamp())))
     expected = "it was deleted and created again since Mendq made it"
@@ -101,10 +102,10 @@ def test_queue_with_no_record_or_one_only_begun_may_not_receive_messages(
     assert objection == "nothing records that Mendq made it or that a person confirmed it"
 
 
-def test_note_that_mendq_makes_a_queue_counts_for_a_limited_time() -> None:
+def test_note_that_mendq_is_making_a_queue_ends_after_half_an_hour_or_once_it_is_made() -> None:
     note = Receiver(ARN, NOW, "redrive")
-    assert note.is_creation_noted(NOW + CREATION_NOTE_LIFETIME)
-    assert not note.is_creation_noted(NOW + CREATION_NOTE_LIFETIME + timedelta(seconds=1))
+    assert note.is_creation_noted(NOW + timedelta(minutes=30))
+    assert not note.is_creation_noted(NOW + timedelta(minutes=30, seconds=1))
     assert not RECEIVER.is_creation_noted(NOW), "it is finished"
 
 
@@ -117,7 +118,7 @@ def test_note_that_mendq_makes_a_queue_counts_for_a_limited_time() -> None:
         ({"MessageRetentionPeriod": "60"}, "MessageRetentionPeriod"),
     ],
 )
-def test_new_queue_that_is_not_as_mendq_makes_it_was_made_by_another_principal(
+def test_difference_of_a_queue_from_what_mendq_sets_on_a_new_queue_is_named(
     attributes: dict[str, str], name: str
 ) -> None:
     new_queue_attributes = {
@@ -154,7 +155,9 @@ def test_quarantine_name_that_was_cut_may_belong_to_several_sources() -> None:
 
 
 @pytest.mark.parametrize("source_arn", [LONG_SOURCE, ""])
-def test_quarantine_gets_messages_of_the_source_on_record_and_a_dlq_of_any(source_arn: str) -> None:
+def test_quarantine_gets_messages_of_its_recorded_source_and_if_no_source_is_given(
+    source_arn: str,
+) -> None:
     assert find_source_objection(make_record(LONG_QUARANTINE, LONG_SOURCE), source_arn) is None
 
 
@@ -167,7 +170,7 @@ def test_quarantine_of_another_source_gets_no_message() -> None:
     assert find_receiver_objection(record, queue, LONG_SOURCE) is None
 
 
-def test_record_without_a_source_counts_if_the_name_tells_the_source() -> None:
+def test_record_without_a_source_counts_only_if_the_quarantines_name_tells_the_source() -> None:
     """Versions before this field wrote such records."""
     assert find_source_objection(make_record(ARN, ""), SOURCE) is None
     objection = find_source_objection(make_record(LONG_QUARANTINE, ""), LONG_SOURCE)

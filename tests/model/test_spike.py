@@ -87,7 +87,7 @@ def test_alarm_on_many_fixes_waits_only_if_enough_fixes_came_for_it_to_ring(
         pytest.param(make_fixes(WATCHING, 2_820, count=NINE), 3, id="nine two days ago"),
     ],
 )
-def test_alarm_on_many_fixes_waits_for_none_if_fixes_come_for_two_periods_in_a_row(
+def test_alarm_on_many_fixes_waits_for_none_only_if_three_fixes_came_in_the_period_before_too(
     earliest: list[Fix], waits_for: int
 ) -> None:
     newest = make_fixes(APPLIED, minutes_ago=1, count=3)
@@ -95,7 +95,7 @@ def test_alarm_on_many_fixes_waits_for_none_if_fixes_come_for_two_periods_in_a_r
 
 
 @pytest.mark.parametrize(("minutes_ago", "waits_for"), [(4.9, 0), (5, 1)])
-def test_alarm_on_many_fixes_waits_for_none_if_the_series_of_fixes_still_continues(
+def test_alarm_on_many_fixes_waits_for_none_if_the_newest_of_a_long_series_is_under_5_minutes_old(
     minutes_ago: float, waits_for: int
 ) -> None:
     series = [(WATCHING, age * MINUTE) for age in (20, 28, 29, 30)]

@@ -56,7 +56,7 @@ def test_largest_allowed_change_of_every_step_class_is_within_its_bounds(
     assert step.find_bounds_fault() is None
 
 
-def test_smallest_change_of_a_step_is_within_its_bounds() -> None:
+def test_smallest_timeout_redrive_policy_and_allow_policy_step_is_within_its_bounds() -> None:
     assert SetVisibilityTimeout(0, 1).find_bounds_fault() is None
     assert AttachDlq("", RedrivePolicy(DEAD, 3).text).find_bounds_fault() is None
     assert (
@@ -116,6 +116,9 @@ def test_redrive_is_the_only_step_without_a_queue_attribute() -> None:
     without_value = [step for step in STEP_CLASSES if not step.has_value_in_queue]
     assert without_value == [find_step_class("Dlq")]
     assert not has_value_in_queue("Dlq")
+
+
+def test_current_value_of_a_redrive_is_that_messages_are_held_whatever_the_attributes() -> None:
     for attributes in ({}, {"RedrivePolicy": "{}"}):
         assert RedriveMessages.value_in(attributes) == MESSAGES_HELD_IN_DLQ_VALUE
 

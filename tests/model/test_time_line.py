@@ -44,6 +44,17 @@ VERIFIED_FIX = make_transitions((State.VERIFIED, timedelta(hours=1)))
             [*BEFORE, "applied", "escalated"],
             id="escalated before the change propagated",
         ),
+    ],
+)
+def test_timeline_has_no_propagation_point_before_the_change_has_propagated(
+    transitions: list[Case], points: list[str]
+) -> None:
+    assert name_points(transitions) == points
+
+
+@pytest.mark.parametrize(
+    ("transitions", "points"),
+    [
         pytest.param(
             VERIFIED_FIX[1:], ["first_failure", "opened", "verified"], id="applied is not read"
         ),
