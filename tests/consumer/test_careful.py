@@ -136,7 +136,7 @@ def test_careful_consumer_deletes_a_message_whose_work_another_consumer_has_fini
     assert shop.count(hidden=True) + shop.count(hidden=False) == 0
 
 
-def test_careful_consumer_does_the_work_of_a_message_once_the_other_claim_is_over(
+def test_careful_consumer_does_and_deletes_a_message_after_another_consumers_claim_is_over(
     table: OrdersTable,
 ) -> None:
     shop = Shop(table)
@@ -149,7 +149,7 @@ def test_careful_consumer_does_the_work_of_a_message_once_the_other_claim_is_ove
     assert shop.count(hidden=True) + shop.count(hidden=False) == 0
 
 
-def test_careful_consumer_holds_later_messages_of_a_busy_fifo_group_in_order(
+def test_careful_consumer_does_other_fifo_groups_first_and_a_busy_group_in_order_after_its_claim(
     table: OrdersTable,
 ) -> None:
     shop = Shop(table, is_fifo=True)
@@ -179,7 +179,7 @@ def test_careful_consumer_releases_later_messages_of_a_fifo_group_whose_first_fa
     assert [extension["VisibilityTimeout"] for extension in shop.extended] == [0]
 
 
-def test_careful_consumer_never_overtakes_a_fifo_group_that_was_busy_and_then_failed(
+def test_careful_consumer_runs_no_later_message_of_a_fifo_group_that_was_busy_and_then_failed(
     table: OrdersTable,
 ) -> None:
     shop = Shop(table, is_fifo=True, fails={"a1"})
@@ -361,7 +361,7 @@ def test_careful_consumer_without_rights_to_read_the_queue_consumes_and_warns_on
     assert caplog.text.count("claim_seconds is not checked") == 1
 
 
-def test_careful_consumer_repeats_a_throttled_queue_check_until_sqs_answers(
+def test_careful_consumer_works_while_its_queue_check_is_throttled_and_repeats_the_check(
     table: OrdersTable,
 ) -> None:
     shop = Shop(table, max_receive_count=2, claim_seconds=900, seconds=30)
@@ -379,7 +379,7 @@ def test_careful_consumer_repeats_a_throttled_queue_check_until_sqs_answers(
 
 
 @pytest.mark.clock
-def test_careful_consumer_skips_and_keeps_a_message_whose_visibility_timeout_ran_out(
+def test_careful_consumer_skips_and_deletes_no_message_whose_visibility_timeout_ran_out(
     table: OrdersTable,
 ) -> None:
     """No extension gets through, and the first order takes longer than the visibility timeout."""

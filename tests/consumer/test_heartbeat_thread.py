@@ -47,7 +47,7 @@ class BlockingSqs(FakeSqs):
         super()._write(verb, asked)
 
 
-def test_heartbeat_thread_extends_messages_and_ends_with_the_block_without_deleting() -> None:
+def test_heartbeat_thread_extends_messages_and_ends_without_deletes_if_its_block_raises() -> None:
     sqs = BlockingSqs()
     sqs.may_answer.set()
     held = make_heartbeat(sqs, FakeClock())
@@ -110,8 +110,17 @@ def test_threads_in_one_block_share_one_heartbeat_thread_until_the_last_thread_l
         clock.now += SECONDS / 2
         assert sqs.asked.wait(PATIENCE), "it still extends"
     assert not heart.is_alive()
+
+
+def test_heartbeat_block_that_was_left_can_be_entered_again_with_a_new_thread() -> None:
+    sqs = BlockingSqs()
+    sqs.may_answer.set()
+    held = make_heartbeat(sqs, FakeClock())
     with held:
-        assert len(list_heartbeat_threads()) == 1, "the block can be entered again"
+        pass
+    assert list_heartbeat_threads() == []
+    with held:
+        assert len(list_heartbeat_threads()) == 1
     assert list_heartbeat_threads() == []
 
 
@@ -140,7 +149,7 @@ class BrokenSqs(FakeSqs):
 @pytest.mark.parametrize(
     "error", [OSError("proxy"), RuntimeError("hook"), KeyError("Id")], ids=repr
 )
-def test_heartbeat_thread_extends_messages_after_an_error_that_is_not_of_boto3(
+def test_heartbeat_thread_logs_an_error_that_is_not_of_boto3_and_extends_at_a_later_beat(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     sqs = BrokenSqs(error, error_count=2)

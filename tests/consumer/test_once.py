@@ -308,7 +308,7 @@ def test_run_raises_if_the_done_record_cannot_be_written(table: OrdersTable) -> 
 
 @pytest.mark.parametrize("kind", ["before", "after"])
 @pytest.mark.parametrize("strike_at", range(1, 4))
-def test_next_run_finishes_the_work_of_a_run_killed_at_any_dynamodb_call(
+def test_run_after_one_killed_at_any_dynamodb_call_does_the_work_unless_it_was_recorded_as_done(
     table: OrdersTable, strike_at: int, kind: str
 ) -> None:
     """The work is done twice only if the process dies between the work and its record."""
@@ -364,7 +364,9 @@ STEPS = st.tuples(
 
 @settings(max_examples=25)
 @given(st.lists(STEPS, max_size=12))
-def test_any_sequence_of_runs_does_the_work_of_each_key_at_most_once(steps: list[Any]) -> None:
+def test_any_sequence_of_runs_does_a_keys_work_at_most_once_and_is_busy_only_while_a_claim_lasts(
+    steps: list[Any],
+) -> None:
     """A run is refused exactly while the claim of a crashed run lasts."""
     with open_orders_table() as table:
         runner = make_once(table)
@@ -390,7 +392,7 @@ def test_any_sequence_of_runs_does_the_work_of_each_key_at_most_once(steps: list
         assert len(table.done) == len(set(table.done))
 
 
-def test_two_runs_that_both_did_the_work_after_a_standstill_are_both_reported(
+def test_two_runs_that_both_did_the_work_after_a_standstill_report_it_and_no_third_run_does_it(
     table: OrdersTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     """This case cannot be prevented. Both runs report it, and the work is not done a third time."""
@@ -490,7 +492,7 @@ def test_work_does_not_start_if_another_run_took_the_claim_while_storing_it_took
     assert table.done == ["another"]
 
 
-def test_run_is_busy_and_does_no_work_if_every_write_of_its_claim_takes_too_long(
+def test_run_is_busy_does_no_work_and_frees_the_key_if_every_write_of_its_claim_takes_too_long(
     table: OrdersTable,
 ) -> None:
     slow = make_once(table)

@@ -38,11 +38,31 @@ def test_processing_times_are_published_as_one_line_a_minute_of_at_most_100_valu
     times.add(0)
     (line,) = lines
     seconds = json.loads(line)["ProcessingSeconds"]
-    assert len(seconds) == MOST_VALUES_PER_LINE
-    assert set(seconds) <= {n / 100 for n in range(5_000)}
-    assert max(seconds) > 1, "all alike likely, and not the first hundred"
+    assert len(seconds) == 100 == MOST_VALUES_PER_LINE
+
+
+def test_published_processing_times_are_a_sample_of_the_minute_and_not_its_first_hundred(
+    clock: FakeClock,
+) -> None:
+    lines: list[str] = []
+    times = make_processing_times(clock, lines.append)
+    for n in range(5_000):
+        times.add(n / 100)
     times.publish()
-    assert len(lines) == 1, "nothing was counted since"
+    seconds = json.loads(lines[0])["ProcessingSeconds"]
+    assert set(seconds) <= {n / 100 for n in range(5_000)}
+    assert max(seconds) > 1, "every value of the minute is equally likely"
+
+
+def test_processing_times_publish_nothing_if_none_was_added_since_the_last_line(
+    clock: FakeClock,
+) -> None:
+    lines: list[str] = []
+    times = make_processing_times(clock, lines.append)
+    times.add(1.0)
+    times.publish()
+    times.publish()
+    assert len(lines) == 1
 
 
 def test_processing_times_are_published_as_the_metric_that_a_scan_reads(clock: FakeClock) -> None:
