@@ -72,7 +72,7 @@ def test_redrive_tick_continues_after_a_brief_dynamodb_transaction_conflict(
 
 
 @pytest.mark.parametrize("reason", BUSY)
-def test_redrive_moves_no_message_while_the_case_store_takes_no_writes(
+def test_redrive_moves_no_message_while_the_case_store_takes_no_writes_and_finishes_afterwards(
     world: RedriveWorld, reason: str
 ) -> None:
     world.begin(*make_bodies(MESSAGES))

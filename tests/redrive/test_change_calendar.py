@@ -60,7 +60,7 @@ def test_running_redrive_waits_without_escalating_while_the_change_calendar_is_c
     assert count_moved_once_verified(world) == 9
 
 
-def test_redrive_is_halted_in_a_closed_calendar_by_cancel_true_but_not_by_a_text(
+def test_redrive_in_a_closed_calendar_is_halted_by_cancel_true_but_not_by_the_text_true(
     world: RedriveWorld,
 ) -> None:
     """Stopping changes no queue, so a closed calendar must not delay it."""

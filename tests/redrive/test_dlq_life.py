@@ -80,7 +80,7 @@ def queue_exists(account: Account, queue_arn: str) -> bool:
     return any(url.endswith(f"/{queue_arn.rpartition(':')[2]}") for url in urls)
 
 
-def test_approved_dlq_is_attached_and_verified_eight_hours_later(
+def test_approved_dlq_is_attached_with_a_snapshot_stored_and_verified_6_to_9_hours_later(
     scanner: Scanner, account: Account
 ) -> None:
     queue = approve_dlq(scanner)
@@ -99,7 +99,7 @@ def test_approved_dlq_is_attached_and_verified_eight_hours_later(
         assert list_states(account)[-1] == state
 
 
-def test_approval_to_attach_a_dlq_expires_if_the_queue_was_recreated(
+def test_approval_to_attach_a_dlq_expires_and_changes_nothing_if_the_queue_was_recreated(
     scanner: Scanner, account: Account
 ) -> None:
     queue = approve_dlq(scanner)

@@ -51,7 +51,7 @@ def list_seconds_of_other_groups(arrivals: list[Arrival], group: str) -> list[in
 
 
 @given(ARRIVALS)
-def test_fifo_group_is_unclear_unless_its_messages_died_together_alone_and_in_the_source(
+def test_fifo_group_is_clear_only_if_it_reached_the_dlq_together_alone_and_from_the_source(
     arrivals: list[Arrival],
 ) -> None:
     groups = group_messages(arrivals)
@@ -66,7 +66,7 @@ def test_fifo_group_is_unclear_unless_its_messages_died_together_alone_and_in_th
 
 
 @given(ARRIVALS)
-def test_fifo_group_that_a_person_names_is_judged_only_by_its_own_messages(
+def test_fifo_group_named_by_a_person_is_judged_only_by_its_messages_and_not_confirmable_again(
     arrivals: list[Arrival],
 ) -> None:
     groups = group_messages(arrivals)

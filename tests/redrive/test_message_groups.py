@@ -60,7 +60,7 @@ def find_groups(way: str, sample: list[Message], *, bodies: bool = False) -> lis
 
 
 @given(SAMPLES, st.booleans())
-def test_filter_proposed_for_a_message_group_matches_exactly_the_messages_of_that_group(
+def test_filter_of_a_message_group_is_printable_ascii_and_matches_exactly_that_groups_messages(
     sample: list[Message], bodies: bool
 ) -> None:
     groups = group_messages(sample, NOW, should_group_by_text=bodies)
@@ -68,6 +68,13 @@ def test_filter_proposed_for_a_message_group_matches_exactly_the_messages_of_tha
         assert group.where.isascii()
         assert group.where.isprintable()
         assert not group.where or select_messages(group.where, sample) == list(group.messages)
+
+
+@given(SAMPLES, st.booleans())
+def test_groups_by_body_hold_every_sampled_message_unless_their_maximum_is_reached(
+    sample: list[Message], bodies: bool
+) -> None:
+    groups = group_messages(sample, NOW, should_group_by_text=bodies)
     shown = [group for group in groups if group.by == "body"]
     assert len(shown) == MAXIMUM_GROUPS_PER_GROUPING_WAY or sum(
         len(group.messages) for group in shown
@@ -117,7 +124,9 @@ def test_messages_are_grouped_by_field_names_and_json_types_of_their_bodies(body
 
 
 @given(DOCUMENTS, DOCUMENTS)
-def test_filter_of_a_body_shape_matches_no_body_of_another_shape(one: Any, other: Any) -> None:
+def test_filter_of_a_body_shape_matches_exactly_the_bodies_of_that_shape(
+    one: Any, other: Any
+) -> None:
     (first, second) = (
         group_messages([message("m", body=json.dumps(document))], NOW)[0]
         for document in (one, other)
@@ -152,7 +161,7 @@ def _make_large_body(kind: str, number: int) -> str:
 @pytest.mark.parametrize(
     "kind", ["names", "objects in texts", "JSON in a text", "long names", "text"]
 )
-def test_sample_of_large_bodies_keeps_a_small_part_of_each(kind: str) -> None:
+def test_sample_of_1_mib_bodies_keeps_less_than_100_kb_of_each(kind: str) -> None:
     tracemalloc.start()
     try:
         sample = []
@@ -184,7 +193,7 @@ def _make_long_attributes(kind: str, number: int) -> dict[str, MessageAttribute]
 
 
 @pytest.mark.parametrize("kind", ["values", "new names", "errors", "bytes"])
-def test_sample_of_long_attributes_keeps_a_small_part_of_each(kind: str) -> None:
+def test_sample_of_long_attributes_keeps_less_than_100_kb_of_each_message(kind: str) -> None:
     tracemalloc.start()
     try:
         sample = []
@@ -238,7 +247,7 @@ def test_error_filter_that_may_match_the_cut_part_of_another_error_is_not_shown(
     assert select_messages(group.where, [ours, elsewhere]) == [ours]
 
 
-def test_body_with_too_many_names_is_looked_at_once_and_gets_no_filter() -> None:
+def test_bodies_with_more_than_400_names_form_one_group_without_a_filter() -> None:
     sample = [message(f"m-{n}", body=_make_large_body("names", n)) for n in range(3)]
     (group,) = find_groups("body", sample)
     assert (group.what, group.where) == ("JSON with more than 400 names", "")

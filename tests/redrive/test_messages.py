@@ -55,7 +55,7 @@ def test_redrive_count_grows_with_every_redrive_even_out_of_quarantine() -> None
     assert counts == [0, 1, 2, 3]
 
 
-def test_quarantine_mark_replaces_the_redrive_mark_and_a_redrive_replaces_it_again() -> None:
+def test_quarantine_mark_replaces_the_redrive_mark_and_a_later_redrive_does_the_reverse() -> None:
     in_quarantine = quarantine_message(MARKER.mark_redriven(OLD))
     assert set(in_quarantine.attributes) == {"kind", QUARANTINE_MARK_NAME}
     back = MARKER.mark_redriven(in_quarantine)
@@ -250,7 +250,7 @@ QUEUE_TYPES = pytest.mark.parametrize("is_fifo", [False, True], ids=["standard",
     ],
     ids=lambda sendable: sendable.message_id,
 )
-def test_message_that_died_before_the_redrive_and_has_room_for_its_mark_is_sendable(
+def test_message_in_the_dlq_before_the_redrive_with_room_for_its_mark_is_sendable(
     sendable: Message, *, is_fifo: bool
 ) -> None:
     sample = classify([sendable], is_fifo=is_fifo)
@@ -258,7 +258,7 @@ def test_message_that_died_before_the_redrive_and_has_room_for_its_mark_is_senda
 
 
 @QUEUE_TYPES
-def test_message_that_died_during_the_redrive_is_sendable_and_counts_as_newly_dead(
+def test_message_that_reached_the_dlq_during_the_redrive_is_sendable_and_counts_as_newly_dead(
     *, is_fifo: bool
 ) -> None:
     sample = classify([NEW], is_fifo=is_fifo)
@@ -323,7 +323,7 @@ def test_message_that_is_older_than_the_source_stays_in_the_dlq(
     assert bool(sample.staying_messages) != is_sendable
 
 
-def test_fifo_messages_behind_a_stuck_message_stay_and_other_groups_are_sendable() -> None:
+def test_messages_behind_one_that_stays_stay_in_its_fifo_group_but_not_in_a_standard_dlq() -> None:
     messages = [
         message("a1", group_id="a", source_arn=None),
         message("b1", group_id="b"),

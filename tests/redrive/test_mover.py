@@ -320,7 +320,7 @@ def test_move_is_refused_for_good_only_if_sqs_blames_the_sender(
 @pytest.mark.parametrize(
     ("code", "passes"), [("AccessDenied", False), ("RequestThrottled", True), ("lost", True)]
 )
-def test_mover_stops_after_one_send_if_sqs_refuses_the_whole_batch(
+def test_mover_stops_after_one_send_if_sqs_refuses_the_whole_batch_or_its_answer_is_lost(
     either_world: RedriveWorld, code: str, *, passes: bool
 ) -> None:
     """A message that may have arrived must not be sent twice."""
@@ -398,7 +398,7 @@ MESSAGES = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([1, 300_0
 
 
 @given(MESSAGES, st.sets(st.integers(0, 20)), st.sampled_from(["", ".fifo"]), st.booleans())
-def test_send_order_never_sends_a_fifo_message_before_earlier_ones_of_its_group(
+def test_send_order_tries_each_message_once_in_batches_sqs_accepts_and_each_fifo_group_in_order(
     drawn: list[tuple[str, int]],
     failing_at: set[int],
     ending: str,

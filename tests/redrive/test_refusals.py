@@ -85,7 +85,7 @@ def test_redrive_is_refused_for_now_while_another_run_holds_the_claim(
     assert len(world.read_bodies(world.dlq)) == 9
 
 
-def test_redrive_is_refused_while_an_expired_claim_of_a_dead_run_has_an_open_intent(
+def test_redrive_is_refused_after_a_claim_expired_if_its_dead_run_may_have_written(
     world: RedriveWorld,
 ) -> None:
     """The intent says that the dead run may have written. Only follow-up can resolve it."""
@@ -98,7 +98,9 @@ def test_redrive_is_refused_while_an_expired_claim_of_a_dead_run_has_an_open_int
     assert refusal.code == "claimed"
 
 
-def test_redrive_is_refused_until_a_claim_without_intent_expires(world: RedriveWorld) -> None:
+def test_redrive_is_refused_until_a_claim_expires_whose_run_cannot_have_written(
+    world: RedriveWorld,
+) -> None:
     """After it expires no run is at work, and nothing can have been written."""
     world.begin(*make_bodies(9))
     until = int(world.account.now.timestamp()) + CLAIM_SECONDS

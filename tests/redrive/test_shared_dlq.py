@@ -48,7 +48,7 @@ def heal_and_list_cases(scanner: Scanner) -> list[dict[str, Any]]:
     ]
 
 
-def test_missing_dlq_of_six_source_queues_gives_one_proposal_and_one_notification(
+def test_missing_dlq_of_six_sources_gives_one_notification_and_one_proposal_also_an_hour_later(
     scanner: Scanner,
 ) -> None:
     queues, dead = make_queues_with_missing_dlq(scanner, [f"orders-{n:02}" for n in range(6)])

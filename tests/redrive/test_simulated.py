@@ -129,7 +129,7 @@ class Redrive(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("memory_cloud")
-def test_redrive_loses_no_message_and_never_sends_more_than_its_stage() -> None:
+def test_redrive_under_any_events_loses_no_message_exceeds_no_stage_and_always_ends() -> None:
     run_state_machine_as_test(
         Redrive, settings=settings(max_examples=20, stateful_step_count=20, deadline=None)
     )

@@ -76,7 +76,9 @@ def assert_nothing_leaked(world: RedriveWorld, poison: set[str]) -> None:
     assert poison <= world.read_bodies(world.dlq)
 
 
-def test_redrive_seals_the_messages_that_it_puts_into_the_quarantine(world: RedriveWorld) -> None:
+def test_redrive_seals_quarantined_messages_with_the_quarantines_key_also_after_a_confirmation(
+    world: RedriveWorld,
+) -> None:
     """The key is the quarantine's own, and stays if a person confirms the queue again."""
     receivers = open_receivers(world.account)
     first, second, *_ = send_canary(world)
@@ -192,7 +194,7 @@ CHANGES_DURING_A_TICK = {
 
 
 @pytest.mark.parametrize("change", CHANGES_DURING_A_TICK)
-def test_change_of_the_quarantine_between_two_batches_halts_the_redrive(
+def test_change_of_the_quarantine_between_two_batches_halts_the_redrive_before_the_second(
     world: RedriveWorld, change: str
 ) -> None:
     canary = send_canary(world, MANY)
@@ -240,7 +242,7 @@ def test_quarantine_that_appears_while_mendq_makes_it_is_refused_if_it_has_a_pol
     assert_nothing_leaked(world, poison)
 
 
-def test_quarantine_whose_maker_died_before_the_record_is_used_by_the_next_tick(
+def test_quarantine_made_but_not_recorded_because_sqs_was_unavailable_is_used_by_the_next_tick(
     world: RedriveWorld,
 ) -> None:
     first, *_ = send_canary(world)
@@ -267,7 +269,7 @@ def test_queue_that_appears_an_hour_after_its_creation_was_noted_gets_no_message
     assert_nothing_leaked(world, poison)
 
 
-def test_redrive_does_not_start_if_nobody_confirmed_the_existing_quarantine(
+def test_redrive_does_not_start_until_a_person_confirms_the_existing_quarantine(
     world: RedriveWorld,
 ) -> None:
     world.send(*make_bodies(3))
@@ -296,7 +298,7 @@ class UnreadableMaker:
     ("error_class", "is_for_good"),
     [(FactsUnavailable, False), (CaseStoreUnavailable, False), (QueueRefusesUs, True)],
 )
-def test_no_batch_goes_to_a_quarantine_that_cannot_be_checked_now(
+def test_no_batch_goes_to_an_unreadable_quarantine_and_only_a_denial_by_its_policy_is_for_good(
     error_class: type[Exception], *, is_for_good: bool
 ) -> None:
     maker: Any = UnreadableMaker(error_class("not now"))

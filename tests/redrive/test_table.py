@@ -104,7 +104,9 @@ def test_redrive_decision_table_uses_every_condition_and_every_action() -> None:
 
 
 @pytest.mark.parametrize("stage", FINAL_STAGES)
-def test_decide_raises_no_decision_row_error_for_an_ended_redrive(stage: Stage) -> None:
+def test_decide_of_an_ended_redrive_raises_because_no_row_of_the_table_is_for_its_stage(
+    stage: Stage,
+) -> None:
     progress = begin_progress().enter_stage(stage, NOW)
     with pytest.raises(NoDecisionRowError, match=stage):
         decide(make_situation(progress))

@@ -38,7 +38,9 @@ def return_three_to_dlq(world: RedriveWorld) -> frozenset[str]:
     return poison
 
 
-def test_first_redrive_tick_sends_a_canary_of_five_marked_messages(world: RedriveWorld) -> None:
+def test_first_redrive_tick_sends_five_marked_canary_messages_and_begins_a_soak_of_60_seconds(
+    world: RedriveWorld,
+) -> None:
     outcome = world.begin(*make_bodies(9)).tick()
     assert (outcome.case, outcome.sent_back_count, outcome.quarantined_count) == (None, 5, 0)
     assert {message.redrive_count for message in world.read_messages(world.source)} == {1}
@@ -268,7 +270,7 @@ def test_redrive_waits_then_escalates_if_iam_denies_the_quarantine(world: Redriv
     assert (len(world.notifications), world.progress.moved) == (1, 5)
 
 
-def test_returned_messages_that_cannot_be_quarantined_are_counted_once_over_many_ticks(
+def test_returned_messages_that_cannot_be_quarantined_are_not_counted_again_at_every_tick(
     world: RedriveWorld,
 ) -> None:
     return_three_while_quarantine_is_denied(world, BY_IAM)
@@ -340,7 +342,7 @@ VICTIM = "arn:aws:sqs:us-east-1:123456789012:victim"
         "{",
     ],
 )
-def test_redrive_with_damaged_progress_in_the_case_store_escalates_with_one_notification(
+def test_redrive_whose_stored_progress_is_damaged_or_names_other_queues_escalates_and_notifies_once(
     world: RedriveWorld, over: dict[str, Any] | str
 ) -> None:
     world.begin(*make_bodies(9)).tick()

@@ -154,7 +154,7 @@ def test_redrive_of_a_shared_dlq_starts_without_a_person_for_the_source_that_is_
     assert outcome.case.state is State.APPLIED
 
 
-def test_approved_redrive_starts_only_once_the_change_calendar_opens(scanner: Scanner) -> None:
+def test_approved_redrive_starts_only_after_the_change_calendar_opens(scanner: Scanner) -> None:
     make_queues_with_dlq_messages(scanner, days=5)
     settings = structs.replace(scanner.account.settings, autonomy={WAITING: Mode.HEAL})
     scanner.account.settings = settings

@@ -96,7 +96,7 @@ def test_other_sources_messages_are_not_received_during_a_soak(world: RedriveWor
     assert read_receive_count_of_others(world) == before + 3
 
 
-def test_message_that_came_back_during_a_soak_is_quarantined_at_its_end(
+def test_messages_that_came_back_during_a_soak_are_counted_and_quarantined_only_at_its_end(
     world: RedriveWorld,
 ) -> None:
     world.begin(*make_bodies(9), bounds=Bounds(least_soak_seconds=600)).tick()
@@ -127,7 +127,7 @@ def test_messages_of_other_sources_stay_in_the_dlq_and_are_reported(world: Redri
     assert ": 20 of billing, 1 sent there by hand" in world.progress.because
 
 
-def test_messages_of_the_dlqs_second_source_keep_all_but_their_receive_count(
+def test_messages_of_the_dlqs_second_source_keep_body_and_attributes_and_are_received_once_a_tick(
     world: RedriveWorld,
 ) -> None:
     world.account.queue("billing", RedrivePolicy=RedrivePolicy(world.dlq, 3).text)
@@ -267,7 +267,7 @@ def begin_while_another_consumer_holds_messages(world: RedriveWorld, *, minutes:
     sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60 * minutes)
 
 
-def test_redrive_waits_two_minutes_for_messages_that_a_run_that_died_holds(
+def test_redrive_waits_until_messages_held_for_two_minutes_are_visible_and_then_moves_them(
     fifo_world: RedriveWorld,
 ) -> None:
     begin_while_another_consumer_holds_messages(fifo_world, minutes=2)
@@ -275,7 +275,7 @@ def test_redrive_waits_two_minutes_for_messages_that_a_run_that_died_holds(
     assert fifo_world.progress.moved == 9
 
 
-def test_redrive_escalates_if_another_consumer_holds_the_messages_for_an_hour(
+def test_redrive_escalates_within_20_minutes_if_another_consumer_holds_every_message(
     fifo_world: RedriveWorld,
 ) -> None:
     begin_while_another_consumer_holds_messages(fifo_world, minutes=60)
