@@ -93,7 +93,7 @@ def test_queue_listing_is_complete_only_if_its_flag_is_true(
         ("s3://bucket/", None),
     ],
 )
-def test_findings_are_read_from_the_folder_beside_the_cases_if_the_root_has_a_parent(
+def test_findings_root_is_the_folder_beside_the_cases_and_none_if_the_cases_root_is_a_whole_bucket(
     case_root: str, findings_root: str | None
 ) -> None:
     assert derive_findings_root(case_root) == findings_root
@@ -136,15 +136,24 @@ def test_case_with_a_recent_transition_is_read_from_its_first_transition_weeks_e
     account.record_transitions(
         make_step(1, "applied", "10-20", "long-1"),
         make_step(2, "unverified", "10-21", "long-1"),
-        make_step(1, "observed", "11-03", "over-1"),
         make_step(3, "ineffective", "11-11", "long-1"),
+    )
+    assert list_transition_numbers(load_cases(account)) == {"long-1": [1, 2, 3]}
+
+
+def test_case_files_of_over_eight_days_ago_are_not_read_without_a_newer_transition(
+    account: NightlyFolders,
+) -> None:
+    account.record_transitions(
+        make_step(1, "applied", "10-20", "long-1"),
+        make_step(1, "observed", "11-03", "over-1"),
+        make_step(2, "ineffective", "11-11", "long-1"),
     )
     (account.cases / "dt=2026-10-20" / "other-1-1.json").write_text("{")
     found = load_cases(account)
-    assert (list_transition_numbers(found), found.unreadable_file_count) == (
-        {"long-1": [1, 2, 3]},
-        0,
-    )
+    assert found.first_fully_read_day == date(2026, 11, 4)
+    assert list_transition_numbers(found).keys() == {"long-1"}
+    assert found.unreadable_file_count == 0
 
 
 class BrokenFolder(FolderStorage):
@@ -192,7 +201,7 @@ def _put_cases_of(account: NightlyFolders, account_id: str, *names: str) -> Fold
     ("limit_name", "limit"),
     [("MAXIMUM_FILES_OF_ACCOUNT", 2), ("MAXIMUM_BYTES_OF_ACCOUNT", 1_000)],
 )
-def test_account_with_too_many_case_files_loses_its_further_ones_and_the_log_names_it(
+def test_account_above_its_limit_of_case_files_or_bytes_loses_only_its_own_and_the_log_names_it(
     account: NightlyFolders, monkeypatch: pytest.MonkeyPatch, limit_name: str, limit: int
 ) -> None:
     monkeypatch.setattr(storage, limit_name, limit)
@@ -222,7 +231,7 @@ class RefusedCase(FolderStorage):
         return super().read(path, maximum_bytes)
 
 
-def test_case_file_of_an_account_that_s3_refuses_to_read_costs_only_itself(
+def test_case_file_that_s3_refuses_to_read_counts_as_unreadable_and_the_others_are_read(
     account: NightlyFolders,
 ) -> None:
     owner = "1" * 12
@@ -241,10 +250,17 @@ def test_case_with_an_unreadable_first_transition_keeps_its_later_transitions(
     )
     (account.cases / "dt=2026-10-19").mkdir()
     (account.cases / "dt=2026-10-19" / f"{CASE}-1.json").write_text("{")
+    assert list_transition_numbers(load_cases(account)) == {CASE: [2, 3]}
+
+
+def test_case_file_of_a_recent_day_that_holds_no_transition_is_counted_as_unreadable(
+    account: NightlyFolders,
+) -> None:
+    account.record_transitions(make_step(1, "ineffective", "11-11"))
     (account.cases / "dt=2026-11-11" / "README.txt").write_text("[" * 100_000)
     found = load_cases(account)
-    assert list_transition_numbers(found) == {CASE: [2, 3]}
-    assert (found.unreadable_file_count, found.first_fully_read_day) == (1, date(2026, 11, 4))
+    assert list_transition_numbers(found) == {CASE: [1]}
+    assert found.unreadable_file_count == 1
 
 
 # Outcomes of cases.
@@ -265,20 +281,24 @@ def make_transitions(words: str) -> list[Transition]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("states", "word"),
-    [
-        *((f"{state}{paging}", state) for state in SAME_WORD for paging in ("", "!")),
-        *OUTCOMES["outcomes"].items(),
-    ],
-)
-def test_case_outcome_follows_from_its_latest_transition(states: str, word: str) -> None:
+@pytest.mark.parametrize("paging", ["", "!"], ids=["silent", "notified"])
+@pytest.mark.parametrize("state", SAME_WORD)
+def test_outcome_of_a_case_with_one_state_is_that_state_whether_or_not_it_notified_people(
+    state: str, paging: str
+) -> None:
+    assert CaseTimeline(tuple(make_transitions(f"{state}{paging}"))).outcome == state
+
+
+@pytest.mark.parametrize(("states", "word"), OUTCOMES["outcomes"].items())
+def test_case_outcome_follows_from_all_its_states_and_from_which_of_them_notified_people(
+    states: str, word: str
+) -> None:
     assert CaseTimeline(tuple(make_transitions(states))).outcome == word
 
 
 @pytest.mark.parametrize("because", [QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON])
 @pytest.mark.parametrize(("states", "word"), OUTCOMES["left_behind"].items())
-def test_case_closed_because_its_queue_is_gone_or_unmanaged_is_not_counted_as_healed(
+def test_case_closed_because_its_queue_is_gone_or_unmanaged_keeps_the_outcome_that_it_had_before(
     states: str, word: str, because: str
 ) -> None:
     *before, closing = make_transitions(f"{states} closed")
@@ -307,7 +327,7 @@ def test_case_that_was_never_fixed_or_fixed_before_it_failed_has_no_seconds_to_h
 
 
 @pytest.mark.parametrize(("states", "ended_by"), OUTCOMES["ended_by"].items())
-def test_case_ends_at_its_first_state_in_which_new_failures_open_another_case(
+def test_case_ends_at_the_first_final_state_after_which_no_open_state_follows(
     states: str, ended_by: int | None
 ) -> None:
     transitions = make_transitions(states)
@@ -321,7 +341,7 @@ def test_case_without_its_first_transition_opens_at_its_first_failed_call() -> N
     assert older.opened_at == make_time("11-08 08:00")
 
 
-def test_notifications_of_a_week_are_those_from_its_first_to_its_last_midnight_utc() -> None:
+def test_notifications_of_a_week_run_from_monday_midnight_utc_to_before_the_next_monday() -> None:
     moments = ("11-08 23:59:59", "11-09 00:00", "11-15 23:59:59", "11-16 00:00")
     edges = make_timeline(*(("escalated", moment) for moment in moments), notified=(1, 2, 3, 4))
     assert [notification.n for notification in edges.list_notifications(DAYS)] == [2, 3]
@@ -336,7 +356,7 @@ def test_transition_counts_as_notified_only_if_its_flag_is_true(notified: Any) -
 
 
 @pytest.mark.parametrize(("failed_calls", "expected"), [(3, False), (False, False), (0, True)])
-def test_case_with_zero_failed_calls_counts_as_opened_by_a_scan(
+def test_case_counts_as_opened_by_a_scan_only_if_its_failed_calls_are_the_number_zero(
     failed_calls: object, expected: bool
 ) -> None:
     case = make_timeline(("escalated", "11-10 09:00")).newest_transition

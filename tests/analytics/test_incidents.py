@@ -60,7 +60,7 @@ def test_failed_calls_up_to_900_seconds_apart_are_one_burst_and_later_calls_star
     assert bursts == [(0, 2), (1801_000_000, 2), (3601_000_001, 1)]
 
 
-def test_failed_calls_of_another_account_queue_or_symptom_are_another_burst(
+def test_failed_calls_of_another_account_region_queue_or_symptom_are_another_burst(
     spark: SparkSession,
 ) -> None:
     others = [
@@ -91,7 +91,7 @@ def test_burst_keeps_its_id_when_later_calls_join_it_and_gets_another_if_it_begi
     assert earlier["incident_id"] != alone["incident_id"]
 
 
-def test_burst_lists_its_error_codes_and_ten_principals_in_alphabetical_order(
+def test_burst_lists_its_error_codes_and_the_first_ten_of_its_principals_in_alphabetical_order(
     spark: SparkSession,
 ) -> None:
     [row] = group_calls(
@@ -102,7 +102,7 @@ def test_burst_lists_its_error_codes_and_ten_principals_in_alphabetical_order(
     assert row["error_codes"] == ["c0", "c1"]
 
 
-def test_burst_has_enough_evidence_if_three_calls_failed_within_600_seconds(
+def test_burst_has_enough_evidence_only_if_three_calls_failed_within_600_seconds(
     spark: SparkSession,
 ) -> None:
     times = {"a": (0, 300), "b": (0, 300, 601), "c": (0, 300, 600), "d": (0, 800, 1000, 1400)}
@@ -177,7 +177,9 @@ def make_reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> Data
     return spark.createDataFrame([read], READING_SCHEMA)
 
 
-def test_failed_call_delivered_in_two_trail_files_is_counted_once(spark: SparkSession) -> None:
+def test_failed_call_in_two_trail_files_is_counted_once_for_the_file_whose_name_sorts_first(
+    spark: SparkSession,
+) -> None:
     """The file that is first by name wins, in whatever folder."""
     late = make_reading(spark, "a/2.json.gz", {}, {})
     early = make_reading(spark, "b/1.json.gz", {})
@@ -196,7 +198,7 @@ def test_burst_is_an_operators_own_look_only_if_all_its_calls_are(spark: SparkSe
 
 
 @pytest.mark.parametrize(("is_own_look", "why"), [(True, "own_look"), (False, None)])
-def test_operators_own_look_that_has_a_case_is_still_marked_as_an_own_look(
+def test_incident_with_a_case_is_marked_as_own_look_only_if_it_is_an_operators_own_look(
     *, is_own_look: bool, why: str | None
 ) -> None:
     index = CaseIndex.build([make_case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
@@ -205,7 +207,7 @@ def test_operators_own_look_that_has_a_case_is_still_marked_as_an_own_look(
     assert (incident["why"], incident["case_id"]) == (why, "c")
 
 
-def test_failed_calls_leave_out_mendqs_and_other_accounts_but_keep_ignored_ones(
+def test_failed_calls_of_mendq_another_account_or_region_are_left_out_and_ignored_ones_kept(
     spark: SparkSession,
 ) -> None:
     calls = [{"ignored": ignored} for ignored in ("own_call", "no_evidence", None)]
@@ -279,15 +281,19 @@ def test_incident_joins_its_case_or_names_the_reason_why_it_has_none(
     }
 
 
-def test_incident_takes_outcome_notification_and_seconds_to_heal_from_the_cases_it_touches() -> (
-    None
-):
+def test_incident_of_two_cases_has_the_later_ones_outcome_and_is_notified_if_either_was() -> None:
     incidents = join_scene(HOME)
     assert incidents["both"]["outcome"] == "healed"
     assert incidents["both"]["notified"] is True
     assert incidents["only touched"]["notified"] is False
-    assert incidents["only touched"]["seconds_to_heal"] == 10 * 60
-    assert incidents["beside"]["outcome"] == "not_seen"
+
+
+def test_incident_takes_the_seconds_to_heal_from_its_case() -> None:
+    assert join_scene(HOME)["only touched"]["seconds_to_heal"] == 10 * 60
+
+
+def test_incident_without_a_case_has_the_outcome_not_seen() -> None:
+    assert join_scene(HOME)["beside"]["outcome"] == "not_seen"
 
 
 def test_empty_scan_listings_mean_not_managed_only_if_the_scanned_account_is_known() -> None:

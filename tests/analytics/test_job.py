@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -44,7 +45,7 @@ ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
         ),
     ],
 )
-def test_job_with_a_bad_argument_exits_2_and_prints_one_line_that_names_the_argument(
+def test_job_with_a_bad_or_missing_argument_exits_2_and_prints_one_line_that_names_it(
     arguments: str, names: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = arguments.replace("ROOTS", " ".join(ROOTS)).split()
@@ -54,6 +55,7 @@ def test_job_with_a_bad_argument_exits_2_and_prints_one_line_that_names_the_argu
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count("\n") == 1
+    assert re.search(names, printed.err)
 
 
 def test_backfill_covers_its_first_to_its_last_day_and_by_default_all_accounts() -> None:
@@ -62,7 +64,7 @@ def test_backfill_covers_its_first_to_its_last_day_and_by_default_all_accounts()
     assert parsed.account_and_region is None
 
 
-def test_weekly_job_with_only_a_week_and_an_output_has_no_cases_and_uses_utc() -> None:
+def test_weekly_job_with_only_a_week_and_an_output_has_no_cases_or_schedule_and_uses_utc() -> None:
     parsed = parse_arguments(["weekly", "--week", "2026-W46", "--out", "o"])
     assert (parsed.week, parsed.out) == ("2026-W46", "o")
     assert parsed.cases is parsed.scheduled_at is None
@@ -112,7 +114,7 @@ WEEKS = (
 
 
 @pytest.mark.parametrize("week", WEEKS)
-def test_week_that_does_not_exist_is_refused(week: str) -> None:
+def test_week_that_is_malformed_or_does_not_exist_is_refused(week: str) -> None:
     with pytest.raises(ValueError):
         parse_week_days(week)
 
@@ -132,7 +134,9 @@ JUNK = (
 )  # fmt: skip
 
 
-def test_first_publish_day_of_a_trail_ignores_folders_that_are_no_dates(tmp_path: Path) -> None:
+def test_first_publish_day_of_a_trail_is_its_earliest_folder_with_a_plausible_date(
+    tmp_path: Path,
+) -> None:
     region = tmp_path / "AWSLogs/123456789012/CloudTrail/us-east-1"
     for folder in JUNK:
         (region / folder).mkdir(parents=True)

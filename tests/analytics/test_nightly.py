@@ -142,21 +142,54 @@ def _put_strange_files(account: NightlyFolders, day: Path) -> None:
 def test_nightly_run_skips_unreadable_trail_files_and_records_the_reason_of_each(
     finished_night: NightlyFolders,
 ) -> None:
-    quality = {
-        row["file"].rpartition("/")[2]: row for row in finished_night.read_rows("quality", "11-10")
+    reasons = {
+        row["file"].rpartition("/")[2]: row["reason"]
+        for row in finished_night.read_rows("quality", "11-10")
     }
-    reasons = {name: row["reason"] for name, row in quality.items()}
     expected = {name: reason for name, (_, reason) in HOSTILE.items()}
     assert reasons.items() >= expected.items()
     assert reasons.items() >= dict.fromkeys(STRANGE, "no_file").items()
     assert len(reasons) == len(HOSTILE) + len(STRANGE) + 2
-    assert reasons["linked.json.gz"] is None
-    assert quality["types.json.gz"]["unreadable_records"] == [
-        {"reason": "not_a_record", "records": 4}
-    ]
+
+
+def test_nightly_run_reads_a_link_to_a_trail_file_as_the_file(
+    finished_night: NightlyFolders,
+) -> None:
+    (row,) = (
+        row
+        for row in finished_night.read_rows("quality", "11-10")
+        if row["file"].endswith("/linked.json.gz")
+    )
+    assert row["reason"] is None
+    assert row["records"] == 4
+
+
+def test_nightly_run_counts_the_malformed_records_of_a_readable_trail_file(
+    finished_night: NightlyFolders,
+) -> None:
+    (row,) = (
+        row
+        for row in finished_night.read_rows("quality", "11-10")
+        if row["file"].endswith("/types.json.gz")
+    )
+    assert row["reason"] is None
+    assert row["unreadable_records"] == [{"reason": "not_a_record", "records": 4}]
 
 
 def test_burst_across_midnight_is_one_incident_of_the_day_it_began(
+    finished_night: NightlyFolders,
+) -> None:
+    (incident,) = (
+        row
+        for row in finished_night.read_rows("incidents", "11-10")
+        if row["queue_arn"] == make_queue_arn("healed")
+    )
+    assert incident["failed_calls"] == 3
+    assert finished_night.read_rows("incidents", "11-11") == []
+    assert len(finished_night.read_rows("failed_calls", "11-11")) == 2
+
+
+def test_nightly_run_writes_each_burst_with_its_outcome_or_the_reason_why_it_has_no_case(
     finished_night: NightlyFolders,
 ) -> None:
     found = [
@@ -171,8 +204,6 @@ def test_burst_across_midnight_is_one_incident_of_the_day_it_began(
         ("orders", symptom, 4, "not_seen", "unknown", None),
         ("healed", symptom, 3, "healed", None, 240.0),
     ]
-    assert finished_night.read_rows("incidents", "11-11") == []
-    assert len(finished_night.read_rows("failed_calls", "11-11")) == 2
 
 
 def test_nightly_run_document_counts_its_files_bytes_records_failed_calls_and_incidents(
@@ -188,6 +219,11 @@ def test_nightly_run_document_counts_its_files_bytes_records_failed_calls_and_in
         "records": sum(row["records"] for row in quality), "failed_calls": 9, "incidents": 4,
         "own_incidents": 0,
     }  # fmt: skip
+
+
+def test_nightly_run_writes_only_its_document_and_three_tables(
+    finished_night: NightlyFolders,
+) -> None:
     assert {name.split("/")[0] for name in finished_night.read_files()} - {"summary"} == {
         "nightly", "failed_calls", "incidents", "quality",
     }  # fmt: skip
@@ -306,7 +342,7 @@ def count_lost_files(
     return dict(make_nightly_run(spark, account).count_lost_files(days, frozenset(listed)))
 
 
-def test_day_is_rewritten_if_all_its_trail_files_exist_even_those_the_run_did_not_list(
+def test_day_has_no_lost_trail_files_if_all_exist_even_those_that_the_run_did_not_list(
     spark: SparkSession, account: NightlyFolders
 ) -> None:
     listed = account.publish("11-10", [])
@@ -315,7 +351,7 @@ def test_day_is_rewritten_if_all_its_trail_files_exist_even_those_the_run_did_no
     assert count_lost_files(spark, account, listed) == {}
 
 
-def test_day_is_not_rewritten_if_trail_files_of_that_day_or_the_day_before_were_deleted(
+def test_deleted_trail_file_counts_as_lost_for_its_day_and_for_the_next_day_only(
     spark: SparkSession, account: NightlyFolders
 ) -> None:
     """A burst may continue into the next day, so the day before matters too."""
@@ -329,7 +365,7 @@ def test_day_is_not_rewritten_if_trail_files_of_that_day_or_the_day_before_were_
     assert count_lost_files(spark, account, listed, days=all_days) == {DAY: 1, NEXT: 1}
 
 
-def test_day_without_tables_or_with_an_unreadable_table_is_written(
+def test_day_without_tables_of_its_own_or_with_an_unreadable_one_has_no_lost_trail_files(
     spark: SparkSession, account: NightlyFolders
 ) -> None:
     assert count_lost_files(spark, account) == {}
@@ -352,6 +388,15 @@ def test_unusable_parquet_file_of_a_day_is_reported_and_the_other_days_are_read(
         assert tables.read_rows("quality", [DAY, NEXT, date(2026, 11, 12)]) == {DAY: [good]}
         assert len(said) == 1
         assert said.pop().endswith("2026-11-11 is left out")
+
+
+def test_parquet_file_without_rows_is_read_as_a_day_without_rows_and_not_reported(
+    spark: SparkSession, account: NightlyFolders
+) -> None:
+    said: list[str] = []
+    tables = Tables(spark, FolderStorage(str(account.out)), said.append)
+    good = make_file_row("a")
+    account.put("quality", "11-10", [good])
     account.put("quality", "11-11", [])
     assert tables.read_rows("quality", [DAY, NEXT]) == {DAY: [good], NEXT: []}
     assert tables.read_file_names("quality", [DAY, NEXT]) == {DAY: {"a"}, NEXT: set()}

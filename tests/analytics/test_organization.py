@@ -40,7 +40,7 @@ from tests.analytics.week_builders import (
     make_file_row,
 )
 
-LIAR, SILENT, LATE, WHOLE, LISTED = (f"{digit}" * 12 for digit in "12345")
+LIAR, SILENT, LATE, WHOLE, LISTED, FORMER = (f"{digit}" * 12 for digit in "123456")
 
 
 class SharedBucket:
@@ -126,7 +126,7 @@ def organization_week(shared_bucket: SharedBucket, spark: SparkSession) -> dict[
         shared_bucket.put(LATE, day)
     shared_bucket.put(LATE, MONDAY - timedelta(days=7), week="2026-W45")
     shared_bucket.put(SILENT, MONDAY - timedelta(days=20), week="2026-W43")
-    shared_bucket.put("6" * 12, MONDAY - timedelta(days=60), week="2026-W37")
+    shared_bucket.put(FORMER, MONDAY - timedelta(days=60), week="2026-W37")
     return shared_bucket.summarize(spark, LISTED, WHOLE)
 
 
@@ -144,12 +144,24 @@ def test_organization_summary_names_accounts_that_reported_are_late_or_are_silen
     assert members[LATE]["last_day"] == str(DAYS[4])
 
 
+def test_account_that_has_sent_nothing_for_two_months_is_no_member_of_the_summary(
+    organization_week: dict[str, Any],
+) -> None:
+    assert FORMER not in group_by_account(organization_week)
+
+
 def test_organization_summary_leaves_out_and_counts_rows_that_an_account_sent_about_others(
     organization_week: dict[str, Any],
 ) -> None:
     members = group_by_account(organization_week)
     assert (members[LIAR]["incidents"], members[LIAR]["rows_left_out"]) == (1, 3)
     assert (members[WHOLE]["incidents"], members[WHOLE]["rows_left_out"]) == (2, 0)
+
+
+def test_organization_summary_counts_healed_waiting_and_urgent_incidents_of_an_account(
+    organization_week: dict[str, Any],
+) -> None:
+    members = group_by_account(organization_week)
     assert [members[WHOLE][name] for name in ("healed", "waiting", "urgent")] == [1, 1, 1]
 
 
@@ -258,7 +270,7 @@ def test_greedy_account_loses_only_its_own_tables_and_the_report_and_the_log_nam
     assert log == [f"{LIAR}: 3 tables left out (2 too_much, 1 unreadable)"]
 
 
-def test_accounts_share_one_allowance_over_all_days_and_regions_of_an_account(
+def test_each_account_has_its_own_limit_of_rows_for_all_its_days_and_regions_together(
     shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(members, "MAXIMUM_ACCOUNT_ROWS", 3)
@@ -276,7 +288,7 @@ def test_accounts_share_one_allowance_over_all_days_and_regions_of_an_account(
     assert unread == {(WHOLE, REGION): 0, (LIAR, REGION): 0, (LIAR, "us-west-2"): 1}
 
 
-def test_packed_bytes_of_an_account_are_limited_and_a_table_that_grew_is_left_out(
+def test_tables_of_an_account_beyond_its_limit_of_packed_bytes_are_left_out_and_counted(
     shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = [
@@ -285,6 +297,14 @@ def test_packed_bytes_of_an_account_are_limited_and_a_table_that_grew_is_left_ou
     monkeypatch.setattr(members, "MAXIMUM_ACCOUNT_PACKED_BYTES", sum(sizes) - 1)
     [member] = shared_bucket.summarize(spark)["members"]
     assert (member["incidents"], member["files_unreadable"]) == (2, 1)
+
+
+def test_table_that_is_larger_than_the_limit_when_it_is_read_is_left_out(
+    shared_bucket: SharedBucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table may grow after it was listed."""
+    for day in DAYS[:3]:
+        shared_bucket.put(LIAR, day, make_account_incident(LIAR))
     found_before = list_members(FolderStorage(str(shared_bucket.folder)), WEEK)
     monkeypatch.setattr(members, "MAXIMUM_TABLE_BYTES", 100)
     root = FolderStorage(str(shared_bucket.folder))
@@ -315,7 +335,7 @@ class RefusedSizes(RefusedFiles):
 
 
 @pytest.mark.parametrize("storage_class", [RefusedFiles, RefusedSizes])
-def test_account_whose_files_s3_refuses_to_read_does_not_stop_the_report(
+def test_account_whose_files_s3_refuses_has_unreadable_files_and_the_other_accounts_are_reported(
     shared_bucket: SharedBucket, spark: SparkSession, storage_class: type[FolderStorage]
 ) -> None:
     for account in (WHOLE, LIAR):
@@ -345,7 +365,7 @@ def test_table_that_its_account_replaces_after_it_was_measured_is_read_as_it_was
     assert staging.read(member.path_by_day[MONDAY]) == measured
 
 
-def test_list_of_tables_that_are_not_read_names_every_account_however_many_one_has(
+def test_list_of_unreadable_tables_has_20_entries_and_names_every_account_however_many_one_has(
     shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
     first_account = "0" * 12
@@ -362,7 +382,7 @@ def test_list_of_tables_that_are_not_read_names_every_account_however_many_one_h
     assert any(WHOLE in file["file"] for file in files)
 
 
-def test_regions_after_the_first_of_an_account_are_left_out_and_other_folders_do_not_count(
+def test_regions_of_an_account_beyond_the_limit_are_left_out_and_other_folders_do_not_count(
     shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(members, "MAXIMUM_REGIONS", 1)
@@ -373,7 +393,7 @@ def test_regions_after_the_first_of_an_account_are_left_out_and_other_folders_do
     assert [member["region"] for member in shared_bucket.summarize(spark)["members"]] == [REGION]
 
 
-def test_organization_summary_leaves_out_rows_with_impossible_values(
+def test_organization_summary_leaves_out_and_counts_rows_with_impossible_values(
     shared_bucket: SharedBucket, spark: SparkSession
 ) -> None:
     odd: list[dict[str, Any]] = [
@@ -434,7 +454,7 @@ def test_member_account_that_joins_during_the_week_is_not_late(
     assert found["state"] == "reported"
 
 
-def test_organization_summary_lists_members_up_to_its_limit_and_counts_the_rest(
+def test_organization_summary_above_its_limit_lists_members_that_wait_first_and_counts_the_others(
     shared_bucket: SharedBucket, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(weekly, "MAXIMUM_LISTED_MEMBERS", 2)
@@ -495,7 +515,7 @@ def test_weekly_job_with_an_organization_writes_its_members_into_the_summary(
     assert told.members[0].alias == "orders-prod"
 
 
-def test_nightly_job_ignores_a_case_that_an_account_wrote_about_another_accounts_queue(
+def test_nightly_job_ignores_a_case_about_another_accounts_queue_and_a_missing_case_bucket(
     account: NightlyFolders, spark: SparkSession
 ) -> None:
     """One account's case bucket is missing. Another account wrote a case about a foreign queue."""

@@ -94,7 +94,7 @@ def test_spark_and_python_agree_on_any_queue_and_reason(
         ("orders", False),
     ],
 )
-def test_queue_is_mendqs_own_only_by_the_whole_beginning_of_its_name(
+def test_queue_is_mendqs_own_only_if_it_is_the_probe_queue_or_its_name_begins_with_mendq_drill(
     name: str, is_own: bool
 ) -> None:
     assert is_own_queue(make_queue_arn(name)) is is_own

@@ -85,7 +85,7 @@ def _measure(
         }
     ),
 )
-def test_every_honest_table_is_measured_with_its_rows_and_at_least_its_texts(
+def test_well_formed_table_is_measured_with_its_exact_rows_and_at_least_the_bytes_of_its_texts(
     rows: list[dict[str, Any]], options: dict[str, Any]
 ) -> None:
     content = pack([make_incident() | row for row in rows], **options)
@@ -94,7 +94,7 @@ def test_every_honest_table_is_measured_with_its_rows_and_at_least_its_texts(
     assert size.bytes >= sum(len(f"{row['queue_arn']}{row['symptom']}".encode()) for row in rows)
 
 
-def test_tables_of_the_nightly_job_are_measured_within_500_bytes_a_row(
+def test_tables_of_the_nightly_job_are_measured_with_100_to_500_bytes_a_row(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The limits of an account are derived from this size."""
@@ -124,12 +124,12 @@ _FAILED_CALL_COLUMNS = (
 )
 
 
-def test_empty_table_has_no_rows() -> None:
+def test_empty_table_is_measured_as_no_rows_and_no_bytes() -> None:
     assert _measure(pack([])) == UnpackedSize(0, 0)
     assert _measure(make_file(make_footer([]))) == UnpackedSize(0, 0)
 
 
-def test_limit_is_refused_one_row_and_one_byte_above_it() -> None:
+def test_table_at_its_size_limit_is_measured_and_one_row_or_byte_above_it_is_refused() -> None:
     content = pack([make_incident(number) for number in range(9)])
     size = _measure(content)
     assert _measure(content, size) == size
@@ -159,7 +159,7 @@ def test_page_that_unpacks_beyond_the_limit_is_refused_before_it_is_unpacked() -
         _measure(content, UnpackedSize(10, 1_000_000), _unpack_little)
 
 
-def test_columns_that_are_not_read_do_not_count() -> None:
+def test_columns_that_mendq_does_not_read_do_not_count_toward_the_measured_size() -> None:
     lean = _measure(pack([make_incident()]))
     assert _measure(pack([make_incident(principals=["p" * 3_000_000])])) == lean
 
@@ -261,7 +261,9 @@ def test_well_formed_file_that_the_lies_are_made_from_is_measured() -> None:
 
 
 @pytest.mark.parametrize("lie", [pytest.param(lie, id=name) for name, lie in _make_lies().items()])
-def test_file_whose_headers_lie_is_refused_before_anything_is_unpacked(lie: bytes) -> None:
+def test_file_whose_headers_lie_or_are_unsupported_is_refused_before_anything_is_unpacked(
+    lie: bytes,
+) -> None:
     with pytest.raises(PackedTableRefused, match=r"^unreadable$"):
         _measure(lie, AMPLE, _never_unpack)
 
@@ -278,7 +280,7 @@ def test_table_that_is_packed_in_another_way_than_the_nightly_jobs_is_refused(
         _measure(pack([make_incident()], **options))
 
 
-def test_values_that_are_built_from_the_one_before_are_refused() -> None:
+def test_column_with_delta_encoded_texts_is_refused() -> None:
     """A short page could hold the square of its size."""
     names = [f"{'n' * 50_000}{number}" for number in range(50)]
     content = pack_table(
@@ -290,7 +292,7 @@ def test_values_that_are_built_from_the_one_before_are_refused() -> None:
         _measure(content)
 
 
-def test_file_with_too_many_row_groups_or_pages_is_refused() -> None:
+def test_file_with_101_row_groups_or_2001_pages_is_refused_before_anything_is_unpacked() -> None:
     page = make_page(1, ONE_TEXT, unpacked_bytes=5)
     groups = [make_row_group(1, len(MAGIC), len(page))] * 101
     empty_groups = [make_row_group(0, len(MAGIC), 0)] * 101
@@ -333,7 +335,9 @@ def _unpack_or_refuse(packed_bytes: bytes) -> bytes:
 _SAMPLE = pack([make_account_incident("1" * 12, number) for number in range(40)])
 
 
-def test_bytes_that_are_no_snappy_are_a_value_error(spark: SparkSession) -> None:
+def test_unpack_snappy_returns_the_unpacked_bytes_and_raises_value_error_for_corrupt_ones(
+    spark: SparkSession,
+) -> None:
     packed = pa.compress(b"a" * 1000, "snappy", asbytes=True)
     assert unpack_snappy(spark, packed) == b"a" * 1000
     with pytest.raises(ValueError, match=r".+"):

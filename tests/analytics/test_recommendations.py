@@ -57,20 +57,24 @@ BY_STATE = {
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_case_state_gives_at_most_one_recommendation_of_its_kind(state: State) -> None:
-    found = recommend(
-        make_timeline((state, "11-10 09:00"), next_step={"sentence": "Look.", "command": "ls"})
-    )
-    assert [task.kind for task in found] == [
-        kind for kind, of_it in BY_STATE.items() if state in of_it
+def test_case_state_decides_kind_and_reason_of_its_only_recommendation_or_gives_none(
+    state: State,
+) -> None:
+    why_by_kind = {"write_into_template": "verified", "watch": "applied"}
+    found = recommend(make_timeline((state, "11-10 09:00")))
+    assert [(task.kind, task.why) for task in found] == [
+        (kind, why_by_kind.get(kind, state)) for kind, states in BY_STATE.items() if state in states
     ]
-    says = "Look." * (state in (State.REFUSED, State.INEFFECTIVE, State.ESCALATED))
-    why = {"write_into_template": "verified", "watch": "applied"}
-    said = (says, "ls" * bool(says))
-    assert all(
-        (task.why, task.next_step, task.command) == (why.get(task.kind, state), *said)
-        for task in found
-    )
+
+
+@pytest.mark.parametrize("state", [state for states in BY_STATE.values() for state in states])
+def test_recommendation_has_the_next_step_of_its_case_only_if_refused_ineffective_or_escalated(
+    state: State,
+) -> None:
+    next_step = {"sentence": "Look.", "command": "ls"}
+    (task,) = recommend(make_timeline((state, "11-10 09:00"), next_step=next_step))
+    has_next_step = state in (State.REFUSED, State.INEFFECTIVE, State.ESCALATED)
+    assert (task.next_step, task.command) == (("Look.", "ls") if has_next_step else ("", ""))
 
 
 def test_recommendation_carries_the_change_and_reason_of_its_case() -> None:
@@ -116,7 +120,7 @@ OWNERS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("evidence", "owner"), OWNERS)
-def test_recommendation_owner_is_the_cloudformation_stack_of_the_queue(
+def test_recommendation_owner_is_the_queues_cloudformation_stack_or_empty_if_none_is_known(
     evidence: dict[str, Any], owner: str
 ) -> None:
     timeline = make_timeline(("observed", "11-10 09:00")).newest_transition
@@ -210,23 +214,36 @@ def test_caller_recommendation_needs_ten_incidents_or_100_failed_calls(
     assert bool(recommend_for_callers(incident_rows)) is is_announced
 
 
-def test_caller_recommendations_merge_queues_of_a_caller_and_callers_of_an_unknown_code() -> None:
+def test_caller_recommendation_merges_a_callers_queues_and_names_the_worst_and_all_codes() -> None:
     over = {**BUG, "error_codes": ["OverLimit"]}
     incidents = [
         make_incident(failed_calls=60, queue_arn=make_queue_arn("a"), **BUG),
         make_incident(failed_calls=10, queue_arn=make_queue_arn("b"), **over),
         make_incident(failed_calls=30, queue_arn=make_queue_arn("b"), **BUG),
-        make_incident(failed_calls=500, principals=["p", "q"], **BUG),
         make_incident(failed_calls=99, principals=["q"], **BUG),
-        make_incident(failed_calls=60, principals=["p"], queue_arn=make_queue_arn("a"), **CODE),
-        make_incident(failed_calls=60, principals=["q"], queue_arn=make_queue_arn("b"), **CODE),
     ]
-    alone, several, code = recommend_for_callers(incidents)
+    (alone,) = recommend_for_callers(incidents)
     assert (alone.kind, alone.why, alone.owner) == ("fix_caller", "count_only", "p")
     assert (alone.queue_arn, alone.queues) == (make_queue_arn("b"), 2), "the worst is named"
     assert (alone.incidents, alone.failed_calls) == (3, 100)
     assert alone.reason == "EmptyBatchRequest, OverLimit"
+
+
+def test_recommendation_about_incidents_of_several_callers_names_none_of_them() -> None:
+    incidents = [
+        make_incident(failed_calls=500, principals=["p", "q"], **BUG),
+        make_incident(failed_calls=99, principals=["q"], **BUG),
+    ]
+    (several,) = recommend_for_callers(incidents)
     assert (several.owner, several.failed_calls) == ("", 500)
+
+
+def test_recommendation_about_an_unknown_code_merges_its_callers_and_queues() -> None:
+    incidents = [
+        make_incident(failed_calls=60, principals=["p"], queue_arn=make_queue_arn("a"), **CODE),
+        make_incident(failed_calls=60, principals=["q"], queue_arn=make_queue_arn("b"), **CODE),
+    ]
+    (code,) = recommend_for_callers(incidents)
     assert (code.kind, code.why, code.owner) == ("name_code", "unknown_code", "")
     assert (code.symptom, code.queues, code.failed_calls) == ("unknown:Teapot", 2, 120)
 
@@ -343,7 +360,6 @@ def test_to_do_list_puts_scan_findings_after_failed_calls_and_merges_them_by_kin
     ]
     found += [
         (make_queue_arn("q-1"), "tag_not_understood", "Heal"),
-        (make_queue_arn("q-2"), "tls_not_enforced", "no"),
     ]
     tasks = recommend_for_findings(found)
     caller = RecommendedTask(
@@ -356,3 +372,7 @@ def test_to_do_list_puts_scan_findings_after_failed_calls_and_merges_them_by_kin
         ("correct_tags", 1),
     ]
     assert others[0]["reason"] == "nothing watches q-0"
+
+
+def test_scan_finding_of_a_symptom_without_a_task_gives_no_recommendation() -> None:
+    assert recommend_for_findings([(make_queue_arn("q"), "tls_not_enforced", "no")]) == []

@@ -47,16 +47,27 @@ def root(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
         yield BucketInAFolder(folder)
 
 
-def test_storage_reads_and_lists_files_that_it_wrote_even_with_colons_in_names(
+def test_storage_lists_nothing_in_a_missing_folder_and_reads_none_for_a_missing_file(
+    root: Storage,
+) -> None:
+    assert (root.list_folders("x"), root.list_file_sizes("x"), root.read("x/y")) == ([], {}, None)
+
+
+def test_storage_reads_what_was_written_last_whole_or_up_to_a_number_of_bytes(
     root: Storage,
 ) -> None:
     """Hadoop reads the part before a colon as a URI scheme."""
-    assert (root.list_folders("x"), root.list_file_sizes("x"), root.read("x/y")) == ([], {}, None)
-    root.write("t:1/dt=1/t.parquet", b"old and longer")
+    root.write("t:1/dt=1/t.parquet", b"old" * 999)
     root.write("t:1/dt=1/t.parquet", bytes(range(256)))
-    root.write("t:1/dt=2/t.parquet", b"")
     assert root.read("t:1/dt=1/t.parquet") == bytes(range(256))
     assert root.read("t:1/dt=1/t.parquet", 9) == bytes(range(9))
+
+
+def test_storage_lists_only_what_is_directly_in_a_folder_even_with_colons_in_names(
+    root: Storage,
+) -> None:
+    root.write("t:1/dt=1/t.parquet", bytes(range(256)))
+    root.write("t:1/dt=2/t.parquet", b"")
     assert root.list_folders("t:1") == ["dt=1", "dt=2"]
     assert root.list_folders("") == ["t:1"]
     sizes = root.list_file_sizes("t:1/dt=1").items()
@@ -64,7 +75,7 @@ def test_storage_reads_and_lists_files_that_it_wrote_even_with_colons_in_names(
     assert root.list_file_sizes("t:1") == {}
 
 
-def test_storage_finds_one_file_or_folder_among_many_and_stops_at_the_first_entries(
+def test_storage_finds_a_file_with_its_size_or_a_folder_and_takes_neither_for_the_other(
     root: Storage,
 ) -> None:
     for region in ("c", "a", "b"):
@@ -76,6 +87,11 @@ def test_storage_finds_one_file_or_folder_among_many_and_stops_at_the_first_entr
     assert [root.has_folder(folder) for folder in ("t/a", "t/z", "t/a/x.parquet")] == [
         *(True, False, False)
     ]
+
+
+def test_storage_lists_all_first_folders_in_order_or_as_many_as_it_may(root: Storage) -> None:
+    for region in ("c", "a", "b"):
+        root.write(f"t/{region}/x.parquet", b"four")
     assert root.list_first_folders("t", 9) == ["a", "b", "c"]
     assert len(root.list_first_folders("t", 2)) == 2
     assert root.list_first_folders("nothing", 2) == []
@@ -98,7 +114,7 @@ def test_folder_storage_skips_files_that_vanish_and_folders_with_undecodable_nam
     assert (looked.list_file_sizes("d"), looked.list_folders("d")) == ({"d/stays": 1}, [])
 
 
-def test_staged_files_are_complete_and_removed_after_staging(
+def test_staged_files_can_be_read_while_staging_and_are_gone_afterwards_and_other_files_stay(
     root: Storage, spark: SparkSession
 ) -> None:
     root.write("t/y", b"2")
@@ -115,11 +131,15 @@ def test_spark_paths_below_a_storage_root_equal_the_storage_paths(
     root: Storage, spark: SparkSession
 ) -> None:
     root.write("d/x.json.gz", b"<html>")
-    assert root.read("d/x.json.gz") == b"<html>", "as it is, though its name says gzip"
     spark_root = root.make_spark_root(["d"])
     pattern = spark_root.replace("[", "\\[").replace("]", "\\]")
     [found] = spark.read.format("binaryFile").load(f"{pattern}d").select("path").collect()
     assert found["path"].removeprefix(spark_root) == "d/x.json.gz"
+
+
+def test_storage_reads_a_file_as_it_is_though_its_name_says_gzip(root: Storage) -> None:
+    root.write("d/x.json.gz", b"<html>")
+    assert root.read("d/x.json.gz") == b"<html>"
 
 
 @pytest.mark.parametrize("spelled", ["x/../trail", "./trail", "trail/", "trail//", "link"])

@@ -77,7 +77,7 @@ def test_malformed_trail_record_is_counted_and_the_other_records_of_the_file_are
         ("ReceiveMessage", None, False),
     ],
 )
-def test_call_is_an_operators_own_look_if_a_read_api_was_called_by_the_mendq_cli(
+def test_call_is_an_operators_own_look_only_if_a_read_api_was_called_by_the_mendq_cli(
     event: str, agent: str | None, *, is_own: bool
 ) -> None:
     made = make_record("11-10 09:00", eventName=event, userAgent=agent)
@@ -193,7 +193,7 @@ def make_row(name: str, reading: FileReading) -> dict[str, Any]:
     return own | {"records": reading.record_count, "unreadable_records": faults, "calls": calls}
 
 
-def test_spark_reads_trail_files_into_the_rows_of_the_standard_library_reader(
+def test_spark_reads_files_of_the_listed_folders_only_into_the_standard_library_readers_rows(
     spark: SparkSession, tmp_path: Path, reader: Reader
 ) -> None:
     """Files in deeper folders are not read, because the listing does not name them."""

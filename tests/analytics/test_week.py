@@ -109,22 +109,26 @@ def test_incidents_of_drills_probe_and_own_looks_are_counted_only_as_own_inciden
     assert "drilled" not in document["by_symptom"]
 
 
-@pytest.mark.parametrize(
-    ("counts", "is_torn"),
-    [
-        ({"incidents": 1, "own_incidents": 1}, False),
-        ({"incidents": 2}, False),  # as an earlier version counted
-        ({"incidents": 2, "own_incidents": 1}, True),
-        ({"incidents": 1}, True),
-    ],
-)
-def test_night_is_torn_if_its_counts_are_not_those_of_the_table_with_own_incidents(
-    counts: dict[str, Any], is_torn: bool
-) -> None:
+def is_nightly_run_torn(**counts: Any) -> bool:
+    """Return True if counts are torn for a table with an incident and an own incident."""
     rows = [make_incident(1), make_incident(2, why="own_look")]
     reads = {MONDAY: replace(READ, files=0, records=0, **counts)}
     document = make_week_summary({MONDAY: rows}, nightly_counts_by_day=reads)
-    assert (document["not_seen"]["nightly_runs"][0]["verdict"] == "torn") is is_torn
+    return bool(document["not_seen"]["nightly_runs"][0]["verdict"] == "torn")
+
+
+def test_nightly_run_is_torn_unless_incidents_plus_own_incidents_are_the_rows_of_its_table() -> (
+    None
+):
+    assert not is_nightly_run_torn(incidents=1, own_incidents=1)
+    assert is_nightly_run_torn(incidents=2, own_incidents=1)
+    assert is_nightly_run_torn(incidents=1, own_incidents=0)
+
+
+def test_nightly_run_of_an_earlier_version_is_torn_unless_it_counted_the_whole_table() -> None:
+    """The earlier version counted own incidents as incidents."""
+    assert not is_nightly_run_torn(incidents=2)
+    assert is_nightly_run_torn(incidents=1)
 
 
 def test_operators_look_after_an_untouched_incident_does_not_count_as_failing_again() -> None:
@@ -143,29 +147,43 @@ def test_previous_week_counts_only_its_complete_nightly_runs() -> None:
     assert [week["nightly_runs"] for week in document["previous_weeks"]] == [4]
 
 
+WEEK_ENDED_AT = datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("made_at", "tables", "is_over"),
+    [
+        (timedelta(minutes=-1), True, False),
+        (timedelta(0), True, True),
+        (timedelta(hours=2, minutes=59), False, False),
+        (timedelta(hours=3), False, True),
+    ],
+)
+def test_week_is_over_once_sunday_has_ended_and_its_table_exists_or_three_hours_passed(
+    made_at: timedelta, *, tables: bool, is_over: bool
+) -> None:
+    there = make_week_input({DAYS[6]: ()} if tables else {})
+    document = make_summary(WEEK, there, WEEK_ENDED_AT + made_at)
+    assert document["not_seen"]["week_is_over"] is is_over
+
+
 @pytest.mark.parametrize(
     ("made_at", "scheduled_at", "tables", "is_over"),
     [
-        (timedelta(minutes=-1), None, True, False),
-        (timedelta(0), None, True, True),
-        (timedelta(hours=2, minutes=59), None, False, False),
-        (timedelta(hours=3), None, False, True),
         (timedelta(hours=-9), timedelta(hours=6), False, True),
         (timedelta(hours=1), timedelta(hours=1), False, True),
         (timedelta(hours=6), timedelta(hours=-9), True, False),
     ],
 )
-def test_week_is_over_once_sunday_has_ended_and_its_table_exists_or_three_hours_passed(
-    made_at: timedelta, scheduled_at: timedelta | None, *, tables: bool, is_over: bool
+def test_week_of_a_scheduled_job_is_over_only_if_the_scheduled_time_is_after_sunday(
+    made_at: timedelta, scheduled_at: timedelta, *, tables: bool, is_over: bool
 ) -> None:
-    ended = datetime(2026, 11, 16, tzinfo=UTC)
-    scheduled = None if scheduled_at is None else ended + scheduled_at
     there = make_week_input({DAYS[6]: ()} if tables else {})
-    document = make_summary(WEEK, there, ended + made_at, scheduled)
+    document = make_summary(WEEK, there, WEEK_ENDED_AT + made_at, WEEK_ENDED_AT + scheduled_at)
     assert document["not_seen"]["week_is_over"] is is_over
 
 
-def test_week_with_a_sunday_table_written_before_sunday_ended_is_not_over() -> None:
+def test_sunday_table_written_before_sunday_ended_is_partial_and_the_week_is_not_over() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
@@ -174,7 +192,7 @@ def test_week_with_a_sunday_table_written_before_sunday_ended_is_not_over() -> N
     assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
 
-def test_listed_incident_shows_the_shortened_reason_of_its_case() -> None:
+def test_listed_incident_shows_the_shortened_reason_of_its_cases_outcome_or_an_empty_text() -> None:
     seen_well = ("verified", "11-10 10:00", "r" * 2_000)
     case = make_timeline(
         ("applied", "11-10 09:00", "first"), seen_well, ("watching", "11-10 10:00", "on")
@@ -236,12 +254,23 @@ def test_waiting_incidents_are_listed_by_urgency_then_by_what_they_wait_for() ->
 # Queues, times and symptoms.
 
 
-def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
+def list_four_queues() -> list[dict[str, Any]]:
+    """Return the summary's queues: `unresolved` with two incidents, three others with one."""
     unresolved = make_incident(queue_arn="unresolved", outcome="not_seen")
     fixed = make_incident(queue_arn="c", failed_calls=9, outcome="approved")
     first = [make_incident(queue_arn="d"), fixed, make_incident(queue_arn="b"), unresolved]
-    found = make_week_summary({DAYS[0]: first, DAYS[6]: [unresolved]})["queue_days"]["queues"]
-    assert [queue["queue_arn"] for queue in found] == ["unresolved", "c", "b", "d"]
+    document = make_week_summary({DAYS[0]: first, DAYS[6]: [unresolved]})
+    queues: list[dict[str, Any]] = document["queue_days"]["queues"]
+    return queues
+
+
+def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
+    assert [queue["queue_arn"] for queue in list_four_queues()] == ["unresolved", "c", "b", "d"]
+
+
+def test_ranked_queue_has_its_incidents_of_each_day_its_failed_calls_and_those_not_healed() -> None:
+    """An incident whose fix a person approved counts as healed here."""
+    found = list_four_queues()
     assert found[0]["incidents"] == [1, 0, 0, 0, 0, 0, 1]
     assert [queue["failed_calls"] for queue in found] == [6, 9, 3, 3]
     assert [queue["not_healed"] for queue in found] == [2, 0, 0, 0]
@@ -254,7 +283,7 @@ def test_queues_beyond_the_20_worst_are_counted_as_left_out_with_their_incidents
 
 
 @pytest.mark.parametrize(("count", "p90"), [(0, None), (4, None), (5, 5), (11, 10), (100, 90)])
-def test_times_to_heal_have_a_p90_only_for_five_or_more_incidents(
+def test_times_to_heal_have_a_median_and_from_five_incidents_on_also_a_p90(
     count: int, p90: int | None
 ) -> None:
     rows = [make_incident(seconds_to_heal=float(seconds)) for seconds in range(count, 0, -1)]
@@ -281,7 +310,7 @@ def test_pick_evenly_spaces_its_sample_by_rank_and_keeps_both_ends() -> None:
     assert (len(sample), sample[0], sample[-1]) == (200, 0, 999)
 
 
-def test_unknown_error_codes_above_the_symptom_limit_are_merged() -> None:
+def test_rarest_unknown_error_codes_above_the_symptom_limit_are_merged_and_counted() -> None:
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
     codes = [make_incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
     many = [
@@ -324,8 +353,8 @@ def make_file_rows(read: NightlyCounts) -> list[dict[str, Any]]:
     return [first, *(make_file_row(f"{n}", records=0, bytes=0) for n in range(read.files - 1))]
 
 
-def test_nightly_run_is_torn_if_files_bytes_records_or_incidents_of_its_tables_differ() -> None:
-    """The counts of a nightly run are written last, so other tables are from a run that died."""
+def list_nightly_runs_of_a_week() -> list[dict[str, Any]]:
+    """Return a whole nightly run, one with few records, four torn ones and a missing one."""
     reads = {day: replace(READ, day=day) for day in [*TWO_WEEKS_BEFORE, *DAYS[:6]]}
     reads[DAYS[1]] = replace(READ, day=DAYS[1], records=1_999)
     quality = {day: make_file_rows(read) for day, read in reads.items()}
@@ -333,14 +362,25 @@ def test_nightly_run_is_torn_if_files_bytes_records_or_incidents_of_its_tables_d
     for day, name in ((DAYS[3], "bytes"), (DAYS[4], "records")):
         quality[day] = [{**row, name: 7} for row in quality[day]]
     incidents = {**dict.fromkeys(quality, ()), DAYS[5]: [make_incident()]}
-    found = make_week_summary(incidents, quality, nightly_counts_by_day=reads)["not_seen"][
-        "nightly_runs"
-    ]
-    assert [nightly_run["verdict"] for nightly_run in found] == [
-        "read",
-        "far_fewer",
-        *["torn"] * 4,
-        "missing",
-    ]
-    assert [nightly_run["usual_records"] for nightly_run in found] == [*[10_000] * 6, None]
-    assert [nightly_run["day"] for nightly_run in found] == [str(day) for day in DAYS]
+    document = make_week_summary(incidents, quality, nightly_counts_by_day=reads)
+    nightly_runs: list[dict[str, Any]] = document["not_seen"]["nightly_runs"]
+    assert [nightly_run["day"] for nightly_run in nightly_runs] == [str(day) for day in DAYS]
+    return nightly_runs
+
+
+def test_nightly_run_is_torn_if_files_bytes_records_or_incidents_of_its_tables_differ() -> None:
+    """The counts of a nightly run are written last, so other tables are from a run that died."""
+    verdicts = [nightly_run["verdict"] for nightly_run in list_nightly_runs_of_a_week()]
+    assert verdicts[0] == "read"
+    assert verdicts[2:6] == ["torn"] * 4
+
+
+def test_nightly_run_with_less_than_a_fifth_of_the_usual_records_has_far_fewer() -> None:
+    nightly_run = list_nightly_runs_of_a_week()[1]
+    assert (nightly_run["verdict"], nightly_run["usual_records"]) == ("far_fewer", 10_000)
+
+
+def test_day_without_a_nightly_run_is_missing_and_has_no_usual_records() -> None:
+    *nightly_runs, missing = list_nightly_runs_of_a_week()
+    assert (missing["verdict"], missing["usual_records"]) == ("missing", None)
+    assert {nightly_run["usual_records"] for nightly_run in nightly_runs} == {10_000}

@@ -30,7 +30,7 @@ def list_open_case_ids(*lives: CaseTimeline) -> list[str]:
     return [case["case_id"] for case in make_open_case_fields(lives, {})["open_now"]]
 
 
-def test_open_cases_that_wait_for_a_person_are_listed_urgent_first_then_oldest_first() -> None:
+def test_open_cases_are_listed_only_if_they_wait_for_a_person_by_state_urgency_and_age() -> None:
     assert list_open_case_ids(
         make_timeline(("overridden", "11-01 09:00"), case_id="f"),
         make_timeline(("proposed", "11-02 09:00"), case_id="e"),
@@ -58,16 +58,18 @@ def test_open_case_shows_since_when_it_waits_its_next_step_and_its_queue_backlog
     )
     assert listed["next_step"] == {"sentence": "Raise it.", "command": "aws", "runbook": ""}
     assert {**listed, **HOW_IT_STANDS, "code": "over_ceiling", "urgent": False} == listed
-    (unknown,) = make_open_case_fields([make_timeline(*states, next_step=["x"], code=3)], {})[
-        "open_now"
-    ]
+
+
+def test_open_case_shows_no_backlog_next_step_or_code_if_they_are_unknown_or_malformed() -> None:
+    timeline = make_timeline(("escalated", "11-09 09:00"), next_step=["x"], code=3)
+    (unknown,) = make_open_case_fields([timeline], {})["open_now"]
     assert (unknown["backlog"], unknown["oldest_age_seconds"], unknown["code"]) == (None, None, "")
     assert set(unknown["next_step"].values()) == {""}
 
 
-def test_open_case_carries_its_timeline_and_drops_malformed_consumer_needs() -> None:
-    states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
-    (listed,) = make_open_case_fields([make_timeline(*states)], {})["open_now"]
+def test_open_case_carries_its_timeline_from_the_first_failed_call_to_its_newest_state() -> None:
+    timeline = make_timeline(("applied", "11-08 08:30"), ("escalated", "11-09 09:00"))
+    (listed,) = make_open_case_fields([timeline], {})["open_now"]
     assert [(point["state"], point["at"], point["says"]) for point in listed["timeline"]] == [
         ("first_failure", "2026-11-08T08:00:00Z", ""),
         ("evidence_complete", "2026-11-08T08:10:00Z", "3 failed calls"),
@@ -75,11 +77,17 @@ def test_open_case_carries_its_timeline_and_drops_malformed_consumer_needs() -> 
         ("escalated", "2026-11-09T09:00:00Z", ""),
     ]
     assert listed["visibility"] == []
-    knows = make_timeline(*states).newest_transition
+
+
+def test_picture_of_a_case_shortens_the_needs_of_consumers_and_drops_malformed_ones() -> None:
+    knows = make_timeline(("escalated", "11-09 09:00")).newest_transition
     needs = [{"what": "x" * 999, "seconds": 9}, {"what": "\ud800", "seconds": 1}, "y"]
     odd = replace(knows, evidence={**knows.evidence, "needs": needs}, steps=({}, *knows.steps))
     named = make_picture_data(CaseTimeline((odd,)))["visibility"]
     assert [len(bar["what"]) for bar in named] == [200, 6, 14, 13]
+
+
+def test_picture_without_a_case_is_empty() -> None:
     assert make_picture_data(None) == {"timeline": [], "visibility": []}
 
 
@@ -242,7 +250,7 @@ def test_incidents_that_wait_were_not_seen_or_were_found_by_a_scan_are_not_compa
         (60, {"queue_arn": make_queue_arn("other")}, 1), (60, {"symptom": "other"}, 1),
     ],
 )  # fmt: skip
-def test_untouched_incident_that_fails_again_within_a_day_has_not_recovered(
+def test_untouched_incident_has_recovered_unless_its_queue_and_symptom_fail_again_within_a_day(
     minutes: int, over: dict[str, Any], recovered: int
 ) -> None:
     again = make_failed_incident(10, minutes, outcome="not_seen", **over)

@@ -180,7 +180,7 @@ def test_fix_of_months_ago_that_is_still_set_is_recommended_for_the_template(
     assert (asked["before"], asked["after"]) == ("30", "45")
 
 
-def test_backlog_of_a_waiting_case_comes_from_the_latest_readable_scan(
+def test_backlog_and_age_of_a_waiting_case_come_from_the_latest_scan_that_recorded_its_queue(
     account: NightlyFolders,
 ) -> None:
     findings = FolderStorage(str(account.folder / "findings"))
