@@ -196,7 +196,7 @@ def test_make_synth_settings_option_makes_the_app_read_that_file(
         ("[]", r"\[\] is not an object"),
     ],
 )
-def test_unreadable_settings_on_the_cdk_command_line_are_refused_with_a_hint(
+def test_settings_on_the_cdk_command_line_that_are_no_json_object_are_refused(
     text: str, message: str
 ) -> None:
     with pytest.raises(SettingsRefused, match=rf"^mendq: {message}.*\Z"):

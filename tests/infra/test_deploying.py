@@ -101,7 +101,7 @@ def test_second_deployment_of_the_same_stack_changes_nothing(history: Deployment
     assert "(no changes)" in history.outputs_of_cdk["again"]
 
 
-def test_cdk_destroy_retains_the_case_table_the_buckets_and_their_items(
+def test_cdk_destroy_retains_the_case_table_with_its_items_and_the_buckets(
     history: DeploymentHistory,
 ) -> None:
     assert history.items["over"] == history.items["destroyed"] == history.items["anew"]

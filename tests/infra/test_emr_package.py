@@ -176,7 +176,7 @@ def _run_python(
     )
 
 
-def test_emr_package_imports_each_module_without_compiled_packages_and_runs(
+def test_emr_package_holds_only_needed_modules_which_import_and_run_without_compiled_packages(
     package: EmrPackage, tmp_path: Path
 ) -> None:
     """The job also works without the compiled packages."""

@@ -121,7 +121,7 @@ def test_value_known_only_at_deployment_counts_with_its_greatest_length_for_the_
         _set_function_environment(_make_owner_settings(queues=(topic.ref,) * 41))
 
 
-def test_settings_above_a_lambdas_environment_are_refused_by_the_largest_name() -> None:
+def test_settings_above_a_lambdas_environment_limit_are_refused_naming_the_largest_one() -> None:
     calendars = tuple(f"{'c' * 400}{number}" for number in range(10))
     with pytest.raises(SettingsRefused, match=r"^freezeCalendars: .*; name fewer"):
         _set_function_environment(

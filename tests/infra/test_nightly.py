@@ -89,7 +89,7 @@ def test_every_accepted_limit_lets_emr_start_the_driver_and_the_first_executors(
         assert (1 + initial) * DEFAULT_SPARK_WORKER.memory_gb <= memory_gb
 
 
-def test_quiet_nightly_run_begins_with_one_executor_as_the_cost_page_says() -> None:
+def test_nightly_run_starts_with_one_executor_and_keeps_at_least_one() -> None:
     parameters = format_spark_parameters(_read_start_settings("default"))
     assert [_read_executor_count(parameters, kind) for kind in ("initial", "min")] == [1, 1]
     assert "--conf spark.executor.instances=1 " in parameters

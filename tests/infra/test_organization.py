@@ -49,13 +49,16 @@ def read_environment(template: Template, function: str) -> Mapping[str, str]:
     return dict(variables)
 
 
-def test_organization_bucket_accepts_from_each_account_only_objects_below_its_own_prefix() -> None:
-    hub = make_stack(HUB_ACCOUNT)
-    bucket = hub.only("AWS::S3::Bucket", "Organization")
+def test_organization_bucket_is_private_and_owns_every_object_in_it() -> None:
+    bucket = make_stack(HUB_ACCOUNT).only("AWS::S3::Bucket", "Organization")
     assert bucket["BucketName"] == BUCKET
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     (owner,) = bucket["OwnershipControls"]["Rules"]
     assert owner == {"ObjectOwnership": "BucketOwnerEnforced"}
+
+
+def test_organization_bucket_lets_only_watch_nightly_roles_put_below_their_account() -> None:
+    hub = make_stack(HUB_ACCOUNT)
     (statement,) = list_allow_statements(hub, "Organization")
     assert statement["Action"] == "s3:PutObject"
     assert statement["Resource"].endswith("/account=${aws:PrincipalAccount}/*")
@@ -101,36 +104,31 @@ def test_organization_member_shares_its_tables_and_leaves_the_report_to_the_hub(
     assert delivering.is_member
 
 
-def test_organization_hubs_nightly_job_may_read_member_objects_and_not_write_them() -> None:
+def test_organization_hubs_job_expects_its_members_and_the_hub_delivers_the_report() -> None:
     hub = make_stack(HUB_ACCOUNT)
     starting = StartNightlySettings.from_environment(read_environment(hub, "StartNightly"))
-    name = (starting.organization_root or "").removeprefix("s3://")
     assert starting.organization_accounts == (ACCOUNT,)
     assert starting.scope == "account"
-    objects = f"arn:{name}/account={ACCOUNT}/region={REGION}/incidents/x"
-    statements = hub.statements("NightlyRole")
-    assert decision(statements, "s3:GetObject", objects) == "Allow"
-    assert decision(statements, "s3:PutObject", objects) == "ImplicitDeny"
     delivering = DeliverReportSettings.from_environment(read_environment(hub, "DeliverReport"))
     assert not delivering.is_member
 
 
-def test_hub_with_an_organization_trail_may_read_the_case_buckets_of_its_organization_only() -> (
-    None
-):
+def test_organization_hubs_nightly_job_may_read_member_objects_and_not_write_them() -> None:
+    hub = make_stack(HUB_ACCOUNT)
+    starting = StartNightlySettings.from_environment(read_environment(hub, "StartNightly"))
+    name = (starting.organization_root or "").removeprefix("s3://")
+    objects = f"arn:{name}/account={ACCOUNT}/region={REGION}/incidents/x"
+    statements = hub.statements("NightlyRole")
+    assert decision(statements, "s3:GetObject", objects) == "Allow"
+    assert decision(statements, "s3:PutObject", objects) == "ImplicitDeny"
+
+
+def test_hub_with_an_organization_trail_has_no_shared_bucket_and_reads_every_account() -> None:
     hub = make_stack(HUB_ACCOUNT, **ORGANIZATION_TRAIL)
     starting = StartNightlySettings.from_environment(read_environment(hub, "StartNightly"))
     assert starting.case_root == f"s3://mendq-cases-{{account}}-{REGION}/cases"
     assert starting.scope == "organization"
     assert starting.organization_root == starting.out_root
-    statements = hub.statements("NightlyRole")
-    own_resources = {"aws:ResourceOrgID": "o-exampleorgid"}
-    logs = "arn:aws:s3:::our-logs/AWSLogs/o-exampleorgid/210987654321/CloudTrail/x"
-    cases = f"arn:aws:s3:::mendq-cases-{ACCOUNT}-{REGION}/cases/x"
-    assert decision(statements, "s3:GetObject", logs) == "Allow"
-    assert decision(statements, "s3:GetObject", cases, keys=own_resources) == "Allow"
-    assert decision(statements, "s3:GetObject", cases) == "ImplicitDeny"
-    assert decision(statements, "s3:PutObject", cases, keys=own_resources) == "ImplicitDeny"
     assert not [
         bucket_id
         for bucket_id in hub.all("AWS::S3::Bucket")
@@ -138,7 +136,18 @@ def test_hub_with_an_organization_trail_may_read_the_case_buckets_of_its_organiz
     ]
 
 
-def test_member_with_an_organization_trail_runs_no_job_and_lets_the_hub_read() -> None:
+def test_hub_with_an_organization_trail_may_only_read_its_organizations_logs_and_cases() -> None:
+    statements = make_stack(HUB_ACCOUNT, **ORGANIZATION_TRAIL).statements("NightlyRole")
+    own_resources = {"aws:ResourceOrgID": "o-exampleorgid"}
+    logs = "arn:aws:s3:::our-logs/AWSLogs/o-exampleorgid/210987654321/CloudTrail/x"
+    cases = f"arn:aws:s3:::mendq-cases-{ACCOUNT}-{REGION}/cases/x"
+    assert decision(statements, "s3:GetObject", logs) == "Allow"
+    assert decision(statements, "s3:GetObject", cases, keys=own_resources) == "Allow"
+    assert decision(statements, "s3:GetObject", cases) == "ImplicitDeny"
+    assert decision(statements, "s3:PutObject", cases, keys=own_resources) == "ImplicitDeny"
+
+
+def test_member_with_an_organization_trail_has_no_job_and_lets_only_the_hubs_job_read() -> None:
     member = make_stack(ACCOUNT, **ORGANIZATION_TRAIL)
     assert not member.all("AWS::EMRServerless::Application")
     bucket = member.only("AWS::S3::Bucket", "Cases")

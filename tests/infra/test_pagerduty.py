@@ -47,7 +47,7 @@ def deliver_events(events: Iterable[Mapping[str, Any]], to: PagerDutyService) ->
     return calls
 
 
-def test_repeated_notification_without_a_case_joins_one_pagerduty_incident(
+def test_repeated_notification_without_a_case_joins_one_pagerduty_incident_with_unchanged_texts(
     account: Account,
 ) -> None:
     pagerduty = PagerDutyService()

@@ -92,17 +92,20 @@ def test_scan_only_stack_has_one_lambda_table_topic_schedule_log_and_alarm_and_n
     assert types == expected
 
 
-def test_subscribers_get_the_only_topic_and_there_is_one_subscription_for_each() -> None:
+def test_scan_only_stack_subscribes_each_urgent_address_once_to_its_only_topic() -> None:
     subscriptions = _template("subscribed").all("AWS::SNS::Subscription").values()
     endpoints = sorted(resource["Properties"]["Endpoint"] for resource in subscriptions)
     assert endpoints == ["a@b.io", "https://events.example.com/key"]
 
 
-def test_table_has_the_key_of_aws_and_the_topic_no_key_and_only_own_alarms_may_publish() -> None:
+def test_scan_only_table_has_the_key_of_aws_and_the_topic_has_no_key() -> None:
     template = _template("least")
     assert "SSESpecification" not in template.only("AWS::DynamoDB::Table")
     assert "KmsMasterKeyId" not in template.only("AWS::SNS::Topic")
-    policy = template.only("AWS::SNS::TopicPolicy")["PolicyDocument"]
+
+
+def test_scan_only_topic_lets_only_mendqs_alarms_of_its_own_account_publish() -> None:
+    policy = _template("least").only("AWS::SNS::TopicPolicy")["PolicyDocument"]
     (publishing,) = (
         statement for statement in policy["Statement"] if statement["Effect"] == "Allow"
     )
@@ -111,7 +114,7 @@ def test_table_has_the_key_of_aws_and_the_topic_no_key_and_only_own_alarms_may_p
     assert publishing["Condition"]["ArnLike"]["aws:SourceArn"].endswith(":alarm:mendq-*")
 
 
-def test_alarm_rings_to_the_topic_if_no_run_of_the_scan_ended_well_for_two_hours() -> None:
+def test_scan_only_alarm_notifies_the_topic_if_no_scan_succeeded_for_two_hours() -> None:
     template = _template("least")
     alarm = template.only("AWS::CloudWatch::Alarm")
     (topic,) = template.all("AWS::SNS::Topic")
@@ -123,10 +126,14 @@ def test_alarm_rings_to_the_topic_if_no_run_of_the_scan_ended_well_for_two_hours
     assert alarm["Period"] * alarm["EvaluationPeriods"] == 2 * 3_600
 
 
-def test_schedule_starts_the_scan_each_ten_minutes_and_needs_no_dlq() -> None:
+def test_scan_only_schedule_starts_the_scan_every_ten_minutes_without_a_dlq() -> None:
     schedule = _template("least").only("AWS::Scheduler::Schedule")
     assert schedule["ScheduleExpression"] == "rate(10 minutes)"
     assert "DeadLetterConfig" not in schedule["Target"]
+
+
+def test_role_of_the_scan_only_schedule_may_only_invoke_the_scan() -> None:
+    schedule = _template("least").only("AWS::Scheduler::Schedule")
     assert _template("least").statements("SchedulesRole") == [
         {
             "Action": "lambda:InvokeFunction",
@@ -137,26 +144,41 @@ def test_schedule_starts_the_scan_each_ten_minutes_and_needs_no_dlq() -> None:
 
 
 @pytest.mark.parametrize("name", ["least", "subscribed"])
-def test_lambda_reads_back_exactly_the_settings_in_its_environment(name: str) -> None:
+def test_scan_only_lambda_reads_back_exactly_the_settings_in_its_environment(name: str) -> None:
     function = _template(name).only("AWS::Lambda::Function")
     variables = function["Environment"]["Variables"]
     assert function["Handler"] == "functions.scan_only.handler"
     assert ScanOnlySettings.from_environment(variables).to_environment() == variables
 
 
-def test_every_resource_is_the_same_one_in_a_whole_stack_so_a_change_loses_no_data() -> None:
+@cache
+def _make_scan_only_and_whole_template() -> tuple[Template, Template]:
+    """Return the templates of a scan-only stack and of the whole stack that it may become."""
     scan_only = template_with({"scanOnly": True, **PART_OF_WHOLE_STACK})
-    whole = template_with(PART_OF_WHOLE_STACK)
+    return scan_only, template_with(PART_OF_WHOLE_STACK)
+
+
+def test_every_scan_only_resource_has_the_same_id_and_type_in_a_whole_stack() -> None:
+    scan_only, whole = _make_scan_only_and_whole_template()
     resources_of_whole = whole.raw["Resources"]
     for logical_id, resource in scan_only.raw["Resources"].items():
         assert resources_of_whole[logical_id]["Type"] == resource["Type"], logical_id
+
+
+def test_scan_only_table_is_that_of_a_whole_stack_and_is_retained_and_protected() -> None:
+    scan_only, whole = _make_scan_only_and_whole_template()
     table = scan_only.only("AWS::DynamoDB::Table")
     assert table == whole.only("AWS::DynamoDB::Table")
     (table_id,) = scan_only.all("AWS::DynamoDB::Table")
     for template in (scan_only, whole):
         assert template.raw["Resources"][table_id]["DeletionPolicy"] == "Retain"
     assert table["DeletionProtectionEnabled"]
-    # CloudFormation would replace these if a name appeared, and the role if its name changed.
+
+
+def test_scan_only_topic_lambda_and_log_are_unnamed_and_roles_named_as_in_a_whole_stack() -> None:
+    """CloudFormation would replace these if a name appeared, and a role if its name changed."""
+    scan_only, whole = _make_scan_only_and_whole_template()
+    resources_of_whole = whole.raw["Resources"]
     for resource_type in ("AWS::SNS::Topic", "AWS::Lambda::Function", "AWS::Logs::LogGroup"):
         for resource in scan_only.all(resource_type).values():
             assert not resource["Properties"].keys() & {"TopicName", "FunctionName", "LogGroupName"}
@@ -213,7 +235,7 @@ def _is_allowed(statements: list[dict[str, Any]], call: Call) -> bool:
     return answer == "Allow"
 
 
-def test_role_allows_each_aws_call_that_the_scan_makes() -> None:
+def test_scan_only_role_allows_each_aws_call_that_the_scan_makes() -> None:
     statements = _template("least").statements("ScanRole")
     refused = [call for call in _record_scan().calls if not _is_allowed(statements, call)]
     assert refused == []
@@ -225,7 +247,7 @@ def _list_grants(statements: list[dict[str, Any]]) -> Iterator[tuple[int, str]]:
             yield position, action
 
 
-def test_removing_any_right_of_the_role_denies_a_call_of_the_scan_or_its_log() -> None:
+def test_removing_any_right_of_the_scan_only_role_except_for_its_log_denies_a_scan_call() -> None:
     statements = _template("least").statements("ScanRole")
     unneeded = set()
     for position, action in _list_grants(statements):
@@ -255,7 +277,7 @@ def test_removing_any_right_of_the_role_denies_a_call_of_the_scan_or_its_log() -
         ("iam:PassRole", "arn:aws:iam::111122223333:role/any"),
     ],
 )
-def test_no_role_of_a_scan_only_stack_may_write_to_a_queue_or_call_anything(
+def test_no_role_of_a_scan_only_stack_may_touch_queues_messages_buses_buckets_or_other_lambdas(
     name: str, action: str, resource: str
 ) -> None:
     for role in ("ScanRole", "SchedulesRole"):
@@ -279,7 +301,7 @@ def test_no_role_of_a_scan_only_stack_may_write_to_a_queue_or_call_anything(
         ("dynamodb:Scan", None),
     ],
 )
-def test_scan_only_role_may_touch_only_the_partition_about_the_account(
+def test_scan_only_role_may_only_get_and_update_items_of_the_account_partition(
     action: str, partition: str | None
 ) -> None:
     template = _template("least")
@@ -292,7 +314,7 @@ def test_scan_only_role_may_touch_only_the_partition_about_the_account(
         assert decision(statements, needed, table_arn, keys=account_keys) == "Allow"
 
 
-def test_role_may_use_a_kms_key_only_for_a_topic_that_was_there_before() -> None:
+def test_scan_only_role_may_use_a_kms_key_only_if_the_topic_existed_before_the_stack() -> None:
     assert "kms:" not in str(_template("subscribed").statements("ScanRole"))
     granted = {
         action for _, action in _list_grants(_template("topic of theirs").statements("Scan"))
@@ -328,7 +350,7 @@ def _list_paths(section: Any, path_prefix: str = "") -> Iterator[tuple[str, Any]
             yield path, value
 
 
-def test_every_setting_is_used_or_harmless_or_refused_with_a_remedy_of_its_own() -> None:
+def test_every_setting_is_used_by_a_scan_only_stack_or_harmless_or_has_a_listed_remedy() -> None:
     paths = {path for path, _ in _list_paths(DeploymentSettings())}
     assert paths >= USED_SETTINGS | HARMLESS_SETTINGS
     for path in paths - USED_SETTINGS - HARMLESS_SETTINGS:
@@ -388,7 +410,7 @@ def test_setting_that_a_scan_only_stack_does_not_use_is_refused_with_its_remedy(
     assert mistake.remedy.endswith("; or leave scanOnly out")
 
 
-def test_all_settings_that_do_not_fit_are_refused_at_once() -> None:
+def test_all_settings_that_a_scan_only_stack_does_not_use_are_refused_at_once() -> None:
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings(
             {
@@ -405,7 +427,7 @@ def test_all_settings_that_do_not_fit_are_refused_at_once() -> None:
     }
 
 
-def test_setting_with_a_mistake_of_its_own_is_named_once() -> None:
+def test_scan_only_setting_with_a_mistake_of_its_own_is_named_once() -> None:
     with pytest.raises(SettingsRefused) as refused:
         read_deployment_settings({"scanOnly": True, "mode": "Heal"})
     assert [mistake.path for mistake in refused.value.mistakes] == ["mode"]
@@ -417,7 +439,7 @@ def test_stack_set_refuses_scan_only() -> None:
     assert "scanOnly: is given to a stack set" in str(refused.value)
 
 
-def test_warning_says_that_nobody_gets_the_reports_of_a_scan_only_stack() -> None:
+def test_scan_only_stack_warns_that_nobody_gets_its_reports_only_if_nobody_is_subscribed() -> None:
     silent = read_deployment_settings(SETTINGS["least"])
     (warning,) = list_warnings(silent, REGION, "111122223333")
     assert "nobody gets the reports" in warning

@@ -57,12 +57,14 @@ def test_template_hook_lambda_role_may_only_write_its_own_log() -> None:
     assert statement["Resource"].startswith("arn:TemplateHookLog")
 
 
-def test_role_that_cloudformation_uses_for_the_template_hook_may_only_invoke_a_lambda() -> None:
+def test_role_that_cloudformation_uses_for_the_hook_may_only_invoke_the_hooks_lambda() -> None:
     (statement,) = template_of("named").statements("BeforeDeployRole")
     assert statement["Action"] == "lambda:InvokeFunction"
+    hooks_lambda = template_of("named").arn_of("AWS::Lambda::Function", "TemplateHook")
+    assert statement["Resource"] == hooks_lambda
 
 
-def test_template_hook_with_named_stacks_covers_only_those() -> None:
+def test_template_hook_in_fail_mode_covers_only_the_stacks_that_its_setting_names() -> None:
     hook = template_of("named").only(HOOK)
     assert hook["FailureMode"] == "FAIL"
     assert hook["StackFilters"]["StackNames"] == {"Include": ["orders-*"]}

@@ -100,7 +100,7 @@ def test_synth_with_a_log_bucket_in_another_region_is_refused_and_writes_no_temp
 
 
 @pytest.mark.parametrize(("raw", "account", "begins"), ROWS["hardly meant"])
-def test_each_questionable_setting_gives_one_warning_line(
+def test_questionable_settings_give_exactly_their_warnings_and_unquestionable_ones_give_none(
     raw: dict[str, Any], account: str | None, begins: list[str]
 ) -> None:
     assert [

@@ -48,7 +48,7 @@ def test_publish_script_creates_and_fills_a_bucket_in_each_region(tmp_path: Path
     assert targets == ["s3://our-mendq-eu-west-1", "s3://our-mendq-us-east-1"]
 
 
-def test_published_bucket_policy_lets_the_organization_read_mendqs_files_over_tls(
+def test_published_bucket_policy_lets_only_the_organization_read_only_mendqs_files_over_tls(
     tmp_path: Path,
 ) -> None:
     put = _run_script(tmp_path, {}, ORGANIZATION, REGION).list_calls("put-bucket-policy")[0]

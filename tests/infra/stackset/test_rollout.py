@@ -76,6 +76,10 @@ def test_rollout_updates_canaries_first_and_then_each_wave_without_the_canaries(
     others = [(UNITS[:1], "DIFFERENCE"), (UNITS[1:], "DIFFERENCE")]
     assert kinds == [(UNITS, "INTERSECTION"), *others]
     assert all(target["Accounts"] == [CANARY] for target in _list_targets(run))
+
+
+def test_rollout_switches_auto_deployment_on_after_its_last_wave(tmp_path: Path) -> None:
+    run = _run_script(tmp_path, {}, "update")
     joining = run.list_calls("update-stack-set")[-1]
     assert "Enabled=true" in read_option(joining, "--auto-deployment")
     # AWS refuses regions together with --auto-deployment.
@@ -83,7 +87,7 @@ def test_rollout_updates_canaries_first_and_then_each_wave_without_the_canaries(
 
 
 def test_every_rollout_wave_runs_region_by_region_and_tolerates_no_failure(tmp_path: Path) -> None:
-    """StackSets orders the regions and limits the concurrent accounts, also for the canaries."""
+    """StackSets orders the regions, also for the canaries."""
     for settings, at_once in (({}, 5), ({"accountsAtOnce": 1}, 1)):
         *operations, joining = _run_script(tmp_path, {}, "update", **settings).list_calls(
             "update-stack-set"
@@ -98,9 +102,17 @@ def test_every_rollout_wave_runs_region_by_region_and_tolerates_no_failure(tmp_p
                 "FailureToleranceCount": 0,
                 "ConcurrencyMode": "SOFT_FAILURE_TOLERANCE",
             }
-            assert read_option(operation, "--call-as") == "DELEGATED_ADMIN"
-            url = f"https://our-mendq-eu-west-1.s3.eu-west-1.amazonaws.com/{KEY}"
-            assert read_option(operation, "--template-url") == url
+
+
+def test_every_rollout_wave_uses_the_published_template_as_a_delegated_administrator(
+    tmp_path: Path,
+) -> None:
+    *operations, _joining = _run_script(tmp_path, {}, "update").list_calls("update-stack-set")
+    assert len(operations) == 3
+    for operation in operations:
+        assert read_option(operation, "--call-as") == "DELEGATED_ADMIN"
+        url = f"https://our-mendq-eu-west-1.s3.eu-west-1.amazonaws.com/{KEY}"
+        assert read_option(operation, "--template-url") == url
 
 
 def test_rollout_operation_preferences_are_valid_for_the_cloudformation_api(tmp_path: Path) -> None:
@@ -123,7 +135,7 @@ def test_rollout_operation_preferences_are_valid_for_the_cloudformation_api(tmp_
         (HEAL_ERRORS_ALARM.alarm_name(), ""),
     ],
 )
-def test_rollout_halts_if_a_canarys_alarm_fires_or_disappears(
+def test_rollout_halts_if_a_canarys_alarm_fires_has_no_data_or_is_missing(
     alarm: str, state: str, tmp_path: Path
 ) -> None:
     """A firing alarm halts the rollout at once, another bad state at the end of the soak time."""
