@@ -106,7 +106,7 @@ def _read_first_command(description: str) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_every_metric_alarm_notifies_directly_or_through_exactly_one_composite_alarm(
+def test_every_metric_alarm_notifies_once_directly_or_by_a_composite_alarm_unless_it_suppresses(
     settings: str,
 ) -> None:
     """The alarms that only suppress another alarm are left out."""
