@@ -66,7 +66,7 @@ def mendq_json(account: LocalAccount, *arguments: str) -> Any:
     return json.loads(result.stdout)
 
 
-def test_leave_first_redrive_returns_nine_messages_in_order_and_leaves_the_poison(
+def test_blocked_fifo_group_gets_a_dlq_once_approved_and_leave_first_returns_only_the_nine_good(
     eager: LocalAccount,
 ) -> None:
     queue = new_queue(eager, fifo=True, tags={"mendq": "heal"}, VisibilityTimeout="2")

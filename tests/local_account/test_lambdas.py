@@ -90,7 +90,9 @@ def test_event_source_mapping_receives_nothing_without_receive_message_permissio
     eventually(lambda: queue.count() == 0)
 
 
-def test_lambda_exception_and_timeout_are_returned_as_function_errors(tiny: LocalAccount) -> None:
+def test_lambda_exception_and_timeout_are_function_errors_and_the_next_call_succeeds(
+    tiny: LocalAccount,
+) -> None:
     function = new_function(tiny, Timeout=2)
     error, payload = function.invoke({"raise": "it broke"})
     assert (error, payload["errorMessage"]) == ("Unhandled", "it broke")

@@ -113,7 +113,9 @@ def test_refused_call_to_a_function_counts_one_throttle(tiny: LocalAccount) -> N
 
 
 @pytest.mark.account
-def test_messages_that_no_filter_matches_are_deleted_and_counted(tiny: LocalAccount) -> None:
+def test_messages_that_no_filter_matches_are_deleted_without_an_invocation_and_counted(
+    tiny: LocalAccount,
+) -> None:
     source, dlq = new_source(tiny)
     function = new_function(tiny, allow("sqs:*", "*"), Timeout=1)
     with mapped(function, source, FilterCriteria=NOTHING_MATCHES):
@@ -126,7 +128,7 @@ def test_messages_that_no_filter_matches_are_deleted_and_counted(tiny: LocalAcco
 
 
 @pytest.mark.account
-def test_messages_repeat_if_the_role_may_no_longer_delete_and_this_is_chosen(
+def test_filtered_message_repeats_into_the_dlq_if_the_role_lost_its_delete_right_and_this_is_chosen(
     tiny: LocalAccount,
 ) -> None:
     source, dlq = new_source(tiny)
@@ -199,6 +201,8 @@ def test_id_outside_the_batch_fails_the_batch_unless_it_is_ignored_by_choice() -
     answer = report("a", "elsewhere")
     assert set(find_failed_ids(answer, ["a", "b"], is_unknown_id_ignored=False)) == {"a", "b"}
     assert set(find_failed_ids(answer, ["a", "b"], is_unknown_id_ignored=True)) == {"a"}
-    assert set(
-        find_failed_ids(json.dumps(report("b")), ["a", "b"], is_unknown_id_ignored=False)
-    ) == {"b"}
+
+
+def test_answer_that_is_a_json_text_is_read_as_its_object() -> None:
+    answer = json.dumps(report("b"))
+    assert set(find_failed_ids(answer, ["a", "b"], is_unknown_id_ignored=False)) == {"b"}

@@ -114,7 +114,7 @@ def _lets_send(queue: Queue, who: str) -> dict[str, Any]:
     return {**allow("sqs:SendMessage", queue.arn), **to_whom}
 
 
-def test_approved_case_restores_an_overwritten_queue_policy_byte_for_byte(
+def test_approved_case_restores_a_queue_policy_byte_for_byte_and_its_rollback_only_prints(
     account: LocalAccount,
 ) -> None:
     box = Mailbox.open(account)

@@ -71,6 +71,13 @@ def test_firing_a_schedule_is_refused_if_its_role_cannot_reach_the_target(
         with pytest.raises(ScheduleNotFired, match=because):
             account.fire(name, now)
     assert queue.count() == closed.count() == 0
+
+
+@pytest.mark.account
+def test_firing_a_missing_schedule_or_at_a_time_without_a_time_zone_is_refused(
+    account: LocalAccount,
+) -> None:
+    now = datetime.now(UTC)
     with pytest.raises(ScheduleNotFired, match="there is no schedule nobody"):
         account.fire("nobody", now)
     with pytest.raises(SwitchRefused, match=r"timezone.*send"):

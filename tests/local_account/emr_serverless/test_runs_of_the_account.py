@@ -82,7 +82,7 @@ def _wait_for_end(account: LocalAccount, run_id: str) -> dict[str, Any]:
     return _read_run(account, run_id)
 
 
-def test_job_run_that_imports_a_missing_module_fails_with_the_python_error(
+def test_failed_job_run_announces_each_state_and_has_the_python_error_in_its_state_and_log(
     jobs: LocalAccount,
 ) -> None:
     listener = Listener(jobs, {"source": ["aws.emr-serverless"]})

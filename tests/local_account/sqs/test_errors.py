@@ -49,7 +49,7 @@ def test_invalid_error_switch_is_refused_with_one_line_and_keeps_the_current_swi
     queue.send()
 
 
-def test_switched_on_kms_throttling_ends_once_the_data_key_reuse_period_is_raised(
+def test_kms_throttling_fails_sends_and_receives_of_its_queue_until_the_key_reuse_period_is_raised(
     account_with_switches: LocalAccount,
 ) -> None:
     given: dict[str, Any] = {"KmsMasterKeyId": "alias/orders", REUSE: "60"}

@@ -43,17 +43,32 @@ def test_late_delete_and_extension_on_a_fifo_queue_fail_and_keep_the_message(
     assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
 
 
-def test_late_delete_on_a_standard_queue_returns_200_but_late_extension_fails(
+def test_late_extension_on_a_standard_queue_changes_nothing_and_fails_after_another_receive(
     account: LocalAccount,
 ) -> None:
     queue = new_queue(account)
     late = queue.expired_handle()
     queue.change(late, 60)
-    assert queue.count() == 1  # answered 200, and changed nothing
-    latest = queue.receive(seconds=60)
+    assert queue.count() == 1
+    queue.receive(seconds=60)
     assert error_of(lambda: queue.change(late, 0))[0] == NOT_IN_FLIGHT
+    assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
+
+
+def test_late_delete_on_a_standard_queue_returns_200_and_keeps_the_message(
+    account: LocalAccount,
+) -> None:
+    queue = new_queue(account)
+    late = queue.expired_handle()
+    queue.receive(seconds=60)
     queue.delete(late)
     assert queue.count("ApproximateNumberOfMessagesNotVisible") == 1
+
+
+def test_deleted_message_can_be_deleted_again_but_not_extended(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    queue.send()
+    latest = queue.receive(seconds=60)
     queue.delete(latest)
     queue.delete(latest)
     assert queue.count("ApproximateNumberOfMessagesNotVisible") == 0
@@ -61,7 +76,9 @@ def test_late_delete_on_a_standard_queue_returns_200_but_late_extension_fails(
     assert error_of(lambda: queue.change(latest, 60)) == _invalid(latest, gone)
 
 
-def test_delete_batch_returns_200_and_lists_the_late_entry_as_failed(account: LocalAccount) -> None:
+def test_delete_and_extension_batches_return_200_and_list_their_failed_entries(
+    account: LocalAccount,
+) -> None:
     queue = new_queue(account, fifo=True)
     late = queue.expired_handle()
     queue.send()

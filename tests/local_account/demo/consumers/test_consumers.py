@@ -88,7 +88,7 @@ class DemoShop:
                 future.result()
 
 
-def test_careful_consumer_handles_all_orders_except_the_poison_and_unreadable_ones(
+def test_careful_consumer_charges_each_order_once_except_the_poison_and_unreadable_ones(
     account: LocalAccount,
 ) -> None:
     shop = DemoShop(account)
