@@ -73,7 +73,7 @@ def test_settings_that_lambda_refuses_make_no_mapping(
 @pytest.mark.parametrize(
     "settings", [{"BatchSize": 11}, {"MaximumBatchingWindowInSeconds": 1}], ids=str
 )
-def test_fifo_queue_takes_no_batch_above_10_and_no_batching_window(
+def test_mapping_of_a_fifo_queue_takes_batches_up_to_10_and_no_batching_window(
     settings: dict[str, Any], function: Function, tiny: LocalAccount
 ) -> None:
     fifo_queue = new_queue(tiny, fifo=True)

@@ -118,7 +118,7 @@ def test_leading_keys_condition_allows_calls_for_its_partition_and_denies_all_ot
     assert code == "AccessDeniedException"
 
 
-def test_leading_keys_condition_with_null_denies_scan_which_names_no_partition(
+def test_leading_keys_condition_denies_a_scan_only_together_with_a_null_condition(
     account: LocalAccount, table: str
 ) -> None:
     client = make_client(account, ONLY_OWN_KEYS)

@@ -95,7 +95,7 @@ def _sign_link(account: LocalAccount) -> tuple[str, Headers]:
         _sign_link,
     ],
 )
-def test_unsigned_or_forged_call_gets_403_and_creates_no_queue(
+def test_unsigned_forged_presigned_or_browser_call_gets_403_and_creates_no_queue(
     tiny: LocalAccount, asked: Callable[[LocalAccount], tuple[str, Headers]]
 ) -> None:
     assert _status(tiny, *asked(tiny)) == 403

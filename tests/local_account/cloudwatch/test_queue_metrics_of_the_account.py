@@ -62,7 +62,6 @@ def test_queue_metrics_count_each_batch_entry_and_each_repeated_delete(
     account: LocalAccount,
 ) -> None:
     queue = new_queue(account)
-    quiet = new_queue(account)
     entries = [{"Id": str(n), "MessageBody": "hello"} for n in range(3)]
     queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
     queue.send()
@@ -80,7 +79,11 @@ def test_queue_metrics_count_each_batch_entry_and_each_repeated_delete(
     for period in (60, 3600):
         found = _sums(account, queue, period)
         assert found == _counts(sent=4, received=4, deleted=4, empty=1)
-    assert _series(account, quiet, *ALL, stat="Maximum") == {name: [0] for name in ALL}
+
+
+def test_every_metric_of_a_queue_without_traffic_is_0(account: LocalAccount) -> None:
+    queue = new_queue(account)
+    assert _series(account, queue, *ALL, stat="Maximum") == {name: [0] for name in ALL}
 
 
 def test_message_that_sqs_moves_to_the_dlq_is_not_counted_as_sent_there(

@@ -118,7 +118,7 @@ def test_job_run_fails_if_its_role_is_missing_not_assumable_or_may_not_read_the_
         assert (run["state"], about in run["stateDetails"]) == ("FAILED", True)
 
 
-def test_start_job_run_with_a_used_client_token_returns_that_run_or_refuses(
+def test_start_job_run_with_a_used_client_token_returns_that_run_and_refuses_other_arguments(
     jobs: LocalAccount,
 ) -> None:
     token = str(uuid.uuid4())

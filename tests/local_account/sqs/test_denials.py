@@ -74,7 +74,7 @@ def test_explicit_deny_in_a_queue_policy_refuses_user_and_root_and_is_recorded(
     assert recorded == {by_user, by_root}
 
 
-def test_cross_account_send_needs_both_the_queue_policy_and_the_identity_policy(
+def test_cross_account_send_needs_queue_and_identity_policy_and_is_recorded_as_another_accounts(
     account: LocalAccount,
 ) -> None:
     queue = new_queue(account)
