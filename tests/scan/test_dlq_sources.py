@@ -196,50 +196,78 @@ DLQ_IN_SETTINGS: dict[str, Any] = {"queues": ("dead",)}
 HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
 
 
-@pytest.mark.parametrize(
-    ("tags", "consent", "dlq", "is_confirmed"),
-    [
-        ({}, {}, {}, False),
-        ({}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
-        ({"mendq": "off"}, {}, {"RedriveAllowPolicy": ALLOWED}, True),
-        ({}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("allowAll").text}, False),
-        ({}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text}, False),
-        (
-            {},
-            {},
-            {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll", (STANDARD_ARN,)).text},
-            False,
-        ),
-        ({}, {}, {"RedriveAllowPolicy": "{"}, False),
-        ({}, {"queues": ("ord*",)}, {}, True),
-        ({"mendq": "off"}, {"queues": ("ord*",)}, {}, False),
-        ({"mendq": "heal"}, {}, {}, True),
-        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("allowAll").text}, True),
-        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": RedriveAllowPolicy("denyAll").text}, False),
-        ({"mendq": "heal"}, {}, {"RedriveAllowPolicy": OTHER_SOURCE_ALLOWED}, False),
-        ({}, {"queues": ("ord*",)}, {"RedriveAllowPolicy": OTHER_SOURCE_ALLOWED}, True),
-        ({"mendq": "heal"}, {**DLQ_IN_SETTINGS, "mode": HEAL}, {}, False),
-        ({"mendq": "heal"}, {**DLQ_IN_SETTINGS, "mode": OBSERVE}, {}, True),
-        (
-            {"mendq": "heal"},
-            {**DLQ_IN_SETTINGS, "mode": PROPOSE, "tag_may_raise_to": PROPOSE},
-            {},
-            True,
-        ),
-        (
-            {"mendq": "what"},
-            {**DLQ_IN_SETTINGS, "mode": HEAL, "tag_may_raise_to": PROPOSE},
-            {},
-            False,
-        ),
-    ],
-)
-def test_source_queue_is_confirmed_by_settings_tag_or_redrive_allow_policy(
-    tags: dict[str, str], consent: dict[str, Any], dlq: dict[str, str], *, is_confirmed: bool
-) -> None:
+HEAL_TAG = {"mendq": "heal"}
+OFF_TAG = {"mendq": "off"}
+SOURCE_IN_SETTINGS: dict[str, Any] = {"queues": ("ord*",)}
+ALLOW_ALL = RedriveAllowPolicy("allowAll").text
+DENY_ALL = RedriveAllowPolicy("denyAll").text
+DENY_ALL_WITH_A_SOURCE = RedriveAllowPolicy("denyAll", (STANDARD_ARN,)).text
+
+
+def is_source_confirmed(
+    tags: dict[str, str], consent: dict[str, Any], redrive_allow_policy: str | None = None
+) -> bool:
+    """Return True if a source with these tags is confirmed for a DLQ with this policy."""
+    dlq = {} if redrive_allow_policy is None else {"RedriveAllowPolicy": redrive_allow_policy}
     facts = replace_values(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
     confirmed = select_confirmed_sources([STANDARD_ARN], facts, Consent(**consent), lambda _: tags)
-    assert bool(confirmed) is is_confirmed
+    return bool(confirmed)
+
+
+@pytest.mark.parametrize(
+    ("tags", "consent", "redrive_allow_policy"),
+    [
+        ({}, {}, ALLOWED),
+        (OFF_TAG, {}, ALLOWED),
+        ({}, SOURCE_IN_SETTINGS, None),
+        ({}, SOURCE_IN_SETTINGS, OTHER_SOURCE_ALLOWED),
+        (HEAL_TAG, {}, None),
+        (HEAL_TAG, {}, ALLOW_ALL),
+    ],
+)
+def test_source_queue_is_confirmed_by_settings_its_tag_or_the_dlqs_redrive_allow_policy(
+    tags: dict[str, str], consent: dict[str, Any], redrive_allow_policy: str | None
+) -> None:
+    assert is_source_confirmed(tags, consent, redrive_allow_policy)
+
+
+@pytest.mark.parametrize(
+    ("tags", "consent", "redrive_allow_policy"),
+    [
+        ({}, {}, None),
+        ({}, {}, ALLOW_ALL),
+        ({}, {}, DENY_ALL),
+        ({}, {}, DENY_ALL_WITH_A_SOURCE),
+        ({}, {}, "{"),
+        (OFF_TAG, SOURCE_IN_SETTINGS, None),
+    ],
+)
+def test_source_queue_that_is_neither_managed_nor_listed_by_the_dlq_is_unconfirmed(
+    tags: dict[str, str], consent: dict[str, Any], redrive_allow_policy: str | None
+) -> None:
+    assert not is_source_confirmed(tags, consent, redrive_allow_policy)
+
+
+@pytest.mark.parametrize("redrive_allow_policy", [DENY_ALL, OTHER_SOURCE_ALLOWED])
+def test_tag_of_a_source_queue_confirms_nothing_if_the_dlq_denies_that_source(
+    redrive_allow_policy: str,
+) -> None:
+    assert not is_source_confirmed(HEAL_TAG, {}, redrive_allow_policy)
+
+
+@pytest.mark.parametrize(
+    ("tags", "consent", "is_confirmed"),
+    [
+        (HEAL_TAG, {"mode": HEAL}, False),
+        (HEAL_TAG, {"mode": OBSERVE}, True),
+        (HEAL_TAG, {"mode": PROPOSE, "tag_may_raise_to": PROPOSE}, True),
+        ({"mendq": "what"}, {"mode": HEAL, "tag_may_raise_to": PROPOSE}, False),
+    ],
+)
+def test_tag_confirms_the_source_of_a_dlq_in_settings_only_if_a_tag_can_give_the_dlqs_mode(
+    tags: dict[str, str], consent: dict[str, Any], *, is_confirmed: bool
+) -> None:
+    assert is_source_confirmed(tags, {**DLQ_IN_SETTINGS, **consent}) is is_confirmed
 
 
 def test_tags_of_source_queues_outside_the_settings_are_not_read() -> None:

@@ -69,14 +69,13 @@ def test_scan_of_a_queue_without_message_group_metrics_reads_only_the_standard_s
     assert (done.measured, done.metrics, scanner.list_announced_faults()) == (1, STANDARD, [])
 
 
-@pytest.mark.parametrize(
-    ("seconds", "to", "after"),
-    [(80.0, "proposed", ["120"]), (43_000.0, "escalated", []), (20.0, "escalated", [])],
-)
-def test_fix_based_on_a_processing_time_that_consumers_published_is_proposed_never_written(
-    scanner: Scanner, seconds: float, to: str, after: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Any caller with PutMetricData can publish it. An unusable value must not hide a race."""
+def scan_and_heal_with_processing_time(
+    scanner: Scanner, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> Any:
+    """Heal a race of a queue whose consumers published this processing time.
+
+    Check that the queue's visibility timeout is unchanged. Return the case's only transition.
+    """
     series_that_moto_answers = SERIES["processing"]._replace(statistic="Maximum")
     processing = {"processing": series_that_moto_answers}
     monkeypatch.setitem(cast("Any", METRICS_BY_KIND), "processing", processing)
@@ -90,5 +89,22 @@ def test_fix_based_on_a_processing_time_that_consumers_published_is_proposed_nev
     scanner.heal()
     assert scanner.account.attributes(queue)["VisibilityTimeout"] == "30"
     (transition,) = scanner.account.transitions()
-    assert transition["to"] == to
-    assert [step["after"] for step in transition["steps"]] == after
+    return transition
+
+
+def test_fix_based_on_a_processing_time_that_consumers_published_is_proposed_and_not_written(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any caller with PutMetricData can publish it."""
+    transition = scan_and_heal_with_processing_time(scanner, 80.0, monkeypatch)
+    assert transition["to"] == "proposed"
+    assert [step["after"] for step in transition["steps"]] == ["120"]
+
+
+@pytest.mark.parametrize("seconds", [43_000.0, 20.0], ids=["above all limits", "below the timeout"])
+def test_race_of_consumers_that_published_an_unusable_processing_time_is_escalated(
+    scanner: Scanner, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unusable value must not hide a race."""
+    transition = scan_and_heal_with_processing_time(scanner, seconds, monkeypatch)
+    assert (transition["to"], transition["steps"]) == ("escalated", [])

@@ -108,7 +108,7 @@ def escalate_attached_dlq(scanner: Scanner) -> str:
     return case_id
 
 
-def test_attached_dlq_to_which_a_message_moves_is_escalated_with_both_next_commands(
+def test_attached_dlq_to_which_a_message_moves_is_escalated_with_rollback_and_close_commands(
     scanner: Scanner,
 ) -> None:
     case_id = escalate_attached_dlq(scanner)
@@ -136,7 +136,7 @@ def test_attached_dlq_with_a_moved_message_stays_escalated_until_a_person_closes
     assert send_decision(scanner.account, "close", case_id)["state"] == "closed"
 
 
-def test_attached_dlq_that_stays_empty_is_verified(scanner: Scanner) -> None:
+def test_attached_dlq_that_stays_empty_is_verified_without_a_page(scanner: Scanner) -> None:
     make_queue_with_attached_dlq(scanner)
     for _ in range(9):
         scanner.account.later(hours=1)
@@ -237,7 +237,9 @@ def report_arrivals_in_made_dlq(scanner: Scanner) -> tuple[str, str]:
     return dlq, case_id
 
 
-def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanner: Scanner) -> None:
+def test_untagged_dlq_that_mendq_made_is_scanned_with_its_source_and_its_messages_page_once(
+    scanner: Scanner,
+) -> None:
     dlq, case_id = report_arrivals_in_made_dlq(scanner)
     findings = scanner.read_findings()["findings"]
     (finding,) = [finding for finding in findings if finding["symptom"] == ARRIVING]
@@ -280,7 +282,7 @@ def test_case_of_a_dlq_that_mendq_made_stays_open_while_its_sources_tags_are_unr
     assert states_of(scanner, ARRIVING)[-1] == "closed", "now it is known"
 
 
-def test_messages_in_an_attached_dlq_are_reported_even_if_it_is_deleted_while_measured(
+def test_messages_in_an_attached_dlq_escalate_even_if_the_dlq_is_deleted_while_it_is_measured(
     scanner: Scanner,
 ) -> None:
     """CloudWatch has counted the messages, which cannot be read any more."""

@@ -98,9 +98,7 @@ _DEEP_NESTING = zlib.compress(b'{"x":' + b"[" * 10**5)
     [b"", b"{}", b"x\x9c\x03", b"0" * 9, _LONE_SURROGATE, _DEEP_NESTING],
     ids=["empty", "not compressed", "cut off", "no zlib", "lone surrogate", "deep nesting"],
 )
-def test_scan_ignores_a_damaged_or_oversized_answer_cache_and_reads_again(
-    scanner: Scanner, body: bytes
-) -> None:
+def test_scan_ignores_a_damaged_answer_cache_and_reads_again(scanner: Scanner, body: bytes) -> None:
     _make_pair(scanner)
     calls = _count_calls(scanner)
     for _ in range(3):
@@ -110,7 +108,28 @@ def test_scan_ignores_a_damaged_or_oversized_answer_cache_and_reads_again(
             scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=body)
         start_next_hour(scanner.account)
     assert (calls[ATTRIBUTES, "orders-dlq"], calls[SOURCES, "orders"]) == (3, 3)
-    assert MAXIMUM_OBJECT_BYTES < 10**8, "what a Lambda has room for"
+
+
+def test_scan_ignores_an_answer_cache_above_its_size_limit_and_reads_again(
+    scanner: Scanner,
+) -> None:
+    _make_pair(scanner)
+    calls = _count_calls(scanner)
+    s3 = scanner.account.clients.s3
+    for _ in range(3):
+        assert scanner.run_due_scan().error_by_target == {}
+        listing = s3.list_objects_v2(Bucket="cases", Prefix="findings/answers-")
+        for key in [stored["Key"] for stored in listing["Contents"]]:
+            answers = zlib.decompress(s3.get_object(Bucket="cases", Key=key)["Body"].read())
+            padded_answers = zlib.compress(b" " * MAXIMUM_OBJECT_BYTES + answers.lstrip())
+            s3.put_object(Bucket="cases", Key=key, Body=padded_answers)
+        start_next_hour(scanner.account)
+    assert (calls[ATTRIBUTES, "orders-dlq"], calls[SOURCES, "orders"]) == (3, 3)
+
+
+def test_size_limit_of_the_answer_cache_is_below_100_megabytes() -> None:
+    """A Lambda has no room for more."""
+    assert MAXIMUM_OBJECT_BYTES < 10**8
 
 
 def test_deleted_dlq_is_found_within_two_scans_despite_the_answer_cache(scanner: Scanner) -> None:
@@ -162,7 +181,7 @@ def _run_scan_of_blocks(scanner: Scanner, blocks: int, symptoms: Sequence[Any]) 
     return [finding.queue_arn.rpartition(":")[2] for finding in done.findings]
 
 
-def test_whole_hour_is_scanned_after_left_over_queues_that_took_several_runs(
+def test_all_queues_are_scanned_after_left_over_queues_that_took_several_runs(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
@@ -177,7 +196,7 @@ def test_whole_hour_is_scanned_after_left_over_queues_that_took_several_runs(
     assert scanner.scan(symptoms) is None
 
 
-def test_whole_hour_is_scanned_after_a_run_died_while_it_scanned_left_over_queues(
+def test_all_queues_are_scanned_after_a_run_died_while_it_scanned_left_over_queues(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)

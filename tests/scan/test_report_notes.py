@@ -95,7 +95,7 @@ def test_unreadable_queue_is_reported_only_once_it_was_unreadable_for_two_hours(
     assert _report_hours([0, 1, 2, 3], UNREADABLE_DELAY) == [2]
 
 
-def test_note_from_the_future_hides_nothing() -> None:
+def test_note_with_a_time_in_the_future_does_not_hide_its_topic() -> None:
     """Whoever may write the table could otherwise silence a finding for ever."""
     tomorrow = int((START + timedelta(days=1)).timestamp())
     now = int(START.timestamp())
@@ -113,7 +113,9 @@ def test_topic_that_no_message_named_is_due_again_in_the_next_hour() -> None:
     assert reporter.report(topics, 2) == ()
 
 
-def test_topic_is_named_soon_although_twelve_new_ones_come_before_it_each_hour() -> None:
+def test_topic_is_named_within_five_hours_although_twelve_new_ones_come_before_it_each_hour() -> (
+    None
+):
     """The new ones are equally bad, and their names come first."""
     reporter = Reporter()
     named_topics: list[str] = []
@@ -130,7 +132,9 @@ def test_worst_topic_is_named_at_once_although_many_others_wait() -> None:
     assert "orders" in reporter.report([*waiting_topics, FoundTopic("orders", 0)], 1)
 
 
-def test_topic_that_waits_is_named_although_worse_ones_are_found_each_hour() -> None:
+def test_waiting_topic_is_named_within_three_hours_although_worse_ones_are_found_each_hour() -> (
+    None
+):
     reporter = Reporter()
     named_topics: list[str] = []
     for hour in range(3):
@@ -139,7 +143,9 @@ def test_topic_that_waits_is_named_although_worse_ones_are_found_each_hour() -> 
     assert "orders" in named_topics
 
 
-def test_new_topics_in_each_hour_send_no_message_each_hour_and_all_are_named() -> None:
+def test_new_topics_each_hour_send_six_hourly_messages_then_one_every_four_hours_naming_all() -> (
+    None
+):
     reporter = Reporter()
     topics: list[FoundTopic] = []
     named_topics: list[str] = []

@@ -43,7 +43,7 @@ def test_first_scan_lists_every_configuration_fault_and_passes_ten_a_day_on(
     assert len(scanner.list_announced_faults()) == MAXIMUM_NEW_FAULTS_PER_DAY
 
 
-def test_first_scan_of_60_queues_with_configuration_faults_only_proposes_and_wakes_nobody(
+def test_first_scan_of_60_queues_with_configuration_faults_makes_ten_proposals_and_pages_nobody(
     scanner: Scanner,
 ) -> None:
     """A rollout must not count as a symptom that many queues show at once."""

@@ -93,26 +93,36 @@ def make_cut_off_scan(scanner: Scanner, monkeypatch: pytest.MonkeyPatch) -> list
     return symptoms
 
 
-@pytest.mark.parametrize("overwritten", [b"", b"[", b'{"findings": [5]}', b"[" * 100_000])
-def test_scan_that_ran_out_of_time_is_continued_behind_its_last_queue_by_the_next_one(
-    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, overwritten: bytes
-) -> None:
-    """Also if the stored findings of the first scan were overwritten with other bytes."""
-    symptoms = make_cut_off_scan(scanner, monkeypatch)
-    if overwritten:
-        key = findings_key(start_of_hour(scanner.account.now))
-        scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=overwritten)
+def continue_scan(scanner: Scanner, symptoms: list[NotifiedSymptom]) -> list[str]:
+    """Continue the cut-off scan. Return the names of the queues in its findings document."""
     scanner.account.later(minutes=10)
     second = scanner.run_due_scan(symptoms)
     assert (second.queues_scanned, second.last_queue_name) == (1, "q-4")
     document = scanner.read_findings()
-    names = [f"q-{n}" for n in range(4 if overwritten else 0, 5)]
+    names = [finding["queue_arn"][-3:] for finding in document["findings"]]
     assert document["queues_scanned"] == len(names)
-    assert [finding["queue_arn"][-3:] for finding in document["findings"]] == names
     assert [queue_arn[-3:] for queue_arn in document["managed"]] == [f"q-{n}" for n in range(5)]
     assert document["managed_whole"] is True
     scanner.account.later(minutes=10)
     assert scanner.scan(symptoms) is None
+    return names
+
+
+def test_scan_that_ran_out_of_time_is_continued_after_its_last_queue_by_the_next_run(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    symptoms = make_cut_off_scan(scanner, monkeypatch)
+    assert continue_scan(scanner, symptoms) == [f"q-{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize("overwritten", [b"[", b'{"findings": [5]}', b"[" * 100_000])
+def test_continued_scan_whose_stored_findings_are_unreadable_lists_only_its_own_findings(
+    scanner: Scanner, monkeypatch: pytest.MonkeyPatch, overwritten: bytes
+) -> None:
+    symptoms = make_cut_off_scan(scanner, monkeypatch)
+    key = findings_key(start_of_hour(scanner.account.now))
+    scanner.account.clients.s3.put_object(Bucket="cases", Key=key, Body=overwritten)
+    assert continue_scan(scanner, symptoms) == ["q-4"]
 
 
 @pytest.mark.parametrize("s3_code", ["NoSuchKey", "AccessDenied"])
@@ -255,7 +265,9 @@ def test_symptom_that_harms_messages_is_measured_before_one_that_only_costs_mone
     assert symptoms_found == {"harmed", "dear"}, "one measurement serves both symptoms"
 
 
-def test_error_in_one_symptom_on_one_queue_does_not_hide_other_findings(scanner: Scanner) -> None:
+def test_error_in_one_symptom_on_one_queue_hides_no_other_finding_and_repeats_no_scan(
+    scanner: Scanner,
+) -> None:
     good = scanner.account.queue("good")
     bad = scanner.account.queue("bad")
 
@@ -350,10 +362,19 @@ def make_queue_with_dead_messages(scanner: Scanner) -> tuple[str, str]:
     return queue, dead
 
 
-def test_fault_of_an_empty_source_queue_is_found_while_its_dlq_holds_messages(
+def test_fault_of_an_empty_source_queue_is_passed_to_heal_instead_of_the_messages_in_its_dlq(
     scanner: Scanner,
 ) -> None:
     queue, dead = make_queue_with_dead_messages(scanner)
+    scanner.run_due_scan()
+    assert (queue, TOO_SHORT.name) in scanner.list_announced_faults()
+    assert (dead, "dlq_messages_arriving") not in scanner.list_announced_faults()
+
+
+def test_scan_measures_a_source_queue_and_its_dlq_and_reads_the_dlqs_attributes_once(
+    scanner: Scanner,
+) -> None:
+    _, dead = make_queue_with_dead_messages(scanner)
     urls_read = list[str]()
     note = cast(
         "Callable[..., None]",
@@ -362,8 +383,6 @@ def test_fault_of_an_empty_source_queue_is_found_while_its_dlq_holds_messages(
     events = scanner.account.clients.sqs.meta.events
     events.register("before-call.sqs.GetQueueAttributes", note)
     done = scanner.run_due_scan()
-    assert (queue, TOO_SHORT.name) in scanner.list_announced_faults()
-    assert (dead, "dlq_messages_arriving") not in scanner.list_announced_faults()
     assert done.measured == 2
     assert urls_read.count(scanner.account.url(dead)) == 1
 

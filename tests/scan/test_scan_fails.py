@@ -33,15 +33,19 @@ def test_queue_whose_own_policy_denies_mendq_is_counted_as_unseen_and_rings_no_a
     """Otherwise anyone who may write a queue policy could keep the alarm ringing."""
     good = scanner.account.queue("good")
     bad = scanner.account.queue("bad")
-    let_in = deny_queue_attributes(scanner, bad, words="a resource-based policy")
+    deny_queue_attributes(scanner, bad, words="a resource-based policy")
     done = scanner.run_due_scan(SYMPTOMS)
     assert (set(done.error_by_target), done.is_blind, count_faults(done)) == ({bad}, False, 0)
     assert [finding.queue_arn for finding in done.findings] == [good]
     assert read_counts(scanner) == (2, 1, 1), "doctor knows"
     assert scanner.scan(SYMPTOMS) is None
-    let_in()
-    deny_queue_attributes(scanner, bad)
-    start_next_hour(scanner.account)
+
+
+def test_queue_that_a_service_control_policy_denies_to_mendq_counts_as_one_fault_for_the_alarm(
+    scanner: Scanner,
+) -> None:
+    scanner.account.queue("good")
+    deny_queue_attributes(scanner, scanner.account.queue("bad"), words="a service control policy")
     assert count_faults(scanner.run_due_scan(SYMPTOMS)) == 1
 
 
@@ -64,7 +68,7 @@ def test_scan_that_can_read_no_queue_is_repeated_until_a_queue_can_be_read(
     assert scanner.scan(SYMPTOMS) is None
 
 
-def test_second_scan_of_an_hour_that_can_read_no_queue_ends_the_hour(
+def test_continued_scan_that_can_read_none_of_the_left_over_queues_completes_the_hour(
     scanner: Scanner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
@@ -95,8 +99,6 @@ def test_tagged_queues_are_scanned_if_listing_queues_by_prefix_is_denied(
     named_scanner: Scanner,
 ) -> None:
     queue = make_short_retention_dlq(named_scanner, "tagged")
-    settings = named_scanner.settings()
-    assert list_managed_queues(named_scanner.account.clients, settings.account, settings.consent)
     deny_operation(named_scanner.account.clients.sqs, "ListQueues")
     done = named_scanner.run_due_scan(SYMPTOMS)
     assert {target: type(error) for target, error in done.error_by_target.items()} == {
@@ -105,6 +107,15 @@ def test_tagged_queues_are_scanned_if_listing_queues_by_prefix_is_denied(
     assert queue in {arn for arn, _ in named_scanner.list_announced_faults()}
     document = named_scanner.read_findings()
     assert (document["managed"], document["managed_whole"]) == ([queue], False)
+
+
+def test_list_managed_queues_raises_if_listing_queues_by_prefix_is_denied(
+    named_scanner: Scanner,
+) -> None:
+    make_short_retention_dlq(named_scanner, "tagged")
+    settings = named_scanner.settings()
+    assert list_managed_queues(named_scanner.account.clients, settings.account, settings.consent)
+    deny_operation(named_scanner.account.clients.sqs, "ListQueues")
     with pytest.raises(FactsUnavailable, match="orders"):
         list_managed_queues(named_scanner.account.clients, settings.account, settings.consent)
 
@@ -122,7 +133,7 @@ def test_quarantine_queue_is_not_scanned_although_a_prefix_of_the_settings_match
 
 
 @pytest.mark.parametrize(("service", "call"), [("sqs", "ListQueues"), ("tagging", "GetResources")])
-def test_scan_that_cannot_list_queues_is_repeated_by_the_next_scan(
+def test_scan_that_cannot_list_queues_fails_and_is_repeated_by_the_next_run(
     named_scanner: Scanner, service: str, call: str
 ) -> None:
     make_short_retention_dlq(named_scanner, tag=None)
@@ -151,7 +162,9 @@ def test_scan_that_cannot_call_heal_fails_and_reports_the_finding_in_the_next_sc
     assert scanner.list_announced_faults() == [(queue, SYMPTOMS[0].name)]
 
 
-def test_scan_reports_queues_as_unseen_if_cloudwatch_does_not_answer(scanner: Scanner) -> None:
+def test_scan_without_cloudwatch_counts_each_queue_as_failed_and_finds_faults_in_attributes(
+    scanner: Scanner,
+) -> None:
     queues = {scanner.account.queue("one"), scanner.account.queue("other")}
     scanner.account.later(hours=5)
     start_next_hour(scanner.account)

@@ -117,7 +117,7 @@ def test_second_run_in_the_same_hour_scans_and_reports_nothing(stack: ScanOnlyRu
     assert len(stack.messages) == 1
 
 
-def test_hour_after_one_that_ran_out_of_time_scans_each_queue_once_more_and_ends(
+def test_hour_after_a_cut_off_scan_scans_the_left_over_queue_then_all_queues_and_ends(
     stack: ScanOnlyRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mendq.scan.scan.QUEUES_PER_BLOCK", 1)
@@ -205,7 +205,7 @@ def test_queue_read_again_within_two_hours_is_never_reported_as_unreadable(
     assert [stack.scan_next_hour() for _ in range(3)] == [[], [], []]
 
 
-def test_run_writes_only_the_partition_about_the_account_and_no_queue(
+def test_scan_only_run_writes_only_the_case_stores_account_partition_and_no_queue(
     stack: ScanOnlyRunner,
 ) -> None:
     dlq_arn = make_short_retention_dlq(stack.scanner)
@@ -219,7 +219,9 @@ def test_run_writes_only_the_partition_about_the_account_and_no_queue(
     assert stack.scanner.account.transitions() == []
 
 
-def test_run_calls_no_s3_and_reads_no_other_partition(stack: ScanOnlyRunner) -> None:
+def test_scan_only_run_calls_no_s3_and_reads_only_the_case_stores_account_partition(
+    stack: ScanOnlyRunner,
+) -> None:
     make_short_retention_dlq(stack.scanner)
     clients = stack.scanner.account.clients
     partitions: set[str] = set()
@@ -238,7 +240,7 @@ def test_run_calls_no_s3_and_reads_no_other_partition(stack: ScanOnlyRunner) -> 
     assert partitions == {ACCOUNT_PARTITION}
 
 
-def test_message_has_the_runbooks_address_and_the_form_for_chat_if_the_settings_say_so(
+def test_message_has_the_runbooks_web_address_and_the_chat_format_if_the_settings_ask_for_them(
     scanner: Scanner,
 ) -> None:
     docs_url = "https://wiki.example.com/docs/*.md"
