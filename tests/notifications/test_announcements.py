@@ -107,7 +107,7 @@ STATES_ANNOUNCED_FOR_EACH_CASE = (State.ESCALATED, State.EXPIRED)
 
 
 @pytest.mark.parametrize("state", STATES_ANNOUNCED_FOR_EACH_CASE)
-def test_escalated_or_expired_case_is_news_although_people_heard_of_another_such_case(
+def test_escalated_or_expired_case_is_news_even_after_news_of_another_case_in_that_state(
     state: State,
 ) -> None:
     assert make_news_key(state=state) != make_news_key(state=state, case_id="another")
@@ -154,19 +154,27 @@ WAIT = make_waiting_case_news(CASE, Severity.INFO)
         (make_sent_record(MOMENT, WAIT.key), Announcement.ALREADY_ANNOUNCED),
         (make_stored_record(MOMENT, WAIT.key), Announcement.ALREADY_STORED),
         (make_stored_record(2 * DAY, WAIT.key), Announcement.ALREADY_STORED),
-        (make_sent_record(DAY, WAIT.key), Announcement.ANNOUNCE_NOW),
-        (make_stored_record(MOMENT), Announcement.ANNOUNCE_NOW),
-        (make_sent_record(MOMENT), Announcement.ANNOUNCE_NOW),
     ],
-    ids=["sent", "stored", "stored long ago", "sent a day ago", "other stored", "other sent"],
+    ids=["sent", "stored", "stored long ago"],
 )
-def test_waiting_case_is_reported_once_a_day_and_a_report_that_is_only_stored_counts(
+def test_waiting_case_is_not_reported_again_within_a_day_or_while_its_report_is_unsent(
     last: NotificationRecord, expected: Announcement
 ) -> None:
     assert Announcements(last, NOW).decide_case_news(WAIT) is expected
 
 
-def test_waiting_case_is_reported_after_one_hour() -> None:
+@pytest.mark.parametrize(
+    "last",
+    [make_sent_record(DAY, WAIT.key), make_stored_record(MOMENT), make_sent_record(MOMENT)],
+    ids=["sent a day ago", "other stored", "other sent"],
+)
+def test_waiting_case_is_reported_again_after_a_day_and_whatever_other_news_there_was(
+    last: NotificationRecord,
+) -> None:
+    assert Announcements(last, NOW).decide_case_news(WAIT) is Announcement.ANNOUNCE_NOW
+
+
+def test_waiting_case_is_reported_after_one_hour_and_not_before() -> None:
     assert not must_report_waiting_case(NOW - REPORT_WAITING_CASE_AFTER + MOMENT, NOW)
     assert must_report_waiting_case(NOW - REPORT_WAITING_CASE_AFTER, NOW)
 
@@ -266,7 +274,7 @@ def test_stored_notification_about_news_a_day_old_is_not_sent(record: Notificati
     ],
     ids=["first try nearly a day ago", "stored nearly a day ago", "stored by a run that died"],
 )
-def test_stored_notification_about_younger_news_is_sent_once_its_run_is_over(
+def test_stored_notification_about_news_under_a_day_old_is_sent_once_its_exclusive_time_is_over(
     record: NotificationRecord,
 ) -> None:
     assert decide_stored(record) is Announcement.SEND_STORED
@@ -293,24 +301,46 @@ def test_only_a_notification_that_is_being_sent_or_held_back_is_pending() -> Non
     assert pending == [Announcement.BEING_SENT, Announcement.HELD_BACK]
 
 
+def decide_account_news(last: NotificationRecord | None) -> Announcement:
+    return Announcements(last, NOW).decide_account_news(NEWS.key, ACCOUNT_NEWS_PAUSE)
+
+
+def test_account_news_that_people_had_within_a_day_is_not_announced_again() -> None:
+    assert decide_account_news(make_sent_record(DAY - MOMENT)) is Announcement.ALREADY_ANNOUNCED
+
+
 @pytest.mark.parametrize(
-    ("last", "expected"),
+    "last",
     [
-        (make_sent_record(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
-        (make_sent_record(ACCOUNT_NEWS_PAUSE - MOMENT, "other"), Announcement.TOO_SOON),
-        (make_stored_record(EXCLUSIVE_SENDING_TIME, about=""), Announcement.TOO_SOON),
-        (make_stored_record(LATE, about=""), Announcement.SEND_STORED),
-        (make_stored_record(2 * DAY, about=""), Announcement.ANNOUNCE_NOW),
-        (make_sent_record(ACCOUNT_NEWS_PAUSE, "other"), Announcement.ANNOUNCE_NOW),
-        (make_sent_record(DAY), Announcement.ANNOUNCE_NOW),
-        (None, Announcement.ANNOUNCE_NOW),
+        make_sent_record(ACCOUNT_NEWS_PAUSE - MOMENT, "other"),
+        make_stored_record(EXCLUSIVE_SENDING_TIME, about=""),
     ],
+    ids=["other news was sent within the hour", "another run is sending"],
 )
-def test_account_news_is_announced_once_a_day_and_other_news_once_an_hour(
-    last: NotificationRecord | None, expected: Announcement
+def test_account_news_waits_an_hour_after_other_news_and_while_another_run_is_sending(
+    last: NotificationRecord,
 ) -> None:
-    decided = Announcements(last, NOW).decide_account_news(NEWS.key, ACCOUNT_NEWS_PAUSE)
-    assert decided is expected
+    assert decide_account_news(last) is Announcement.TOO_SOON
+
+
+def test_stored_account_news_is_sent_once_the_exclusive_time_of_its_run_is_over() -> None:
+    assert decide_account_news(make_stored_record(LATE, about="")) is Announcement.SEND_STORED
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        None,
+        make_sent_record(DAY),
+        make_sent_record(ACCOUNT_NEWS_PAUSE, "other"),
+        make_stored_record(2 * DAY, about=""),
+    ],
+    ids=["nothing", "sent a day ago", "other news an hour ago", "stored two days ago"],
+)
+def test_account_news_is_announced_a_day_after_the_same_news_or_an_hour_after_other_news(
+    last: NotificationRecord | None,
+) -> None:
+    assert decide_account_news(last) is Announcement.ANNOUNCE_NOW
 
 
 QUEUE_THAT_PEOPLE_HEARD_OF = {"old": NOW}
@@ -345,7 +375,9 @@ def test_reserve_for_new_callers_is_only_for_queues_that_people_have_not_heard_o
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_summary_pause_is_ten_minutes_only_if_an_escalation_is_held_back(state: State) -> None:
+def test_summary_pause_is_ten_minutes_if_an_escalation_is_held_back_and_an_hour_otherwise(
+    state: State,
+) -> None:
     expected = (
         RETRY_HELD_BACK_NOTIFICATION_AFTER if state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
     )

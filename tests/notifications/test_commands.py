@@ -93,7 +93,7 @@ def test_change_commands_create_the_dlq_for_its_source_before_attaching_it() -> 
 
 
 @pytest.mark.parametrize(("attribute", "text", "cloudformation", "terraform"), VALUES)
-def test_template_lines_show_the_value_in_cloudformation_and_terraform(
+def test_template_lines_show_mendqs_value_in_cloudformation_and_terraform_and_omit_an_unset_one(
     attribute: str, text: str, cloudformation: str, terraform: str
 ) -> None:
     steps = ({"attribute": attribute, "before": "", "after": text},)
@@ -119,8 +119,11 @@ def test_template_line_is_one_printable_ascii_line_for_any_text(attribute: str, 
     assert line.isprintable()
 
 
-def test_attribute_value_in_whole_days_also_shows_the_days() -> None:
+def test_attribute_value_in_seconds_also_shows_its_days_if_they_are_whole() -> None:
     assert format_attribute_value("MessageRetentionPeriod", "1209600") == "1209600 s (14 d)"
     assert format_attribute_value("MessageRetentionPeriod", "90000") == "90000 s"
+
+
+def test_attribute_value_that_is_no_number_of_seconds_is_shown_without_a_unit() -> None:
     assert format_attribute_value("MaximumMessageSize", "1024") == "1024"
     assert format_attribute_value("DelaySeconds", "soon now") == '"soon now"'

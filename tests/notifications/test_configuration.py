@@ -27,7 +27,9 @@ def policy(*statements: dict[str, Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("entry", GOLDEN_DIFFERENCES)
-def test_configuration_differences_match_the_golden_file(entry: dict[str, Any]) -> None:
+def test_configuration_differences_match_the_golden_file_and_exist_in_both_directions(
+    entry: dict[str, Any],
+) -> None:
     assert list(describe_differences(entry["known"], entry["now"])) == entry["says"]
     assert bool(describe_differences(entry["now"], entry["known"])) is bool(entry["says"])
 

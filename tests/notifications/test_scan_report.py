@@ -68,7 +68,7 @@ def test_one_finding_is_named_in_the_subject_and_the_first_line() -> None:
     assert "AT RISK\n  orders: DLQ missing: it has no DLQ\n  runbook: " in report.body
 
 
-def test_findings_have_a_section_for_each_severity_in_the_given_order() -> None:
+def test_findings_have_one_section_per_severity_in_the_given_order_and_each_runbook_once() -> None:
     report = _describe(
         _make_finding("a", "messages_about_to_expire", "losing messages"),
         _make_finding("b"),
