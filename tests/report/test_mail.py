@@ -116,7 +116,7 @@ def test_mail_message_of_a_quiet_week_has_text_and_html_parts_only() -> None:
     assert parts == ["multipart/alternative", "text/plain", "text/html"]
 
 
-def test_mail_message_has_only_the_expected_headers() -> None:
+def test_mail_message_has_its_sender_recipient_and_subject_and_no_unexpected_header() -> None:
     made = make_outgoing_report(make_busy_week())
     parsed = _parse(made.message_to(RECIPIENT))
     headers = {"From", "To", "Subject", "Auto-Submitted", "MIME-Version", "Content-Type"}
@@ -151,7 +151,7 @@ def test_character_of_the_report_page_that_utf8_lacks_is_attached_as_its_escape(
     assert attached.get_content().splitlines() == ["<p>\\ud800</p>"]
 
 
-def test_same_report_always_makes_the_same_mail_message() -> None:
+def test_mail_with_an_attached_page_is_made_twice_with_the_same_bytes() -> None:
     first, second = (
         make_outgoing_report(make_busy_week(), "<p>week</p>").message_to(RECIPIENT)
         for _ in range(2)

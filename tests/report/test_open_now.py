@@ -107,10 +107,13 @@ def test_command_with_the_queues_address_is_shown_in_every_supported_partition(
         assert (shown == command) == (other_domain == domain)
 
 
-def test_waiting_case_without_a_command_offers_approve_or_show_only_for_its_own_account() -> None:
+def test_waiting_case_offers_no_command_if_case_id_queue_account_or_symptom_does_not_fit() -> None:
     assert _get_command(case_id="x; id") == _get_command(queue_arn="unresolved") == ""
     assert _get_command(TAG, queue_arn=make_queue_arn("invoices").replace(ACCOUNT, "9" * 12)) == ""
     assert _get_command(symptom="kms_denied") == ""
+
+
+def test_waiting_case_without_a_command_offers_approve_if_proposed_and_show_otherwise() -> None:
     assert _get_command(state="proposed") == f"mendq approve {CASE} --region us-east-1"
     assert _get_command() == SHOWN
 
@@ -148,16 +151,22 @@ def test_queue_links_to_its_console_case_to_its_anchor_and_runbook_to_the_docs()
     there = f"https%3A%2F%2Fsqs.us-east-1.amazonaws.com%2F{ACCOUNT}%2Forders.fifo"
     at = "console.aws.amazon.com/sqs/v3/home?region=us-east-1#/queues"
     assert make_console_url(make_queue_arn("orders.fifo")) == f"https://us-east-1.{at}/{there}"
+    assert make_case_anchor(CASE) == f"case-{CASE}"
+    assert make_runbook_url(KMS, HERE) == "https://docs.example/mendq/runbooks/kms_denied.html"
+
+
+def test_queue_in_china_links_to_the_console_of_china() -> None:
     china = (
         make_queue_arn("a").replace("arn:aws:", "arn:aws-cn:").replace("us-east-1", "cn-north-1")
     )
     assert make_console_url(china).startswith("https://cn-north-1.console.amazonaws.cn/")
     assert "sqs.cn-north-1.amazonaws.com.cn" in make_console_url(china)
-    assert make_case_anchor(CASE) == f"case-{CASE}"
+
+
+def test_missing_case_or_missing_docs_url_gives_no_link() -> None:
     assert (
         make_case_anchor(None)
         == make_runbook_url(KMS, None)
         == make_runbook_url(KMS, ReportedAccount("r", "a"))
         == ""
     )
-    assert make_runbook_url(KMS, HERE) == "https://docs.example/mendq/runbooks/kms_denied.html"

@@ -37,7 +37,6 @@ def make_mail(document: dict[str, Any]) -> OutgoingReport:
 def test_organization_report_names_silent_late_and_unreliable_member_accounts() -> None:
     found = read_document(make_organization_week()).organization
     assert found
-    assert describe_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
     said = [remove_marks(sentence) for sentence in describe_incomplete(found)]
     liar = "team-0-prod (111111111111), eu-west-1"
     odd = "of another account, region or queue, or not as Mendq writes them"
@@ -47,20 +46,30 @@ def test_organization_report_names_silent_late_and_unreliable_member_accounts() 
         f"{liar} shared 3 rows, left out: {odd}.",
         f"{liar} had tables that were unreadable or over the account's limit.",
     ]
+
+
+def test_organization_report_counts_accounts_and_incidents_and_names_queues_in_need() -> None:
+    found = read_document(make_organization_week()).organization
+    assert found
+    assert describe_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
     assert remove_marks(describe_needy_queues(found)[0]).startswith(
         "invoices of team-0-prod (111111111111), eu-west-1: "
     )
 
 
-def test_organization_mail_describes_all_accounts_before_the_hub_account() -> None:
+def test_organization_mail_subject_counts_accounts_and_incidents_within_the_limit_of_sns() -> None:
     mail = make_mail(make_organization_week())
     assert mail.subject.startswith("Mendq 2026-W46: 40 accounts: 2 of 266 incidents need somebody")
     assert len(mail.subject) <= MOST_SUBJECT_CHARACTERS
+
+
+def test_organization_mail_describes_all_accounts_before_the_hub_account() -> None:
+    mail = make_mail(make_organization_week())
     text = make_verdict_text(mail.summary)
     assert text.index("40 accounts") < text.index("The hub's own account:")
 
 
-def test_report_without_an_organization_mentions_no_hub() -> None:
+def test_report_without_an_organization_and_set_values_mentions_neither() -> None:
     html = make_page(make_summary(), HERE)
     assert "hub" not in html
     assert "Set by Mendq" not in html
@@ -118,7 +127,7 @@ def test_report_of_a_quiet_week_still_lists_values_set_by_mendq() -> None:
         {"symptom": "dlq_missing"},
     ],
 )
-def test_value_with_another_accounts_queue_or_malformed_case_id_has_no_command(
+def test_value_set_by_mendq_has_no_command_if_case_id_account_or_symptom_does_not_fit(
     odd: dict[str, Any],
 ) -> None:
     document = make_organization_week() | {"standing": [make_standing_value(**odd)]}

@@ -59,9 +59,12 @@ def _count_per_day(cases: list[Any], **changes: object) -> IncidentsPerDay:
     return make_incidents_per_day(make_summary(cases, **changes))
 
 
-@pytest.mark.parametrize(
+SIZES_AND_LOOKS = pytest.mark.parametrize(
     ("size", "look"), [(WIDE_CHART_SIZE, LIGHT_PALETTE), (NARROW_CHART_SIZE, DARK_PALETTE)]
 )
+
+
+@SIZES_AND_LOOKS
 def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: Palette) -> None:
     cases = [
         make_incident(),
@@ -75,12 +78,19 @@ def test_days_chart_has_one_bar_for_each_day_and_symptom(size: ChartSize, look: 
     ]
     assert [bar.get("fill") for bar in bars].count(look.series_colours[0]) == 2
     assert len(bars) == 3
+
+
+@SIZES_AND_LOOKS
+def test_days_chart_has_its_size_on_the_page_and_twice_the_pixels_in_a_mail(
+    size: ChartSize, look: Palette
+) -> None:
+    chart = make_days_chart(_count_per_day([make_incident()]), size, look)
     picture = make_picture(chart)
     png = make_png(chart)
     assert picture.width >= size.width
     assert picture.height >= size.height
     width, height = (int.from_bytes(png[offset : offset + 4], "big") for offset in (16, 20))
-    assert (width, height) == (2 * picture.width, 2 * picture.height), "a mail's has more pixels"
+    assert (width, height) == (2 * picture.width, 2 * picture.height)
 
 
 def test_days_chart_shows_counts_and_notifications_per_day_and_a_question_mark_if_unread() -> None:
@@ -92,10 +102,13 @@ def test_days_chart_shows_counts_and_notifications_per_day_and_a_question_mark_i
             *(make_notified_case(notified_at=moment) for moment in at)
         ),
     )
-    texts = _read_texts(week)
-    assert texts[-14:] == [*"5?10000", "", "◆ 1", "", "", "◆ 3", "", "◆ 4"]
-    assert "Mon 9" in texts
-    assert "Mon9" in _read_texts(week, NARROW_CHART_SIZE), "names of days break on a phone"
+    assert _read_texts(week)[-14:] == [*"5?10000", "", "◆ 1", "", "", "◆ 3", "", "◆ 4"]
+
+
+def test_days_chart_breaks_the_names_of_days_only_on_a_phone() -> None:
+    week = _count_per_day([make_incident()])
+    assert "Mon 9" in _read_texts(week, WIDE_CHART_SIZE)
+    assert "Mon9" in _read_texts(week, NARROW_CHART_SIZE), "the two lines of a broken name"
 
 
 @pytest.mark.parametrize("most", [1, 3, 4, 1_000])
@@ -184,7 +197,13 @@ def test_strip_chart_draws_a_dot_for_each_time_and_stacks_equal_times() -> None:
     assert [x for x, _ in places] == sorted({x for x, _ in places})
     assert len(set(_find_dots(41, 41, 41))) == 3
     assert len({y for _, y in _find_dots(20, 60, 300)}) == 1
-    assert len(_find_dots(*[41.0] * 200)) <= 9, "what lies on the very same place is drawn once"
+
+
+def test_strip_chart_draws_at_most_nine_dots_for_200_equal_times() -> None:
+    assert len(_find_dots(*[41.0] * 200)) <= 9, "dots at the same place are drawn as one"
+
+
+def test_strip_chart_draws_its_dots_in_front_of_the_bar_at_the_median() -> None:
     fills = [path.get("fill") for path in _draw_strip(41, 41, 41).iter(f"{SVG}path")]
     assert fills.index(COLOUR) > max(
         n for n, fill in enumerate(fills) if fill == LIGHT_PALETTE.text_colour

@@ -146,10 +146,13 @@ def test_error_about_a_hostile_summary_value_is_one_short_printable_line() -> No
     assert len(str(caught.value)) < 1200
 
 
-def test_summary_of_an_older_version_is_read_and_unknown_fields_are_ignored() -> None:
+def test_summary_of_an_older_version_is_read_with_the_defaults_of_newer_fields() -> None:
     older = read_document(drop_newer_fields(make_busy_week()))
     assert (older.cases_were_read, older.not_seen.week_is_over) == (False, True)
     assert read_document(make_busy_week()).cases_were_read
+
+
+def test_unknown_field_of_a_summary_is_ignored() -> None:
     assert read_document(make_week(owner="billing")) == read_document(make_week())
 
 

@@ -47,7 +47,9 @@ def _get_command(**over: object) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_to_do_command_is_built_from_kind_case_and_region_only(kind: str) -> None:
+def test_to_do_without_a_safe_command_gets_one_built_from_its_kind_case_and_region(
+    kind: str,
+) -> None:
     verb = {"approve": "approve", "fix_caller": "", "name_code": ""}.get(kind, "show")
     made = f"mendq {verb} {CASE} --region us-east-1" if verb else ""
     if kind in OF_FINDINGS:
@@ -95,7 +97,7 @@ def test_to_do_of_a_case_shows_the_next_step_command_of_the_case() -> None:
         ),
     ],
 )
-def test_to_do_with_a_malformed_kind_case_id_or_queue_arn_has_no_command(
+def test_to_do_with_a_malformed_or_foreign_kind_case_id_or_queue_arn_has_no_command(
     name: str, odd: str
 ) -> None:
     assert _get_command(**{name: odd}) == ""
