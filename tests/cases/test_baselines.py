@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 
@@ -24,11 +24,12 @@ def test_unreadable_baselines_load_as_empty_and_can_be_replaced(
     assert len(baselines.load("arn:q")) == 1
 
 
-def test_baseline_time_without_a_zone_can_be_compared(account: Account) -> None:
+def test_baseline_time_without_a_zone_is_read_in_utc_and_can_be_compared(account: Account) -> None:
     text = '[{"at": "2026-01-01T00:00:00", "attributes": {}}]'
     item = {"pk": {"S": "baselines#arn:q"}, "sk": {"S": "baselines"}, "baselines": {"S": text}}
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     (known,) = Baselines(account.clients.dynamodb, "case_store").load("arn:q")
+    assert known.at.tzinfo is UTC
     assert known.at < account.now
 
 

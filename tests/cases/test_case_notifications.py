@@ -187,7 +187,7 @@ def test_people_are_notified_of_a_new_caller_of_an_open_case_but_not_of_a_known_
 
 
 @pytest.mark.parametrize("tag", ["observe", "heal"])
-def test_symptom_without_a_fix_escalates_and_notifies_urgently_even_in_a_freeze(
+def test_symptom_without_a_fix_escalates_with_an_urgent_page_even_in_observe_mode_and_a_freeze(
     account: Account, tag: str
 ) -> None:
     account.freeze()

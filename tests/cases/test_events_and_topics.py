@@ -91,7 +91,7 @@ def test_transition_event_that_eventbridge_refused_is_put_later(account: Account
     assert list_details(events, TRANSITION_EVENT) == account.transitions()
 
 
-def test_notification_reaches_people_once_if_only_its_event_is_refused(
+def test_notification_whose_event_is_refused_reaches_people_once_and_its_event_is_put_later(
     account: Account,
 ) -> None:
     account.clients.sns.create_topic(Name="payments")
@@ -238,7 +238,7 @@ def test_notification_is_published_as_json_only_if_chat_is_set_for_its_severity(
         ("https://docs.example/*/", "https://docs.example/runbooks/kms_denied/"),
     ],
 )
-def test_notification_links_to_its_runbook_under_the_configured_docs_url(
+def test_notification_links_only_to_its_own_runbook_under_the_configured_docs_url(
     account: Account, docs_url: str, link: str
 ) -> None:
     account.settings = structs.replace(account.settings, docs_url=docs_url)

@@ -155,7 +155,7 @@ def test_summary_of_held_back_notifications_counts_the_callers_beyond_its_limit(
 @pytest.mark.parametrize(
     ("state", "summaries"), [(State.ESCALATED, 2 * 60 // 10), (State.PROPOSED, 2)]
 )
-def test_summary_of_held_back_notifications_is_sent_every_ten_minutes_or_hourly(
+def test_summary_of_held_back_escalations_is_sent_every_ten_minutes_and_of_proposals_hourly(
     sender: NotificationSender, state: State, summaries: int
 ) -> None:
     for _ in range(2 * 60 // 5):

@@ -30,7 +30,9 @@ def make_maker(account: Account) -> ReceiverMaker:
 
 
 @pytest.mark.parametrize("document", ["{", "[]", '{"queue_arn": 1}'])
-def test_record_that_cannot_be_read_counts_as_none(account: Account, document: str) -> None:
+def test_receiver_record_that_cannot_be_read_counts_as_none(
+    account: Account, document: str
+) -> None:
     receivers = open_receivers(account)
     receivers.put(Receiver(QUEUE, account.now - timedelta(days=1), "redrive"))
     account.clients.dynamodb.update_item(
@@ -42,7 +44,9 @@ def test_record_that_cannot_be_read_counts_as_none(account: Account, document: s
     assert receivers.load(QUEUE) is None
 
 
-def test_queue_on_record_gets_no_message_after_it_was_deleted(account: Account) -> None:
+def test_receiver_maker_objects_to_a_recorded_queue_only_after_the_queue_was_deleted(
+    account: Account,
+) -> None:
     account.queue("orders-quarantine", tag=None)
     confirm_receiver(account, QUEUE)
     maker = make_maker(account)
@@ -67,7 +71,7 @@ def assert_declined_for_shorter_source(answer: object) -> None:
     assert f"the quarantine of {'x' * 75}, not of {source_name}" in answer.reason
 
 
-def test_quarantine_that_mendq_made_for_one_source_is_declined_for_another_of_the_same_name(
+def test_quarantine_made_for_one_source_is_declined_for_another_with_the_same_quarantine_name(
     account: Account,
 ) -> None:
     maker = make_maker(account)
