@@ -103,8 +103,11 @@ GUARDS = guards_in("made_up", SOURCE, [("made_up", "_unfit")])
 REFUSALS = [guard for guard in GUARDS if guard.is_refusal]
 
 
-def test_guards_keep_their_names_if_lines_are_added_above() -> None:
+def test_each_guard_of_a_module_is_found_and_named_by_function_kind_and_code_or_reason() -> None:
     assert [guard.name.removeprefix("made_up.") for guard in GUARDS] == NAMES
+
+
+def test_guards_keep_their_names_if_lines_are_added_above() -> None:
     moved = guards_in("made_up", f"\n\n\n{SOURCE}", [("made_up", "_unfit")])
     assert [guard.name for guard in moved] == [guard.name for guard in GUARDS]
 
@@ -192,35 +195,43 @@ def _line(text: str) -> int:
     return next(n for n, line in enumerate(SOURCE.splitlines(), 1) if text in line)
 
 
-def test_recording_lists_guards_run_by_no_test_or_only_by_tests_of_other_packages(
-    tmp_path: Path,
-) -> None:
-    guards = guards_in("mendq.heal.made_up", SOURCE)
-    by_name = {guard.name.removeprefix("mendq.heal.made_up."): guard for guard in guards}
+MADE_UP_GUARDS = guards_in("mendq.heal.made_up", SOURCE)
+SLOW = "tests/heal/test_a.py::test_slow"
+NEAR = "tests/heal/test_a.py::test_near"
+FAR = "tests/aws/test_b.py::test_far"
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Recording:
+    """A recording in which three tests ran one guard, and only an import ran two others."""
     frozen = _line('"frozen"')
-    once = _line('"once"')
-    slow, near, far = (
-        f"tests/{test_id}"
-        for test_id in (
-            "heal/test_a.py::test_slow",
-            "heal/test_a.py::test_near",
-            "aws/test_b.py::test_far",
-        )
-    )
-    recording = _recording(
-        tmp_path,
-        {"": [once, _line('"mass_symptom"')], far: [frozen], slow: [frozen], near: [frozen]},
-    )
-    in_turns = [near, far, slow]
-    assert recording.tests_for(by_name["plain: Refuse frozen"]) == in_turns
+    on_import = [_line('"once"'), _line('"mass_symptom"')]
+    return _recording(tmp_path, {"": on_import, FAR: [frozen], SLOW: [frozen], NEAR: [frozen]})
+
+
+def test_recording_lists_tests_of_a_guard_one_per_file_in_turn_and_its_own_package_first(
+    recording: Recording,
+) -> None:
+    by_name = {guard.name.removeprefix("mendq.heal.made_up."): guard for guard in MADE_UP_GUARDS}
+    assert recording.tests_for(by_name["plain: Refuse frozen"]) == [NEAR, FAR, SLOW]
     assert recording.tests_for(by_name["each: Ignore once"]) == []
-    findings = find(guards, recording)
+
+
+def test_guards_run_by_no_test_or_only_outside_of_tests_of_their_package_are_reported(
+    recording: Recording,
+) -> None:
+    findings = find(MADE_UP_GUARDS, recording)
     unseen = {name.removeprefix("mendq.heal.made_up.") for name in findings.never_run}
     assert {"caught: except ValueError", "caught: Retry unavailable"} <= unseen
     assert unseen.isdisjoint({"plain: Refuse frozen", "each: Ignore once"})
     assert "mendq.heal.made_up.each: Ignore once" in findings.only_elsewhere
-    assert within([near, slow, far], recording, 3, 2.0) == [near]
-    assert within([slow, near], recording, 3, 2.0) == [slow]
+
+
+def test_tests_of_a_guard_are_limited_to_the_given_seconds_but_to_at_least_one_test(
+    recording: Recording,
+) -> None:
+    assert within([NEAR, SLOW, FAR], recording, 3, 2.0) == [NEAR]
+    assert within([SLOW, NEAR], recording, 3, 2.0) == [SLOW]
 
 
 def test_recording_prefers_tests_that_name_the_refusal_code_over_tests_of_the_package(

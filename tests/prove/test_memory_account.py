@@ -100,6 +100,13 @@ def test_memory_account_write_whose_condition_fails_changes_no_item() -> None:
         assert store.transact([put, refused]) == 1
         assert [*ours.items] == [("a", "b")]
         assert ours.items["a", "b"]["n"] == {"N": "1"}
+
+
+def test_memory_account_write_whose_answer_is_lost_raises_and_is_made_once() -> None:
+    with memory_account(MemoryAccount) as ours:
+        store = make_context(ours.account).case_store
+        key = {"pk": {"S": "a"}, "sk": {"S": "b"}}
+        assert store.change(key, "SET n = :n", n=1)
         with pytest.raises(errors.CaseStoreUnavailable), ours.calls.run({1: "answer_lost"}):
             store.change(key, "ADD n :n", n=2)
         assert store.get(key)["n"] == {"N": "3"}

@@ -68,7 +68,7 @@ def test_no_two_mutants_plant_the_same_fault() -> None:
     )
 
 
-def test_mutants_proof_fails_if_one_mutant_survives() -> None:
+def test_mutants_proof_fails_if_one_mutant_survives_or_fewer_than_80_are_run() -> None:
     killed = {"hurts": "a", "at": "m.f", "verdict": "killed", "by": "t", "seconds": "1"}
     proving = Proving()
     judge(proving, [{**killed, "hurts": str(n)} for n in range(90)])

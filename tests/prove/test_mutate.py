@@ -114,7 +114,9 @@ def test_each_mutation_operator_makes_exactly_its_faults_in_a_function_body(
         "LATE = Symptom(examples=lambda: (Example('late', 3),))\n",
     ],
 )
-def test_texts_types_decorators_and_examples_are_never_changed(source: str) -> None:
+def test_mutations_never_change_texts_types_decorators_type_checking_blocks_or_examples(
+    source: str,
+) -> None:
     assert list_mutations(MODULE, source) == []
 
 
@@ -132,7 +134,7 @@ def test_mutation_outside_of_functions_names_what_the_line_defines() -> None:
     assert (mutation.name, mutation.function) == ("tries", "Limits")
 
 
-def test_fault_in_a_guard_asks_the_tests_that_enter_it() -> None:
+def test_mutation_of_a_guard_is_assigned_to_the_first_line_inside_the_guard() -> None:
     mutations = list_mutations(MODULE, "def f(a):\n    if a:\n        return None\n    return a\n")
     (guard,) = [mutation for mutation in mutations if mutation.operator is MutationOperator.GUARD]
     assert guard.lines == (3,)
@@ -145,6 +147,12 @@ def test_same_seed_chooses_same_mutants_and_another_seed_others() -> None:
     first = choose_mutants("12", 10, ONLY)
     assert choose_mutants("12", 10, ONLY) == first
     assert choose_mutants("13", 10, ONLY) != first
+
+
+def test_choice_of_four_mutants_is_the_beginning_of_the_choice_of_ten_and_of_the_given_file() -> (
+    None
+):
+    first = choose_mutants("12", 10, ONLY)
     assert choose_mutants("12", 4, ONLY) == first[:4]
     assert {str(mutant.path) for mutant in first} == {ONLY}
 
@@ -155,7 +163,12 @@ def test_edit_elsewhere_in_a_file_leaves_the_ranks_of_its_mutants() -> None:
     ranks = _make_ranks("1", list_mutations(MODULE, source), source)
     ranks_after = _make_ranks("1", list_mutations(MODULE, edited), edited)
     assert set(ranks) < set(ranks_after)
-    assert not set(ranks) & set(_make_ranks("2", list_mutations(MODULE, source), source))
+
+
+def test_another_seed_gives_each_mutant_another_rank() -> None:
+    source = "def f(a):\n    return a < 3\n"
+    mutations = list_mutations(MODULE, source)
+    assert not set(_make_ranks("1", mutations, source)) & set(_make_ranks("2", mutations, source))
 
 
 def test_same_change_twice_in_a_function_has_two_ranks() -> None:
@@ -164,14 +177,14 @@ def test_same_change_twice_in_a_function_has_two_ranks() -> None:
     assert len(set(ranks)) == 2
 
 
-def test_path_outside_of_the_product_is_an_error_that_names_the_packages(
+def test_mutate_command_for_a_path_outside_of_the_product_exits_with_2_and_names_the_packages(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["--only", "tests"]) == 2
     assert "name a file or folder of analytics, functions, infra, mendq" in capsys.readouterr().out
 
 
-def test_run_without_recorded_coverage_says_what_to_run(
+def test_mutate_command_without_recorded_coverage_exits_with_2_and_says_what_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(run, "NOTES", tmp_path / "notes.json")
@@ -179,7 +192,7 @@ def test_run_without_recorded_coverage_says_what_to_run(
     assert "Run `make test COVERAGE=1` first" in capsys.readouterr().out
 
 
-def test_run_refuses_only_if_a_mutated_file_changed_since_the_recording(
+def test_mutation_run_refuses_a_mutated_file_changed_since_the_recording_and_only_counts_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "data").touch()
@@ -219,7 +232,7 @@ def _mutation(line: int = 20, name: str = "") -> Mutation:
     return replace(mutation, lines=(line,), statement_lines=(line + 1,), name=name)
 
 
-def test_tests_of_the_module_come_first_then_of_the_package_then_narrow_ones() -> None:
+def test_mutant_gets_tests_of_its_module_then_its_package_then_those_that_run_few_lines() -> None:
     narrow, wide = "tests/cases/test_x.py::test_d", "tests/scan/test_y.py::test_e"
     selector = _make_selector(
         {wide: [20, 30, 31], narrow: [20], CLOSE: [20, 30], SUBJECT: [20, 30], "": [20]}
@@ -233,7 +246,7 @@ def test_one_test_of_each_file_comes_before_the_second_of_any() -> None:
     assert selector.list_tests(_mutation()) == [SUBJECT, CLOSE, second]
 
 
-def test_test_that_failed_in_the_recording_is_not_asked() -> None:
+def test_test_that_failed_in_the_recording_is_not_chosen_for_a_mutant() -> None:
     assert _make_selector({FAR: [20], CLOSE: [20]}, failed=[FAR]).list_tests(_mutation()) == [CLOSE]
 
 
@@ -256,7 +269,9 @@ def test_limited_tests_are_those_of_the_first_files_and_at_least_one() -> None:
     assert limit_tests(tests, selector, most=0, files=2, seconds=0) == [SUBJECT]
 
 
-def test_mutation_breadth_adds_the_lines_of_a_tests_setup_and_of_its_body(tmp_path: Path) -> None:
+def test_count_lines_by_test_adds_the_lines_of_a_tests_setup_and_of_its_body(
+    tmp_path: Path,
+) -> None:
     data = CoverageData(str(tmp_path / "data"))
     for context, lines in (
         ("t.py::a|run", [1, 2, 9]),
@@ -289,7 +304,7 @@ ENTRY = Equivalent(
 )
 
 
-def test_survivor_shows_file_line_difference_and_tests() -> None:
+def test_description_of_a_surviving_mutant_shows_file_line_difference_and_tests() -> None:
     judgement = Judgement(_mutant(), Verdict.SURVIVED, tests=(CLOSE,), possible_tests=7)
     text = describe_survivor(judgement)
     assert text.startswith("mendq/model/made_up.py:2  comparison in f\n")
@@ -307,7 +322,7 @@ def test_mutant_that_no_test_runs_is_a_survivor_and_says_so() -> None:
     assert len(said) == 1
 
 
-def test_listed_mutant_is_not_run_and_does_not_count() -> None:
+def test_mutant_listed_as_equivalent_is_not_run_and_does_not_count() -> None:
     (judgement,) = judge_mutants([_mutant()], _make_selector({}), (ENTRY,), lambda _: None)
     assert judgement.is_equivalent
     assert not judgement.is_survivor
@@ -336,19 +351,19 @@ def _make_judgements(noticed: int, survived: int, listed: int = 0) -> list[Judge
     ]
 
 
-def test_run_fails_below_96_percent_and_passes_at_96() -> None:
+def test_mutation_run_fails_if_tests_noticed_fewer_than_96_percent_and_passes_at_96() -> None:
     assert list_failures(_make_judgements(96, 4), ()) == []
     (failure,) = list_failures(_make_judgements(95, 5), ())
     assert failure.startswith("score 95.0%: tests noticed 95 of 100 mutants")
 
 
-def test_run_fails_if_more_than_5_percent_are_listed() -> None:
+def test_mutation_run_fails_if_more_than_5_percent_of_mutants_are_listed_as_equivalent() -> None:
     assert list_failures(_make_judgements(95, 0, listed=5), [ENTRY]) == []
     (failure,) = list_failures(_make_judgements(94, 0, listed=6), [ENTRY])
     assert failure.startswith("6 of 100 mutants of this run are listed")
 
 
-def test_mutant_that_overran_counts_as_noticed_and_a_broken_one_does_not() -> None:
+def test_mutant_that_overran_its_time_counts_as_noticed_and_a_broken_one_does_not() -> None:
     overran, broken = (
         Judgement(_mutant(), verdict) for verdict in (Verdict.OVERRAN, Verdict.BROKEN)
     )
@@ -361,7 +376,7 @@ def test_entry_of_the_equivalents_without_a_reason_fails_the_run() -> None:
     assert "gives no reason" in fault
 
 
-def test_every_entry_of_the_list_names_a_mutant_of_its_module() -> None:
+def test_every_entry_of_the_equivalents_names_a_mutant_of_its_module() -> None:
     unknown = [
         f"{entry.module}.{entry.function}: {entry.change}"
         for entry in load_equivalents()
@@ -376,7 +391,7 @@ def _all_mutants_of(module: str) -> list[ChosenMutant]:
     return [ChosenMutant(mutation, path, source) for mutation in list_mutations(module, source)]
 
 
-def test_proof_fails_and_gives_the_score_if_a_mutant_survives() -> None:
+def test_mutation_proof_fails_and_gives_the_score_if_a_mutant_survives() -> None:
     proving = Proving()
     judge(proving, _make_judgements(9, 1), ())
     assert proving.figures["score_percent"] == 90.0

@@ -30,12 +30,21 @@ def _queue(name: str = "orders", **over: Any) -> MemoryQueue:
 def test_memory_queue_hides_received_messages_and_moves_them_to_the_dlq_as_sqs_does() -> None:
     dead = _queue("orders-dlq")
     queue = _queue(most_receives=2, dlq=dead)
-    fifo = _queue("orders.fifo")
     assert [len(queue.receive(10, second, 30)) for second in (0, 29, 30, 60)] == [4, 0, 4, 0]
     died = {message.body for message in dead.messages.values() if message.source_arn == queue.arn}
     assert died == {"m0", "m1", "m2", "m3"}
-    first, *_ = fifo.receive(1, 0, 30)
+
+
+def test_memory_queue_hides_a_message_group_while_its_first_message_is_in_flight() -> None:
+    fifo = _queue("orders.fifo")
+    (first,) = fifo.receive(1, 0, 30)
+    assert first.group == "g0"
     assert {message.group for message in fifo.receive(10, 1, 30)} == {"g1"}, (
         "behind it none is shown"
     )
+
+
+def test_memory_queue_deletes_a_fifo_message_only_before_its_visibility_timeout_ends() -> None:
+    fifo = _queue("orders.fifo")
+    (first,) = fifo.receive(1, 0, 30)
     assert [fifo.delete(first.handle, second) for second in (31, 29)] == [False, True]
