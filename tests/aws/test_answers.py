@@ -19,7 +19,7 @@ from mendq.model.consent import Consent
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Timing
 from mendq.model.mapping import ProvisionedPollers
-from mendq.model.metrics import METRIC_KINDS_OF_SOME_QUEUES, Window, select_series
+from mendq.model.metrics import METRIC_KINDS_OF_SOME_QUEUES, Measurement, Window, select_series
 from mendq.model.mode import Mode
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -71,7 +71,9 @@ def test_event_source_mapping_is_read_with_id_batch_size_failure_reports_and_con
     assert consumer.maximum_concurrency == 7
 
 
-def test_event_source_mapping_in_provisioned_mode_is_read_with_its_pollers() -> None:
+def test_event_source_mapping_in_provisioned_mode_is_read_with_its_pollers_and_ten_runs_each() -> (
+    None
+):
     poller_config = {"MinimumPollers": 3, "MaximumPollers": 40}
     (consumer,) = read_consumers(
         make_mapping(ProvisionedPollerConfig=poller_config)
@@ -218,18 +220,37 @@ WRONG_ANSWERS: list[dict[str, Any]] = [
 ]
 
 
+def measure_from_pages(pages: list[Answers]) -> list[Measurement | None]:
+    """Measure both queues from these pages of CloudWatch's answer."""
+    window = Window.choose(NOW, None, timedelta(hours=1))
+    assert window is not None
+    with Stubber(CLIENTS.cloudwatch) as cloudwatch:
+        for n, page in enumerate(pages):
+            more = {"NextToken": "more"} if n + 1 < len(pages) else {}
+            cloudwatch.add_response("get_metric_data", {"MetricDataResults": page, **more})
+        measurements = measure_queues(CLIENTS, dict.fromkeys(QUEUES, window))
+    return [measurements[queue_arn] for queue_arn in QUEUES]
+
+
 @pytest.mark.parametrize(
-    ("pages", "known"),
+    "pages",
     [
-        ([make_answers()], [True, True]),
-        (
-            [make_answers(StatusCode="PartialData"), make_answers(Timestamps=[], Values=[])],
-            [True, True],
-        ),
-        *(
-            ([replace_deletes_answer(make_answers(), over)], [False, True])
-            for over in WRONG_ANSWERS
-        ),
+        [make_answers()],
+        [make_answers(StatusCode="PartialData"), make_answers(Timestamps=[], Values=[])],
+    ],
+    ids=["one page", "two pages"],
+)
+def test_complete_cloudwatch_answer_on_one_or_two_pages_measures_each_queue(
+    pages: list[Answers],
+) -> None:
+    measurements = measure_from_pages(pages)
+    assert [measurement and measurement.sent for measurement in measurements] == [10, 10]
+
+
+@pytest.mark.parametrize(
+    ("pages", "sent"),
+    [
+        *(([replace_deletes_answer(make_answers(), over)], 10) for over in WRONG_ANSWERS),
         *(
             (
                 [
@@ -238,26 +259,19 @@ WRONG_ANSWERS: list[dict[str, Any]] = [
                     ),
                     make_answers(),
                 ],
-                [False, True],
+                20,
             )
             for code in ("InternalError", "Forbidden")
         ),
     ],
 )
 def test_incomplete_or_invalid_cloudwatch_answer_hides_only_the_measurement_of_its_queue(
-    pages: list[Answers], known: list[bool]
+    pages: list[Answers], sent: int
 ) -> None:
-    window = Window.choose(NOW, None, timedelta(hours=1))
-    assert window is not None
-    with Stubber(CLIENTS.cloudwatch) as cloudwatch:
-        for n, page in enumerate(pages):
-            more = {"NextToken": "more"} if n + 1 < len(pages) else {}
-            cloudwatch.add_response("get_metric_data", {"MetricDataResults": page, **more})
-        measurements = measure_queues(CLIENTS, dict.fromkeys(QUEUES, window))
-    assert [measurements[queue_arn] is not None for queue_arn in QUEUES] == known
-    second = measurements[QUEUES[1]]
+    first, second = measure_from_pages(pages)
+    assert first is None
     assert second is not None
-    assert second.sent in (10, 20)
+    assert second.sent == sent
 
 
 @pytest.mark.parametrize(

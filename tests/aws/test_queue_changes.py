@@ -63,7 +63,7 @@ def test_every_call_that_changes_queues_counts_as_a_possible_policy_change(
         {"awsRegion": "eu-west-1"},
     ],
 )
-def test_failed_calls_and_calls_about_other_services_or_queues_are_no_change_of_the_queue(
+def test_failed_calls_purges_and_calls_to_other_services_queues_or_regions_are_no_queue_change(
     account: Account, over: dict[str, Any]
 ) -> None:
     account.history = [make_policy_event(account, QUEUE, **over)]
@@ -115,7 +115,7 @@ def test_change_by_cloudformation_is_recognised(account: Account) -> None:
         {"invokedBy": "cloudformation.amazonaws.com"},
     ],
 )
-def test_change_by_a_caller_that_pretends_to_be_cloudformation_is_not_its(
+def test_change_by_a_caller_that_imitates_cloudformation_does_not_count_as_cloudformations(
     account: Account, over: dict[str, Any]
 ) -> None:
     assert not _read_single_change(account, **over).by_cloudformation
@@ -188,19 +188,32 @@ def test_last_change_is_found_behind_300_read_only_calls_by_mendq(account: Accou
     )
 
 
+def _make_creation_event(account: Account) -> Any:
+    return make_policy_event(
+        account, QUEUE, "CreateQueue", responseElements={"queueUrl": make_public_queue_url(QUEUE)}
+    )
+
+
 def test_last_change_skips_unreadable_events_and_is_the_newest_of_all_kinds_of_call(
     account: Account,
 ) -> None:
-    made = make_policy_event(
-        account, QUEUE, "CreateQueue", responseElements={"queueUrl": make_public_queue_url(QUEUE)}
-    )
+    made = _make_creation_event(account)
     account.later(minutes=1)
-    changed = make_policy_event(account, QUEUE, userIdentity={})
+    changed = make_policy_event(account, QUEUE)
     unreadable = [{"EventTime": account.now, "CloudTrailEvent": text} for text in ("", "null")]
     account.history = [*unreadable, {}, changed, made]
-    found = _find_last_change(account)
-    assert (found.event_name, found.principal_arn) == ("SetQueueAttributes", "unknown")
-    account.history = [made]
+    assert _find_last_change(account).event_name == "SetQueueAttributes"
+
+
+def test_last_change_by_a_caller_without_an_arn_is_by_unknown(account: Account) -> None:
+    account.history = [make_policy_event(account, QUEUE, userIdentity={})]
+    assert _find_last_change(account).principal_arn == "unknown"
+
+
+def test_creation_of_a_queue_is_its_last_change_but_not_that_of_another_queue(
+    account: Account,
+) -> None:
+    account.history = [_make_creation_event(account)]
     assert _find_last_change(account).event_name == "CreateQueue"
     assert _find_last_change(account, f"{QUEUE}2") is None
 
