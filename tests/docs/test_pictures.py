@@ -82,4 +82,9 @@ def test_scale_curve_covers_all_its_limits_and_its_cost_never_falls(curve: scale
 def test_scale_model_needs_a_second_executor_above_the_bytes_that_one_can_read() -> None:
     assert scale.executors(0.95 * scale.readable(1)) == 1
     assert scale.executors(1.05 * scale.readable(1)) == 2
+
+
+def test_scale_model_ends_a_nightly_run_of_nearly_what_seven_executors_read_within_an_hour() -> (
+    None
+):
     assert scale.nightly_seconds(0.95 * scale.readable(7), 7) < 3_600

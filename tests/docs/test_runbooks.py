@@ -40,17 +40,34 @@ def _read_parts(page: Path) -> dict[str, str]:
     return dict(zip(rest[::2], rest[1::2], strict=True))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_runbook_has_its_headings_in_order_and_its_steps_fit_on_a_screen(page: Path) -> None:
+EACH_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+@EACH_PAGE
+def test_runbook_has_its_headings_in_order_with_text_below_each(page: Path) -> None:
     parts = _read_parts(page)
     assert tuple(parts) == PARTS, f"{page.name} needs the headings {', '.join(PARTS)} in this order"
     empty = [heading for heading, text in parts.items() if not text.strip()]
     assert not empty, f"{page.name}: write something below {', '.join(empty)}"
+
+
+@EACH_PAGE
+def test_impact_part_of_a_runbook_has_one_to_three_sentences(page: Path) -> None:
+    parts = _read_parts(page)
     sentences = len(re.findall(r"\.(?=\s|$)", parts["Impact"]))
     assert 1 <= sentences <= 3, f"{page.name}: Impact has {sentences} sentences; write 1 to 3"
+
+
+@EACH_PAGE
+def test_do_now_part_of_a_runbook_has_a_command(page: Path) -> None:
+    parts = _read_parts(page)
     assert _TYPED.search(parts["Do now"]), (
         f"{page.name}: `Do now` has no command: write one that begins with `mendq` or `aws`"
     )
+
+
+@EACH_PAGE
+def test_parts_of_a_runbook_before_why_fit_on_a_screen(page: Path) -> None:
     before, _, _ = page.read_text().partition("\n## Why\n")
     lines = sum(max(1, ceil(len(line) / COLUMNS)) for line in before.splitlines())
     assert lines <= SCREEN, (
@@ -59,7 +76,7 @@ def test_runbook_has_its_headings_in_order_and_its_steps_fit_on_a_screen(page: P
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@EACH_PAGE
 def test_commands_in_a_runbook_name_the_region(page: Path) -> None:
     """The operator's default region may be another than the alarm's."""
     texts = (*read_command_lines(page), *read_inline_code(page))
