@@ -75,12 +75,12 @@ def _with_reason(reason: str) -> dict[str, object]:
     return {"delay": {"reason": reason, "limit": 30}}
 
 
-def test_check_passes_if_every_file_is_current(world: GoldenFolder) -> None:
+def test_golden_check_passes_if_every_golden_file_is_current(world: GoldenFolder) -> None:
     assert world.run() == 0
     assert world.output == "golden files: 2 are current"
 
 
-def test_check_shows_old_and_new_sentence_and_command_if_a_sentence_changed(
+def test_golden_check_fails_with_old_and_new_sentence_and_accept_command_if_a_sentence_changed(
     world: GoldenFolder,
 ) -> None:
     world.change("ORDERS", _with_reason("the delay of 30 s is too long"))
@@ -97,19 +97,19 @@ def test_check_shows_old_and_new_sentence_and_command_if_a_sentence_changed(
     assert EMAILS not in world.output
 
 
-def test_check_never_writes_a_file(world: GoldenFolder) -> None:
+def test_golden_check_does_not_write_a_file_that_differs(world: GoldenFolder) -> None:
     world.change("ORDERS", _with_reason("it is too long"))
     world.run()
     assert world.read(ORDERS) == OLD
 
 
-def test_check_leaves_slow_file_to_its_test(world: GoldenFolder) -> None:
+def test_golden_check_does_not_compute_a_slow_file_and_names_it(world: GoldenFolder) -> None:
     slow = GoldenFile("golden/slow.json", "made_up_golden_product:missing", is_slow=True)
     assert main([], [*world.files, slow], world.root, world.said.append) == 0
     assert world.output == "golden files: 2 are current; `make test` compares golden/slow.json"
 
 
-def test_accept_writes_the_named_file_and_leaves_another_differing_file(
+def test_golden_accept_writes_the_named_file_and_leaves_another_differing_file(
     world: GoldenFolder,
 ) -> None:
     new = _with_reason("it is too long")
@@ -125,13 +125,15 @@ def test_accept_writes_the_named_file_and_leaves_another_differing_file(
     assert ORDERS not in world.output
 
 
-def test_accept_takes_an_absolute_path(world: GoldenFolder) -> None:
+def test_golden_accept_takes_an_absolute_path(world: GoldenFolder) -> None:
     world.change("ORDERS", {})
     assert world.run("accept", str(world.root / ORDERS)) == 0
     assert world.read(ORDERS) == {}
 
 
-def test_accept_without_a_name_writes_nothing_and_says_what_to_type(world: GoldenFolder) -> None:
+def test_golden_accept_without_a_name_writes_nothing_and_says_what_to_type(
+    world: GoldenFolder,
+) -> None:
     world.change("ORDERS", {})
     assert world.run("accept") == 2
     assert "Name the golden files to accept" in world.output
@@ -140,7 +142,7 @@ def test_accept_without_a_name_writes_nothing_and_says_what_to_type(world: Golde
 
 
 @pytest.mark.parametrize("name", ["golden/other.json", "golden/*.json", "golden", "all"])
-def test_accept_of_an_unknown_name_lists_the_known_files_and_writes_nothing(
+def test_golden_accept_of_an_unknown_name_lists_the_known_files_and_writes_nothing(
     world: GoldenFolder, name: str
 ) -> None:
     world.change("ORDERS", {})
@@ -228,7 +230,7 @@ def test_only_slow_golden_file_is_the_synthesized_stack() -> None:
     assert slow == ["tests/infra/stack.json"]
 
 
-def test_no_test_file_is_a_program_that_records() -> None:
+def test_no_test_file_has_a_main_block() -> None:
     programs = [
         path.relative_to(ROOT).as_posix()
         for path in list_files("tests/*.py")
