@@ -57,7 +57,7 @@ def _violations(shown: Any, rules: str) -> Any:
 
 
 @pytest.mark.parametrize(("name", "width", "dark"), LOOKED_AT)
-def test_report_page_fits_the_window_and_meets_its_policy_and_accessibility_rules(
+def test_report_page_fits_the_window_and_has_no_broken_anchor_policy_or_accessibility_fault(
     open_page: Any, rules: str, name: str, width: int, dark: bool
 ) -> None:
     shown = open_page(make_report_html(name), width, dark=dark)
@@ -85,12 +85,13 @@ def test_report_mail_fits_the_window_and_meets_accessibility_rules(
     ] == []
 
 
-def test_report_of_a_quiet_week_is_one_card_and_waiting_cases_come_before_the_headline(
-    open_page: Any,
-) -> None:
+def test_report_of_a_quiet_week_is_one_card(open_page: Any) -> None:
     quiet = open_page(make_report_html("quiet"))
     assert quiet.evaluate("document.querySelectorAll('.card, .tile, table').length") == 1
     assert "7 of 7 days read" in quiet.evaluate("document.querySelector('.card').textContent")
+
+
+def test_waiting_cases_of_a_report_come_before_its_headline(open_page: Any) -> None:
     shown = open_page(make_report_html("scan-only"))
     tops = "['.open', 'h1', '.tiles', '#days'].map(it => document.querySelector(it).offsetTop)"
     found = shown.evaluate(tops)
@@ -111,25 +112,28 @@ SHOWN = """[...document.querySelectorAll('.wide img, .narrow img')]
 HEAD = "getComputedStyle(document.querySelector('.cases td.where'), '::before').content"
 
 
-def test_report_shows_one_chart_per_width_and_colour_scheme_and_row_labels_on_a_phone(
+def test_report_shows_another_single_chart_for_each_width_and_colour_scheme(
     open_page: Any,
 ) -> None:
     chosen = set()
-    for width, head in ((CONTEXT, "none"), (PHONE, '"Queue"')):
+    for width in (CONTEXT, PHONE):
         for dark in (False, True):
-            shown = open_page(make_report_html("busy"), width, dark=dark)
-            (one,) = shown.evaluate(SHOWN)
+            (one,) = open_page(make_report_html("busy"), width, dark=dark).evaluate(SHOWN)
             chosen.add(one)
-        assert shown.evaluate(HEAD) == head
     assert len(chosen) == 4
+
+
+@pytest.mark.parametrize(("width", "head"), [(CONTEXT, "none"), (PHONE, '"Queue"')])
+def test_table_cell_of_the_report_shows_its_column_name_only_on_a_phone(
+    open_page: Any, width: int, head: str
+) -> None:
+    assert open_page(make_report_html("busy"), width).evaluate(HEAD) == head
 
 
 IS_SHOWN = "document.querySelector('details.more table').checkVisibility()"
 
 
-def test_report_prints_on_a4_in_light_colours_with_all_rows_unfolded(
-    open_page: Any, tmp_path: Path
-) -> None:
+def test_report_in_dark_mode_prints_on_a4_in_light_colours(open_page: Any, tmp_path: Path) -> None:
     shown = open_page(make_report_html("busy"), CONTEXT, dark=True)
     path = tmp_path / "busy.pdf"
     shown.print_a4(path)
@@ -144,6 +148,9 @@ def test_report_prints_on_a4_in_light_colours_with_all_rows_unfolded(
         }
         & fills
     )
+
+
+def test_folded_rows_of_the_report_are_shown_only_in_print(open_page: Any) -> None:
     shown = open_page(make_report_html("largest"))
     assert not shown.evaluate(IS_SHOWN)
     shown.call("Emulation.setEmulatedMedia", media="print")
