@@ -1,7 +1,7 @@
-"""AWS clients, created on first use, and small helpers for calls with them.
+"""AWS clients, created on first use.
 
-The helpers are a rate limit, and functions for Mendq's events, change calendars and the regions of
-buckets.
+The module also has a rate limit for calls, and functions that put Mendq's events, read change
+calendars and find the regions of buckets.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-# These are short, so that a call without an answer leaves the Lambda time to record the outcome.
+# The timeouts are short. If AWS does not answer, the Lambda still has time to record the outcome.
 _MOST_ATTEMPTS = 3
 _CONNECT_TIMEOUT_SECONDS = 1
 _READ_TIMEOUT_SECONDS = 3
 # botocore waits at most 2^(n-1) seconds before the n-th retry. This is the sum over all retries.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 _RETRY_PAUSES_TOTAL_SECONDS = 2 ** (_MOST_ATTEMPTS - 1) - 1
-# The longest time that a call takes if AWS does not answer, with the default configuration.
+# The longest that a call with the default configuration takes if AWS does not answer.
 LONGEST_CALL_SECONDS = (
     _MOST_ATTEMPTS * (_CONNECT_TIMEOUT_SECONDS + _READ_TIMEOUT_SECONDS)
     + _RETRY_PAUSES_TOTAL_SECONDS
@@ -96,15 +96,15 @@ class CallRateLimit:
 def _make_model_loader() -> Any:
     """Return a loader for botocore's service models that is faster than botocore's own.
 
-    When the first client is created, botocore's own loader spends half of the time on decoding
-    JSON, and a sixth on looking into the folder of each service. This loader decodes with msgspec
-    and does not look into the folders, so it does not check that a service has a model.
+    It decodes JSON with msgspec, and does not check that the folder of each service has a model.
+    With botocore's own loader, decoding takes half of the time until the first client is created,
+    and the check a sixth.
     """
     from botocore.loaders import JSONFileLoader, Loader  # noqa: PLC0415 - as for Config
 
     class FastJSONLoader(JSONFileLoader):
         def load_file(self, file_path: str) -> Any:
-            """Return the decoded JSON file; None if there is none. `file_path` has no suffix."""
+            """Return the decoded JSON file; None if there is no file. `file_path` has no suffix."""
             for suffix, decompress_content in ((".json", bytes), (".json.gz", decompress)):
                 with suppress(FileNotFoundError):
                     return msgspec.json.decode(
@@ -130,8 +130,8 @@ _SLOW_LOADER_WARNING = (
 class LambdaSession(Struct, frozen=True):
     """A replacement for `boto3.Session` that needs only botocore.
 
-    It has only the methods that Mendq uses. Lambdas start faster without boto3, which imports
-    modules for S3.
+    Lambdas start faster without boto3, which imports modules for S3. This class has only the
+    methods that Mendq uses.
     """
 
     session: Session
@@ -139,9 +139,9 @@ class LambdaSession(Struct, frozen=True):
     def client(self, service_name: str, *, config: Config) -> Any:
         """Create a client for a service.
 
-        If that fails, create it with botocore's own loader: Lambda updates botocore without
-        asking, and Mendq's faster loader may not fit a new version. Raises what botocore's own
-        loader raises.
+        If Mendq's faster loader fails, botocore's own loader is used. The faster loader may not fit
+        a new version of botocore, and Lambda updates botocore automatically. Raise the errors of
+        botocore's own loader.
         """
         try:
             return self.session.create_client(service_name, config=config)
@@ -192,13 +192,13 @@ class Clients(Struct, frozen=True, dict=True):
         _make_client_property("lambda", read_timeout=65, retries=_NO_RETRIES),
     )
     cloudwatch = cast("cached_property[CloudWatchClient]", _make_client_property("cloudwatch"))
-    # Reads who changed a queue, for a sentence in a notification. It must not delay the
+    # Reads who changed a queue, for a sentence in a notification. The read must not delay the
     # notification.
     cloudtrail = cast(
         "cached_property[CloudTrailClient]",
         _make_client_property("cloudtrail", read_timeout=2, retries=_NO_RETRIES),
     )
-    # Reads who changed a queue, if Mendq's decision depends on it.
+    # Reads who changed a queue, if Mendq's decision depends on the answer.
     cloudtrail_in_full = cast(
         "cached_property[CloudTrailClient]",
         _make_client_property("cloudtrail", retries={"mode": "standard", "total_max_attempts": 5}),
@@ -206,14 +206,14 @@ class Clients(Struct, frozen=True, dict=True):
     iam = cast("cached_property[Any]", _make_client_property("iam", retries=_NO_RETRIES))
     access_analyzer = cast("cached_property[Any]", _make_client_property("accessanalyzer"))
     s3 = cast("cached_property[S3Client]", _make_client_property("s3"))
-    # A copy between regions answers only when it is complete.
+    # S3 answers a copy between regions only when the copy is complete.
     s3_copying = cast("cached_property[S3Client]", _make_client_property("s3", read_timeout=20))
     events = cast("cached_property[EventBridgeClient]", _make_client_property("events"))
     ssm = cast("cached_property[SSMClient]", _make_client_property("ssm"))
     emr = cast("cached_property[EMRServerlessClient]", _make_client_property("emr-serverless"))
     sns = cast("cached_property[SNSClient]", _make_client_property("sns"))
-    # No retries: SNS may have accepted the message, so the caller decides about sending again. The
-    # same holds for SES, where a mail with pictures takes some time.
+    # No retries: SNS or SES may have accepted the message, so the caller decides about sending it
+    # again. The timeout is long, because a mail with pictures takes some time.
     sns_once = cast("cached_property[SNSClient]", _make_client_property("sns", **_SLOW_CALL_CONFIG))
     mail = cast("cached_property[Any]", _make_client_property("sesv2", **_SLOW_CALL_CONFIG))
     tagging = cast(

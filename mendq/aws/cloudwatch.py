@@ -83,8 +83,8 @@ def measure_queues(
             for series_name in window.series
             if f"{series_name}{index}" in points_by_query_id
         }
-        # An incomplete answer proves nothing: without the number of sends, the deletes would look
-        # like those of messages that were handled twice.
+        # An incomplete answer proves nothing. For example, deletes without the number of sends look
+        # like messages that were handled twice.
         has_all_series = len(points_by_series) == len(window.series)
         measurement_by_arn[arn] = (
             summarize_series(points_by_series, window) if has_all_series else None
@@ -97,8 +97,8 @@ def count_deleted_messages(
 ) -> int:
     """Return the number of messages that were deleted in a queue between two times.
 
-    0 if `until` is not after `since`. `since` must not be more than 15 days ago, because CloudWatch
-    keeps datapoints of one minute no longer. Raise FactsUnavailable.
+    Return 0 if `until` is not after `since`. Raise FactsUnavailable if CloudWatch cannot be read.
+    `since` must be at most 15 days ago: CloudWatch keeps one-minute datapoints for that time.
     """
     if until <= since:
         return 0
@@ -119,10 +119,10 @@ FORTNIGHT = timedelta(days=14)
 def read_two_weeks_of_metrics(
     clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
 ) -> Mapping[str, Datapoints]:
-    """Return the datapoints of the last two weeks by metric, in order of time.
+    """Return the datapoints of the last two weeks by metric, oldest first.
 
-    Each datapoint is the largest value in an ALARM_DATAPOINT_PERIOD. Empty if `metrics` is empty.
-    Raise FactsUnavailable.
+    Each datapoint is the largest value in an ALARM_DATAPOINT_PERIOD. Raise FactsUnavailable if
+    CloudWatch cannot be read.
     """
     if not metrics:
         return {}
@@ -142,12 +142,12 @@ def read_two_weeks_of_metrics(
 
 
 def select_finite_points(points: Datapoints) -> Datapoints:
-    """Return the datapoints without NaN and Infinity, which AWS's own metrics never have."""
+    """Return the datapoints that are not NaN or Infinity. AWS's own metrics have no such values."""
     return [point for point in points if isfinite(point[1])]
 
 
 def make_queue_dimension(queue_arn: str) -> tuple[str, str, str]:
-    """Return the argument `dimension` of `build_query` for SQS's own metrics of this queue."""
+    """Return the argument `dimension` of `build_query` for the queue's metrics in AWS/SQS."""
     return ("AWS/SQS", "QueueName", parse_queue_arn(queue_arn).name)
 
 
@@ -161,7 +161,7 @@ def build_query(
         dimension: The metric's namespace, the name of its dimension, and the dimension's value.
         metric: The metric's name.
         statistic: The statistic, such as `Sum`.
-        period_seconds: The time that a datapoint stands for, in seconds.
+        period_seconds: The length of a datapoint's period, in seconds.
     """
     namespace, dimension_name, dimension_value = dimension
     dimensions = [{"Name": dimension_name, "Value": dimension_value}]
@@ -204,10 +204,11 @@ def read_metric_series(
 
 
 def _select_complete_series(results: Iterable[MetricDataResultTypeDef]) -> dict[str, Datapoints]:
-    """Return the datapoints by query id, of complete series only.
+    """Return the datapoints of complete series, by query id.
 
-    A series may be spread over several pages. Its status is PartialData on the first pages and
-    Complete on its last one. A series with an error on any page has a gap, so it is left out.
+    A series may be spread over several pages. Its status is PartialData on all pages except its
+    last, where it is Complete. A series with an error on any page is left out, because it has a
+    gap.
     """
     points_by_query_id: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
     statuses_by_query_id: dict[str, list[str]] = defaultdict(list)
@@ -222,21 +223,21 @@ def _select_complete_series(results: Iterable[MetricDataResultTypeDef]) -> dict[
     }
 
 
-# The most metrics of one name that are listed. CloudWatch lists 500 per call: a hundred calls.
+# The most metrics of one name that Mendq lists. CloudWatch returns 500 per call, so these are a
+# hundred calls.
 MOST_LISTED_METRICS = 50_000
 
 
 def list_metric_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
-    """Return the kinds of metrics that only some queues have (METRIC_KINDS_OF_SOME_QUEUES), by
-    queue name.
+    """Return, by queue name, the kinds of metrics of METRIC_KINDS_OF_SOME_QUEUES that it has.
 
-    CloudWatch does not bill listing. If CloudWatch refuses or does not answer, the kinds found so
-    far are returned, and the other metrics can still be measured. Anyone may publish any number of
-    metrics, so at most MOST_LISTED_METRICS of each kind are read.
+    If CloudWatch refuses or does not answer, return the kinds found so far; the metrics of every
+    queue can still be measured. At most MOST_LISTED_METRICS of each kind are read, because anyone
+    in the account can publish any number of metrics. CloudWatch does not charge for listing.
 
     Args:
         clients: The AWS clients.
-        queue_name: The queue. Empty: all queues.
+        queue_name: The queue; an empty text stands for all queues.
     """
     metric_kinds_by_queue_name = defaultdict[str, list[str]](list)
     dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
@@ -271,29 +272,29 @@ _QUEUE_NAME_CONDITION_PATTERN = re.compile(r"""\bQueueName"?\s*(!?=)\s*'([^']*)'
 class QueueQuery:
     """A Metrics Insights query of an alarm: its SQS metrics and its conditions on queue names.
 
-    Other conditions, such as those on tags, are not known. The query then counts for more queues
-    than it watches.
+    Other conditions, such as those on tags, are ignored. So Mendq may assume that the query watches
+    more queues than it does.
     """
 
     metrics: frozenset[str]
-    # The names in conditions such as `QueueName = 'orders'`. All must be true, as AND means.
+    # The names in conditions such as `QueueName = 'orders'`. A queue must meet all of them.
     required_names: frozenset[str] = frozenset()
     excluded_names: frozenset[str] = frozenset()
 
     def may_watch(self, queue_name: str) -> bool:
-        """Return True if no condition on queue names keeps the query from watching this queue."""
+        """Return True if the query's conditions on queue names allow this queue."""
         return self.required_names <= {queue_name} and queue_name not in self.excluded_names
 
 
 @dataclass(frozen=True)
 class AlarmedMetrics:
-    """The SQS metrics that at least one alarm watches: of queues by name, and of queries."""
+    """The SQS metrics that alarms watch: those of queues named in alarms, and those in queries."""
 
     metrics_by_queue_name: Mapping[str, frozenset[str]]
     queries: tuple[QueueQuery, ...] = ()
 
     def list_metrics_of(self, queue_name: str) -> frozenset[str]:
-        """Return the metrics of one queue that an alarm watches, or may watch by a query."""
+        """Return the queue's metrics that an alarm watches, or that a query may watch."""
         metrics = self.metrics_by_queue_name.get(queue_name, frozenset())
         for query in self.queries:
             if query.may_watch(queue_name):
@@ -308,8 +309,8 @@ def _iterate_alarms(
 
     Args:
         clients: The AWS clients.
-        alarm_selection_arguments: Further arguments of DescribeAlarms, to select alarms. Without
-            them, yield all.
+        alarm_selection_arguments: Arguments of DescribeAlarms that select alarms. Without them,
+            yield all alarms.
     """
     with translate_aws_errors("the account's alarms"):
         for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(
@@ -335,7 +336,7 @@ def read_alarmed_metrics(clients: Clients) -> AlarmedMetrics:
 
 
 def list_alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
-    """Return the names of the metric alarms that begin with the prefix. Raise FactsUnavailable."""
+    """Return the names of metric alarms that begin with the prefix. Raise FactsUnavailable."""
     return frozenset(
         alarm["AlarmName"] for alarm in _iterate_alarms(clients, AlarmNamePrefix=prefix)
     )
@@ -374,10 +375,7 @@ def _list_queue_queries(alarm: Mapping[str, Any]) -> Iterator[QueueQuery]:
 
 
 def add_alarmed_metrics_of_queue_and_dlq(facts: Facts, alarmed_metrics: AlarmedMetrics) -> Facts:
-    """Return the facts with the metrics that alarms watch, in the field `alarmed_metrics`.
-
-    The field is set for the queue, and for its DLQ if the DLQ exists.
-    """
+    """Set `alarmed_metrics`, the metrics that alarms watch, for the queue and an existing DLQ."""
     dlq = facts.dlq
     if dlq is not None and dlq.exists:
         dlq = _add_alarmed_metrics(dlq, alarmed_metrics)

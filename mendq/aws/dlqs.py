@@ -43,7 +43,8 @@ MOST_LISTED_SOURCES = 1_000
 # SQS ends a task that has run for this time.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 LONGEST_MOVE_TASK_DURATION = timedelta(hours=36)
-# The destination of a task that names none: SQS moves messages to the queues they came from.
+# Stands for the destination of a task that names no queue: SQS then moves each message to the queue
+# that it came from.
 ORIGINAL_SOURCES_DESTINATION = "sources"
 # A task with an unknown status counts as running: Mendq then leaves the queue alone.
 ENDED_MOVE_TASK_STATUSES = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
@@ -53,18 +54,18 @@ ERROR_CODES_WITHOUT_MOVE_TASKS = frozenset(
     {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
 )
 
-# Error codes for an action that a service does not know. Which of them SQS returns where it has no
-# message movement tasks was not tried.
+# Error codes for an action that a service does not know. Not tried on AWS: which of them SQS
+# returns in a partition without message movement tasks.
 _UNKNOWN_ACTION_ERROR_CODES = frozenset(
     {"UnsupportedOperation", "UnknownOperation", "InvalidAction"}
 )
 
 
 def find_local_dlq_arn(facts: Facts) -> str | None:
-    """Return the ARN of the queue's DLQ; None if it is not in the same account and region.
+    """Return the ARN of the queue's DLQ if the DLQ is in the same account and region.
 
-    None also if there is no DLQ, or if its ARN is malformed. The RedrivePolicy may contain any
-    text, because a person may have written it.
+    Return None if it is elsewhere, if the queue has no DLQ, or if the RedrivePolicy has a malformed
+    ARN: a person may have written any text there.
     """
     dlq_arn = queue_arn_or_none(facts.dlq_arn)
     is_dlq_local = (
@@ -78,9 +79,8 @@ def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
 
     Raises:
         QueueGone: The queue does not exist.
-        FactsUnavailable: The queues cannot be listed, or there are more than MOST_LISTED_SOURCES. A
-            part of the list is not returned, because the source that people use may be missing in
-            it.
+        FactsUnavailable: The queues cannot be listed, or there are more than MOST_LISTED_SOURCES.
+            An incomplete list is never returned, because it may lack the source that is in use.
         QueueRefusesUs: The queue's policy denies access.
     """
     with translate_queue_errors("sources of", queue_arn):
@@ -151,10 +151,10 @@ def read_recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime)
 
     ORIGINAL_SOURCES_DESTINATION stands for the queues from which the messages came. A move is
     recent if it may have ended in the time that a measurement can cover (OLDEST_WINDOW_START_AGE).
-    SQS does not report when a task ended, so each task counts as if it had run for
-    LONGEST_MOVE_TASK_DURATION. Raises FactsUnavailable or QueueRefusesUs.
+    SQS does not report when a task ended, so Mendq assumes that each task ran for
+    LONGEST_MOVE_TASK_DURATION. Raise FactsUnavailable or QueueRefusesUs.
     """
-    # In milliseconds, as SQS spells a task's start.
+    # In milliseconds, like the StartedTimestamp of a task.
     oldest_start_ms = (
         now - OLDEST_WINDOW_START_AGE - LONGEST_MOVE_TASK_DURATION
     ).timestamp() * 1_000
@@ -166,7 +166,8 @@ def read_recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime)
     return frozenset(destination_arns)
 
 
-# The most DLQs that may follow one another, each the DLQ of the one before. More are a fault.
+# The most DLQs in a chain, in which each DLQ has the next one as its own DLQ. A longer chain is a
+# fault.
 LONGEST_DLQ_CHAIN = 5
 
 
@@ -214,10 +215,10 @@ def _find_attached_dlq(step: AttachDlq) -> str:
 
 
 def _describe_dlq_loop(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
-    """Return a sentence if the chain of DLQs leads back to the source or is too long.
+    """Return the fault of the chain of DLQs that begins with `dlq_arn`; None if it has none.
 
-    Too long means more than LONGEST_DLQ_CHAIN DLQs. None if the chain ends before, at a queue
-    without a DLQ or at a queue whose DLQ does not fit it.
+    The fault is that the chain leads back to the source, or has more than LONGEST_DLQ_CHAIN DLQs.
+    The chain ends at a queue that has no DLQ, or whose DLQ does not fit it.
     """
     last_dlq_arn = dlq_arn
     for _ in range(LONGEST_DLQ_CHAIN):

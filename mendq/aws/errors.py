@@ -1,7 +1,4 @@
-"""Mendq's errors by cause: a read failed, AWS refused, or a request is wrong.
-
-Several modules have errors of their own besides these.
-"""
+"""Exceptions that several packages of Mendq use, and functions that recognize AWS's errors."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.model.failed_call import RefusedBy, find_refusing_policy, make_canonical_error_code
 
-# Error codes with which a retry may help. `is_transient_error` also looks at the HTTP status.
+# Error codes after which a retry may help. `is_transient_error` also looks at the HTTP status.
 TRANSIENT_ERROR_CODES = frozenset(
     {
         *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
@@ -34,9 +31,9 @@ class QueueGone(FactsUnavailable):
 
 
 class StepFailed(Exception):
-    """A write to a queue failed, and may succeed later.
+    """A write to a queue failed. A retry may succeed.
 
-    It is possible that AWS carried the write out and only the answer was lost.
+    AWS may have carried out the write, if only its answer was lost.
     """
 
 
@@ -65,15 +62,15 @@ class NotificationNotSent(Exception):
 
 
 class EventNotPut(NotificationNotSent):
-    """People got the notification, but its event could not be put on the event bus yet."""
+    """SNS accepted the notification, but its event could not be put on the event bus yet."""
 
 
 class ProbeNotSent(Exception):
-    """The probe's call did not fail with the expected error, so no failed call is recorded."""
+    """The probe's call did not fail with the expected error, so heal will not see the probe."""
 
 
 class RetryLater(Exception):
-    """Mendq cannot act now for a reason that will pass. AWS must deliver the events again."""
+    """Mendq cannot act now, but can later. AWS must deliver the events again."""
 
 
 class OwnerUnavailable(Exception):
@@ -91,15 +88,12 @@ class CaseUnreadable(Exception):
 
 
 class EventUnreadable(Exception):
-    """The event cannot be read, and will not be readable if it is delivered again.
-
-    The event must be put aside for a person.
-    """
+    """The event is malformed. Delivering it again does not help: a person must look at it."""
 
 
 @contextmanager
 def translate_aws_errors(subject: str) -> Iterator[None]:
-    """Turn AWS's errors of the `with` block into QueueRefusesUs or FactsUnavailable.
+    """Turn AWS's errors in the `with` block into QueueRefusesUs or FactsUnavailable.
 
     The message of the new error begins with `subject`, which names the thing that was read.
     """
@@ -113,7 +107,7 @@ def translate_aws_errors(subject: str) -> Iterator[None]:
 
 @contextmanager
 def translate_queue_errors(subject: str, queue_arn: str) -> Iterator[None]:
-    """Turn AWS's errors of the `with` block into QueueGone, QueueRefusesUs or FactsUnavailable.
+    """Turn AWS's errors in the `with` block into QueueGone, QueueRefusesUs or FactsUnavailable.
 
     QueueGone means that the queue does not exist. `subject` names the thing that was read.
     """
@@ -127,23 +121,20 @@ def translate_queue_errors(subject: str, queue_arn: str) -> Iterator[None]:
 
 
 def error_code_of(error: ClientError) -> str:
-    """Return AWS's error code."""
+    """Return AWS's error code; empty if the error has none."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def is_access_denied(error: Exception) -> bool:
-    """Return True if AWS refused a call because access is denied.
-
-    AWS's error codes for this contain "Denied".
-    """
+    """Return True if AWS denied access: its error codes for this contain "Denied"."""
     return isinstance(error, ClientError) and "Denied" in error_code_of(error)
 
 
 def is_transient_error(error: Exception) -> bool:
     """Return True if a retry may help after this error.
 
-    Then it is also possible that AWS carried the request out and only the answer was lost. Return
-    True for every error that is not a ClientError, such as a lost connection.
+    This includes every error that is not a ClientError, such as a lost connection. AWS may have
+    carried out the request, if only its answer was lost.
     """
     if not isinstance(error, ClientError):
         return True

@@ -1,7 +1,7 @@
 """Read the facts about queues that symptoms need. Nothing is written.
 
-`FactsReader` reads from AWS for one queue, as heal needs it. `ScanReader` (`mendq/scan/reader.py`)
-reads for all queues and keeps AWS's answers.
+`FactsReader` asks AWS about one queue at a time; heal uses it. Its subclass `ScanReader`
+(`mendq/scan/reader.py`) reads for all queues and keeps AWS's answers.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class FactsReader(Struct, frozen=True):
     def read_queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """Read the queue's attributes. Return them with the given tags.
 
-        If the queue was deleted and `needs` is empty, the attributes are empty: the missing queue
-        itself may be the symptom. If it was deleted and `needs` is not empty, raise QueueGone.
+        If the queue was deleted, raise QueueGone. But if `needs` is empty, return empty attributes
+        then, because the missing queue may itself be the symptom.
         """
         try:
             attributes = self.ask(read_queue_attributes, queue_arn)
@@ -101,7 +101,10 @@ class FactsReader(Struct, frozen=True):
         return Facts(queue_arn, attributes, tags)
 
     def with_needed_facts(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        """Return the facts, with all facts added that `needs` lists and this class can read."""
+        """Return the facts with the ones added that `needs` lists.
+
+        A need that is not in `_FACTS_ADDER_BY_NEED` is skipped.
+        """
         for need, facts_adder in _FACTS_ADDER_BY_NEED.items():
             if need in needs:
                 facts = facts_adder(self, facts)
@@ -122,7 +125,7 @@ class FactsReader(Struct, frozen=True):
         return self.ask(list_mappings, queue_arn)
 
     def read_own_metric_kinds(self, queue_name: str) -> Sequence[str]:
-        """Return the kinds of metrics that CloudWatch has for this queue and not for all queues."""
+        """Return the kinds of metrics that this queue has, but not every queue."""
         return self.ask(list_metric_kinds, queue_name).get(queue_name, ())
 
     def read_function_metrics(self, function_names: Sequence[str]) -> Mapping[str, FunctionMetrics]:
@@ -145,9 +148,9 @@ class FactsReader(Struct, frozen=True):
         return self.read_noted_move_destinations()
 
     def with_consumers(self, facts: Facts) -> Facts:
-        """Return the facts with the queue's Lambda consumers, but without their metrics.
+        """Return the facts with the queue's Lambda consumers.
 
-        AWS bills the reading of metrics.
+        Their metrics are not read, because AWS charges for reading metrics.
         """
         mappings = self.read_mappings(facts.queue_arn)
         if not mappings:
@@ -173,8 +176,8 @@ class FactsReader(Struct, frozen=True):
     def with_reserved_concurrency(self, facts: Facts) -> Facts:
         """Return the facts with the reserved concurrency of consumers.
 
-        It is read only for functions whose event source mapping limits the runs at once: by a
-        maximum concurrency, or by provisioned mode.
+        It is read only for functions whose event source mapping limits concurrent invocations, by a
+        maximum concurrency or by provisioned mode.
         """
         consumers = []
         for consumer in facts.lambda_consumers:
@@ -185,9 +188,9 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, lambda_consumers=tuple(consumers))
 
     def choose_window(self, facts: Facts) -> Window | None:
-        """Return the window to measure: the last hours, in which the queue did not change.
+        """Return the window to measure: the last hours since the queue's last change.
 
-        None if the queue changed so lately that there is too little time to measure.
+        Return None if the last change is so recent that there is too little time to measure.
         """
         shortest_duration = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
@@ -296,8 +299,8 @@ class FactsReader(Struct, frozen=True):
     def with_open_cases(self, facts: Facts) -> Facts:
         """Return the facts with the symptoms of open cases on the queue or its sources.
 
-        For a FIFO queue, also add the symptoms whose calls failed lately and whose case is refused:
-        there, late deletes fail, and explain why consumers finish nothing.
+        For a FIFO queue, also add the symptoms whose case was refused recently after failed calls.
+        In a FIFO queue a late delete fails, which explains why consumers finish no message.
         """
         open_symptoms = self.list_open_symptoms((facts.queue_arn, *facts.source_arns))
         refused_symptoms: list[str] = []
@@ -310,9 +313,10 @@ class FactsReader(Struct, frozen=True):
         )
 
     def with_source_cases(self, facts: Facts) -> Facts:
-        """Return the facts with the newest case of each symptom on the sources, open or ended.
+        """Return the facts with the newest case of each symptom on the DLQ's sources.
 
-        If there are several sources, also add the DLQ's newest case that sends messages back.
+        The cases may be open or ended. If there are several sources, also add the DLQ's own newest
+        case with a redrive to a source.
         """
         source_cases = self.list_newest_cases(facts.source_arns)
         redrive_case = None
@@ -326,9 +330,10 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, source_cases=source_cases, redrive_case=redrive_case)
 
     def with_redrive_sources(self, facts: Facts) -> Facts:
-        """Return the facts with the confirmed sources, if there are not too many.
+        """Return the facts with the confirmed sources as `redrive_sources`.
 
-        A source whose policy refuses Mendq counts too, because DLQ messages may come from it.
+        If there are more than MOST_REDRIVE_SOURCES, return `facts` unchanged. A source whose policy
+        denies Mendq access is included, because DLQ messages may come from it.
         """
         _, source_arns = self._list_sources(facts)
         if len(source_arns) > MOST_REDRIVE_SOURCES:
@@ -361,8 +366,8 @@ def function_names(facts: Facts) -> list[str]:
     return sorted({consumer.name for consumer in facts.lambda_consumers})
 
 
-# How each need is read. The order matters: alarms are also read for the DLQ, and open cases also
-# for the sources, so the DLQ and the sources come first.
+# The method that reads each need, in the order of the reads. The DLQ and the sources come before
+# alarms and open cases, which are read for them too.
 _FACTS_ADDER_BY_NEED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_function_metrics(
         reader.with_consumers(facts)

@@ -72,10 +72,10 @@ def read_queue_attributes(clients: Clients, queue_arn: str) -> Mapping[str, str]
 
 
 def read_sqs_time(clients: Clients, queue_arn: str) -> datetime | None:
-    """Return SQS's time, rounded down to the second. None if its answer does not say it.
+    """Return SQS's time, rounded down to the second; None if SQS's answer has no time.
 
-    It takes a read of an attribute of the queue. Raise FactsUnavailable, or QueueRefusesUs if the
-    queue's policy denies access.
+    The answer is that to a read of one attribute of the queue. Raise FactsUnavailable, or
+    QueueRefusesUs if the queue's policy denies access.
     """
     with translate_queue_errors("attributes of", queue_arn):
         response = clients.sqs.get_queue_attributes(
@@ -96,7 +96,7 @@ def read_attributes_if_queue_exists(clients: Clients, queue_arn: str) -> Mapping
 
 @dataclass(frozen=True, order=True)
 class ManagedQueue:
-    """A queue that Mendq manages. Its tags and mode are from a list that may be slightly old."""
+    """A queue that Mendq manages. Its tags and mode come from a list and may be slightly old."""
 
     queue_arn: str
     tags: Mapping[str, str] = field(compare=False)
@@ -112,11 +112,11 @@ class ManagedQueue:
 def list_managed_arns_cached(
     clients: Clients, account: str, consent: Consent, _cache_period: object
 ) -> frozenset[str]:
-    """Return the ARNs of the managed queues from a cache.
+    """Return the ARNs of the managed queues, from a cache.
 
-    The queues are listed again only if an argument changes. The caller changes `_cache_period` from
-    time to time. So a warm Lambda lists the queues rarely, even during a flood of events. Raise
-    FactsUnavailable if some queues cannot be listed; this is not cached.
+    The queues are listed again only if an argument differs from the last call. The caller changes
+    `_cache_period` from time to time, so a warm Lambda lists the queues rarely, even during a flood
+    of events. Raise FactsUnavailable if some queues cannot be listed; the error is not cached.
     """
     queues = list_managed_queues(clients, account, consent)
     return frozenset(queue.queue_arn for queue in queues)
@@ -153,7 +153,7 @@ def list_managed_queues(
 def list_readable_queues(clients: Clients, account: str, consent: Consent) -> QueueListing:
     """Return the managed queues that can be listed, and the errors of the others.
 
-    Raises FactsUnavailable if the tagged queues cannot be listed, or if a name or prefix cannot be
+    Raise FactsUnavailable if the tagged queues cannot be listed, or if a name or prefix cannot be
     listed and no managed queue is found.
     """
     with translate_aws_errors("the managed queues"):
@@ -188,8 +188,8 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Qu
 def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
     """Return the tags of all queues with a mode tag, by queue ARN.
 
-    If the settings name queues, return the tags of all tagged queues, because a named queue may
-    have no mode tag but other tags.
+    If the settings name queues, return the tags of all queues with any tag, because a named queue
+    needs no mode tag.
     """
     tag_filters: Any = [] if consent.queues else [{"Key": MODE_TAG}]
     pages = clients.tagging.get_paginator("get_resources").paginate(
@@ -255,9 +255,9 @@ def make_queue(
 
 
 def refuse_taken_queue_name(queue_arn: str, reason: str) -> Refusal:
-    """Return the refusal for a queue name that another, unfit queue has already.
+    """Return the refusal if Mendq must create a queue, but an unfit queue already has its name.
 
-    `reason` says why that queue is unfit.
+    `reason` says why the existing queue is unfit.
     """
     return Escalate("name_taken", f"there is another queue {queue_arn} already: {reason}")
 

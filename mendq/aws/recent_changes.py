@@ -1,7 +1,8 @@
 """Read from CloudTrail's event history who changed a queue.
 
-The history can be searched by one field only. Mendq searches by the names of the calls that change
-a queue. A search by SQS would return every read of every queue, including Mendq's own.
+LookupEvents searches by one field only. Mendq searches by event name, once for each API call that
+changes a queue. A search by event source would return every read of every queue, including Mendq's
+own reads.
 https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.html
 """
 
@@ -27,7 +28,7 @@ from mendq.model.queue import arn_of_url
 if TYPE_CHECKING:
     from mypy_boto3_cloudtrail import CloudTrailClient
 
-# The most pages per kind of call: few for a notification, many if every change counts.
+# The most pages to read per API call: few for a notification, more if every change counts.
 MOST_PAGES_FOR_NOTIFICATION = 2
 MOST_PAGES_FOR_DECISION = 10
 MOST_EARLIER_CHANGES = 3
@@ -54,7 +55,7 @@ class _TooManyEvents(_IncompleteHistory):
 class RecentQueueChanges(Struct, frozen=True, dict=True):
     """The newest changes of all queues of the account and region.
 
-    They are read once, on first use, for all notifications of a run.
+    CloudTrail is read once, on first use, for all notifications of a run.
     """
 
     clients: Clients
@@ -62,9 +63,9 @@ class RecentQueueChanges(Struct, frozen=True, dict=True):
     def find_last_change(self, queue_arn: str) -> QueueChange | str | None:
         """Return the newest successful change of the queue's configuration.
 
-        Its field `earlier_changes` has up to MOST_EARLIER_CHANGES changes before it. None if
+        Its field `earlier_changes` has up to MOST_EARLIER_CHANGES earlier changes. Return None if
         CloudTrail's history has no change. If the newest change is not known, return the reason as
-        a text. Raises nothing, so that a notification is sent in any case.
+        a text. Errors of CloudTrail are not raised, because they must not stop a notification.
         """
         if isinstance(self._history, str):
             return self._history
@@ -97,10 +98,10 @@ class RecentQueueChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def _history(self) -> tuple[list[_ChangeAndQueueArns], dict[str, datetime]] | str:
-        """The changes that were read, and by API call the time since which they are complete.
+        """The changes, and for each incomplete API call the time since which they are complete.
 
-        The second value has only API calls with more events than Mendq reads. If the history cannot
-        be read, the value is the reason as a text.
+        An API call is incomplete if it has more events than Mendq reads. If the history cannot be
+        read, the value is the reason as a text.
         """
         changes_and_queue_arns = list[_ChangeAndQueueArns]()
         complete_since_by_call = dict[str, datetime]()
@@ -127,10 +128,10 @@ class RecentQueueChanges(Struct, frozen=True, dict=True):
 def list_changes_since(
     clients: Clients, queue_arn: str, since: datetime
 ) -> tuple[QueueChange, ...] | str:
-    """Return every successful change of the queue since a time. Raises nothing.
+    """Return every successful change of the queue since a time.
 
-    If not all changes are known, return the reason as a text. A change whose event names no queue
-    counts as a change of this queue, because it may be one.
+    If not all changes are known, return the reason as a text; errors of CloudTrail are not raised.
+    A change whose event names no queue is included, because it may be a change of this queue.
     """
     try:
         changes_and_arns = [

@@ -14,8 +14,8 @@ from typing import Any
 def measure_clock_difference(response: Mapping[str, Any], now: datetime) -> timedelta | None:
     """Return how far `now` is ahead of AWS's clock; negative if it is behind.
 
-    The result is exact to the length of the call, because the Date header is written before the
-    answer travels, and has whole seconds.
+    The result is too large by at most the length of the call plus one second: AWS writes the time
+    before it sends the answer, and rounds it down to a whole second.
 
     Args:
         response: An answer of AWS, as boto3 returned it.
@@ -29,10 +29,10 @@ def measure_clock_difference(response: Mapping[str, Any], now: datetime) -> time
 
 
 def read_service_time(response: Mapping[str, Any]) -> datetime | None:
-    """Return AWS's time when it wrote an answer, rounded down to the second.
+    """Return the time of AWS's clock when AWS wrote an answer, rounded down to the second.
 
-    `response` is the answer as boto3 returned it. None if it has no Date header that can be read;
-    AWS always sends one, some emulators do not.
+    `response` is the answer as boto3 returned it. Return None if it has no readable Date header.
+    AWS always sends the header, but some emulators do not.
     """
     headers = response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     try:
