@@ -1,4 +1,7 @@
-"""Gather the evidence that decides if a due case moves: queue, metrics and failed calls."""
+"""Gather the evidence that decides if a due case gets a new transition.
+
+The evidence comes from the queue, its metrics and the failed calls in the case store.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,7 @@ class DueCase(Struct, frozen=True):
 
 
 def gather_evidence(due_case: DueCase) -> VerificationEvidence:
-    """Return the evidence that the case's state needs. Nothing else is read."""
+    """Return the evidence for the case's next transition. Read only what the case's state needs."""
     case = due_case.case
     evidence = VerificationEvidence(due_case.context.settings.timing, due_case.view.failures)
     if case.state in (*STATES_UNDER_VERIFICATION, *WAITING_STATES):
@@ -81,8 +84,8 @@ def gather_evidence(due_case: DueCase) -> VerificationEvidence:
 def _compare_queue_with_case(due_case: DueCase) -> QueueStatus | None:
     """Return the status of the queue, compared with the values that the case wrote.
 
-    Return None if the queue could not be read. While the fix is not being verified, the values are
-    not compared; then return None for a queue that is managed and need not end the case.
+    Return None if the queue could not be read. The values are compared only while the fix is being
+    verified. At other times return None for a managed queue, unless its case must end.
     """
     case = due_case.case
     clients = due_case.context.clients
@@ -128,9 +131,9 @@ def _is_managed(due_case: DueCase, tags: Mapping[str, str]) -> bool:
 def _has_managed_source(due_case: DueCase, tags: Mapping[str, str]) -> bool:
     """Return True if the queue is a DLQ that Mendq made for a source that is still managed.
 
-    Return True also if the source's tags cannot be read, or if the case store's record of the DLQ
-    has an unknown form. So follow_up does not end the case by mistake. Raise CaseStoreUnavailable
-    if the case store does not answer.
+    If the source's tags or the case store's record of the DLQ cannot be read, return True, so that
+    follow_up does not end the case by mistake. Raise CaseStoreUnavailable if the case store does
+    not answer.
     """
     source_arn = queue_arn_or_none(str(due_case.case.evidence.get(DLQ_MADE_FOR_SOURCE_KEY, "")))
     if source_arn is None:
@@ -163,7 +166,7 @@ def _has_written_values(due_case: DueCase, attributes: Mapping[str, str]) -> boo
 def _count_deletes(due_case: DueCase, since: datetime) -> int | None:
     """Return the number of messages that were deleted from the queue after `since`.
 
-    Return None if CloudWatch does not answer. None says nothing for or against the fix.
+    Return None if CloudWatch does not answer. None is no evidence for or against the fix.
     """
     context = due_case.context
     with suppress(FactsUnavailable):
@@ -172,10 +175,10 @@ def _count_deletes(due_case: DueCase, since: datetime) -> int | None:
 
 
 def _describe_harm(due_case: DueCase) -> str | None:
-    """Return sentences that name the case's change and the measured sign of its harm.
+    """Return sentences that name the case's change and the measured sign that it does harm.
 
-    Return an empty text if no such sign was measured, if someone else changed the value, or if the
-    queue was deleted. Return None if AWS could not be read.
+    Return an empty text if no sign was measured, if someone else changed the value, or if the queue
+    was deleted. Return None if AWS could not be read.
     """
     case = due_case.case
     context = due_case.context
@@ -205,8 +208,8 @@ def _describe_harm(due_case: DueCase) -> str | None:
 def _still_has_written_values(due_case: DueCase) -> bool:
     """Return True if the queue still has the values that the case wrote.
 
-    Return True without a check while the fix is being verified, because the lifecycle's rules check
-    the values then.
+    While the fix is being verified, return True without a check, because the rules of
+    `mendq.model.lifecycle` check the values then.
 
     Raises:
         FactsUnavailable, QueueGone, QueueRefusesUs: The queue could not be read.

@@ -1,7 +1,6 @@
 """Follow up open cases once a minute.
 
-Each due case gets its next transition, if the queue's facts or the elapsed time require a
-transition.
+A due case gets its next transition if the queue's facts or the elapsed time require one.
 """
 
 from __future__ import annotations
@@ -48,12 +47,13 @@ from mendq.notifications.announcements import (
     must_report_waiting_case,
 )
 
-# A case that could not be followed up is due again after this. Earlier due cases come first.
+# The delay until a case that could not be followed up is due again. Cases that are due earlier come
+# first.
 CASE_RETRY_DELAY = timedelta(minutes=5)
-# A case whose symptom this version of Mendq does not know is due again after this. Until then, a
-# version that knows the symptom may be deployed.
+# The delay until a case is due again if this version of Mendq does not know its symptom. A version
+# that knows the symptom may be deployed meanwhile.
 UNKNOWN_SYMPTOM_DELAY = timedelta(hours=1)
-# The longest time for one case: if an AWS service hangs, the case calls it twice.
+# The longest that one case takes: two calls to an AWS service that does not answer.
 LONGEST_SECONDS_PER_CASE = 2 * LONGEST_CALL_SECONDS
 
 
@@ -66,7 +66,8 @@ class FollowUpResult(Struct):
         cases_with_called_owner: The cases whose owner (the Lambda that makes their next write) was
             called.
         cases_of_unknown_symptoms: The cases of symptoms that this version of Mendq does not know.
-            They wait for a version that does, or for a person who closes them.
+            They stay open until a version that knows the symptom is deployed, or a person closes
+            them.
         errors: The errors, by case id. The keys of errors about filing begin with "filing".
     """
 
@@ -109,7 +110,7 @@ class FollowUpResult(Struct):
     def duration_values(self, now: datetime) -> Iterator[tuple[str, float]]:
         """Yield metrics with values in seconds: the oldest open case's age, and times to heal.
 
-        A time to heal goes from the first failed call to the verification of a case in this run.
+        A time to heal is the time from a case's first failed call until this run verified its fix.
         """
         case_ages_seconds = [(now - case.opened_at).total_seconds() for case in self.open_cases]
         yield HEARTBEAT_METRIC, max([0, *case_ages_seconds])
@@ -127,8 +128,8 @@ def follow_up(
 ) -> FollowUpResult:
     """Follow up every due case, then file the transitions that were not filed yet.
 
-    To file a transition means to copy it to the case bucket and the event bus. A case that fails
-    does not stop the others. Cases for which the time is too short are left for the next run.
+    To file a transition means to copy it to the case bucket and the event bus. An error in one case
+    does not stop the others. Cases for which no time is left wait for the next run.
 
     Args:
         context: This invocation.
@@ -162,10 +163,10 @@ def _follow_up_or_postpone(
     function_name_by_owner: FunctionNameByOwner,
     result: FollowUpResult,
 ) -> None:
-    """Follow up one case. If this fails, note the error in `result` and retry after
-    CASE_RETRY_DELAY.
+    """Follow up one case.
 
-    If another run has changed the case meanwhile, do nothing.
+    If this fails, note the error in `result`, and make the case due after CASE_RETRY_DELAY. If
+    another run has changed the case meanwhile, do nothing.
     """
     try:
         _follow_up_case(listed_case, context, function_name_by_owner, result)
@@ -186,8 +187,8 @@ def _follow_up_case(
 ) -> None:
     """Send the case's unsent notification, settle the claim of a run that died, and move the case.
 
-    After the notification, stop if another run works on the case. If settling the claim decides
-    about the case, stop too. Postpone a case of an unknown symptom.
+    Stop after the notification if another run holds the case. Stop after the claim if settling it
+    already gives the case's outcome. Postpone a case of an unknown symptom.
     """
     symptom = SYMPTOM_BY_NAME.get(listed_case.symptom)
     attribute_names = symptom.attributes if symptom else ()
@@ -280,7 +281,7 @@ def _record_move(moved_case: Case, due_case: DueCase) -> Case:
 
 
 def _is_reported_at_dlq(due_case: DueCase) -> bool:
-    """Return True if an open `dlq_messages_arriving` case names the case's change already."""
+    """Return True if an open `dlq_messages_arriving` case of the DLQ already names this case."""
     dlq_arn = find_dlq_arn(due_case.case.steps)
     if not dlq_arn:
         return False
@@ -292,7 +293,10 @@ def _is_reported_at_dlq(due_case: DueCase) -> bool:
 
 
 def _read_facts(due_case: DueCase) -> Facts:
-    """Return the queue's facts for a notification, without attributes and tags if a read fails."""
+    """Return the queue's facts for a notification.
+
+    If AWS cannot be read, the facts have no attributes and no tags.
+    """
     queue_arn = due_case.case.queue_arn
     clients = due_case.context.clients
     facts = Facts(queue_arn, {}, {}, event_names=due_case.view.failures.event_names())
@@ -326,10 +330,10 @@ def _report_long_wait(due_case: DueCase) -> None:
 def _copy_unfiled_transitions(
     context: CaseContext, remaining_seconds: Callable[[], float], result: FollowUpResult
 ) -> None:
-    """Copy the transitions that were recorded but not filed to the case bucket and the event bus.
+    """Copy each transition that was not filed yet to the case bucket and the event bus.
 
-    A transition that fails does not stop the others. But if AWS refuses a call or does not answer,
-    stop, because the next transition would fail as well. Errors are noted in `result`.
+    If AWS refuses a call or does not answer, stop, because the next transition would fail as well.
+    Continue after any other error. Errors are noted in `result`.
     """
     try:
         for transition_key in context.open_cases.list_unfiled_transitions(context.now):
@@ -345,10 +349,9 @@ def _copy_unfiled_transitions(
 def _copy_transition_or_postpone(
     transition_key: Key, context: CaseContext, result: FollowUpResult
 ) -> Exception | None:
-    """File one transition. Return the error if this fails, otherwise None.
+    """File one transition. Return None, or the error if this fails.
 
-    After an error, the transition is due again after CASE_RETRY_DELAY. The error is noted in
-    `result`.
+    After an error, note it in `result` and make the transition due after CASE_RETRY_DELAY.
     """
     try:
         transition = context.open_cases.load_transition(transition_key)

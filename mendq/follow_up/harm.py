@@ -14,7 +14,7 @@ from mendq.model.harms import HarmMeasurements, HarmSign, find_dlq_arn, find_har
 from mendq.model.metrics import Measurement, Window
 from mendq.model.steps import CreateDlq
 
-# The shortest time to measure. SQS sends one datapoint a minute, and one datapoint proves nothing.
+# The shortest time to measure. SQS sends one datapoint per minute, and a single one proves nothing.
 SHORTEST_MEASURED_TIME = timedelta(minutes=3)
 
 
@@ -23,12 +23,12 @@ def measure_harm_signs(
 ) -> HarmMeasurements:
     """Return the measurements since a case's change, of the changed queue or of its DLQ.
 
-    Only the metrics that can show harm by this kind of change are read, because AWS bills each
-    metric.
+    Only the metrics that can show harm by this kind of change are read, because AWS charges for
+    each metric.
 
     Raises:
         FactsUnavailable: SQS or CloudWatch cannot be read.
-        QueueRefusesUs: The DLQ's policy refuses Mendq's read.
+        QueueRefusesUs: The DLQ's policy denies Mendq access.
     """
     sign = find_harm_sign(case)
     if sign is HarmSign.DLQ_ARRIVALS:
@@ -68,7 +68,8 @@ def _measure_since(  # noqa: PLR0913
 ) -> Measurement | None:
     """Return a measurement of a queue from a write until now.
 
-    None if CloudWatch has no data, or too little time has passed to measure SHORTEST_MEASURED_TIME.
+    Return None if CloudWatch has no data, or if the write is so recent that SHORTEST_MEASURED_TIME
+    cannot be measured yet.
     """
     window = Window.choose(now, written_at, SHORTEST_MEASURED_TIME, is_new=begins_empty)
     if window is None:

@@ -1,9 +1,9 @@
 """The probe: a call to Mendq's own queue that fails on purpose, and that heal must see.
 
-Mendq makes this call every hour, or as often as the setting `timing.probeMinutes` says.
-CloudTrail brings the probe to heal in the same way as any failed call. So if heal sees the probe,
-it sees failed calls of other queues too. The probe also shows which error code CloudTrail writes in
-this account.
+Mendq makes this call every hour, or as often as the setting `timing.probeMinutes` says. CloudTrail
+delivers it to heal in the same way as any failed call. So if heal sees the probe, heal also sees
+failed calls of other queues. The probe also shows which error code CloudTrail writes in this
+account.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ PROBE_EVENT_NAME = "SendMessage"
 PROBE_RUNBOOK = "docs/runbooks/probe_lost.md"
 # A probe that heal has not seen within this time is lost.
 PROBE_ARRIVAL_TIMEOUT = timedelta(minutes=20)
-# The event may seem this much older than the probe: CloudTrail's times are whole seconds, and the
-# clocks of SQS and Lambda differ.
+# The event's time may be up to this much before the time at which the probe was sent: CloudTrail's
+# times are whole seconds, and the clocks of SQS and Lambda differ.
 MOST_CLOCK_DIFFERENCE = timedelta(seconds=5)
 
 
@@ -38,11 +38,11 @@ class Probe(Struct, frozen=True):
     """The last probe that was sent, the newest probe that heal has seen, and the lost ones.
 
     Args:
-        scheduled_at: The scheduled time of the last probe. If Lambda gets the same scheduled event
-            twice, this time keeps a probe from being counted twice.
+        scheduled_at: The scheduled time of the last probe. It prevents that a probe is counted
+            twice if Lambda gets the same scheduled event twice.
         sent_at: When the last probe was sent.
-        lost_in_a_row: The number of lost probes since the last probe that heal saw in time. The
-            probe that was sent last is not counted yet.
+        lost_in_a_row: The number of lost probes since the last probe that heal saw in time, without
+            the last probe.
         lost_since: When the first of these lost probes was sent.
         notified: True if people were notified of these lost probes.
         made_at: The time of the newest probe that heal has seen, by CloudTrail's record.
@@ -78,8 +78,8 @@ class Probe(Struct, frozen=True):
     def next_probe(self, scheduled_at: datetime, now: datetime) -> Probe:
         """Return the probe to send now. Its counts include this probe, as seen or as lost.
 
-        Return this probe unchanged, to send it again, in two cases: heal may still see it, or
-        `scheduled_at` is not later than this probe's scheduled time.
+        Return this probe unchanged, so that it is sent again, if heal may still see it in time or
+        `scheduled_at` is not later than its own scheduled time.
         """
         new_probe = replace(self, scheduled_at=scheduled_at, sent_at=now)
         if scheduled_at <= self.scheduled_at:
@@ -95,7 +95,7 @@ class Probe(Struct, frozen=True):
 
 
 def describe_lost_probes(probe: Probe, account: str, region: str) -> NotificationText:
-    """Return the notification that heal no longer sees the probes."""
+    """Return the notification for people that heal no longer sees the probes."""
     account_and_region_text = f"{to_plain_text(account, 12)} {to_plain_text(region, 32)}"
     last_seen_text = "never" if probe.seen_at is None else format_utc_time(probe.seen_at)
     arrival_timeout_text = f"{PROBE_ARRIVAL_TIMEOUT.seconds // 60} minutes"

@@ -40,7 +40,7 @@ class ProbeRecord(Table, frozen=True):
     def store_sent_probe(self, probe: Probe) -> bool:
         """Store a probe before it is sent.
 
-        Return False, with nothing changed, if another run has stored this probe or a later one.
+        Change nothing and return False if another run has already stored this probe or a later one.
         """
         lost_since_argument = {"lost_since": probe.lost_since} if probe.lost_since else {}
         return self._set_attributes(
@@ -54,7 +54,7 @@ class ProbeRecord(Table, frozen=True):
         )
 
     def store_notified(self, probe: Probe) -> None:
-        """Store that people were notified of the lost probes, unless another probe is stored."""
+        """Store that people were notified of the lost probes, unless a newer probe is stored."""
         self.change(
             PROBE_ITEM_KEY,
             "SET notified = :notified",
@@ -64,7 +64,7 @@ class ProbeRecord(Table, frozen=True):
         )
 
     def store_seen_probe(self, call: FailedCall, now: datetime) -> None:
-        """Store that heal has seen the probe `call`, unless it saw this or a later probe before."""
+        """Store that heal has seen the probe `call`, unless it already saw this or a later one."""
         self._set_attributes(
             "attribute_not_exists(made_at) OR made_at < :made_at",
             made_at=call.event_time,
@@ -76,7 +76,7 @@ class ProbeRecord(Table, frozen=True):
     def _set_attributes(
         self, condition: str, remove_clause: str = "", **value_by_attribute: Any
     ) -> bool:
-        """Set attributes of the item if the condition is true. Return False if it is not true.
+        """Set attributes of the item. Return False if the condition is not met.
 
         `value_by_attribute` has the new values. `remove_clause` is a REMOVE clause or empty.
         """
@@ -96,8 +96,8 @@ def send_probe(
     """Send the probe for a scheduled time, and notify people if enough earlier probes are lost.
 
     The probe is stored before its call is made, so that heal never sees a probe that is not stored.
-    If Lambda gets the same scheduled event twice, the call is made again and nothing is counted
-    twice.
+    If Lambda gets the same scheduled event twice, the call is repeated, but the probe is counted
+    once.
 
     Returns:
         The probe that was sent.
@@ -106,7 +106,7 @@ def send_probe(
         CaseStoreUnavailable: The case store does not answer.
         CaseStoreUnreadable: The stored probe cannot be read.
         ProbeNotSent: The call did not fail as expected.
-        NotificationNotSent: SNS did not take the notification.
+        NotificationNotSent: SNS did not accept the notification.
     """
     probe_record = ProbeRecord(clients.dynamodb, settings.case_table)
     last_probe = probe_record.read()
@@ -116,7 +116,8 @@ def send_probe(
     try:
         _make_failing_call(clients, settings.probe_queue_url)
     finally:
-        # Also after an error of the call: otherwise an error that lasts would hide lost probes.
+        # Check this even if the call raised an error. Otherwise a lasting error would hide lost
+        # probes.
         if must_report_lost_probes(probe.lost_in_a_row, is_announced=probe.notified):
             notifier = Notifier(
                 client=clients.dynamodb,
