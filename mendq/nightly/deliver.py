@@ -56,7 +56,7 @@ def read_account_alias(clients: Clients) -> str:
 
 
 class ReportNotDelivered(Exception):
-    """A channel did not take the report. If the event comes again, only such channels are tried."""
+    """At least one channel failed. If Lambda delivers the event again, only those are tried."""
 
 
 class Channel(Struct, frozen=True):
@@ -89,8 +89,7 @@ def make_mail_channel(
 ) -> Channel:
     """Return the channel that mails one recipient.
 
-    Each recipient has a channel of its own. So if SES refuses an address, the others get their
-    mail.
+    Each recipient has a separate channel. So if SES refuses one address, the others get their mail.
     """
 
     def send_mail() -> None:
@@ -108,7 +107,7 @@ def make_mail_channel(
 REPORT_CHANNEL_NAME = "verdict"
 REFUSED_MAIL_CHANNEL_NAME = "notice"
 _ErrorByAddress = dict[str, Exception]
-# A mail raises ValueError if the sender or the recipient is no address.
+# Making a mail raises ValueError if the sender or the recipient is not a mail address.
 _SENDING_ERRORS = (ClientError, BotoCoreError, ValueError)
 
 
@@ -122,15 +121,14 @@ def send_report(
     """Send the report through each channel that has not sent it yet.
 
     The SNS topic comes first, because its text is ready, while the picture of a mail must be drawn.
-    If a channel fails in a way that will not pass, for example if SES refuses an address, the topic
-    gets one notification about that for the week.
+    If a channel fails permanently, for example because SES refuses an address, the topic gets one
+    notification about it for the week.
 
     Returns:
-        The topics and mail addresses that got the report now. A topic that got the notification is
-        added.
+        The mail addresses and topics that this call reached, with the report or the notification.
 
     Raises:
-        ReportNotDelivered: A channel failed. The other channels were tried all the same.
+        ReportNotDelivered: At least one channel failed. The others were tried nevertheless.
     """
     reached_addresses, error_by_address = _send_through_channels(
         claims, _make_channels(clients, settings, report)
@@ -162,8 +160,8 @@ def _send_through_channels(
 ) -> tuple[list[str], _ErrorByAddress]:
     """Send through each channel that has not sent yet. Continue if a channel fails.
 
-    Return the addresses and topics that were reached now, and the error of each channel that
-    failed, by address or topic. Channels that have sent before are in neither.
+    Return the addresses and topics that this call reached, and the error of each failed channel by
+    address or topic. Channels that sent in an earlier run appear in neither.
     """
     reached_addresses: list[str] = []
     error_by_address: _ErrorByAddress = {}
@@ -192,10 +190,9 @@ def _to_one_line(error: Exception) -> str:
 def _make_channels(
     clients: Clients, settings: DeliverReportSettings, report: OutgoingReport
 ) -> Iterator[Channel]:
-    """Yield the channel of the topic and those of the recipients.
+    """Yield the topic's channel, and if the settings name a sender, one channel per recipient.
 
-    Yield no channel for a member of an organization that has no recipients of its own. Mail needs
-    a sender in the settings.
+    Yield none for a member of an organization without recipients of its own.
     """
     if not settings.is_member or settings.recipients:
         yield make_topic_channel(

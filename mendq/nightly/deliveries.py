@@ -4,13 +4,13 @@ A channel is one way to send the report: the SNS topic, or mail to one recipient
 channel for CLAIM_SECONDS right before it sends, and marks the claim as sent right after that. S3
 writes the object only if nobody has changed it meanwhile, so two runs cannot hold the same claim.
 
-If a run dies between the two writes, its claim expires and a later run sends the report again.
-Neither SES nor SNS can tell if the report was sent. A report that comes twice does less harm than
-one that never comes.
+If a run dies between the two writes, its claim expires and a later run sends the report again,
+because neither SES nor SNS can tell if the report was sent. A report that arrives twice does less
+harm than one that never arrives.
 
-The conditions are sent as headers, not as parameters of PutObject. The botocore of Lambda's runtime
-may be older than the parameter IfMatch, of November 2024: AWS says that its version depends on the
-runtime and on the region, and promises none. S3 obeys the headers whichever SDK sends them.
+The conditions are sent as headers, not as parameters of PutObject. Botocore has the parameter
+IfMatch only since November 2024, and the version in Lambda's runtime depends on the runtime and the
+region. S3 obeys the headers with every version.
 
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html
@@ -32,16 +32,17 @@ from mendq.aws.errors import RetryLater, error_code_of
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# Longer than an invocation may take, so that no other run takes a claim in use. Shorter than
-# the time until Lambda's last try of the same event, so that it can send if the first try died.
-# Lambda tries again 1 minute after the first try and 2 minutes after the second one.
+# How long a claim is valid. It is longer than an invocation may take, so that no other run takes a
+# claim in use. It is shorter than the 3 minutes until Lambda's last retry, so that the last retry
+# can send if the first try died. Lambda retries 1 minute after the first try, and 2 minutes after
+# the second.
 CLAIM_SECONDS = 150
-# The errors of S3 if the condition of a write does not hold. NoSuchKey is the error if the object
-# was removed meanwhile.
+# S3's error codes if the condition of a write is not met. NoSuchKey means that the object was
+# removed meanwhile.
 _CONDITION_FAILED_CODES = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
-# The event of botocore in which a PutObject's headers can be changed, before it is signed.
+# The event of botocore before a PutObject is signed, in which its headers can be changed.
 _BEFORE_PUT_OBJECT_EVENT = "before-call.s3.PutObject"
-# The most bytes of a claim that are read. A claim has about 200.
+# The most bytes of a claim that Mendq reads. A claim has about 200.
 _MAXIMUM_CLAIM_BYTES = 10_000
 # The states of a claim.
 SENT_STATE = "sent"
@@ -50,7 +51,7 @@ FAILED_STATE = "failed"
 
 
 class ClaimHeldByAnotherRun(RetryLater):
-    """Another run is sending through this channel, or died while sending. Try the event again."""
+    """Another run is sending through this channel, or died while sending. Retry the event later."""
 
 
 class DeliveryClaims(Struct, frozen=True):
@@ -68,8 +69,8 @@ class DeliveryClaims(Struct, frozen=True):
     def claim_channel(self, channel: str) -> str | None:
         """Claim a channel. Return the claim's ETag, or None if the channel has sent the report.
 
-        A run may take its own claim again, for example if it is a retry. Any run may take a claim
-        that has failed or expired.
+        A run may take its own claim again, for example in a retry. Any run may take a claim that is
+        marked as failed or has expired.
 
         Raises:
             ClaimHeldByAnotherRun: Another run holds the claim, or has just taken it.
@@ -96,8 +97,8 @@ class DeliveryClaims(Struct, frozen=True):
         """Mark a claimed channel as sent, so that it never sends this week's report again.
 
         With a `failure_name`, mark it as failed instead, so that the next run may claim it at once.
-        Do nothing if another run has claimed it meanwhile. `claim_etag` is the one that
-        `claim_channel` returned.
+        Do nothing if another run has claimed the channel meanwhile. `claim_etag` is the result of
+        `claim_channel`.
         """
         state = FAILED_STATE if failure_name else SENT_STATE
         self._write_claim(channel, state, {"If-Match": claim_etag}, failure_name)
@@ -109,7 +110,7 @@ class DeliveryClaims(Struct, frozen=True):
         condition_headers: Mapping[str, str],
         failure_name: str = "",
     ) -> str | None:
-        """Write a claim and return its ETag, or None if the condition does not hold."""
+        """Write a claim and return its ETag. Return None if the condition is not met."""
         now = self.clock()
         claim = {
             "schema": 1,
@@ -134,7 +135,7 @@ class DeliveryClaims(Struct, frozen=True):
         return response["ETag"]
 
     def _is_unexpired(self, claim: Mapping[str, Any]) -> bool:
-        """Return True if a claim has not expired. One without a readable time counts as expired."""
+        """Return True if a claim has not expired. Without a readable time, it counts as expired."""
         with suppress(TypeError, ValueError):
             return datetime.fromisoformat(claim["until"]) > self.clock()
         return False
@@ -145,7 +146,7 @@ class DeliveryClaims(Struct, frozen=True):
 
 @contextmanager
 def _adding_headers(client: S3Client, headers: Mapping[str, str]) -> Iterator[None]:
-    """Add headers to every PutObject of the client, until the block ends.
+    """Add headers to each PutObject that the client sends in the `with` block.
 
     No other thread may write with this client meanwhile.
     """
@@ -163,8 +164,8 @@ def _adding_headers(client: S3Client, headers: Mapping[str, str]) -> Iterator[No
 def _read_claim(claim_body: bytes) -> dict[str, Any]:
     """Return the claim in an S3 object, with at least `state`, `owner` and `until`.
 
-    An object that is not a claim counts as sent, so a person can stop a delivery by writing any
-    other object.
+    An object that is not a claim means `sent`. So a person can stop a delivery by writing any other
+    object.
     """
     default_claim = {"state": SENT_STATE, "owner": "", "until": ""}
     with suppress(ValueError, RecursionError):

@@ -1,4 +1,6 @@
-"""Start the scheduled EMR Serverless jobs: one reads the last two days, one sums up a week.
+"""Start the scheduled EMR Serverless jobs.
+
+The nightly job reads the last two days, the weekly job sums up the last week.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
@@ -39,7 +41,7 @@ class NightlyJobRoots(Struct, frozen=True):
         account: The account whose files are read, if `scope` is ACCOUNT_SCOPE.
         region: The region whose files are read, if `scope` is ACCOUNT_SCOPE.
         time_zone: The report's time zone.
-        scope: ACCOUNT_SCOPE for the files of one account and region. Otherwise all are read.
+        scope: ACCOUNT_SCOPE to read the files of one account and region. Any other value reads all.
         organization_root: The root of the tables that the organization's stacks share. Empty if the
             report is about this stack only.
         expected_accounts: The accounts that are reported as silent if they have shared no tables.
@@ -73,9 +75,9 @@ class Job(Struct, frozen=True):
         return f"{self.kind}-{self.day_or_week}"
 
     def make_client_token(self, scheduled_at: datetime) -> str:
-        """Return a token with which EMR starts the job only once for this scheduled time.
+        """Return a token for EMR, which starts only one run per token.
 
-        Another scheduled time gives another token, so that a person can start a failed run again.
+        Each scheduled time gives a different token, so that a person can start a failed run again.
         EMR allows the characters A-Z, a-z, 0-9 and `._-`.
         """
         token_input = " ".join((*self.arguments, scheduled_at.isoformat()))
@@ -108,13 +110,13 @@ def make_week_job(scheduled_at: datetime, roots: NightlyJobRoots) -> Job:
 
 
 def _list_root_arguments(roots: NightlyJobRoots) -> tuple[str, ...]:
-    """Return the arguments that both kinds of job take."""
+    """Return the arguments that both kinds of job need."""
     return ("--trail", roots.trail_root, "--cases", roots.case_root, "--out", roots.table_root)
 
 
-# EMR Serverless ends a run that takes longer.
+# EMR Serverless ends a run that takes longer than this.
 TIMEOUT_MINUTES = 180
-# emr-7.14.0 starts Python 3.9 unless it is told otherwise.
+# The Python of driver and executors. Without this setting, emr-7.14.0 starts Python 3.9.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
 PYTHON_PATH = "/usr/bin/python3.11"
 # The folder with the unpacked archive of packages, below the working directory of driver and

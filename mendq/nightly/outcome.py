@@ -28,16 +28,16 @@ EMR_DETAIL_TYPE = "EMR Serverless Job Run State Change"
 STATES_OF_ENDED_RUNS = ("SUCCESS", "FAILED", "CANCELLED")
 _RUN_ID_PATTERN = re.compile(r"[0-9a-z]{1,64}")
 _WEEKLY_RUN_NAME_PATTERN = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
-# A report is missing if none was made for this long. It is a week, and one more day because reports
-# take different times and nightly runs may be late.
+# A report is missing if no report was made for this long. The day besides the week allows for late
+# nightly runs and for reports that take longer.
 LONGEST_TIME_BETWEEN_REPORTS = timedelta(days=8)
 
 
 class NightlyMetric(StrEnum):
-    """The metrics of a nightly run. Each run sends one value of each, at the time of its end.
+    """The metrics of a nightly run, which have no dimension.
 
-    They have no dimension. EventBridge may report the end of a run twice, so alarms must use the
-    maximum and never the sum.
+    Each run sends one value of each metric, at the time of its end. EventBridge may report the end
+    of a run twice, so alarms must use the maximum and never the sum.
     """
 
     FAILED_RUNS = "NightlyRunsFailed"
@@ -75,7 +75,7 @@ class NightlyJobRun(Struct, frozen=True):
         return self.state == "SUCCESS"
 
     def has_written(self, nightly_counts: NightlyCounts) -> bool:
-        """Return True if this run, and not an earlier one, has written these counts."""
+        """Return True if these counts were written after this run was created, so by this run."""
         return nightly_counts.made_at >= self.created_at
 
 
@@ -109,13 +109,13 @@ class NightlyRunOutcome(Struct, frozen=True):
 
     @property
     def records(self) -> int:
-        """The number of records that the run read of the day."""
+        """The number of records of the day that the run read."""
         return self.nightly.records if self.nightly else 0
 
     def metrics(self) -> dict[NightlyMetric, int]:
         """Return the value of every metric, even if it is zero.
 
-        A missing value then means that a run was not watched.
+        So a missing value means that no run was watched.
         """
         return {
             NightlyMetric.FAILED_RUNS: int(self.verdict is Verdict.FAILED),
@@ -134,7 +134,7 @@ class NightlyRunOutcome(Struct, frozen=True):
 
     @property
     def explanation(self) -> str:
-        """A sentence that explains the metrics, for the people that an alarm wakes."""
+        """A sentence that explains the metrics to the people who get the alarm."""
         nightly_counts = self.nightly
         run = self.run
         sentence_parts = [self._describe_verdict()]
@@ -184,8 +184,8 @@ def describe_run(
         run: The run.
         day: The day that the run had to read.
         nightly_counts_by_day: The stored counts of that day and of the days before it.
-        summed_up_at: The time of the newest weekly summary. None if there is no summary; then the
-            oldest stored counts tell for how long the report is missing.
+        summed_up_at: The time of the newest weekly summary. If it is None (no summary), the time of
+            the oldest stored counts is used to decide if the report is missing.
     """
     counts_of_run_by_day: dict[date, NightlyCounts] = {}
     days_written_by_run: list[date] = []
@@ -229,10 +229,10 @@ class WeeklyRunOutcome(Struct, frozen=True):
 
     @property
     def has_failed(self) -> bool:
-        """True if EMR calls the run failed or cancelled and it has not written the week's summary.
+        """True if the run failed or was cancelled, and it has not written the week's summary.
 
-        A run that ends with exit code 4, because the week has no tables, has written its summary,
-        although EMR calls it failed.
+        If the week has no tables, the run writes its summary and ends with exit code 4. EMR reports
+        such a run as failed; Mendq does not.
         """
         has_written_summary = (
             self.summed_up_at is not None and self.summed_up_at >= self.run.created_at
@@ -245,7 +245,7 @@ class WeeklyRunOutcome(Struct, frozen=True):
 
     @property
     def explanation(self) -> str:
-        """A sentence that explains the metric, for the people that an alarm wakes."""
+        """A sentence that explains the metric to the people who get the alarm."""
         summary_text = f"{self.week} is summed up"
         if self.has_failed:
             summary_text = f"did not sum up {self.week}"
@@ -255,7 +255,7 @@ class WeeklyRunOutcome(Struct, frozen=True):
 def read_run_id(event: Any, application_id: str) -> str | None:
     """Return the id of the job run that an event is about.
 
-    Return None if the event is not about a run of this application. Never raises.
+    Return None for any other event, and for a run of another application. Never raise an error.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
     """

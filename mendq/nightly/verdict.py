@@ -1,9 +1,9 @@
 """Decide whether a nightly run read as much as usual.
 
-A nightly run stores in `nightly.json` how many files, records and failed calls it read of a day. A
-trail that has stopped, or that lost its log files, gives a table that looks like a quiet day. So
-each day's counts are compared with those of the days before. `watch_nightly` sends metrics about
-the verdict, which alarms use, and the weekly report shows the verdict.
+A nightly run stores in `nightly.json` how many files, records and failed calls of a day it read. If
+the trail has stopped or its log files are lost, the day's table looks like that of a quiet day. So
+Mendq compares each day's counts with those of earlier days. `watch_nightly` sends metrics about the
+verdict, which alarms use, and the weekly report shows the verdict.
 
 Rules of `judge_nightly_run`; the first one that fits decides:
 
@@ -40,12 +40,12 @@ from mendq.model.time_text import format_time
 
 NIGHTLY_SCHEMA = 1
 NIGHTLY_FOLDER = "nightly"
-# The tables of each day that a stack shares with its organization, and the name of the object with
-# its account alias.
+# The tables that a stack shares with its organization each day, and the name of the shared object
+# with the stack's account alias.
 TABLES_SHARED_WITH_ORGANIZATION = ("incidents", "failed_calls", "quality")
 ACCOUNT_OBJECT_NAME = "account.json"
-# The two readers of trail files. The second one needs no native wheel. It is slower and gives the
-# same rows.
+# The two readers of trail files. Both give the same rows. The fallback needs no native wheel and is
+# slower.
 NATIVE_READER = "native"
 FALLBACK_READER = "standard_library"
 # The largest share of unreadable bytes with which the job still succeeds.
@@ -62,10 +62,10 @@ _ONE_DAY = timedelta(days=1)
 _ONE_WEEK = timedelta(days=7)
 # The last nightly run of a week starts after the week's end, by default two hours later.
 LAST_NIGHTLY_RUN_DELAY = timedelta(hours=3)
-# A count in `nightly.json` is below this.
+# A count in `nightly.json` must be below this.
 _COUNT_LIMIT = 10**15
-# Only years between these can be days of a trail: before them SQS did not exist, and after them
-# computing with days could raise an error.
+# A trail's days must be between these years. Before them, SQS did not exist; after them, computing
+# with days could raise an error.
 _YEAR_BEFORE_SQS = 2004
 _YEAR_AFTER_POSSIBLE_DAYS = 9000
 
@@ -73,7 +73,7 @@ _YEAR_AFTER_POSSIBLE_DAYS = 9000
 class Verdict(StrEnum):
     """The result of `judge_nightly_run`. The module's docstring explains each value.
 
-    Only code that knows how the run ended, such as `watch_nightly`, can find `failed`.
+    Only code that knows how the run ended, such as `watch_nightly`, gives the verdict `failed`.
     """
 
     READ = "read"
@@ -85,7 +85,7 @@ class Verdict(StrEnum):
     TORN = "torn"
 
 
-# Verdicts that let people doubt the trail.
+# Verdicts that are a reason to check the trail.
 DOUBTFUL_VERDICTS = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
 
 
@@ -100,10 +100,10 @@ class NightlyCounts:
         day: The day that was read.
         made_at: When the run wrote these counts.
         reader: NATIVE_READER or FALLBACK_READER.
-        why_fallback: Why the slower reader was used. Empty if it was not.
-        incidents: Incidents, as the weekly report counts them.
-        own_incidents: Incidents that Mendq or its operators caused. None if an older version wrote
-            these counts; then `incidents` includes them.
+        why_fallback: Why the slower reader was used; empty if it was not used.
+        incidents: The number of incidents that the weekly report counts.
+        own_incidents: The number of incidents that Mendq or its operators caused. None in counts by
+            an older version, whose `incidents` includes them.
     """
 
     day: date
@@ -148,9 +148,9 @@ COUNT_FIELDS = tuple(field.name for field in fields(NightlyCounts) if field.defa
 
 
 def read_nightly_counts(content: bytes) -> NightlyCounts | None:
-    """Read the content of a `nightly.json`. Never raises.
+    """Read the content of a `nightly.json`. Return None if Mendq cannot have written it.
 
-    Return None if the content is not as Mendq writes it.
+    Never raise an error.
     """
     try:
         document = json.loads(content)
@@ -197,11 +197,11 @@ def judge_nightly_run(
     has_run_failed: bool = False,
     has_wrong_counts: bool = False,
 ) -> NightlyJudgement:
-    """Judge what a nightly run read of a day.
+    """Return the verdict about a nightly run's counts of a day, by the module's rules.
 
     Args:
         nightly_counts: The counts of the day, or None if nothing was stored.
-        counts_of_other_days: The counts of other days, in any order. Only earlier days matter.
+        counts_of_other_days: The counts of other days, in any order. Only earlier days are used.
         has_run_failed: True if the run that should have stored the counts failed.
         has_wrong_counts: True if the day's tables do not have as many rows as were counted.
     """
@@ -256,7 +256,7 @@ def find_usual_record_count(
 
 
 def is_week_over(last_day: date, made_at: datetime, *, may_last_run_still_come: bool) -> bool:
-    """Return True if a summary that is made at this time covers the whole week.
+    """Return True if a summary that is made at `made_at` covers the whole week.
 
     Args:
         last_day: The week's last day.
@@ -275,7 +275,7 @@ def is_too_much_unreadable(unreadable_bytes: int, all_bytes: int) -> bool:
 
     Args:
         unreadable_bytes: The bytes that could not be read.
-        all_bytes: All bytes, with the unreadable ones.
+        all_bytes: All bytes, including the unreadable ones.
     """
     return unreadable_bytes > MAXIMUM_UNREADABLE_SHARE * all_bytes
 

@@ -1,6 +1,6 @@
 """Find the outcome of a nightly or weekly run that has ended, and share a nightly run's tables.
 
-The run's state is read from EMR, its counts and the time of its summary from S3.
+EMR gives the run's state; S3 gives the counts that it wrote and the time of its summary.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 # The S3 key of a week's summary.
 SUMMARY_KEY_TEMPLATE = "summary/week={week}/summary.json"
-# The weekly job sums up the week before the day on which it began. The summaries of jobs that began
-# at most this many days ago are looked for.
+# Mendq looks for the summaries of weekly jobs that began at most this many days ago. Such a job
+# sums up the week before the day on which it began.
 _MAXIMUM_DAYS_SINCE_JOB_BEGAN = 8
 _DAYS_PER_WEEK = 7
 # The most bytes of a `nightly.json` that are read. It has about 300.
@@ -89,9 +89,9 @@ class NightlyBucket(Struct, frozen=True):
         )
 
     def _find_write_time(self, key: str) -> datetime | None:
-        """Return when an object was written, or None if there is no such object.
+        """Return when an object was last written, or None if there is no such object.
 
-        The key is listed first, because reading an object that does not exist would be an error.
+        The time comes from a listing, because reading an object that does not exist is an error.
         """
         response = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
         for listed_object in response.get("Contents", []):
@@ -116,9 +116,9 @@ def list_weeks_of_recent_jobs(last_day: date) -> tuple[str, ...]:
 def find_run_outcome(
     clients: Clients, settings: WatchNightlySettings, event: object
 ) -> NightlyRunOutcome | WeeklyRunOutcome | Refusal:
-    """Return the outcome of the run that an event is about, or a refusal if it is not watched.
+    """Return the outcome of the run that an event is about, or a refusal if Mendq ignores the run.
 
-    Raises botocore's errors.
+    Mendq ignores runs that have not ended, and runs that are not its own. Raise botocore's errors.
     """
     run_id = read_run_id(event, settings.application_id)
     if run_id is None:
@@ -140,8 +140,8 @@ def find_run_outcome(
 def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
     """Copy the tables of these days to the stack's own prefix in the organization's bucket.
 
-    If there are any, also write an object with the account's alias. S3 copies the tables itself,
-    also between regions, so the size of a table does not matter here.
+    If there are any tables, also write an object with the account's alias. S3 copies the tables
+    itself, also between regions, so this function does not load them.
 
     Returns:
         The number of copied tables.
