@@ -1,4 +1,4 @@
-"""The AWS account and region that a command works on, and the parts of the deployed stack there.
+"""The AWS account and region of a command, and access to the Mendq stack that is deployed there.
 
 AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL mean the same as for the AWS CLI. boto3 reads them
 itself, except AWS_REGION.
@@ -41,16 +41,17 @@ _SESSION_CONFIGURATION: Mapping[str, Any] = {
     "connect_timeout": 2,
     "retries": _TWO_ATTEMPTS_RETRY_CONFIGURATION,
 }
-# Each command first asks CloudFormation or STS, so a wrong endpoint fails at that call. AWS may be
-# slow once. An endpoint that the operator configured gets less than three seconds in all.
+# Timeouts of a command's first call, which asks CloudFormation or STS. AWS gets two attempts of
+# four seconds. An endpoint that the operator configured gets one attempt of less than three
+# seconds, so that a wrong endpoint fails fast.
 _FIRST_CALL_CONFIGURATION = {"read_timeout": 4}
 _CUSTOM_ENDPOINT_CONFIGURATION = {
     **_ONE_ATTEMPT_CONFIGURATION,
     "connect_timeout": 1,
     "read_timeout": 1.5,
 }
-# An approval waits for the Lambda that makes the change, which has a minute. There is no second
-# attempt, because that would wait for another minute.
+# The approve Lambda waits for the Lambda that makes the change, which may run for a minute. A
+# second attempt would wait for another minute, so there is none.
 _INVOKE_CONFIGURATION = {**_ONE_ATTEMPT_CONFIGURATION, "read_timeout": 150}
 
 
@@ -59,9 +60,10 @@ SCAN_ONLY_TEXT = "is scan-only (scanOnly: true): it only scans and reports"
 
 
 def _convert_scan_only_settings(settings: ScanOnlySettings) -> OwnerSettings:
-    """Return a scan-only stack's settings in the form of heal's.
+    """Convert the settings of a scan-only stack to the settings that heal has.
 
-    Such a stack has one topic and no case bucket, so the bucket's name is empty.
+    A scan-only stack has one topic, which stands for both topics here. It has no case bucket, so
+    the bucket's name is empty.
     """
     return OwnerSettings(
         account=settings.account,
@@ -85,8 +87,7 @@ def _make_endpoint_error(error: ValueError) -> CommandError:
 class Account(Struct, frozen=True, dict=True):
     """The account, region and stack of a command.
 
-    AWS is asked only when a property is read or a method is called, so that offline commands make
-    no call.
+    Creating it makes no AWS call. AWS is called when a property is read or a method is called.
     """
 
     session: Session
@@ -102,7 +103,7 @@ class Account(Struct, frozen=True, dict=True):
         """
         if not stack.strip():
             raise CommandError("--stack is empty: give the name of the deployed stack", Exit.USAGE)
-        # An unset shell variable must not mean the default account or region.
+        # An empty value, such as that of an unset shell variable, must not select the default.
         if region is not None and not region.strip():
             raise CommandError(
                 "--region is empty: name a region, or leave --region out", Exit.USAGE
@@ -209,7 +210,7 @@ class Account(Struct, frozen=True, dict=True):
         return "ScanFunction" in self.outputs and "HealFunction" not in self.outputs
 
     def require_whole_stack(self, verb: str) -> None:
-        """Raise CommandError if the stack is scan-only, because there is nothing to `verb` then.
+        """Raise CommandError if the stack is scan-only. `verb` completes the error message.
 
         A command calls this before it does anything.
         """

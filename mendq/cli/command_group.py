@@ -27,9 +27,9 @@ _JSON_OPTION_META_KEY = "mendq.cli.command_group.as_json"
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands. With `--json` it prints usage errors as JSON too.
+    """A group of commands that prints its usage errors as JSON too if `--json` is given.
 
-    A usage error happens before there is an Invocation, which prints all other errors.
+    All other errors are printed by Invocation, which does not exist yet when usage is checked.
     """
 
     def make_context(
@@ -152,10 +152,9 @@ def find_commands() -> Mapping[str, CommandSource]:
 
 
 def parse_commands(source_text: str, panel: str, module: str) -> Iterator[CommandSource]:
-    """Yield the commands that `source_text`, the text of `module`, declares in this panel.
+    """Yield the commands that the source text of a module declares.
 
-    For each command of a group that `module` declares, the group is yielded in place of the
-    command.
+    A command of a group is yielded as its group if the module declares that group.
     """
     group_match_by_variable = {
         match["variable"]: match for match in _GROUP_PATTERN.finditer(source_text)
@@ -174,7 +173,7 @@ def parse_commands(source_text: str, panel: str, module: str) -> Iterator[Comman
 
 
 def to_command_name(variable: str) -> str:
-    """Return a function's name as a command: `return_` gives `return`.
+    """Return the command name for a function's name, such as `return` for `return_`.
 
     A function has a trailing underscore if its name would be a Python keyword or built-in. An
     underscore between words becomes a hyphen.
@@ -196,7 +195,7 @@ def group(name: str, sentence: str) -> typer.Typer:
 
 
 def format_help(command_function: Callable[..., object]) -> str:
-    """Return a command's docstring as help for Click. Lines below `Examples:` are not joined."""
+    """Convert a command's docstring to help for Click. The examples keep their line breaks."""
     return cleandoc(command_function.__doc__ or "").replace(
         _EXAMPLES_HEADING, f"\n\b{_EXAMPLES_HEADING}"
     )
@@ -218,9 +217,9 @@ def _has_json_option(arguments: Sequence[str]) -> bool:
 
 @contextmanager
 def _print_usage_errors(*, as_json: bool) -> Iterator[None]:
-    """Print a usage error of the block as JSON if `as_json`, and raise it again.
+    """Print usage errors of the block as JSON if `as_json`. The errors are raised again.
 
-    Typer then prints it for people. If an argument has an equals sign, a hint is added.
+    Typer then prints them as text. If an unexpected argument has an equals sign, a hint is added.
     """
     try:
         yield

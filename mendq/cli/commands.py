@@ -1,8 +1,8 @@
-"""Declaration of the commands: their place in the help and the IAM actions that they need.
+"""Declaration of the commands: their position in the help, and the IAM actions that they need.
 
-The folder of a command's file is its panel in `mendq --help`. The declared actions are those that
-the person who runs the command must be allowed. `sts:GetCallerIdentity` is left out, because AWS
-allows it without any permission.
+The folder of a command's file is its panel in `mendq --help`. The person who runs the command needs
+permission for the declared actions. `sts:GetCallerIdentity` is not declared, because AWS allows it
+without any permission.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class DeclaredCommand(Struct, frozen=True):
     actions: frozenset[str]
     # The group that contains the command, such as `mendq policy`. None for most commands.
     group: typer.Typer | None
-    # Resources of those actions for which `permissions` has no rule.
+    # Resources of the actions that have no rule in `mendq/cli/permissions.py`.
     resources_by_action: ResourcesByAction
 
     @property

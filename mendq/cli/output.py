@@ -88,9 +88,9 @@ class Output(Struct, frozen=True, dict=True):
         self._people_console.file.write(_TRAILING_BLANKS_PATTERN.sub("", capture.get()))
 
     def say(self, line: str, style: str = "") -> None:
-        """Print a sentence for people as `to_terminal_text` returns it, cut at 2,000 characters.
+        """Print a sentence for people, cut at 2,000 characters.
 
-        So line breaks, links and control characters in it have no effect.
+        Line breaks, links and control characters in it have no effect (see `to_terminal_text`).
         """
         self._print_wrapped(to_terminal_text(line, _MAX_LINE_CHARACTERS), style)
 

@@ -48,7 +48,7 @@ _MENDQ_RESOURCES_BY_ACTION_OR_SERVICE: Mapping[str, tuple[str, ...]] = {
 
 
 def _collect_resources_by_action() -> Mapping[str, tuple[str, ...]]:
-    """Return Mendq's resources and those that commands declare for their own actions."""
+    """Return the resources of IAM actions: Mendq's own, and those that commands declare."""
     resources_by_action = dict(_MENDQ_RESOURCES_BY_ACTION_OR_SERVICE)
     for command in list_commands():
         resources_by_action.update(command.resources_by_action)

@@ -1,7 +1,7 @@
-"""Write files that hold data of the account, such that only their owner can read them.
+"""Write files that only their owner can read, because they hold data of the account.
 
-Every command that writes such a file does it with this module. Policies, tags, failed calls and
-message bodies must not be readable for other users of the machine, whatever the umask is.
+Policies, tags, failed calls and message bodies must not be readable for other users of the machine,
+whatever the umask is. So every command that writes such a file does it with this module.
 `record_failed_calls.py` runs without Mendq, so it has a function of its own.
 """
 
@@ -24,7 +24,7 @@ _MODE_BITS_OF_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class WrittenFile(Struct, frozen=True):
-    """A file that `write_private_file` was called for."""
+    """Result of `write_private_file`: if the content is new, and the permissions before and now."""
 
     path: Path
     # False if the file had this content before.
@@ -40,7 +40,7 @@ class WrittenFile(Struct, frozen=True):
 
     @property
     def is_open_to_others(self) -> bool:
-        """True if others still have rights, because the file system keeps no mode."""
+        """True if others still have rights on the file. Some file systems keep no mode."""
         return bool(self.mode_now & _MODE_BITS_OF_OTHERS)
 
 

@@ -1,1 +1,1 @@
-"""Backtest: heal's decisions on the incidents that the nightly job finds in past trail files."""
+"""Backtest: heal's decisions about incidents that the nightly job finds in old trail files."""

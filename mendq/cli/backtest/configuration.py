@@ -1,4 +1,4 @@
-"""Configuration of the queues of a backtest: as AWS has it now, or as a snapshot file has it."""
+"""Queue configuration for a backtest: read from AWS now, or from a snapshot file."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _EXPECTED_SNAPSHOT_CONTENT = (
 class Configuration(Struct, frozen=True):
     """Tags and facts of the queues of a backtest.
 
-    A queue's own attributes have no counters and no times, because those are of another time than
-    the incidents. For the same reason there are no measurements.
+    A queue's own attributes leave out message counts and timestamps, because today's values say
+    nothing about the time of the incidents. Metrics are left out for the same reason.
     """
 
     # Tags of all known queues by ARN.
@@ -47,9 +47,9 @@ class Configuration(Struct, frozen=True):
 
 
 def read_current_configuration(account: Account) -> Configuration:
-    """Return the present configuration of the account's queues.
+    """Return the current configuration of the account's queues.
 
-    The queues are listed now. Facts about a queue are read when they are first needed, with the
+    The queues are listed now. The facts about a queue are read when they are first needed, with the
     operator's credentials.
     """
     region_scan = RegionScan(account, datetime.now(UTC), MetricBudget(0))
@@ -72,9 +72,9 @@ def read_current_configuration(account: Account) -> Configuration:
 def _make_facts_without_queue(
     queue_arn: str, needs: Collection[Need], searched_place: str
 ) -> Facts:
-    """Return empty facts about a queue that does not exist, if the symptom needs no facts.
+    """Return empty facts about a missing queue. Raise QueueGone if the symptom needs facts.
 
-    Otherwise raise QueueGone. The error says that the queue is missing in `searched_place`.
+    `searched_place` tells the error message where the queue was not found.
     """
     if needs:
         raise QueueGone(f"{searched_place} does not have it")
@@ -122,7 +122,7 @@ class _SnapshotQueue(Struct, frozen=True):
 def read_configuration(path: Path) -> Configuration:
     """Return the configuration in a snapshot file, or in all JSON files of a folder.
 
-    Raises CommandError if a file cannot be read, or if there is no queue in any.
+    Raises CommandError if a file cannot be read, or if no file contains a queue.
     """
     try:
         queues = _read_snapshot(path)
@@ -150,10 +150,13 @@ def read_configuration(path: Path) -> Configuration:
 
 
 def _read_snapshot(path: Path) -> dict[str, _SnapshotQueue]:
-    """Return the queues by ARN. Raises OSError, ValueError or RecursionError if that fails."""
+    """Return the queues of the snapshot files by ARN.
+
+    Raises OSError, ValueError or RecursionError if a file cannot be read.
+    """
     snapshot_files = [path]
     if path.is_dir():
-        # Skip what is no regular file: reading a pipe of such a name would never end.
+        # Read regular files only: reading a named pipe would never end.
         snapshot_files = sorted(filter(Path.is_file, path.glob("*.json")))
     snapshot_type: Any = _SnapshotQueue | list[_SnapshotQueue]
     queues = dict[str, _SnapshotQueue]()

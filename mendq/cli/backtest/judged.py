@@ -1,8 +1,8 @@
-"""Heal's decision on past incidents, in each mode.
+"""Decide about past incidents as heal would have decided, in each mode.
 
-Each incident is decided as of the moment at which heal would first have had enough failed calls.
-The cases, cooldowns, freezes and running fixes of that time are not known, so the decision is made
-as if there were none. The queue's configuration is the present one, or that of a snapshot file.
+The time of a decision is the time at which heal would first have had enough failed calls. The case
+store of that time is not known. So the decision assumes that there were no cases, cooldowns,
+freezes or running fixes. The queue's configuration is the current one, or that of a snapshot file.
 """
 
 from __future__ import annotations
@@ -100,10 +100,7 @@ class JudgedIncident(Struct, frozen=True):
 
 
 class Backtest(Struct, frozen=True):
-    """Decides about past incidents as heal would have decided.
-
-    It also counts how many queues showed a symptom at the same time.
-    """
+    """Decides about past incidents, and tracks how many queues show a symptom at the same time."""
 
     configuration: Configuration
 
@@ -120,11 +117,11 @@ class Backtest(Struct, frozen=True):
     def _make_answer_by_mode(
         self, incident: PastIncident, spread_by_symptom_key: dict[str, Spread]
     ) -> Mapping[Mode, ModeAnswer]:
-        """Return the answers by mode, and note that the queue shows the symptom.
+        """Return Mendq's answers to an incident by mode, and note that its queue shows the symptom.
 
-        There is no note if the symptom is unknown, if there were too few calls, or if the queue
-        cannot be read. `spread_by_symptom_key` has the queues that showed a symptom lately, by the
-        symptom's mass symptom key.
+        `spread_by_symptom_key` has the queues that showed a symptom lately, by mass symptom key.
+        The queue is not added if the symptom is unknown, if there were too few calls, or if the
+        queue cannot be read.
         """
         symptom = SYMPTOM_BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
@@ -239,7 +236,7 @@ def find_queue_mode(queue_arn: str, tags: Tags, account_mode: Mode) -> Mode | No
 
 
 def _describe_answer(decision: Decision, queue_mode: Mode) -> ModeAnswer:
-    """Return a decision in words, with its outcome and the severity of its notification."""
+    """Return what a decision would do, its outcome, and the severity of its notification."""
     refusal = decision.refusal if isinstance(decision, Rejection | KeepWaiting) else None
     # A backtest knows no drills.
     is_of_many = must_report_mass_symptom(refusal, queue_mode, is_drill=False)
@@ -255,7 +252,7 @@ def _describe_answer(decision: Decision, queue_mode: Mode) -> ModeAnswer:
 def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) -> dict[str, Any]:
     """Return how many notifications there would have been, in all and in the worst hour.
 
-    `held_back` are those of them above NOTIFICATIONS_PER_HOUR of one severity in one hour.
+    `held_back` counts the notifications beyond NOTIFICATIONS_PER_HOUR per severity and hour.
     """
     # Severity, hour and subject: one notification about many queues counts once an hour.
     notifications = set[tuple[Severity, str, str]]()
@@ -287,10 +284,7 @@ def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) 
 
 
 def explain_queues_left_alone(judged_incidents: Iterable[JudgedIncident]) -> dict[str, str]:
-    """Return the queues that Mendq would leave alone even in mode heal.
-
-    The result has the reasons as one text, by queue ARN.
-    """
+    """Return why Mendq would leave queues alone even in mode heal: one text by queue ARN."""
     # The inner dict is an ordered set of reasons.
     reasons_by_queue = defaultdict[str, dict[str, None]](dict)
     handled_queue_arns = set[str]()

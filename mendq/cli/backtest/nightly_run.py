@@ -1,4 +1,4 @@
-"""Run of the nightly job over a trail, in a process of its own, because the job needs Spark."""
+"""Run the nightly job over trail files in a separate process, because the job needs Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MISSING_MODULE_PATTERN = re.compile(r"No module named '?(?P<name>[\w.]+)")
 
 
 class BacktestRun(Struct, frozen=True):
-    """Result of the nightly job, as it writes it."""
+    """The nightly job's output for a backtest."""
 
     weeks: tuple[str, ...]
     days: tuple[str, ...]

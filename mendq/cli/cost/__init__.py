@@ -1,1 +1,1 @@
-"""The costs for `mendq cost`: of an idle stack, and of logging the calls to the queues."""
+"""Cost estimates for `mendq cost`: an idle stack, and a trail that logs the calls to queues."""

@@ -1,8 +1,8 @@
 """Estimate what the stack costs in a month in which nothing fails.
 
-Each type of resource has a function that prices it, or a reason why it costs nothing. A type with
-neither is reported as not priced; it does not count as zero. The assumptions are rather too high
-than too low. None of them was measured in an account.
+Each resource type has a function that prices it, or a reason why it costs nothing. A type without
+either is reported as not priced; it does not count as zero. The assumptions are high rather than
+low. None of them was measured in an account.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ _WEEKLY_METRICS = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
 
 
 def _price_metrics(stack: BilledStack) -> CostLine:
-    """Return the bill's line of Mendq's own metrics. No resource in the template declares them.
+    """Price Mendq's own metrics, which no resource of the template declares.
 
     CloudWatch bills a metric for each hour in which it is sent.
     """
@@ -363,7 +363,7 @@ def _price_table(stack: BilledStack) -> CostLine:
 
 def _price_nightly_job(stack: BilledStack) -> CostLine:
     run_count = stack.count_runs("start_nightly")
-    # The driver and the executors that a run begins with. An idle account needs no more of them.
+    # The driver and the executors that a run starts with. An idle account needs no more workers.
     worker_count = 1 + INITIAL_EXECUTORS
     worker_hours = run_count * worker_count * SECONDS_PER_NIGHTLY_RUN / 3_600
     quantity = f"{run_count:.0f} runs of a driver and an executor, {SECONDS_PER_NIGHTLY_RUN} s each"
@@ -376,14 +376,15 @@ def _price_nightly_job(stack: BilledStack) -> CostLine:
 
 
 def count_idle_receives(poller_count: int) -> int:
-    """Return how many receives Lambda makes of an idle queue in a month, with this many pollers."""
+    """Return how many ReceiveMessage calls a month these Lambda pollers make on an idle queue."""
     return poller_count * IDLE_RECEIVES_PER_MINUTE * 60 * HOURS_PER_MONTH
 
 
 def _price_polling(stack: BilledStack) -> CostLine:
-    """Price the receives of idle queues, and the pollers of mappings in provisioned mode.
+    """Price Lambda's ReceiveMessage calls on idle queues, and its pollers in provisioned mode.
 
-    Without MaximumConcurrency, Lambda may go down to 2 receives at once. It need not, so 5 count.
+    A mapping in the default mode counts as 5 calls at a time. Without MaximumConcurrency, Lambda
+    may go down to 2, but it need not.
     """
     mappings = stack.list_properties("AWS::Lambda::EventSourceMapping")
     receive_count = 0

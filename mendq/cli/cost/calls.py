@@ -81,8 +81,9 @@ class QueueCalls(Struct, frozen=True):
     def estimate_monthly_sqs_dollars(self) -> float | None:
         """Estimate the dollars per month that SQS bills for the counted calls.
 
-        A batch call counts once for each of its messages, which is too many. A call with more than
-        64 KB of messages counts once, and SQS bills each started 64 KB. None if no metric has data.
+        The estimate is too high for batch calls, which count once for each message. It is too low
+        for calls with more than 64 KB of messages, because SQS bills each started 64 KB. None if no
+        metric has data.
         """
         weekly_calls = self.estimate_weekly_calls(COUNTED_CALLS)
         if weekly_calls is None:
@@ -137,8 +138,8 @@ def count_calls(
 ) -> dict[str, QueueCalls]:
     """Return the calls to each queue in the week before `now`, by queue ARN.
 
-    AWS bills this: it reads four metrics for each queue with GetMetricData. Raises FactsUnavailable
-    if CloudWatch cannot be read.
+    Reads four metrics per queue with GetMetricData, which AWS bills. Raises FactsUnavailable if
+    CloudWatch cannot be read.
     """
     queue_metrics = [
         CallMetric(queue_arn, metric) for queue_arn in queue_arns for metric in CALLS_BY_METRIC
@@ -246,8 +247,8 @@ def sort_symptoms_by_visibility(
 ) -> SymptomsByVisibility:
     """Sort the symptoms by how well a trail that logs the chosen calls would show them.
 
-    If the queues differ, the queue on which the trail shows the symptom worst decides. Symptoms
-    that failed calls cannot show on any of these queues are left out.
+    The queue on which the trail shows a symptom worst decides. Symptoms that failed calls cannot
+    show on any of these queues are left out.
     """
     event_selector: EventSelector = {
         "FieldSelectors": [

@@ -56,9 +56,9 @@ class CostReport(Struct):
     def read(self) -> None:
         """Price the stack, list the queues, and count the calls to them.
 
-        If only the managed queues must be counted, the stack is looked up first: CommandError is
-        raised if there is none, or if it is too old, and ClientError if AWS refuses this read.
-        Later errors of AWS are stored in `unreadable_checks`.
+        Errors of AWS are stored in `unreadable_checks`. But if only the managed queues are counted,
+        the stack must be there: raises CommandError if it is not, or if it is too old, and
+        ClientError if AWS refuses to describe it.
         """
         if not self.is_every_queue_counted:
             self.account.output("CaseTable")

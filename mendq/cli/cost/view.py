@@ -75,7 +75,7 @@ def _print_stack(out: Output, report: CostReport) -> None:
 def _print_choices(out: Output, report: CostReport) -> None:
     """Print what each choice of logged calls costs, and how many symptoms it would show.
 
-    Symptoms that a choice would not show are named if they are five at most.
+    If a choice would hide at most five symptoms, print their names.
     """
     counted_queues = list(report.calls_by_queue.values())
     queue_arns = report.queue_arns

@@ -115,8 +115,9 @@ def _find_source_arn(
 ) -> str:
     """Return the ARN of the quarantine's source; empty for a DLQ.
 
-    It is the given source (--source), the one that the name tells, or the one that is on record.
-    Raises CommandError if none is known, or if --source does not fit the queue.
+    The source is `given_source` (--source) if there is one, or else the source that the
+    quarantine's name or the case store's record names. Raises CommandError if none is known, or if
+    --source does not fit the queue.
     """
     queue_name = parse_queue_arn(queue_arn).name
     if given_source is not None:
@@ -136,9 +137,9 @@ def _find_source_arn(
 
 
 def _require_fit_quarantine(call: Invocation, facts: QueueFacts, source_arn: str) -> None:
-    """Raise CommandError if the queue would not keep messages of its source safe as a quarantine.
+    """Raise CommandError if messages of the source would not be safe in the queue as a quarantine.
 
-    Not checked for a DLQ, which has no `source_arn`, or if there is no such source.
+    Nothing is checked if the source does not exist, or if `source_arn` is empty (for a DLQ).
     """
     source = find_queue(call.account, source_arn) if source_arn else None
     unfit_reason = why_unfit_as_quarantine(source, facts.attributes) if source else None
@@ -182,7 +183,7 @@ def _print_access(
 
 
 def _print_value(out: Output, label: str, value: str | None) -> None:
-    """Print an attribute, or all tags. Nothing is cut: the end of a policy counts as well."""
+    """Print a label and the whole value of an attribute, or all tags. Nothing is cut off."""
     if value is None:
         out.say(f"{label}: none")
         return

@@ -24,8 +24,9 @@ _QUESTION_BY_DECISION = {
     "decline": "Decline this change?",
     "close": "Close this case?",
 }
-# States of the case that mean success, by decision. They are the states that follow the decision,
-# now or when it was given earlier. APPROVED is success too: the change follows automatically.
+# States of the case that mean success, by decision: the state that the decision leads to. An
+# approval also succeeds if the change follows later (APPROVED), or if the change was made and
+# did not turn out to need a person (INEFFECTIVE, ESCALATED).
 _SUCCESS_STATES_BY_DECISION = {
     decision: frozenset({transition.state_after})
     for decision, transition in TRANSITION_BY_DECISION.items()
@@ -34,7 +35,7 @@ _SUCCESS_STATES_BY_DECISION["approve"] |= {*STATES_WITH_WRITTEN_VALUE} - {
     State.INEFFECTIVE,
     State.ESCALATED,
 }
-# Printed as `waits` if the Lambda that writes did not answer. follow_up invokes it again.
+# Printed as `waits` if the Lambda that makes the change did not answer. follow_up invokes it again.
 _OWNER_UNAVAILABLE_CODE = "owner_unavailable"
 _UNKNOWN_STATE_TEXT = "that is no state that this version knows: use the mendq that is deployed"
 _DECISION_NOT_CARRIED_OUT_TEXT = (

@@ -37,7 +37,7 @@ def read_freeze_item(account: Account) -> Item:
 
 
 def warn_if_frozen(call: Invocation) -> None:
-    """Tell the operator if people have frozen Mendq. A freeze does not stop what a person does."""
+    """Warn the operator if people have frozen Mendq. A freeze stops no command of an operator."""
     case_table = call.account.open_store_if_deployed(Table)
     if case_table is None:
         return

@@ -1,7 +1,7 @@
 """`mendq policy`: pin a queue's policy as good, so that Mendq may propose to restore it.
 
-A pin holds the text that the command showed, byte for byte, and belongs to the queue as it was at
-that moment: its creation and its last change.
+A pin stores the policy that the command showed, byte for byte. It also stores when the queue was
+created and last changed.
 """
 
 from __future__ import annotations
@@ -254,9 +254,10 @@ def _make_pin(
 def _advise_about_doubtful_pin(
     checked_pin: CheckedPin, facts: Facts, *, is_pinned_policy_in_place: bool
 ) -> str:
-    """Return what to do about a pin that is in doubt. The differences are printed above it.
+    """Return a sentence that says what to do about a pin that is in doubt.
 
-    `is_pinned_policy_in_place` is True if the pinned policy is the queue's current one.
+    It refers to the differences, which are printed above it. `is_pinned_policy_in_place` is True if
+    the pinned policy is the queue's current one.
     """
     if checked_pin.may_doubt_pass and facts.modified_at is not None:
         cloudtrail_complete_at = facts.modified_at + CLOUDTRAIL_DELIVERY_TIME
@@ -290,9 +291,9 @@ def _require_readable_pin(pin: PinOrNone | UnreadablePin) -> PinOrNone:
 
 
 def _get_queue_version(facts: Facts) -> tuple[Any, ...]:
-    """Return when the queue was created, when it was last changed, and its policy.
+    """Return when the queue was created and last changed, and its policy.
 
-    If one of them differs after the operator's answer, the queue has changed meanwhile.
+    Two results that differ show that the queue was changed while the operator answered.
     """
     return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
 
@@ -334,8 +335,8 @@ def _print_policy(call: Invocation, pin: Pin) -> None:
 def list_policy_lines(policy: str) -> list[str]:
     """Return the whole policy as lines of indented JSON, with every character visible.
 
-    Characters that would make a link are escaped, as JSON allows. A text that Mendq cannot read as
-    a policy is returned as one JSON string, so that nothing of it is left out.
+    Characters that would make a link are escaped, as JSON allows. If Mendq cannot read the text as
+    a policy, return all of it as one JSON string.
     """
     if parse_statements(policy) is None:
         return [escape_links_in_json(json.dumps(policy))]

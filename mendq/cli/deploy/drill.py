@@ -157,7 +157,7 @@ def drill(
     ] = None,
     yes: YesOption = False,
 ) -> Exit:
-    """Let calls fail on a queue made for it; time Mendq.
+    """Make calls fail on a temporary queue, and time Mendq.
 
     Examples:
       mendq drill                      # a queue of its own, deleted afterwards
@@ -208,7 +208,7 @@ def drill(
 
 
 def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes: bool) -> Exit:
-    """Let calls fail and save their CloudTrail records in `folder`: the option `--record`.
+    """Carry out `drill --record`: let calls fail, and save their CloudTrail records in `folder`.
 
     The calls fail on resources that are made for this and deleted afterwards.
     """
@@ -370,7 +370,7 @@ class DrillRun(Struct):
         return account.open_store(OpenCases).list_transitions(self.case.case_id)[-1]
 
     def _add_finished_stage(self, name: str, end_time: datetime | None = None) -> None:
-        """Add a stage that ended at `end_time`; None: that ends now."""
+        """Add a stage that ended at `end_time`, or now if it is None."""
         end_time = end_time or datetime.now(UTC)
         start_time = datetime.fromisoformat(self.stages[0]["at"]) if self.stages else end_time
         seconds_since_start = round((end_time - start_time).total_seconds(), 1)

@@ -106,10 +106,7 @@ _PLACEHOLDER_PATTERN = re.compile(r"<([\w.-]+)>")
 
 
 class JsonDocument(dict[str, Any]):
-    """A policy or event pattern. AWS takes it as JSON text.
-
-    `RecordingRun.fill_placeholders` makes that text.
-    """
+    """A policy or event pattern, which AWS takes as JSON text. See `fill_placeholders`."""
 
 
 class SetupStep(NamedTuple):
@@ -156,10 +153,7 @@ def make_service_statement(service: str, source_arn: str, action: Any, resource:
 
 
 def add_queue_url(queue_kind: str, **arguments: Any) -> JsonObject:
-    """Return a call's arguments with a placeholder for a queue's URL added.
-
-    The queue is the run's queue of kind `queue_kind`.
-    """
+    """Return a call's arguments and the placeholder `<queue_kind>` for the queue's URL."""
     return {"QueueUrl": f"<{queue_kind}>", **arguments}
 
 
@@ -204,8 +198,9 @@ _EVENT_PATTERN = JsonDocument(
     source=["aws.sqs"],
     detail={"eventSource": ["sqs.amazonaws.com"], "errorCode": [{"exists": True}]},
 )
-# The whole key policy. It must let the caller change it, or CreateKey refuses it. It does not name
-# the account, so no IAM policy alone allows to use or delete the key.
+# The actions that the key policy allows the caller. CreateKey refuses a policy that the caller
+# could not change. The policy does not name the account, so no IAM policy alone allows anybody to
+# use or delete the key.
 # https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html
 KEY_POLICY_ACTIONS = [
     "kms:PutKeyPolicy",
@@ -424,7 +419,7 @@ class Caller:
     def is_only_principal_of(self, key_policy: str) -> bool:
         """Return True if the key policy allows something to the caller by name, and to nobody else.
 
-        The key policy of a run's own key does. A key that others may use too may be theirs.
+        A run's own key has such a policy. A key that others may use too may belong to them.
         """
         try:
             statements = json.loads(key_policy)["Statement"]
@@ -529,7 +524,8 @@ def find_field_paths(value: Any, text_to_find: str, path: str = "") -> Iterator[
 def name_symptom(record: Any) -> str:
     """Return the name of the symptom that Mendq sees in a record.
 
-    If Mendq is not installed, or cannot read the record, the text says so.
+    If there is none, return a text that says why: Mendq is not installed, or cannot read the
+    record.
     """
     try:
         from mendq.cli.look.explain import explain_record
@@ -711,10 +707,10 @@ class RecordingRun:
             )
 
     def describe_unfinished_run(self) -> str:
-        """Return a text about an unfinished run: what AWS says, and what a clean-up would delete.
+        """Return a text about an unfinished run: when it started, and what a clean-up would delete.
 
-        The text is for the operator. Nothing is changed. Raises SystemExit if AWS does not say that
-        the run is the caller's.
+        The text is for the operator. Nothing is changed. Raises SystemExit if AWS does not confirm
+        that the caller started the run.
         """
         try:
             start_seconds = self._read_start_seconds()
@@ -1171,8 +1167,8 @@ def _is_certain_refusal(error: BaseException) -> bool:
 def list_report_lines(document: JsonObject) -> Iterator[str]:
     """Yield the lines of the report on a run.
 
-    They are a table of the calls, the fields in which the records name queue and role, what AWS
-    refused, what was not deleted, and the cost.
+    The report has a table of the calls, the fields in which the records name queue and role, what
+    AWS refused, what was not deleted, and the cost.
     """
     yield from _align_columns(_make_call_rows(document["calls"]))
     yield from _list_field_lines(document["calls"])

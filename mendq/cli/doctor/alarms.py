@@ -111,7 +111,8 @@ class StackAlarms(Struct, frozen=True, dict=True):
     def check_mute_rules(self) -> Iterator[Check]:
         """Yield a check for each mute rule that mutes alarms of the stack, now or later.
 
-        It is a warning if the rule mutes now. Later, a maintenance window for example, it is OK.
+        A rule that mutes now is a warning. A rule that mutes later, such as in a maintenance
+        window, is OK.
         """
         if not hasattr(self.account.clients.cloudwatch, "list_alarm_mute_rules"):
             sentence = f"not judged: botocore {botocore.__version__} knows no alarm mute rules"
@@ -187,7 +188,7 @@ class StackAlarms(Struct, frozen=True, dict=True):
 
     @property
     def notifying_alarms(self) -> list[Alarm]:
-        """The alarms with actions. Others only stand behind a composite alarm or the dashboard."""
+        """The alarms with actions. Others only feed a composite alarm or the dashboard."""
         return [alarm for alarm in self.alarms if alarm.get("AlarmActions")]
 
     @cached_property
@@ -221,7 +222,7 @@ class StackAlarms(Struct, frozen=True, dict=True):
         return Status.WARN
 
     def _is_stack_too_new(self, alarm: Alarm) -> bool:
-        """Return True if the alarm misses a signal that so new a stack cannot have sent yet."""
+        """Return True if the alarm waits for a first signal that a new stack has not sent yet."""
         maximum_first_signal_wait = (
             timedelta(minutes=self.account.settings.timing.probe_minutes) + PROBE_ARRIVAL_TIMEOUT
         )

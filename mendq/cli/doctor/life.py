@@ -164,11 +164,9 @@ def check_freeze(account: Account) -> Iterator[Check]:
 def _check_calendar(account: Account, check_name: str, calendar_arn: str) -> Iterator[Check]:
     """Yield the check of one change calendar: OK if it is open, a warning if it is closed.
 
-    If the calendar does not exist or cannot be read, yield a fault, except in the cases below.
-
-    The calendar is read with the operator's rights, which differ from heal's. If AWS denies the
-    operator, heal may still be allowed. Therefore a denial is reported as a fault only if the
-    calendar is another account's. Other denials and temporary errors are raised as ClientError.
+    It is a fault if the calendar does not exist or cannot be read. But temporary errors are raised
+    as ClientError. So is a denial for a calendar of the stack's own account: the operator's rights
+    are used here, and heal's rights may be wider.
 
     https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
     """

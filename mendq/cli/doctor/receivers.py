@@ -5,8 +5,8 @@ check looks at each existing queue to which Mendq would send messages of a manag
 
 - the quarantine of the managed queue;
 - the DLQ that Mendq made for it;
-- the queue that has the name of its new DLQ, if that queue is recorded or an open case needs a DLQ.
-  Without either, the queue is an operator's own, and Mendq wants nothing of it.
+- a queue with the name that Mendq gives a new DLQ, if the case store records that queue or an open
+  case needs a DLQ. Otherwise Mendq does not use that queue, because it belongs to an operator.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def check_receivers(account: Account, queue_arns: list[str], now: datetime) -> I
 def _list_receivers(
     account: Account, queue_arns: list[str], now: datetime
 ) -> list[CheckedReceiver]:
-    """Return the quarantines and DLQs of these queues, checked, each once, sorted by source."""
+    """Return the checked quarantines and DLQs of these queues, each once, in the queues' order."""
     reader = _ReceiverReader(
         clients=account.clients,
         receivers=account.open_store(Receivers),
@@ -164,7 +164,7 @@ class _ReceiverReader(Struct, frozen=True):
             yield new_dlq_arn
 
     def _check(self, queue_arn: str, source_arn: str) -> CheckedReceiver:
-        """Return the queue with the objection to it, by the rule of Mendq's own writes."""
+        """Check a quarantine or DLQ by the rule that Mendq applies before it sends messages."""
         try:
             queue = read_receiver_facts(self.clients, queue_arn)
         except QueueRefusesUs as error:

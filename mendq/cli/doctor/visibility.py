@@ -51,7 +51,7 @@ CLOUDTRAIL_LIMITS = (
     "whether CloudTrail logs the calls of Lambda's own pollers is not documented",
     "selectors that ask who calls are taken to let your callers in",
 )
-# Said about symptoms for which the form of CloudTrail's records is only assumed.
+# Printed if the form of a symptom's CloudTrail records is only assumed.
 UNCONFIRMED_RECORD_TEXT = (
     "no record of such a call by AWS is known here: `mendq drill --record DIR` gets them"
 )
@@ -344,7 +344,7 @@ def list_symptom_visibility(
 def count_unconfirmed_symptoms(symptom_visibilities: Sequence[SymptomVisibility]) -> str:
     """Return a sentence that counts the symptoms whose records are only assumed so far.
 
-    Empty if there is no such symptom. What the scan finds rests on no record of CloudTrail.
+    Empty if there is no such symptom. The scan's findings do not depend on CloudTrail records.
     """
     unconfirmed_symptoms = [
         symptom_visibility
@@ -371,8 +371,8 @@ def find_visibility_gap(
 ) -> tuple[str | None, bool]:
     """Return why failed calls do not fully show the symptom on that queue.
 
-    The first value is the reason, None if they fully show it. The second value is True if no logged
-    call can show it (the trails are blind to it).
+    The first value is the reason, or None if they fully show the symptom. The second value is True
+    if no logged call can show the symptom.
     """
     logged_calls = select_logged_calls(trails, queue_arn, DATA_EVENT_NAMES)
     needed_calls = list_needed_calls(symptom, queue_arn)

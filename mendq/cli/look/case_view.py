@@ -98,10 +98,10 @@ def summarize_case(case: Case) -> dict[str, Any]:
 
 
 def read_hold_up(account: Account, case: Case) -> HoldUp | None:
-    """Return since when and why a Lambda function cannot continue the case.
+    """Return why a Lambda cannot continue the case, and since when.
 
-    None if nothing holds up the case, if the case does not wait for a Lambda function, or if `case`
-    is not the case's newest transition.
+    None if nothing holds up the case, if the case does not wait for a Lambda, or if `case` is not
+    the case's newest transition.
     """
     if case.state not in STATES_THAT_CALL_OWNER:
         return None
@@ -111,7 +111,7 @@ def read_hold_up(account: Account, case: Case) -> HoldUp | None:
 
 
 def select_hold_up(case_store_view: CaseStoreView, case: Case) -> HoldUp | None:
-    """Return since when and why a Lambda function cannot continue the case, from a view.
+    """Return from a case store view why a Lambda cannot continue the case, and since when.
 
     None if nothing holds up the case, or if the view shows another case or another transition.
     """
@@ -122,7 +122,7 @@ def select_hold_up(case_store_view: CaseStoreView, case: Case) -> HoldUp | None:
 
 
 def describe_hold_up(hold_up: HoldUp) -> str:
-    """Return the line that says since when and why the case is held up."""
+    """Return a line that says why the case is held up, and since when."""
     return f"held up since {format_minute(hold_up.waiting_since)}: {hold_up.reason}"
 
 

@@ -61,7 +61,7 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
         int | None, typer.Option(metavar="N", help="Not more than so many.", min=1)
     ] = None,
 ) -> None:
-    """The cases, newest first.
+    """List the cases, the newest first.
 
     Examples:
       mendq cases --open
@@ -98,8 +98,8 @@ def _parse_field_options(
 ) -> dict[str, str]:
     """Return the values that the options require of a case, by field name.
 
-    Raises CommandError if an option's text is not a queue or not a symptom. This is also so for an
-    empty text: it must not select every queue or symptom.
+    Raises CommandError if an option's text is no queue or no symptom. An empty text is such an
+    error too: it must not select every queue or symptom.
     """
     if symptom is not None and symptom not in SYMPTOM_BY_NAME:
         similar_symptoms = (

@@ -31,7 +31,7 @@ def cost(
     every: Annotated[bool, typer.Option("--all", help=_ALL_OPTION_HELP)] = False,
     most: Annotated[int, typer.Option(help=_MOST_OPTION_HELP, min=1)] = 500,
 ) -> Exit:
-    """What it costs, and which queues and calls to watch.
+    """Estimate what the stack and a trail of your calls cost.
 
     Examples:
       mendq cost

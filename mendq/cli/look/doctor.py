@@ -78,7 +78,7 @@ _STACK_ACTIONS = {
     | _STACK_ACTIONS,
 )
 def doctor(call: Invocation, verbose: VerboseOption = False) -> Exit:
-    """Is it alive, and what can this account's trails show?
+    """Check that Mendq works, and what this account's trails show.
 
     Examples:
       mendq doctor                # the verdict, and what there is to do
@@ -119,9 +119,10 @@ def print_verdict(out: Output, checks: Sequence[Check], stack_and_region: str) -
 
 
 def print_checks(out: Output, doctor: Doctor, *, verbose: bool) -> None:
-    """Print the problems with their remedies, the worst first, and what nobody has seen on AWS.
+    """Print the problems with their remedies, the worst first.
 
-    With `verbose` also print the checks without a problem and the symptoms that trails can show.
+    Also print how many symptoms rely on CloudTrail records that nobody has seen on AWS yet. With
+    `verbose`, also print the checks without a problem and the symptoms that trails can show.
     """
     checks_with_problem = [check for check in doctor.checks if check.status is not Status.OK]
     for check in sorted(
@@ -199,7 +200,7 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
 
 
 def _print_found_by_scan(out: Output, symptom_visibilities: Iterable[SymptomVisibility]) -> None:
-    """Print which symptoms only the scan finds, and which it finds besides failed calls."""
+    """Print which symptoms only the scan finds, and which both the scan and failed calls show."""
     out.say_heading("What the scan finds, whatever a trail logs")
     symptoms_by_scan_only: list[str] = []
     symptoms_by_scan_and_calls: list[str] = []

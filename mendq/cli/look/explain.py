@@ -39,7 +39,7 @@ def explain(
     call: Invocation,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A record or a trail file; - stdin.")],
 ) -> None:
-    """What Mendq reads in a CloudTrail record; offline.
+    """Show what Mendq reads in a CloudTrail record; offline.
 
     Examples:
       mendq explain record.json

@@ -39,7 +39,7 @@ from mendq.notifications.text import format_utc_time
 CLOUDTRAIL_HISTORY_TIME = timedelta(days=90)
 _CONSUMER_IAM_ACTIONS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
 _CHANGE_HISTORY_IAM_ACTIONS = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
-# An event of the history: `at`, `kind`, `says` (lines for people), and more by kind.
+# An event of the history: `at`, `kind`, `says` (lines for people), and further fields by kind.
 HistoryEvent = dict[str, Any]
 
 
@@ -167,7 +167,7 @@ def _make_case_events(account: Account, queue_arn: str) -> Iterator[HistoryEvent
 def _make_change_events(queue_changes: Sequence[QueueChange] | str) -> Iterator[HistoryEvent]:
     """Yield an event for each change of the queue.
 
-    Yield nothing if `changes` is a text, which says why the changes are not known.
+    Yield nothing if `queue_changes` is a text, which says why the changes are not known.
     """
     if isinstance(queue_changes, str):
         return

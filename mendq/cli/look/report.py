@@ -43,7 +43,7 @@ def report(
     in_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Fetch the weekly report and say its verdict.
+    """Save the weekly report to a file, and print its verdict.
 
     Examples:
       mendq report --open
@@ -144,8 +144,9 @@ class StoredReports(Struct, frozen=True):
         return sorted(weeks)
 
     def read(self, key_pattern: str, week: str) -> bytes | None:
-        """Return a week's page (PAGE_KEY_PATTERN) or summary (SUMMARY_KEY_PATTERN). None if it is
-        not stored.
+        """Return a week's stored page or summary. None if it is not stored.
+
+        `key_pattern` is PAGE_KEY_PATTERN or SUMMARY_KEY_PATTERN.
         """
         s3 = self.account.clients.s3
         with suppress(s3.exceptions.NoSuchKey):

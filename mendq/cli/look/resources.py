@@ -44,9 +44,9 @@ class RetainedResource(Struct, frozen=True):
 
 @command(9, CommandKind.LOOKING, _IAM_ACTIONS)
 def resources(call: Invocation) -> None:
-    """Where the table and the buckets are that outlive the stack.
+    """List the table and buckets that outlive the stack.
 
-    Of the stack that is there, and of those destroyed in the last 90 days.
+    They belong to the deployed stack, or to stacks destroyed in the last 90 days.
 
     Examples:
       mendq resources
@@ -80,7 +80,7 @@ def resources(call: Invocation) -> None:
 def _list_stack_resources(
     cloudformation_client: CloudFormationClient, stack_name: str
 ) -> Iterator[RetainedResource]:
-    """Yield the table and the buckets of the deployed stack. Nothing if there is no such stack."""
+    """Yield the table and the buckets of the deployed stack; nothing if there is no such stack."""
     result_pages = cloudformation_client.get_paginator("list_stack_resources").paginate(
         StackName=stack_name
     )

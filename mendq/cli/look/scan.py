@@ -45,9 +45,9 @@ from mendq.notifications.text import format_count, to_terminal_text
 from mendq.scan.severity import rate_severity, sort_worst_first
 
 _MOST_QUEUE_NAMES = 4
-# What the operator reads in place of a pattern whose queues could not be listed.
+# Printed in place of a pattern whose queues could not be listed.
 _LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
-# Queues with the same symptom that are printed. --json and --html have them all.
+# Most queues with the same symptom that are printed. --json and --html have all of them.
 _MOST_QUEUES_PER_SYMPTOM = 5
 # Metrics that may be asked for by default. They cost about ten cents.
 _DEFAULT_METRIC_COUNT = 10_000
@@ -88,9 +88,9 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
         ),
     ] = None,
 ) -> Exit:
-    """Look at every queue for what makes no call fail.
+    """Find symptoms on queues, even if no call fails.
 
-    Needs no deployment and changes nothing; beside a deployed stack it says what that would do.
+    Needs no deployment and changes nothing. If Mendq is deployed, also says what it would do.
 
     Examples:
       mendq scan                       # every queue of the region

@@ -256,7 +256,7 @@ def _read_baseline_attributes(account: Account, case: Case) -> Mapping[str, str]
 
 @command(3, CommandKind.LOOKING, SHOW_ACTIONS)
 def show(call: Invocation, case_id: CaseId) -> None:
-    """All of one case: timeline, plan, what differs now.
+    """Show one case: timeline, plan, what differs now.
 
     Examples:
       mendq show orders                # the ID of a case, or its queue
@@ -306,7 +306,7 @@ def print_details(out: Output, shown_case: ShownCase) -> None:
 def _print_undo(out: Output, shown_case: ShownCase) -> None:
     """Print the values that a rollback would keep, and the commands that undo the others.
 
-    A command of the AWS CLI does not check who has set the value since. A line before it says so.
+    Before a command of the AWS CLI, print that it does not check who has set the value since.
     """
     out.say_heading("Undo")
     kept_attributes = [

@@ -59,7 +59,7 @@ from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Datapoints
 from mendq.notifications.text import format_count
 
-# An alarm may have rung at most this often in the two weeks that it is sized by: once a week.
+# Most times that a chosen alarm would have rung in the last two weeks: once a week.
 MOST_RINGS_IN_TWO_WEEKS = 2
 # Numbers of periods in a row and of standard deviations to try. For each number of periods, all
 # bands are tried, the narrowest first. The first pair that rings rarely enough is taken. If none

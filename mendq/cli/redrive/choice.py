@@ -57,9 +57,9 @@ class MessageChoice(Struct, frozen=True):
     command: str = ""
 
     def format_options(self, condition: str) -> str:
-        """Return the options of a command about fewer messages: those that match `condition` too.
+        """Return the options of a command on those chosen messages that also match `condition`.
 
-        The operator's filter, limit and rate stay. --leave-first is not among these options.
+        The options contain the operator's filter, limit and rate, but not --leave-first.
         """
         words = ["--where", self.message_filter.narrow(condition)]
         if self.limit is not None:

@@ -42,7 +42,7 @@ def dlq(
     bodies: BodiesOption = False,
     yes: YesOption = False,
 ) -> None:
-    """See what is in a DLQ: groups, each with its command.
+    """Show what is in a DLQ: groups, each with its command.
 
     Looking at a message is a receive: its receive count rises by one.
 
@@ -91,7 +91,7 @@ class _Sample(Struct, frozen=True):
 
     @property
     def messages(self) -> list[Message]:
-        """The messages, without the rest of long bodies."""
+        """The messages of the sample. Long bodies are cut."""
         return [sampled.message for sampled in self.sampled_messages]
 
     def document(self, *, with_bodies: bool) -> dict[str, Any]:

@@ -53,7 +53,7 @@ LARGEST_CLOCK_DIFFERENCE = timedelta(seconds=30)
 
 
 class DlqHold(Struct):
-    """A command's hold on a DLQ. This one claims nothing, and so it is never lost."""
+    """A command's hold on a DLQ. This base class claims nothing, so its hold is never lost."""
 
     def may_send_batch(self) -> bool:
         """Return True if the command still holds the DLQ. Otherwise say why, and stop the work."""

@@ -57,8 +57,8 @@ class MessageTally(Struct):
     # all the same (--unsealed).
     unsealed_staying_count: int = 0
     unsealed_chosen_count: int = 0
-    # Number of matching messages that stay because they are older than the source, and of those of
-    # them of which SQS does not say in which queue they died.
+    # Number of matching messages that stay because they are older than the source. The second
+    # number counts those of which SQS does not say in which queue they died.
     older_message_count: int = 0
     older_unknown_source_count: int = 0
     # When the oldest message was sent, of all and of the chosen ones.
@@ -238,8 +238,9 @@ def _print_counts(out: Output, tally: MessageTally, limit: int | None) -> None:
 def _would_sqs_move_the_same(tally: MessageTally, limit: int | None) -> bool:
     """Return True if SQS's own redrive would move the chosen messages, and no others.
 
-    It moves every message. So it fits neither if one of those that were seen stays, nor if some are
-    hidden and could be another source's. It never fits a quarantine: SQS does not look at seals.
+    SQS's redrive moves every message. So return False if a message that was seen stays, or if
+    hidden messages could belong to another source. Also return False for a quarantine, because SQS
+    does not check seals.
     """
     route = tally.route
     chosen_count = len(tally.chosen_message_ids)
@@ -338,8 +339,8 @@ def _describe_unsealed_messages(tally: MessageTally) -> Iterable[str]:
 def _print_older_messages(out: Output, tally: MessageTally, choice: MessageChoice) -> None:
     """Print why messages stay that are older than the source, and how to send them anyway.
 
-    The printed command sends no other messages than the given one would, were they younger: it has
-    the same filter, limit and rate.
+    The printed command has the operator's filter, limit and rate. So it sends only messages that
+    the operator chose.
     """
     route = tally.route
     source = route.source
@@ -385,8 +386,8 @@ def _print_older_messages(out: Output, tally: MessageTally, choice: MessageChoic
 def print_unclear_groups(out: Output, tally: MessageTally, choice: MessageChoice) -> None:
     """Print why the first message of a group may not be the one that failed, and what to do.
 
-    At most _MOST_LISTED_UNCLEAR_GROUPS groups are printed. Every printed command begins with the
-    given one, and sends only messages that the given filter matches, at most the given limit.
+    At most _MOST_LISTED_UNCLEAR_GROUPS groups are printed. Each printed command extends the given
+    command, and keeps its filter and limit.
     """
     redrive_command = (
         f"{choice.command} --region {parse_queue_arn(tally.route.messages_queue.queue_arn).region}"

@@ -75,7 +75,7 @@ _MOST_BODY_CHARACTERS = 4_096
 _MOST_VALUE_CHARACTERS = 60
 # `peek` keeps messages whole up to this size in all: ten of the largest.
 MOST_WHOLE_BYTES = 10 * MOST_BATCH_BYTES
-# What `peek` keeps of any other message.
+# What `peek` keeps of each message beyond that.
 _KEPT_LENGTH = KeptLength(body_characters=_MOST_BODY_CHARACTERS, attribute_characters=256)
 _SEPARATELY_PRINTED_FIELDS = ("message_id", "is_sealed", "attributes", "body", "cut")
 QuarantineArgument = Annotated[str, make_queue_argument("The source or its quarantine:")]
@@ -97,8 +97,9 @@ class Quarantine(Struct, frozen=True):
 
     queue: Facts
     source_arn: str
-    # When the oldest message was sent, or later than that; None if CloudWatch does not say. The
-    # metric leaves out messages that were received three times, and looking at them is receiving.
+    # When the oldest message was sent, as CloudWatch knows; None if CloudWatch does not say. A
+    # message may be even older: the metric leaves out messages that were received three times, and
+    # each look at a message is a receive.
     # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     oldest_at: datetime | None
     # Why Mendq sends no messages there until a person confirms the queue; empty if it does.
@@ -129,7 +130,7 @@ class Quarantine(Struct, frozen=True):
 
 @command(2, CommandKind.LOOKING, _LISTING_IAM_ACTIONS, quarantine)
 def list_(call: Invocation) -> None:
-    """The quarantines beside the managed queues, what expires first at the top.
+    """List the managed queues' quarantines; the first to expire is on top.
 
     Examples:
       mendq quarantine list
@@ -234,7 +235,7 @@ def peek(
     limit: Annotated[int, typer.Option(help="Show at most so many.", min=1, max=1_000)] = 10,
     bodies: BodiesOption = False,
 ) -> None:
-    """Why messages are there, since when, and their attributes.
+    """Show why messages are there, since when, and their attributes.
 
     To look at a message is to receive it, so its receive count rises.
 
@@ -276,8 +277,9 @@ def peek(
 class _ShownMessages(Struct):
     """The messages that `peek` shows, with their documents. A body is kept only if it is shown.
 
-    Messages are kept whole up to MOST_WHOLE_BYTES in all. Of any other message only the beginning
-    of the body and of its attributes is kept, so that memory is bounded whatever senders wrote.
+    Messages are kept whole up to MOST_WHOLE_BYTES in all. Of each further message, only the
+    beginning of the body and of its attributes is kept, so that large messages cannot fill the
+    memory.
     """
 
     source_finder: QuarantineSourceFinder
@@ -359,7 +361,7 @@ def return_(
 def drop(
     call: Invocation, queue: QuarantineArgument, choice: MessageChoice, file: FileOption = None
 ) -> Exit:
-    """Delete messages, once a file holds them.
+    """Write messages to a file, then delete them.
 
     Examples:
       mendq quarantine drop orders --where 'age_seconds > `86400`' --dry-run

@@ -201,10 +201,10 @@ class SendBackWork(DlqWork, frozen=True):
 
 
 class SourceGate(Struct, frozen=True):
-    """Lets a batch go only if the queue that takes it is still as it was when the operator agreed.
+    """Stops the work if the destination queue has changed since the operator agreed.
 
-    A command may run for hours. Meanwhile the queue may be deleted and created again by another
-    person, or get another policy, key or tags, and then others could read the messages.
+    A command may run for hours. Meanwhile another person may delete the queue and create it again,
+    or change its policy, key or tags. Then others could read the messages.
     """
 
     account: Account

@@ -268,7 +268,8 @@ def _require_no_quarantine(dlq: Facts, source: Facts) -> None:
     """Raise CommandError if the source's DLQ is a quarantine.
 
     Any queue may name a quarantine as its DLQ. SQS does not say in which queue Mendq's messages
-    there died, so they would go to whoever made such a queue, without a look at their seals.
+    there died. So they would go to the queue that names the quarantine, and nobody would check
+    their seals.
     """
     if is_quarantine(dlq.name):
         command = preview_quarantine_return_command(dlq.queue_arn)
@@ -315,11 +316,15 @@ def find_route_to_replacement(
             source was deleted.
         takes_unsealed: True if messages of a quarantine may go without Mendq's seal (--unsealed).
 
-    Raises CommandError if `dlq_or_source` is a source and there is no --from, if a queue is missing
-    or its tag forbids redrives, or if the DLQ has a DLQ of its own. Also raises it if the other
-    queue is of another type, is a DLQ or a quarantine, or if messages of one of the DLQs are being
-    moved already. Also raises it if the messages are in a quarantine that nobody confirmed or that
-    has changed since, and for `takes_unsealed` if they are in no quarantine.
+    Raises CommandError in these cases:
+
+    - `dlq_or_source` is a source, and there is no --from.
+    - A queue is missing, or its tag forbids redrives.
+    - The DLQ has a DLQ of its own.
+    - The replacement is of another type than the DLQ, or is itself a DLQ or a quarantine.
+    - Messages of one of the two queues' DLQs are being moved already.
+    - The messages are in a quarantine that nobody confirmed, or that has changed since.
+    - `takes_unsealed` is True, and the messages are in no quarantine.
     """
     queue = require_redrivable(account, resolve_queue_arn(account, dlq_or_source))
     replacement = require_redrivable(account, resolve_queue_arn(account, given_replacement))
@@ -424,10 +429,11 @@ def find_quarantine_objection(
 
 
 def require_recorded_quarantine(account: Account, quarantine: Facts, source_arn: str) -> None:
-    """Raise CommandError if neither Mendq made the quarantine nor a person confirmed it.
+    """Raise CommandError unless Mendq made the quarantine or a person confirmed it.
 
-    Messages of such a queue must not be deleted as quarantined ones. Also raises it if the
-    quarantine is another source's than `source_arn`, unless that is empty.
+    Messages of any other queue must not be deleted as quarantined messages. Also raises it if the
+    quarantine belongs to another source than `source_arn`. An empty `source_arn` stands for any
+    source.
     """
     objection = find_quarantine_objection(account, quarantine, source_arn)
     _require_no_objection(quarantine, objection, source_arn)
@@ -521,7 +527,7 @@ def find_route_from_quarantine(
 
 
 def find_source_of_quarantine(account: Account, quarantine_arn: str) -> str:
-    """Return the ARN of the source that is on record, or else the one that the name tells.
+    """Return the ARN of a quarantine's source: from the case store's record, or else from the name.
 
     Raises CommandError if neither tells it.
     """
@@ -533,7 +539,7 @@ def find_source_of_quarantine(account: Account, quarantine_arn: str) -> str:
 
 
 def derive_source_arn(quarantine_arn: str) -> str:
-    """Return the ARN of the queue from whose name the quarantine's name was made.
+    """Derive the ARN of a quarantine's source from the name of the quarantine.
 
     Raises CommandError if the quarantine's name may have been cut: then it does not tell the
     source's whole name.
@@ -590,7 +596,7 @@ def require_no_running_redrive(account: Account, dlq_arn: str) -> None:
 
 
 def find_remedy(error_code: str, error_message: str, route: Route) -> str:
-    """Return a sentence about the permissions that an error of SQS asks for.
+    """Return a sentence about the permissions that are missing after an error of SQS.
 
     Empty if the error is not about permissions. `error_code` is the canonical error code.
     """
@@ -612,11 +618,11 @@ def find_remedy(error_code: str, error_message: str, route: Route) -> str:
 
 @contextmanager
 def explain_refusals(route: Route) -> Iterator[None]:
-    """Turn FactsUnavailable and QueueRefusesUs in the block into CommandError.
+    """Convert FactsUnavailable and QueueRefusesUs in the block to CommandError.
 
-    The message has a remedy if one is known. Only errors that AWS returned are turned: their cause
-    is a ClientError. If AWS did not answer, FactsUnavailable is raised unchanged. A ClientError
-    itself is not turned either.
+    The message has a remedy if one is known. Only errors that AWS returned are converted: their
+    cause is a ClientError. If AWS did not answer, FactsUnavailable is raised unchanged. A
+    ClientError itself is not converted either.
     """
     try:
         yield

@@ -55,7 +55,7 @@ WaitForTurn = Callable[[int], bool]
 
 
 class MessageAction(Struct, frozen=True):
-    """What a command does with the messages that were received: send them, or delete them."""
+    """The action of a command on the messages that it received: send them, or delete them."""
 
     @abstractmethod
     def process(
@@ -199,8 +199,9 @@ class _SecondPass(Struct):
     def add(self, message: Message) -> bool:
         """Count a received message. Return True if the operator agreed that it is processed.
 
-        These are the messages that the preview chose. In a FIFO queue without --leave-first, they
-        are also those that matched and were there at the question, hidden behind others.
+        The operator agreed to the messages that the preview chose. In a FIFO queue without
+        --leave-first, they also agreed to matching messages that were hidden behind others at the
+        time of the question.
         """
         self.tally.add(message)
         message_id = message.message_id
@@ -301,8 +302,7 @@ class DlqWork(Struct, frozen=True):
         return self._print_result(result)
 
     def _require_clear_groups(self, preview_tally: MessageTally) -> None:
-        """Raise CommandError if it is unclear whether the first message of a group is the failed
-        one.
+        """Raise CommandError if the first message of a group may not be the one that failed.
 
         This is checked only with --leave-first.
         """

@@ -57,10 +57,7 @@ def print_preview(
 def print_answers(
     out: Output, heading: str, answers: Sequence[RollbackAnswer], history_by_case_id: CaseHistories
 ) -> None:
-    """Print a heading and, for each case, the outcome of each attribute.
-
-    Also print the commands for what a person must undo.
-    """
+    """Print a heading, each case's outcomes, and the commands for what a person must undo."""
     out.say_heading(heading)
     if not answers:
         out.say("nothing: no change was written since then")
