@@ -23,9 +23,11 @@ Mendq sends there. So the name proves nothing. The rules:
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Self
 
 from mendq.model.facts import QueueFacts
@@ -43,6 +45,9 @@ ACCESS_TEXT_BY_ATTRIBUTE: Mapping[str, str] = {
     "RedrivePolicy": "RedrivePolicy",
     "RedriveAllowPolicy": "RedriveAllowPolicy",
 }
+# The attributes that decide who gets the messages of a redrive's source. Deployments and Mendq's
+# own fixes change the other attributes and the tags while messages go back.
+SOURCE_ACCESS_ATTRIBUTES = ("Policy", "KmsMasterKeyId")
 # Tags with this prefix are written by AWS itself. Nobody else can write them.
 AWS_TAG_PREFIX = "aws:"
 
@@ -211,6 +216,26 @@ def list_changed_parts(receiver: Receiver, queue: QueueFacts) -> list[str]:
     if remove_aws_tags(queue.tags) != receiver.tags:
         changed_parts.append("tags")
     return changed_parts
+
+
+def find_source_access_change(before: QueueFacts, queue: QueueFacts) -> str | None:
+    """Return how the queue's policy, KMS key or creation time differ; None if they do not."""
+    if not queue.exists:
+        return "it was deleted"
+    if queue.created_at != before.created_at:
+        return "it was deleted and created again"
+    changed_parts = [
+        ACCESS_TEXT_BY_ATTRIBUTE[name]
+        for name in SOURCE_ACCESS_ATTRIBUTES
+        if (queue.attributes.get(name) or "") != (before.attributes.get(name) or "")
+    ]
+    return f"its {' and '.join(changed_parts)} changed" if changed_parts else None
+
+
+def make_access_digest(attributes: Mapping[str, str]) -> str:
+    """Return a digest of the policy and the KMS key among a queue's attributes."""
+    values = [attributes.get(name) or "" for name in SOURCE_ACCESS_ATTRIBUTES]
+    return sha256(json.dumps(values).encode()).hexdigest()
 
 
 def find_difference_from_new_queue(

@@ -44,12 +44,18 @@ class RedriveQueues(Struct, frozen=True):
     """The DLQ and the source with their creation times, None until they were read.
 
     If a queue was deleted and created again, it has another creation time.
+
+    Attributes:
+        source_access_digest: The digest of the source's policy and KMS key when the redrive began
+            (`make_access_digest`). Empty until they were read, and in progress that a version
+            before this field stored.
     """
 
     dlq_arn: str
     source_arn: str
     dlq_made_at: AwareDatetime | None = None
     source_made_at: AwareDatetime | None = None
+    source_access_digest: str = ""
 
 
 class StageProgress(Struct, frozen=True):

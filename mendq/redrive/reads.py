@@ -32,6 +32,7 @@ from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
+from mendq.model.receiver import make_access_digest
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, Owner, RedriveMessages
 from mendq.notifications.commands import redrive_elsewhere_command
@@ -102,6 +103,8 @@ def read_situation(
         dlq, source = read_both_queues(progress, run)
         progress = add_creation_times(progress, dlq, source)
         redrive_objection = describe_replaced_queue(progress, dlq, source)
+        if not redrive_objection:
+            redrive_objection = describe_opened_source(progress, source, run)
         if dlq.exists and not redrive_objection:
             source_arns = list_confirmed_sources(run.clients, dlq, run.settings.consent)
     except (QueueRefusesUs, FactsUnavailable) as error:
@@ -162,13 +165,18 @@ def read_queue(queue_arn: str, clients: Clients) -> Facts:
 
 
 def add_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
-    """Return the progress with the creation times of both queues. Times that are known stay."""
+    """Return the progress with the creation times of both queues, and who may read the source.
+
+    What is known stays.
+    """
     queues = progress.queues
     queues = replace(
         queues,
         dlq_made_at=queues.dlq_made_at or dlq.created_at,
         source_made_at=queues.source_made_at or source.created_at,
     )
+    if source.exists and not queues.source_access_digest:
+        queues = replace(queues, source_access_digest=make_access_digest(source.attributes))
     return replace(progress, queues=queues)
 
 
@@ -195,6 +203,29 @@ def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts
         )
         return f"{source.queue_arn} {lost_messages_text}; {remedy_text}"
     return ""
+
+
+def describe_opened_source(progress: RedriveProgress, source: Facts, run: RedriveRun) -> str:
+    """Return a sentence if the source's policy or key changed since the redrive began.
+
+    Other people may then read what goes back. Empty if nothing changed, if the source was deleted,
+    or if a person confirmed the queue as it is now. Raises CaseStoreUnavailable.
+    """
+    access_digest = make_access_digest(source.attributes)
+    if not source.exists or access_digest == progress.queues.source_access_digest:
+        return ""
+    receiver = run.open_store(Receivers).load(source.queue_arn)
+    if (
+        receiver is not None
+        and receiver.created_at == source.created_at
+        and make_access_digest(receiver.access) == access_digest
+    ):
+        return ""
+    return (
+        f"the policy or the KMS key of {source.queue_arn} changed since this redrive began, so "
+        "others might read what goes back. See who changed it and who can read it. If it is right, "
+        "start a new redrive"
+    )
 
 
 def describe_recurred_cause(progress: RedriveProgress, run: RedriveRun) -> str:

@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, structs
 from msgspec.structs import replace
 
+from mendq.aws.clients import Clients
 from mendq.aws.consumers import list_active_function_arns, list_mappings
 from mendq.aws.errors import (
     CaseStoreUnavailable,
@@ -22,7 +23,7 @@ from mendq.aws.errors import (
     FactsUnavailable,
     QueueRefusesUs,
 )
-from mendq.aws.queue import queue_url, refuse_taken_queue_name
+from mendq.aws.queue import queue_url, read_attributes_if_queue_exists, refuse_taken_queue_name
 from mendq.cases.receivers import DELETED_OBJECTION, ReceiverMaker, Receivers
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
@@ -32,9 +33,10 @@ from mendq.heal.outcome import Outcome
 from mendq.heal.resume import continue_case, read_case_request
 from mendq.model.case import Case
 from mendq.model.dlq import arn_of_quarantine, make_quarantine_attributes, why_unfit_as_quarantine
-from mendq.model.facts import Facts
+from mendq.model.facts import Facts, QueueFacts
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
+from mendq.model.receiver import find_source_access_change
 from mendq.model.state import State
 from mendq.model.steps import Owner, find_redrive_destination
 from mendq.notifications.announcements import choose_severity
@@ -376,20 +378,25 @@ class RedriveTick(Struct):
         planned_message_count = progress.current.in_flight
         messages = self.situation.sample_or_empty.sendable_messages[:planned_message_count]
         self.save(progress.change_current_stage(in_flight=len(messages)))
-        maximum_message_bytes = self.situation.source.maximum_message_bytes
+        source = self.situation.source
+        gate = SourceAccessGate(self.run.clients, source, self.store.may_send_batch)
         result = self.move_messages(
             messages,
             progress.source_arn,
             self.marker.mark_redriven,
-            self.store.may_send_batch,
-            maximum_message_bytes,
+            gate.may_send_batch,
+            source.maximum_message_bytes,
         )
-        no_message_reason = ""
+        no_message_reason = gate.stop_reason
         if not messages:
             no_message_reason = NO_MESSAGE_TO_SEND_REASON + (
                 describe_staying_messages(self.situation) or OTHERS_HOLD_MESSAGES_SUFFIX
             )
-        is_sample_short = len(messages) < planned_message_count and not result.unmoved_messages
+        is_sample_short = (
+            len(messages) < planned_message_count
+            and not result.unmoved_messages
+            and not gate.stop_reason
+        )
         now = self.situation.now
         self.save(
             self.progress.count_move(
@@ -429,6 +436,43 @@ class RedriveTick(Struct):
     def has_time_to_send(self) -> bool:
         """Return True if there is time for another batch before messages must be released."""
         return self.run.remaining_seconds() > SECONDS_TO_RELEASE_MESSAGES
+
+
+class SourceAccessGate(Struct):
+    """Lets a batch go back only if the source is still open to the same people.
+
+    The source is read before each batch. If its policy, KMS key or creation time differ from what
+    the tick read at its start, no further batch goes, and `stop_reason` says why. The next tick
+    reads the source anew, and halts the redrive if the change is one that nobody confirmed.
+    """
+
+    clients: Clients
+    # The source as the tick read it at its start.
+    source_at_start: Facts
+    # Returns False if people have frozen changes.
+    is_batch_allowed: Callable[[int], bool]
+    stop_reason: str = ""
+
+    def may_send_batch(self, message_count: int) -> bool:
+        """Return True if a batch of this many messages may go. Otherwise set `stop_reason`.
+
+        `stop_reason` stays empty if only a freeze stops the batch.
+        """
+        if not self.is_batch_allowed(message_count):
+            return False
+        source_arn = self.source_at_start.queue_arn
+        try:
+            attributes = read_attributes_if_queue_exists(self.clients, source_arn)
+        except (QueueRefusesUs, FactsUnavailable) as error:
+            self.stop_reason = str(error)
+            return False
+        change = find_source_access_change(self.source_at_start, QueueFacts(source_arn, attributes))
+        if change:
+            self.stop_reason = (
+                f"{source_arn} changed while messages went back: {change}. No further message was "
+                "sent; the next tick, in a minute, checks the queue again"
+            )
+        return not self.stop_reason
 
 
 class QuarantineGate(Struct):

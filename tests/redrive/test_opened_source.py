@@ -1,0 +1,133 @@
+"""A redrive whose source gets another policy, key or creation time while messages go back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mendq.model.facts import Facts
+from mendq.model.limits import Bounds
+from mendq.model.queue import RedrivePolicy
+from mendq.model.state import State
+from mendq.redrive.redrive import SourceAccessGate
+from tests.account.receivers import confirm_receiver
+from tests.redrive.world import RedriveWorld, make_bodies
+from tests.waiting import replace_sleep
+
+TWO_BATCHES = Bounds(canary=15, halt_returned=1_000, halt_share=1.0, patience_seconds=300)
+ROLE_POLICY = json.dumps(
+    {
+        "Statement": [
+            {
+                "Effect": "Allow",
+                "Principal": {"AWS": "arn:aws:iam::123456789012:role/other-team"},
+                "Action": "sqs:*",
+                "Resource": "*",
+            }
+        ]
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    replace_sleep(monkeypatch)
+
+
+def set_policy(world: RedriveWorld) -> None:
+    world.configure(world.source, Policy=ROLE_POLICY)
+
+
+def set_key(world: RedriveWorld) -> None:
+    world.configure(world.source, KmsMasterKeyId="alias/theirs")
+
+
+def set_tag(world: RedriveWorld) -> None:
+    world.account.tag(world.source, team="others")
+
+
+def set_max_receive_count(world: RedriveWorld) -> None:
+    world.configure(world.source, RedrivePolicy=RedrivePolicy(world.dlq, 7).text)
+
+
+def act_after_first_batch(world: RedriveWorld, act: Callable[[RedriveWorld], None]) -> list[int]:
+    """Change something after the first batch of a tick. Return the list of the batches' sizes."""
+    batches = list[int]()
+
+    def count_batch(params: dict[str, Any], **_: Any) -> None:
+        batches.append(len(json.loads(params["body"])["Entries"]))
+
+    def act_once(**_: Any) -> None:
+        if len(batches) == 1:
+            act(world)
+
+    events = world.account.clients.sqs.meta.events
+    events.register("before-call.sqs.SendMessageBatch", count_batch)
+    events.register("after-call.sqs.DeleteMessageBatch", act_once)
+    return batches
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"), [(set_policy, "its policy changed"), (set_key, "its KMS key changed")]
+)
+def test_change_of_the_source_between_two_batches_stops_the_tick_and_the_next_one_halts(
+    world: RedriveWorld, change: Callable[[RedriveWorld], None], reason: str
+) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, change)
+    outcome = world.tick()
+    assert batches == [10], "no batch after the change"
+    assert outcome.case is None
+    assert reason in world.progress.because
+    assert not world.progress.is_over, "the tick only stops"
+    assert world.tick().case is not None
+    assert world.state is State.ESCALATED
+    assert "changed since this redrive began" in world.progress.because
+    assert batches == [10]
+    assert world.count_visible_messages(world.dlq) == 9
+
+
+@pytest.mark.parametrize("change", [set_tag, set_max_receive_count])
+def test_tags_and_redrive_policy_of_the_source_do_not_stop_a_redrive(
+    world: RedriveWorld, change: Callable[[RedriveWorld], None]
+) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, change)
+    assert world.tick().sent_back_count == 15
+    assert batches == [10, 5]
+    assert world.tick().case is None
+
+
+def test_change_of_the_source_that_a_person_confirmed_does_not_halt_the_redrive(
+    world: RedriveWorld,
+) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, set_policy)
+    world.tick()
+    confirm_receiver(world.account, world.source)
+    assert world.tick().sent_back_count == 5
+    assert batches == [10, 5]
+
+
+def test_confirmation_of_the_source_ends_with_the_next_change(world: RedriveWorld) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, set_policy)
+    world.tick()
+    confirm_receiver(world.account, world.source)
+    set_key(world)
+    assert world.tick().case is not None
+    assert batches == [10]
+
+
+@pytest.mark.parametrize("code", ["ServiceUnavailable", "AccessDenied"])
+def test_no_batch_goes_back_to_a_source_that_cannot_be_read_now(
+    world: RedriveWorld, code: str
+) -> None:
+    source = Facts(world.source, world.account.attributes(world.source), {})
+    world.refuse("GetQueueAttributes", code, about="orders")
+    gate = SourceAccessGate(world.make_run().clients, source, lambda _count: True)
+    assert not gate.may_send_batch(10)
+    assert code in gate.stop_reason
