@@ -21,6 +21,7 @@ from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import read_attributes_if_queue_exists, read_queue_attributes, read_queue_tags
 from mendq.cases.context import FixContext
 from mendq.cases.receivers import ReceiverMaker, Receivers
+from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.dlq.redrive_causes import (
     CAUSE_SYMPTOMS,
     find_redrive_objection,
@@ -34,7 +35,7 @@ from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.receiver import make_access_digest
 from mendq.model.settings import RedriveSettings
-from mendq.model.steps import AttributeStep, Owner, RedriveMessages
+from mendq.model.steps import AttributeStep, Owner, RedriveMessages, RestorePolicy
 from mendq.notifications.commands import redrive_elsewhere_command
 from mendq.redrive.machine import Blocker, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
@@ -92,7 +93,8 @@ def read_situation(
 
     Raises:
         CaseStoreUnavailable: The case store does not answer.
-        CaseStoreUnreadable: The newest case of a symptom on the source cannot be read.
+        CaseStoreUnreadable: The newest case of a symptom on the source, or Mendq's writes to its
+            policy, cannot be read.
     """
     dlq = Facts(progress.dlq_arn, {}, {})
     source = Facts(progress.source_arn, {}, {})
@@ -209,10 +211,13 @@ def describe_opened_source(progress: RedriveProgress, source: Facts, run: Redriv
     """Return a sentence if the source's policy or key changed since the redrive began.
 
     Other people may then read what goes back. Empty if nothing changed, if the source was deleted,
-    or if a person confirmed the queue as it is now. Raises CaseStoreUnavailable.
+    if Mendq itself put a pinned policy back, or if a person confirmed the queue as it is now.
+    Raises CaseStoreUnavailable, and CaseStoreUnreadable if Mendq's own writes cannot be read.
     """
     access_digest = make_access_digest(source.attributes)
     if not source.exists or access_digest == progress.queues.source_access_digest:
+        return ""
+    if is_policy_restored_meanwhile(progress, source, run):
         return ""
     receiver = run.open_store(Receivers).load(source.queue_arn)
     if (
@@ -226,6 +231,25 @@ def describe_opened_source(progress: RedriveProgress, source: Facts, run: Redriv
         "others might read what goes back. See who changed it and who can read it. If it is right, "
         "start a new redrive"
     )
+
+
+def is_policy_restored_meanwhile(progress: RedriveProgress, source: Facts, run: RedriveRun) -> bool:
+    """Return True if the source's policy is new only because Mendq put the pinned one back.
+
+    A person approved that text. The write must be newer than the redrive, and must have replaced
+    the policy of the redrive's beginning. A rollback of an older restore leaves no such write, so
+    it halts the redrive: the fix that let the redrive begin is gone.
+    """
+    policy = RestorePolicy.attribute
+    view = run.case_store.look(source.queue_arn, ACCESS_DENIED.name, (policy,))
+    record = view.record_of(policy).restrict_to_queue(source.created_at)
+    if record.last_written_value != RestorePolicy.value_in(source.attributes):
+        return False
+    for write in record.writes:
+        digest_before = make_access_digest({**source.attributes, policy: write.before})
+        if write.at >= progress.began_at and digest_before == progress.queues.source_access_digest:
+            return True
+    return False
 
 
 def describe_recurred_cause(progress: RedriveProgress, run: RedriveRun) -> str:

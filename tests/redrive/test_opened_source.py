@@ -8,12 +8,18 @@ from typing import Any
 
 import pytest
 
+from mendq.cases.record import Notification, record_transition
+from mendq.catalogue.access.access_denied import ACCESS_DENIED
+from mendq.model.case import start_case
+from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import RedrivePolicy
 from mendq.model.state import State
+from mendq.model.steps import RestorePolicy
 from mendq.redrive.redrive import SourceAccessGate
 from tests.account.receivers import confirm_receiver
+from tests.heal.operators import make_context
 from tests.redrive.world import RedriveWorld, make_bodies
 from tests.waiting import replace_sleep
 
@@ -30,6 +36,7 @@ ROLE_POLICY = json.dumps(
         ]
     }
 )
+OTHER_POLICY = ROLE_POLICY.replace("other-team", "third-team")
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +117,94 @@ def test_change_of_the_source_that_a_person_confirmed_does_not_halt_the_redrive(
     confirm_receiver(world.account, world.source)
     assert world.tick().sent_back_count == 5
     assert batches == [10, 5]
+
+
+def record_restored_policy(world: RedriveWorld, policy_before: str = "") -> None:
+    """Record that Mendq replaced this policy by ROLE_POLICY, and verified it."""
+    context = make_context(world.account)
+    source = Facts(world.source, world.account.attributes(world.source), {})
+    view = context.case_store.look(world.source, ACCESS_DENIED.name, ACCESS_DENIED.attributes)
+    case = start_case(
+        State.APPLIED,
+        queue_arn=world.source,
+        symptom=ACCESS_DENIED.name,
+        reason="calls were refused",
+        evidence=Evidence.of([Sighting.from_scan(world.account.now)]),
+        steps=(RestorePolicy(policy_before, ROLE_POLICY),),
+        now=world.account.now,
+        actor="restore_policy",
+        previous=view.case,
+    )
+    new_records = view.make_records_after_write(case, source.created_at)
+    notification = Notification(ACCESS_DENIED, source, new_records=new_records)
+    case = record_transition(case, view, notification, context)
+    view = context.case_store.look(world.source, ACCESS_DENIED.name, ACCESS_DENIED.attributes)
+    verified_case = case.move_to(State.VERIFIED, "calls are let in again", world.account.now)
+    record_transition(verified_case, view, Notification(ACCESS_DENIED, source), context)
+
+
+def restore_and_record_policy(world: RedriveWorld) -> None:
+    set_policy(world)
+    record_restored_policy(world)
+
+
+def test_pinned_policy_that_mendq_put_back_does_not_halt_the_redrive(world: RedriveWorld) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, restore_and_record_policy)
+    world.tick()
+    assert world.tick().sent_back_count == 5
+    assert batches == [10, 5]
+
+
+def test_change_of_the_source_after_mendq_put_the_pinned_policy_back_halts_the_redrive(
+    world: RedriveWorld,
+) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, restore_and_record_policy)
+    world.tick()
+    world.configure(world.source, Policy=OTHER_POLICY)
+    assert world.tick().case is not None
+    assert "changed since this redrive began" in world.progress.because
+    assert batches == [10]
+
+
+def test_key_that_changed_while_mendq_put_the_pinned_policy_back_halts_the_redrive(
+    world: RedriveWorld,
+) -> None:
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, restore_and_record_policy)
+    world.tick()
+    set_key(world)
+    assert world.tick().case is not None
+    assert batches == [10]
+
+
+def test_policy_that_mendq_put_back_before_the_redrive_began_halts_it_if_others_set_it_again(
+    world: RedriveWorld,
+) -> None:
+    record_restored_policy(world)
+    world.account.later(minutes=1)
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, set_policy)
+    world.tick()
+    assert world.tick().case is not None
+    assert batches == [10]
+
+
+def test_policy_that_mendq_put_back_over_another_change_halts_the_redrive(
+    world: RedriveWorld,
+) -> None:
+    """Somebody else had changed the policy, and messages may have gone back meanwhile."""
+
+    def restore_over_other_policy(world: RedriveWorld) -> None:
+        set_policy(world)
+        record_restored_policy(world, policy_before=OTHER_POLICY)
+
+    world.begin(*make_bodies(19), bounds=TWO_BATCHES)
+    batches = act_after_first_batch(world, restore_over_other_policy)
+    world.tick()
+    assert world.tick().case is not None
+    assert batches == [10]
 
 
 def test_confirmation_of_the_source_ends_with_the_next_change(world: RedriveWorld) -> None:
