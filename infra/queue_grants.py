@@ -107,9 +107,9 @@ def list_write_statements(
 ) -> PolicyStatements:
     """Yield statements that allow steps on managed queues.
 
-    Nothing is allowed if the settings put no queue, or no symptom with such a step, into a mode in
-    which Mendq writes. In any case, a last statement denies all steps on queues whose tag `mendq`
-    has a value that enables no writes.
+    The last statement denies all steps on queues whose tag `mendq` has a value that enables no
+    writes. It is the only statement if the settings put no queue, or no symptom with such a step,
+    into a mode in which Mendq writes.
     """
     enabled_steps = _find_enabled_steps(settings).intersection(steps)
     attribute_change_actions = sorted(
@@ -130,11 +130,10 @@ def list_write_statements(
 def list_redrive_statements(stack: Stack, settings: DeploymentSettings) -> PolicyStatements:
     """Yield statements that allow moving messages out of managed DLQs.
 
-    Nothing is allowed if no queue, or no symptom that plans a redrive, can be in a mode in which
-    Mendq writes. A quarantine has no tag of Mendq's, so the statements name it by the end of its
-    name. KMS keys cannot be named either: the statements allow any key that SQS uses on behalf of
-    the role. In any case, the last two statements deny a redrive on queues whose tags do not
-    allow it.
+    The last two statements deny a redrive on queues whose tags do not allow it. They are the only
+    statements if no queue, or no symptom that plans a redrive, can be in a mode in which Mendq
+    writes. A quarantine has no tag of Mendq's, so the statements name it by the end of its name.
+    KMS keys cannot be named: the statements allow any key that SQS uses on behalf of the role.
     """
     managed_queue_statements = list(_allow_on_managed_queues(stack, settings, _REDRIVE_ACTIONS))
     if RedriveMessages in _find_enabled_steps(settings) and managed_queue_statements:

@@ -1,11 +1,11 @@
-"""The scan-only stack: the hourly scan, and one message about what is new in it.
+"""The scan-only stack: the hourly scan, and one notification about its new findings.
 
-It has one Lambda with its role, log and schedule, one table, one topic and one alarm. Nothing of it
+It has one Lambda with its role, log and schedule, one table, one topic and one alarm. Nothing in it
 may write to a queue.
 
-All constructs have the places that they have in a whole stack. So if `scanOnly` is switched on or
-off, CloudFormation keeps the table, the topic with its confirmed subscriptions, the Lambda, its log
-and the alarm, and changes them in place. docs/upgrade.md says what it deletes.
+All constructs have the same ids as in a whole stack. So if `scanOnly` is switched on or off,
+CloudFormation keeps the table, the topic with its confirmed subscriptions, the Lambda, its log and
+the alarm, and changes them in place. docs/upgrade.md says what it deletes.
 """
 
 from __future__ import annotations

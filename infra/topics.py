@@ -1,7 +1,7 @@
-"""SNS topics of notifications: one for urgent ones, one for all others, and topics of teams.
+"""SNS topics of notifications: for urgent notifications, for all others, and for teams.
 
 There are two topics so that urgent notifications can reach other people than the rest. A scan-only
-stack has only the urgent one.
+stack has only the topic of urgent notifications.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def make_only_topic(scope: Construct, notifications: NotificationSettings) -> To
     of its own would cost more than the rest of the stack.
     https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
 
-    The new topic has the place of a whole stack's urgent topic. So a stack that becomes a whole one
-    keeps the topic and its confirmed subscriptions.
+    The new topic has the construct id of a whole stack's urgent topic. So a stack that becomes a
+    whole stack keeps the topic and its confirmed subscriptions.
     """
     topic_scope = Construct(Construct(scope, "Topics"), "Urgent")
     existing_arn = notifications.topics.urgent

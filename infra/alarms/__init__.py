@@ -107,7 +107,7 @@ COMPOSITE_ALARM_BY_STACK_PART: Mapping[str, AlarmDescription] = {
 
 
 class Alarms(Construct):
-    """The alarms of the stack. Those that notify people are connected to their topics."""
+    """Makes the stack's alarms, and connects those that notify people to their topics."""
 
     def __init__(
         self,

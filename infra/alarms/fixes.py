@@ -23,15 +23,16 @@ from mendq.model.names import OwnMetric
 
 FIXES_PERIOD = Duration.seconds(int(names.FIXES_ALARM_PERIOD.total_seconds()))
 RECENT_FIXES_PERIOD = Duration.seconds(int(names.FIX_SERIES_ENDS_AFTER.total_seconds()))
-# How many of the last three periods must have many fixes. One period alone makes no alarm: that may
-# be one fault that was fixed.
+# How many of the last three periods must have many fixes. Many fixes in one period may come from a
+# single fault that was fixed.
 BREACHING_FIXES_PERIODS = 2
 # Width of the expected band in standard deviations. The model learns from two weeks and takes a
 # slow rise as normal; `fixes_over_ceiling` notices a slow rise.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 BAND_WIDTH_STANDARD_DEVIATIONS = 3
-# Minutes in a row with a fix being verified after which the page is suppressed. One minute is not
-# enough: a forged value in every second minute would then suppress it as long as one each minute.
+# The page is suppressed after this many minutes in a row in which a fix is being verified. One
+# minute is not enough: a value forged in every second minute would then suppress the page as long
+# as a value forged in each minute.
 MINUTES_IN_A_ROW_TO_SUPPRESS = 2
 # The most minutes of an hour in which the page is suppressed: twenty minutes of fixes, and the time
 # that alarms need to notice. A principal that forges the metric cannot suppress it for longer.

@@ -46,8 +46,8 @@ LATE_PROBE_MARGIN_MINUTES = 10
 # The longest period of an alarm: one day.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 LONGEST_PERIOD_MINUTES = 1_440
-# After this number of periods of five minutes in a row in which heal fails, its alarm rings. Two
-# failures may be bad luck.
+# Heal's alarm rings if heal fails in this many periods of five minutes in a row. Two failures may
+# be bad luck.
 HEAL_FAILING_PERIODS = 3
 # The alarm of another Lambda that writes queues rings if it fails in two of six such periods.
 WRITER_FAILING_PERIODS = 2
@@ -64,7 +64,7 @@ SCAN_WATCHED_HOURS = 4
 # Period of the alarm on a missing scan. The scan is started three times in it, every ten minutes.
 SCAN_MISSING_PERIOD_MINUTES = 30
 SCAN_MISSING_HOURS = 2
-# A day, and three hours because nightly runs take differently long.
+# A day, and three hours because some nightly runs take longer than others.
 NIGHTLY_MISSING_HOURS = 27
 # A period that contains all three attempts to deliver a report.
 REPORT_DELIVERY_PERIOD = Duration.minutes(15)

@@ -38,9 +38,9 @@ from mendq.model.steps import Owner
 
 
 class PeerLambdas(Struct, frozen=True):
-    """What one Lambda must know about the other Lambdas and the probe's queue.
+    """Names of other Lambdas and the URL of the probe's queue, for the settings of one Lambda.
 
-    This is known only after all Lambdas are made.
+    They are known only after all Lambdas are made.
 
     Attributes:
         function_name_by_owner: names of the Lambda functions that this one invokes, by owner. An

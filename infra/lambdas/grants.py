@@ -162,8 +162,8 @@ def allow_finding_writes(resources: StackResources) -> PolicyStatements:
     """Allow reading and writing the scan's own records.
 
     These are its items in the case table, and one object of findings an hour in the case bucket.
-    The scan may read every item, but write no case: it writes only the partition about the account
-    and those of baselines.
+    The scan may read every item, but write no case: it may write only the partition about the
+    account and the partitions of baselines.
     """
     yield allow(["dynamodb:GetItem"], resources.case_store.table_arn)
     yield allow_on_partitions(
@@ -205,8 +205,8 @@ class StepsGrant(Struct, frozen=True):
 def allow_probe_records(resources: StackResources) -> PolicyStatements:
     """Allow recording each probe that is sent, and notifying people if several were lost.
 
-    The probe and its notification are in the partition about the account. No other may be read or
-    written.
+    The probe and its notification are in the partition about the account. Other partitions may not
+    be read or written.
     """
     item_actions = ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
     yield allow_on_partitions(resources.case_store, item_actions, ACCOUNT_PARTITION)

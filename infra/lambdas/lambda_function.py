@@ -43,8 +43,8 @@ _LIST_SETTING_BY_VARIABLE = {
 def set_environment(function: lambda_.Function, settings: LambdaSettings) -> None:
     """Set a Lambda's environment variables from its settings.
 
-    Raises SettingsRefused if the variables are longer than Lambda allows. The mistake names the
-    list in the settings that takes the most space of all lists.
+    Raises SettingsRefused if the variables are longer than Lambda allows. The error names the list
+    in the settings that takes the most space.
     """
     value_by_variable = settings.to_environment()
     length_by_variable = {

@@ -133,36 +133,38 @@ class TrailSettings(ComparedSection):
     """Settings of the CloudTrail trail that logs SQS calls. Mendq reads the failed calls."""
 
     create: bool = True
-    """True: Mendq makes a trail of its own. False: `bucket` is an existing one's."""
+    """True: Mendq makes its own trail. False: Mendq reads the files of an existing trail in
+    `bucket`."""
     bucket: Annotated[str, _BUCKET_NAME_BOUNDS] | None = None
-    """The bucket that an existing trail of SQS data events writes to. Where a KMS key encrypts the
-    trail, the key's policy must let the role `mendq-nightly-<region>` decrypt; the policy of a
-    bucket in another account must let it read."""
+    """The bucket to which an existing trail writes SQS data events. If a KMS key encrypts the
+    trail's files, the key's policy must let the role `mendq-nightly-<region>` decrypt. If the
+    bucket is in another account, its policy must let the role read."""
     prefix: Annotated[str, _KEY_PREFIX_BOUNDS] | None = None
-    """Where the keys of the trail's files begin, before `AWSLogs`: what the trail calls its prefix,
-    as trails of organizations and of Control Tower have one. The job reads the stack's account and
-    region alone, whatever else lies there."""
+    """The start of the keys of the trail's files, before `AWSLogs`. CloudTrail calls it the prefix.
+    Trails of organizations and of Control Tower have one. Unless `nightly.scope` is `organization`,
+    the nightly job reads only the files of the stack's account and region."""
     bucket_region: Region | None = None
-    """Where `bucket` lies, which its name does not tell. It must be the stack's region: the nightly
-    job, which has no VPC, reaches this region alone. A bucket elsewhere is refused; while its
-    region is not said, `mendq doctor` finds out, or the first nightly run."""
+    """The region of `bucket`. It must be the stack's region: the nightly job has no VPC, so it
+    reaches only this region. A bucket in another region is refused. If the region is not set,
+    `mendq doctor` or the first nightly run finds the mistake."""
     management_events: bool = False
-    """The trail also logs management events that write, such as SetQueueAttributes. AWS bills every
-    copy of them but the first."""
+    """True: the trail also logs management events that write, such as SetQueueAttributes. AWS bills
+    every copy of such an event except the first."""
     queue_arn_prefixes: Annotated[
         tuple[Annotated[str, _QUEUE_ARN_PREFIX_BOUNDS], ...],
         make_list_bounds("starts of queue ARNs", 400),
     ] = ()
-    """The queues whose calls are logged, each billed by AWS. `arn:aws:sqs:` is every queue; while
-    none are named, only those of Mendq's own probe and drills are."""
+    """Starts of the ARNs of the queues whose calls the trail logs. AWS bills each logged call.
+    `arn:aws:sqs:` selects every queue. If the list is empty, the trail logs only calls to the
+    queues of Mendq's own probe and drills."""
     event_names: Annotated[tuple[DataEvent, ...], make_list_bounds("SQS data events")] = ()
-    """The calls that are logged; empty: all of them."""
+    """The calls that the trail logs; empty: all calls."""
     expected_events_per_day: Annotated[int, Range(1_000, 10_000_000_000)] = (
         EXPECTED_EVENTS_WITHOUT_WARNING
     )
-    """So many records a day are no surprise on the bill. After a day with more of them
-    `mendq-trail-busy` rings, the night after, and `make synth` says what more than the default
-    cost."""
+    """The most records a day that you expect. After a day with more records, the alarm
+    `mendq-trail-busy` rings in the following night. If you set more than the default, `make synth`
+    prints what that costs."""
 
     @property
     def log_key_prefix(self) -> str:
@@ -197,25 +199,24 @@ class TopicSettings:
     """SNS topics of the user that replace Mendq's own topics."""
 
     urgent: Annotated[str, _TOPIC_ARN_BOUNDS] | None = None
-    """Of urgent notifications; in the stack's account and region. [What its policy and its key have
-    to allow](organizations.md#topics-of-your-own) is yours to set."""
+    """The topic of urgent notifications, in the stack's account and region. [You must set its
+    policy and the policy of its key](organizations.md#topics-of-your-own)."""
     info: Annotated[str, _TOPIC_ARN_BOUNDS] | None = None
-    """Of the others; in the stack's account and region."""
+    """The topic of all other notifications, in the stack's account and region."""
 
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """Topics that send notifications in the JSON form of Amazon Q Developer in chat applications
-    (Slack, Microsoft Teams).
+    """Notifications in the JSON form of Amazon Q Developer in chat applications (Slack, Teams).
 
     SNS sends the same JSON to all https endpoints of such a topic, also to those of other tools.
     Mail stays plain text.
     """
 
     urgent: bool = False
-    """The topic of urgent notifications, and what is urgent on a team's topic."""
+    """True: urgent notifications have this form, also those on a team's topic."""
     info: bool = False
-    """The topic of the others, the weekly verdict among them."""
+    """True: all other notifications have this form, also the verdict of the weekly report."""
 
     @property
     def severities(self) -> tuple[Severity, ...]:
@@ -237,11 +238,12 @@ class PagerDutySettings:
 
     secret_arn: Annotated[str, _SECRET_ARN_BOUNDS]
     """A secret of the stack's account and region whose whole text is the integration key (Events
-    API v2). Deploying reads it; [a new key](integrations.md#a-new-key) takes a new secret."""
+    API v2). The deployment reads the secret; [a new key](integrations.md#a-new-key) needs a new
+    secret."""
     service_region: Annotated[
         str, make_name_bounds("a service region of PagerDuty", ("US", "EU"))
     ] = "US"
-    """Where the PagerDuty account is: `US` or `EU`."""
+    """The service region of the PagerDuty account: `US` or `EU`."""
 
 
 @dataclass(frozen=True)
@@ -249,17 +251,19 @@ class NotificationSettings:
     """Subscribers and topics of notifications."""
 
     urgent: Subscribers = ()
-    """Whom urgent notifications reach, which want somebody now."""
+    """Subscribers of urgent notifications, which need a person at once."""
     info: Subscribers = ()
-    """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
+    """Subscribers of all other notifications: proposals, refusals and the verdict of the weekly
+    report."""
     topics: TopicSettings = TopicSettings()
-    """Topics of yours, in place of Mendq's own."""
+    """Your own topics, which replace Mendq's topics."""
     teams: Annotated[
         Mapping[Annotated[str, _TEAM_NAME_BOUNDS], Annotated[str, _TOPIC_ARN_BOUNDS]], _TEAMS_BOUNDS
     ] = field(default_factory=dict)
-    """A topic for each team that a queue's tag `mendq:notify` may name: what is said of that queue
-    reaches it beside the usual topic, both severities. In the stack's account and region; [what its
-    policy and its key have to allow](organizations.md#topics-of-your-own) is yours to set."""
+    """A topic for each team that a queue's tag `mendq:notify` may name. Notifications about that
+    queue, of both severities, go to the team's topic and to the usual topic. The topic must be in
+    the stack's account and region. [You must set its policy and the policy of its
+    key](organizations.md#topics-of-your-own)."""
     chat: ChatSettings = ChatSettings()
     pagerduty: PagerDutySettings | None = None
     """Urgent notifications as [incidents of PagerDuty](integrations.md#pagerduty)."""
@@ -270,17 +274,17 @@ class ReportSettings(ComparedSection):
     """Settings of the weekly report."""
 
     weekday: Annotated[str, make_name_bounds("a weekday", WEEKDAYS)] = "MONDAY"
-    """The day it is sent."""
+    """The weekday on which the report is sent."""
     hour: Hour = 6
-    """The hour it is sent."""
+    """The hour at which the report is sent."""
     time_zone: Annotated[str, _TIME_ZONE_BOUNDS] = "UTC"
-    """Where `weekday` and `hour` are read."""
+    """The time zone of `weekday` and `hour`."""
     sender: MailAddress | None = None
-    """Whom it comes from. The address, or its domain, must be an identity that was verified in SES,
-    in the stack's region. Without a sender nothing goes by mail."""
+    """The sender's address. The address or its domain must be a verified identity in SES, in the
+    stack's region. Without a sender, no mail is sent."""
     recipients: Annotated[tuple[MailAddress, ...], make_list_bounds("e-mail addresses", 50)] = ()
-    """Who gets it by mail, each in a mail of its own. In SES's sandbox these must be verified as
-    well."""
+    """The addresses that get the report, each in a mail of its own. In SES's sandbox, these
+    addresses must be verified too."""
 
     @property
     def is_mailed(self) -> bool:
@@ -306,21 +310,21 @@ class NightlySettings:
     """Settings of the nightly job."""
 
     enabled: bool = True
-    """False leaves EMR Serverless out, with all that starts and watches it: there are no tables of
-    incidents, and no weekly report."""
+    """False: the stack has no EMR Serverless application, and nothing that starts or watches it.
+    Then there are no tables of incidents and no weekly report."""
     hour_utc: Hour = 2
-    """The hour it starts."""
+    """The hour at which the nightly job starts."""
     scope: Annotated[
         str, make_name_bounds("account or organization", (ACCOUNT_SCOPE, ORGANIZATION_SCOPE))
     ] = ACCOUNT_SCOPE
-    """`organization`: one trail serves all accounts, and the hub's job alone runs and reads it;
-    [every other stack](one-report.md#one-trail-for-all) goes without."""
+    """`organization`: one trail serves all accounts, and only the hub's job runs and reads it. [All
+    other stacks](one-report.md#one-trail-for-all) have no nightly job."""
     # The smallest limits fit the driver and 3 executors, which EMR begins a run with by default.
     # Mendq asks for one executor, but nobody has seen that run on AWS within smaller limits.
     maximum_vcpu: Annotated[int, Range(8, 400)] = 16
-    """The most virtual CPUs it may use at once: 2 for each worker."""
+    """The most virtual CPUs that the nightly job may use at once: 2 for each worker."""
     maximum_memory_gb: Annotated[int, Range(28, 3_000)] = 64
-    """The most memory it may use at once: 7 GB for each worker."""
+    """The most memory that the nightly job may use at once: 7 GB for each worker."""
 
 
 @dataclass(frozen=True)
@@ -338,13 +342,14 @@ class OrganizationSettings:
     """Settings of one report for all accounts of an organization."""
 
     id: Annotated[str, _ORGANIZATION_ID_BOUNDS]
-    """Roles of its accounts alone may write into the bucket."""
+    """The organization's id. Only roles of its accounts may write to the report bucket."""
     report_bucket: Annotated[str, _BUCKET_NAME_BOUNDS]
-    """The bucket that the hub's stack makes, into which the stacks put their tables."""
+    """The bucket that the hub's stack makes, and to which all stacks copy their tables."""
     hub: Environment
     """The stack that makes the report."""
     accounts: Annotated[tuple[Account, ...], make_list_bounds("account ids", 150)] = ()
-    """Who is missed that reports nothing, beside whoever did in the four weeks before."""
+    """Accounts that the report must mention as missing if they report nothing. It also mentions
+    missing accounts that reported in the four weeks before."""
 
 
 def _explain_unfit_symptom(name: str) -> tuple[str, str] | None:
@@ -371,16 +376,16 @@ class ManagingSettings:
     mode: Mode = Mode.OBSERVE
     """How far Mendq may go on the queues that `queues` names."""
     tag_may_raise_to: Mode = Mode.OBSERVE
-    """How far a queue's tag `mendq` may raise it: above `mode` where `queues` names it, and from
-    nothing where it does not."""
+    """The highest mode that a queue's tag `mendq` may give a queue. If `queues` names the queue,
+    the tag may raise its mode above `mode`. If not, the tag alone makes Mendq manage the queue."""
     queues: Annotated[
         tuple[Annotated[str, _QUEUE_NAME_BOUNDS], ...],
         make_list_bounds("queue names, or starts of names and a `*`"),
     ] = ()
-    """The queues that Mendq manages beside those that carry the tag `mendq`; never a quarantine,
-    `*-quarantine`, whatever prefix fits it."""
+    """The queues that Mendq manages besides those that have the tag `mendq`. A quarantine
+    (`*-quarantine`) is never managed, even if a prefix fits its name."""
     autonomy: Annotated[Mapping[str, Mode], _AUTONOMY_BOUNDS] = field(default_factory=dict)
-    """The highest mode a symptom may act in, where it shall not be the one that ships."""
+    """The highest mode in which Mendq may act on a symptom, if it is not the catalogue's own."""
 
 
 @dataclass(frozen=True)
@@ -393,37 +398,39 @@ class DeploymentSettings(ManagingSettings, ComparedSection):
         tuple[Annotated[str, _CALENDAR_ARN_BOUNDS], ...],
         make_list_bounds("ARNs of SSM Change Calendars", 10),
     ] = ()
-    """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
-    region; one of another account has to be shared with the stack's first."""
+    """While one of these calendars is closed or cannot be read, Mendq changes nothing. They must be
+    in the stack's region. A calendar of another account must first be shared with the stack's
+    account."""
     trail: TrailSettings = TrailSettings()
-    """Where failed calls are seen."""
+    """The CloudTrail trail in which Mendq sees failed calls."""
     notifications: NotificationSettings = NotificationSettings()
-    """Whom notifications reach."""
+    """Who gets notifications, and how."""
     report: ReportSettings = ReportSettings()
     """The weekly report."""
     docs_url: Annotated[str, _DOCS_URL_BOUNDS] | None = None
-    """Where these docs are read, with `*` for a page's path: report, notifications and alarms link
-    to its runbook. It ends in `/docs/*.md` where a forge shows this repository, in `/*.html` where
-    you serve what `make docs-site` makes. Without it, they name the runbook."""
+    """The web address of these docs, with `*` in place of a page's path. The report, notifications
+    and alarms then link to the runbook; otherwise they name its file. The address ends in
+    `/docs/*.md` if a forge shows this repository, and in `/*.html` if you serve the output of `make
+    docs-site`."""
     nightly: NightlySettings = NightlySettings()
     """The nightly job."""
     organization: OrganizationSettings | None = None
     """[One report](one-report.md) for many accounts."""
     template_hook: HookSettings = field(default=HookSettings())
-    """A CloudFormation hook that [judges queues and their policies](template-hook.md) before they
-    are deployed. `"templateHook": "warn"` is short for the mode alone."""
+    """A CloudFormation hook that [checks queues and their policies](template-hook.md) before they
+    are deployed. `"templateHook": "warn"` sets only the mode."""
     dashboard: bool = True
-    """A dashboard, which AWS bills by the month where the payer has three others; without one the
-    alarms are the same."""
+    """True: the stack has a dashboard. AWS bills it each month if the payer has three others. The
+    alarms do not depend on it."""
     alarms: Annotated[str, _ALARMS_BOUNDS] = FULL_ALARMS
-    """Essential are the alarms on cases that were escalated, on fixes beyond any ceiling and on a
-    Mendq that does not heal: they cost less, and pages about cases come all the same."""
+    """`essential` keeps only the alarms on escalated cases, on fixes above a fixed ceiling, and on
+    a Mendq that does not heal. They cost less, and notifications about cases are sent all the
+    same."""
     scan_only: bool = False
-    """True: only the hourly scan, which [reports what it finds](scan-only.md) to one
-    topic. There is no trail, no probe, no case, no nightly job and no report, and nothing is ever
-    changed."""
+    """True: the stack only has the hourly scan, which [reports what it finds](scan-only.md) to one
+    topic. It has no trail, probe, cases, nightly job or report, and never changes a queue."""
     environments: Annotated[tuple[Environment, ...], make_list_bounds("{account, region}")] = ()
-    """Where the stack goes; empty: the account and region of the credentials."""
+    """The accounts and regions of the stacks; empty: those of the credentials."""
 
     @property
     def is_hub(self) -> bool:

@@ -46,18 +46,18 @@ class HookSettings(ComparedSection):
     mode: Annotated[
         str, make_name_bounds("off, warn or fail", (OFF_MODE, WARN_MODE, FAIL_MODE))
     ] = OFF_MODE
-    """`warn`: what is found is shown, and the deployment goes on. `fail`: it is stopped, and so it
-    is where the hook itself fails."""
+    """`warn`: CloudFormation shows the findings and continues. `fail`: a finding stops the
+    deployment, and so does a failure of the hook itself."""
     stacks: Annotated[
         tuple[Annotated[str, _STACK_NAME_BOUNDS], ...],
         make_list_bounds("stack names, or starts of names and a `*`", 50),
     ] = ()
-    """The stacks that are asked about; empty: every stack but Mendq's own."""
+    """The stacks for which CloudFormation calls the hook; empty: every stack except Mendq's own."""
     ignore: Annotated[
         tuple[Annotated[str, make_name_bounds("a symptom of it", _HOOK_SYMPTOM_NAMES)], ...],
         make_list_bounds("symptoms"),
     ] = ()
-    """The symptoms that it says nothing of."""
+    """The symptoms that the hook ignores."""
 
     @property
     def is_on(self) -> bool:
