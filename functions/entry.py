@@ -37,9 +37,9 @@ Event = dict[str, Any]
 # Writes a log record as one line of JSON, whatever text an event field contains.
 to_log_line = partial(to_json, is_compact=True, default=str)
 
-# The only counter that `LambdaInvocation.count` always sends, even if it is zero. Its alarm learns
-# the usual values, so it needs a value at all times. A metric costs money in each month in which it
-# is sent, so other counters are left out if they are zero.
+# The only counter that `LambdaInvocation.send_counts` sends even if it is zero. Its alarm learns
+# the usual values, so it needs a value at all times. CloudWatch bills a metric in each month in
+# which it is sent, so other counters are left out if they are zero.
 ALWAYS_SENT_COUNTER = OwnMetric.AUTO_FIXES
 
 

@@ -18,8 +18,8 @@ def handler(event: Event, invocation: LambdaInvocation[FollowUpSettings]) -> dic
 
     Args:
         event: `{"time"}`, the scheduled time. In the local account it may be up to
-            `most_days_ahead` days ahead of the clock. Cases are then followed up as of that time,
-            otherwise as of the clock's time.
+            `most_days_ahead` days ahead of the clock, and then cases are followed up as of that
+            time. Otherwise they are followed up as of the clock's time.
         invocation: This invocation of the Lambda.
 
     Returns:

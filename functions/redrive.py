@@ -1,4 +1,4 @@
-"""Begin the redrive of a case, run its next tick (one short run of it), or stop it."""
+"""Begin, continue or stop the redrive of a case."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mendq.redrive.redrive import TickOutcome, redrive
 
 @entry(RedriveSettings)
 def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Event:
-    """Begin the redrive of a case, run one tick of it, or stop it.
+    """Begin the redrive of a case, run one tick (one short run) of it, or stop it.
 
     Args:
         event: `{"case_id", "queue_arn", "symptom"}`, and `"cancel": true` to stop the redrive.
@@ -24,8 +24,8 @@ def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Even
 
     Raises:
         CaseUnreadable: The event names no case of this account and region.
-        CaseStoreUnavailable: The case store does not answer. The same holds for the other errors of
-            `redrive`: the next tick continues.
+        CaseStoreUnavailable: The case store does not answer. The next tick continues, also after
+            the other errors of `redrive`.
     """
     receivers = Receivers(invocation.clients.dynamodb, invocation.settings.case_table)
     start_redrive = RedriveStart(invocation.settings.consent, receivers, invocation.now).write

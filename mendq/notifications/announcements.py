@@ -64,9 +64,9 @@ The rules:
     the news after 24 hours. So the probe's item stores that this loss was announced, and
     `must_report_lost_probes` asks for it.
 
-13. What another notification tells people is not told again by the case. A mass symptom has one
-    notification that names all its queues (`must_report_mass_symptom`). A change by Mendq that may
-    do harm at a DLQ is named by the open case of that DLQ.
+13. A case sends no notification if another notification tells people the same. A mass symptom has
+    one notification that names all its queues (`must_report_mass_symptom`). The open case of a DLQ
+    names a change by Mendq that may do harm there.
 
 14. New callers of an open case are reported at most once an hour (`must_report_new_callers`), so
     that a caller that changes its name in each call cannot flood people.
@@ -142,7 +142,7 @@ def choose_severity(
 
 
 class Announcement(Enum):
-    """The decision what to do with news, or with a stored notification."""
+    """A decision about news, or about a stored notification."""
 
     # Do nothing: the news is only recorded, or no notification is stored, or it is a day old.
     NOTHING_TO_ANNOUNCE = "nothing to announce"
@@ -313,7 +313,7 @@ def must_report_waiting_case(waiting_since: datetime, now: datetime) -> bool:
 
 
 def must_report_mass_symptom(refusal: Refusal | None, mode: Mode, *, is_drill: bool) -> bool:
-    """Return True if the refusal is one of a mass symptom that people must hear about: rule 13.
+    """Return True if the refusal is about a mass symptom that people must hear about: rule 13.
 
     Args:
         refusal: Why Mendq did not change one of the queues. None if it refused nothing.

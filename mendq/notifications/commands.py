@@ -31,7 +31,7 @@ def _sqs_command(operation: str, queue_arn: str, queue_url: str = "") -> str:
 
 
 def get_attributes_command(queue_arn: str, *attribute_names: str) -> str:
-    """Return the `aws` command that shows attributes of a queue. Without `names` it shows all."""
+    """Return the `aws` command that shows these attributes of a queue, or all without names."""
     attribute_names_text = " ".join(attribute_names or ("All",))
     return (
         f"{_sqs_command('get-queue-attributes', queue_arn)} --attribute-names "

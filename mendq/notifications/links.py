@@ -96,12 +96,12 @@ def break_terminal_links(text: str) -> str:
 
 
 def _bracket_character(match: re.Match[str]) -> str:
-    """Return the replacement of a match. A match without a group is a name of AWS's or Mendq's."""
+    """Return the matched character in brackets. Keep a match without a group: an allowed name."""
     return match.group() if match.lastgroup is None else f"[{match.group()}]"
 
 
 def escape_links_in_json(json_text: str) -> str:
-    """Return the JSON text of the same document without a link.
+    """Return JSON text of the same document that contains no link.
 
     The characters that make links are in strings only, where JSON allows to escape them.
     """
@@ -137,15 +137,15 @@ def has_link(command: str) -> bool:
 
 
 def has_terminal_link(command: str) -> bool:
-    """Return True if a terminal makes a link of a part of the command, as `has_link` does."""
+    """Return True if a terminal makes a link of a part of the command. See `has_link`."""
     return bool(_find_characters(_TERMINAL_COMMAND_PATTERN, command))
 
 
 def quote_links(command: str) -> str:
     """Return a shell command that means the same, and that mails and chats make no link of.
 
-    A command that cannot be changed so, because it is no complete shell command or contains a
-    command substitution, is returned unchanged: ask `has_link`.
+    The command is returned unchanged if it is no complete shell command or contains a command
+    substitution. Check the result with `has_link`.
     """
     return _quote_characters(command, _COMMAND_PATTERN)
 
@@ -175,7 +175,7 @@ def _quote_characters(command: str, pattern: re.Pattern[str]) -> str:
 
 
 def _read_shell_characters(command: str) -> Iterator[tuple[str, str]]:
-    """Yield each character with the quotation mark inside which it stands. Empty if there is none.
+    """Yield each character with the quotation mark that encloses it; empty if there is none.
 
     The marks themselves count as outside.
     """

@@ -77,7 +77,7 @@ class OperatorStep:
     needs: frozenset[QueueTrait]
 
 
-# A sentence that is true of every queue.
+# The needs of a sentence that is true of every queue.
 _ANY_QUEUE: frozenset[QueueTrait] = frozenset()
 
 
@@ -564,7 +564,8 @@ def choose_command_without_case(refusal: Refusal, queue_arn: str) -> str:
     return command_or_note(command_source(queue_arn))
 
 
-# A case in these states stays open until a person closes it, or the symptom does not show for long.
+# A case in these states stays open until a person closes it, or until the symptom has not shown for
+# a long time.
 _STATES_SETTLED_BY_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
 # A notification about a case in these states says that Mendq's own next write is late.
 _STATES_WAITING_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE, State.EXPIRED})

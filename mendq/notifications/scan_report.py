@@ -1,4 +1,4 @@
-"""Write the notification of a scan-only stack: what its scan found and nobody has heard of yet."""
+"""Write the notification of a scan-only stack: its new findings, and reminders of earlier ones."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class ReportedFinding(Struct, frozen=True):
 
     Attributes:
         topic: the key of the finding: its queue and symptom.
-        naming_position: which findings are named if there is no space for all: those with the
-            lowest numbers.
+        naming_position: the order of naming. If there is no space for all findings, those with the
+            lowest positions are named.
         queue_name: the queue's name.
         symptom: the symptom's name.
         sentence: the sentence with the measured numbers.
@@ -118,7 +118,7 @@ def describe_scan_report(
 
 
 def _choose_findings_to_name(findings: Iterable[ReportedFinding]) -> list[ReportedFinding]:
-    """Return the findings to name, in the order of naming, and only some of each symptom."""
+    """Return the findings to name, in the order of naming, with a limit for each symptom."""
     findings_to_name: list[ReportedFinding] = []
     count_by_symptom = Counter[str]()
     for finding in sorted(findings, key=lambda finding: finding.naming_position):

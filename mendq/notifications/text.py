@@ -178,9 +178,11 @@ def command_or_note(command: str) -> str:
 
 
 def terminal_command_or_note(command: str) -> str:
-    """Return a command for a terminal. Only schemes and `www.` become links there.
+    """Return a command for a terminal. Return a note if it has a link or is not printable.
 
-    It may be as long as it is, and contain any printable character.
+    A name that would become a link is quoted, as in `command_or_note`. Terminals make links only of
+    what has a scheme or begins with `www.`. The command may have any length, and any printable
+    character.
     """
     shown_command = quote_terminal_links(command)
     if shown_command.isprintable() and not has_terminal_link(shown_command):
