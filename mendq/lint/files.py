@@ -43,7 +43,7 @@ class TemplateSource:
 
 
 def list_template_sources(template_argument: str) -> Iterator[TemplateSource]:
-    """Yield the templates that the user names. A file is read only when its turn comes.
+    """Yield the templates that the user names. Each file is read just before it is yielded.
 
     Args:
         template_argument: A template, a Terraform plan, a cdk.out folder, or `-` for standard

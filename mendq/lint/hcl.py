@@ -195,8 +195,8 @@ def _find_block_that_sets_attribute(
 ) -> _Block:
     """Return the block in which the attribute must be set.
 
-    This is a separate resource that sets the attribute and whose `queue_url` refers to the queue:
-    the last one in the file. If there is none, it is the queue's own block.
+    It is the last separate resource in the file that sets the attribute and whose `queue_url`
+    refers to the queue, or else the queue's own block.
     """
     queue_block = block_by_address[change.resource]
     queue_references = {f"{change.resource}.id", f"{change.resource}.url"}

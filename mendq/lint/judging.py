@@ -1,7 +1,7 @@
 """Check the queues that a template declares for the symptoms of the catalogue.
 
-The checks of a queue's configuration are those of the hourly scan, which checks queues that exist.
-The check of the visibility timeout is lint's own.
+Lint checks a queue's configuration with the same checks as the hourly scan, which checks existing
+queues. It has its own check of the visibility timeout.
 """
 
 from __future__ import annotations
@@ -381,8 +381,8 @@ def _make_timeout_remedy(
 def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[UncheckedPlace]:
     """Yield the places outside single queues that lint cannot check.
 
-    These are macros, the resources for which `_explain_unchecked_resource` has a reason, and
-    entries in lists of symptoms to ignore that are not names of symptoms that lint checks.
+    These are macros, resources that lint cannot check (see `_explain_unchecked_resource`), and
+    names in lists of symptoms to ignore that lint has no check for.
     """
     template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):

@@ -42,8 +42,7 @@ POLICY_ATTRIBUTE = "Policy"
 # Keys of a redrive policy.
 DLQ_ARN_KEY = "deadLetterTargetArn"
 RECEIVE_COUNT_KEY = "maxReceiveCount"
-# In a grant to a named principal, no check asks who exactly it is, under which condition it may act
-# and on which resource.
+# No check reads these keys of a grant to a named principal.
 _UNCHECKED_KEYS_OF_GRANT = ("Principal", "Resource", "Condition")
 # SQS returns these attributes even if they were never set, and checks rely on that.
 _ALWAYS_RETURNED_ATTRIBUTES = ("VisibilityTimeout", "MessageRetentionPeriod")

@@ -1,7 +1,7 @@
 """Resolve the values in a template that the template alone determines.
 
-A resource that gets its name or ARN only at deployment has a made-up one here, which no real
-resource has.
+If a resource gets its name or ARN only at deployment, it has a made-up name or ARN here, which no
+real resource has.
 
 cfn-lint's own resolvers are not used, because they yield every possible value and their work has no
 limit. A check needs the one value that applies. Here, each character of a resolved value counts

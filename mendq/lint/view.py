@@ -68,10 +68,10 @@ def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
 
 
 def _make_sarif_line(message_line: str) -> str:
-    """Return one line of a message, in which neither an address nor `[text](target)` is a link.
+    """Return one line of a message, without links.
 
-    Whoever opens a pull request writes the names in a template. SARIF has links in brackets (3.11.6
-    of its standard).
+    Anyone who opens a pull request can choose the names in a template. SARIF has links in brackets,
+    `[text](target)` (3.11.6 of its standard).
     """
     safe_line = to_markdown_text(message_line, _MOST_ANNOTATION_CHARACTERS)
     return _get_indentation(message_line) + safe_line

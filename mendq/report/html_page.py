@@ -84,8 +84,8 @@ def load_template(
 
 
 _PAGE_TEMPLATE = load_template("page.html.j2")
-# Number of rows of each list that the page shows. It shows more if more of them need a person. It
-# folds the others; a print has them all.
+# Number of rows that the page shows of each list. If more rows than this need a person, it shows
+# all of these. The other rows are folded; a print has all rows.
 USUAL_UNFOLDED_ROW_COUNT = 12
 
 

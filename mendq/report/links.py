@@ -71,7 +71,7 @@ def match_queue(queue_arn: str, reported_account: ReportedAccount | None) -> re.
 
 
 def is_safe_in_command(queue_match: re.Match[str]) -> bool:
-    """Return True if the queue's name can be in a command. A mail program links `www.fifo`."""
+    """Return True if no mail program makes a link of the queue's name, as it does of `www.fifo`."""
     return not queue_match["name"].lower().startswith("www.")
 
 

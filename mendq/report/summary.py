@@ -195,8 +195,9 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
 
     @property
     def has_other_news(self) -> bool:
-        """True if the report has more than incidents: cases that reached or wait for a person,
-        or things to do.
+        """True if the report has news besides incidents.
+
+        This is the case if there are things to do, or cases that reached or wait for a person.
         """
         return bool(self.open_now or self.reached_a_person.total or self.do_this_week)
 

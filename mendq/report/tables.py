@@ -86,7 +86,7 @@ _ROLLED_BACK_TEXT = "rolled back"
 def describe_notifications(case: NotifiedCase) -> str:
     """Return a text with the number of notifications about a case, if there were several.
 
-    It adds `found by a scan` if a scan found the case. Empty if neither applies.
+    If a scan found the case, the text says so. Empty if neither applies.
     """
     description_parts = []
     if case.pages > 1:

@@ -258,8 +258,8 @@ def _make_urgent_notifications_tile(summary: Summary) -> Tile:
 def _make_time_to_fix_tile(summary: Summary) -> Tile:
     """Return the tile with the median time to fix.
 
-    With fewer than LEAST_INCIDENTS_TO_COMPARE known times, if the summary contains all of them, the
-    tile shows the longest time and lists all.
+    If fewer than LEAST_INCIDENTS_TO_COMPARE times are known, and the summary contains all of them,
+    the tile shows the longest time and lists all times.
     """
     title = "Time to fix"
     timed_fix_count = summary.totals.healed_with_time

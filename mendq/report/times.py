@@ -22,8 +22,9 @@ TOO_FEW_FOR_P90_TEXT = "n<5"
 
 
 def make_time_strips(summary: Summary, incidents_per_day: IncidentsPerDay) -> dict[str, Any]:
-    """Return the strips of the first MAXIMUM_STRIPS symptoms that have known times, for the
-    template.
+    """Return the template's data of the strips: one strip for each symptom that has known times.
+
+    At most MAXIMUM_STRIPS symptoms have a strip.
 
     Returns:
         A dict, empty if no time is known. Its keys are `rows`, one for each symptom; `axis`, the
@@ -125,9 +126,9 @@ _DOT_HEIGHT_EXPRESSION = "(datum.nth % 2 ? -1 : 1) * (2 * floor(datum.nth / 2) %
 def choose_ticks(heal_seconds: Sequence[float]) -> Sequence[int]:
     """Return the ticks of the time scale, in seconds.
 
-    The first tick is the last one that is not above the shortest time. The last tick is the first
-    one that is not below the longest time. There are at least two. A time that is shorter or longer
-    than all POSSIBLE_TICK_SECONDS is drawn at the end of the scale.
+    The scale begins at the largest of POSSIBLE_TICK_SECONDS that is not above the shortest time,
+    and ends at the smallest that is not below the longest time. It has at least two ticks. A time
+    outside of POSSIBLE_TICK_SECONDS is drawn at the end of the scale.
     """
     first_tick_index = min(
         max(bisect_right(POSSIBLE_TICK_SECONDS, min(heal_seconds)) - 1, 0),
