@@ -259,6 +259,13 @@ class Measurement:
         pause: The time since the last delete; 0 if nothing was deleted.
         longest_pause_between_deletes: The longest time between a delete and the next one; 0 if all
             deletes were in one minute.
+        usual_in_flight: The median number of messages in flight; None if SQS did not report it.
+        highest_oldest_age_seconds: The highest age of the oldest message in any minute; 0 without
+            data. On a standard queue, SQS leaves out messages that were received more than three
+            times.
+        minutes_with_receives: The number of minutes with receives; 0 if the minutes are not known.
+        pause_since_receive: The time since the last receive; None if nothing was received, or if
+            the minutes are not known.
     """
 
     since: datetime
@@ -282,6 +289,10 @@ class Measurement:
     received_since_delete: int = 0
     pause: timedelta = timedelta(0)
     longest_pause_between_deletes: timedelta = timedelta(0)
+    usual_in_flight: int | None = None
+    highest_oldest_age_seconds: int = 0
+    minutes_with_receives: int = 0
+    pause_since_receive: timedelta | None = None
 
     @property
     def duration(self) -> timedelta:
@@ -383,6 +394,28 @@ class Measurement:
     def sent_minus_deleted(self) -> int:
         """The number of sends minus the number of deletes. It may be negative."""
         return self.sent - self.deleted
+
+    @property
+    def fewest_messages_of_last_hour(self) -> int:
+        """The smallest backlog of any minute of the last hour.
+
+        So many messages have been there for an hour, or have come in place of others. If the half
+        hours are not known, this is the backlog at the end.
+        """
+        fewest_by_half_hour = [
+            half_hour.fewest_messages or 0 for half_hour in self.recent.half_hours[-2:]
+        ]
+        return min(fewest_by_half_hour, default=self.now.backlog)
+
+    @property
+    def unfinished_messages(self) -> int:
+        """The number of messages that arrived and were not deleted. It may be negative.
+
+        Messages that may have come within the last hour do not count, because consumers may still
+        finish them: this is what the backlog is above `fewest_messages_of_last_hour`.
+        """
+        new_messages = max(0, self.now.backlog - self.fewest_messages_of_last_hour)
+        return self.sent_minus_deleted - new_messages
 
     def receives_per_finished(self, *, is_fifo: bool = False) -> float | None:
         """Return an upper bound for the mean number of receives per finished message.
@@ -520,6 +553,7 @@ def summarize_series(
         series_name: points_in_window[series_name][-1:] for series_name in _GAUGE_SERIES
     }
     minutes_with_deletes = [minute for minute, count in points_in_window["deleted"] if count]
+    minutes_with_receives = [minute for minute, count in points_in_window["received"] if count]
     last_delete_end = (
         minutes_with_deletes[-1] + datetime.resolution if minutes_with_deletes else window.until
     )
@@ -560,6 +594,16 @@ def summarize_series(
         pause=_measure_pause_since_last_delete(window.until, minutes_with_deletes),
         longest_pause_between_deletes=max(
             _list_pauses_between_deletes(minutes_with_deletes), default=timedelta(0)
+        ),
+        usual_in_flight=_find_usual_value(points_in_window["in_flight"]),
+        highest_oldest_age_seconds=max(
+            (round(age_seconds) for _, age_seconds in points_in_window["age"]), default=0
+        ),
+        minutes_with_receives=len(minutes_with_receives),
+        pause_since_receive=(
+            window.until - minutes_with_receives[-1] - DATAPOINT_PERIOD
+            if minutes_with_receives
+            else None
         ),
     )
 
@@ -604,6 +648,11 @@ def _find_slowest_processing_seconds(points_by_series: DatapointsBySeries) -> fl
         if 0 < seconds <= LONGEST_PROCESSING_SECONDS
     ]
     return max(plausible_processing_seconds, default=None)
+
+
+def _find_usual_value(points: Datapoints) -> int | None:
+    """Return the median of the values; None without datapoints."""
+    return round(median(value for _, value in points)) if points else None
 
 
 def _select_points_since(points: Datapoints, since: datetime) -> Datapoints:

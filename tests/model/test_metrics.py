@@ -520,6 +520,42 @@ def test_half_hours_of_a_summary_have_their_counts_and_leave_out_those_without_d
     assert len(measured.recent.half_hours) == 6
 
 
+def test_messages_that_came_within_the_last_hour_do_not_count_as_unfinished() -> None:
+    """60 messages arrived before noon and stayed; a burst of 40 came ten minutes ago."""
+    measured = summarize_known_window(
+        6,
+        sent=[(5, 60), (350, 40)],
+        received=[(10, 60), (351, 40)],
+        visible=[(minute, 0 if minute < 5 else 60) for minute in range(350)]
+        + [(minute, 100) for minute in range(350, 360)],
+    )
+    assert measured.sent_minus_deleted == 100
+    assert measured.fewest_messages_of_last_hour == 60
+    assert measured.unfinished_messages == 60
+
+
+def test_minutes_with_receives_and_the_pause_since_the_last_leave_out_minutes_without_any() -> None:
+    measured = summarize_known_window(1, received=[(5, 2), (6, 0), (40, 1)], visible=[(0, 3)])
+    assert measured.minutes_with_receives == 2
+    assert measured.pause_since_receive == timedelta(minutes=19)
+
+
+def test_queue_without_a_receive_has_no_pause_since_one() -> None:
+    measured = summarize_known_window(1, received=[(5, 0)], visible=[(0, 3)])
+    assert (measured.minutes_with_receives, measured.pause_since_receive) == (0, None)
+
+
+def test_usual_in_flight_is_the_median_and_the_highest_age_that_of_any_minute() -> None:
+    measured = summarize_known_window(
+        1, in_flight=[(0, 2), (1, 9), (2, 3)], age=[(0, 60), (1, 1_178), (2, 5)]
+    )
+    assert (measured.usual_in_flight, measured.highest_oldest_age_seconds) == (3, 1_178)
+
+
+def test_usual_in_flight_is_none_if_sqs_did_not_report_it() -> None:
+    assert summarize_known_window(1, visible=[(0, 3)]).usual_in_flight is None
+
+
 def test_recent_counts_cover_only_the_last_hour() -> None:
     measured = summarize_known_window(
         6, received=[(299, 5), (300, 7), (359, 1)], deduplicated=[(10, 3), (301, 2)]

@@ -5,8 +5,9 @@ again, and more and more wait. With a DLQ, good messages end up there after `max
 receives.
 
 How it shows: most receives are not followed by a delete, and consumers delete fewer messages than
-arrive. Messages that are given back and finished later are no failure. `find_failing_consumers` in
-`mendq/catalogue/dlq/attach.py` has the rules and the limits.
+arrive. Or only a part of the messages fails: the DLQ takes more than a fifth of them, or they add
+to a growing backlog. Messages that are given back and finished later are no failure.
+`find_failing_consumers` in `mendq/catalogue/dlq/attach.py` has the rules and the limits.
 
 On a FIFO queue, consumers that hold messages longer than the visibility timeout cause the same
 counts, because a late delete fails there. CloudTrail's records of these calls tell both apart:
@@ -23,9 +24,11 @@ from typing import Any
 
 from mendq.catalogue.dlq.attach import EXPLAINING_SYMPTOMS, find_failing_consumers
 from mendq.catalogue.examples import (
+    DLQ_ARN,
     FAILING_FUNCTION,
     QUEUE_ARN,
     as_dlq,
+    measurement,
     queue_with_dlq,
     replace_values,
     standard_queue,
@@ -38,10 +41,18 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
 )
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
+from mendq.model.metrics import RecentCounts
 from mendq.model.plan import Escalate, Refusal
+from mendq.model.queue import RedrivePolicy
 from mendq.notifications.commands import function_log_command, show_metric_command
+
+
+def has_messages_or_dlq_messages(facts: Facts) -> bool:
+    """Return True if the queue or its DLQ holds messages: if consumers fail, messages are left."""
+    is_dlq_used = facts.dlq is not None and facts.dlq.visible > 0
+    return is_dlq_used or facts.visible + facts.in_flight > 0
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -108,7 +119,40 @@ _QUEUE_LOSING_MESSAGES_TO_DLQ = queue_with_dlq(
 )
 _UNCHANGED_BACKLOG_COUNTS = {"backlog_before": 1_000, "backlog_now": 1_000}
 _QUEUE_WITH_BLOCKED_GROUP = _make_example_queue(
-    300, 720, 0, backlog_now=300, in_flight_now=1, **_UNCHANGED_OLDEST_MESSAGE_COUNTS
+    300,
+    720,
+    0,
+    queue_arn=QUEUE_ARN,
+    backlog_now=300,
+    in_flight_now=1,
+    **_UNCHANGED_OLDEST_MESSAGE_COUNTS,
+)
+# The DLQ takes what fails at once, so the queue is empty in most minutes.
+_EMPTY_QUEUE_OF_FAILING_CONSUMER = queue_with_dlq(
+    dlq=QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "1867"}),
+    sent=1_867,
+    received=9_335,
+    deleted=0,
+)
+_QUEUE_OF_CONSUMER_FAILING_IN_PART = queue_with_dlq(
+    3,
+    dlq=_EMPTY_QUEUE_OF_FAILING_CONSUMER.dlq,
+    sent=4_962,
+    received=7_902,
+    deleted=3_475,
+    in_flight_now=4,
+    backlog_now=4,
+)
+# Consumers fail at 6,242 of 33,160 receives, and more messages arrive than they can handle.
+_QUEUE_WITH_FAILURES_AND_GROWING_BACKLOG = _make_example_queue(
+    73_852, 33_160, 26_918, backlog_now=46_924, usual_in_flight=10
+)
+_QUEUE_WITH_BURST_OF_MESSAGES_GIVEN_BACK = _make_example_queue(
+    4_842,
+    18_603,
+    4_146,
+    backlog_now=696,
+    recent=RecentCounts(half_hours=(measurement(fewest_messages=0),) * 2),
 )
 
 CONSUMER_FAILING = NotifiedSymptom(
@@ -122,8 +166,7 @@ CONSUMER_FAILING = NotifiedSymptom(
     detection=Detection(
         find_failing_consumers,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
-        # If consumers fail, messages are left: they wait or are in flight.
-        lambda facts: facts.visible + facts.in_flight > 0,
+        has_messages_or_dlq_messages,
     ),
     examples=lambda: (
         QueueExample(
@@ -139,9 +182,64 @@ CONSUMER_FAILING = NotifiedSymptom(
         QueueExample("few messages, none finished", _QUEUE_WITHOUT_DELETES, "consumer_failing"),
         QueueExample("most moved to the DLQ", _QUEUE_LOSING_MESSAGES_TO_DLQ, "consumer_failing"),
         QueueExample(
+            "nothing is finished, and the DLQ leaves the queue empty",
+            _EMPTY_QUEUE_OF_FAILING_CONSUMER,
+            "consumer_failing",
+        ),
+        QueueExample(
+            "none of five messages is finished, and the DLQ takes them",
+            replace_values(_EMPTY_QUEUE_OF_FAILING_CONSUMER, sent=5, received=25),
+            "consumer_failing",
+        ),
+        QueueExample(
+            "the DLQ takes a third of the messages",
+            _QUEUE_OF_CONSUMER_FAILING_IN_PART,
+            "consumer_failing",
+        ),
+        QueueExample(
+            "the DLQ takes a third of the messages at their first failure",
+            replace_values(
+                _QUEUE_OF_CONSUMER_FAILING_IN_PART,
+                RedrivePolicy=RedrivePolicy(DLQ_ARN, 1).text,
+                received=4_962,
+            ),
+            "consumer_failing",
+        ),
+        QueueExample(
+            "a part fails while the backlog grows",
+            _QUEUE_WITH_FAILURES_AND_GROWING_BACKLOG,
+            "consumer_failing",
+        ),
+        QueueExample(
             "a Lambda function fails, on a quiet queue",
             _QUEUE_OF_FAILING_FUNCTION,
             "consumer_failing",
+        ),
+        QueueNearMiss(
+            "given back four times each, and all finished within seconds",
+            _make_example_queue(4_142, 18_603, 4_146, highest_oldest_age_seconds=21),
+        ),
+        QueueNearMiss(
+            "a burst that is still given back and finished",
+            _QUEUE_WITH_BURST_OF_MESSAGES_GIVEN_BACK,
+        ),
+        QueueNearMiss(
+            "a part is given back at once while the backlog grows",
+            replace_values(_QUEUE_WITH_FAILURES_AND_GROWING_BACKLOG, usual_in_flight=4),
+        ),
+        QueueNearMiss(
+            "the DLQ takes one message in a hundred",
+            replace_values(_QUEUE_OF_CONSUMER_FAILING_IN_PART, received=5_060, deleted=4_908),
+        ),
+        QueueNearMiss(
+            "one message went to the DLQ, and no other came",
+            replace_values(_EMPTY_QUEUE_OF_FAILING_CONSUMER, sent=1, received=5),
+        ),
+        QueueNearMiss(
+            "a person looks at some messages of a queue without a consumer",
+            _make_example_queue(
+                432, 150, 0, backlog_now=432, minutes_with_receives=15, fewest_messages=1
+            ),
         ),
         QueueNearMiss("half are given back twice, all are finished", _QUEUE_WITH_RETRIES),
         QueueNearMiss(

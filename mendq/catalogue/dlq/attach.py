@@ -29,7 +29,7 @@ from mendq.catalogue.symptom import DetectedFault
 from mendq.catalogue.visibility.needed_timeout import find_failing_function
 from mendq.model.dlq import make_dlq_attributes
 from mendq.model.facts import Facts, QueueFacts
-from mendq.model.metrics import Measurement
+from mendq.model.metrics import DATAPOINT_PERIOD, Measurement
 from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
@@ -55,8 +55,22 @@ MINIMUM_UNFINISHED_MESSAGE_SHARE = 0.2
 # are left were received less often than this share of that, they are not a few bad messages. They
 # wait for consumers that fail.
 MINIMUM_SHARE_OF_EXPECTED_RECEIVES = 0.25
-# If no message at all is finished, this many messages are enough for the page.
+# If no message at all is finished, this many messages are enough for the page. Without a DLQ, fewer
+# than ten may be a few bad messages (`dlq_missing`). With one, the DLQ takes all that arrive.
 MINIMUM_MESSAGES_IF_NONE_FINISHED = 10
+MINIMUM_MESSAGES_IF_ALL_MOVED_TO_DLQ = 4
+# A part of the messages fails: at least this many went to the DLQ, and more than
+# MINIMUM_UNFINISHED_MESSAGE_SHARE of all that left. Fewer are reported on the DLQ itself.
+MINIMUM_DEAD_MESSAGES_TO_PAGE = 10
+# Consumers that fail in part and cannot keep up: at least this share of the receives fails. With
+# fewer, the consumers are mostly too slow (`backlog_grows`). A message that fails stays in flight
+# until the visibility timeout ends. If fewer messages are in flight than this share of what that
+# explains, consumers give messages back.
+MINIMUM_FAILED_SHARE_OF_RECEIVES = 0.1
+MINIMUM_SHARE_OF_EXPECTED_IN_FLIGHT = 0.5
+# If nothing was deleted, a consumer receives each message, or receives in at least this share of
+# the minutes. Otherwise people look at messages in the console.
+MINIMUM_SHARE_OF_MINUTES_WITH_RECEIVES = 0.1
 # At least this many receives for each message, and at most this share of the messages finished:
 # consumers receive the same backlog again and again and do not finish it.
 FREQUENT_RECEIVES_PER_MESSAGE = 2
@@ -68,18 +82,23 @@ EXPLAINING_SYMPTOMS = frozenset({"visibility_timeout_too_short"})
 def find_failing_consumers(facts: Facts) -> DetectedFault | None:
     """Report consumers that receive messages and do not finish them; None if there is no fault.
 
-    The fault: most receives end in no delete, and deletes do not keep up with sends. Messages that
-    consumers give back and finish later are no fault, however often they are received.
+    The fault: most receives end in no delete, and deletes do not keep up with sends. Or a part of
+    the messages fails: the DLQ takes more than a fifth of them, or they add to a growing backlog.
+    Messages that consumers give back and finish later are no fault, however often they are
+    received. Nor are receives by a person who looks at messages in the console.
     """
     measurement = facts.measurement
     if measurement is None or _has_other_explanation_for_receives(facts, measurement):
         return None
+    is_failing = (
+        _do_most_receives_fail(facts, measurement)
+        or _does_dlq_take_large_part(facts, measurement)
+        or _do_failures_add_to_backlog(facts, measurement)
+    )
+    if not is_failing or not _is_read_by_consumer(facts, measurement):
+        return None
     fruitless_receives = measurement.fruitless_receives
     delete_count = measurement.deleted
-    if fruitless_receives < max(
-        delete_count, measurement.counter_tolerance
-    ) or not _leaves_many_messages(facts, measurement):
-        return None
     in_flight_count = measurement.now.in_flight
     in_flight_text = f", {in_flight_count:,} are still held" if in_flight_count else ""
     if delete_count == 0 and measurement.sent:
@@ -117,10 +136,81 @@ def _has_other_explanation_for_receives(facts: Facts, measurement: Measurement) 
 
 def _is_group_blocked(facts: Facts, measurement: Measurement) -> bool:
     """Return True if one message at the head of a FIFO group explains the unfinished messages."""
-    has_stuck_oldest_message = facts.is_fifo and is_oldest_message_stuck(
-        measurement, facts.visibility_seconds
+    return facts.is_fifo and (
+        does_one_group_block(measurement)
+        or is_oldest_message_stuck(measurement, facts.visibility_seconds)
     )
-    return does_one_group_block(measurement) or has_stuck_oldest_message
+
+
+def _is_read_by_consumer(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if a consumer receives, and not a person who looks at messages.
+
+    A consumer deletes messages, receives each of them, or receives in many minutes. Lambda
+    functions are consumers.
+    """
+    minute_count = measurement.duration / DATAPOINT_PERIOD
+    return (
+        bool(facts.lambda_consumers)
+        or measurement.deleted > 0
+        or measurement.received >= measurement.messages
+        or measurement.minutes_with_receives
+        >= MINIMUM_SHARE_OF_MINUTES_WITH_RECEIVES * minute_count
+    )
+
+
+def _do_most_receives_fail(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if at least half of the receives are in vain and many messages are left."""
+    if _does_dlq_take_everything(facts, measurement):
+        return True
+    return measurement.fruitless_receives >= max(
+        measurement.deleted, measurement.counter_tolerance
+    ) and _leaves_many_messages(facts, measurement)
+
+
+def _does_dlq_take_everything(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if no message was finished and the DLQ takes what arrives.
+
+    Each message is received at least once before that, and none is left for an hour.
+    """
+    return (
+        facts.dlq_arn is not None
+        and measurement.deleted == 0
+        and measurement.unfinished_messages >= MINIMUM_MESSAGES_IF_ALL_MOVED_TO_DLQ
+        and measurement.fruitless_receives >= measurement.unfinished_messages
+    )
+
+
+def _does_dlq_take_large_part(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if consumers fail at more than a fifth of the messages, and the DLQ takes them.
+
+    Consumers finish the other messages, so fewer than half of the receives may be in vain.
+    """
+    dead_message_count = measurement.count_dead_messages(facts.max_receive_count or 0)
+    return (
+        dead_message_count >= MINIMUM_DEAD_MESSAGES_TO_PAGE
+        and dead_message_count
+        > MINIMUM_UNFINISHED_MESSAGE_SHARE * (dead_message_count + measurement.deleted)
+    )
+
+
+def _do_failures_add_to_backlog(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if consumers fail at a part of the messages while their backlog grows.
+
+    The messages in flight show that these are failures: what is given back is visible again at
+    once, and what fails stays in flight until the visibility timeout ends.
+    """
+    fruitless_receives = measurement.fruitless_receives
+    if (
+        measurement.usual_in_flight is None
+        or measurement.unfinished_messages <= measurement.counter_tolerance
+        or fruitless_receives <= measurement.counter_tolerance
+        or fruitless_receives < MINIMUM_FAILED_SHARE_OF_RECEIVES * measurement.received
+        or _are_bad_messages_few(facts, measurement)
+    ):
+        return False
+    failures_per_second = fruitless_receives / measurement.duration.total_seconds()
+    expected_in_flight = failures_per_second * facts.visibility_seconds
+    return measurement.usual_in_flight >= MINIMUM_SHARE_OF_EXPECTED_IN_FLIGHT * expected_in_flight
 
 
 def _leaves_many_messages(facts: Facts, measurement: Measurement) -> bool:
@@ -139,10 +229,10 @@ def _leaves_many_messages(facts: Facts, measurement: Measurement) -> bool:
             measurement.deleted <= HARDLY_FINISHED_MESSAGE_SHARE * measurement.messages
         )
         return measurement.now.backlog > 0 and are_receives_frequent and is_hardly_finished
-    if measurement.sent_minus_deleted > MINIMUM_UNFINISHED_MESSAGE_SHARE * measurement.sent:
+    if measurement.unfinished_messages > MINIMUM_UNFINISHED_MESSAGE_SHARE * measurement.sent:
         return True
     return (
-        measurement.sent_minus_deleted > measurement.counter_tolerance
+        measurement.unfinished_messages > measurement.counter_tolerance
         and not _are_bad_messages_few(facts, measurement)
     )
 
@@ -156,7 +246,7 @@ def _are_bad_messages_few(facts: Facts, measurement: Measurement) -> bool:
     timeouts_in_measurement = measurement.duration.total_seconds() / max(
         facts.visibility_seconds, 1
     )
-    expected_receives = measurement.sent_minus_deleted * timeouts_in_measurement / 2
+    expected_receives = measurement.unfinished_messages * timeouts_in_measurement / 2
     are_messages_tried_often = (
         measurement.fruitless_receives >= MINIMUM_SHARE_OF_EXPECTED_RECEIVES * expected_receives
     )

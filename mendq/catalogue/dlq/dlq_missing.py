@@ -88,6 +88,9 @@ MINIMUM_STRETCHES_OF_BUSY_QUEUE = 8
 # within this many minutes.
 MAXIMUM_SHARE_OF_RECEIVES_IN_VAIN_ON_BUSY_QUEUE = 0.1
 MAXIMUM_MINUTES_TO_FINISH_BACKLOG = 5
+# If nothing is deleted, and there were receives in at most this many minutes, people looked at the
+# messages and no consumer reads the queue.
+MAXIMUM_MINUTES_OF_LOOKS = 8
 # An open case of these symptoms reports the same fault more exactly.
 EXPLAINING_SYMPTOMS = frozenset({"fifo_group_blocked"})
 _DETECTION_NEEDS = frozenset(
@@ -189,7 +192,7 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
 
     If the queue was empty at some moment, consumers had finished every message before that moment.
     """
-    if measurement.now.backlog == 0:
+    if measurement.now.backlog == 0 or _is_only_looked_at(measurement):
         return False
     half_hours = measurement.recent.half_hours
     # If the first receives are in the last stretch, the empty queue before says nothing.
@@ -204,6 +207,18 @@ def _has_returning_messages(facts: Facts, measurement: Measurement) -> bool:
         return _may_bad_messages_explain_backlog(facts, measurement)
     return _is_backlog_mostly_bad_messages(facts, measurement) or _do_bad_messages_hide_in_traffic(
         facts, half_hours
+    )
+
+
+def _is_only_looked_at(measurement: Measurement) -> bool:
+    """Return True if nobody finishes messages, and all receives were in a few minutes.
+
+    People who look at messages in the console receive in this way. A consumer receives a message
+    that it cannot handle once in each visibility timeout.
+    """
+    return (
+        measurement.deleted == 0
+        and 0 < measurement.minutes_with_receives <= MAXIMUM_MINUTES_OF_LOOKS
     )
 
 
@@ -473,6 +488,18 @@ DLQ_MISSING = FixedSymptom(
             _make_attach_steps(20),
         ),
         QueueExample(
+            "six bad messages cause 853 of 2,166 receives",
+            replace_values(
+                _QUEUE_WITH_FEW_BAD_MESSAGES,
+                sent=1_319,
+                received=2_166,
+                deleted=1_313,
+                VisibilityTimeout=120,
+                backlog_now=6,
+            ),
+            _ATTACH_STEPS,
+        ),
+        QueueExample(
             "a few of very many come back", _BUSY_QUEUE_WITH_FEW_BAD_MESSAGES, _ATTACH_STEPS
         ),
         QueueExample(
@@ -510,6 +537,17 @@ DLQ_MISSING = FixedSymptom(
             "it names a quarantine that is gone",
             _make_queue_naming_dlq(_QUARANTINE_ARN),
             "names_a_quarantine",
+        ),
+        QueueNearMiss(
+            "a person looks at three old messages, and no consumer reads the queue",
+            replace_values(
+                _QUEUE_WITHOUT_DLQ,
+                received=6,
+                backlog_before=3,
+                backlog_now=3,
+                fewest_messages=3,
+                minutes_with_receives=2,
+            ),
         ),
         QueueNearMiss("it has one", queue_with_dlq(dlq=_EXISTING_DLQ)),
         QueueNearMiss("given back, and all are finished", _QUEUE_WITH_ALL_MESSAGES_FINISHED),
