@@ -17,6 +17,8 @@ from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.consumers.function_errors import FUNCTION_ERRORS
+from mendq.catalogue.consumers.function_times_out import FUNCTION_TIMES_OUT
 from mendq.catalogue.consumers.in_flight_limit import IN_FLIGHT_LIMIT
 from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
 from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
@@ -65,6 +67,8 @@ CATALOGUE: tuple[Symptom, ...] = (
     ACCESS_DENIED,
     QUEUE_MISSING,
     IN_FLIGHT_LIMIT,
+    FUNCTION_TIMES_OUT,
+    FUNCTION_ERRORS,
     CONSUMER_FAILING,
     CONSUMER_STOPPED,
     CONSUMER_THROTTLED,

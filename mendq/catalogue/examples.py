@@ -19,7 +19,7 @@ from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, RedriveSource
 from mendq.model.failed_call import FailedCall, make_canonical_error_code
 from mendq.model.limits import Timing
 from mendq.model.message_calls import list_actions_allowing
-from mendq.model.metrics import Gauges, Measurement
+from mendq.model.metrics import HALF_HOUR, Gauges, Measurement, RecentCounts
 from mendq.model.mode import Mode
 from mendq.model.queue import DEFAULT_MAX_RECEIVE_COUNT, DEFAULT_NUMBER_BY_ATTRIBUTE, RedrivePolicy
 from mendq.model.state import State
@@ -232,6 +232,43 @@ def measurement(
         if name not in _TIME_AND_GAUGE_BY_PARAMETER_NAME
     }
     return replace(base_measurement, **gauges_by_time, **other_counts)
+
+
+def make_last_hour(
+    sent: int, deleted: int, backlog_before: int = 0, backlog_now: int = 0, **recent_values: Any
+) -> RecentCounts:
+    """Return the counts of a last hour in which everything happened in the second half hour.
+
+    Args:
+        sent: The sends. Each message was received once, unless `recent_values` has `received`.
+        deleted: The deletes.
+        backlog_before: The backlog an hour ago.
+        backlog_now: The backlog at the end.
+        recent_values: Other fields of `RecentCounts`.
+    """
+    half_hour_ago = EXAMPLE_TIME - HALF_HOUR
+    first_half_hour = measurement(
+        since=half_hour_ago - HALF_HOUR,
+        until=half_hour_ago,
+        backlog_before=backlog_before,
+        backlog_now=backlog_before,
+    )
+    second_half_hour = measurement(
+        since=half_hour_ago,
+        until=EXAMPLE_TIME,
+        sent=sent,
+        received=sent,
+        deleted=deleted,
+        backlog_before=backlog_before,
+        backlog_now=backlog_now,
+    )
+    return RecentCounts(
+        **{
+            "received": sent,
+            "half_hours": (first_half_hour, second_half_hour),
+            **recent_values,
+        }
+    )
 
 
 # A case about the source of the example DLQ whose fix is proven.

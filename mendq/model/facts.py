@@ -81,6 +81,11 @@ DEDUPLICATION_INTERVAL_SECONDS = 300
 # timeout is the error.
 FAILING_CONSUMER_ERROR_SHARE = 0.5
 NEAR_TIMEOUT_SHARE = 0.9
+# Lambda stops a run at its timeout and counts it as failed. CloudWatch's percentiles
+# are exact to about 1 %, so a duration from this share of the timeout on is one of a stopped run.
+STOPPED_RUN_SHARE = 0.98
+# From this share of failed runs on, all runs that were as long as the p99 may be failed ones.
+LEAST_ERROR_SHARE_THAT_BLURS = 0.01
 
 
 def function_name(function_arn: str) -> str:
@@ -208,6 +213,34 @@ class LambdaConsumer:
         if self.provisioned_pollers is not None:
             return self.provisioned_pollers.most_runs
         return self.maximum_concurrency
+
+    @property
+    def failed_runs(self) -> int:
+        """The number of runs that ended with an error or at the timeout; 0 if it is not known."""
+        return round((self.error_share or 0) * self.invocations)
+
+    @property
+    def are_durations_of_finished_runs(self) -> bool:
+        """True if runs that did not fail took as long as the median and the p99 say.
+
+        Lambda's metrics do not tell the durations of failed runs from those of other runs. A run
+        that fails may be shorter than its work, and a run that Lambda stops is as long as the
+        timeout, however long its work takes. If fewer than 1 of 100 runs failed, other runs reached
+        the p99 too. False if it is not known how many failed.
+        """
+        return self.error_share is not None and self.error_share < LEAST_ERROR_SHARE_THAT_BLURS
+
+    @property
+    def do_runs_time_out(self) -> bool:
+        """True if failed runs are as long as the function's timeout, so Lambda stopped them.
+
+        If at least half of the runs fail, their duration is the median. If fewer fail, it is the
+        duration of the slowest runs (p99).
+        """
+        stopped_run_seconds = STOPPED_RUN_SHARE * self.timeout_seconds
+        if (self.error_share or 0) >= FAILING_CONSUMER_ERROR_SHARE:
+            return (self.duration_p50_seconds or 0) >= stopped_run_seconds
+        return self.failed_runs > 0 and (self.duration_p99_seconds or 0) >= stopped_run_seconds
 
     @property
     def is_near_timeout(self) -> bool:
@@ -469,7 +502,14 @@ class Facts(QueueFacts):
 
 
 _SYMPTOMS_THAT_DELAY_MESSAGES = frozenset(
-    {"consumer_failing", "consumer_stopped", "consumer_throttled", "fifo_group_blocked"}
+    {
+        "consumer_failing",
+        "consumer_stopped",
+        "consumer_throttled",
+        "fifo_group_blocked",
+        "function_errors",
+        "function_times_out",
+    }
 )
 _SYMPTOMS_OF_DLQS = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
 

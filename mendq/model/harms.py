@@ -122,6 +122,9 @@ class Harm:
 
 
 _DLQ_MESSAGES_ARRIVING = frozenset({"dlq_messages_arriving"})
+_SYMPTOMS_OF_FAILING_CONSUMERS = frozenset(
+    {"consumer_failing", "function_errors", "function_times_out"}
+)
 
 HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     SetVisibilityTimeout: Harm(
@@ -156,7 +159,7 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     SetMaximumMessageSize: Harm(
         change_text="raised MaximumMessageSize of {queue} from {before} to {after} bytes",
         effect="consumers receive longer messages than before",
-        symptoms_on_changed_queue=frozenset({"consumer_failing"}),
+        symptoms_on_changed_queue=_SYMPTOMS_OF_FAILING_CONSUMERS,
         symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=HarmSign.NOTHING_FINISHED,
     ),
@@ -170,7 +173,7 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
     SetReceiveWaitTime: Harm(
         change_text="raised ReceiveMessageWaitTimeSeconds of {queue} from {before} s to {after} s",
         effect="a consumer that stops waiting earlier loses the messages that SQS returns to it",
-        symptoms_on_changed_queue=frozenset({"consumer_failing"}),
+        symptoms_on_changed_queue=_SYMPTOMS_OF_FAILING_CONSUMERS,
         symptoms_at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=HarmSign.NOTHING_FINISHED,
     ),
@@ -225,7 +228,7 @@ HARM_BY_STEP_CLASS: Mapping[type[AttributeStep], Harm] = {
         symptoms_on_changed_queue=_DLQ_MESSAGES_ARRIVING,
         symptoms_at_redrive_target=frozenset(
             {
-                "consumer_failing",
+                *_SYMPTOMS_OF_FAILING_CONSUMERS,
                 "consumer_throttled",
                 "fifo_group_blocked",
                 "fifo_throttled",

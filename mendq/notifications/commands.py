@@ -46,6 +46,13 @@ def function_log_command(queue_arn: str, function_name: str) -> str:
     return make_aws_command("logs filter-log-events", queue_arn, options)
 
 
+def timed_out_runs_command(queue_arn: str, function_name: str) -> str:
+    """Return the `aws` command that shows a Lambda function's runs that ended at its timeout."""
+    log_group = quote(f"/aws/lambda/{function_name}")
+    options = f"--log-group-name {log_group} --filter-pattern '\"Task timed out\"' --limit 20"
+    return make_aws_command("logs filter-log-events", queue_arn, options)
+
+
 def list_consumers_command(queue_arn: str) -> str:
     """Return the `aws` command that lists the Lambda functions that consume a queue."""
     options = f"--event-source-arn {quote(queue_arn)}"

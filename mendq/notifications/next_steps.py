@@ -90,6 +90,8 @@ GUARANTEED_TRAITS_BY_SYMPTOM: Mapping[str, frozenset[QueueTrait]] = {
     "dlq_messages_waiting": frozenset({QueueTrait.IS_DLQ}),
     "fifo_group_blocked": frozenset({QueueTrait.FIFO}),
     "fifo_throttled": frozenset({QueueTrait.FIFO}),
+    "function_errors": frozenset({QueueTrait.LAMBDA_MAPPING}),
+    "function_times_out": frozenset({QueueTrait.LAMBDA_MAPPING}),
 }
 # What is true of every queue for which a symptom's plan refuses with the code.
 GUARANTEED_TRAITS_BY_CODE: Mapping[tuple[str, str], frozenset[QueueTrait]] = {
@@ -252,6 +254,16 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
     ),
     "consumer_throttled": OperatorStep(
         "Give the function more concurrency.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
+    ),
+    "function_errors": OperatorStep(
+        "Read the errors in the function's log, and fix or roll back its code.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
+    ),
+    "function_times_out": OperatorStep(
+        "Find out what the function waits for, or give it a longer timeout.",
         _LIST_CONSUMERS_COMMAND,
         needs=frozenset({QueueTrait.LAMBDA_MAPPING}),
     ),

@@ -76,7 +76,9 @@ MINIMUM_SHARE_OF_MINUTES_WITH_RECEIVES = 0.1
 FREQUENT_RECEIVES_PER_MESSAGE = 2
 HARDLY_FINISHED_MESSAGE_SHARE = 0.05
 # An open case of these symptoms explains why messages are received again.
-EXPLAINING_SYMPTOMS = frozenset({"visibility_timeout_too_short"})
+EXPLAINING_SYMPTOMS = frozenset(
+    {"visibility_timeout_too_short", "function_errors", "function_times_out"}
+)
 
 
 def find_failing_consumers(facts: Facts) -> DetectedFault | None:
@@ -254,7 +256,7 @@ def _are_bad_messages_few(facts: Facts, measurement: Measurement) -> bool:
 
 
 # While a case of these symptoms is open, a DLQ would take good messages that could not be finished.
-SYMPTOMS_TO_FIX_FIRST = frozenset({"visibility_timeout_too_short", "consumer_failing"})
+SYMPTOMS_TO_FIX_FIRST = EXPLAINING_SYMPTOMS | {"consumer_failing"}
 POLICY_ATTRIBUTE_NAMES = ("Policy", AttachDlq.attribute)
 # The values of `maxReceiveCount` that Mendq sets. There are only a few, so that a plan stays the
 # same while its numbers change a little between the proposal and its approval.

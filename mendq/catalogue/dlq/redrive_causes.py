@@ -37,6 +37,8 @@ CAUSE_SYMPTOMS = frozenset(
         "visibility_timeout_too_short",
         "consumer_failing",
         "consumer_throttled",
+        "function_errors",
+        "function_times_out",
         "access_denied",
         "kms_denied",
         "kms_key_unusable",

@@ -1,0 +1,229 @@
+"""Find the Lambda function whose failed runs keep messages from being finished.
+
+Lambda counts a run as failed if the code raises an error or if Lambda stops the run at the
+function's timeout. The messages of a failed run return to the queue, or move to the DLQ after
+`maxReceiveCount` receives. The rules:
+
+1. Lambda reports at least FEWEST_FAILED_RUNS failed runs in the last hour. How many messages the
+   queue holds now does not matter: a DLQ may take them faster than a scan can see them.
+2. The failed runs did harm: messages were not finished. A function that gives messages back by an
+   error and finishes them later does no harm. There are three kinds of harm:
+
+   - Messages left the queue without a delete, and the failed runs are numerous enough to explain
+     `maxReceiveCount` receives of each. A few such messages are no fault of the function: SQS's
+     gauges are off by the messages of a minute, and a bad message can reach any function.
+   - At least half of the runs fail, and at most half of the messages that arrived were deleted, in
+     the last hour or in the whole measured time.
+   - At least half of the runs fail, there is no DLQ, and more messages are left than a few bad
+     ones, which come back once in each visibility timeout, would explain.
+3. One message that blocks its FIFO group explains failed runs better (`fifo_group_blocked`).
+
+Limits: a run that reports failed messages with `batchItemFailures` succeeds for Lambda, so it does
+not count here. Lambda's metrics are those of the function; if it also reads other queues, its
+failed runs may be about them. Rule 2 still asks for unfinished messages of this queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mendq.catalogue.fifo.stuck_group import does_one_group_block, is_oldest_message_stuck
+from mendq.model.facts import FAILING_CONSUMER_ERROR_SHARE, Facts, LambdaConsumer
+from mendq.model.metrics import Measurement
+from mendq.notifications.text import format_count, format_duration
+
+# With fewer failed runs in the last hour, the function is not reported.
+FEWEST_FAILED_RUNS = 3
+# More messages than this must be unfinished.
+MOST_TOLERATED_MESSAGES = 3
+# Failed runs explain messages that left without a delete if they can have made at least this share
+# of the receives of these messages.
+LEAST_EXPLAINED_SHARE_OF_RECEIVES = 0.5
+# A bad message comes back once in each visibility timeout. If there were at least this share of
+# these receives, the messages that are left are a few bad ones.
+SHARE_OF_RECEIVES_OF_BAD_MESSAGES = 0.25
+# From this share of failed runs on, hardly anything is finished, and people are paged.
+PAGED_ERROR_SHARE = 0.9
+
+
+@dataclass(frozen=True)
+class HandledMessages:
+    """The messages that arrived, were deleted, and left without a delete in some time.
+
+    Attributes:
+        sent: Messages that arrived.
+        deleted: Messages that consumers deleted.
+        left_undeleted: Messages that left the queue without a delete: to the DLQ, or because they
+            expired. Negative if messages arrived without a send.
+        minutes: The length of the time.
+    """
+
+    sent: int
+    deleted: int
+    left_undeleted: int
+    minutes: float
+
+    @classmethod
+    def of_last_hour(cls, measurement: Measurement) -> HandledMessages:
+        """Return the counts of the last two half hours; all are 0 if these are not known."""
+        half_hours = measurement.recent.half_hours[-2:]
+        if not half_hours:
+            return cls(0, 0, 0, 0)
+        sent = sum(half_hour.sent for half_hour in half_hours)
+        deleted = sum(half_hour.deleted for half_hour in half_hours)
+        backlog_growth = half_hours[-1].now.backlog - half_hours[0].before.backlog
+        minutes = sum(60 * half_hour.hours for half_hour in half_hours)
+        return cls(sent, deleted, sent - deleted - backlog_growth, minutes)
+
+    @classmethod
+    def of_measurement(cls, measurement: Measurement) -> HandledMessages:
+        """Return the counts of the whole measured time."""
+        backlog_growth = measurement.now.backlog - measurement.before.backlog
+        left_undeleted = measurement.sent_minus_deleted - backlog_growth
+        return cls(measurement.sent, measurement.deleted, left_undeleted, 60 * measurement.hours)
+
+    @property
+    def are_many_left_undeleted(self) -> bool:
+        """True if more messages left without a delete than a few bad ones and inexact gauges.
+
+        SQS reports gauges once a minute, so they are off by up to the messages of a minute.
+        """
+        messages_of_one_minute = self.sent / max(self.minutes, 1)
+        return self.left_undeleted > MOST_TOLERATED_MESSAGES + messages_of_one_minute
+
+    @property
+    def is_hardly_finished(self) -> bool:
+        """True if at most half of the messages that arrived were deleted."""
+        return self.sent - self.deleted > MOST_TOLERATED_MESSAGES and 2 * self.deleted <= self.sent
+
+
+def find_function_with_failed_runs(facts: Facts, *, at_timeout: bool) -> LambdaConsumer | None:
+    """Return the function whose failed runs keep messages from being finished (see the module).
+
+    If there are several, return the one with the most failed runs. None if there is none.
+
+    Args:
+        facts: The queue.
+        at_timeout: True to look for functions whose runs Lambda stops at the timeout, False for
+            functions whose runs end with another error.
+    """
+    measurement = facts.measurement
+    if measurement is None or _is_group_blocked(facts, measurement):
+        return None
+    harmful_consumers = [
+        consumer
+        for consumer in facts.lambda_consumers
+        if consumer.failed_runs >= FEWEST_FAILED_RUNS
+        and consumer.do_runs_time_out is at_timeout
+        and _leave_runs_messages_unfinished(facts, measurement, consumer)
+    ]
+    return max(harmful_consumers, key=lambda consumer: consumer.failed_runs, default=None)
+
+
+def _is_group_blocked(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if one message at the head of a FIFO group explains the failed runs."""
+    return does_one_group_block(measurement) or (
+        facts.is_fifo and is_oldest_message_stuck(measurement, facts.visibility_seconds)
+    )
+
+
+def _leave_runs_messages_unfinished(
+    facts: Facts, measurement: Measurement, consumer: LambdaConsumer
+) -> bool:
+    """Return True if the function's failed runs did one of the three kinds of harm (rule 2)."""
+    last_hour = HandledMessages.of_last_hour(measurement)
+    if last_hour.are_many_left_undeleted and _do_runs_explain(
+        facts, consumer, last_hour.left_undeleted, measurement.recent.received
+    ):
+        return True
+    if (consumer.error_share or 0) < FAILING_CONSUMER_ERROR_SHARE:
+        return False
+    whole_time = HandledMessages.of_measurement(measurement)
+    is_backlog_untouched = (
+        measurement.deleted == 0
+        and measurement.received > 0
+        and measurement.now.backlog > MOST_TOLERATED_MESSAGES
+    )
+    return (
+        last_hour.is_hardly_finished
+        or whole_time.is_hardly_finished
+        or is_backlog_untouched
+        or _are_more_left_than_bad_ones(facts, measurement)
+    )
+
+
+def _do_runs_explain(
+    facts: Facts, consumer: LambdaConsumer, left_undeleted: int, received: int
+) -> bool:
+    """Return True if the failed runs can have made most receives of messages that left undeleted.
+
+    `received` are the receives of the last hour, which give the mean number of messages in a run.
+    """
+    messages_per_run = min(max(received / max(consumer.invocations, 1), 1), consumer.batch_size)
+    needed_receives = (facts.max_receive_count or 1) * left_undeleted
+    return (
+        consumer.failed_runs * messages_per_run
+        >= LEAST_EXPLAINED_SHARE_OF_RECEIVES * needed_receives
+    )
+
+
+def _are_more_left_than_bad_ones(facts: Facts, measurement: Measurement) -> bool:
+    """Return True if a queue without a DLQ is left with more messages than a few bad ones.
+
+    A bad message is received once in each visibility timeout. On average it was there for half of
+    the measured time.
+    """
+    unfinished = measurement.sent_minus_deleted
+    if facts.dlq_arn is not None or unfinished <= MOST_TOLERATED_MESSAGES:
+        return False
+    timeouts = measurement.duration.total_seconds() / max(facts.visibility_seconds, 1)
+    receives_of_bad_messages = unfinished * timeouts / 2
+    return (
+        measurement.fruitless_receives
+        < SHARE_OF_RECEIVES_OF_BAD_MESSAGES * receives_of_bad_messages
+    )
+
+
+def is_hardly_anything_finished(consumer: LambdaConsumer, measurement: Measurement | None) -> bool:
+    """Return True if so little is finished that people are paged."""
+    is_nothing_deleted = measurement is not None and measurement.deleted == 0
+    return is_nothing_deleted or (consumer.error_share or 0) >= PAGED_ERROR_SHARE
+
+
+def describe_failed_runs(consumer: LambdaConsumer) -> str:
+    """Return the start of a sentence: how many of the last hour's runs failed."""
+    return (
+        f"{consumer.failed_runs:,} of {format_count(consumer.invocations, 'run')} of "
+        f"{consumer.name} in the last hour failed ({100 * (consumer.error_share or 0):.0f} %)"
+    )
+
+
+def describe_unfinished_messages(facts: Facts, measurement: Measurement) -> str:
+    """Return the end of a sentence: what became of the messages in the measured time."""
+    counts = HandledMessages.of_last_hour(measurement)
+    period_text = "in the last hour"
+    if not counts.is_hardly_finished and not counts.are_many_left_undeleted:
+        counts = HandledMessages.of_measurement(measurement)
+        period_text = f"in the last {format_duration(measurement.duration)}"
+    left_text = ""
+    if facts.max_receive_count and counts.are_many_left_undeleted:
+        left_text = f", and about {counts.left_undeleted:,} moved to the DLQ"
+    elif measurement.now.backlog:
+        left_text = f", and {format_count(measurement.now.backlog, 'message')} are left"
+    return (
+        f"{format_count(counts.sent, 'message')} arrived {period_text}, "
+        f"{counts.deleted:,} were deleted{left_text}"
+    )
+
+
+def describe_consequence(facts: Facts) -> str:
+    """Return a sentence about where messages of failed runs go."""
+    if facts.max_receive_count:
+        return (
+            f"After {format_count(facts.max_receive_count, 'receive')} a message moves to "
+            f"{facts.dlq_arn}. Send the messages back when the function works"
+        )
+    return (
+        "There is no DLQ, so a message that fails comes back until it expires. Attach a DLQ only "
+        "when the function works: before that it would take every message"
+    )

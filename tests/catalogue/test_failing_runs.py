@@ -1,0 +1,211 @@
+"""Test when failed runs of a Lambda function are reported, and by which of the two names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mendq.cases.finding import Finding
+from mendq.catalogue import CATALOGUE, SYMPTOM_BY_NAME
+from mendq.catalogue.examples import (
+    LAMBDA_FUNCTION,
+    make_last_hour,
+    queue_with_dlq,
+    replace_values,
+    standard_queue,
+)
+from mendq.model.facts import Facts
+from mendq.model.plan import Escalate, Refuse
+from mendq.scan.severity import sort_worst_first
+from tests.catalogue.asking import answer_to, detect_fault, queue_examples_of
+
+ERRORS = SYMPTOM_BY_NAME["function_errors"]
+TIMES_OUT = SYMPTOM_BY_NAME["function_times_out"]
+FAILING = SYMPTOM_BY_NAME["consumer_failing"]
+
+
+def make_queue(sent: int = 100, deleted: int = 50, left: int = 0, **consumer: Any) -> Facts:
+    """Return a queue with a DLQ that takes a message after 3 receives; half of the runs fail."""
+    values = {
+        "invocations": 200,
+        "error_share": 0.5,
+        "duration_p50_seconds": 0.5,
+        "duration_p99_seconds": 2.0,
+        "batch_size": 1,
+        **consumer,
+    }
+    return queue_with_dlq(
+        3,
+        dlq_sources=(),
+        sent=sent,
+        received=deleted + 3 * (sent - deleted),
+        deleted=deleted,
+        backlog_now=left,
+        recent=make_last_hour(sent, deleted, backlog_now=left),
+        lambda_consumers=(replace(LAMBDA_FUNCTION, **values),),
+    )
+
+
+@pytest.mark.parametrize(("deleted", "is_found"), [(95, True), (96, False)])
+def test_function_errors_needs_more_messages_in_the_dlq_than_three_and_those_of_a_minute(
+    deleted: int, is_found: bool
+) -> None:
+    """100 messages an hour are 1.7 a minute."""
+    facts = make_queue(deleted=deleted, error_share=0.2)
+    assert bool(detect_fault(ERRORS, facts)) is is_found
+
+
+@pytest.mark.parametrize(("failed_runs", "is_found"), [(3, True), (2, False)])
+def test_function_errors_needs_three_failed_runs(failed_runs: int, is_found: bool) -> None:
+    facts = make_queue(4, 0, invocations=failed_runs, error_share=1.0, batch_size=10)
+    assert bool(detect_fault(ERRORS, facts)) is is_found
+
+
+@pytest.mark.parametrize(("failed_runs", "is_found"), [(75, True), (74, False)])
+def test_function_errors_needs_failed_runs_that_explain_half_of_the_receives_before_the_dlq(
+    failed_runs: int, is_found: bool
+) -> None:
+    """50 messages moved to the DLQ after 150 receives."""
+    facts = make_queue(invocations=1_000, error_share=failed_runs / 1_000)
+    assert bool(detect_fault(ERRORS, facts)) is is_found
+
+
+def test_run_that_fails_with_a_batch_explains_a_receive_of_each_of_its_messages() -> None:
+    facts = make_queue(120, 70, invocations=40, error_share=0.7, batch_size=1)
+    assert detect_fault(ERRORS, facts) is None
+    assert detect_fault(
+        ERRORS,
+        replace_values(facts, lambda_consumers=(replace(facts.lambda_consumers[0], batch_size=3),)),
+    )
+
+
+@pytest.mark.parametrize("sent_per_minute", [1, 30])
+@pytest.mark.parametrize("left", [0, 12])
+def test_function_that_gives_messages_back_by_errors_and_finishes_them_is_healthy(
+    sent_per_minute: int, left: int
+) -> None:
+    sent = 60 * sent_per_minute
+    facts = make_queue(sent, sent - left, left, invocations=4 * sent, error_share=0.75)
+    for symptom in (ERRORS, TIMES_OUT):
+        assert detect_fault(symptom, facts) is None
+
+
+def test_steady_bad_messages_without_a_dlq_are_no_fault_of_the_function() -> None:
+    facts = replace_values(
+        make_queue(1_313, 1_307, 6, invocations=361, error_share=0.6),
+        RedrivePolicy="",
+        received=2_166,
+        recent=make_last_hour(218, 217, 5, 6),
+    )
+    assert detect_fault(ERRORS, facts) is None
+
+
+def test_function_that_cannot_keep_up_because_half_its_runs_fail_is_reported_without_a_dlq() -> (
+    None
+):
+    facts = replace_values(
+        make_queue(1_000, 600, 400, error_share=0.6), RedrivePolicy="", received=3_000
+    )
+    found = detect_fault(ERRORS, facts)
+    assert found is not None
+    assert "400 messages are left" in found.found
+
+
+def test_failure_that_began_in_the_last_hour_is_found_although_most_of_six_hours_was_finished() -> (
+    None
+):
+    facts = make_queue(6_000, 5_010, 0, invocations=3_000, error_share=0.99)
+    facts = replace_values(facts, recent=make_last_hour(1_000, 10))
+    found = detect_fault(ERRORS, facts)
+    assert found is not None
+    assert "1,000 messages arrived in the last hour, 10 were deleted" in found.found
+
+
+def test_failures_over_six_hours_are_found_on_a_queue_with_few_messages() -> None:
+    facts = replace_values(
+        make_queue(6, 0, invocations=3, error_share=1.0), recent=make_last_hour(1, 0)
+    )
+    found = detect_fault(ERRORS, facts)
+    assert found is not None
+    assert "6 messages arrived in the last 6 h, 0 were deleted" in found.found
+
+
+@pytest.mark.parametrize(
+    ("error_share", "median", "slowest", "name"),
+    [
+        (1.0, 30.0, 30.0, "function_times_out"),
+        (1.0, 29.4, 30.0, "function_times_out"),
+        (1.0, 29.3, 30.0, "function_errors"),
+        (0.5, 29.4, 29.4, "function_times_out"),
+        (0.4, 0.2, 29.4, "function_times_out"),
+        (0.4, 0.2, 29.3, "function_errors"),
+        (0.4, None, None, "function_errors"),
+    ],
+)
+def test_exactly_one_of_both_names_fits_failed_runs_by_their_duration(
+    error_share: float, median: float | None, slowest: float | None, name: str
+) -> None:
+    facts = make_queue(
+        error_share=error_share, duration_p50_seconds=median, duration_p99_seconds=slowest
+    )
+    found = [entry.name for entry in (ERRORS, TIMES_OUT) if detect_fault(entry, facts)]
+    assert found == [name]
+
+
+def test_function_with_the_most_failed_runs_is_named_if_several_read_the_queue() -> None:
+    facts = make_queue(200, 0, error_share=1.0)
+    worst = replace(
+        facts.lambda_consumers[0],
+        function_arn="arn:aws:lambda:us-east-1:123456789012:function:ship",
+        invocations=400,
+    )
+    found = detect_fault(
+        ERRORS, replace_values(facts, lambda_consumers=(*facts.lambda_consumers, worst))
+    )
+    assert found is not None
+    assert found.found.startswith("400 of 400 runs of ship in the last hour failed (100 %)")
+
+
+@pytest.mark.parametrize(("error_share", "kind"), [(0.9, Escalate), (0.89, Refuse)])
+@pytest.mark.parametrize("seconds", [1.0, 30.0])
+def test_failing_function_pages_only_if_nine_of_ten_runs_fail(
+    error_share: float, kind: type, seconds: float
+) -> None:
+    facts = make_queue(
+        100, 10, error_share=error_share, duration_p50_seconds=seconds, duration_p99_seconds=seconds
+    )
+    entry = TIMES_OUT if seconds == 30 else ERRORS
+    found = detect_fault(entry, facts)
+    assert found is not None
+    assert type(answer_to(entry, found)) is kind
+
+
+def test_failing_function_pages_if_nothing_was_deleted_although_some_runs_do_not_fail() -> None:
+    found = detect_fault(ERRORS, make_queue(100, 0, error_share=0.6))
+    assert found is not None
+    assert isinstance(answer_to(ERRORS, found), Escalate)
+
+
+@pytest.mark.parametrize("entry", [ERRORS, TIMES_OUT], ids=lambda entry: entry.name)
+def test_failing_function_is_named_before_consumer_failing(entry: Any) -> None:
+    names = [entry.name, "consumer_failing"]
+    findings = [Finding("arn:q", name, "") for name in reversed(names)]
+    assert [finding.symptom for finding in sort_worst_first(findings)] == names
+    assert entry.name in FAILING.gives_way_to
+    assert CATALOGUE.index(entry) < CATALOGUE.index(FAILING)
+
+
+@pytest.mark.parametrize("entry", [ERRORS, TIMES_OUT], ids=lambda entry: entry.name)
+def test_queue_without_messages_now_is_a_suspect_of_a_failing_function(entry: Any) -> None:
+    assert entry.detection is not None
+    empty = standard_queue(ApproximateNumberOfMessages=0, lambda_consumers=(LAMBDA_FUNCTION,))
+    assert entry.detection.is_suspect(empty)
+    assert not entry.detection.is_suspect(replace_values(empty, lambda_consumers=()))
+
+
+@pytest.mark.parametrize("entry", [ERRORS, TIMES_OUT], ids=lambda entry: entry.name)
+def test_failing_function_is_not_reported_without_a_measurement(entry: Any) -> None:
+    facts = queue_examples_of(entry)[0].facts
+    assert detect_fault(entry, replace(facts, measurement=None)) is None
