@@ -328,11 +328,16 @@ def test_published_processing_time_above_the_ceiling_does_not_count_as_a_named_n
 
 
 def test_needs_document_holds_the_longest_need_of_each_source() -> None:
-    facts = queue(30, 40, [[60, 5, 42.5], [20, 0]], processing_p99_seconds=51.0)
+    facts = queue(30, 40, [[60, 5, 42.5, 0.0], [20, 0, 19.0, 0.5]], processing_p99_seconds=51.0)
     tag = f"tag {MAX_PROCESSING_TAG}"
     needs = [("Lambda p99", 42.5), ("Lambda timeout", 60), (tag, 40), ("published p99", 51.0)]
     written = build_needs_document(ENTRY.name, facts)
     assert [(need["what"], need["seconds"]) for need in written] == needs
+
+
+def test_needs_document_leaves_out_durations_of_a_function_whose_runs_fail() -> None:
+    written = build_needs_document(ENTRY.name, queue(30, None, [[60, 5, 60.0, 1.0]]))
+    assert [(need["what"], need["seconds"]) for need in written] == [("Lambda timeout", 60)]
 
 
 def test_needs_document_is_empty_for_an_unreadable_tag_or_another_symptom() -> None:

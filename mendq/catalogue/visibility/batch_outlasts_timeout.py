@@ -7,7 +7,9 @@ visibility timeout ends, and messages are handled twice.
 How it shows: Lambda measures the duration of whole batches. The median duration divided by the mean
 number of messages per run gives the time for one message. Times the batch size, it is longer than
 the visibility timeout. Mendq calculates this only for a single function with at least 30 runs in
-the last hour, and not further than ten times the measured batch.
+the last hour, and not further than ten times the measured batch. Fewer than 1 of 100 runs may
+have failed: a run that fails can be shorter than its work, a run that Lambda stops is as long as
+the function's timeout, and Lambda's metrics do not tell their durations from those of other runs.
 
 What Mendq does: it reports the queue, with a batch size that fits, or with the function timeout and
 visibility timeout that a full batch needs. It changes nothing, because nothing has gone wrong yet.
@@ -57,6 +59,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     # Less than one message per run means that other consumers or other events have it run too.
     if (
         run_count < LEAST_RUNS_PER_HOUR
+        or not consumer.are_durations_of_finished_runs
         or not 1
         <= messages_per_run
         < full_batch_size
@@ -125,6 +128,7 @@ def _make_example_queue(
         "batch_size": 10,
         "duration_p50_seconds": 8.0,
         "invocations": 100,
+        "error_share": 0.0,
         **overrides,
     }
     queue_values = {"recent": RecentCounts(received_count), "ApproximateNumberOfMessages": 2}
@@ -153,12 +157,19 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
             "the function is stopped first",
             _make_example_queue(visibility_seconds=30, duration_p50_seconds=6.0),
         ),
+        QueueExample("one of 200 runs failed", _make_example_queue(error_share=0.005)),
         QueueNearMiss("a full batch fits", _make_example_queue(visibility_seconds=67)),
         QueueNearMiss("batches are full", _make_example_queue(1_000, duration_p50_seconds=70.0)),
         QueueNearMiss("one message a batch", _make_example_queue(100, batch_size=1)),
         QueueNearMiss("far from what was seen", _make_example_queue(batch_size=13)),
         QueueNearMiss("few runs", _make_example_queue(34, invocations=29)),
         QueueNearMiss("others have it run too", _make_example_queue(99)),
+        QueueNearMiss(
+            "every run ends at the function's timeout",
+            _make_example_queue(66, invocations=55, error_share=1.0, duration_p50_seconds=15.0),
+        ),
+        QueueNearMiss("one of 100 runs failed", _make_example_queue(error_share=0.01)),
+        QueueNearMiss("failed runs were not read", _make_example_queue(error_share=None)),
         QueueNearMiss(
             "it did not run", _make_example_queue(0, invocations=0, duration_p50_seconds=None)
         ),

@@ -15,7 +15,8 @@ finds out how long the work may take and plans a timeout that covers it. The rul
    limit. A plan covers the whole need or is refused, because a part of it would fix nothing.
 4. A consumer that fails needs no longer timeout: it would only slow the retries.
 5. A guess is made only after failed calls, never from metrics alone, and never goes far beyond a
-   value that a person chose.
+   value that a person chose. Durations of failed runs are no evidence: a run that Lambda stops is
+   as long as the timeout of its function, however long its work takes.
 6. The tag names the time for one message. A consumer that receives ten messages and works on them
    one after the other holds the last one ten times as long. If the timeout covers one message and
    messages are late all the same, Mendq plans for a batch of ten, because nothing shows its real
@@ -133,7 +134,9 @@ def make_need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
     """
     timeout_seconds = consumer.timeout_seconds
     batching_window_seconds = consumer.batching_window_seconds
-    p99_run_seconds = consumer.duration_p99_seconds
+    p99_run_seconds = (
+        consumer.duration_p99_seconds if consumer.are_durations_of_finished_runs else None
+    )
     source_text = (
         f"its Lambda consumer may run {timeout_seconds:,} s "
         f"and waits {batching_window_seconds:,} s for a batch"
@@ -662,12 +665,15 @@ def build_needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
     if symptom != "visibility_timeout_too_short":
         return []
     consumers = facts.lambda_consumers
+    measured_consumers = [
+        consumer for consumer in consumers if consumer.are_durations_of_finished_runs
+    ]
     tagged_seconds = [
         need.work_seconds for need in list_readable_needs(facts) if not need.recommended_seconds
     ]
     durations_by_source: dict[str, Iterable[float | None]] = {
-        "Lambda p50": [consumer.duration_p50_seconds for consumer in consumers],
-        "Lambda p99": [consumer.duration_p99_seconds for consumer in consumers],
+        "Lambda p50": [consumer.duration_p50_seconds for consumer in measured_consumers],
+        "Lambda p99": [consumer.duration_p99_seconds for consumer in measured_consumers],
         "Lambda timeout": [consumer.timeout_seconds for consumer in consumers],
         f"tag {MAX_PROCESSING_TAG}": tagged_seconds,
         "published p99": [need.work_seconds for need in list_published_needs(facts, [])],
