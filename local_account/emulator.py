@@ -37,7 +37,7 @@ from local_account.permissions import (
     install_resource_arns,
     issue_root_credentials,
 )
-from local_account.sqs import errors, messages, queues
+from local_account.sqs import encryption, errors, messages, queues
 from local_account.sqs.counting import MINUTE_SECONDS, QueueCounter
 
 IS_AUTH_ENFORCED: bool = ministack.app.AUTH
@@ -95,6 +95,7 @@ class Emulator:
         batches.install(self._mapping_choices)
         mapping_settings.install()
         errors.install_error_texts()
+        encryption.install()  # before all other hooks on messages
         messages.install()
         queues.install()
         self._queue_counter.install()

@@ -1,7 +1,8 @@
 """CloudTrail's events on the default bus, and two behaviors of EventBridge that MiniStack lacks.
 
 1. Rules do not match management events of read-only calls.
-2. A queue gets events that match a rule only if its policy allows EventBridge to send to it.
+2. A queue gets events that match a rule only if its policy allows EventBridge to send to it. If
+   the queue has a KMS key, the key's policy must allow EventBridge to use it.
 
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-service-event-cloudtrail.html
 """
@@ -19,8 +20,10 @@ from ministack.core.responses import get_account_id, request_scope
 from ministack.services import eventbridge, sqs
 
 from local_account.hooks import replace_functions
+from local_account.sqs.encryption import ServicePrincipal, encrypt_delivery
 from local_account.where import HOST
 
+EVENTBRIDGE = "events.amazonaws.com"
 CLOUDTRAIL_DETAIL_TYPE = "AWS API Call via CloudTrail"
 Event = Mapping[str, Any]
 logger = logging.getLogger("mendq.eventbridge")
@@ -37,14 +40,18 @@ def install() -> None:
         original_function: Any, target: Event, event: Event, rule: Event, event_view: Any = None
     ) -> None:
         target_arn = str(target.get("Arn", ""))
-        if not rule.get("EventPattern") or not target_arn.startswith("arn:aws:sqs:"):
-            if not _is_read_only_management_event(event):
-                original_function(target, event, rule, event_view)
-        elif refusal := _find_queue_refusal(target_arn, rule):
+        is_queue = rule.get("EventPattern") and target_arn.startswith("arn:aws:sqs:")
+        if is_queue and (refusal := _find_queue_refusal(target_arn, rule)):
             logger.error("the event for %s is undeliverable: %s", target_arn, refusal)
-        elif not _is_read_only_management_event(event):
-            # An event source mapping that polls replaces the queue's list of messages.
-            with sqs._queues_lock:
+            return
+        if _is_read_only_management_event(event):
+            return
+        if not is_queue:
+            original_function(target, event, rule, event_view)
+            return
+        service = ServicePrincipal(EVENTBRIDGE, str(rule.get("Arn", "")))
+        with encrypt_delivery(target_arn, service) as key_refusal:
+            if key_refusal is None:
                 original_function(target, event, rule, event_view)
 
     @replace_functions(iam_actions, "request_tag_context")
@@ -106,5 +113,4 @@ def _find_queue_refusal(queue_arn: str, rule: Event) -> str | None:
 def _queue_allows_rule(queue_arn: str, rule_arn: str) -> bool:
     """Return True if the queue's policy lets EventBridge send events of this rule."""
     iam_evaluator.pin_request_origin(HOST, secure_transport=True)  # AWS's services use TLS
-    service = "events.amazonaws.com"
-    return bool(sqs.queue_policy_allows(queue_arn, service, rule_arn, get_account_id()))
+    return bool(sqs.queue_policy_allows(queue_arn, EVENTBRIDGE, rule_arn, get_account_id()))

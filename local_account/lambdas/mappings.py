@@ -20,6 +20,7 @@ from ministack.services import lambda_svc, sqs
 from local_account.hooks import replace_functions
 from local_account.lambdas.undocumented import MappingChoices
 from local_account.permissions import find_action_refusal
+from local_account.sqs import encryption
 
 RECEIVE_ACTION = "sqs:ReceiveMessage"
 DELETE_ACTION = "sqs:DeleteMessage"
@@ -67,8 +68,11 @@ class MappingPoller:
         batch_window_ends_at, messages = self._open_batch_windows.get(queue_url, (0.0, []))
         while len(messages) < maximum_messages:
             missing_message_count = maximum_messages - len(messages)
-            received_messages = original_function(
-                queue_url, min(missing_message_count, MAXIMUM_MESSAGES_PER_RECEIVE)
+            received_messages = self._receive(
+                original_function,
+                queue_url,
+                min(missing_message_count, MAXIMUM_MESSAGES_PER_RECEIVE),
+                mappings,
             )
             if not received_messages:
                 break
@@ -84,6 +88,31 @@ class MappingPoller:
         del self._open_batch_windows[queue_url]
         return messages
 
+    def _receive(
+        self,
+        original_function: Any,
+        queue_url: str,
+        maximum_messages: int,
+        mappings: list[EventSourceMapping],
+    ) -> list[Message]:
+        """Receive messages with the function's role. Return none if their KMS key is refused."""
+        role_arn = _find_role_arn(mappings[0]) if mappings else ""
+        try:
+            with encryption.poll_as(role_arn):
+                messages: list[Message] = original_function(queue_url, maximum_messages)
+        except sqs._Err as error:
+            if error.code not in encryption.QUERY_CODE_BY_ERROR:
+                raise
+            self._log_once(queue_url, error.message)
+            return []
+        return messages
+
+    def _log_once(self, queue_name: str, refusal: str) -> None:
+        """Log why the mapping of a queue polls nothing, each reason only once."""
+        if refusal not in self._logged_refusals:
+            self._logged_refusals.add(refusal)
+            logger.error("the mapping of %s polls nothing: %s", queue_name, refusal)
+
     def _is_refused(self, mappings: list[EventSourceMapping], queue_arn: str) -> bool:
         """Return True if a function's role may not poll the queue. Log each reason only once."""
         needed_actions = POLL_ACTIONS if self.choices.stops_polling else (RECEIVE_ACTION,)
@@ -93,9 +122,7 @@ class MappingPoller:
             )
             if not refusal:
                 continue
-            if refusal not in self._logged_refusals:
-                self._logged_refusals.add(refusal)
-                logger.error("the mapping of %s polls nothing: %s", queue_arn, refusal)
+            self._log_once(queue_arn, refusal)
             return True
         return False
 
@@ -134,19 +161,27 @@ def _check_failure_destinations() -> None:
         if refusal := find_role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):
             logger.error("the event that %s failed on is lost: %s", function_name, refusal)
             return
-        # An event source mapping that polls replaces the queue's list of messages.
-        with sqs._queues_lock:
-            original_function(target_arn, function_name, *other_arguments)
+        role = encryption.make_role(_find_role_arn({"FunctionName": function_name}))
+        with encryption.encrypt_delivery(target_arn, role) as key_refusal:
+            if key_refusal is None:
+                original_function(target_arn, function_name, *other_arguments)
 
 
 def find_role_refusal(
     function_name: str, qualifier: str | None, actions: tuple[str, ...], queue_arn: str
 ) -> str | None:
     """Return why the function's role may not do one of `actions` on a queue, or None."""
-    _, configuration = lambda_svc._get_func_record_for_qualifier(function_name, qualifier)
-    role_arn = str((configuration or {}).get("Role", ""))
+    role_arn = _find_role_arn({"FunctionName": function_name, "Qualifier": qualifier})
     for action in actions:
         refusal = find_action_refusal(role_arn, action, queue_arn)
         if refusal:
             return refusal
     return None
+
+
+def _find_role_arn(mapping: EventSourceMapping) -> str:
+    """Return the ARN of the role of a mapping's function; empty without such a function."""
+    _, configuration = lambda_svc._get_func_record_for_qualifier(
+        mapping["FunctionName"], mapping.get("Qualifier")
+    )
+    return str((configuration or {}).get("Role", ""))

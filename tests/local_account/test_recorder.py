@@ -33,10 +33,12 @@ from tests.local_account.queues import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.account
 Record = dict[str, Any]
-# What SQS answers here and every shape tells; the account knows no KMS errors.
+# What SQS answers here and every shape tells.
 MATCHED = {
     "denied_by_role": "access_denied",
     "denied_by_queue": "access_denied",
+    "denied_by_key": "kms_denied",
+    "disabled_key": "kms_key_unusable",
     "missing_queue": "queue_missing",
     "bad_parameter": "invalid_request",
     "long_message": "message_too_long",
@@ -45,8 +47,12 @@ MATCHED = {
 }
 # The queue's kind decides, so that it has to be named.
 ON_A_FIFO_QUEUE = {"no_deduplication_id": "dedup_id_missing"}
-NOT_FAILED = ("late_extension_standard", "failing_in_batch", "throttled", "disabled_key")
-JSON_NAMES = {"AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist"}
+NOT_FAILED = ("late_extension_standard", "failing_in_batch", "throttled")
+JSON_NAMES = {
+    "AWS.SimpleQueueService.NonExistentQueue": "QueueDoesNotExist",
+    "KMS.AccessDeniedException": "KmsAccessDenied",
+    "KMS.DisabledException": "KmsDisabled",
+}
 
 
 def _make_older_shape(given: Record) -> list[Record]:

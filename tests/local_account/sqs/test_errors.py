@@ -52,7 +52,7 @@ def test_invalid_error_switch_is_refused_with_one_line_and_keeps_the_current_swi
 def test_kms_throttling_fails_sends_and_receives_of_its_queue_until_the_key_reuse_period_is_raised(
     account_with_switches: LocalAccount,
 ) -> None:
-    given: dict[str, Any] = {"KmsMasterKeyId": "alias/orders", REUSE: "60"}
+    given: dict[str, Any] = {"KmsMasterKeyId": "alias/aws/sqs", REUSE: "60"}
     queue = new_queue(account_with_switches, **given)
     files = TrailFiles(account_with_switches)
     _switch_on(account_with_switches, "KmsThrottled", queue)
