@@ -51,8 +51,8 @@ def send_metrics(
 ) -> None:
     """Send the metrics of this run.
 
-    Zero is sent as the number of fixes: heal counts the fixes, but the alarm on their number needs
-    a value at all times.
+    Also send zero as the number of fixes. Heal counts the fixes, but the alarm on their number
+    needs a value at all times.
     """
     value_by_gauge = result.gauge_values(now, invocation.settings.limits)
     invocation.send_counts(

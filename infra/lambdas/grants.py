@@ -138,7 +138,7 @@ def allow_notifications(resources: StackResources) -> PolicyStatements:
 
 
 def allow_freeze_checks(resources: StackResources) -> PolicyStatements:
-    """Allow checking, while an attribute is claimed, that there is no change freeze.
+    """Allow checking that changes are not frozen, by an operator or by a change calendar.
 
     Rollback does not need this, because a freeze does not stop a rollback.
     """

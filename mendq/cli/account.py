@@ -130,7 +130,7 @@ class Account(Struct, frozen=True, dict=True):
         return Clients(self.session)
 
     def _make_client(self, service: str, configuration: Mapping[str, Any]) -> Any:
-        """Return a client of a service with timeouts and retries of its own."""
+        """Return a client of a service with its own timeouts and retries: `configuration`."""
         from botocore.config import Config  # noqa: PLC0415
 
         return self.session.client(service, config=Config(**configuration))
@@ -173,8 +173,8 @@ class Account(Struct, frozen=True, dict=True):
     def clock_difference(self) -> timedelta | None:
         """How far this machine's clock is ahead of AWS's; negative if it is behind.
 
-        CloudFormation's answer about the stack shows it, without a further call. None if the answer
-        has no Date header. Raises CommandError if there is no stack.
+        It is measured by the Date header of CloudFormation's answer about the stack. None if the
+        answer has no such header. Raises CommandError if there is no stack.
         """
         answer, answered_at = self._stack_answer
         return measure_clock_difference(answer, answered_at)

@@ -124,7 +124,10 @@ class Output(Struct, frozen=True, dict=True):
         self._print_with_blanks(f"  {line}", "bold")
 
     def say_table_line(self, line: str) -> None:
-        """Print a line of a table whose columns are aligned by blanks, as `say_template_line`."""
+        """Print a line of a table whose columns are aligned by blanks.
+
+        Links and characters are treated as in `say_template_line`.
+        """
         self._print_with_blanks(line, "")
 
     def _print_with_blanks(self, line: str, style: str) -> None:

@@ -44,10 +44,10 @@ def patch(
     template: Annotated[str, typer.Option(metavar="FILE", help=_TEMPLATE_HELP)],
     resource: Annotated[str, typer.Option(metavar="NAME", help=_RESOURCE_HELP)] = "",
 ) -> Exit:
-    """Show the template lines that set what Mendq set; edits nothing.
+    """Show the template lines that would keep Mendq's fix.
 
-    Exits with 4 if the template has no such queue, with 1 if several queues of it may be meant or a
-    line must be written by hand, with 3 if a person has set another value since.
+    Edits no file. Exits with 4 if the template has no such queue, with 1 if several of its queues
+    may be meant or a line must be written by hand, with 3 if a person has set another value since.
 
     Examples:
       mendq patch orders --template template.yaml

@@ -218,7 +218,7 @@ def _print_found_by_scan(out: Output, symptom_visibilities: Iterable[SymptomVisi
 
 
 def _print_symptom_table(out: Output, symptom_visibilities: Sequence[SymptomVisibility]) -> None:
-    """Print on how many queues the trails show each symptom, and why not on the others."""
+    """Print, for each symptom, on how many queues the trails show it, and why not on the others."""
     table = make_table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     symptom_names_by_reason = defaultdict[str, list[str]](list)
     for symptom_visibility in symptom_visibilities:

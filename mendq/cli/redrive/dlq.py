@@ -165,7 +165,7 @@ class _Sample(Struct, frozen=True):
         return f"mendq {command} --where {quote(group.where)} --region {region}"
 
     def _describe_causes_of_failure(self) -> Iterator[str]:
-        """Yield sentences about why the messages died, and about what the sample cannot show."""
+        """Yield sentences about why the messages failed, and what the sample cannot show."""
         if self.dlq.is_fifo:
             yield "of a FIFO queue's group ten at most are shown, and none while somebody holds one"
             return

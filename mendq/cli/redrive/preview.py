@@ -58,7 +58,7 @@ class MessageTally(Struct):
     unsealed_staying_count: int = 0
     unsealed_chosen_count: int = 0
     # Number of matching messages that stay because they are older than the source. The second
-    # number counts those of which SQS does not say in which queue they died.
+    # number counts those of which SQS does not say in which queue they failed.
     older_message_count: int = 0
     older_unknown_source_count: int = 0
     # When the oldest message was sent, of all and of the chosen ones.

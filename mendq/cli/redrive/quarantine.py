@@ -235,7 +235,7 @@ def peek(
     limit: Annotated[int, typer.Option(help="Show at most so many.", min=1, max=1_000)] = 10,
     bodies: BodiesOption = False,
 ) -> None:
-    """Show why messages are there, since when, and their attributes.
+    """Show quarantined messages: why, since when, attributes.
 
     To look at a message is to receive it, so its receive count rises.
 
@@ -290,7 +290,7 @@ class _ShownMessages(Struct):
     whole_bytes: int = 0
 
     def add(self, message: Message) -> None:
-        """Keep a message and make its document. A document of a cut message has `cut`."""
+        """Keep a message and its document. If parts were cut, the document's `cut` lists them."""
         shown_message = message if self.with_bodies else replace(message, body="")
         kept = KeptMessage(shown_message)
         if self.whole_bytes + shown_message.size_bytes > MOST_WHOLE_BYTES:

@@ -65,10 +65,10 @@ from mendq.redrive.store import RedriveStore
 
 
 class SourceFinder(Struct, frozen=True):
-    """Finds the queue in which a message died, by what SQS says about the message."""
+    """Finds the queue in which a message failed: the queue that SQS names as its source."""
 
     def find_source_arn(self, message: Message) -> str | None:
-        """Return the ARN of the queue in which the message died. None if it is not known."""
+        """Return the ARN of the queue in which the message failed. None if it is not known."""
         return message.source_arn
 
     def is_origin_proven(self, message: Message) -> bool:  # noqa: ARG002 - see the subclasses
@@ -80,7 +80,7 @@ class SourceFinder(Struct, frozen=True):
 
 
 class QuarantineSourceFinder(SourceFinder, frozen=True):
-    """Finds the queue in which a quarantined message died, by the mark that Mendq put on it.
+    """Finds the queue in which a quarantined message failed, by the mark that Mendq put on it.
 
     Anyone who may send to the quarantine can write such a mark, so it counts only with its seal.
     """
@@ -108,7 +108,7 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
     # ARN of the source whose messages may go (--from). None means: the messages of all sources that
     # were deleted.
     only_source_arn: str | None
-    # Finds the queue in which a message really died.
+    # Finds the queue in which a message really failed.
     real_source_finder: SourceFinder
     # Answers of `_may_go_to_replacement`, because each may take a call to AWS.
     may_go_to_replacement_by_source_arn: dict[str, bool] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class ReplacingSourceFinder(SourceFinder, frozen=True):
         return self.real_source_finder.is_origin_proven(message)
 
     def _may_go_to_replacement(self, source_arn: str) -> bool:
-        """Return True if messages that died in this queue may go to the replacement.
+        """Return True if messages that failed in this queue may go to the replacement.
 
         With --from, only the messages of that queue may go. Without it, only those of deleted
         queues, and messages stay if the ARN is not that of a queue that could have this DLQ.
@@ -160,7 +160,7 @@ class Route(Struct, frozen=True):
     # source has no DLQ.
     dlq_arn: str = ""
     source_finder: SourceFinder = SourceFinder()
-    # True if `source` replaces the queue in which the messages died (--to).
+    # True if `source` replaces the queue in which the messages failed (--to).
     is_replacement: bool = False
     # True if messages may go that nothing proves to be Mendq's (--unsealed).
     takes_unsealed: bool = False
@@ -176,14 +176,14 @@ class Route(Struct, frozen=True):
         return not self.is_deletion and is_quarantine(self.messages_queue.name)
 
     def find_source_arn(self, message: Message) -> str | None:
-        """Return the ARN of the queue in which the message died. None if it is not known.
+        """Return the ARN of the queue in which the message failed. None if it is not known.
 
         With --to this is the ARN of `source` for each message that may go there.
         """
         return self.source_finder.find_source_arn(message)
 
     def is_older_than_source(self, message: Message) -> bool:
-        """Return True if the message died in an earlier queue of the source's name.
+        """Return True if the message failed in an earlier queue of the source's name.
 
         That queue may have belonged to another person, so such messages stay, as in Mendq's own
         redrives (`classify_messages`). With --to, the operator has named the queue that takes them.
@@ -267,9 +267,9 @@ def find_route_to_source(account: Account, source_arn: str) -> Route:
 def _require_no_quarantine(dlq: Facts, source: Facts) -> None:
     """Raise CommandError if the source's DLQ is a quarantine.
 
-    Any queue may name a quarantine as its DLQ. SQS does not say in which queue Mendq's messages
-    there died. So they would go to the queue that names the quarantine, and nobody would check
-    their seals.
+    Any queue may name a quarantine as its DLQ. Mendq puts messages into a quarantine, and SQS does
+    not say in which queue these failed. So they would go to the queue that names the quarantine,
+    and nobody would check their seals.
     """
     if is_quarantine(dlq.name):
         command = preview_quarantine_return_command(dlq.queue_arn)
@@ -529,7 +529,7 @@ def find_route_from_quarantine(
 def find_source_of_quarantine(account: Account, quarantine_arn: str) -> str:
     """Return the ARN of a quarantine's source: from the case store's record, or else from the name.
 
-    Raises CommandError if neither tells it.
+    Raises CommandError if neither names the source.
     """
     receivers = account.open_store_if_deployed(Receivers)
     receiver = None if receivers is None else receivers.load(quarantine_arn)

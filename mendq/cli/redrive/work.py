@@ -193,7 +193,7 @@ class _SecondPass(Struct):
 
     @property
     def matched_message_count(self) -> int:
-        """Number of messages that the operator agreed to, without a limit."""
+        """Number of messages that the operator agreed to, before --limit is applied."""
         return len(self.preview_tally.chosen_message_ids) + len(self.hidden_message_ids)
 
     def add(self, message: Message) -> bool:
@@ -418,7 +418,7 @@ class DlqWork(Struct, frozen=True):
 
     @property
     def _may_take_hidden_messages(self) -> bool:
-        """True if messages go that a FIFO queue hides behind others.
+        """True if messages that a FIFO queue hides behind others may be processed too.
 
         With --leave-first they stay, because a hidden group may begin with another failed message.
         """
@@ -444,10 +444,10 @@ class DlqWork(Struct, frozen=True):
         return f", and what matches behind them now (at most {most_messages:,} in all),"
 
     def _read_time_of_question(self) -> datetime | None:
-        """Return SQS's time just before the question, rounded down to the second.
+        """Return the time by SQS's clock just before the question, rounded down to the second.
 
-        None if no hidden messages may go, or if SQS does not say its time. Raises CommandError if
-        SQS refuses the read.
+        None if no hidden messages may be processed, or if SQS's answer has no time. Raises
+        CommandError if SQS refuses the read.
         """
         if not self._may_take_hidden_messages:
             return None

@@ -170,7 +170,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @cached_property
     def reader(self) -> ScanReader:
-        """The reader of facts. Without a case store, it knows no cases and no moves noted there."""
+        """The reader of facts. It has no case store, so it knows no cases and no message moves."""
         return ScanReader(
             self._clients,
             self.now,
