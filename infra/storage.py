@@ -82,8 +82,7 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     """Make the bucket of cases. Cases never expire; overwritten objects are kept for 90 days.
 
     If the organization's hub reads the cases of all accounts, the bucket has a fixed name, by which
-    the hub finds it. In every account except the hub's own, its policy allows the hub's role to
-    read.
+    the hub finds it. In every stack except the hub's own, its policy allows the hub's role to read.
     """
     overwritten_object_expiry = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)

@@ -74,8 +74,8 @@ def write_stack_set_files(
 ) -> str:
     """Write all files to a folder, and return the template's key in the buckets.
 
-    The folder is replaced as a whole; if this function fails, it stays unchanged. Raises the
-    exceptions of `make_stack_set_template`.
+    The folder is replaced as a whole when all files are made. If this function fails before, the
+    folder stays unchanged. Raises the exceptions of `make_stack_set_template`.
 
     Args:
         settings: the settings of every stack.

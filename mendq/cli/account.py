@@ -274,8 +274,8 @@ class Account(Struct, frozen=True, dict=True):
     def invoke(self, output_name: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke the Lambda that the stack output `output_name` names, and return its answer.
 
-        Raises CommandError if there is no such Lambda, or if it fails or answers with anything but
-        a JSON object.
+        Raises CommandError as `output` does, or if the Lambda fails or answers with anything but a
+        JSON object.
         """
         client: LambdaClient = self._make_client("lambda", _INVOKE_CONFIGURATION)
         function_name = self.output(output_name)

@@ -131,7 +131,7 @@ def _escape_character(match: re.Match[str]) -> str:
 def has_link(command: str) -> bool:
     """Return True if a mail program or a chat makes a link of a part of the command.
 
-    Addresses of SQS queues and of the local account do not count: they are no page of anybody's.
+    Addresses of SQS queues and of the local account do not count: nobody can put a page there.
     """
     return bool(_find_characters(_COMMAND_PATTERN, command))
 

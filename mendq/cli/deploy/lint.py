@@ -51,6 +51,8 @@ def lint(
 ) -> Exit:
     """Find symptoms in a template or plan; offline. Exits with 1 if it finds one.
 
+    With `--fail-on error`, only errors count.
+
     Examples:
       mendq lint template.yaml
       mendq lint plan.json             # of terraform show -json plan.bin
