@@ -1,1 +1,1 @@
-"""CloudTrail for SQS: records of the real shape, in the trail's bucket and on the default bus."""
+"""CloudTrail: records of the real shape, in the event history, trails and on the default bus."""

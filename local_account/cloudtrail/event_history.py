@@ -1,4 +1,4 @@
-"""CloudTrail's event history: SQS management events, stored even if no trail logs them.
+"""CloudTrail's event history: management events, stored even if no trail logs them.
 
 MiniStack's own event history records a call before its outcome is known, so it is replaced. AWS
 does not document which name of the queue an SQS event has under Resources. Here it is the ARN.
@@ -18,6 +18,8 @@ from ministack.services import cloudtrail
 
 Record = Mapping[str, Any]
 Event = dict[str, Any]
+LAMBDA_EVENT_SOURCE = "lambda.amazonaws.com"
+FUNCTION_TYPE = "AWS::Lambda::Function"
 # If there are more events, the oldest are dropped. AWS keeps events for 90 days.
 MAXIMUM_STORED_EVENTS = 20_000
 MAXIMUM_RESULTS_PER_PAGE = 50
@@ -39,6 +41,9 @@ def make_event(record: Record) -> Event:
         {"ResourceType": resource["type"], "ResourceName": resource["ARN"]}
         for resource in record.get("resources", ())
     ]
+    function_name = (record["requestParameters"] or {}).get("functionName")
+    if record["eventSource"] == LAMBDA_EVENT_SOURCE and function_name:
+        resources.append({"ResourceType": FUNCTION_TYPE, "ResourceName": function_name})
     event = {
         "EventId": record["eventID"],
         "EventName": record["eventName"],

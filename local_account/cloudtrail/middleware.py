@@ -1,8 +1,9 @@
-"""The ASGI layer that records SQS calls and their answers, as CloudTrail does.
+"""The ASGI layer that records calls and their answers, as CloudTrail does.
 
-It records the calls in SQS's JSON protocol. Event source mappings poll inside MiniStack, so their
-calls do not pass this layer and are not recorded. AWS does not document whether CloudTrail records
-them.
+It records the calls in SQS's JSON protocol, and changes of Lambda functions, event source mappings
+and KMS keys; these reach the event history only. Event source mappings poll inside MiniStack, so
+their calls do not pass this layer and are not recorded. AWS does not document whether CloudTrail
+records them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from local_account.account_page import (
 )
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
-from local_account.cloudtrail.record import JSON_TARGET_PREFIX, HttpExchange, make_record
+from local_account.cloudtrail.record import (
+    JSON_TARGET_PREFIX,
+    HttpExchange,
+    find_service,
+    make_record,
+)
+from local_account.cloudtrail.service_changes import Change, find_change, make_record_of_change
 from local_account.cloudtrail.trails import find_destinations
 from local_account.where import HOST
 
@@ -33,7 +40,7 @@ _REQUEST_ID_HEADER = "x-amzn-requestid"
 
 @dataclass(frozen=True)
 class CloudTrailRecorder:
-    """ASGI application that passes all calls to `emulator`, and records the calls to SQS."""
+    """ASGI application that passes all calls to `emulator`, and records some of them."""
 
     emulator: AsgiApplication
     delivery: Delivery
@@ -43,7 +50,12 @@ class CloudTrailRecorder:
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], _TLS_HEADER]}
         headers = join_headers(scope.get("headers", []))
-        if not headers.get("x-amz-target", "").startswith(JSON_TARGET_PREFIX):
+        change = None
+        is_sqs_call = headers.get("x-amz-target", "").startswith(JSON_TARGET_PREFIX)
+        if scope["type"] == "http" and not is_sqs_call:
+            path = scope["raw_path"].decode("latin-1")
+            change = find_change(find_service(headers), scope["method"], path, headers)
+        if not is_sqs_call and change is None:
             await self.emulator(scope, receive, send)
             return
         body = await read_body(receive)
@@ -61,6 +73,7 @@ class CloudTrailRecorder:
                 start_message["headers"] = [*start_message["headers"], request_id_header]
             # Record the call before the answer is sent: a client can look for the record at once.
             self._record_exchange(
+                change,
                 HttpExchange(
                     headers=headers,
                     body=body,
@@ -68,16 +81,24 @@ class CloudTrailRecorder:
                     status=int(start_message["status"]),
                     answer_headers=join_headers(start_message["headers"]),
                     answer_body=b"".join(message.get("body", b"") for message in body_messages),
-                )
+                ),
             )
         for message in answer_messages:
             await send(message)
 
-    def _record_exchange(self, exchange: HttpExchange) -> None:
+    def _record_exchange(self, change: Change | None, exchange: HttpExchange) -> None:
         """Record a call: management events in the event history, logged calls in their trails.
 
-        A call is left out if `make_record` cannot make a record of it.
+        A call is left out if no record can be made of it.
+
+        Args:
+            change: The change of a function, a mapping or a key; None for a call to SQS.
+            exchange: The call.
         """
+        if change:
+            if change_record := make_record_of_change(change, exchange):
+                self.event_history.add(change_record)
+            return
         if record := make_record(exchange):
             self.event_history.add(record)
             if destinations := tuple(find_destinations(record)):

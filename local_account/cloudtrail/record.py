@@ -1,7 +1,7 @@
-"""Build the CloudTrail record of an SQS call from the HTTP request and its answer.
+"""Build the CloudTrail record of a call from the HTTP request and its answer.
 
-The record has the fields that AWS documents. Only calls in the JSON protocol of current SDKs are
-read.
+The record has the fields that AWS documents. Calls to SQS are read only in the JSON protocol of
+current SDKs. `service_changes` has the calls to other services that are recorded.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
 
@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ministack.core import iam_evaluator
 from ministack.services import iam, sts
@@ -36,7 +36,8 @@ _OMITTED_PARAMETERS = frozenset({"ReceiptHandle", "MessageAttributes", "MessageS
 _PARAMETERS_WITH_CALLER_KEYS = frozenset({"Attributes", "Tags"})
 _READ_ACTION_PREFIXES = ("Get", "List", "Receive")
 _ACCOUNT_PATTERN = re.compile(r"\d{12}")
-_CREDENTIAL_PATTERN = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/")
+# Access key, Region and service.
+_CREDENTIAL_PATTERN = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/([^/]+)/")
 Record = dict[str, Any]
 
 
@@ -52,54 +53,43 @@ class HttpExchange:
     answer_body: bytes
 
 
+class EventKind(NamedTuple):
+    """What kind of event a record is: its service, such as `sqs.amazonaws.com`, name and class."""
+
+    source: str
+    name: str
+    is_data_event: bool
+    is_read_only: bool
+
+
 def make_record(exchange: HttpExchange) -> Record | None:
     """Return the CloudTrail record of an SQS call, as the queue's account receives it.
 
     None if the request has no credential, or if its body is not a JSON object.
     """
-    parameters = _parse_object(exchange.body or b"{}")
-    answer_content = _parse_object(exchange.answer_body) or {}
+    parameters = parse_object(exchange.body or b"{}")
+    answer_content = parse_object(exchange.answer_body) or {}
     credential_match = _CREDENTIAL_PATTERN.search(exchange.headers.get("authorization", ""))
     if parameters is None or credential_match is None:
         return None
-    access_key, region = credential_match.groups()
+    access_key, region, _ = credential_match.groups()
     action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET_PREFIX)
     caller_identity = make_user_identity(access_key, find_account_of_access_key(access_key))
     account, queue_name = _find_account_and_queue(
         action, parameters, str(caller_identity["accountId"])
     )
-    has_failed = exchange.status >= 400
-    failure_fields = (
-        _make_failure_fields(exchange.answer_headers, answer_content) if has_failed else {}
-    )
-    is_denied = failure_fields.get("errorCode") in ("AccessDenied", "AccessDeniedException")
     is_data_event = action in DATA_EVENT_NAMES
     is_read_only = action.startswith(_READ_ACTION_PREFIXES)
+    kind = EventKind("sqs.amazonaws.com", action, is_data_event, is_read_only)
     request_parameters = _to_camel_case(parameters)
     if "queueUrl" in request_parameters:
         queue_url = f"https://sqs.{region}.amazonaws.com/{account}/{queue_name}"
         request_parameters["queueUrl"] = queue_url
-    has_response_elements = bool(answer_content) and not has_failed and not is_read_only
-    record: Record = {
-        "eventVersion": EVENT_VERSION,
+    record = _build_record(exchange, kind, request_parameters, answer_content)
+    record |= {
         "userIdentity": _hide_foreign_caller(caller_identity, account),
-        "eventTime": _format_time(datetime.now(UTC)),
-        "eventSource": "sqs.amazonaws.com",
-        "eventName": action,
         "awsRegion": region,
-        "sourceIPAddress": exchange.source_ip,
-        "userAgent": exchange.headers.get("user-agent", ""),
-        **failure_fields,
-        # Records of denied calls to other services have no parameters either.
-        "requestParameters": None if is_denied else request_parameters,
-        "responseElements": _to_camel_case(answer_content) if has_response_elements else None,
-        "requestID": exchange.answer_headers.get("x-amzn-requestid", ""),
-        "eventID": str(uuid.uuid4()),
-        "readOnly": is_read_only,
-        "eventType": "AwsApiCall",
-        "managementEvent": not is_data_event,
         "recipientAccountId": account,
-        "eventCategory": "Data" if is_data_event else "Management",
     }
     if account != caller_identity["accountId"]:
         record["sharedEventID"] = str(uuid.uuid4())
@@ -109,7 +99,80 @@ def make_record(exchange: HttpExchange) -> Record | None:
     return record
 
 
-def _parse_object(body: bytes) -> Mapping[str, Any] | None:
+def find_service(headers: Mapping[str, str]) -> str:
+    """Return the service that a call's signature names; empty if it names none."""
+    credential_match = _CREDENTIAL_PATTERN.search(headers.get("authorization", ""))
+    return credential_match[3] if credential_match else ""
+
+
+def make_change_record(
+    exchange: HttpExchange,
+    event_source: str,
+    event_name: str,
+    parameters: Mapping[str, Any],
+    answer_content: Mapping[str, Any],
+) -> Record | None:
+    """Return the record of a change in the caller's own account.
+
+    Args:
+        exchange: The call.
+        event_source: The service, such as `kms.amazonaws.com`.
+        event_name: The event's name.
+        parameters: The call's parameters.
+        answer_content: The answer.
+
+    Returns:
+        The record, without `resources`; None if the call has no credential.
+    """
+    credential_match = _CREDENTIAL_PATTERN.search(exchange.headers.get("authorization", ""))
+    if credential_match is None:
+        return None
+    access_key, region, _ = credential_match.groups()
+    caller_identity = make_user_identity(access_key, find_account_of_access_key(access_key))
+    kind = EventKind(event_source, event_name, is_data_event=False, is_read_only=False)
+    record = _build_record(exchange, kind, _to_camel_case(parameters), answer_content)
+    return record | {
+        "userIdentity": caller_identity,
+        "awsRegion": region,
+        "recipientAccountId": caller_identity["accountId"],
+    }
+
+
+def _build_record(
+    exchange: HttpExchange,
+    kind: EventKind,
+    request_parameters: Mapping[str, Any],
+    answer_content: Mapping[str, Any],
+) -> Record:
+    """Return a call's record, without its caller, Region, account and resources."""
+    has_failed = exchange.status >= 400
+    failure_fields = (
+        _make_failure_fields(exchange.answer_headers, answer_content) if has_failed else {}
+    )
+    is_denied = failure_fields.get("errorCode") in ("AccessDenied", "AccessDeniedException")
+    has_response_elements = bool(answer_content) and not has_failed and not kind.is_read_only
+    return {
+        "eventVersion": EVENT_VERSION,
+        "eventTime": _format_time(datetime.now(UTC)),
+        "eventSource": kind.source,
+        "eventName": kind.name,
+        "sourceIPAddress": exchange.source_ip,
+        "userAgent": exchange.headers.get("user-agent", ""),
+        **failure_fields,
+        # Records of denied calls to other services have no parameters either.
+        "requestParameters": None if is_denied else request_parameters,
+        "responseElements": _to_camel_case(answer_content) if has_response_elements else None,
+        "requestID": exchange.answer_headers.get("x-amzn-requestid", ""),
+        "eventID": str(uuid.uuid4()),
+        "readOnly": kind.is_read_only,
+        "eventType": "AwsApiCall",
+        "managementEvent": not kind.is_data_event,
+        "eventCategory": "Data" if kind.is_data_event else "Management",
+    }
+
+
+def parse_object(body: bytes) -> Mapping[str, Any] | None:
+    """Return the JSON object in a body, or None if the body is none."""
     try:
         content = json.loads(body)
     except ValueError:
@@ -137,7 +200,8 @@ def _find_account_and_queue(
 
 def _make_failure_fields(headers: Mapping[str, str], response: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields errorCode, as SDKs show the code, and errorMessage of a failed call."""
-    error_name = str(response.get("__type", "")).rpartition("#")[2] or "InternalFailure"
+    named_type = str(response.get("__type") or headers.get("x-amzn-errortype", ""))
+    error_name = named_type.rpartition("#")[2].partition(":")[0] or "InternalFailure"
     error_code = headers.get("x-amzn-query-error", "").partition(";")[0] or error_name
     message = str(response.get("message") or response.get("Message") or "")
     return {"errorCode": error_code, "errorMessage": message[:MAXIMUM_MESSAGE_CHARACTERS]}
