@@ -26,7 +26,14 @@ from local_account.cloudtrail.event_history import EventHistory
 from local_account.cloudtrail.middleware import CloudTrailRecorder
 from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
-from local_account.lambdas import batches, mapping_settings, mappings, processes, routes
+from local_account.lambdas import (
+    batches,
+    failed_init,
+    mapping_settings,
+    mappings,
+    processes,
+    routes,
+)
 from local_account.lambdas.undocumented import MappingChoices
 from local_account.mail import AcceptedMails
 from local_account.permissions import (
@@ -92,6 +99,7 @@ class Emulator:
         install_partition_keys()
         routes.install()
         processes.install(self._temporary_folder / "runtime")
+        failed_init.install()
         mappings.install(self._mapping_choices)
         batches.install(self._mapping_choices)
         mapping_settings.install()
