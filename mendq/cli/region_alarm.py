@@ -5,7 +5,8 @@ sets these rules:
 
 1. `WHERE` knows `=`, `!=` and `AND`, so a query can leave queues out by name, and cannot list the
    queues that it watches. It has at most 2,048 characters. DLQs and quarantines are left out:
-   messages may grow old there, so they would make the alarm ring for days.
+   messages may grow old there, so they would make the alarm ring for days. `region_dlqs` says which
+   queues are DLQs.
 2. A query with several time series needs `GROUP BY` and `ORDER BY`. An alarm evaluates at most 500
    of them, the first ones of the order, and only the last three hours. A query reads at most 10,000
    metrics.
@@ -19,7 +20,8 @@ https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch-metric
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
@@ -29,8 +31,10 @@ from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import list_queue_names
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC
 from mendq.cli.account import Account
-from mendq.cli.exit_codes import CommandError
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.queues import find_queue
+from mendq.cli.region_dlqs import find_dlq_reasons
+from mendq.model.facts import Facts
 from mendq.model.prices import ALARM_METRIC_MONTH, METRICS_INSIGHTS_METRIC_MONTH
 from mendq.model.queue import arn_of_name, is_quarantine, parse_queue_arn
 from mendq.notifications.text import format_count, terminal_command_or_note
@@ -51,48 +55,100 @@ class RegionQueues(Struct, frozen=True):
     """The queues of a region, as one alarm on all of them sees them."""
 
     watched_names: tuple[str, ...]
-    # DLQs and quarantines, which the alarm leaves out.
+    # DLQs and quarantines, which the alarm leaves out, and why.
     excluded_names: tuple[str, ...]
+    reason_by_excluded_name: Mapping[str, str]
+    # Watched queues that others name as their DLQ, and of which nothing else says that they are.
+    unconfirmed_dlq_names: tuple[str, ...]
     # Queues that could not be read. Mendq does not know their DLQs.
     unread_names: tuple[str, ...]
 
 
-def read_region_queues(account: Account) -> RegionQueues:
-    """List the queues of the region, and read which queue each of them uses as its DLQ.
+class OperatorChoice(Struct, frozen=True):
+    """The queues that the operator named: to watch or to leave out, whatever Mendq finds."""
 
-    Raises CommandError if a query could not read all queues, and ClientError or BotoCoreError if
-    the queues cannot be listed.
+    names_to_watch: Sequence[str] = ()
+    names_to_leave_out: Sequence[str] = ()
+
+    def require_queues(self, names: Collection[str]) -> None:
+        """Raise CommandError if a name is no queue of the region, or is named for both."""
+        for option, chosen_names in (
+            ("--watch", self.names_to_watch),
+            ("--leave-out", self.names_to_leave_out),
+        ):
+            for name in chosen_names:
+                if name not in names:
+                    raise CommandError(
+                        f"{option} {name}: there is no such queue in the region", Exit.USAGE
+                    )
+        for name in self.names_to_watch:
+            if name in self.names_to_leave_out:
+                raise CommandError(f"{name}: give --watch or --leave-out, not both", Exit.USAGE)
+
+
+def read_region_queues(account: Account, choice: OperatorChoice, now: datetime) -> RegionQueues:
+    """List the queues of the region, and find out which of them are DLQs.
+
+    Raises CommandError if a query could not read all queues or if `choice` names no queue, and
+    ClientError or BotoCoreError if the queues cannot be listed.
     """
     names = sorted(list_queue_names(account.clients))
+    choice.require_queues(names)
     if len(names) > MOST_METRICS_OF_QUERY:
         raise CommandError(
             f"the region has {len(names):,} queues, and a query of CloudWatch reads at most "
             f"{MOST_METRICS_OF_QUERY:,}: use one alarm a queue, `mendq alarms QUEUE`"
         )
-    excluded_names = {name for name in names if is_quarantine(name)}
+    facts_by_name = dict[str, Facts]()
     unread_names = list[str]()
     for name in names:
         try:
-            dlq_name = _find_dlq_name(account, name)
+            facts = _find_facts(account, name)
         except (FactsUnavailable, QueueRefusesUs):
             unread_names.append(name)
             continue
-        if dlq_name:
-            excluded_names.add(dlq_name)
+        if facts:
+            facts_by_name[name] = facts
+    source_arns_by_dlq_name = _group_sources_by_dlq(facts_by_name.values())
+    dlqs = [facts for name, facts in facts_by_name.items() if name in source_arns_by_dlq_name]
+    reason_by_name = {name: "it is a quarantine" for name in names if is_quarantine(name)}
+    reason_by_name |= find_dlq_reasons(account, dlqs, source_arns_by_dlq_name, now)
+    reason_by_name |= dict.fromkeys(choice.names_to_leave_out, "--leave-out names it")
+    for name in choice.names_to_watch:
+        reason_by_name.pop(name, None)
     return RegionQueues(
-        watched_names=tuple(name for name in names if name not in excluded_names),
-        # A queue's RedrivePolicy may name a DLQ that does not exist any more.
-        excluded_names=tuple(name for name in names if name in excluded_names),
+        watched_names=tuple(name for name in names if name not in reason_by_name),
+        excluded_names=tuple(sorted(reason_by_name)),
+        reason_by_excluded_name=reason_by_name,
+        unconfirmed_dlq_names=tuple(
+            name
+            for name in names
+            if name in source_arns_by_dlq_name
+            and name not in reason_by_name
+            and name not in choice.names_to_watch
+        ),
         unread_names=tuple(unread_names),
     )
 
 
-def _find_dlq_name(account: Account, queue_name: str) -> str | None:
-    """Return the name of the queue's DLQ. None if it has none in this account and region."""
+def _find_facts(account: Account, queue_name: str) -> Facts | None:
+    """Return the queue's facts; None if it was deleted. Raises FactsUnavailable, QueueRefusesUs."""
     queue_arn = arn_of_name(queue_name, account.region, account.account_id)
-    facts = find_queue(account, queue_arn) if queue_arn else None
-    dlq_arn = find_local_dlq_arn(facts) if facts else None
-    return parse_queue_arn(dlq_arn).name if dlq_arn else None
+    return find_queue(account, queue_arn) if queue_arn else None
+
+
+def _group_sources_by_dlq(queues: Collection[Facts]) -> dict[str, list[str]]:
+    """Return the ARNs of the queues that name a queue of the region as DLQ, by its name.
+
+    A RedrivePolicy may name a DLQ that does not exist any more.
+    """
+    source_arns_by_dlq_name = dict[str, list[str]]()
+    for queue in queues:
+        dlq_arn = find_local_dlq_arn(queue)
+        if dlq_arn:
+            dlq_name = parse_queue_arn(dlq_arn).name
+            source_arns_by_dlq_name.setdefault(dlq_name, []).append(queue.queue_arn)
+    return source_arns_by_dlq_name
 
 
 def make_region_alarm(
@@ -179,14 +235,21 @@ def describe_limits(alarm_name: str, region: str, queues: RegionQueues) -> Itera
         "It has one threshold for all queues and watches only the age of messages. "
         "`mendq alarms QUEUE` sizes alarms by the queue's own two weeks."
     )
-    excluded_names_text = f": {', '.join(queues.excluded_names)}" if queues.excluded_names else ""
     yield (
         f"Left out by name: {format_count(len(queues.excluded_names), 'queue')} (DLQs and "
-        f"quarantines){excluded_names_text}. Any queue can name any other as its DLQ, so check "
-        "that consumers need none of them: the alarm does not watch it. "
-        "Each DLQ needs an alarm of its own: `mendq alarms DLQ`. A DLQ that is made later is "
-        "watched like any queue until you run this command again."
+        "quarantines). Each DLQ needs an alarm of its own: `mendq alarms DLQ`. A DLQ that is made "
+        "later is watched like any queue until you run this command again."
     )
+    for name in queues.excluded_names:
+        yield (
+            f"{name} is left out because {queues.reason_by_excluded_name[name]}. If consumers need "
+            f"it, add `--watch {name}`."
+        )
+    for name in queues.unconfirmed_dlq_names:
+        yield (
+            f"{name} is watched, although a queue names it as its DLQ: any queue can name any "
+            f"other, and nothing else says that it is one. If it is, add `--leave-out {name}`."
+        )
     contributors_command = terminal_command_or_note(
         f"aws cloudwatch describe-alarm-contributors --alarm-name {alarm_name} --region {region}"
     )

@@ -42,7 +42,13 @@ from mendq.catalogue.configuration.alarm_missing import (
     find_unwatched_metrics,
 )
 from mendq.cli.account import Account
-from mendq.cli.commands import DLQ_SOURCES_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
+from mendq.cli.commands import (
+    DLQ_SOURCES_ACTIONS,
+    QUEUE_ATTRIBUTES_ACTIONS,
+    SETTINGS_ACTIONS,
+    CommandKind,
+    command,
+)
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
@@ -50,6 +56,7 @@ from mendq.cli.queues import make_queue_argument, require_queue, resolve_queue_a
 from mendq.cli.region_alarm import (
     PERIOD_SECONDS,
     PERIODS,
+    OperatorChoice,
     compute_alarm_prices,
     describe_limits,
     make_region_alarm,
@@ -78,6 +85,8 @@ TOPIC_PLACEHOLDER = "TOPIC_ARN"
 REGION_ALARM_NAME = "sqs-all-queues-oldest-message-age"
 _MOST_NAMED_UNREAD_QUEUES = 5
 _ALL_OPTION_HELP = "Print one alarm for all queues: it rings if a message is older than this."
+_WATCH_OPTION_HELP = "Watch this queue although it seems to be a DLQ; may be given again."
+_LEAVE_OUT_OPTION_HELP = "Leave this queue out of the alarm; may be given again."
 _ALARM_NAME_ENDING_BY_METRIC = {
     AGE_METRIC: "oldest-message-age",
     IN_FLIGHT_METRIC: "in-flight",
@@ -273,9 +282,13 @@ def _render_hcl(alarm_properties: Mapping[str, Any], indent: str = "  ") -> Iter
 @command(
     1,
     CommandKind.LOOKING,
-    QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ALARM_IAM_ACTIONS | {"sqs:ListQueues"},
+    QUEUE_ATTRIBUTES_ACTIONS
+    | DLQ_SOURCES_ACTIONS
+    | SETTINGS_ACTIONS
+    | _ALARM_IAM_ACTIONS
+    | {"sqs:ListQueues", "sqs:ListQueueTags"},
 )
-def alarms(
+def alarms(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     queue: Annotated[str | None, make_queue_argument()] = None,
     tool: Annotated[
@@ -287,6 +300,12 @@ def alarms(
     all_older_than: Annotated[
         int | None, typer.Option(metavar="SECONDS", help=_ALL_OPTION_HELP, min=60)
     ] = None,
+    watch: Annotated[
+        list[str] | None, typer.Option(metavar="QUEUE", help=_WATCH_OPTION_HELP)
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None, typer.Option(metavar="QUEUE", help=_LEAVE_OUT_OPTION_HELP)
+    ] = None,
 ) -> Exit:
     """Print the alarms that a queue lacks, sized by its last two weeks; or one for all queues.
 
@@ -296,21 +315,28 @@ def alarms(
       mendq alarms --all-older-than 3600     # one alarm for all queues
     """
     if all_older_than is not None and queue is None:
-        return _print_region_alarm(call, tool, topic, all_older_than)
+        choice = OperatorChoice(tuple(watch or ()), tuple(leave_out or ()))
+        return _print_region_alarm(call, tool, topic, all_older_than, choice)
     if all_older_than is not None or queue is None:
         raise CommandError("give either a QUEUE or --all-older-than SECONDS", Exit.USAGE)
+    if watch or leave_out:
+        raise CommandError("--watch and --leave-out need --all-older-than SECONDS", Exit.USAGE)
     _print_missing_alarms(call, queue, tool, topic)
     return Exit.DONE
 
 
 def _print_region_alarm(
-    call: Invocation, tool: AlarmFormat, topic_arn: str, age_seconds: int
+    call: Invocation,
+    tool: AlarmFormat,
+    topic_arn: str,
+    age_seconds: int,
+    choice: OperatorChoice,
 ) -> Exit:
     """Print one alarm on the age of the messages of all queues. Fail if a queue was not read."""
     account = call.account
     out = call.out
     with out.show_waiting("reading the queues of the region"):
-        queues = read_region_queues(account)
+        queues = read_region_queues(account, choice, datetime.now(UTC))
         existing_names = list_alarm_names(account.clients, REGION_ALARM_NAME)
     alarm_name = _choose_free_alarm_name(REGION_ALARM_NAME, existing_names)
     alarm = make_region_alarm(alarm_name, queues.excluded_names, age_seconds, topic_arn)

@@ -7,8 +7,11 @@ import shlex
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from statistics import pstdev
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from cfnlint.api import ManualArgs, lint
 
 from mendq.aws.clients import Clients
@@ -16,6 +19,7 @@ from mendq.aws.cloudwatch import ALARM_DATAPOINT_PERIOD, FORTNIGHT
 from mendq.aws.errors import QueueRefusesUs
 from mendq.aws.queue import read_attributes_if_queue_exists
 from mendq.catalogue.configuration.alarm_missing import AGE_METRIC, DEPTH_METRIC, IN_FLIGHT_METRIC
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.queues.alarms import (
     FIRST_MESSAGE_ALARM,
     AlarmFormat,
@@ -25,8 +29,11 @@ from mendq.cli.queues.alarms import (
     render_lines,
 )
 from mendq.cli.region_alarm import compute_alarm_prices
-from mendq.model.queue import RedrivePolicy
+from mendq.cli.region_dlqs import NO_RECEIVE_REASON
+from mendq.model.queue import RedriveAllowPolicy, RedrivePolicy
+from mendq.model.settings import OwnerSettings
 from tests.cli.builders import Operator
+from tests.scan.scanner import deny_operation
 
 SINCE = datetime(2026, 11, 9, tzinfo=UTC)
 TOPIC = "arn:aws:sns:us-east-1:123456789012:on-call"
@@ -278,8 +285,10 @@ def test_alarms_for_all_queues_says_what_the_alarm_costs_and_cannot_do(operator:
     assert "$0.30 with a threshold ($0.00 while no other alarm uses the 10 metrics" in output
     assert "$0.90 with a band" in output
     assert "one threshold for all queues" in output
-    assert "2 queues (DLQs and quarantines): orders-dlq, orders-quarantine. Any queue" in output
-    assert "the alarm does not watch it" in output
+    assert "2 queues (DLQs and quarantines)" in output
+    assert "orders-dlq is left out because it is the DLQ of orders, orders-again" in output
+    assert "orders-quarantine is left out because it is a quarantine" in output
+    assert "add `--watch orders-dlq`" in output
     assert "describe-alarm-contributors --alarm-name sqs-all-queues-oldest-message-age" in output
 
 
@@ -343,3 +352,203 @@ def test_cfn_lint_finds_nothing_in_the_alarm_for_all_queues(operator: Operator) 
     resource = "\n".join(render_lines(alarm, "us-east-1", AlarmFormat.CLOUDFORMATION))
     matches = lint(f'{{"Resources": {{{resource}}}}}', config=ManualArgs(regions=["us-east-1"]))
     assert [str(match) for match in matches] == []
+
+
+WITHOUT_STACK_ERRORS = {
+    "no stack": CommandError("no stack Mendq", Exit.NOT_FOUND),
+    "no right": ClientError({"Error": {"Code": "AccessDenied"}}, "DescribeStacks"),
+}
+
+
+@pytest.fixture(params=list(WITHOUT_STACK_ERRORS.values()), ids=list(WITHOUT_STACK_ERRORS))
+def operator_without_stack(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Operator:
+    def raise_error(_: object) -> OwnerSettings:
+        raise request.param
+
+    monkeypatch.setattr(type(operator.account), "settings", property(raise_error))
+    return operator
+
+
+def make_live_queue_named_as_dlq(
+    operator: Operator, age_days: int = 0, **attributes: str
+) -> dict[str, str]:
+    """Make a queue, and one without a tag of Mendq that names it as its DLQ."""
+    operator.aws.now = datetime.now(UTC) - timedelta(days=age_days)
+    live = operator.aws.queue("live-orders", **attributes)
+    source = operator.aws.queue("evil", None, RedrivePolicy=RedrivePolicy(live, 5).text)
+    return {"live": live, "source": source}
+
+
+def print_region_alarm(operator: Operator, *options: str) -> Any:
+    return operator.run_json("alarms", "--all-older-than", "1800", *options)
+
+
+def allow_redrive_from(operator: Operator, queue_arn: str, source_arn: str) -> None:
+    policy = RedriveAllowPolicy("byQueue", (source_arn,)).text
+    operator.aws.set(queue_arn, RedriveAllowPolicy=policy)
+
+
+def test_alarms_for_all_queues_watches_a_live_queue_that_an_unconfirmed_queue_names_as_its_dlq(
+    operator: Operator,
+) -> None:
+    make_live_queue_named_as_dlq(operator, age_days=20)
+    document = print_region_alarm(operator)
+    assert document["watched_names"] == ["evil", "live-orders"]
+    assert document["unconfirmed_dlq_names"] == ["live-orders"]
+    assert "live-orders" not in json.dumps(document["alarm"])
+    output = operator.read_output("alarms", "--all-older-than", "1800")
+    assert "live-orders is watched, although a queue names it as its DLQ" in output
+    assert "add `--leave-out live-orders`" in output
+
+
+def test_alarms_for_all_queues_leaves_out_a_dlq_whose_own_redrive_allow_policy_names_the_source(
+    operator: Operator,
+) -> None:
+    arns = make_live_queue_named_as_dlq(operator)
+    allow_redrive_from(operator, arns["live"], arns["source"])
+    assert print_region_alarm(operator)["excluded_names"] == ["live-orders"]
+
+
+def test_alarms_for_all_queues_without_a_stack_leaves_out_a_dlq_whose_policy_names_the_source(
+    operator_without_stack: Operator,
+) -> None:
+    arns = make_live_queue_named_as_dlq(operator_without_stack)
+    allow_redrive_from(operator_without_stack, arns["live"], arns["source"])
+    document = print_region_alarm(operator_without_stack)
+    assert document["reason_by_excluded_name"] == {
+        "live-orders": "its RedriveAllowPolicy names evil"
+    }
+
+
+def test_alarms_for_all_queues_without_a_stack_watches_a_queue_whose_policy_names_other_sources(
+    operator_without_stack: Operator,
+) -> None:
+    arns = make_live_queue_named_as_dlq(operator_without_stack)
+    other = operator_without_stack.aws.queue("other")
+    allow_redrive_from(operator_without_stack, arns["live"], other)
+    assert print_region_alarm(operator_without_stack)["excluded_names"] == []
+
+
+def test_alarms_for_all_queues_without_a_stack_leaves_out_a_dlq_that_nobody_receives_from(
+    operator_without_stack: Operator,
+) -> None:
+    make_live_queue_named_as_dlq(operator_without_stack, age_days=20)
+    document = print_region_alarm(operator_without_stack)
+    assert document["reason_by_excluded_name"] == {"live-orders": NO_RECEIVE_REASON}
+    assert document["unconfirmed_dlq_names"] == []
+
+
+@pytest.mark.parametrize("metric", ["NumberOfMessagesReceived", "NumberOfEmptyReceives"])
+def test_alarms_for_all_queues_without_a_stack_watches_a_queue_that_consumers_receive_from(
+    operator_without_stack: Operator, metric: str
+) -> None:
+    make_live_queue_named_as_dlq(operator_without_stack, age_days=20)
+    received_at = datetime.now(UTC) - timedelta(days=10)
+    operator_without_stack.put_sqs_metric("live-orders", metric, 1, received_at)
+    document = print_region_alarm(operator_without_stack)
+    assert document["excluded_names"] == []
+    assert document["unconfirmed_dlq_names"] == ["live-orders"]
+
+
+def test_alarms_for_all_queues_without_a_stack_watches_a_queue_that_is_younger_than_two_weeks(
+    operator_without_stack: Operator,
+) -> None:
+    make_live_queue_named_as_dlq(operator_without_stack, age_days=13)
+    assert print_region_alarm(operator_without_stack)["excluded_names"] == []
+
+
+def test_alarms_for_all_queues_without_a_stack_watches_every_named_queue_if_cloudwatch_refuses(
+    operator_without_stack: Operator,
+) -> None:
+    make_live_queue_named_as_dlq(operator_without_stack, age_days=20)
+    clients = operator_without_stack.account.clients
+    deny_operation(clients.cloudwatch, "GetMetricData")
+    assert print_region_alarm(operator_without_stack)["excluded_names"] == []
+
+
+def test_alarms_for_all_queues_without_a_stack_watches_a_queue_whose_metrics_are_incomplete(
+    operator_without_stack: Operator,
+) -> None:
+    make_live_queue_named_as_dlq(operator_without_stack, age_days=20)
+    results = [
+        {"Id": "m0", "StatusCode": "Complete", "Timestamps": [], "Values": []},
+        {"Id": "m1", "StatusCode": "InternalError", "Timestamps": [], "Values": []},
+    ]
+
+    def answer(**_: Any) -> Any:
+        return SimpleNamespace(status_code=200), {"MetricDataResults": results}
+
+    cloudwatch: Any = operator_without_stack.account.clients.cloudwatch
+    cloudwatch.meta.events.register("before-call.cloudwatch.GetMetricData", answer)
+    assert print_region_alarm(operator_without_stack)["excluded_names"] == []
+
+
+def test_alarms_for_all_queues_watches_a_named_queue_whose_tags_cannot_be_read(
+    operator: Operator,
+) -> None:
+    make_region(operator)
+    deny_operation(operator.account.clients.sqs, "ListQueueTags")
+    document = print_region_alarm(operator)
+    assert document["excluded_names"] == ["orders-quarantine"]
+    assert document["unconfirmed_dlq_names"] == ["orders-dlq"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        CommandError("the settings of heal: unreadable"),
+        ClientError({"Error": {"Code": "Throttling"}}, "DescribeStacks"),
+    ],
+    ids=["unreadable", "throttled"],
+)
+def test_alarms_for_all_queues_prints_no_alarm_if_the_stacks_settings_cannot_be_read(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def raise_error(_: object) -> OwnerSettings:
+        raise error
+
+    make_region(operator)
+    monkeypatch.setattr(type(operator.account), "settings", property(raise_error))
+    document = operator.run_json("alarms", "--all-older-than", "1800", code=Exit.FAILED)
+    assert "alarm" not in document
+
+
+def test_alarms_for_all_queues_watches_a_dlq_that_the_operator_wants_to_watch(
+    operator: Operator,
+) -> None:
+    make_region(operator)
+    document = print_region_alarm(operator, "--watch", "orders-dlq")
+    assert document["excluded_names"] == ["orders-quarantine"]
+    assert "orders-dlq" in document["watched_names"]
+    assert document["unconfirmed_dlq_names"] == []
+
+
+def test_alarms_for_all_queues_leaves_out_each_queue_that_the_operator_names(
+    operator: Operator,
+) -> None:
+    make_live_queue_named_as_dlq(operator)
+    document = print_region_alarm(operator, "--leave-out", "live-orders", "--leave-out", "evil")
+    assert document["excluded_names"] == ["evil", "live-orders"]
+    (query,) = document["alarm"]["Metrics"]
+    assert "QueueName != 'evil' AND QueueName != 'live-orders'" in query["Expression"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--all-older-than", "60", "--watch", "ordres"), "--watch ordres: there is no such queue"),
+        (("--all-older-than", "60", "--leave-out", "a' OR 'b"), "there is no such queue"),
+        (
+            ("--all-older-than", "60", "--watch", "orders", "--leave-out", "orders"),
+            "orders: give --watch or --leave-out, not both",
+        ),
+        (("orders", "--watch", "orders"), "--watch and --leave-out need --all-older-than"),
+    ],
+)
+def test_alarms_refuses_a_choice_of_queues_that_cannot_be_meant(
+    operator: Operator, arguments: tuple[str, ...], message: str
+) -> None:
+    operator.aws.queue("orders")
+    assert message in operator.read_refusal("alarms", *arguments, code=Exit.USAGE)
