@@ -24,17 +24,21 @@ def rate_severity(finding: Finding) -> FindingSeverity:
     """Return the severity of a finding.
 
     LOSING_MESSAGES if it is known when messages will be lost, WASTING_MONEY if the symptom only
-    costs money or does no harm yet (`is_measured_last`), FAILING_NOW if metrics show the fault, and
-    AT_RISK for any other fault.
+    costs money or does no harm yet (`is_measured_last`). FAILING_NOW if metrics show the fault, or
+    if people are notified of what the queue's gauges or consumers show now. AT_RISK for any other
+    fault.
     """
-    detection = SYMPTOM_BY_NAME[finding.symptom].detection
+    symptom = SYMPTOM_BY_NAME[finding.symptom]
+    detection = symptom.detection
     assert detection is not None  # noqa: S101 - a finding comes from a detection
     if finding.seconds_left is not None:
         return FindingSeverity.LOSING_MESSAGES
     if detection.is_measured_last:
         return FindingSeverity.WASTING_MONEY
-    is_measured = Need.MEASUREMENTS in detection.needs and not detection.is_of_configuration
-    return FindingSeverity.FAILING_NOW if is_measured else FindingSeverity.AT_RISK
+    is_measured = Need.MEASUREMENTS in detection.needs
+    if detection.is_of_configuration or (not is_measured and symptom.plan is None):
+        return FindingSeverity.AT_RISK
+    return FindingSeverity.FAILING_NOW
 
 
 def rank_severity(finding: Finding) -> int:

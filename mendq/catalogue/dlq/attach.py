@@ -77,7 +77,12 @@ FREQUENT_RECEIVES_PER_MESSAGE = 2
 HARDLY_FINISHED_MESSAGE_SHARE = 0.05
 # An open case of these symptoms explains why messages are received again.
 EXPLAINING_SYMPTOMS = frozenset(
-    {"visibility_timeout_too_short", "function_errors", "function_times_out"}
+    {
+        "visibility_timeout_too_short",
+        "function_errors",
+        "function_times_out",
+        "in_flight_limit",
+    }
 )
 
 
