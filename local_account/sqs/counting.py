@@ -46,7 +46,7 @@ LONG_POLL_SECONDS = 20
 # since the epoch), and its receive count at that time.
 _QUEUE_ARN_MARK = "local_account_in"
 _ARRIVAL_MARK = "local_account_since"
-_RECEIVES_BEFORE_MARK = "local_account_received_before"
+RECEIVES_BEFORE_MARK = "local_account_received_before"
 
 
 class QueueCounter:
@@ -218,10 +218,10 @@ class QueueCounter:
             if previous_queue_arn:
                 # A message can be delayed in the queue that it is moved to. It is there already.
                 message[_ARRIVAL_MARK] = float(min(message["visible_at"], time.time()))
-                message[_RECEIVES_BEFORE_MARK] = message["receive_count"]
+                message[RECEIVES_BEFORE_MARK] = message["receive_count"]
             else:
                 message[_ARRIVAL_MARK] = message["sent_at"]
-                message[_RECEIVES_BEFORE_MARK] = 0
+                message[RECEIVES_BEFORE_MARK] = 0
                 sent_count += 1
         if sent_count:
             self._add_to_metric(queue, SENT_METRIC, sent_count)
@@ -288,5 +288,5 @@ def _counts_as_oldest(message: Mapping[str, Any], *, is_fifo: bool) -> bool:
     Receives in a queue from which the message was moved do not count. In a FIFO queue, every
     message counts.
     """
-    receives_from_this_queue = message["receive_count"] - message.get(_RECEIVES_BEFORE_MARK, 0)
+    receives_from_this_queue = message["receive_count"] - message.get(RECEIVES_BEFORE_MARK, 0)
     return is_fifo or receives_from_this_queue <= MAXIMUM_RECEIVES_OF_OLDEST_MESSAGE

@@ -27,7 +27,7 @@ from ministack.core.concurrency import esm_wake
 from ministack.services import sqs
 
 from local_account.hooks import replace_functions
-from local_account.sqs.queues import make_invalid_parameter_error
+from local_account.sqs.queues import count_receives, make_invalid_parameter_error
 from mendq.model.queue import parse_redrive_policy
 
 Parameters = Mapping[str, Any]
@@ -95,7 +95,7 @@ def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Messag
     deliverable_messages: list[Message] = []
     blocked_group_ids: set[str] = set()
     for message in messages:
-        must_move_to_dlq = message["receive_count"] > redrive_policy.max_receive_count
+        must_move_to_dlq = count_receives(message) > redrive_policy.max_receive_count
         is_behind_moving_message = queue["is_fifo"] and message["group_id"] in blocked_group_ids
         if not must_move_to_dlq and not is_behind_moving_message:
             deliverable_messages.append(message)

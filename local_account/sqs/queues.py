@@ -19,9 +19,12 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import sqs
 
 from local_account.hooks import replace_functions
+from local_account.sqs.counting import RECEIVES_BEFORE_MARK
+from mendq.model.queue import parse_redrive_policy
 
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
+Message = dict[str, Any]
 # Attributes that take only certain values.
 ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
     "ContentBasedDeduplication": ("true", "false"),
@@ -109,20 +112,28 @@ def _install_dlqs() -> None:
     def move_to_dlq(original_function: Any, queue: Queue) -> None:
         """Move messages to the DLQ as SQS does.
 
+        A message moves if it was received from this queue as often as the RedrivePolicy says;
+        receives from a queue that it was in before do not count. So a message does not wander
+        between two queues that are each other's DLQ without being received.
+
         A message that moves to a FIFO DLQ gets a new sequence number and a new sent time. Its
         message id becomes its deduplication id.
         """
-        dlq = sqs._queue_by_arn(read_dlq_arn(queue["attributes"].get("RedrivePolicy")))
-        dlq_length_before = len(dlq["messages"]) if dlq else 0
-        with sqs._queues_lock, _hide_messages_of_locked_groups(queue):
-            original_function(queue)
-        if not dlq or not dlq["is_fifo"]:
+        policy_text = json.dumps(_parse_policy(queue["attributes"].get("RedrivePolicy")))
+        redrive_policy = parse_redrive_policy(policy_text)
+        dlq = sqs._queue_by_arn(redrive_policy.dlq_arn) if redrive_policy else None
+        if redrive_policy is None or dlq is None or dlq is queue:
             return
-        for message in dlq["messages"][dlq_length_before:]:
-            dlq["fifo_seq"] += 1
-            message["seq"] = str(dlq["fifo_seq"]).zfill(20)
-            message["dedup_id"] = message["id"]
-            message["sys"]["SentTimestamp"] = str(int(message["enqueued_at"] * 1000))
+        with sqs._queues_lock:
+            moving_ids, staying_ids = _divide_failing_messages(
+                queue, redrive_policy.max_receive_count
+            )
+            if not moving_ids:
+                return
+            dlq_length_before = len(dlq["messages"])
+            with _hide_messages(queue, staying_ids):
+                original_function(queue)
+            _complete_moves(dlq, dlq["messages"][dlq_length_before:])
 
     @replace_functions(iam_actions, "extract_resource_arn")
     def extract_queue_arn(original_function: Any, service: str, *other_arguments: Any) -> Any:
@@ -136,38 +147,67 @@ def _install_dlqs() -> None:
         return source_arn or original_function(service, *other_arguments)
 
 
-@contextmanager
-def _hide_messages_of_locked_groups(queue: Queue) -> Iterator[None]:
-    """Hide the messages of locked message groups inside the block, and restore them afterwards.
+def count_receives(message: Message) -> int:
+    """Return how often a message was received from the queue that it is in now."""
+    return int(message["receive_count"]) - int(message.get(RECEIVES_BEFORE_MARK, 0))
 
-    In a FIFO queue, a message group is locked while one of its messages is in flight: SQS neither
-    returns another message of the group nor moves one to the DLQ. So no message overtakes a failing
-    message of its group.
+
+def _complete_moves(dlq: Queue, moved_messages: list[Message]) -> None:
+    """Give messages what SQS changes when it moves them to a DLQ."""
+    for message in moved_messages:
+        message[RECEIVES_BEFORE_MARK] = message["receive_count"]
+        if dlq["is_fifo"]:
+            dlq["fifo_seq"] += 1
+            message["seq"] = str(dlq["fifo_seq"]).zfill(20)
+            message["dedup_id"] = message["id"]
+            message["sys"]["SentTimestamp"] = str(int(message["enqueued_at"] * 1000))
+
+
+def _divide_failing_messages(queue: Queue, max_receive_count: int) -> tuple[set[str], set[str]]:
+    """Return the ids of the messages that may move to the DLQ, and of those that stay.
+
+    Only messages with `max_receive_count` receives in all are looked at. A message stays if it was
+    received less often from this queue, or if its message group is locked. In a FIFO queue, a
+    message group is locked while one of its messages is in flight: SQS neither returns another
+    message of the group nor moves one to the DLQ. So no message overtakes a failing message of its
+    group.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
     """
-    if not queue["is_fifo"]:
-        yield
-        return
-    messages = queue["messages"]
+    failing_messages = [
+        message
+        for message in queue["messages"]
+        if message.get("receive_count", 0) >= max_receive_count
+    ]
+    locked_group_ids = _find_locked_group_ids(queue) if failing_messages else set()
+    staying_ids = {
+        message["id"]
+        for message in failing_messages
+        if count_receives(message) < max_receive_count
+        or message.get("group_id") in locked_group_ids
+    }
+    return {message["id"] for message in failing_messages} - staying_ids, staying_ids
+
+
+def _find_locked_group_ids(queue: Queue) -> set[str]:
+    """Return the message groups of a FIFO queue that have a message in flight."""
     now = time.time()
-    locked_group_ids = {
-        message.get("group_id")
-        for message in messages
-        if message.get("receive_count") and message["visible_at"] > now
+    return {
+        message["group_id"]
+        for message in queue["messages"]
+        if queue["is_fifo"] and message.get("receive_count") and message["visible_at"] > now
     }
-    locked_message_ids = {
-        message["id"] for message in messages if message.get("group_id") in locked_group_ids
-    }
-    queue["messages"] = [message for message in messages if message["id"] not in locked_message_ids]
+
+
+@contextmanager
+def _hide_messages(queue: Queue, hidden_ids: set[str]) -> Iterator[None]:
+    """Hide messages inside the block, and restore them afterwards at their places."""
+    messages = queue["messages"]
+    queue["messages"] = [message for message in messages if message["id"] not in hidden_ids]
     try:
         yield
     finally:
-        remaining_message_ids = {
-            message["id"] for message in queue["messages"]
-        } | locked_message_ids
-        queue["messages"] = [
-            message for message in messages if message["id"] in remaining_message_ids
-        ]
+        remaining_ids = {message["id"] for message in queue["messages"]} | hidden_ids
+        queue["messages"] = [message for message in messages if message["id"] in remaining_ids]
 
 
 def _check_attributes(

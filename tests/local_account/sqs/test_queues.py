@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
+from mendq.model.queue import RedrivePolicy
 from tests.local_account.queues import error_of, new_queue
 
 pytestmark = pytest.mark.account
@@ -118,3 +119,22 @@ def test_fifo_group_moves_nothing_to_the_dlq_while_its_head_is_in_flight(
     source.change(head["ReceiptHandle"], 0)
     assert source.receive_some() == []
     assert _bodies(dlq.receive_some()) == ["head", "second", "third"]
+
+
+def test_message_moves_between_two_queues_that_are_each_others_dlq_only_by_receives(
+    tiny: LocalAccount,
+) -> None:
+    first, second = new_queue(tiny), new_queue(tiny)
+    first.set(RedrivePolicy=RedrivePolicy(second.arn, 2).text)
+    second.set(RedrivePolicy=RedrivePolicy(first.arn, 2).text)
+    first.send()
+    for _ in range(2):
+        first.receive(seconds=0)
+    assert first.receive_some() == []
+    assert second.count() == 1
+    for _ in range(2):
+        second.receive(seconds=0)
+        assert (first.count(), second.count()) == (0, 1)
+    assert second.receive_some() == []
+    (message,) = first.receive_some(AttributeNames=["ApproximateReceiveCount"])
+    assert message["Attributes"]["ApproximateReceiveCount"] == "5"
