@@ -22,6 +22,7 @@ from mendq.model.metrics import (
     METRIC_KINDS_OF_SOME_QUEUES,
     METRICS_BY_KIND,
     Datapoints,
+    DatapointsBySeries,
     Measurement,
     Window,
     select_series,
@@ -40,18 +41,26 @@ _MOST_SERIES_PER_QUEUE = len(select_series(("every queue", "FIFO", "receives")))
 MOST_QUEUES_PER_CALL = MOST_DATAPOINTS_PER_CALL // (
     LONGEST_WINDOW // DATAPOINT_PERIOD * _MOST_SERIES_PER_QUEUE
 )
+# 31 queues of three sums each.
+MOST_QUEUES_PER_SUMS_CALL = MOST_DATAPOINTS_PER_CALL // (
+    LONGEST_WINDOW // DATAPOINT_PERIOD * len(select_series(("sums",)))
+)
 _COMPLETE_STATUS = "Complete"
 _PARTIAL_STATUS = "PartialData"
 
 
 def measure_queues(
-    clients: Clients, window_by_arn: Mapping[str, Window]
+    clients: Clients,
+    window_by_arn: Mapping[str, Window],
+    known_points_by_arn: Mapping[str, DatapointsBySeries] | None = None,
 ) -> dict[str, Measurement | None]:
     """Measure up to MOST_QUEUES_PER_CALL queues with one query of CloudWatch.
 
     Args:
         clients: The AWS clients.
         window_by_arn: The time to measure, by queue ARN; at least one.
+        known_points_by_arn: Datapoints of these windows that were read before, by queue ARN and
+            series. They are not asked for again, because CloudWatch bills each series.
 
     Returns:
         The measurement by queue ARN. None for a queue without data or with impossible values, or if
@@ -60,36 +69,65 @@ def measure_queues(
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
     """
-    queries = [
-        build_query(
-            f"{series_name}{index}",
-            (namespace, "QueueName", parse_queue_arn(arn).name),
-            metric,
-            statistic,
-            period_seconds,
-        )
-        for index, (arn, window) in enumerate(window_by_arn.items())
-        for series_name, (metric, statistic, namespace, period_seconds) in window.series.items()
-    ]
-    since = min(window.since for window in window_by_arn.values())
-    until = max(window.until for window in window_by_arn.values())
-    points_by_query_id = read_metric_series(
-        clients, queries, since, until, subject=", ".join(window_by_arn)
-    )
+    known_points_by_arn = known_points_by_arn or {}
+    new_points_by_arn = read_queue_series(clients, window_by_arn, known_points_by_arn)
     measurement_by_arn = dict[str, Measurement | None]()
-    for index, (arn, window) in enumerate(window_by_arn.items()):
-        points_by_series = {
-            series_name: points_by_query_id[f"{series_name}{index}"]
-            for series_name in window.series
-            if f"{series_name}{index}" in points_by_query_id
-        }
+    for arn, window in window_by_arn.items():
+        points_by_series = {**known_points_by_arn.get(arn, {}), **new_points_by_arn[arn]}
         # An incomplete answer proves nothing. For example, deletes without the number of sends look
         # like messages that were handled twice.
-        has_all_series = len(points_by_series) == len(window.series)
+        has_all_series = points_by_series.keys() >= window.series.keys()
+        measured_points = {
+            series: points for series, points in points_by_series.items() if series in window.series
+        }
         measurement_by_arn[arn] = (
-            summarize_series(points_by_series, window) if has_all_series else None
+            summarize_series(measured_points, window) if has_all_series else None
         )
     return measurement_by_arn
+
+
+def read_queue_series(
+    clients: Clients,
+    window_by_arn: Mapping[str, Window],
+    known_points_by_arn: Mapping[str, DatapointsBySeries],
+) -> dict[str, dict[str, Datapoints]]:
+    """Return the datapoints by queue ARN and series name, with one query of CloudWatch.
+
+    Series that are known, or that CloudWatch did not return completely, are left out.
+
+    Args:
+        clients: The AWS clients.
+        window_by_arn: The time and the kinds of metrics to read, by queue ARN; at least one.
+        known_points_by_arn: The series that are not asked for, by queue ARN.
+
+    Raises:
+        FactsUnavailable: CloudWatch cannot be read.
+    """
+    queries: list[MetricDataQueryTypeDef] = []
+    series_by_query_id = dict[str, tuple[str, str]]()
+    for index, (arn, window) in enumerate(window_by_arn.items()):
+        known_series = known_points_by_arn.get(arn, {})
+        for series_name, (metric, statistic, namespace, period_seconds) in window.series.items():
+            if series_name in known_series:
+                continue
+            query_id = f"{series_name}{index}"
+            dimension = (namespace, "QueueName", parse_queue_arn(arn).name)
+            queries.append(build_query(query_id, dimension, metric, statistic, period_seconds))
+            series_by_query_id[query_id] = (arn, series_name)
+    points_by_arn: dict[str, dict[str, Datapoints]] = {arn: {} for arn in window_by_arn}
+    if not queries:
+        return points_by_arn
+    points_by_query_id = read_metric_series(
+        clients,
+        queries,
+        min(window.since for window in window_by_arn.values()),
+        max(window.until for window in window_by_arn.values()),
+        subject=", ".join(window_by_arn),
+    )
+    for query_id, (arn, series_name) in series_by_query_id.items():
+        if query_id in points_by_query_id:
+            points_by_arn[arn][series_name] = points_by_query_id[query_id]
+    return points_by_arn
 
 
 def count_deleted_messages(

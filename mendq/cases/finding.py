@@ -19,6 +19,7 @@ from msgspec import Meta, Struct, ValidationError, convert, json
 
 from mendq.model.queue import QUEUE_ARN_PATTERN
 from mendq.model.time_text import format_time
+from mendq.model.traffic import SUMS_EVERY_HOURS, ScanHistory
 
 SCHEMA_NUMBER = 1
 # heal can decide about this many findings in the time that one invocation has.
@@ -129,9 +130,14 @@ class ScanResult:
             of each name or prefix in the settings whose queues could not be listed. The key
             `baselines` has the error if baselines could not be stored.
         configuration_by_arn: The configuration of each queue that was fully checked, by ARN.
-        skipped_arns: The ARNs of suspects that were not measured, because the budget was spent.
+        skip_reason_by_arn: The reason by the ARN of each queue whose sums or metrics were not read,
+            because the budget or the time was spent.
+        partly_checked_arns: The ARNs of queues in use without a sign of a fault. For lack of budget
+            or time, they were not measured for symptoms that only cost money or do no harm yet.
         unsettled_arns: The ARNs of queues that were created or changed too recently to be measured.
         levels_by_arn: The backlog and the age of the oldest message of each measured queue, by ARN.
+        measuring_reason_by_arn: The reason to measure each suspect, by ARN.
+        record_by_queue_name: What the next scan must know about the queues and their DLQs.
     """
 
     queues_scanned: int = 0
@@ -144,9 +150,17 @@ class ScanResult:
     findings: tuple[Finding, ...] = ()
     error_by_target: Mapping[str, Exception] = field(default_factory=dict)
     configuration_by_arn: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    skipped_arns: tuple[str, ...] = ()
+    skip_reason_by_arn: Mapping[str, str] = field(default_factory=dict)
+    partly_checked_arns: tuple[str, ...] = ()
     unsettled_arns: tuple[str, ...] = ()
     levels_by_arn: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    measuring_reason_by_arn: Mapping[str, str] = field(default_factory=dict)
+    record_by_queue_name: ScanHistory = field(default_factory=dict)
+
+    @property
+    def skipped_arns(self) -> tuple[str, ...]:
+        """The ARNs of the queues whose sums or metrics were not read for lack of budget or time."""
+        return tuple(self.skip_reason_by_arn)
 
     @property
     def is_blind(self) -> bool:
@@ -168,6 +182,8 @@ class ScanResult:
             "failed": len(self.error_by_target),
             "not_looked_at": failure_reason_by_target,
             "skipped": sorted(self.skipped_arns),
+            "skipped_because": {**self.skip_reason_by_arn},
+            "measured_because": {**self.measuring_reason_by_arn},
             "findings": [finding.document() for finding in sorted(self.findings)],
             "queues": self.levels_by_arn,
         }
@@ -211,12 +227,21 @@ def merge_documents(
             **later_document["not_looked_at"],
         },
         "skipped": sorted({*earlier_document.get("skipped", ()), *later_document["skipped"]}),
+        "skipped_because": _merge_texts(earlier_document, later_document, "skipped_because"),
+        "measured_because": _merge_texts(earlier_document, later_document, "measured_because"),
         "findings": [
             finding_by_queue_and_symptom[queue_and_symptom]
             for queue_and_symptom in sorted(finding_by_queue_and_symptom)
         ],
         "queues": {**earlier_document.get("queues", {}), **later_document["queues"]},
     }
+
+
+def _merge_texts(
+    earlier_document: Mapping[str, Any], later_document: Mapping[str, Any], key: str
+) -> dict[str, str]:
+    """Return the texts of two documents by queue ARN."""
+    return {**earlier_document.get(key, {}), **later_document[key]}
 
 
 def start_of_hour(now: datetime) -> datetime:
@@ -241,7 +266,18 @@ def count_allowed_metrics(metrics_per_day: int, now: datetime) -> int:
     """Return how many of the day's metrics may have been read by the end of this hour (UTC).
 
     Otherwise the first scan of the day could use all of them, and later scans would measure
-    nothing.
+    nothing. The share of two hours may be spent in the first of them, because that one asks for the
+    sums of all queues in use.
+    """
+    begun_turns = now.hour // SUMS_EVERY_HOURS + 1
+    return metrics_per_day * begun_turns * SUMS_EVERY_HOURS // 24
+
+
+def count_allowed_last_metrics(metrics_per_day: int, now: datetime) -> int:
+    """Return how many of the day's metrics may have been read if those of this hour are the last.
+
+    Queues without a sign of a fault may be measured up to this number. So they leave the next
+    hour's share to suspects.
     """
     return metrics_per_day * (now.hour + 1) // 24
 
@@ -344,8 +380,23 @@ def merge_results(earlier_result: ScanResult, later_result: ScanResult) -> ScanR
             **earlier_result.configuration_by_arn,
             **later_result.configuration_by_arn,
         },
-        skipped_arns=(*earlier_result.skipped_arns, *later_result.skipped_arns),
+        skip_reason_by_arn={
+            **earlier_result.skip_reason_by_arn,
+            **later_result.skip_reason_by_arn,
+        },
+        partly_checked_arns=(
+            *earlier_result.partly_checked_arns,
+            *later_result.partly_checked_arns,
+        ),
         unsettled_arns=(*earlier_result.unsettled_arns, *later_result.unsettled_arns),
         levels_by_arn={**earlier_result.levels_by_arn, **later_result.levels_by_arn},
+        measuring_reason_by_arn={
+            **earlier_result.measuring_reason_by_arn,
+            **later_result.measuring_reason_by_arn,
+        },
+        record_by_queue_name={
+            **earlier_result.record_by_queue_name,
+            **later_result.record_by_queue_name,
+        },
         **count_by_name,
     )

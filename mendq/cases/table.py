@@ -41,6 +41,7 @@ This package does the look, the claim and the record.
     account     metrics#DAY            2 days         metrics that the scan has read
     account     said_of_configuration  30 days        configuration faults already notified
     account     baselines#SHARD        never          digests of the stored baselines
+    account     history#SHARD          never          what the scan remembers about each queue
     account     moves#HOUR             1 day          queues that messages are moved into
     account     aws_health             7 days         events of AWS Health
     account     probe                  never          the newest probe

@@ -151,14 +151,18 @@ class Detection:
         detect: Returns the fault, or None if the queue does not have it. It reads only the facts in
             `needs`, and the attributes, tags and Lambda consumers, which every scan reads.
         needs: The facts to gather before `detect`.
-        is_suspect: Returns True if attributes, tags, consumers and the DLQ make the symptom
-            possible. Only then the scan reads the queue's metrics, because each metric costs money.
+        is_possible: Returns True if attributes, tags, consumers and the DLQ's attributes make the
+            symptom possible. It must not ask what the queue or its DLQ holds now, because a queue
+            whose consumer fails fast is empty at nearly every moment. `must_measure` in
+            `mendq/model/traffic.py` decides if the queue's metrics are read.
         is_of_configuration: True if the fault is in the configuration and not in the traffic. Then
             the scan runs `detect` before it reads metrics. If Mendq has a plan for the fault, it
             handles only a few new queues a day. Many queues with the fault at once do not mean a
             common cause.
-        is_measured_last: True if the symptom does no harm yet, or only costs money. A queue that is
-            suspected only of such symptoms is measured after the others.
+        is_measured_last: True if the symptom does no harm yet, or only costs money. The traffic of
+            the queue need not show it, so a queue in use is measured for it after all others.
+        is_hidden_in_traffic: True if the traffic of a queue need not show the symptom, although it
+            does harm. A queue in use is measured for it after all others too.
         metric_kinds: The kinds of metrics (`METRICS_BY_KIND`) that `detect` needs; empty for the
             usual ones. The scan reads only these kinds if every symptom for which it measures the
             queue names kinds.
@@ -166,9 +170,10 @@ class Detection:
 
     detect: Callable[[Facts], DetectedFault | None]
     needs: frozenset[Need] = frozenset({Need.QUEUE})
-    is_suspect: Callable[[Facts], bool] = accept_every_subject
+    is_possible: Callable[[Facts], bool] = accept_every_subject
     is_of_configuration: bool = False
     is_measured_last: bool = False
+    is_hidden_in_traffic: bool = False
     metric_kinds: tuple[str, ...] = ()
 
 

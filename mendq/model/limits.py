@@ -51,7 +51,7 @@ class Limits:
     are sent in an hour; nobody would read more."""
     visibility_ceiling_seconds: Annotated[int, Range(30, 43_200)] = 900
     """The longest visibility timeout that a fix may set."""
-    scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 20_000
+    scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 30_000
     """The most metrics that the hourly scan may read in a day."""
 
 

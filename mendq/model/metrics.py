@@ -42,6 +42,12 @@ METRICS_BY_KIND: Mapping[str, Mapping[str, QueueMetric]] = {
         "delayed": QueueMetric("ApproximateNumberOfMessagesDelayed", "Maximum"),
         "age": QueueMetric("ApproximateAgeOfOldestMessage", "Maximum"),
     },
+    # What a scan reads first, to choose the queues that it measures (`mendq/model/traffic.py`).
+    "sums": {
+        "sent": QueueMetric("NumberOfMessagesSent", "Sum"),
+        "received": QueueMetric("NumberOfMessagesReceived", "Sum"),
+        "deleted": QueueMetric("NumberOfMessagesDeleted", "Sum"),
+    },
     "FIFO": {"groups": QueueMetric("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")},
     "receives": {
         "received": QueueMetric("NumberOfMessagesReceived", "Sum"),

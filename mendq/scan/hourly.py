@@ -45,7 +45,7 @@ Rules:
    spent, only faults in configurations wait.
 
 8. A baseline, the configuration of a healthy queue, is stored only if everything on the queue was
-   checked (rule 6 of `scan.py`), the scan found no fault, and no case is open or ended unresolved
+   checked (rule 7 of `scan.py`), the scan found no fault, and no case is open or ended unresolved
    within the day. Tolerated symptoms (`_ToleratedSymptoms`) count neither as a fault nor as a case:
    faults in the configuration, those without a plan, and those that merely cost money. But a
    changed configuration that has a new fault is not stored (`is_new`). If baselines cannot be
@@ -53,6 +53,11 @@ Rules:
 
 9. A round's results are one object in the case bucket; each run adds its part. It lists all managed
    queues, so that the nightly job can tell why an incident has no case.
+
+10. In every second hour (even hours in UTC) a run asks for the sums of queues; in the others, what
+   costs nothing decides alone which queues are measured (rule 5 of `scan.py`). What the next scan
+   must know about each queue is stored in the case store: the messages that it and its DLQ held,
+   and when it was in use. If that is lost, the next scan is like a first one.
 
 This module does not decide what to do about a finding, and writes to no queue.
 """
@@ -83,6 +88,7 @@ from mendq.cases.finding import (
     Finding,
     ScanResult,
     add_managed_queues,
+    count_allowed_last_metrics,
     count_allowed_metrics,
     find_waiting_findings,
     findings_key,
@@ -105,6 +111,7 @@ from mendq.model.mode import Mode
 from mendq.model.queue import parse_queue_arn
 from mendq.model.settings import ScanSettings
 from mendq.model.state import FINAL_STATES, State
+from mendq.model.traffic import ScanHistory, SumsShare, hour_number, is_sums_hour
 from mendq.scan.reader import Paces, ScanReader, make_scan_reader
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import merge_shared_findings
@@ -172,14 +179,31 @@ def make_allowance(
 
     Metrics that may be read are counted as spent in the case store.
     """
-    metrics_limit = count_allowed_metrics(metrics_per_day, now)
-    return Allowance(
-        may_read_queues=lambda: remaining_seconds() > MEASURING_RESERVE_SECONDS,
-        may_measure=lambda metrics: (
+
+    def spend_up_to(metrics_limit: int) -> Callable[[int], bool]:
+        return lambda metrics: (
             remaining_seconds() > DELIVERY_RESERVE_SECONDS
             and scan_store.spend_metrics(metrics, metrics_limit, now)
-        ),
+        )
+
+    return Allowance(
+        may_read_queues=lambda: remaining_seconds() > MEASURING_RESERVE_SECONDS,
+        may_measure=spend_up_to(count_allowed_metrics(metrics_per_day, now)),
+        may_measure_last=spend_up_to(count_allowed_last_metrics(metrics_per_day, now)),
+        sums_share=SumsShare.of_daily_limit(metrics_per_day),
     )
+
+
+def asks_for_sums(
+    stretch: Stretch, queues: Iterable[ManagedQueue], history: ScanHistory, now: datetime
+) -> bool:
+    """Return True if a run asks for the sums of queues: in every second hour (rule 10).
+
+    Queues that an earlier hour's scan did not reach are scanned as in that hour: otherwise queues
+    that are always late would never be asked for. The first scan of queues asks for them too.
+    """
+    hour = hour_number(now) - int(stretch.is_leftover)
+    return is_sums_hour(hour) or not any(queue.name in history for queue in queues)
 
 
 def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult | None:
@@ -232,7 +256,12 @@ def _scan_stretch(
     managed_arns = {queue.queue_arn for queue in managed_queues}
     reader = context.make_reader(stretch.hour, managed_arns)
     result = ScanResult(error_by_target=listing.error_by_pattern)
-    for partial_result in scan(stretch_queues, reader, context.allowance, symptoms):
+    history = context.scan_store.read_history(context.now)
+    allowance = structs.replace(
+        context.allowance,
+        asks_sums=asks_for_sums(stretch, stretch_queues, history, context.now),
+    )
+    for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     _send_findings_to_heal(result, managed_queues, symptoms, reader, context)
@@ -246,6 +275,7 @@ def _scan_stretch(
     result = _store_baselines(result, listing, symptoms, context)
     _store_results(result, listing, stretch, context)
     store_answers(stretch, context.case_bucket, reader.scan_answers, managed_arns)
+    context.scan_store.store_history(result.record_by_queue_name, context.now)
     end_stretch(stretch, result, stretch_queues, context.scan_store)
     return result
 

@@ -6,13 +6,20 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from mendq.aws.clients import CallRateLimit, Clients
-from mendq.aws.cloudwatch import list_metric_kinds, read_alarmed_metrics
+from mendq.aws.cloudwatch import (
+    list_metric_kinds,
+    measure_queues,
+    read_alarmed_metrics,
+    read_queue_series,
+)
 from mendq.aws.consumers import (
     FUNCTION_METRIC_BY_KEY,
     FunctionMetrics,
@@ -34,7 +41,8 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.seen_moves import SeenMoves
 from mendq.model.consent import Consent
 from mendq.model.facts import MOST_REDRIVE_SOURCES, Facts, Need
-from mendq.model.metrics import Measurement, Window
+from mendq.model.metrics import Datapoints, Measurement, Window
+from mendq.model.traffic import Traffic, summarize_traffic
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import (
@@ -95,6 +103,8 @@ LAMBDA_CALLS_PER_SECOND = 5
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
 CLOUDWATCH_CALLS_PER_SECOND = 2
 FUNCTIONS_PER_CALL = 100
+# The list of event source mappings is read this often if Lambda fails to return it.
+MAPPING_READS = 2
 THREAD_COUNT = 8
 
 
@@ -221,8 +231,15 @@ class ScanReader(FactsReader, frozen=True):
             return frozenset()
 
     def read_mappings(self, queue_arn: str) -> Sequence[EventSourceMapping]:
-        """Return the event source mappings of a queue. All mappings are read once per scan."""
-        return self.ask(_read_mappings_by_source).get(queue_arn, ())
+        """Return the event source mappings of a queue. All mappings are read once per scan.
+
+        If Lambda does not answer in time, the read is repeated up to MAPPING_READS times: all
+        queues depend on it. If it still fails, raise FactsUnavailable.
+        """
+        for read_number in range(1, MAPPING_READS):
+            with suppress(FactsUnavailable):
+                return self.ask(_read_mappings_by_source, read_number).get(queue_arn, ())
+        return self.ask(_read_mappings_by_source, MAPPING_READS).get(queue_arn, ())
 
     def read_own_metric_kinds(self, queue_name: str) -> Sequence[str]:
         """Return the optional kinds of metrics that CloudWatch has for this queue.
@@ -274,10 +291,49 @@ class ScanReader(FactsReader, frozen=True):
         )
         return len(FUNCTION_METRIC_BY_KEY) * sum(unread_flags)
 
+    def read_traffic(self, windows: Mapping[str, Window]) -> Mapping[str, Traffic | None]:
+        """Return the three sums of up to MOST_QUEUES_PER_SUMS_CALL queues, by queue ARN.
+
+        Only those that are not cached are read. None for a queue of which CloudWatch did not return
+        all three. Raise FactsUnavailable.
+        """
+        sums_windows = {arn: replace(window, kinds=("sums",)) for arn, window in windows.items()}
+        uncached_windows = {
+            arn: window
+            for arn, window in sums_windows.items()
+            if not self.scan_answers.has_answer(_sums_call(arn, window))
+        }
+        if uncached_windows:
+            self.paces.cloudwatch_pace.wait()
+            for arn, points_by_series in read_queue_series(
+                self.clients, uncached_windows, {}
+            ).items():
+                self.scan_answers.store(_sums_call(arn, windows[arn]), points_by_series)
+        traffic_by_arn = dict[str, Traffic | None]()
+        for arn, window in sums_windows.items():
+            known_points = self._find_known_points(arn, window)
+            is_complete = known_points.keys() >= window.series.keys()
+            traffic_by_arn[arn] = summarize_traffic(known_points, window) if is_complete else None
+        return traffic_by_arn
+
+    def _find_known_points(self, queue_arn: str, window: Window) -> Mapping[str, Datapoints]:
+        """Return the cached datapoints of the queue's sums by series; empty if there are none."""
+        sums_call = _sums_call(queue_arn, window)
+        if not self.scan_answers.has_answer(sums_call):
+            return {}
+        points_by_series: Mapping[str, Datapoints] = self.scan_answers.get_or_ask(sums_call, dict)
+        return points_by_series
+
+    def count_series_to_read(self, queue_arn: str, window: Window) -> int:
+        """Return how many metrics of the queue must be read to measure it in this window."""
+        known_series = self._find_known_points(queue_arn, window).keys()
+        return len(window.series.keys() - known_series)
+
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         """Return measurements by queue ARN.
 
-        Only those that are not cached are read, because AWS bills each metric.
+        Only those that are not cached are read, because AWS bills each metric. Of a queue whose
+        sums are cached, only the other metrics are read.
         """
         measurement_call_by_arn = {
             arn: ("measured", arn, window) for arn, window in windows.items()
@@ -289,7 +345,13 @@ class ScanReader(FactsReader, frozen=True):
         }
         if uncached_windows:
             self.paces.cloudwatch_pace.wait()
-            for arn, measurement in super().measure(uncached_windows).items():
+            known_points_by_arn = {
+                arn: self._find_known_points(arn, window)
+                for arn, window in uncached_windows.items()
+            }
+            for arn, measurement in measure_queues(
+                self.clients, uncached_windows, known_points_by_arn
+            ).items():
                 self.scan_answers.store(measurement_call_by_arn[arn], measurement)
         return {
             arn: self.scan_answers.get_or_ask(call, lambda: None)
@@ -312,8 +374,10 @@ class ScanReader(FactsReader, frozen=True):
         window = self.choose_window(facts) if Need.MEASUREMENTS in needs else None
         measurement_call = ("measured", facts.queue_arn, window)
         metric_count = 0
-        if window and (includes_cached or not self.scan_answers.has_answer(measurement_call)):
+        if window and includes_cached:
             metric_count += len(window.series)
+        elif window and not self.scan_answers.has_answer(measurement_call):
+            metric_count += self.count_series_to_read(facts.queue_arn, window)
         if Need.LAMBDA_CONSUMERS in needs:
             facts_of_queues = [self.with_consumers(facts)]
             metric_count += self.count_function_metrics(
@@ -331,7 +395,14 @@ class ScanReader(FactsReader, frozen=True):
         return self.count_metrics_to_read(facts, needs, includes_cached=True)
 
 
-def _read_mappings_by_source(clients: Clients) -> Mapping[str, Sequence[EventSourceMapping]]:
+def _sums_call(queue_arn: str, window: Window) -> Hashable:
+    """Return the key under which the datapoints of a queue's sums are cached."""
+    return ("sums", queue_arn, window.since, window.until)
+
+
+def _read_mappings_by_source(
+    clients: Clients, _read_number: int
+) -> Mapping[str, Sequence[EventSourceMapping]]:
     """Return all event source mappings of the account and region by the ARN of their source.
 
     Sources are queues, and also streams and others. Mappings without a source ARN are under an

@@ -5,48 +5,66 @@ consumer that receives and never deletes. So every managed queue is read once an
 `mendq scan`. Each symptom of the catalogue that can be seen in this way has a `Detection`.
 
 Reading has two prices. SQS calls are cheap but limited per second. CloudWatch bills every metric.
-So `scan` works in two steps. It first reads attributes, tags and consumers of all queues, 200 at a
-time, called a block. That decides most symptoms. The other queues are suspects: only a measurement
-can tell if they have a symptom. Then it measures the suspects for as long as the allowance lasts.
+So `scan` works in three steps.
+
+Step 1, free: read attributes, tags, consumers and the DLQ of all queues, 200 at a time, called a
+block. That decides the symptoms of the configuration. A queue is a candidate if a measurement could
+show a further symptom.
+
+Step 2, three metrics a queue: ask CloudWatch for the sums of the candidates' sends, receives and
+deletes. The sums, and what step 1 has read, tell which candidates must be measured
+(`mendq/model/traffic.py`). They are the suspects.
+
+Step 3, four to six metrics more a queue, and those of its functions: measure the suspects, the
+worst first, for as long as the allowance lasts. A measured queue is checked for every symptom that
+its configuration makes possible.
+
 `mendq/scan/reader.py` makes the calls, each once and within AWS's rates. `mendq/scan/hourly.py`
 decides where an hour's scan begins and ends, and hands findings to heal.
 
 Rules:
 
-1. Nothing is measured before all queues were read for which there is time. Otherwise the first
-   queues by name would spend the whole budget. A queue is suspected of a symptom only if its
-   attributes, tags and consumers make the symptom possible.
+1. Nothing is asked of CloudWatch before all queues were read for which there is time. Otherwise the
+   first queues by name would spend the whole budget.
 
 2. Results come block by block, each with the name of its last queue (`last_queue_name`). If no time
-   is left for another block, `scan` reads no further queues and measures the suspects it has. The
+   is left for another block, `scan` reads no further queues and continues with those it has. The
    caller knows by `last_queue_name` which queues were read; the others are in no result at all, not
    even as skipped.
 
 3. A failure costs one queue, or one symptom of one queue. A queue that cannot be read is counted as
    unseen, with its error; one that was deleted meanwhile is counted as gone and is no error. If a
-   symptom's detection fails, the error is recorded and the other symptoms are still checked. If a
-   batch cannot be measured, its queues are recorded as failed, and keep their findings from step
-   one. The wide `except Exception` is intended: a bug in one entry must not blind Mendq for every
-   queue.
+   symptom's detection fails, the error is recorded and the other symptoms are still checked. If
+   CloudWatch does not answer for several queues together, each is asked for alone; if that fails
+   MOST_FAILED_READS times in a row, the others of the batch fail too, because CloudWatch itself is
+   disturbed. The wide `except Exception` is intended: a bug in one entry must not blind Mendq for
+   every queue.
 
 4. A fault in the configuration is looked for before measuring, and the queue is measured for that
    symptom only if the configuration shows nothing. Metrics would not tell more.
 
-5. Suspects whose messages may be in danger are measured before those that merely cost money. Within
-   each group the order changes every hour, so that a budget that is too small does not skip the
-   same queues for ever. Once the allowance refuses a batch, all remaining suspects are skipped
-   (`skipped_arns`).
+5. Sums are asked for in the hours that the allowance names, in turns if there are many queues (rule
+   6 of `mendq/model/traffic.py`). In the other hours, what step 1 has read decides alone: growth of
+   a DLQ, the queue's own messages, disabled mappings.
 
-6. A queue counts as completely checked (`configuration_by_arn`) only if no suspicion is left,
-   nothing failed, and it was not created or changed too lately to be measured (such a suspect is in
-   `unsettled_arns`). Only of these queues a healthy configuration is stored, as a baseline. A queue
-   that was not measured must not count as a healthy one.
+6. Suspects are measured by urgency. Among equals the order changes every hour, so that a budget
+   that is too small does not skip the same queues for ever. Queues in use without a sign of a fault
+   are measured last, and only for symptoms that traffic need not show (`Detection.is_measured_last`
+   and `is_hidden_in_traffic`), with the few metrics that these need, and only if the sums were
+   asked for. They may spend only what the worse ones of later hours do not need. Once the allowance
+   refuses a batch, the remaining suspects are skipped, with the reason (`skip_reason_by_arn`);
+   those without a sign of a fault are named as checked in part (`partly_checked_arns`).
 
-7. A DLQ that Mendq made is scanned with its source even if it is not a managed queue, unless its
+7. A queue counts as completely checked (`configuration_by_arn`) if it was measured or its sums show
+   no fault, nothing failed, and it was not created or changed too lately to be measured (such a
+   suspect is in `unsettled_arns`). Only of these queues a healthy configuration is stored, as a
+   baseline. A queue that was not measured for lack of budget must not count as a healthy one.
+
+8. A DLQ that Mendq made is scanned with its source even if it is not a managed queue, unless its
    tag is `off`. Mendq is responsible for this DLQ, because other people may not notice its faults.
    It is read once per scan.
 
-8. A detection that takes redrives into account runs twice if the queue was measured
+9. A detection that takes redrives into account runs twice if the queue was measured
    (`Facts.measurement`) and the first run found something: first without asking for redrives, then
    with them. Listing redrives costs a call per DLQ, and a redrive can only explain a finding away,
    never make one. It explains measurements only, so other findings need no second run.
@@ -61,28 +79,64 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from typing import TypeVar
 
 from msgspec import Struct
 
-from mendq.aws.cloudwatch import MOST_QUEUES_PER_CALL
+from mendq.aws.cloudwatch import MOST_QUEUES_PER_CALL, MOST_QUEUES_PER_SUMS_CALL
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue, read_tags_if_allowed
 from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_key
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
-from mendq.model.facts import Facts, Need
+from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.metrics import Measurement, Window
 from mendq.model.tags import MODE_OFF_VALUE, MODE_TAG
+from mendq.model.traffic import (
+    SUM_SERIES,
+    MeasuringReason,
+    QueueRecord,
+    ScanHistory,
+    SumsShare,
+    Traffic,
+    Urgency,
+    count_messages,
+    find_measuring_reason,
+    hour_number,
+    must_measure,
+    select_queues_for_sums,
+)
 from mendq.notifications.queue_lines import describe_configuration
 from mendq.scan.reader import THREAD_COUNT, ScanReader
 
 QUEUES_PER_BLOCK = 200
+# If CloudWatch fails this often in a row for single queues, it is not asked for the next ones of
+# the batch.
+MOST_FAILED_READS = 2
 # Facts that are read for every suspect. A detection's other needs are read later, one by one.
 NEEDS_READ_FOR_SUSPECTS = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 # Facts that only the plans of symptoms need. A scan makes no plan, so it does not read them.
 NEEDS_OF_PLANS = frozenset({Need.DLQ_NAMESAKE})
+# Why a queue was left out.
+SUMS_SKIPPED = (
+    "its sums were not read: the metrics or the time of this scan were spent on other queues"
+)
+SUMS_WAIT = (
+    "its sums were not read: there are more queues in use than limits.scanMetricsPerDay pays for, "
+    "so they take turns; each has one within {hours:,} hours"
+)
+SUMS_NEVER = "its sums were not read: limits.scanMetricsPerDay is too small for any queue"
+MEASURING_SKIPPED = (
+    "it was not measured, although {reason}: the metrics or the time of this scan were spent on "
+    "worse queues"
+)
+ReadAnswer = TypeVar("ReadAnswer")
+
+
+def _allow_metrics(_metric_count: int) -> bool:
+    """Return True: the allowance without a limit."""
+    return True
 
 
 class Allowance(Struct, frozen=True):
@@ -92,10 +146,16 @@ class Allowance(Struct, frozen=True):
         may_read_queues: Function that returns True while there is time to read more queues.
         may_measure: Function that gets a number of metrics. If they may be read, it counts them as
             spent and returns True.
+        may_measure_last: The same for queues in use without a sign of a fault.
+        asks_sums: True if this scan asks for sums (rule 5).
+        sums_share: The most queues whose sums are asked for; None for all.
     """
 
     may_read_queues: Callable[[], bool] = lambda: True
-    may_measure: Callable[[int], bool] = lambda _metrics: True
+    may_measure: Callable[[int], bool] = _allow_metrics
+    may_measure_last: Callable[[int], bool] = _allow_metrics
+    asks_sums: bool = True
+    sums_share: SumsShare | None = None
 
 
 def scan(
@@ -103,20 +163,100 @@ def scan(
     reader: ScanReader,
     allowance: Allowance,
     symptoms: Iterable[Symptom] = CATALOGUE,
+    history: ScanHistory | None = None,
 ) -> Iterator[ScanResult]:
-    """Scan the queues and yield one result per block, then one per batch of measured suspects.
+    """Scan the queues. Yield one result per block, then further results of the other steps.
 
-    If the allowance refuses a batch, one last result names the skipped suspects. `merge_results`
-    adds up two results. `scan` itself stores nothing.
+    `merge_results` adds up two results. `scan` itself stores nothing.
 
     Args:
-        queues: The queues, sorted by name. A DLQ that Mendq made is added to its source (rule 7).
+        queues: The queues, sorted by name. A DLQ that Mendq made is added to its source (rule 8).
         reader: Reads the queues.
         allowance: How far the scan may go.
         symptoms: The symptoms to look for. Those without a detection are left out.
+        history: What earlier scans remember; None without an earlier scan.
     """
     detectable_symptoms = tuple(symptom for symptom in symptoms if symptom.detection)
-    suspects: list[_Suspect] = []
+    known_history = history or {}
+    candidates: list[_Candidate] = []
+    for block in _check_blocks(queues, reader, allowance, detectable_symptoms, known_history):
+        candidates += block.candidates
+        yield block.result
+    traffic_by_arn = dict[str, Traffic | None]()
+    if allowance.asks_sums:
+        for sums in _read_sums(candidates, reader, allowance, known_history):
+            traffic_by_arn.update(sums.traffic_by_arn)
+            yield sums.result
+    selection = _select_suspects(candidates, traffic_by_arn, reader, known_history)
+    yield selection.result
+    yield from _measure_suspects(selection.suspects, reader, allowance)
+
+
+class _Candidate(Struct, frozen=True):
+    """A queue that a measurement could tell something about.
+
+    Attributes:
+        facts: The queue as step 1 has read it.
+        window: The time to measure.
+        symptoms: The symptoms that its configuration makes possible and that metrics would show.
+    """
+
+    facts: Facts
+    window: Window
+    symptoms: tuple[Symptom, ...]
+
+    @property
+    def queue_arn(self) -> str:
+        return self.facts.queue_arn
+
+
+class _Suspect(Struct, frozen=True):
+    """A queue to measure, the symptoms to look for, and the reason."""
+
+    facts: Facts
+    window: Window
+    symptoms: tuple[Symptom, ...]
+    reason: MeasuringReason
+
+    @property
+    def queue_arn(self) -> str:
+        return self.facts.queue_arn
+
+    @property
+    def is_measured_last(self) -> bool:
+        """True if the queue shows no sign of a fault (rule 6)."""
+        return self.reason.urgency is Urgency.NOTHING_SHOWS
+
+
+class _QueueCheck(Struct, frozen=True):
+    """The result of checking one queue without measuring it.
+
+    Attributes:
+        result: The result, with the findings.
+        candidate: The queue with the symptoms that metrics would show; None if there are none.
+        made_dlq_arn: The ARN of the queue's DLQ if Mendq made that DLQ, else an empty text.
+    """
+
+    result: ScanResult
+    candidate: _Candidate | None = None
+    made_dlq_arn: str = ""
+
+
+class _CheckedBlock(Struct, frozen=True):
+    """The candidates among the queues of a block, and the result for the caller of `scan`."""
+
+    candidates: list[_Candidate]
+    result: ScanResult
+
+
+def _check_blocks(
+    queues: Sequence[ManagedQueue],
+    reader: ScanReader,
+    allowance: Allowance,
+    symptoms: tuple[Symptom, ...],
+    history: ScanHistory,
+) -> Iterator[_CheckedBlock]:
+    """Check the queues without measuring them, block by block, while there is time (rule 2)."""
     arns_scanned_with_source = set[str]()
     with ThreadPoolExecutor(THREAD_COUNT) as thread_pool:
         for block_start in range(0, len(queues), QUEUES_PER_BLOCK):
@@ -128,7 +268,8 @@ def scan(
             ]
             queue_checks = list(
                 thread_pool.map(
-                    lambda queue: _check_queue(queue, reader, detectable_symptoms), new_queues
+                    lambda queue: _check_queue(queue, reader, symptoms, history),
+                    new_queues,
                 )
             )
             scanned_or_listed_arns = arns_scanned_with_source.union(
@@ -140,57 +281,24 @@ def scan(
             )
             arns_scanned_with_source.update(made_dlq_arns)
             queue_checks += thread_pool.map(
-                lambda dlq_arn: _check_made_dlq(dlq_arn, reader, detectable_symptoms), made_dlq_arns
+                lambda dlq_arn: _check_made_dlq(dlq_arn, reader, symptoms, history),
+                made_dlq_arns,
             )
-            new_suspects = [
-                queue_check.suspect for queue_check in queue_checks if queue_check.suspect
+            candidates = [
+                queue_check.candidate for queue_check in queue_checks if queue_check.candidate
             ]
-            suspects += new_suspects
             block_result = ScanResult()
             for queue_check in queue_checks:
                 block_result = merge_results(block_result, queue_check.result)
-            yield replace(
-                block_result, suspects=len(new_suspects), last_queue_name=queue_block[-1].name
+            yield _CheckedBlock(
+                candidates, replace(block_result, last_queue_name=queue_block[-1].name)
             )
-    suspects.sort(key=lambda suspect: suspect.make_sort_key(reader.now))
-    yield from _measure_suspects(suspects, reader, allowance)
 
 
-class _Suspect(Struct, frozen=True):
-    """A queue, and the symptoms that only a measurement can show or rule out."""
-
-    facts: Facts
-    window: Window
-    symptoms: tuple[Symptom, ...]
-
-    @property
-    def queue_arn(self) -> str:
-        return self.facts.queue_arn
-
-    def make_sort_key(self, now: datetime) -> tuple[bool, str]:
-        """Return the key by which suspects are sorted before they are measured (rule 5)."""
-        are_all_measured_last = all(
-            _get_detection(symptom).is_measured_last for symptom in self.symptoms
-        )
-        return are_all_measured_last, scan_order_key(self.queue_arn, now)
-
-
-class _QueueCheck(Struct, frozen=True):
-    """The result of checking one queue without measuring it.
-
-    Attributes:
-        result: The result, with the findings.
-        suspect: The queue with the symptoms that must be measured; None if there are none.
-        made_dlq_arn: The ARN of the queue's DLQ if Mendq made that DLQ, else an empty text.
-    """
-
-    result: ScanResult
-    suspect: _Suspect | None = None
-    made_dlq_arn: str = ""
-
-
-def _check_made_dlq(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueCheck:
-    """Check a DLQ that Mendq made (rule 7).
+def _check_made_dlq(
+    dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...], history: ScanHistory
+) -> _QueueCheck:
+    """Check a DLQ that Mendq made (rule 8).
 
     If its own `mendq` tag is `off`, do not check it and return an empty result.
     """
@@ -200,16 +308,16 @@ def _check_made_dlq(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, .
         return _QueueCheck(ScanResult(queues_scanned=1, unseen=1, error_by_target={dlq_arn: error}))
     if tags.get(MODE_TAG) == MODE_OFF_VALUE:
         return _QueueCheck(ScanResult())
-    return _check_queue(ManagedQueue(dlq_arn, tags), reader, symptoms)
+    return _check_queue(ManagedQueue(dlq_arn, tags), reader, symptoms, history)
 
 
 def _check_queue(
-    queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]
+    queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...], history: ScanHistory
 ) -> _QueueCheck:
     """Check a queue for every symptom without measuring it.
 
-    The result names the symptoms for which the queue must be measured. Errors are recorded in the
-    result and not raised (rule 3).
+    The result names the symptoms that metrics would show. Errors are recorded in the result and not
+    raised (rule 3).
     """
     try:
         facts = _read_facts(queue, reader)
@@ -221,14 +329,14 @@ def _check_queue(
             ScanResult(queues_scanned=1, unseen=1, error_by_target={queue.queue_arn: error})
         )
     findings: list[Finding] = []
-    suspected_symptoms: list[Symptom] = []
+    possible_symptoms: list[Symptom] = []
     error_by_arn: dict[str, Exception] = {}
     for symptom in symptoms:
         try:
-            new_findings, must_measure = _check_without_measuring(symptom, facts, reader)
+            new_findings, is_possible = _check_without_measuring(symptom, facts, reader)
             findings += new_findings
-            if must_measure:
-                suspected_symptoms.append(symptom)
+            if is_possible:
+                possible_symptoms.append(symptom)
         except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked (rule 3)
             error_by_arn.setdefault(queue.queue_arn, error)
     made_dlq_arn = ""
@@ -236,11 +344,11 @@ def _check_queue(
         made_dlq_arn = reader.find_dlq_made_by_mendq(facts)
     except Exception as error:  # noqa: BLE001 - recorded; the queue itself was looked at
         error_by_arn.setdefault(queue.queue_arn, error)
-    suspect = None
-    if suspected_symptoms and window:
-        suspect = _make_suspect(facts, window, tuple(suspected_symptoms))
-        reader.forget_last_scan_answers(facts)
-    is_check_incomplete = suspected_symptoms or error_by_arn or window is None
+    candidate = None
+    if possible_symptoms and window:
+        candidate = _Candidate(facts, window, tuple(possible_symptoms))
+    is_unsettled = bool(possible_symptoms) and window is None and _is_in_use(facts, history)
+    is_check_incomplete = candidate or error_by_arn or window is None
     result = ScanResult(
         queues_scanned=1,
         findings=tuple(findings),
@@ -248,9 +356,35 @@ def _check_queue(
         configuration_by_arn={}
         if is_check_incomplete
         else {queue.queue_arn: describe_configuration(facts)},
-        unsettled_arns=(queue.queue_arn,) if suspected_symptoms and not window else (),
+        unsettled_arns=(queue.queue_arn,) if is_unsettled else (),
+        record_by_queue_name=_make_records(facts, history, reader),
     )
-    return _QueueCheck(result, suspect, made_dlq_arn)
+    return _QueueCheck(result, candidate, made_dlq_arn)
+
+
+def _is_in_use(facts: Facts, history: ScanHistory) -> bool:
+    """Return True if the queue holds messages, or was in use at the last scan, as far as known."""
+    record = history.get(facts.name)
+    return count_messages(facts) > 0 or record is None or record.is_in_use
+
+
+def _make_records(facts: Facts, history: ScanHistory, reader: ScanReader) -> dict[str, QueueRecord]:
+    """Return what the next scan must know about the queue and its DLQ, by queue name."""
+    hour = hour_number(reader.now)
+    read_queues: list[QueueFacts] = [facts]
+    if facts.dlq is not None and facts.dlq.exists:
+        read_queues.append(facts.dlq)
+    record_by_queue_name = dict[str, QueueRecord]()
+    for queue_facts in read_queues:
+        earlier_record = history.get(queue_facts.name, QueueRecord(0, hour))
+        message_count = count_messages(queue_facts)
+        record_by_queue_name[queue_facts.name] = QueueRecord(
+            messages=message_count,
+            scanned_hour=hour,
+            active_hour=hour if message_count else earlier_record.active_hour,
+            sums_hour=earlier_record.sums_hour,
+        )
+    return record_by_queue_name
 
 
 def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
@@ -269,81 +403,281 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
 def _check_without_measuring(
     symptom: Symptom, facts: Facts, reader: ScanReader
 ) -> tuple[list[Finding], bool]:
-    """Check a queue for a symptom without measuring (rules 1 and 4).
+    """Check a queue for a symptom without measuring (rule 4).
 
-    Return the findings, and True if the queue must be measured for the symptom.
+    Return the findings, and True if a measurement could show the symptom.
     """
     detection = _get_detection(symptom)
-    is_suspect = detection.is_suspect(facts)
+    is_possible = detection.is_possible(facts)
     needs_measurements = Need.MEASUREMENTS in detection.needs
     findings: list[Finding] = []
-    if detection.is_of_configuration or (is_suspect and not needs_measurements):
+    if detection.is_of_configuration or (is_possible and not needs_measurements):
         findings = _detect_symptom(symptom, facts, reader)
-    return findings, is_suspect and needs_measurements and not findings
+    return findings, is_possible and needs_measurements and not findings
 
 
-def _make_suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Suspect:
-    """Return a suspect with the metrics that must be read.
+class _SumsOfBatch(Struct, frozen=True):
+    """The sums of some candidates by queue ARN, and the result for the caller of `scan`."""
 
-    If all its detections name the kinds of metrics that they read, only these are read.
+    traffic_by_arn: Mapping[str, Traffic | None]
+    result: ScanResult
+
+
+def _read_sums(
+    candidates: Sequence[_Candidate],
+    reader: ScanReader,
+    allowance: Allowance,
+    history: ScanHistory,
+) -> Iterator[_SumsOfBatch]:
+    """Read the three sums of the candidates whose turn it is, batch by batch (rule 5).
+
+    A queue whose sums cannot be read is in the result with its error. A queue that is left out is
+    there with the reason, except if it will be measured without its sums.
     """
+    hour = hour_number(reader.now)
+    turn = select_queues_for_sums(
+        [candidate.facts.name for candidate in candidates], history, hour, allowance.sums_share
+    )
+    waiting_candidates = [
+        candidate for candidate in candidates if candidate.facts.name in turn.waiting_names
+    ]
+    if waiting_candidates:
+        reason = SUMS_WAIT.format(hours=turn.longest_pause_hours)
+        if not turn.longest_pause_hours:
+            reason = SUMS_NEVER
+        yield _skip_sums(waiting_candidates, history, reason)
+    due_candidates = [candidate for candidate in candidates if candidate.facts.name in turn.names]
+    due_candidates.sort(key=lambda candidate: scan_order_key(candidate.queue_arn, reader.now))
+    for batch_start in range(0, len(due_candidates), MOST_QUEUES_PER_SUMS_CALL):
+        batch = due_candidates[batch_start : batch_start + MOST_QUEUES_PER_SUMS_CALL]
+        metric_count = len(batch) * len(SUM_SERIES)
+        if not allowance.may_measure(metric_count):
+            yield _skip_sums(due_candidates[batch_start:], history, SUMS_SKIPPED)
+            return
+        yield _read_sums_of_batch(batch, reader, history)
+
+
+def _read_sums_of_batch(
+    batch: Sequence[_Candidate], reader: ScanReader, history: ScanHistory
+) -> _SumsOfBatch:
+    """Read the three sums of some candidates together."""
+    window_by_arn = {candidate.queue_arn: candidate.window for candidate in batch}
+    traffic_by_arn, error_by_arn = _read_each(window_by_arn, reader.read_traffic)
+    record_by_queue_name = dict[str, QueueRecord]()
+    for candidate in batch:
+        name = candidate.facts.name
+        if traffic := traffic_by_arn.get(candidate.queue_arn):
+            record = _make_records(candidate.facts, history, reader)[name]
+            record_by_queue_name[name] = _note_sums(record, traffic, hour_number(reader.now))
+    result = ScanResult(
+        metrics=len(batch) * len(SUM_SERIES),
+        error_by_target=error_by_arn,
+        record_by_queue_name=record_by_queue_name,
+    )
+    return _SumsOfBatch(traffic_by_arn, result)
+
+
+def _skip_sums(candidates: Iterable[_Candidate], history: ScanHistory, reason: str) -> _SumsOfBatch:
+    """Return a result that names the queues that are left out, with the reason.
+
+    Queues that will be measured without their sums are not left out.
+    """
+    left_out_arns = [
+        candidate.queue_arn
+        for candidate in candidates
+        if not must_measure(candidate.facts, None, history)
+    ]
+    return _SumsOfBatch({}, ScanResult(skip_reason_by_arn=dict.fromkeys(left_out_arns, reason)))
+
+
+def _note_sums(record: QueueRecord, traffic: Traffic, hour: int) -> QueueRecord:
+    """Return the record of a queue whose sums were read in this hour."""
+    active_hour = hour if traffic.has_messages else record.active_hour
+    return record._replace(sums_hour=hour, active_hour=active_hour)
+
+
+def _read_each(
+    window_by_arn: Mapping[str, Window],
+    read: Callable[[Mapping[str, Window]], Mapping[str, ReadAnswer]],
+) -> tuple[dict[str, ReadAnswer], dict[str, Exception]]:
+    """Read queues together, or one by one if that fails (rule 3).
+
+    Return the answers, and the errors of the other queues, both by queue ARN.
+    """
+    try:
+        return {**read(window_by_arn)}, {}
+    except Exception as error:  # noqa: BLE001 - each queue is asked for alone below
+        batch_error = error
+    answer_by_arn = dict[str, ReadAnswer]()
+    error_by_arn = dict[str, Exception]()
+    failed_reads_in_a_row = 0
+    for arn, window in window_by_arn.items():
+        if failed_reads_in_a_row == MOST_FAILED_READS:
+            error_by_arn[arn] = batch_error
+            continue
+        try:
+            answer_by_arn.update(read({arn: window}))
+            failed_reads_in_a_row = 0
+        except Exception as error:  # noqa: BLE001 - recorded; other queues are still read
+            error_by_arn[arn] = error
+            failed_reads_in_a_row += 1
+    return answer_by_arn, error_by_arn
+
+
+class _Selection(Struct, frozen=True):
+    """The suspects, the most urgent first, and the result of the candidates that are none."""
+
+    suspects: list[_Suspect]
+    result: ScanResult
+
+
+def _select_suspects(
+    candidates: Sequence[_Candidate],
+    traffic_by_arn: Mapping[str, Traffic | None],
+    reader: ScanReader,
+    history: ScanHistory,
+) -> _Selection:
+    """Return the candidates to measure, sorted by urgency (rule 6).
+
+    `traffic_by_arn` has the sums of the queues that were asked for; None if CloudWatch did not
+    return all three.
+    """
+    suspects = list[_Suspect]()
+    configuration_by_arn = dict[str, Mapping[str, str]]()
+    for candidate in candidates:
+        traffic = traffic_by_arn.get(candidate.queue_arn)
+        reason = find_measuring_reason(candidate.facts, traffic, history)
+        suspect = None
+        if reason is None and candidate.queue_arn in traffic_by_arn and traffic is None:
+            reason = MeasuringReason(
+                Urgency.MESSAGES_STAY, "CloudWatch did not return its sums completely"
+            )
+        if reason and not all(map(_is_looked_for_last, candidate.symptoms)):
+            suspect = _Suspect(candidate.facts, candidate.window, candidate.symptoms, reason)
+        elif traffic:
+            suspect = _make_last_suspect(candidate, traffic)
+        if suspect:
+            reader.forget_last_scan_answers(suspect.facts)
+            suspects.append(suspect)
+        elif traffic:
+            configuration_by_arn[candidate.queue_arn] = describe_configuration(candidate.facts)
+    suspects.sort(
+        key=lambda suspect: (suspect.reason.urgency, scan_order_key(suspect.queue_arn, reader.now))
+    )
+    result = ScanResult(
+        suspects=len(suspects),
+        configuration_by_arn=configuration_by_arn,
+        measuring_reason_by_arn={suspect.queue_arn: suspect.reason.text for suspect in suspects},
+    )
+    return _Selection(suspects, result)
+
+
+def _is_looked_for_last(symptom: Symptom) -> bool:
+    """Return True if traffic need not show the symptom."""
+    detection = _get_detection(symptom)
+    return detection.is_measured_last or detection.is_hidden_in_traffic
+
+
+def _make_last_suspect(candidate: _Candidate, traffic: Traffic) -> _Suspect | None:
+    """Return a suspect for the symptoms that traffic need not show; None if none is possible.
+
+    If all these symptoms name the kinds of metrics that they need, only these are read. A queue of
+    which CloudWatch has no datapoint is not in use and cannot have such a symptom.
+    """
+    symptoms = [symptom for symptom in candidate.symptoms if _is_looked_for_last(symptom)]
+    if not traffic.has_messages:
+        symptoms = [symptom for symptom in symptoms if _get_detection(symptom).is_measured_last]
+    if not symptoms or not traffic.is_reported:
+        return None
+    reason = MeasuringReason(Urgency.NOTHING_SHOWS, "it is in use")
     detections = [_get_detection(symptom) for symptom in symptoms]
-    if all(detection.metric_kinds for detection in detections):
-        metric_kinds: dict[str, None] = {}
-        for detection in detections:
-            metric_kinds.update(dict.fromkeys(detection.metric_kinds))
-        window = replace(window, kinds=tuple(metric_kinds))
-    return _Suspect(facts, window, symptoms)
+    if not all(detection.metric_kinds for detection in detections):
+        return _Suspect(candidate.facts, candidate.window, candidate.symptoms, reason)
+    metric_kinds: dict[str, None] = {}
+    for detection in detections:
+        metric_kinds.update(dict.fromkeys(detection.metric_kinds))
+    window = replace(candidate.window, kinds=tuple(metric_kinds))
+    return _Suspect(candidate.facts, window, tuple(symptoms), reason)
 
 
 def _measure_suspects(
     suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
 ) -> Iterator[ScanResult]:
-    """Measure the suspects batch by batch until the allowance is spent (rule 5)."""
+    """Measure the suspects batch by batch until the allowance is spent (rule 6)."""
+    worse_suspects = [suspect for suspect in suspects if not suspect.is_measured_last]
+    last_suspects = [suspect for suspect in suspects if suspect.is_measured_last]
+    yield from _measure_while_allowed(worse_suspects, reader, allowance.may_measure)
+    yield from _measure_while_allowed(last_suspects, reader, allowance.may_measure_last)
+
+
+def _measure_while_allowed(
+    suspects: Sequence[_Suspect], reader: ScanReader, may_measure: Callable[[int], bool]
+) -> Iterator[ScanResult]:
+    """Measure the suspects batch by batch. The suspects after a refusal are skipped."""
     for batch_start in range(0, len(suspects), MOST_QUEUES_PER_CALL):
         suspect_batch = suspects[batch_start : batch_start + MOST_QUEUES_PER_CALL]
         metric_count = reader.count_function_metrics(suspect.facts for suspect in suspect_batch)
-        metric_count += sum(len(suspect.window.series) for suspect in suspect_batch)
-        if not allowance.may_measure(metric_count):
-            yield ScanResult(
-                skipped_arns=tuple(suspect.queue_arn for suspect in suspects[batch_start:])
-            )
+        for suspect in suspect_batch:
+            metric_count += reader.count_series_to_read(suspect.queue_arn, suspect.window)
+        if not may_measure(metric_count):
+            yield _skip_suspects(suspects[batch_start:])
             return
         yield replace(_measure_batch(suspect_batch, reader), metrics=metric_count)
 
 
+def _skip_suspects(suspects: Iterable[_Suspect]) -> ScanResult:
+    """Return a result that names the suspects that are left out, with the reason."""
+    skip_reason_by_arn = dict[str, str]()
+    partly_checked_arns = list[str]()
+    for suspect in suspects:
+        if suspect.is_measured_last:
+            partly_checked_arns.append(suspect.queue_arn)
+        else:
+            skip_reason_by_arn[suspect.queue_arn] = MEASURING_SKIPPED.format(
+                reason=suspect.reason.text
+            )
+    return ScanResult(
+        skip_reason_by_arn=skip_reason_by_arn, partly_checked_arns=tuple(partly_checked_arns)
+    )
+
+
 def _measure_batch(suspect_batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
-    """Measure some suspects together, and check the symptoms that they are suspected of."""
-    try:
-        measurement_by_arn = reader.measure(
-            {suspect.queue_arn: suspect.window for suspect in suspect_batch}
-        )
-        # The reader caches the metrics of all their consumers, and answers for each queue from
-        # them.
-        function_names_of_batch: set[str] = set()
-        for suspect in suspect_batch:
-            function_names_of_batch.update(function_names(suspect.facts))
-        reader.read_function_metrics(sorted(function_names_of_batch))
-    except Exception as error:  # noqa: BLE001 - recorded; other batches are still measured (rule 3)
-        return ScanResult(error_by_target={suspect.queue_arn: error for suspect in suspect_batch})
-    findings: list[Finding] = []
-    error_by_arn: dict[str, Exception] = {}
+    """Measure some suspects together, and check them for their symptoms."""
+    measurement_by_arn, error_by_arn = _read_each(
+        {suspect.queue_arn: suspect.window for suspect in suspect_batch}, reader.measure
+    )
+    # The reader caches the metrics of all their consumers, and answers for each queue from them. If
+    # that read fails, each queue's consumers are read alone below.
+    function_names_of_batch: set[str] = set()
     for suspect in suspect_batch:
+        function_names_of_batch.update(function_names(suspect.facts))
+    with suppress(FactsUnavailable, QueueRefusesUs):
+        reader.read_function_metrics(sorted(function_names_of_batch))
+    findings: list[Finding] = []
+    for suspect in suspect_batch:
+        if suspect.queue_arn not in measurement_by_arn:
+            continue
+        measurement = measurement_by_arn[suspect.queue_arn]
+        try:
+            facts = reader.with_function_metrics(suspect.facts)
+        except Exception as error:  # noqa: BLE001 - recorded; other queues are still checked
+            error_by_arn[suspect.queue_arn] = error
+            continue
         for symptom in suspect.symptoms:
             try:
-                facts = reader.with_function_metrics(suspect.facts)
-                facts = replace(facts, measurement=measurement_by_arn[suspect.queue_arn])
-                findings += _detect_symptom(symptom, facts, reader)
+                findings += _detect_symptom(
+                    symptom, replace(facts, measurement=measurement), reader
+                )
             except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
                 error_by_arn[suspect.queue_arn] = error
     return ScanResult(
-        measured=len(suspect_batch),
+        measured=len(measurement_by_arn),
         findings=tuple(findings),
         error_by_target=error_by_arn,
         configuration_by_arn={
             suspect.queue_arn: describe_configuration(suspect.facts)
             for suspect in suspect_batch
-            if measurement_by_arn[suspect.queue_arn] and suspect.queue_arn not in error_by_arn
+            if measurement_by_arn.get(suspect.queue_arn) and suspect.queue_arn not in error_by_arn
         },
         levels_by_arn=_summarize_queue_levels(suspect_batch, measurement_by_arn),
     )
@@ -358,7 +692,7 @@ def _summarize_queue_levels(
     """
     levels_by_arn: dict[str, dict[str, int]] = {}
     for suspect in suspect_batch:
-        measurement = measurement_by_arn[suspect.queue_arn]
+        measurement = measurement_by_arn.get(suspect.queue_arn)
         if measurement and "every queue" in suspect.window.kinds:
             levels_by_arn[suspect.queue_arn] = {
                 "backlog": measurement.now.backlog,
@@ -368,7 +702,7 @@ def _summarize_queue_levels(
 
 
 def _detect_symptom(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
-    """Return a list with the finding of a symptom on a queue; empty if there is none (rule 8)."""
+    """Return a list with the finding of a symptom on a queue; empty if there is none (rule 9)."""
     detection = _get_detection(symptom)
     needs = detection.needs - NEEDS_READ_FOR_SUSPECTS - NEEDS_OF_PLANS
     facts = reader.with_needed_facts(facts, needs - {Need.MOVE_TASKS})

@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import structs
 
 from mendq.aws.errors import NotificationNotSent
 from mendq.aws.queue import ManagedQueue, QueueListing, list_readable_queues
@@ -50,6 +51,7 @@ from mendq.notifications.scan_report import (
 from mendq.notifications.sent import make_publish_arguments
 from mendq.notifications.text import link_runbooks
 from mendq.scan.hourly import (
+    asks_for_sums,
     end_stretch,
     make_allowance,
     note_move_destinations,
@@ -122,11 +124,16 @@ def _scan_stretch(
         context.now,
     )
     result = ScanResult(error_by_target=listing.error_by_pattern)
-    for partial_result in scan(stretch_queues, reader, allowance, symptoms):
+    history = context.scan_store.read_history(context.now)
+    allowance = structs.replace(
+        allowance, asks_sums=asks_for_sums(stretch, stretch_queues, history, context.now)
+    )
+    for partial_result in scan(stretch_queues, reader, allowance, symptoms, history):
         result = merge_results(result, partial_result)
     note_move_destinations(result, symptoms, reader, context.open_store(SeenMoves))
     findings = _select_findings(result, listing, symptoms, context)
     _report_news(findings, result.error_by_target, context)
+    context.scan_store.store_history(result.record_by_queue_name, context.now)
     context.scan_store.store_summary(_make_summary(result, context))
     end_stretch(stretch, result, stretch_queues, context.scan_store)
     return result
@@ -271,5 +278,7 @@ def _make_summary(result: ScanResult, context: ScanOnlyContext) -> dict[str, obj
         "findings": [],
         "findings_left_out": len(result.findings),
         "skipped": [],
+        "skipped_because": {},
+        "measured_because": {},
         "queues": {},
     }

@@ -1,9 +1,10 @@
 """Store data of the hourly scan for its next runs.
 
 The case store holds the scan's position, the number of metrics that were read, the faults that were
-reported, and notes about the stored baselines. In a scan-only stack it also holds notes about what
-was reported, and a summary of the newest run. The case bucket holds the findings of each hour, and
-answers of AWS that the next hour's scan uses in place of new calls.
+reported, notes about the stored baselines, and what the next scan must know about each queue. In a
+scan-only stack it also holds notes about what was reported, and a summary of the newest run. The
+case bucket holds the findings of each hour, and answers of AWS that the next hour's scan uses in
+place of new calls.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -33,6 +35,7 @@ from mendq.cases.transactions import Table
 from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.facts import QueueFacts
 from mendq.model.time_text import format_time
+from mendq.model.traffic import QueueRecord, ScanHistory, hour_number
 from mendq.scan.reader import AnswerByCall, AnswerCache
 from mendq.scan.report_notes import ReportNote
 from mendq.scan.selection import admit_topics
@@ -43,6 +46,9 @@ CLAIM_DURATION = timedelta(minutes=15)
 _LEFTOVER_KEY = "leftover"
 _SCAN_KEY = items.item_key(ACCOUNT_PARTITION, "scan")
 _REPORT_NOTES_KEY = items.item_key(ACCOUNT_PARTITION, "reported")
+# The notes about baselines and the records of queues are spread over these items.
+_SHARDS = "0123456789abcdef"
+_RECORD_HOURS = 7 * 24
 SCAN_SUMMARY_KEY = items.item_key(ACCOUNT_PARTITION, "scan_summary")
 
 
@@ -232,6 +238,48 @@ class ScanStore(Table, frozen=True):
         """Replace the summary of the newest run of a scan-only stack. `mendq doctor` reads it."""
         self.change(SCAN_SUMMARY_KEY, "SET summary = :summary", summary=items.encode_json(document))
 
+    def read_history(self, now: datetime) -> dict[str, QueueRecord]:
+        """Return what the last scans remember, by queue name (`mendq/model/traffic.py`).
+
+        Empty without an earlier scan. A part that cannot be read is left out, and so are records
+        from the future: a forged one could keep a queue from being measured.
+        """
+        hour = hour_number(now)
+        history = dict[str, QueueRecord]()
+        for shard in _SHARDS:
+            for queue_name, record in self._read_history_shard(shard).items():
+                if max(record.scanned_hour, record.active_hour, record.sums_hour) <= hour:
+                    history[queue_name] = record
+        return history
+
+    def store_history(self, record_by_queue_name: ScanHistory, now: datetime) -> None:
+        """Store the records of the scanned queues. Drop those that no scan has read for a week."""
+        oldest_hour = hour_number(now) - _RECORD_HOURS
+        records_by_shard: dict[str, dict[str, QueueRecord]] = defaultdict(dict)
+        for queue_name, record in record_by_queue_name.items():
+            records_by_shard[shard_of(queue_name)][queue_name] = record
+        for shard, new_records in sorted(records_by_shard.items()):
+            kept_records = {
+                queue_name: record
+                for queue_name, record in self._read_history_shard(shard).items()
+                if record.scanned_hour >= oldest_hour
+            }
+            self.change(
+                _history_key(shard),
+                "SET history = :history",
+                history=items.encode_json({**kept_records, **new_records}),
+            )
+
+    def _read_history_shard(self, shard: str) -> Mapping[str, QueueRecord]:
+        """Return the records of one item; empty if there is none or it cannot be read."""
+        history_item = self.get(_history_key(shard))
+        record_by_queue_name: Mapping[str, QueueRecord] = {}
+        with suppress(CaseStoreUnreadable), items.convert_decode_errors(f"the history {shard}"):
+            record_by_queue_name = items.read_json(
+                history_item, "history", dict[str, QueueRecord], "{}"
+            )
+        return record_by_queue_name
+
     def read_baseline_notes(self, shard: str) -> Mapping[str, BaselineNote]:
         """Return the notes about stored baselines by queue name.
 
@@ -281,12 +329,18 @@ def must_store_baseline(new_note: BaselineNote, stored_note: BaselineNote | None
     )
 
 
-def shard_of(queue_arn: str) -> str:
-    """Return the shard of a queue, `0` to `f`: the notes about baselines are spread over 16 items.
+def shard_of(queue: str) -> str:
+    """Return the shard of a queue, one of _SHARDS, by its ARN or its name.
 
-    An item has room for about 4,000 queues.
+    Notes about baselines and records of queues are spread over 16 items. An item has room for about
+    4,000 queues.
     """
-    return sha256(queue_arn.encode()).hexdigest()[0]
+    return sha256(queue.encode()).hexdigest()[0]
+
+
+def _history_key(shard: str) -> items.Key:
+    """Return the key of the item with the records of a shard's queues."""
+    return items.item_key(ACCOUNT_PARTITION, f"history#{shard}")
 
 
 def read_findings_document(hour: datetime, bucket: CaseBucket) -> dict[str, Any]:

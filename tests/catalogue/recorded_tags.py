@@ -40,7 +40,7 @@ def find_tags_read_by(entry: Symptom) -> set[str]:
             continue
         facts = _recording(example.facts, keys_read)
         if entry.detection is not None:
-            entry.detection.is_suspect(facts)
+            entry.detection.is_possible(facts)
             fault = entry.detection.detect(facts)
             facts = replace(facts, found=fault.because) if fault else facts
         if entry.plan is not None:

@@ -156,16 +156,16 @@ def test_queue_that_must_not_be_fixed_is_refused_with_the_stated_code(
 
 
 @for_examples(QueueExample)
-def test_queue_example_is_suspect_or_shows_its_fault_before_any_metric_is_read(
+def test_queue_example_is_possible_or_shows_its_fault_before_any_metric_is_read(
     entry: Symptom, example: QueueExample
 ) -> None:
-    """A scan reads metrics only of suspect queues."""
+    """A scan looks for a symptom in metrics only if the configuration makes it possible."""
     assert entry.detection is not None
     unmeasured = replace(example.facts, measurement=None, move_task_running=False)
     is_configuration_fault = bool(
         entry.detection.is_of_configuration and entry.detection.detect(unmeasured)
     )
-    assert is_configuration_fault or entry.detection.is_suspect(unmeasured)
+    assert is_configuration_fault or entry.detection.is_possible(unmeasured)
 
 
 @for_examples(QueueExample)

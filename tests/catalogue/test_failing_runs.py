@@ -198,11 +198,11 @@ def test_failing_function_is_named_before_consumer_failing(entry: Any) -> None:
 
 
 @pytest.mark.parametrize("entry", [ERRORS, TIMES_OUT], ids=lambda entry: entry.name)
-def test_queue_without_messages_now_is_a_suspect_of_a_failing_function(entry: Any) -> None:
+def test_failing_function_is_possible_on_a_queue_without_messages_now(entry: Any) -> None:
     assert entry.detection is not None
     empty = standard_queue(ApproximateNumberOfMessages=0, lambda_consumers=(LAMBDA_FUNCTION,))
-    assert entry.detection.is_suspect(empty)
-    assert not entry.detection.is_suspect(replace_values(empty, lambda_consumers=()))
+    assert entry.detection.is_possible(empty)
+    assert not entry.detection.is_possible(replace_values(empty, lambda_consumers=()))
 
 
 @pytest.mark.parametrize("entry", [ERRORS, TIMES_OUT], ids=lambda entry: entry.name)

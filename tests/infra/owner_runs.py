@@ -86,13 +86,13 @@ def heal_all_findings(account: Account, watched: Account) -> None:
 def scanning() -> CallRecorder:
     """Record an hour's scan in two runs, the second of which reads the findings of the first.
 
-    Both runs see a message arrive, which a redrive could explain.
+    Both runs see messages arrive, which a redrive could explain, and receives without a delete.
     """
     at = datetime.now(UTC) + timedelta(hours=23)
     series = [
-        {"Id": f"{key}{n}", "Timestamps": came * [at], "Values": came * [1.0]}
+        {"Id": f"{key}{n}", "Timestamps": came * [at], "Values": came * [9.0]}
         for key in select_series(["every queue", "receives"])
-        for n, came in enumerate(2 * [key == "visible"])
+        for n, came in enumerate(2 * [key in {"visible", "received"}])
     ]
     answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": series}}
     return record_calls(

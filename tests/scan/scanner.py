@@ -282,5 +282,5 @@ def make_measured_queues(scanner: Scanner, how_many: int) -> list[str]:
     queues = [scanner.account.queue(f"slow-{n:02}") for n in range(how_many)]
     scanner.account.now = (scanner.account.now + timedelta(days=2)).replace(hour=0, minute=30)
     for queue in queues:
-        scanner.put_metrics(queue, scanner.account.now - timedelta(minutes=30), sent=1)
+        scanner.put_metrics(queue, scanner.account.now - timedelta(minutes=30), sent=9)
     return queues

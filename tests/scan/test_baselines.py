@@ -92,6 +92,8 @@ def test_baseline_is_not_stored_of_a_suspect_queue_that_was_not_measured(
     scanner: Scanner,
 ) -> None:
     suspect = scanner.account.queue("orders")
+    url = scanner.account.url(suspect)
+    scanner.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
     scanner.account.later(days=2)
     done = scanner.run_due_scan([make_slow_symptom(detect=lambda _: None)])
     assert done.suspects == 1

@@ -14,6 +14,7 @@ from mendq.cases.finding import (
     MAXIMUM_FINDINGS_PER_CALL,
     Finding,
     ScanResult,
+    count_allowed_last_metrics,
     count_allowed_metrics,
     find_waiting_findings,
     group_into_calls,
@@ -119,7 +120,7 @@ def test_merged_document_of_two_scans_adds_counts_and_keeps_the_newest_time_and_
         queues_scanned=3,
         suspects=2,
         measured=1,
-        skipped_arns=("a",),
+        skip_reason_by_arn={"a": "spent"},
         levels_by_arn={"a": {"backlog": 3}, "b": newest_levels["b"]},
     )
     second = ScanResult(
@@ -133,11 +134,18 @@ def test_merged_document_of_two_scans_adds_counts_and_keeps_the_newest_time_and_
     assert document["at"].startswith("2026-11-16T09:40")
 
 
-def test_daily_metric_budget_grows_each_hour_from_a_24th_to_the_whole_budget() -> None:
+def test_daily_metric_budget_grows_every_second_hour_from_a_12th_to_the_whole_budget() -> None:
     shares = [count_allowed_metrics(20_000, NOW.replace(hour=hour)) for hour in range(24)]
-    assert shares[0] == 20_000 // 24
+    assert shares[0] == shares[1] == 20_000 // 12
     assert shares[-1] == 20_000
-    assert shares == sorted(set(shares))
+    assert shares[::2] == shares[1::2] == sorted(set(shares))
+
+
+def test_budget_of_queues_without_a_sign_leaves_the_next_hours_share_to_suspects() -> None:
+    for hour in range(0, 24, 2):
+        now = NOW.replace(hour=hour)
+        left = count_allowed_metrics(24_000, now) - count_allowed_last_metrics(24_000, now)
+        assert left == 1_000
 
 
 def test_daily_metric_budget_of_zero_allows_no_metric() -> None:

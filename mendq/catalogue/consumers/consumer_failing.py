@@ -49,12 +49,6 @@ from mendq.model.queue import RedrivePolicy
 from mendq.notifications.commands import function_log_command, show_metric_command
 
 
-def has_messages_or_dlq_messages(facts: Facts) -> bool:
-    """Return True if the queue or its DLQ holds messages: if consumers fail, messages are left."""
-    is_dlq_used = facts.dlq is not None and facts.dlq.visible > 0
-    return is_dlq_used or facts.visible + facts.in_flight > 0
-
-
 def plan(facts: Facts, _limits: Limits) -> Refusal:
     """Return the refusal that notifies people: no attribute of the queue fixes a consumer."""
     consequence_text = (
@@ -166,7 +160,6 @@ CONSUMER_FAILING = NotifiedSymptom(
     detection=Detection(
         find_failing_consumers,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
-        has_messages_or_dlq_messages,
     ),
     examples=lambda: (
         QueueExample(

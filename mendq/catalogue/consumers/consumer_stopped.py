@@ -62,9 +62,9 @@ def _has_only_disabled_mappings(facts: Facts) -> bool:
     return bool(facts.stopped_consumers) and not facts.lambda_consumers
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True if all event source mappings are disabled and messages wait now."""
-    return _has_only_disabled_mappings(facts) and facts.visible > 0
+def is_possible(facts: Facts) -> bool:
+    """Return True if all event source mappings are disabled."""
+    return _has_only_disabled_mappings(facts)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -99,7 +99,7 @@ CONSUMER_STOPPED = NotifiedSymptom(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_possible),
     examples=lambda: (
         QueueExample(
             "its only mapping is disabled", _QUEUE_WITH_STOPPED_FUNCTION, "consumer_stopped"

@@ -66,9 +66,9 @@ def _find_most_throttled_function(facts: Facts) -> LambdaConsumer | None:
     return max(consumers, key=lambda consumer: consumer.throttled_share or 0, default=None)
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True if a Lambda function reads the queue and messages wait."""
-    return bool(facts.lambda_consumers) and facts.visible > 0
+def is_possible(facts: Facts) -> bool:
+    """Return True if a Lambda function reads the queue."""
+    return bool(facts.lambda_consumers)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -123,7 +123,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
         "takes it, reserve what others need, or ask AWS for more.",
         partial(make_aws_command, "lambda get-account-settings"),
     ),
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_possible),
     examples=lambda: (
         QueueExample(
             "a tenth is throttled", _make_example_queue(LEAST_THROTTLED_SHARE), "consumer_throttled"

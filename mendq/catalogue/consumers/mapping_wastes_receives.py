@@ -181,10 +181,9 @@ def _may_return_batches(consumer: LambdaConsumer) -> bool:
     return consumer.batch_size > 1 and not consumer.reports_item_failures
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True if a failed run would bring a batch back, and messages wait or are in flight."""
-    has_messages = facts.visible + facts.in_flight > 0
-    return has_messages and any(map(_may_return_batches, facts.lambda_consumers))
+def is_possible(facts: Facts) -> bool:
+    """Return True if a failed run would bring a batch back."""
+    return any(map(_may_return_batches, facts.lambda_consumers))
 
 
 def _make_example_queue(received_count: int = 1_200, **overrides: Any) -> Facts:
@@ -230,7 +229,7 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
         detect,
         frozenset({Need.LAMBDA_CONSUMERS, Need.RESERVED_CONCURRENCY, Need.MEASUREMENTS})
         | {Need.QUEUE, Need.MOVE_TASKS},
-        is_suspect,
+        is_possible,
         is_of_configuration=True,
     ),
     examples=lambda: (

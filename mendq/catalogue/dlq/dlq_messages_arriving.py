@@ -70,9 +70,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True if messages wait, unless it is known that no queue names this one as its DLQ."""
-    return facts.visible > 0 and facts.dlq_sources != ()
+def is_possible(facts: Facts) -> bool:
+    """Return True unless it is known that no queue names this one as its DLQ."""
+    return facts.dlq_sources != ()
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -154,7 +154,7 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     plan=plan,
     gives_way_to=CAUSE_SYMPTOMS,
     shown_attributes=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
-    detection=Detection(detect, _DETECTION_NEEDS, is_suspect),
+    detection=Detection(detect, _DETECTION_NEEDS, is_possible),
     examples=lambda: (
         QueueExample("one more than there were", _make_example_queue(), "no_known_cause"),
         QueueExample(

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue.dlq.dlq_messages_arriving import is_suspect
+from mendq.catalogue.dlq.dlq_messages_arriving import is_possible
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
 from mendq.catalogue.dlq.redrive_plan import (
     SYMPTOMS_TO_FIX_FIRST,
@@ -147,7 +147,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     plan=plan,
     shown_attributes=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
-    detection=Detection(detect, _DETECTION_NEEDS, is_suspect),
+    detection=Detection(detect, _DETECTION_NEEDS, is_possible),
     tags=(REDRIVE_PERMISSION_TAG,),
     examples=lambda: (
         QueueExample(

@@ -120,14 +120,13 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(need_sentence) if need_sentence else None
 
 
-def is_suspect(facts: Facts) -> bool:
+def is_possible(facts: Facts) -> bool:
     """Return True if the queue's metrics must show whether it needs a DLQ.
 
-    Such a queue has no DLQ, is not known to be a DLQ, is not read by a Lambda function, and holds
-    messages.
+    Such a queue has no DLQ, is not known to be a DLQ, and is not read by a Lambda function.
     """
     may_need_dlq = has_no_dlq(replace(facts, dlq_sources=facts.dlq_sources or ()))
-    return may_need_dlq and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
+    return may_need_dlq and not facts.lambda_consumers
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
@@ -466,7 +465,7 @@ DLQ_MISSING = FixedSymptom(
     gives_way_to=SYMPTOMS_TO_FIX_FIRST | EXPLAINING_SYMPTOMS,
     shown_attributes=(AttachDlq.attribute,),
     # The fault is in the configuration. The measurement only shows that it matters now.
-    detection=Detection(detect, _DETECTION_NEEDS, is_suspect, is_of_configuration=True),
+    detection=Detection(detect, _DETECTION_NEEDS, is_possible, is_of_configuration=True),
     examples=lambda: (
         QueueExample(
             "the queue that is named is gone",

@@ -33,7 +33,7 @@ from mendq.notifications.text import format_count
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a queue whose producers send again, and whose work may outlast SQS's five minutes."""
     dropped_send_count = facts.measurement.recent.deduplicated if facts.measurement else 0
-    if not dropped_send_count or not is_suspect(facts):
+    if not dropped_send_count or not is_possible(facts):
         return None
     return DetectedFault(
         f"producers send again: SQS dropped {format_count(dropped_send_count, 'send')} of the "
@@ -48,7 +48,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 _REPEATED_SEND_METRIC_KINDS = ("repeated sends",)
 
 
-def is_suspect(facts: Facts) -> bool:
+def is_possible(facts: Facts) -> bool:
     """Return True for a FIFO queue with a visibility timeout of more than five minutes."""
     return facts.can_outlast_deduplication
 
@@ -73,7 +73,7 @@ DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
     detection=Detection(
         detect,
         frozenset({Need.MEASUREMENTS}),
-        is_suspect,
+        is_possible,
         is_measured_last=True,
         metric_kinds=_REPEATED_SEND_METRIC_KINDS,
     ),

@@ -68,7 +68,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     None if the queue has a DLQ that takes the message soon, or should have taken it by now.
     """
     measurement = facts.measurement
-    if measurement is None or facts.receives_only_dlq_messages or not is_suspect(facts):
+    if measurement is None or facts.receives_only_dlq_messages or not is_possible(facts):
         return None
     if facts.move_task_running or (facts.dlq_arn and _estimate_seconds_until_dlq(facts) <= 0):
         return None
@@ -103,15 +103,12 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True for a FIFO queue with messages and without a DLQ that takes the message soon."""
-    has_messages = facts.visible + facts.in_flight > 0
+def is_possible(facts: Facts) -> bool:
+    """Return True for a FIFO queue without a DLQ that takes the message soon."""
     has_redrive_policy = facts.attributes.get(AttachDlq.attribute)
     max_receive_count = facts.max_receive_count or 0
-    return (
-        facts.is_fifo
-        and has_messages
-        and (not has_redrive_policy or max_receive_count > MINIMUM_RECEIVES_OF_STUCK_MESSAGE)
+    return facts.is_fifo and (
+        not has_redrive_policy or max_receive_count > MINIMUM_RECEIVES_OF_STUCK_MESSAGE
     )
 
 
@@ -236,7 +233,7 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     extra_sections=make_good_messages_section,
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(
-        detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
+        detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_possible
     ),
     examples=lambda: (
         QueueExample("the first of its group fails each time", _BLOCKED_QUEUE, _ATTACH_STEPS),

@@ -69,9 +69,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True for a standard queue with enough waiting messages for `detect` to report it."""
-    return not facts.is_fifo and facts.visible > COUNTER_TOLERANCE_MESSAGES
+def is_possible(facts: Facts) -> bool:
+    """Return True for a standard queue: SQS counts noisy groups only there."""
+    return not facts.is_fifo
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
@@ -110,7 +110,7 @@ NOISY_MESSAGE_GROUPS = NotifiedSymptom(
     "consumers out.",
     aws_page=f"{SQS_GUIDE}/sqs-fair-queues.html",
     plan=plan,
-    detection=Detection(detect, frozenset({Need.QUEUE, Need.MEASUREMENTS}), is_suspect),
+    detection=Detection(detect, frozenset({Need.QUEUE, Need.MEASUREMENTS}), is_possible),
     examples=lambda: (
         QueueExample(
             "one tenant's burst, and the others wait", _make_example_queue(), "quiet_groups_wait"

@@ -129,9 +129,7 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/setting-up-message-retention.html",
     steps=(SetMessageRetention,),
     plan=plan,
-    detection=Detection(
-        detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
-    ),
+    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES})),
     examples=lambda: (
         QueueExample(
             "consumers fall behind, three of four days are over",

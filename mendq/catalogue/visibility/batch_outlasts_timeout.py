@@ -47,7 +47,7 @@ LONGEST_RUN_SECONDS = 900
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a function whose full batch, worked one by one, would outlast the visibility timeout."""
-    if facts.measurement is None or not is_suspect(facts):
+    if facts.measurement is None or not is_possible(facts):
         return None
     consumer = facts.lambda_consumers[0]
     visibility_seconds = facts.visibility_seconds
@@ -104,13 +104,12 @@ def _describe_need_of_full_batch(consumer: LambdaConsumer, full_batch_seconds: f
     )
 
 
-def is_suspect(facts: Facts) -> bool:
+def is_possible(facts: Facts) -> bool:
     """Return True if one function reads the queue, with batches that may outlast the timeout.
 
     False if several functions read the queue, because nobody knows which one received a message.
-    False also if the queue has no messages now.
     """
-    if len(facts.lambda_consumers) != 1 or facts.visible + facts.in_flight == 0:
+    if len(facts.lambda_consumers) != 1:
         return False
     consumer = facts.lambda_consumers[0]
     longest_batch_seconds = MAXIMUM_FULL_BATCH_FACTOR * consumer.timeout_seconds
@@ -147,7 +146,7 @@ BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
     detection=Detection(
         detect,
         frozenset({Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS}),
-        is_suspect,
+        is_possible,
         is_measured_last=True,
         metric_kinds=("receives",),
     ),

@@ -56,7 +56,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     p99_run_seconds, function_name = find_slowest_function(facts)
     if (
         p99_run_seconds <= LONGEST_SAFE_RUN_SECONDS
-        or not is_suspect(facts)
+        or not is_possible(facts)
         or not all(consumer.are_durations_of_finished_runs for consumer in facts.lambda_consumers)
     ):
         return None
@@ -72,7 +72,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def is_suspect(facts: Facts) -> bool:
+def is_possible(facts: Facts) -> bool:
     """Return True if the timeout is the default, and a function may run for nearly as long."""
     function_timeouts_seconds = [consumer.timeout_seconds for consumer in facts.lambda_consumers]
     longest_run_seconds = max(function_timeouts_seconds, default=0)
@@ -84,7 +84,7 @@ def is_suspect(facts: Facts) -> bool:
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     """Plan the timeout that AWS advises or a tag names, if the timeout is still the default."""
-    return plan_advised_timeout(facts, limits, SetVisibilityTimeout, has_symptom=is_suspect(facts))
+    return plan_advised_timeout(facts, limits, SetVisibilityTimeout, has_symptom=is_possible(facts))
 
 
 def _make_example_queue(
@@ -111,7 +111,12 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     steps=(SetVisibilityTimeout,),
     plan=plan,
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
-    detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}), is_suspect),
+    detection=Detection(
+        detect,
+        frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}),
+        is_possible,
+        is_hidden_in_traffic=True,
+    ),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
         QueueExample("runs of 24 s", _make_example_queue(), _RAISE_TO_185_SECONDS_STEPS),

@@ -84,7 +84,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         oldest_age_seconds > visibility_seconds and not measurement.fewest_visible_messages
     )
     has_crashes = measurement.fruitless_receives and (largest_error_share or was_oldest_received)
-    if not has_crashes or not is_suspect(facts):
+    if not has_crashes or not is_possible(facts):
         return None
     return DetectedFault(
         f"the visibility timeout of {visibility_seconds:,} s is "
@@ -98,7 +98,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def is_suspect(facts: Facts) -> bool:
+def is_possible(facts: Facts) -> bool:
     """Return True if a function reads the queue and the timeout is far above the advised one.
 
     False if a tag cannot be read.
@@ -114,7 +114,7 @@ def is_suspect(facts: Facts) -> bool:
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
     """Plan the timeout that AWS advises or a tag names, if the timeout is still far above it."""
     return plan_advised_timeout(
-        facts, limits, LowerVisibilityTimeout, has_symptom=is_suspect(facts)
+        facts, limits, LowerVisibilityTimeout, has_symptom=is_possible(facts)
     )
 
 
@@ -149,7 +149,7 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     plan=plan,
     gives_way_to=SYMPTOMS_TO_FIX_FIRST,
     detection=Detection(
-        detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_suspect
+        detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_possible
     ),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (

@@ -148,14 +148,6 @@ def _describe_dlq(facts: Facts) -> str:
     )
 
 
-def is_suspect(facts: Facts) -> bool:
-    """Return True if the queue or its DLQ has messages, or the timeout is below a named need."""
-    has_dead_messages = facts.dlq is not None and facts.dlq.visible > 0
-    if has_dead_messages or facts.visible + facts.in_flight > 0:
-        return True
-    return bool(visibility.list_unmet_needs(facts, visibility.list_readable_needs(facts)))
-
-
 def _make_example_queue(
     visibility_seconds: int, max_processing_seconds: int | None = None, **overrides: Any
 ) -> Facts:
@@ -229,7 +221,6 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     detection=Detection(
         detect,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.DLQ}),
-        is_suspect,
     ),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (

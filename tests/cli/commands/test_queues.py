@@ -48,7 +48,7 @@ def test_queues_lists_each_queue_with_the_result_of_its_last_scan(operator: Oper
     store.end_stretch(Stretch(start_of_hour(now)), "d-failed", is_round_done=False)
     newest = ScanResult(
         findings=(Finding(make_arn("b-found"), "dlq_missing", "it has none"),),
-        skipped_arns=(make_arn("c-skipped"),),
+        skip_reason_by_arn={make_arn("c-skipped"): "spent"},
         error_by_target={
             make_arn("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)
         },

@@ -137,7 +137,12 @@ SKIPPED = frozenset("abcd")
 
 
 def _put_scan_result(operator: Operator, at: datetime, **over: Any) -> None:
-    scanned = ScanResult(queues_scanned=30, suspects=9, measured=5, skipped_arns=tuple(SKIPPED))
+    scanned = ScanResult(
+        queues_scanned=30,
+        suspects=9,
+        measured=5,
+        skip_reason_by_arn=dict.fromkeys(SKIPPED, "spent"),
+    )
     document = scanned.document(at) | over
     CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 

@@ -109,6 +109,6 @@ def test_dry_run_reads_no_metric_if_max_metrics_is_below_what_it_needs(
     operator: Operator, metric_counts: list[int]
 ) -> None:
     _make_failing_queues(operator, "a", "b")
-    capped = operator.run_json("scan", "--dry-run", "--max-metrics", "13")
+    capped = operator.run_json("scan", "--dry-run", "--max-metrics", "5")
     assert (capped["metrics_asked"], metric_counts) == (0, [])
     assert capped["skipped_for_budget"] == 2

@@ -1,0 +1,176 @@
+"""Test which queues must be measured, and whose sums are asked for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mendq.catalogue.examples import DLQ_ARN, standard_queue
+from mendq.model.facts import Facts, QueueFacts
+from mendq.model.metrics import Window
+from mendq.model.traffic import (
+    ACTIVE_HOURS,
+    MARGIN_MESSAGES,
+    UNUSED_PAUSE_HOURS,
+    QueueRecord,
+    Sums,
+    SumsShare,
+    Traffic,
+    Urgency,
+    find_measuring_reason,
+    must_measure,
+    select_queues_for_sums,
+    summarize_traffic,
+)
+
+NOW = datetime(2026, 11, 16, 10, tzinfo=UTC)
+WINDOW = Window(NOW - timedelta(hours=6), NOW, kinds=("sums",))
+HOUR = 500_000
+
+
+def make_queue(messages: int = 0, **over: Any) -> Facts:
+    return standard_queue(ApproximateNumberOfMessages=messages, measurement=None, **over)
+
+
+def make_traffic(sent: int, received: int, deleted: int) -> Traffic:
+    sums = Sums(sent, received, deleted)
+    return Traffic(reported=sums, paired=sums)
+
+
+def make_dlq(messages: int) -> QueueFacts:
+    attributes = {"QueueArn": DLQ_ARN, "ApproximateNumberOfMessages": str(messages)}
+    return QueueFacts(DLQ_ARN, attributes)
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "deleted", "urgency"),
+    [
+        (1_867, 9_335, 0, Urgency.MESSAGES_COME_BACK),
+        (2_381, 4_356, 4_358, Urgency.MESSAGES_COME_BACK),
+        (4_104, 0, 0, Urgency.MESSAGES_STAY),
+        (40_000, 40_000 + MARGIN_MESSAGES, 40_000, None),
+        (40_000, 40_000 + MARGIN_MESSAGES + 1, 40_000, Urgency.MESSAGES_COME_BACK),
+        (40_000 + MARGIN_MESSAGES, 40_000, 40_000, None),
+        (40_000 + MARGIN_MESSAGES + 1, 40_000, 40_000, Urgency.MESSAGES_STAY),
+        (40_000, 40_000, 40_000 + MARGIN_MESSAGES, None),
+        (40_000, 40_000, 40_000 + MARGIN_MESSAGES + 1, Urgency.MESSAGES_COME_BACK),
+        (0, 0, 0, None),
+    ],
+)
+def test_empty_queue_is_measured_if_two_sums_differ_by_more_than_a_few_messages(
+    sent: int, received: int, deleted: int, urgency: Urgency | None
+) -> None:
+    reason = find_measuring_reason(make_queue(), make_traffic(sent, received, deleted), {})
+    assert (reason.urgency if reason else None) is urgency
+
+
+def test_gap_in_one_sum_does_not_hide_a_difference_in_the_reported_minutes() -> None:
+    minutes = [NOW - timedelta(minutes=n) for n in range(1, 61)]
+    received = [(minute, 10.0) for minute in minutes]
+    deleted = [(minute, 10.0 if n % 2 else 9.0) for n, minute in enumerate(minutes)]
+    sent = [(minute, 10.0) for minute in minutes]
+    gap = {"sent": sent, "received": received[:57], "deleted": deleted}
+    traffic = summarize_traffic(gap, WINDOW)
+    assert traffic.reported.received == traffic.reported.deleted, "as if nothing came back"
+    assert must_measure(make_queue(), traffic, {})
+
+
+def test_sum_without_any_datapoint_is_a_gap_and_not_a_zero() -> None:
+    points = {"sent": [], "received": [(NOW - timedelta(hours=1), 2.0)], "deleted": []}
+    assert must_measure(make_queue(), summarize_traffic(points, WINDOW), {})
+
+
+def test_queue_without_any_datapoint_is_not_reported_and_not_measured() -> None:
+    traffic = summarize_traffic({}, WINDOW)
+    assert not traffic.is_reported
+    assert not must_measure(make_queue(), traffic, {})
+
+
+def test_datapoints_outside_the_window_are_not_counted() -> None:
+    outside = [(WINDOW.until, 50.0), (WINDOW.since - timedelta(minutes=1), 50.0)]
+    traffic = summarize_traffic({"sent": outside, "received": [], "deleted": []}, WINDOW)
+    assert not traffic.is_reported
+
+
+@pytest.mark.parametrize(
+    ("earlier", "now", "is_reason"), [(None, 1, True), (5, 6, True), (5, 5, False), (5, 4, False)]
+)
+def test_source_is_measured_if_its_dlq_gained_messages_since_the_last_scan(
+    earlier: int | None, now: int, *, is_reason: bool
+) -> None:
+    dlq = make_dlq(now)
+    history = {} if earlier is None else {dlq.name: QueueRecord(earlier, HOUR)}
+    assert must_measure(make_queue(dlq=dlq), None, history) is is_reason
+
+
+def test_dlq_that_gained_messages_is_more_urgent_than_messages_that_wait() -> None:
+    reason = find_measuring_reason(make_queue(7, dlq=make_dlq(1)), None, {})
+    assert reason is not None
+    assert (reason.urgency, reason.text) == (Urgency.MESSAGES_LEAVE, "its DLQ holds 1 message")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "urgency"), [(6, Urgency.MESSAGES_STAY), (7, Urgency.MESSAGES_WAIT)]
+)
+def test_queue_with_messages_is_more_urgent_if_they_grew_since_the_last_scan(
+    earlier: int, urgency: Urgency
+) -> None:
+    facts = make_queue(7)
+    reason = find_measuring_reason(facts, None, {facts.name: QueueRecord(earlier, HOUR)})
+    assert reason is not None
+    assert reason.urgency is urgency
+
+
+@pytest.mark.parametrize(
+    ("idle_hours", "is_reason"), [(ACTIVE_HOURS - 1, True), (ACTIVE_HOURS, False)]
+)
+def test_empty_queue_with_a_disabled_mapping_is_measured_only_while_it_is_in_use(
+    idle_hours: int, *, is_reason: bool
+) -> None:
+    facts = make_queue(
+        stopped_consumers=("arn:aws:lambda:eu-central-1:123456789012:function:bill",)
+    )
+    record = QueueRecord(0, HOUR, active_hour=HOUR - idle_hours, sums_hour=HOUR)
+    assert must_measure(facts, None, {facts.name: record}) is is_reason
+
+
+def test_daily_limit_of_30000_metrics_pays_the_sums_of_500_queues_in_use() -> None:
+    assert SumsShare.of_daily_limit(30_000) == SumsShare(in_use=500, unused=83)
+
+
+def test_daily_limit_of_zero_asks_no_sums_and_names_every_queue_as_waiting() -> None:
+    turn = select_queues_for_sums(["a", "b"], {}, HOUR, SumsShare.of_daily_limit(0))
+    assert turn.names == frozenset()
+    assert turn.waiting_names == {"a", "b"}
+    assert turn.longest_pause_hours == 0
+
+
+@given(queue_count=st.integers(1, 60), most=st.integers(1, 20), turns=st.integers(1, 8))
+def test_each_queue_in_use_has_its_turn_within_the_longest_pause(
+    queue_count: int, most: int, turns: int
+) -> None:
+    names = [f"q-{n}" for n in range(queue_count)]
+    history = dict[str, QueueRecord]()
+    last_hour_by_name = dict.fromkeys(names, HOUR)
+    for turn_number in range(1, turns * 4):
+        hour = HOUR + 2 * turn_number
+        turn = select_queues_for_sums(names, history, hour, SumsShare(most, 0))
+        assert len(turn.names) <= most
+        for name in turn.names:
+            last_hour_by_name[name] = hour
+            history[name] = QueueRecord(0, hour, active_hour=hour, sums_hour=hour)
+        for name in names:
+            assert hour - last_hour_by_name[name] <= turn.longest_pause_hours
+
+
+def test_unused_queues_wait_a_day_and_displace_no_queue_in_use() -> None:
+    old_hour = HOUR - UNUSED_PAUSE_HOURS
+    history = {f"old-{n}": QueueRecord(0, HOUR, 1, old_hour - n) for n in range(9)}
+    history["young"] = QueueRecord(0, HOUR, 1, old_hour + 1)
+    turn = select_queues_for_sums([*history, "new"], history, HOUR, SumsShare(5, 2))
+    assert turn.names == {"new", "old-8", "old-7"}
+    assert turn.waiting_names == frozenset()
