@@ -13,6 +13,8 @@ from mendq.catalogue.access.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.catalogue.configuration.invalid_request import INVALID_REQUEST
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
+from mendq.catalogue.consumers.backlog_grows import BACKLOG_GROWS
+from mendq.catalogue.consumers.consumer_crashes import CONSUMER_CRASHES
 from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
@@ -42,6 +44,7 @@ from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.messages.message_too_long import MESSAGE_TOO_LONG
 from mendq.catalogue.messages.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
+from mendq.catalogue.messages.messages_expire import MESSAGES_EXPIRE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
 from mendq.catalogue.visibility.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
@@ -73,9 +76,12 @@ CATALOGUE: tuple[Symptom, ...] = (
     CONSUMER_STOPPED,
     CONSUMER_THROTTLED,
     NOISY_MESSAGE_GROUPS,
+    MESSAGES_EXPIRE,
     MESSAGES_ABOUT_TO_EXPIRE,
     FIFO_GROUP_BLOCKED,
     VISIBILITY_TIMEOUT_TOO_LONG,
+    CONSUMER_CRASHES,
+    BACKLOG_GROWS,
     VISIBILITY_TIMEOUT_DEFAULT,
     DLQ_RETENTION_TOO_SHORT,
     DLQ_MISSING,

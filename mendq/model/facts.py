@@ -503,6 +503,7 @@ class Facts(QueueFacts):
 
 _SYMPTOMS_THAT_DELAY_MESSAGES = frozenset(
     {
+        "backlog_grows",
         "consumer_failing",
         "consumer_stopped",
         "consumer_throttled",

@@ -331,6 +331,14 @@ class Measurement:
         return self.surplus_deletes + (self.before.backlog if self.was_unreported_at_start else 0)
 
     @property
+    def messages_gone_undeleted(self) -> int:
+        """The number of messages that left without a delete, minus those that came without a send.
+
+        They expired, were purged or moved to a DLQ. The number may be negative.
+        """
+        return -self.messages_arrived_without_send - self.deletes_after_last_backlog
+
+    @property
     def visible_growth(self) -> int:
         """The number of visible messages now, minus the number at the beginning.
 
@@ -470,9 +478,7 @@ class Measurement:
         Args:
             max_receive_count: The queue's maxReceiveCount; 0 if it has none.
         """
-        messages_gone_undeleted = (
-            -self.messages_arrived_without_send - self.deletes_after_last_backlog
-        )
+        messages_gone_undeleted = self.messages_gone_undeleted
         are_receives_sufficient = (
             self.fruitless_receives
             >= LEAST_COUNTED_SHARE_OF_RECEIVES * max_receive_count * messages_gone_undeleted

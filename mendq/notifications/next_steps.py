@@ -244,6 +244,21 @@ NEXT_STEP_BY_REFUSAL_CODE: Mapping[str, OperatorStep] = {
         _LIST_SQS_QUOTAS_COMMAND,
         needs=_ANY_QUEUE,
     ),
+    "backlog_grows": OperatorStep(
+        "Run more consumers at once, or make them faster.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
+    "consumer_crashes": OperatorStep(
+        "Find out why consumers end before their work is done.",
+        _SHOW_QUEUE_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
+    "messages_expire": OperatorStep(
+        "Start the consumers or make them faster: messages are lost now.",
+        _LIST_CONSUMERS_COMMAND,
+        needs=_ANY_QUEUE,
+    ),
     "consumer_failing": OperatorStep(
         "Find out why consumers do not finish messages.", _LIST_CONSUMERS_COMMAND, needs=_ANY_QUEUE
     ),

@@ -53,6 +53,7 @@ INDISTINCT = frozenset(
     {
         ("queue browser left open", "consumer_failing"),
         ("stale readings expire by intent", "messages_about_to_expire"),
+        ("stale readings expire by intent", "messages_expire"),
         ("poison, and a tag above the timeout", "visibility_timeout_too_short"),
     }
 )

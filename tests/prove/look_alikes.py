@@ -368,8 +368,10 @@ HEALTHY: dict[str, LookAlike] = {
     "bursts that fail at first, no DLQ": _no_dlq(
         now_and_then(2 * HOUR, 300, 2, 0.02), outcomes={FAILS: 0.2}, workers=8
     ),
-    "growing backlog, no DLQ": _no_dlq(0.5, workers=1),
-    "growing backlog, given back at times, no DLQ": _no_dlq(1, workers=2, outcomes={5.0: 0.2}),
+    "growing backlog, no DLQ": _no_dlq(0.5, workers=1, also=("backlog_grows",)),
+    "growing backlog, given back at times, no DLQ": _no_dlq(
+        1, workers=2, outcomes={5.0: 0.2}, also=("backlog_grows",)
+    ),
     "slow work, no DLQ": _no_dlq(0.01, between(600, 2_000), 60, timeout=4 * HOUR),
     "long backoff, no DLQ": _no_dlq(0.02, outcomes={900.0: 0.05}),
     "deployments, no DLQ": _no_dlq(workers=8, then=deploy_at(3, 4.5, 5, 6.5, 7.9)),

@@ -204,11 +204,13 @@ def _do_failures_add_to_backlog(facts: Facts, measurement: Measurement) -> bool:
     """Return True if consumers fail at a part of the messages while their backlog grows.
 
     The messages in flight show that these are failures: what is given back is visible again at
-    once, and what fails stays in flight until the visibility timeout ends.
+    once, and what fails stays in flight until the visibility timeout ends. On a FIFO queue one
+    message can cause all failed receives and hold back a growing group.
     """
     fruitless_receives = measurement.fruitless_receives
     if (
-        measurement.usual_in_flight is None
+        facts.is_fifo
+        or measurement.usual_in_flight is None
         or measurement.unfinished_messages <= measurement.counter_tolerance
         or fruitless_receives <= measurement.counter_tolerance
         or fruitless_receives < MINIMUM_FAILED_SHARE_OF_RECEIVES * measurement.received
